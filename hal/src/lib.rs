@@ -1,0 +1,38 @@
+//! The Neural Networks HAL contract, versions 1.0 to 1.3, without any transport.
+//!
+//! Models and requests as data; status and timing; the traits [`Device`], [`PreparedModel`],
+//! [`Burst`] and [`Buffer`]; validation that holds for every operation; version rules; a graph
+//! dump. Nothing here knows of processes, and nothing of kernels: a driver implements the traits,
+//! a transport carries them.
+#![forbid(unsafe_code)]
+
+mod capabilities;
+mod device;
+mod memory;
+mod model;
+mod operand_type;
+mod operation_type;
+mod request;
+mod status;
+mod time;
+mod version;
+
+pub use capabilities::{
+    CacheFiles, Capabilities, Extension, ExtensionOperandType, PerformanceInfo,
+};
+pub use device::{Buffer, Burst, Device, PlainBurst, PrepareOptions, PreparedModel};
+pub use memory::{HeapMemory, Memory, MemoryError, Pool};
+pub use model::{
+    DataLocation, Dimensions, ExtraParams, Model, Operand, OperandLifeTime, OperandValues,
+    Operation, Subgraph,
+};
+pub use operand_type::{OperandKind, OperandType};
+pub use operation_type::OperationType;
+pub use request::{
+    ExecutionOptions, ExecutionResult, OutputShape, Request, RequestArgument, RequestPool,
+};
+pub use status::{
+    DeviceStatus, DeviceType, ErrorStatus, ExecutionPreference, Failure, FusedActivation, Priority,
+};
+pub use time::{LOOP_TIMEOUT_DEFAULT, LOOP_TIMEOUT_MAXIMUM, TimePoint, Timing};
+pub use version::HalVersion;

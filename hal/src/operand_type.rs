@@ -1,0 +1,211 @@
+//! Operand types of HAL 1.0 to 1.3: codes, element sizes, what kind of value each holds.
+//!
+//! Source: `types.hal` of NNAPI 1.0 to 1.3, `OperandType`.
+
+use crate::HalVersion;
+
+/// Declares the enum once, and from the same rows its codes, names, versions and sizes.
+macro_rules! operand_types {
+    ($($code:literal $variant:ident $name:literal $since:ident $kind:ident $bytes:expr,)*) => {
+        /// The type of an operand: a scalar or a tensor of one element type.
+        ///
+        /// A model from a peer can hold any number; a code that stands for nothing is kept as
+        /// [`OperandType::Unknown`], so that validation can say which one it was.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum OperandType {
+            $(
+                #[doc = concat!("`", $name, "`, code ", stringify!($code), ".")]
+                $variant,
+            )*
+            /// A type of an extension: a code above `0xFFFF`.
+            Extension(i32),
+            /// A code that no HAL version defines.
+            Unknown(i32),
+        }
+
+        impl OperandType {
+            /// Every type of the base range (OEM types included), by code.
+            pub const ALL: &'static [OperandType] = &[$(OperandType::$variant,)*];
+
+            /// The type with this code; never fails, see [`OperandType::Unknown`].
+            #[must_use]
+            pub const fn from_code(code: i32) -> Self {
+                match code {
+                    $($code => OperandType::$variant,)*
+                    0x1_0000.. => OperandType::Extension(code),
+                    _ => OperandType::Unknown(code),
+                }
+            }
+
+            /// The number that stands for this type on every boundary.
+            #[must_use]
+            pub const fn code(self) -> i32 {
+                match self {
+                    $(OperandType::$variant => $code,)*
+                    OperandType::Extension(code) | OperandType::Unknown(code) => code,
+                }
+            }
+
+            /// The name in the specification.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(OperandType::$variant => $name,)*
+                    OperandType::Extension(_) => "EXTENSION",
+                    OperandType::Unknown(_) => "UNKNOWN",
+                }
+            }
+
+            /// The first HAL version that has this type; `None` for a code without meaning.
+            #[must_use]
+            pub const fn since(self) -> Option<HalVersion> {
+                match self {
+                    $(OperandType::$variant => Some(HalVersion::$since),)*
+                    OperandType::Extension(_) => Some(HalVersion::V1_2),
+                    OperandType::Unknown(_) => None,
+                }
+            }
+
+            /// Whether this is a tensor, a scalar, or neither can be said.
+            #[must_use]
+            pub const fn kind(self) -> OperandKind {
+                match self {
+                    $(OperandType::$variant => OperandKind::$kind,)*
+                    OperandType::Extension(_) | OperandType::Unknown(_) => OperandKind::Opaque,
+                }
+            }
+
+            /// Bytes of one element; `None` where the base specification does not fix it
+            /// (OEM scalars, extension types, unknown codes).
+            #[must_use]
+            pub const fn element_bytes(self) -> Option<usize> {
+                match self {
+                    $(OperandType::$variant => $bytes,)*
+                    OperandType::Extension(_) | OperandType::Unknown(_) => None,
+                }
+            }
+
+            /// The type of the base range with this name.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|ty| ty.name() == name)
+            }
+        }
+    };
+}
+
+/// What shape of value an [`OperandType`] stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OperandKind {
+    /// One value without dimensions.
+    Scalar,
+    /// A tensor with dimensions.
+    Tensor,
+    /// A reference to another subgraph of the model.
+    Subgraph,
+    /// The base specification does not say (OEM scalar, extension, unknown).
+    Opaque,
+}
+
+operand_types! {
+    0 Float32 "FLOAT32" V1_0 Scalar Some(4),
+    1 Int32 "INT32" V1_0 Scalar Some(4),
+    2 Uint32 "UINT32" V1_0 Scalar Some(4),
+    3 TensorFloat32 "TENSOR_FLOAT32" V1_0 Tensor Some(4),
+    4 TensorInt32 "TENSOR_INT32" V1_0 Tensor Some(4),
+    5 TensorQuant8Asymm "TENSOR_QUANT8_ASYMM" V1_0 Tensor Some(1),
+    6 Bool "BOOL" V1_2 Scalar Some(1),
+    7 TensorQuant16Symm "TENSOR_QUANT16_SYMM" V1_2 Tensor Some(2),
+    8 TensorFloat16 "TENSOR_FLOAT16" V1_2 Tensor Some(2),
+    9 TensorBool8 "TENSOR_BOOL8" V1_2 Tensor Some(1),
+    10 Float16 "FLOAT16" V1_2 Scalar Some(2),
+    11 TensorQuant8SymmPerChannel "TENSOR_QUANT8_SYMM_PER_CHANNEL" V1_2 Tensor Some(1),
+    12 TensorQuant16Asymm "TENSOR_QUANT16_ASYMM" V1_2 Tensor Some(2),
+    13 TensorQuant8Symm "TENSOR_QUANT8_SYMM" V1_2 Tensor Some(1),
+    14 TensorQuant8AsymmSigned "TENSOR_QUANT8_ASYMM_SIGNED" V1_3 Tensor Some(1),
+    15 Subgraph "SUBGRAPH" V1_3 Subgraph Some(0),
+    10_000 Oem "OEM" V1_0 Opaque None,
+    10_001 TensorOemByte "TENSOR_OEM_BYTE" V1_0 Tensor Some(1),
+}
+
+impl OperandType {
+    /// Whether this is a tensor type of the base range.
+    #[must_use]
+    pub const fn is_tensor(self) -> bool {
+        matches!(self.kind(), OperandKind::Tensor)
+    }
+
+    /// Whether this is a scalar type of the base range.
+    #[must_use]
+    pub const fn is_scalar(self) -> bool {
+        matches!(self.kind(), OperandKind::Scalar)
+    }
+
+    /// Whether this is one of the two deprecated vendor types.
+    #[must_use]
+    pub const fn is_oem(self) -> bool {
+        matches!(self, OperandType::Oem | OperandType::TensorOemByte)
+    }
+
+    /// Whether stored integers stand for real numbers with one scale for the whole tensor.
+    #[must_use]
+    pub const fn is_quantized(self) -> bool {
+        matches!(
+            self,
+            OperandType::TensorQuant8Asymm
+                | OperandType::TensorQuant8AsymmSigned
+                | OperandType::TensorQuant8Symm
+                | OperandType::TensorQuant16Asymm
+                | OperandType::TensorQuant16Symm
+        )
+    }
+
+    /// Smallest and largest zero point this type may have; `(0, 0)` where it has none.
+    #[must_use]
+    pub const fn zero_point_range(self) -> (i32, i32) {
+        match self {
+            OperandType::TensorQuant8Asymm => (0, 255),
+            OperandType::TensorQuant8AsymmSigned => (-128, 127),
+            OperandType::TensorQuant16Asymm => (0, 65_535),
+            _ => (0, 0),
+        }
+    }
+}
+
+impl std::fmt::Display for OperandType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            OperandType::Extension(code) | OperandType::Unknown(code) => {
+                write!(f, "{}({code})", self.name())
+            }
+            _ => f.write_str(self.name()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_go_both_ways() {
+        for ty in OperandType::ALL {
+            assert_eq!(OperandType::from_code(ty.code()), *ty);
+            assert_eq!(OperandType::from_name(ty.name()), Some(*ty));
+        }
+        for code in [-1, 16, 9_999, 10_002, 0xFFFF] {
+            assert_eq!(OperandType::from_code(code), OperandType::Unknown(code));
+        }
+        assert_eq!(OperandType::from_code(0x1_0000), OperandType::Extension(0x1_0000));
+    }
+
+    #[test]
+    fn sizes_are_those_of_the_stored_element() {
+        assert_eq!(OperandType::TensorFloat16.element_bytes(), Some(2));
+        assert_eq!(OperandType::TensorQuant16Symm.element_bytes(), Some(2));
+        assert_eq!(OperandType::Bool.element_bytes(), Some(1));
+        assert_eq!(OperandType::Oem.element_bytes(), None);
+        assert_eq!(OperandType::TensorOemByte.element_bytes(), Some(1));
+    }
+}
