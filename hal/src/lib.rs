@@ -6,6 +6,7 @@
 //! a transport carries them.
 #![forbid(unsafe_code)]
 
+mod builder;
 mod capabilities;
 mod device;
 mod memory;
@@ -15,8 +16,10 @@ mod operation_type;
 mod request;
 mod status;
 mod time;
+pub mod validate;
 mod version;
 
+pub use builder::{ModelBuilder, OutputSpec};
 pub use capabilities::{
     CacheFiles, Capabilities, Extension, ExtensionOperandType, PerformanceInfo,
 };

@@ -152,6 +152,22 @@ pub struct Subgraph {
     pub output_indexes: Vec<u32>,
 }
 
+impl Subgraph {
+    /// For each operand how often operations read it; an operand that one operation reads twice
+    /// counts twice. Indexes that no operand has are passed over.
+    #[must_use]
+    pub fn count_consumers(&self) -> Vec<u32> {
+        let mut counts = vec![0_u32; self.operands.len()];
+        for index in self.operations.iter().flat_map(|operation| &operation.inputs) {
+            let position = usize::try_from(*index).unwrap_or(usize::MAX);
+            if let Some(count) = counts.get_mut(position) {
+                *count = count.saturating_add(1);
+            }
+        }
+        counts
+    }
+}
+
 /// The bytes of all [`OperandLifeTime::ConstantCopy`] operands, shared and never written.
 #[derive(Clone)]
 pub struct OperandValues(Arc<dyn AsRef<[u8]> + Send + Sync>);
