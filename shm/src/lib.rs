@@ -1,0 +1,41 @@
+//! Memory that two processes share, and the only crate that touches it with `unsafe`.
+//!
+//! | type | what it is | who may write it |
+//! |---|---|---|
+//! | [`Memory`] | a descriptor and its length: memfd made here, or a descriptor from a peer | – |
+//! | [`Mapping`], [`Region`], [`SharedRegion`], [`Shared`] | a mapping of a [`Memory`] and windows onto it; bytes come and go as copies, words as atomics | both processes, at any instant |
+//! | [`SoleWriter`] | memory made here that no other process can ever map writable | this process, through `&mut` |
+//! | [`SealedBytes`] | memory nobody can write any more (model weights) | nobody |
+//! | [`Pool`] | a memory pool somebody handed us by descriptor, mapped where that is safe and read with `pread` where it is not | the peer |
+//!
+//! # Why a peer cannot harm us through a descriptor
+//!
+//! * *It cannot make us fault.* Touching a mapping behind the end of a file raises `SIGBUS`. So
+//!   nothing is mapped unless it carries `F_SEAL_SHRINK` (we add the seal where it is missing),
+//!   and the length is read after the seal is known to be there. Everything else is read and
+//!   written with `pread` and `pwrite`, where a short file is an ordinary error.
+//! * *It cannot make us disagree with ourselves.* Bytes which another process can write are copied
+//!   out before anybody looks at them; there is no `&[u8]` to them.
+//! * *It cannot break Rust's rules.* `&[u8]` and `&mut [u8]` exist only for memory that the kernel
+//!   keeps everybody else from writing: sealed `F_SEAL_WRITE`, or sealed `F_SEAL_FUTURE_WRITE`
+//!   by us before the descriptor ever left the process.
+//!
+//! What stays possible: a peer may hand over a descriptor of a file system that answers slowly or
+//! never (FUSE). Only the thread that serves this peer waits for it.
+
+mod error;
+mod mapping;
+mod memory;
+mod pool;
+mod region;
+mod sealed;
+mod sole_writer;
+
+pub use error::{Refusal, ShmError};
+pub use mapping::Mapping;
+pub use memory::{MAX_LEN, Memory, Seals};
+pub use pool::Pool;
+pub use region::{PeerWritable, Region, Shared, SharedRegion};
+pub use rustix::io::Errno;
+pub use sealed::SealedBytes;
+pub use sole_writer::SoleWriter;

@@ -1,0 +1,188 @@
+//! A memory pool that somebody handed us by descriptor.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::{Errno, pread, pwrite};
+
+use crate::error::ShmError;
+use crate::mapping::Mapping;
+use crate::memory::Memory;
+use crate::sealed::SealedBytes;
+
+/// A pool of bytes, reached in the safest way its descriptor allows: borrowed where nobody can
+/// write it any more, mapped where it cannot shrink, read and written by system call otherwise.
+#[derive(Debug)]
+pub struct Pool {
+    len: u64,
+    access: Access,
+}
+
+#[derive(Debug)]
+enum Access {
+    /// Write-sealed: the bytes are constant.
+    Sealed(SealedBytes),
+    /// Shrink-sealed: mapped, writable where the peer allows it.
+    Mapped { mapping: Mapping, memory: Memory },
+    /// Anything else: never mapped, for touching a truncated file through a mapping is `SIGBUS`.
+    File { memory: Memory, writable: bool },
+}
+
+impl Pool {
+    /// Takes a descriptor of which the peer says that it holds `expected_len` bytes. Only these are
+    /// reachable, however long the object is.
+    ///
+    /// # Errors
+    /// [`ShmError::OutOfBounds`] where the object is shorter; as [`Memory::from_fd`] otherwise.
+    pub fn open(fd: OwnedFd, expected_len: u64) -> Result<Pool, ShmError> {
+        let memory = Memory::from_fd(fd)?;
+        if expected_len > memory.len() {
+            let size = memory.len();
+            return Err(ShmError::OutOfBounds { offset: 0, len: expected_len, size });
+        }
+        let access = if !memory.is_shrink_sealed() {
+            let writable = is_open_for_writing(&memory)?;
+            Access::File { memory, writable }
+        } else if memory.seals().write {
+            Access::Sealed(SealedBytes::map(memory)?)
+        } else {
+            // Refused where the peer sealed FUTURE_WRITE or opened the descriptor for reading only.
+            let mapping = match Mapping::map(&memory) {
+                Err(ShmError::System { errno: Errno::PERM | Errno::ACCESS, .. }) => {
+                    Mapping::map_read_only(&memory)?
+                }
+                other => other?,
+            };
+            Access::Mapped { mapping, memory }
+        };
+        Ok(Pool { len: expected_len, access })
+    }
+
+    /// Length in bytes, as stated by the peer and checked.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the pool has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether [`write`](Pool::write) is refused.
+    pub fn is_read_only(&self) -> bool {
+        match &self.access {
+            Access::Sealed(_) => true,
+            Access::Mapped { mapping, .. } => !mapping.is_writable(),
+            Access::File { writable, .. } => !writable,
+        }
+    }
+
+    /// Whether the pool is mapped, so that reading it needs no system call.
+    pub fn is_mapped(&self) -> bool {
+        !matches!(self.access, Access::File { .. })
+    }
+
+    /// The bytes themselves, where nobody can change them any more.
+    pub fn as_sealed_bytes(&self) -> Option<&[u8]> {
+        let len = usize::try_from(self.len).ok()?;
+        match &self.access {
+            Access::Sealed(sealed) => sealed.bytes().get(..len),
+            Access::Mapped { .. } | Access::File { .. } => None,
+        }
+    }
+
+    /// Copies bytes out of the pool.
+    ///
+    /// # Errors
+    /// [`ShmError::OutOfBounds`]; [`ShmError::Short`] where an unsealed file was truncated.
+    pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), ShmError> {
+        let at = self.check(offset, bytes.len())?;
+        match &self.access {
+            Access::Sealed(sealed) => {
+                bytes.copy_from_slice(&sealed.bytes()[at..at + bytes.len()]);
+                Ok(())
+            }
+            Access::Mapped { mapping, .. } => mapping.region(at, bytes.len())?.copy_out(0, bytes),
+            Access::File { memory, .. } => read_file(memory, offset, bytes),
+        }
+    }
+
+    /// Copies bytes into the pool.
+    ///
+    /// # Errors
+    /// [`ShmError::ReadOnly`], [`ShmError::OutOfBounds`]; [`ShmError::Short`] where an unsealed
+    /// file took only a part (a full disk, a quota).
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), ShmError> {
+        if self.is_read_only() {
+            return Err(ShmError::ReadOnly);
+        }
+        let at = self.check(offset, bytes.len())?;
+        match &self.access {
+            Access::Sealed(_) => Err(ShmError::ReadOnly),
+            Access::Mapped { mapping, .. } => mapping.region(at, bytes.len())?.copy_in(0, bytes),
+            Access::File { memory, .. } => write_file(memory, offset, bytes),
+        }
+    }
+
+    /// The object, for its descriptor.
+    pub fn memory(&self) -> &Memory {
+        match &self.access {
+            Access::Sealed(sealed) => sealed.memory(),
+            Access::Mapped { memory, .. } | Access::File { memory, .. } => memory,
+        }
+    }
+
+    fn check(&self, offset: u64, len: usize) -> Result<usize, ShmError> {
+        let (size, len) = (self.len, len as u64);
+        if offset > size || len > size - offset {
+            return Err(ShmError::OutOfBounds { offset, len, size });
+        }
+        usize::try_from(offset).map_err(|_| ShmError::OutOfBounds { offset, len, size })
+    }
+}
+
+impl AsFd for Pool {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.memory().as_fd()
+    }
+}
+
+fn is_open_for_writing(memory: &Memory) -> Result<bool, ShmError> {
+    let mode = rustix::fs::fcntl_getfl(memory).map_err(ShmError::system("fcntl(F_GETFL)"))?;
+    Ok(mode & rustix::fs::OFlags::RWMODE != rustix::fs::OFlags::RDONLY)
+}
+
+fn read_file(memory: &Memory, offset: u64, bytes: &mut [u8]) -> Result<(), ShmError> {
+    let wanted = bytes.len();
+    let mut got = 0;
+    while got < wanted {
+        match pread(memory, &mut bytes[got..], offset + got as u64) {
+            Ok(0) => return Err(short(offset, wanted, got)),
+            Ok(n) => got += n,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(ShmError::System { call: "pread", errno }),
+        }
+    }
+    Ok(())
+}
+
+fn write_file(memory: &Memory, offset: u64, bytes: &[u8]) -> Result<(), ShmError> {
+    let wanted = bytes.len();
+    let mut got = 0;
+    while got < wanted {
+        match pwrite(memory, &bytes[got..], offset + got as u64) {
+            Ok(0) => return Err(short(offset, wanted, got)),
+            Ok(n) => got += n,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(ShmError::System { call: "pwrite", errno }),
+        }
+    }
+    Ok(())
+}
+
+fn short(offset: u64, wanted: usize, got: usize) -> ShmError {
+    ShmError::Short { offset, wanted: wanted as u64, got: got as u64 }
+}
+
+#[cfg(test)]
+#[path = "pool_tests.rs"]
+mod tests;
