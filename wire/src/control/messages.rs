@@ -1,0 +1,329 @@
+//! Calls of a client, replies to them, and the callback that asks a client for memories.
+
+use bincode::{Decode, Encode};
+use burst_hal::ErrorStatus;
+
+use super::bounded::{List, Text};
+use super::model::ModelBody;
+use super::values::{DeviceInfo, WireArgument, WirePrepareOptions, WireShape};
+
+/// Pools that one request over the socket may have; the descriptors of one message are limited
+/// by the kernel to 253.
+pub const POOLS_MAX: usize = 128;
+/// Slots that one `GetMemories` may ask for; more are asked for in turn.
+pub const MEMORIES_MAX: usize = 128;
+/// Inputs, or outputs, that one request over the socket may have.
+const ARGUMENTS_MAX: usize = 1024;
+/// Grantors that a queue's descriptor may have: four of libfmq, one of ours, and room.
+const GRANTORS_MAX: usize = 8;
+/// Operations whose support one reply tells of; each is a byte, and all fit one message.
+const OPERATIONS_MAX: usize = 60_000;
+/// Devices of one service.
+const DEVICES_MAX: usize = 64;
+/// Longest explanation of a refusal.
+pub const DETAIL_MAX: usize = 1024;
+
+/// Anything a client sends after its greeting.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub enum ClientMessage {
+    /// A call; its reply carries the same number.
+    Call {
+        /// Chosen by the client.
+        id: u64,
+        /// What is to be done.
+        call: Call,
+    },
+    /// The answer to [`ServerMessage::GetMemories`], with one descriptor per length.
+    Memories {
+        /// The number of the question.
+        id: u64,
+        /// Code of the status; lengths come only with NONE.
+        status: i32,
+        /// Bytes of each memory, in the order asked for.
+        lengths: List<u64, MEMORIES_MAX>,
+    },
+}
+
+/// What a client can ask for. The descriptors that come with each are named in its text.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub enum Call {
+    /// Names of the devices; [`Answer::Devices`].
+    ListDevices,
+    /// All constant facts about a device; [`Answer::Device`].
+    DeviceInfo {
+        /// Index in the list.
+        device: u32,
+    },
+    /// Whether a device takes work; [`Answer::DeviceStatus`].
+    DeviceStatus {
+        /// Index in the list.
+        device: u32,
+    },
+    /// Which operations of a model a device runs; [`Answer::Supported`].
+    /// Descriptors: the body, then the model's pools.
+    SupportedOperations {
+        /// Index in the list.
+        device: u32,
+        /// Where the model lies.
+        model: ModelBody,
+    },
+    /// Makes a model ready; [`Answer::Prepared`]. Descriptors as above.
+    Prepare {
+        /// Index in the list.
+        device: u32,
+        /// Where the model lies.
+        model: ModelBody,
+        /// How.
+        options: WirePrepareOptions,
+    },
+    /// Lets go of a prepared model; bursts on it live on.
+    ReleaseModel {
+        /// From [`Answer::Prepared`].
+        model: u32,
+    },
+    /// Gives a memory a number of the client's choice, for all its models and bursts.
+    /// Descriptor: the memory.
+    ShareMemory {
+        /// Not in use.
+        memory: u32,
+        /// Bytes of it that may be used.
+        length: u64,
+    },
+    /// As `ShareMemory`, but the service makes the memory: it writes, the client can only read.
+    /// [`Answer::Done`] comes with the descriptor.
+    AllocateMemory {
+        /// Not in use.
+        memory: u32,
+        /// Bytes wanted.
+        length: u64,
+    },
+    /// Takes the number back. Slots that have the memory keep it.
+    ForgetMemory {
+        /// The number.
+        memory: u32,
+    },
+    /// One execution without a burst; [`Answer::Executed`].
+    /// Descriptors: one per [`PoolSource::Descriptor`].
+    Execute(SynchronousRequest),
+    /// Starts a burst; [`Answer::Burst`]. Descriptors: those of the request queue, then those of
+    /// the result queue.
+    ConfigureBurst {
+        /// From [`Answer::Prepared`].
+        model: u32,
+        /// The queue the client writes.
+        request_queue: QueueDescriptor,
+        /// The queue the service writes.
+        result_queue: QueueDescriptor,
+        /// Additions to use, of those both ends know.
+        features: u64,
+    },
+    /// Puts a memory into a slot before its first use.
+    /// Descriptor: one where the source is [`PoolSource::Descriptor`].
+    PushMemory {
+        /// From [`Answer::Burst`].
+        burst: u32,
+        /// Not in use.
+        slot: i32,
+        /// Which memory.
+        source: PoolSource,
+    },
+    /// Empties a slot; unknown slots are ignored. The slot may be used again after the reply.
+    FreeMemory {
+        /// From [`Answer::Burst`].
+        burst: u32,
+        /// The slot.
+        slot: i32,
+    },
+    /// Ends a burst.
+    CloseBurst {
+        /// From [`Answer::Burst`].
+        burst: u32,
+    },
+}
+
+impl Call {
+    /// Whether it may take long; at most [`super::SLOW_CALLS_MAX`] of these at once.
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        matches!(self, Call::SupportedOperations { .. } | Call::Prepare { .. } | Call::Execute(_))
+    }
+
+    /// How many descriptors must come with it.
+    #[must_use]
+    pub fn descriptors(&self) -> usize {
+        match self {
+            Call::SupportedOperations { model, .. } | Call::Prepare { model, .. } => {
+                model.descriptors()
+            }
+            Call::ShareMemory { .. } => 1,
+            Call::Execute(request) => request.pools.0.iter().map(PoolSource::descriptors).sum(),
+            Call::ConfigureBurst { request_queue, result_queue, .. } => {
+                request_queue.descriptors as usize + result_queue.descriptors as usize
+            }
+            Call::PushMemory { source, .. } => source.descriptors(),
+            _ => 0,
+        }
+    }
+}
+
+/// Where the bytes of a pool are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum PoolSource {
+    /// A memory that has a number.
+    Shared {
+        /// From `ShareMemory` or `AllocateMemory`.
+        memory: u32,
+    },
+    /// A descriptor that comes with this message.
+    Descriptor {
+        /// Bytes of it that may be used.
+        length: u64,
+    },
+    /// A buffer of the driver (HAL 1.3).
+    Token {
+        /// Its token.
+        token: u32,
+    },
+}
+
+impl PoolSource {
+    fn descriptors(&self) -> usize {
+        usize::from(matches!(self, PoolSource::Descriptor { .. }))
+    }
+}
+
+/// One execution over the socket.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub struct SynchronousRequest {
+    /// From [`Answer::Prepared`].
+    pub model: u32,
+    /// One per input.
+    pub inputs: List<WireArgument, ARGUMENTS_MAX>,
+    /// One per output.
+    pub outputs: List<WireArgument, ARGUMENTS_MAX>,
+    /// What the arguments lie in.
+    pub pools: List<PoolSource, POOLS_MAX>,
+    /// Whether to measure.
+    pub measure_timing: bool,
+    /// When the result is no longer wanted: nanoseconds on the steady clock.
+    pub deadline: Option<u64>,
+    /// Longest time of one loop, in nanoseconds.
+    pub loop_timeout: Option<u64>,
+}
+
+/// How a queue lies in its memory.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct QueueDescriptor {
+    /// Bytes of one datum.
+    pub quantum: u32,
+    /// Which kind of queue.
+    pub flags: u32,
+    /// How many descriptors of the message belong to it.
+    pub descriptors: u8,
+    /// Where its parts are.
+    pub grantors: List<QueueGrantor, GRANTORS_MAX>,
+}
+
+/// Where one part of a queue is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct QueueGrantor {
+    /// Which of the queue's descriptors.
+    pub fd_index: u32,
+    /// First byte in it.
+    pub offset: u32,
+    /// Length in bytes.
+    pub extent: u64,
+}
+
+/// Anything a service sends after its greeting.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub enum ServerMessage {
+    /// The reply to a call.
+    Reply(Reply),
+    /// The service lacks memories that a request named; [`ClientMessage::Memories`] answers.
+    GetMemories {
+        /// Chosen by the service.
+        id: u64,
+        /// Which burst.
+        burst: u32,
+        /// The slots.
+        slots: List<i32, MEMORIES_MAX>,
+    },
+}
+
+/// The outcome of a call.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub struct Reply {
+    /// The number of the call.
+    pub id: u64,
+    /// What came of it.
+    pub outcome: Result<Answer, Refusal>,
+}
+
+/// Why a call was not done.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Refusal {
+    /// Code of the status.
+    pub status: i32,
+    /// The reason, for people.
+    pub detail: Text<DETAIL_MAX>,
+}
+
+impl Refusal {
+    /// A refusal with this status and reason.
+    #[must_use]
+    pub fn new(status: ErrorStatus, detail: &str) -> Self {
+        Refusal { status: status.code(), detail: Text::cut(detail) }
+    }
+
+    /// The status; GENERAL_FAILURE where the code is none, or would mean success.
+    #[must_use]
+    pub fn status(&self) -> ErrorStatus {
+        match ErrorStatus::from_code(self.status) {
+            Some(ErrorStatus::None) | None => ErrorStatus::GeneralFailure,
+            Some(status) => status,
+        }
+    }
+}
+
+/// What a call gave.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub enum Answer {
+    /// It was done; there is nothing more to say.
+    Done,
+    /// Names of the devices.
+    Devices(List<Text<64>, DEVICES_MAX>),
+    /// Facts about a device.
+    Device(DeviceInfo),
+    /// Code of a device's status.
+    DeviceStatus(i32),
+    /// For each operation whether the device runs it.
+    Supported(List<bool, OPERATIONS_MAX>),
+    /// The number of a prepared model.
+    Prepared {
+        /// The number.
+        model: u32,
+    },
+    /// The number of a burst.
+    Burst {
+        /// The number.
+        burst: u32,
+    },
+    /// The result of an execution.
+    Executed(Executed),
+}
+
+/// The result of an execution over the socket.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Executed {
+    /// Code of the status.
+    pub status: i32,
+    /// Shapes of the outputs.
+    pub shapes: List<WireShape, ARGUMENTS_MAX>,
+    /// Microseconds in the hardware.
+    pub on_device_us: u64,
+    /// Microseconds in the driver.
+    pub in_driver_us: u64,
+    /// Nanoseconds in the driver, from the call's arrival to just before the reply.
+    pub in_driver_ns: Option<u64>,
+}

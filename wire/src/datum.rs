@@ -1,0 +1,340 @@
+//! The two datum types of a burst, byte for byte those of HAL 1.2.
+//!
+//! Both are tagged unions of 24 bytes in native byte order; every byte that carries no data is
+//! sent as zero and ignored on receipt.
+//!
+//! ```text
+//! request  0        1..4   4..24
+//!          kind u8  zero   payload (u32 and i32 fields)
+//! result   0        1..8   8..24
+//!          kind u8  zero   payload (u64, u32 and i32 fields)
+//! ```
+//! Source: NNAPI 1.2 `types.hal`, `FmqRequestDatum` and `FmqResultDatum`.
+
+use burst_hal::DataLocation;
+
+use crate::WireError;
+
+/// Length of a datum of either type.
+pub const DATUM_BYTES: usize = 24;
+
+/// One datum as it lies in a queue.
+pub type DatumBytes = [u8; DATUM_BYTES];
+
+/// Discriminators of request datums. 0 to 6 are the HAL's; those from 0x40 on are ours and are
+/// sent only where both ends negotiated them.
+pub(crate) mod request_kind {
+    pub(crate) const PACKET_INFORMATION: u8 = 0;
+    pub(crate) const INPUT_OPERAND_INFORMATION: u8 = 1;
+    pub(crate) const INPUT_OPERAND_DIMENSION_VALUE: u8 = 2;
+    pub(crate) const OUTPUT_OPERAND_INFORMATION: u8 = 3;
+    pub(crate) const OUTPUT_OPERAND_DIMENSION_VALUE: u8 = 4;
+    pub(crate) const POOL_IDENTIFIER: u8 = 5;
+    pub(crate) const MEASURE_TIMING: u8 = 6;
+    pub(crate) const DEADLINE: u8 = 0x40;
+    pub(crate) const LOOP_TIMEOUT: u8 = 0x41;
+}
+
+/// Discriminators of result datums; see [`request_kind`].
+pub(crate) mod result_kind {
+    pub(crate) const PACKET_INFORMATION: u8 = 0;
+    pub(crate) const OPERAND_INFORMATION: u8 = 1;
+    pub(crate) const OPERAND_DIMENSION_VALUE: u8 = 2;
+    pub(crate) const EXECUTION_TIMING: u8 = 3;
+    pub(crate) const TIMING_NANOS: u8 = 0x40;
+}
+
+/// How many records a request packet has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InformationDatum {
+    /// Datums in the packet, this one included.
+    pub packet_size: u32,
+    /// Input records.
+    pub number_of_input_operands: u32,
+    /// Output records.
+    pub number_of_output_operands: u32,
+    /// Slots.
+    pub number_of_pools: u32,
+}
+
+/// One input or output of a request; its dimension values follow in datums of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OperandDatum {
+    /// An omitted argument.
+    pub has_no_value: bool,
+    /// Where it lies; the pool is an index into the packet's list of slots.
+    pub location: DataLocation,
+    /// How many dimension values follow.
+    pub number_of_dimensions: u32,
+}
+
+/// One datum of a request packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestDatum {
+    /// Begins every packet.
+    PacketInformation(InformationDatum),
+    /// An input.
+    InputOperandInformation(OperandDatum),
+    /// One dimension of the input before it.
+    InputOperandDimensionValue(u32),
+    /// An output.
+    OutputOperandInformation(OperandDatum),
+    /// One dimension of the output before it.
+    OutputOperandDimensionValue(u32),
+    /// The slot of a memory.
+    PoolIdentifier(i32),
+    /// Whether to measure: 0 or 1.
+    MeasureTiming(i32),
+    /// When the result is no longer wanted, on the steady clock (negotiated).
+    DeadlineNanos(u64),
+    /// Longest time one loop may take (negotiated).
+    LoopTimeoutNanos(u64),
+}
+
+/// One datum of a result packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResultDatum {
+    /// Begins every packet.
+    PacketInformation {
+        /// Datums in the packet, this one included.
+        packet_size: u32,
+        /// Code of the status.
+        error_status: i32,
+        /// Output records.
+        number_of_operands: u32,
+    },
+    /// An output.
+    OperandInformation {
+        /// Whether its memory was large enough.
+        is_sufficient: bool,
+        /// How many dimension values follow.
+        number_of_dimensions: u32,
+    },
+    /// One dimension of the output before it.
+    OperandDimensionValue(u32),
+    /// How long it took, in microseconds; `u64::MAX` where not known.
+    ExecutionTiming {
+        /// In the hardware.
+        time_on_device_us: u64,
+        /// In the driver.
+        time_in_driver_us: u64,
+    },
+    /// How long it took, in nanoseconds (negotiated).
+    TimingNanos {
+        /// In the hardware.
+        on_device_ns: u64,
+        /// In the driver.
+        in_driver_ns: u64,
+    },
+}
+
+pub(crate) fn u32_at(bytes: &DatumBytes, at: usize) -> u32 {
+    u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+pub(crate) fn i32_at(bytes: &DatumBytes, at: usize) -> i32 {
+    i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+pub(crate) fn u64_at(bytes: &DatumBytes, at: usize) -> u64 {
+    let mut eight = [0; 8];
+    eight.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_ne_bytes(eight)
+}
+
+/// A `bool` as C++ stores it; a peer can write any byte.
+pub(crate) fn bool_at(
+    bytes: &DatumBytes,
+    at: usize,
+    what: &'static str,
+) -> Result<bool, WireError> {
+    match bytes[at] {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(WireError::Value { what, value: i64::from(other) }),
+    }
+}
+
+/// A datum of zeros but for its kind and these 32-bit words from `at` on.
+fn words<const N: usize>(kind: u8, at: usize, words: [u32; N]) -> DatumBytes {
+    let mut bytes = [0; DATUM_BYTES];
+    bytes[0] = kind;
+    for (word, slot) in words.iter().zip(bytes[at..].chunks_exact_mut(4)) {
+        slot.copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes
+}
+
+/// A datum of zeros but for its kind and these 64-bit words from 8 on.
+fn long_words<const N: usize>(kind: u8, words: [u64; N]) -> DatumBytes {
+    let mut bytes = [0; DATUM_BYTES];
+    bytes[0] = kind;
+    for (word, slot) in words.iter().zip(bytes[8..].chunks_exact_mut(8)) {
+        slot.copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes
+}
+
+impl OperandDatum {
+    fn encode(self, kind: u8) -> DatumBytes {
+        let DataLocation { pool_index, offset, length } = self.location;
+        let mut bytes = words(kind, 8, [pool_index, offset, length, self.number_of_dimensions]);
+        bytes[4] = u8::from(self.has_no_value);
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &DatumBytes) -> Result<Self, WireError> {
+        Ok(OperandDatum {
+            has_no_value: bool_at(bytes, 4, "hasNoValue")?,
+            location: DataLocation {
+                pool_index: u32_at(bytes, 8),
+                offset: u32_at(bytes, 12),
+                length: u32_at(bytes, 16),
+            },
+            number_of_dimensions: u32_at(bytes, 20),
+        })
+    }
+}
+
+impl RequestDatum {
+    /// The datum as it lies in a queue.
+    #[must_use]
+    pub fn encode(self) -> DatumBytes {
+        use request_kind as kind;
+        match self {
+            RequestDatum::PacketInformation(info) => words(
+                kind::PACKET_INFORMATION,
+                4,
+                [
+                    info.packet_size,
+                    info.number_of_input_operands,
+                    info.number_of_output_operands,
+                    info.number_of_pools,
+                ],
+            ),
+            RequestDatum::InputOperandInformation(operand) => {
+                operand.encode(kind::INPUT_OPERAND_INFORMATION)
+            }
+            RequestDatum::InputOperandDimensionValue(value) => {
+                words(kind::INPUT_OPERAND_DIMENSION_VALUE, 4, [value])
+            }
+            RequestDatum::OutputOperandInformation(operand) => {
+                operand.encode(kind::OUTPUT_OPERAND_INFORMATION)
+            }
+            RequestDatum::OutputOperandDimensionValue(value) => {
+                words(kind::OUTPUT_OPERAND_DIMENSION_VALUE, 4, [value])
+            }
+            RequestDatum::PoolIdentifier(slot) => {
+                words(kind::POOL_IDENTIFIER, 4, [slot.cast_unsigned()])
+            }
+            RequestDatum::MeasureTiming(measure) => {
+                words(kind::MEASURE_TIMING, 4, [measure.cast_unsigned()])
+            }
+            RequestDatum::DeadlineNanos(nanos) => long_words(kind::DEADLINE, [nanos]),
+            RequestDatum::LoopTimeoutNanos(nanos) => long_words(kind::LOOP_TIMEOUT, [nanos]),
+        }
+    }
+}
+
+impl ResultDatum {
+    /// The datum as it lies in a queue.
+    #[must_use]
+    pub fn encode(self) -> DatumBytes {
+        use result_kind as kind;
+        match self {
+            ResultDatum::PacketInformation { packet_size, error_status, number_of_operands } => {
+                words(
+                    kind::PACKET_INFORMATION,
+                    8,
+                    [packet_size, error_status.cast_unsigned(), number_of_operands],
+                )
+            }
+            ResultDatum::OperandInformation { is_sufficient, number_of_dimensions } => words(
+                kind::OPERAND_INFORMATION,
+                8,
+                // The bool's byte is the first of its word in either byte order.
+                [u32::from_ne_bytes([u8::from(is_sufficient), 0, 0, 0]), number_of_dimensions],
+            ),
+            ResultDatum::OperandDimensionValue(value) => {
+                words(kind::OPERAND_DIMENSION_VALUE, 8, [value])
+            }
+            ResultDatum::ExecutionTiming { time_on_device_us, time_in_driver_us } => {
+                long_words(kind::EXECUTION_TIMING, [time_on_device_us, time_in_driver_us])
+            }
+            ResultDatum::TimingNanos { on_device_ns, in_driver_ns } => {
+                long_words(kind::TIMING_NANOS, [on_device_ns, in_driver_ns])
+            }
+        }
+    }
+}
+
+#[cfg(all(test, target_endian = "little"))]
+mod tests {
+    use super::*;
+
+    /// Places of the fields as the compiled original has them.
+    #[test]
+    fn request_datums_are_those_of_hal_1_2() {
+        let information = InformationDatum {
+            packet_size: 0x0403_0201,
+            number_of_input_operands: 5,
+            number_of_output_operands: 6,
+            number_of_pools: 7,
+        };
+        assert_eq!(
+            RequestDatum::PacketInformation(information).encode(),
+            [0, 0, 0, 0, 1, 2, 3, 4, 5, 0, 0, 0, 6, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0]
+        );
+        let operand = OperandDatum {
+            has_no_value: true,
+            location: DataLocation { pool_index: 2, offset: 3, length: 4 },
+            number_of_dimensions: 5,
+        };
+        let bytes = [1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0];
+        assert_eq!(RequestDatum::InputOperandInformation(operand).encode(), bytes);
+        let mut output = bytes;
+        output[0] = 3;
+        assert_eq!(RequestDatum::OutputOperandInformation(operand).encode(), output);
+        for (datum, kind, word) in [
+            (RequestDatum::InputOperandDimensionValue(9), 2, 9),
+            (RequestDatum::OutputOperandDimensionValue(9), 4, 9),
+            (RequestDatum::PoolIdentifier(-2), 5, -2),
+            (RequestDatum::MeasureTiming(1), 6, 1),
+        ] {
+            let mut want = [0; DATUM_BYTES];
+            want[0] = kind;
+            want[4..8].copy_from_slice(&i32::to_le_bytes(word));
+            assert_eq!(datum.encode(), want, "{datum:?}");
+        }
+    }
+
+    #[test]
+    fn result_datums_are_those_of_hal_1_2() {
+        assert_eq!(
+            ResultDatum::PacketInformation {
+                packet_size: 2,
+                error_status: 4,
+                number_of_operands: 3
+            }
+            .encode(),
+            [0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0]
+        );
+        assert_eq!(
+            ResultDatum::OperandInformation { is_sufficient: true, number_of_dimensions: 3 }
+                .encode(),
+            [1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        );
+        assert_eq!(
+            ResultDatum::OperandDimensionValue(7).encode(),
+            [2, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        );
+        assert_eq!(
+            ResultDatum::ExecutionTiming { time_on_device_us: 1, time_in_driver_us: u64::MAX }
+                .encode(),
+            [
+                3, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255,
+                255
+            ]
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! What two ends of ours can say beyond HAL 1.2, when both agreed to.
+
+use std::time::Duration;
+
+use burst_hal::TimePoint;
+
+/// Additions to the HAL's packets, as a set of bits.
+///
+/// Each end says in its greeting which it knows; a burst uses those that both know and its
+/// client asks for. A foreign client asks for none and sees plain HAL 1.2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Features(u64);
+
+impl Features {
+    /// None: plain HAL 1.2.
+    pub const NONE: Features = Features(0);
+    /// A result may end with a datum of its times in nanoseconds.
+    pub const TIMING_NANOS: Features = Features(1);
+    /// A request may end with datums of its deadline and loop time-out.
+    pub const DEADLINES: Features = Features(1 << 1);
+    /// Results may have the statuses 5 to 8 of HAL 1.3; otherwise those are GENERAL_FAILURE.
+    pub const STATUS_1_3: Features = Features(1 << 2);
+    /// Everything this version knows.
+    pub const ALL: Features =
+        Features(Self::TIMING_NANOS.0 | Self::DEADLINES.0 | Self::STATUS_1_3.0);
+
+    /// The set with these bits; unknown ones are kept, so that an intersection drops them.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Features(bits)
+    }
+
+    /// The bits.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Whether all of `other` are in this set.
+    #[must_use]
+    pub const fn contains(self, other: Features) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// What is in both sets.
+    #[must_use]
+    pub const fn intersection(self, other: Features) -> Features {
+        Features(self.0 & other.0)
+    }
+
+    /// What is in either set.
+    #[must_use]
+    pub const fn union(self, other: Features) -> Features {
+        Features(self.0 | other.0)
+    }
+}
+
+/// What a request says beyond HAL 1.2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RequestExtras {
+    /// When its result is no longer wanted.
+    pub deadline: Option<TimePoint>,
+    /// Longest time one loop may take.
+    pub loop_timeout: Option<Duration>,
+}
+
+/// What a result says beyond HAL 1.2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ResultExtras {
+    /// Nanoseconds in the driver, from the request's arrival to just before the answer.
+    pub in_driver_ns: Option<u64>,
+    /// Nanoseconds in the hardware, where known.
+    pub on_device_ns: Option<u64>,
+}

@@ -1,0 +1,270 @@
+//! Request packets: arguments and slots to datums and back.
+//!
+//! Order: packet information; each input, then its dimensions; each output, then its dimensions;
+//! the slots; whether to measure; then whatever was negotiated.
+
+use std::time::Duration;
+
+use burst_hal::{DataLocation, RequestArgument, TimePoint};
+
+use crate::cursor::Cursor;
+use crate::datum::{
+    self, DATUM_BYTES, DatumBytes, InformationDatum, OperandDatum, RequestDatum, request_kind,
+};
+use crate::{Features, RequestExtras, WireError};
+
+/// A request about to be sent: borrowed, so that encoding copies nothing but the datums.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestPacket<'a> {
+    /// One per input of the model.
+    pub inputs: &'a [RequestArgument],
+    /// One per output of the model.
+    pub outputs: &'a [RequestArgument],
+    /// One per pool that the arguments refer to.
+    pub slots: &'a [i32],
+    /// Whether to measure how long it takes.
+    pub measure_timing: bool,
+    /// What goes beyond HAL 1.2; only where negotiated.
+    pub extras: RequestExtras,
+}
+
+/// A request as received; its storage is used again for the next one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SlotRequest {
+    /// One per input of the model.
+    pub inputs: Vec<RequestArgument>,
+    /// One per output of the model.
+    pub outputs: Vec<RequestArgument>,
+    /// One per pool that the arguments refer to.
+    pub slots: Vec<i32>,
+    /// Whether to measure how long it takes.
+    pub measure_timing: bool,
+    /// What goes beyond HAL 1.2.
+    pub extras: RequestExtras,
+}
+
+/// Packet information, and whether to measure.
+const FIXED_DATUMS: u64 = 2;
+
+impl RequestPacket<'_> {
+    /// Datums it takes.
+    ///
+    /// # Errors
+    /// [`WireError::TooLong`] when that is more than a packet can say.
+    pub fn datums(&self) -> Result<u32, WireError> {
+        let arguments = self.inputs.iter().chain(self.outputs);
+        let datums = FIXED_DATUMS
+            + self.slots.len() as u64
+            + arguments.map(|argument| 1 + argument.dimensions.len() as u64).sum::<u64>()
+            + u64::from(self.extras.deadline.is_some())
+            + u64::from(self.extras.loop_timeout.is_some());
+        u32::try_from(datums).map_err(|_| WireError::TooLong { datums })
+    }
+
+    /// Bytes it takes.
+    ///
+    /// # Errors
+    /// As [`RequestPacket::datums`].
+    pub fn bytes(&self) -> Result<usize, WireError> {
+        let datums = self.datums()?;
+        usize::try_from(u64::from(datums) * DATUM_BYTES as u64)
+            .map_err(|_| WireError::TooLong { datums: u64::from(datums) })
+    }
+
+    /// Gives every datum to `put`, in order; stops at its first error.
+    ///
+    /// # Errors
+    /// Those of [`RequestPacket::datums`] and of `put`.
+    pub fn each<E: From<WireError>>(
+        &self,
+        mut put: impl FnMut(&DatumBytes) -> Result<(), E>,
+    ) -> Result<(), E> {
+        put(&RequestDatum::PacketInformation(self.information()?).encode())?;
+        for argument in self.inputs {
+            put(&RequestDatum::InputOperandInformation(operand(argument)?).encode())?;
+            for dimension in &argument.dimensions {
+                put(&RequestDatum::InputOperandDimensionValue(*dimension).encode())?;
+            }
+        }
+        for argument in self.outputs {
+            put(&RequestDatum::OutputOperandInformation(operand(argument)?).encode())?;
+            for dimension in &argument.dimensions {
+                put(&RequestDatum::OutputOperandDimensionValue(*dimension).encode())?;
+            }
+        }
+        for slot in self.slots {
+            put(&RequestDatum::PoolIdentifier(*slot).encode())?;
+        }
+        put(&RequestDatum::MeasureTiming(i32::from(self.measure_timing)).encode())?;
+        if let Some(deadline) = self.extras.deadline {
+            put(&RequestDatum::DeadlineNanos(deadline.nanos).encode())?;
+        }
+        if let Some(timeout) = self.extras.loop_timeout {
+            put(&RequestDatum::LoopTimeoutNanos(nanos(timeout)).encode())?;
+        }
+        Ok(())
+    }
+
+    /// Appends the packet to `out`, which is cleared first.
+    ///
+    /// # Errors
+    /// As [`RequestPacket::datums`].
+    pub fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
+        out.clear();
+        out.reserve(self.bytes()?);
+        self.each(|datum| {
+            out.extend_from_slice(datum);
+            Ok(())
+        })
+    }
+
+    fn information(&self) -> Result<InformationDatum, WireError> {
+        Ok(InformationDatum {
+            packet_size: self.datums()?,
+            number_of_input_operands: count(self.inputs.len())?,
+            number_of_output_operands: count(self.outputs.len())?,
+            number_of_pools: count(self.slots.len())?,
+        })
+    }
+}
+
+fn count(len: usize) -> Result<u32, WireError> {
+    u32::try_from(len).map_err(|_| WireError::TooLong { datums: len as u64 })
+}
+
+fn operand(argument: &RequestArgument) -> Result<OperandDatum, WireError> {
+    Ok(OperandDatum {
+        has_no_value: argument.has_no_value,
+        location: argument.location,
+        number_of_dimensions: count(argument.dimensions.len())?,
+    })
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Reads a packet into `out`, using its storage again.
+///
+/// Every count is checked against the packet before anything is reserved for it. After an error
+/// `out` holds no meaning.
+///
+/// # Errors
+/// A [`WireError`] for a packet that is malformed, or well formed with an argument that cannot
+/// be ([`WireError::status`] tells these apart).
+pub fn decode_request(
+    bytes: &[u8],
+    features: Features,
+    out: &mut SlotRequest,
+) -> Result<(), WireError> {
+    let mut cursor = Cursor::new(bytes)?;
+    let information = information(&mut cursor)?;
+    arguments(
+        &mut cursor,
+        information.number_of_input_operands,
+        [request_kind::INPUT_OPERAND_INFORMATION, request_kind::INPUT_OPERAND_DIMENSION_VALUE],
+        &mut out.inputs,
+    )?;
+    arguments(
+        &mut cursor,
+        information.number_of_output_operands,
+        [request_kind::OUTPUT_OPERAND_INFORMATION, request_kind::OUTPUT_OPERAND_DIMENSION_VALUE],
+        &mut out.outputs,
+    )?;
+    slots(&mut cursor, information.number_of_pools, &mut out.slots)?;
+    out.measure_timing = measure_timing(&mut cursor)?;
+    out.extras = extras(&mut cursor, features);
+    cursor.finish()?;
+    check_values(out)
+}
+
+fn information(cursor: &mut Cursor<'_>) -> Result<InformationDatum, WireError> {
+    let bytes =
+        cursor.take_if(request_kind::PACKET_INFORMATION).ok_or(WireError::NoPacketInformation)?;
+    let information = InformationDatum {
+        packet_size: datum::u32_at(bytes, 4),
+        number_of_input_operands: datum::u32_at(bytes, 8),
+        number_of_output_operands: datum::u32_at(bytes, 12),
+        number_of_pools: datum::u32_at(bytes, 16),
+    };
+    let needed = FIXED_DATUMS
+        + u64::from(information.number_of_input_operands)
+        + u64::from(information.number_of_output_operands)
+        + u64::from(information.number_of_pools);
+    cursor.check_size(information.packet_size, needed)?;
+    Ok(information)
+}
+
+fn arguments(
+    cursor: &mut Cursor<'_>,
+    count: u32,
+    [information, dimension]: [u8; 2],
+    out: &mut Vec<RequestArgument>,
+) -> Result<(), WireError> {
+    // `count` is no more than the datums in the packet: `information` checked that.
+    out.resize_with(count as usize, RequestArgument::default);
+    for argument in out {
+        let operand = OperandDatum::decode(cursor.take(information, "an argument")?)?;
+        argument.has_no_value = operand.has_no_value;
+        argument.location = operand.location;
+        argument.dimensions.clear();
+        cursor.check_remaining(operand.number_of_dimensions)?;
+        for _ in 0..operand.number_of_dimensions {
+            let bytes = cursor.take(dimension, "a dimension of the argument")?;
+            argument.dimensions.push(datum::u32_at(bytes, 4));
+        }
+    }
+    Ok(())
+}
+
+fn slots(cursor: &mut Cursor<'_>, count: u32, out: &mut Vec<i32>) -> Result<(), WireError> {
+    out.clear();
+    for _ in 0..count {
+        let bytes = cursor.take(request_kind::POOL_IDENTIFIER, "a slot")?;
+        out.push(datum::i32_at(bytes, 4));
+    }
+    Ok(())
+}
+
+fn measure_timing(cursor: &mut Cursor<'_>) -> Result<bool, WireError> {
+    let bytes = cursor.take(request_kind::MEASURE_TIMING, "whether to measure")?;
+    match datum::i32_at(bytes, 4) {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(WireError::Value { what: "measureTiming", value: i64::from(other) }),
+    }
+}
+
+fn extras(cursor: &mut Cursor<'_>, features: Features) -> RequestExtras {
+    if !features.contains(Features::DEADLINES) {
+        return RequestExtras::default(); // what follows is then trailing data
+    }
+    let mut long = |kind| cursor.take_if(kind).map(|bytes| datum::u64_at(bytes, 8));
+    RequestExtras {
+        deadline: long(request_kind::DEADLINE).map(|nanos| TimePoint { nanos }),
+        loop_timeout: long(request_kind::LOOP_TIMEOUT).map(Duration::from_nanos),
+    }
+}
+
+/// What a well-formed packet can say that no request may.
+fn check_values(request: &SlotRequest) -> Result<(), WireError> {
+    if let Some(slot) = request.slots.iter().find(|slot| **slot < 0) {
+        return Err(WireError::Slot { slot: *slot });
+    }
+    for argument in request.inputs.iter().chain(&request.outputs) {
+        let location = argument.location;
+        if argument.has_no_value {
+            if location != DataLocation::default() || !argument.dimensions.is_empty() {
+                return Err(WireError::OmittedWithValue);
+            }
+        } else if location.pool_index as usize >= request.slots.len() {
+            let pools = request.slots.len();
+            return Err(WireError::PoolIndex { pool: location.pool_index, pools });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

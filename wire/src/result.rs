@@ -1,0 +1,258 @@
+//! Result packets: status, shapes and timing to datums and back.
+//!
+//! Order: packet information; each output, then its dimensions; timing; then whatever was
+//! negotiated.
+
+use burst_hal::{ErrorStatus, ExecutionResult, OutputShape, Timing};
+
+use crate::cursor::Cursor;
+use crate::datum::{self, DATUM_BYTES, DatumBytes, ResultDatum, result_kind};
+use crate::{Features, ResultExtras, WireError};
+
+/// A result about to be sent.
+#[derive(Debug, Clone, Copy)]
+pub struct ResultPacket<'a> {
+    status: ErrorStatus,
+    shapes: &'a [OutputShape],
+    timing: Timing,
+    nanos: Option<[u64; 2]>,
+}
+
+/// Packet information and timing.
+const FIXED_DATUMS: u64 = 2;
+
+impl<'a> ResultPacket<'a> {
+    /// The packet for a result, with no more in it than its status and the features allow.
+    #[must_use]
+    pub fn new(result: &'a ExecutionResult, extras: ResultExtras, features: Features) -> Self {
+        let status = sendable(result.status, features);
+        let shaped = matches!(status, ErrorStatus::None | ErrorStatus::OutputInsufficientSize);
+        let timed = status == ErrorStatus::None;
+        let nanos = extras
+            .in_driver_ns
+            .filter(|_| timed && features.contains(Features::TIMING_NANOS))
+            .map(|in_driver| [extras.on_device_ns.unwrap_or(u64::MAX), in_driver]);
+        ResultPacket {
+            status,
+            shapes: if shaped { &result.output_shapes } else { &[] },
+            timing: if timed { result.timing } else { Timing::UNAVAILABLE },
+            nanos,
+        }
+    }
+
+    /// The packet of a failure: no shapes, no timing, two datums.
+    #[must_use]
+    pub fn failure(status: ErrorStatus, features: Features) -> ResultPacket<'static> {
+        ResultPacket {
+            status: sendable(status, features),
+            shapes: &[],
+            timing: Timing::UNAVAILABLE,
+            nanos: None,
+        }
+    }
+
+    /// The status it will be sent with.
+    #[must_use]
+    pub fn status(&self) -> ErrorStatus {
+        self.status
+    }
+
+    /// Datums it takes.
+    ///
+    /// # Errors
+    /// [`WireError::TooLong`] when that is more than a packet can say.
+    pub fn datums(&self) -> Result<u32, WireError> {
+        let shapes = self.shapes.iter().map(|shape| 1 + shape.dimensions.len() as u64);
+        let datums = FIXED_DATUMS + shapes.sum::<u64>() + u64::from(self.nanos.is_some());
+        u32::try_from(datums).map_err(|_| WireError::TooLong { datums })
+    }
+
+    /// Bytes it takes.
+    ///
+    /// # Errors
+    /// As [`ResultPacket::datums`].
+    pub fn bytes(&self) -> Result<usize, WireError> {
+        let datums = self.datums()?;
+        usize::try_from(u64::from(datums) * DATUM_BYTES as u64)
+            .map_err(|_| WireError::TooLong { datums: u64::from(datums) })
+    }
+
+    /// Gives every datum to `put`, in order; stops at its first error.
+    ///
+    /// # Errors
+    /// Those of [`ResultPacket::datums`] and of `put`.
+    pub fn each<E: From<WireError>>(
+        &self,
+        mut put: impl FnMut(&DatumBytes) -> Result<(), E>,
+    ) -> Result<(), E> {
+        put(&ResultDatum::PacketInformation {
+            packet_size: self.datums()?,
+            error_status: self.status.code(),
+            number_of_operands: count(self.shapes.len())?,
+        }
+        .encode())?;
+        for shape in self.shapes {
+            put(&ResultDatum::OperandInformation {
+                is_sufficient: shape.is_sufficient,
+                number_of_dimensions: count(shape.dimensions.len())?,
+            }
+            .encode())?;
+            for dimension in &shape.dimensions {
+                put(&ResultDatum::OperandDimensionValue(*dimension).encode())?;
+            }
+        }
+        let Timing { time_on_device_us, time_in_driver_us } = self.timing;
+        put(&ResultDatum::ExecutionTiming { time_on_device_us, time_in_driver_us }.encode())?;
+        if let Some([on_device_ns, in_driver_ns]) = self.nanos {
+            put(&ResultDatum::TimingNanos { on_device_ns, in_driver_ns }.encode())?;
+        }
+        Ok(())
+    }
+
+    /// Appends the packet to `out`, which is cleared first.
+    ///
+    /// # Errors
+    /// As [`ResultPacket::datums`].
+    pub fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
+        out.clear();
+        out.reserve(self.bytes()?);
+        self.each(|datum| {
+            out.extend_from_slice(datum);
+            Ok(())
+        })
+    }
+}
+
+fn count(len: usize) -> Result<u32, WireError> {
+    u32::try_from(len).map_err(|_| WireError::TooLong { datums: len as u64 })
+}
+
+/// A status of HAL 1.3 is a general failure to those who know only HAL 1.2.
+fn sendable(status: ErrorStatus, features: Features) -> ErrorStatus {
+    if is_hal_1_3(status) && !features.contains(Features::STATUS_1_3) {
+        return ErrorStatus::GeneralFailure;
+    }
+    status
+}
+
+fn is_hal_1_3(status: ErrorStatus) -> bool {
+    status.code() > ErrorStatus::InvalidArgument.code()
+}
+
+/// Reads a packet into `out`, using its storage again, and brings it into the form the HAL
+/// promises: shapes only with NONE and OUTPUT_INSUFFICIENT_SIZE, timing only with NONE and where
+/// it was asked for, an unknown status as GENERAL_FAILURE.
+///
+/// `outputs` is how many outputs the request had.
+///
+/// # Errors
+/// A [`WireError`] for a malformed packet, and for a result that contradicts itself: a success
+/// with an insufficient output, an insufficient size without an insufficient output, or another
+/// number of shapes than outputs. `out` then is GENERAL_FAILURE.
+pub fn decode_result(
+    bytes: &[u8],
+    features: Features,
+    outputs: usize,
+    measured: bool,
+    out: &mut ExecutionResult,
+) -> Result<ResultExtras, WireError> {
+    let decoded = decode(bytes, features, out).and_then(|extras| {
+        check_shapes(out, outputs)?;
+        Ok(extras)
+    });
+    match decoded {
+        Ok(extras) if measured && out.status == ErrorStatus::None => Ok(extras),
+        Ok(_) => {
+            out.timing = Timing::UNAVAILABLE;
+            Ok(ResultExtras::default())
+        }
+        Err(error) => {
+            out.reset(ErrorStatus::GeneralFailure);
+            Err(error)
+        }
+    }
+}
+
+fn decode(
+    bytes: &[u8],
+    features: Features,
+    out: &mut ExecutionResult,
+) -> Result<ResultExtras, WireError> {
+    let mut cursor = Cursor::new(bytes)?;
+    let information =
+        cursor.take_if(result_kind::PACKET_INFORMATION).ok_or(WireError::NoPacketInformation)?;
+    let operands = datum::u32_at(information, 16);
+    cursor.check_size(datum::u32_at(information, 8), FIXED_DATUMS + u64::from(operands))?;
+    out.status = received(datum::i32_at(information, 12), features);
+    shapes(&mut cursor, operands, &mut out.output_shapes)?;
+    let timing = cursor.take(result_kind::EXECUTION_TIMING, "the timing")?;
+    out.timing = Timing {
+        time_on_device_us: datum::u64_at(timing, 8),
+        time_in_driver_us: datum::u64_at(timing, 16),
+    };
+    let extras = extras(&mut cursor, features);
+    cursor.finish()?;
+    if !matches!(out.status, ErrorStatus::None | ErrorStatus::OutputInsufficientSize) {
+        out.output_shapes.clear();
+    }
+    Ok(extras)
+}
+
+fn received(code: i32, features: Features) -> ErrorStatus {
+    ErrorStatus::from_code(code)
+        .map_or(ErrorStatus::GeneralFailure, |status| sendable(status, features))
+}
+
+fn shapes(
+    cursor: &mut Cursor<'_>,
+    count: u32,
+    out: &mut Vec<OutputShape>,
+) -> Result<(), WireError> {
+    // `count` is no more than the datums in the packet: the caller checked that.
+    out.resize_with(count as usize, OutputShape::default);
+    for shape in out {
+        let bytes = cursor.take(result_kind::OPERAND_INFORMATION, "an output")?;
+        shape.is_sufficient = datum::bool_at(bytes, 8, "isSufficient")?;
+        shape.dimensions.clear();
+        let dimensions = datum::u32_at(bytes, 12);
+        cursor.check_remaining(dimensions)?;
+        for _ in 0..dimensions {
+            let bytes =
+                cursor.take(result_kind::OPERAND_DIMENSION_VALUE, "a dimension of the output")?;
+            shape.dimensions.push(datum::u32_at(bytes, 8));
+        }
+    }
+    Ok(())
+}
+
+fn extras(cursor: &mut Cursor<'_>, features: Features) -> ResultExtras {
+    if !features.contains(Features::TIMING_NANOS) {
+        return ResultExtras::default(); // what follows is then trailing data
+    }
+    let known = |nanos: u64| (nanos != u64::MAX).then_some(nanos);
+    cursor.take_if(result_kind::TIMING_NANOS).map_or_else(ResultExtras::default, |bytes| {
+        ResultExtras {
+            on_device_ns: known(datum::u64_at(bytes, 8)),
+            in_driver_ns: known(datum::u64_at(bytes, 16)),
+        }
+    })
+}
+
+fn check_shapes(result: &ExecutionResult, outputs: usize) -> Result<(), WireError> {
+    let shapes = &result.output_shapes;
+    let sufficient = shapes.iter().all(|shape| shape.is_sufficient);
+    let complete = shapes.len() == outputs;
+    let legal = match result.status {
+        ErrorStatus::None => sufficient && (complete || shapes.is_empty()),
+        ErrorStatus::OutputInsufficientSize => !sufficient && complete,
+        _ => true,
+    };
+    if legal {
+        return Ok(());
+    }
+    Err(WireError::Contradiction { status: result.status, shapes: shapes.len() })
+}
+
+#[cfg(test)]
+#[path = "result_tests.rs"]
+mod tests;
