@@ -3,10 +3,10 @@
 //! The builder hands out operand indexes and keeps the books that a [`Model`] needs: where each
 //! constant lies, how often each operand is read, which operands the caller gives and gets.
 
-use crate::validate::{Limit, MAX_CONSTANT_BYTES, ValidationError};
+use crate::validate::{Limit, MAX_CONSTANT_BYTES, ValidationError, validate_model};
 use crate::{
-    DataLocation, Dimensions, ExtraParams, Model, Operand, OperandLifeTime, OperandType, Operation,
-    OperationType, Pool, Subgraph,
+    DataLocation, Dimensions, ExtraParams, HalVersion, Model, Operand, OperandLifeTime,
+    OperandType, Operation, OperationType, Pool, Subgraph,
 };
 
 /// Constants of at least a cache line start at a multiple of this, so that kernels may read them
@@ -282,12 +282,15 @@ impl ModelBuilder {
         self.model.extension_name_to_prefix.push((name.to_owned(), prefix));
     }
 
-    /// The finished model.
+    /// The finished model, legal by everything that holds for any operation.
     ///
     /// # Errors
-    /// Constants that are too large together.
+    /// What [`validate_model`] finds at the newest HAL version; constants that are too large
+    /// together.
     pub fn build(self) -> Result<Model, ValidationError> {
-        self.build_unvalidated()
+        let model = self.build_unvalidated()?;
+        validate_model(&model, HalVersion::LATEST)?;
+        Ok(model)
     }
 
     /// The finished model, legal or not.
@@ -388,5 +391,14 @@ mod tests {
         assert_eq!(model.main.operands.len(), 5);
         assert_eq!(model.main.operands[2].location.offset, 0);
         assert_eq!(model.operand_values.len(), 4);
+    }
+
+    #[test]
+    fn build_tells_of_an_output_that_does_not_exist() {
+        let mut b = ModelBuilder::new();
+        let x = b.input(OperandType::TensorFloat32, &[2]);
+        b.result_of(OperationType::Floor, &[x], OutputSpec::f32(&[2]));
+        b.output(99);
+        assert!(b.build().is_err());
     }
 }

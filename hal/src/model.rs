@@ -73,6 +73,26 @@ pub struct DataLocation {
     pub length: u32,
 }
 
+impl DataLocation {
+    /// Whether offset and length are 0, which in a request stands for all of the pool.
+    #[must_use]
+    pub const fn is_whole_pool(self) -> bool {
+        self.offset == 0 && self.length == 0
+    }
+
+    /// The bytes that an argument of a request means in a pool of `size` bytes, all of them for
+    /// [`Self::is_whole_pool`]; `None` where they end behind the pool.
+    #[must_use]
+    pub fn range_in(self, size: u64) -> Option<std::ops::Range<u64>> {
+        if self.is_whole_pool() {
+            return Some(0..size);
+        }
+        let start = u64::from(self.offset);
+        let end = start + u64::from(self.length); // two 32-bit numbers: cannot overflow
+        (end <= size).then_some(start..end)
+    }
+}
+
 /// What an operand has beyond type, dimensions and one scale.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum ExtraParams {

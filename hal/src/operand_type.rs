@@ -161,6 +161,17 @@ impl OperandType {
         )
     }
 
+    /// Bytes of a value of these dimensions (none for a scalar); `None` where
+    /// [`Self::element_bytes`] is, or where the number leaves 64 bits. A size of 0 gives 0.
+    #[must_use]
+    pub fn byte_length(self, dimensions: &[u32]) -> Option<u64> {
+        if dimensions.contains(&0) {
+            return self.element_bytes().map(|_| 0);
+        }
+        let element = self.element_bytes()? as u64;
+        dimensions.iter().try_fold(element, |bytes, size| bytes.checked_mul(u64::from(*size)))
+    }
+
     /// Smallest and largest zero point this type may have; `(0, 0)` where it has none.
     #[must_use]
     pub const fn zero_point_range(self) -> (i32, i32) {
@@ -207,5 +218,16 @@ mod tests {
         assert_eq!(OperandType::Bool.element_bytes(), Some(1));
         assert_eq!(OperandType::Oem.element_bytes(), None);
         assert_eq!(OperandType::TensorOemByte.element_bytes(), Some(1));
+    }
+
+    #[test]
+    fn byte_length_is_counted_without_overflow() {
+        let ty = OperandType::TensorFloat32;
+        assert_eq!(ty.byte_length(&[2, 3]), Some(24));
+        assert_eq!(OperandType::Float32.byte_length(&[]), Some(4));
+        assert_eq!(ty.byte_length(&[u32::MAX, 4]), Some(16 * u64::from(u32::MAX)));
+        assert_eq!(ty.byte_length(&[u32::MAX; 3]), None);
+        assert_eq!(ty.byte_length(&[u32::MAX, u32::MAX, u32::MAX, 0]), Some(0));
+        assert_eq!(OperandType::Oem.byte_length(&[0]), None);
     }
 }

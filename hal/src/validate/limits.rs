@@ -24,8 +24,8 @@ pub const MAX_REQUEST_POOLS: usize = 1 << 10;
 /// Lengths of all constants of a model together: a driver may keep a repacked copy of each, and
 /// many operands may name the same bytes of a pool.
 pub const MAX_CONSTANT_BYTES: u64 = 1 << 32;
-/// Extension names of a model: one per prefix there is.
-pub const MAX_EXTENSIONS: usize = 0xFFFF;
+/// Extension names of a model: the list is searched for every operand of an extension's type.
+pub const MAX_EXTENSIONS: usize = 64;
 /// Bytes of an extension's name: as long as a domain name may be.
 pub const MAX_EXTENSION_NAME_BYTES: usize = 253;
 

@@ -3,14 +3,40 @@
 //! What a single operation asks of its operands is the driver's to check.
 
 mod error;
+mod extension;
 mod limits;
+mod model;
+mod operand;
+mod operation;
+mod request;
+#[cfg(test)]
+mod tests_model;
+#[cfg(test)]
+mod tests_request;
 
 pub use error::{
     ArgumentFault, Direction, GraphId, InterfaceFault, OperandFault, OperationFault,
     ValidationError,
 };
+pub use extension::validate_extension_name;
 pub use limits::{
     Limit, MAX_CONSTANT_BYTES, MAX_EXTENSION_NAME_BYTES, MAX_EXTENSIONS, MAX_MODEL_POOLS,
     MAX_NESTING, MAX_OPERANDS, MAX_OPERATION_OPERANDS, MAX_OPERATIONS, MAX_RANK, MAX_REQUEST_POOLS,
     MAX_SUBGRAPHS,
 };
+pub use model::validate_model;
+pub use request::{RequestRules, UnspecifiedOutputs, validate_request};
+
+/// Refuses a count above its limit.
+fn within(count: usize, limit: Limit) -> Result<(), ValidationError> {
+    let found = count as u64;
+    match found <= limit.maximum() {
+        true => Ok(()),
+        false => Err(ValidationError::LimitExceeded { limit, found }),
+    }
+}
+
+/// A count as it stands in an error.
+fn saturate(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

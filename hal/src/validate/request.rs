@@ -1,0 +1,304 @@
+//! Rules for a request: counts, pools, and for each argument place, dimensions and length.
+//!
+//! Runs once per execution, so what a model says about its arguments is worked out beforehand,
+//! and neither a legal nor an illegal request costs an allocation.
+
+use super::error::{ArgumentFault as Fault, Direction, InterfaceFault, ValidationError};
+use super::limits::{Limit, MAX_RANK};
+use super::{GraphId, saturate, within};
+use crate::{
+    Dimensions, Model, Operand, OperandType, Request, RequestArgument, RequestPool, Subgraph,
+};
+
+/// Whether an execution may find out dimensions of its outputs itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnspecifiedOutputs {
+    /// It may: every execution since HAL 1.2 that is not fenced.
+    Allowed,
+    /// All must be known beforehand: fenced executions, and models of HAL 1.0 and 1.1.
+    Refused,
+}
+
+/// Checks one request against a model that is legal. A service keeps [`RequestRules`] instead.
+///
+/// # Errors
+/// The first thing that is wrong; its status is always INVALID_ARGUMENT.
+pub fn validate_request(
+    request: &Request,
+    model: &Model,
+    unspecified: UnspecifiedOutputs,
+) -> Result<(), ValidationError> {
+    RequestRules::new(model)?.check(request, unspecified)
+}
+
+/// What a model asks of each argument of a request.
+#[derive(Debug, Clone)]
+pub struct RequestRules {
+    inputs: Box<[Rule]>,
+    outputs: Box<[Rule]>,
+}
+
+impl RequestRules {
+    /// The rules of a model.
+    ///
+    /// # Errors
+    /// Inputs or outputs that the main graph does not have; a legal model has all of its own.
+    pub fn new(model: &Model) -> Result<Self, ValidationError> {
+        let graph = &model.main;
+        Ok(RequestRules {
+            inputs: rules(graph, &graph.input_indexes, Direction::Input)?,
+            outputs: rules(graph, &graph.output_indexes, Direction::Output)?,
+        })
+    }
+
+    /// From now on refuses requests that leave this argument out.
+    ///
+    /// Only a driver knows, from its operations, which ones can do without; until it says so,
+    /// every argument may be left out.
+    pub fn require(&mut self, direction: Direction, position: usize) {
+        let rules = match direction {
+            Direction::Input => &mut self.inputs,
+            Direction::Output => &mut self.outputs,
+        };
+        if let Some(rule) = rules.get_mut(position) {
+            rule.is_optional = false;
+        }
+    }
+
+    /// Checks one request.
+    ///
+    /// An output may be shorter than its dimensions need, and a buffer of the driver may be one
+    /// that this model cannot use: both show only during the execution.
+    ///
+    /// # Errors
+    /// The first thing that is wrong; its status is always INVALID_ARGUMENT.
+    pub fn check(
+        &self,
+        request: &Request,
+        unspecified: UnspecifiedOutputs,
+    ) -> Result<(), ValidationError> {
+        same_count(&self.inputs, &request.inputs, Direction::Input)?;
+        same_count(&self.outputs, &request.outputs, Direction::Output)?;
+        check_pools(&request.pools)?;
+        for (position, (rule, argument)) in (0..).zip(self.inputs.iter().zip(&request.inputs)) {
+            check_input(rule, argument, &request.pools).map_err(|fault| {
+                ValidationError::Argument { direction: Direction::Input, position, fault }
+            })?;
+        }
+        for (position, (rule, argument)) in (0..).zip(self.outputs.iter().zip(&request.outputs)) {
+            check_output(rule, argument, &request.pools, unspecified).map_err(|fault| {
+                ValidationError::Argument { direction: Direction::Output, position, fault }
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// What the model says about one argument.
+#[derive(Debug, Clone)]
+struct Rule {
+    ty: OperandType,
+    dimensions: Dimensions,
+    /// Whether a value without dimensions is a scalar rather than a tensor of unknown rank.
+    is_scalar: bool,
+    /// Whether the base specification says how long a value is.
+    has_known_elements: bool,
+    /// Length of the value, where the model knows all dimensions.
+    bytes: Option<u64>,
+    is_optional: bool,
+}
+
+impl Rule {
+    fn of(operand: &Operand) -> Self {
+        let is_scalar = operand.ty.is_scalar() || operand.ty == OperandType::Oem;
+        let is_known = is_scalar || !operand.dimensions.is_empty();
+        let has_known_elements = !operand.ty.is_oem() && operand.ty.element_bytes().is_some();
+        let is_specified = is_known && !operand.dimensions.contains(&0) && has_known_elements;
+        let bytes = operand.ty.byte_length(&operand.dimensions).filter(|_| is_specified);
+        Rule {
+            ty: operand.ty,
+            dimensions: operand.dimensions.clone(),
+            is_scalar,
+            has_known_elements,
+            bytes,
+            is_optional: true,
+        }
+    }
+
+    /// Dimensions of this execution: the argument's where it has any, else the model's. Only
+    /// meaningful once the argument's were found to agree with the model's.
+    fn merged<'a>(&'a self, argument: &'a RequestArgument) -> &'a [u32] {
+        match argument.dimensions.is_empty() {
+            true => &self.dimensions,
+            false => &argument.dimensions,
+        }
+    }
+
+    /// Whether rank and every size are known. An extension's value without dimensions may be a
+    /// scalar, so it counts as known.
+    fn is_specified(&self, argument: &RequestArgument) -> bool {
+        let dimensions = self.merged(argument);
+        let has_rank = !dimensions.is_empty() || !self.ty.is_tensor();
+        has_rank && !dimensions.contains(&0)
+    }
+
+    /// Bytes that a fully specified value needs; `None` where only its device knows.
+    fn needed(&self, argument: &RequestArgument) -> Result<Option<u64>, Fault> {
+        match (self.bytes, self.has_known_elements) {
+            (Some(bytes), _) => Ok(Some(bytes)),
+            (None, false) => Ok(None),
+            (None, true) => {
+                let bytes = self.ty.byte_length(self.merged(argument));
+                bytes.map(Some).ok_or(Fault::SizeOverflow)
+            }
+        }
+    }
+}
+
+fn rules(
+    graph: &Subgraph,
+    indexes: &[u32],
+    direction: Direction,
+) -> Result<Box<[Rule]>, ValidationError> {
+    let rule = |(position, operand): (u32, &u32)| {
+        let found = usize::try_from(*operand).ok().and_then(|index| graph.operands.get(index));
+        found.map(Rule::of).ok_or_else(|| {
+            let operands = saturate(graph.operands.len());
+            let fault = InterfaceFault::UnknownOperand { operand: *operand, operands };
+            ValidationError::Interface { graph: GraphId::Main, direction, position, fault }
+        })
+    };
+    (0..).zip(indexes).map(rule).collect()
+}
+
+fn same_count(
+    rules: &[Rule],
+    arguments: &[RequestArgument],
+    direction: Direction,
+) -> Result<(), ValidationError> {
+    match rules.len() == arguments.len() {
+        true => Ok(()),
+        false => Err(ValidationError::ArgumentCount {
+            direction,
+            expected: saturate(rules.len()),
+            found: saturate(arguments.len()),
+        }),
+    }
+}
+
+fn check_pools(pools: &[RequestPool]) -> Result<(), ValidationError> {
+    within(pools.len(), Limit::RequestPools)?;
+    match pools.iter().position(|pool| matches!(pool, RequestPool::Token(0))) {
+        Some(pool) => Err(ValidationError::TokenZero { pool: saturate(pool) }),
+        None => Ok(()),
+    }
+}
+
+/// How many bytes an argument was given.
+#[derive(Clone, Copy)]
+enum Given {
+    /// Nothing: it is left out.
+    Nothing,
+    /// A part of a pool.
+    Part(u64),
+    /// A whole pool, which may be longer than the value in it.
+    Whole(u64),
+    /// A buffer that the driver manages and knows the size of.
+    Buffer,
+}
+
+fn check_input(
+    rule: &Rule,
+    argument: &RequestArgument,
+    pools: &[RequestPool],
+) -> Result<(), Fault> {
+    let given = check_place(rule, argument, pools)?;
+    if matches!(given, Given::Nothing) {
+        return Ok(());
+    }
+    check_dimensions(rule, argument)?;
+    // A buffer of the driver remembers the dimensions of what was written into it.
+    if !matches!(given, Given::Buffer) && !rule.is_specified(argument) {
+        return Err(Fault::Unspecified);
+    }
+    let (found, fits): (u64, fn(&u64, &u64) -> bool) = match given {
+        Given::Nothing | Given::Buffer => return Ok(()),
+        Given::Part(found) => (found, u64::eq),
+        Given::Whole(found) => (found, u64::ge),
+    };
+    match rule.needed(argument)? {
+        Some(expected) if !fits(&found, &expected) => Err(Fault::Length { expected, found }),
+        _ => Ok(()),
+    }
+}
+
+fn check_output(
+    rule: &Rule,
+    argument: &RequestArgument,
+    pools: &[RequestPool],
+    unspecified: UnspecifiedOutputs,
+) -> Result<(), Fault> {
+    if matches!(check_place(rule, argument, pools)?, Given::Nothing) {
+        return Ok(());
+    }
+    check_dimensions(rule, argument)?;
+    if unspecified == UnspecifiedOutputs::Refused && !rule.is_specified(argument) {
+        return Err(Fault::Unspecified);
+    }
+    Ok(())
+}
+
+/// Checks where an argument lies, or that it says nothing more when it is left out.
+fn check_place(
+    rule: &Rule,
+    argument: &RequestArgument,
+    pools: &[RequestPool],
+) -> Result<Given, Fault> {
+    let location = argument.location;
+    if argument.has_no_value {
+        let is_bare = location == crate::DataLocation::default() && argument.dimensions.is_empty();
+        return match (is_bare, rule.is_optional) {
+            (false, _) => Err(Fault::ValueLeftOut),
+            (true, false) => Err(Fault::NotOptional),
+            (true, true) => Ok(Given::Nothing),
+        };
+    }
+    let pool = usize::try_from(location.pool_index).ok().and_then(|index| pools.get(index));
+    match pool {
+        None => Err(Fault::UnknownPool { pool: location.pool_index, pools: saturate(pools.len()) }),
+        Some(RequestPool::Token(_)) if location.is_whole_pool() => Ok(Given::Buffer),
+        Some(RequestPool::Token(_)) => Err(Fault::PartOfBuffer),
+        Some(RequestPool::Memory(memory)) => {
+            let size = memory.len();
+            let crate::DataLocation { offset, length, .. } = location;
+            match location.range_in(size) {
+                None => Err(Fault::OutOfPool { offset, length, size }),
+                Some(_) if location.is_whole_pool() => Ok(Given::Whole(size)),
+                Some(_) => Ok(Given::Part(u64::from(length))),
+            }
+        }
+    }
+}
+
+/// An argument's dimensions are empty or refine the model's.
+fn check_dimensions(rule: &Rule, argument: &RequestArgument) -> Result<(), Fault> {
+    let (model, given) = (&rule.dimensions, &argument.dimensions);
+    if given.is_empty() {
+        return Ok(());
+    }
+    if given.len() > MAX_RANK {
+        return Err(Fault::RankTooLarge { rank: saturate(given.len()) });
+    }
+    if model.is_empty() && !rule.is_scalar {
+        return Ok(());
+    }
+    if given.len() != model.len() {
+        return Err(Fault::Rank { expected: saturate(model.len()), found: saturate(given.len()) });
+    }
+    for (axis, (expected, found)) in (0..).zip(model.iter().zip(given)) {
+        if *expected != 0 && expected != found {
+            return Err(Fault::Dimension { axis, expected: *expected, found: *found });
+        }
+    }
+    Ok(())
+}
