@@ -1,0 +1,73 @@
+//! Where frames come from: the synthetic camera, pictures, video, raw bytes.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+mod demo;
+mod raw;
+mod stills;
+mod y4m;
+
+pub(crate) use raw::RawFormat;
+
+/// Largest side of a frame in pixels: a bound on what a file can make us allocate.
+pub(crate) const MAX_SIDE: u32 = 16_384;
+
+/// One picture, as RGB bytes.
+pub(crate) struct Frame<'a> {
+    /// Pixels in a row.
+    pub(crate) width: u32,
+    /// Rows.
+    pub(crate) height: u32,
+    /// Rows from top to bottom, red, green, blue.
+    pub(crate) rgb: &'a [u8],
+    /// What the frame is called in results, such as its file.
+    pub(crate) name: &'a str,
+    /// The class that it is known to show.
+    pub(crate) truth: Option<usize>,
+}
+
+/// A row of frames.
+pub(crate) trait Source {
+    /// The next frame; `None` when there are no more.
+    fn next_frame(&mut self) -> Result<Option<Frame<'_>>>;
+
+    /// Whether it would go on for ever.
+    fn is_endless(&self) -> bool {
+        false
+    }
+
+    /// Names of the classes that [`Frame::truth`] counts.
+    fn class_names(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+}
+
+/// Opens what `--source` names.
+pub(crate) fn open(spec: &str, seed: u64, raw: Option<RawFormat>) -> Result<Box<dyn Source>> {
+    match spec {
+        "demo" => return Ok(Box::new(demo::Demo::new(seed)?)),
+        "-" | "stdin" => {
+            let Some(format) = raw else {
+                bail!("raw frames on standard input need --size WIDTHxHEIGHT");
+            };
+            return Ok(Box::new(raw::Raw::new(std::io::stdin().lock(), format)));
+        }
+        _ => {}
+    }
+    let path = Path::new(spec);
+    let meta = std::fs::metadata(path).with_context(|| format!("cannot open source {spec}"))?;
+    if meta.is_dir() {
+        return Ok(Box::new(stills::Stills::folder(path)?));
+    }
+    match path.extension().and_then(|ext| ext.to_str()).map(str::to_ascii_lowercase).as_deref() {
+        Some("y4m") => Ok(Box::new(y4m::Video::open(path)?)),
+        Some("jpg" | "jpeg" | "png") => Ok(Box::new(stills::Stills::file(path))),
+        Some("wav") => bail!("{spec}: sound is not streamed yet, only pictures are"),
+        _ => bail!(
+            "{spec}: not a picture or video this can read (.jpg, .jpeg, .png, .y4m, a folder of \
+             pictures, `demo`, or `-` for raw frames on standard input)"
+        ),
+    }
+}

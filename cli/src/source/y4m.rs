@@ -1,0 +1,125 @@
+//! Video in the uncompressed YUV4MPEG2 form (`.y4m`), 8 bits, BT.601 in the usual limited range.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use y4m::{Colorspace, Decoder, Limits};
+
+use super::{Frame, MAX_SIDE, Source};
+
+/// Bytes one frame may take in the file: 4:4:4 at the largest side would be 768 MiB.
+const MAX_FRAME_BYTES: usize = 256 << 20;
+
+/// How many pixels share one pair of colour values.
+#[derive(Debug, Clone, Copy)]
+struct Subsampling {
+    horizontal: usize,
+    vertical: usize,
+}
+
+pub(super) struct Video {
+    decoder: Decoder<BufReader<File>>,
+    width: usize,
+    height: usize,
+    colour: Option<Subsampling>,
+    name: String,
+    rgb: Vec<u8>,
+}
+
+impl Video {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
+        let limits = Limits { bytes: MAX_FRAME_BYTES };
+        let decoder = Decoder::new_with_limits(BufReader::new(file), limits)
+            .with_context(|| format!("{name} is not a YUV4MPEG2 video"))?;
+        let (width, height) = (decoder.get_width(), decoder.get_height());
+        let largest = MAX_SIDE as usize;
+        if !(1..=largest).contains(&width) || !(1..=largest).contains(&height) {
+            bail!("{name}: frames of {width} x {height} pixels, at most {largest} a side");
+        }
+        let colour = match decoder.get_colorspace() {
+            Colorspace::Cmono => None,
+            Colorspace::C420 | Colorspace::C420jpeg | Colorspace::C420paldv
+            | Colorspace::C420mpeg2 => Some(Subsampling { horizontal: 2, vertical: 2 }),
+            Colorspace::C422 => Some(Subsampling { horizontal: 2, vertical: 1 }),
+            Colorspace::C444 => Some(Subsampling { horizontal: 1, vertical: 1 }),
+            other => bail!("{name}: pixels stored as {other:?} are not read, only 8-bit ones are"),
+        };
+        let rgb = vec![0; width * height * 3];
+        Ok(Video { decoder, width, height, colour, name, rgb })
+    }
+}
+
+impl Source for Video {
+    fn next_frame(&mut self) -> Result<Option<Frame<'_>>> {
+        let frame = match self.decoder.read_frame() {
+            Ok(frame) => frame,
+            Err(y4m::Error::EOF) => return Ok(None),
+            Err(error) => {
+                return Err(error).with_context(|| format!("{} is damaged", self.name));
+            }
+        };
+        let planes = [frame.get_y_plane(), frame.get_u_plane(), frame.get_v_plane()];
+        to_rgb(planes, self.width, self.colour, &mut self.rgb);
+        Ok(Some(Frame {
+            width: u32::try_from(self.width)?,
+            height: u32::try_from(self.height)?,
+            rgb: &self.rgb,
+            name: &self.name,
+            truth: None,
+        }))
+    }
+}
+
+fn to_rgb(planes: [&[u8]; 3], width: usize, colour: Option<Subsampling>, rgb: &mut [u8]) {
+    let [y, u, v] = planes;
+    for (row, out) in rgb.chunks_exact_mut(width * 3).enumerate() {
+        for (column, pixel) in out.chunks_exact_mut(3).enumerate() {
+            let luma = y[row * width + column];
+            let (u, v) = match colour {
+                None => (128, 128),
+                Some(Subsampling { horizontal, vertical }) => {
+                    let at = row / vertical * width.div_ceil(horizontal) + column / horizontal;
+                    (u[at], v[at])
+                }
+            };
+            pixel.copy_from_slice(&pixel_to_rgb(luma, u, v));
+        }
+    }
+}
+
+/// BT.601, limited range, in 16.16 fixed point.
+fn pixel_to_rgb(y: u8, u: u8, v: u8) -> [u8; 3] {
+    let y = (i32::from(y) - 16) * 76_309;
+    let (u, v) = (i32::from(u) - 128, i32::from(v) - 128);
+    let byte = |value: i32| u8::try_from(((value + (1 << 15)) >> 16).clamp(0, 255)).unwrap_or(255);
+    [byte(y + 104_597 * v), byte(y - 25_675 * u - 53_279 * v), byte(y + 132_201 * u)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limited_range_ends_are_black_and_white_and_colours_come_out() {
+        assert_eq!(pixel_to_rgb(16, 128, 128), [0, 0, 0]);
+        assert_eq!(pixel_to_rgb(235, 128, 128), [255, 255, 255]);
+        // Pure red in BT.601 limited range is (81, 90, 240).
+        let [r, g, b] = pixel_to_rgb(81, 90, 240);
+        assert!(r >= 253 && g <= 2 && b <= 2, "{r} {g} {b}");
+    }
+
+    #[test]
+    fn colour_planes_are_shared_by_their_pixels() {
+        // 3 x 2 pixels in 4:2:0: two colour columns, one colour row.
+        let mut rgb = [0; 18];
+        let half = Some(Subsampling { horizontal: 2, vertical: 2 });
+        to_rgb([&[81; 6], &[90, 128], &[240, 128]], 3, half, &mut rgb);
+        assert_eq!(rgb[0..3], rgb[3..6]);
+        assert_eq!(rgb[0..3], rgb[9..12]);
+        assert_ne!(rgb[0..3], rgb[6..9]);
+    }
+}

@@ -1,0 +1,226 @@
+//! What can go wrong in an operation, in preparing a model, and in running it.
+
+use burst_hal::validate::{GraphId, ValidationError};
+use burst_hal::{ErrorStatus, HalVersion, OperandType, OperationType};
+
+/// Why an operation cannot be inferred, prepared or executed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpError {
+    /// A shape or value that the answer depends on is known only when the model runs. Not a
+    /// failure while preparing; never returned while running.
+    #[error("depends on a value that is known only at run time")]
+    NotYet,
+    /// A list of operands has the wrong length.
+    #[error("expected {want} operands, got {got}")]
+    Arity {
+        /// How many the operation needs.
+        want: usize,
+        /// How many it got.
+        got: usize,
+    },
+    /// An operand that must be there was left out.
+    #[error("input {index} must not be omitted")]
+    Omitted {
+        /// Which input.
+        index: usize,
+    },
+    /// An operand has another type than the kernel reads.
+    #[error("operand has type {got}, the kernel reads {want}")]
+    Type {
+        /// What the kernel reads.
+        want: &'static str,
+        /// What it got.
+        got: OperandType,
+    },
+    /// Shapes that do not go together.
+    #[error("{what}: {a:?} against {b:?}")]
+    Shape {
+        /// Which rule was broken.
+        what: &'static str,
+        /// One side.
+        a: Vec<u32>,
+        /// The other side.
+        b: Vec<u32>,
+    },
+    /// A parameter with a value that is not allowed.
+    #[error("{what} must not be {value}")]
+    Value {
+        /// Which parameter.
+        what: &'static str,
+        /// Its value.
+        value: i64,
+    },
+    /// A number that is not representable, such as a size over 32 bits or a scale of NaN.
+    #[error("{what} is out of range")]
+    Range {
+        /// Which number.
+        what: &'static str,
+    },
+    /// A loop ran longer than its time-out, or the whole execution longer than its deadline.
+    #[error("the deadline passed")]
+    Deadline,
+    /// Our own plan broke its rules.
+    #[error("internal: {what}")]
+    Internal {
+        /// Which rule.
+        what: &'static str,
+    },
+}
+
+impl OpError {
+    /// A shape rule that was broken, with both sides.
+    #[must_use]
+    pub fn shape(what: &'static str, a: &[u32], b: &[u32]) -> Self {
+        OpError::Shape { what, a: a.to_vec(), b: b.to_vec() }
+    }
+
+    /// A parameter with a value that is not allowed.
+    pub fn value(what: &'static str, value: impl Into<i64>) -> Self {
+        OpError::Value { what, value: value.into() }
+    }
+
+    /// What a HAL client is told.
+    #[must_use]
+    pub fn status(&self) -> ErrorStatus {
+        match self {
+            OpError::Deadline => ErrorStatus::MissedDeadlinePersistent,
+            OpError::NotYet | OpError::Internal { .. } => ErrorStatus::GeneralFailure,
+            _ => ErrorStatus::InvalidArgument,
+        }
+    }
+}
+
+/// Why the operands of an operation are not legal in any of its forms.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignatureError {
+    /// This version does not have the operation.
+    #[error("needs HAL {since}, the model is for {version}")]
+    Version {
+        /// The version that brought it.
+        since: HalVersion,
+        /// The version asked for.
+        version: HalVersion,
+    },
+    /// No form of the operation has these operand types.
+    #[error("no form takes inputs ({inputs}) and gives ({outputs}) in HAL {version}")]
+    Types {
+        /// Input types, separated by commas.
+        inputs: String,
+        /// Output types, separated by commas.
+        outputs: String,
+        /// The version asked for.
+        version: HalVersion,
+    },
+    /// Types are fine, but another rule is broken.
+    #[error("{what}")]
+    Rule {
+        /// Which rule.
+        what: &'static str,
+    },
+}
+
+/// Why a model cannot be prepared or an execution failed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DriverError {
+    /// The model or request breaks a rule that holds for every operation.
+    #[error(transparent)]
+    Invalid(#[from] ValidationError),
+    /// Operation `index` has operands that it must not have.
+    #[error("operation {index} ({op}) of the {graph}: {cause}")]
+    Signature {
+        /// Which graph.
+        graph: GraphId,
+        /// Position in the graph.
+        index: usize,
+        /// What it is.
+        op: OperationType,
+        /// Which rule.
+        cause: SignatureError,
+    },
+    /// Operation `index` is legal, but this driver does not have it.
+    #[error("operation {index} ({op}) of the {graph} is not supported by this device")]
+    Unsupported {
+        /// Which graph.
+        graph: GraphId,
+        /// Position in the graph.
+        index: usize,
+        /// What it is.
+        op: OperationType,
+    },
+    /// Operation `index` failed.
+    #[error("operation {index} ({op}) of the {graph}: {cause}")]
+    Operation {
+        /// Which graph.
+        graph: GraphId,
+        /// Position in the graph.
+        index: usize,
+        /// What it is.
+        op: OperationType,
+        /// Why.
+        cause: OpError,
+    },
+    /// A pool could not be read or written.
+    #[error("{what} {index}: {cause}")]
+    Memory {
+        /// Which argument.
+        what: &'static str,
+        /// Its position.
+        index: usize,
+        /// Why.
+        cause: burst_hal::MemoryError,
+    },
+    /// A driver-managed buffer was named, and this device has none.
+    #[error("pool {pool} is a token; this device has no memory domains")]
+    Token {
+        /// Which pool.
+        pool: u32,
+    },
+    /// Dimensions of an argument that do not fit the model's.
+    #[error("{what} {index}: {cause}")]
+    Argument {
+        /// Which argument.
+        what: &'static str,
+        /// Its position.
+        index: usize,
+        /// Why.
+        cause: OpError,
+    },
+    /// The deadline passed before the work was done.
+    #[error("the deadline passed")]
+    Deadline,
+    /// More memory than this driver is willing to take for one model.
+    #[error("needs {bytes} bytes of working memory, at most {limit} are allowed")]
+    TooLarge {
+        /// What it would need.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
+}
+
+impl DriverError {
+    /// What a HAL client is told.
+    #[must_use]
+    pub fn status(&self) -> ErrorStatus {
+        match self {
+            DriverError::Invalid(cause) => cause.status(),
+            DriverError::Operation { cause, .. } => cause.status(),
+            DriverError::Signature { .. }
+            | DriverError::Unsupported { .. }
+            | DriverError::Token { .. }
+            | DriverError::Argument { .. } => ErrorStatus::InvalidArgument,
+            DriverError::Memory { .. } => ErrorStatus::GeneralFailure,
+            DriverError::Deadline => ErrorStatus::MissedDeadlinePersistent,
+            DriverError::TooLarge { .. } => ErrorStatus::ResourceExhaustedPersistent,
+        }
+    }
+}
+
+impl From<DriverError> for burst_hal::Failure {
+    fn from(error: DriverError) -> Self {
+        burst_hal::Failure::new(error.status(), error)
+    }
+}

@@ -1,0 +1,208 @@
+//! Fixed-point arithmetic of quantized operations, with the rounding that TFLite's reference
+//! kernels use: the answers of quantized models are defined by it, bit for bit.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    reason = "fixed-point arithmetic; ranges are argued at each step"
+)]
+
+use burst_hal::{FusedActivation, OperandType};
+
+use crate::OpError;
+
+/// A positive real number as `multiplier * 2^shift / 2^31`, with `multiplier` in
+/// `2^30..2^31` (or both 0 for 0).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Multiplier {
+    /// The fraction, as a 31-bit fixed-point number.
+    pub multiplier: i32,
+    /// The power of two: above 0 shifts left before, below 0 rounds right after.
+    pub shift: i32,
+}
+
+/// Splits a finite number above 0 into a fraction in `0.5..1` and a power of two.
+fn frexp(x: f64) -> (f64, i32) {
+    let bits = x.to_bits();
+    let exponent = (bits >> 52 & 0x7FF) as i32;
+    if exponent == 0 {
+        // Subnormal: scale up first.
+        let (fraction, exponent) = frexp(x * 2f64.powi(64));
+        return (fraction, exponent - 64);
+    }
+    let fraction = f64::from_bits(bits & !(0x7FF << 52) | 1022 << 52);
+    (fraction, exponent - 1022)
+}
+
+impl Multiplier {
+    /// The nearest fixed-point form of `real`.
+    ///
+    /// # Errors
+    /// [`OpError::Range`] for a number that is negative, not finite, or not below 2^31.
+    pub fn new(real: f64) -> Result<Self, OpError> {
+        let bad = OpError::Range { what: "a quantization multiplier" };
+        if !real.is_finite() || real < 0.0 {
+            return Err(bad);
+        }
+        if real == 0.0 {
+            return Ok(Multiplier::default());
+        }
+        let (fraction, mut shift) = frexp(real);
+        let mut fixed = (fraction * 2f64.powi(31)).round() as i64; // in 2^30..=2^31
+        if fixed == 1 << 31 {
+            fixed /= 2;
+            shift += 1;
+        }
+        if shift > 31 {
+            return Err(bad);
+        }
+        if shift < -31 {
+            return Ok(Multiplier::default());
+        }
+        Ok(Multiplier { multiplier: fixed as i32, shift })
+    }
+
+    /// `x` times this number: high half of the doubled product, rounded, then a rounding shift.
+    #[inline]
+    #[must_use]
+    pub fn apply(self, x: i32) -> i32 {
+        let left = self.shift.max(0);
+        let right = (-self.shift).max(0);
+        let shifted = x.wrapping_shl(left as u32);
+        rounding_divide_by_power_of_two(doubling_high_mul(shifted, self.multiplier), right)
+    }
+}
+
+/// The high 32 bits of `2 * a * b`, rounded to nearest with ties away from zero; saturates in the
+/// one case that overflows.
+#[inline]
+#[must_use]
+pub fn doubling_high_mul(a: i32, b: i32) -> i32 {
+    if a == i32::MIN && b == i32::MIN {
+        return i32::MAX;
+    }
+    let product = i64::from(a) * i64::from(b);
+    let nudge = if product >= 0 { 1 << 30 } else { 1 - (1 << 30) };
+    ((product + nudge) / (1 << 31)) as i32
+}
+
+/// `x / 2^exponent`, rounded to nearest with ties away from zero. `exponent` is 0 to 31.
+#[inline]
+#[must_use]
+pub fn rounding_divide_by_power_of_two(x: i32, exponent: i32) -> i32 {
+    let mask = ((1i64 << exponent) - 1) as i32;
+    let remainder = x & mask;
+    let threshold = (mask >> 1) + i32::from(x < 0);
+    (x >> exponent) + i32::from(remainder > threshold)
+}
+
+/// Smallest and largest stored value of a quantized type.
+#[must_use]
+pub fn type_range(ty: OperandType) -> (i32, i32) {
+    match ty {
+        OperandType::TensorQuant8Asymm => (0, 255),
+        OperandType::TensorQuant8AsymmSigned
+        | OperandType::TensorQuant8Symm
+        | OperandType::TensorQuant8SymmPerChannel => (-128, 127),
+        OperandType::TensorQuant16Asymm => (0, 65_535),
+        OperandType::TensorQuant16Symm => (-32_768, 32_767),
+        _ => (i32::MIN, i32::MAX),
+    }
+}
+
+/// The stored value nearest to `real`: `zero_point + real / scale`, rounded with ties away from
+/// zero, in `f32` as the reference does.
+#[must_use]
+pub fn quantize_bound(real: f32, scale: f32, zero_point: i32) -> i32 {
+    // A float to integer cast saturates, so that a tiny scale gives the ends of the range.
+    zero_point.saturating_add((real / scale).round() as i32)
+}
+
+/// The range of stored values that an activation leaves, within the type's own.
+#[must_use]
+pub fn activation_range(
+    activation: FusedActivation,
+    ty: OperandType,
+    scale: f32,
+    zero_point: i32,
+) -> (i32, i32) {
+    let (low, high) = type_range(ty);
+    let at = |real: f32| quantize_bound(real, scale, zero_point);
+    match activation {
+        FusedActivation::None => (low, high),
+        FusedActivation::Relu => (low.max(at(0.0)), high),
+        FusedActivation::Relu1 => (low.max(at(-1.0)), high.min(at(1.0))),
+        FusedActivation::Relu6 => (low.max(at(0.0)), high.min(at(6.0))),
+    }
+}
+
+/// The range of real values that an activation leaves.
+#[must_use]
+pub fn activation_range_f32(activation: FusedActivation) -> (f32, f32) {
+    match activation {
+        FusedActivation::None => (f32::NEG_INFINITY, f32::INFINITY),
+        FusedActivation::Relu => (0.0, f32::INFINITY),
+        FusedActivation::Relu1 => (-1.0, 1.0),
+        FusedActivation::Relu6 => (0.0, 6.0),
+    }
+}
+
+/// The activation with this code.
+///
+/// # Errors
+/// [`OpError::Value`] for a code outside of 0 to 3.
+pub fn activation(code: i32) -> Result<FusedActivation, OpError> {
+    FusedActivation::from_code(code).ok_or(OpError::value("fused activation", code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn multipliers_are_the_nearest_fixed_point_form() {
+        for (real, multiplier, shift) in [
+            (0.5, 1 << 30, 0),
+            (1.0, 1 << 30, 1),
+            (0.25, 1 << 30, -1),
+            (0.75, 3 << 29, 0),
+            (0.0, 0, 0),
+            // Just under 1: the fraction rounds up to 2^31 and carries into the shift.
+            (1.0 - 2f64.powi(-40), 1 << 30, 1),
+        ] {
+            let got = Multiplier::new(real).unwrap();
+            assert_eq!((got.multiplier, got.shift), (multiplier, shift), "{real}");
+        }
+        assert!(Multiplier::new(-1.0).is_err());
+        assert!(Multiplier::new(f64::NAN).is_err());
+        assert!(Multiplier::new(2f64.powi(31)).is_err());
+    }
+
+    #[test]
+    fn rounding_ties_go_away_from_zero() {
+        for (x, exponent, want) in
+            [(5, 1, 3), (-5, 1, -3), (4, 3, 1), (-4, 3, -1), (3, 3, 0), (-3, 3, 0), (7, 0, 7)]
+        {
+            assert_eq!(rounding_divide_by_power_of_two(x, exponent), want, "{x} / 2^{exponent}");
+        }
+    }
+
+    #[test]
+    fn high_product_rounds_and_saturates() {
+        assert_eq!(doubling_high_mul(i32::MIN, i32::MIN), i32::MAX);
+        assert_eq!(doubling_high_mul(1 << 30, 1 << 30), 1 << 29);
+        assert_eq!(doubling_high_mul(1, 1 << 30), 1); // 0.5 rounds to 1
+        assert_eq!(doubling_high_mul(-1, 1 << 30), 0); // -0.5 plus the nudge truncates to 0
+    }
+
+    #[test]
+    fn activation_bounds_are_quantized_and_stay_in_the_type() {
+        let range = |a| activation_range(a, OperandType::TensorQuant8Asymm, 0.05, 10);
+        assert_eq!(range(FusedActivation::None), (0, 255));
+        assert_eq!(range(FusedActivation::Relu), (10, 255));
+        assert_eq!(range(FusedActivation::Relu6), (10, 130));
+        assert_eq!(range(FusedActivation::Relu1), (0, 30));
+    }
+}

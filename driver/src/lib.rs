@@ -1,0 +1,33 @@
+//! The CPU device: plans models and runs them.
+//!
+//! A model is prepared once into a [`Plan`]: every operation looked up in the table of
+//! [`ops`], shapes inferred, constants folded or packed into fast kernels, and every value given
+//! its place in one arena. An execution borrows a [`Context`] (the arena and scratch memory), copies
+//! its inputs in, walks the steps and copies its outputs out.
+//!
+//! Where to read: [`device`](CpuDevice) → `plan.rs` → `context.rs` → `ops/<family>/<op>.rs` →
+//! `kernels/`.
+#![deny(unsafe_code)]
+
+mod aligned;
+mod arena;
+mod compute;
+mod context;
+mod device;
+mod error;
+pub mod kernels;
+pub mod op;
+pub mod ops;
+mod plan;
+mod prepared;
+mod scratch;
+mod tensor;
+
+pub use aligned::{ALIGNMENT, AlignedBytes, MAX_ALLOCATION_BYTES};
+pub use context::Context;
+pub use device::{CpuDevice, DeviceOptions};
+pub use error::{DriverError, OpError, SignatureError};
+pub use plan::{MAX_ARENA_BYTES, Plan};
+pub use prepared::CpuPreparedModel;
+pub use scratch::Scratch;
+pub use tensor::{Arg, Args, TensorInfo, TensorMut, TensorRef, Value, byte_count, element_count};

@@ -1,0 +1,404 @@
+//! What an operation is to the driver: one [`OpDef`] with its rules and its code.
+
+use burst_hal::{
+    Dimensions, HalVersion, Operand, OperandLifeTime, OperandType, Operation, OperationType,
+    TimePoint,
+};
+use smallvec::SmallVec;
+
+use crate::scratch::Scratch;
+use crate::tensor::{Args, TensorMut, TensorRef};
+use crate::{OpError, SignatureError};
+
+/// Everything the driver knows of one operation. Each stands in one file, and in one row of
+/// [`crate::ops::find`]'s table.
+#[derive(Debug)]
+pub struct OpDef {
+    /// Which operation.
+    pub code: OperationType,
+    /// Checks types, counts and whatever else can be said from the operands' declarations alone.
+    pub validate: fn(&Signature<'_>) -> Result<(), SignatureError>,
+    /// Works out the outputs' shapes from the inputs' shapes, and from values where they matter.
+    pub infer: fn(&Args<'_>) -> Result<Inferred, OpError>,
+    /// Chooses a fast kernel where one fits, with constants packed for it.
+    pub prepare: Option<fn(&Args<'_>, &PrepareContext) -> Result<Option<Prepared>, OpError>>,
+    /// Computes the outputs: the plain reference for every type the operation has.
+    pub execute: fn(&mut Run<'_, '_>) -> Result<(), OpError>,
+    /// What else the plan has to know.
+    pub traits: OpTraits,
+}
+
+/// Properties that the plan looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpTraits {
+    /// Inputs that may be left out, one bit each.
+    pub may_omit: u64,
+    /// Whether an input may have no elements.
+    pub zero_sized_inputs: bool,
+    /// Whether equal inputs always give equal outputs, so that constants can be folded.
+    pub pure: bool,
+}
+
+impl OpTraits {
+    /// Pure, nothing may be omitted, inputs may be empty.
+    pub const PLAIN: OpTraits = OpTraits { may_omit: 0, zero_sized_inputs: true, pure: true };
+
+    /// With these inputs allowed to be omitted.
+    #[must_use]
+    pub const fn omit(mut self, inputs: &[u32]) -> Self {
+        let mut i = 0;
+        while i < inputs.len() {
+            self.may_omit |= 1 << inputs[i];
+            i += 1;
+        }
+        self
+    }
+
+    /// Whether this input may be left out.
+    #[must_use]
+    pub const fn allows_omitting(self, input: usize) -> bool {
+        input < u64::BITS as usize && self.may_omit >> input & 1 == 1
+    }
+
+    /// With inputs that must have elements.
+    #[must_use]
+    pub const fn no_zero_sized(mut self) -> Self {
+        self.zero_sized_inputs = false;
+        self
+    }
+
+    /// With results that are not a function of the inputs alone.
+    #[must_use]
+    pub const fn impure(mut self) -> Self {
+        self.pure = false;
+        self
+    }
+}
+
+/// What shape inference found.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Inferred {
+    /// One shape per output.
+    Shapes(SmallVec<[Dimensions; 2]>),
+    /// The shapes depend on what the kernel computes; it sets them by [`TensorMut::resize`].
+    WhileRunning,
+}
+
+impl Inferred {
+    /// The shape of the only output.
+    #[must_use]
+    pub fn one(dims: impl Into<Dimensions>) -> Self {
+        Inferred::Shapes(SmallVec::from_iter([dims.into()]))
+    }
+
+    /// Shapes of several outputs.
+    pub fn many(shapes: impl IntoIterator<Item = Dimensions>) -> Self {
+        Inferred::Shapes(shapes.into_iter().collect())
+    }
+}
+
+/// What a fast kernel may depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrepareContext {
+    /// Whether kernels may be chosen beyond the reference. Off in tests that compare the two.
+    pub fast_kernels: bool,
+    /// Which instruction sets kernels may use.
+    pub isa: crate::kernels::Isa,
+}
+
+/// A kernel with its constants packed.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The kernel.
+    pub kernel: Box<dyn Kernel>,
+    /// Inputs it holds a packed copy of: their plain bytes are no longer needed.
+    pub packed_inputs: SmallVec<[usize; 4]>,
+}
+
+/// A kernel chosen at prepare time.
+pub trait Kernel: Send + Sync + std::fmt::Debug {
+    /// Computes the outputs.
+    ///
+    /// # Errors
+    /// What the operation's `execute` would answer for the same inputs.
+    fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError>;
+
+    /// Bytes of packed constants it holds.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
+    /// A short name for profiles: which algorithm, which instruction set.
+    fn name(&self) -> &'static str;
+}
+
+/// One operation being executed.
+#[derive(Debug)]
+pub struct Run<'r, 't> {
+    /// What it reads.
+    pub inputs: &'r [TensorRef<'t>],
+    /// What it writes.
+    pub outputs: &'r mut [TensorMut<'t>],
+    /// Working memory.
+    pub scratch: &'r mut Scratch,
+    /// When to give up.
+    pub stop: Stop,
+}
+
+impl<'t> Run<'_, 't> {
+    /// Input `index`, present or omitted.
+    ///
+    /// # Errors
+    /// [`OpError::Arity`] when there are not that many.
+    pub fn input(&self, index: usize) -> Result<TensorRef<'t>, OpError> {
+        self.inputs
+            .get(index)
+            .copied()
+            .ok_or(OpError::Arity { want: index + 1, got: self.inputs.len() })
+    }
+
+    /// Input `index` when it is in the list and has a value.
+    #[must_use]
+    pub fn optional(&self, index: usize) -> Option<TensorRef<'t>> {
+        self.inputs.get(index).copied().filter(TensorRef::is_present)
+    }
+
+    /// The INT32 scalar at input `index`.
+    ///
+    /// # Errors
+    /// As [`Run::input`] and [`TensorRef::scalar_i32`].
+    pub fn i32(&self, index: usize) -> Result<i32, OpError> {
+        self.input(index)?.scalar_i32()
+    }
+
+    /// Output `index`.
+    ///
+    /// # Errors
+    /// [`OpError::Arity`] when there are not that many.
+    pub fn output(&mut self, index: usize) -> Result<&mut TensorMut<'t>, OpError> {
+        let got = self.outputs.len();
+        self.outputs.get_mut(index).ok_or(OpError::Arity { want: index + 1, got })
+    }
+}
+
+/// When an execution has to give up. Long kernels look at it between tiles.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Stop {
+    /// The point at which the result is no longer wanted.
+    pub deadline: Option<TimePoint>,
+}
+
+impl Stop {
+    /// Fails once the deadline passed.
+    ///
+    /// # Errors
+    /// [`OpError::Deadline`].
+    pub fn check(&self) -> Result<(), OpError> {
+        match self.deadline {
+            Some(deadline) if deadline.has_passed() => Err(OpError::Deadline),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A set of operand types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TypeSet(u32);
+
+impl TypeSet {
+    /// The set of this type alone. Only types of the base range can be in a set.
+    #[must_use]
+    pub const fn of(ty: OperandType) -> Self {
+        let code = ty.code();
+        assert!(code >= 0 && code < 32);
+        TypeSet(1 << code)
+    }
+
+    /// This set and the other.
+    #[must_use]
+    pub const fn or(self, other: TypeSet) -> Self {
+        TypeSet(self.0 | other.0)
+    }
+
+    /// Whether the type is in the set.
+    #[must_use]
+    pub const fn has(self, ty: OperandType) -> bool {
+        let code = ty.code();
+        code >= 0 && code < 32 && self.0 >> code & 1 == 1
+    }
+}
+
+/// Short names of type sets, for the rows of signatures.
+pub mod types {
+    use super::{OperandType, TypeSet};
+    /// TENSOR_FLOAT32.
+    pub const TF32: TypeSet = TypeSet::of(OperandType::TensorFloat32);
+    /// TENSOR_FLOAT16.
+    pub const TF16: TypeSet = TypeSet::of(OperandType::TensorFloat16);
+    /// TENSOR_INT32.
+    pub const TI32: TypeSet = TypeSet::of(OperandType::TensorInt32);
+    /// TENSOR_QUANT8_ASYMM.
+    pub const TQ8: TypeSet = TypeSet::of(OperandType::TensorQuant8Asymm);
+    /// TENSOR_QUANT8_ASYMM_SIGNED.
+    pub const TQ8S: TypeSet = TypeSet::of(OperandType::TensorQuant8AsymmSigned);
+    /// TENSOR_QUANT8_SYMM.
+    pub const TQ8SYMM: TypeSet = TypeSet::of(OperandType::TensorQuant8Symm);
+    /// TENSOR_QUANT8_SYMM_PER_CHANNEL.
+    pub const TQ8PC: TypeSet = TypeSet::of(OperandType::TensorQuant8SymmPerChannel);
+    /// TENSOR_QUANT16_SYMM.
+    pub const TQ16S: TypeSet = TypeSet::of(OperandType::TensorQuant16Symm);
+    /// TENSOR_QUANT16_ASYMM.
+    pub const TQ16A: TypeSet = TypeSet::of(OperandType::TensorQuant16Asymm);
+    /// TENSOR_BOOL8.
+    pub const TB8: TypeSet = TypeSet::of(OperandType::TensorBool8);
+    /// INT32.
+    pub const I32: TypeSet = TypeSet::of(OperandType::Int32);
+    /// UINT32.
+    pub const U32: TypeSet = TypeSet::of(OperandType::Uint32);
+    /// FLOAT32.
+    pub const F32: TypeSet = TypeSet::of(OperandType::Float32);
+    /// FLOAT16.
+    pub const F16: TypeSet = TypeSet::of(OperandType::Float16);
+    /// BOOL.
+    pub const BOOL: TypeSet = TypeSet::of(OperandType::Bool);
+    /// SUBGRAPH.
+    pub const GRAPH: TypeSet = TypeSet::of(OperandType::Subgraph);
+}
+
+/// One legal form of an operation's operand types.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// First HAL version with this form.
+    pub since: HalVersion,
+    /// Types of the inputs, the list at its longest.
+    pub inputs: &'static [TypeSet],
+    /// Lengths that the list of inputs may have, each with its first version; empty: only the
+    /// full length.
+    pub counts: &'static [(usize, HalVersion)],
+    /// Types of the outputs.
+    pub outputs: &'static [TypeSet],
+}
+
+impl Row {
+    /// A form whose inputs must all be given.
+    #[must_use]
+    pub const fn new(
+        since: HalVersion,
+        inputs: &'static [TypeSet],
+        outputs: &'static [TypeSet],
+    ) -> Self {
+        Row { since, inputs, counts: &[], outputs }
+    }
+
+    /// This form with trailing inputs that may be cut off.
+    #[must_use]
+    pub const fn counts(mut self, counts: &'static [(usize, HalVersion)]) -> Self {
+        self.counts = counts;
+        self
+    }
+
+    fn allows_count(&self, count: usize, version: HalVersion) -> bool {
+        if self.counts.is_empty() {
+            return count == self.inputs.len();
+        }
+        self.counts.iter().any(|(allowed, since)| *allowed == count && *since <= version)
+    }
+
+    fn matches(&self, signature: &Signature<'_>) -> bool {
+        self.since <= signature.version
+            && self.allows_count(signature.inputs.len(), signature.version)
+            && self.outputs.len() == signature.outputs.len()
+            && self.inputs.iter().zip(signature.inputs()).all(|(set, o)| set.has(o.ty))
+            && self.outputs.iter().zip(signature.outputs()).all(|(set, o)| set.has(o.ty))
+    }
+}
+
+/// The declared operands of one operation of a model.
+#[derive(Debug, Clone, Copy)]
+pub struct Signature<'a> {
+    operands: &'a [Operand],
+    inputs: &'a [u32],
+    outputs: &'a [u32],
+    /// The HAL version whose rules hold.
+    pub version: HalVersion,
+}
+
+impl<'a> Signature<'a> {
+    /// The signature of `operation`, whose indexes must lie in `operands`.
+    #[must_use]
+    pub fn new(operands: &'a [Operand], operation: &'a Operation, version: HalVersion) -> Self {
+        Signature { operands, inputs: &operation.inputs, outputs: &operation.outputs, version }
+    }
+
+    /// The input operands in order.
+    pub fn inputs(&self) -> impl ExactSizeIterator<Item = &'a Operand> + use<'a> {
+        let operands = self.operands;
+        self.inputs.iter().map(move |index| &operands[*index as usize])
+    }
+
+    /// The output operands in order.
+    pub fn outputs(&self) -> impl ExactSizeIterator<Item = &'a Operand> + use<'a> {
+        let operands = self.operands;
+        self.outputs.iter().map(move |index| &operands[*index as usize])
+    }
+
+    /// Input `index`, where there is one.
+    #[must_use]
+    pub fn input(&self, index: usize) -> Option<&'a Operand> {
+        self.inputs.get(index).map(|index| &self.operands[*index as usize])
+    }
+
+    /// Output `index`, where there is one.
+    #[must_use]
+    pub fn output(&self, index: usize) -> Option<&'a Operand> {
+        self.outputs.get(index).map(|index| &self.operands[*index as usize])
+    }
+
+    /// Accepts exactly the forms in `rows`.
+    ///
+    /// # Errors
+    /// [`SignatureError::Types`] when none fits.
+    pub fn expect_rows(&self, rows: &[Row]) -> Result<(), SignatureError> {
+        if rows.iter().any(|row| row.matches(self)) {
+            return Ok(());
+        }
+        Err(self.no_form())
+    }
+
+    /// The error that says that no form of the operation has these types.
+    #[must_use]
+    pub fn no_form(&self) -> SignatureError {
+        SignatureError::Types {
+            inputs: names(self.inputs()),
+            outputs: names(self.outputs()),
+            version: self.version,
+        }
+    }
+
+    /// Fails with `what` unless `holds`.
+    ///
+    /// # Errors
+    /// [`SignatureError::Rule`].
+    pub fn rule(&self, holds: bool, what: &'static str) -> Result<(), SignatureError> {
+        if holds { Ok(()) } else { Err(SignatureError::Rule { what }) }
+    }
+
+    /// Inputs given as NO_VALUE must be among those the operation allows to be omitted.
+    pub(crate) fn check_omitted(&self, traits: OpTraits) -> Result<(), SignatureError> {
+        let illegal = self.inputs().enumerate().any(|(index, operand)| {
+            operand.lifetime == OperandLifeTime::NoValue && !traits.allows_omitting(index)
+        });
+        self.rule(!illegal, "an input that must be given has no value")
+    }
+}
+
+fn names<'a>(operands: impl Iterator<Item = &'a Operand>) -> String {
+    let mut text = String::new();
+    for operand in operands {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        text.push_str(operand.ty.name());
+    }
+    text
+}

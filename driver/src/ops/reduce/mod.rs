@@ -1,0 +1,6 @@
+//! Reductions over axes.
+
+use crate::op::OpDef;
+
+/// The operations of this family.
+pub static OPS: &[&OpDef] = &[];

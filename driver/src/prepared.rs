@@ -1,0 +1,223 @@
+//! A prepared model: its plan, and the working memory that executions take turns with.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use burst_hal::validate::{Direction, GraphId, RequestRules, UnspecifiedOutputs};
+use burst_hal::{
+    Burst, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model, OutputShape, Pool,
+    PreparedModel, Request, RequestArgument, RequestPool, Timing,
+};
+
+use crate::context::Context;
+use crate::error::DriverError;
+use crate::op::{PrepareContext, Stop};
+use crate::plan::{Plan, plan};
+
+/// Contexts kept for the next execution when several threads ran at once. More are dropped: they
+/// are large, and only as many as run at the same time are of use.
+const MAX_IDLE_CONTEXTS: usize = 4;
+
+/// A model that this driver can execute.
+#[derive(Debug)]
+pub struct CpuPreparedModel {
+    plan: Plan,
+    rules: RequestRules,
+    idle: Mutex<Vec<Context>>,
+}
+
+impl CpuPreparedModel {
+    pub(crate) fn new(model: &Model, context: &PrepareContext) -> Result<Self, DriverError> {
+        let plan = plan(model, GraphId::Main, context)?;
+        let mut rules = RequestRules::new(model)?;
+        for position in plan.required_inputs() {
+            rules.require(Direction::Input, position);
+        }
+        Ok(CpuPreparedModel { plan, rules, idle: Mutex::new(Vec::new()) })
+    }
+
+    /// The plan, to look at.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn take_context(&self) -> Result<Context, DriverError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(|| self.new_context(), Ok)
+    }
+
+    fn new_context(&self) -> Result<Context, DriverError> {
+        Context::new(&self.plan).map_err(|_| DriverError::TooLarge {
+            bytes: self.plan.arena_bytes() as u64,
+            limit: crate::plan::MAX_ARENA_BYTES as u64,
+        })
+    }
+
+    fn give_back(&self, context: Context) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < MAX_IDLE_CONTEXTS {
+            idle.push(context);
+        }
+    }
+
+    fn execute(
+        &self,
+        context: &mut Context,
+        request: &Request,
+        options: &ExecutionOptions,
+        result: &mut ExecutionResult,
+    ) {
+        let entered = Instant::now();
+        result.reset(ErrorStatus::None);
+        match self.try_execute(context, request, options, result) {
+            Ok(computed) if result.status == ErrorStatus::None && options.measure_timing => {
+                result.timing = Timing {
+                    time_on_device_us: micros(computed),
+                    time_in_driver_us: micros(entered.elapsed()),
+                };
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::debug!(%error, "execution failed");
+                result.reset(error.status());
+            }
+        }
+    }
+
+    /// Returns the time the steps took; the status is NONE or OUTPUT_INSUFFICIENT_SIZE.
+    fn try_execute(
+        &self,
+        context: &mut Context,
+        request: &Request,
+        options: &ExecutionOptions,
+        result: &mut ExecutionResult,
+    ) -> Result<std::time::Duration, DriverError> {
+        let stop = Stop { deadline: options.deadline };
+        stop.check().map_err(|_| DriverError::Deadline)?;
+        self.rules.check(request, UnspecifiedOutputs::Allowed)?;
+        self.copy_inputs(context, request)?;
+        let started = Instant::now();
+        context.run(&self.plan, stop)?;
+        let computed = started.elapsed();
+        self.copy_outputs(context, request, result)?;
+        Ok(computed)
+    }
+
+    fn copy_inputs(&self, context: &mut Context, request: &Request) -> Result<(), DriverError> {
+        for (index, argument) in request.inputs.iter().enumerate() {
+            if argument.has_no_value {
+                context.omit_input(&self.plan, index);
+                continue;
+            }
+            let pool = memory(request, argument)?;
+            let bytes = context
+                .input(&self.plan, index, &argument.dimensions)
+                .map_err(|cause| DriverError::Argument { what: "input", index, cause })?;
+            pool.read(u64::from(argument.location.offset), bytes)
+                .map_err(|cause| DriverError::Memory { what: "input", index, cause })?;
+        }
+        Ok(())
+    }
+
+    fn copy_outputs(
+        &self,
+        context: &Context,
+        request: &Request,
+        result: &mut ExecutionResult,
+    ) -> Result<(), DriverError> {
+        for (index, argument) in request.outputs.iter().enumerate() {
+            let (dims, bytes) = context.output(&self.plan, index);
+            let is_sufficient =
+                argument.has_no_value || room(request, argument)? >= bytes.len() as u64;
+            if !is_sufficient {
+                result.status = ErrorStatus::OutputInsufficientSize;
+            } else if !argument.has_no_value && !bytes.is_empty() {
+                memory(request, argument)?
+                    .write(u64::from(argument.location.offset), bytes)
+                    .map_err(|cause| DriverError::Memory { what: "output", index, cause })?;
+            }
+            result.output_shapes.push(OutputShape { dimensions: dims.into(), is_sufficient });
+        }
+        Ok(())
+    }
+}
+
+/// Bytes an output argument has room for; offset 0 with length 0 stands for the whole pool.
+fn room(request: &Request, argument: &RequestArgument) -> Result<u64, DriverError> {
+    let location = argument.location;
+    if location.offset == 0 && location.length == 0 {
+        return Ok(memory(request, argument)?.len());
+    }
+    Ok(u64::from(location.length))
+}
+
+fn memory<'r>(request: &'r Request, argument: &RequestArgument) -> Result<&'r Pool, DriverError> {
+    let pool = argument.location.pool_index;
+    match request.pools.get(pool as usize) {
+        Some(RequestPool::Memory(memory)) => Ok(memory),
+        _ => Err(DriverError::Token { pool }),
+    }
+}
+
+fn micros(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX - 1)
+}
+
+impl PreparedModel for CpuPreparedModel {
+    fn execute_synchronously(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+    ) -> ExecutionResult {
+        let mut result = ExecutionResult::of(ErrorStatus::None);
+        match self.take_context() {
+            Ok(mut context) => {
+                self.execute(&mut context, request, options, &mut result);
+                self.give_back(context);
+            }
+            Err(error) => result.reset(error.status()),
+        }
+        result
+    }
+
+    fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {
+        let context = Some(self.take_context()?);
+        Ok(Box::new(CpuBurst { model: self, context }))
+    }
+}
+
+/// Executions in a row that keep one context.
+struct CpuBurst {
+    model: Arc<CpuPreparedModel>,
+    /// `None` after idle time; made again by the next execution.
+    context: Option<Context>,
+}
+
+impl Burst for CpuBurst {
+    fn execute(
+        &mut self,
+        request: &Request,
+        options: &ExecutionOptions,
+        result: &mut ExecutionResult,
+    ) {
+        let mut context = match self.context.take().map_or_else(|| self.model.take_context(), Ok) {
+            Ok(context) => context,
+            Err(error) => return result.reset(error.status()),
+        };
+        self.model.execute(&mut context, request, options, result);
+        self.context = Some(context);
+    }
+
+    fn release_resources(&mut self) {
+        self.context = None;
+    }
+}
+
+impl Drop for CpuBurst {
+    fn drop(&mut self) {
+        if let Some(context) = self.context.take() {
+            self.model.give_back(context);
+        }
+    }
+}
