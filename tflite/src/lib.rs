@@ -1,0 +1,51 @@
+//! Reads `.tflite` files into HAL models, with a verdict per operator.
+//!
+//! [`import`] gives a model or says which operator stands in the way; [`inspect`] judges every
+//! operator without failing; [`import_part`] takes the piece between tensors that are named, for
+//! models of which NNAPI operations can run only a part.
+//!
+//! The bytes are not trusted: the flatbuffers verifier walks all that is read later, every index is
+//! looked up before it is used, and every number that a file controls has a limit.
+#![forbid(unsafe_code)]
+
+mod builtin;
+mod element;
+mod error;
+mod file;
+mod graph;
+mod import;
+mod mapper;
+mod ops;
+mod schema;
+mod types;
+mod verdict;
+
+pub use element::ElementType;
+pub use error::{Damage, ImportError, Place, Refusal};
+pub use import::{Imported, Inspection, Part, StatePair, TensorInfo};
+pub use verdict::{Note, Outcome, Verdict};
+
+/// Reads a whole model.
+///
+/// # Errors
+/// [`ImportError`]: the file is damaged or no model, or [`ImportError::Refused`] with the first
+/// operator that NNAPI operations cannot compute.
+pub fn import(bytes: &[u8]) -> Result<Imported, ImportError> {
+    import::import(bytes, Part::default())
+}
+
+/// Reads the part of a model between the named tensors.
+///
+/// # Errors
+/// As [`import`], for the operators in the part; [`ImportError::NoSuchTensor`] for an unknown name.
+pub fn import_part(bytes: &[u8], part: Part<'_>) -> Result<Imported, ImportError> {
+    import::import(bytes, part)
+}
+
+/// Says of every operator whether and how it can be mapped.
+///
+/// # Errors
+/// [`ImportError`] where the file is damaged or no model; never because of an operator.
+pub fn inspect(bytes: &[u8]) -> Result<Inspection, ImportError> {
+    import::inspect(bytes)
+}
