@@ -10,9 +10,7 @@ mod operand;
 mod operation;
 mod request;
 #[cfg(test)]
-mod tests_model;
-#[cfg(test)]
-mod tests_request;
+mod tests;
 
 pub use error::{
     ArgumentFault, Direction, GraphId, InterfaceFault, OperandFault, OperationFault,
