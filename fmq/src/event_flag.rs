@@ -1,0 +1,190 @@
+//! The event word: 32 sticky notifications that two processes share, and sleep on.
+//!
+//! A set bit says "notified", or for the two bits of a queue "this end is awake". Who is about to
+//! sleep clears its bit; who has news sets the bit and calls the kernel only if it was clear.
+//!
+//! # Why no wake-up is lost
+//!
+//! Both sides change the word by read-modify-writes, and these have one order. Let the waker store
+//! its news and then set the bit; the sleeper clears the bit and then looks for news.
+//! * Set before clear: the clear reads what the set wrote (Acquire meets Release), so the look that
+//!   follows finds the news.
+//! * Clear before set: the set finds the bit clear and wakes. The kernel compares the word under a
+//!   lock before it puts anybody to sleep, so the sleeper either sleeps already, and is woken, or
+//!   finds the word changed.
+//!
+//! The value of the word is a hint and no more: it decides who calls the kernel when, never what is
+//! in the queue.
+
+use std::num::NonZeroU32;
+
+use burst_shm::Errno;
+
+use crate::futex;
+use crate::sync::{EventWord, Ordering};
+
+/// The reader read something: the writer may go on. libfmq's value.
+pub const NOT_FULL: u32 = 0x01;
+/// The writer wrote something: the reader may go on. libfmq's value.
+pub const NOT_EMPTY: u32 = 0x02;
+/// One end was closed. Ours; libfmq knows nothing of it and leaves it alone.
+pub const CLOSED: u32 = 1 << 31;
+
+/// Sets `bits` and wakes their sleepers, if there can be any.
+///
+/// # Errors
+/// What the kernel answers to the wake; a legal word gives none.
+#[inline]
+pub fn wake(word: &EventWord, bits: u32) -> Result<(), Errno> {
+    // AcqRel: Release pairs with Acquire in `announce_sleep`, see the module. It is always a
+    // read-modify-write, never skipped after a mere look: a libfmq sleeper has no fence that a look
+    // could rely on, and on x86 a look would need a full fence of the same price.
+    let before = word.fetch_or(bits, Ordering::AcqRel);
+    if before & bits == bits { Ok(()) } else { wake_sleepers(word, bits) }
+}
+
+#[cold]
+fn wake_sleepers(word: &EventWord, bits: u32) -> Result<(), Errno> {
+    match NonZeroU32::new(bits) {
+        Some(bits) => futex::wake(word, bits),
+        None => Ok(()),
+    }
+}
+
+/// Clears `bits` before sleeping; gives the word as it was. What was written before the bits were
+/// last set is visible now.
+#[inline]
+pub fn announce_sleep(word: &EventWord, bits: u32) -> u32 {
+    // AcqRel: Acquire pairs with Release in `wake`, see the module.
+    word.fetch_and(!bits, Ordering::AcqRel)
+}
+
+/// Says that the end behind `bits` is awake, so that nobody needs to call the kernel for it.
+#[inline]
+pub fn announce_awake(word: &EventWord, bits: u32) {
+    word.fetch_or(bits, Ordering::AcqRel);
+}
+
+#[cfg(not(loom))]
+pub use alone::{EventError, EventFlag};
+
+#[cfg(not(loom))]
+mod alone {
+    use std::num::NonZeroU32;
+    use std::sync::Arc;
+
+    use burst_shm::{Errno, Mapping, Memory, Shared, ShmError};
+
+    use super::{announce_sleep, wake};
+    use crate::clock::{Deadline, now_ns};
+    use crate::futex::{self, Woken};
+    use crate::sync::EventWord;
+
+    /// Why a wait on an [`EventFlag`] ended without a notification.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum EventError {
+        /// No bit to wait for (`EINVAL`).
+        #[error("no bits to wait for")]
+        NoBits,
+        /// The word changed before we slept (`EAGAIN`).
+        #[error("the word changed before the sleep")]
+        Again,
+        /// Woken without one of our bits: stolen by another waiter, or a signal (`EINTR`).
+        #[error("woken without a notification")]
+        Interrupted,
+        /// The deadline passed (`ETIMEDOUT`).
+        #[error("the deadline passed")]
+        TimedOut,
+        /// The kernel answered something else.
+        #[error("futex: {0}")]
+        System(Errno),
+    }
+
+    /// The event word as a notification of its own, without a queue.
+    ///
+    /// Bits stay set until a waiter takes them. Two waiters on one bit steal from each other.
+    #[derive(Debug, Clone)]
+    pub struct EventFlag {
+        word: Shared<EventWord>,
+    }
+
+    impl EventFlag {
+        /// The word at `offset` of a mapping.
+        ///
+        /// # Errors
+        /// [`ShmError::OutOfBounds`], [`ShmError::Misaligned`], [`ShmError::ReadOnly`].
+        pub fn at(mapping: &Arc<Mapping>, offset: usize) -> Result<EventFlag, ShmError> {
+            EventFlag::new(Shared::new(Arc::clone(mapping), offset)?)
+        }
+
+        /// A word in a memory of its own, and that memory, to be sent to the peer.
+        ///
+        /// # Errors
+        /// What making and mapping the memory gives.
+        pub fn create() -> Result<(EventFlag, Memory), ShmError> {
+            let memory = Memory::create("fmq-event", size_of::<u64>())?;
+            let mapping = Arc::new(Mapping::map(&memory)?);
+            Ok((EventFlag::at(&mapping, 0)?, memory))
+        }
+
+        /// This word.
+        ///
+        /// # Errors
+        /// [`ShmError::ReadOnly`] where the word cannot be written.
+        pub fn new(word: Shared<EventWord>) -> Result<EventFlag, ShmError> {
+            if word.is_writable() { Ok(EventFlag { word }) } else { Err(ShmError::ReadOnly) }
+        }
+
+        /// Sets `bits` and wakes whoever waits for one of them. No bits: no effect. Calls the
+        /// kernel only where a bit was clear.
+        ///
+        /// # Errors
+        /// [`EventError::System`].
+        pub fn wake(&self, bits: u32) -> Result<(), EventError> {
+            wake(&self.word, bits).map_err(EventError::System)
+        }
+
+        /// Takes those of `bits` that are set; sleeps first while none is. One sleep at most.
+        ///
+        /// # Errors
+        /// Each variant of [`EventError`].
+        pub fn wait_once(&self, bits: u32, deadline: Deadline) -> Result<u32, EventError> {
+            let mask = NonZeroU32::new(bits).ok_or(EventError::NoBits)?;
+            let before = announce_sleep(&self.word, bits);
+            if before & bits != 0 {
+                return Ok(before & bits);
+            }
+            match futex::wait(&self.word, before, mask, deadline) {
+                Ok(Woken::Woken) => match announce_sleep(&self.word, bits) & bits {
+                    0 => Err(EventError::Interrupted),
+                    taken => Ok(taken),
+                },
+                Ok(Woken::Changed) => Err(EventError::Again),
+                Ok(Woken::Interrupted) => Err(EventError::Interrupted),
+                Ok(Woken::TimedOut) => Err(EventError::TimedOut),
+                Err(errno) => Err(EventError::System(errno)),
+            }
+        }
+
+        /// Takes those of `bits` that are set, sleeping until one is.
+        ///
+        /// A peer that flips other bits without end keeps this call busy, not wrong; the deadline
+        /// holds all the same.
+        ///
+        /// # Errors
+        /// [`EventError::NoBits`], [`EventError::TimedOut`], [`EventError::System`].
+        pub fn wait(&self, bits: u32, deadline: Deadline) -> Result<u32, EventError> {
+            loop {
+                match self.wait_once(bits, deadline) {
+                    Err(EventError::Again | EventError::Interrupted) => {
+                        if deadline.has_passed(now_ns()) {
+                            return Err(EventError::TimedOut);
+                        }
+                    }
+                    other => return other,
+                }
+            }
+        }
+    }
+}

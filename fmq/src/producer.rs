@@ -1,0 +1,308 @@
+//! The writing end of a synchronized queue.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use burst_shm::{Memory, Shared, SharedRegion};
+
+use crate::clock::Deadline;
+use crate::closer::Closer;
+use crate::descriptor::{Descriptor, SYNCHRONIZED};
+use crate::error::QueueError;
+use crate::event_flag::{NOT_EMPTY, NOT_FULL, announce_awake, wake};
+use crate::memory::{Access, Parts, QueueConfig};
+use crate::ring::WriteSide;
+use crate::span::{Span, copy_in};
+use crate::sync::{AtomicU64, Ordering};
+use crate::wait::{Awaited, Sleeper, Wait, Waiter};
+
+/// The writing end. One per queue; one thread at a time.
+#[derive(Debug)]
+pub struct Producer {
+    side: WriteSide,
+    parts: Parts,
+    waiter: Waiter,
+    /// `Send`, not `Sync`: one thread per end is a compile-time fact.
+    not_sync: PhantomData<Cell<()>>,
+}
+
+impl Producer {
+    /// Makes a new queue and takes its writing end.
+    ///
+    /// # Errors
+    /// [`QueueError::BadConfig`], [`QueueError::Memory`].
+    pub fn create(config: &QueueConfig) -> Result<Producer, QueueError> {
+        Producer::from_parts(Parts::create(config, SYNCHRONIZED, None)?)
+    }
+
+    /// As [`create`](Producer::create), with the ring in memory of the caller's choice; only its
+    /// first bytes, as many as the queue needs, are used.
+    ///
+    /// # Errors
+    /// As [`create`](Producer::create); [`QueueError::Descriptor`] where the memory is too small.
+    pub fn create_in(config: &QueueConfig, ring: Memory) -> Result<Producer, QueueError> {
+        Producer::from_parts(Parts::create(config, SYNCHRONIZED, Some(ring))?)
+    }
+
+    /// Takes the writing end of a queue that somebody else made. Counters are not reset.
+    ///
+    /// # Errors
+    /// [`QueueError::Descriptor`] and [`QueueError::Memory`] say what is wrong with the
+    /// descriptor, [`QueueError::Corrupt`] that the counters are.
+    pub fn attach(descriptor: Descriptor) -> Result<Producer, QueueError> {
+        Producer::from_parts(Parts::attach(descriptor, SYNCHRONIZED, Access::Write)?)
+    }
+
+    fn from_parts(parts: Parts) -> Result<Producer, QueueError> {
+        // Acquire: a queue with a history; see `WriteSide::free`.
+        let read = parts.read.load(Ordering::Acquire);
+        let write = parts.write.load(Ordering::Acquire);
+        let side = WriteSide::attach(parts.geometry, read, write)?;
+        if let Some(event) = &parts.event {
+            announce_awake(event, NOT_FULL);
+        }
+        let waiter = Waiter::new(Wait::default());
+        Ok(Producer { side, parts, waiter, not_sync: PhantomData })
+    }
+
+    /// What the reading end needs to attach, with descriptors of its own.
+    ///
+    /// # Errors
+    /// [`QueueError::Memory`] when no descriptor is left.
+    pub fn descriptor(&self) -> Result<Descriptor, QueueError> {
+        self.parts.descriptor()
+    }
+
+    /// Items that fit.
+    pub fn capacity(&self) -> usize {
+        let geometry = self.side.geometry();
+        usize::try_from(geometry.items(geometry.capacity()).unwrap_or(0)).unwrap_or(usize::MAX)
+    }
+
+    /// Bytes per item.
+    pub fn quantum(&self) -> usize {
+        usize::try_from(self.side.geometry().quantum()).unwrap_or(usize::MAX)
+    }
+
+    /// Chooses how blocking calls of this end wait.
+    pub fn set_wait(&mut self, wait: Wait) {
+        self.waiter.set_policy(wait);
+    }
+
+    /// A handle that ends the blocking calls of this end.
+    pub fn closer(&self) -> Closer {
+        Closer { closed: Arc::clone(&self.parts.closed), event: self.parts.event.clone() }
+    }
+
+    /// Items that can be written now.
+    ///
+    /// # Errors
+    /// [`QueueError::Corrupt`].
+    pub fn available_to_write(&mut self) -> Result<usize, QueueError> {
+        let free = self.side.free(&self.parts.read)?;
+        let items = self.side.geometry().items(free).unwrap_or(0);
+        Ok(usize::try_from(items).unwrap_or(usize::MAX))
+    }
+
+    /// Writes whole items: all of them or none. Wakes nobody: see [`wake`](Producer::wake).
+    ///
+    /// # Errors
+    /// [`QueueError::Full`], [`QueueError::TooLarge`], [`QueueError::NotWhole`],
+    /// [`QueueError::Corrupt`].
+    #[inline]
+    pub fn write(&mut self, items: &[u8]) -> Result<(), QueueError> {
+        let len = items.len() as u64;
+        if self.side.geometry().items(len).is_none() {
+            return Err(QueueError::NotWhole { len, quantum: self.side.geometry().quantum() });
+        }
+        self.side.claim(&self.parts.read, len)?;
+        copy_in(&self.parts.ring.region(), self.side.position(), items)?;
+        self.side.publish(&self.parts.write, len);
+        Ok(())
+    }
+
+    /// Reserves room for `items` items, to be filled in place. Dropping the claim abandons it.
+    ///
+    /// # Errors
+    /// [`QueueError::Full`], [`QueueError::TooLarge`], [`QueueError::Corrupt`].
+    #[inline]
+    pub fn claim(&mut self, items: usize) -> Result<Claim<'_>, QueueError> {
+        let len = self.side.geometry().bytes(items);
+        self.side.claim(&self.parts.read, len)?;
+        let span = Span::new(self.side.geometry(), self.side.position(), len);
+        let Producer { side, parts, .. } = self;
+        Ok(Claim { side, ring: &parts.ring, write: &parts.write, span })
+    }
+
+    /// Wakes the reader if it sleeps. A system call only then.
+    ///
+    /// # Errors
+    /// [`QueueError::NoEventFlag`].
+    #[inline]
+    pub fn wake(&self) -> Result<(), QueueError> {
+        self.wake_bits(NOT_EMPTY)
+    }
+
+    /// As [`wake`](Producer::wake), for a bit that both sides agreed on.
+    ///
+    /// # Errors
+    /// [`QueueError::NoEventFlag`].
+    pub fn wake_bits(&self, bits: u32) -> Result<(), QueueError> {
+        let event = self.parts.event.as_ref().ok_or(QueueError::NoEventFlag)?;
+        wake(event, bits).map_err(|errno| QueueError::System { call: "futex", errno })
+    }
+
+    /// Waits until at least `items` items fit; gives the number that do.
+    ///
+    /// # Errors
+    /// [`QueueError::Timeout`], [`QueueError::PeerDied`], [`QueueError::TooLarge`],
+    /// [`QueueError::NoEventFlag`], [`QueueError::Corrupt`].
+    pub fn wait(&mut self, items: usize, deadline: Deadline) -> Result<usize, QueueError> {
+        self.wait_bits(items, NOT_FULL, deadline)
+    }
+
+    /// As [`wait`](Producer::wait), for a bit that both sides agreed on.
+    ///
+    /// # Errors
+    /// As [`wait`](Producer::wait); [`QueueError::BadBits`].
+    pub fn wait_bits(
+        &mut self,
+        items: usize,
+        bits: u32,
+        deadline: Deadline,
+    ) -> Result<usize, QueueError> {
+        let wanted = self.side.geometry().bytes(items);
+        let limit = self.side.geometry().capacity();
+        if wanted > limit {
+            return Err(QueueError::TooLarge { wanted, limit });
+        }
+        let Producer { side, parts, waiter, .. } = self;
+        let event = parts.event.as_deref().ok_or(QueueError::NoEventFlag)?;
+        let bits = waitable(bits)?;
+        let mut awaited = Room { side, read: &parts.read, wanted };
+        waiter.wait(&mut awaited, &Sleeper { event, bits, closed: &parts.closed, deadline })
+    }
+
+    /// Writes whole items, waiting for room, and wakes the reader.
+    ///
+    /// # Errors
+    /// As [`write`](Producer::write) without `Full`, and as [`wait`](Producer::wait).
+    #[inline]
+    pub fn write_blocking(&mut self, items: &[u8], deadline: Deadline) -> Result<(), QueueError> {
+        self.write_blocking_bits(items, NOT_FULL, NOT_EMPTY, deadline)
+    }
+
+    /// As [`write_blocking`](Producer::write_blocking): waits for the `wait_for` bits and wakes the
+    /// `then_wake` bits, which both sides agreed on. `then_wake` may be zero.
+    ///
+    /// # Errors
+    /// As [`write_blocking`](Producer::write_blocking); [`QueueError::BadBits`].
+    pub fn write_blocking_bits(
+        &mut self,
+        items: &[u8],
+        wait_for: u32,
+        then_wake: u32,
+        deadline: Deadline,
+    ) -> Result<(), QueueError> {
+        waitable(wait_for)?;
+        if self.parts.event.is_none() {
+            return Err(QueueError::NoEventFlag);
+        }
+        match self.write(items) {
+            Err(QueueError::Full { .. }) => {
+                let whole = self.side.geometry().items(items.len() as u64).unwrap_or(0);
+                let whole = usize::try_from(whole).unwrap_or(usize::MAX);
+                self.wait_bits(whole, wait_for, deadline)?;
+                self.write(items)?;
+            }
+            other => other?,
+        }
+        self.wake_bits(then_wake)
+    }
+}
+
+/// Bits that can be waited for: some, and not the one that says "closed".
+pub(crate) fn waitable(bits: u32) -> Result<NonZeroU32, QueueError> {
+    match NonZeroU32::new(bits) {
+        Some(mask) if bits & crate::event_flag::CLOSED == 0 => Ok(mask),
+        _ => Err(QueueError::BadBits { bits }),
+    }
+}
+
+/// Waiting for free bytes.
+struct Room<'a> {
+    side: &'a mut WriteSide,
+    read: &'a AtomicU64,
+    wanted: u64,
+}
+
+impl Awaited for Room<'_> {
+    #[inline]
+    fn has_moved(&self) -> bool {
+        self.side.changed(self.read)
+    }
+
+    fn look(&mut self) -> Result<Option<usize>, QueueError> {
+        let free = self.side.free(self.read)?;
+        let items = self.side.geometry().items(free).and_then(|n| usize::try_from(n).ok());
+        Ok(items.filter(|_| free >= self.wanted))
+    }
+}
+
+/// Room in the ring, filled by copies and handed over by [`commit`](Claim::commit). Nobody else
+/// sees it before that; dropping the claim abandons it.
+#[derive(Debug)]
+pub struct Claim<'p> {
+    side: &'p mut WriteSide,
+    ring: &'p SharedRegion,
+    write: &'p Shared<AtomicU64>,
+    span: Span,
+}
+
+impl Claim<'_> {
+    /// Items claimed.
+    pub fn items(&self) -> usize {
+        self.span.items(self.side.geometry())
+    }
+
+    /// Bytes claimed.
+    pub fn len(&self) -> usize {
+        self.span.len()
+    }
+
+    /// Whether nothing was claimed.
+    pub fn is_empty(&self) -> bool {
+        self.span.len() == 0
+    }
+
+    /// The one or two pieces of the ring that the claim covers: their lengths in bytes. The second
+    /// is zero unless the claim wraps.
+    pub fn piece_lens(&self) -> [usize; 2] {
+        self.span.piece_lens(self.side.geometry())
+    }
+
+    /// Copies bytes to `offset` bytes from the start of the claim, across the end of the ring
+    /// where need be.
+    ///
+    /// # Errors
+    /// [`QueueError::TooLarge`] where they do not lie inside the claim; nothing is copied then.
+    #[inline]
+    pub fn copy_in(&mut self, offset: usize, bytes: &[u8]) -> Result<(), QueueError> {
+        let at = self.span.at(self.side.geometry(), offset, bytes.len())?;
+        copy_in(&self.ring.region(), at, bytes)
+    }
+
+    /// Hands over the first `items` items of the claim; the rest is abandoned.
+    ///
+    /// # Errors
+    /// [`QueueError::TooLarge`] for more than was claimed; nothing is handed over then.
+    #[inline]
+    pub fn commit(self, items: usize) -> Result<(), QueueError> {
+        let written = self.side.geometry().bytes(items);
+        self.span.check_len(written)?;
+        self.side.publish(self.write, written);
+        Ok(())
+    }
+}

@@ -1,0 +1,275 @@
+//! The synchronized ring: two counters, one owned by each end.
+//!
+//! Pure protocol. An end keeps its own counter in private memory and never reads the shared copy
+//! back; of the other's counter it keeps the last value it saw, and looks again only when that
+//! value says "maybe full" or "maybe empty". Each look is one load, checked once, used from the
+//! local copy.
+
+use crate::error::QueueError;
+use crate::geometry::Geometry;
+use crate::sync::{AtomicU64, Ordering};
+
+/// What the writing end knows.
+#[derive(Debug)]
+pub struct WriteSide {
+    geometry: Geometry,
+    /// Ours: the peer cannot change our mind about it.
+    write: u64,
+    /// `write` modulo capacity.
+    position: u64,
+    /// The peer's counter as last seen.
+    read_cached: u64,
+    /// Set once and for ever by an impossible counter.
+    corrupt: Option<QueueError>,
+}
+
+impl WriteSide {
+    /// Goes on where the counters stand; they are not reset.
+    ///
+    /// # Errors
+    /// [`QueueError::Corrupt`] where they are impossible.
+    pub fn attach(geometry: Geometry, read: u64, write: u64) -> Result<WriteSide, QueueError> {
+        check_start(&geometry, read, write)?;
+        let position = geometry.position(write);
+        Ok(WriteSide { geometry, write, position, read_cached: read, corrupt: None })
+    }
+
+    /// The shape of the ring.
+    #[inline]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Where the next byte goes.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Our counter.
+    #[inline]
+    pub fn written(&self) -> u64 {
+        self.write
+    }
+
+    /// Checks that `wanted` bytes are free. Wait-free; touches the peer's cache line only when it
+    /// must.
+    ///
+    /// # Errors
+    /// [`QueueError::Full`], [`QueueError::TooLarge`], [`QueueError::Corrupt`].
+    #[inline]
+    pub fn claim(&mut self, read: &AtomicU64, wanted: u64) -> Result<(), QueueError> {
+        let mut free = self.free_cached();
+        if free < wanted {
+            if wanted > self.geometry.capacity() {
+                return Err(QueueError::TooLarge { wanted, limit: self.geometry.capacity() });
+            }
+            free = self.free(read)?;
+        }
+        if free < wanted {
+            return Err(QueueError::Full { wanted, free });
+        }
+        self.check_room_below_2_64(wanted)
+    }
+
+    /// Free bytes, by one look at the peer's counter.
+    ///
+    /// # Errors
+    /// [`QueueError::Corrupt`].
+    #[inline]
+    pub fn free(&mut self, read: &AtomicU64) -> Result<u64, QueueError> {
+        if let Some(error) = self.corrupt {
+            return Err(error);
+        }
+        // Acquire: pairs with Release in `ReadSide::release`; the reader is done with these bytes
+        // before we overwrite them.
+        let seen = read.load(Ordering::Acquire);
+        match self.geometry.in_flight(seen, self.write) {
+            Ok(in_flight) => {
+                self.read_cached = seen;
+                Ok(self.geometry.capacity() - in_flight)
+            }
+            Err(error) => Err(self.condemn(error)),
+        }
+    }
+
+    /// Whether the peer's counter moved since the last look. A hint for polling.
+    #[inline]
+    pub fn changed(&self, read: &AtomicU64) -> bool {
+        read.load(Ordering::Relaxed) != self.read_cached
+    }
+
+    /// Hands `written` bytes, at most what was claimed, to the reader.
+    #[inline]
+    pub fn publish(&mut self, write: &AtomicU64, written: u64) {
+        // No overflow: `claim` checked it.
+        self.write += written;
+        self.position = self.geometry.advance(self.position, written);
+        // Release: pairs with Acquire in `ReadSide::available`; payload first, counter second.
+        write.store(self.write, Ordering::Release);
+    }
+
+    /// `read_cached` passed `in_flight`, so this cannot be negative.
+    #[inline]
+    fn free_cached(&self) -> u64 {
+        match self.corrupt {
+            None => self.geometry.capacity() - (self.write - self.read_cached),
+            Some(_) => 0,
+        }
+    }
+
+    /// Counters never wrap: 2^64 bytes are centuries. A queue started close to it by a peer ends
+    /// there.
+    #[inline]
+    fn check_room_below_2_64(&mut self, wanted: u64) -> Result<(), QueueError> {
+        if self.write.checked_add(wanted).is_none() {
+            let error = self.geometry.corrupt(self.read_cached, self.write);
+            return Err(self.condemn(error));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn condemn(&mut self, error: QueueError) -> QueueError {
+        self.corrupt = Some(error);
+        error
+    }
+}
+
+/// What the reading end knows.
+#[derive(Debug)]
+pub struct ReadSide {
+    geometry: Geometry,
+    /// Ours, including bytes that were copied out but not yet released.
+    read: u64,
+    /// `read` modulo capacity.
+    position: u64,
+    /// What the writer was last told.
+    released: u64,
+    /// The peer's counter as last seen.
+    write_cached: u64,
+    /// Set once and for ever by an impossible counter.
+    corrupt: Option<QueueError>,
+}
+
+impl ReadSide {
+    /// Goes on where the counters stand; they are not reset.
+    ///
+    /// # Errors
+    /// [`QueueError::Corrupt`] where they are impossible.
+    pub fn attach(geometry: Geometry, read: u64, write: u64) -> Result<ReadSide, QueueError> {
+        check_start(&geometry, read, write)?;
+        let position = geometry.position(read);
+        let (released, write_cached) = (read, write);
+        Ok(ReadSide { geometry, read, position, released, write_cached, corrupt: None })
+    }
+
+    /// The shape of the ring.
+    #[inline]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Where the next byte comes from.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Checks that `wanted` bytes are readable; looks at the writer's counter only when it must.
+    ///
+    /// # Errors
+    /// [`QueueError::Empty`], [`QueueError::TooLarge`], [`QueueError::Corrupt`].
+    #[inline]
+    pub fn peek(&mut self, write: &AtomicU64, wanted: u64) -> Result<(), QueueError> {
+        let mut available = self.available_cached();
+        if available < wanted {
+            if wanted > self.geometry.capacity() {
+                return Err(QueueError::TooLarge { wanted, limit: self.geometry.capacity() });
+            }
+            available = self.available(write)?;
+        }
+        if available < wanted {
+            return Err(QueueError::Empty { wanted, available });
+        }
+        Ok(())
+    }
+
+    /// Readable bytes, by one look at the writer's counter.
+    ///
+    /// # Errors
+    /// [`QueueError::Corrupt`].
+    #[inline]
+    pub fn available(&mut self, write: &AtomicU64) -> Result<u64, QueueError> {
+        if let Some(error) = self.corrupt {
+            return Err(error);
+        }
+        // Acquire: pairs with Release in `WriteSide::publish`; these bytes are written.
+        let seen = write.load(Ordering::Acquire);
+        // Against what was released: the writer knows no other counter of ours.
+        if let Err(error) = self.geometry.in_flight(self.released, seen) {
+            return Err(self.condemn(error));
+        }
+        match seen.checked_sub(self.read) {
+            Some(available) => {
+                self.write_cached = seen;
+                Ok(available)
+            }
+            None => {
+                let error = self.geometry.corrupt(self.read, seen);
+                Err(self.condemn(error))
+            }
+        }
+    }
+
+    /// Whether the peer's counter moved since the last look. A hint for polling.
+    #[inline]
+    pub fn changed(&self, write: &AtomicU64) -> bool {
+        write.load(Ordering::Relaxed) != self.write_cached
+    }
+
+    /// Moves past `taken` bytes, at most what was peeked, without telling the writer yet.
+    #[inline]
+    pub fn take(&mut self, taken: u64) {
+        self.read += taken;
+        self.position = self.geometry.advance(self.position, taken);
+    }
+
+    /// Whether bytes were taken that the writer does not know to be free.
+    #[inline]
+    pub fn has_unreleased(&self) -> bool {
+        self.released != self.read
+    }
+
+    /// Gives the taken bytes back to the writer.
+    #[inline]
+    pub fn release(&mut self, read: &AtomicU64) {
+        self.released = self.read;
+        // Release: pairs with Acquire in `WriteSide::free`; our copies are done before these bytes
+        // are overwritten.
+        read.store(self.read, Ordering::Release);
+    }
+
+    #[inline]
+    fn available_cached(&self) -> u64 {
+        match self.corrupt {
+            None => self.write_cached - self.read,
+            Some(_) => 0,
+        }
+    }
+
+    #[cold]
+    fn condemn(&mut self, error: QueueError) -> QueueError {
+        self.corrupt = Some(error);
+        error
+    }
+}
+
+/// Both counters as found on attach: a legal distance, and whole items each.
+fn check_start(geometry: &Geometry, read: u64, write: u64) -> Result<(), QueueError> {
+    geometry.in_flight(read, write)?;
+    match geometry.items(read) {
+        Some(_) => Ok(()),
+        None => Err(geometry.corrupt(read, write)),
+    }
+}
