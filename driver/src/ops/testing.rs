@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "only compiled for tests")]
 
-use burst_hal::{
-    Dimensions, HalVersion, Operand, OperandLifeTime, OperandType, Operation, OperationType,
-};
+use burst_hal::{Dimensions, HalVersion, Operand, OperandLifeTime, OperandType, Operation};
 use half::f16;
 
 use crate::aligned::AlignedBytes;
@@ -223,9 +221,4 @@ pub(crate) fn has_form(
         types.iter().map(|ty| Tensor::output(*ty).quantized(0.5, 0)).collect()
     };
     validate(def, version, &some(inputs), &some(outputs)).is_ok()
-}
-
-/// The operation of this code, which must be in the table.
-pub(crate) fn find(code: OperationType) -> &'static OpDef {
-    crate::ops::find(code).unwrap()
 }

@@ -11,9 +11,9 @@ use half::f16;
 
 use crate::OpError;
 use crate::kernels::quant::{Multiplier, activation, activation_range, activation_range_f32};
-use crate::op::Run;
-use crate::ops::broadcast::for_each_pair;
-use crate::tensor::TensorInfo;
+use crate::op::{Inferred, Run};
+use crate::ops::broadcast::{Side, broadcast_shape, zip};
+use crate::tensor::{Args, TensorInfo};
 
 /// How two stored values of a quantized type make one.
 pub(super) trait Quantized {
@@ -21,10 +21,62 @@ pub(super) trait Quantized {
     fn combine(&self, a: i32, b: i32) -> i32;
 }
 
-/// Runs the operation on whatever type its operands have.
+/// The shape of the output: what the inputs' shapes broadcast to. Input 2 is the activation, where
+/// its value is known already.
+pub(super) fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+    match args.i32(2) {
+        Ok(code) => check_activation(activation(code)?, args.input(0)?.info.ty)?,
+        Err(OpError::NotYet) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(Inferred::one(broadcast_shape(args.dims(0)?, args.dims(1)?)?))
+}
+
+/// The specification gives INT32 tensors no activation.
+fn check_activation(activation: FusedActivation, ty: OperandType) -> Result<(), OpError> {
+    if ty == OperandType::TensorInt32 && activation != FusedActivation::None {
+        return Err(OpError::value("activation of INT32 tensors", activation.code()));
+    }
+    Ok(())
+}
+
+/// Runs the operation on floats or INT32.
 ///
-/// Input 2 is the activation. `quantized` makes the rule for quantized types from what the inputs
-/// and the output mean.
+/// Input 2 is the activation.
+pub(super) fn execute_plain(
+    run: &mut Run<'_, '_>,
+    float: impl Fn(f32, f32) -> f32,
+    int: impl Fn(i32, i32) -> i32,
+) -> Result<(), OpError> {
+    let (a, b) = (run.input(0)?, run.input(1)?);
+    let activation = activation(run.i32(2)?)?;
+    let (low, high) = activation_range_f32(activation);
+    let out = run.output(0)?;
+    match out.info.ty {
+        OperandType::TensorFloat32 => {
+            let a = Side { values: a.f32()?, dims: a.dims };
+            let b = Side { values: b.f32()?, dims: b.dims };
+            zip(out.f32_mut()?, a, b, |x, y| clamp(float(x, y), low, high))
+        }
+        OperandType::TensorFloat16 => {
+            let a = Side { values: a.f16()?, dims: a.dims };
+            let b = Side { values: b.f16()?, dims: b.dims };
+            zip(out.f16_mut()?, a, b, |x, y| {
+                f16::from_f32(clamp(float(x.to_f32(), y.to_f32()), low, high))
+            })
+        }
+        OperandType::TensorInt32 => {
+            check_activation(activation, out.info.ty)?;
+            let a = Side { values: a.i32()?, dims: a.dims };
+            let b = Side { values: b.i32()?, dims: b.dims };
+            zip(out.i32_mut()?, a, b, int)
+        }
+        got => Err(OpError::Type { want: "a type of arithmetic", got }),
+    }
+}
+
+/// Runs the operation on whatever type its operands have. `quantized` makes the rule for quantized
+/// types from what the inputs and the output mean.
 pub(super) fn execute<Q: Quantized>(
     run: &mut Run<'_, '_>,
     float: impl Fn(f32, f32) -> f32,
@@ -32,62 +84,38 @@ pub(super) fn execute<Q: Quantized>(
     quantized: impl Fn(&TensorInfo, &TensorInfo, &TensorInfo) -> Result<Q, OpError>,
 ) -> Result<(), OpError> {
     let (a, b) = (run.input(0)?, run.input(1)?);
-    let activation = activation(run.i32(2)?)?;
+    let code = run.i32(2)?;
     let out = run.output(0)?;
-    let dims = out.dims.clone();
     let info = out.info;
     match info.ty {
-        OperandType::TensorFloat32 => {
-            let (low, high) = activation_range_f32(activation);
-            let (x, y, out) = (a.f32()?, b.f32()?, out.f32_mut()?);
-            for_each_pair(&dims, a.dims, b.dims, |o, i, j| {
-                out[o] = clamp(float(x[i], y[j]), low, high);
-            });
-        }
-        OperandType::TensorFloat16 => {
-            let (low, high) = activation_range_f32(activation);
-            let (x, y, out) = (a.f16()?, b.f16()?, out.f16_mut()?);
-            for_each_pair(&dims, a.dims, b.dims, |o, i, j| {
-                out[o] = f16::from_f32(clamp(float(x[i].to_f32(), y[j].to_f32()), low, high));
-            });
-        }
-        OperandType::TensorInt32 => {
-            if activation != FusedActivation::None {
-                return Err(OpError::value("activation of INT32 tensors", activation.code()));
-            }
-            let (x, y, out) = (a.i32()?, b.i32()?, out.i32_mut()?);
-            for_each_pair(&dims, a.dims, b.dims, |o, i, j| out[o] = int(x[i], y[j]));
-        }
         OperandType::TensorQuant8Asymm => {
-            let (low, high) = activation_range(activation, info.ty, info.scale, info.zero_point);
+            let (low, high) =
+                activation_range(activation(code)?, info.ty, info.scale, info.zero_point);
             let rule = quantized(a.info, b.info, info)?;
-            let (x, y, out) = (a.u8()?, b.u8()?, out.u8_mut()?);
-            for_each_pair(&dims, a.dims, b.dims, |o, i, j| {
-                out[o] = rule.combine(x[i].into(), y[j].into()).max(low).min(high) as u8;
-            });
+            let a = Side { values: a.u8()?, dims: a.dims };
+            let b = Side { values: b.u8()?, dims: b.dims };
+            zip(out.u8_mut()?, a, b, |x, y| {
+                rule.combine(x.into(), y.into()).max(low).min(high) as u8
+            })
         }
         OperandType::TensorQuant8AsymmSigned => {
-            let (low, high) = activation_range(activation, info.ty, info.scale, info.zero_point);
+            let (low, high) =
+                activation_range(activation(code)?, info.ty, info.scale, info.zero_point);
             let rule = quantized(a.info, b.info, info)?;
-            let (x, y, out) = (a.i8()?, b.i8()?, out.i8_mut()?);
-            for_each_pair(&dims, a.dims, b.dims, |o, i, j| {
-                out[o] = rule.combine(x[i].into(), y[j].into()).max(low).min(high) as i8;
-            });
+            let a = Side { values: a.i8()?, dims: a.dims };
+            let b = Side { values: b.i8()?, dims: b.dims };
+            zip(out.i8_mut()?, a, b, |x, y| {
+                rule.combine(x.into(), y.into()).max(low).min(high) as i8
+            })
         }
-        got => return Err(OpError::Type { want: "a type of arithmetic", got }),
+        _ => execute_plain(run, float, int),
     }
-    Ok(())
 }
 
 /// `x` held between two bounds; NaN stays NaN.
 fn clamp(x: f32, low: f32, high: f32) -> f32 {
-    if x < low {
-        low
-    } else if x > high {
-        high
-    } else {
-        x
-    }
+    let x = if x < low { low } else { x };
+    if x > high { high } else { x }
 }
 
 /// Bits that inputs of a sum are shifted up by before they are rescaled, to keep precision.
@@ -98,17 +126,11 @@ pub(super) struct QuantizedSum {
     a: (i32, Multiplier),
     b: (i32, Multiplier),
     out: (i32, Multiplier),
-    sign: i32,
 }
 
 impl QuantizedSum {
-    /// The rule of `a + sign * b`.
-    pub(super) fn new(
-        a: &TensorInfo,
-        b: &TensorInfo,
-        out: &TensorInfo,
-        sign: i32,
-    ) -> Result<Self, OpError> {
+    /// The rule of `a + b`.
+    pub(super) fn new(a: &TensorInfo, b: &TensorInfo, out: &TensorInfo) -> Result<Self, OpError> {
         let (a_scale, b_scale) = (f64::from(a.scale), f64::from(b.scale));
         let twice_max = 2.0 * a_scale.max(b_scale);
         let out_real = twice_max / (f64::from(1u32 << SUM_SHIFT) * f64::from(out.scale));
@@ -116,8 +138,19 @@ impl QuantizedSum {
             a: (a.zero_point, Multiplier::new(a_scale / twice_max)?),
             b: (b.zero_point, Multiplier::new(b_scale / twice_max)?),
             out: (out.zero_point, Multiplier::new(out_real)?),
-            sign,
         })
+    }
+
+    /// The rule of `a - b`. It is the multiplier that is negated, not the product: a product half
+    /// way between two integers is rounded towards plus infinity, so the two differ.
+    pub(super) fn difference(
+        a: &TensorInfo,
+        b: &TensorInfo,
+        out: &TensorInfo,
+    ) -> Result<Self, OpError> {
+        let mut rule = QuantizedSum::new(a, b, out)?;
+        rule.b.1.multiplier = -rule.b.1.multiplier;
+        Ok(rule)
     }
 }
 
@@ -127,7 +160,7 @@ impl Quantized for QuantizedSum {
         let scaled = |(zero_point, multiplier): (i32, Multiplier), stored: i32| {
             multiplier.apply((stored - zero_point) << SUM_SHIFT)
         };
-        let sum = scaled(self.a, a) + self.sign * scaled(self.b, b);
+        let sum = scaled(self.a, a) + scaled(self.b, b);
         self.out.1.apply(sum).saturating_add(self.out.0)
     }
 }

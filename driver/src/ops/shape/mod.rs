@@ -2,5 +2,9 @@
 
 use crate::op::OpDef;
 
+mod common;
+pub mod reshape;
+pub mod squeeze;
+
 /// The operations of this family.
-pub static OPS: &[&OpDef] = &[];
+pub static OPS: &[&OpDef] = &[&reshape::DEF, &squeeze::DEF];
