@@ -8,12 +8,14 @@
 
 mod builder;
 mod capabilities;
+mod compliance;
 mod device;
 mod memory;
 mod model;
 mod operand_type;
 mod operation_type;
 mod request;
+mod result_code;
 mod status;
 mod time;
 pub mod validate;
@@ -21,8 +23,10 @@ mod version;
 
 pub use builder::{ModelBuilder, OutputSpec};
 pub use capabilities::{
-    CacheFiles, Capabilities, Extension, ExtensionOperandType, PerformanceInfo,
+    CacheFiles, Capabilities, CapabilitiesV1_0, CapabilitiesV1_1, CapabilitiesV1_2, Extension,
+    ExtensionOperandType, PerformanceInfo,
 };
+pub use compliance::{Compliance, compliant_with, request_complies};
 pub use device::{Buffer, Burst, Device, PlainBurst, PrepareOptions, PreparedModel};
 pub use memory::{HeapMemory, Memory, MemoryError, Pool};
 pub use model::{
@@ -34,6 +38,7 @@ pub use operation_type::OperationType;
 pub use request::{
     ExecutionOptions, ExecutionResult, OutputShape, Request, RequestArgument, RequestPool,
 };
+pub use result_code::ResultCode;
 pub use status::{
     DeviceStatus, DeviceType, ErrorStatus, ExecutionPreference, Failure, FusedActivation, Priority,
 };

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use crate::HalVersion;
+
 /// Declares a HAL enum of i32 codes with conversion both ways.
 macro_rules! hal_enum {
     ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $code:literal $text:literal,)* }) => {
@@ -48,6 +50,8 @@ macro_rules! hal_enum {
     };
 }
 
+pub(crate) use hal_enum;
+
 hal_enum! {
     /// How a call ended. Codes 5 to 8 exist since HAL 1.3.
     ErrorStatus {
@@ -69,6 +73,24 @@ hal_enum! {
         ResourceExhaustedTransient = 7 "RESOURCE_EXHAUSTED_TRANSIENT",
         /// A resource will never suffice for this task.
         ResourceExhaustedPersistent = 8 "RESOURCE_EXHAUSTED_PERSISTENT",
+    }
+}
+
+impl ErrorStatus {
+    /// What a client of this version is told: codes that came later are general failures there.
+    #[must_use]
+    pub fn for_version(self, version: HalVersion) -> Self {
+        match self {
+            ErrorStatus::MissedDeadlineTransient
+            | ErrorStatus::MissedDeadlinePersistent
+            | ErrorStatus::ResourceExhaustedTransient
+            | ErrorStatus::ResourceExhaustedPersistent
+                if version < HalVersion::V1_3 =>
+            {
+                ErrorStatus::GeneralFailure
+            }
+            _ => self,
+        }
     }
 }
 
@@ -162,5 +184,22 @@ impl Failure {
     /// [`ErrorStatus::GeneralFailure`] with its cause.
     pub fn general(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Failure::new(ErrorStatus::GeneralFailure, cause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_earlier_client_is_told_statuses_it_knows() {
+        for code in 0..=8 {
+            let status = ErrorStatus::from_code(code).unwrap();
+            assert_eq!(status.for_version(HalVersion::V1_3), status);
+            let want = if code > 4 { ErrorStatus::GeneralFailure } else { status };
+            assert_eq!(status.for_version(HalVersion::V1_2), want);
+            assert_eq!(status.for_version(HalVersion::V1_0), want);
+        }
+        assert_eq!(ErrorStatus::from_code(9), None);
     }
 }

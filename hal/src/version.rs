@@ -16,6 +16,21 @@ pub enum HalVersion {
 impl HalVersion {
     /// The newest version this crate speaks.
     pub const LATEST: HalVersion = HalVersion::V1_3;
+
+    /// Every version, oldest first.
+    pub const ALL: [HalVersion; 4] =
+        [HalVersion::V1_0, HalVersion::V1_1, HalVersion::V1_2, HalVersion::V1_3];
+
+    /// The NDK feature level that came with this version.
+    #[must_use]
+    pub const fn feature_level(self) -> u32 {
+        match self {
+            HalVersion::V1_0 => 27,
+            HalVersion::V1_1 => 28,
+            HalVersion::V1_2 => 29,
+            HalVersion::V1_3 => 30,
+        }
+    }
 }
 
 impl std::fmt::Display for HalVersion {

@@ -22,8 +22,7 @@ const OMITTED: usize = 4;
 const T: usize = 5;
 const Y: usize = 6;
 
-const VERSIONS: [HalVersion; 4] =
-    [HalVersion::V1_0, HalVersion::V1_1, HalVersion::V1_2, HalVersion::V1_3];
+const VERSIONS: [HalVersion; 4] = HalVersion::ALL;
 
 /// `y = (x + copy) * pooled`, with an omitted operand that nobody reads.
 fn plain() -> Model {

@@ -1,0 +1,176 @@
+//! Whether an earlier version of the HAL can carry a model or a request.
+//!
+//! Said here is what holds for any operation: types, lifetimes, ranks, extra parameters. Which
+//! operand types an operation took at which version, its driver knows from its signatures.
+
+use crate::{
+    ExtraParams, HalVersion, Model, Operand, OperandLifeTime, Operation, Request, RequestPool,
+};
+
+/// What a version can carry of a model.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Compliance {
+    /// Operations of the main graph that the version lacks, ascending: a plan can give these to
+    /// somebody else.
+    pub noncompliant_operations: Vec<u32>,
+    /// Whether anything beside the operations is too new: an operand that none of them uses,
+    /// referenced subgraphs, extensions.
+    pub has_other_reasons: bool,
+}
+
+impl Compliance {
+    /// Whether the version can carry the whole model.
+    #[must_use]
+    pub fn is_compliant(&self) -> bool {
+        self.noncompliant_operations.is_empty() && !self.has_other_reasons
+    }
+}
+
+/// What a version can carry of a model that is legal at the newest one.
+///
+/// The flag for relaxed computation is no obstacle: a version that lacks it computes with full
+/// precision, which satisfies the flag.
+#[must_use]
+pub fn compliant_with(model: &Model, version: HalVersion) -> Compliance {
+    let operands = &model.main.operands;
+    let mut is_explained = vec![false; operands.len()];
+    let mut noncompliant_operations = Vec::new();
+    for (index, operation) in (0..).zip(&model.main.operations) {
+        if !operation_complies(operation, operands, version) {
+            noncompliant_operations.push(index);
+            mark(operation, &mut is_explained);
+        }
+    }
+    let mut others = operands.iter().zip(&is_explained).filter(|(_, explained)| !**explained);
+    let has_other_reasons = others.any(|(operand, _)| !operand_complies(operand, version))
+        || (version < HalVersion::V1_3 && !model.referenced.is_empty())
+        || (version < HalVersion::V1_2 && !model.extension_name_to_prefix.is_empty());
+    Compliance { noncompliant_operations, has_other_reasons }
+}
+
+/// Whether a version can carry a request: driver-managed buffers came with 1.3. Dimensions that
+/// an earlier version cannot leave open are the request validation's to refuse.
+#[must_use]
+pub fn request_complies(request: &Request, version: HalVersion) -> bool {
+    let is_memory = |pool: &RequestPool| matches!(pool, RequestPool::Memory(_));
+    version >= HalVersion::V1_3 || request.pools.iter().all(is_memory)
+}
+
+fn operation_complies(operation: &Operation, operands: &[Operand], version: HalVersion) -> bool {
+    let has_type = operation.ty.since().is_some_and(|since| since <= version);
+    let complies = |index: &u32| {
+        let operand = usize::try_from(*index).ok().and_then(|index| operands.get(index));
+        operand.is_some_and(|operand| operand_complies(operand, version))
+    };
+    has_type && operation.inputs.iter().chain(&operation.outputs).all(complies)
+}
+
+fn operand_complies(operand: &Operand, version: HalVersion) -> bool {
+    let has_type = operand.ty.since().is_some_and(|since| since <= version);
+    let has_lifetime = operand.lifetime != OperandLifeTime::Subgraph || version >= HalVersion::V1_3;
+    let has_rank = !operand.ty.is_tensor() || !operand.dimensions.is_empty();
+    let is_plain = operand.extra_params == ExtraParams::None;
+    has_type && has_lifetime && (version >= HalVersion::V1_2 || (has_rank && is_plain))
+}
+
+/// Notes the operands of an operation that is counted already.
+fn mark(operation: &Operation, is_explained: &mut [bool]) {
+    for index in operation.inputs.iter().chain(&operation.outputs) {
+        let position = usize::try_from(*index).unwrap_or(usize::MAX);
+        if let Some(explained) = is_explained.get_mut(position) {
+            *explained = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{HeapMemory, ModelBuilder, OperandType, OperationType, OutputSpec};
+
+    fn failing(model: &Model, version: HalVersion) -> (Vec<u32>, bool) {
+        let compliance = compliant_with(model, version);
+        let expected = compliance.noncompliant_operations.is_empty();
+        assert_eq!(compliance.is_compliant(), expected && !compliance.has_other_reasons);
+        (compliance.noncompliant_operations, compliance.has_other_reasons)
+    }
+
+    #[test]
+    fn operations_are_told_apart_by_type_and_by_operands() {
+        let mut b = ModelBuilder::new();
+        let spec = OutputSpec::f32(&[2]);
+        let half = OutputSpec::new(OperandType::TensorFloat16, &[2]);
+        let x = b.input(OperandType::TensorFloat32, &[2]);
+        let floor = b.result_of(OperationType::Floor, &[x], spec.clone());
+        let sub = b.result_of(OperationType::Sub, &[floor, x], spec.clone());
+        let cast = b.result_of(OperationType::Cast, &[sub], half.clone());
+        let relu = b.result_of(OperationType::Relu, &[cast], half);
+        let elu = b.result_of(OperationType::Elu, &[sub], spec);
+        b.output(relu);
+        b.output(elu);
+        let model = b.build().unwrap();
+        assert_eq!(failing(&model, HalVersion::V1_0), (vec![1, 2, 3, 4], false));
+        assert_eq!(failing(&model, HalVersion::V1_1), (vec![2, 3, 4], false));
+        assert_eq!(failing(&model, HalVersion::V1_2), (vec![4], false));
+        assert_eq!(failing(&model, HalVersion::V1_3), (vec![], false));
+    }
+
+    #[test]
+    fn an_unknown_rank_needs_1_2() {
+        let mut b = ModelBuilder::new();
+        let x = b.input(OperandType::TensorFloat32, &[]);
+        let y = b.result_of(OperationType::Floor, &[x], OutputSpec::f32(&[2]));
+        b.output(y);
+        let model = b.build().unwrap();
+        assert_eq!(failing(&model, HalVersion::V1_1), (vec![0], false));
+        assert_eq!(failing(&model, HalVersion::V1_2), (vec![], false));
+    }
+
+    #[test]
+    fn control_flow_needs_1_3() {
+        let mut b = ModelBuilder::new();
+        let spec = OutputSpec::f32(&[2]);
+        let branch = b.referenced(|b| {
+            let x = b.input(OperandType::TensorFloat32, &[2]);
+            let y = b.result_of(OperationType::Floor, &[x], OutputSpec::f32(&[2]));
+            b.output(y);
+        });
+        let x = b.input(OperandType::TensorFloat32, &[2]);
+        let condition = b.input(OperandType::TensorBool8, &[1]);
+        let (then, otherwise) = (b.subgraph(branch), b.subgraph(branch));
+        let y = b.result_of(OperationType::If, &[condition, then, otherwise, x], spec);
+        b.output(y);
+        let model = b.build().unwrap();
+        assert_eq!(failing(&model, HalVersion::V1_2), (vec![0], true));
+        assert_eq!(failing(&model, HalVersion::V1_3), (vec![], false));
+    }
+
+    #[test]
+    fn what_no_operation_explains_is_another_reason() {
+        let mut b = ModelBuilder::new();
+        let x = b.input(OperandType::TensorFloat32, &[2]);
+        let y = b.result_of(OperationType::Floor, &[x], OutputSpec::f32(&[2]));
+        b.output(y);
+        b.relaxed(true);
+        let mut model = b.build().unwrap();
+        assert_eq!(failing(&model, HalVersion::V1_0), (vec![], false), "relaxed is no obstacle");
+        model.extension_name_to_prefix.push(("a.b".to_owned(), 1));
+        assert_eq!(failing(&model, HalVersion::V1_1), (vec![], true));
+        assert_eq!(failing(&model, HalVersion::V1_2), (vec![], false));
+        model.main.operands.push(Operand::new(OperandType::Bool, OperandLifeTime::NoValue));
+        model.extension_name_to_prefix.clear();
+        assert_eq!(failing(&model, HalVersion::V1_1), (vec![], true));
+    }
+
+    #[test]
+    fn buffers_of_the_driver_need_1_3() {
+        let memory = RequestPool::Memory(Arc::new(HeapMemory::new(vec![0])));
+        let mut request = Request { pools: vec![memory], ..Request::default() };
+        assert!(request_complies(&request, HalVersion::V1_0));
+        request.pools.push(RequestPool::Token(1));
+        assert!(!request_complies(&request, HalVersion::V1_2));
+        assert!(request_complies(&request, HalVersion::V1_3));
+    }
+}
