@@ -10,6 +10,7 @@ mod builder;
 mod capabilities;
 mod compliance;
 mod device;
+mod dump;
 mod memory;
 mod model;
 mod operand_type;
@@ -28,6 +29,7 @@ pub use capabilities::{
 };
 pub use compliance::{Compliance, compliant_with, request_complies};
 pub use device::{Buffer, Burst, Device, PlainBurst, PrepareOptions, PreparedModel};
+pub use dump::dump_graph;
 pub use memory::{HeapMemory, Memory, MemoryError, Pool};
 pub use model::{
     DataLocation, Dimensions, ExtraParams, Model, Operand, OperandLifeTime, OperandValues,
