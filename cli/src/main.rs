@@ -1,2 +1,56 @@
-//! .
-fn main() {}
+//! `burst`: a neural-network driver service that is reached in microseconds, and the tools around
+//! it. Without a subcommand it streams the synthetic camera through the built-in model.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod devices;
+mod failure;
+mod fit;
+mod model_file;
+mod serve;
+mod source;
+mod stream;
+
+/// A neural-network driver service reached in microseconds.
+///
+/// Without a subcommand: stream the synthetic camera through the built-in model, in a driver
+/// process of its own.
+#[derive(Parser)]
+#[command(name = "burst", version, args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    stream: stream::Args,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Stream pictures through a model in a driver process (the default).
+    Stream(Box<stream::Args>),
+    /// Offer this machine's CPU as a driver service on a socket.
+    Serve(serve::Args),
+    /// List the devices of a service.
+    Devices(devices::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_logging();
+    let command = cli.command.unwrap_or(Command::Stream(Box::new(cli.stream)));
+    let (result, json) = match &command {
+        Command::Stream(args) => (stream::run(args), args.json),
+        Command::Serve(args) => (serve::run(args), args.json),
+        Command::Devices(args) => (devices::run(args), args.json),
+    };
+    result.unwrap_or_else(|error| failure::report(&error, json))
+}
+
+/// Log lines go to standard error; `BURST_LOG` says which, warnings where it is not set.
+fn start_logging() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("BURST_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

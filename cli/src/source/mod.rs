@@ -9,7 +9,7 @@ mod raw;
 mod stills;
 mod y4m;
 
-pub(crate) use raw::RawFormat;
+pub(crate) use raw::{PixelFormat, RawFormat, Size};
 
 /// Largest side of a frame in pixels: a bound on what a file can make us allocate.
 pub(crate) const MAX_SIDE: u32 = 16_384;
@@ -42,6 +42,13 @@ pub(crate) trait Source {
     fn class_names(&self) -> Option<&'static [&'static str]> {
         None
     }
+}
+
+/// Whether `--source` names one picture, which can be sent again and again.
+pub(crate) fn is_single(spec: &str) -> bool {
+    let ending = Path::new(spec).extension().and_then(|ext| ext.to_str());
+    matches!(ending.map(str::to_ascii_lowercase).as_deref(), Some("jpg" | "jpeg" | "png"))
+        && !Path::new(spec).is_dir()
 }
 
 /// Opens what `--source` names.

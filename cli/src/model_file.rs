@@ -1,0 +1,39 @@
+//! The model to run: the built-in one, or a `.tflite` file.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use burst_tflite::Imported;
+
+/// The model that this repository trained for its synthetic camera: see `models/README.md`.
+pub(crate) const BUILT_IN: &[u8] = include_bytes!("../../models/shapes.tflite");
+
+/// Largest model file that is read, in bytes: descriptors and offsets are 32-bit.
+const MAX_MODEL_BYTES: u64 = 2 << 30;
+
+/// A model with the name it goes by.
+pub(crate) struct Loaded {
+    pub(crate) name: String,
+    pub(crate) imported: Imported,
+}
+
+/// Reads and imports a model; `None` is the built-in one.
+pub(crate) fn load(path: Option<&Path>) -> Result<Loaded> {
+    let Some(path) = path else {
+        let imported = burst_tflite::import(BUILT_IN).context("the built-in model")?;
+        return Ok(Loaded { name: "built-in shapes".into(), imported });
+    };
+    let name = path.display().to_string();
+    let what = || format!("cannot read the model {name}");
+    let meta = std::fs::metadata(path).with_context(what)?;
+    if !meta.is_file() {
+        bail!("cannot read the model {name}: it is not a file");
+    }
+    if meta.len() > MAX_MODEL_BYTES {
+        bail!("{name} has {} bytes, at most {MAX_MODEL_BYTES} are read", meta.len());
+    }
+    let bytes = std::fs::read(path).with_context(what)?;
+    let imported =
+        burst_tflite::import(&bytes).with_context(|| format!("cannot use the model {name}"))?;
+    Ok(Loaded { name, imported })
+}

@@ -1,0 +1,54 @@
+//! A driver process of our own: this program again, serving one socket that it inherits.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+/// How long a driver process may take to end after we hung up, before it is killed.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A child that serves us and ends when we hang up. It never outlives this value.
+pub(super) struct DriverProcess(Child);
+
+impl DriverProcess {
+    /// Starts the process; returns our end of the socket between us.
+    pub(super) fn start(wait: &str) -> Result<(Self, OwnedFd)> {
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .context("cannot make a socket for the driver process")?;
+        // The file this process runs, even if another one has taken its name since.
+        let child = Command::new("/proc/self/exe")
+            .arg0("burst")
+            .args(["serve", "--private", "--wait", wait])
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            .spawn()
+            .context("cannot start the driver process")?;
+        Ok((DriverProcess(child), ours))
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for DriverProcess {
+    /// The connection has been dropped by now: the child sees the hang-up and ends by itself.
+    fn drop(&mut self) {
+        let give_up = Instant::now() + GRACE;
+        while Instant::now() < give_up {
+            match self.0.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+                Ok(Some(_)) | Err(_) => return,
+            }
+        }
+        tracing::warn!(pid = self.0.id(), "the driver process does not end; killing it");
+        if let Err(error) = self.0.kill().and_then(|()| self.0.wait()) {
+            tracing::warn!(%error, "cannot kill the driver process");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! How requests reach a driver: over a burst, over the control socket, or not at all.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use burst_hal::ErrorStatus;
+use burst_tflite::Imported;
+
+use super::Args;
+
+mod in_process;
+mod remote;
+
+/// How requests reach the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum Kind {
+    /// One packet through shared memory each way.
+    #[default]
+    Burst,
+    /// One message over the control socket each way.
+    Sync,
+    /// No driver process: the CPU device in this one.
+    InProcess,
+}
+
+impl Kind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Burst => "burst",
+            Kind::Sync => "sync",
+            Kind::InProcess => "in-process",
+        }
+    }
+}
+
+/// How both ends of a burst wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum WaitKind {
+    /// Poll without a pause: fastest, one core each.
+    Spin,
+    /// Poll for about as long as a wake-up takes, then sleep.
+    #[default]
+    Adaptive,
+    /// Sleep at once.
+    Sleep,
+}
+
+impl WaitKind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            WaitKind::Spin => "spin",
+            WaitKind::Adaptive => "adaptive",
+            WaitKind::Sleep => "sleep",
+        }
+    }
+
+    pub(crate) fn policy(self) -> fmq::Wait {
+        match self {
+            WaitKind::Spin => fmq::Wait::Spin,
+            WaitKind::Adaptive => fmq::Wait::default(),
+            WaitKind::Sleep => fmq::Wait::Sleep,
+        }
+    }
+}
+
+/// A prepared model that takes one frame after the other.
+pub(crate) trait Path {
+    /// The memory of the model's input, to be filled before [`Path::execute`].
+    fn input(&mut self) -> &mut [u8];
+
+    /// Runs once: how it ended, and the time the driver measured.
+    ///
+    /// An error is the end of the stream: nobody answers any more.
+    fn execute(&mut self, deadline: Duration) -> Result<(ErrorStatus, Option<Duration>)>;
+
+    /// The first output of the last execution.
+    fn output(&self) -> &[u8];
+
+    /// The process that executes.
+    fn driver_pid(&self) -> u32;
+}
+
+/// Prepares the model where `args` says.
+pub(crate) fn open(args: &Args, imported: &Imported) -> Result<Box<dyn Path>> {
+    match args.path {
+        Kind::InProcess => {
+            if args.socket.is_some() {
+                bail!("--path in-process uses no socket");
+            }
+            Ok(Box::new(in_process::InProcess::new(imported)?))
+        }
+        Kind::Burst | Kind::Sync => remote::open(args, imported),
+    }
+}

@@ -1,0 +1,130 @@
+//! What a run came to, as text and as JSON.
+
+use std::io::Write;
+
+use anyhow::Result;
+use comfy_table::Table;
+use serde::Serialize;
+
+use super::classes::Class;
+use super::stats::Quantiles;
+
+/// The summary of a run; its JSON form is `burst stream --json`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    pub(crate) model: String,
+    pub(crate) source: String,
+    pub(crate) path: &'static str,
+    pub(crate) wait: &'static str,
+    /// Frames sent to the driver, failed ones included.
+    pub(crate) frames: u64,
+    pub(crate) errors: u64,
+    /// With `--fps`: answers that came after the next frame was due.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) late: Option<u64>,
+    /// With `--fps`: frames that were skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) dropped: Option<u64>,
+    pub(crate) client_pid: u32,
+    pub(crate) driver_pid: u32,
+    pub(crate) seconds: f64,
+    pub(crate) throughput_fps: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) accuracy: Option<Accuracy>,
+    pub(crate) latency_us: Option<Quantiles>,
+    pub(crate) driver_us: Option<Quantiles>,
+    pub(crate) transport_us: Option<Quantiles>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) results: Option<Vec<FrameResult>>,
+}
+
+/// How often the model was right, where the source knows what it shows.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Accuracy {
+    pub(crate) right: u64,
+    pub(crate) of: u64,
+    pub(crate) percent: f64,
+}
+
+impl Accuracy {
+    pub(crate) fn of(right: u64, of: u64) -> Option<Self> {
+        #[expect(clippy::cast_precision_loss, reason = "counts of frames")]
+        let percent = right as f64 / of as f64 * 100.0;
+        (of > 0).then_some(Accuracy { right, of, percent })
+    }
+}
+
+/// The best classes of one frame.
+#[derive(Debug, Serialize)]
+pub(crate) struct FrameResult {
+    pub(crate) frame: u64,
+    pub(crate) source: String,
+    pub(crate) top: Vec<Class>,
+}
+
+impl Report {
+    /// Whether every frame was answered.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.errors == 0
+    }
+
+    pub(crate) fn write_json(&self, out: &mut impl Write) -> Result<()> {
+        serde_json::to_writer(&mut *out, self)?;
+        writeln!(out)?;
+        Ok(())
+    }
+
+    pub(crate) fn write_text(&self, out: &mut impl Write) -> Result<()> {
+        self.write_results(out)?;
+        writeln!(out, "{} through {}", self.source, self.model)?;
+        let mut table = Table::new();
+        table.load_preset(comfy_table::presets::UTF8_FULL_CONDENSED);
+        table.set_header(["microseconds", "p50", "p90", "p99", "p99.9", "max"]);
+        for (name, quantiles) in [
+            ("latency", self.latency_us),
+            ("  in the driver", self.driver_us),
+            ("  transport", self.transport_us),
+        ] {
+            if let Some(q) = quantiles {
+                let cell = |value: f64| format!("{value:.1}");
+                table.add_row([
+                    name.to_owned(),
+                    cell(q.p50),
+                    cell(q.p90),
+                    cell(q.p99),
+                    cell(q.p999),
+                    cell(q.max),
+                ]);
+            }
+        }
+        writeln!(out, "{table}")?;
+        write!(
+            out,
+            "{} frames in {:.2} s ({:.0} per second), {} errors",
+            self.frames, self.seconds, self.throughput_fps, self.errors
+        )?;
+        if let (Some(late), Some(dropped)) = (self.late, self.dropped) {
+            write!(out, ", {late} late, {dropped} dropped")?;
+        }
+        writeln!(out)?;
+        if let Some(Accuracy { right, of, percent }) = self.accuracy {
+            writeln!(out, "accuracy {percent:.2} % ({right} of {of} frames named right)")?;
+        }
+        writeln!(
+            out,
+            "path {}, wait {}; client process {}, driver process {}",
+            self.path, self.wait, self.client_pid, self.driver_pid
+        )?;
+        Ok(())
+    }
+
+    fn write_results(&self, out: &mut impl Write) -> Result<()> {
+        for result in self.results.iter().flatten() {
+            writeln!(out, "frame {} ({})", result.frame, result.source)?;
+            for class in &result.top {
+                writeln!(out, "  {:8.5}  {:5}  {}", class.score, class.index, class.label)?;
+            }
+        }
+        Ok(())
+    }
+}
