@@ -2,5 +2,9 @@
 
 use crate::op::OpDef;
 
+pub mod dequantize;
+pub mod quantize;
+pub(crate) mod rules;
+
 /// The operations of this family.
-pub static OPS: &[&OpDef] = &[];
+pub static OPS: &[&OpDef] = &[&dequantize::DEF, &quantize::DEF];

@@ -1,6 +1,35 @@
 //! Reductions over axes.
 
-use crate::op::OpDef;
+use burst_hal::Dimensions;
+
+use crate::OpError;
+use crate::op::{OpDef, Signature};
+
+pub(crate) mod axes;
+pub mod mean;
 
 /// The operations of this family.
-pub static OPS: &[&OpDef] = &[];
+pub static OPS: &[&OpDef] = &[&mean::DEF];
+
+/// Most dimensions of an input.
+const MAX_RANK: usize = 4;
+
+/// The input has at most [`MAX_RANK`] dimensions, where the model says how many.
+fn expect_input_rank(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
+    let rank = signature.input(0).map_or(0, |input| input.dimensions.len());
+    signature.rule(rank <= MAX_RANK, "the input has more than 4 dimensions")
+}
+
+/// The shape that is left of an input that must not be empty: nothing has no mean and no maximum.
+fn reduced_shape(
+    dims: &[u32],
+    limit: usize,
+    axes: axes::AxisSet,
+    keep: bool,
+) -> Result<Dimensions, OpError> {
+    axes::expect_rank(dims, limit)?;
+    if dims.contains(&0) {
+        return Err(OpError::shape("an input that must not be empty", dims, &[]));
+    }
+    Ok(axes.remove_from(dims, keep))
+}

@@ -1,0 +1,119 @@
+//! What RELU, RELU1 and RELU6 share: values held between two bounds.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "bounds lie in the range of the type they are narrowed to"
+)]
+
+use burst_hal::FusedActivation;
+use burst_hal::HalVersion::{V1_0, V1_2, V1_3};
+use burst_hal::OperandType;
+use half::f16;
+
+use crate::OpError;
+use crate::kernels::lut::{self, Table};
+use crate::kernels::quant::{Multiplier, activation_range, activation_range_f32};
+use crate::op::types::{TF16, TF32, TQ8, TQ8S};
+use crate::op::{Inferred, Prepared, Row, Run, Signature};
+use crate::ops::activation::{MAX_RANK, expect_input_rank, unary};
+use crate::ops::quantization::rules::{means_the_same, quant8};
+use crate::tensor::{Args, TensorInfo};
+
+const ROWS: &[Row] = &[
+    Row::new(V1_0, &[TF32], &[TF32]),
+    Row::new(V1_0, &[TQ8], &[TQ8]),
+    Row::new(V1_2, &[TF16], &[TF16]),
+    Row::new(V1_3, &[TQ8S], &[TQ8S]),
+];
+
+pub(super) fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
+    signature.expect_rows(ROWS)?;
+    expect_input_rank(signature)
+}
+
+pub(super) fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+    unary::infer(args, MAX_RANK)
+}
+
+pub(super) fn execute(run: &mut Run<'_, '_>, activation: FusedActivation) -> Result<(), OpError> {
+    let input = run.input(0)?;
+    let out = run.output(0)?;
+    let (low, high) = activation_range_f32(activation);
+    match out.info.ty {
+        OperandType::TensorFloat32 => {
+            for (out, x) in out.f32_mut()?.iter_mut().zip(input.f32()?) {
+                *out = clamp(*x, low, high);
+            }
+        }
+        OperandType::TensorFloat16 => {
+            for (out, x) in out.f16_mut()?.iter_mut().zip(input.f16()?) {
+                *out = f16::from_f32(clamp(x.to_f32(), low, high));
+            }
+        }
+        _ if !means_the_same(input.info, out.info) => {
+            let table = table(input.info, out.info, activation)?;
+            lut::apply(&table, input.u8()?, out.u8_mut()?);
+        }
+        OperandType::TensorQuant8AsymmSigned => {
+            let (low, high) = stored_bounds(out.info, activation);
+            for (out, x) in out.i8_mut()?.iter_mut().zip(input.i8()?) {
+                *out = (*x).max(low as i8).min(high as i8);
+            }
+        }
+        _ => {
+            let (low, high) = stored_bounds(out.info, activation);
+            for (out, x) in out.u8_mut()?.iter_mut().zip(input.u8()?) {
+                *out = (*x).max(low as u8).min(high as u8);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A table where the output has a scale of its own; everything else is fast as it is.
+pub(super) fn prepare(
+    args: &Args<'_>,
+    table: unary::MakeTable,
+) -> Result<Option<Prepared>, OpError> {
+    if means_the_same(args.input(0)?.info, unary::output_info(args)?) {
+        return Ok(None);
+    }
+    unary::prepare(args, table)
+}
+
+/// Clamping to an output of another scale. NNAPI's operations keep the scale; TFLite's rescale,
+/// and models are converted that way, so both work here.
+pub(super) fn table(
+    input: &TensorInfo,
+    output: &TensorInfo,
+    activation: FusedActivation,
+) -> Result<Table, OpError> {
+    let (Some(from), Some(to)) = (quant8(input), quant8(output)) else {
+        return Err(OpError::Type { want: "an 8-bit asymmetric type", got: output.ty });
+    };
+    let rescale = Multiplier::new(f64::from(from.scale / to.scale))?;
+    let (low, high) = stored_bounds(output, activation);
+    Ok(lut::table(from, to, |stored| {
+        let steps = rescale.apply(stored - from.zero_point);
+        steps.saturating_add(to.zero_point).max(low).min(high)
+    }))
+}
+
+/// The bounds as stored values, held in the type's range on both sides.
+fn stored_bounds(info: &TensorInfo, activation: FusedActivation) -> (i32, i32) {
+    let (low, high) = activation_range(activation, info.ty, info.scale, info.zero_point);
+    let (first, last) = crate::kernels::quant::type_range(info.ty);
+    (low.clamp(first, last), high.clamp(first, last))
+}
+
+/// `x` held between two bounds; NaN stays NaN.
+fn clamp(x: f32, low: f32, high: f32) -> f32 {
+    if x < low {
+        low
+    } else if x > high {
+        high
+    } else {
+        x
+    }
+}
