@@ -1,0 +1,286 @@
+//! From a test to a model and a request, laid out as the original suites lay them out.
+
+use std::sync::Arc;
+
+use burst_hal::{
+    DataLocation, Dimensions, ExtraParams, HeapMemory, Model, OperandLifeTime, OperandType,
+    OperandValues, Operation, OperationType, Request, RequestArgument, RequestPool, Subgraph,
+};
+
+use crate::VectorError;
+use crate::vectors::{Graph, Operand, Test, Vectors};
+
+/// Alignment of constants and arguments in their pools, in bytes.
+const ALIGNMENT: usize = 4;
+
+/// What the model says of its outputs' shapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputShapes {
+    /// What the test says.
+    Declared,
+    /// The rank alone: every size is 0.
+    Unknown,
+}
+
+/// A test made into a model.
+#[derive(Debug)]
+pub struct Built {
+    /// The model.
+    pub model: Model,
+    /// Bytes of each input; `None`: the request leaves it out.
+    pub inputs: Vec<Option<Vec<u8>>>,
+    /// Expected bytes of each output.
+    pub outputs: Vec<Vec<u8>>,
+}
+
+/// A request with the memory behind it.
+#[derive(Debug)]
+pub struct Arguments {
+    /// The request: pool 0 has the inputs, pool 1 the outputs.
+    pub request: Request,
+    outputs: Arc<HeapMemory>,
+}
+
+/// What an output's memory is filled with before an execution.
+const UNTOUCHED: u8 = 0xA5;
+
+impl Built {
+    /// A request whose output 0 is `short` bytes too short.
+    #[must_use]
+    pub fn arguments(&self, short: usize) -> Arguments {
+        let mut bytes = Vec::new();
+        let inputs = self
+            .inputs
+            .iter()
+            .map(|input| match input {
+                None => RequestArgument { has_no_value: true, ..RequestArgument::default() },
+                Some(value) => {
+                    let argument = argument(0, bytes.len(), value.len());
+                    bytes.extend_from_slice(value);
+                    pad(&mut bytes);
+                    argument
+                }
+            })
+            .collect();
+        bytes.resize(bytes.len().max(1), 0);
+        let mut size = 0;
+        let outputs = self
+            .outputs
+            .iter()
+            .enumerate()
+            .map(|(index, want)| {
+                let length = want.len().max(1) - if index == 0 { short } else { 0 };
+                let argument = argument(1, size, length);
+                size = (size + want.len().max(1)).next_multiple_of(ALIGNMENT);
+                argument
+            })
+            .collect();
+        let memory = Arc::new(HeapMemory::new(vec![UNTOUCHED; size.max(1)]));
+        let pools = vec![
+            RequestPool::Memory(Arc::new(HeapMemory::new(bytes))),
+            RequestPool::Memory(memory.clone()),
+        ];
+        Arguments { request: Request { inputs, outputs, pools }, outputs: memory }
+    }
+}
+
+impl Arguments {
+    /// The bytes of output `index` after an execution.
+    #[must_use]
+    pub fn output(&self, index: usize) -> Vec<u8> {
+        let location = self.request.outputs[index].location;
+        let start = location.offset as usize;
+        self.outputs.to_vec()[start..start + location.length as usize].to_vec()
+    }
+}
+
+fn argument(pool_index: u32, offset: usize, length: usize) -> RequestArgument {
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    RequestArgument {
+        has_no_value: false,
+        location: DataLocation { pool_index, offset: number(offset), length: number(length) },
+        dimensions: Dimensions::new(),
+    }
+}
+
+fn pad(bytes: &mut Vec<u8>) {
+    bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
+}
+
+/// Makes the model of a test.
+///
+/// # Errors
+/// [`VectorError::Test`] for names or ranges that mean nothing.
+pub fn build(vectors: &Vectors, test: &Test, shapes: OutputShapes) -> Result<Built, VectorError> {
+    let mut constants = Constants { copied: Vec::new(), referenced: Vec::new() };
+    let mut main = subgraph(vectors, test, &test.main, &mut constants)?;
+    let referenced = test
+        .referenced
+        .iter()
+        .map(|graph| subgraph(vectors, test, graph, &mut constants))
+        .collect::<Result<Vec<_>, _>>()?;
+    if shapes == OutputShapes::Unknown {
+        for index in &test.main.outputs {
+            main.operands[*index as usize].dimensions.fill(0);
+        }
+    }
+    let pools = if constants.referenced.is_empty() {
+        Vec::new()
+    } else {
+        vec![Arc::new(HeapMemory::new(constants.referenced)) as burst_hal::Pool]
+    };
+    let model = Model {
+        main,
+        referenced,
+        operand_values: OperandValues::new(constants.copied),
+        pools,
+        relax_computation_float32_to_float16: test.relaxed,
+        extension_name_to_prefix: Vec::new(),
+    };
+    let inputs = test
+        .main
+        .inputs
+        .iter()
+        .map(|index| {
+            let operand = &test.main.operands[*index as usize];
+            let bytes = vectors.bytes(test, operand)?;
+            Ok(operand.data.is_some().then(|| bytes.to_vec()))
+        })
+        .collect::<Result<_, VectorError>>()?;
+    let outputs = test
+        .main
+        .outputs
+        .iter()
+        .map(|index| Ok(vectors.bytes(test, &test.main.operands[*index as usize])?.to_vec()))
+        .collect::<Result<_, VectorError>>()?;
+    Ok(Built { model, inputs, outputs })
+}
+
+struct Constants {
+    copied: Vec<u8>,
+    referenced: Vec<u8>,
+}
+
+fn subgraph(
+    vectors: &Vectors,
+    test: &Test,
+    graph: &Graph,
+    constants: &mut Constants,
+) -> Result<Subgraph, VectorError> {
+    let operands = graph
+        .operands
+        .iter()
+        .map(|operand| convert(vectors, test, operand, constants))
+        .collect::<Result<_, _>>()?;
+    let operations = graph
+        .operations
+        .iter()
+        .map(|op| {
+            let ty = OperationType::from_name(&op.r#type)
+                .ok_or_else(|| wrong(test, format!("unknown operation {}", op.r#type)))?;
+            Ok(Operation { ty, inputs: op.inputs.clone(), outputs: op.outputs.clone() })
+        })
+        .collect::<Result<_, VectorError>>()?;
+    Ok(Subgraph {
+        operands,
+        operations,
+        input_indexes: graph.inputs.clone(),
+        output_indexes: graph.outputs.clone(),
+    })
+}
+
+fn convert(
+    vectors: &Vectors,
+    test: &Test,
+    operand: &Operand,
+    constants: &mut Constants,
+) -> Result<burst_hal::Operand, VectorError> {
+    let ty = OperandType::from_name(&operand.r#type)
+        .ok_or_else(|| wrong(test, format!("unknown type {}", operand.r#type)))?;
+    let lifetime = lifetime(&operand.lifetime)
+        .ok_or_else(|| wrong(test, format!("unknown lifetime {}", operand.lifetime)))?;
+    let location = match lifetime {
+        OperandLifeTime::ConstantCopy => {
+            store(&mut constants.copied, vectors.bytes(test, operand)?)
+        }
+        OperandLifeTime::ConstantReference => {
+            store(&mut constants.referenced, vectors.bytes(test, operand)?)
+        }
+        OperandLifeTime::Subgraph => {
+            DataLocation { offset: operand.subgraph.unwrap_or(u32::MAX), ..Default::default() }
+        }
+        _ => DataLocation::default(),
+    };
+    let extra_params = match &operand.channel_quant {
+        None => ExtraParams::None,
+        Some(quant) => ExtraParams::ChannelQuant {
+            scales: quant.scales.iter().map(|scale| narrow(*scale)).collect(),
+            channel_dim: quant.dim,
+        },
+    };
+    Ok(burst_hal::Operand {
+        ty,
+        dimensions: operand.dims.iter().copied().collect(),
+        number_of_consumers: operand.consumers,
+        scale: narrow(operand.scale),
+        zero_point: operand.zero_point,
+        lifetime,
+        location,
+        extra_params,
+    })
+}
+
+/// The files print the shortest decimal of an `f32`: reading it as `f64` loses nothing.
+#[expect(clippy::cast_possible_truncation, reason = "the number was printed from an f32")]
+fn narrow(number: f64) -> f32 {
+    number as f32
+}
+
+fn lifetime(name: &str) -> Option<OperandLifeTime> {
+    Some(match name {
+        "TEMPORARY_VARIABLE" => OperandLifeTime::TemporaryVariable,
+        "SUBGRAPH_INPUT" => OperandLifeTime::SubgraphInput,
+        "SUBGRAPH_OUTPUT" => OperandLifeTime::SubgraphOutput,
+        "CONSTANT_COPY" => OperandLifeTime::ConstantCopy,
+        "CONSTANT_REFERENCE" => OperandLifeTime::ConstantReference,
+        "NO_VALUE" => OperandLifeTime::NoValue,
+        "SUBGRAPH" => OperandLifeTime::Subgraph,
+        _ => return None,
+    })
+}
+
+fn store(pool: &mut Vec<u8>, bytes: &[u8]) -> DataLocation {
+    let argument = argument(0, pool.len(), bytes.len());
+    pool.extend_from_slice(bytes);
+    pad(pool);
+    argument.location
+}
+
+fn wrong(test: &Test, what: String) -> VectorError {
+    VectorError::Test { test: test.name.clone(), what }
+}
+
+/// The same test with every TENSOR_QUANT8_ASYMM turned into TENSOR_QUANT8_ASYMM_SIGNED: types, zero
+/// points, and all bytes 128 lower.
+///
+/// # Errors
+/// [`VectorError::Test`] for a range outside of the blob.
+pub fn to_signed(vectors: &Vectors, test: &Test) -> Result<(Vectors, Test), VectorError> {
+    let mut signed = test.clone();
+    let mut blob = vectors.blob.clone();
+    let graphs = std::iter::once(&mut signed.main).chain(&mut signed.referenced);
+    for operand in graphs.flat_map(|graph| &mut graph.operands) {
+        if operand.r#type != "TENSOR_QUANT8_ASYMM" {
+            continue;
+        }
+        // Buffers may be shared with operands of other types: the signed bytes get their own place.
+        let bytes: Vec<u8> = vectors.bytes(test, operand)?.iter().map(|byte| byte ^ 0x80).collect();
+        if let Some(data) = &mut operand.data {
+            *data = (blob.len(), bytes.len());
+            blob.extend(bytes);
+        }
+        operand.r#type = "TENSOR_QUANT8_ASYMM_SIGNED".into();
+        operand.zero_point -= 128;
+    }
+    Ok((Vectors { tests: Vec::new(), blob }, signed))
+}

@@ -1,0 +1,192 @@
+//! The files: gzipped JSON that describes the tests of a spec, and a gzipped blob with their bytes.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use serde::Deserialize;
+
+use crate::VectorError;
+
+/// Most bytes a file may unpack to: the largest known has some 30 MB.
+const MAX_UNPACKED_BYTES: u64 = 512 << 20;
+
+/// The folders of a vector directory, in order of HAL version.
+const VERSIONS: [&str; 5] = ["V1_0", "V1_1", "V1_2", "V1_3", "V1_3_cts_only"];
+
+/// One generated test.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Test {
+    /// Its name, unique over all files.
+    pub name: String,
+    /// Whether float32 may be computed as float16.
+    pub relaxed: bool,
+    /// Whether the execution has to fail.
+    pub expect_failure: bool,
+    /// Above 0 for random draws: how far frequencies may be off.
+    pub multinomial_tolerance: f64,
+    /// The graph that is executed.
+    pub main: Graph,
+    /// Graphs that control flow refers to.
+    pub referenced: Vec<Graph>,
+    /// The suites it belongs to.
+    pub vts: Vec<String>,
+}
+
+/// A graph of a test.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Graph {
+    /// All values.
+    pub operands: Vec<Operand>,
+    /// All computations, in order.
+    pub operations: Vec<Op>,
+    /// Operands that the caller gives.
+    pub inputs: Vec<u32>,
+    /// Operands that the caller gets.
+    pub outputs: Vec<u32>,
+}
+
+/// An operation of a test.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Op {
+    /// Name in the specification.
+    pub r#type: String,
+    /// Operands it reads.
+    pub inputs: Vec<u32>,
+    /// Operands it writes.
+    pub outputs: Vec<u32>,
+}
+
+/// A value of a test.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Operand {
+    /// Name in the specification.
+    pub r#type: String,
+    /// Sizes; 0: unknown, or really none in an expected output.
+    #[serde(default)]
+    pub dims: Vec<u32>,
+    /// Name of its lifetime.
+    pub lifetime: String,
+    /// How many times operations read it.
+    #[serde(default = "one")]
+    pub consumers: u32,
+    /// Real value of one step.
+    #[serde(default)]
+    pub scale: f64,
+    /// Stored value of real 0.
+    #[serde(default)]
+    pub zero_point: i32,
+    /// Per-channel scales.
+    pub channel_quant: Option<ChannelQuant>,
+    /// An output whose values are not compared.
+    #[serde(default)]
+    pub ignored: bool,
+    /// Offset and length of its bytes in the blob.
+    pub data: Option<(usize, usize)>,
+    /// Index into the referenced graphs.
+    pub subgraph: Option<u32>,
+}
+
+/// Per-channel scales.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ChannelQuant {
+    /// Which dimension.
+    pub dim: u32,
+    /// One scale per index.
+    pub scales: Vec<f64>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[derive(Debug, Deserialize)]
+struct Document {
+    tests: Vec<Test>,
+}
+
+/// A spec: one pair of files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    /// `<version>/<name>`.
+    pub name: String,
+    json: PathBuf,
+    blob: PathBuf,
+}
+
+/// The tests of a spec with their bytes.
+#[derive(Debug)]
+pub struct Vectors {
+    /// The tests, in the generator's order.
+    pub tests: Vec<Test>,
+    /// The bytes that operands refer to.
+    pub blob: Vec<u8>,
+}
+
+impl Vectors {
+    /// The bytes of an operand; none where it has no data.
+    ///
+    /// # Errors
+    /// [`VectorError::Test`] for a range outside of the blob.
+    pub fn bytes(&self, test: &Test, operand: &Operand) -> Result<&[u8], VectorError> {
+        let Some((offset, length)) = operand.data else { return Ok(&[]) };
+        offset.checked_add(length).and_then(|end| self.blob.get(offset..end)).ok_or_else(|| {
+            VectorError::Test {
+                test: test.name.clone(),
+                what: format!("data {offset}+{length} in a blob of {} bytes", self.blob.len()),
+            }
+        })
+    }
+}
+
+/// The specs below `folder`, by version and name.
+///
+/// # Errors
+/// A folder that cannot be read or has no vectors.
+pub fn specs(folder: &Path) -> Result<Vec<Spec>, VectorError> {
+    let io = |cause| VectorError::Io { path: folder.to_path_buf(), cause };
+    std::fs::metadata(folder).map_err(io)?;
+    let mut specs = Vec::new();
+    for version in VERSIONS {
+        let Ok(entries) = std::fs::read_dir(folder.join(version)) else { continue };
+        let mut names: Vec<String> = entries
+            .flatten()
+            .filter_map(|entry| {
+                Some(entry.file_name().to_str()?.strip_suffix(".json.gz")?.to_owned())
+            })
+            .collect();
+        names.sort();
+        specs.extend(names.into_iter().map(|name| Spec {
+            json: folder.join(version).join(format!("{name}.json.gz")),
+            blob: folder.join(version).join(format!("{name}.bin.gz")),
+            name: format!("{version}/{name}"),
+        }));
+    }
+    if specs.is_empty() {
+        return Err(VectorError::Empty { path: folder.to_path_buf() });
+    }
+    Ok(specs)
+}
+
+/// Reads a spec.
+///
+/// # Errors
+/// A file that is missing, damaged or too large.
+pub fn open(spec: &Spec) -> Result<Vectors, VectorError> {
+    let json = unpack(&spec.json)?;
+    let document: Document = serde_json::from_slice(&json)
+        .map_err(|cause| VectorError::Json { path: spec.json.clone(), cause })?;
+    Ok(Vectors { tests: document.tests, blob: unpack(&spec.blob)? })
+}
+
+fn unpack(path: &Path) -> Result<Vec<u8>, VectorError> {
+    let io = |cause| VectorError::Io { path: path.to_path_buf(), cause };
+    let file = File::open(path).map_err(io)?;
+    let mut bytes = Vec::new();
+    GzDecoder::new(file).take(MAX_UNPACKED_BYTES + 1).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 > MAX_UNPACKED_BYTES {
+        return Err(VectorError::TooLarge { path: path.to_path_buf(), limit: MAX_UNPACKED_BYTES });
+    }
+    Ok(bytes)
+}
