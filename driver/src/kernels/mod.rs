@@ -2,7 +2,20 @@
 //!
 //! `simd/` holds what needs instruction-set intrinsics, the only `unsafe` of this crate.
 
+pub mod conv_geometry;
+pub mod conv_reference;
+pub mod gemm;
+pub mod gemm_pairs;
+pub mod im2col;
+pub mod lanes;
+pub mod lut;
+pub mod pool;
 pub mod quant;
+pub mod reduce;
+pub mod requantize;
+mod simd;
+pub mod softmax;
+pub mod softmax_fixed;
 
 /// Instruction sets that kernels may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,26 @@
 //! Convolutions and fully connected layers.
 
+use crate::OpError;
 use crate::op::OpDef;
+use crate::tensor::Args;
+
+pub mod conv_2d;
+pub mod depthwise_conv_2d;
+pub mod fully_connected;
+mod quantized;
+mod reference;
+mod rows;
+#[cfg(test)]
+mod test_support;
+mod window;
 
 /// The operations of this family.
-pub static OPS: &[&OpDef] = &[];
+pub static OPS: &[&OpDef] = &[&conv_2d::DEF, &depthwise_conv_2d::DEF, &fully_connected::DEF];
+
+/// Checks that input 2 is a vector of as many biases as there are output channels.
+fn one_bias_per_channel(args: &Args<'_>, channels: usize) -> Result<(), OpError> {
+    match args.dims(2)? {
+        [count] if *count as usize == channels => Ok(()),
+        other => Err(OpError::shape("one bias per output channel", other, args.dims(1)?)),
+    }
+}

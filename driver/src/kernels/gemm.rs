@@ -1,0 +1,165 @@
+//! Matrix products: rows of activations times packed weights.
+//!
+//! Weights come as `[units, depth]`, one row per output channel, and are packed once. Floats and, on
+//! CPUs where its instructions do not saturate, 8-bit products go through the matrix library; other
+//! CPUs take [`gemm_pairs`](crate::kernels::gemm_pairs). Sums of 8-bit products are exact in both, as
+//! long as the depth is at most [`MAX_EXACT_DEPTH`].
+
+use std::sync::OnceLock;
+
+use rten_gemm::{BiasVector, GemmExecutor, GemmInputA, GemmInputB, GemmOptions, PackedBMatrix};
+use rten_tensor::NdTensorView;
+
+use crate::OpError;
+use crate::kernels::Isa;
+use crate::kernels::gemm_pairs::PairMatrix;
+
+/// Products that a 32-bit sum holds whatever their values: `(2^31 - 1) / (255 * 128)`.
+pub const MAX_EXACT_DEPTH: usize = 65_792;
+
+// Executors can be shared but not sent, so the cells hold references to ones that live as long as the
+// process; each is a few bytes.
+
+fn float_executor() -> &'static GemmExecutor<f32> {
+    static EXECUTOR: OnceLock<&GemmExecutor<f32>> = OnceLock::new();
+    EXECUTOR.get_or_init(|| Box::leak(Box::default()))
+}
+
+fn byte_executor() -> &'static GemmExecutor<u8, i8, i32> {
+    static EXECUTOR: OnceLock<&GemmExecutor<u8, i8, i32>> = OnceLock::new();
+    EXECUTOR.get_or_init(|| Box::leak(Box::default()))
+}
+
+fn wrong_size<E>(_: E) -> OpError {
+    OpError::Internal { what: "sizes of a matrix product" }
+}
+
+/// Packed weights of 32-bit floats.
+pub struct FloatMatrix {
+    packed: PackedBMatrix<f32>,
+}
+
+impl std::fmt::Debug for FloatMatrix {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "FloatMatrix({} x {})", self.packed.rows(), self.packed.cols())
+    }
+}
+
+impl FloatMatrix {
+    /// Packs weights `[units, depth]`.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when there are not that many.
+    pub fn new(weights: &[f32], units: usize, depth: usize) -> Result<Self, OpError> {
+        let rows = NdTensorView::try_from_data([units, depth], weights).map_err(wrong_size)?;
+        Ok(FloatMatrix { packed: float_executor().prepack_b(rows.transposed()) })
+    }
+
+    /// `out[row, unit] = sum(rows[row, ..] * weights[unit, ..]) + bias[unit]`.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when sizes do not fit.
+    pub fn multiply(&self, rows: &[f32], bias: &[f32], out: &mut [f32]) -> Result<(), OpError> {
+        let depth = self.packed.rows();
+        let count = rows.len() / depth.max(1);
+        let rows = NdTensorView::try_from_data([count, depth], rows).map_err(wrong_size)?;
+        let options = GemmOptions { bias: Some(BiasVector::Row(bias)), ..Default::default() };
+        float_executor()
+            .gemm(out, GemmInputA::Unpacked(rows), GemmInputB::Packed(&self.packed), options)
+            .map_err(wrong_size)
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        size_of::<f32>() * self.packed.rows() * self.packed.cols().next_multiple_of(PANEL)
+    }
+}
+
+/// Columns that the library's packed matrices are padded to, at most.
+const PANEL: usize = 32;
+
+/// Packed weights of 8 bits, for products with unsigned bytes.
+pub struct ByteMatrix(Form);
+
+enum Form {
+    Library(PackedBMatrix<i8>),
+    Pairs(PairMatrix),
+}
+
+impl std::fmt::Debug for ByteMatrix {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0 {
+            Form::Library(packed) => {
+                write!(f, "ByteMatrix({} x {})", packed.rows(), packed.cols())
+            }
+            Form::Pairs(pairs) => pairs.fmt(f),
+        }
+    }
+}
+
+/// Whether the library's products of bytes are exact here, and the instructions it takes are among
+/// those allowed.
+fn library_is_exact(isa: Isa) -> bool {
+    let allowed = isa.vnni || !cfg!(target_arch = "x86_64");
+    allowed && !byte_executor().may_saturate()
+}
+
+impl ByteMatrix {
+    /// Packs weights `[units, depth]`.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when there are not that many, or the depth is over
+    /// [`MAX_EXACT_DEPTH`].
+    pub fn new(isa: Isa, weights: &[i8], units: usize, depth: usize) -> Result<Self, OpError> {
+        let rows = NdTensorView::try_from_data([units, depth], weights).map_err(wrong_size)?;
+        if depth > MAX_EXACT_DEPTH {
+            return Err(wrong_size(depth));
+        }
+        Ok(ByteMatrix(if library_is_exact(isa) {
+            Form::Library(byte_executor().prepack_b(rows.transposed()))
+        } else {
+            Form::Pairs(PairMatrix::new(weights, units, depth))
+        }))
+    }
+
+    /// `out[row, unit] = sum(rows[row, ..] * weights[unit, ..])`.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when sizes do not fit.
+    pub fn multiply(&self, isa: Isa, rows: &[u8], out: &mut [i32]) -> Result<(), OpError> {
+        let packed = match &self.0 {
+            Form::Pairs(pairs) => return pairs.multiply(isa, rows, out),
+            Form::Library(packed) => packed,
+        };
+        let depth = packed.rows();
+        let count = rows.len() / depth.max(1);
+        let rows = NdTensorView::try_from_data([count, depth], rows).map_err(wrong_size)?;
+        byte_executor()
+            .gemm(
+                out,
+                GemmInputA::Unpacked(rows),
+                GemmInputB::Packed(packed),
+                GemmOptions::default(),
+            )
+            .map_err(wrong_size)
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        match &self.0 {
+            Form::Library(packed) => packed.rows() * packed.cols().next_multiple_of(PANEL),
+            Form::Pairs(pairs) => pairs.held_bytes(),
+        }
+    }
+
+    /// Which algorithm it is, for profiles.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match &self.0 {
+            Form::Library(_) => "library",
+            Form::Pairs(_) => "pairs",
+        }
+    }
+}

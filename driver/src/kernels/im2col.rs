@@ -1,0 +1,115 @@
+//! The matrix form of a convolution: one row per output pixel with the input values under the
+//! filter, in the order of the filter's weights.
+
+use crate::kernels::conv_geometry::Conv;
+
+/// Writes the rows of output pixels from `first` on, as many as `rows` has room for. Input outside
+/// of the image becomes `zero`. Images must be NHWC, and there must be one group.
+pub fn fill_rows<T: Copy>(conv: &Conv, input: &[T], zero: T, first: usize, rows: &mut [T]) {
+    let mut pixel = Pixel::at(conv, first);
+    for row in rows.chunks_exact_mut(conv.depth()) {
+        fill_row(conv, input, zero, pixel, row);
+        pixel.advance(conv);
+    }
+}
+
+/// An output pixel.
+#[derive(Debug, Clone, Copy)]
+struct Pixel {
+    batch: usize,
+    row: usize,
+    column: usize,
+}
+
+impl Pixel {
+    fn at(conv: &Conv, index: usize) -> Self {
+        let (rest, column) = (index / conv.output.width, index % conv.output.width);
+        Pixel { batch: rest / conv.output.height, row: rest % conv.output.height, column }
+    }
+
+    fn advance(&mut self, conv: &Conv) {
+        self.column += 1;
+        if self.column == conv.output.width {
+            self.column = 0;
+            self.row += 1;
+            if self.row == conv.output.height {
+                self.row = 0;
+                self.batch += 1;
+            }
+        }
+    }
+}
+
+fn fill_row<T: Copy>(conv: &Conv, input: &[T], zero: T, pixel: Pixel, row: &mut [T]) {
+    let (filter, channels) = (&conv.filter, conv.input.channels);
+    let down = conv.vertical.taps(pixel.row, filter.height, conv.input.height);
+    let right = conv.horizontal.taps(pixel.column, filter.width, conv.input.width);
+    let line_len = filter.width * channels;
+    if down.is_empty() || right.is_empty() {
+        row.fill(zero);
+        return;
+    }
+    row[..down.start * line_len].fill(zero);
+    row[down.end * line_len..].fill(zero);
+    for tap in down {
+        let line = &mut row[tap * line_len..(tap + 1) * line_len];
+        line[..right.start * channels].fill(zero);
+        line[right.end * channels..].fill(zero);
+        let inside = &mut line[right.start * channels..right.end * channels];
+        let y = conv.vertical.position(pixel.row, tap);
+        let x = conv.horizontal.position(pixel.column, right.start);
+        let from = conv.input.at(pixel.batch, y, x);
+        if conv.horizontal.dilation == 1 {
+            copy(&input[from..from + inside.len()], inside);
+        } else {
+            let step = conv.horizontal.dilation * channels;
+            for (index, pixel) in inside.chunks_exact_mut(channels).enumerate() {
+                copy(&input[from + index * step..][..channels], pixel);
+            }
+        }
+    }
+}
+
+/// Copies few values without the call that a copy of unknown length is.
+#[inline(always)]
+fn copy<T: Copy>(from: &[T], to: &mut [T]) {
+    if to.len() <= 16 {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = *from;
+        }
+    } else {
+        to.copy_from_slice(from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::conv_geometry::{Axis, Filter, Images};
+
+    #[test]
+    fn rows_hold_what_lies_under_the_filter() {
+        // 1 x 3 pixels of 2 channels, 2 taps across, one zero before.
+        let mut conv = Conv {
+            input: Images::nhwc([1, 1, 3, 2]),
+            filter: Filter::dense([1, 1, 2, 2]),
+            output: Images::nhwc([1, 1, 3, 1]),
+            vertical: Axis { stride: 1, dilation: 1, pad: 0 },
+            horizontal: Axis { stride: 1, dilation: 1, pad: 1 },
+            groups: 1,
+        };
+        let input = [1, 2, 3, 4, 5, 6];
+        let mut rows = [0; 12];
+        fill_rows(&conv, &input, 9, 0, &mut rows);
+        assert_eq!(rows, [9, 9, 1, 2, 1, 2, 3, 4, 3, 4, 5, 6]);
+        let mut rest = [0; 8];
+        fill_rows(&conv, &input, 9, 1, &mut rest);
+        assert_eq!(rest, rows[4..]);
+
+        conv.horizontal = Axis { stride: 1, dilation: 2, pad: 1 };
+        conv.output.width = 2;
+        let mut rows = [0; 8];
+        fill_rows(&conv, &input, 9, 0, &mut rows);
+        assert_eq!(rows, [9, 9, 3, 4, 1, 2, 5, 6]);
+    }
+}

@@ -1,0 +1,78 @@
+//! The only module of this crate with `unsafe` code: kernels for instruction sets that the program
+//! finds at run time.
+//!
+//! 1. A function with `#[target_feature]` is called only after this module itself asked the CPU for
+//!    those features; what a caller says in an [`Isa`] can only take features away.
+//! 2. The functions here are safe to call: slices are checked before a pointer is made of them.
+#![allow(unsafe_code, reason = "calls of functions for instruction sets that are checked first")]
+
+use crate::kernels::Isa;
+use crate::kernels::gemm_pairs::PairMatrix;
+use crate::kernels::requantize::Channels;
+
+/// Whether code for AVX-512 F, BW, DQ and VL may run: allowed by the caller, and there.
+#[cfg(target_arch = "x86_64")]
+fn has_avx512(isa: Isa) -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    isa.avx512 && has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl")
+}
+
+/// Whether code for AVX2 may run: allowed by the caller, and there.
+#[cfg(target_arch = "x86_64")]
+fn has_avx2(isa: Isa) -> bool {
+    isa.avx2 && std::arch::is_x86_feature_detected!("avx2")
+}
+
+/// Defines a function that runs one portable body compiled for the best instruction set there is.
+macro_rules! compiled_for_each_isa {
+    ($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:path) => {
+        $(#[$doc])*
+        pub(crate) fn $name(isa: Isa, $($arg: $ty),*) {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+                fn avx512($($arg: $ty),*) {
+                    $body($($arg),*);
+                }
+                #[target_feature(enable = "avx2")]
+                fn avx2($($arg: $ty),*) {
+                    $body($($arg),*);
+                }
+                if has_avx512(isa) {
+                    // SAFETY: the CPU has the features that the function is compiled for: asked
+                    // in the line above.
+                    return unsafe { avx512($($arg),*) };
+                }
+                if has_avx2(isa) {
+                    // SAFETY: as above.
+                    return unsafe { avx2($($arg),*) };
+                }
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            let _ = isa;
+            $body($($arg),*);
+        }
+    };
+}
+
+compiled_for_each_isa! {
+    /// Rows of sums into stored values, see [`Requantize::rows`].
+    ///
+    /// [`Requantize::rows`]: crate::kernels::requantize::Requantize::rows
+    requantize_rows(rules: Channels<'_>, sums: &[i32], row_terms: &[i32], out: &mut [u8]) = requantize
+}
+
+#[inline(always)]
+fn requantize(rules: Channels<'_>, sums: &[i32], row_terms: &[i32], out: &mut [u8]) {
+    rules.rows(sums, row_terms, out);
+}
+
+compiled_for_each_isa! {
+    /// Products of bytes, see [`PairMatrix::multiply`].
+    multiply_pairs(matrix: &PairMatrix, rows: &[u8], out: &mut [i32]) = pairs
+}
+
+#[inline(always)]
+fn pairs(matrix: &PairMatrix, rows: &[u8], out: &mut [i32]) {
+    matrix.product(rows, out);
+}

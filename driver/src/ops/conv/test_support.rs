@@ -1,0 +1,249 @@
+//! Running one operation of this family by itself.
+
+use burst_hal::{Dimensions, HalVersion, Operand, OperandLifeTime, OperandType, Operation};
+use std::sync::Arc;
+
+use crate::aligned::AlignedBytes;
+use crate::kernels::Isa;
+use crate::op::{Inferred, OpDef, PrepareContext, Run, Signature, Stop};
+use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value, byte_count};
+use crate::{OpError, Scratch};
+
+/// An operand with its value.
+#[derive(Debug, Clone)]
+pub(super) struct Tensor {
+    pub(super) info: TensorInfo,
+    pub(super) dims: Vec<u32>,
+    bytes: AlignedBytes,
+}
+
+impl Tensor {
+    pub(super) fn of<T: bytemuck::Pod>(ty: OperandType, dims: &[u32], values: &[T]) -> Self {
+        let bytes = AlignedBytes::copy_of(bytemuck::cast_slice(values)).unwrap();
+        let info = TensorInfo { ty, scale: 0.0, zero_point: 0, channel_scales: None };
+        Tensor { info, dims: dims.to_vec(), bytes }
+    }
+
+    pub(super) fn f32(dims: &[u32], values: &[f32]) -> Self {
+        Tensor::of(OperandType::TensorFloat32, dims, values)
+    }
+
+    pub(super) fn i32(dims: &[u32], values: &[i32]) -> Self {
+        Tensor::of(OperandType::TensorInt32, dims, values)
+    }
+
+    pub(super) fn u8(dims: &[u32], values: &[u8]) -> Self {
+        Tensor::of(OperandType::TensorQuant8Asymm, dims, values)
+    }
+
+    pub(super) fn i8(dims: &[u32], values: &[i8]) -> Self {
+        Tensor::of(OperandType::TensorQuant8AsymmSigned, dims, values)
+    }
+
+    pub(super) fn int(value: i32) -> Self {
+        Tensor::of(OperandType::Int32, &[], &[value])
+    }
+
+    pub(super) fn flag(value: bool) -> Self {
+        Tensor::of(OperandType::Bool, &[], &[u8::from(value)])
+    }
+
+    pub(super) fn quantized(mut self, scale: f32, zero_point: i32) -> Self {
+        self.info.scale = scale;
+        self.info.zero_point = zero_point;
+        self
+    }
+
+    pub(super) fn per_channel(mut self, scales: &[f32], dimension: usize) -> Self {
+        self.info.ty = OperandType::TensorQuant8SymmPerChannel;
+        self.info.channel_scales = Some((Arc::from(scales), dimension));
+        self
+    }
+}
+
+/// One operation with all its operands.
+#[derive(Debug)]
+pub(super) struct Case {
+    pub(super) def: &'static OpDef,
+    pub(super) inputs: Vec<Tensor>,
+    pub(super) output: TensorInfo,
+}
+
+/// A shape and its bytes.
+pub(super) type Computed = (Vec<u32>, Vec<u8>);
+
+impl Case {
+    /// The output is real numbers.
+    pub(super) fn float(def: &'static OpDef, inputs: Vec<Tensor>) -> Self {
+        let output = inputs[0].info.clone();
+        Case { def, inputs, output }
+    }
+
+    /// The output is of the first input's type, with this scale and zero point.
+    pub(super) fn quantized(
+        def: &'static OpDef,
+        inputs: Vec<Tensor>,
+        scale: f32,
+        zero_point: i32,
+    ) -> Self {
+        let output = TensorInfo { scale, zero_point, ..inputs[0].info.clone() };
+        Case { def, inputs, output }
+    }
+
+    /// What inference says. Where a value is not `known`, it is as while preparing.
+    pub(super) fn infer(&self, known: impl Fn(usize) -> bool) -> Result<Dimensions, OpError> {
+        self.with_args(known, |args| match (self.def.infer)(args)? {
+            Inferred::Shapes(shapes) => Ok(shapes[0].clone()),
+            Inferred::WhileRunning => Err(OpError::NotYet),
+        })
+    }
+
+    fn with_args<T>(&self, known: impl Fn(usize) -> bool, then: impl FnOnce(&Args<'_>) -> T) -> T {
+        let inputs: Vec<Arg<'_>> = self
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(index, tensor)| Arg {
+                info: &tensor.info,
+                dims: Some(&tensor.dims),
+                value: if known(index) {
+                    Value::Bytes(tensor.bytes.as_slice())
+                } else {
+                    Value::Unknown
+                },
+            })
+            .collect();
+        then(&Args { inputs: &inputs, outputs: &[(&self.output, &[])] })
+    }
+
+    /// What the reference computes.
+    pub(super) fn reference(&self) -> Result<Computed, OpError> {
+        self.run(&[], |run| (self.def.execute)(run))
+    }
+
+    /// What the fast kernel computes; `None` where there is none.
+    pub(super) fn fast(&self, isa: Isa) -> Result<Option<Computed>, OpError> {
+        let context = PrepareContext { fast_kernels: true, isa };
+        let Some(prepare) = self.def.prepare else { return Ok(None) };
+        let Some(prepared) = self.with_args(|index| index > 0, |args| prepare(args, &context))?
+        else {
+            return Ok(None);
+        };
+        crate::compute::enter();
+        self.run(&prepared.packed_inputs, |run| prepared.kernel.run(run)).map(Some)
+    }
+
+    fn run(
+        &self,
+        hidden: &[usize],
+        body: impl FnOnce(&mut Run<'_, '_>) -> Result<(), OpError>,
+    ) -> Result<Computed, OpError> {
+        let mut dims = self.infer(|_| true)?;
+        let mut bytes = AlignedBytes::zeroed(byte_count(self.output.ty, &dims)?)?;
+        let inputs: Vec<TensorRef<'_>> = self
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(index, tensor)| TensorRef {
+                info: &tensor.info,
+                dims: &tensor.dims,
+                bytes: (!hidden.contains(&index)).then(|| tensor.bytes.as_slice()),
+            })
+            .collect();
+        let mut outputs = [TensorMut {
+            info: &self.output,
+            dims: &mut dims,
+            storage: Storage::Fixed(bytes.as_mut_slice()),
+        }];
+        let mut scratch = Scratch::default();
+        body(&mut Run {
+            inputs: &inputs,
+            outputs: &mut outputs,
+            scratch: &mut scratch,
+            stop: Stop::default(),
+        })?;
+        Ok((dims.to_vec(), bytes.as_slice().to_vec()))
+    }
+
+    /// The reference's shape and values.
+    pub(super) fn values<T: bytemuck::AnyBitPattern>(&self) -> (Vec<u32>, Vec<T>) {
+        let (dims, bytes) = self.reference().unwrap();
+        (dims, bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect())
+    }
+
+    /// Whether the operation accepts these operand types in this version.
+    pub(super) fn is_valid(&self, version: HalVersion) -> bool {
+        let mut operands: Vec<Operand> = Vec::new();
+        for tensor in &self.inputs {
+            operands.push(operand(&tensor.info, &tensor.dims));
+        }
+        operands.push(operand(&self.output, &[]));
+        let count = u32::try_from(self.inputs.len()).unwrap();
+        let operation = Operation {
+            ty: self.def.code,
+            inputs: (0..count).collect(),
+            outputs: [count].into_iter().collect(),
+        };
+        (self.def.validate)(&Signature::new(&operands, &operation, version)).is_ok()
+    }
+}
+
+fn operand(info: &TensorInfo, dims: &[u32]) -> Operand {
+    Operand {
+        ty: info.ty,
+        dimensions: Dimensions::from_slice(dims),
+        number_of_consumers: 1,
+        scale: info.scale,
+        zero_point: info.zero_point,
+        lifetime: OperandLifeTime::SubgraphInput,
+        location: burst_hal::DataLocation::default(),
+        extra_params: match &info.channel_scales {
+            Some((scales, dimension)) => burst_hal::ExtraParams::ChannelQuant {
+                scales: Arc::clone(scales),
+                channel_dim: u32::try_from(*dimension).unwrap(),
+            },
+            None => burst_hal::ExtraParams::None,
+        },
+    }
+}
+
+/// Numbers that look random and are the same in every run.
+#[derive(Debug)]
+pub(super) struct Numbers(u64);
+
+impl Numbers {
+    pub(super) fn new(seed: u64) -> Self {
+        Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        // xorshift64*
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
+    }
+
+    /// A number in `0..below`.
+    pub(super) fn below(&mut self, below: u32) -> u32 {
+        u32::try_from(self.next() % u64::from(below)).unwrap()
+    }
+
+    /// One of these.
+    pub(super) fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[usize::try_from(self.next()).unwrap() % choices.len()]
+    }
+
+    pub(super) fn bytes(&mut self, count: u32) -> Vec<u8> {
+        (0..count).map(|_| self.below(256).try_into().unwrap()).collect()
+    }
+
+    pub(super) fn signed(&mut self, count: u32) -> Vec<i8> {
+        self.bytes(count).into_iter().map(u8::cast_signed).collect()
+    }
+
+    /// Numbers in -1..1.
+    pub(super) fn floats(&mut self, count: u32) -> Vec<f32> {
+        (0..count).map(|_| f32::from(self.below(2001) as u16) / 1000.0 - 1.0).collect()
+    }
+}
