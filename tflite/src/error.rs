@@ -1,5 +1,6 @@
 //! Why a file cannot be read, and why an operator cannot be mapped.
 
+use burst_hal::validate::ValidationError;
 use burst_hal::{OperandType, OperationType};
 use flatbuffers::{ErrorTraceDetail, InvalidFlatbuffer};
 
@@ -134,6 +135,9 @@ pub enum ImportError {
         /// How many further operators are refused too.
         others: usize,
     },
+    /// What came out breaks a rule that holds for every model, such as a limit on its size.
+    #[error("the model breaks a rule of NNAPI: {0}")]
+    Invalid(#[from] ValidationError),
     /// An input or output of the graph has a type without NNAPI form.
     #[error("{tensor}, {role} of the graph, cannot be mapped: {reason}")]
     BoundaryType {
@@ -276,6 +280,16 @@ pub enum Refusal {
         ty: ElementType,
         /// What is wrong.
         problem: &'static str,
+    },
+    /// NNAPI fixes scale and zero point of the output, and the file has others.
+    #[error("NNAPI's {operation} gives scale {scale} and zero point {zero_point} here, not others")]
+    FixedScale {
+        /// The operation.
+        operation: OperationType,
+        /// The scale that it gives.
+        scale: f32,
+        /// The zero point that it gives.
+        zero_point: i32,
     },
     /// A fused activation that NNAPI cannot fuse here.
     #[error("fused activation {code} cannot be fused by NNAPI's operation")]

@@ -66,7 +66,7 @@ impl<'a> Tensor<'a> {
     }
 
     pub(crate) fn is_sparse(&self) -> bool {
-        self.table.sparsity().is_some()
+        self.table.has_sparsity()
     }
 
     pub(crate) fn place(&self) -> Place {

@@ -180,6 +180,16 @@ impl Graph {
         }
     }
 
+    /// Fills in the first size of an operand where the file leaves it open.
+    pub(crate) fn learn_batch(&mut self, index: OperandIndex, batch: u32) {
+        let operand = usize::try_from(index).ok().and_then(|at| self.operands.get_mut(at));
+        if let Some(first) = operand.and_then(|operand| operand.dimensions.first_mut())
+            && *first == 0
+        {
+            *first = batch;
+        }
+    }
+
     /// Adds an operation whose first input has a type that the operation is defined for.
     pub(crate) fn operation(
         &mut self,

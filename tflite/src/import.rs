@@ -1,6 +1,7 @@
 //! From a file to a model: boundary, operators in order, verdicts.
 
-use burst_hal::{Dimensions, ExtraParams, Model, Operand, OperandLifeTime, OperandType};
+use burst_hal::validate::validate_model;
+use burst_hal::{Dimensions, HalVersion, Model, Operand, OperandLifeTime, OperandType};
 
 use crate::ElementType;
 use crate::error::{ImportError, Place, Refusal};
@@ -70,6 +71,17 @@ pub struct Part<'n> {
     pub to: &'n [&'n str],
 }
 
+/// Where to cut a graph so that NNAPI operations can run what lies behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// How many operators, from the first on, lie before the cut.
+    pub operators_before: usize,
+    /// Names of the tensors where the part behind begins.
+    pub from: Vec<String>,
+    /// Names of the file's outputs that lie behind.
+    pub to: Vec<String>,
+}
+
 /// The part, as tensor indexes, with the operators in it.
 struct Plan {
     inputs: Vec<usize>,
@@ -88,7 +100,9 @@ pub(crate) fn import(bytes: &[u8], part: Part<'_>) -> Result<Imported, ImportErr
     let verdicts = map_all(&file, &mut mapper, &plan);
     refuse(&verdicts)?;
     let outputs = bind_outputs(&file, &mut mapper, &plan)?;
-    Ok(finish(&file, mapper, &plan, (inputs, outputs), verdicts))
+    let imported = finish(&file, mapper, &plan, (inputs, outputs), verdicts);
+    validate_model(&imported.model, HalVersion::V1_3)?;
+    Ok(imported)
 }
 
 /// Judges every operator of the file.
@@ -101,6 +115,43 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<Inspection, ImportError> {
     let verdicts = map_all(&file, &mut mapper, &plan);
     let outputs = inputs.and_then(|_| bind_outputs(&file, &mut mapper, &plan));
     Ok(Inspection { verdicts, boundary: outputs.err() })
+}
+
+/// Finds the cut behind the last operator that is refused; `None` when none is.
+pub(crate) fn cut(bytes: &[u8]) -> Result<Option<Cut>, ImportError> {
+    let verdicts = inspect(bytes)?.verdicts;
+    let Some(last) = verdicts.iter().rposition(|verdict| verdict.outcome.is_refused()) else {
+        return Ok(None);
+    };
+    let file = File::open(bytes)?;
+    let behind = file.operators.get(last + 1..).unwrap_or_default();
+    let mut made = vec![false; file.tensors.len()];
+    let mut from = Vec::new();
+    for operator in behind {
+        for &tensor in operator.inputs.iter().flatten() {
+            let given = file
+                .tensors
+                .get(tensor)
+                .is_none_or(|found| found.data.is_some() || found.is_state());
+            if !given && made.get(tensor) == Some(&false) && !from.contains(&tensor) {
+                from.push(tensor);
+            }
+        }
+        for &tensor in &operator.outputs {
+            if let Some(flag) = made.get_mut(tensor) {
+                *flag = true;
+            }
+        }
+    }
+    let name = |&tensor: &usize| {
+        file.tensors.get(tensor).map_or_else(String::new, |found| found.name().to_owned())
+    };
+    let to = file.outputs.iter().filter(|&&tensor| made.get(tensor) == Some(&true));
+    Ok(Some(Cut {
+        operators_before: last + 1,
+        from: from.iter().map(name).collect(),
+        to: to.map(name).collect(),
+    }))
 }
 
 /// Which operators the part needs: those that its ends depend on, back to its beginning.
@@ -326,7 +377,6 @@ fn finish(
 }
 
 fn info(file: &File<'_>, index: usize, operand: &Operand) -> TensorInfo {
-    debug_assert!(matches!(operand.extra_params, ExtraParams::None));
     let tensor = file.tensors.get(index);
     TensorInfo {
         name: tensor.map_or_else(String::new, |tensor| tensor.name().to_owned()),

@@ -22,7 +22,7 @@ mod verdict;
 
 pub use element::ElementType;
 pub use error::{Damage, ImportError, Place, Refusal};
-pub use import::{Imported, Inspection, Part, StatePair, TensorInfo};
+pub use import::{Cut, Imported, Inspection, Part, StatePair, TensorInfo};
 pub use verdict::{Note, Outcome, Verdict};
 
 /// Reads a whole model.
@@ -48,4 +48,13 @@ pub fn import_part(bytes: &[u8], part: Part<'_>) -> Result<Imported, ImportError
 /// [`ImportError`] where the file is damaged or no model; never because of an operator.
 pub fn inspect(bytes: &[u8]) -> Result<Inspection, ImportError> {
     import::inspect(bytes)
+}
+
+/// Finds where to cut a model of which NNAPI operations can run only the end, for [`import_part`];
+/// `None` when they can run all of it.
+///
+/// # Errors
+/// As [`inspect`].
+pub fn cut(bytes: &[u8]) -> Result<Option<Cut>, ImportError> {
+    import::cut(bytes)
 }

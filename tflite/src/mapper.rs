@@ -12,6 +12,7 @@ use crate::error::Refusal;
 use crate::file::{File, Operator, Tensor};
 use crate::graph::{Graph, OperandIndex, Quant};
 use crate::schema::Options;
+use crate::types;
 use crate::verdict::Note;
 
 /// A state tensor: the operand that brings it in, and the one that takes it out.
@@ -298,10 +299,8 @@ impl<'f, 'a> Mapper<'f, 'a> {
         Ok((before, after))
     }
 
-    /// Emits an operation with one output that has the type of its first input.
-    ///
-    /// Where NNAPI fixes the output's scale and zero point (`needed`) and the file has others, the
-    /// result is made as NNAPI wants it and then requantized.
+    /// Emits an operation with one output that has the type of its first input, and, where NNAPI
+    /// fixes them, this scale and zero point.
     pub(crate) fn emit(
         &mut self,
         ty: OperationType,
@@ -317,13 +316,34 @@ impl<'f, 'a> Mapper<'f, 'a> {
         }
         match needed {
             Some(needed) if main.is_quantized() && Quant::of(made) != needed => {
-                let dimensions = made.dimensions.clone();
-                let between = self.graph.temporary(main, dimensions, needed)?;
-                self.graph.operation(ty, inputs, vec![between])?;
-                self.requantize(between, output)
+                Err(Refusal::FixedScale {
+                    operation: ty,
+                    scale: needed.scale,
+                    zero_point: needed.zero_point,
+                })
             }
-            _ => self.graph.operation(ty, inputs, vec![output]),
+            _ => {
+                self.learn_batch(ty, &inputs, output);
+                self.graph.operation(ty, inputs, vec![output])
+            }
         }
+    }
+
+    /// Files with an open batch leave it open everywhere; what keeps it has that of its input.
+    fn learn_batch(&mut self, ty: OperationType, inputs: &[OperandIndex], output: OperandIndex) {
+        let rank = self.graph.operand(output).dimensions.len();
+        let deciding = inputs.iter().take(types::batch_inputs(ty));
+        let mut largest = 0;
+        for &input in deciding {
+            let dimensions = &self.graph.operand(input).dimensions;
+            match dimensions.first() {
+                // Of lower rank: it broadcasts along the batch.
+                Some(_) if dimensions.len() < rank => {}
+                Some(&known) if known > 0 => largest = largest.max(known),
+                _ => return,
+            }
+        }
+        self.graph.learn_batch(output, largest);
     }
 
     /// As [`Mapper::emit`], for operations whose output has the first input's scale.

@@ -63,6 +63,9 @@ pub enum Note {
     ZeroPointMoved,
     /// The scale changes by way of real numbers: some values may differ by one step.
     Requantized,
+    /// The scale changes, which NNAPI's own operation cannot: a convolution with equal weights
+    /// gives exactly the file's values.
+    RescaledExactly,
     /// The file has 64-bit integers where NNAPI gives 32-bit ones.
     Int64AsInt32,
     /// The file has numbers as float32 where NNAPI gives int32; they are converted back.
@@ -78,6 +81,7 @@ impl std::fmt::Display for Note {
         f.write_str(match self {
             Note::ZeroPointMoved => "only the zero point moves: exact",
             Note::Requantized => "rescaled by way of real numbers: may differ by one step",
+            Note::RescaledExactly => "rescaled by a convolution with equal weights: exact",
             Note::Int64AsInt32 => "int64 in the file, int32 here",
             Note::Int32AsFloat32 => "int32 in NNAPI, converted to the file's float32",
             Note::ZeroBias => "no bias in the file: zeros",

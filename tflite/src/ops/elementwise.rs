@@ -2,7 +2,7 @@
 
 use burst_hal::{Dimensions, ExtraParams, OperandType, OperationType};
 
-use super::{expect_inputs, fused};
+use super::{expect_inputs, fused, rescale};
 use crate::error::Refusal;
 use crate::file::Operator;
 use crate::graph::{OperandIndex, Quant};
@@ -104,14 +104,25 @@ pub(super) fn unary(
     m.emit(ty, vec![input], output, None)
 }
 
-/// One input, one output of its type and, where quantized, its scale.
-pub(super) fn unary_keeping_scale(
+/// RELU and its bounded forms. TFLite's may change the scale on the way, NNAPI's not.
+pub(super) fn rectify(
     m: &mut Mapper<'_, '_>,
     operator: &Operator<'_>,
     ty: OperationType,
+    fused: i32,
 ) -> Result<(), Refusal> {
     let (input, output) = one(m, operator)?;
-    m.emit_keeping_scale(ty, vec![input], output)
+    let (given, made) = (m.graph.operand(input), m.graph.operand(output));
+    if !given.ty.is_quantized() || Quant::of(given) == Quant::of(made) || given.ty != made.ty {
+        return m.emit(ty, vec![input], output, None);
+    }
+    let (main, shape, quant) = (given.ty, given.dimensions.clone(), Quant::of(given));
+    if rescale::elementwise(m, input, output, fused)? {
+        return Ok(());
+    }
+    let between = m.graph.temporary(main, shape, quant)?;
+    m.emit(ty, vec![input], between, None)?;
+    m.requantize(between, output)
 }
 
 fn one(

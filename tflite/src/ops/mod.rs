@@ -3,11 +3,13 @@
 mod conv;
 mod detection;
 mod elementwise;
+mod fixed_point;
 mod flexbuffer;
 mod pool;
 mod quantize;
 mod recurrent;
 mod reduce;
+mod rescale;
 mod resize;
 mod shape;
 mod window;
@@ -57,9 +59,9 @@ pub(crate) fn map(m: &mut Mapper<'_, '_>, operator: &Operator<'_>) -> Result<(),
         "LOGICAL_AND" => elementwise::binary(m, operator, Op::LogicalAnd),
         "LOGICAL_OR" => elementwise::binary(m, operator, Op::LogicalOr),
         "LOGICAL_NOT" => elementwise::unary(m, operator, Op::LogicalNot),
-        "RELU" => elementwise::unary_keeping_scale(m, operator, Op::Relu),
-        "RELU_N1_TO_1" => elementwise::unary_keeping_scale(m, operator, Op::Relu1),
-        "RELU6" => elementwise::unary_keeping_scale(m, operator, Op::Relu6),
+        "RELU" => elementwise::rectify(m, operator, Op::Relu, 1),
+        "RELU_N1_TO_1" => elementwise::rectify(m, operator, Op::Relu1, 2),
+        "RELU6" => elementwise::rectify(m, operator, Op::Relu6, 3),
         "LOGISTIC" => elementwise::logistic(m, operator),
         "TANH" => elementwise::tanh(m, operator),
         "SOFTMAX" => elementwise::softmax(m, operator),

@@ -43,6 +43,7 @@ macro_rules! tables {
 /// What the verifier must find in a field.
 macro_rules! field_type {
     (scalar $of:tt) => { $of };
+    (present _) => { u32 };
     (string _) => { ForwardsUOffset<&str> };
     (scalars $of:tt) => { ForwardsUOffset<Vector<'_, $of>> };
     (table $of:tt) => { ForwardsUOffset<$of<'_>> };
@@ -54,6 +55,11 @@ macro_rules! accessor {
     ($id:literal $field:ident: scalar $of:tt = $default:expr) => {
         pub(crate) fn $field(self) -> $of {
             self.0.scalar($id, $default)
+        }
+    };
+    ($id:literal $field:ident: present _) => {
+        pub(crate) fn $field(self) -> bool {
+            self.0.has($id)
         }
     };
     ($id:literal $field:ident: string _) => {
@@ -112,7 +118,7 @@ tables! {
         3 name: string _,
         4 quantization: table QuantizationTable,
         5 is_variable: scalar bool = false,
-        6 sparsity: table SparsityTable,
+        6 has_sparsity: present _,
         7 shape_signature: scalars i32,
     }
 
@@ -122,11 +128,6 @@ tables! {
         3 zero_point: scalars i64,
         4 details_type: scalar u8 = 0,
         6 quantized_dimension: scalar i32 = 0,
-    }
-
-    /// How a sparse tensor is stored; read only for whether it is there.
-    SparsityTable {
-        0 traversal_order: scalars i32,
     }
 
     /// Bytes of a constant: inside the flatbuffer, or in a range behind it.

@@ -74,6 +74,11 @@ impl<'a> Table<'a> {
         (offset != 0).then(|| self.at.checked_add(usize::from(offset)))?
     }
 
+    /// Whether a field is there, whatever is in it.
+    pub(crate) fn has(self, id: usize) -> bool {
+        self.field(id).is_some()
+    }
+
     /// A scalar field, or its default where the file leaves it out.
     pub(crate) fn scalar<T: Scalar>(self, id: usize, default: T) -> T {
         self.field(id).and_then(|at| read_at(self.bytes, at)).unwrap_or(default)
