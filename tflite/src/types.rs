@@ -107,3 +107,49 @@ pub(crate) fn batch_inputs(operation: OperationType) -> usize {
         _ => 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// The specification's list, where it lies beside the repository.
+    fn specification() -> Option<serde_json::Value> {
+        let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared");
+        let folder = std::env::var_os("BURST_SHARED").map_or(beside, PathBuf::from);
+        let text = std::fs::read(folder.join("spec/operations.json")).ok()?;
+        Some(serde_json::from_slice(&text).expect("JSON"))
+    }
+
+    #[test]
+    fn types_are_those_of_the_specification() {
+        let Some(specification) = specification() else {
+            println!("types_are_those_of_the_specification: ignored, no ../shared/spec");
+            return;
+        };
+        for row in specification.as_array().expect("a list") {
+            let operation = OperationType::from_name(row["name"].as_str().expect("a name"));
+            let operation = operation.expect("a known operation");
+            let ours: BTreeSet<_> = main_types(operation).iter().copied().collect();
+            if ours.is_empty() {
+                continue;
+            }
+            let types = &row["inputs"][0]["types"];
+            let theirs: BTreeSet<_> = types
+                .as_object()
+                .expect("types by version")
+                .values()
+                .flat_map(|list| list.as_array().expect("a list"))
+                .filter_map(|name| OperandType::from_name(name.as_str().expect("a name")))
+                .collect();
+            let unknown: Vec<_> = ours.difference(&theirs).collect();
+            assert!(unknown.is_empty(), "{operation}: {unknown:?} are not in the specification");
+            // CAST of further types is the identity, which no file has.
+            if operation != OperationType::Cast {
+                assert_eq!(ours, theirs, "{operation}");
+            }
+        }
+    }
+}
