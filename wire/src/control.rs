@@ -15,7 +15,7 @@ pub use bounded::{List, Text};
 pub use greeting::{ClientGreeting, MAGIC, PROTOCOL_VERSION, ServerGreeting, Welcome};
 pub use messages::{
     Answer, Call, ClientMessage, DETAIL_MAX, Executed, MEMORIES_MAX, POOLS_MAX, PoolSource,
-    QueueDescriptor, QueueGrantor, Refusal, Reply, ServerMessage, SynchronousRequest,
+    QueueDescriptor, QueueGrantor, Refusal, Reply, ServerMessage, SynchronousRequest, WaitStyle,
 };
 pub use model::{ModelBody, VALUES_ALIGNMENT, decode_model, encode_model};
 pub use values::{DeviceInfo, WireArgument, WirePrepareOptions, WireShape};

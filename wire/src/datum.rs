@@ -18,6 +18,9 @@ use crate::WireError;
 /// Length of a datum of either type.
 pub const DATUM_BYTES: usize = 24;
 
+/// The same as a queue's descriptor has it.
+pub const DATUM_QUANTUM: u32 = 24;
+
 /// One datum as it lies in a queue.
 pub type DatumBytes = [u8; DATUM_BYTES];
 

@@ -18,7 +18,8 @@ mod result;
 pub mod socket;
 
 pub use datum::{
-    DATUM_BYTES, DatumBytes, InformationDatum, OperandDatum, RequestDatum, ResultDatum,
+    DATUM_BYTES, DATUM_QUANTUM, DatumBytes, InformationDatum, OperandDatum, RequestDatum,
+    ResultDatum,
 };
 pub use error::WireError;
 pub use extras::{Features, RequestExtras, ResultExtras};

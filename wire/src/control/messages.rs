@@ -116,6 +116,8 @@ pub enum Call {
         result_queue: QueueDescriptor,
         /// Additions to use, of those both ends know.
         features: u64,
+        /// How the service is asked to wait for requests.
+        wait: WaitStyle,
     },
     /// Puts a memory into a slot before its first use.
     /// Descriptor: one where the source is [`PoolSource::Descriptor`].
@@ -192,6 +194,21 @@ impl PoolSource {
     }
 }
 
+/// How the service is to wait for the requests of a burst. A wish: the service may have its own
+/// mind about its processors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode)]
+pub enum WaitStyle {
+    /// As the service finds best.
+    #[default]
+    Service,
+    /// Never sleep: lowest latency, one processor busy all the time.
+    Spin,
+    /// Poll for about as long as a wake-up costs, then sleep.
+    Adaptive,
+    /// Sleep at once.
+    Sleep,
+}
+
 /// One execution over the socket.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct SynchronousRequest {
@@ -248,6 +265,14 @@ pub enum ServerMessage {
         burst: u32,
         /// The slots.
         slots: List<i32, MEMORIES_MAX>,
+    },
+    /// The service gave up a burst whose queues were corrupt or whose results nobody took;
+    /// nothing more will come from it.
+    BurstEnded {
+        /// Which.
+        burst: u32,
+        /// Why, for people.
+        detail: Text<DETAIL_MAX>,
     },
 }
 

@@ -159,6 +159,7 @@ fn calls_say_how_many_descriptors_they_need() {
         request_queue: queue(1),
         result_queue: queue(2),
         features: 0,
+        wait: WaitStyle::Spin,
     };
     assert_eq!(configure.descriptors(), 3);
     let body = ModelBody { structure_bytes: 1, values_bytes: 0, pool_lengths: List(vec![4, 4]) };

@@ -1,0 +1,269 @@
+//! A burst: one prepared model, two queues, many executions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use burst_hal::{ExecutionOptions, ExecutionResult, Pool, Request};
+use burst_wire::control::{
+    Answer, Call, List, PoolSource, QueueDescriptor, QueueGrantor, WaitStyle,
+};
+use burst_wire::{DATUM_BYTES, Features};
+use fmq::{Consumer, Deadline, Descriptor, Producer, QueueConfig, Wait};
+
+use crate::connection::BurstWatch;
+use crate::execute::Scratch;
+use crate::{ClientError, RemotePreparedModel};
+
+/// How a burst is set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BurstOptions {
+    /// How this end waits for results; the service is asked to wait for requests likewise.
+    pub wait: Wait,
+    /// Length of each queue. A request needs 2 datums, one per pool, and per argument one and
+    /// one per dimension given; one that does not fit goes over the socket.
+    pub queue_datums: usize,
+    /// Length of the result queue, where it should differ.
+    pub result_datums: Option<usize>,
+    /// Additions to HAL 1.2 to use, of those both ends know.
+    pub features: Features,
+}
+
+impl Default for BurstOptions {
+    fn default() -> Self {
+        BurstOptions {
+            wait: Wait::default(),
+            queue_datums: 1024, // what the original takes
+            result_datums: None,
+            features: Features::ALL,
+        }
+    }
+}
+
+impl BurstOptions {
+    /// These options with another way to wait.
+    #[must_use]
+    pub fn waiting(self, wait: Wait) -> Self {
+        BurstOptions { wait, ..self }
+    }
+
+    /// These options with queues of another length.
+    #[must_use]
+    pub fn with_queue_datums(self, queue_datums: usize) -> Self {
+        BurstOptions { queue_datums, ..self }
+    }
+
+    /// These options with a result queue of another length.
+    #[must_use]
+    pub fn with_result_datums(self, result_datums: usize) -> Self {
+        BurstOptions { result_datums: Some(result_datums), ..self }
+    }
+
+    /// These options with other additions to HAL 1.2.
+    #[must_use]
+    pub fn with_features(self, features: Features) -> Self {
+        BurstOptions { features, ..self }
+    }
+}
+
+/// Executions on one prepared model through shared memory, one at a time.
+///
+/// While both sides are awake an execution makes no system call, and from the second on it
+/// allocates nothing. Memories of requests cross the socket once, with their first use.
+#[derive(Debug)]
+pub struct Burst {
+    pub(crate) model: Arc<RemotePreparedModel>,
+    pub(crate) number: u32,
+    pub(crate) requests: Producer,
+    pub(crate) results: Consumer,
+    pub(crate) watch: Arc<BurstWatch>,
+    pub(crate) features: Features,
+    pub(crate) scratch: Scratch,
+}
+
+impl Burst {
+    pub(crate) fn configure(
+        model: &Arc<RemotePreparedModel>,
+        options: &BurstOptions,
+    ) -> Result<Self, ClientError> {
+        let link = model.link();
+        let result_datums = options.result_datums.unwrap_or(options.queue_datums);
+        let mut requests = Producer::create(&QueueConfig::new(DATUM_BYTES, options.queue_datums))?;
+        let mut results = Consumer::create(&QueueConfig::new(DATUM_BYTES, result_datums))?;
+        requests.set_wait(options.wait);
+        results.set_wait(options.wait);
+        let features = options.features.intersection(link.peer.features);
+        let (request_queue, result_queue) = (requests.descriptor()?, results.descriptor()?);
+        let call = Call::ConfigureBurst {
+            model: model.number(),
+            request_queue: wire_descriptor(&request_queue),
+            result_queue: wire_descriptor(&result_queue),
+            features: features.bits(),
+            wait: wait_style(options.wait),
+        };
+        let fds = request_queue.fds.iter().chain(&result_queue.fds);
+        let fds: Vec<_> = fds.map(std::os::fd::AsFd::as_fd).collect();
+        let (Answer::Burst { burst: number }, _) = link.quick_call(call, &fds)? else {
+            return Err(ClientError::UnexpectedAnswer);
+        };
+        let watch = Arc::new(BurstWatch::new([requests.closer(), results.closer()]));
+        link.add_burst(number, &watch);
+        let model = Arc::clone(model);
+        let scratch = Scratch::default();
+        Ok(Burst { model, number, requests, results, watch, features, scratch })
+    }
+
+    /// Runs once and waits for the result until `deadline`. A service that dies ends the wait at
+    /// once.
+    ///
+    /// A request that the burst cannot carry (longer than its queue, or with memory that has no
+    /// descriptor) goes over the control socket instead; [`Burst::fell_back`] then says so.
+    ///
+    /// # Errors
+    /// [`ClientError::PeerDied`], [`ClientError::BurstEnded`], [`ClientError::Timeout`]. What
+    /// the execution itself came to is in the result's status.
+    pub fn execute(
+        &mut self,
+        request: &Request,
+        options: &ExecutionOptions,
+        deadline: Deadline,
+    ) -> Result<&ExecutionResult, ClientError> {
+        self.run(request, options, deadline)?;
+        Ok(&self.scratch.result)
+    }
+
+    /// The result of the last execution.
+    #[must_use]
+    pub fn last_result(&self) -> &ExecutionResult {
+        &self.scratch.result
+    }
+
+    /// How long the last execution took in the driver, where it was asked for: from taking the
+    /// request off the queue until just before the result was queued.
+    #[must_use]
+    pub fn driver_time(&self) -> Option<Duration> {
+        self.scratch.driver_time
+    }
+
+    /// Whether the last execution went over the control socket.
+    #[must_use]
+    pub fn fell_back(&self) -> bool {
+        self.scratch.fell_back
+    }
+
+    /// Additions to HAL 1.2 in use.
+    #[must_use]
+    pub fn features(&self) -> Features {
+        self.features
+    }
+
+    /// Process id of the driver service.
+    #[must_use]
+    pub fn driver_pid(&self) -> u32 {
+        self.model.driver_pid()
+    }
+
+    /// Sends a memory to the service now, rather than with the first request that uses it.
+    ///
+    /// # Errors
+    /// The service refuses it, or is gone; [`ClientError::NoBuffers`] where it has no descriptor.
+    pub fn push_memory(&mut self, memory: &Pool) -> Result<(), ClientError> {
+        match self.slot_of(memory)? {
+            Some(_) => Ok(()),
+            None => Err(ClientError::NoBuffers),
+        }
+    }
+
+    /// Takes a memory away from the burst; one it does not have is no error. When this returns
+    /// the service uses it no more, unless another burst or the model has it too.
+    ///
+    /// Memories that were dropped are taken away by themselves when another one is sent.
+    ///
+    /// # Errors
+    /// The service is gone.
+    pub fn free_memory(&mut self, memory: &Pool) -> Result<(), ClientError> {
+        match self.watch.slots.slot(memory) {
+            Some(slot) => self.free_slot(slot),
+            None => Ok(()),
+        }
+    }
+
+    /// The slot of a memory, which the service knows when this returns.
+    pub(crate) fn slot_of(&mut self, memory: &Pool) -> Result<Option<i32>, ClientError> {
+        if let Some(slot) = self.watch.slots.slot(memory) {
+            return Ok(Some(slot));
+        }
+        for slot in self.watch.slots.dropped() {
+            self.free_slot(slot)?;
+        }
+        let link = self.model.link();
+        let Some(number) = link.memories.number(link, memory)? else { return Ok(None) };
+        let slots = &self.watch.slots;
+        let Some(slot) = slots.reserve() else { return Ok(None) };
+        let source = PoolSource::Shared { memory: number };
+        link.order(Call::PushMemory { burst: self.number, slot, source }, &[])?;
+        slots.insert(slot, memory);
+        Ok(Some(slot))
+    }
+
+    /// Frees a slot; it is forgotten only after the service said that it is free.
+    fn free_slot(&self, slot: i32) -> Result<(), ClientError> {
+        self.model.link().order(Call::FreeMemory { burst: self.number, slot }, &[])?;
+        self.watch.slots.remove(slot);
+        Ok(())
+    }
+}
+
+impl Drop for Burst {
+    fn drop(&mut self) {
+        let link = self.model.link();
+        if !link.is_dead()
+            && let Err(error) = link.order(Call::CloseBurst { burst: self.number }, &[])
+        {
+            tracing::debug!(burst = self.number, %error, "the service keeps a burst");
+        }
+        link.remove_burst(self.number);
+    }
+}
+
+impl burst_hal::Burst for Burst {
+    fn execute(
+        &mut self,
+        request: &Request,
+        options: &ExecutionOptions,
+        result: &mut ExecutionResult,
+    ) {
+        let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        match self.run(request, options, deadline) {
+            Ok(()) => std::mem::swap(result, &mut self.scratch.result),
+            Err(error) => {
+                tracing::debug!(%error, "execution failed");
+                result.reset(error.status());
+            }
+        }
+    }
+}
+
+fn wire_descriptor(descriptor: &Descriptor) -> QueueDescriptor {
+    let grantor = |grantor: &fmq::Grantor| QueueGrantor {
+        fd_index: grantor.fd_index,
+        offset: grantor.offset,
+        extent: grantor.extent,
+    };
+    QueueDescriptor {
+        quantum: descriptor.quantum,
+        flags: descriptor.flags,
+        // A queue of ours has one or two.
+        descriptors: u8::try_from(descriptor.fds.len()).unwrap_or(u8::MAX),
+        grantors: List(descriptor.grantors.iter().map(grantor).collect()),
+    }
+}
+
+fn wait_style(wait: Wait) -> WaitStyle {
+    match wait {
+        Wait::Spin => WaitStyle::Spin,
+        Wait::Adaptive { .. } => WaitStyle::Adaptive,
+        Wait::Sleep => WaitStyle::Sleep,
+        _ => WaitStyle::Service,
+    }
+}

@@ -1,0 +1,118 @@
+//! A connection to a service.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use burst_wire::Features;
+use burst_wire::control::{Answer, Call};
+
+use crate::connection::Link;
+use crate::watcher::FEATURES;
+use crate::{ClientError, RemoteDevice, connect};
+
+/// A connection to a driver service. Cheap to clone; it ends with the last object made from it.
+#[derive(Debug, Clone)]
+pub struct Client {
+    link: Arc<Link>,
+}
+
+/// Who serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceInfo {
+    /// Its process, for people: 0 where it is not known.
+    pub pid: u32,
+    /// Its program's name.
+    pub name: String,
+    /// Additions to HAL 1.2 that both ends know.
+    pub features: Features,
+}
+
+impl Client {
+    /// Connects to the service that listens at `path`.
+    ///
+    /// # Errors
+    /// [`ClientError::NobodyListens`], [`ClientError::MayNotConnect`],
+    /// [`ClientError::NotPermitted`], [`ClientError::Version`], [`ClientError::NotThisProtocol`]
+    /// and others, each a sentence for people.
+    pub fn connect(path: impl AsRef<Path>) -> Result<Self, ClientError> {
+        Self::from_socket(connect::dial(path.as_ref())?)
+    }
+
+    /// Takes a connected `SOCK_SEQPACKET` socket at whose other end a service is: one end of a
+    /// socket pair, the other of which a child process serves.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub fn from_socket(socket: OwnedFd) -> Result<Self, ClientError> {
+        Self::from_socket_with(socket, FEATURES)
+    }
+
+    /// As [`Client::from_socket`], using none but these additions to HAL 1.2.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub fn from_socket_with(socket: OwnedFd, features: Features) -> Result<Self, ClientError> {
+        let peer = connect::greet(&socket, features)?;
+        tracing::debug!(pid = peer.pid, name = peer.name, features = ?peer.features, "connected");
+        Ok(Client { link: Link::start(socket, peer)? })
+    }
+
+    /// Who serves.
+    #[must_use]
+    pub fn service(&self) -> ServiceInfo {
+        let peer = &self.link.peer;
+        ServiceInfo { pid: peer.pid, name: peer.name.clone(), features: peer.features }
+    }
+
+    /// Process id of the driver service.
+    #[must_use]
+    pub fn driver_pid(&self) -> u32 {
+        self.link.peer.pid
+    }
+
+    /// Whether the service is still there, as far as is known.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        !self.link.is_dead()
+    }
+
+    /// Names of the devices on offer.
+    ///
+    /// # Errors
+    /// The service is gone.
+    pub fn device_names(&self) -> Result<Vec<String>, ClientError> {
+        match self.link.quick_call(Call::ListDevices, &[])? {
+            (Answer::Devices(names), _) => {
+                Ok(names.0.iter().map(|name| name.as_str().to_owned()).collect())
+            }
+            _ => Err(ClientError::UnexpectedAnswer),
+        }
+    }
+
+    /// All devices on offer.
+    ///
+    /// # Errors
+    /// The service is gone.
+    pub fn devices(&self) -> Result<Vec<RemoteDevice>, ClientError> {
+        let count = self.device_names()?.len();
+        (0..count).map(|index| self.device_at(index)).collect()
+    }
+
+    /// The device of this name.
+    ///
+    /// # Errors
+    /// [`ClientError::NoDevice`] with the names there are.
+    pub fn device(&self, name: &str) -> Result<RemoteDevice, ClientError> {
+        let available = self.device_names()?;
+        match available.iter().position(|one| one == name) {
+            Some(index) => self.device_at(index),
+            None => Err(ClientError::NoDevice { name: name.to_owned(), available }),
+        }
+    }
+
+    fn device_at(&self, index: usize) -> Result<RemoteDevice, ClientError> {
+        let number = u32::try_from(index).map_err(|_| ClientError::UnexpectedAnswer)?;
+        RemoteDevice::query(&self.link, number)
+    }
+}

@@ -1,0 +1,164 @@
+//! What can go wrong for a client.
+
+use std::path::PathBuf;
+
+use burst_hal::{ErrorStatus, Failure};
+use burst_shm::ShmError;
+use burst_wire::WireError;
+use fmq::QueueError;
+use rustix::io::Errno;
+
+/// Why a connection, a call or an execution failed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    // Before there is a connection.
+    /// There is no socket, or nobody at the other end of it.
+    #[error("no service listens at {}", path.display())]
+    NobodyListens {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The socket's file may not be used.
+    #[error("not permitted to connect to {}", path.display())]
+    MayNotConnect {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The socket cannot be connected to.
+    #[error("cannot connect to {}: {errno}", path.display())]
+    Connect {
+        /// Where.
+        path: PathBuf,
+        /// The system's reason.
+        errno: Errno,
+    },
+    /// The service does not take this user.
+    #[error("the service does not permit this user")]
+    NotPermitted,
+    /// The service has as many clients as it takes.
+    #[error("the service has as many clients as it takes; try again later")]
+    TooManyClients,
+    /// The service speaks another version of the protocol.
+    #[error("the service speaks protocol version {service}, this client speaks version {client}")]
+    Version {
+        /// The version here.
+        client: u32,
+        /// The version there.
+        service: u32,
+    },
+    /// Whatever answers there is no such service.
+    #[error("what answers there is not a burst service")]
+    NotThisProtocol,
+    /// The service did not answer the greeting in time.
+    #[error("the service does not answer")]
+    NoGreeting,
+
+    // While there is one.
+    /// The service's process is gone, or it closed the connection.
+    #[error("the driver service (process {pid}) died")]
+    PeerDied {
+        /// Its process id, as far as known; 0 if not.
+        pid: u32,
+    },
+    /// The service gave up this burst; the connection lives.
+    #[error("the service ended the burst: {detail}")]
+    BurstEnded {
+        /// Its reason.
+        detail: Box<str>,
+    },
+    /// The deadline passed without an answer.
+    #[error("no answer before the deadline")]
+    Timeout,
+    /// The service refused a call.
+    #[error("{status}: {detail}")]
+    Refused {
+        /// The status.
+        status: ErrorStatus,
+        /// Its reason.
+        detail: Box<str>,
+    },
+    /// An execution ended with another status than NONE.
+    #[error("the execution failed: {status}")]
+    Execution {
+        /// The status.
+        status: ErrorStatus,
+    },
+    /// The service answered something else than was asked.
+    #[error("the service answered something else than was asked")]
+    UnexpectedAnswer,
+    /// Bytes from the service are not what they should be, or its socket failed.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// A queue failed.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    /// Memory cannot be made or mapped.
+    #[error(transparent)]
+    Memory(#[from] ShmError),
+    /// A pool of a request, or of a model, could not be read or written.
+    #[error(transparent)]
+    Pool(#[from] burst_hal::MemoryError),
+    /// A system call failed.
+    #[error("{call}: {errno}")]
+    System {
+        /// Which.
+        call: &'static str,
+        /// The system's reason.
+        errno: Errno,
+    },
+
+    // Wrong use.
+    /// The service has no device of this name.
+    #[error("there is no device {name}; there are: {}", available.join(", "))]
+    NoDevice {
+        /// The name.
+        name: String,
+        /// Names of the devices there are.
+        available: Vec<String>,
+    },
+    /// The size of an input or output is not known from the model.
+    #[error("the size of {what} {index} is not known from the model")]
+    UnknownSize {
+        /// "input" or "output".
+        what: &'static str,
+        /// Which.
+        index: usize,
+    },
+    /// All frames and outputs together are more than one pool can have.
+    #[error("a pool of {bytes} bytes is more than locations can address")]
+    PoolTooLong {
+        /// Bytes needed.
+        bytes: u64,
+    },
+    /// Buffers of the driver cannot be used over this connection.
+    #[error("buffers of the driver cannot be used over this connection")]
+    NoBuffers,
+}
+
+impl ClientError {
+    /// What a HAL client is told of it.
+    #[must_use]
+    pub fn status(&self) -> ErrorStatus {
+        match self {
+            ClientError::Refused { status, .. } | ClientError::Execution { status } => *status,
+            ClientError::PeerDied { .. } => ErrorStatus::DeviceUnavailable,
+            ClientError::Timeout => ErrorStatus::MissedDeadlineTransient,
+            ClientError::NoBuffers
+            | ClientError::UnknownSize { .. }
+            | ClientError::PoolTooLong { .. }
+            | ClientError::NoDevice { .. } => ErrorStatus::InvalidArgument,
+            _ => ErrorStatus::GeneralFailure,
+        }
+    }
+
+    pub(crate) fn system(call: &'static str) -> impl Fn(Errno) -> ClientError {
+        move |errno| ClientError::System { call, errno }
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        Failure::new(error.status(), error)
+    }
+}

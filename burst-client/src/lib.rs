@@ -1,0 +1,51 @@
+//! The client end: connect to a driver service, prepare models, run them.
+//!
+//! ```no_run
+//! # fn frame() -> Vec<u8> { Vec::new() }
+//! # fn model() -> burst_hal::Model { burst_hal::Model::default() }
+//! use burst_client::{Client, Deadline, StreamOptions};
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), burst_client::ClientError> {
+//! let client = Client::connect("/run/user/1000/burst.sock")?;
+//! let device = client.device("cpu")?;
+//! let mut stream = device.stream(&model(), &StreamOptions::default())?;
+//! stream.input(0).copy_from_slice(&frame());
+//! stream.run(Deadline::after(Duration::from_secs(1)))?;
+//! println!("{:?}", stream.output(0)?);
+//! # Ok(())
+//! # }
+//! ```
+//! [`Stream`] is the short way. Below it are [`RemoteDevice`] and [`RemotePreparedModel`], which
+//! are a [`burst_hal::Device`] and a [`burst_hal::PreparedModel`] like any other, and [`Burst`],
+//! which reaches the driver through shared memory: no system call while both sides are awake.
+//!
+//! One thread per connection, the watcher, owns the reading of its socket. It hands replies to
+//! those who called, answers the service's questions for memories, and when the service dies it
+//! ends every wait at once with [`ClientError::PeerDied`].
+#![forbid(unsafe_code)]
+
+mod burst;
+mod calls;
+mod client;
+mod connect;
+mod connection;
+mod device;
+mod error;
+mod execute;
+mod memory;
+mod prepared;
+mod shared;
+mod slots;
+mod stream;
+mod watcher;
+
+pub use burst::{Burst, BurstOptions};
+pub use client::{Client, ServiceInfo};
+pub use connect::default_socket_path;
+pub use device::RemoteDevice;
+pub use error::ClientError;
+pub use fmq::{Deadline, Wait};
+pub use memory::ShmMemory;
+pub use prepared::{Executed, RemotePreparedModel};
+pub use stream::{Stream, StreamOptions, StreamPath};

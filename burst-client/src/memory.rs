@@ -1,0 +1,65 @@
+//! Pools of a client: shared memory as the contract sees it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use burst_hal::{Memory, MemoryError};
+use burst_shm::{Pool, ShmError};
+
+use crate::ClientError;
+
+/// Shared memory as a pool of requests and models.
+#[derive(Debug)]
+pub struct ShmMemory(Pool);
+
+impl ShmMemory {
+    /// New memory of `length` bytes that both sides can write.
+    ///
+    /// # Errors
+    /// The system has no memory or descriptor left.
+    pub fn create(length: usize) -> Result<Self, ClientError> {
+        let memory = burst_shm::Memory::create("burst-pool", length)?;
+        ShmMemory::open(memory.into(), length as u64)
+    }
+
+    /// Memory that somebody else made, of which the first `length` bytes are used: a memfd, or a
+    /// file.
+    ///
+    /// # Errors
+    /// The descriptor is no memory, or shorter.
+    pub fn open(descriptor: OwnedFd, length: u64) -> Result<Self, ClientError> {
+        Ok(ShmMemory(Pool::open(descriptor, length)?))
+    }
+}
+
+impl Memory for ShmMemory {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MemoryError> {
+        self.0.read(offset, out).map_err(memory_error)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryError> {
+        self.0.write(offset, bytes).map_err(memory_error)
+    }
+
+    fn as_bytes(&self) -> Option<&[u8]> {
+        self.0.as_sealed_bytes()
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
+    }
+}
+
+fn memory_error(error: ShmError) -> MemoryError {
+    match error {
+        ShmError::OutOfBounds { offset, len, size } => {
+            MemoryError::OutOfRange { offset, len, size }
+        }
+        ShmError::ReadOnly => MemoryError::ReadOnly,
+        ShmError::System { errno, .. } => MemoryError::Backing { errno: errno.raw_os_error() },
+        _ => MemoryError::Backing { errno: 0 },
+    }
+}

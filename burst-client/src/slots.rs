@@ -1,0 +1,119 @@
+//! A burst's slots: numbers that stand for memories in its packets.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+
+use burst_hal::{Memory, Pool};
+
+use crate::shared::key;
+
+/// Slots of one burst, both ways. Numbers only grow and are never used twice, so a request can
+/// never meet the memory that had its slot before.
+///
+/// Its lock is held for look-ups only, never across a call: the watcher needs it to answer the
+/// service while the burst's own thread waits for that service.
+#[derive(Debug, Default)]
+pub(crate) struct SlotTable(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    next: i32,
+    by_memory: HashMap<usize, i32>,
+    by_slot: HashMap<i32, Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: usize,
+    memory: Weak<dyn Memory>,
+}
+
+impl SlotTable {
+    /// The slot of a memory, if it has one.
+    pub(crate) fn slot(&self, memory: &Pool) -> Option<i32> {
+        self.lock().by_memory.get(&key(memory)).copied()
+    }
+
+    /// A slot that none has had; `None` when all 2^31 were used.
+    pub(crate) fn reserve(&self) -> Option<i32> {
+        let mut table = self.lock();
+        let slot = table.next;
+        table.next = slot.checked_add(1)?;
+        Some(slot)
+    }
+
+    /// Puts a memory into a slot from [`SlotTable::reserve`].
+    pub(crate) fn insert(&self, slot: i32, memory: &Pool) {
+        let mut table = self.lock();
+        table.by_memory.insert(key(memory), slot);
+        table.by_slot.insert(slot, Entry { key: key(memory), memory: Pool::downgrade(memory) });
+    }
+
+    /// The memory in a slot, for the service's question; `None` for a slot that is not in use.
+    pub(crate) fn memory(&self, slot: i32) -> Option<Pool> {
+        self.lock().by_slot.get(&slot)?.memory.upgrade()
+    }
+
+    /// Forgets a slot, once the service has acknowledged that it is free.
+    pub(crate) fn remove(&self, slot: i32) {
+        let mut table = self.lock();
+        if let Some(entry) = table.by_slot.remove(&slot) {
+            table.by_memory.remove(&entry.key);
+        }
+    }
+
+    /// Slots whose memory nobody has any more. They stay taken until they are removed.
+    pub(crate) fn dropped(&self) -> Vec<i32> {
+        let table = self.lock();
+        let dropped = table.by_slot.iter().filter(|(_, entry)| entry.memory.strong_count() == 0);
+        dropped.map(|(slot, _)| *slot).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use burst_hal::HeapMemory;
+
+    use super::*;
+
+    fn memory() -> Pool {
+        Arc::new(HeapMemory::new(vec![1]))
+    }
+
+    #[test]
+    fn slots_are_never_used_twice() {
+        let table = SlotTable::default();
+        let pool = memory();
+        let first = table.reserve().unwrap();
+        table.insert(first, &pool);
+        assert_eq!(table.slot(&pool), Some(first));
+        assert!(table.memory(first).is_some());
+        table.remove(first);
+        table.remove(first);
+        assert_eq!((table.slot(&pool), table.memory(first).is_none()), (None, true));
+        assert_ne!(table.reserve().unwrap(), first);
+        table.lock().next = i32::MAX;
+        assert_eq!(table.reserve(), None);
+    }
+
+    #[test]
+    fn a_dropped_memory_is_noticed_and_its_address_stays_taken_until_removed() {
+        let table = SlotTable::default();
+        let pool = memory();
+        let slot = table.reserve().unwrap();
+        table.insert(slot, &pool);
+        let old = key(&pool);
+        assert!(table.dropped().is_empty());
+        drop(pool);
+        assert_eq!(table.dropped(), [slot]);
+        let others: Vec<Pool> = (0..100).map(|_| memory()).collect();
+        assert!(others.iter().all(|other| key(other) != old), "the weak reference keeps it");
+        assert!(table.memory(slot).is_none());
+    }
+}

@@ -1,0 +1,166 @@
+//! The socket of a service: made, accepted from, taken away again.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{FileType, Mode, fchmod, lstat, unlink};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
+    socket_with,
+};
+
+use crate::ServerError;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// A socket that clients connect to. Its file goes when this goes.
+#[derive(Debug)]
+pub struct Listener {
+    socket: OwnedFd,
+    /// The file and what it was when it was made; a file that others put there stays.
+    file: Option<SocketFile>,
+}
+
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    identity: (u64, u64),
+}
+
+impl Listener {
+    /// Makes a socket at `path`, for its owner alone (mode 0600). A socket that a dead service
+    /// left behind is replaced.
+    ///
+    /// # Errors
+    /// [`ServerError::PathInUse`] when somebody listens there, [`ServerError::NotASocket`] when
+    /// something else lies there, [`ServerError::Listen`] otherwise.
+    pub fn bind(path: impl AsRef<Path>) -> Result<Self, ServerError> {
+        Self::bind_with_mode(path, 0o600)
+    }
+
+    /// As [`Listener::bind`], with a mode that lets others connect; who of them may stay is for
+    /// the service to say.
+    ///
+    /// # Errors
+    /// As [`Listener::bind`].
+    pub fn bind_with_mode(path: impl AsRef<Path>, mode: u32) -> Result<Self, ServerError> {
+        let path = path.as_ref();
+        let failed = |errno| ServerError::Listen { path: path.to_owned(), errno };
+        let address = SocketAddrUnix::new(path).map_err(failed)?;
+        remove_stale(path, &address)?;
+        let socket = new_socket().map_err(failed)?;
+        // Before `bind`: the file is made with the mode of its socket, so that there is no
+        // moment at which others could connect.
+        fchmod(&socket, Mode::from_raw_mode(mode)).map_err(failed)?;
+        match bind(&socket, &address) {
+            Err(Errno::ADDRINUSE) => {
+                return Err(ServerError::PathInUse { path: path.to_owned() });
+            }
+            other => other.map_err(failed)?,
+        }
+        let file = SocketFile { path: path.to_owned(), identity: identity(path).map_err(failed)? };
+        let listener = Listener { socket, file: Some(file) };
+        listen(&listener.socket, BACKLOG).map_err(failed)?;
+        Ok(listener)
+    }
+
+    /// Takes a socket that somebody else made and listens on (socket activation).
+    #[must_use]
+    pub fn from_socket(socket: OwnedFd) -> Self {
+        Listener { socket, file: None }
+    }
+
+    /// The next connection; `None` once stopped.
+    pub(crate) fn accept(&self, stop: &Stop) -> Result<Option<OwnedFd>, ServerError> {
+        loop {
+            let mut fds = [
+                PollFd::new(&self.socket, PollFlags::IN),
+                PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN),
+            ];
+            retry_on_intr(|| poll(&mut fds, None)).map_err(system("poll"))?;
+            if !fds[1].revents().is_empty() {
+                return Ok(None);
+            }
+            match accept_with(&self.socket, SocketFlags::CLOEXEC) {
+                Ok(socket) => return Ok(Some(socket)),
+                // Gone before we came to it, or no descriptor left just now.
+                Err(Errno::CONNABORTED | Errno::INTR | Errno::AGAIN) => {}
+                Err(errno) => return Err(ServerError::System { call: "accept", errno }),
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(file) = &self.file
+            && identity(&file.path) == Ok(file.identity)
+            && let Err(errno) = unlink(&file.path)
+        {
+            tracing::warn!(path = %file.path.display(), %errno, "the socket's file stays");
+        }
+    }
+}
+
+fn system(call: &'static str) -> impl Fn(Errno) -> ServerError {
+    move |errno| ServerError::System { call, errno }
+}
+
+fn new_socket() -> Result<OwnedFd, Errno> {
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+}
+
+fn identity(path: &Path) -> Result<(u64, u64), Errno> {
+    let stat = lstat(path)?;
+    Ok((stat.st_dev, stat.st_ino))
+}
+
+/// Takes away the socket of a service that is dead. Nothing else is ever removed.
+fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), ServerError> {
+    let failed = |errno| ServerError::Listen { path: path.to_owned(), errno };
+    let stat = match lstat(path) {
+        Err(Errno::NOENT) => return Ok(()),
+        other => other.map_err(failed)?,
+    };
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
+        return Err(ServerError::NotASocket { path: path.to_owned() });
+    }
+    match connect(&new_socket().map_err(failed)?, address) {
+        Err(Errno::CONNREFUSED) => unlink(path).map_err(failed),
+        _ => Err(ServerError::PathInUse { path: path.to_owned() }),
+    }
+}
+
+/// The means to end [`Service::run`](crate::Service::run) from another thread or a signal handler's
+/// thread: it is stopped when the [`Stopper`] is dropped.
+#[derive(Debug)]
+pub struct Stop {
+    read: OwnedFd,
+}
+
+/// Stops what its [`Stop`] was given to, when dropped.
+#[derive(Debug)]
+pub struct Stopper {
+    _write: OwnedFd,
+}
+
+impl Stop {
+    /// A pair.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
+    pub fn new() -> Result<(Stopper, Stop), ServerError> {
+        let (read, write) =
+            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(system("pipe"))?;
+        Ok((Stopper { _write: write }, Stop { read }))
+    }
+}
+
+impl AsFd for Stop {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.read.as_fd()
+    }
+}
