@@ -81,7 +81,7 @@ fn no_many_wrong_bytes_make_it_panic() {
     for _ in 0..30_000 {
         let mut bad = good.clone();
         for _ in 0..1 + random() % 8 {
-            let at = usize::try_from(random() % good.len() as u64).unwrap();
+            let at = usize::try_from(random() % good.len() as u64).expect("it fits");
             bad[at] = random().to_le_bytes()[0];
         }
         let _ = inspect(&bad);

@@ -27,9 +27,10 @@ const QUANTIZE: i32 = 114;
 /// A file with one operator: its tensors, then the result.
 fn one(tensors: Vec<Tensor>, operator: Operator) -> File {
     let is_input = |tensor: &Tensor| tensor.data.is_none() && !tensor.variable;
-    let result = i32::try_from(tensors.len() - 1).unwrap();
-    let inputs: Vec<i32> =
-        (0..result).filter(|&at| is_input(&tensors[usize::try_from(at).unwrap()])).collect();
+    let result = i32::try_from(tensors.len() - 1).expect("it fits");
+    let inputs: Vec<i32> = (0..result)
+        .filter(|&at| is_input(&tensors[usize::try_from(at).expect("it fits")]))
+        .collect();
     File::new(tensors, vec![operator], (&inputs, &[result]))
 }
 
@@ -80,7 +81,7 @@ fn conv(filter: Tensor, bias: Option<Tensor>, dilation: i32) -> File {
         inputs[2] = 2;
     }
     tensors.push(Tensor::new("result", INT8, &[1, 4, 4, 3]).quant(0.7, 5));
-    let result = i32::try_from(tensors.len() - 1).unwrap();
+    let result = i32::try_from(tensors.len() - 1).expect("it fits");
     let fields = vec![
         Field::Byte(0, 0),
         Field::Int(1, 3),
@@ -96,7 +97,7 @@ fn per_channel(shape: &[i32], axis: i32) -> Tensor {
     let count = shape.iter().product::<i32>();
     Tensor::new("filter", INT8, shape)
         .channels(&[0.25, 0.5, 0.75], axis)
-        .bytes(vec![1; usize::try_from(count).unwrap()])
+        .bytes(vec![1; usize::try_from(count).expect("it fits")])
 }
 
 #[test]
@@ -223,7 +224,7 @@ fn pools_put_width_before_height() {
 fn a_layer_that_keeps_axes_is_followed_by_a_reshape() {
     for (shape, want) in [(vec![2, 5, 4], vec![2, 5, 3]), (vec![2, 4], vec![])] {
         let mut result = shape.clone();
-        *result.last_mut().unwrap() = 3;
+        *result.last_mut().expect("it fits") = 3;
         let tensors = vec![
             Tensor::new("a", FLOAT32, &shape),
             Tensor::new("weights", FLOAT32, &[3, 4]).floats(&[1.0; 12]),
@@ -240,7 +241,7 @@ fn a_layer_that_keeps_axes_is_followed_by_a_reshape() {
         let shape = &model.main.operands[model.main.operations[1].inputs[1] as usize];
         let found: Vec<i32> = bytes(&model, shape)
             .chunks(4)
-            .map(|four| i32::from_le_bytes(four.try_into().unwrap()))
+            .map(|four| i32::from_le_bytes(four.try_into().expect("it fits")))
             .collect();
         assert_eq!(found, want);
     }

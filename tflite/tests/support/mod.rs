@@ -4,66 +4,66 @@
 use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
 
 /// Element types by their code in the file.
-pub const FLOAT32: i8 = 0;
-pub const FLOAT16: i8 = 1;
-pub const INT32: i8 = 2;
-pub const UINT8: i8 = 3;
-pub const INT64: i8 = 4;
-pub const COMPLEX64: i8 = 8;
-pub const INT8: i8 = 9;
+pub(crate) const FLOAT32: i8 = 0;
+pub(crate) const FLOAT16: i8 = 1;
+pub(crate) const INT32: i8 = 2;
+pub(crate) const UINT8: i8 = 3;
+pub(crate) const INT64: i8 = 4;
+pub(crate) const COMPLEX64: i8 = 8;
+pub(crate) const INT8: i8 = 9;
 
 /// A tensor to be written.
 #[derive(Clone, Default)]
-pub struct Tensor {
-    pub name: &'static str,
-    pub ty: i8,
-    pub shape: Vec<i32>,
-    pub signature: Option<Vec<i32>>,
-    pub data: Option<Vec<u8>>,
+pub(crate) struct Tensor {
+    pub(crate) name: &'static str,
+    pub(crate) ty: i8,
+    pub(crate) shape: Vec<i32>,
+    pub(crate) signature: Option<Vec<i32>>,
+    pub(crate) data: Option<Vec<u8>>,
     /// Its buffer, where it is not its own.
-    pub buffer: Option<u32>,
-    pub scales: Vec<f32>,
-    pub zero_points: Vec<i64>,
-    pub axis: i32,
-    pub variable: bool,
+    pub(crate) buffer: Option<u32>,
+    pub(crate) scales: Vec<f32>,
+    pub(crate) zero_points: Vec<i64>,
+    pub(crate) axis: i32,
+    pub(crate) variable: bool,
 }
 
 impl Tensor {
-    pub fn new(name: &'static str, ty: i8, shape: &[i32]) -> Self {
+    pub(crate) fn new(name: &'static str, ty: i8, shape: &[i32]) -> Self {
         Tensor { name, ty, shape: shape.to_vec(), ..Tensor::default() }
     }
 
-    pub fn quant(mut self, scale: f32, zero_point: i64) -> Self {
+    pub(crate) fn quant(mut self, scale: f32, zero_point: i64) -> Self {
         self.scales = vec![scale];
         self.zero_points = vec![zero_point];
         self
     }
 
-    pub fn channels(mut self, scales: &[f32], axis: i32) -> Self {
+    pub(crate) fn channels(mut self, scales: &[f32], axis: i32) -> Self {
         self.scales = scales.to_vec();
         self.zero_points = vec![0; scales.len()];
         self.axis = axis;
         self
     }
 
-    pub fn bytes(mut self, data: Vec<u8>) -> Self {
+    pub(crate) fn bytes(mut self, data: Vec<u8>) -> Self {
         self.data = Some(data);
         self
     }
 
-    pub fn floats(self, data: &[f32]) -> Self {
+    pub(crate) fn floats(self, data: &[f32]) -> Self {
         self.bytes(data.iter().flat_map(|value| value.to_le_bytes()).collect())
     }
 
-    pub fn ints(self, data: &[i32]) -> Self {
+    pub(crate) fn ints(self, data: &[i32]) -> Self {
         self.bytes(data.iter().flat_map(|value| value.to_le_bytes()).collect())
     }
 
-    pub fn longs(self, data: &[i64]) -> Self {
+    pub(crate) fn longs(self, data: &[i64]) -> Self {
         self.bytes(data.iter().flat_map(|value| value.to_le_bytes()).collect())
     }
 
-    pub fn state(mut self) -> Self {
+    pub(crate) fn state(mut self) -> Self {
         self.variable = true;
         self
     }
@@ -71,7 +71,7 @@ impl Tensor {
 
 /// One field of an options table.
 #[derive(Clone)]
-pub enum Field {
+pub(crate) enum Field {
     Byte(u16, i8),
     Int(u16, i32),
     Float(u16, f32),
@@ -81,22 +81,22 @@ pub enum Field {
 
 /// An operator to be written.
 #[derive(Clone, Default)]
-pub struct Operator {
-    pub code: i32,
-    pub custom: Option<&'static str>,
-    pub inputs: Vec<i32>,
-    pub outputs: Vec<i32>,
-    pub options: Option<(u8, Vec<Field>)>,
-    pub custom_options: Vec<u8>,
+pub(crate) struct Operator {
+    pub(crate) code: i32,
+    pub(crate) custom: Option<&'static str>,
+    pub(crate) inputs: Vec<i32>,
+    pub(crate) outputs: Vec<i32>,
+    pub(crate) options: Option<(u8, Vec<Field>)>,
+    pub(crate) custom_options: Vec<u8>,
 }
 
 impl Operator {
-    pub fn new(code: i32, inputs: &[i32], outputs: &[i32]) -> Self {
+    pub(crate) fn new(code: i32, inputs: &[i32], outputs: &[i32]) -> Self {
         let (inputs, outputs) = (inputs.to_vec(), outputs.to_vec());
         Operator { code, inputs, outputs, ..Operator::default() }
     }
 
-    pub fn options(mut self, kind: u8, fields: Vec<Field>) -> Self {
+    pub(crate) fn options(mut self, kind: u8, fields: Vec<Field>) -> Self {
         self.options = Some((kind, fields));
         self
     }
@@ -104,23 +104,27 @@ impl Operator {
 
 /// A file to be written. Buffer 0 is the empty one; tensor `i` with bytes has its own.
 #[derive(Clone)]
-pub struct File {
-    pub version: u32,
-    pub subgraphs: usize,
-    pub tensors: Vec<Tensor>,
-    pub operators: Vec<Operator>,
-    pub inputs: Vec<i32>,
-    pub outputs: Vec<i32>,
+pub(crate) struct File {
+    pub(crate) version: u32,
+    pub(crate) subgraphs: usize,
+    pub(crate) tensors: Vec<Tensor>,
+    pub(crate) operators: Vec<Operator>,
+    pub(crate) inputs: Vec<i32>,
+    pub(crate) outputs: Vec<i32>,
     /// Which operator code the first operator names, where not its own.
-    pub first_code_index: Option<u32>,
+    pub(crate) first_code_index: Option<u32>,
     /// Puts the bytes of all constants behind the flatbuffer.
-    pub external: bool,
+    pub(crate) external: bool,
     /// Is added to where external bytes are said to be.
-    pub external_shift: u64,
+    pub(crate) external_shift: u64,
 }
 
 impl File {
-    pub fn new(tensors: Vec<Tensor>, operators: Vec<Operator>, ends: (&[i32], &[i32])) -> Self {
+    pub(crate) fn new(
+        tensors: Vec<Tensor>,
+        operators: Vec<Operator>,
+        ends: (&[i32], &[i32]),
+    ) -> Self {
         File {
             version: 3,
             subgraphs: 1,
@@ -134,7 +138,7 @@ impl File {
         }
     }
 
-    pub fn write(&self) -> Vec<u8> {
+    pub(crate) fn write(&self) -> Vec<u8> {
         if !self.external {
             return self.write_with(0).0;
         }
@@ -157,7 +161,7 @@ impl File {
                 (_, Some(given)) => given,
                 (Some(data), None) => {
                     buffers.push(self.write_buffer(b, data, end, &mut behind));
-                    u32::try_from(buffers.len() - 1).unwrap()
+                    u32::try_from(buffers.len() - 1).expect("it fits")
                 }
                 (None, None) => 0,
             };
@@ -306,7 +310,7 @@ fn write_options(b: &mut FlatBufferBuilder<'_>, fields: &[Field]) -> WIPOffset<U
 
 /// A small model of each kind of thing that a file can hold: float16 weights, a convolution, a
 /// reshape with an int64 shape, a layer with a scale per channel.
-pub fn sample() -> File {
+pub(crate) fn sample() -> File {
     let tensors = vec![
         Tensor::new("image", UINT8, &[1, 4, 4, 2]).quant(0.5, 128),
         Tensor::new("filter", UINT8, &[3, 3, 3, 2]).quant(0.25, 100).bytes(vec![7; 54]),
@@ -333,7 +337,7 @@ pub fn sample() -> File {
 }
 
 /// Panics unless the model is one that every driver must accept in form.
-pub fn assert_valid(model: &burst_hal::Model, what: &str) {
+pub(crate) fn assert_valid(model: &burst_hal::Model, what: &str) {
     use burst_hal::{HalVersion, OperandLifeTime, validate::validate_model};
     if let Err(error) = validate_model(model, HalVersion::V1_3) {
         panic!("{what}: {error}");
