@@ -13,9 +13,10 @@ pub mod pool;
 pub mod quant;
 pub mod reduce;
 pub mod requantize;
-mod simd;
+pub(crate) mod simd;
 pub mod softmax;
 pub mod softmax_fixed;
+pub mod strided;
 
 /// Instruction sets that kernels may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -76,3 +76,46 @@ compiled_for_each_isa! {
 fn pairs(matrix: &PairMatrix, rows: &[u8], out: &mut [i32]) {
     matrix.product(rows, out);
 }
+
+compiled_for_each_isa! {
+    /// `out[row] = factor * sum(rows[row, ..])`; all rows have one length.
+    row_sums(rows: &[u8], factor: i32, out: &mut [i32]) = sum_rows
+}
+
+#[inline(always)]
+fn sum_rows(rows: &[u8], factor: i32, out: &mut [i32]) {
+    let Some(depth) = rows.len().checked_div(out.len()).filter(|depth| *depth > 0) else {
+        out.fill(0);
+        return;
+    };
+    for (row, out) in rows.chunks_exact(depth).zip(out) {
+        let sum = row.iter().fold(0i32, |sum, value| sum.wrapping_add(i32::from(*value)));
+        *out = factor.wrapping_mul(sum);
+    }
+}
+
+compiled_for_each_isa! {
+    /// XORs a mask into every byte.
+    flip(bytes: &mut [u8], mask: u8) = flip_bytes
+}
+
+#[inline(always)]
+fn flip_bytes(bytes: &mut [u8], mask: u8) {
+    for byte in bytes {
+        *byte ^= mask;
+    }
+}
+
+compiled_for_each_isa! {
+    /// Holds every value between two bounds; NaN stays NaN.
+    clamp(values: &mut [f32], low: f32, high: f32) = clamp_values
+}
+
+#[inline(always)]
+fn clamp_values(values: &mut [f32], low: f32, high: f32) {
+    for value in values {
+        let x = *value;
+        let x = if x < low { low } else { x };
+        *value = if x > high { high } else { x };
+    }
+}

@@ -11,7 +11,8 @@ use burst_hal::OperationType;
 
 use crate::OpError;
 use crate::kernels::conv_geometry::{Conv, Filter, Images};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::ops::conv::matrix::{self, Rows};
 use crate::ops::conv::one_bias_per_channel;
 use crate::ops::conv::quantized::{Scales, Task, check_filter};
 use crate::ops::conv::reference;
@@ -24,7 +25,7 @@ pub static DEF: OpDef = OpDef {
     code: OperationType::Conv2d,
     validate,
     infer,
-    prepare: None,
+    prepare: Some(prepare),
     execute,
     traits: OpTraits::PLAIN,
 };
@@ -48,6 +49,11 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     one_bias_per_channel(args, conv.filter.outputs)?;
     Scales::of_args(Task::Convolution, args)?.check(conv.filter.outputs)?;
     Ok(Inferred::one(window.dims_of(&conv.output)?))
+}
+
+fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>, OpError> {
+    let window = window(args)?;
+    matrix::prepare(args, Rows::Images(window), window.activation, context)
 }
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {

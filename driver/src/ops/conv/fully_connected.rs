@@ -13,7 +13,8 @@ use crate::OpError;
 use crate::kernels::conv_geometry::{Axis, Conv, Filter, Images};
 use crate::kernels::quant::activation;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::ops::conv::matrix::{self, Rows};
 use crate::ops::conv::one_bias_per_channel;
 use crate::ops::conv::quantized::{Scales, Task};
 use crate::ops::conv::reference;
@@ -24,7 +25,7 @@ pub static DEF: OpDef = OpDef {
     code: OperationType::FullyConnected,
     validate,
     infer,
-    prepare: None,
+    prepare: Some(prepare),
     execute,
     traits: OpTraits::PLAIN,
 };
@@ -59,6 +60,10 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     let [batches, units] = [layer.output.batches, layer.output.channels]
         .map(|size| u32::try_from(size).map_err(|_| OpError::Range { what: "output size" }));
     Ok(Inferred::one([batches?, units?].as_slice()))
+}
+
+fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>, OpError> {
+    matrix::prepare(args, Rows::Batches, activation(args.i32(3)?)?, context)
 }
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {

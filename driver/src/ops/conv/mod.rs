@@ -7,6 +7,7 @@ use crate::tensor::Args;
 pub mod conv_2d;
 pub mod depthwise_conv_2d;
 pub mod fully_connected;
+mod matrix;
 mod quantized;
 mod reference;
 mod rows;

@@ -44,6 +44,10 @@ impl Tensor {
         Tensor::of(OperandType::Int32, &[], &[value])
     }
 
+    pub(super) fn uint(value: u32) -> Self {
+        Tensor::int(i32::try_from(value).unwrap())
+    }
+
     pub(super) fn flag(value: bool) -> Self {
         Tensor::of(OperandType::Bool, &[], &[u8::from(value)])
     }
@@ -244,6 +248,90 @@ impl Numbers {
 
     /// Numbers in -1..1.
     pub(super) fn floats(&mut self, count: u32) -> Vec<f32> {
-        (0..count).map(|_| f32::from(self.below(2001) as u16) / 1000.0 - 1.0).collect()
+        (0..count)
+            .map(|_| f32::from(u16::try_from(self.below(2001)).unwrap()) / 1000.0 - 1.0)
+            .collect()
+    }
+}
+
+/// Checks a fast kernel's result: the same bits for quantized types, nearly the same for floats.
+pub(super) fn assert_close(case: &Case, got: &Computed, want: &Computed, what: &str) {
+    assert_eq!(got.0, want.0, "shape, {what}");
+    if case.output.ty != OperandType::TensorFloat32 {
+        assert_eq!(got.1, want.1, "{what}");
+        return;
+    }
+    let floats = |computed: &Computed| -> Vec<f32> {
+        computed.1.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect()
+    };
+    for (index, (got, want)) in floats(got).into_iter().zip(floats(want)).enumerate() {
+        // Sums of up to a few hundred products of numbers below 1, in another order.
+        assert!((got - want).abs() <= 1e-4, "{got} for {want} at {index}, {what}");
+    }
+}
+
+/// Random operands of every combination of types that has a fast kernel.
+pub(super) mod kinds {
+    use super::{Case, Numbers, Tensor};
+    use crate::op::OpDef;
+
+    /// How many there are.
+    pub(in crate::ops::conv) const COUNT: usize = 5;
+
+    /// Those without scales per channel.
+    pub(in crate::ops::conv) const WITHOUT_CHANNELS: [usize; 3] = [0, 1, 2];
+
+    /// Floats; unsigned; signed; unsigned with scales per channel; signed with scales per channel.
+    /// `filter` is its shape, the output channels, and the dimension that channel scales run along.
+    pub(in crate::ops::conv) fn case(
+        def: &'static OpDef,
+        numbers: &mut Numbers,
+        kind: usize,
+        images: &[u32],
+        (filter, channels, dimension): (&[u32], u32, usize),
+        rest: Vec<Tensor>,
+    ) -> Case {
+        let (values, weights) = (images.iter().product(), filter.iter().product());
+        let operands = |first: [Tensor; 3]| [first.to_vec(), rest.clone()].concat();
+        if kind == 0 {
+            return Case::float(
+                def,
+                operands([
+                    Tensor::f32(images, &numbers.floats(values)),
+                    Tensor::f32(filter, &numbers.floats(weights)),
+                    Tensor::f32(&[channels], &numbers.floats(channels)),
+                ]),
+            );
+        }
+        let is_signed = kind == 2 || kind == 4;
+        let moved = if is_signed { -128 } else { 0 };
+        let zero_point = |numbers: &mut Numbers| {
+            moved + i32::try_from(numbers.of(&[0, 1, 100, 128, 200, 255])).unwrap()
+        };
+        let images = if is_signed {
+            Tensor::i8(images, &numbers.signed(values))
+        } else {
+            Tensor::u8(images, &numbers.bytes(values))
+        };
+        let images = images.quantized(0.5, zero_point(numbers));
+        let bias: Vec<i32> =
+            (0..channels).map(|_| i32::try_from(numbers.below(20_000)).unwrap() - 10_000).collect();
+        let bias = Tensor::i32(&[channels], &bias);
+        let (filter, bias) = if kind >= 3 {
+            let scales: Vec<f32> =
+                (0..channels).map(|_| numbers.of(&[0.3, 0.07, 1.9, 0.011])).collect();
+            let filter = Tensor::i8(filter, &numbers.signed(weights));
+            (filter.per_channel(&scales, dimension), bias)
+        } else {
+            let filter = if is_signed {
+                Tensor::i8(filter, &numbers.signed(weights))
+            } else {
+                Tensor::u8(filter, &numbers.bytes(weights))
+            };
+            (filter.quantized(0.25, zero_point(numbers)), bias.quantized(0.125, 0))
+        };
+        let out_scale = numbers.of(&[0.05, 3.0, 40.0, 77.7, 1000.0]);
+        let out_zero = zero_point(numbers);
+        Case::quantized(def, operands([images, filter, bias]), out_scale, out_zero)
     }
 }

@@ -1,0 +1,277 @@
+//! CONV_2D and FULLY_CONNECTED as products of matrices, with weights packed at prepare time.
+//!
+//! Rows are pixels: the input as it lies in memory where the filter is one tap that does not skip
+//! pixels, rows gathered into scratch memory otherwise. Work goes by tiles of rows that stay in the
+//! cache until they are finished.
+//!
+//! Quantized operands are brought to unsigned activations `a` and signed weights `w` by flipping
+//! the top bit where they are not, which moves values and zero points alike by 128. With zero
+//! points `p` and `q`:
+//!
+//! `sum((a - p) * (w - q)) = sum(a * w) - p * sum(w) + n * p * q - q * sum(a)`
+//!
+//! The first term is the product, the next two join the bias, the last is a number per row. All of
+//! it wraps around at 32 bits as the reference does, so that the results are the same bit by bit.
+
+use burst_hal::{FusedActivation, OperandType};
+use smallvec::SmallVec;
+
+use crate::OpError;
+use crate::kernels::conv_geometry::Conv;
+use crate::kernels::gemm::{ByteMatrix, FloatMatrix, MAX_EXACT_DEPTH};
+use crate::kernels::im2col::fill_rows;
+use crate::kernels::quant::activation_range_f32;
+use crate::kernels::requantize::Requantize;
+use crate::kernels::{Isa, simd};
+use crate::op::{Kernel, PrepareContext, Prepared, Run};
+use crate::ops::conv::quantized::{Scales, Task, is_quantized};
+use crate::ops::conv::window::Window;
+use crate::ops::conv::{conv_2d, fully_connected};
+use crate::tensor::{Args, TensorRef};
+
+/// Bytes of rows and sums that one tile may take: a part of the second-level cache, which also
+/// holds the weights that every tile reads.
+const TILE_BYTES: usize = 256 << 10;
+
+/// Rows of a tile are a multiple of this, the number that the matrix library packs at a time.
+const TILE_STEP: usize = 64;
+
+/// Where the rows of the product come from.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Rows {
+    /// Pixels of images under a filter.
+    Images(Window),
+    /// The batches of a fully connected layer.
+    Batches,
+}
+
+impl Rows {
+    fn geometry(&self, input: &[u32], filter: &[u32]) -> Result<Conv, OpError> {
+        match self {
+            Rows::Images(window) => conv_2d::geometry(window, input, filter),
+            Rows::Batches => fully_connected::geometry(input, filter),
+        }
+    }
+
+    fn task(&self) -> Task {
+        match self {
+            Rows::Images(_) => Task::Convolution,
+            Rows::Batches => Task::FullyConnected,
+        }
+    }
+}
+
+/// A kernel for these operands, when filter and bias are constants.
+pub(super) fn prepare(
+    args: &Args<'_>,
+    rows: Rows,
+    activation: FusedActivation,
+    context: &PrepareContext,
+) -> Result<Option<Prepared>, OpError> {
+    if matches!(rows, Rows::Images(window) if window.is_nchw) {
+        return Ok(None);
+    }
+    let (filter, bias) = (args.tensor(1)?, args.tensor(2)?);
+    let units = filter.dims.first().map_or(0, |units| *units as usize);
+    let depth = filter.dims.iter().skip(1).map(|size| *size as usize).product();
+    let ty = args.input(0)?.info.ty;
+    let kernel: Box<dyn Kernel> = if ty == OperandType::TensorFloat32 {
+        let weights = FloatMatrix::new(filter.f32()?, units, depth)?;
+        let bias = bias.f32()?.to_vec();
+        let (range, isa) = (activation_range_f32(activation), context.isa);
+        Box::new(FloatProduct { rows, weights, bias, range, isa })
+    } else if is_quantized(ty) && depth <= MAX_EXACT_DEPTH {
+        let scales = Scales::of_args(rows.task(), args)?;
+        let sizes = (units, depth);
+        Box::new(ByteProduct::new(rows, &scales, filter, bias, sizes, activation, context.isa)?)
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(Prepared { kernel, packed_inputs: SmallVec::from_slice(&[1, 2]) }))
+}
+
+/// Rows of a tile when each takes `row_bytes`.
+fn tile_rows(row_bytes: usize) -> usize {
+    (TILE_BYTES / row_bytes.max(1)).next_multiple_of(TILE_STEP)
+}
+
+fn sizes_differ() -> OpError {
+    OpError::Internal { what: "operand sizes of a convolution" }
+}
+
+#[derive(Debug)]
+struct FloatProduct {
+    rows: Rows,
+    weights: FloatMatrix,
+    bias: Vec<f32>,
+    range: (f32, f32),
+    isa: Isa,
+}
+
+impl Kernel for FloatProduct {
+    fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
+        let input = run.input(0)?;
+        let conv = self.rows.geometry(input.dims, run.input(1)?.dims)?;
+        let input = input.f32()?;
+        let out = run.outputs.first_mut().ok_or_else(sizes_differ)?.f32_mut()?;
+        if !conv.fits(input.len(), conv.filter.values(), self.bias.len(), out.len()) {
+            return Err(sizes_differ());
+        }
+        let (depth, units) = (conv.depth(), conv.filter.outputs);
+        let tile = tile_rows(size_of::<f32>() * (depth + units));
+        for (index, out) in out.chunks_mut(tile * units).enumerate() {
+            run.stop.check()?;
+            let (first, count) = (index * tile, out.len() / units);
+            let rows = if conv.is_pointwise() {
+                &input[first * depth..][..count * depth]
+            } else {
+                let rows = run.scratch.f32(count * depth);
+                fill_rows(&conv, input, 0.0, first, rows);
+                rows
+            };
+            self.weights.multiply(rows, &self.bias, out)?;
+            if self.range != (f32::NEG_INFINITY, f32::INFINITY) {
+                let (low, high) = self.range;
+                simd::clamp(self.isa, out, low, high);
+            }
+        }
+        Ok(())
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.weights.held_bytes() + size_of_val(self.bias.as_slice())
+    }
+
+    fn name(&self) -> &'static str {
+        "matrix f32"
+    }
+}
+
+#[derive(Debug)]
+struct ByteProduct {
+    rows: Rows,
+    weights: ByteMatrix,
+    /// Rules of requantization; the biases have the constant terms of zero points in them.
+    rules: Requantize,
+    /// What is XORed into each activation: the top bit where they are signed.
+    flip: u8,
+    /// The activation that stands for real 0, before it is flipped.
+    zero: u8,
+    /// Zero point of the weights after they were flipped.
+    weight_zero: i32,
+    isa: Isa,
+}
+
+/// The bit that takes unsigned values to signed ones and back.
+const TOP_BIT: u8 = 0x80;
+
+impl ByteProduct {
+    fn new(
+        rows: Rows,
+        scales: &Scales<'_>,
+        filter: TensorRef<'_>,
+        bias: TensorRef<'_>,
+        (units, depth): (usize, usize),
+        activation: FusedActivation,
+        isa: Isa,
+    ) -> Result<Self, OpError> {
+        let (flipped, weights, weight_zero);
+        if filter.info.ty == OperandType::TensorQuant8Asymm {
+            let flip = |weight: &u8| (weight ^ TOP_BIT).cast_signed();
+            flipped = filter.u8()?.iter().map(flip).collect::<Vec<i8>>();
+            (weights, weight_zero) = (flipped.as_slice(), filter.info.zero_point - 128);
+        } else {
+            (weights, weight_zero) = (filter.i8()?, filter.info.zero_point);
+        }
+        let input_zero = scales.input.zero_point;
+        let is_signed = scales.input.ty == OperandType::TensorQuant8AsymmSigned;
+        let flipped_zero = if is_signed { input_zero + 128 } else { input_zero };
+        let out_of_range = OpError::Range { what: "zero point of the input" };
+        let zero = u8::try_from(flipped_zero).map_err(|_| out_of_range.clone())?;
+        let flip = if is_signed { TOP_BIT } else { 0 };
+
+        let count = i32::try_from(depth).map_err(|_| out_of_range)?;
+        let both_zeros = count.wrapping_mul(flipped_zero).wrapping_mul(weight_zero);
+        let bias = bias
+            .i32()?
+            .iter()
+            .zip(weights.chunks_exact(depth))
+            .map(|(bias, weights)| {
+                let sum: i32 = weights.iter().map(|weight| i32::from(*weight)).sum();
+                bias.wrapping_sub(flipped_zero.wrapping_mul(sum)).wrapping_add(both_zeros)
+            })
+            .collect();
+        let zero_point = scales.output.zero_point;
+        let range = scales.range(activation);
+        Ok(ByteProduct {
+            rows,
+            weights: ByteMatrix::new(isa, weights, units, depth)?,
+            rules: Requantize::new(bias, |unit| scales.multiplier(unit), zero_point, range)?,
+            flip,
+            zero: zero ^ flip,
+            weight_zero,
+            isa,
+        })
+    }
+}
+
+impl Kernel for ByteProduct {
+    fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
+        let input = run.input(0)?;
+        let conv = self.rows.geometry(input.dims, run.input(1)?.dims)?;
+        let input = input.bytes.ok_or(OpError::Omitted { index: 0 })?;
+        let out = run.outputs.first_mut().ok_or_else(sizes_differ)?.bytes_mut();
+        if !conv.fits(input.len(), conv.filter.values(), self.rules.bias.len(), out.len()) {
+            return Err(sizes_differ());
+        }
+        let (depth, units) = (conv.depth(), conv.filter.outputs);
+        let in_place = conv.is_pointwise() && self.flip == 0;
+        let tile = tile_rows(depth + units * size_of::<i32>());
+        for (index, out) in out.chunks_mut(tile * units).enumerate() {
+            run.stop.check()?;
+            let (first, count) = (index * tile, out.len() / units);
+            let gathered_len = if in_place { 0 } else { count * depth };
+            let terms_len = if self.weight_zero == 0 { 0 } else { count };
+            let (gathered, sums) = run.scratch.u8_and_i32(gathered_len, out.len() + terms_len);
+            let (sums, terms) = sums.split_at_mut(out.len());
+            let rows = if in_place {
+                &input[first * depth..][..count * depth]
+            } else {
+                self.gather(&conv, input, first, gathered);
+                gathered
+            };
+            if terms_len > 0 {
+                simd::row_sums(self.isa, rows, -self.weight_zero, terms);
+            }
+            self.weights.multiply(self.isa, rows, sums)?;
+            self.rules.rows(self.isa, sums, terms, out);
+        }
+        Ok(())
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.weights.held_bytes() + self.rules.held_bytes()
+    }
+
+    fn name(&self) -> &'static str {
+        self.weights.name()
+    }
+}
+
+impl ByteProduct {
+    /// Rows of unsigned activations.
+    fn gather(&self, conv: &Conv, input: &[u8], first: usize, rows: &mut [u8]) {
+        if conv.is_pointwise() {
+            rows.copy_from_slice(&input[first * conv.depth()..][..rows.len()]);
+        } else {
+            fill_rows(conv, input, self.zero, first, rows);
+        }
+        if self.flip != 0 {
+            simd::flip(self.isa, rows, self.flip);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "matrix_tests.rs"]
+mod tests;
