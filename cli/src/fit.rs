@@ -42,7 +42,7 @@ pub(crate) struct InputShape {
 impl InputShape {
     /// The picture input with this type and these dimensions, `[1, height, width, 3]`.
     pub(crate) fn new(ty: OperandType, dims: &[u32]) -> Result<Self> {
-        let &[1, height @ 1.., width @ 1.., 3] = dims else {
+        let &[1, height @ (1..), width @ (1..), 3] = dims else {
             bail!(
                 "the model's input has the shape {dims:?}; a picture needs [1, height, width, 3]"
             );
@@ -135,8 +135,7 @@ impl Fitter {
                 let (left, top, inner_width, inner_height) =
                     inside(frame.width, frame.height, width, height);
                 let mut to = Image::from_slice_u8(width, height, out, PixelType::U8x3)?;
-                let mut to =
-                    CroppedImageMut::new(&mut to, left, top, inner_width, inner_height)?;
+                let mut to = CroppedImageMut::new(&mut to, left, top, inner_width, inner_height)?;
                 self.resizer.resize(&from, &mut to, &options)?;
             }
         }

@@ -62,11 +62,7 @@ fn decode(path: &Path) -> Result<(u32, u32, Vec<u8>)> {
     let what = || format!("cannot read the picture {}", path.display());
     let mut reader = ImageReader::open(path).with_context(what)?;
     reader.limits(limits);
-    let picture = reader
-        .with_guessed_format()
-        .with_context(what)?
-        .decode()
-        .with_context(what)?
-        .into_rgb8();
+    let picture =
+        reader.with_guessed_format().with_context(what)?.decode().with_context(what)?.into_rgb8();
     Ok((picture.width(), picture.height(), picture.into_raw()))
 }

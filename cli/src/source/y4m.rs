@@ -42,7 +42,9 @@ impl Video {
         }
         let colour = match decoder.get_colorspace() {
             Colorspace::Cmono => None,
-            Colorspace::C420 | Colorspace::C420jpeg | Colorspace::C420paldv
+            Colorspace::C420
+            | Colorspace::C420jpeg
+            | Colorspace::C420paldv
             | Colorspace::C420mpeg2 => Some(Subsampling { horizontal: 2, vertical: 2 }),
             Colorspace::C422 => Some(Subsampling { horizontal: 2, vertical: 1 }),
             Colorspace::C444 => Some(Subsampling { horizontal: 1, vertical: 1 }),

@@ -112,7 +112,10 @@ pub(crate) fn read_labels(path: &Path) -> Result<Vec<String>> {
     let what = || format!("cannot read the labels {}", path.display());
     let bytes = std::fs::metadata(path).with_context(what)?.len();
     if bytes > MAX_LABEL_BYTES {
-        bail!("{}: a label file of {bytes} bytes, at most {MAX_LABEL_BYTES} are read", path.display());
+        bail!(
+            "{}: a label file of {bytes} bytes, at most {MAX_LABEL_BYTES} are read",
+            path.display()
+        );
     }
     let text = std::fs::read_to_string(path).with_context(what)?;
     Ok(text.lines().map(|line| line.trim().to_owned()).collect())

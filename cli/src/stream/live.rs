@@ -51,10 +51,8 @@ impl Live {
         self.recent = recent.or(self.recent);
         let mut text = String::new();
         if let Some(Recent { fps, quantiles }) = self.recent {
-            text = format!(
-                "{fps:.0} fps  p50 {:.0} us  p99 {:.0} us  ",
-                quantiles.p50, quantiles.p99
-            );
+            text =
+                format!("{fps:.0} fps  p50 {:.0} us  p99 {:.0} us  ", quantiles.p50, quantiles.p99);
         }
         if let Some(class) = class {
             let name = if class.label.is_empty() { "class" } else { &class.label };
@@ -72,10 +70,7 @@ impl Live {
 }
 
 fn style(bounded: bool) -> ProgressStyle {
-    let template = if bounded {
-        "{bar:24} {pos}/{len}  {msg}"
-    } else {
-        "{spinner} {pos} frames  {msg}"
-    };
+    let template =
+        if bounded { "{bar:24} {pos}/{len}  {msg}" } else { "{spinner} {pos} frames  {msg}" };
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

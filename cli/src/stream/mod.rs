@@ -24,6 +24,8 @@ use classes::{Class, Classifier};
 use live::Live;
 use pace::Pace;
 use path::Path;
+
+pub(crate) use path::WaitKind;
 use report::{Accuracy, FrameResult, Report};
 use stats::{FrameTimes, Stats};
 
@@ -224,7 +226,7 @@ impl Run<'_> {
         let latency =
             if self.args.fps.is_some() { answered.duration_since(due) } else { execution };
         self.stats.record(FrameTimes { latency, execution, driver });
-        self.look(index, frame, path.output());
+        self.look(index, frame, path.output()?);
         if self.live.wants(answered) {
             let seen = self.classifier.as_ref().map(|c| c.class(self.live.seen()));
             self.live.show(index + 1, self.stats.take_second(answered), seen.as_ref());

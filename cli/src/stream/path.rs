@@ -74,7 +74,7 @@ pub(crate) trait Path {
     fn execute(&mut self, deadline: Duration) -> Result<(ErrorStatus, Option<Duration>)>;
 
     /// The first output of the last execution.
-    fn output(&self) -> &[u8];
+    fn output(&mut self) -> Result<&[u8]>;
 
     /// The process that executes.
     fn driver_pid(&self) -> u32;

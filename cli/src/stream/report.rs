@@ -78,7 +78,7 @@ impl Report {
         self.write_results(out)?;
         writeln!(out, "{} through {}", self.source, self.model)?;
         let mut table = Table::new();
-        table.load_preset(comfy_table::presets::UTF8_FULL_CONDENSED);
+        table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
         table.set_header(["microseconds", "p50", "p90", "p99", "p99.9", "max"]);
         for (name, quantiles) in [
             ("latency", self.latency_us),

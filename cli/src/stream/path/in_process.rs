@@ -72,8 +72,8 @@ impl super::Path for InProcess {
         Ok((self.result.status, driver))
     }
 
-    fn output(&self) -> &[u8] {
-        &self.output
+    fn output(&mut self) -> Result<&[u8]> {
+        Ok(&self.output)
     }
 
     fn driver_pid(&self) -> u32 {

@@ -1,0 +1,65 @@
+//! A driver in another process: a running service, or a private one started for this stream.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use burst_client::{Client, ClientError, Deadline, Stream, StreamOptions, StreamPath};
+use burst_hal::ErrorStatus;
+use burst_tflite::Imported;
+
+use crate::stream::Args;
+use crate::stream::driver_process::DriverProcess;
+use crate::stream::path::Kind;
+
+struct Remote {
+    // Dropped in this order: the connection first, so that a private driver process sees the
+    // hang-up and ends.
+    stream: Stream,
+    _client: Client,
+    _process: Option<DriverProcess>,
+}
+
+/// Connects, prepares and sets up memory.
+pub(super) fn open(args: &Args, imported: &Imported) -> Result<Box<dyn super::Path>> {
+    let (client, process) = match &args.socket {
+        Some(path) => (Client::connect(path)?, None),
+        None => {
+            let (process, socket) = DriverProcess::start(args.wait.name())?;
+            let client = Client::from_socket(socket)
+                .with_context(|| format!("no contact with the driver process {}", process.pid()))?;
+            (client, Some(process))
+        }
+    };
+    let mut options = StreamOptions::default();
+    options.wait = args.wait.policy();
+    options.path = match args.path {
+        Kind::Sync => StreamPath::Synchronous,
+        _ => StreamPath::Burst,
+    };
+    let device = client.device(&args.device)?;
+    let stream =
+        device.stream(&imported.model, &options).context("the driver cannot run this model")?;
+    Ok(Box::new(Remote { stream, _client: client, _process: process }))
+}
+
+impl super::Path for Remote {
+    fn input(&mut self) -> &mut [u8] {
+        self.stream.input(0)
+    }
+
+    fn execute(&mut self, deadline: Duration) -> Result<(ErrorStatus, Option<Duration>)> {
+        match self.stream.run(Deadline::after(deadline)) {
+            Ok(_) => Ok((ErrorStatus::None, self.stream.driver_time())),
+            Err(ClientError::Execution { status }) => Ok((status, None)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn output(&mut self) -> Result<&[u8]> {
+        Ok(self.stream.output(0)?)
+    }
+
+    fn driver_pid(&self) -> u32 {
+        self.stream.driver_pid()
+    }
+}

@@ -1,0 +1,247 @@
+//! What the tests of client and service share: a fake device, a service around it, and a client
+//! that can say anything.
+#![allow(dead_code, reason = "each test uses its part")]
+
+pub mod raw;
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use burst_client::{Client, Deadline};
+use burst_hal::{
+    Burst, Capabilities, Device, DeviceType, ErrorStatus, ExecutionOptions, ExecutionResult,
+    Failure, Model, ModelBuilder, OperandType, OperationType, OutputShape, OutputSpec,
+    PerformanceInfo, PlainBurst, PrepareOptions, PreparedModel, Request, RequestPool, Timing,
+};
+use burst_server::{Service, ServiceOptions};
+
+/// Turns a hang into a failure.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// A deadline that only a hang misses.
+#[must_use]
+pub fn long() -> Deadline {
+    Deadline::after(LONG)
+}
+
+/// What the fake device does with an execution.
+#[derive(Debug, Default)]
+pub struct Controls {
+    /// Executions begun.
+    pub begun: AtomicU64,
+    /// Answer that the output is too small.
+    pub insufficient: AtomicBool,
+    /// Panic.
+    pub panic: AtomicBool,
+    /// Claim this many microseconds on the device.
+    pub device_us: AtomicU64,
+    gate: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Controls {
+    /// Executions wait from now on until [`Controls::open_gate`].
+    pub fn close_gate(&self) {
+        *self.gate.lock().unwrap() = true;
+    }
+
+    /// Executions go on.
+    pub fn open_gate(&self) {
+        *self.gate.lock().unwrap() = false;
+        self.changed.notify_all();
+    }
+
+    /// Waits until so many executions have begun.
+    pub fn wait_begun(&self, count: u64) {
+        let mut guard = self.gate.lock().unwrap();
+        while self.begun.load(Ordering::SeqCst) < count {
+            let (next, waited) = self.changed.wait_timeout(guard, LONG).unwrap();
+            assert!(!waited.timed_out(), "the execution did not begin");
+            guard = next;
+        }
+    }
+
+    fn pass(&self) {
+        let mut guard = self.gate.lock().unwrap();
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        self.changed.notify_all();
+        while *guard {
+            let (next, waited) = self.changed.wait_timeout(guard, LONG).unwrap();
+            assert!(!waited.timed_out(), "nobody opened the gate");
+            guard = next;
+        }
+    }
+}
+
+/// A device that adds 1 to every byte of each input and writes it to the output of the same
+/// number.
+#[derive(Debug, Default)]
+pub struct FakeDevice(pub Arc<Controls>);
+
+impl Device for FakeDevice {
+    fn name(&self) -> &str {
+        "fake"
+    }
+
+    fn version_string(&self) -> &str {
+        "fake-1"
+    }
+
+    fn device_type(&self) -> DeviceType {
+        DeviceType::Other
+    }
+
+    fn capabilities(&self) -> Result<Capabilities, Failure> {
+        let info = PerformanceInfo { exec_time: 0.5, power_usage: 2.0 };
+        Ok(Capabilities {
+            relaxed_float32_to_float16_scalar: info,
+            relaxed_float32_to_float16_tensor: info,
+            operand_performance: vec![(OperandType::TensorFloat32, info)],
+            if_performance: PerformanceInfo::UNSUPPORTED,
+            while_performance: info,
+        })
+    }
+
+    fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
+        Ok(model.main.operations.iter().map(|one| one.ty == OperationType::Relu).collect())
+    }
+
+    fn prepare_model(
+        &self,
+        model: &Model,
+        _: &PrepareOptions,
+    ) -> Result<Arc<dyn PreparedModel>, Failure> {
+        if !self.supported_operations(model)?.into_iter().all(|runs| runs) {
+            return Err(Failure::invalid("the fake device runs RELU alone"));
+        }
+        Ok(Arc::new(FakeModel(Arc::clone(&self.0))))
+    }
+}
+
+struct FakeModel(Arc<Controls>);
+
+impl PreparedModel for FakeModel {
+    fn execute_synchronously(&self, request: &Request, options: &ExecutionOptions) -> ExecutionResult {
+        let controls = &self.0;
+        controls.pass();
+        assert!(!controls.panic.load(Ordering::SeqCst), "asked to panic");
+        let mut result = ExecutionResult::of(ErrorStatus::None);
+        let sufficient = !controls.insufficient.load(Ordering::SeqCst);
+        if !sufficient {
+            result.status = ErrorStatus::OutputInsufficientSize;
+        }
+        for (input, output) in request.inputs.iter().zip(&request.outputs) {
+            result.output_shapes.push(OutputShape {
+                dimensions: [1, 2, 3].as_slice().into(),
+                is_sufficient: sufficient,
+            });
+            if sufficient && add_one(request, input, output).is_err() {
+                return ExecutionResult::of(ErrorStatus::GeneralFailure);
+            }
+        }
+        if sufficient {
+            result.output_shapes.clear();
+        }
+        let _ = options;
+        let device = controls.device_us.load(Ordering::SeqCst);
+        result.timing = Timing { time_on_device_us: device, time_in_driver_us: device };
+        result
+    }
+
+    fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {
+        Ok(Box::new(PlainBurst::new(self)))
+    }
+}
+
+fn add_one(
+    request: &Request,
+    input: &burst_hal::RequestArgument,
+    output: &burst_hal::RequestArgument,
+) -> Result<(), burst_hal::MemoryError> {
+    let pool = |index: u32| match &request.pools[index as usize] {
+        RequestPool::Memory(memory) => memory,
+        RequestPool::Token(_) => unreachable!("this service has no buffers"),
+    };
+    let mut bytes = vec![0; input.location.length as usize];
+    pool(input.location.pool_index).read(input.location.offset.into(), &mut bytes)?;
+    for byte in &mut bytes {
+        *byte = byte.wrapping_add(1);
+    }
+    pool(output.location.pool_index).write(output.location.offset.into(), &bytes)
+}
+
+/// A model of `count` RELUs side by side, each on `[1, 4]` floats: 16 bytes in, 16 bytes out.
+#[must_use]
+pub fn wide_model(count: u32) -> Model {
+    let mut builder = ModelBuilder::new();
+    for _ in 0..count {
+        let input = builder.input(OperandType::TensorFloat32, &[1, 4]);
+        let output =
+            builder.result_of(OperationType::Relu, &[input], OutputSpec::f32(&[1, 4]));
+        builder.output(output);
+    }
+    builder.build().expect("a legal model")
+}
+
+/// One RELU.
+#[must_use]
+pub fn model() -> Model {
+    wide_model(1)
+}
+
+/// A model that the fake device lacks an operation for.
+#[must_use]
+pub fn foreign_model() -> Model {
+    let mut builder = ModelBuilder::new();
+    let input = builder.input(OperandType::TensorFloat32, &[1, 4]);
+    let output = builder.result_of(OperationType::Tanh, &[input], OutputSpec::f32(&[1, 4]));
+    builder.output(output);
+    builder.build().expect("a legal model")
+}
+
+/// A fake device's service for one client, on a thread of this process.
+pub struct Private {
+    pub controls: Arc<Controls>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Private {
+    /// The service, and the client's end of its socket.
+    #[must_use]
+    pub fn start(options: ServiceOptions) -> (Private, OwnedFd) {
+        let (ours, theirs) = burst_wire::socket::pair().unwrap();
+        let controls = Arc::new(Controls::default());
+        let service = Service::new(vec![Arc::new(FakeDevice(Arc::clone(&controls)))], options);
+        let thread = std::thread::spawn(move || {
+            if let Err(error) = service.serve_socket(theirs) {
+                eprintln!("the service ended: {error}");
+            }
+        });
+        (Private { controls, thread: Some(thread) }, ours)
+    }
+
+    /// The same, connected.
+    #[must_use]
+    pub fn connect() -> (Private, Client) {
+        let (service, socket) = Private::start(ServiceOptions::default());
+        (service, Client::from_socket(socket).expect("greeting"))
+    }
+
+    /// Waits for the service to end; it does when its client has hung up.
+    pub fn join(mut self) {
+        self.thread.take().unwrap().join().expect("the service does not panic");
+    }
+}
+
+/// Threads of this process with names that begin so.
+#[must_use]
+pub fn threads_named(prefix: &str) -> usize {
+    std::fs::read_dir("/proc/self/task")
+        .unwrap()
+        .filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("comm")).ok())
+        .filter(|name| name.starts_with(prefix))
+        .count()
+}
