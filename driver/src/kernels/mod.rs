@@ -4,6 +4,7 @@
 
 pub mod conv_geometry;
 pub mod conv_reference;
+pub mod depthwise;
 pub mod gemm;
 pub mod gemm_pairs;
 pub mod im2col;

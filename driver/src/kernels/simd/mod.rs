@@ -6,7 +6,11 @@
 //! 2. The functions here are safe to call: slices are checked before a pointer is made of them.
 #![allow(unsafe_code, reason = "calls of functions for instruction sets that are checked first")]
 
+use std::ops::Range;
+
 use crate::kernels::Isa;
+use crate::kernels::conv_geometry::Conv;
+use crate::kernels::depthwise::{self, ByteFilter, FloatFilter};
 use crate::kernels::gemm_pairs::PairMatrix;
 use crate::kernels::requantize::Channels;
 
@@ -118,4 +122,27 @@ fn clamp_values(values: &mut [f32], low: f32, high: f32) {
         let x = if x < low { low } else { x };
         *value = if x > high { high } else { x };
     }
+}
+
+compiled_for_each_isa! {
+    /// Rows of a quantized depthwise convolution, see [`depthwise::bytes`].
+    depthwise_bytes(
+        conv: &Conv,
+        input: &[u8],
+        filter: ByteFilter<'_>,
+        rules: Channels<'_>,
+        rows: Range<usize>,
+        out: &mut [u8],
+    ) = depthwise::bytes
+}
+
+compiled_for_each_isa! {
+    /// Rows of a depthwise convolution of floats, see [`depthwise::floats`].
+    depthwise_floats(
+        conv: &Conv,
+        input: &[f32],
+        filter: FloatFilter<'_>,
+        rows: Range<usize>,
+        out: &mut [f32],
+    ) = depthwise::floats
 }

@@ -12,13 +12,13 @@ use burst_hal::{OperandType, OperationType};
 
 use crate::OpError;
 use crate::kernels::conv_geometry::{Conv, Filter};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
 use crate::ops::conv::conv_2d::of_sizes;
-use crate::ops::conv::one_bias_per_channel;
 use crate::ops::conv::quantized::{Scales, Task, check_filter};
 use crate::ops::conv::reference;
 use crate::ops::conv::rows::conv_rows;
 use crate::ops::conv::window::{Form, Scalars, Window, four};
+use crate::ops::conv::{channels, one_bias_per_channel};
 use crate::tensor::Args;
 
 /// The definition of DEPTHWISE_CONV_2D.
@@ -26,7 +26,7 @@ pub static DEF: OpDef = OpDef {
     code: OperationType::DepthwiseConv2d,
     validate,
     infer,
-    prepare: None,
+    prepare: Some(prepare),
     execute,
     traits: OpTraits::PLAIN,
 };
@@ -50,6 +50,10 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     one_bias_per_channel(args, conv.filter.outputs)?;
     Scales::of_args(Task::Convolution, args)?.check(conv.filter.outputs)?;
     Ok(Inferred::one(window.dims_of(&conv.output)?))
+}
+
+fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>, OpError> {
+    channels::prepare(args, &window(args)?, context)
 }
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {

@@ -1,0 +1,221 @@
+//! DEPTHWISE_CONV_2D channel by channel, with weights prepared for
+//! [`depthwise`](crate::kernels::depthwise).
+
+use burst_hal::{FusedActivation, OperandType};
+use smallvec::SmallVec;
+
+use crate::OpError;
+use crate::kernels::conv_geometry::Conv;
+use crate::kernels::depthwise::{ByteFilter, FloatFilter};
+use crate::kernels::quant::activation_range_f32;
+use crate::kernels::requantize::Requantize;
+use crate::kernels::{Isa, simd};
+use crate::op::{Kernel, PrepareContext, Prepared, Run};
+use crate::ops::conv::depthwise_conv_2d::geometry;
+use crate::ops::conv::quantized::{Scales, Task, is_quantized};
+use crate::ops::conv::window::Window;
+use crate::tensor::{Args, TensorRef};
+
+/// Products between two looks at the deadline: well under a millisecond.
+const PRODUCTS_PER_LOOK: usize = 1 << 20;
+
+/// A kernel for these operands, when filter and bias are constants and each channel has one output.
+pub(super) fn prepare(
+    args: &Args<'_>,
+    window: &Window,
+    context: &PrepareContext,
+) -> Result<Option<Prepared>, OpError> {
+    if window.is_nchw || window.number != 1 {
+        return Ok(None);
+    }
+    let (filter, bias) = (args.tensor(1)?, args.tensor(2)?);
+    let ty = args.input(0)?.info.ty;
+    let (window, isa) = (*window, context.isa);
+    let kernel: Box<dyn Kernel> = if ty == OperandType::TensorFloat32 {
+        let (weights, bias) = (filter.f32()?.to_vec(), bias.f32()?.to_vec());
+        Box::new(FloatChannels { window, weights, bias, isa })
+    } else if is_quantized(ty) {
+        let scales = Scales::of_args(Task::Convolution, args)?;
+        Box::new(ByteChannels::new(window, &scales, filter, bias, window.activation, isa)?)
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(Prepared { kernel, packed_inputs: SmallVec::from_slice(&[1, 2]) }))
+}
+
+/// Rows of output pixels that are computed between two looks at the deadline.
+fn rows_per_look(conv: &Conv) -> usize {
+    let products = conv.output.width * conv.output.channels * conv.depth();
+    (PRODUCTS_PER_LOOK / products.max(1)).max(1)
+}
+
+fn sizes_differ() -> OpError {
+    OpError::Internal { what: "operand sizes of a depthwise convolution" }
+}
+
+#[derive(Debug)]
+struct FloatChannels {
+    window: Window,
+    weights: Vec<f32>,
+    bias: Vec<f32>,
+    isa: Isa,
+}
+
+impl Kernel for FloatChannels {
+    fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
+        let input = run.input(0)?;
+        let conv = geometry(&self.window, input.dims, run.input(1)?.dims)?;
+        let input = input.f32()?;
+        let out = run.outputs.first_mut().ok_or_else(sizes_differ)?.f32_mut()?;
+        if !conv.fits(input.len(), self.weights.len(), self.bias.len(), out.len()) {
+            return Err(sizes_differ());
+        }
+        let (low, high) = activation_range_f32(self.window.activation);
+        let filter = FloatFilter { weights: &self.weights, bias: &self.bias, low, high };
+        let line_len = conv.output.width * conv.output.channels;
+        let step = rows_per_look(&conv);
+        for (index, out) in out.chunks_mut(step * line_len).enumerate() {
+            run.stop.check()?;
+            let rows = index * step..index * step + out.len() / line_len;
+            simd::depthwise_floats(self.isa, &conv, input, filter, rows, out);
+        }
+        Ok(())
+    }
+
+    fn held_bytes(&self) -> usize {
+        size_of_val(self.weights.as_slice()) + size_of_val(self.bias.as_slice())
+    }
+
+    fn name(&self) -> &'static str {
+        "depthwise f32"
+    }
+}
+
+#[derive(Debug)]
+struct ByteChannels {
+    window: Window,
+    /// Weights less their zero point.
+    weights: Vec<i16>,
+    rules: Requantize,
+    flip: u8,
+    zero: i32,
+    isa: Isa,
+}
+
+impl ByteChannels {
+    fn new(
+        window: Window,
+        scales: &Scales<'_>,
+        filter: TensorRef<'_>,
+        bias: TensorRef<'_>,
+        activation: FusedActivation,
+        isa: Isa,
+    ) -> Result<Self, OpError> {
+        let bad_zero = OpError::Range { what: "zero point of a depthwise convolution" };
+        let filter_zero = i16::try_from(filter.info.zero_point)
+            .ok()
+            .filter(|zero| (-128..256).contains(zero))
+            .ok_or(bad_zero)?;
+        let weights = if filter.info.ty == OperandType::TensorQuant8Asymm {
+            filter.u8()?.iter().map(|weight| i16::from(*weight) - filter_zero).collect()
+        } else {
+            filter.i8()?.iter().map(|weight| i16::from(*weight) - filter_zero).collect()
+        };
+        let is_signed = scales.input.ty == OperandType::TensorQuant8AsymmSigned;
+        let (flip, moved) = if is_signed { (0x80, 128) } else { (0, 0) };
+        let zero = scales.input.zero_point + moved;
+        let bias = bias.i32()?.to_vec();
+        let (zero_point, range) = (scales.output.zero_point, scales.range(activation));
+        let rules = Requantize::new(bias, |channel| scales.multiplier(channel), zero_point, range)?;
+        Ok(ByteChannels { window, weights, rules, flip, zero, isa })
+    }
+}
+
+impl Kernel for ByteChannels {
+    fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
+        let input = run.input(0)?;
+        let conv = geometry(&self.window, input.dims, run.input(1)?.dims)?;
+        let input = input.bytes.ok_or(OpError::Omitted { index: 0 })?;
+        let out = run.outputs.first_mut().ok_or_else(sizes_differ)?.bytes_mut();
+        let channels = self.rules.bias.len();
+        if !conv.fits(input.len(), self.weights.len(), channels, out.len()) {
+            return Err(sizes_differ());
+        }
+        let filter = ByteFilter { weights: &self.weights, flip: self.flip, zero: self.zero };
+        let rules = self.rules.channels(0..channels);
+        let line_len = conv.output.width * channels;
+        let step = rows_per_look(&conv);
+        for (index, out) in out.chunks_mut(step * line_len).enumerate() {
+            run.stop.check()?;
+            let rows = index * step..index * step + out.len() / line_len;
+            simd::depthwise_bytes(self.isa, &conv, input, filter, rules, rows, out);
+        }
+        Ok(())
+    }
+
+    fn held_bytes(&self) -> usize {
+        size_of_val(self.weights.as_slice()) + self.rules.held_bytes()
+    }
+
+    fn name(&self) -> &'static str {
+        "depthwise 8 bit"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::conv::depthwise_conv_2d::DEF;
+    use crate::ops::conv::test_support::{Case, Numbers, Tensor, assert_close, kinds};
+
+    fn random(numbers: &mut Numbers, kind: usize) -> Case {
+        let channels = 1 + numbers.below(90);
+        let [down, across] = [1 + numbers.below(3), 1 + numbers.below(3)];
+        let dilations = numbers.of(&[[1, 1], [1, 1], [2, 1], [1, 3]]);
+        let spans = [(down - 1) * dilations[0] + 1, (across - 1) * dilations[1] + 1];
+        let images = [
+            1 + numbers.below(2),
+            spans[0] + numbers.below(7),
+            spans[1] + numbers.below(7),
+            channels,
+        ];
+        let strides = [1 + numbers.below(2), 1 + numbers.below(3)];
+        let mut list = match numbers.below(3) {
+            0 => vec![1],
+            1 => vec![2],
+            _ => [spans[1], spans[1], spans[0], spans[0]].map(|span| numbers.below(span)).to_vec(),
+        };
+        list.extend([strides[0], strides[1], 1, numbers.below(4)]);
+        let mut rest: Vec<Tensor> = list.into_iter().map(Tensor::uint).collect();
+        rest.push(Tensor::flag(false));
+        rest.extend([dilations[1], dilations[0]].map(Tensor::uint));
+        let filter = [1, down, across, channels];
+        kinds::case(&DEF, numbers, kind, &images, (&filter, channels, 3), rest)
+    }
+
+    #[test]
+    fn kernels_equal_the_reference() {
+        for kind in 0..kinds::COUNT {
+            for seed in 0..80 {
+                let case = random(&mut Numbers::new(seed), kind);
+                let want = case.reference().unwrap();
+                for isa in [Isa::detect(), Isa::PORTABLE] {
+                    let got = case.fast(isa).unwrap().expect("a kernel for constant weights");
+                    assert_close(&case, &got, &want, &format!("kind {kind}, seed {seed}"));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn long_work_is_cut_into_parts_that_fit_together() {
+        for kind in 0..kinds::COUNT {
+            let numbers = &mut Numbers::new(3);
+            let rest = [1, 1, 1, 1, 0].map(Tensor::uint).to_vec();
+            let images = [2, 40, 40, 70];
+            let case = kinds::case(&DEF, numbers, kind, &images, (&[1, 5, 5, 70], 70, 3), rest);
+            let got = case.fast(Isa::detect()).unwrap().expect("a kernel for constant weights");
+            assert_close(&case, &got, &case.reference().unwrap(), &format!("kind {kind}"));
+        }
+    }
+}
