@@ -21,9 +21,12 @@ const MAX_DEPTH: usize = 8;
 /// A tensor and its quantization are two tables, an operator and its options too. Models with
 /// tens of thousands of operators exist, with hundreds of thousands not.
 const MAX_TABLES: usize = 1_000_000;
-/// What the file would need if nothing in it were shared. Tables share only their vtables, so an
-/// honest file stays near its size; a flatbuffer cannot be longer than this anyway.
-const MAX_APPARENT_BYTES: usize = 1 << 31;
+/// How many times its own size a file may have when everything that it shares is counted each
+/// time. Honest files share little more than vtables and stay under 2; a file made of references to
+/// one long list would make us allocate without bound.
+const MAX_SHARING: usize = 8;
+/// Is granted to every file, so that small ones, which are mostly vtables, are not refused.
+const APPARENT_FLOOR_BYTES: usize = 1 << 16;
 /// No NNAPI operation takes more than four axes, TFLite's own kernels at most eight.
 pub(crate) const MAX_RANK: usize = 8;
 /// The widest operator is CONCATENATION; NNAPI sets no limit, real models stay under a hundred.
@@ -153,7 +156,7 @@ fn verify(bytes: &[u8]) -> Result<ModelTable<'_>, ImportError> {
     let options = VerifierOptions {
         max_depth: MAX_DEPTH,
         max_tables: MAX_TABLES,
-        max_apparent_size: MAX_APPARENT_BYTES,
+        max_apparent_size: bytes.len().saturating_mul(MAX_SHARING).max(APPARENT_FLOOR_BYTES),
         ignore_missing_null_terminator: false,
     };
     let mut verifier = Verifier::new(&options, bytes);

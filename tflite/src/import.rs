@@ -125,28 +125,24 @@ pub(crate) fn cut(bytes: &[u8]) -> Result<Option<Cut>, ImportError> {
     };
     let file = File::open(bytes)?;
     let behind = file.operators.get(last + 1..).unwrap_or_default();
-    let mut made = vec![false; file.tensors.len()];
+    // Values that need not come in: constants, states, what operators behind the cut made.
+    let mut there: Vec<bool> =
+        file.tensors.iter().map(|tensor| tensor.data.is_some() || tensor.is_state()).collect();
     let mut from = Vec::new();
     for operator in behind {
         for &tensor in operator.inputs.iter().flatten() {
-            let given = file
-                .tensors
-                .get(tensor)
-                .is_none_or(|found| found.data.is_some() || found.is_state());
-            if !given && made.get(tensor) == Some(&false) && !from.contains(&tensor) {
+            if !has(&there, tensor) {
                 from.push(tensor);
+                set(&mut there, tensor);
             }
         }
-        for &tensor in &operator.outputs {
-            if let Some(flag) = made.get_mut(tensor) {
-                *flag = true;
-            }
-        }
+        operator.outputs.iter().for_each(|&tensor| set(&mut there, tensor));
     }
+    let made = flags(&file, &behind.iter().flat_map(|o| o.outputs.clone()).collect::<Vec<_>>());
     let name = |&tensor: &usize| {
         file.tensors.get(tensor).map_or_else(String::new, |found| found.name().to_owned())
     };
-    let to = file.outputs.iter().filter(|&&tensor| made.get(tensor) == Some(&true));
+    let to = file.outputs.iter().filter(|&&tensor| has(&made, tensor));
     Ok(Some(Cut {
         operators_before: last + 1,
         from: from.iter().map(name).collect(),
@@ -172,29 +168,35 @@ fn plan(file: &File<'_>, part: Part<'_>) -> Result<Plan, ImportError> {
 }
 
 fn needed_operators(file: &File<'_>, inputs: &[usize], outputs: &[usize]) -> Vec<bool> {
-    let mut wanted = vec![false; file.tensors.len()];
-    let mark = |wanted: &mut Vec<bool>, tensor: usize, value: bool| {
-        if let Some(flag) = wanted.get_mut(tensor) {
-            *flag = value;
-        }
-    };
-    for &output in outputs {
-        mark(&mut wanted, output, true);
-    }
+    let is_input = flags(file, inputs);
+    let mut wanted = flags(file, outputs);
     let mut included = vec![false; file.operators.len()];
     // Files keep operators in execution order, so that one pass from the end finds everything.
     for (operator, flag) in file.operators.iter().zip(&mut included).rev() {
-        for &input in inputs {
-            mark(&mut wanted, input, false);
-        }
-        if operator.outputs.iter().any(|&output| wanted.get(output) == Some(&true)) {
+        let is_wanted = |&tensor: &usize| has(&wanted, tensor) && !has(&is_input, tensor);
+        if operator.outputs.iter().any(is_wanted) {
             *flag = true;
-            for &tensor in operator.inputs.iter().flatten() {
-                mark(&mut wanted, tensor, true);
-            }
+            operator.inputs.iter().flatten().for_each(|&tensor| set(&mut wanted, tensor));
         }
     }
     included
+}
+
+/// A flag per tensor of the file, set for these.
+fn flags(file: &File<'_>, tensors: &[usize]) -> Vec<bool> {
+    let mut flags = vec![false; file.tensors.len()];
+    tensors.iter().for_each(|&tensor| set(&mut flags, tensor));
+    flags
+}
+
+fn set(flags: &mut [bool], tensor: usize) {
+    if let Some(flag) = flags.get_mut(tensor) {
+        *flag = true;
+    }
+}
+
+fn has(flags: &[bool], tensor: usize) -> bool {
+    flags.get(tensor).copied().unwrap_or(false)
 }
 
 /// Every value is written once, and before it is read.
@@ -246,10 +248,11 @@ fn check_outputs(
     plan: &Plan,
     has_value: &[bool],
 ) -> Result<(), (usize, &'static str)> {
+    let is_input = flags(file, &plan.inputs);
     let mut listed = vec![false; file.tensors.len()];
     for &output in &plan.outputs {
         let constant = file.tensors.get(output).is_none_or(|tensor| tensor.data.is_some());
-        if constant || plan.inputs.contains(&output) {
+        if constant || has(&is_input, output) {
             return Err((output, "no operator computes it"));
         }
         if has_value.get(output) != Some(&true) {

@@ -4,6 +4,16 @@
 //! operator without failing; [`import_part`] takes the piece between tensors that are named, for
 //! models of which NNAPI operations can run only a part.
 //!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let imported = burst_tflite::import(&std::fs::read("mobilenet.tflite")?)?;
+//! for (input, operand) in imported.inputs.iter().zip(&imported.model.main.input_indexes) {
+//!     println!("operand {operand}: {} {} {:?}", input.name, input.ty, input.dims);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The bytes are not trusted: the flatbuffers verifier walks all that is read later, every index is
 //! looked up before it is used, and every number that a file controls has a limit.
 #![forbid(unsafe_code)]

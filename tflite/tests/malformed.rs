@@ -212,3 +212,12 @@ fn options_of_another_operator_are_refused() {
     let error = refused(&file);
     assert!(error.to_string().contains("option stride_w is 0"), "{error}");
 }
+
+#[test]
+fn a_small_file_cannot_ask_for_much_memory() {
+    // Many names for one graph: every reference would be read again.
+    let mut file = sample();
+    file.subgraphs = 100_000;
+    let error = refused(&file);
+    assert!(error.to_string().contains("shared so often"), "{error}");
+}
