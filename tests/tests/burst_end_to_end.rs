@@ -101,14 +101,10 @@ fn a_refused_model_says_why() {
 fn several_clients_are_served_at_a_path_and_the_path_goes_with_the_service() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("burst.sock");
-    let service =
-        Service::new(vec![Arc::new(FakeDevice::default())], ServiceOptions::default());
+    let service = Service::new(vec![Arc::new(FakeDevice::default())], ServiceOptions::default());
     let (stopper, stop) = Stop::new().unwrap();
     let listener = Listener::bind(&path).unwrap();
-    assert!(matches!(
-        Listener::bind(&path),
-        Err(burst_server::ServerError::PathInUse { .. })
-    ));
+    assert!(matches!(Listener::bind(&path), Err(burst_server::ServerError::PathInUse { .. })));
     let serving = std::thread::spawn(move || service.run(&listener, &stop));
     let clients: Vec<_> = (0..4)
         .map(|number| {
@@ -160,10 +156,7 @@ fn heap_request() -> (Request, Arc<HeapMemory>) {
     let request = Request {
         inputs: vec![argument(0)],
         outputs: vec![argument(1)],
-        pools: vec![
-            RequestPool::Memory(input),
-            RequestPool::Memory(Arc::clone(&output) as Pool),
-        ],
+        pools: vec![RequestPool::Memory(input), RequestPool::Memory(Arc::clone(&output) as Pool)],
     };
     (request, output)
 }
@@ -268,8 +261,10 @@ fn a_deadline_that_has_passed_is_missed_without_an_execution() {
         outputs: vec![argument(16)],
         pools: vec![RequestPool::Memory(memory)],
     };
-    let passed =
-        ExecutionOptions { deadline: Some(burst_hal::TimePoint { nanos: 1 }), ..Default::default() };
+    let passed = ExecutionOptions {
+        deadline: Some(burst_hal::TimePoint { nanos: 1 }),
+        ..Default::default()
+    };
     let mut burst = prepared.configure_burst(&BurstOptions::default()).unwrap();
     let over_burst = burst.execute(&request, &passed, long()).unwrap().status;
     assert!(!burst.fell_back());
@@ -283,7 +278,8 @@ fn a_panic_of_the_driver_ends_its_burst_and_nothing_else() {
     let (service, client) = Private::connect();
     let device = client.device("fake").unwrap();
     let mut stream = device.stream(&model(), &StreamOptions::default()).unwrap();
-    let mut other = device.stream(&model(), &options(StreamPath::Synchronous, Wait::Sleep)).unwrap();
+    let mut other =
+        device.stream(&model(), &options(StreamPath::Synchronous, Wait::Sleep)).unwrap();
     service.controls.panic.store(true, Ordering::SeqCst);
     let error = stream.run(long()).unwrap_err();
     assert_eq!(error.status(), ErrorStatus::GeneralFailure, "{error}");
@@ -323,7 +319,7 @@ fn executions_on_one_connection_run_side_by_side() {
 }
 
 #[test]
-fn types_the_wire_cannot_send_are_refused_here() {
+fn a_model_without_fixed_sizes_is_refused_by_the_short_way() {
     let (_service, client) = Private::connect();
     let device = client.device("fake").unwrap();
     let mut builder = burst_hal::ModelBuilder::new();

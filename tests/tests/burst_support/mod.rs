@@ -1,6 +1,10 @@
 //! What the tests of client and service share: a fake device, a service around it, and a client
 //! that can say anything.
-#![allow(dead_code, reason = "each test uses its part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "a module of several tests, each of which uses its part"
+)]
 
 pub mod raw;
 
@@ -124,7 +128,11 @@ impl Device for FakeDevice {
 struct FakeModel(Arc<Controls>);
 
 impl PreparedModel for FakeModel {
-    fn execute_synchronously(&self, request: &Request, options: &ExecutionOptions) -> ExecutionResult {
+    fn execute_synchronously(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+    ) -> ExecutionResult {
         let controls = &self.0;
         controls.pass();
         assert!(!controls.panic.load(Ordering::SeqCst), "asked to panic");
@@ -179,8 +187,7 @@ pub fn wide_model(count: u32) -> Model {
     let mut builder = ModelBuilder::new();
     for _ in 0..count {
         let input = builder.input(OperandType::TensorFloat32, &[1, 4]);
-        let output =
-            builder.result_of(OperationType::Relu, &[input], OutputSpec::f32(&[1, 4]));
+        let output = builder.result_of(OperationType::Relu, &[input], OutputSpec::f32(&[1, 4]));
         builder.output(output);
     }
     builder.build().expect("a legal model")

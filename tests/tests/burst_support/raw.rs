@@ -24,8 +24,7 @@ pub struct RawClient {
 impl RawClient {
     /// Greets the service at the other end.
     pub fn greet(socket: OwnedFd) -> Self {
-        let greeting =
-            ClientGreeting { features: Features::ALL.bits(), name: Text::cut("raw") };
+        let greeting = ClientGreeting { features: Features::ALL.bits(), name: Text::cut("raw") };
         socket::send(&socket, &greeting.encode().unwrap(), &[]).unwrap();
         let mut inbox = Inbox::default();
         socket::receive(&socket, &mut inbox).unwrap();

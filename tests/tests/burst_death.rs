@@ -1,0 +1,205 @@
+//! Either side killed: the other learns of it at once and keeps nothing.
+
+mod burst_support;
+
+use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use burst_client::{Client, ClientError, StreamOptions, StreamPath, Wait};
+use burst_server::{Listener, Service, ServiceOptions, Stop};
+use burst_support::{FakeDevice, LONG, long, model, threads_named};
+
+/// Tests that count threads and descriptors run one after the other.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A second process that never outlives its test.
+struct Peer {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    fn start(arguments: &[&str], stdin: Stdio) -> Peer {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_burst_peer"))
+            .args(arguments)
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("start peer");
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Peer { child, output }
+    }
+
+    /// A service at the other end of the client's socket.
+    fn serve(role: &str) -> (Peer, OwnedFd) {
+        let (ours, theirs) = burst_wire::socket::pair().unwrap();
+        let mut peer = Peer::start(&[role], Stdio::from(theirs));
+        peer.expect("ready");
+        (peer, ours)
+    }
+
+    fn stream(path: &Path) -> Peer {
+        let mut peer = Peer::start(&["stream", path.to_str().unwrap()], Stdio::null());
+        peer.expect("running");
+        peer
+    }
+
+    fn expect(&mut self, word: &str) {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        assert_eq!(line.trim_end(), word);
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Mappings of queues and pools in this process.
+fn shared_mappings() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines().filter(|line| line.contains("/memfd:")).count()
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + LONG;
+    while !is_so() {
+        assert!(Instant::now() < until, "{what} never came");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_client_learns_at_once_that_the_service_was_killed_in_the_middle_of_a_request() {
+    let _alone = ALONE.lock();
+    for (path, wait) in [
+        (StreamPath::Burst, Wait::Spin),
+        (StreamPath::Burst, Wait::Sleep),
+        (StreamPath::Synchronous, Wait::Sleep),
+    ] {
+        let (mut service, socket) = Peer::serve("serve-stuck");
+        let pid = service.child.id();
+        let client = Client::from_socket(socket).unwrap();
+        assert_eq!(client.driver_pid(), pid);
+        let device = client.device("fake").unwrap();
+        let mut options = StreamOptions::default();
+        options.path = path;
+        options.wait = wait;
+        let mut stream = device.stream(&model(), &options).unwrap();
+        let waiting = std::thread::spawn(move || {
+            let error = stream.run(long()).expect_err("nobody answers");
+            (error, Instant::now())
+        });
+        service.expect("begun");
+        let killed = Instant::now();
+        service.child.kill().unwrap();
+        let (error, at) = waiting.join().unwrap();
+        let delay = at - killed;
+        println!("{path:?} {wait:?}: told after {delay:?}");
+        assert!(matches!(error, ClientError::PeerDied { pid: dead } if dead == pid), "{error}");
+        assert!(delay < Duration::from_secs(5), "{delay:?}");
+        assert!(!client.is_alive());
+        assert!(matches!(client.device_names(), Err(ClientError::PeerDied { .. })));
+    }
+}
+
+#[test]
+fn a_private_service_ends_with_its_client() {
+    let _alone = ALONE.lock();
+    let (mut service, socket) = Peer::serve("serve-private");
+    let client = Client::from_socket(socket).unwrap();
+    let device = client.device("fake").unwrap();
+    let mut stream = device.stream(&model(), &StreamOptions::default()).unwrap();
+    stream.run(long()).unwrap();
+    drop((stream, device, client));
+    assert!(service.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_killed_client_leaves_nothing_behind_and_the_next_one_is_served() {
+    let _alone = ALONE.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("burst.sock");
+    let service = Service::new(vec![Arc::new(FakeDevice::default())], ServiceOptions::default());
+    let listener = Listener::bind(&path).unwrap();
+    let (stopper, stop) = Stop::new().unwrap();
+    let serving = std::thread::spawn(move || service.run(&listener, &stop));
+    let before = (descriptors(), shared_mappings());
+    for round in 0..3 {
+        let mut client = Peer::stream(&path);
+        assert!(threads_named("burst-") >= 1 && threads_named("client-") >= 1);
+        assert!(shared_mappings() > before.1);
+        client.child.kill().unwrap();
+        client.child.wait().unwrap();
+        drop(client);
+        wait_until("the end of the client's threads", || {
+            threads_named("burst-") == 0 && threads_named("client-") == 0
+        });
+        assert_eq!((descriptors(), shared_mappings()), before, "round {round}");
+    }
+    drop(stopper);
+    serving.join().unwrap().unwrap();
+}
+
+#[test]
+fn everything_is_freed_in_both_ends_when_a_client_closes_in_order() {
+    let _alone = ALONE.lock();
+    let before = (descriptors(), shared_mappings());
+    for _ in 0..3 {
+        let (service, client) = burst_support::Private::connect();
+        let device = client.device("fake").unwrap();
+        let prepared = device.prepare(&model(), &Default::default()).unwrap();
+        let mut streams: Vec<_> = (0..4)
+            .map(|_| {
+                burst_client::Stream::new(&prepared, &model(), &StreamOptions::default()).unwrap()
+            })
+            .collect();
+        for stream in &mut streams {
+            stream.run(long()).unwrap();
+        }
+        drop(streams);
+        assert_eq!(threads_named("burst-1"), 0, "a closed burst keeps its thread");
+        drop((prepared, device, client));
+        service.join();
+        assert_eq!((descriptors(), shared_mappings()), before);
+        assert_eq!(threads_named("burst-watcher"), 0);
+    }
+}
+
+#[test]
+fn a_service_that_hangs_up_at_any_step_is_a_typed_error() {
+    let _alone = ALONE.lock();
+    // Before the greeting.
+    let (ours, theirs) = burst_wire::socket::pair().unwrap();
+    drop(theirs);
+    let error = Client::from_socket(ours).unwrap_err();
+    assert!(matches!(error, ClientError::NotThisProtocol), "{error}");
+    // After it.
+    let (ours, theirs) = burst_wire::socket::pair().unwrap();
+    let greeting = std::thread::spawn(move || {
+        let mut inbox = burst_wire::socket::Inbox::default();
+        burst_wire::socket::receive(&theirs, &mut inbox).unwrap();
+        let hello = burst_wire::control::ServerGreeting {
+            welcome: burst_wire::control::Welcome::Accepted,
+            features: 0,
+            pid: 1,
+            name: burst_wire::control::Text::cut("dies"),
+        };
+        burst_wire::socket::send(&theirs, &hello.encode().unwrap(), &[]).unwrap();
+    });
+    let client = Client::from_socket(ours).unwrap();
+    greeting.join().unwrap();
+    let error = client.device_names().unwrap_err();
+    assert!(matches!(error, ClientError::PeerDied { .. }), "{error}");
+}
