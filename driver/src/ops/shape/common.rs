@@ -3,6 +3,7 @@
 use burst_hal::validate::MAX_RANK;
 use burst_hal::{Dimensions, OperandType};
 
+use crate::kernels::strided::{Move, steps};
 use crate::op::{Run, Signature};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -70,15 +71,70 @@ pub(super) fn check_rank(rank: usize) -> Result<(), OpError> {
     Ok(())
 }
 
-/// Elements before, along and after `axis`.
+/// Elements before, along and after `axis`. Only the shape of an empty tensor can have a product
+/// beyond memory; it is held at the largest number.
 pub(super) fn around(dims: &[u32], axis: usize) -> (usize, usize, usize) {
-    let count = |dims: &[u32]| dims.iter().map(|dim| *dim as usize).product();
+    let count =
+        |dims: &[u32]| dims.iter().fold(1usize, |count, dim| count.saturating_mul(*dim as usize));
     (count(&dims[..axis]), dims[axis] as usize, count(&dims[axis + 1..]))
 }
 
 /// Bytes of one element.
 pub(super) fn width(ty: OperandType) -> Result<usize, OpError> {
     ty.element_bytes().ok_or(OpError::Type { want: "a type of known size", got: ty })
+}
+
+/// Moves elements of input 0 to output 0, whatever their type.
+pub(super) fn apply(run: &mut Run<'_, '_>, moves: &Move) -> Result<(), OpError> {
+    let input = run.input(0)?;
+    let out = run.output(0)?;
+    match width(input.info.ty)? {
+        1 => moves.apply(input.u8()?, out.u8_mut()?),
+        2 => moves.apply(input.u16()?, out.u16_mut()?),
+        _ => moves.apply(input.i32()?, out.i32_mut()?),
+    }
+}
+
+/// The sizes and steps of a tensor of images, whatever the order of its dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Images {
+    /// Images, rows, columns and channels.
+    pub(super) sizes: [i64; 4],
+    nchw: bool,
+}
+
+impl Images {
+    /// Reads a shape of four dimensions, `[n, h, w, c]` or with `nchw` `[n, c, h, w]`.
+    pub(super) fn new(dims: &[u32], nchw: bool) -> Result<Self, OpError> {
+        let [a, b, c, d] = *dims else {
+            return Err(OpError::shape("images must have four dimensions", dims, &[]));
+        };
+        let [a, b, c, d] = [a, b, c, d].map(i64::from);
+        Ok(Images { sizes: if nchw { [a, c, d, b] } else { [a, b, c, d] }, nchw })
+    }
+
+    /// The shape of images of these sizes (images, rows, columns, channels) in the same order.
+    pub(super) fn shape(self, [n, h, w, c]: [i64; 4]) -> Result<Dimensions, OpError> {
+        shape_of(&if self.nchw { [n, c, h, w] } else { [n, h, w, c] })
+    }
+
+    /// Steps from one image, row, column and channel to the next.
+    pub(super) fn steps(dims: &[u32], nchw: bool) -> Result<[isize; 4], OpError> {
+        let [a, b, c, d] = *steps(dims) else {
+            return Err(OpError::shape("images must have four dimensions", dims, &[]));
+        };
+        Ok(if nchw { [a, c, d, b] } else { [a, b, c, d] })
+    }
+}
+
+/// The layout flag at input `index`, where it is given: whether channels come before rows.
+pub(super) fn nchw(args: &Args<'_>, index: usize) -> Result<bool, OpError> {
+    if index < args.inputs.len() { args.bool(index) } else { Ok(false) }
+}
+
+/// As [`nchw`], while running.
+pub(super) fn nchw_of_run(run: &Run<'_, '_>, index: usize) -> Result<bool, OpError> {
+    run.optional(index).map_or(Ok(false), |flag| flag.scalar_bool())
 }
 
 /// Copies input 0 to output 0 as it is.

@@ -1,0 +1,181 @@
+//! TOPK_V2: the largest values along the last dimension.
+//!
+//! Inputs: a tensor, how many to find (INT32, 1 to the size of the last dimension). Outputs: the
+//! values, largest first, and where they were (INT32). Of equal values the last one comes first, as in
+//! the reference; the documentation leaves it open. A NaN counts as less than everything.
+//!
+//! Source: NNAPI 1.2 `types.hal`, `OperationType::TOPK_V2`.
+
+use std::cmp::Ordering;
+
+use burst_hal::HalVersion::{V1_2, V1_3};
+use burst_hal::{Dimensions, OperandType, OperationType};
+use half::f16;
+
+use super::common;
+use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
+use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::tensor::Args;
+use crate::{OpError, SignatureError};
+
+/// The definition of TOPK_V2.
+pub static DEF: OpDef = OpDef {
+    code: OperationType::TopkV2,
+    validate,
+    infer,
+    prepare: None,
+    execute,
+    traits: OpTraits::PLAIN.no_zero_sized(),
+};
+
+const ROWS: &[Row] = &[
+    Row::new(V1_2, &[TF32, I32], &[TF32, TI32]),
+    Row::new(V1_2, &[TF16, I32], &[TF16, TI32]),
+    Row::new(V1_2, &[TI32, I32], &[TI32, TI32]),
+    Row::new(V1_2, &[TQ8, I32], &[TQ8, TI32]),
+    Row::new(V1_3, &[TQ8S, I32], &[TQ8S, TI32]),
+];
+
+fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
+    signature.expect_rows(ROWS)?;
+    common::keeps_quantization(signature)
+}
+
+fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+    let mut shape = Dimensions::from_slice(args.dims(0)?);
+    let k = args.i32(1)?;
+    let bad = OpError::value("number of largest values", k);
+    let last = shape.last_mut().ok_or(bad.clone())?;
+    let k = u32::try_from(k).ok().filter(|k| (1..=*last).contains(k)).ok_or(bad)?;
+    *last = k;
+    Ok(Inferred::many([shape.clone(), shape]))
+}
+
+fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+    let input = run.input(0)?;
+    let last = input.dims.last().map_or(0, |last| *last as usize);
+    let k = usize::try_from(run.i32(1)?).unwrap_or(0);
+    let order = run.scratch.i32(last);
+    let [values, indices] = run.outputs else {
+        return Err(OpError::Arity { want: 2, got: run.outputs.len() });
+    };
+    let indices = indices.i32_mut()?;
+    match input.info.ty {
+        OperandType::TensorFloat32 => {
+            find(input.f32()?, values.f32_mut()?, indices, order, k, |a, b| real_order(*a, *b))
+        }
+        OperandType::TensorFloat16 => {
+            let halves = |a: &f16, b: &f16| real_order(a.to_f32(), b.to_f32());
+            find(input.f16()?, values.f16_mut()?, indices, order, k, halves)
+        }
+        OperandType::TensorInt32 => {
+            find(input.i32()?, values.i32_mut()?, indices, order, k, i32::cmp)
+        }
+        OperandType::TensorQuant8Asymm => {
+            find(input.u8()?, values.u8_mut()?, indices, order, k, u8::cmp)
+        }
+        OperandType::TensorQuant8AsymmSigned => {
+            find(input.i8()?, values.i8_mut()?, indices, order, k, i8::cmp)
+        }
+        got => Err(OpError::Type { want: "a type with an order", got }),
+    }
+}
+
+/// A total order: sorting by one that is not may panic. 0 and -0 are equal, NaNs are too and come
+/// before everything else.
+fn real_order(a: f32, b: f32) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))
+}
+
+/// Finds the `k` largest of each row of as many values as `order` has room for.
+fn find<T: Copy>(
+    input: &[T],
+    values: &mut [T],
+    indices: &mut [i32],
+    order: &mut [i32],
+    k: usize,
+    compare: impl Fn(&T, &T) -> Ordering,
+) -> Result<(), OpError> {
+    if order.is_empty() || k == 0 || k > order.len() || i32::try_from(order.len()).is_err() {
+        return Err(OpError::Internal { what: "no row has that many values" });
+    }
+    let rows = input.chunks_exact(order.len());
+    for ((row, values), indices) in
+        rows.zip(values.chunks_exact_mut(k)).zip(indices.chunks_exact_mut(k))
+    {
+        order.iter_mut().zip(0..).for_each(|(order, index)| *order = index);
+        let value = |index: i32| &row[usize::try_from(index).unwrap_or_default()];
+        let largest_first = |a: &i32, b: &i32| compare(value(*b), value(*a)).then(b.cmp(a));
+        order.select_nth_unstable_by(k - 1, largest_first);
+        order[..k].sort_unstable_by(largest_first);
+        for ((to, at), index) in values.iter_mut().zip(indices).zip(&order[..k]) {
+            *to = *value(*index);
+            *at = *index;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::{Tensor, infer, run};
+
+    fn largest(input: Tensor, k: i32) -> (Tensor, Vec<i32>) {
+        let values = Tensor::output(input.info.ty);
+        let values = values.quantized(input.info.scale, input.info.zero_point);
+        let indices = Tensor::output(OperandType::TensorInt32);
+        let mut got = run(&DEF, &[input, Tensor::scalar_i32(k)], &[values, indices]).unwrap();
+        let indices = got.remove(1).values();
+        (got.remove(0), indices)
+    }
+
+    #[test]
+    fn rows_are_searched_one_by_one() {
+        let input = Tensor::f32(&[2, 3], &[1.0, 3.0, 2.0, -1.0, -3.0, -2.0]);
+        let (values, indices) = largest(input, 2);
+        assert_eq!(values.dims.as_slice(), [2, 2]);
+        assert_eq!(values.values::<f32>(), [3.0, 2.0, -1.0, -2.0]);
+        assert_eq!(indices, [1, 2, 0, 2]);
+    }
+
+    #[test]
+    fn every_type_has_its_own_order() {
+        let (values, indices) = largest(Tensor::i32(&[3], &[i32::MIN, 5, -1]), 3);
+        assert_eq!((values.values::<i32>(), indices), (vec![5, -1, i32::MIN], vec![1, 2, 0]));
+        let (values, indices) = largest(Tensor::u8(&[3], &[200, 100, 255], 0.5, 3), 2);
+        assert_eq!((values.values::<u8>(), indices), (vec![255, 200], vec![2, 0]));
+        let (values, indices) = largest(Tensor::i8(&[3], &[-56, 100, -1], 0.5, 3), 2);
+        assert_eq!((values.values::<i8>(), indices), (vec![100, -1], vec![1, 2]));
+        let (values, indices) = largest(Tensor::f16(&[3], &[0.5, -0.5, 0.25]), 1);
+        assert_eq!((values.halves(), indices), (vec![0.5], vec![0]));
+    }
+
+    /// The reference sorts pairs of value and index downwards.
+    #[test]
+    fn of_equal_values_the_last_comes_first() {
+        let (_, indices) = largest(Tensor::i32(&[5], &[7, 9, 7, 9, 7]), 4);
+        assert_eq!(indices, [3, 1, 4, 2]);
+        let (_, indices) = largest(Tensor::f32(&[2], &[0.0, -0.0]), 2);
+        assert_eq!(indices, [1, 0], "0 and -0 are equal");
+    }
+
+    /// Comparisons with NaN are all false, which is no order; something has to be decided.
+    #[test]
+    fn a_nan_is_never_among_the_largest_while_others_are_left() {
+        let input = Tensor::f32(&[5], &[f32::NAN, 1.0, f32::NEG_INFINITY, f32::NAN, 2.0]);
+        let (values, indices) = largest(input, 4);
+        assert_eq!(indices, [4, 1, 2, 3]);
+        assert!(values.values::<f32>()[3].is_nan());
+    }
+
+    #[test]
+    fn there_must_be_that_many() {
+        let out =
+            [Tensor::output(OperandType::TensorInt32), Tensor::output(OperandType::TensorInt32)];
+        for (k, fine) in [(1, true), (2, true), (3, false), (0, false), (-1, false)] {
+            let inputs = [Tensor::i32(&[3, 2], &[0; 6]), Tensor::scalar_i32(k)];
+            assert_eq!(infer(&DEF, &inputs, &out).is_ok(), fine, "{k}");
+        }
+    }
+}
