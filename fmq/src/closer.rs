@@ -38,9 +38,9 @@ pub fn close(closed: &Closed, word: Option<&crate::sync::EventWord>) {
     use crate::event_flag::{CLOSED, NOT_EMPTY, NOT_FULL};
     closed.set();
     if let Some(word) = word {
-        // AcqRel: a sleeper that clears its bit after this sees the flag; one that cleared it
-        // before finds the word changed or is woken below.
-        word.fetch_or(NOT_FULL | NOT_EMPTY | CLOSED, Ordering::AcqRel);
+        // Release: pairs with Acquire in `announce_sleep`. A sleeper that clears its bit after this
+        // sees the flag; one that cleared it before finds the word changed or is woken below.
+        word.fetch_or(NOT_FULL | NOT_EMPTY | CLOSED, Ordering::Release);
         // All bits: sleepers may wait for bits of their caller's choice. A failed call leaves
         // nothing to be done; the word is ours and mapped, so there is no reason to fail.
         let _ = crate::futex::wake(word, std::num::NonZeroU32::MAX);

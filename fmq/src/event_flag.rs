@@ -36,10 +36,10 @@ pub const CLOSED: u32 = 1 << 31;
 /// What the kernel answers to the wake; a legal word gives none.
 #[inline]
 pub fn wake(word: &EventWord, bits: u32) -> Result<(), Errno> {
-    // AcqRel: Release pairs with Acquire in `announce_sleep`, see the module. It is always a
+    // Release: pairs with Acquire in `announce_sleep`, see the module. It is always a
     // read-modify-write, never skipped after a mere look: a libfmq sleeper has no fence that a look
     // could rely on, and on x86 a look would need a full fence of the same price.
-    let before = word.fetch_or(bits, Ordering::AcqRel);
+    let before = word.fetch_or(bits, Ordering::Release);
     if before & bits == bits { Ok(()) } else { wake_sleepers(word, bits) }
 }
 
@@ -55,14 +55,15 @@ fn wake_sleepers(word: &EventWord, bits: u32) -> Result<(), Errno> {
 /// last set is visible now.
 #[inline]
 pub fn announce_sleep(word: &EventWord, bits: u32) -> u32 {
-    // AcqRel: Acquire pairs with Release in `wake`, see the module.
-    word.fetch_and(!bits, Ordering::AcqRel)
+    // Acquire: pairs with Release in `wake` and in `closer::close`, see the module.
+    word.fetch_and(!bits, Ordering::Acquire)
 }
 
 /// Says that the end behind `bits` is awake, so that nobody needs to call the kernel for it.
 #[inline]
 pub fn announce_awake(word: &EventWord, bits: u32) {
-    word.fetch_or(bits, Ordering::AcqRel);
+    // Relaxed: it tells nothing but itself.
+    word.fetch_or(bits, Ordering::Relaxed);
 }
 
 #[cfg(not(loom))]

@@ -26,7 +26,7 @@ mod kernel {
     use std::num::NonZeroU32;
 
     /// The kernel's form of a deadline. A time behind its range means never.
-    fn timespec(deadline: Deadline) -> Option<Timespec> {
+    pub(crate) fn timespec(deadline: Deadline) -> Option<Timespec> {
         let ns = deadline.as_ns()?;
         Some(Timespec {
             tv_sec: i64::try_from(ns / 1_000_000_000).ok()?,
@@ -82,4 +82,6 @@ mod kernel {
     }
 }
 
+#[cfg(not(loom))]
+pub(crate) use kernel::timespec;
 pub use kernel::{wait, wake};

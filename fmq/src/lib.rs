@@ -17,6 +17,8 @@ pub mod ring;
 #[doc(hidden)]
 pub mod sync;
 #[doc(hidden)]
+pub mod unsync_ring;
+#[doc(hidden)]
 pub mod wait;
 
 #[cfg(not(loom))]
@@ -29,6 +31,10 @@ mod memory;
 mod producer;
 #[cfg(not(loom))]
 mod span;
+#[cfg(not(loom))]
+mod unsync;
+#[cfg(not(loom))]
+mod wait_set;
 
 pub use clock::Deadline;
 pub use error::{DescriptorError, Part, QueueError};
@@ -44,6 +50,8 @@ pub use self::{
     event_flag::{EventError, EventFlag},
     memory::QueueConfig,
     producer::{Claim, Producer},
+    unsync::{UnsyncClaim, UnsyncConsumer, UnsyncProducer, UnsyncReadClaim},
+    wait_set::{MAX_QUEUES, WaitSet},
 };
 
 /// Both ends of a new queue, for two threads of one process.

@@ -50,7 +50,6 @@ pub(crate) struct Parts {
     pub(crate) write: Shared<AtomicU64>,
     pub(crate) ring: SharedRegion,
     pub(crate) event: Option<Shared<EventWord>>,
-    #[allow(dead_code, reason = "the unsynchronized flavour reads it")]
     pub(crate) intent: Option<Shared<AtomicU64>>,
     pub(crate) closed: Arc<Closed>,
     /// The description, for whoever attaches next.
@@ -67,17 +66,44 @@ impl Parts {
         flavour: u32,
         ring_memory: Option<Memory>,
     ) -> Result<Parts, QueueError> {
+        let mut parts = Parts::create_open(config, flavour, ring_memory)?;
+        // From here on the peer cannot add seals and so forbid anybody to map it. The caller's ring
+        // memory is the caller's to seal.
+        parts.memories[0].seal_seals()?;
+        Ok(parts)
+    }
+
+    /// A new queue that nobody but its maker can map writable.
+    pub(crate) fn create_sealed(config: &QueueConfig, flavour: u32) -> Result<Parts, QueueError> {
+        let mut parts = Parts::create_open(config, flavour, None)?;
+        parts.memories[0].seal_future_write()?;
+        Ok(parts)
+    }
+
+    fn create_open(
+        config: &QueueConfig,
+        flavour: u32,
+        ring_memory: Option<Memory>,
+    ) -> Result<Parts, QueueError> {
         let geometry = Geometry::new(config.capacity as u64, config.quantum as u64)?;
         let (grantors, len) = lay_out(&geometry, config, flavour, ring_memory.is_some());
-        let mut control = Memory::create("fmq", len)?;
-        // From here on the peer cannot forbid anybody to map it.
-        control.seal_seals()?;
-        let mut fds = vec![OwnedFd::from(control)];
+        let mut fds = vec![OwnedFd::from(Memory::create("fmq", len)?)];
         fds.extend(ring_memory.map(OwnedFd::from));
         let quantum = u32::try_from(geometry.quantum()).unwrap_or(0);
         // The same checks as for a stranger's descriptor: the caller's ring memory may be too small.
         let descriptor = Descriptor { grantors, fds, quantum, flags: flavour };
         Parts::attach(descriptor, flavour, Access::Write)
+    }
+
+    /// Items that fit.
+    pub(crate) fn capacity_items(&self) -> usize {
+        let items = self.geometry.items(self.geometry.capacity()).unwrap_or(0);
+        usize::try_from(items).unwrap_or(usize::MAX)
+    }
+
+    /// Bytes per item.
+    pub(crate) fn quantum_bytes(&self) -> usize {
+        usize::try_from(self.geometry.quantum()).unwrap_or(usize::MAX)
     }
 
     /// A queue that somebody else made. Counters are taken as they are.

@@ -77,13 +77,12 @@ impl Producer {
 
     /// Items that fit.
     pub fn capacity(&self) -> usize {
-        let geometry = self.side.geometry();
-        usize::try_from(geometry.items(geometry.capacity()).unwrap_or(0)).unwrap_or(usize::MAX)
+        self.parts.capacity_items()
     }
 
     /// Bytes per item.
     pub fn quantum(&self) -> usize {
-        usize::try_from(self.side.geometry().quantum()).unwrap_or(usize::MAX)
+        self.parts.quantum_bytes()
     }
 
     /// Chooses how blocking calls of this end wait.

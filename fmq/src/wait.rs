@@ -51,6 +51,21 @@ pub trait Awaited {
     fn look(&mut self) -> Result<Option<usize>, QueueError>;
 }
 
+/// How to sleep, and what else ends a wait.
+pub trait SleepOn {
+    /// Closed from outside.
+    fn is_closed(&self) -> bool;
+    /// Whether the peer said that it is going. Reads a line that the peer writes.
+    fn was_told(&self) -> bool;
+    /// When to give up.
+    fn deadline(&self) -> Deadline;
+    /// Sleeps until `awaited` gives an answer, looking again after each wake.
+    ///
+    /// # Errors
+    /// [`QueueError::PeerDied`], [`QueueError::Timeout`], and what a look gives.
+    fn sleep(&self, awaited: &mut impl Awaited) -> Result<usize, QueueError>;
+}
+
 /// Where to sleep, for which bits, and what else ends the wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Sleeper<'a> {
@@ -110,19 +125,19 @@ impl Waiter {
     pub fn wait(
         &mut self,
         awaited: &mut impl Awaited,
-        sleeper: &Sleeper<'_>,
+        sleeper: &impl SleepOn,
     ) -> Result<usize, QueueError> {
         if let Some(answer) = awaited.look()? {
             return Ok(answer);
         }
-        if sleeper.closed.get() {
-            return Err(QueueError::PeerDied);
+        if sleeper.is_closed() {
+            return last_look(awaited);
         }
         if let Some(answer) = self.spin(awaited, sleeper)? {
             return Ok(answer);
         }
         let start = clock::now_ns();
-        let answer = sleep(awaited, sleeper)?;
+        let answer = sleeper.sleep(awaited)?;
         self.learn(clock::now_ns().saturating_sub(start));
         Ok(answer)
     }
@@ -131,7 +146,7 @@ impl Waiter {
     fn spin(
         &mut self,
         awaited: &mut impl Awaited,
-        sleeper: &Sleeper<'_>,
+        sleeper: &impl SleepOn,
     ) -> Result<Option<usize>, QueueError> {
         let Some(limit_ns) = self.spin_limit_ns() else { return Ok(None) };
         let mut slot = None;
@@ -144,12 +159,13 @@ impl Waiter {
                 self.learn(waited);
                 return Ok(Some(answer));
             }
-            if sleeper.closed.get() || (batch % CLOSED_EVERY == CLOSED_EVERY - 1 && told(sleeper)) {
-                return Err(QueueError::PeerDied);
+            let ask = batch % CLOSED_EVERY == CLOSED_EVERY - 1;
+            if sleeper.is_closed() || (ask && sleeper.was_told()) {
+                return last_look(awaited).map(Some);
             }
             let now = clock::now_ns();
             waited = now.saturating_sub(*start.get_or_insert(now));
-            if sleeper.deadline.has_passed(now) {
+            if sleeper.deadline().has_passed(now) {
                 return awaited.look()?.map(Some).ok_or(QueueError::Timeout);
             }
             if waited >= limit_ns {
@@ -196,6 +212,11 @@ impl Waiter {
     }
 }
 
+/// The end was closed: what was written before that is still handed out.
+fn last_look(awaited: &mut impl Awaited) -> Result<usize, QueueError> {
+    awaited.look()?.ok_or(QueueError::PeerDied)
+}
+
 #[inline]
 fn moved_in_batch(awaited: &impl Awaited) -> bool {
     for _ in 0..POLLS {
@@ -206,65 +227,76 @@ fn moved_in_batch(awaited: &impl Awaited) -> bool {
     false
 }
 
-/// Whether the peer said that it is going.
-fn told(sleeper: &Sleeper<'_>) -> bool {
-    sleeper.event.load(Ordering::Acquire) & CLOSED != 0
+impl SleepOn for Sleeper<'_> {
+    fn is_closed(&self) -> bool {
+        self.closed.get()
+    }
+
+    fn was_told(&self) -> bool {
+        self.event.load(Ordering::Acquire) & CLOSED != 0
+    }
+
+    fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+
+    fn sleep(&self, awaited: &mut impl Awaited) -> Result<usize, QueueError> {
+        let result = self.sleep_until_answered(awaited);
+        announce_awake(self.event, self.bits.get());
+        result
+    }
 }
 
-/// Sleeps until `awaited` gives an answer, looking again after each wake.
-fn sleep(awaited: &mut impl Awaited, sleeper: &Sleeper<'_>) -> Result<usize, QueueError> {
-    let bits = sleeper.bits.get();
-    let mut spoiled = 0;
-    loop {
-        let before = announce_sleep(sleeper.event, bits);
-        let answer = look_before_sleep(awaited, sleeper, before);
-        if !matches!(answer, Ok(None)) {
-            announce_awake(sleeper.event, bits);
-            return answer?.ok_or(QueueError::PeerDied); // not `None`, see above
-        }
-        match futex::wait(sleeper.event, before & !bits, sleeper.bits, sleeper.deadline) {
-            Ok(Woken::Woken | Woken::Interrupted) => {}
-            Ok(Woken::Changed) => spoiled += u32::from(before & bits == 0),
-            Ok(Woken::TimedOut) => {
-                announce_awake(sleeper.event, bits);
-                return awaited.look()?.ok_or(QueueError::Timeout);
+impl Sleeper<'_> {
+    fn sleep_until_answered(&self, awaited: &mut impl Awaited) -> Result<usize, QueueError> {
+        let bits = self.bits.get();
+        let mut spoiled = Spoiled::default();
+        loop {
+            let before = announce_sleep(self.event, bits);
+            if let Some(answer) = awaited.look()? {
+                return Ok(answer);
             }
-            Err(errno) => return Err(QueueError::System { call: "futex", errno }),
-        }
-        if spoiled > SPOILED_SLEEPS {
-            nap(sleeper)?;
+            if self.closed.get() || before & CLOSED != 0 {
+                return last_look(awaited);
+            }
+            match futex::wait(self.event, before & !bits, self.bits, self.deadline) {
+                Ok(Woken::Woken | Woken::Interrupted) => {}
+                Ok(Woken::Changed) => spoiled.count(before & bits != 0, self.deadline)?,
+                Ok(Woken::TimedOut) => return awaited.look()?.ok_or(QueueError::Timeout),
+                Err(errno) => return Err(QueueError::System { call: "futex", errno }),
+            }
         }
     }
 }
 
-/// The look between the announcement and the sleep.
-fn look_before_sleep(
-    awaited: &mut impl Awaited,
-    sleeper: &Sleeper<'_>,
-    before: u32,
-) -> Result<Option<usize>, QueueError> {
-    if let Some(answer) = awaited.look()? {
-        return Ok(Some(answer));
+/// Counts sleeps that came to nothing because the word changed, and naps when there were too many.
+#[derive(Debug, Default)]
+pub struct Spoiled(u32);
+
+impl Spoiled {
+    /// One more; `notified` says that there was a reason.
+    ///
+    /// # Errors
+    /// [`QueueError::Timeout`].
+    pub fn count(&mut self, notified: bool, deadline: Deadline) -> Result<(), QueueError> {
+        self.0 += u32::from(!notified);
+        if self.0 > SPOILED_SLEEPS {
+            if deadline.has_passed(clock::now_ns()) {
+                return Err(QueueError::Timeout);
+            }
+            nap();
+        }
+        Ok(())
     }
-    if sleeper.closed.get() || before & CLOSED != 0 {
-        return Err(QueueError::PeerDied);
-    }
-    Ok(None)
 }
 
 /// The peer does not let us sleep on the word: sleep without it for a moment.
 #[cfg(not(loom))]
-fn nap(sleeper: &Sleeper<'_>) -> Result<(), QueueError> {
-    if sleeper.deadline.has_passed(clock::now_ns()) {
-        announce_awake(sleeper.event, sleeper.bits.get());
-        return Err(QueueError::Timeout);
-    }
+fn nap() {
     std::thread::sleep(NAP);
-    Ok(())
 }
 
 #[cfg(loom)]
-fn nap(_: &Sleeper<'_>) -> Result<(), QueueError> {
+fn nap() {
     loom::thread::yield_now();
-    Ok(())
 }

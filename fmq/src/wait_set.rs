@@ -1,0 +1,167 @@
+//! One thread that serves several queues.
+
+use rustix::thread::ClockId;
+use rustix::thread::futex::{self, WaitFlags, WaitvFlags};
+
+use burst_shm::Errno;
+
+use crate::clock::Deadline;
+use crate::consumer::Consumer;
+use crate::error::QueueError;
+use crate::event_flag::{CLOSED, NOT_EMPTY, announce_awake, announce_sleep};
+use crate::futex::timespec;
+use crate::sync::EventWord;
+use crate::wait::{Awaited, SleepOn, Spoiled, Wait, Waiter};
+
+/// Most queues that one call can wait for: the kernel's limit for `futex_waitv`.
+pub const MAX_QUEUES: usize = 128;
+
+/// Waits for whichever of several queues has something to read.
+///
+/// Keeps what it learned about waiting from call to call, and whose turn it is: a busy queue does
+/// not starve the others. Sleeping needs `futex_waitv`, Linux 5.16.
+#[derive(Debug)]
+pub struct WaitSet {
+    waiter: Waiter,
+    /// Where the next look begins.
+    turn: usize,
+}
+
+impl WaitSet {
+    /// A set that waits by this policy.
+    pub fn new(wait: Wait) -> WaitSet {
+        WaitSet { waiter: Waiter::new(wait), turn: 0 }
+    }
+
+    /// Waits until one of `consumers` has at least one item, or an error to report: a corrupt or
+    /// closed queue counts as ready, and the next call on it says what is wrong with it. Gives its
+    /// index.
+    ///
+    /// # Errors
+    /// [`QueueError::Timeout`]; [`QueueError::TooManyQueues`] for none or more than
+    /// [`MAX_QUEUES`]; [`QueueError::NoEventFlag`] where one has no event word.
+    pub fn wait(
+        &mut self,
+        consumers: &mut [&mut Consumer],
+        deadline: Deadline,
+    ) -> Result<usize, QueueError> {
+        let queues = consumers.len();
+        if queues == 0 || queues > MAX_QUEUES {
+            return Err(QueueError::TooManyQueues { queues, max: MAX_QUEUES });
+        }
+        for consumer in consumers.iter_mut() {
+            consumer.release_before_wait()?;
+        }
+        let first = self.turn % queues;
+        let ready = match (Any { consumers, first }).look()? {
+            Some(ready) => ready,
+            None => self.wait_for_news(consumers, first, deadline)?,
+        };
+        self.turn = ready + 1;
+        Ok(ready)
+    }
+
+    fn wait_for_news(
+        &mut self,
+        consumers: &mut [&mut Consumer],
+        first: usize,
+        deadline: Deadline,
+    ) -> Result<usize, QueueError> {
+        // Cheap handles to the words, so that the consumers themselves can be looked at meanwhile.
+        let words: Option<Vec<_>> = consumers.iter().map(|c| c.parts.event.clone()).collect();
+        let words = words.ok_or(QueueError::NoEventFlag)?;
+        let words: Vec<&EventWord> = words.iter().map(|word| &**word).collect();
+        self.waiter.wait(&mut Any { consumers, first }, &Words { words: &words, deadline })
+    }
+}
+
+/// The queues, looked at in turn.
+struct Any<'a, 'c> {
+    consumers: &'a mut [&'c mut Consumer],
+    first: usize,
+}
+
+impl Awaited for Any<'_, '_> {
+    #[inline]
+    fn has_moved(&self) -> bool {
+        self.consumers.iter().any(|c| c.side.changed(&c.parts.write))
+    }
+
+    fn look(&mut self) -> Result<Option<usize>, QueueError> {
+        let queues = self.consumers.len();
+        for index in (self.first..queues).chain(0..self.first) {
+            let consumer = &mut *self.consumers[index];
+            let idle = consumer.side.available(&consumer.parts.write) == Ok(0)
+                && !consumer.parts.closed.get();
+            if !idle {
+                return Ok(Some(index));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The words of all queues.
+struct Words<'a> {
+    words: &'a [&'a EventWord],
+    deadline: Deadline,
+}
+
+impl SleepOn for Words<'_> {
+    /// A closed queue is ready, not the end of the wait.
+    fn is_closed(&self) -> bool {
+        false
+    }
+
+    fn was_told(&self) -> bool {
+        false
+    }
+
+    fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+
+    fn sleep(&self, awaited: &mut impl Awaited) -> Result<usize, QueueError> {
+        let result = self.sleep_until_ready(awaited);
+        for word in self.words {
+            announce_awake(word, NOT_EMPTY);
+        }
+        result
+    }
+}
+
+impl Words<'_> {
+    fn sleep_until_ready(&self, awaited: &mut impl Awaited) -> Result<usize, QueueError> {
+        let mut spoiled = Spoiled::default();
+        loop {
+            let before: Vec<u32> =
+                self.words.iter().map(|word| announce_sleep(word, NOT_EMPTY)).collect();
+            if let Some(index) = awaited.look()? {
+                return Ok(index);
+            }
+            if let Some(index) = before.iter().position(|word| word & CLOSED != 0) {
+                return Ok(index);
+            }
+            let notified = before.iter().any(|word| word & NOT_EMPTY != 0);
+            match self.wait_for_any(&before) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => spoiled.count(notified, self.deadline)?,
+                Err(Errno::TIMEDOUT) => return awaited.look()?.ok_or(QueueError::Timeout),
+                Err(errno) => return Err(QueueError::System { call: "futex_waitv", errno }),
+            }
+        }
+    }
+
+    fn wait_for_any(&self, before: &[u32]) -> Result<usize, Errno> {
+        let mut waits = Vec::with_capacity(before.len());
+        for (word, before) in self.words.iter().zip(before) {
+            let mut wait = futex::Wait::new();
+            wait.val = u64::from(before & !NOT_EMPTY);
+            wait.uaddr = word.as_ptr().cast::<std::ffi::c_void>().into();
+            wait.flags = WaitFlags::SIZE_U32;
+            waits.push(wait);
+        }
+        let timeout = timespec(self.deadline);
+        futex::waitv(&waits, WaitvFlags::empty(), timeout.as_ref(), ClockId::Monotonic)
+    }
+}
