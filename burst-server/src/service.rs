@@ -1,9 +1,9 @@
 //! A service: devices, options, and the connections it takes.
 
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use burst_hal::Device;
 use burst_wire::Features;
@@ -65,13 +65,11 @@ pub struct Service {
     pub(crate) options: ServiceOptions,
     clients: Arc<Budget>,
     next_client: AtomicU64,
-    /// Sessions that [`Service::run`] started, to end them when it is stopped.
-    running: Mutex<Vec<Running>>,
-}
-
-struct Running {
-    session: Arc<Session>,
-    thread: JoinHandle<()>,
+    /// Sessions that [`Service::run`] started, to end them when it is stopped. Each takes itself
+    /// out, so that a client that is gone has nothing left here.
+    running: Mutex<HashMap<u64, Arc<Session>>>,
+    /// Somebody was taken out of `running`.
+    fewer: Condvar,
 }
 
 impl std::fmt::Debug for Service {
@@ -100,6 +98,7 @@ impl Service {
             options,
             next_client: AtomicU64::new(1),
             running: Mutex::default(),
+            fewer: Condvar::new(),
         })
     }
 
@@ -110,13 +109,14 @@ impl Service {
     /// The listening socket fails. A connection that fails only ends itself.
     pub fn run(self: &Arc<Self>, listener: &Listener, stop: &Stop) -> Result<(), ServerError> {
         let result = self.accept_all(listener, stop);
-        let running = std::mem::take(&mut *self.lock());
-        for running in &running {
-            running.session.close();
+        let mut running = self.lock();
+        for session in running.values() {
+            session.close();
         }
-        for running in running {
-            join(running.thread);
+        while !running.is_empty() {
+            running = self.fewer.wait(running).unwrap_or_else(PoisonError::into_inner);
         }
+        drop(running);
         result
     }
 
@@ -133,27 +133,28 @@ impl Service {
 
     fn accept_all(self: &Arc<Self>, listener: &Listener, stop: &Stop) -> Result<(), ServerError> {
         while let Some(socket) = listener.accept(stop)? {
-            let session = Arc::new(Session::new(self, socket, self.client_number()));
-            self.start(session);
-            self.forget_finished();
+            self.start(Session::new(self, socket, self.client_number()));
         }
         Ok(())
     }
 
-    fn start(self: &Arc<Self>, session: Arc<Session>) {
-        let charge = self.admit();
-        let work = Arc::clone(&session);
-        let started = std::thread::Builder::new()
-            .name(format!("client-{}", session.number()))
-            .spawn(move || {
-                if let Err(error) = session::run(&work, charge) {
-                    tracing::info!(client = work.number(), %error, "connection ended");
+    /// Serves a client on a thread of its own.
+    fn start(self: &Arc<Self>, session: Session) {
+        let place = self.admit();
+        let number = session.number();
+        let session = Arc::new(session);
+        let entry = Running { service: Arc::clone(self), number };
+        self.lock().insert(number, Arc::clone(&session));
+        let started =
+            std::thread::Builder::new().name(format!("client-{number}")).spawn(move || {
+                let _entry = entry;
+                if let Err(error) = session::run(&session, place) {
+                    tracing::info!(client = number, %error, "connection ended");
                 }
             });
-        match started {
-            Ok(thread) => self.lock().push(Running { session, thread }),
+        if let Err(error) = started {
             // The socket closes with the session: the client sees a hang-up.
-            Err(error) => tracing::error!(%error, "no thread for a client"),
+            tracing::error!(%error, "no thread for a client");
         }
     }
 
@@ -166,26 +167,22 @@ impl Service {
         self.next_client.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn forget_finished(&self) {
-        let mut running = self.lock();
-        let (finished, left) =
-            std::mem::take(&mut *running).into_iter().partition(|one| one.thread.is_finished());
-        *running = left;
-        drop(running);
-        let finished: Vec<Running> = finished;
-        for one in finished {
-            join(one.thread);
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Running>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Session>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A panic of a session was reported by its hook when it happened; it ends nobody else.
-fn join(thread: JoinHandle<()>) {
-    if thread.join().is_err() {
-        tracing::error!("a client's thread panicked");
+/// A session's place among the running ones, taken out when dropped: also when its thread
+/// panics, and when there is no thread for it.
+struct Running {
+    service: Arc<Service>,
+    number: u64,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let session = self.service.lock().remove(&self.number);
+        drop(session); // the last reference: its socket is closed before anybody is told
+        self.service.fewer.notify_all();
     }
 }

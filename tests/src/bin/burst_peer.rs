@@ -2,16 +2,20 @@
 //!
 //! `serve-stuck` serves the socket on its standard input with a device that never finishes, and
 //! says `begun` when it has an execution. `serve-private` serves it as it should be. `stream PATH`
-//! connects to a service and runs frames for ever, and says `running` after the first.
+//! connects to a service and runs frames for ever, and says `running` after the first. `drive
+//! COUNT spin|adaptive|sleep|sync` is a client with a service of its own, for counting system calls
+//! and for a first look at latencies: `strace -f -c burst_peer drive 10000 spin`.
 
 #[path = "../../tests/burst_support/mod.rs"]
 mod burst_support;
 
 use std::io::Write;
 use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Instant;
 
-use burst_client::{Client, StreamOptions};
+use burst_client::{Client, StreamOptions, StreamPath, Wait};
 use burst_server::{Service, ServiceOptions};
 use burst_support::{Controls, FakeDevice, long, model};
 
@@ -30,6 +34,9 @@ fn main() {
         }
         (Some("serve-private"), None) => serve_stdin(Arc::new(Controls::default())),
         (Some("stream"), Some(path)) => stream(&path),
+        (Some("drive"), Some(count)) => {
+            drive(count.parse().expect("a count"), arguments.next().as_deref());
+        }
         other => panic!("unknown role {other:?}"),
     }
 }
@@ -55,4 +62,48 @@ fn stream(path: &str) {
     loop {
         stream.run(long()).expect("a result");
     }
+}
+
+fn drive(count: usize, way: Option<&str>) {
+    let (ours, theirs) = burst_wire::socket::pair().expect("a pair");
+    let mut service = Command::new(std::env::current_exe().expect("this program"))
+        .arg("serve-private")
+        .stdin(Stdio::from(theirs))
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("a service");
+    let client = Client::from_socket(ours).expect("a service");
+    let mut options = StreamOptions::default();
+    options.wait = match way {
+        Some("spin") => Wait::Spin,
+        Some("sleep") => Wait::Sleep,
+        _ => Wait::default(),
+    };
+    if way == Some("sync") {
+        options.path = StreamPath::Synchronous;
+    }
+    let device = client.device("fake").expect("the fake device");
+    let mut stream = device.stream(&model(), &options).expect("a stream");
+    let mut latencies = Vec::with_capacity(count);
+    for _ in 0..count {
+        let start = Instant::now();
+        stream.run(long()).expect("a result");
+        latencies.push((start.elapsed(), stream.driver_time().expect("measured")));
+    }
+    drop((stream, device, client));
+    service.wait().expect("the service ends with its client");
+    let mut sorted: Vec<_> = latencies.iter().map(|(total, _)| *total).collect();
+    sorted.sort_unstable();
+    let at = |part: usize| sorted[(count - 1) * part / 1000];
+    let mut driver: Vec<_> = latencies.iter().map(|(_, driver)| *driver).collect();
+    driver.sort_unstable();
+    let medians = (at(500), driver[count / 2]);
+    say(&format!(
+        "{way:?}: p50 {:?} (driver {:?}) p90 {:?} p99 {:?} p99.9 {:?}",
+        medians.0,
+        medians.1,
+        at(900),
+        at(990),
+        at(999)
+    ));
 }
