@@ -11,6 +11,9 @@ pub(crate) const CLEAR: f32 = 0.26;
 /// Largest difference in brightness within one background pattern.
 const PATTERN: f32 = 0.22;
 
+/// Largest difference within one background pattern in red, green or blue.
+const KINSHIP: f32 = 0.4;
+
 /// Draws that are made before a fitting colour is built instead of found.
 const TRIES: usize = 24;
 
@@ -23,11 +26,11 @@ pub(crate) fn any(rng: &mut Rng) -> Colour {
     [rng.unit(), rng.unit(), rng.unit()]
 }
 
-/// Two colours of a background: any hues, brightness not far apart.
+/// Two colours of a background: of kin, as in a wall or a lawn, and not far apart in brightness.
 pub(crate) fn pair(rng: &mut Rng) -> [Colour; 2] {
     let first = any(rng);
     for _ in 0..TRIES {
-        let second = any(rng);
+        let second = first.map(|c| (c + rng.range(-KINSHIP, KINSHIP)).clamp(0.0, 1.0));
         if (luma(first) - luma(second)).abs() <= PATTERN {
             return [first, second];
         }
