@@ -2,13 +2,19 @@
 
 use std::sync::Arc;
 
+use burst_client::{Client, Deadline, StreamOptions};
 use burst_driver::{CpuDevice, DeviceOptions};
 use burst_hal::{
     DataLocation, Device, Dimensions, ErrorStatus, ExecutionOptions, ExecutionResult, HeapMemory,
     PrepareOptions, Request, RequestArgument, RequestPool,
 };
+use burst_server::{Service, ServiceOptions};
 use burst_tests::golden::{self, Case, Entry};
 use burst_tests::shared;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+/// Only turns a hang into a failure.
+const DEADLINE: std::time::Duration = std::time::Duration::from_secs(120);
 
 /// The models of the first milestone.
 const MODELS: [&str; 5] = [
@@ -80,4 +86,45 @@ fn goldens_hold_with_reference_kernels() {
     for name in MODELS {
         check_in_process("goldens_hold_with_reference_kernels", &device, name, 1);
     }
+}
+
+/// A client of a service that offers the CPU, over a socket pair.
+fn connect() -> (Client, std::thread::JoinHandle<()>) {
+    let (ours, theirs) =
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+    let service = Service::new(vec![Arc::new(CpuDevice::default())], ServiceOptions::default());
+    let thread = std::thread::spawn(move || service.serve_socket(theirs).unwrap());
+    (Client::from_socket(ours).unwrap(), thread)
+}
+
+/// Strict for quantized models, within tolerance for float: every golden of every frame.
+#[test]
+fn goldens_hold_over_the_burst() {
+    let Some(root) = shared("goldens_hold_over_the_burst", "") else { return };
+    let (client, service) = connect();
+    let device = client.device("cpu").unwrap();
+    for name in MODELS {
+        let entry = golden::manifest(&root).into_iter().find(|entry| entry.name == name).unwrap();
+        let bytes = std::fs::read(root.join(&entry.file)).unwrap();
+        let model = burst_tflite::import(&bytes).unwrap().model;
+        let mut stream = device.stream(&model, &StreamOptions::default()).unwrap();
+        let mut largest = 0f64;
+        let mut executions = 0;
+        for golden in &entry.goldens {
+            for case in golden::cases(&root, golden) {
+                stream.input(0).copy_from_slice(&case.input);
+                stream.run(Deadline::after(DEADLINE)).unwrap();
+                assert!(!stream.burst().unwrap().fell_back(), "the burst took it");
+                let got = stream.output(0).unwrap();
+                match golden::judge(&case, got, &entry.yardstick.tolerance) {
+                    Ok(difference) => largest = largest.max(difference),
+                    Err(error) => panic!("{}: {error}", case.name),
+                }
+                executions += 1;
+            }
+        }
+        println!("{name}: {executions} executions, largest difference {largest:e}");
+    }
+    drop((device, client));
+    service.join().unwrap();
 }

@@ -126,7 +126,14 @@ mod tests {
     use super::*;
 
     fn info(ty: OperandType, dims: &[u32]) -> TensorInfo {
-        TensorInfo { name: "out".into(), ty, dims: dims.into(), scale: 0.5, zero_point: -1 }
+        TensorInfo {
+            name: "out".into(),
+            ty,
+            file_type: burst_tflite::ElementType::Int8,
+            dims: dims.into(),
+            scale: 0.5,
+            zero_point: -1,
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub mod raw;
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -42,40 +42,51 @@ pub struct Controls {
     pub panic: AtomicBool,
     /// Claim this many microseconds on the device.
     pub device_us: AtomicU64,
-    gate: Mutex<bool>,
+    gate: Mutex<Gate>,
     changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    closed: bool,
+    /// Threads that wait for anything: notifying nobody is a system call all the same.
+    waiting: u32,
 }
 
 impl Controls {
     /// Executions wait from now on until [`Controls::open_gate`].
     pub fn close_gate(&self) {
-        *self.gate.lock().unwrap() = true;
+        self.gate.lock().unwrap().closed = true;
     }
 
     /// Executions go on.
     pub fn open_gate(&self) {
-        *self.gate.lock().unwrap() = false;
+        self.gate.lock().unwrap().closed = false;
         self.changed.notify_all();
     }
 
     /// Waits until so many executions have begun.
     pub fn wait_begun(&self, count: u64) {
-        let mut guard = self.gate.lock().unwrap();
-        while self.begun.load(Ordering::SeqCst) < count {
-            let (next, waited) = self.changed.wait_timeout(guard, LONG).unwrap();
-            assert!(!waited.timed_out(), "the execution did not begin");
-            guard = next;
-        }
+        let gate = self.gate.lock().unwrap();
+        self.wait_while(gate, |_| self.begun.load(Ordering::SeqCst) < count);
     }
 
     fn pass(&self) {
-        let mut guard = self.gate.lock().unwrap();
+        let gate = self.gate.lock().unwrap();
         self.begun.fetch_add(1, Ordering::SeqCst);
-        self.changed.notify_all();
-        while *guard {
-            let (next, waited) = self.changed.wait_timeout(guard, LONG).unwrap();
-            assert!(!waited.timed_out(), "nobody opened the gate");
-            guard = next;
+        if gate.waiting > 0 {
+            self.changed.notify_all();
+        }
+        self.wait_while(gate, |gate| gate.closed);
+    }
+
+    fn wait_while(&self, mut gate: MutexGuard<'_, Gate>, is_so: impl Fn(&Gate) -> bool) {
+        while is_so(&gate) {
+            gate.waiting += 1;
+            let (next, waited) = self.changed.wait_timeout(gate, LONG).unwrap();
+            assert!(!waited.timed_out(), "nothing happened");
+            gate = next;
+            gate.waiting -= 1;
         }
     }
 }

@@ -21,13 +21,14 @@ struct Remote {
 
 /// Connects, prepares and sets up memory.
 pub(super) fn open(args: &Args, imported: &Imported) -> Result<Box<dyn super::Path>> {
-    let (client, process) = match &args.socket {
-        Some(path) => (Client::connect(path)?, None),
+    // Bound in this order so that on an error the connection goes first, and the process ends.
+    let (process, client) = match &args.socket {
+        Some(path) => (None, Client::connect(path)?),
         None => {
             let (process, socket) = DriverProcess::start(args.wait.name())?;
             let client = Client::from_socket(socket)
                 .with_context(|| format!("no contact with the driver process {}", process.pid()))?;
-            (client, Some(process))
+            (Some(process), client)
         }
     };
     let mut options = StreamOptions::default();

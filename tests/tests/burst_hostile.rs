@@ -1,0 +1,180 @@
+//! A client that writes random bytes over everything it shares, beside an honest one.
+
+mod burst_support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use burst_client::{Client, StreamOptions};
+use burst_server::{Listener, Service, ServiceOptions, Stop};
+use burst_shm::{Mapping, Memory};
+use burst_support::raw::{RawBurst, request};
+use burst_support::{FakeDevice, long, model, wide_model};
+use burst_wire::DATUM_BYTES;
+
+/// A small generator, so that a finding can be repeated from its seed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % end as u64).unwrap()
+    }
+}
+
+fn dial(path: &std::path::Path) -> std::os::fd::OwnedFd {
+    let socket = rustix::net::socket_with(
+        rustix::net::AddressFamily::UNIX,
+        rustix::net::SocketType::SEQPACKET,
+        rustix::net::SocketFlags::CLOEXEC,
+        None,
+    )
+    .unwrap();
+    rustix::net::connect(&socket, &rustix::net::SocketAddrUnix::new(path).unwrap()).unwrap();
+    socket
+}
+
+fn mapping_of(fd: std::os::fd::OwnedFd) -> Mapping {
+    Mapping::map(&Memory::from_fd(fd).unwrap()).unwrap()
+}
+
+/// One burst: some honest traffic, then random words over its queues, packets and pools, with
+/// wake-ups in between, so that the service looks.
+fn attack(path: &std::path::Path, seed: u64) {
+    let mut random = Random(seed);
+    let mut burst = RawBurst::start(dial(path), &wide_model(2), 64);
+    let honest = request(2, true);
+    assert_eq!(burst.run(&honest, 2).status, burst_hal::ErrorStatus::None, "seed {seed}");
+    let memories = [
+        mapping_of(burst.requests.descriptor().unwrap().fds.remove(0)),
+        mapping_of(burst.results.descriptor().unwrap().fds.remove(0)),
+        mapping_of(burst.input.duplicate_fd().unwrap()),
+        mapping_of(burst.output.duplicate_fd().unwrap()),
+    ];
+    let counters = {
+        let descriptor = burst.requests.descriptor().unwrap();
+        [0, 1, 3].map(|part: usize| usize::try_from(descriptor.grantors[part].offset).unwrap())
+    };
+    for _ in 0..200 {
+        let word = random.next().to_ne_bytes();
+        match random.below(4) {
+            // Anything anywhere.
+            0 => {
+                let memory = &memories[random.below(4)];
+                let at = random.below(memory.len() - 8);
+                memory.region(at, 8).unwrap().copy_in(0, &word).unwrap();
+            }
+            // Counters and event words, which most bytes would miss.
+            1 => {
+                let memory = &memories[random.below(2)];
+                let at = counters[random.below(3)];
+                memory.region(at, 4).unwrap().copy_in(0, &word[..4]).unwrap();
+            }
+            // A packet with one byte changed.
+            _ => {
+                let mut datums = honest.clone();
+                datums[random.below(honest.len())][random.below(DATUM_BYTES)] = word[0];
+                // Full or corrupt by now: both are what is wanted.
+                let _ = burst.requests.write(datums.as_flattened());
+            }
+        }
+        let _ = burst.requests.wake();
+        let _ = burst.results.wake();
+    }
+}
+
+#[test]
+fn random_bytes_in_all_shared_words_disturb_nobody_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("burst.sock");
+    let service = Service::new(vec![Arc::new(FakeDevice::default())], ServiceOptions::default());
+    let (stopper, stop) = Stop::new().unwrap();
+    let listener = Listener::bind(&path).unwrap();
+    let serving = std::thread::spawn(move || service.run(&listener, &stop));
+    let attacked = Arc::new(AtomicBool::new(false));
+
+    let honest = {
+        let (path, attacked) = (path.clone(), Arc::clone(&attacked));
+        std::thread::spawn(move || {
+            let client = Client::connect(path).unwrap();
+            let device = client.device("fake").unwrap();
+            let mut stream = device.stream(&model(), &StreamOptions::default()).unwrap();
+            let mut frames = 0_u64;
+            while !attacked.load(Ordering::SeqCst) || frames < 1000 {
+                let value = frames.to_le_bytes()[0];
+                stream.input(0).fill(value);
+                stream.run(long()).expect("an honest client sees no error");
+                assert_eq!(stream.output(0).unwrap(), [value.wrapping_add(1); 16]);
+                frames += 1;
+            }
+            frames
+        })
+    };
+    for seed in 1..=40 {
+        attack(&path, 0x9E37_79B9_7F4A_7C15 ^ (seed << 17));
+    }
+    let start = Instant::now();
+    let mut seed = 0xB5 + u64::from(std::process::id());
+    while start.elapsed() < Duration::from_secs(1) {
+        seed += 1;
+        attack(&path, seed * 0x2545_F491_4F6C_DD1D);
+    }
+    attacked.store(true, Ordering::SeqCst);
+    println!("{} honest frames beside the attack", honest.join().expect("undisturbed"));
+    drop(stopper);
+    serving.join().expect("the service does not panic").unwrap();
+}
+
+#[test]
+fn many_clients_with_many_bursts_get_every_result_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("burst.sock");
+    let device = FakeDevice::default();
+    let controls = Arc::clone(&device.0);
+    let service = Service::new(vec![Arc::new(device)], ServiceOptions::default());
+    let (stopper, stop) = Stop::new().unwrap();
+    let listener = Listener::bind(&path).unwrap();
+    let serving = std::thread::spawn(move || service.run(&listener, &stop));
+    let (clients, bursts, frames) = (8, 4, 50);
+    let threads: Vec<_> = (0..clients)
+        .map(|number| {
+            let client = Client::connect(&path).unwrap();
+            std::thread::spawn(move || run_bursts(&client, number, bursts, frames))
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let total = u64::from(clients) * bursts as u64 * u64::from(frames);
+    assert_eq!(controls.begun.load(Ordering::SeqCst), total, "lost or run twice");
+    drop(stopper);
+    serving.join().unwrap().unwrap();
+}
+
+fn run_bursts(client: &Client, number: u8, bursts: usize, frames: u8) {
+    let device = client.device("fake").unwrap();
+    let prepared = device.prepare(&model(), &Default::default()).unwrap();
+    std::thread::scope(|scope| {
+        for burst in 0..bursts {
+            let prepared = &prepared;
+            scope.spawn(move || {
+                let options = StreamOptions::default();
+                let mut stream = burst_client::Stream::new(prepared, &model(), &options).unwrap();
+                for frame in 0..frames {
+                    let value =
+                        number.wrapping_mul(31).wrapping_add(frame) ^ burst.to_le_bytes()[0];
+                    stream.input(0).fill(value);
+                    stream.run(long()).unwrap();
+                    assert_eq!(stream.output(0).unwrap(), [value.wrapping_add(1); 16]);
+                }
+            });
+        }
+    });
+}
