@@ -13,6 +13,7 @@ pub mod elementwise;
 pub mod lookup;
 pub mod pooling;
 pub mod quantization;
+mod rank_limit;
 pub mod recurrent;
 pub mod reduce;
 pub mod shape;

@@ -13,6 +13,7 @@ use crate::OpError;
 use crate::kernels::quant::{Multiplier, activation, activation_range, activation_range_f32};
 use crate::op::{Inferred, Run};
 use crate::ops::broadcast::{Side, broadcast_shape, zip};
+use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::{Args, TensorInfo};
 
 /// How two stored values of a quantized type make one.
@@ -29,7 +30,8 @@ pub(super) fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
         Err(OpError::NotYet) => {}
         Err(error) => return Err(error),
     }
-    Ok(Inferred::one(broadcast_shape(args.dims(0)?, args.dims(1)?)?))
+    let (a, b) = (dims_up_to_four(args, 0)?, dims_up_to_four(args, 1)?);
+    Ok(Inferred::one(broadcast_shape(a, b)?))
 }
 
 /// The specification gives INT32 tensors no activation.

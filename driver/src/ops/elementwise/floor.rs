@@ -9,14 +9,16 @@ use burst_hal::OperationType;
 
 use super::unary;
 use crate::op::types::{TF16, TF32};
-use crate::op::{OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::ops::rank_limit::dims_up_to_four;
+use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
 /// The definition of FLOOR.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Floor,
     validate,
-    infer: unary::infer,
+    infer,
     prepare: None,
     execute,
     traits: OpTraits::PLAIN.no_zero_sized(),
@@ -26,6 +28,10 @@ const ROWS: &[Row] = &[Row::new(V1_0, &[TF32], &[TF32]), Row::new(V1_2, &[TF16],
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     signature.expect_rows(ROWS)
+}
+
+fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+    Ok(Inferred::one(dims_up_to_four(args, 0)?))
 }
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {

@@ -12,6 +12,7 @@ use super::common;
 use crate::kernels::strided::Move;
 use crate::op::types::{I32, TF16, TF32, TQ8, TQ8S};
 use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -38,7 +39,7 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let dims = args.dims(0)?;
+    let dims = dims_up_to_four(args, 0)?;
     let axis = common::axis(args.i32(2)?, dims.len())?;
     let groups = args.i32(1)?;
     let divides = u32::try_from(groups).ok().and_then(|groups| dims[axis].checked_rem(groups));

@@ -19,6 +19,7 @@ use burst_hal::{Dimensions, OperandType, OperationType};
 
 use super::common;
 use crate::op::{Inferred, OpDef, OpTraits, Run, Signature};
+use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::{Args, TensorInfo};
 use crate::{OpError, SignatureError};
 
@@ -75,7 +76,7 @@ fn tensors(inputs: usize) -> Result<usize, OpError> {
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     let tensors = tensors(args.inputs.len())?;
     let axis = args.i32(tensors)?;
-    let mut shape = Dimensions::from_slice(args.dims(0)?);
+    let mut shape = Dimensions::from_slice(dims_up_to_four(args, 0)?);
     let axis = usize::try_from(axis)
         .ok()
         .filter(|axis| *axis < shape.len())

@@ -11,6 +11,7 @@ use burst_hal::{OperandType, OperationType};
 use super::{common, padding};
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
 use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -48,7 +49,7 @@ pub(super) fn padding_is_defined(signature: &Signature<'_>) -> Result<(), Signat
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let dims = args.dims(0)?;
+    let dims = dims_up_to_four(args, 0)?;
     let pairs = padding::pairs(args, 1, dims.len())?;
     Ok(Inferred::one(padding::padded(dims, pairs)?))
 }

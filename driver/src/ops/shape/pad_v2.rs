@@ -20,6 +20,7 @@ use super::{common, padding};
 use crate::kernels::quant::type_range;
 use crate::op::types::{F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S};
 use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -46,7 +47,7 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let dims = args.dims(0)?;
+    let dims = dims_up_to_four(args, 0)?;
     let pairs = padding::pairs(args, 1, dims.len())?;
     Ok(Inferred::one(padding::padded(dims, pairs)?))
 }

@@ -11,6 +11,7 @@ use burst_hal::OperationType;
 use super::common;
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
 use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::{Args, element_count};
 use crate::{OpError, SignatureError};
 
@@ -37,7 +38,7 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let dims = args.dims(0)?;
+    let dims = dims_up_to_four(args, 0)?;
     let wanted = common::list(args, 1)?;
     common::check_rank(wanted.len())?;
     let count = i64::try_from(element_count(dims)?)

@@ -11,6 +11,7 @@ use burst_hal::{Dimensions, OperationType};
 use super::common;
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
 use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -37,7 +38,7 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let dims = args.dims(0)?;
+    let dims = dims_up_to_four(args, 0)?;
     let mut goes: smallvec::SmallVec<[bool; 8]> = smallvec::SmallVec::from_elem(false, dims.len());
     if args.has(1) {
         for listed in common::list(args, 1)? {

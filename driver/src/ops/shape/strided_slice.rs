@@ -15,6 +15,7 @@ use super::common;
 use crate::kernels::strided::{Move, steps};
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
 use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -97,7 +98,7 @@ impl Parameters<'_> {
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let dims = args.dims(0)?;
+    let dims = dims_up_to_four(args, 0)?;
     let parameters = Parameters {
         begin: common::list_per_axis(args, 1, dims)?,
         end: common::list_per_axis(args, 2, dims)?,

@@ -13,6 +13,7 @@ use super::common;
 use crate::kernels::strided::{Move, steps};
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
 use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -64,7 +65,7 @@ fn order(listed: Option<&[i32]>, rank: usize) -> Result<Order, OpError> {
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let dims = args.dims(0)?;
+    let dims = dims_up_to_four(args, 0)?;
     let listed = if args.has(1) { Some(common::list(args, 1)?) } else { None };
     let order = order(listed, dims.len())?;
     Ok(Inferred::one(order.iter().map(|axis| dims[*axis]).collect::<SmallVec<_>>()))
