@@ -125,13 +125,12 @@ def train(model, images, labels):
 def linear_accuracy(train_set, test_set, classes):
     """Best test accuracy that softmax regression on the pixels reaches in any of its epochs."""
     model = keras.Sequential([
-        keras.Input((SIDE, SIDE, 3)), keras.layers.Flatten(),
+        keras.Input((SIDE, SIDE, 3), dtype="uint8"), keras.layers.Rescaling(1 / 255, -0.5),
+        keras.layers.Flatten(),
         keras.layers.Dense(classes, activation="softmax")])
-    batches = [a.astype(np.float32) / 255 - 0.5 for a in (train_set[0], test_set[0])]
     model.compile(keras.optimizers.Adam(1e-4), keras.losses.SparseCategoricalCrossentropy(),
                   metrics=["accuracy"])
-    history = model.fit(batches[0], train_set[1], batch_size=256, epochs=8, verbose=2,
-                        validation_data=(batches[1], test_set[1]))
+    history = model.fit(*train_set, batch_size=256, epochs=8, verbose=2, validation_data=test_set)
     return max(history.history["val_accuracy"])
 
 
