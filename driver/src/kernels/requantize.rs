@@ -179,7 +179,7 @@ mod tests {
 
     fn check(real: f64, zero_point: i32, sums: &[i32], isa: Isa) -> Result<(), TestCaseError> {
         let factor = Multiplier::new(real).unwrap();
-        let bias: Vec<i32> = (0..sums.len() as i32).map(|channel| channel * 7 - 50).collect();
+        let bias: Vec<i32> = (0..).take(sums.len()).map(|channel| channel * 7 - 50).collect();
         let rules = Requantize::new(bias.clone(), |_| Ok(factor), zero_point, (3, 250)).unwrap();
         let mut out = vec![0; sums.len()];
         rules.rows(isa, sums, &[11], &mut out);

@@ -8,11 +8,13 @@
 
 use std::ops::Range;
 
+use crate::OpError;
 use crate::kernels::Isa;
 use crate::kernels::conv_geometry::Conv;
-use crate::kernels::depthwise::{self, ByteFilter, FloatFilter};
+use crate::kernels::depthwise::{self, ByteFilter, FloatFilter, PairedFilter};
 use crate::kernels::gemm_pairs::PairMatrix;
-use crate::kernels::requantize::Channels;
+use crate::kernels::requantize::{Channels, Requantize};
+use crate::kernels::sum;
 
 /// Whether code for AVX-512 F, BW, DQ and VL may run: allowed by the caller, and there.
 #[cfg(target_arch = "x86_64")]
@@ -27,29 +29,38 @@ fn has_avx2(isa: Isa) -> bool {
     isa.avx2 && std::arch::is_x86_feature_detected!("avx2")
 }
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
 /// Defines a function that runs one portable body compiled for the best instruction set there is.
+///
+/// With `avx512 = path` there is a kernel of its own for AVX-512.
 macro_rules! compiled_for_each_isa {
     ($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:path) => {
+        compiled_for_each_isa! { $(#[$doc])* $name($($arg: $ty),*) = $body, avx512 = $body }
+    };
+    ($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:path, avx512 = $avx512:path) => {
         $(#[$doc])*
+        #[allow(clippy::too_many_arguments, reason = "those of the kernel, and the instructions")]
         pub(crate) fn $name(isa: Isa, $($arg: $ty),*) {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-                fn avx512($($arg: $ty),*) {
-                    $body($($arg),*);
+                fn avx512_form($($arg: $ty),*) {
+                    $avx512($($arg),*);
                 }
                 #[target_feature(enable = "avx2")]
-                fn avx2($($arg: $ty),*) {
+                fn avx2_form($($arg: $ty),*) {
                     $body($($arg),*);
                 }
                 if has_avx512(isa) {
                     // SAFETY: the CPU has the features that the function is compiled for: asked
                     // in the line above.
-                    return unsafe { avx512($($arg),*) };
+                    return unsafe { avx512_form($($arg),*) };
                 }
                 if has_avx2(isa) {
                     // SAFETY: as above.
-                    return unsafe { avx2($($arg),*) };
+                    return unsafe { avx2_form($($arg),*) };
                 }
             }
             #[cfg(not(target_arch = "x86_64"))]
@@ -63,7 +74,8 @@ compiled_for_each_isa! {
     /// Rows of sums into stored values, see [`Requantize::rows`].
     ///
     /// [`Requantize::rows`]: crate::kernels::requantize::Requantize::rows
-    requantize_rows(rules: Channels<'_>, sums: &[i32], row_terms: &[i32], out: &mut [u8]) = requantize
+    requantize_rows(rules: Channels<'_>, sums: &[i32], row_terms: &[i32], out: &mut [u8]) = requantize,
+    avx512 = avx512::requantize_rows
 }
 
 #[inline(always)]
@@ -132,6 +144,7 @@ compiled_for_each_isa! {
         filter: ByteFilter<'_>,
         rules: Channels<'_>,
         rows: Range<usize>,
+        sums: &mut [i32],
         out: &mut [u8],
     ) = depthwise::bytes
 }
@@ -144,5 +157,53 @@ compiled_for_each_isa! {
         filter: FloatFilter<'_>,
         rows: Range<usize>,
         out: &mut [f32],
-    ) = depthwise::floats
+    ) = depthwise::floats, avx512 = avx512::depthwise_floats
+}
+
+/// A quantized filter in the form that kernels for this CPU take two taps at a time; `None` where
+/// there are none.
+pub(crate) fn paired_filter(
+    isa: Isa,
+    weights: &[i16],
+    rules: &Requantize,
+    zero: i32,
+    is_signed: bool,
+) -> Option<PairedFilter> {
+    #[cfg(target_arch = "x86_64")]
+    if has_avx512(isa) {
+        return PairedFilter::new(weights, rules, zero, is_signed);
+    }
+    let _ = (isa, weights, rules, zero, is_signed);
+    None
+}
+
+/// Rows of a quantized depthwise convolution with a filter from [`paired_filter`], as
+/// [`depthwise_bytes`].
+pub(crate) fn depthwise_pairs(
+    isa: Isa,
+    conv: &Conv,
+    input: &[u8],
+    filter: &PairedFilter,
+    rows: Range<usize>,
+    out: &mut [u8],
+) -> Result<(), OpError> {
+    #[cfg(target_arch = "x86_64")]
+    if has_avx512(isa) {
+        // SAFETY: the CPU has the features that the function is compiled for: asked in the line
+        // above.
+        unsafe { avx512::depthwise_pairs(conv, input, filter, rows, out) };
+        return Ok(());
+    }
+    let _ = (isa, conv, input, filter, rows, out);
+    Err(OpError::Internal { what: "a depthwise filter packed for another CPU" })
+}
+
+compiled_for_each_isa! {
+    /// Quantized sums, see [`sum::Sum::unsigned`].
+    sum_unsigned(rule: &sum::Sum, a: &[u8], b: &[u8], out: &mut [u8]) = sum::sum::<u8>
+}
+
+compiled_for_each_isa! {
+    /// Quantized sums, see [`sum::Sum::signed`].
+    sum_signed(rule: &sum::Sum, a: &[i8], b: &[i8], out: &mut [i8]) = sum::sum::<i8>
 }

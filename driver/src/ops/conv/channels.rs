@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::kernels::conv_geometry::Conv;
-use crate::kernels::depthwise::{ByteFilter, FloatFilter};
+use crate::kernels::depthwise::{ByteFilter, FloatFilter, PairedFilter};
 use crate::kernels::quant::activation_range_f32;
 use crate::kernels::requantize::Requantize;
 use crate::kernels::{Isa, simd};
@@ -94,12 +94,22 @@ impl Kernel for FloatChannels {
 #[derive(Debug)]
 struct ByteChannels {
     window: Window,
-    /// Weights less their zero point.
-    weights: Vec<i16>,
-    rules: Requantize,
-    flip: u8,
-    zero: i32,
+    form: ByteForm,
     isa: Isa,
+}
+
+#[derive(Debug)]
+enum ByteForm {
+    /// For code that every CPU runs.
+    Plain {
+        /// Weights less their zero point.
+        weights: Vec<i16>,
+        rules: Requantize,
+        flip: u8,
+        zero: i32,
+    },
+    /// For vector units that take two taps at a time.
+    Paired(PairedFilter),
 }
 
 impl ByteChannels {
@@ -116,18 +126,22 @@ impl ByteChannels {
             .ok()
             .filter(|zero| (-128..256).contains(zero))
             .ok_or(bad_zero)?;
-        let weights = if filter.info.ty == OperandType::TensorQuant8Asymm {
+        let weights: Vec<i16> = if filter.info.ty == OperandType::TensorQuant8Asymm {
             filter.u8()?.iter().map(|weight| i16::from(*weight) - filter_zero).collect()
         } else {
             filter.i8()?.iter().map(|weight| i16::from(*weight) - filter_zero).collect()
         };
         let is_signed = scales.input.ty == OperandType::TensorQuant8AsymmSigned;
-        let (flip, moved) = if is_signed { (0x80, 128) } else { (0, 0) };
-        let zero = scales.input.zero_point + moved;
+        let zero = scales.input.zero_point;
         let bias = bias.i32()?.to_vec();
         let (zero_point, range) = (scales.output.zero_point, scales.range(activation));
         let rules = Requantize::new(bias, |channel| scales.multiplier(channel), zero_point, range)?;
-        Ok(ByteChannels { window, weights, rules, flip, zero, isa })
+        let paired = simd::paired_filter(isa, &weights, &rules, zero, is_signed);
+        let form = paired.map(ByteForm::Paired).unwrap_or_else(|| {
+            let (flip, zero) = if is_signed { (0x80, zero + 128) } else { (0, zero) };
+            ByteForm::Plain { weights, rules, flip, zero }
+        });
+        Ok(ByteChannels { window, form, isa })
     }
 }
 
@@ -137,28 +151,47 @@ impl Kernel for ByteChannels {
         let conv = geometry(&self.window, input.dims, run.input(1)?.dims)?;
         let input = input.bytes.ok_or(OpError::Omitted { index: 0 })?;
         let out = run.outputs.first_mut().ok_or_else(sizes_differ)?.bytes_mut();
-        let channels = self.rules.bias.len();
-        if !conv.fits(input.len(), self.weights.len(), channels, out.len()) {
+        let (weights_len, channels) = match &self.form {
+            ByteForm::Plain { weights, rules, .. } => (weights.len(), rules.bias.len()),
+            ByteForm::Paired(filter) => (filter.taps() * filter.channels(), filter.channels()),
+        };
+        if !conv.fits(input.len(), weights_len, channels, out.len()) {
             return Err(sizes_differ());
         }
-        let filter = ByteFilter { weights: &self.weights, flip: self.flip, zero: self.zero };
-        let rules = self.rules.channels(0..channels);
         let line_len = conv.output.width * channels;
         let step = rows_per_look(&conv);
         for (index, out) in out.chunks_mut(step * line_len).enumerate() {
             run.stop.check()?;
             let rows = index * step..index * step + out.len() / line_len;
-            simd::depthwise_bytes(self.isa, &conv, input, filter, rules, rows, out);
+            match &self.form {
+                ByteForm::Plain { weights, rules, flip, zero } => {
+                    let filter = ByteFilter { weights, flip: *flip, zero: *zero };
+                    let rules = rules.channels(0..channels);
+                    let sums = run.scratch.i32(channels);
+                    simd::depthwise_bytes(self.isa, &conv, input, filter, rules, rows, sums, out);
+                }
+                ByteForm::Paired(filter) => {
+                    simd::depthwise_pairs(self.isa, &conv, input, filter, rows, out)?;
+                }
+            }
         }
         Ok(())
     }
 
     fn held_bytes(&self) -> usize {
-        size_of_val(self.weights.as_slice()) + self.rules.held_bytes()
+        match &self.form {
+            ByteForm::Plain { weights, rules, .. } => {
+                size_of_val(weights.as_slice()) + rules.held_bytes()
+            }
+            ByteForm::Paired(filter) => filter.held_bytes(),
+        }
     }
 
     fn name(&self) -> &'static str {
-        "depthwise 8 bit"
+        match &self.form {
+            ByteForm::Plain { .. } => "depthwise 8 bit",
+            ByteForm::Paired(_) => "depthwise 8 bit, two taps at a time",
+        }
     }
 }
 

@@ -8,16 +8,24 @@ mod channels;
 pub mod conv_2d;
 pub mod depthwise_conv_2d;
 pub mod fully_connected;
+pub mod grouped_conv_2d;
 mod matrix;
 mod quantized;
 mod reference;
 mod rows;
 #[cfg(test)]
 mod test_support;
+pub mod transpose_conv_2d;
 mod window;
 
 /// The operations of this family.
-pub static OPS: &[&OpDef] = &[&conv_2d::DEF, &depthwise_conv_2d::DEF, &fully_connected::DEF];
+pub static OPS: &[&OpDef] = &[
+    &conv_2d::DEF,
+    &depthwise_conv_2d::DEF,
+    &fully_connected::DEF,
+    &grouped_conv_2d::DEF,
+    &transpose_conv_2d::DEF,
+];
 
 /// Checks that input 2 is a vector of as many biases as there are output channels.
 fn one_bias_per_channel(args: &Args<'_>, channels: usize) -> Result<(), OpError> {

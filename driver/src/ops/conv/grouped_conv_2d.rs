@@ -1,0 +1,130 @@
+//! GROUPED_CONV_2D: CONV_2D where output channels of a group see only the input channels of the
+//! group of the same number.
+//!
+//! Inputs: images `[batches, height, width, depth_in]`, filter `[depth_out, filter_height,
+//! filter_width, depth_in / groups]`, bias `[depth_out]`; then four paddings (explicit) or a padding
+//! scheme (implicit), strides, the number of groups, the activation and the layout.
+//!
+//! Source: NNAPI `types.hal`, `OperationType::GROUPED_CONV_2D`.
+
+use burst_hal::OperationType;
+
+use crate::OpError;
+use crate::kernels::conv_geometry::{Conv, Filter};
+use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::ops::conv::conv_2d::of_sizes;
+use crate::ops::conv::one_bias_per_channel;
+use crate::ops::conv::quantized::{Scales, Task, check_filter};
+use crate::ops::conv::reference;
+use crate::ops::conv::rows::conv_rows;
+use crate::ops::conv::window::{Form, Scalars, Window, four};
+use crate::tensor::Args;
+
+/// The definition of GROUPED_CONV_2D.
+pub static DEF: OpDef = OpDef {
+    code: OperationType::GroupedConv2d,
+    validate,
+    infer,
+    prepare: None,
+    execute,
+    traits: OpTraits::PLAIN.no_zero_sized(),
+};
+
+const ROWS: &[Row] = conv_rows!(
+    explicit [I32, I32, I32, I32, I32, I32, I32, I32, BOOL] counts [(12, V1_2)],
+    implicit [I32, I32, I32, I32, I32, BOOL] counts [(9, V1_2)],
+    since V1_2,
+);
+
+fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
+    signature.expect_rows(ROWS)?;
+    check_filter(signature, 0)
+}
+
+fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+    let window = window(args)?;
+    let conv = geometry(&window, args.dims(0)?, args.dims(1)?)?;
+    one_bias_per_channel(args, conv.filter.outputs)?;
+    Scales::of_args(Task::Convolution, args)?.check(conv.filter.outputs)?;
+    Ok(Inferred::one(window.dims_of(&conv.output)?))
+}
+
+fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+    let window = window(run)?;
+    let conv = geometry(&window, run.input(0)?.dims, run.input(1)?.dims)?;
+    reference::execute(run, &conv, window.activation, Task::Convolution)
+}
+
+fn window(scalars: &impl Scalars) -> Result<Window, OpError> {
+    let is_explicit = scalars.count() == 12;
+    Window::read(scalars, Form { padding: 3, is_explicit, has_number: true })
+}
+
+fn geometry(window: &Window, input: &[u32], filter: &[u32]) -> Result<Conv, OpError> {
+    let images = window.images(four("images of a grouped convolution", input)?);
+    let taps @ [outputs, _, _, depth] = four("filter of a grouped convolution", filter)?;
+    let groups = window.number;
+    if images.batches == 0
+        || outputs == 0
+        || depth.checked_mul(groups) != Some(images.channels)
+        || !outputs.is_multiple_of(groups)
+    {
+        return Err(OpError::shape("channels of images, filter and groups", input, filter));
+    }
+    of_sizes(window, images, Filter::dense(taps), groups)
+}
+
+#[cfg(test)]
+mod tests {
+    use burst_hal::HalVersion::{V1_2, V1_3};
+
+    use super::*;
+    use crate::ops::conv::test_support::{Case, Tensor};
+
+    /// No padding, strides 1, so many groups, no activation.
+    fn plain(groups: i32, nchw: bool) -> Vec<Tensor> {
+        let numbers = [0, 0, 0, 0, 1, 1, groups, 0].map(Tensor::int);
+        [numbers.to_vec(), vec![Tensor::flag(nchw)]].concat()
+    }
+
+    #[test]
+    fn a_group_sees_its_own_channels() {
+        // Two groups of two inputs and one output each.
+        let filter = Tensor::f32(&[2, 1, 1, 2], &[1., 2., 3., 4.]);
+        let bias = Tensor::f32(&[2], &[10., 20.]);
+        for (nchw, dims) in [(false, [1, 1, 1, 4]), (true, [1, 4, 1, 1])] {
+            let images = Tensor::f32(&dims, &[1., 2., 3., 4.]);
+            let inputs = [vec![images, filter.clone(), bias.clone()], plain(2, nchw)].concat();
+            // 1 * 1 + 2 * 2 + 10, 3 * 3 + 4 * 4 + 20.
+            assert_eq!(Case::float(&DEF, inputs).values::<f32>().1, [15., 45.]);
+        }
+    }
+
+    #[test]
+    fn several_outputs_per_group_and_a_scale_per_channel() {
+        // One input per group, two outputs of each: 4 * 1, 4 * 2, 6 * 3, 6 * 4.
+        let images = Tensor::i8(&[1, 1, 1, 2], &[4, 6]).quantized(0.5, 0);
+        let filter = Tensor::i8(&[4, 1, 1, 1], &[1, 2, 3, 4]).per_channel(&[1., 1., 2., 0.5], 0);
+        let bias = Tensor::i32(&[4], &[0; 4]);
+        let inputs = [vec![images, filter, bias], plain(2, false)].concat();
+        let case = Case::quantized(&DEF, inputs, 0.5, 1);
+        assert_eq!(case.values::<i8>().1, [5, 9, 37, 13]);
+        assert!(case.is_valid(V1_3));
+        assert!(!case.is_valid(V1_2), "signed values came with 1.3");
+    }
+
+    #[test]
+    fn groups_must_divide_the_channels() {
+        let bias = Tensor::f32(&[3], &[0.; 3]);
+        let inputs = |channels: u32, depth: u32, groups| {
+            let images = Tensor::f32(&[1, 1, 1, channels], &vec![0.; channels as usize]);
+            let filter = Tensor::f32(&[3, 1, 1, depth], &vec![0.; 3 * depth as usize]);
+            let rest = plain(groups, false);
+            Case::float(&DEF, [vec![images, filter, bias.clone()], rest].concat()).infer(|_| true)
+        };
+        assert!(inputs(6, 2, 3).is_ok());
+        assert!(inputs(6, 3, 2).is_err(), "3 outputs in 2 groups");
+        assert!(inputs(6, 2, 2).is_err(), "6 inputs in 2 groups of 2");
+        assert!(inputs(6, 2, 0).is_err(), "no groups");
+    }
+}
