@@ -118,7 +118,13 @@ impl RemotePreparedModel {
             Err(error) => return Err(error),
         };
         copies.copy_back(request)?;
-        Ok(executed_from(&executed))
+        let mut executed = executed_from(&executed);
+        if let Err(error) = burst_wire::check_shapes(&executed.result, request.outputs.len()) {
+            tracing::warn!(%error, "malformed result");
+            executed.result.reset(ErrorStatus::GeneralFailure);
+            executed.driver_time = None;
+        }
+        Ok(executed)
     }
 
     /// How the service finds a pool.

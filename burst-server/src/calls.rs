@@ -235,7 +235,8 @@ fn execute(
         return Err(burst_hal::Failure::from(ErrorStatus::MissedDeadlineTransient).into());
     }
     let mut result = guarded(|| entry.model.execute_synchronously(&call, &options))?;
-    let in_driver = crate::serve::finish_timing(&mut result, request.measure_timing, arrived);
+    let outputs = call.outputs.len();
+    let in_driver = crate::serve::finish(&mut result, outputs, request.measure_timing, arrived);
     Ok(Answer::Executed(Executed::new(&result, in_driver)).into())
 }
 

@@ -15,7 +15,8 @@ pub struct Limits {
     pub models: u64,
     /// Bursts of one client. Each is a thread with an execution context.
     pub bursts: u64,
-    /// Memories of one client: shared ones, those in slots, those of models.
+    /// Memories of one client: shared ones, those in slots, those of models. Each keeps a
+    /// descriptor open, of which a process often has no more than 1024.
     pub memories: u64,
     /// Bytes of all these memories together. They are the client's own, but mapping them takes
     /// page tables and address space here.
@@ -34,7 +35,7 @@ impl Default for Limits {
             clients: 256,
             models: 64,
             bursts: 256,
-            memories: 4096,
+            memories: 512,
             mapped_bytes: 8 << 30,
             model_bytes: 2 << 30,
             queue_datums: 64 << 10,

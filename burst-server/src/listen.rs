@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, fchmod, lstat, unlink};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
@@ -15,6 +15,9 @@ use crate::ServerError;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
+
+/// How long to leave connections waiting when the system has no descriptor or memory for one.
+const RECOVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A socket that clients connect to. Its file goes when this goes.
 #[derive(Debug)]
@@ -86,8 +89,13 @@ impl Listener {
             }
             match accept_with(&self.socket, SocketFlags::CLOEXEC) {
                 Ok(socket) => return Ok(Some(socket)),
-                // Gone before we came to it, or no descriptor left just now.
+                // Gone before we came to it.
                 Err(Errno::CONNABORTED | Errno::INTR | Errno::AGAIN) => {}
+                Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS)) => {
+                    tracing::error!(%errno, "cannot take a connection just now");
+                    let mut fds = [PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN)];
+                    retry_on_intr(|| poll(&mut fds, Some(&RECOVERY))).map_err(system("poll"))?;
+                }
                 Err(errno) => return Err(ServerError::System { call: "accept", errno }),
             }
         }

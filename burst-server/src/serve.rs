@@ -163,7 +163,8 @@ impl Worker {
             }
         }
         self.request.pools.clear(); // a freed slot's memory goes with its last execution
-        let in_driver_ns = finish_timing(&mut self.result, self.decoded.measure_timing, arrived);
+        let (outputs, measure) = (self.request.outputs.len(), self.decoded.measure_timing);
+        let in_driver_ns = finish(&mut self.result, outputs, measure, arrived);
         Ok(ResultExtras { in_driver_ns, on_device_ns: None })
     }
 
@@ -265,13 +266,22 @@ fn send_packet(results: &mut Producer, packet: &ResultPacket<'_>) -> Result<(), 
     Ok(())
 }
 
-/// Fills in how long the execution took in the driver: from the request's arrival until now. The
-/// device's own time is never longer. Gives the same in nanoseconds.
-pub(crate) fn finish_timing(
+/// Brings what a device answered into the form the HAL promises, and fills in how long the
+/// execution took in the driver: from the request's arrival until now, never less than on the
+/// device. Gives the same in nanoseconds.
+pub(crate) fn finish(
     result: &mut ExecutionResult,
+    outputs: usize,
     measure: bool,
     arrived: Instant,
 ) -> Option<u64> {
+    if !matches!(result.status, ErrorStatus::None | ErrorStatus::OutputInsufficientSize) {
+        result.output_shapes.clear();
+    }
+    if let Err(error) = burst_wire::check_shapes(result, outputs) {
+        tracing::error!(%error, "the driver broke its contract");
+        result.reset(ErrorStatus::GeneralFailure);
+    }
     if !measure || result.status != ErrorStatus::None {
         result.timing = burst_hal::Timing::UNAVAILABLE;
         return None;

@@ -1,4 +1,5 @@
 //! Either side killed: the other learns of it at once and keeps nothing.
+#![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 mod burst_support;
 

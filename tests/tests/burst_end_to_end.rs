@@ -1,4 +1,5 @@
 //! Client and service together: the whole way of a frame, over either path.
+#![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 mod burst_support;
 

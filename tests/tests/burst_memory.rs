@@ -1,4 +1,5 @@
 //! Memories of bursts: sent once, freed when asked or dropped, kept by what runs.
+#![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 mod burst_support;
 

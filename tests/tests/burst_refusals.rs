@@ -1,5 +1,6 @@
 //! What a service refuses: other protocols, malformed control messages, hostile descriptors,
 //! more than its limits. And what a client refuses of a service.
+#![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 mod burst_support;
 
@@ -197,8 +198,7 @@ fn hostile_memories_are_invalid() {
     let null = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
     let zero = OwnedFd::from(std::fs::File::open("/dev/zero").unwrap());
     let small = Memory::create("small", 64).unwrap();
-    let mut number = 0;
-    for (what, fd, length) in [
+    let cases = [
         ("a pipe to read", read.as_fd(), 1),
         ("a pipe to write", write.as_fd(), 1),
         ("a directory", directory.as_fd(), 1),
@@ -206,8 +206,8 @@ fn hostile_memories_are_invalid() {
         ("/dev/zero", zero.as_fd(), 4096),
         ("shorter than said", small.as_fd(), 65),
         ("2^64-1 bytes", small.as_fd(), u64::MAX),
-    ] {
-        number += 1;
+    ];
+    for (number, (what, fd, length)) in (0..).zip(cases) {
         let call = Call::ShareMemory { memory: number, length };
         let status = refused(&mut client, call, &[fd]);
         let want = match length {

@@ -24,4 +24,4 @@ pub use datum::{
 pub use error::WireError;
 pub use extras::{Features, RequestExtras, ResultExtras};
 pub use request::{RequestPacket, SlotRequest, decode_request};
-pub use result::{ResultPacket, decode_result};
+pub use result::{ResultPacket, check_shapes, decode_result};

@@ -238,14 +238,20 @@ fn extras(cursor: &mut Cursor<'_>, features: Features) -> ResultExtras {
     })
 }
 
-fn check_shapes(result: &ExecutionResult, outputs: usize) -> Result<(), WireError> {
+/// Whether status and shapes can belong together: all outputs sufficient with NONE, at least one
+/// insufficient with OUTPUT_INSUFFICIENT_SIZE, one shape per output where there are any, none with
+/// another status.
+///
+/// # Errors
+/// [`WireError::Contradiction`].
+pub fn check_shapes(result: &ExecutionResult, outputs: usize) -> Result<(), WireError> {
     let shapes = &result.output_shapes;
     let sufficient = shapes.iter().all(|shape| shape.is_sufficient);
     let complete = shapes.len() == outputs;
     let legal = match result.status {
         ErrorStatus::None => sufficient && (complete || shapes.is_empty()),
         ErrorStatus::OutputInsufficientSize => !sufficient && complete,
-        _ => true,
+        _ => shapes.is_empty(),
     };
     if legal {
         return Ok(());

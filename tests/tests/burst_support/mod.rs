@@ -5,6 +5,7 @@
     unreachable_pub,
     reason = "a module of several tests, each of which uses its part"
 )]
+#![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 pub mod raw;
 
