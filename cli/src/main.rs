@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod bench;
 mod devices;
 mod failure;
 mod fit;
@@ -32,6 +33,8 @@ enum Command {
     Stream(Box<stream::Args>),
     /// Offer this machine's CPU as a driver service on a socket.
     Serve(serve::Args),
+    /// Measure latency against a floor or a peer in the same run.
+    Bench(bench::Args),
     /// List the devices of a service.
     Devices(devices::Args),
 }
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
     let (result, json) = match &command {
         Command::Stream(args) => (stream::run(args), args.json),
         Command::Serve(args) => (serve::run(args), args.json),
+        Command::Bench(args) => (bench::run(args), args.json()),
         Command::Devices(args) => (devices::run(args), args.json),
     };
     result.unwrap_or_else(|error| failure::report(&error, json))

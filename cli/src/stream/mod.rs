@@ -23,11 +23,14 @@ mod stats;
 use classes::{Class, Classifier};
 use live::Live;
 use pace::Pace;
-use path::Path;
 
-pub(crate) use path::WaitKind;
 use report::{Accuracy, FrameResult, Report};
 use stats::{FrameTimes, Stats};
+
+pub(crate) use path::{
+    Kind as PathKind, Options as PathOptions, Path, WaitKind, open as open_path,
+};
+pub(crate) use stats::{Durations, Quantiles};
 
 /// Frames of an endless source when `--frames` does not say.
 const DEFAULT_FRAMES: u64 = 600;
@@ -126,7 +129,13 @@ fn stream(args: &Args) -> Result<Report> {
     }
     let deadline = Duration::try_from_secs_f64(args.deadline)
         .map_err(|_| anyhow::anyhow!("--deadline {}: expected seconds", args.deadline))?;
-    let mut path = path::open(args, imported)?;
+    let options = PathOptions {
+        kind: args.path,
+        wait: args.wait,
+        socket: args.socket.as_deref(),
+        device: &args.device,
+    };
+    let mut path = open_path(&options, imported)?;
     let mut run = Run {
         args,
         fitter: Fitter::new(shape, args.fit, args.float_range),

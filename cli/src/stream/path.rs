@@ -6,8 +6,6 @@ use anyhow::{Result, bail};
 use burst_hal::ErrorStatus;
 use burst_tflite::Imported;
 
-use super::Args;
-
 mod in_process;
 mod remote;
 
@@ -80,15 +78,28 @@ pub(crate) trait Path {
     fn driver_pid(&self) -> u32;
 }
 
-/// Prepares the model where `args` says.
-pub(crate) fn open(args: &Args, imported: &Imported) -> Result<Box<dyn Path>> {
-    match args.path {
+/// Which driver is used, and how it is reached.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Options<'a> {
+    /// How requests reach it.
+    pub(crate) kind: Kind,
+    /// How both ends of a burst wait.
+    pub(crate) wait: WaitKind,
+    /// Socket of a running service; without it a private process is started.
+    pub(crate) socket: Option<&'a std::path::Path>,
+    /// Name of the device.
+    pub(crate) device: &'a str,
+}
+
+/// Prepares the model where `options` say.
+pub(crate) fn open(options: &Options<'_>, imported: &Imported) -> Result<Box<dyn Path>> {
+    match options.kind {
         Kind::InProcess => {
-            if args.socket.is_some() {
+            if options.socket.is_some() {
                 bail!("--path in-process uses no socket");
             }
             Ok(Box::new(in_process::InProcess::new(imported)?))
         }
-        Kind::Burst | Kind::Sync => remote::open(args, imported),
+        Kind::Burst | Kind::Sync => remote::open(options, imported),
     }
 }

@@ -56,7 +56,7 @@ impl Durations {
         micros(self.0.value_at_quantile(quantile))
     }
 
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.reset();
     }
 }

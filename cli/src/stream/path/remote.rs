@@ -7,9 +7,8 @@ use burst_client::{Client, ClientError, Deadline, Stream, StreamOptions, StreamP
 use burst_hal::ErrorStatus;
 use burst_tflite::Imported;
 
-use crate::stream::Args;
 use crate::stream::driver_process::DriverProcess;
-use crate::stream::path::Kind;
+use crate::stream::path::{Kind, Options};
 
 struct Remote {
     // Dropped in this order: the connection first, so that a private driver process sees the
@@ -20,24 +19,24 @@ struct Remote {
 }
 
 /// Connects, prepares and sets up memory.
-pub(super) fn open(args: &Args, imported: &Imported) -> Result<Box<dyn super::Path>> {
+pub(super) fn open(wanted: &Options<'_>, imported: &Imported) -> Result<Box<dyn super::Path>> {
     // Bound in this order so that on an error the connection goes first, and the process ends.
-    let (process, client) = match &args.socket {
+    let (process, client) = match wanted.socket {
         Some(path) => (None, Client::connect(path)?),
         None => {
-            let (process, socket) = DriverProcess::start(args.wait.name())?;
+            let (process, socket) = DriverProcess::start(wanted.wait.name())?;
             let client = Client::from_socket(socket)
                 .with_context(|| format!("no contact with the driver process {}", process.pid()))?;
             (Some(process), client)
         }
     };
     let mut options = StreamOptions::default();
-    options.wait = args.wait.policy();
-    options.path = match args.path {
+    options.wait = wanted.wait.policy();
+    options.path = match wanted.kind {
         Kind::Sync => StreamPath::Synchronous,
         _ => StreamPath::Burst,
     };
-    let device = client.device(&args.device)?;
+    let device = client.device(wanted.device)?;
     let stream =
         device.stream(&imported.model, &options).context("the driver cannot run this model")?;
     Ok(Box::new(Remote { stream, _client: client, _process: process }))

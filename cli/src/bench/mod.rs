@@ -1,0 +1,33 @@
+//! `burst bench`: latency, always as a ratio to something measured in the same run.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+mod model;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// One model over every path to a driver: burst, control socket, in this process.
+    Model(model::Args),
+}
+
+impl Args {
+    pub(crate) fn json(&self) -> bool {
+        match &self.what {
+            What::Model(args) => args.json,
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    match &args.what {
+        What::Model(args) => model::run(args),
+    }
+}
