@@ -21,12 +21,15 @@ pub struct OpDef {
     /// Works out the outputs' shapes from the inputs' shapes, and from values where they matter.
     pub infer: fn(&Args<'_>) -> Result<Inferred, OpError>,
     /// Chooses a fast kernel where one fits, with constants packed for it.
-    pub prepare: Option<fn(&Args<'_>, &PrepareContext) -> Result<Option<Prepared>, OpError>>,
+    pub prepare: Option<Prepare>,
     /// Computes the outputs: the plain reference for every type the operation has.
     pub execute: fn(&mut Run<'_, '_>) -> Result<(), OpError>,
     /// What else the plan has to know.
     pub traits: OpTraits,
 }
+
+/// Chooses a kernel for these operands; `None`: the reference serves.
+pub type Prepare = fn(&Args<'_>, &PrepareContext) -> Result<Option<Prepared>, OpError>;
 
 /// Properties that the plan looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

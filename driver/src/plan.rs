@@ -149,7 +149,7 @@ pub(crate) fn plan(
 
 /// Says for each operation whether it can be planned. The outer error is a model that is not
 /// legal at all.
-pub(crate) fn survey(model: &Model, graph: Graph) -> Result<Vec<Verdict>, DriverError> {
+pub(crate) fn survey(model: &Model, graph: GraphId) -> Result<Vec<Verdict>, DriverError> {
     let mut builder = Builder::new(model, graph, None)?;
     (0..builder.subgraph.operations.len())
         .map(|index| match builder.operation(index) {
@@ -163,6 +163,11 @@ pub(crate) fn survey(model: &Model, graph: Graph) -> Result<Vec<Verdict>, Driver
         })
         .collect()
 }
+
+/// What is known of an operation's inputs.
+type KnownInputs<'a> = SmallVec<[Arg<'a>; 16]>;
+/// What the outputs' numbers mean, and their declared shapes.
+type KnownOutputs<'a> = SmallVec<[(&'a TensorInfo, &'a [u32]); 2]>;
 
 struct Builder<'m> {
     graph: GraphId,
@@ -357,7 +362,7 @@ impl<'m> Builder<'m> {
         &self,
         inputs: &[usize],
         outputs: &[usize],
-    ) -> (SmallVec<[Arg<'_>; 16]>, SmallVec<[(&TensorInfo, &[u32]); 2]>) {
+    ) -> (KnownInputs<'_>, KnownOutputs<'_>) {
         let inputs = inputs
             .iter()
             .map(|operand| {
