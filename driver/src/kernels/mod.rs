@@ -9,15 +9,21 @@ pub mod gemm;
 pub mod gemm_pairs;
 pub mod im2col;
 pub mod lanes;
+pub mod lstm;
 pub mod lut;
+pub mod norm;
 pub mod pool;
 pub mod quant;
 pub mod reduce;
 pub mod requantize;
+pub mod resize;
+pub mod rnn;
 pub(crate) mod simd;
 pub mod softmax;
 pub mod softmax_fixed;
 pub mod strided;
+pub mod sum;
+pub mod svdf;
 
 /// Instruction sets that kernels may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
