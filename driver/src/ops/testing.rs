@@ -6,7 +6,8 @@ use burst_hal::{Dimensions, HalVersion, Operand, OperandLifeTime, OperandType, O
 use half::f16;
 
 use crate::aligned::AlignedBytes;
-use crate::op::{Inferred, OpDef, Run, Signature, Stop};
+use crate::kernels::Isa;
+use crate::op::{Inferred, OpDef, PrepareContext, Run, Signature, Stop};
 use crate::scratch::Scratch;
 use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value, byte_count};
 use crate::{OpError, SignatureError};
@@ -167,11 +168,37 @@ pub(crate) fn infer(
     (def.infer)(&Args { inputs: &known, outputs: &outputs })
 }
 
-/// Validates (which must succeed), infers and executes.
+/// Validates (which must succeed), infers and executes the reference.
 pub(crate) fn run(
     def: &OpDef,
     inputs: &[Tensor],
     outputs: &[Tensor],
+) -> Result<Vec<Tensor>, OpError> {
+    run_with(def, inputs, outputs, def.execute)
+}
+
+/// As [`run`], by the fast kernel that the operation chooses when everything is known; `None` where
+/// it chooses none.
+pub(crate) fn run_fast(
+    def: &OpDef,
+    inputs: &[Tensor],
+    outputs: &[Tensor],
+) -> Result<Option<Vec<Tensor>>, OpError> {
+    let Some(prepare) = def.prepare else { return Ok(None) };
+    let context = PrepareContext { fast_kernels: true, isa: Isa::detect() };
+    let args: Vec<Arg<'_>> = inputs.iter().map(Tensor::arg).collect();
+    let meanings: Vec<_> = outputs.iter().map(|out| (&out.info, &*out.dims)).collect();
+    match prepare(&Args { inputs: &args, outputs: &meanings }, &context)? {
+        None => Ok(None),
+        Some(fast) => run_with(def, inputs, outputs, |run| fast.kernel.run(run)).map(Some),
+    }
+}
+
+fn run_with(
+    def: &OpDef,
+    inputs: &[Tensor],
+    outputs: &[Tensor],
+    execute: impl Fn(&mut Run<'_, '_>) -> Result<(), OpError>,
 ) -> Result<Vec<Tensor>, OpError> {
     assert_eq!(validate(def, HalVersion::LATEST, inputs, outputs), Ok(()), "{:?}", def.code);
     let inferred = infer(def, inputs, outputs)?;
@@ -195,12 +222,7 @@ pub(crate) fn run(
         .collect();
     let mut scratch = Scratch::default();
     let stop = Stop::default();
-    (def.execute)(&mut Run {
-        inputs: &inputs,
-        outputs: &mut outputs,
-        scratch: &mut scratch,
-        stop,
-    })?;
+    execute(&mut Run { inputs: &inputs, outputs: &mut outputs, scratch: &mut scratch, stop })?;
     drop(outputs);
     Ok(results)
 }

@@ -8,10 +8,13 @@
 
 use burst_hal::{FusedActivation, OperandType};
 use half::f16;
+use smallvec::SmallVec;
 
 use crate::OpError;
+use crate::kernels::Isa;
 use crate::kernels::quant::{Multiplier, activation, activation_range, activation_range_f32};
-use crate::op::{Inferred, Run};
+use crate::kernels::sum::{self, Sum};
+use crate::op::{Inferred, Kernel, PrepareContext, Prepared, Run};
 use crate::ops::broadcast::{Side, broadcast_shape, zip};
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::{Args, TensorInfo};
@@ -120,9 +123,6 @@ fn clamp(x: f32, low: f32, high: f32) -> f32 {
     if x > high { high } else { x }
 }
 
-/// Bits that inputs of a sum are shifted up by before they are rescaled, to keep precision.
-const SUM_SHIFT: u32 = 20;
-
 /// The rule of quantized sums and differences.
 pub(super) struct QuantizedSum {
     a: (i32, Multiplier),
@@ -135,7 +135,7 @@ impl QuantizedSum {
     pub(super) fn new(a: &TensorInfo, b: &TensorInfo, out: &TensorInfo) -> Result<Self, OpError> {
         let (a_scale, b_scale) = (f64::from(a.scale), f64::from(b.scale));
         let twice_max = 2.0 * a_scale.max(b_scale);
-        let out_real = twice_max / (f64::from(1u32 << SUM_SHIFT) * f64::from(out.scale));
+        let out_real = twice_max / (f64::from(1u32 << sum::SHIFT) * f64::from(out.scale));
         Ok(QuantizedSum {
             a: (a.zero_point, Multiplier::new(a_scale / twice_max)?),
             b: (b.zero_point, Multiplier::new(b_scale / twice_max)?),
@@ -156,13 +156,105 @@ impl QuantizedSum {
     }
 }
 
+/// The fast kernel of sums and differences: both inputs quantized and of one shape, both known when
+/// the model is prepared.
+pub(super) fn prepare_sum(
+    args: &Args<'_>,
+    context: &PrepareContext,
+    rule: fn(&TensorInfo, &TensorInfo, &TensorInfo) -> Result<QuantizedSum, OpError>,
+) -> Result<Option<Prepared>, OpError> {
+    let (a, b) = (args.input(0)?.info, args.input(1)?.info);
+    let Some((out, _)) = args.outputs.first() else {
+        return Err(OpError::Arity { want: 1, got: 0 });
+    };
+    let quantized =
+        matches!(out.ty, OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned);
+    if !quantized || args.dims(0)? != args.dims(1)? {
+        return Ok(None);
+    }
+    let range = activation_range(activation(args.i32(2)?)?, out.ty, out.scale, out.zero_point);
+    let QuantizedSum { a, b, out } = rule(a, b, out)?;
+    let Some(sum) = Sum::new(a, b, out, range) else { return Ok(None) };
+    let kernel = Box::new(SumKernel { sum, isa: context.isa });
+    Ok(Some(Prepared { kernel, packed_inputs: SmallVec::new() }))
+}
+
+#[derive(Debug)]
+struct SumKernel {
+    sum: Sum,
+    isa: Isa,
+}
+
+impl Kernel for SumKernel {
+    fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
+        let (a, b) = (run.input(0)?, run.input(1)?);
+        let out = run.output(0)?;
+        if out.info.ty == OperandType::TensorQuant8Asymm {
+            self.sum.unsigned(self.isa, a.u8()?, b.u8()?, out.u8_mut()?)
+        } else {
+            self.sum.signed(self.isa, a.i8()?, b.i8()?, out.i8_mut()?)
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "quantized sum"
+    }
+}
+
 impl Quantized for QuantizedSum {
     #[inline]
     fn combine(&self, a: i32, b: i32) -> i32 {
         let scaled = |(zero_point, multiplier): (i32, Multiplier), stored: i32| {
-            multiplier.apply((stored - zero_point) << SUM_SHIFT)
+            multiplier.apply((stored - zero_point) << sum::SHIFT)
         };
         let sum = scaled(self.a, a) + scaled(self.b, b);
         self.out.1.apply(sum).saturating_add(self.out.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INSTRUCTION_SETS: [Isa; 3] = [
+        Isa::PORTABLE,
+        Isa { avx2: true, avx512: false, vnni: false },
+        Isa { avx2: true, avx512: true, vnni: true },
+    ];
+
+    fn info(ty: OperandType, scale: f32, zero_point: i32) -> TensorInfo {
+        TensorInfo { ty, scale, zero_point, channel_scales: None }
+    }
+
+    proptest::proptest! {
+        /// The fast kernel against the rule that the reference applies value by value.
+        #[test]
+        fn fast_sums_are_the_references(
+            scales in (1e-4f32..4.0, 1e-4f32..4.0, 1e-3f32..8.0),
+            zeros in (0i32..256, 0i32..256, 0i32..256),
+            values in proptest::collection::vec((0u8..=255, 0u8..=255), 0..100),
+            activation in 0i32..4,
+            negate in proptest::bool::ANY,
+        ) {
+            let ty = OperandType::TensorQuant8Asymm;
+            let a = info(ty, scales.0, zeros.0);
+            let b = info(ty, scales.1, zeros.1);
+            let out = info(ty, scales.2, zeros.2);
+            let rule = if negate { QuantizedSum::difference } else { QuantizedSum::new };
+            let rule = rule(&a, &b, &out).unwrap();
+            let activation = FusedActivation::from_code(activation).unwrap();
+            let (low, high) = activation_range(activation, ty, out.scale, out.zero_point);
+            let want: Vec<u8> = values
+                .iter()
+                .map(|(a, b)| rule.combine((*a).into(), (*b).into()).max(low).min(high) as u8)
+                .collect();
+            let fast = Sum::new(rule.a, rule.b, rule.out, (low, high)).unwrap();
+            let (a, b): (Vec<u8>, Vec<u8>) = values.into_iter().unzip();
+            for isa in INSTRUCTION_SETS {
+                let mut got = vec![0; a.len()];
+                fast.unsigned(isa, &a, &b, &mut got).unwrap();
+                proptest::prop_assert_eq!(&got, &want, "{:?}", isa);
+            }
+        }
     }
 }

@@ -10,7 +10,8 @@ use burst_hal::OperationType;
 
 use super::arithmetic::{self, QuantizedSum};
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
 /// The definition of SUB.
@@ -18,7 +19,7 @@ pub static DEF: OpDef = OpDef {
     code: OperationType::Sub,
     validate,
     infer: arithmetic::infer,
-    prepare: None,
+    prepare: Some(prepare),
     execute,
     traits: OpTraits::PLAIN,
 };
@@ -35,6 +36,10 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     signature.expect_rows(ROWS)
 }
 
+fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>, OpError> {
+    arithmetic::prepare_sum(args, context, QuantizedSum::difference)
+}
+
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     // Differences that overflow INT32 wrap, as sums do.
     arithmetic::execute(run, |a, b| a - b, i32::wrapping_sub, QuantizedSum::difference)
@@ -45,10 +50,16 @@ mod tests {
     use burst_hal::OperandType;
 
     use super::*;
-    use crate::ops::testing::{Tensor, has_form, run_one};
+    use crate::ops::testing::{Tensor, has_form, run_fast, run_one};
 
+    /// By the reference, and by the fast kernel where there is one.
     fn sub(a: Tensor, b: Tensor, out: Tensor) -> Tensor {
-        run_one(&DEF, &[a, b, Tensor::scalar_i32(0)], out).unwrap()
+        let inputs = [a, b, Tensor::scalar_i32(0)];
+        let got = run_one(&DEF, &inputs, out.clone()).unwrap();
+        if let Some(fast) = run_fast(&DEF, &inputs, &[out]).unwrap() {
+            assert_eq!(fast[0].values::<u8>(), got.values::<u8>());
+        }
+        got
     }
 
     #[test]
