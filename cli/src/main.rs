@@ -7,6 +7,8 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod devices;
+mod dump;
+mod explain;
 mod failure;
 mod fit;
 mod model_file;
@@ -35,6 +37,10 @@ enum Command {
     Serve(serve::Args),
     /// Measure latency against a floor or a peer in the same run.
     Bench(bench::Args),
+    /// Say what becomes of each operator of a model.
+    Explain(explain::Args),
+    /// Print a model as a Graphviz graph.
+    Dump(dump::Args),
     /// List the devices of a service.
     Devices(devices::Args),
 }
@@ -47,6 +53,8 @@ fn main() -> ExitCode {
         Command::Stream(args) => (stream::run(args), args.json),
         Command::Serve(args) => (serve::run(args), args.json),
         Command::Bench(args) => (bench::run(args), args.json()),
+        Command::Explain(args) => (explain::run(args), args.json),
+        Command::Dump(args) => (dump::run(args), false),
         Command::Devices(args) => (devices::run(args), args.json),
     };
     result.unwrap_or_else(|error| failure::report(&error, json))

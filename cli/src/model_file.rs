@@ -1,12 +1,13 @@
 //! The model to run: the built-in one, or a `.tflite` file.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use burst_tflite::Imported;
 
 /// The model that this repository trained for its synthetic camera: see `models/README.md`.
-pub(crate) const BUILT_IN: &[u8] = include_bytes!("../../models/shapes.tflite");
+const BUILT_IN: &[u8] = include_bytes!("../../models/shapes.tflite");
 
 /// Largest model file that is read, in bytes: descriptors and offsets are 32-bit.
 const MAX_MODEL_BYTES: u64 = 2 << 30;
@@ -19,9 +20,16 @@ pub(crate) struct Loaded {
 
 /// Reads and imports a model; `None` is the built-in one.
 pub(crate) fn load(path: Option<&Path>) -> Result<Loaded> {
+    let (name, bytes) = read(path)?;
+    let imported =
+        burst_tflite::import(&bytes).with_context(|| format!("cannot use the model {name}"))?;
+    Ok(Loaded { name, imported })
+}
+
+/// Name and bytes of a model file; `None` is the built-in one.
+pub(crate) fn read(path: Option<&Path>) -> Result<(String, Cow<'static, [u8]>)> {
     let Some(path) = path else {
-        let imported = burst_tflite::import(BUILT_IN).context("the built-in model")?;
-        return Ok(Loaded { name: "built-in shapes".into(), imported });
+        return Ok(("built-in shapes".into(), Cow::Borrowed(BUILT_IN)));
     };
     let name = path.display().to_string();
     let what = || format!("cannot read the model {name}");
@@ -33,7 +41,5 @@ pub(crate) fn load(path: Option<&Path>) -> Result<Loaded> {
         bail!("{name} has {} bytes, at most {MAX_MODEL_BYTES} are read", meta.len());
     }
     let bytes = std::fs::read(path).with_context(what)?;
-    let imported =
-        burst_tflite::import(&bytes).with_context(|| format!("cannot use the model {name}"))?;
-    Ok(Loaded { name, imported })
+    Ok((name, Cow::Owned(bytes)))
 }
