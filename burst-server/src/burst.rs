@@ -4,13 +4,14 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use burst_hal::ExecutionPreference;
 use burst_wire::control::{Answer, QueueDescriptor, WaitStyle};
 use burst_wire::{DATUM_BYTES, DATUM_QUANTUM, Features};
 use fmq::{Closer, Consumer, Descriptor, Grantor, Producer, Wait};
 
 use crate::ServerError;
 use crate::calls::{Done, find_model, guarded};
-use crate::limits::Limits;
+use crate::limits::{Charge, Limits};
 use crate::memory_cache::MemoryCache;
 use crate::serve::Worker;
 use crate::session::Session;
@@ -25,6 +26,9 @@ pub(crate) struct BurstHandle {
     cache: Arc<MemoryCache>,
     closers: Closers,
     thread: JoinHandle<()>,
+    /// Given back with the handle, not with the thread: a client that breaks its bursts and never
+    /// closes them must not heap up handles.
+    _charge: Charge,
 }
 
 /// Ends a burst's waiting on either of its queues.
@@ -79,8 +83,9 @@ pub(crate) fn configure(
     if results.capacity() < SHORTEST_RESULT {
         return Err(ServerError::QueueTooShort { datums: results.capacity() });
     }
-    requests.set_wait(waiting(wait, session.service.options.wait));
-    results.set_wait(waiting(wait, session.service.options.wait));
+    let wait = waiting(wait, entry.preference, session.service.options.wait);
+    requests.set_wait(wait);
+    results.set_wait(wait);
     let burst = guarded(|| Arc::clone(&entry.model).open_burst())??;
     let cache = Arc::new(MemoryCache::default());
     let closers = Closers([requests.closer(), results.closer()]);
@@ -100,12 +105,9 @@ pub(crate) fn configure(
     );
     let thread = std::thread::Builder::new()
         .name(format!("burst-{}-{number}", session.number()))
-        .spawn(move || {
-            let _charge = charge;
-            worker.run();
-        })
-        .map_err(|_| ServerError::Exhausted { what: "threads", limit: 0 })?;
-    state.bursts.insert(number, BurstHandle { cache, closers, thread });
+        .spawn(move || worker.run())
+        .map_err(|_| ServerError::NoThread)?;
+    state.bursts.insert(number, BurstHandle { cache, closers, thread, _charge: charge });
     Ok(Answer::Burst { burst: number }.into())
 }
 
@@ -144,11 +146,34 @@ fn descriptor(
     Ok(descriptor)
 }
 
-fn waiting(wish: WaitStyle, default: Wait) -> Wait {
+/// A model that is to save energy is never polled for, unless its client insists.
+fn waiting(wish: WaitStyle, preference: ExecutionPreference, default: Wait) -> Wait {
     match wish {
-        WaitStyle::Service => default,
         WaitStyle::Spin => Wait::Spin,
-        WaitStyle::Adaptive => Wait::Adaptive { budget_ns: None },
         WaitStyle::Sleep => Wait::Sleep,
+        _ if preference == ExecutionPreference::LowPower => Wait::Sleep,
+        WaitStyle::Adaptive => Wait::Adaptive { budget_ns: None },
+        WaitStyle::Service => default,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_that_saves_energy_is_not_polled_for() {
+        let (fast, low) = (ExecutionPreference::FastSingleAnswer, ExecutionPreference::LowPower);
+        let adaptive = Wait::Adaptive { budget_ns: None };
+        for (wish, preference, want) in [
+            (WaitStyle::Service, fast, Wait::Spin),
+            (WaitStyle::Service, low, Wait::Sleep),
+            (WaitStyle::Adaptive, fast, adaptive),
+            (WaitStyle::Adaptive, low, Wait::Sleep),
+            (WaitStyle::Spin, low, Wait::Spin),
+            (WaitStyle::Sleep, fast, Wait::Sleep),
+        ] {
+            assert_eq!(waiting(wish, preference, Wait::Spin), want, "{wish:?} {preference:?}");
+        }
     }
 }

@@ -107,6 +107,9 @@ pub enum ServerError {
     /// A buffer of the driver, which this service does not offer.
     #[error("this service has no driver-managed buffers")]
     NoBuffers,
+    /// The system has no thread left.
+    #[error("the system has no thread left")]
+    NoThread,
     /// A limit that the client may pass later, when it has let go of something.
     #[error("the limit of {limit} {what} is reached")]
     Exhausted {
@@ -133,7 +136,9 @@ impl ServerError {
     pub fn status(&self) -> ErrorStatus {
         match self {
             ServerError::Device(failure) => failure.status,
-            ServerError::Exhausted { .. } => ErrorStatus::ResourceExhaustedTransient,
+            ServerError::Exhausted { .. } | ServerError::NoThread => {
+                ErrorStatus::ResourceExhaustedTransient
+            }
             ServerError::NeverAllowed { .. } => ErrorStatus::ResourceExhaustedPersistent,
             ServerError::Model(error) => error.status(),
             ServerError::Wire(_)

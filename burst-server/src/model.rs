@@ -5,7 +5,9 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use burst_hal::validate::{RequestRules, validate_model};
-use burst_hal::{Device, HalVersion, Memory, Model, OperandValues, Pool, PreparedModel};
+use burst_hal::{
+    Device, ExecutionPreference, HalVersion, Memory, Model, OperandValues, Pool, PreparedModel,
+};
 use burst_wire::control::{Answer, ModelBody, WirePrepareOptions, decode_model};
 
 use crate::ServerError;
@@ -18,6 +20,7 @@ use crate::session::Session;
 pub(crate) struct PreparedEntry {
     pub(crate) model: Arc<dyn PreparedModel>,
     pub(crate) rules: RequestRules,
+    pub(crate) preference: ExecutionPreference,
     _charge: Charge,
 }
 
@@ -88,7 +91,8 @@ pub(crate) fn prepare(
     let rules = RequestRules::new(&model)?;
     let prepared = guarded(|| device.prepare_model(&model, &options))??;
     drop(model); // the device keeps what it needs
-    let entry = Arc::new(PreparedEntry { model: prepared, rules, _charge: charge });
+    let preference = options.preference;
+    let entry = Arc::new(PreparedEntry { model: prepared, rules, preference, _charge: charge });
     let mut state = session.lock();
     let number = state.number();
     state.models.insert(number, entry);

@@ -274,6 +274,13 @@ impl Session {
             Err(error) => (Err(calls::refusal(&error, self.features())), None),
         };
         let fds: Vec<BorrowedFd<'_>> = descriptor.iter().map(AsFd::as_fd).collect();
-        Ok(self.send(&ServerMessage::Reply(Reply { id, outcome }), &fds)?)
+        match self.send(&ServerMessage::Reply(Reply { id, outcome }), &fds) {
+            // An answer of the device that no message can hold.
+            Err(error @ (WireError::Malformed { .. } | WireError::MessageTooLong { .. })) => {
+                let refusal = calls::refusal(&error.into(), self.features());
+                Ok(self.send(&ServerMessage::Reply(Reply { id, outcome: Err(refusal) }), &[])?)
+            }
+            other => Ok(other?),
+        }
     }
 }

@@ -294,6 +294,20 @@ fn a_panic_of_the_driver_ends_its_burst_and_nothing_else() {
 }
 
 #[test]
+fn an_answer_of_the_device_that_no_message_can_hold_fails_its_call_alone() {
+    let (service, client) = Private::connect();
+    let device = client.device("fake").unwrap();
+    service.controls.more_operations.store(1, Ordering::SeqCst);
+    let error = device.query_operations(&model()).unwrap_err();
+    assert!(matches!(error, ClientError::UnexpectedAnswer), "one too many: {error}");
+    service.controls.more_operations.store(70_000, Ordering::SeqCst);
+    let error = device.query_operations(&model()).unwrap_err();
+    assert!(matches!(error, ClientError::Refused { .. }), "{error}");
+    service.controls.more_operations.store(0, Ordering::SeqCst);
+    assert_eq!(device.query_operations(&model()).unwrap(), [true]);
+}
+
+#[test]
 fn executions_on_one_connection_run_side_by_side() {
     let (service, client) = Private::connect();
     let controls: &Arc<Controls> = &service.controls;

@@ -3,6 +3,7 @@
 
 mod burst_support;
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,9 +11,14 @@ use std::time::{Duration, Instant};
 use burst_client::{Client, StreamOptions};
 use burst_server::{Listener, Service, ServiceOptions, Stop};
 use burst_shm::{Mapping, Memory};
-use burst_support::raw::{RawBurst, request};
-use burst_support::{FakeDevice, long, model, wide_model};
+use burst_support::raw::{RawBurst, RawClient, request, wire_descriptor};
+use burst_support::{FakeDevice, LONG, long, model, wide_model};
 use burst_wire::DATUM_BYTES;
+use burst_wire::control::{
+    self, Call, ClientMessage, List, ModelBody, PoolSource, SynchronousRequest, WaitStyle,
+    WireArgument, WirePrepareOptions,
+};
+use fmq::{Producer, QueueConfig};
 
 /// A small generator, so that a finding can be repeated from its seed.
 struct Random(u64);
@@ -131,6 +137,81 @@ fn random_bytes_in_all_shared_words_disturb_nobody_else() {
     println!("{} honest frames beside the attack", honest.join().expect("undisturbed"));
     drop(stopper);
     serving.join().expect("the service does not panic").unwrap();
+}
+
+/// Honest messages, to be damaged.
+fn messages() -> Vec<Vec<u8>> {
+    let source = PoolSource::Descriptor { length: 64 };
+    let argument = WireArgument {
+        has_no_value: false,
+        pool_index: 0,
+        offset: 0,
+        length: 16,
+        dimensions: List(vec![1, 4]),
+    };
+    let body =
+        ModelBody { structure_bytes: 64, values_bytes: 64, pool_lengths: List(vec![64, 64]) };
+    let queue = Producer::create(&QueueConfig::new(DATUM_BYTES, 16)).unwrap();
+    let queue = wire_descriptor(&queue.descriptor().unwrap());
+    let options = WirePrepareOptions::from(&burst_hal::PrepareOptions::default());
+    [
+        Call::ListDevices,
+        Call::DeviceInfo { device: 0 },
+        Call::SupportedOperations { device: 0, model: body.clone() },
+        Call::Prepare { device: 0, model: body, options },
+        Call::ShareMemory { memory: 1, length: 64 },
+        Call::AllocateMemory { memory: 2, length: 64 },
+        Call::ConfigureBurst {
+            model: 1,
+            request_queue: queue.clone(),
+            result_queue: queue,
+            features: 0,
+            wait: WaitStyle::Sleep,
+        },
+        Call::Execute(SynchronousRequest {
+            model: 1,
+            inputs: List(vec![argument.clone()]),
+            outputs: List(vec![argument]),
+            pools: List(vec![source, PoolSource::Shared { memory: 1 }]),
+            measure_timing: true,
+            deadline: Some(1),
+            loop_timeout: None,
+        }),
+        Call::PushMemory { burst: 1, slot: 1, source },
+        Call::CloseBurst { burst: 1 },
+    ]
+    .into_iter()
+    .map(|call| ClientMessage::Call { id: 7, call })
+    .chain([ClientMessage::Memories { id: 0, status: 0, lengths: List(vec![64]) }])
+    .map(|message| control::encode(&message).unwrap())
+    .collect()
+}
+
+#[test]
+fn damaged_control_messages_never_panic_the_service() {
+    let mut random = Random(0x5EED_0000_0000_0001);
+    let memory = Memory::create("any", 4096).unwrap();
+    let messages = messages();
+    for _ in 0..60 {
+        let (service, socket) = burst_support::Private::start(ServiceOptions::default());
+        let mut client = RawClient::greet(socket);
+        client.prepare(&model());
+        burst_wire::socket::set_send_timeout(&client.socket, Some(LONG)).unwrap();
+        for _ in 0..20 {
+            let mut bytes = messages[random.below(messages.len())].clone();
+            for _ in 0..random.below(3) {
+                let at = random.below(bytes.len());
+                bytes[at] = random.next().to_le_bytes()[0];
+            }
+            let fds = vec![memory.as_fd(); random.below(4)];
+            // Hung up on for a message before this one.
+            if burst_wire::socket::send(&client.socket, &bytes, &fds).is_err() {
+                break;
+            }
+        }
+        drop(client);
+        service.join(); // panics with the service
+    }
 }
 
 #[test]

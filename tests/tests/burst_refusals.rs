@@ -391,6 +391,26 @@ fn each_limit_has_its_code_and_a_transient_one_passes_later() {
 }
 
 #[test]
+fn a_client_that_breaks_its_bursts_and_keeps_them_reaches_its_limit() {
+    let mut options = ServiceOptions::default();
+    options.limits.bursts = 3;
+    let (_service, socket) = Private::start(options);
+    let mut client = RawClient::greet(socket);
+    let model = client.prepare(&model());
+    for round in 0..4 {
+        let queue = || Producer::create(&QueueConfig::new(DATUM_BYTES, 16)).unwrap();
+        let (requests, results) = (queue(), queue());
+        let descriptors = [requests.descriptor().unwrap(), results.descriptor().unwrap()];
+        let (call, fds) = configure_call(model, &descriptors[0], &descriptors[1]);
+        match client.call(call, &fds) {
+            Ok(Answer::Burst { .. }) if round < 3 => requests.closer().close(),
+            Err(_) if round == 3 => {}
+            other => panic!("round {round}: {other:?}"),
+        }
+    }
+}
+
+#[test]
 fn below_the_statuses_of_hal_1_3_a_limit_is_a_general_failure() {
     let mut options = ServiceOptions::default();
     options.limits.models = 0;

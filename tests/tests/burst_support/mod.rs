@@ -41,6 +41,8 @@ pub struct Controls {
     pub insufficient: AtomicBool,
     /// Panic.
     pub panic: AtomicBool,
+    /// Answer a question about operations with this many more than the model has.
+    pub more_operations: AtomicU64,
     /// Claim this many microseconds on the device.
     pub device_us: AtomicU64,
     gate: Mutex<Gate>,
@@ -122,7 +124,9 @@ impl Device for FakeDevice {
     }
 
     fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
-        Ok(model.main.operations.iter().map(|one| one.ty == OperationType::Relu).collect())
+        let more = usize::try_from(self.0.more_operations.load(Ordering::SeqCst)).unwrap();
+        let runs = model.main.operations.iter().map(|one| one.ty == OperationType::Relu);
+        Ok(runs.chain(std::iter::repeat_n(true, more)).collect())
     }
 
     fn prepare_model(
