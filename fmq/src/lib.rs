@@ -1,4 +1,143 @@
-//! A fast message queue in shared memory, after Android's FMQ.
+//! A fast message queue in shared memory: two processes exchange small items in a fraction of a
+//! microsecond, without a system call while both are busy.
+//!
+//! It follows Android's FMQ: descriptors, counters, event word and notification bits are those of
+//! libfmq, so that a process which uses libfmq can sit at the other end, either way round.
+//!
+//! # Two flavours
+//!
+//! | | [`Producer`], [`Consumer`] | [`UnsyncProducer`], [`UnsyncConsumer`] |
+//! |---|---|---|
+//! | readers | one | any number |
+//! | a full queue | the writer waits, or is told [`Full`](QueueError::Full) | the oldest items are overwritten |
+//! | a slow reader | impossible | is told [`Overrun`](QueueError::Overrun) once |
+//! | blocking calls | yes, with an absolute [`Deadline`] | none |
+//!
+//! # The memory
+//!
+//! One memfd holds it all. Four grantors (five for the unsynchronized flavour) say where each part
+//! lies; whoever attaches believes only what it checked.
+//!
+//! ```text
+//!         0          128         256         384             512
+//!         |           |           |           |               |
+//!         +-----------+-----------+-----------+---------------+---------------------------+
+//!         | read      | write     | event     | intent        | ring                      |
+//!         | counter   | counter   | word      | (unsync only) | capacity x quantum bytes  |
+//!         +-----------+-----------+-----------+---------------+---------------------------+
+//! grantor   0           1           3           4               2
+//! written   reader      writer      both        writer          writer
+//! by
+//!
+//!         ring, of 6 items:   read = 14 items           write = 18 items
+//!                             14 mod 6 = 2              18 mod 6 = 0
+//!
+//!         |  free  |  free  | item14 | item15 | item16 | item17 |
+//!         0        1        2        3        4        5        6
+//!       write                read
+//! ```
+//!
+//! Counters count bytes since the beginning and never wrap; a place in the ring is the counter
+//! modulo the capacity. Empty is `read == write`, full is `write - read == capacity`: all of the
+//! ring is used. Each part has cache lines of its own. libfmq packs them side by side (0, 8 and 16);
+//! the grantors make both layouts legal.
+//!
+//! # A queue between two threads
+//!
+//! ```
+//! use std::time::Duration;
+//! use fmq::{Deadline, QueueConfig, pair};
+//!
+//! // Eight items of 16 bytes.
+//! let (mut producer, mut consumer) = pair(&QueueConfig::new(16, 8))?;
+//!
+//! let writer = std::thread::spawn(move || -> Result<(), fmq::QueueError> {
+//!     // Copied in, published, and the reader woken if it sleeps.
+//!     producer.write_blocking(b"sixteen letters!", Deadline::never())?;
+//!     // The same without a copy of one's own: claim, fill, publish, wake.
+//!     let mut claim = producer.claim(2)?;
+//!     claim.copy_in(0, &[1; 16])?;
+//!     claim.copy_in(16, &[2; 16])?;
+//!     claim.commit(2)?;
+//!     producer.wake()
+//! });
+//!
+//! let deadline = Deadline::after(Duration::from_secs(10));
+//! assert!(consumer.wait(3, deadline)? >= 3);
+//! let mut item = [0; 16];
+//! consumer.read(&mut item)?;
+//! assert_eq!(&item, b"sixteen letters!");
+//! let claim = consumer.peek(2)?;
+//! claim.copy_out(16, &mut item)?;
+//! assert_eq!(item, [2; 16]);
+//! claim.commit(2)?;
+//! # writer.join().unwrap()?;
+//! # Ok::<(), fmq::QueueError>(())
+//! ```
+//!
+//! # Between two processes
+//!
+//! One side makes the queue and sends [`Producer::descriptor`] or [`Consumer::descriptor`], plain
+//! numbers and file descriptors, over a Unix socket; the other side attaches. Counters are never
+//! reset, so the order in which the two come does not matter. (libfmq resets them by default: with
+//! such a peer nobody may write before both have attached.) `examples/two_processes.rs` is a whole
+//! program; run it with `cargo run --release -p fmq --example two_processes`.
+//!
+//! # Which wait to choose
+//!
+//! | [`Wait`] | latency | CPU | for |
+//! |---|---|---|---|
+//! | [`Adaptive`](Wait::Adaptive) (default) | that of spinning while answers come quickly; one sleep otherwise | little more than sleeping | nearly everybody |
+//! | [`Spin`](Wait::Spin) | lowest, about a cache line's trip | a whole CPU per waiting end | one pair of pinned processes with a CPU each |
+//! | [`Sleep`](Wait::Sleep) | two wake-ups per round trip, 5 to 60 µs | least | rare messages; more processes than CPUs |
+//!
+//! Adaptive measures once per process what it costs that both sides sleep (call [`warm_up`] at start
+//! to get it over with), polls for that long, then sleeps; a moving average of its waits tells it when
+//! polling is hopeless. Whatever the choice, nobody spins on a machine with one CPU, and no more
+//! threads of a process spin than it has CPUs, less one: so always [`wake`](Producer::wake) after
+//! writing, it costs a system call only where somebody sleeps.
+//!
+//! * Release late: [`Consumer::read_deferred`], answer, then [`Consumer::release`]. The writer's
+//!   cache line is touched once per message, after the answer is on its way.
+//! * One thread for several queues: [`WaitSet`].
+//! * Powers of two are not needed: no operation divides.
+//!
+//! # Ending
+//!
+//! Nothing in a queue says that the peer is alive. Whoever watches the process (a socket's hang-up, a
+//! pidfd) calls [`Closer::close`], and every blocking call of that end returns
+//! [`QueueError::PeerDied`] at once, asleep or polling. A bit in the event word tells a peer of our
+//! kind the same. What was written before the end is still handed out.
+//!
+//! # Threat model
+//!
+//! The peer is another process that can write any value into any shared byte at any instant, close
+//! or truncate what it sent, and die. It can stop the conversation, and it can send rubbish. It
+//! cannot make this process panic, hang past a deadline, fault, or touch a byte outside the queue:
+//!
+//! * Descriptors are checked before anything is mapped: counts, alignment, extents, parts inside
+//!   their memory, parts disjoint (also through two descriptors of one memory), a ring of whole
+//!   items. Memory that can shrink is sealed by us or refused, so there is no `SIGBUS`.
+//! * Our own counter lives in private memory; the shared copy is written and never read back. The
+//!   peer's counter is loaded once per look, checked, and used from the local copy. An impossible
+//!   value is [`QueueError::Corrupt`], for ever.
+//! * Payload leaves the ring as a copy. Validate the copy, not the ring.
+//! * The event word is a hint. Bits flipped at random cost spurious looks, a bounded number of them
+//!   before this end naps for a millisecond instead; a wiped wake-up is made good once a second.
+//!
+//! What remains: a peer that holds the queue's memory can keep it allocated, and a peer that never
+//! answers makes every call run into its deadline. Readers of an unsynchronized queue can disturb
+//! each other unless it was made by [`UnsyncProducer::create_for_readers_only`]. Items from a plain
+//! libfmq writer can be torn in a small window that libfmq's protocol leaves open
+//! ([`UnsyncConsumer::detects_torn_reads`] is false then): the copy is checked against the write
+//! counter, which such a writer moves only after it has overwritten the bytes.
+//!
+//! # How it is shown
+//!
+//! The protocol (`ring`, `unsync_ring`, `event_flag`, `wait`, `closer`) knows neither mappings nor
+//! system calls; loom runs it under every interleaving (`tests/loom_*.rs`), with the weakened
+//! variants in `tests/README.md` each seen to fail. `README.md` maps libfmq's own tests to ours.
+
 #![forbid(unsafe_code)]
 
 pub mod clock;

@@ -93,6 +93,9 @@ const SPOILED_SLEEPS: u32 = 64;
 /// Length of such a nap: bounds what the peer can make us burn to a thousand looks a second.
 #[cfg(not(loom))]
 const NAP: Duration = Duration::from_millis(1);
+/// Longest single sleep. A hostile peer can clear bits that we set to wake ourselves (on closing);
+/// then we look for ourselves, this often. Nobody else ever waits for it.
+const LONGEST_SLEEP_NS: u64 = 1_000_000_000;
 /// Waits above so many budgets: polling is hopeless, sleep at once.
 const HOPELESS: u64 = 3;
 /// A single long wait (an idle hour) counts as so many budgets, or it would take a hundred short
@@ -259,14 +262,22 @@ impl Sleeper<'_> {
             if self.closed.get() || before & CLOSED != 0 {
                 return last_look(awaited);
             }
-            match futex::wait(self.event, before & !bits, self.bits, self.deadline) {
+            let nap = nap_until(self.deadline);
+            match futex::wait(self.event, before & !bits, self.bits, nap) {
                 Ok(Woken::Woken | Woken::Interrupted) => {}
+                Ok(Woken::TimedOut) if nap != self.deadline => {}
                 Ok(Woken::Changed) => spoiled.count(before & bits != 0, self.deadline)?,
                 Ok(Woken::TimedOut) => return awaited.look()?.ok_or(QueueError::Timeout),
                 Err(errno) => return Err(QueueError::System { call: "futex", errno }),
             }
         }
     }
+}
+
+/// When to wake up and look at the latest: the deadline, or sooner.
+pub(crate) fn nap_until(deadline: Deadline) -> Deadline {
+    let soon = clock::now_ns().saturating_add(LONGEST_SLEEP_NS);
+    Deadline::at_ns(deadline.as_ns().map_or(soon, |at| at.min(soon)))
 }
 
 /// Counts sleeps that came to nothing because the word changed, and naps when there were too many.

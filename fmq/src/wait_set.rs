@@ -11,7 +11,7 @@ use crate::error::QueueError;
 use crate::event_flag::{CLOSED, NOT_EMPTY, announce_awake, announce_sleep};
 use crate::futex::timespec;
 use crate::sync::EventWord;
-use crate::wait::{Awaited, SleepOn, Spoiled, Wait, Waiter};
+use crate::wait::{Awaited, SleepOn, Spoiled, Wait, Waiter, nap_until};
 
 /// Most queues that one call can wait for: the kernel's limit for `futex_waitv`.
 pub const MAX_QUEUES: usize = 128;
@@ -143,8 +143,10 @@ impl Words<'_> {
                 return Ok(index);
             }
             let notified = before.iter().any(|word| word & NOT_EMPTY != 0);
-            match self.wait_for_any(&before) {
+            let nap = nap_until(self.deadline);
+            match self.wait_for_any(&before, nap) {
                 Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::TIMEDOUT) if nap != self.deadline => {}
                 Err(Errno::AGAIN) => spoiled.count(notified, self.deadline)?,
                 Err(Errno::TIMEDOUT) => return awaited.look()?.ok_or(QueueError::Timeout),
                 Err(errno) => return Err(QueueError::System { call: "futex_waitv", errno }),
@@ -152,7 +154,7 @@ impl Words<'_> {
         }
     }
 
-    fn wait_for_any(&self, before: &[u32]) -> Result<usize, Errno> {
+    fn wait_for_any(&self, before: &[u32], deadline: Deadline) -> Result<usize, Errno> {
         let mut waits = Vec::with_capacity(before.len());
         for (word, before) in self.words.iter().zip(before) {
             let mut wait = futex::Wait::new();
@@ -161,7 +163,7 @@ impl Words<'_> {
             wait.flags = WaitFlags::SIZE_U32;
             waits.push(wait);
         }
-        let timeout = timespec(self.deadline);
+        let timeout = timespec(deadline);
         futex::waitv(&waits, WaitvFlags::empty(), timeout.as_ref(), ClockId::Monotonic)
     }
 }

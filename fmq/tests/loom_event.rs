@@ -6,11 +6,12 @@
 
 use std::num::NonZeroU32;
 
+use burst_shm::model::ModelWord;
 use fmq::closer::{Closed, close};
 use fmq::event_flag::{NOT_EMPTY, NOT_FULL, wake};
 use fmq::geometry::Geometry;
 use fmq::ring::{ReadSide, WriteSide};
-use fmq::sync::{AtomicU64, EventWord, Ordering};
+use fmq::sync::{AtomicU64, EventWord};
 use fmq::wait::{Awaited, Sleeper, Wait, Waiter};
 use fmq::{Deadline, QueueError};
 use loom::sync::Arc;
@@ -19,7 +20,7 @@ use loom::thread;
 struct Shared {
     read: AtomicU64,
     write: AtomicU64,
-    slot: AtomicU64,
+    slot: ModelWord,
     event: EventWord,
     closed: Closed,
 }
@@ -29,7 +30,7 @@ impl Shared {
         let zero = || AtomicU64::new(0);
         let event = EventWord::new(NOT_FULL | NOT_EMPTY);
         let closed = Closed::new();
-        Arc::new(Shared { read: zero(), write: zero(), slot: zero(), event, closed })
+        Arc::new(Shared { read: zero(), write: zero(), slot: ModelWord::new(0), event, closed })
     }
 
     fn sleeper(&self, bit: u32) -> Sleeper<'_> {
@@ -72,7 +73,7 @@ fn write_blocking(side: &mut WriteSide, shared: &Shared, value: u64) -> Result<(
     let mut waiter = Waiter::new(Wait::Sleep);
     waiter.wait(&mut Room(side, &shared.read), &shared.sleeper(NOT_FULL))?;
     side.claim(&shared.read, 8)?;
-    shared.slot.store(value, Ordering::Relaxed);
+    shared.slot.write(value);
     side.publish(&shared.write, 8);
     wake(&shared.event, NOT_EMPTY).unwrap();
     Ok(())
@@ -82,7 +83,7 @@ fn read_blocking(side: &mut ReadSide, shared: &Shared) -> Result<u64, QueueError
     let mut waiter = Waiter::new(Wait::Sleep);
     waiter.wait(&mut Item(side, &shared.write), &shared.sleeper(NOT_EMPTY))?;
     side.peek(&shared.write, 8)?;
-    let value = shared.slot.load(Ordering::Relaxed);
+    let value = shared.slot.read();
     side.take(8);
     side.release(&shared.read);
     wake(&shared.event, NOT_FULL).unwrap();
@@ -190,6 +191,41 @@ fn whoever_sees_the_flag_sees_what_was_written_before_it() {
         if shared.closed.get() {
             assert_eq!(side.available(&shared.write), Ok(8));
         }
+        writer.join().unwrap();
+    });
+}
+
+/// A hostile peer may have wiped the courtesy bit: the flag of our own process counts.
+#[test]
+fn the_flag_ends_the_wait_without_the_courtesy_bit() {
+    loom::model(|| {
+        let shared = Shared::new();
+        let theirs = Arc::clone(&shared);
+        let closer = thread::spawn(move || {
+            theirs.closed.set();
+            wake(&theirs.event, NOT_EMPTY).unwrap();
+        });
+        let mut side = ReadSide::attach(geometry(), 0, 0).unwrap();
+        assert_eq!(read_blocking(&mut side, &shared), Err(QueueError::PeerDied));
+        closer.join().unwrap();
+    });
+}
+
+/// The other process writes, does not wake, and says good-bye.
+#[test]
+fn what_was_written_before_the_courtesy_bit_is_read() {
+    loom::model(|| {
+        let shared = Shared::new();
+        let theirs = Arc::clone(&shared);
+        let writer = thread::spawn(move || {
+            let mut side = WriteSide::attach(geometry(), 0, 0).unwrap();
+            side.claim(&theirs.read, 8).unwrap();
+            theirs.slot.write(1);
+            side.publish(&theirs.write, 8);
+            close(&Closed::new(), Some(&theirs.event));
+        });
+        let mut side = ReadSide::attach(geometry(), 0, 0).unwrap();
+        assert_eq!(read_blocking(&mut side, &shared), Ok(1));
         writer.join().unwrap();
     });
 }

@@ -4,31 +4,33 @@
 
 #![cfg(loom)]
 
+use burst_shm::model::ModelWord;
 use fmq::QueueError;
 use fmq::geometry::Geometry;
 use fmq::ring::{ReadSide, WriteSide};
-use fmq::sync::{AtomicU64, Ordering};
+use fmq::sync::AtomicU64;
 use loom::sync::Arc;
 use loom::thread;
 
 const SLOTS: usize = 2;
 const VALUES: u64 = 3;
 
-/// The shared memory: two counters and the slots. Slots are words copied without any ordering, as
-/// payload is; only the counters may order them.
+/// The shared memory: two counters and the slots. Nothing but the counters orders accesses to the
+/// slots, and loom panics at one that is not ordered.
 struct Shared {
     read: AtomicU64,
     write: AtomicU64,
-    slots: [AtomicU64; SLOTS],
+    slots: [ModelWord; SLOTS],
 }
 
 impl Shared {
     fn new() -> Arc<Shared> {
         let zero = || AtomicU64::new(0);
-        Arc::new(Shared { read: zero(), write: zero(), slots: [zero(), zero()] })
+        let slots = [ModelWord::new(0), ModelWord::new(0)];
+        Arc::new(Shared { read: zero(), write: zero(), slots })
     }
 
-    fn slot(&self, position: u64) -> &AtomicU64 {
+    fn slot(&self, position: u64) -> &ModelWord {
         &self.slots[usize::try_from(position / 8).unwrap()]
     }
 }
@@ -37,7 +39,7 @@ fn geometry() -> Geometry {
     Geometry::new(SLOTS as u64, 8).unwrap()
 }
 
-/// Writes the values `1..=VALUES`, one by one, each with `spare` slots claimed and not committed.
+/// Writes the values `1..=VALUES`, one by one.
 fn write_all(shared: &Shared) {
     let mut side = WriteSide::attach(geometry(), 0, 0).unwrap();
     for value in 1..=VALUES {
@@ -45,7 +47,7 @@ fn write_all(shared: &Shared) {
             assert!(matches!(error, QueueError::Full { .. }), "{error}");
             thread::yield_now();
         }
-        shared.slot(side.position()).store(value, Ordering::Relaxed);
+        shared.slot(side.position()).write(value);
         side.publish(&shared.write, 8);
     }
 }
@@ -55,7 +57,7 @@ fn read_next(side: &mut ReadSide, shared: &Shared) -> u64 {
         assert!(matches!(error, QueueError::Empty { .. }), "{error}");
         thread::yield_now();
     }
-    let value = shared.slot(side.position()).load(Ordering::Relaxed);
+    let value = shared.slot(side.position()).read();
     side.take(8);
     value
 }
@@ -87,7 +89,7 @@ fn late_release_keeps_every_unreleased_item() {
         let first = (read_next(&mut side, &shared), side.position());
         assert_eq!(first.0, 1);
         assert_eq!(read_next(&mut side, &shared), 2);
-        assert_eq!(shared.slots[0].load(Ordering::Relaxed), 1, "overwritten before the release");
+        assert_eq!(shared.slots[0].read(), 1, "overwritten before the release");
         side.release(&shared.read);
         assert_eq!(read_next(&mut side, &shared), 3);
         side.release(&shared.read);
@@ -103,13 +105,13 @@ fn an_abandoned_or_partly_committed_claim_shows_nothing_more_than_was_committed(
         let writer = thread::spawn(move || {
             let mut side = WriteSide::attach(geometry(), 0, 0).unwrap();
             side.claim(&theirs.read, 8).unwrap();
-            theirs.slots[0].store(100, Ordering::Relaxed); // abandoned
+            theirs.slots[0].write(100); // abandoned
             side.claim(&theirs.read, 16).unwrap();
-            theirs.slots[0].store(1, Ordering::Relaxed);
-            theirs.slots[1].store(100, Ordering::Relaxed); // claimed, not committed
+            theirs.slots[0].write(1);
+            theirs.slots[1].write(100); // claimed, not committed
             side.publish(&theirs.write, 8);
             side.claim(&theirs.read, 8).unwrap();
-            theirs.slot(side.position()).store(2, Ordering::Relaxed);
+            theirs.slot(side.position()).write(2);
             side.publish(&theirs.write, 8);
         });
         let mut side = ReadSide::attach(geometry(), 0, 0).unwrap();

@@ -96,6 +96,9 @@ fn an_abandoned_claim_is_as_good_as_an_overwrite() {
         let shared = Shared::new();
         let theirs = Arc::clone(&shared);
         write_all(&shared, true, 2);
+        // The first item is read: an intent of three items would leave the second one alone.
+        let mut side = UnsyncReadSide::new(geometry());
+        assert_eq!(try_read(&mut side, &shared, true), Some([1, 1]));
         let writer = thread::spawn(move || {
             let mut side = UnsyncWriteSide::attach(geometry(), 32, 32).unwrap();
             // Touches both slots and gives up; the smaller claim that follows must not hide it.
@@ -103,10 +106,9 @@ fn an_abandoned_claim_is_as_good_as_an_overwrite() {
             theirs.slots[1][0].store(100, Ordering::Relaxed);
             side.claim(Some(&theirs.intent), 16).unwrap();
         });
-        let mut side = UnsyncReadSide::new(geometry());
-        side.peek(&shared.write, 32).unwrap();
+        side.peek(&shared.write, 16).unwrap();
         let item = [&shared.slots[1][0], &shared.slots[1][1]].map(|w| w.load(Ordering::Relaxed));
-        if side.confirm(&shared.write, Some(&shared.intent), 32).is_ok() {
+        if side.confirm(&shared.write, Some(&shared.intent), 16).is_ok() {
             assert_eq!(item, [2, 2]);
         }
         writer.join().unwrap();

@@ -26,6 +26,8 @@
 mod error;
 mod mapping;
 mod memory;
+#[cfg(loom)]
+pub mod model;
 mod pool;
 mod region;
 mod sealed;
