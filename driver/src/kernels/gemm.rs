@@ -1,8 +1,10 @@
 //! Matrix products: rows of activations times packed weights.
 //!
-//! Weights come as `[units, depth]`, one row per output channel, and are packed once. Floats and, on
-//! CPUs where its instructions do not saturate, 8-bit products go through the matrix library; other
-//! CPUs take [`gemm_pairs`](crate::kernels::gemm_pairs). Sums of 8-bit products are exact in both, as
+//! Weights come as `[units, depth]`, one row per output channel, and are packed once. Floats go
+//! through the matrix library. So do 8-bit products where its instructions do not saturate, unless
+//! there is a kernel of ours that brings sums to stored values before they leave the registers
+//! ([`gemm_quads`](crate::kernels::gemm_quads)); other CPUs take
+//! [`gemm_pairs`](crate::kernels::gemm_pairs). Sums of 8-bit products are exact in all of them, as
 //! long as the depth is at most [`MAX_EXACT_DEPTH`].
 
 use std::sync::OnceLock;
@@ -11,8 +13,10 @@ use rten_gemm::{BiasVector, GemmExecutor, GemmInputA, GemmInputB, GemmOptions, P
 use rten_tensor::NdTensorView;
 
 use crate::OpError;
-use crate::kernels::Isa;
 use crate::kernels::gemm_pairs::PairMatrix;
+use crate::kernels::gemm_quads::QuadMatrix;
+use crate::kernels::requantize::Requantize;
+use crate::kernels::{Isa, simd};
 
 /// Products that a 32-bit sum holds whatever their values: `(2^31 - 1) / (255 * 128)`.
 pub const MAX_EXACT_DEPTH: usize = 65_792;
@@ -83,6 +87,7 @@ const PANEL: usize = 32;
 pub struct ByteMatrix(Form);
 
 enum Form {
+    Quads(QuadMatrix),
     Library(PackedBMatrix<i8>),
     Pairs(PairMatrix),
 }
@@ -94,6 +99,7 @@ impl std::fmt::Debug for ByteMatrix {
                 write!(f, "ByteMatrix({} x {})", packed.rows(), packed.cols())
             }
             Form::Pairs(pairs) => pairs.fmt(f),
+            Form::Quads(quads) => quads.fmt(f),
         }
     }
 }
@@ -116,33 +122,56 @@ impl ByteMatrix {
         if depth > MAX_EXACT_DEPTH {
             return Err(wrong_size(depth));
         }
-        Ok(ByteMatrix(if library_is_exact(isa) {
+        if units == 0 || depth == 0 {
+            return Err(wrong_size(depth));
+        }
+        Ok(ByteMatrix(if simd::has_quads(isa) {
+            Form::Quads(QuadMatrix::new(weights, units, depth))
+        } else if library_is_exact(isa) {
             Form::Library(byte_executor().prepack_b(rows.transposed()))
         } else {
             Form::Pairs(PairMatrix::new(weights, units, depth))
         }))
     }
 
-    /// `out[row, unit] = sum(rows[row, ..] * weights[unit, ..])`.
+    /// Numbers of working memory that [`ByteMatrix::multiply`] needs for so many outputs.
+    #[must_use]
+    pub fn sums_len(&self, outputs: usize) -> usize {
+        if matches!(self.0, Form::Quads(_)) { 0 } else { outputs }
+    }
+
+    /// `out[row, unit]` from `sum(rows[row, ..] * weights[unit, ..]) + row_terms[row]` by the rules;
+    /// no terms stand for zeros.
     ///
     /// # Errors
     /// [`OpError::Internal`] when sizes do not fit.
-    pub fn multiply(&self, isa: Isa, rows: &[u8], out: &mut [i32]) -> Result<(), OpError> {
-        let packed = match &self.0 {
-            Form::Pairs(pairs) => return pairs.multiply(isa, rows, out),
-            Form::Library(packed) => packed,
-        };
-        let depth = packed.rows();
-        let count = rows.len() / depth.max(1);
-        let rows = NdTensorView::try_from_data([count, depth], rows).map_err(wrong_size)?;
-        byte_executor()
-            .gemm(
-                out,
-                GemmInputA::Unpacked(rows),
-                GemmInputB::Packed(packed),
-                GemmOptions::default(),
-            )
-            .map_err(wrong_size)
+    pub fn multiply(
+        &self,
+        isa: Isa,
+        rows: &[u8],
+        rules: &Requantize,
+        row_terms: &[i32],
+        sums: &mut [i32],
+        out: &mut [u8],
+    ) -> Result<(), OpError> {
+        match &self.0 {
+            Form::Quads(quads) => {
+                let rules = rules.channels(0..rules.bias.len());
+                return simd::multiply_quads(isa, quads, rows, rules, row_terms, out);
+            }
+            Form::Pairs(pairs) => pairs.multiply(isa, rows, sums)?,
+            Form::Library(packed) => {
+                let depth = packed.rows();
+                let rows = NdTensorView::try_from_data([rows.len() / depth.max(1), depth], rows)
+                    .map_err(wrong_size)?;
+                let (rows, packed) = (GemmInputA::Unpacked(rows), GemmInputB::Packed(packed));
+                byte_executor()
+                    .gemm(sums, rows, packed, GemmOptions::default())
+                    .map_err(wrong_size)?;
+            }
+        }
+        rules.rows(isa, sums, row_terms, out);
+        Ok(())
     }
 
     /// Bytes held.
@@ -151,6 +180,7 @@ impl ByteMatrix {
         match &self.0 {
             Form::Library(packed) => packed.rows() * packed.cols().next_multiple_of(PANEL),
             Form::Pairs(pairs) => pairs.held_bytes(),
+            Form::Quads(quads) => quads.held_bytes(),
         }
     }
 
@@ -158,8 +188,9 @@ impl ByteMatrix {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match &self.0 {
-            Form::Library(_) => "library",
-            Form::Pairs(_) => "pairs",
+            Form::Quads(_) => "matrix 8 bit, vnni",
+            Form::Library(_) => "matrix 8 bit, library",
+            Form::Pairs(_) => "matrix 8 bit, pairs",
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod conv_reference;
 pub mod depthwise;
 pub mod gemm;
 pub mod gemm_pairs;
+pub mod gemm_quads;
 pub mod im2col;
 pub mod lanes;
 pub mod lstm;

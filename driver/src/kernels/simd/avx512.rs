@@ -13,45 +13,62 @@ use crate::kernels::conv_geometry::Conv;
 use crate::kernels::depthwise::{
     FloatFilter, PairedFilter, for_each_pixel, for_each_pixel_of_pairs,
 };
+use crate::kernels::gemm_quads::{Quad, QuadMatrix};
 use crate::kernels::requantize::Channels;
 
 /// Channels of one register of sums.
 const LANES: usize = 16;
 
 /// Rows of sums that share one reading of the rules.
-const ROWS: usize = 8;
+const ROWS: usize = 16;
 
 /// The rules of 16 channels, in registers.
+///
+/// The doubled product `2 * x * m`, plus `2^31`, has the rounded result in its upper half. `2 * m` is
+/// below `2^32` but may have no place in a signed number: for `x` of either sign the product is then
+/// taken with `2 * m - 2^32`, and `x` added to the upper half makes up for it.
 #[derive(Clone, Copy)]
 struct Rules {
     bias: __m512i,
-    multipliers: __m512i,
-    /// The multipliers of odd channels, moved to even places.
-    odd_multipliers: __m512i,
+    /// Twice the multipliers, modulo 2^32.
+    doubled: __m512i,
+    /// Those of odd channels, moved to even places.
+    odd_doubled: __m512i,
+    /// Channels where twice the multiplier is not below 2^31.
+    wrapped: __mmask16,
     left: __m512i,
     right: __m512i,
+    /// Added to products of even and odd channels: what rounds the product, and where negative
+    /// results are of no interest, in the upper half, what rounds the shift.
+    nudges: [__m512i; 2],
     /// Bits that the right shift drops.
     dropped: __m512i,
-    /// Half of what the right shift divides by, rounded down.
-    half: __m512i,
 }
 
 impl Rules {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn new(rules: Channels<'_>, first: usize, mask: __mmask16) -> Self {
+    fn new<const NOT_NEGATIVE: bool>(rules: Channels<'_>, first: usize, mask: __mmask16) -> Self {
         let multipliers = load(rules.multipliers, first, mask);
+        let doubled = _mm512_add_epi32(multipliers, multipliers);
         let right = load(rules.right_shifts, first, mask);
         let one = _mm512_set1_epi32(1);
         let dropped = _mm512_sub_epi32(_mm512_sllv_epi32(one, right), one);
+        let mut nudges = [_mm512_set1_epi64(1 << 31); 2];
+        if NOT_NEGATIVE {
+            let half = _mm512_srli_epi32::<1>(_mm512_add_epi32(dropped, one));
+            nudges[0] = _mm512_or_si512(nudges[0], _mm512_slli_epi64::<32>(half));
+            nudges[1] = _mm512_mask_mov_epi32(nudges[1], ODD, half);
+        }
         Rules {
             bias: load(rules.bias, first, mask),
-            multipliers,
-            odd_multipliers: _mm512_srli_epi64::<32>(multipliers),
+            doubled,
+            odd_doubled: _mm512_srli_epi64::<32>(doubled),
+            wrapped: _mm512_movepi32_mask(doubled),
             left: load(rules.left_shifts, first, mask),
             right,
+            nudges,
             dropped,
-            half: _mm512_srli_epi32::<1>(_mm512_add_epi32(dropped, one)),
         }
     }
 
@@ -61,22 +78,19 @@ impl Rules {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     fn apply<const NOT_NEGATIVE: bool>(&self, sums: __m512i) -> __m512i {
-        let mut sums = _mm512_sllv_epi32(sums, self.left);
+        let sums = _mm512_sllv_epi32(sums, self.left);
         if NOT_NEGATIVE {
-            sums = _mm512_max_epi32(sums, _mm512_setzero_si512());
+            // Both roundings in one addition: the upper half is below 2^31, and half of what the
+            // shift divides by at most 2^30.
+            let sums = _mm512_max_epi32(sums, _mm512_setzero_si512());
+            let even = _mm512_mul_epu32(sums, self.doubled);
+            let odd = _mm512_mul_epu32(upper_halves(sums), self.odd_doubled);
+            return _mm512_srlv_epi32(self.upper_halves_of(even, odd), self.right);
         }
-        // Products of even and of odd channels with 64 bits each; bits 31 to 62, after half was
-        // added, are the result, and the blend takes each from the half it belongs to.
-        let nudge = _mm512_set1_epi64(1 << 30);
-        let even = _mm512_mul_epi32(sums, self.multipliers);
-        let odd = _mm512_mul_epi32(_mm512_srli_epi64::<32>(sums), self.odd_multipliers);
-        let even = _mm512_srli_epi64::<31>(_mm512_add_epi64(even, nudge));
-        let odd = _mm512_slli_epi64::<1>(_mm512_add_epi64(odd, nudge));
-        let high = _mm512_mask_blend_epi32(0xAAAA, even, odd);
-        if NOT_NEGATIVE {
-            // As unsigned numbers the sum cannot overflow: below 2^31 plus at most 2^30.
-            return _mm512_srlv_epi32(_mm512_add_epi32(high, self.half), self.right);
-        }
+        let even = _mm512_mul_epi32(sums, self.doubled);
+        let odd = _mm512_mul_epi32(upper_halves(sums), self.odd_doubled);
+        let high = self.upper_halves_of(even, odd);
+        let high = _mm512_mask_add_epi32(high, self.wrapped, high, sums);
         let remainder = _mm512_and_si512(high, self.dropped);
         let is_negative = _mm512_srai_epi32::<31>(high);
         let threshold = _mm512_sub_epi32(_mm512_srli_epi32::<1>(self.dropped), is_negative);
@@ -84,6 +98,28 @@ impl Rules {
         let quotient = _mm512_srav_epi32(high, self.right);
         _mm512_mask_add_epi32(quotient, rounds_up, quotient, _mm512_set1_epi32(1))
     }
+
+    /// The upper halves of products of even and odd channels, nudged.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn upper_halves_of(&self, even: __m512i, odd: __m512i) -> __m512i {
+        let even = _mm512_add_epi64(even, self.nudges[0]);
+        let odd = _mm512_add_epi64(odd, self.nudges[1]);
+        _mm512_mask_shuffle_epi32::<UPPER>(odd, !ODD, even)
+    }
+}
+
+/// Every second lane, from lane 1 on.
+const ODD: __mmask16 = 0xAAAA;
+
+/// Takes lanes 1, 1, 3, 3 of each four.
+const UPPER: i32 = 0b11_11_01_01;
+
+/// The odd lanes, in even places.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn upper_halves(values: __m512i) -> __m512i {
+    _mm512_shuffle_epi32::<UPPER>(values)
 }
 
 /// The lanes of a register that hold channels `first..len`.
@@ -127,35 +163,220 @@ fn requantize<const NOT_NEGATIVE: bool>(
     out: &mut [u8],
 ) {
     let width = rules.bias.len();
-    let (low, high) = (_mm512_set1_epi32(rules.low), _mm512_set1_epi32(rules.high));
-    let zero_point = _mm512_set1_epi32(rules.zero_point);
+    let bounds = Bounds::new(rules);
     for (group, (sums, out)) in
         sums.chunks(ROWS * width).zip(out.chunks_mut(ROWS * width)).enumerate()
     {
         for first in (0..width).step_by(LANES) {
             let mask = lanes(first, width);
-            let block = Rules::new(rules, first, mask);
+            let block = Rules::new::<NOT_NEGATIVE>(rules, first, mask);
             for (row, (sums, out)) in
                 sums.chunks_exact(width).zip(out.chunks_exact_mut(width)).enumerate()
             {
                 let term = row_terms.get(group * ROWS + row).copied().unwrap_or(0);
-                let biased = _mm512_add_epi32(load(sums, first, mask), block.bias);
-                let biased = _mm512_add_epi32(biased, _mm512_set1_epi32(term));
-                let values = block.apply::<NOT_NEGATIVE>(biased);
-                let values = _mm512_min_epi32(_mm512_max_epi32(values, low), high);
-                let bytes = _mm512_cvtepi32_epi8(_mm512_add_epi32(values, zero_point));
-                let out = &mut out[first..][..mask.count_ones() as usize];
-                if let Some(full) = out.first_chunk_mut::<LANES>() {
-                    // SAFETY: 16 bytes are written to an array of 16.
-                    unsafe { _mm_storeu_si128(full.as_mut_ptr().cast(), bytes) };
-                } else {
-                    // SAFETY: the bytes in the mask are those of the slice; the others are not
-                    // written.
-                    unsafe { _mm_mask_storeu_epi8(out.as_mut_ptr().cast(), mask, bytes) };
-                }
+                let sums = _mm512_add_epi32(load(sums, first, mask), _mm512_set1_epi32(term));
+                let values = block.apply::<NOT_NEGATIVE>(_mm512_add_epi32(sums, block.bias));
+                store(&mut out[first..], mask, bounds.bytes(values));
             }
         }
     }
+}
+
+/// The range of stored values, and the zero point.
+#[derive(Clone, Copy)]
+struct Bounds {
+    low: __m512i,
+    high: __m512i,
+    zero_point: __m512i,
+}
+
+impl Bounds {
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn new(rules: Channels<'_>) -> Self {
+        Bounds {
+            low: _mm512_set1_epi32(rules.low),
+            high: _mm512_set1_epi32(rules.high),
+            zero_point: _mm512_set1_epi32(rules.zero_point),
+        }
+    }
+
+    /// Stored values, from rescaled sums.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn bytes(&self, values: __m512i) -> __m128i {
+        let values = _mm512_min_epi32(_mm512_max_epi32(values, self.low), self.high);
+        _mm512_cvtepi32_epi8(_mm512_add_epi32(values, self.zero_point))
+    }
+}
+
+/// Writes the bytes in `mask`, a run of low bits, to the front of `out`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn store(out: &mut [u8], mask: __mmask16, bytes: __m128i) {
+    let out = &mut out[..mask.count_ones() as usize];
+    if let Some(full) = out.first_chunk_mut::<LANES>() {
+        // SAFETY: 16 bytes are written to an array of 16.
+        unsafe { _mm_storeu_si128(full.as_mut_ptr().cast(), bytes) };
+    } else {
+        // SAFETY: the bytes in the mask are those of the slice; the others are not written.
+        unsafe { _mm_mask_storeu_epi8(out.as_mut_ptr().cast(), mask, bytes) };
+    }
+}
+
+/// Rows that [`multiply_quads`] computes at a time: with four panels of sums, four registers of
+/// weights and one of activations they fill 29 of 32 registers.
+const TILE: usize = 6;
+
+/// See [`super::multiply_quads`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+pub(super) fn multiply_quads(
+    matrix: &QuadMatrix,
+    rows: &[u8],
+    rules: Channels<'_>,
+    row_terms: &[i32],
+    out: &mut [u8],
+) {
+    if rules.low >= 0 {
+        quads::<true>(matrix, rows, rules, row_terms, out);
+    } else {
+        quads::<false>(matrix, rows, rules, row_terms, out);
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn quads<const NOT_NEGATIVE: bool>(
+    matrix: &QuadMatrix,
+    rows: &[u8],
+    rules: Channels<'_>,
+    row_terms: &[i32],
+    out: &mut [u8],
+) {
+    let panels = matrix.units().div_ceil(LANES);
+    let product = Product { matrix, rows, rules, row_terms, bounds: Bounds::new(rules) };
+    for first in (0..panels).step_by(4) {
+        match panels - first {
+            1 => product.panels::<NOT_NEGATIVE, 1>(first, out),
+            2 => product.panels::<NOT_NEGATIVE, 2>(first, out),
+            3 => product.panels::<NOT_NEGATIVE, 3>(first, out),
+            _ => product.panels::<NOT_NEGATIVE, 4>(first, out),
+        }
+    }
+}
+
+/// The operands of [`multiply_quads`].
+struct Product<'a> {
+    matrix: &'a QuadMatrix,
+    rows: &'a [u8],
+    rules: Channels<'a>,
+    row_terms: &'a [i32],
+    bounds: Bounds,
+}
+
+impl Product<'_> {
+    /// All rows of `P` panels from panel `first` on.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn panels<const NOT_NEGATIVE: bool, const P: usize>(&self, first: usize, out: &mut [u8]) {
+        let mut masks = [0; P];
+        for (panel, mask) in masks.iter_mut().enumerate() {
+            *mask = lanes((first + panel) * LANES, self.matrix.units());
+        }
+        let mut rules = [Rules::new::<NOT_NEGATIVE>(self.rules, first * LANES, masks[0]); P];
+        for panel in 1..P {
+            let channel = (first + panel) * LANES;
+            rules[panel] = Rules::new::<NOT_NEGATIVE>(self.rules, channel, masks[panel]);
+        }
+        let count = self.rows.len() / self.matrix.depth();
+        let whole = count - count % TILE;
+        for row in (0..whole).step_by(TILE) {
+            self.tile::<NOT_NEGATIVE, P, TILE>(first, row, &rules, &masks, out);
+        }
+        for row in whole..count {
+            self.tile::<NOT_NEGATIVE, P, 1>(first, row, &rules, &masks, out);
+        }
+    }
+
+    /// `R` rows of `P` panels.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn tile<const NOT_NEGATIVE: bool, const P: usize, const R: usize>(
+        &self,
+        first: usize,
+        row: usize,
+        rules: &[Rules; P],
+        masks: &[__mmask16; P],
+        out: &mut [u8],
+    ) {
+        let (depth, units) = (self.matrix.depth(), self.matrix.units());
+        let sums = self.sums::<P, R>(first, &self.rows[row * depth..(row + R) * depth]);
+        for line in 0..R {
+            let term = self.row_terms.get(row + line).copied().unwrap_or(0);
+            let term = _mm512_set1_epi32(term);
+            let out = &mut out[(row + line) * units..][..units];
+            for panel in 0..P {
+                let biased = _mm512_add_epi32(sums[line][panel], rules[panel].bias);
+                let values = rules[panel].apply::<NOT_NEGATIVE>(_mm512_add_epi32(biased, term));
+                let bytes = self.bounds.bytes(values);
+                store(&mut out[(first + panel) * LANES..], masks[panel], bytes);
+            }
+        }
+    }
+
+    /// The sums of products of `R` rows with the weights of `P` panels from panel `first` on.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn sums<const P: usize, const R: usize>(&self, first: usize, rows: &[u8]) -> [[__m512i; P]; R] {
+        let depth = self.matrix.depth();
+        assert_eq!(rows.len(), R * depth, "activations of a tile");
+        let mut panels = [self.matrix.panel(first); P];
+        for (panel, quads) in panels.iter_mut().enumerate() {
+            *quads = self.matrix.panel(first + panel);
+            assert_eq!(quads.len(), depth.div_ceil(4), "weights of a panel");
+        }
+        let mut sums = [[_mm512_setzero_si512(); P]; R];
+        for quad in 0..depth / 4 {
+            let weights = weights(&panels, quad);
+            for line in 0..R {
+                // SAFETY: 4 bytes from `line * depth + quad * 4` on end at most at
+                // `line * depth + depth`, which is within `rows`: the assertion above.
+                let values = unsafe { rows.as_ptr().add(line * depth + quad * 4) };
+                // SAFETY: as said for the pointer; it need not be aligned.
+                let values = unsafe { values.cast::<i32>().read_unaligned() };
+                let values = _mm512_set1_epi32(values);
+                for panel in 0..P {
+                    sums[line][panel] =
+                        _mm512_dpbusd_epi32(sums[line][panel], values, weights[panel]);
+                }
+            }
+        }
+        if !depth.is_multiple_of(4) {
+            let weights = weights(&panels, depth / 4);
+            for line in 0..R {
+                let rest = &rows[line * depth + depth / 4 * 4..(line + 1) * depth];
+                let mut values = [0; 4];
+                values[..rest.len()].copy_from_slice(rest);
+                let values = _mm512_set1_epi32(i32::from_ne_bytes(values));
+                for panel in 0..P {
+                    sums[line][panel] =
+                        _mm512_dpbusd_epi32(sums[line][panel], values, weights[panel]);
+                }
+            }
+        }
+        sums
+    }
+}
+
+/// The quads with this index of each panel, which must have one.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn weights<const P: usize>(panels: &[&[Quad]; P], quad: usize) -> [__m512i; P] {
+    let mut weights = [_mm512_setzero_si512(); P];
+    for (weights, panel) in weights.iter_mut().zip(panels) {
+        let quad: &[[i8; 4]; LANES] = &panel[quad].0;
+        // SAFETY: 64 bytes are read from an array of 64.
+        *weights = unsafe { _mm512_loadu_si512(quad.as_ptr().cast()) };
+    }
+    weights
 }
 
 /// Channels of a block of [`PairedFilter`]: one register of 16-bit values.
@@ -222,8 +443,8 @@ fn paired_block<const SIGNED: bool, const NOT_NEGATIVE: bool>(
     mask: __mmask32,
 ) -> __m256i {
     let rules = filter.rules();
-    let rules_of = |half: usize| Rules::new(rules, block * PAIRED + half * LANES, !0);
-    let (low_rules, high_rules) = (rules_of(0), rules_of(1));
+    let low_rules = Rules::new::<NOT_NEGATIVE>(rules, block * PAIRED, !0);
+    let high_rules = Rules::new::<NOT_NEGATIVE>(rules, block * PAIRED + LANES, !0);
     let (mut low_sums, mut high_sums) = (low_rules.bias, high_rules.bias);
     let first = block * PAIRED;
     for (taps, weights) in sources.chunks_exact(2).zip(filter.block(block)) {

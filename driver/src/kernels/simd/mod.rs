@@ -13,6 +13,7 @@ use crate::kernels::Isa;
 use crate::kernels::conv_geometry::Conv;
 use crate::kernels::depthwise::{self, ByteFilter, FloatFilter, PairedFilter};
 use crate::kernels::gemm_pairs::PairMatrix;
+use crate::kernels::gemm_quads::QuadMatrix;
 use crate::kernels::requantize::{Channels, Requantize};
 use crate::kernels::sum;
 
@@ -206,4 +207,43 @@ compiled_for_each_isa! {
 compiled_for_each_isa! {
     /// Quantized sums, see [`sum::Sum::signed`].
     sum_signed(rule: &sum::Sum, a: &[i8], b: &[i8], out: &mut [i8]) = sum::sum::<i8>
+}
+
+/// Whether [`multiply_quads`] runs with these instructions.
+pub(crate) fn has_quads(isa: Isa) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return isa.vnni && has_avx512(isa) && std::arch::is_x86_feature_detected!("avx512vnni");
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = isa;
+        false
+    }
+}
+
+/// Rows of activations times packed weights, and from the sums to stored values as
+/// [`requantize_rows`] does; all exact.
+pub(crate) fn multiply_quads(
+    isa: Isa,
+    matrix: &QuadMatrix,
+    rows: &[u8],
+    rules: Channels<'_>,
+    row_terms: &[i32],
+    out: &mut [u8],
+) -> Result<(), OpError> {
+    let count = rows.len() / matrix.depth().max(1);
+    let fits = rows.len() == count * matrix.depth()
+        && out.len() == count * matrix.units()
+        && rules.bias.len() == matrix.units();
+    if !fits {
+        return Err(OpError::Internal { what: "sizes of a matrix product" });
+    }
+    #[cfg(target_arch = "x86_64")]
+    if has_quads(isa) {
+        // SAFETY: the CPU has the features that the function is compiled for: asked in the line
+        // above.
+        unsafe { avx512::multiply_quads(matrix, rows, rules, row_terms, out) };
+        return Ok(());
+    }
+    let _ = (isa, row_terms);
+    Err(OpError::Internal { what: "weights packed for another CPU" })
 }

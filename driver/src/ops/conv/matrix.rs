@@ -226,14 +226,15 @@ impl Kernel for ByteProduct {
         }
         let (depth, units) = (conv.depth(), conv.filter.outputs);
         let in_place = conv.is_pointwise() && self.flip == 0;
-        let tile = tile_rows(depth + units * size_of::<i32>());
+        let tile = tile_rows(depth + self.weights.sums_len(units) * size_of::<i32>() + units);
         for (index, out) in out.chunks_mut(tile * units).enumerate() {
             run.stop.check()?;
             let (first, count) = (index * tile, out.len() / units);
             let gathered_len = if in_place { 0 } else { count * depth };
             let terms_len = if self.weight_zero == 0 { 0 } else { count };
-            let (gathered, sums) = run.scratch.u8_and_i32(gathered_len, out.len() + terms_len);
-            let (sums, terms) = sums.split_at_mut(out.len());
+            let sums_len = self.weights.sums_len(out.len());
+            let (gathered, sums) = run.scratch.u8_and_i32(gathered_len, sums_len + terms_len);
+            let (sums, terms) = sums.split_at_mut(sums_len);
             let rows = if in_place {
                 &input[first * depth..][..count * depth]
             } else {
@@ -243,8 +244,7 @@ impl Kernel for ByteProduct {
             if terms_len > 0 {
                 simd::row_sums(self.isa, rows, -self.weight_zero, terms);
             }
-            self.weights.multiply(self.isa, rows, sums)?;
-            self.rules.rows(self.isa, sums, terms, out);
+            self.weights.multiply(self.isa, rows, &self.rules, terms, sums, out)?;
         }
         Ok(())
     }
