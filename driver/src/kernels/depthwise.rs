@@ -139,8 +139,8 @@ pub(crate) fn floats(
     });
 }
 
-/// Most taps that [`PairedFilter`] takes: those of a filter of 8 by 8.
-const MAX_TAPS: usize = 64;
+/// Most taps that kernels with a list of taps take: those of a filter of 8 by 8.
+pub(crate) const MAX_TAPS: usize = 64;
 
 /// The weights of two taps for 16 channels: for each channel the two side by side.
 pub(crate) type WeightPairs = [[i16; 2]; 16];

@@ -7,8 +7,9 @@ use crate::kernels::conv_geometry::Conv;
 /// of the image becomes `zero`. Images must be NHWC, and there must be one group.
 pub fn fill_rows<T: Copy>(conv: &Conv, input: &[T], zero: T, first: usize, rows: &mut [T]) {
     let mut pixel = Pixel::at(conv, first);
-    for row in rows.chunks_exact_mut(conv.depth()) {
-        fill_row(conv, input, zero, pixel, row);
+    let depth = conv.depth();
+    for at in (0..rows.len() / depth * depth).step_by(depth) {
+        fill_row(conv, input, zero, pixel, &mut rows[at..]);
         pixel.advance(conv);
     }
 }
@@ -40,45 +41,53 @@ impl Pixel {
     }
 }
 
-fn fill_row<T: Copy>(conv: &Conv, input: &[T], zero: T, pixel: Pixel, row: &mut [T]) {
+/// Fills the row at the front of `rows`. What lies behind it may be overwritten.
+fn fill_row<T: Copy>(conv: &Conv, input: &[T], zero: T, pixel: Pixel, rows: &mut [T]) {
     let (filter, channels) = (&conv.filter, conv.input.channels);
     let down = conv.vertical.taps(pixel.row, filter.height, conv.input.height);
     let right = conv.horizontal.taps(pixel.column, filter.width, conv.input.width);
     let line_len = filter.width * channels;
     if down.is_empty() || right.is_empty() {
-        row.fill(zero);
+        rows[..conv.depth()].fill(zero);
         return;
     }
-    row[..down.start * line_len].fill(zero);
-    row[down.end * line_len..].fill(zero);
+    // From front to back: a copy may write beyond its end, where what follows overwrites it.
+    rows[..down.start * line_len].fill(zero);
+    let after = down.end * line_len;
     for tap in down {
-        let line = &mut row[tap * line_len..(tap + 1) * line_len];
-        line[..right.start * channels].fill(zero);
-        line[right.end * channels..].fill(zero);
-        let inside = &mut line[right.start * channels..right.end * channels];
+        let line = tap * line_len;
         let y = conv.vertical.position(pixel.row, tap);
         let x = conv.horizontal.position(pixel.column, right.start);
         let from = conv.input.at(pixel.batch, y, x);
+        let (begin, end) = (line + right.start * channels, line + right.end * channels);
+        rows[line..begin].fill(zero);
         if conv.horizontal.dilation == 1 {
-            copy(&input[from..from + inside.len()], inside);
+            copy(input, from, rows, begin, end - begin);
         } else {
             let step = conv.horizontal.dilation * channels;
-            for (index, pixel) in inside.chunks_exact_mut(channels).enumerate() {
-                copy(&input[from + index * step..][..channels], pixel);
+            for (index, at) in (begin..end).step_by(channels).enumerate() {
+                copy(input, from + index * step, rows, at, channels);
             }
         }
+        rows[end..line + line_len].fill(zero);
     }
+    rows[after..conv.depth()].fill(zero);
 }
 
-/// Copies few values without the call that a copy of unknown length is.
+/// Values that a short copy moves at once, however few are wanted.
+const SHORT: usize = 16;
+
+/// Copies `len` values. Few values are copied as a block of fixed length, without the call that a
+/// copy of unknown length is; what it writes beyond the end is of no meaning.
 #[inline(always)]
-fn copy<T: Copy>(from: &[T], to: &mut [T]) {
-    if to.len() <= 16 {
-        for (to, from) in to.iter_mut().zip(from) {
-            *to = *from;
-        }
+fn copy<T: Copy>(input: &[T], from: usize, rows: &mut [T], to: usize, len: usize) {
+    if len <= SHORT
+        && let Some(source) = input[from..].first_chunk::<SHORT>()
+        && let Some(target) = rows[to..].first_chunk_mut::<SHORT>()
+    {
+        *target = *source;
     } else {
-        to.copy_from_slice(from);
+        rows[to..to + len].copy_from_slice(&input[from..from + len]);
     }
 }
 

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use crate::kernels::conv_geometry::Conv;
 use crate::kernels::depthwise::{
-    FloatFilter, PairedFilter, for_each_pixel, for_each_pixel_of_pairs,
+    FloatFilter, MAX_TAPS, PairedFilter, for_each_pixel, for_each_pixel_of_pairs,
 };
 use crate::kernels::gemm_quads::{Quad, QuadMatrix};
 use crate::kernels::requantize::Channels;
@@ -27,7 +27,7 @@ const ROWS: usize = 16;
 /// The doubled product `2 * x * m`, plus `2^31`, has the rounded result in its upper half. `2 * m` is
 /// below `2^32` but may have no place in a signed number: for `x` of either sign the product is then
 /// taken with `2 * m - 2^32`, and `x` added to the upper half makes up for it.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Rules {
     bias: __m512i,
     /// Twice the multipliers, modulo 2^32.
@@ -382,20 +382,48 @@ fn weights<const P: usize>(panels: &[&[Quad]; P], quad: usize) -> [__m512i; P] {
 /// Channels of a block of [`PairedFilter`]: one register of 16-bit values.
 const PAIRED: usize = PairedFilter::BLOCK;
 
-/// See [`super::depthwise_pairs`].
+/// The rules of a [`PairedFilter`] in registers' form: for each block its two halves.
+#[derive(Debug, Clone)]
+pub(super) struct PairedRules(Vec<[Rules; 2]>);
+
+impl PairedRules {
+    /// The rules of this filter.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(super) fn new(filter: &PairedFilter) -> Self {
+        let rules = filter.rules();
+        let half = |first: usize| {
+            if rules.low >= 0 {
+                Rules::new::<true>(rules, first, !0)
+            } else {
+                Rules::new::<false>(rules, first, !0)
+            }
+        };
+        let blocks = (0..rules.bias.len()).step_by(PAIRED);
+        PairedRules(blocks.map(|first| [half(first), half(first + LANES)]).collect())
+    }
+
+    /// Bytes held.
+    pub(super) fn held_bytes(&self) -> usize {
+        size_of_val(self.0.as_slice())
+    }
+}
+
+/// See [`super::DepthwisePairs::run`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) fn depthwise_pairs(
     conv: &Conv,
     input: &[u8],
     filter: &PairedFilter,
+    rules: &PairedRules,
     rows: Range<usize>,
     out: &mut [u8],
 ) {
+    let rules = rules.0.as_slice();
     match (filter.is_signed(), filter.rules().low >= 0) {
-        (false, false) => pairs::<false, false>(conv, input, filter, rows, out),
-        (false, true) => pairs::<false, true>(conv, input, filter, rows, out),
-        (true, false) => pairs::<true, false>(conv, input, filter, rows, out),
-        (true, true) => pairs::<true, true>(conv, input, filter, rows, out),
+        (false, false) => pairs::<false, false>(conv, input, filter, rules, rows, out),
+        (false, true) => pairs::<false, true>(conv, input, filter, rules, rows, out),
+        (true, false) => pairs::<true, false>(conv, input, filter, rules, rows, out),
+        (true, true) => pairs::<true, true>(conv, input, filter, rules, rows, out),
     }
 }
 
@@ -404,6 +432,7 @@ fn pairs<const SIGNED: bool, const NOT_NEGATIVE: bool>(
     conv: &Conv,
     input: &[u8],
     filter: &PairedFilter,
+    rules: &[[Rules; 2]],
     rows: Range<usize>,
     out: &mut [u8],
 ) {
@@ -416,7 +445,8 @@ fn pairs<const SIGNED: bool, const NOT_NEGATIVE: bool>(
             let first = block * PAIRED;
             let count = (channels - first).min(PAIRED);
             let mask = if count == PAIRED { !0 } else { (1 << count) - 1 };
-            let bytes = paired_block::<SIGNED, NOT_NEGATIVE>(sources, filter, block, mask);
+            let bytes =
+                paired_block::<SIGNED, NOT_NEGATIVE>(sources, filter, &rules[block], block, mask);
             let out = &mut out[first..first + count];
             if let Some(full) = out.first_chunk_mut::<PAIRED>() {
                 // SAFETY: 32 bytes are written to an array of 32.
@@ -439,12 +469,11 @@ fn pairs<const SIGNED: bool, const NOT_NEGATIVE: bool>(
 fn paired_block<const SIGNED: bool, const NOT_NEGATIVE: bool>(
     sources: &[&[u8]],
     filter: &PairedFilter,
+    rules: &[Rules; 2],
     block: usize,
     mask: __mmask32,
 ) -> __m256i {
-    let rules = filter.rules();
-    let low_rules = Rules::new::<NOT_NEGATIVE>(rules, block * PAIRED, !0);
-    let high_rules = Rules::new::<NOT_NEGATIVE>(rules, block * PAIRED + LANES, !0);
+    let [low_rules, high_rules] = rules;
     let (mut low_sums, mut high_sums) = (low_rules.bias, high_rules.bias);
     let first = block * PAIRED;
     for (taps, weights) in sources.chunks_exact(2).zip(filter.block(block)) {
@@ -465,8 +494,9 @@ fn paired_block<const SIGNED: bool, const NOT_NEGATIVE: bool>(
     // Saturates at 16 bits, beyond which everything is clamped anyway: bounds are below 2^9.
     let values = _mm512_packs_epi32(low_values, high_values);
     let bound = |bound: i32| _mm512_broadcastw_epi16(_mm_cvtsi32_si128(bound));
-    let values = _mm512_min_epi16(_mm512_max_epi16(values, bound(rules.low)), bound(rules.high));
-    _mm512_cvtepi16_epi8(_mm512_add_epi16(values, bound(rules.zero_point)))
+    let Channels { low, high, zero_point, .. } = filter.rules();
+    let values = _mm512_min_epi16(_mm512_max_epi16(values, bound(low)), bound(high));
+    _mm512_cvtepi16_epi8(_mm512_add_epi16(values, bound(zero_point)))
 }
 
 /// 32 bytes of a pixel from channel `first` on, with 16 bits each; bytes not in the mask are 0.
@@ -490,27 +520,67 @@ pub(super) fn depthwise_floats(
     out: &mut [f32],
 ) {
     let channels = conv.output.channels;
-    let (low, high) = (_mm512_set1_ps(filter.low), _mm512_set1_ps(filter.high));
+    if conv.filter.height * conv.filter.width > MAX_TAPS {
+        return crate::kernels::depthwise::floats(conv, input, filter, rows, out);
+    }
+    // For each tap on the image its input pixel and its weights.
+    let mut list: [(&[f32], &[f32]); MAX_TAPS] = [(&[], &[]); MAX_TAPS];
     let mut out = out.chunks_exact_mut(channels);
     for_each_pixel(conv, rows, |taps| {
         let Some(out) = out.next() else { return };
-        for first in (0..channels).step_by(LANES) {
-            let mask = lanes(first, channels);
-            let mut sums = _mm512_setzero_ps();
-            taps.for_each(|from, tap| {
-                let values = load_floats(input, from + first, mask);
-                let weights = load_floats(filter.weights, tap * channels + first, mask);
-                sums = _mm512_fmadd_ps(values, weights, sums);
-            });
-            let sums = _mm512_add_ps(sums, load_floats(filter.bias, first, mask));
-            // Operands in this order keep a NaN: the second one is the answer for it.
-            let sums = _mm512_min_ps(high, _mm512_max_ps(low, sums));
-            let out = &mut out[first..][..mask.count_ones() as usize];
-            // SAFETY: the lanes in the mask are the elements of the slice; the others are not
-            // written.
-            unsafe { _mm512_mask_storeu_ps(out.as_mut_ptr(), mask, sums) };
+        let mut count = 0;
+        taps.for_each(|from, tap| {
+            let weights = &filter.weights[tap * channels..(tap + 1) * channels];
+            list[count] = (&input[from..from + channels], weights);
+            count += 1;
+        });
+        let taps = &list[..count];
+        let mut first = 0;
+        while first + WIDE * LANES <= channels {
+            float_block::<WIDE>(taps, filter, first, !0, out);
+            first += WIDE * LANES;
+        }
+        while first < channels {
+            float_block::<1>(taps, filter, first, lanes(first, channels), out);
+            first += LANES;
         }
     });
+}
+
+/// Registers of sums that hide how long a multiplication takes.
+const WIDE: usize = 4;
+
+/// Channels of one pixel from `first` on: `N` full registers, or one with the lanes of the mask.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn float_block<const N: usize>(
+    taps: &[(&[f32], &[f32])],
+    filter: FloatFilter<'_>,
+    first: usize,
+    mask: __mmask16,
+    out: &mut [f32],
+) {
+    let mut sums = [_mm512_setzero_ps(); N];
+    for (values, weights) in taps {
+        for (part, sum) in sums.iter_mut().enumerate() {
+            let at = first + part * LANES;
+            *sum = _mm512_fmadd_ps(
+                load_floats(values, at, mask),
+                load_floats(weights, at, mask),
+                *sum,
+            );
+        }
+    }
+    let (low, high) = (_mm512_set1_ps(filter.low), _mm512_set1_ps(filter.high));
+    for (part, sum) in sums.iter().enumerate() {
+        let at = first + part * LANES;
+        let sum = _mm512_add_ps(*sum, load_floats(filter.bias, at, mask));
+        // Operands in this order keep a NaN: the second one is the answer for it.
+        let sum = _mm512_min_ps(high, _mm512_max_ps(low, sum));
+        let out = &mut out[at..][..mask.count_ones() as usize];
+        // SAFETY: the lanes in the mask are the elements of the slice; the others are not written.
+        unsafe { _mm512_mask_storeu_ps(out.as_mut_ptr(), mask, sum) };
+    }
 }
 
 /// 16 floats from `first` on; lanes not in `mask` are 0.

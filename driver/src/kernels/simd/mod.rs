@@ -161,52 +161,73 @@ compiled_for_each_isa! {
     ) = depthwise::floats, avx512 = avx512::depthwise_floats
 }
 
-/// A quantized filter in the form that kernels for this CPU take two taps at a time; `None` where
-/// there are none.
-pub(crate) fn paired_filter(
-    isa: Isa,
-    weights: &[i16],
-    rules: &Requantize,
-    zero: i32,
-    is_signed: bool,
-) -> Option<PairedFilter> {
+/// A quantized depthwise filter for kernels that take two taps at a time.
+#[derive(Debug, Clone)]
+pub(crate) struct DepthwisePairs {
+    filter: PairedFilter,
     #[cfg(target_arch = "x86_64")]
-    if has_avx512(isa) {
-        return PairedFilter::new(weights, rules, zero, is_signed);
+    rules: avx512::PairedRules,
+}
+
+impl DepthwisePairs {
+    /// Packs a filter, see [`PairedFilter::new`]; `None` where this CPU has no kernel for it.
+    pub(crate) fn new(
+        isa: Isa,
+        weights: &[i16],
+        rules: &Requantize,
+        zero: i32,
+        is_signed: bool,
+    ) -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        if has_avx512(isa) {
+            let filter = PairedFilter::new(weights, rules, zero, is_signed)?;
+            // SAFETY: the CPU has the features that the function is compiled for: asked two lines
+            // above.
+            let rules = unsafe { avx512::PairedRules::new(&filter) };
+            return Some(DepthwisePairs { filter, rules });
+        }
+        let _ = (isa, weights, rules, zero, is_signed);
+        None
     }
-    let _ = (isa, weights, rules, zero, is_signed);
-    None
-}
 
-/// Rows of a quantized depthwise convolution with a filter from [`paired_filter`], as
-/// [`depthwise_bytes`].
-pub(crate) fn depthwise_pairs(
-    isa: Isa,
-    conv: &Conv,
-    input: &[u8],
-    filter: &PairedFilter,
-    rows: Range<usize>,
-    out: &mut [u8],
-) -> Result<(), OpError> {
-    #[cfg(target_arch = "x86_64")]
-    if has_avx512(isa) {
-        // SAFETY: the CPU has the features that the function is compiled for: asked in the line
-        // above.
-        unsafe { avx512::depthwise_pairs(conv, input, filter, rows, out) };
-        return Ok(());
+    /// How many channels there are.
+    pub(crate) fn channels(&self) -> usize {
+        self.filter.channels()
     }
-    let _ = (isa, conv, input, filter, rows, out);
-    Err(OpError::Internal { what: "a depthwise filter packed for another CPU" })
-}
 
-compiled_for_each_isa! {
-    /// Quantized sums, see [`sum::Sum::unsigned`].
-    sum_unsigned(rule: &sum::Sum, a: &[u8], b: &[u8], out: &mut [u8]) = sum::sum::<u8>
-}
+    /// How many weights there are.
+    pub(crate) fn weights(&self) -> usize {
+        self.filter.taps() * self.filter.channels()
+    }
 
-compiled_for_each_isa! {
-    /// Quantized sums, see [`sum::Sum::signed`].
-    sum_signed(rule: &sum::Sum, a: &[i8], b: &[i8], out: &mut [i8]) = sum::sum::<i8>
+    /// Rows of a quantized depthwise convolution, as [`depthwise_bytes`].
+    pub(crate) fn run(
+        &self,
+        isa: Isa,
+        conv: &Conv,
+        input: &[u8],
+        rows: Range<usize>,
+        out: &mut [u8],
+    ) -> Result<(), OpError> {
+        #[cfg(target_arch = "x86_64")]
+        if has_avx512(isa) {
+            let DepthwisePairs { filter, rules } = self;
+            // SAFETY: the CPU has the features that the function is compiled for: asked two lines
+            // above.
+            unsafe { avx512::depthwise_pairs(conv, input, filter, rules, rows, out) };
+            return Ok(());
+        }
+        let _ = (isa, conv, input, rows, out);
+        Err(OpError::Internal { what: "a depthwise filter packed for another CPU" })
+    }
+
+    /// Bytes held.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let rules = 0;
+        #[cfg(target_arch = "x86_64")]
+        let rules = rules + self.rules.held_bytes();
+        self.filter.held_bytes() + rules
+    }
 }
 
 /// Whether [`multiply_quads`] runs with these instructions.
@@ -246,4 +267,14 @@ pub(crate) fn multiply_quads(
     }
     let _ = (isa, row_terms);
     Err(OpError::Internal { what: "weights packed for another CPU" })
+}
+
+compiled_for_each_isa! {
+    /// Quantized sums, see [`sum::Sum::unsigned`].
+    sum_unsigned(rule: &sum::Sum, a: &[u8], b: &[u8], out: &mut [u8]) = sum::sum::<u8>
+}
+
+compiled_for_each_isa! {
+    /// Quantized sums, see [`sum::Sum::signed`].
+    sum_signed(rule: &sum::Sum, a: &[i8], b: &[i8], out: &mut [i8]) = sum::sum::<i8>
 }

@@ -5,11 +5,12 @@ use burst_hal::{FusedActivation, OperandType};
 use smallvec::SmallVec;
 
 use crate::OpError;
+use crate::kernels::Isa;
 use crate::kernels::conv_geometry::Conv;
-use crate::kernels::depthwise::{ByteFilter, FloatFilter, PairedFilter};
+use crate::kernels::depthwise::{ByteFilter, FloatFilter};
 use crate::kernels::quant::activation_range_f32;
 use crate::kernels::requantize::Requantize;
-use crate::kernels::{Isa, simd};
+use crate::kernels::simd::{self, DepthwisePairs};
 use crate::op::{Kernel, PrepareContext, Prepared, Run};
 use crate::ops::conv::depthwise_conv_2d::geometry;
 use crate::ops::conv::quantized::{Scales, Task, is_quantized};
@@ -109,7 +110,7 @@ enum ByteForm {
         zero: i32,
     },
     /// For vector units that take two taps at a time.
-    Paired(PairedFilter),
+    Paired(DepthwisePairs),
 }
 
 impl ByteChannels {
@@ -136,7 +137,7 @@ impl ByteChannels {
         let bias = bias.i32()?.to_vec();
         let (zero_point, range) = (scales.output.zero_point, scales.range(activation));
         let rules = Requantize::new(bias, |channel| scales.multiplier(channel), zero_point, range)?;
-        let paired = simd::paired_filter(isa, &weights, &rules, zero, is_signed);
+        let paired = DepthwisePairs::new(isa, &weights, &rules, zero, is_signed);
         let form = paired.map(ByteForm::Paired).unwrap_or_else(|| {
             let (flip, zero) = if is_signed { (0x80, zero + 128) } else { (0, zero) };
             ByteForm::Plain { weights, rules, flip, zero }
@@ -153,7 +154,7 @@ impl Kernel for ByteChannels {
         let out = run.outputs.first_mut().ok_or_else(sizes_differ)?.bytes_mut();
         let (weights_len, channels) = match &self.form {
             ByteForm::Plain { weights, rules, .. } => (weights.len(), rules.bias.len()),
-            ByteForm::Paired(filter) => (filter.taps() * filter.channels(), filter.channels()),
+            ByteForm::Paired(filter) => (filter.weights(), filter.channels()),
         };
         if !conv.fits(input.len(), weights_len, channels, out.len()) {
             return Err(sizes_differ());
@@ -171,7 +172,7 @@ impl Kernel for ByteChannels {
                     simd::depthwise_bytes(self.isa, &conv, input, filter, rules, rows, sums, out);
                 }
                 ByteForm::Paired(filter) => {
-                    simd::depthwise_pairs(self.isa, &conv, input, filter, rows, out)?;
+                    filter.run(self.isa, &conv, input, rows, out)?;
                 }
             }
         }
