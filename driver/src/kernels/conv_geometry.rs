@@ -74,6 +74,7 @@ impl Images {
     }
 
     /// Index of the first value of a pixel.
+    #[inline]
     #[must_use]
     pub fn at(&self, batch: usize, row: usize, column: usize) -> usize {
         batch * self.batch_step + row * self.row_step + column * self.column_step
@@ -152,15 +153,23 @@ pub struct Axis {
 
 impl Axis {
     /// The taps, of `taps`, that fall onto an input of `size` elements for output `out`.
+    #[inline]
     #[must_use]
     pub fn taps(&self, out: usize, taps: usize, size: usize) -> Range<usize> {
         let start = out * self.stride;
-        let first = self.pad.saturating_sub(start).div_ceil(self.dilation);
-        let end = (size + self.pad).saturating_sub(start).div_ceil(self.dilation).min(taps);
+        let first = self.taps_within(self.pad.saturating_sub(start));
+        let end = self.taps_within((size + self.pad).saturating_sub(start)).min(taps);
         first..end.max(first)
     }
 
+    /// How many taps begin within so many elements.
+    fn taps_within(&self, elements: usize) -> usize {
+        // This is asked for every output pixel, where a division would cost more than all else.
+        if self.dilation == 1 { elements } else { elements.div_ceil(self.dilation) }
+    }
+
     /// The input element under `tap` for output `out`. The tap must be one of [`Axis::taps`].
+    #[inline]
     #[must_use]
     pub fn position(&self, out: usize, tap: usize) -> usize {
         out * self.stride + tap * self.dilation - self.pad

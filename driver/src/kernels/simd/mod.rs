@@ -158,7 +158,7 @@ compiled_for_each_isa! {
         filter: FloatFilter<'_>,
         rows: Range<usize>,
         out: &mut [f32],
-    ) = depthwise::floats, avx512 = avx512::depthwise_floats
+    ) = depthwise::floats, avx512 = avx512::depthwise::depthwise_floats
 }
 
 /// A quantized depthwise filter for kernels that take two taps at a time.
@@ -166,7 +166,7 @@ compiled_for_each_isa! {
 pub(crate) struct DepthwisePairs {
     filter: PairedFilter,
     #[cfg(target_arch = "x86_64")]
-    rules: avx512::PairedRules,
+    rules: avx512::depthwise::PairedRules,
 }
 
 impl DepthwisePairs {
@@ -183,7 +183,7 @@ impl DepthwisePairs {
             let filter = PairedFilter::new(weights, rules, zero, is_signed)?;
             // SAFETY: the CPU has the features that the function is compiled for: asked two lines
             // above.
-            let rules = unsafe { avx512::PairedRules::new(&filter) };
+            let rules = unsafe { avx512::depthwise::PairedRules::new(&filter) };
             return Some(DepthwisePairs { filter, rules });
         }
         let _ = (isa, weights, rules, zero, is_signed);
@@ -214,7 +214,7 @@ impl DepthwisePairs {
             let DepthwisePairs { filter, rules } = self;
             // SAFETY: the CPU has the features that the function is compiled for: asked two lines
             // above.
-            unsafe { avx512::depthwise_pairs(conv, input, filter, rules, rows, out) };
+            unsafe { avx512::depthwise::depthwise_pairs(conv, input, filter, rules, rows, out) };
             return Ok(());
         }
         let _ = (isa, conv, input, rows, out);
@@ -262,7 +262,7 @@ pub(crate) fn multiply_quads(
     if has_quads(isa) {
         // SAFETY: the CPU has the features that the function is compiled for: asked in the line
         // above.
-        unsafe { avx512::multiply_quads(matrix, rows, rules, row_terms, out) };
+        unsafe { avx512::quads::multiply_quads(matrix, rows, rules, row_terms, out) };
         return Ok(());
     }
     let _ = (isa, row_terms);
