@@ -45,3 +45,15 @@ pub enum VectorError {
         path: PathBuf,
     },
 }
+
+/// Why a run could not be finished.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The vectors cannot be read.
+    #[error(transparent)]
+    Vectors(#[from] VectorError),
+    /// There is no device to run them on.
+    #[error("no device: {0}")]
+    Device(#[source] Box<dyn std::error::Error + Send + Sync>),
+}

@@ -2,21 +2,34 @@
 //!
 //! Reads a directory of generated test vectors (a model, inputs and expected outputs each), builds
 //! the model and the request as the original test suites do, executes in every suite and output
-//! variant that applies, and judges statuses, shapes, timing and values by the same rules.
+//! variant that applies, and judges statuses, shapes, timing and values by the same rules. Models
+//! and requests broken in every way the original suites know must be refused.
 //!
 //! The device may be in this process or behind a socket: nothing here can tell.
 #![forbid(unsafe_code)]
 
+mod arguments;
+mod case;
 mod error;
 mod execute;
 mod judge;
 mod model;
+mod outcome;
+mod report;
+mod run;
 mod suite;
+mod validation;
 mod vectors;
 
-pub use error::VectorError;
-pub use execute::{Mode, Outcome, run_suite};
+pub use arguments::{HeapMaker, MemoryMaker};
+pub use case::{Mode, Target};
+pub use error::{RunError, VectorError};
+pub use execute::run_suite;
 pub use judge::{Tolerance, tolerance};
-pub use model::{Arguments, Built, OutputShapes, build, to_signed};
+pub use model::{Built, OutputShapes, build, to_signed};
+pub use outcome::{Miss, Outcome};
+pub use report::{Finding, Report, Tally};
+pub use run::{Lane, Plan, run};
 pub use suite::Suite;
+pub use validation::wrong_models;
 pub use vectors::{Graph, Op, Operand, Spec, Test, Vectors, open, specs};

@@ -1,17 +1,15 @@
-//! From a test to a model and a request, laid out as the original suites lay them out.
+//! From a test to a model, with constants laid out as the original suites lay them out.
 
 use std::sync::Arc;
 
 use burst_hal::{
-    DataLocation, Dimensions, ExtraParams, HeapMemory, Model, OperandLifeTime, OperandType,
-    OperandValues, Operation, OperationType, Request, RequestArgument, RequestPool, Subgraph,
+    DataLocation, ExtraParams, HeapMemory, Model, OperandLifeTime, OperandType,
+    OperandValues, Operation, OperationType, Subgraph,
 };
 
 use crate::VectorError;
+use crate::arguments::{location, pad};
 use crate::vectors::{Graph, Operand, Test, Vectors};
-
-/// Alignment of constants and arguments in their pools, in bytes.
-const ALIGNMENT: usize = 4;
 
 /// What the model says of its outputs' shapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,80 +29,6 @@ pub struct Built {
     pub inputs: Vec<Option<Vec<u8>>>,
     /// Expected bytes of each output.
     pub outputs: Vec<Vec<u8>>,
-}
-
-/// A request with the memory behind it.
-#[derive(Debug)]
-pub struct Arguments {
-    /// The request: pool 0 has the inputs, pool 1 the outputs.
-    pub request: Request,
-    outputs: Arc<HeapMemory>,
-}
-
-/// What an output's memory is filled with before an execution.
-const UNTOUCHED: u8 = 0xA5;
-
-impl Built {
-    /// A request whose output 0 is `short` bytes too short.
-    #[must_use]
-    pub fn arguments(&self, short: usize) -> Arguments {
-        let mut bytes = Vec::new();
-        let inputs = self
-            .inputs
-            .iter()
-            .map(|input| match input {
-                None => RequestArgument { has_no_value: true, ..RequestArgument::default() },
-                Some(value) => {
-                    let argument = argument(0, bytes.len(), value.len());
-                    bytes.extend_from_slice(value);
-                    pad(&mut bytes);
-                    argument
-                }
-            })
-            .collect();
-        bytes.resize(bytes.len().max(1), 0);
-        let mut size = 0;
-        let outputs = self
-            .outputs
-            .iter()
-            .enumerate()
-            .map(|(index, want)| {
-                let length = want.len().max(1) - if index == 0 { short } else { 0 };
-                let argument = argument(1, size, length);
-                size = (size + want.len().max(1)).next_multiple_of(ALIGNMENT);
-                argument
-            })
-            .collect();
-        let memory = Arc::new(HeapMemory::new(vec![UNTOUCHED; size.max(1)]));
-        let pools = vec![
-            RequestPool::Memory(Arc::new(HeapMemory::new(bytes))),
-            RequestPool::Memory(memory.clone()),
-        ];
-        Arguments { request: Request { inputs, outputs, pools }, outputs: memory }
-    }
-}
-
-impl Arguments {
-    /// The bytes of output `index` after an execution.
-    #[must_use]
-    pub fn output(&self, index: usize) -> Vec<u8> {
-        let location = self.request.outputs[index].location;
-        let start = location.offset as usize;
-        self.outputs.to_vec()[start..start + location.length as usize].to_vec()
-    }
-}
-
-fn argument(pool_index: u32, offset: usize, length: usize) -> RequestArgument {
-    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    RequestArgument {
-        has_no_value: false,
-        location: DataLocation { pool_index, offset: number(offset), length: number(length) },
-        dimensions: Dimensions::new(),
-    }
-}
-
-fn pad(bytes: &mut Vec<u8>) {
-    bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
 }
 
 /// Makes the model of a test.
@@ -250,10 +174,10 @@ fn lifetime(name: &str) -> Option<OperandLifeTime> {
 }
 
 fn store(pool: &mut Vec<u8>, bytes: &[u8]) -> DataLocation {
-    let argument = argument(0, pool.len(), bytes.len());
+    let place = location(0, pool.len(), bytes.len());
     pool.extend_from_slice(bytes);
     pad(pool);
-    argument.location
+    place
 }
 
 fn wrong(test: &Test, what: String) -> VectorError {

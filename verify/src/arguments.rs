@@ -1,0 +1,139 @@
+//! The request of a test and the memory behind it, laid out as the original suites lay it out.
+
+use burst_hal::{
+    DataLocation, Dimensions, Failure, HeapMemory, MemoryError, Pool, Request, RequestArgument,
+    RequestPool,
+};
+
+use crate::model::Built;
+
+/// Alignment of constants and arguments in their pools, in bytes.
+pub(crate) const ALIGNMENT: usize = 4;
+
+/// What an output's memory is filled with before an execution.
+const UNTOUCHED: u8 = 0xA5;
+
+/// Where memory for requests comes from. A driver in another process takes part in a burst only
+/// with memory that both processes can map.
+pub trait MemoryMaker: Send + Sync {
+    /// Memory of at least this many bytes.
+    ///
+    /// # Errors
+    /// There is none left.
+    fn make(&self, bytes: usize) -> Result<Pool, Failure>;
+}
+
+/// Memory of this process: for devices that are in it too.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HeapMaker;
+
+impl MemoryMaker for HeapMaker {
+    fn make(&self, bytes: usize) -> Result<Pool, Failure> {
+        Ok(std::sync::Arc::new(HeapMemory::new(vec![0; bytes])))
+    }
+}
+
+/// A request with the memory behind it, which serves one execution after the other.
+#[derive(Debug)]
+pub(crate) struct Arguments {
+    request: Request,
+    outputs: Pool,
+    /// Length of the output pool.
+    size: usize,
+}
+
+impl Arguments {
+    /// Inputs one behind the other in pool 0, room for the outputs in pool 1.
+    pub(crate) fn new(built: &Built, memory: &dyn MemoryMaker) -> Result<Self, String> {
+        let mut bytes = Vec::new();
+        let inputs = built.inputs.iter().map(|input| place_input(input.as_deref(), &mut bytes));
+        let inputs = inputs.collect();
+        bytes.resize(bytes.len().max(1), 0);
+        let mut size = 0;
+        let outputs = built.outputs.iter().map(|want| {
+            let length = want.len().max(1);
+            let place = argument(1, size, length);
+            size = (size + length).next_multiple_of(ALIGNMENT);
+            place
+        });
+        let outputs = outputs.collect();
+        let size = size.max(1);
+        let make = |bytes| memory.make(bytes).map_err(|failure| format!("no memory: {failure}"));
+        let input_pool = make(bytes.len())?;
+        input_pool.write(0, &bytes).map_err(lost)?;
+        let output_pool = make(size)?;
+        let pools =
+            vec![RequestPool::Memory(input_pool), RequestPool::Memory(Pool::clone(&output_pool))];
+        Ok(Arguments { request: Request { inputs, outputs, pools }, outputs: output_pool, size })
+    }
+
+    /// The request, with output 0 `short` bytes shorter than it needs to be, and memory that no
+    /// execution has written yet.
+    pub(crate) fn request(&self, short: u32) -> Result<Request, String> {
+        self.outputs.write(0, &vec![UNTOUCHED; self.size]).map_err(lost)?;
+        let mut request = self.request.clone();
+        if let Some(first) = request.outputs.first_mut() {
+            first.location.length = first.location.length.saturating_sub(short);
+        }
+        Ok(request)
+    }
+
+    /// The bytes of output `index` after an execution.
+    pub(crate) fn output(&self, index: usize) -> Result<Vec<u8>, String> {
+        let location = self.request.outputs[index].location;
+        let mut bytes = vec![0; location.length as usize];
+        self.outputs.read(location.offset.into(), &mut bytes).map_err(lost)?;
+        Ok(bytes)
+    }
+
+    /// Fails where an execution wrote to memory that belongs to none of the outputs: between
+    /// them, and behind an output that is `short` bytes too short. An output without elements
+    /// owns nothing of its memory.
+    pub(crate) fn check_untouched(&self, built: &Built, short: u32) -> Result<(), String> {
+        let mut bytes = vec![0; self.size];
+        self.outputs.read(0, &mut bytes).map_err(lost)?;
+        for (index, (argument, want)) in
+            self.request.outputs.iter().zip(&built.outputs).enumerate()
+        {
+            let short = if index == 0 { short as usize } else { 0 };
+            let start = argument.location.offset as usize;
+            bytes[start..start + want.len().saturating_sub(short)].fill(UNTOUCHED);
+        }
+        match bytes.iter().position(|byte| *byte != UNTOUCHED) {
+            Some(at) => Err(format!("byte {at} of the outputs' memory is no output's, but written")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn place_input(value: Option<&[u8]>, bytes: &mut Vec<u8>) -> RequestArgument {
+    let Some(value) = value else {
+        return RequestArgument { has_no_value: true, ..RequestArgument::default() };
+    };
+    let place = argument(0, bytes.len(), value.len());
+    bytes.extend_from_slice(value);
+    pad(bytes);
+    place
+}
+
+fn argument(pool_index: u32, offset: usize, length: usize) -> RequestArgument {
+    RequestArgument {
+        has_no_value: false,
+        location: location(pool_index, offset, length),
+        dimensions: Dimensions::new(),
+    }
+}
+
+/// A place in a pool. Vectors are far shorter than 4 GiB; one that were not would be refused.
+pub(crate) fn location(pool_index: u32, offset: usize, length: usize) -> DataLocation {
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    DataLocation { pool_index, offset: number(offset), length: number(length) }
+}
+
+pub(crate) fn pad(bytes: &mut Vec<u8>) {
+    bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
+}
+
+fn lost(error: MemoryError) -> String {
+    format!("the request's memory: {error}")
+}
