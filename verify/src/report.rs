@@ -104,6 +104,12 @@ impl TestResult {
 }
 
 impl Tally {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.passed + self.failed + self.skipped
+    }
+
     fn add(&mut self, other: Tally) {
         self.passed += other.passed;
         self.failed += other.failed;
