@@ -29,6 +29,11 @@ impl Scratch {
         at_least(&mut self.i32, len)
     }
 
+    /// `floats` floats and `integers` 32-bit integers at once.
+    pub fn f32_and_i32(&mut self, floats: usize, integers: usize) -> (&mut [f32], &mut [i32]) {
+        (at_least(&mut self.f32, floats), at_least(&mut self.i32, integers))
+    }
+
     /// `len` unsigned bytes and `sums` 32-bit integers at once.
     pub fn u8_and_i32(&mut self, len: usize, sums: usize) -> (&mut [u8], &mut [i32]) {
         (at_least(&mut self.u8, len), at_least(&mut self.i32, sums))

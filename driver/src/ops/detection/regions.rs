@@ -1,0 +1,173 @@
+//! What ROI_ALIGN and ROI_POOLING share: regions of a feature map that become maps of one size.
+
+use burst_hal::Dimensions;
+
+use crate::OpError;
+use crate::op::Signature;
+use crate::ops::detection::boxes::{Corners, expect_ordered};
+use crate::ops::detection::reals::{Reals, Scalars, expect, expect_eighths};
+use crate::tensor::{Args, TensorRef};
+
+/// How far apart neighbours along each axis of a picture lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Strides {
+    pub(super) batch: usize,
+    pub(super) row: usize,
+    pub(super) column: usize,
+    pub(super) channel: usize,
+}
+
+impl Strides {
+    fn new(height: usize, width: usize, depth: usize, is_nchw: bool) -> Self {
+        let batch = height * width * depth;
+        if is_nchw {
+            Strides { batch, row: width, column: 1, channel: height * width }
+        } else {
+            Strides { batch, row: width * depth, column: depth, channel: 1 }
+        }
+    }
+
+    /// Where channel 0 of a pixel lies.
+    pub(super) fn at(&self, batch: usize, row: usize, column: usize) -> usize {
+        batch * self.batch + row * self.row + column * self.column
+    }
+}
+
+/// The sizes of an operation on regions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Regions {
+    pub(super) batches: usize,
+    pub(super) height: usize,
+    pub(super) width: usize,
+    pub(super) depth: usize,
+    /// How many regions.
+    pub(super) count: usize,
+    pub(super) out_height: usize,
+    pub(super) out_width: usize,
+    /// Pixels of the image per pixel of the map.
+    ratios: [f32; 2],
+    is_nchw: bool,
+}
+
+impl Regions {
+    /// Reads and checks the parameters; the layout is the operand at `layout`.
+    pub(super) fn read(
+        from: &impl Scalars,
+        map: &[u32],
+        rois: &[u32],
+        split: &[u32],
+        layout: usize,
+    ) -> Result<(Self, Dimensions), OpError> {
+        let is_nchw = from.flag(layout)?;
+        let [batches, a, b, c] = *map else {
+            return Err(OpError::shape("a feature map has 4 dimensions", map, &[0; 4]));
+        };
+        expect(!map.contains(&0), "a feature map must not be empty", map)?;
+        let (height, width, depth) = if is_nchw { (b, c, a) } else { (a, b, c) };
+        let [count, 4] = *rois else {
+            return Err(OpError::shape("regions are rows of 4", rois, &[0, 4]));
+        };
+        if *split != [count] {
+            return Err(OpError::shape("one batch index per region", split, &[count]));
+        }
+        let out_height = from.positive_int(3, "output height")?;
+        let out_width = from.positive_int(4, "output width")?;
+        let ratios =
+            [from.positive_float(5, "height ratio")?, from.positive_float(6, "width ratio")?];
+        let dims = if is_nchw {
+            [count, depth, out_height, out_width]
+        } else {
+            [count, out_height, out_width, depth]
+        };
+        let regions = Regions {
+            batches: batches as usize,
+            height: height as usize,
+            width: width as usize,
+            depth: depth as usize,
+            count: count as usize,
+            out_height: out_height as usize,
+            out_width: out_width as usize,
+            ratios,
+            is_nchw,
+        };
+        Ok((regions, Dimensions::from_slice(&dims)))
+    }
+
+    /// As [`Regions::read`], with the shapes of an inference; quantized regions have their scale.
+    pub(super) fn infer(args: &Args<'_>, layout: usize) -> Result<(Self, Dimensions), OpError> {
+        expect_eighths(args.input(1)?.info)?;
+        Regions::read(args, args.dims(0)?, args.dims(1)?, args.dims(2)?, layout)
+    }
+
+    pub(super) fn map_strides(&self) -> Strides {
+        Strides::new(self.height, self.width, self.depth, self.is_nchw)
+    }
+
+    pub(super) fn out_strides(&self) -> Strides {
+        Strides::new(self.out_height, self.out_width, self.depth, self.is_nchw)
+    }
+
+    /// Region `index`: its batch, and its corners in pixels of the map.
+    ///
+    /// # Errors
+    /// [`OpError::Range`] for a batch that the map does not have, corners outside of the map, and
+    /// corners in the wrong order.
+    pub(super) fn region(
+        &self,
+        rois: &Reals<'_>,
+        split: &[i32],
+        index: usize,
+    ) -> Result<(usize, Corners), OpError> {
+        let batch = usize::try_from(split[index]).ok().filter(|batch| *batch < self.batches);
+        let batch = batch.ok_or(OpError::value("batch index of a region", split[index]))?;
+        let corners = rois.quad(index);
+        expect_ordered(corners)?;
+        let [x1, y1, x2, y2] = corners;
+        let [vertical, horizontal] = self.ratios;
+        let scaled = [x1 / horizontal, y1 / vertical, x2 / horizontal, y2 / vertical];
+        #[allow(clippy::cast_precision_loss, reason = "compared with a coordinate in f32")]
+        let inside = x1 >= 0.0
+            && y1 >= 0.0
+            && scaled[2] <= self.width as f32
+            && scaled[3] <= self.height as f32;
+        if !inside {
+            return Err(OpError::Range { what: "a region that leaves the feature map" });
+        }
+        Ok((batch, scaled))
+    }
+}
+
+/// The first input has 4 dimensions and the regions have 2, where the model says how many.
+pub(super) fn expect_ranks(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
+    let rank = |index| signature.input(index).map_or(0, |input| input.dimensions.len());
+    signature.rule(matches!(rank(0), 0 | 4), "a feature map has 4 dimensions")?;
+    signature.rule(matches!(rank(1), 0 | 2), "regions have 2 dimensions")?;
+    signature.rule(matches!(rank(2), 0 | 1), "batch indexes have 1 dimension")
+}
+
+/// The three tensors that regions are read from.
+pub(super) struct Source<'a> {
+    pub(super) map: TensorRef<'a>,
+    pub(super) rois: Reals<'a>,
+    pub(super) split: &'a [i32],
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn of(run: &crate::op::Run<'_, 'a>) -> Result<Self, OpError> {
+        Ok(Source {
+            map: run.input(0)?,
+            rois: Reals::of(&run.input(1)?)?,
+            split: run.input(2)?.i32()?,
+        })
+    }
+
+    /// As [`Regions::read`], with the shapes of this run.
+    pub(super) fn regions(
+        &self,
+        run: &crate::op::Run<'_, 'a>,
+        layout: usize,
+    ) -> Result<Regions, OpError> {
+        let (rois, split) = (run.input(1)?.dims, run.input(2)?.dims);
+        Regions::read(run, self.map.dims, rois, split, layout).map(|(regions, _)| regions)
+    }
+}
