@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod devices;
+mod driver_process;
 mod dump;
 mod explain;
 mod failure;
@@ -15,6 +16,7 @@ mod model_file;
 mod serve;
 mod source;
 mod stream;
+mod verify;
 
 /// A neural-network driver service reached in microseconds.
 ///
@@ -41,6 +43,8 @@ enum Command {
     Explain(explain::Args),
     /// Print a model as a Graphviz graph.
     Dump(dump::Args),
+    /// Run a folder of conformance vectors against a driver.
+    Verify(verify::Args),
     /// List the devices of a service.
     Devices(devices::Args),
 }
@@ -55,6 +59,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => (bench::run(args), args.json()),
         Command::Explain(args) => (explain::run(args), args.json),
         Command::Dump(args) => (dump::run(args), false),
+        Command::Verify(args) => (verify::run(args), args.json),
         Command::Devices(args) => (devices::run(args), args.json),
     };
     result.unwrap_or_else(|error| failure::report(&error, json))

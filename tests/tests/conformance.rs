@@ -47,7 +47,10 @@ fn print(report: &Report) {
         report.per_op.iter().filter(|(_, tally)| tally.passed < tally.total()).collect();
     wrong.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.total() - tally.passed));
     for (op, tally) in wrong {
-        println!("{op}: {} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped);
+        println!(
+            "{op}: {} passed, {} failed, {} skipped",
+            tally.passed, tally.failed, tally.skipped
+        );
     }
     // Failures of the same kind look alike but for their numbers: one of each is enough.
     let mut kinds: BTreeMap<String, (usize, &burst_verify::Finding)> = BTreeMap::new();
@@ -59,5 +62,8 @@ fn print(report: &Report) {
         let burst_verify::Finding { test, suite, mode, what } = failure;
         println!("{count} x e.g. {test} {suite} {mode}: {what}");
     }
-    println!("{} tests, {} executions; per suite {:?}", report.tests, report.executions, report.per_suite);
+    println!(
+        "{} tests, {} executions; per suite {:?}",
+        report.tests, report.executions, report.per_suite
+    );
 }

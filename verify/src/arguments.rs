@@ -92,15 +92,16 @@ impl Arguments {
     pub(crate) fn check_untouched(&self, built: &Built, short: u32) -> Result<(), String> {
         let mut bytes = vec![0; self.size];
         self.outputs.read(0, &mut bytes).map_err(lost)?;
-        for (index, (argument, want)) in
-            self.request.outputs.iter().zip(&built.outputs).enumerate()
+        for (index, (argument, want)) in self.request.outputs.iter().zip(&built.outputs).enumerate()
         {
             let short = if index == 0 { short as usize } else { 0 };
             let start = argument.location.offset as usize;
             bytes[start..start + want.len().saturating_sub(short)].fill(UNTOUCHED);
         }
         match bytes.iter().position(|byte| *byte != UNTOUCHED) {
-            Some(at) => Err(format!("byte {at} of the outputs' memory is no output's, but written")),
+            Some(at) => {
+                Err(format!("byte {at} of the outputs' memory is no output's, but written"))
+            }
             None => Ok(()),
         }
     }

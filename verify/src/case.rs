@@ -112,7 +112,10 @@ impl<'a> Case<'a> {
             (Err(failure), None) => return Err(format!("prepare_model: {failure}").into()),
             (Err(failure), Some(index)) => {
                 let ty = built.model.main.operations[index].ty;
-                return Err(Miss::Unsupported(format!("operation {index}, {}: {failure}", ty.name())));
+                return Err(Miss::Unsupported(format!(
+                    "operation {index}, {}: {failure}",
+                    ty.name()
+                )));
             }
         };
         Ok(Case::new(target, test, built, &prepared, mode)?)
@@ -168,7 +171,10 @@ impl<'a> Case<'a> {
     }
 
     /// Executes a request that was made wrong; it must be refused and touch nothing.
-    pub(crate) fn wrong_request(&mut self, break_it: impl FnOnce(&mut Request)) -> Result<(), String> {
+    pub(crate) fn wrong_request(
+        &mut self,
+        break_it: impl FnOnce(&mut Request),
+    ) -> Result<(), String> {
         let mut request = self.arguments.request(0)?;
         break_it(&mut request);
         let options = ExecutionOptions { measure_timing: true, ..ExecutionOptions::default() };

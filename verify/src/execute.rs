@@ -68,9 +68,8 @@ fn dynamic_shape(target: Target<'_>, vectors: &Vectors, test: &Test, mode: Mode)
 fn coupling(target: Target<'_>, vectors: &Vectors, test: &Test, mode: Mode) -> Outcome {
     let (signed_vectors, signed_test) = to_signed(vectors, test)?;
     let unsigned = Case::prepare(target, vectors, test, OutputShapes::Declared, mode);
-    let signed =
-        Case::prepare(target, &signed_vectors, &signed_test, OutputShapes::Declared, mode)
-            .map_err(|miss| miss.within("signed"));
+    let signed = Case::prepare(target, &signed_vectors, &signed_test, OutputShapes::Declared, mode)
+        .map_err(|miss| miss.within("signed"));
     let (mut unsigned, mut signed) = match (unsigned, signed) {
         (Ok(unsigned), Ok(signed)) => (unsigned, signed),
         (Err(Miss::Unsupported(what)), Err(Miss::Unsupported(_))) => {
@@ -87,9 +86,8 @@ fn coupling(target: Target<'_>, vectors: &Vectors, test: &Test, mode: Mode) -> O
         }
     };
     let executions = unsigned.both_timings(Expect::Values, None)?;
-    let more = signed
-        .both_timings(Expect::Values, None)
-        .map_err(|what| format!("signed: {what}"))?;
+    let more =
+        signed.both_timings(Expect::Values, None).map_err(|what| format!("signed: {what}"))?;
     Ok(executions + more)
 }
 
@@ -109,9 +107,7 @@ fn expect_failure(target: Target<'_>, vectors: &Vectors, test: &Test, mode: Mode
     }
     match target.device.prepare_model(&built.model, &PrepareOptions::default()) {
         Err(_) if any_step || supported.contains(&false) => Ok(0),
-        Err(failure) => {
-            Err(format!("reported as supported, but prepare_model: {failure}").into())
-        }
+        Err(failure) => Err(format!("reported as supported, but prepare_model: {failure}").into()),
         Ok(prepared) => {
             let mut case = Case::new(target, test, built, &prepared, mode)?;
             case.once(Expect::Failure, false, None)?;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use burst_hal::{
-    DataLocation, ExtraParams, HeapMemory, Model, OperandLifeTime, OperandType,
-    OperandValues, Operation, OperationType, Subgraph,
+    DataLocation, ExtraParams, HeapMemory, Model, OperandLifeTime, OperandType, OperandValues,
+    Operation, OperationType, Subgraph,
 };
 
 use crate::VectorError;

@@ -13,7 +13,6 @@ use crate::model_file;
 use crate::source::{self, RawFormat, Source};
 
 mod classes;
-mod driver_process;
 mod live;
 mod pace;
 mod path;

@@ -1,8 +1,8 @@
 //! Changes that leave a model legal, because the operation allows both forms.
 
 use burst_hal::OperandType::{
-    self, TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm,
-    TensorQuant8AsymmSigned, TensorQuant8Symm, TensorQuant8SymmPerChannel,
+    self, TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
+    TensorQuant8Symm, TensorQuant8SymmPerChannel,
 };
 use burst_hal::{Model, Operation, OperationType as Op};
 

@@ -7,7 +7,7 @@ use burst_client::{Client, ClientError, Deadline, Stream, StreamOptions, StreamP
 use burst_hal::ErrorStatus;
 use burst_tflite::Imported;
 
-use crate::stream::driver_process::DriverProcess;
+use crate::driver_process::DriverProcess;
 use crate::stream::path::{Kind, Options};
 
 struct Remote {

@@ -12,11 +12,11 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A child that serves us and ends when we hang up. It never outlives this value.
-pub(super) struct DriverProcess(Child);
+pub(crate) struct DriverProcess(Child);
 
 impl DriverProcess {
     /// Starts the process; returns our end of the socket between us.
-    pub(super) fn start(wait: &str) -> Result<(Self, OwnedFd)> {
+    pub(crate) fn start(wait: &str) -> Result<(Self, OwnedFd)> {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .context("cannot make a socket for the driver process")?;
@@ -31,7 +31,7 @@ impl DriverProcess {
         Ok((DriverProcess(child), ours))
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.0.id()
     }
 }

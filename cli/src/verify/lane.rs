@@ -1,0 +1,176 @@
+//! A connection to a driver in another process, for one worker.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context, Result};
+use burst_client::{
+    Burst, BurstOptions, Client, Deadline, RemoteDevice, RemotePreparedModel, ShmMemory,
+};
+use burst_hal::{
+    Capabilities, Device, DeviceType, ExecutionOptions, ExecutionResult, Failure, Model, Pool,
+    PrepareOptions, PreparedModel, Request,
+};
+use burst_verify::{Lane, MemoryMaker, RunError, Target};
+
+use crate::driver_process::DriverProcess;
+use crate::stream::WaitKind;
+
+/// Which driver.
+pub(super) struct Service<'a> {
+    pub(super) socket: Option<&'a Path>,
+    pub(super) device: &'a str,
+}
+
+/// One worker's connection.
+pub(super) struct RemoteLane<'a> {
+    service: &'a Service<'a>,
+    session: Session,
+}
+
+/// Dropped in this order: the connection first, so that a private driver process sees the hang-up
+/// and ends.
+struct Session {
+    device: Watched<RemoteDevice>,
+    client: Client,
+    _process: Option<DriverProcess>,
+}
+
+impl<'a> RemoteLane<'a> {
+    pub(super) fn open(service: &'a Service<'a>) -> Result<Self, RunError> {
+        let session = service.connect().map_err(|error| RunError::Device(error.into()))?;
+        Ok(RemoteLane { service, session })
+    }
+}
+
+impl Service<'_> {
+    fn connect(&self) -> Result<Session> {
+        // Bound in this order so that on an error the connection goes first, and the process ends.
+        let (process, client) = match self.socket {
+            Some(path) => (None, Client::connect(path)?),
+            None => {
+                let (process, socket) = DriverProcess::start(WaitKind::default().name())?;
+                let client = Client::from_socket(socket).with_context(|| {
+                    format!("no contact with the driver process {}", process.pid())
+                })?;
+                (Some(process), client)
+            }
+        };
+        let inner = client.device(self.device)?;
+        let device = Watched { inner, fell_back: Arc::default() };
+        Ok(Session { device, client, _process: process })
+    }
+}
+
+impl Lane for RemoteLane<'_> {
+    fn target(&self) -> Target<'_> {
+        Target { device: &self.session.device, memory: &SharedMaker }
+    }
+
+    fn objection(&mut self) -> Option<String> {
+        let count = self.session.device.fell_back.swap(0, Ordering::Relaxed);
+        (count > 0).then(|| format!("{count} executions went over the socket, not the burst"))
+    }
+
+    fn repair(&mut self) -> Result<(), RunError> {
+        self.objection(); // of the suite that failed: nobody asked
+        if !self.session.client.is_alive() {
+            tracing::warn!(
+                pid = self.session.client.driver_pid(),
+                "the driver died; connecting again"
+            );
+            *self = RemoteLane::open(self.service)?;
+        }
+        Ok(())
+    }
+}
+
+/// Memory that both processes map, so that it can have a slot in a burst.
+struct SharedMaker;
+
+impl MemoryMaker for SharedMaker {
+    fn make(&self, bytes: usize) -> Result<Pool, Failure> {
+        Ok(Arc::new(ShmMemory::create(bytes)?))
+    }
+}
+
+/// A device whose bursts count the requests that they could not carry: those succeed over the
+/// control socket, and would pass for executions of the burst.
+struct Watched<T> {
+    inner: T,
+    fell_back: Arc<AtomicU64>,
+}
+
+impl<T> Watched<T> {
+    fn wrap<U>(&self, inner: U) -> Watched<U> {
+        Watched { inner, fell_back: Arc::clone(&self.fell_back) }
+    }
+}
+
+impl Device for Watched<RemoteDevice> {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn version_string(&self) -> &str {
+        self.inner.version_string()
+    }
+
+    fn device_type(&self) -> DeviceType {
+        self.inner.device_type()
+    }
+
+    fn capabilities(&self) -> Result<Capabilities, Failure> {
+        self.inner.capabilities()
+    }
+
+    fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
+        self.inner.supported_operations(model)
+    }
+
+    fn prepare_model(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+    ) -> Result<Arc<dyn PreparedModel>, Failure> {
+        Ok(Arc::new(self.wrap(self.inner.prepare(model, options)?)))
+    }
+}
+
+impl PreparedModel for Watched<Arc<RemotePreparedModel>> {
+    fn execute_synchronously(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+    ) -> ExecutionResult {
+        self.inner.execute_synchronously(request, options)
+    }
+
+    fn open_burst(self: Arc<Self>) -> Result<Box<dyn burst_hal::Burst>, Failure> {
+        let burst = self.inner.configure_burst(&BurstOptions::default())?;
+        Ok(Box::new(self.wrap(burst)))
+    }
+}
+
+impl burst_hal::Burst for Watched<Burst> {
+    fn execute(
+        &mut self,
+        request: &Request,
+        options: &ExecutionOptions,
+        result: &mut ExecutionResult,
+    ) {
+        let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        match self.inner.execute(request, options, deadline) {
+            Ok(done) => result.clone_from(done),
+            Err(error) => {
+                tracing::debug!(%error, "execution failed");
+                result.reset(error.status());
+                return;
+            }
+        }
+        if self.inner.fell_back() {
+            self.fell_back.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}

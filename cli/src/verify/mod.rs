@@ -1,0 +1,140 @@
+//! `burst verify`: conformance vectors against a driver in another process.
+
+use std::collections::BTreeSet;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use burst_hal::OperationType;
+use burst_verify::{Mode, Plan, Suite, run as run_vectors, specs};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::failure;
+
+mod lane;
+mod text;
+
+use lane::{RemoteLane, Service};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Folder of vectors: <version>/<spec>.json.gz and .bin.gz.
+    folder: PathBuf,
+    /// How executions reach the driver.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "all")]
+    mode: Vec<ModeKind>,
+    /// Only tests of these operations.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    op: Vec<String>,
+    /// Only these suites.
+    #[arg(long, value_name = "SUITE", value_delimiter = ',')]
+    suite: Vec<String>,
+    /// Only a fixed part of the tests, one in N, spread over all specs: for a quick look.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    one_in: u16,
+    /// Socket of a running service; without it private driver processes are started.
+    #[arg(long)]
+    socket: Option<PathBuf>,
+    /// Device of the service.
+    #[arg(long, default_value = "cpu")]
+    device: String,
+    /// Tests that run at once, each over a connection of its own. Default: one per CPU.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    jobs: Option<u16>,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How executions reach the driver, as it is said on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ModeKind {
+    /// One message over the control socket each way.
+    Sync,
+    /// One packet through shared memory each way.
+    Burst,
+    /// Each of them.
+    All,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let plan = plan(args)?;
+    let specs = specs(&args.folder)?;
+    let service = Service { socket: args.socket.as_deref(), device: &args.device };
+    let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = args.jobs.map_or_else(cpus, usize::from).min(specs.len());
+    let bar = progress_bar(specs.len() as u64, args.json);
+    let live = text::Live::default();
+    let started = Instant::now();
+    let done = run_vectors(
+        &specs,
+        &plan,
+        workers,
+        || RemoteLane::open(&service),
+        |tests, failed| live.advance(&bar, tests, failed),
+    );
+    bar.finish_and_clear();
+    let report = done?;
+    if report.tests == 0 {
+        bail!("{}: no test belongs to these operations and suites", args.folder.display());
+    }
+    let mut out = std::io::stdout();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+    } else {
+        text::write(&mut out, &report, started.elapsed())?;
+    }
+    Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) })
+}
+
+fn plan(args: &Args) -> Result<Plan> {
+    let all = args.mode.contains(&ModeKind::All);
+    let wanted = |mode: &Mode| {
+        all || args.mode.contains(match mode {
+            Mode::Sync => &ModeKind::Sync,
+            Mode::Burst => &ModeKind::Burst,
+        })
+    };
+    let modes: Vec<Mode> = Mode::ALL.into_iter().filter(wanted).collect();
+    let mut plan = Plan::everything(&modes);
+    plan.one_in = args.one_in.into();
+    if !args.suite.is_empty() {
+        plan.suites = args.suite.iter().map(|name| suite(name)).collect::<Result<_>>()?;
+    }
+    if !args.op.is_empty() {
+        let ops = args.op.iter().map(|name| operation(name)).collect::<Result<BTreeSet<_>>>()?;
+        plan.ops = Some(ops);
+    }
+    Ok(plan)
+}
+
+fn suite(name: &str) -> Result<Suite> {
+    let found = Suite::ALL.into_iter().find(|suite| suite.name().eq_ignore_ascii_case(name));
+    let Some(suite) = found else {
+        let names = Suite::ALL.map(Suite::name).join(", ");
+        bail!("--suite {name}: there is no such suite; there are {names}");
+    };
+    Ok(suite)
+}
+
+fn operation(name: &str) -> Result<String> {
+    let name = name.to_ascii_uppercase();
+    match OperationType::from_name(&name) {
+        Some(_) => Ok(name),
+        None => bail!("--op {name}: there is no such operation"),
+    }
+}
+
+/// A bar on standard error while that is a terminal; nothing otherwise.
+fn progress_bar(specs: u64, quiet: bool) -> ProgressBar {
+    if quiet || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(specs);
+    if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} files  {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
