@@ -68,7 +68,7 @@ fn serve(grantors: &str) -> Result<(), Box<dyn Error>> {
     let mut requests = Consumer::attach(attachable(grantors, std::io::stdin().as_fd())?)?;
     let mut answers = Producer::attach(attachable(grantors, std::io::stdout().as_fd())?)?;
     loop {
-        match requests.wait(1, Deadline::never()) {
+        match requests.wait(1, soon()) {
             Ok(_) => {}
             Err(QueueError::PeerDied) => return Ok(()),
             Err(error) => return Err(error.into()),

@@ -93,7 +93,7 @@
 //!
 //! Adaptive measures once per process what it costs that both sides sleep (call [`warm_up`] at start
 //! to get it over with), polls for that long, then sleeps; a moving average of its waits tells it when
-//! polling is hopeless. Whatever the choice, nobody spins on a machine with one CPU, and no more
+//! polling is hopeless, and so do polls in vain (a peer on the same CPU). Whatever the choice, nobody spins on a machine with one CPU, and no more
 //! threads of a process spin than it has CPUs, less one: so always [`wake`](Producer::wake) after
 //! writing, it costs a system call only where somebody sleeps.
 //!

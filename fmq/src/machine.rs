@@ -5,6 +5,10 @@ mod measured {
     use std::num::NonZeroU32;
     use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
     use std::sync::{Arc, OnceLock};
+    use std::thread::JoinHandle;
+
+    use rustix::process::getpid;
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
     use crate::clock::{self, Deadline};
     use crate::futex;
@@ -17,11 +21,42 @@ mod measured {
 
     static SPINNERS: AtomicUsize = AtomicUsize::new(0);
 
-    /// How many threads of this process may spin at once: one CPU is left for those they wait for.
-    /// Read once: later changes of the affinity are not seen.
+    /// How many threads of this process may spin at once. Read once: later changes are not seen.
+    ///
+    /// None where the machine has one CPU: whoever we wait for could not run. A process that is
+    /// tied to some of several CPUs may still spin, as its peer may well be on another.
     pub fn max_spinners() -> usize {
         static MAX: OnceLock<usize> = OnceLock::new();
-        *MAX.get_or_init(|| std::thread::available_parallelism().map_or(0, |n| n.get() - 1))
+        *MAX.get_or_init(|| {
+            let (online, ours) = (cpus_online().len(), cpus_of_process().len());
+            match online {
+                0 | 1 => 0,
+                _ => ours.min(online).saturating_sub(1).max(1),
+            }
+        })
+    }
+
+    /// CPUs of the machine; those of the process where the machine does not tell.
+    fn cpus_online() -> Vec<usize> {
+        let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+        let cpus = parse_cpu_list(text.trim());
+        if cpus.is_empty() { cpus_of_process() } else { cpus }
+    }
+
+    /// CPUs that the main thread may use; other threads may be tied to one each.
+    fn cpus_of_process() -> Vec<usize> {
+        let allowed = sched_getaffinity(Some(getpid()));
+        let is_set = |cpu: &usize| allowed.as_ref().is_ok_and(|set| set.is_set(*cpu));
+        (0..CpuSet::MAX_CPU).filter(is_set).collect()
+    }
+
+    /// The kernel's form of a list of CPUs: `0-3,8`.
+    fn parse_cpu_list(text: &str) -> Vec<usize> {
+        let range = |part: &str| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            Some(first.parse().ok()?..=last.parse().ok()?)
+        };
+        text.split(',').filter_map(range).flatten().take(CpuSet::MAX_CPU).collect()
     }
 
     /// What it costs that both sides of a conversation sleep, in nanoseconds: two wakes. Measured
@@ -52,26 +87,56 @@ mod measured {
         }
     }
 
-    /// Two threads hand a word to and fro, sleeping in between; the median round trip.
+    /// Two threads on two CPUs hand a word to and fro, sleeping in between; the median round trip.
+    ///
+    /// Threads of their own, because they are tied to their CPUs: on a busy machine both would
+    /// otherwise end up on one, where a sleep costs a tenth, and the budget would be too small to
+    /// ever see an answer that comes from another CPU.
     fn measure() -> Option<u64> {
         let word = Arc::new(AtomicU32::new(0));
         let theirs = Arc::clone(&word);
-        let echo = std::thread::Builder::new()
-            .name("fmq-measure".into())
-            .spawn(move || (0..ROUNDS).for_each(|_| hand_over(&theirs, 1, 0)))
-            .ok()?;
-        let mut trips = Vec::with_capacity(ROUNDS);
-        for _ in 0..ROUNDS {
-            let start = clock::now_ns();
-            word.store(1, Ordering::Release);
-            wake(&word);
-            sleep_while(&word, 1);
-            trips.push(clock::now_ns() - start);
-        }
+        let [here, there] = two_cpus();
+        let echo = spawn(there, move || (0..ROUNDS).for_each(|_| hand_over(&theirs, 1, 0)))?;
+        let timer = spawn(here, move || (0..ROUNDS).map(|_| round_trip(&word)).collect());
+        let trips: Option<Vec<u64>> = timer.and_then(|timer| timer.join().ok());
+        // Without a timer the echo would wait for ever: it is left behind then, asleep.
+        let mut trips = trips?;
         echo.join().ok()?;
         trips.sort_unstable();
         let median = trips[ROUNDS / 2];
         Some(median.clamp(*PLAUSIBLE_NS.start(), *PLAUSIBLE_NS.end()))
+    }
+
+    /// Two CPUs to measure on: of the process where it has two, else of the machine.
+    fn two_cpus() -> [Option<usize>; 2] {
+        let ours = cpus_of_process();
+        let first = ours.first().copied();
+        let others = ours.into_iter().chain(cpus_online()).find(|cpu| Some(*cpu) != first);
+        [first, others]
+    }
+
+    fn spawn<T: Send + 'static>(
+        cpu: Option<usize>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<JoinHandle<T>> {
+        let pinned_work = move || {
+            if let Some(cpu) = cpu {
+                let mut only = CpuSet::new();
+                only.set(cpu);
+                // Refused: measured where the scheduler puts us.
+                let _ = sched_setaffinity(None, &only);
+            }
+            work()
+        };
+        std::thread::Builder::new().name("fmq-measure".into()).spawn(pinned_work).ok()
+    }
+
+    fn round_trip(word: &AtomicU32) -> u64 {
+        let start = clock::now_ns();
+        word.store(1, Ordering::Release);
+        wake(word);
+        sleep_while(word, 1);
+        clock::now_ns() - start
     }
 
     /// Waits for `from`, answers `to`.
@@ -103,6 +168,27 @@ mod measured {
             let cost = sleep_cost_ns();
             assert!(PLAUSIBLE_NS.contains(&cost), "{cost}");
             assert_eq!(sleep_cost_ns(), cost);
+        }
+
+        #[test]
+        fn lists_of_cpus_are_understood() {
+            assert_eq!(parse_cpu_list("0-3,8"), [0, 1, 2, 3, 8]);
+            assert_eq!(parse_cpu_list("5"), [5]);
+            for nonsense in ["", "x", "3-", "4-2"] {
+                assert!(parse_cpu_list(nonsense).is_empty(), "{nonsense}");
+            }
+        }
+
+        #[test]
+        fn a_thread_tied_to_one_cpu_may_still_spin() {
+            let tied = std::thread::spawn(|| {
+                let mut one = CpuSet::new();
+                one.set(cpus_of_process()[0]);
+                sched_setaffinity(None, &one).unwrap();
+                max_spinners()
+            });
+            let cpus = cpus_online().len();
+            assert_eq!(tied.join().unwrap() > 0, cpus > 1, "{cpus} CPUs");
         }
 
         #[test]

@@ -98,9 +98,24 @@ const NAP: Duration = Duration::from_millis(1);
 const LONGEST_SLEEP_NS: u64 = 1_000_000_000;
 /// Waits above so many budgets: polling is hopeless, sleep at once.
 const HOPELESS: u64 = 3;
+/// So many polls in vain, one after the other, and the peer cannot answer while we poll: it shares
+/// our CPU, or its CPU is busy with others.
+const VAIN_POLLS: u32 = 8;
+/// Waits that sleep at once after that, before polling is tried again. At a full budget for each
+/// try this bounds the waste to a few percent.
+const POLL_PAUSE: u32 = 64;
 /// A single long wait (an idle hour) counts as so many budgets, or it would take a hundred short
 /// ones to forget it.
 const LONGEST_SAMPLE: u64 = 8;
+
+/// How polling ended.
+enum Spun {
+    Answer(usize),
+    /// In vain: time to sleep. When the wait began, if the clock was read.
+    Sleep {
+        since: Option<u64>,
+    },
+}
 
 /// The policy of one end and what it learned.
 #[derive(Debug)]
@@ -108,12 +123,16 @@ pub struct Waiter {
     policy: Wait,
     /// Moving average of the wait, in nanoseconds; the last one counts an eighth.
     average_ns: u64,
+    /// Polls in vain since the last one that saw an answer.
+    vain: u32,
+    /// Waits that are left to sleep at once.
+    pause: u32,
 }
 
 impl Waiter {
     /// Nothing learned yet.
     pub fn new(policy: Wait) -> Waiter {
-        Waiter { policy, average_ns: 0 }
+        Waiter { policy, average_ns: 0, vain: 0, pause: 0 }
     }
 
     /// Changes the policy and forgets what was learned under the old one.
@@ -136,22 +155,24 @@ impl Waiter {
         if sleeper.is_closed() {
             return last_look(awaited);
         }
-        if let Some(answer) = self.spin(awaited, sleeper)? {
-            return Ok(answer);
-        }
-        let start = clock::now_ns();
+        let since = match self.spin(awaited, sleeper)? {
+            Spun::Answer(answer) => return Ok(answer),
+            Spun::Sleep { since } => since.unwrap_or_else(clock::now_ns),
+        };
         let answer = sleeper.sleep(awaited)?;
-        self.learn(clock::now_ns().saturating_sub(start));
+        self.learn(clock::now_ns().saturating_sub(since));
         Ok(answer)
     }
 
-    /// Polls for as long as it is worth; `None` says that it is time to sleep.
+    /// Polls for as long as it is worth.
     fn spin(
         &mut self,
         awaited: &mut impl Awaited,
         sleeper: &impl SleepOn,
-    ) -> Result<Option<usize>, QueueError> {
-        let Some(limit_ns) = self.spin_limit_ns() else { return Ok(None) };
+    ) -> Result<Spun, QueueError> {
+        let Some(limit_ns) = self.spin_limit_ns() else {
+            return Ok(Spun::Sleep { since: None });
+        };
         let mut slot = None;
         let mut start = None;
         let mut waited = 0;
@@ -160,16 +181,17 @@ impl Waiter {
                 && let Some(answer) = awaited.look()?
             {
                 self.learn(waited);
-                return Ok(Some(answer));
+                self.vain = 0;
+                return Ok(Spun::Answer(answer));
             }
             let ask = batch % CLOSED_EVERY == CLOSED_EVERY - 1;
             if sleeper.is_closed() || (ask && sleeper.was_told()) {
-                return last_look(awaited).map(Some);
+                return last_look(awaited).map(Spun::Answer);
             }
             let now = clock::now_ns();
             waited = now.saturating_sub(*start.get_or_insert(now));
             if sleeper.deadline().has_passed(now) {
-                return awaited.look()?.map(Some).ok_or(QueueError::Timeout);
+                return awaited.look()?.map(Spun::Answer).ok_or(QueueError::Timeout);
             }
             if waited >= limit_ns {
                 break;
@@ -182,16 +204,29 @@ impl Waiter {
             }
         }
         drop(slot);
-        self.learn(waited);
-        Ok(None)
+        self.polled_in_vain();
+        Ok(Spun::Sleep { since: start })
+    }
+
+    /// Gives up polling for a while when it keeps failing.
+    fn polled_in_vain(&mut self) {
+        self.vain += 1;
+        if self.vain >= VAIN_POLLS {
+            // One more failure after the pause is enough for the next.
+            (self.vain, self.pause) = (VAIN_POLLS - 1, POLL_PAUSE);
+        }
     }
 
     /// How long to poll; `None` for not at all.
-    fn spin_limit_ns(&self) -> Option<u64> {
+    fn spin_limit_ns(&mut self) -> Option<u64> {
         if matches!(self.policy, Wait::Sleep) || machine::max_spinners() == 0 {
             return None;
         }
         let Some(budget) = self.budget_ns() else { return Some(u64::MAX) };
+        if self.pause > 0 {
+            self.pause -= 1;
+            return None;
+        }
         match self.average_ns {
             // Likely to come any moment: a little patience saves both sides a sleep.
             average if average <= budget => Some(budget.saturating_mul(2)),
@@ -310,4 +345,67 @@ fn nap() {
 #[cfg(loom)]
 fn nap() {
     loom::thread::yield_now();
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const BUDGET: u64 = 1000;
+
+    fn adaptive() -> Waiter {
+        Waiter::new(Wait::Adaptive { budget_ns: Some(BUDGET) })
+    }
+
+    /// What the policy says where polling is possible at all.
+    fn limits(waiters: &mut [(Waiter, Option<u64>)]) {
+        for (i, (waiter, expected)) in waiters.iter_mut().enumerate() {
+            let expected = expected.filter(|_| machine::max_spinners() > 0);
+            assert_eq!(waiter.spin_limit_ns(), expected, "case {i}");
+        }
+    }
+
+    #[test]
+    fn the_longer_the_waits_the_shorter_the_polling() {
+        let learned = |average_ns| Waiter { average_ns, ..adaptive() };
+        limits(&mut [
+            (Waiter::new(Wait::Sleep), None),
+            (Waiter::new(Wait::Spin), Some(u64::MAX)),
+            (learned(0), Some(2 * BUDGET)),
+            (learned(BUDGET), Some(2 * BUDGET)),
+            (learned(BUDGET + 1), Some(BUDGET)),
+            (learned(HOPELESS * BUDGET), Some(BUDGET)),
+            (learned(HOPELESS * BUDGET + 1), None),
+        ]);
+    }
+
+    #[test]
+    fn an_idle_hour_is_forgotten_within_ten_short_waits() {
+        let mut waiter = adaptive();
+        for _ in 0..100 {
+            waiter.learn(3_600_000_000_000);
+        }
+        assert_eq!(waiter.spin_limit_ns(), None);
+        for _ in 0..10 {
+            waiter.learn(BUDGET / 2);
+        }
+        limits(&mut [(waiter, Some(BUDGET))]);
+    }
+
+    #[test]
+    fn polls_in_vain_are_given_up_and_tried_again_later() {
+        let mut waiter = adaptive();
+        for _ in 0..VAIN_POLLS {
+            waiter.polled_in_vain();
+        }
+        if machine::max_spinners() == 0 {
+            return; // nobody polls on one CPU
+        }
+        for wait in 0..POLL_PAUSE {
+            assert_eq!(waiter.spin_limit_ns(), None, "wait {wait}");
+        }
+        assert!(waiter.spin_limit_ns().is_some());
+        waiter.polled_in_vain();
+        assert_eq!(waiter.spin_limit_ns(), None, "one failure is enough the second time");
+    }
 }
