@@ -12,10 +12,10 @@ use crate::ops::recurrent::sequence::{Direction, Sequence, vector, vector_mut};
 use crate::tensor::Args;
 
 /// Gates in the order in which their operands are listed.
-const INPUT_GATE: usize = 0;
-const FORGET_GATE: usize = 1;
-const CELL_GATE: usize = 2;
-const OUTPUT_GATE: usize = 3;
+pub(super) const INPUT_GATE: usize = 0;
+pub(super) const FORGET_GATE: usize = 1;
+pub(super) const CELL_GATE: usize = 2;
+pub(super) const OUTPUT_GATE: usize = 3;
 const GATES: [usize; 4] = [INPUT_GATE, FORGET_GATE, CELL_GATE, OUTPUT_GATE];
 
 /// Where the operands of a cell stand in the list of inputs. Each names the first of its kind: the
@@ -43,16 +43,16 @@ pub(super) struct CellSizes {
 }
 
 impl CellOperands {
-    fn input(self, gate: usize) -> usize {
+    pub(super) fn input(self, gate: usize) -> usize {
         self.first + gate
     }
 
-    fn recurrent(self, gate: usize) -> usize {
+    pub(super) fn recurrent(self, gate: usize) -> usize {
         self.first + 4 + gate
     }
 
     /// The cell gate has none.
-    fn peephole(self, gate: usize) -> Option<usize> {
+    pub(super) fn peephole(self, gate: usize) -> Option<usize> {
         match gate {
             INPUT_GATE => Some(self.first + 8),
             FORGET_GATE => Some(self.first + 9),
@@ -61,23 +61,23 @@ impl CellOperands {
         }
     }
 
-    fn bias(self, gate: usize) -> usize {
+    pub(super) fn bias(self, gate: usize) -> usize {
         self.first + 11 + gate
     }
 
-    fn projection(self) -> usize {
+    pub(super) fn projection(self) -> usize {
         self.first + 15
     }
 
-    fn projection_bias(self) -> usize {
+    pub(super) fn projection_bias(self) -> usize {
         self.first + 16
     }
 
-    fn output_state(self) -> usize {
+    pub(super) fn output_state(self) -> usize {
         self.state
     }
 
-    fn cell_state(self) -> usize {
+    pub(super) fn cell_state(self) -> usize {
         self.state + 1
     }
 

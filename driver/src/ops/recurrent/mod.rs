@@ -10,6 +10,8 @@ mod lstm_pass;
 #[cfg(test)]
 mod lstm_testing;
 mod operands;
+pub mod quantized_16bit_lstm;
+pub mod quantized_lstm;
 pub mod rnn;
 mod rnn_pass;
 mod sequence;
@@ -22,6 +24,8 @@ pub static OPS: &[&OpDef] = &[
     &bidirectional_sequence_lstm::DEF,
     &bidirectional_sequence_rnn::DEF,
     &lstm::DEF,
+    &quantized_16bit_lstm::DEF,
+    &quantized_lstm::DEF,
     &rnn::DEF,
     &svdf::DEF,
     &unidirectional_sequence_lstm::DEF,

@@ -144,6 +144,21 @@ pub(super) fn check_clip(args: &Args<'_>, index: usize) -> Result<(), OpError> {
     if clip >= 0.0 { Ok(()) } else { Err(OpError::Range { what: "a clipping threshold" }) }
 }
 
+/// Furthest that the logarithm of a scale may be from a whole number for the scale to count as a
+/// power of two: models store `3.05176e-5` for `2^-15`.
+const LOG_TOLERANCE: f32 = 1e-3;
+
+/// Integer bits of a 16-bit cell with this scale: a power of two of at least `2^-15`.
+pub(super) fn cell_integer_bits(scale: f32) -> Result<u32, OpError> {
+    let exponent = scale.log2();
+    let nearest = exponent.round();
+    if (exponent - nearest).abs() < LOG_TOLERANCE && (-15.0..0.0).contains(&nearest) {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 14")]
+        return Ok((nearest + 15.0) as u32);
+    }
+    Err(OpError::Range { what: "scale of a cell, a power of two" })
+}
+
 /// The float inputs of an operation as `f32`.
 #[derive(Debug)]
 pub(super) struct Floats<'a> {

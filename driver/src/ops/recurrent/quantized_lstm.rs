@@ -1,0 +1,234 @@
+//! QUANTIZED_LSTM: one step of a layer of LSTM cells with 8-bit weights and a 16-bit cell, with all
+//! options of LSTM but the activation.
+//!
+//! Inputs: input, weights, peephole weights, biases, projection and states as in LSTM, of quantized
+//! types; four weights of layer normalisation; cell clip, projection clip; the scale of what each
+//! gate sums up; zero point and scale of what a projection reads. Outputs: output state, cell
+//! state, the output (equal to the output state).
+//!
+//! As in the reference: biases of gates count only with layer normalisation; the projection clip is
+//! in steps of the projection weights; the zero point before a projection is subtracted.
+//!
+//! Source: NNAPI 1.3 `types.hal`, `OperationType::QUANTIZED_LSTM`.
+
+use burst_hal::HalVersion::V1_3;
+use burst_hal::{Dimensions, OperationType};
+
+use crate::OpError;
+use crate::kernels::lstm_quant8::{Gate, LayerNorm, Lstm8, Projection, Step};
+use crate::kernels::quant::Multiplier;
+use crate::op::types::{F32, I32, TI32, TQ8S, TQ8SYMM, TQ16S};
+use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::ops::quantization::rules::expect_same;
+use crate::ops::recurrent::lstm_pass::{
+    CELL_GATE, CellOperands, FORGET_GATE, INPUT_GATE, OUTPUT_GATE,
+};
+use crate::ops::recurrent::operands::{cell_integer_bits, check_clip, sizes};
+use crate::tensor::{Args, TensorInfo, TensorRef};
+
+/// The definition of QUANTIZED_LSTM.
+pub static DEF: OpDef = OpDef {
+    code: OperationType::QuantizedLstm,
+    validate,
+    infer,
+    prepare: None,
+    execute,
+    traits: OpTraits::PLAIN.omit(&[1, 5, 9, 10, 11, 12, 16, 17, 20, 21, 22, 23]).no_zero_sized(),
+};
+
+const ROWS: &[Row] = &[Row::new(
+    V1_3,
+    &[
+        TQ8S, TQ8SYMM, TQ8SYMM, TQ8SYMM, TQ8SYMM, TQ8SYMM, TQ8SYMM, TQ8SYMM, TQ8SYMM, TQ16S, TQ16S,
+        TQ16S, TI32, TI32, TI32, TI32, TQ8SYMM, TI32, TQ8S, TQ16S, TQ16S, TQ16S, TQ16S, TQ16S, F32,
+        F32, F32, F32, F32, F32, I32, F32,
+    ],
+    &[TQ8S, TQ16S, TQ8S],
+)];
+
+const INPUT: usize = 0;
+const CELL: CellOperands = CellOperands { first: 1, state: 18, aux: None, layer_norm: LAYER_NORM };
+const LAYER_NORM: usize = 20;
+const CELL_CLIP: usize = 24;
+const PROJECTION_CLIP: usize = 25;
+const GATE_SCALES: usize = 26;
+const HIDDEN_ZERO_POINT: usize = 30;
+const HIDDEN_SCALE: usize = 31;
+
+/// Most integer bits that a cell's format can have: its scale is at most 2^-9.
+const MAX_CELL_INTEGER_BITS: u32 = 6;
+
+fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
+    signature.expect_rows(ROWS)
+}
+
+fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+    let [batches, inputs] = sizes(args, INPUT)?;
+    let cell = CELL.check(args, batches, inputs, None)?;
+    check_clip(args, CELL_CLIP)?;
+    check_clip(args, PROJECTION_CLIP)?;
+    for index in GATE_SCALES..HIDDEN_ZERO_POINT {
+        check_scale(args.tensor(index)?)?;
+    }
+    check_scale(args.tensor(HIDDEN_SCALE)?)?;
+    hidden_zero_point(args.i32(HIDDEN_ZERO_POINT)?)?;
+    check_quantization(args)?;
+    let output = Dimensions::from_slice(&[batches, cell.outputs]);
+    let state = Dimensions::from_slice(&[batches, cell.units]);
+    Ok(Inferred::many([output.clone(), state, output]))
+}
+
+fn check_quantization(args: &Args<'_>) -> Result<(), OpError> {
+    let [(state, _), (cell, _), (out, _)] = *args.outputs else {
+        return Err(OpError::Arity { want: 3, got: args.outputs.len() });
+    };
+    let previous = args.input(CELL.output_state())?.info;
+    expect_same(previous, state)?;
+    expect_same(previous, out)?;
+    let scale = args.input(CELL.cell_state())?.info.scale;
+    if cell_integer_bits(scale)? > MAX_CELL_INTEGER_BITS || cell.scale != scale {
+        return Err(OpError::Range { what: "scale of the cell state" });
+    }
+    Ok(())
+}
+
+/// A scale that is divided by.
+fn check_scale(scalar: TensorRef<'_>) -> Result<f32, OpError> {
+    let scale = scalar.scalar_float()?;
+    if scale.is_finite() && scale > 0.0 {
+        return Ok(scale);
+    }
+    Err(OpError::Range { what: "scale of a gate's sums or of the hidden state" })
+}
+
+fn hidden_zero_point(value: i32) -> Result<i32, OpError> {
+    i8::try_from(value).map(i32::from).map_err(|_| OpError::value("hidden zero point", value))
+}
+
+fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+    let [batches, inputs] = sizes(run.inputs, INPUT)?;
+    let sizes = CELL.check(run.inputs, batches, inputs, None)?;
+    let (inputs, units, outputs) = (inputs as usize, sizes.units as usize, sizes.outputs as usize);
+    let lstm = Layer { run }.build()?;
+    let (x, stop) = (run.input(INPUT)?.i8()?, run.stop);
+    let previous = run.input(CELL.output_state())?.i8()?;
+    let cell = run.input(CELL.cell_state())?.i16()?;
+    let work = run.scratch.i32(Lstm8::work(units));
+    let [state_out, cell_out, out] = &mut *run.outputs else {
+        return Err(OpError::Arity { want: 3, got: run.outputs.len() });
+    };
+    let reads = x.chunks_exact(inputs).zip(previous.chunks_exact(outputs));
+    let next = cell_out.i16_mut()?.chunks_exact_mut(units);
+    let writes = next.zip(out.i8_mut()?.chunks_exact_mut(outputs));
+    for (((x, previous), cell), (next, out)) in reads.zip(cell.chunks_exact(units)).zip(writes) {
+        stop.check()?;
+        lstm.step(Step { x, previous, cell }, next, out, work);
+    }
+    state_out.i8_mut()?.copy_from_slice(out.i8_mut()?);
+    Ok(())
+}
+
+/// Reads a layer from the operands of a run.
+struct Layer<'a, 'r, 't> {
+    run: &'a Run<'r, 't>,
+}
+
+impl<'t> Layer<'_, '_, 't> {
+    fn build(&self) -> Result<Lstm8<'t>, OpError> {
+        let run = self.run;
+        let cell_scale = run.input(CELL.cell_state())?.info.scale;
+        let coupled = run.optional(CELL.input(INPUT_GATE)).is_none();
+        let hidden_scale = 2f64.powi(-30) / f64::from(self.hidden_scale()?);
+        let cell_clip = run.input(CELL_CLIP)?.scalar_float()? / cell_scale;
+        Ok(Lstm8 {
+            input_gate: if coupled { None } else { Some(self.gate(INPUT_GATE)?) },
+            forget_gate: self.gate(FORGET_GATE)?,
+            cell_gate: self.gate(CELL_GATE)?,
+            output_gate: self.gate(OUTPUT_GATE)?,
+            projection: self.projection()?,
+            input_zero_point: run.input(INPUT)?.info.zero_point,
+            output_zero_point: run.input(CELL.output_state())?.info.zero_point,
+            cell_integer_bits: cell_integer_bits(cell_scale)?,
+            cell_clip: truncate(cell_clip, i16::MAX.into()),
+            hidden_scale: multiplier(hidden_scale)?,
+            hidden_zero_point: hidden_zero_point(run.i32(HIDDEN_ZERO_POINT)?)?,
+        })
+    }
+
+    fn hidden_scale(&self) -> Result<f32, OpError> {
+        check_scale(self.run.input(HIDDEN_SCALE)?)
+    }
+
+    fn gate(&self, gate: usize) -> Result<Gate<'t>, OpError> {
+        let run = self.run;
+        let own_scale = check_scale(run.input(GATE_SCALES + gate)?)?;
+        let scale = |weights: &TensorInfo, values: &TensorInfo| {
+            multiplier(f64::from(weights.scale * values.scale / own_scale))
+        };
+        let (x, previous) = (run.input(INPUT)?.info, run.input(CELL.output_state())?.info);
+        let input = run.input(CELL.input(gate))?;
+        let recurrent = run.input(CELL.recurrent(gate))?;
+        let peephole = CELL.peephole(gate).and_then(|index| run.optional(index));
+        let cell = run.input(CELL.cell_state())?.info;
+        Ok(Gate {
+            input: input.i8()?,
+            input_scale: scale(input.info, x)?,
+            recurrent: recurrent.i8()?,
+            recurrent_scale: scale(recurrent.info, previous)?,
+            peephole: match peephole {
+                Some(weights) => {
+                    let exact = exact_scale(cell.scale)? * f64::from(weights.info.scale);
+                    Some((weights.i16()?, multiplier(exact / f64::from(own_scale))?))
+                }
+                None => None,
+            },
+            layer_norm: match run.optional(LAYER_NORM + gate) {
+                Some(weights) => Some(LayerNorm {
+                    weights: weights.i16()?,
+                    bias: run.input(CELL.bias(gate))?.i32()?,
+                    scale: multiplier(weights.info.scale.into())?,
+                }),
+                None => None,
+            },
+        })
+    }
+
+    fn projection(&self) -> Result<Option<Projection<'t>>, OpError> {
+        let run = self.run;
+        let Some(weights) = run.optional(CELL.projection()) else { return Ok(None) };
+        let output = run.input(CELL.output_state())?.info;
+        let scale = weights.info.scale * self.hidden_scale()? / output.scale;
+        let clip = run.input(PROJECTION_CLIP)?.scalar_float()? / weights.info.scale;
+        Ok(Some(Projection {
+            weights: weights.i8()?,
+            bias: match run.optional(CELL.projection_bias()) {
+                Some(bias) => Some(bias.i32()?),
+                None => None,
+            },
+            scale: multiplier(scale.into())?,
+            clip: truncate(clip, i8::MAX.into()),
+        }))
+    }
+}
+
+/// The power of two that a cell's scale stands for.
+fn exact_scale(scale: f32) -> Result<f64, OpError> {
+    let fraction_bits = 15 - cell_integer_bits(scale)?.cast_signed();
+    Ok(2f64.powi(-fraction_bits))
+}
+
+/// The reference works scales out in `f32`.
+#[allow(clippy::cast_possible_truncation, reason = "rounded on purpose")]
+fn multiplier(scale: f64) -> Result<Multiplier, OpError> {
+    Multiplier::new((scale as f32).into())
+}
+
+/// A clip in steps of a type; the cast cuts fractions off and holds what is too large.
+#[allow(clippy::cast_possible_truncation, reason = "a saturating cast")]
+fn truncate(clip: f32, largest: i32) -> i32 {
+    (clip as i32).clamp(0, largest)
+}
+
+#[cfg(test)]
+#[path = "quantized_lstm_tests.rs"]
+mod tests;
