@@ -46,6 +46,9 @@ pub(super) fn between_depth_and_space(
     run: &mut Run<'_, '_>,
     direction: Direction,
 ) -> Result<(), OpError> {
+    if common::writes_nothing(run)? {
+        return Ok(());
+    }
     let nchw = common::nchw_of_run(run, 2)?;
     let side = side(run.i32(1)?)?;
     let input = run.input(0)?.dims;

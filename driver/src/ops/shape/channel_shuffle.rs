@@ -50,6 +50,9 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 }
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+    if common::writes_nothing(run)? {
+        return Ok(());
+    }
     let dims = run.input(0)?.dims;
     let axis = common::axis(run.i32(2)?, dims.len())?;
     let groups = usize::try_from(run.i32(1)?).unwrap_or(0);

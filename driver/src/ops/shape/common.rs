@@ -84,6 +84,12 @@ pub(super) fn width(ty: OperandType) -> Result<usize, OpError> {
     ty.element_bytes().ok_or(OpError::Type { want: "a type of known size", got: ty })
 }
 
+/// Whether there is nothing to write. The sizes of an empty tensor need not multiply to a number,
+/// so that positions in it are not to be computed.
+pub(super) fn writes_nothing(run: &mut Run<'_, '_>) -> Result<bool, OpError> {
+    Ok(run.output(0)?.bytes_mut().is_empty())
+}
+
 /// Moves elements of input 0 to output 0, whatever their type.
 pub(super) fn apply(run: &mut Run<'_, '_>, moves: &Move) -> Result<(), OpError> {
     let input = run.input(0)?;

@@ -96,6 +96,9 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 }
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+    if common::writes_nothing(run)? {
+        return Ok(());
+    }
     let tensors = tensors(run.inputs.len())?;
     let axis = common::axis(run.i32(tensors)?, run.input(0)?.dims.len())?;
     let inputs = run.inputs;
@@ -104,9 +107,6 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let width = common::width(info.ty)?;
     let (_, along, after) = common::around(out.dims, axis);
     let out_row = along * after * width;
-    if out_row == 0 {
-        return Ok(());
-    }
     let out = out.bytes_mut();
     let mut start = 0;
     for input in inputs.get(..tensors).unwrap_or_default() {

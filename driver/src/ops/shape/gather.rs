@@ -50,6 +50,9 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 }
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+    if common::writes_nothing(run)? {
+        return Ok(());
+    }
     let input = run.input(0)?;
     let axis = common::axis(run.i32(1)?, input.dims.len())?;
     let indices = run.input(2)?.i32()?;
@@ -62,9 +65,6 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let slice = after * common::width(input.info.ty)?;
     let bytes = input.bytes.ok_or(OpError::Omitted { index: 0 })?;
     let out = run.output(0)?.bytes_mut();
-    if slice == 0 || along == 0 || indices.is_empty() {
-        return Ok(());
-    }
     let parts = out.chunks_exact_mut(slice * indices.len()).zip(bytes.chunks_exact(slice * along));
     for (out, input) in parts {
         for (out, index) in out.chunks_exact_mut(slice).zip(indices) {

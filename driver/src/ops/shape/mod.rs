@@ -49,3 +49,6 @@ pub static OPS: &[&OpDef] = &[
     &topk_v2::DEF,
     &transpose::DEF,
 ];
+
+#[cfg(test)]
+mod tests;

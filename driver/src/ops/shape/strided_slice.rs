@@ -117,6 +117,9 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 }
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+    if common::writes_nothing(run)? {
+        return Ok(());
+    }
     let parameters = Parameters {
         begin: run.input(1)?.i32()?,
         end: run.input(2)?.i32()?,

@@ -72,6 +72,9 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 }
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+    if common::writes_nothing(run)? {
+        return Ok(());
+    }
     let dims = run.input(0)?.dims;
     let listed = run.optional(1).map(|perm| perm.i32()).transpose()?;
     let order = order(listed, dims.len())?;
