@@ -20,40 +20,112 @@ pub(crate) struct Taps<'a> {
     right: (usize, usize),
 }
 
+// Iterators rather than functions that take closures: a closure is compiled for the instructions of
+// the function it stands in, and the bodies here stand in portable ones that are to be compiled for
+// whatever their caller is.
+
 impl Taps<'_> {
-    /// Calls `visit` for each tap with the index of the first input value and that of the tap.
+    /// For each tap the index of the first input value under it, and its number.
     #[inline(always)]
-    pub(crate) fn for_each(&self, mut visit: impl FnMut(usize, usize)) {
+    pub(crate) fn iter(&self) -> TapIter {
         let Conv { input, filter, vertical, horizontal, .. } = self.conv;
-        let step = horizontal.dilation * input.column_step;
-        for down in self.down.0..self.down.1 {
-            let y = vertical.position(self.row, down);
+        let is_empty = self.down.0 == self.down.1 || self.right.0 == self.right.1;
+        let (mut from, mut lines) = (0, 0);
+        if !is_empty {
+            let y = vertical.position(self.row, self.down.0);
             let x = horizontal.position(self.column, self.right.0);
-            let mut from = input.at(self.batch, y, x);
-            for right in self.right.0..self.right.1 {
-                visit(from, down * filter.width + right);
-                from += step;
-            }
+            from = input.at(self.batch, y, x);
+            lines = self.down.1 - self.down.0;
+        }
+        let first = (from, self.down.0 * filter.width + self.right.0);
+        TapIter {
+            next: first,
+            line: first,
+            steps: [vertical.dilation * input.row_step, filter.width],
+            step: horizontal.dilation * input.column_step,
+            lines,
+            width: self.right.1 - self.right.0,
+            left: self.right.1 - self.right.0,
         }
     }
 }
 
-/// Visits the pixels of output rows `rows`, counted over all images.
-#[inline(always)]
-pub(crate) fn for_each_pixel(conv: &Conv, rows: Range<usize>, mut visit: impl FnMut(Taps<'_>)) {
-    let Images { height, width, .. } = conv.output;
-    let bounds = |range: Range<usize>| (range.start, range.end);
-    for line in rows {
-        let (batch, row) = (line / height, line % height);
-        let down = conv.vertical.taps(row, conv.filter.height, conv.input.height);
-        let down = if down.is_empty() { (0, 0) } else { bounds(down) };
-        for column in 0..width {
-            let right = conv.horizontal.taps(column, conv.filter.width, conv.input.width);
-            // With no taps across there are none at all, and no position to compute.
-            let (down, right) =
-                if right.is_empty() { ((0, 0), (0, 0)) } else { (down, bounds(right)) };
-            visit(Taps { conv, batch, row, column, down, right });
+/// See [`Taps::iter`].
+#[derive(Debug)]
+pub(crate) struct TapIter {
+    next: (usize, usize),
+    line: (usize, usize),
+    /// From a row of taps to the next: input values, taps.
+    steps: [usize; 2],
+    /// From a tap to the next: input values.
+    step: usize,
+    /// Rows not finished.
+    lines: usize,
+    /// Taps of a row.
+    width: usize,
+    /// Taps left of this row.
+    left: usize,
+}
+
+impl Iterator for TapIter {
+    type Item = (usize, usize);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        if self.lines == 0 {
+            return None;
         }
+        let item = self.next;
+        self.left -= 1;
+        if self.left > 0 {
+            self.next = (item.0 + self.step, item.1 + 1);
+        } else {
+            self.lines -= 1;
+            self.left = self.width;
+            self.line = (self.line.0 + self.steps[0], self.line.1 + self.steps[1]);
+            self.next = self.line;
+        }
+        Some(item)
+    }
+}
+
+/// The pixels of output rows `rows`, counted over all images.
+#[inline(always)]
+pub(crate) fn pixels(conv: &Conv, rows: Range<usize>) -> Pixels<'_> {
+    Pixels { conv, rows, batch: 0, row: 0, down: (0, 0), column: conv.output.width }
+}
+
+/// See [`pixels`].
+#[derive(Debug)]
+pub(crate) struct Pixels<'a> {
+    conv: &'a Conv,
+    /// Rows not begun.
+    rows: Range<usize>,
+    batch: usize,
+    row: usize,
+    down: (usize, usize),
+    column: usize,
+}
+
+impl<'a> Iterator for Pixels<'a> {
+    type Item = Taps<'a>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Taps<'a>> {
+        let conv = self.conv;
+        if self.column == conv.output.width {
+            let Images { height, .. } = conv.output;
+            let line = self.rows.next()?;
+            (self.batch, self.row) = (line / height, line % height);
+            let down = conv.vertical.taps(self.row, conv.filter.height, conv.input.height);
+            self.down = (down.start, down.end);
+            self.column = 0;
+        }
+        let column = self.column;
+        self.column += 1;
+        let right = conv.horizontal.taps(column, conv.filter.width, conv.input.width);
+        let right = (right.start, right.end);
+        Some(Taps { conv, batch: self.batch, row: self.row, column, down: self.down, right })
     }
 }
 
@@ -81,20 +153,35 @@ pub(crate) fn bytes(
     out: &mut [u8],
 ) {
     let channels = conv.output.channels;
-    let mut out = out.chunks_exact_mut(channels);
-    for_each_pixel(conv, rows, |taps| {
-        let Some(out) = out.next() else { return };
+    for (taps, out) in pixels(conv, rows).zip(out.chunks_exact_mut(channels)) {
         sums.fill(0);
-        taps.for_each(|from, tap| {
+        for (from, tap) in taps.iter() {
             let values = &input[from..from + channels];
             let weights = &filter.weights[tap * channels..(tap + 1) * channels];
-            for ((sum, value), weight) in sums.iter_mut().zip(values).zip(weights) {
-                let value = i32::from(value ^ filter.flip) - filter.zero;
-                *sum = sum.wrapping_add(value * i32::from(*weight));
-            }
-        });
+            add_bytes(sums, values, weights, filter.flip, filter.zero);
+        }
         rules.row(sums, 0, out);
-    });
+    }
+}
+
+/// Adds the products of one tap. A function of its own, so that the compiler knows that the sums
+/// are apart from everything else.
+#[inline(always)]
+fn add_bytes(sums: &mut [i32], values: &[u8], weights: &[i16], flip: u8, zero: i32) {
+    let len = sums.len();
+    let (values, weights) = (&values[..len], &weights[..len]);
+    for channel in 0..len {
+        let value = i32::from(values[channel] ^ flip) - zero;
+        sums[channel] = sums[channel].wrapping_add(value * i32::from(weights[channel]));
+    }
+}
+
+/// As [`add_bytes`], of floats.
+#[inline(always)]
+fn add_floats(sums: &mut [f32], values: &[f32], weights: &[f32]) {
+    for ((sum, value), weight) in sums.iter_mut().zip(values).zip(weights) {
+        *sum += value * weight;
+    }
 }
 
 /// Weights and biases of 32-bit floats, and the range that the activation leaves.
@@ -120,23 +207,19 @@ pub(crate) fn floats(
     out: &mut [f32],
 ) {
     let channels = conv.output.channels;
-    let mut out = out.chunks_exact_mut(channels);
-    for_each_pixel(conv, rows, |taps| {
-        let Some(out) = out.next() else { return };
+    for (taps, out) in pixels(conv, rows).zip(out.chunks_exact_mut(channels)) {
         out.fill(0.0);
-        taps.for_each(|from, tap| {
+        for (from, tap) in taps.iter() {
             let values = &input[from..from + channels];
             let weights = &filter.weights[tap * channels..(tap + 1) * channels];
-            for ((sum, value), weight) in out.iter_mut().zip(values).zip(weights) {
-                *sum += value * weight;
-            }
-        });
+            add_floats(out, values, weights);
+        }
         for (out, bias) in out.iter_mut().zip(filter.bias) {
             let sum = *out + bias;
             let sum = if sum < filter.low { filter.low } else { sum };
             *out = if sum > filter.high { filter.high } else { sum };
         }
-    });
+    }
 }
 
 /// Most taps that kernels with a list of taps take: those of a filter of 8 by 8.
@@ -271,29 +354,33 @@ fn in_places(channels: usize, number: impl Fn(usize) -> i32) -> Vec<i32> {
         .collect()
 }
 
-/// Visits the pixels of output rows `rows`: for each tap the input pixel it falls onto, or a pixel
-/// of zeros; an even number of them.
-#[inline(always)]
-pub(crate) fn for_each_pixel_of_pairs(
-    conv: &Conv,
-    input: &[u8],
-    filter: &PairedFilter,
-    rows: Range<usize>,
-    mut visit: impl FnMut(&[&[u8]]),
-) {
-    let channels = filter.channels;
-    let zeros = filter.zeros.as_slice();
-    let mut sources = [zeros; MAX_TAPS];
-    let sources = &mut sources[..filter.taps.next_multiple_of(2)];
-    let (height, width) = (conv.filter.height, conv.filter.width);
-    for_each_pixel(conv, rows, |taps| {
-        let all = taps.down == (0, height) && taps.right == (0, width);
-        if !all {
-            sources.fill(zeros);
+/// Room for the input pixels under the taps of one output pixel.
+pub(crate) struct Sources<'a> {
+    list: [&'a [u8]; MAX_TAPS],
+    zeros: &'a [u8],
+    taps: usize,
+}
+
+impl<'a> Sources<'a> {
+    /// Room for this filter.
+    pub(crate) fn new(filter: &'a PairedFilter) -> Self {
+        let zeros = filter.zeros.as_slice();
+        Sources { list: [zeros; MAX_TAPS], zeros, taps: filter.taps }
+    }
+
+    /// For each tap the input pixel it falls onto, or a pixel of zeros; an even number of them.
+    #[inline(always)]
+    pub(crate) fn under(&mut self, taps: Taps<'_>, input: &'a [u8]) -> &[&'a [u8]] {
+        let channels = self.zeros.len();
+        let (height, width) = (taps.conv.filter.height, taps.conv.filter.width);
+        let is_partial = taps.down != (0, height) || taps.right != (0, width);
+        let list = &mut self.list[..self.taps.next_multiple_of(2)];
+        if is_partial {
+            list.fill(self.zeros);
         }
-        taps.for_each(|from, tap| {
-            sources[tap] = &input[from..from + channels];
-        });
-        visit(sources);
-    });
+        for (from, tap) in taps.iter() {
+            list[tap] = &input[from..from + channels];
+        }
+        list
+    }
 }

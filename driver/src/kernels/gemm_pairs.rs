@@ -61,6 +61,20 @@ impl PairMatrix {
         Ok(())
     }
 
+    pub(crate) fn units(&self) -> usize {
+        self.units
+    }
+
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The weights of a block of channels, for each two positions of the depth.
+    pub(crate) fn block(&self, block: usize) -> &[[[i16; 2]; LANES]] {
+        let len = self.depth.div_ceil(2);
+        &self.pairs[block * len..(block + 1) * len]
+    }
+
     /// As [`PairMatrix::multiply`], in whatever instructions the caller is compiled for.
     #[inline(always)]
     pub(crate) fn product(&self, rows: &[u8], out: &mut [i32]) {

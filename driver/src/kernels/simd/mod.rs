@@ -31,16 +31,25 @@ fn has_avx2(isa: Isa) -> bool {
 }
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 
 /// Defines a function that runs one portable body compiled for the best instruction set there is.
 ///
-/// With `avx512 = path` there is a kernel of its own for AVX-512.
+/// With `avx512 = path` there is a kernel of its own for AVX-512, with `avx2 = path` one for AVX2.
 macro_rules! compiled_for_each_isa {
     ($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:path) => {
         compiled_for_each_isa! { $(#[$doc])* $name($($arg: $ty),*) = $body, avx512 = $body }
     };
-    ($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:path, avx512 = $avx512:path) => {
+    ($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:path,
+     avx512 = $avx512:path) => {
+        compiled_for_each_isa! {
+            $(#[$doc])* $name($($arg: $ty),*) = $body, avx512 = $avx512, avx2 = $body
+        }
+    };
+    ($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:path,
+     avx512 = $avx512:path, avx2 = $avx2:path) => {
         $(#[$doc])*
         #[allow(clippy::too_many_arguments, reason = "those of the kernel, and the instructions")]
         pub(crate) fn $name(isa: Isa, $($arg: $ty),*) {
@@ -52,7 +61,7 @@ macro_rules! compiled_for_each_isa {
                 }
                 #[target_feature(enable = "avx2")]
                 fn avx2_form($($arg: $ty),*) {
-                    $body($($arg),*);
+                    $avx2($($arg),*);
                 }
                 if has_avx512(isa) {
                     // SAFETY: the CPU has the features that the function is compiled for: asked
@@ -86,7 +95,8 @@ fn requantize(rules: Channels<'_>, sums: &[i32], row_terms: &[i32], out: &mut [u
 
 compiled_for_each_isa! {
     /// Products of bytes, see [`PairMatrix::multiply`].
-    multiply_pairs(matrix: &PairMatrix, rows: &[u8], out: &mut [i32]) = pairs
+    multiply_pairs(matrix: &PairMatrix, rows: &[u8], out: &mut [i32]) = pairs,
+    avx512 = avx2::multiply_pairs, avx2 = avx2::multiply_pairs
 }
 
 #[inline(always)]

@@ -5,9 +5,7 @@ use std::ops::Range;
 
 use super::{LANES, Rules, lanes};
 use crate::kernels::conv_geometry::Conv;
-use crate::kernels::depthwise::{
-    self, FloatFilter, MAX_TAPS, PairedFilter, for_each_pixel, for_each_pixel_of_pairs,
-};
+use crate::kernels::depthwise::{self, FloatFilter, MAX_TAPS, PairedFilter, Sources, pixels};
 use crate::kernels::requantize::Channels;
 
 /// Channels of a block of [`PairedFilter`]: one register of 16-bit values.
@@ -70,9 +68,9 @@ fn pairs<const SIGNED: bool, const NOT_NEGATIVE: bool>(
     let channels = conv.output.channels;
     assert_eq!(channels, filter.channels(), "channels of a depthwise filter");
     assert_eq!(channels.div_ceil(PAIRED), rules.len(), "blocks of a depthwise filter");
-    let mut out = out.chunks_exact_mut(channels);
-    for_each_pixel_of_pairs(conv, input, filter, rows, |sources| {
-        let Some(out) = out.next() else { return };
+    let mut sources = Sources::new(filter);
+    for (taps, out) in pixels(conv, rows).zip(out.chunks_exact_mut(channels)) {
+        let sources = sources.under(taps, input);
         for (block, rules) in rules.iter().enumerate() {
             let first = block * PAIRED;
             let count = (channels - first).min(PAIRED);
@@ -87,7 +85,7 @@ fn pairs<const SIGNED: bool, const NOT_NEGATIVE: bool>(
                 unsafe { _mm256_mask_storeu_epi8(out.as_mut_ptr().cast(), mask, bytes) };
             }
         }
-    });
+    }
 }
 
 /// The output values of 32 channels of one pixel.
@@ -156,15 +154,13 @@ pub(in super::super) fn depthwise_floats(
     }
     // For each tap on the image its input pixel and its weights.
     let mut list: [(&[f32], &[f32]); MAX_TAPS] = [(&[], &[]); MAX_TAPS];
-    let mut out = out.chunks_exact_mut(channels);
-    for_each_pixel(conv, rows, |taps| {
-        let Some(out) = out.next() else { return };
+    for (taps, out) in pixels(conv, rows).zip(out.chunks_exact_mut(channels)) {
         let mut count = 0;
-        taps.for_each(|from, tap| {
+        for (from, tap) in taps.iter() {
             let weights = &filter.weights[tap * channels..(tap + 1) * channels];
             list[count] = (&input[from..from + channels], weights);
             count += 1;
-        });
+        }
         let taps = &list[..count];
         let mut first = 0;
         while first + WIDE * LANES <= channels {
@@ -175,7 +171,7 @@ pub(in super::super) fn depthwise_floats(
             float_block::<1>(taps, filter, first, lanes(first, channels), out);
             first += LANES;
         }
-    });
+    }
 }
 
 /// Registers of sums that hide how long a multiplication takes.
