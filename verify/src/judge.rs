@@ -113,10 +113,10 @@ pub(crate) fn check_draws(
     log_probabilities: &[f64],
     draws: &[f64],
 ) -> Result<(), String> {
-    if batches == 0 || draws.is_empty() {
+    let samples = draws.len().checked_div(batches).unwrap_or_default();
+    if classes == 0 || samples == 0 {
         return Err("no draws".into());
     }
-    let samples = draws.len() / batches;
     let mut counts = vec![0usize; classes];
     for draw in draws {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked next")]
@@ -139,4 +139,67 @@ pub(crate) fn check_draws(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn test(name: &str, relaxed: bool, types: &[&str]) -> Test {
+        let operand = |ty: &&str| serde_json::json!({ "type": ty, "lifetime": "NO_VALUE" });
+        let operands: Vec<_> = types.iter().map(operand).collect();
+        let json = serde_json::json!({
+            "name": name, "relaxed": relaxed, "expect_failure": false, "multinomial_tolerance": 0,
+            "main": { "operands": [], "operations": [], "inputs": [], "outputs": [] },
+            "referenced": [{ "operands": operands, "operations": [], "inputs": [], "outputs": [] }],
+            "vts": [],
+        });
+        serde_json::from_value(json).expect("a test")
+    }
+
+    fn absolute(test: &Test, ty: OperandType) -> f64 {
+        tolerance(test, ty).expect("an output type").absolute
+    }
+
+    #[test]
+    fn tolerances_follow_type_relaxation_and_name() {
+        let plain = test("plain", false, &["TENSOR_FLOAT32", "FLOAT16"]);
+        let float = OperandType::TensorFloat32;
+        assert_eq!(absolute(&plain, float), f64::from(1e-5f32), "a half scalar relaxes nothing");
+        assert_eq!(absolute(&test("x", true, &[]), float), 5.0 / 1024.0);
+        let inner = test("x", false, &["TENSOR_FLOAT16"]);
+        assert_eq!(absolute(&inner, float), 5.0 / 1024.0, "a half tensor in any graph does");
+        assert_eq!(absolute(&plain, OperandType::TensorQuant8Symm), 1.0);
+        assert_eq!(absolute(&test("mobilenet_x", false, &[]), OperandType::TensorQuant8Asymm), 3.0);
+        assert_eq!(absolute(&plain, OperandType::TensorBool8), 0.0);
+        assert_eq!(tolerance(&plain, OperandType::Float32), None);
+    }
+
+    #[test]
+    fn a_value_at_the_bound_is_right_and_one_beyond_it_is_named() {
+        let test = test("x", false, &[]);
+        let bytes = |values: &[i32]| -> Vec<u8> {
+            values.iter().flat_map(|value| value.to_ne_bytes()).collect()
+        };
+        let ty = OperandType::TensorInt32;
+        compare(&test, 0, ty, &bytes(&[5, 8]), &bytes(&[4, 9])).unwrap();
+        let what = compare(&test, 2, ty, &bytes(&[5, 8]), &bytes(&[4, 10])).unwrap_err();
+        assert_eq!(what, "output 2, element 1: got 8, expected 10, may differ by 1e0");
+        assert!(compare(&test, 0, ty, &bytes(&[5]), &bytes(&[5, 5])).is_err(), "too few");
+        let nan = f32::NAN.to_ne_bytes();
+        assert!(compare(&test, 0, OperandType::TensorFloat32, &nan, &nan).is_err());
+    }
+
+    #[test]
+    fn draws_must_follow_the_distribution() {
+        let log = [0.25f64.ln(), 0.75f64.ln()];
+        let draws = |ones: usize| -> Vec<f64> {
+            (0..100).map(|index| if index < ones { 1.0 } else { 0.0 }).collect()
+        };
+        check_draws(0.05, 1, 2, &log, &draws(73)).unwrap();
+        assert!(check_draws(0.05, 1, 2, &log, &draws(60)).is_err());
+        assert!(check_draws(0.05, 1, 2, &log, &[2.0]).is_err(), "no such class");
+        assert!(check_draws(0.05, 1, 2, &log, &[-1.0]).is_err(), "no such class");
+        assert!(check_draws(0.05, 2, 2, &log, &[1.0]).is_err(), "no sample per row");
+    }
 }

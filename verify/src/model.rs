@@ -204,7 +204,7 @@ pub fn to_signed(vectors: &Vectors, test: &Test) -> Result<(Vectors, Test), Vect
             blob.extend(bytes);
         }
         operand.r#type = "TENSOR_QUANT8_ASYMM_SIGNED".into();
-        operand.zero_point -= 128;
+        operand.zero_point = operand.zero_point.saturating_sub(128);
     }
     Ok((Vectors { tests: Vec::new(), blob }, signed))
 }

@@ -195,7 +195,28 @@ pub fn open(spec: &Spec) -> Result<Vectors, VectorError> {
     let json = unpack(&spec.json)?;
     let document: Document = serde_json::from_slice(&json)
         .map_err(|cause| VectorError::Json { path: spec.json.clone(), cause })?;
-    Ok(Vectors { tests: document.tests, blob: unpack(&spec.blob)? })
+    let vectors = Vectors { tests: document.tests, blob: unpack(&spec.blob)? };
+    vectors.tests.iter().try_for_each(|test| check(&vectors, test))?;
+    Ok(vectors)
+}
+
+/// Everything that a test refers to has to be there, so that nothing later needs to ask.
+fn check(vectors: &Vectors, test: &Test) -> Result<(), VectorError> {
+    let wrong = |what: String| VectorError::Test { test: test.name.clone(), what };
+    for graph in std::iter::once(&test.main).chain(&test.referenced) {
+        let operations = graph.operations.iter().flat_map(|op| op.inputs.iter().chain(&op.outputs));
+        let mut indexes = graph.inputs.iter().chain(&graph.outputs).chain(operations);
+        if let Some(index) = indexes.find(|index| **index as usize >= graph.operands.len()) {
+            return Err(wrong(format!("operand {index} of {}", graph.operands.len())));
+        }
+        graph.operands.iter().try_for_each(|operand| vectors.bytes(test, operand).map(drop))?;
+    }
+    if test.multinomial_tolerance > 0.0
+        && (test.main.inputs.is_empty() || test.main.outputs.len() != 1)
+    {
+        return Err(wrong("random draws need an input, and one output".to_owned()));
+    }
+    Ok(())
 }
 
 fn unpack(path: &Path) -> Result<Vec<u8>, VectorError> {

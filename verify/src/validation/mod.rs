@@ -13,8 +13,6 @@ mod exceptions;
 mod lifetimes;
 mod operands;
 mod operations;
-#[cfg(test)]
-mod tests;
 
 use burst_hal::{Device, ErrorStatus, Failure, Model, PrepareOptions};
 

@@ -75,7 +75,8 @@ pub(super) fn second_writers(breaker: &mut Breaker<'_>) {
                 |model| {
                     let mut copy = model.main.operations[at].clone();
                     for input in &copy.inputs {
-                        model.main.operands[*input as usize].number_of_consumers += 1;
+                        let readers = &mut model.main.operands[*input as usize].number_of_consumers;
+                        *readers = readers.saturating_add(1);
                     }
                     for (other, output) in (0..).zip(&mut copy.outputs) {
                         if other != position {
@@ -123,9 +124,7 @@ pub(super) fn removed(breaker: &mut Breaker<'_>) {
             || format!("operation {at} removed"),
             |model| {
                 model.main.operations.remove(at);
-                for input in &operation.inputs {
-                    model.main.operands[*input as usize].number_of_consumers -= 1;
-                }
+                operation.inputs.iter().for_each(|input| unread(model, *input));
             },
         );
     });
@@ -141,7 +140,7 @@ pub(super) fn removed_inputs(breaker: &mut Breaker<'_>) {
                 || format!("operation {at} without its input {input}"),
                 |model| {
                     let operand = model.main.operations[at].inputs.remove(input);
-                    model.main.operands[operand as usize].number_of_consumers -= 1;
+                    unread(model, operand);
                 },
             );
         }
@@ -192,6 +191,12 @@ pub(super) fn added_outputs(breaker: &mut Breaker<'_>) {
             },
         );
     });
+}
+
+/// One reader of an operand less.
+fn unread(model: &mut Model, operand: u32) {
+    let readers = &mut model.main.operands[operand as usize].number_of_consumers;
+    *readers = readers.saturating_sub(1);
 }
 
 /// Calls for every operation of the main graph.
