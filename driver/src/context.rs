@@ -132,11 +132,17 @@ impl Context {
             let inputs: SmallVec<[Arg<'_>; 32]> = step
                 .inputs
                 .iter()
-                .map(|operand| {
+                .enumerate()
+                .map(|(position, operand)| {
                     let tensor = self.tensor(plan, *operand, |range| {
                         Ok(&self.arena.as_slice()[range.clone()])
                     })?;
-                    let value = tensor.bytes.map_or(Value::Omitted, Value::Bytes);
+                    let value = match tensor.bytes {
+                        Some(bytes) => Value::Bytes(bytes),
+                        // Not left out, but held by the kernel alone.
+                        None if step.packed_inputs.contains(&position) => Value::Unknown,
+                        None => Value::Omitted,
+                    };
                     Ok(Arg { info: tensor.info, dims: Some(tensor.dims), value })
                 })
                 .collect::<Result<_, OpError>>()?;
