@@ -50,6 +50,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // One end of `burst bench transport`: before anything else touches this process.
+    if let Some(code) = burst_harness::serve_if_asked(&burst_harness::own_peers()) {
+        return code;
+    }
     let cli = Cli::parse();
     start_logging();
     let command = cli.command.unwrap_or(Command::Stream(Box::new(cli.stream)));

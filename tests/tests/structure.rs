@@ -20,6 +20,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("burst-verify", 2),
     ("burst-client", 3),
     ("burst-server", 3),
+    ("burst-harness", 3),
     ("burst", 4),
     ("neuralnetworks", 4),
 ];

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 mod model;
+mod transport;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -16,12 +17,15 @@ pub(crate) struct Args {
 enum What {
     /// One model over every path to a driver: burst, control socket, in this process.
     Model(model::Args),
+    /// Round trips between two processes: ours, floors, sockets, pipes.
+    Transport(transport::Args),
 }
 
 impl Args {
     pub(crate) fn json(&self) -> bool {
         match &self.what {
             What::Model(args) => args.json,
+            What::Transport(args) => args.json(),
         }
     }
 }
@@ -29,5 +33,6 @@ impl Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.what {
         What::Model(args) => model::run(args),
+        What::Transport(args) => transport::run(args),
     }
 }

@@ -1,0 +1,171 @@
+//! What is measured: how large, how both ends wait, on which CPUs.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes of every answer.
+pub const ANSWER_BYTES: usize = 64;
+/// Sizes of requests that are measured.
+pub const REQUEST_SIZES: [usize; 3] = [64, 256, 1024];
+/// Largest request of the small-message cases.
+pub const REQUEST_MAX: usize = 1024;
+
+/// How both ends wait for each other.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitKind {
+    /// Poll, never sleep.
+    Spin,
+    /// The peer's own policy of polling and then sleeping.
+    Adaptive,
+    /// Sleep at once.
+    Sleep,
+}
+
+impl WaitKind {
+    /// All of them.
+    pub const ALL: [WaitKind; 3] = [WaitKind::Spin, WaitKind::Adaptive, WaitKind::Sleep];
+
+    /// The name in tables and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitKind::Spin => "spin",
+            WaitKind::Adaptive => "adaptive",
+            WaitKind::Sleep => "sleep",
+        }
+    }
+}
+
+impl From<WaitKind> for fmq::Wait {
+    fn from(wait: WaitKind) -> fmq::Wait {
+        match wait {
+            WaitKind::Spin => fmq::Wait::Spin,
+            WaitKind::Adaptive => fmq::Wait::default(),
+            WaitKind::Sleep => fmq::Wait::Sleep,
+        }
+    }
+}
+
+/// Where the two processes run.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// Each pinned to a CPU of its own.
+    PinnedApart,
+    /// Both pinned to one CPU.
+    SameCore,
+    /// Wherever the kernel puts them.
+    Unpinned,
+}
+
+impl Placement {
+    /// All of them.
+    pub const ALL: [Placement; 3] =
+        [Placement::PinnedApart, Placement::SameCore, Placement::Unpinned];
+
+    /// The name in tables and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Placement::PinnedApart => "pinned-apart",
+            Placement::SameCore => "same-core",
+            Placement::Unpinned => "unpinned",
+        }
+    }
+}
+
+/// One combination that peers are measured in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Case {
+    /// How both ends wait.
+    pub wait: WaitKind,
+    /// Where they run.
+    pub placement: Placement,
+    /// Bytes of a request.
+    pub request_bytes: usize,
+    /// Requests on their way at one time; one is a ping-pong.
+    pub in_flight: u32,
+    /// How long the server works on each request.
+    pub service_ns: u64,
+    /// Time between the starts of two requests; zero is full speed.
+    pub period_ns: u64,
+}
+
+impl Case {
+    /// A ping-pong at full speed with a server that answers at once.
+    #[must_use]
+    pub const fn ping_pong(wait: WaitKind, placement: Placement, request_bytes: usize) -> Case {
+        Case { wait, placement, request_bytes, in_flight: 1, service_ns: 0, period_ns: 0 }
+    }
+
+    /// Whether polling on one CPU would keep the other end from running.
+    #[must_use]
+    pub fn spins_in_vain(&self) -> bool {
+        self.wait == WaitKind::Spin && self.placement == Placement::SameCore
+    }
+}
+
+/// Which end of a peer a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Sends requests, takes the times, checks the answers.
+    Client,
+    /// Reads requests and answers.
+    Server,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Role::Client => "client",
+            Role::Server => "server",
+        })
+    }
+}
+
+/// What one of the two processes is told to do.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Job {
+    /// Which peer, by name.
+    pub peer: String,
+    /// Which end of it.
+    pub role: Role,
+    /// What to measure.
+    pub case: Case,
+    /// Round trips before the measured ones.
+    pub warm_up: u32,
+    /// Measured round trips.
+    pub trips: u32,
+    /// The CPU to stay on; `None` where the kernel may choose.
+    pub cpu: Option<usize>,
+    /// When to give up, counted from the start of the process.
+    pub limit: Duration,
+}

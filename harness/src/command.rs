@@ -1,0 +1,115 @@
+//! The command line: the same in `burst bench transport` and in the program with all peers.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use crate::case::{Case, Placement, REQUEST_MAX, REQUEST_SIZES, WaitKind};
+use crate::error::HarnessError;
+use crate::peers::Peer;
+use crate::plan::{Options, run};
+use crate::process::Runner;
+
+/// What to measure.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Rounds that must count for each row.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// Bytes of a request: 64, 256, 1024; several with commas.
+    #[arg(long, value_delimiter = ',', default_values_t = REQUEST_SIZES, value_parser = size)]
+    pub sizes: Vec<usize>,
+    /// How both ends wait; several with commas.
+    #[arg(long, value_delimiter = ',', value_enum, default_values_t = WaitKind::ALL)]
+    pub wait: Vec<WaitKind>,
+    /// Where the two processes run; several with commas.
+    #[arg(long, value_delimiter = ',', value_enum, default_values_t = Placement::ALL)]
+    pub placement: Vec<Placement>,
+    /// Only these peers, several with commas; floors always run.
+    #[arg(long, value_delimiter = ',')]
+    pub peers: Vec<String>,
+    /// Do not count system calls (where strace is installed they are counted in runs of their own).
+    #[arg(long)]
+    pub no_strace: bool,
+    /// Two short rounds: to see that everything works, not to compare.
+    #[arg(long)]
+    pub quick: bool,
+    /// Print one JSON object instead of tables.
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Args {
+    /// Measures with these peers and prints what was found.
+    ///
+    /// The program must have called [`serve_if_asked`](crate::serve_if_asked), with the same peers,
+    /// before it came here.
+    ///
+    /// # Errors
+    /// As [`run`]; [`HarnessError::UnknownPeer`].
+    pub fn run(&self, peers: &[&dyn Peer], out: &mut impl Write) -> Result<ExitCode, HarnessError> {
+        for name in &self.peers {
+            crate::process::find(peers, name)?;
+        }
+        let options = Options {
+            rounds: if self.quick { self.rounds.min(2) } else { self.rounds },
+            sizes: self.sizes.clone(),
+            waits: self.wait.clone(),
+            placements: self.placement.clone(),
+            peers: self.peers.clone(),
+            count_calls: !self.no_strace && !self.quick,
+            quick: self.quick,
+        };
+        let mut progress = Progress::default();
+        let report =
+            run(&Runner::this_program()?, peers, &options, &mut |pass, peer: &str, case: &Case| {
+                progress.show(pass, peer, case);
+            });
+        progress.end();
+        let report = report?;
+        if self.json {
+            report.write_json(out)?
+        } else {
+            report.write_text(out)?
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let size: usize = text.parse().map_err(|_| "expected a number of bytes".to_owned())?;
+    if size == 0 || size > REQUEST_MAX || !size.is_multiple_of(64) {
+        return Err(format!("expected a multiple of 64 up to {REQUEST_MAX}"));
+    }
+    Ok(size)
+}
+
+/// One line on a terminal's standard error that says what is measured now.
+#[derive(Default)]
+struct Progress {
+    shown: bool,
+}
+
+impl Progress {
+    fn show(&mut self, pass: u32, peer: &str, case: &Case) {
+        let mut err = std::io::stderr();
+        if !err.is_terminal() {
+            return;
+        }
+        let Case { wait, placement, request_bytes, .. } = case;
+        let (wait, placement) = (wait.name(), placement.name());
+        // A line that cannot be shown is no reason to stop measuring.
+        let _ = write!(
+            err,
+            "\r\x1b[Kround {}: {wait}, {placement}, {request_bytes} B, {peer}",
+            pass + 1
+        );
+        let _ = err.flush();
+        self.shown = true;
+    }
+
+    fn end(&self) {
+        if self.shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Round trips between two real processes, always as a ratio to a floor of the same seconds.
+//!
+//! A bare number says nothing on a shared machine. So a measurement here is a *triple*: a floor
+//! (two processes that hand a word to and fro, nothing else), the peer, the floor again. Peers take
+//! turns; triples whose two floors disagree are thrown away and repeated ([`rounds`]).
+//!
+//! ```text
+//!                 coordinator (this process)
+//!          stdin, SEQPACKET /            \ stdin, SEQPACKET
+//!                          /              \
+//!        job, link -->  client            server  <-- job, link
+//!                          \______________/
+//!                            link, SEQPACKET: descriptors cross here
+//! ```
+//!
+//! Both ends are fresh processes: the coordinator starts its own program again with
+//! [`CHILD_ARGUMENT`], and the program gives control to [`serve_if_asked`] before it looks at its
+//! arguments. Each end reports what it used of the CPU; under `strace -c` the same ends count their
+//! system calls.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`case`] | what is measured: sizes, waits, placements |
+//! | [`work`] | the work both ends do and check, the same for every peer |
+//! | [`session`] | the loops of client and server around a peer's own calls |
+//! | [`peers`] | the peers that need no other crate |
+//! | [`process`] | starting the two ends and collecting what they say |
+//! | [`sample`] | times to quantiles |
+//! | [`rounds`] | which triples count; medians |
+//! | [`plan`] | the rows of a run, in turns |
+//! | [`report`], [`checks`] | table and JSON, and what must be reached |
+//! | [`command`] | the command line of it, for every program that has one |
+
+#![forbid(unsafe_code)]
+
+pub mod case;
+pub mod checks;
+pub mod command;
+pub mod error;
+pub mod link;
+pub mod machine;
+pub mod peers;
+pub mod plan;
+pub mod process;
+pub mod report;
+pub mod rounds;
+pub mod sample;
+pub mod session;
+pub mod work;
+
+pub use case::{Case, Job, Placement, Role, WaitKind};
+pub use error::HarnessError;
+pub use link::Link;
+pub use peers::{Peer, own_peers};
+pub use plan::{Options, run};
+pub use process::{CHILD_ARGUMENT, serve_child, serve_if_asked};
+pub use report::Report;
+pub use session::{ClientEnd, ClientSession, ServerSession};

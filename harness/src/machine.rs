@@ -1,0 +1,105 @@
+//! What the numbers belong to: the machine and its CPUs.
+
+use std::time::Instant;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde::{Deserialize, Serialize};
+
+use crate::case::Placement;
+use crate::error::HarnessError;
+
+/// What a report says about the machine.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Machine {
+    /// Model of the processor, as the kernel names it.
+    pub processor: String,
+    /// CPUs this process may use.
+    pub cpus: usize,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Smallest step of the clock seen, in nanoseconds.
+    pub clock_step_ns: u64,
+    /// Load of the last minute when the run began.
+    pub load: f64,
+}
+
+impl Machine {
+    /// This one, now.
+    #[must_use]
+    pub fn look() -> Machine {
+        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+        let processor = read("/proc/cpuinfo")
+            .lines()
+            .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
+            .map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned());
+        let load = read("/proc/loadavg");
+        Machine {
+            processor,
+            cpus: usable_cpus().map_or(0, |cpus| cpus.len()),
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            clock_step_ns: clock_step_ns(),
+            load: load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0),
+        }
+    }
+}
+
+/// The CPUs that this process may run on.
+///
+/// # Errors
+/// The system's.
+pub fn usable_cpus() -> Result<Vec<usize>, HarnessError> {
+    let set = sched_getaffinity(None).map_err(HarnessError::system("sched_getaffinity"))?;
+    Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
+}
+
+/// The CPUs of client and server; `None` where there are not enough.
+#[must_use]
+pub fn cpus_for(placement: Placement, usable: &[usize]) -> Option<[Option<usize>; 2]> {
+    match (placement, usable) {
+        (Placement::Unpinned, _) => Some([None, None]),
+        (Placement::SameCore, [one, ..]) => Some([Some(*one), Some(*one)]),
+        (Placement::PinnedApart, [one, two, ..]) => Some([Some(*one), Some(*two)]),
+        _ => None,
+    }
+}
+
+/// Keeps this thread, and those it starts, on one CPU.
+///
+/// # Errors
+/// The system's.
+pub fn pin(cpu: usize) -> Result<(), HarnessError> {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set).map_err(HarnessError::system("sched_setaffinity"))
+}
+
+/// The smallest difference between clock readings that differ.
+fn clock_step_ns() -> u64 {
+    const LOOKS: usize = 20_000;
+    let start = Instant::now();
+    let mut smallest = u64::MAX;
+    let mut before = start.elapsed();
+    for _ in 0..LOOKS {
+        let now = start.elapsed();
+        let step = u64::try_from((now - before).as_nanos()).unwrap_or(u64::MAX);
+        if step > 0 {
+            smallest = smallest.min(step);
+        }
+        before = now;
+    }
+    smallest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placements_need_as_many_cpus_as_they_say() {
+        use Placement::{PinnedApart, SameCore, Unpinned};
+        assert_eq!(cpus_for(PinnedApart, &[2, 5, 7]), Some([Some(2), Some(5)]));
+        assert_eq!(cpus_for(PinnedApart, &[2]), None);
+        assert_eq!(cpus_for(SameCore, &[2, 5]), Some([Some(2), Some(2)]));
+        assert_eq!(cpus_for(Unpinned, &[2, 5]), Some([None, None]));
+    }
+}

@@ -1,0 +1,210 @@
+//! A whole burst over our queues: 19 typed datums (456 bytes) made straight in the ring, copied out
+//! once, decoded and checked; 8 datums of answer (192 bytes), decoded and checked. No driver: what
+//! is left is what reaching a driver costs.
+
+use burst_hal::{DataLocation, ErrorStatus, ExecutionResult, OutputShape, RequestArgument, Timing};
+use burst_wire::{
+    DATUM_BYTES, DatumBytes, Features, RequestExtras, RequestPacket, ResultExtras, ResultPacket,
+    SlotRequest, decode_request, decode_result,
+};
+use fmq::{Consumer, Producer, QueueConfig, QueueError};
+
+use super::Peer;
+use super::ours::{attach_pair, create_pair};
+use crate::case::Case;
+use crate::error::HarnessError;
+use crate::session::{ClientSession, Measured, Served, ServerSession};
+
+/// Datums of a request: its size, two inputs of four dimensions, two outputs of two, a pool,
+/// whether to measure.
+const REQUEST_DATUMS: usize = 19;
+/// Datums of an answer: its size, two shapes of two dimensions, the timing.
+const ANSWER_DATUMS: usize = 8;
+/// Datums a queue holds; a burst's queues are this long unless asked otherwise.
+const QUEUE_DATUMS: usize = 1024;
+/// Where the number of the request travels: the length of an operand is arbitrary to the codec.
+const NUMBER_BITS: u64 = 0x7fff_ffff;
+
+/// Two queues of ours with the datums of the HAL in them.
+#[derive(Debug)]
+pub struct Burst;
+
+impl Peer for Burst {
+    fn name(&self) -> &'static str {
+        "ours-whole-burst"
+    }
+
+    fn supports(&self, case: &Case) -> bool {
+        case.in_flight == 1
+    }
+
+    fn fixed_request_bytes(&self) -> Option<usize> {
+        Some(REQUEST_DATUMS * DATUM_BYTES)
+    }
+
+    fn client(&self, session: ClientSession<'_>) -> Result<Measured, HarnessError> {
+        let deadline = session.deadline();
+        let config = QueueConfig::new(DATUM_BYTES, QUEUE_DATUMS);
+        let (mut requests, mut answers) = create_pair(&session.link, session.case(), &config)?;
+        let mut inputs = [argument(&[1, 224, 224, 3]), argument(&[1, 112, 112, 4])];
+        let outputs = [argument(&[1, 1001]), argument(&[1, 10])];
+        let mut packet = [0; ANSWER_DATUMS * DATUM_BYTES];
+        let mut result = ExecutionResult::of(ErrorStatus::GeneralFailure);
+        session.run_trips(|sequence| {
+            let number = number(sequence);
+            inputs[0].location.offset = number;
+            let extras = RequestExtras::default();
+            let request = RequestPacket {
+                inputs: &inputs,
+                outputs: &outputs,
+                slots: &[3],
+                measure_timing: true,
+                extras,
+            };
+            let mut sink = Sink::open(&mut requests, request.datums()?)?;
+            request.each(|datum| sink.put(datum))?;
+            sink.publish()?;
+            requests.wake()?;
+            answers.wait(ANSWER_DATUMS, deadline)?;
+            answers.read(&mut packet)?;
+            decode_result(&packet, Features::NONE, outputs.len(), true, &mut result)?;
+            check(sequence, &result, sum(&inputs, &outputs))
+        })
+    }
+
+    fn server(&self, mut session: ServerSession<'_>) -> Result<Served, HarnessError> {
+        let deadline = session.deadline();
+        let case = *session.case();
+        let (mut requests, mut answers) = attach_pair(&mut session.link, &case)?;
+        let mut packet = Vec::with_capacity(REQUEST_DATUMS * DATUM_BYTES);
+        let mut request = SlotRequest::default();
+        let mut result = ExecutionResult::of(ErrorStatus::None);
+        result.output_shapes = vec![shape(&[1, 1001]), shape(&[1, 10])];
+        session.run(|work| {
+            receive(&mut requests, &mut packet, deadline)?;
+            decode_request(&packet, Features::NONE, &mut request)?;
+            result.timing = Timing {
+                time_on_device_us: u64::from(request.inputs[0].location.offset),
+                time_in_driver_us: sum(&request.inputs, &request.outputs),
+            };
+            work.serve();
+            let answer = ResultPacket::new(&result, ResultExtras::default(), Features::NONE);
+            let mut sink = Sink::open(&mut answers, answer.datums()?)?;
+            answer.each(|datum| sink.put(datum))?;
+            sink.publish()?;
+            answers.wake()?;
+            requests.release();
+            Ok(())
+        })
+    }
+}
+
+/// Takes the datums of a packet straight into the ring, then publishes them and wakes who sleeps.
+struct Sink<'q> {
+    claim: fmq::Claim<'q>,
+    datums: usize,
+    at: usize,
+}
+
+impl<'q> Sink<'q> {
+    #[inline]
+    fn open(queue: &'q mut Producer, datums: u32) -> Result<Sink<'q>, QueueError> {
+        let datums = datums as usize;
+        Ok(Sink { claim: queue.claim(datums)?, datums, at: 0 })
+    }
+
+    #[inline]
+    fn put(&mut self, datum: &DatumBytes) -> Result<(), HarnessError> {
+        self.claim.copy_in(self.at, datum)?;
+        self.at += DATUM_BYTES;
+        Ok(())
+    }
+
+    #[inline]
+    fn publish(self) -> Result<(), QueueError> {
+        self.claim.commit(self.datums)
+    }
+}
+
+/// Waits for a packet and copies it out, once, before any of it is looked at.
+#[inline]
+fn receive(
+    queue: &mut Consumer,
+    packet: &mut Vec<u8>,
+    deadline: fmq::Deadline,
+) -> Result<(), QueueError> {
+    let datums = queue.wait(1, deadline)?;
+    packet.resize(datums * DATUM_BYTES, 0);
+    queue.read_deferred(packet)
+}
+
+fn argument(dimensions: &[u32]) -> RequestArgument {
+    RequestArgument {
+        has_no_value: false,
+        location: DataLocation { pool_index: 0, offset: 0, length: dimensions.iter().product() },
+        dimensions: dimensions.iter().copied().collect(),
+    }
+}
+
+fn shape(dimensions: &[u32]) -> OutputShape {
+    OutputShape { dimensions: dimensions.iter().copied().collect(), is_sufficient: true }
+}
+
+/// All numbers of all arguments: both ends add up what they know, so nothing was lost on the way.
+fn sum(inputs: &[RequestArgument], outputs: &[RequestArgument]) -> u64 {
+    let arguments = inputs.iter().chain(outputs);
+    arguments
+        .map(|argument| {
+            let DataLocation { pool_index, offset, length } = argument.location;
+            let dimensions: u64 = argument.dimensions.iter().map(|d| u64::from(*d)).sum();
+            u64::from(pool_index) + u64::from(offset) + u64::from(length) + dimensions
+        })
+        .sum()
+}
+
+fn number(sequence: u64) -> u32 {
+    u32::try_from(sequence & NUMBER_BITS).unwrap_or(0)
+}
+
+fn check(sequence: u64, result: &ExecutionResult, sum: u64) -> Result<(), HarnessError> {
+    let Timing { time_on_device_us, time_in_driver_us } = result.timing;
+    let pairs = [
+        (time_on_device_us, u64::from(number(sequence))),
+        (time_in_driver_us, sum),
+        (result.output_shapes.len() as u64, 2),
+        (u64::from(result.status == ErrorStatus::None), 1),
+    ];
+    match pairs.iter().position(|(got, expected)| got != expected) {
+        None => Ok(()),
+        Some(word) => {
+            let (got, expected) = pairs[word];
+            Err(HarnessError::WrongAnswer { sequence, word, got, expected })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burst_wire::WireError;
+
+    use super::*;
+
+    #[test]
+    fn the_packets_have_the_size_that_is_claimed() -> Result<(), WireError> {
+        let inputs = [argument(&[1, 224, 224, 3]), argument(&[1, 112, 112, 4])];
+        let outputs = [argument(&[1, 1001]), argument(&[1, 10])];
+        let request = RequestPacket {
+            inputs: &inputs,
+            outputs: &outputs,
+            slots: &[3],
+            measure_timing: true,
+            extras: RequestExtras::default(),
+        };
+        assert_eq!(request.datums()? as usize, REQUEST_DATUMS);
+        let mut result = ExecutionResult::of(ErrorStatus::None);
+        result.output_shapes = vec![shape(&[1, 1001]), shape(&[1, 10])];
+        let answer = ResultPacket::new(&result, ResultExtras::default(), Features::NONE);
+        assert_eq!(answer.datums()? as usize, ANSWER_DATUMS);
+        Ok(())
+    }
+}

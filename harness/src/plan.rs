@@ -1,0 +1,363 @@
+//! A run: which peers in which cases, taking turns.
+
+use std::collections::BTreeMap;
+
+use crate::case::{Case, Placement, REQUEST_SIZES, WaitKind};
+use crate::checks::{SERVICE_NS, checks};
+use crate::error::HarnessError;
+use crate::machine::Machine;
+use crate::peers::Peer;
+use crate::process::{Length, Runner, has_strace};
+use crate::report::{More, Report, Row};
+use crate::rounds::{Spread, Verdict, judge, median};
+use crate::sample::to_f64;
+use crate::session::{Measured, Served};
+
+/// The floor of those that poll.
+const LINE: &str = "floor-line";
+/// The floor of those that sleep.
+const FUTEX: &str = "floor-futex";
+/// Passes over all rows, as a multiple of the rounds asked for: so often rounds are repeated before
+/// a row makes do with what it has.
+const PASSES_PER_ROUND: u32 = 3;
+
+/// What to measure, and for how long.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Rounds per row that must count.
+    pub rounds: u32,
+    /// Sizes of requests.
+    pub sizes: Vec<usize>,
+    /// Ways to wait.
+    pub waits: Vec<WaitKind>,
+    /// Placements.
+    pub placements: Vec<Placement>,
+    /// Names of peers; all where it is empty. Floors always run.
+    pub peers: Vec<String>,
+    /// Count system calls where strace is installed.
+    pub count_calls: bool,
+    /// Short runs: to see that everything works, not to compare.
+    pub quick: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            rounds: 5,
+            sizes: REQUEST_SIZES.to_vec(),
+            waits: WaitKind::ALL.to_vec(),
+            placements: Placement::ALL.to_vec(),
+            peers: Vec::new(),
+            count_calls: true,
+            quick: false,
+        }
+    }
+}
+
+/// Told what happens, for a line of progress.
+pub trait Watch {
+    /// Pass `pass` is about to measure `peer`.
+    fn about_to(&mut self, pass: u32, peer: &str, case: &Case);
+}
+
+impl<F: FnMut(u32, &str, &Case)> Watch for F {
+    fn about_to(&mut self, pass: u32, peer: &str, case: &Case) {
+        self(pass, peer, case);
+    }
+}
+
+/// Which floor a row is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct FloorKey {
+    name: &'static str,
+    case: Case,
+}
+
+impl FloorKey {
+    /// The floor for a case: it waits in the same way, in the same place, at the same pace.
+    fn of(case: &Case) -> FloorKey {
+        let polls = case.wait == WaitKind::Spin && !case.spins_in_vain();
+        let (name, wait) = if polls { (LINE, WaitKind::Spin) } else { (FUTEX, WaitKind::Sleep) };
+        FloorKey { name, case: Case { wait, in_flight: 1, request_bytes: 8, ..*case } }
+    }
+}
+
+/// One run of one peer.
+struct Run {
+    measured: Measured,
+    served: Served,
+}
+
+impl Run {
+    fn p50(&self) -> f64 {
+        self.measured.sample.p50_ns
+    }
+}
+
+/// One round of one row.
+struct Round {
+    /// Indices into the runs of the row's floor.
+    floors: [usize; 2],
+    run: Run,
+}
+
+/// One peer in one case, with its rounds so far.
+struct Lane<'p> {
+    peer: &'p dyn Peer,
+    case: Case,
+    floor: FloorKey,
+    rounds: Vec<Round>,
+}
+
+type Floors = BTreeMap<FloorKey, Vec<Run>>;
+
+impl Lane<'_> {
+    fn verdict(&self, round: &Round, floors: &Floors) -> Verdict {
+        let runs = floors.get(&self.floor).map_or(&[][..], Vec::as_slice);
+        let usual = median(runs.iter().map(Run::p50)).unwrap_or(f64::NAN);
+        judge(self.floor_p50(round, runs), usual)
+    }
+
+    fn floor_p50(&self, round: &Round, runs: &[Run]) -> [f64; 2] {
+        round.floors.map(|index| runs.get(index).map_or(f64::NAN, Run::p50))
+    }
+
+    fn kept<'l>(&'l self, floors: &'l Floors) -> impl Iterator<Item = &'l Round> {
+        self.rounds.iter().filter(|round| self.verdict(round, floors) == Verdict::Keep)
+    }
+}
+
+/// Measures everything.
+///
+/// # Errors
+/// The first run that fails: a peer that cannot do the work is not a slow peer.
+pub fn run(
+    runner: &Runner,
+    peers: &[&dyn Peer],
+    options: &Options,
+    watch: &mut dyn Watch,
+) -> Result<Report, HarnessError> {
+    let machine = Machine::look();
+    let mut lanes = lanes(runner, peers, options);
+    let mut floors = Floors::new();
+    let wanted = options.rounds as usize;
+    for pass in 0..options.rounds.saturating_mul(PASSES_PER_ROUND) {
+        let pending: Vec<usize> = (0..lanes.len())
+            .filter(|index| lanes[*index].kept(&floors).take(wanted).count() < wanted)
+            .collect();
+        if pending.is_empty() {
+            break;
+        }
+        take_turns(runner, options, &mut lanes, &mut floors, (pass, pending), watch)?;
+    }
+    let mut rows = floor_rows(&floors);
+    for lane in &lanes {
+        let calls = count_calls(runner, lane, options)?;
+        rows.extend(lane.row(&floors, calls));
+    }
+    let checks = checks(&rows);
+    Ok(Report { rounds: options.rounds, machine, rows, checks })
+}
+
+/// Every row of a run, those with the same floor together.
+fn lanes<'p>(runner: &Runner, peers: &[&'p dyn Peer], options: &Options) -> Vec<Lane<'p>> {
+    let mut cases: Vec<(&'p dyn Peer, Case)> = Vec::new();
+    for peer in peers {
+        let asked = options.peers.is_empty() || options.peers.iter().any(|p| p == peer.name());
+        if !asked || [LINE, FUTEX].contains(&peer.name()) {
+            continue;
+        }
+        for case in cases_of(*peer, options) {
+            if peer.supports(&case) && runner.can(case.placement) {
+                cases.push((*peer, case));
+            }
+        }
+    }
+    let mut lanes: Vec<Lane<'p>> = cases
+        .into_iter()
+        .map(|(peer, case)| Lane { peer, case, floor: FloorKey::of(&case), rounds: Vec::new() })
+        .collect();
+    lanes.sort_by_key(|lane| (lane.floor, lane.case)); // stable: peers stay in their order
+    lanes
+}
+
+fn cases_of(peer: &dyn Peer, options: &Options) -> Vec<Case> {
+    let sizes = match peer.fixed_request_bytes() {
+        Some(bytes) => vec![bytes],
+        None => options.sizes.clone(),
+    };
+    let mut cases = Vec::new();
+    for wait in &options.waits {
+        for placement in &options.placements {
+            cases.extend(sizes.iter().map(|size| Case::ping_pong(*wait, *placement, *size)));
+        }
+    }
+    let apart = options.placements.contains(&Placement::PinnedApart);
+    if peer.name() == crate::checks::names::OURS
+        && apart
+        && options.waits.contains(&WaitKind::Adaptive)
+    {
+        let case = Case::ping_pong(WaitKind::Adaptive, Placement::PinnedApart, 64);
+        cases.push(Case { service_ns: SERVICE_NS, ..case });
+    }
+    cases
+}
+
+/// One round of each lane that needs one. Between two lanes with the same floor one floor run is
+/// enough: it comes after the first and before the second.
+fn take_turns(
+    runner: &Runner,
+    options: &Options,
+    lanes: &mut [Lane<'_>],
+    floors: &mut Floors,
+    (pass, mut pending): (u32, Vec<usize>),
+    watch: &mut dyn Watch,
+) -> Result<(), HarnessError> {
+    if pass % 2 == 1 {
+        pending.reverse(); // so that nobody always follows the same one
+    }
+    let mut last: Option<(FloorKey, usize)> = None;
+    for index in pending {
+        let lane = &mut lanes[index];
+        let key = lane.floor;
+        let before = match last {
+            Some((measured, index)) if measured == key => index,
+            _ => run_floor(runner, key, floors, options)?,
+        };
+        watch.about_to(pass, lane.peer.name(), &lane.case);
+        let length = length(&lane.case, options.quick);
+        let (measured, served) = runner.measure(lane.peer.name(), &lane.case, length)?;
+        let after = run_floor(runner, key, floors, options)?;
+        lane.rounds.push(Round { floors: [before, after], run: Run { measured, served } });
+        last = Some((key, after));
+    }
+    Ok(())
+}
+
+/// Index of the new run.
+fn run_floor(
+    runner: &Runner,
+    key: FloorKey,
+    floors: &mut Floors,
+    options: &Options,
+) -> Result<usize, HarnessError> {
+    let (measured, served) =
+        runner.measure(key.name, &key.case, length(&key.case, options.quick))?;
+    let runs = floors.entry(key).or_default();
+    runs.push(Run { measured, served });
+    Ok(runs.len() - 1)
+}
+
+/// How many round trips: enough for a p99.9 where they are quick, a fraction of a second where they
+/// are slow.
+fn length(case: &Case, quick: bool) -> Length {
+    /// Longest run in which the pace is set by the case.
+    const PACED_NS: u64 = 1_000_000_000;
+    let usual = match case.wait {
+        WaitKind::Spin if !case.spins_in_vain() => 200_000,
+        WaitKind::Adaptive if case.placement == Placement::PinnedApart => 50_000,
+        _ => 5_000,
+    };
+    // A frame of some hundred kilobytes takes as long as a hundred small messages.
+    let size = u32::try_from(case.request_bytes / 4096).unwrap_or(u32::MAX);
+    let usual = usual / (1 + size);
+    let pace = case.service_ns.max(case.period_ns).max(1);
+    let paced = u32::try_from(PACED_NS / pace).unwrap_or(u32::MAX).max(10);
+    let trips = if quick { usual / 10 } else { usual }.min(paced);
+    Length { warm_up: trips / 10 + 10, trips }
+}
+
+/// System calls per message, where they are to be counted and can be.
+fn count_calls(
+    runner: &Runner,
+    lane: &Lane<'_>,
+    options: &Options,
+) -> Result<Option<f64>, HarnessError> {
+    if !options.count_calls || lane.case.period_ns > 0 || !has_strace() {
+        return Ok(None);
+    }
+    let polls = lane.case.wait == WaitKind::Spin && !lane.case.spins_in_vain();
+    let lengths = if polls { [1_000, 21_000] } else { [100, 600] };
+    runner.calls_per_message(lane.peer.name(), &lane.case, lengths).map(Some)
+}
+
+impl Lane<'_> {
+    /// `None` where no round counts.
+    fn row(&self, floors: &Floors, calls: Option<f64>) -> Option<Row> {
+        let runs = floors.get(&self.floor)?;
+        let kept: Vec<&Round> = self.kept(floors).collect();
+        let floor = |round: &Round| self.floor_p50(round, runs).iter().sum::<f64>() / 2.0;
+        let ratio = Spread::of(kept.iter().map(|round| round.run.p50() / floor(round)))?;
+        let service = to_f64(self.case.service_ns);
+        let overhead =
+            kept.iter().map(|round| (round.run.p50() - service) / (floor(round) - service));
+        let overhead = (self.case.service_ns > 0).then(|| median(overhead)).flatten();
+        let dropped = self.rounds.len() - kept.len();
+        let kept: Vec<&Run> = kept.into_iter().map(|round| &round.run).collect();
+        let bytes = self.peer.fixed_request_bytes().unwrap_or(self.case.request_bytes);
+        let mut row = summary(self.peer.name(), bytes, &self.case, &kept, ratio)?;
+        row.syscalls_per_message = calls;
+        row.more.dropped = dropped;
+        row.more.overhead_ratio = overhead;
+        Some(row)
+    }
+}
+
+/// The floors themselves, over all their runs. Their ratio is that to their own median.
+fn floor_rows(floors: &Floors) -> Vec<Row> {
+    let rows = floors.iter().filter_map(|(key, runs)| {
+        let runs: Vec<&Run> = runs.iter().collect();
+        let usual = median(runs.iter().map(|run| run.p50()))?;
+        let ratio = Spread::of(runs.iter().map(|run| run.p50() / usual))?;
+        let bytes = if key.name == LINE { 8 } else { 4 };
+        summary(key.name, bytes, &key.case, &runs, ratio)
+    });
+    rows.collect()
+}
+
+fn summary(name: &str, bytes: usize, case: &Case, runs: &[&Run], ratio: Spread) -> Option<Row> {
+    let of = |value: fn(&Run) -> f64| median(runs.iter().map(|run| value(run)));
+    let trips = |run: &Run| to_f64(run.measured.sample.trips);
+    let cpu = |run: &Run| to_f64(run.measured.cpu_ns + run.served.cpu_ns) / trips(run);
+    let rate = |run: &Run| trips(run) * 1e9 / to_f64(run.measured.sample.elapsed_ns.max(1));
+    Some(Row {
+        name: if case.in_flight > 1 {
+            format!("{name}, {} in flight", case.in_flight)
+        } else {
+            name.to_owned()
+        },
+        request_bytes: bytes,
+        wait: case.wait,
+        placement: case.placement,
+        p50_ns: of(|run| run.measured.sample.p50_ns)?,
+        p90_ns: of(|run| run.measured.sample.p90_ns)?,
+        p99_ns: of(|run| run.measured.sample.p99_ns)?,
+        p999_ns: of(|run| run.measured.sample.p999_ns)?,
+        max_ns: runs.iter().map(|run| run.measured.sample.max_ns).fold(0.0, f64::max),
+        ratio_to_floor: ratio,
+        round_trips_per_s: median(runs.iter().map(|run| rate(run)))?,
+        cpu_ns_per_round_trip: median(runs.iter().map(|run| cpu(run)))?,
+        syscalls_per_message: None,
+        more: More {
+            kept: runs.len(),
+            dropped: 0,
+            in_flight: case.in_flight,
+            service_ns: case.service_ns,
+            period_ns: case.period_ns,
+            overhead_ratio: None,
+            curve: curve(runs),
+        },
+    })
+}
+
+/// Quantile by quantile the median over all runs.
+fn curve(runs: &[&Run]) -> Vec<(f64, f64)> {
+    let Some(first) = runs.first() else { return Vec::new() };
+    let points = first.measured.sample.curve.iter().enumerate();
+    points
+        .filter_map(|(index, (quantile, _))| {
+            let times = runs.iter().filter_map(|run| run.measured.sample.curve.get(index));
+            Some((*quantile, median(times.map(|(_, ns)| *ns))?))
+        })
+        .collect()
+}

@@ -1,0 +1,221 @@
+//! What a run found: a table for people, an object for programs.
+
+use std::io::Write;
+
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use serde::{Deserialize, Serialize};
+
+use crate::case::{Placement, WaitKind};
+use crate::checks::Check;
+use crate::error::HarnessError;
+use crate::machine::Machine;
+use crate::rounds::Spread;
+
+/// A whole run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Report {
+    /// Rounds that were asked for.
+    pub rounds: u32,
+    /// Where.
+    pub machine: Machine,
+    /// One per peer and case.
+    pub rows: Vec<Row>,
+    /// What must be reached, and what was.
+    pub checks: Vec<Check>,
+}
+
+/// One peer in one case. Times are medians over the rounds that count, `max_ns` is the longest of
+/// all.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Row {
+    /// The peer.
+    pub name: String,
+    /// Bytes of a request.
+    pub request_bytes: usize,
+    /// How both ends wait.
+    pub wait: WaitKind,
+    /// Where they run.
+    pub placement: Placement,
+    /// Median round trip.
+    pub p50_ns: f64,
+    /// 90 %.
+    pub p90_ns: f64,
+    /// 99 %.
+    pub p99_ns: f64,
+    /// 99.9 %.
+    pub p999_ns: f64,
+    /// The longest.
+    pub max_ns: f64,
+    /// p50 over that of the floor of the same seconds.
+    pub ratio_to_floor: Spread,
+    /// Round trips per second.
+    pub round_trips_per_s: f64,
+    /// CPU time of both processes.
+    pub cpu_ns_per_round_trip: f64,
+    /// System calls of both processes over messages (two per round trip); `None` where they were
+    /// not counted.
+    pub syscalls_per_message: Option<f64>,
+    /// What only the text and the drawings use.
+    #[serde(skip)]
+    pub more: More,
+}
+
+/// What a row has besides the fields of its JSON.
+#[derive(Debug, Clone, Default)]
+pub struct More {
+    /// Rounds that count.
+    pub kept: usize,
+    /// Rounds that were thrown away.
+    pub dropped: usize,
+    /// Requests under way at one time.
+    pub in_flight: u32,
+    /// How long the server worked on each.
+    pub service_ns: u64,
+    /// Time between two requests.
+    pub period_ns: u64,
+    /// p50 less the service time, over the same of the floor.
+    pub overhead_ratio: Option<f64>,
+    /// Quantiles and times, for drawing.
+    pub curve: Vec<(f64, f64)>,
+}
+
+impl Report {
+    /// One JSON object.
+    ///
+    /// # Errors
+    /// Writing.
+    pub fn write_json(&self, out: &mut impl Write) -> Result<(), HarnessError> {
+        serde_json::to_writer(&mut *out, self)?;
+        Ok(writeln!(out)?)
+    }
+
+    /// Tables.
+    ///
+    /// # Errors
+    /// Writing.
+    pub fn write_text(&self, out: &mut impl Write) -> Result<(), HarnessError> {
+        let Machine { processor, cpus, kernel, clock_step_ns, load } = &self.machine;
+        writeln!(out, "{processor}, {cpus} CPUs, Linux {kernel}, clock step {clock_step_ns} ns")?;
+        writeln!(
+            out,
+            "{} rounds asked for, peers taking turns; load at the start {load:.2}",
+            self.rounds
+        )?;
+        let dropped: usize = self.rows.iter().map(|row| row.more.dropped).sum();
+        let kept: usize = self.rows.iter().map(|row| row.more.kept).sum();
+        writeln!(out, "{kept} rounds count, {dropped} were dropped for their floors\n")?;
+        let mut groups: Vec<(WaitKind, Placement)> = Vec::new();
+        for row in &self.rows {
+            let group = (row.wait, row.placement);
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+        for (wait, placement) in groups {
+            writeln!(out, "{}, {}", wait.name(), placement.name())?;
+            let rows = self.rows.iter().filter(|r| (r.wait, r.placement) == (wait, placement));
+            writeln!(out, "{}\n", table(rows))?;
+        }
+        self.write_checks(out)
+    }
+
+    fn write_checks(&self, out: &mut impl Write) -> Result<(), HarnessError> {
+        let mut table = new_table(&["what", "value", "must", "reach", ""]);
+        for check in &self.checks {
+            table.add_row([
+                Cell::new(&check.what),
+                right(check.value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"))),
+                right(check.must.to_string()),
+                right(check.reach.to_string()),
+                Cell::new(check.verdict()),
+            ]);
+        }
+        Ok(writeln!(out, "{table}")?)
+    }
+}
+
+const HEADER: [&str; 13] = [
+    "peer",
+    "B",
+    "p50 : floor",
+    "min - max",
+    "p50",
+    "p90",
+    "p99",
+    "p99.9",
+    "max",
+    "RT/s",
+    "CPU/RT",
+    "calls/msg",
+    "rounds",
+];
+
+fn table<'r>(rows: impl Iterator<Item = &'r Row>) -> Table {
+    let mut table = new_table(&HEADER);
+    for row in rows {
+        let Spread { median, min, max } = row.ratio_to_floor;
+        let calls = row.syscalls_per_message;
+        table.add_row([
+            Cell::new(row.label()),
+            right(row.request_bytes.to_string()),
+            right(format!("{median:.3}")),
+            right(format!("{min:.3} - {max:.3}")),
+            right(time(row.p50_ns)),
+            right(time(row.p90_ns)),
+            right(time(row.p99_ns)),
+            right(time(row.p999_ns)),
+            right(time(row.max_ns)),
+            right(format!("{:.0}", row.round_trips_per_s)),
+            right(time(row.cpu_ns_per_round_trip)),
+            right(calls.map_or_else(|| "-".to_owned(), |calls| format!("{calls:.3}"))),
+            right(match row.more.dropped {
+                0 => row.more.kept.to_string(),
+                dropped => format!("{} (-{dropped})", row.more.kept),
+            }),
+        ]);
+    }
+    table
+}
+
+impl Row {
+    /// The name, with what sets the row apart from a plain ping-pong.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let mut label = self.name.clone();
+        if self.more.service_ns > 0 {
+            label += &format!(", {} of service", time_of(self.more.service_ns));
+        }
+        if self.more.period_ns > 0 {
+            label += &format!(", one per {}", time_of(self.more.period_ns));
+        }
+        label
+    }
+}
+
+fn new_table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(header.iter().map(Cell::new));
+    table
+}
+
+fn right(text: impl ToString) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+fn time_of(ns: u64) -> String {
+    time(crate::sample::to_f64(ns))
+}
+
+/// A time with three digits that mean something.
+#[must_use]
+pub fn time(ns: f64) -> String {
+    match ns {
+        ns if ns < 10.0 => format!("{ns:.1} ns"),
+        ns if ns < 1e3 => format!("{ns:.0} ns"),
+        ns if ns < 1e5 => format!("{:.1} us", ns / 1e3),
+        ns if ns < 1e6 => format!("{:.0} us", ns / 1e3),
+        ns if ns < 1e9 => format!("{:.1} ms", ns / 1e6),
+        ns => format!("{:.1} s", ns / 1e9),
+    }
+}

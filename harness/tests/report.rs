@@ -1,0 +1,85 @@
+//! A whole run, as short as can be: its rows, and the fields of its JSON.
+
+use burst_harness::process::Runner;
+use burst_harness::{Case, Options, Placement, Report, WaitKind, own_peers};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_burst-bench-peer");
+
+fn short_run(waits: &[WaitKind], peers: &[&str]) -> Report {
+    let options = Options {
+        rounds: 1,
+        sizes: vec![64],
+        waits: waits.to_vec(),
+        placements: vec![Placement::Unpinned],
+        peers: peers.iter().map(|name| (*name).to_owned()).collect(),
+        count_calls: false,
+        quick: true,
+    };
+    let runner = Runner::new(PROGRAM).expect("the CPUs of this process");
+    let mut measured = Vec::new();
+    let mut watch = |_: u32, peer: &str, _: &Case| measured.push(peer.to_owned());
+    let report =
+        burst_harness::run(&runner, &own_peers(), &options, &mut watch).expect("a short run");
+    for peer in peers {
+        assert!(measured.iter().any(|name| name == peer), "{peer} was not measured");
+    }
+    report
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().expect("an object").keys().map(String::as_str).collect()
+}
+
+#[test]
+fn the_json_has_the_fields_that_programs_read() {
+    let report = short_run(&[WaitKind::Sleep], &["ours", "pipe"]);
+    let mut json = Vec::new();
+    report.write_json(&mut json).unwrap();
+    let json: Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(sorted(keys(&json)), ["checks", "machine", "rounds", "rows"]);
+    assert_eq!(json["rounds"], 1);
+    let row = &json["rows"][0];
+    let expected = [
+        "cpu_ns_per_round_trip",
+        "max_ns",
+        "name",
+        "p50_ns",
+        "p90_ns",
+        "p999_ns",
+        "p99_ns",
+        "placement",
+        "ratio_to_floor",
+        "request_bytes",
+        "round_trips_per_s",
+        "syscalls_per_message",
+        "wait",
+    ];
+    assert_eq!(sorted(keys(row)), expected);
+    assert_eq!(sorted(keys(&row["ratio_to_floor"])), ["max", "median", "min"]);
+    assert_eq!((&row["wait"], &row["placement"]), (&"sleep".into(), &"unpinned".into()));
+    assert_eq!(row["syscalls_per_message"], Value::Null, "not counted in this run");
+    let check = &json["checks"][0];
+    assert_eq!(sorted(keys(check)), ["must", "ok", "reach", "value", "what"]);
+    assert_eq!(check["ok"], Value::Null, "nothing spun in this run");
+}
+
+#[test]
+fn the_table_names_each_row_and_each_check() {
+    let report = short_run(&[WaitKind::Sleep], &["unix-seqpacket"]);
+    let mut text = Vec::new();
+    report.write_text(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    for row in &report.rows {
+        assert!(text.contains(&row.name), "{}", row.name);
+    }
+    for check in &report.checks {
+        assert!(text.contains(check.what.split(' ').next().unwrap()), "{}", check.what);
+    }
+    assert!(text.contains("rounds count"), "{text}");
+}
+
+fn sorted(mut keys: Vec<&str>) -> Vec<&str> {
+    keys.sort_unstable();
+    keys
+}
