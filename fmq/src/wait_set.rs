@@ -10,7 +10,7 @@ use crate::consumer::Consumer;
 use crate::error::QueueError;
 use crate::event_flag::{CLOSED, NOT_EMPTY, announce_awake, announce_sleep};
 use crate::futex::timespec;
-use crate::sync::EventWord;
+use crate::sync::{EventWord, Ordering};
 use crate::wait::{Awaited, SleepOn, Spoiled, Wait, Waiter, nap_until};
 
 /// Most queues that one call can wait for: the kernel's limit for `futex_waitv`.
@@ -75,6 +75,13 @@ impl WaitSet {
     }
 }
 
+/// Whether a peer said in this word that it is going.
+fn is_going(word: &EventWord) -> bool {
+    // Acquire: pairs with the release half of the closer's read-modify-write, so that what was
+    // written before it is seen first.
+    word.load(Ordering::Acquire) & CLOSED != 0
+}
+
 /// The queues, looked at in turn.
 struct Any<'a, 'c> {
     consumers: &'a mut [&'c mut Consumer],
@@ -84,7 +91,7 @@ struct Any<'a, 'c> {
 impl Awaited for Any<'_, '_> {
     #[inline]
     fn has_moved(&self) -> bool {
-        self.consumers.iter().any(|c| c.side.changed(&c.parts.write))
+        self.consumers.iter().any(|c| c.side.changed(&c.parts.write) || c.parts.closed.get())
     }
 
     fn look(&mut self) -> Result<Option<usize>, QueueError> {
@@ -92,7 +99,8 @@ impl Awaited for Any<'_, '_> {
         for index in (self.first..queues).chain(0..self.first) {
             let consumer = &mut *self.consumers[index];
             let idle = consumer.side.available(&consumer.parts.write) == Ok(0)
-                && !consumer.parts.closed.get();
+                && !consumer.parts.closed.get()
+                && !consumer.parts.event.as_deref().is_some_and(is_going);
             if !idle {
                 return Ok(Some(index));
             }
@@ -114,7 +122,7 @@ impl SleepOn for Words<'_> {
     }
 
     fn was_told(&self) -> bool {
-        false
+        self.words.iter().any(|word| is_going(word))
     }
 
     fn deadline(&self) -> Deadline {

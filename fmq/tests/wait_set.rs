@@ -83,6 +83,25 @@ fn a_closed_queue_is_ready_and_says_why() {
     }
 }
 
+/// A queue that is closed while all are polled: nobody waits for the deadline to see it.
+#[test]
+fn a_queue_closed_in_the_middle_of_polling_ends_the_wait() {
+    for courtesy in [false, true] {
+        let (producers, mut consumers) = pairs(2);
+        let closer = if courtesy { producers[1].closer() } else { consumers[1].closer() };
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                let mut all: Vec<&mut Consumer> = consumers.iter_mut().collect();
+                WaitSet::new(Wait::Spin).wait(&mut all, Deadline::never())
+            });
+            // It polls by now, or sees the close at once; either way it has to return.
+            std::thread::sleep(Duration::from_millis(20));
+            closer.close();
+            assert_eq!(waiter.join().unwrap(), Ok(1), "courtesy bit: {courtesy}");
+        });
+    }
+}
+
 #[test]
 fn deadlines_and_limits() {
     let (_producers, mut consumers) = pairs(2);
