@@ -20,6 +20,7 @@ struct Remote {
 
 /// Connects, prepares and sets up memory.
 pub(super) fn open(wanted: &Options<'_>, imported: &Imported) -> Result<Box<dyn super::Path>> {
+    fmq::warm_up();
     // Bound in this order so that on an error the connection goes first, and the process ends.
     let (process, client) = match wanted.socket {
         Some(path) => (None, Client::connect(path)?),
