@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use burst_hal::validate::{GraphId, validate_model};
+use burst_hal::validate::validate_model;
 use burst_hal::{
     Capabilities, Device, DeviceType, Failure, HalVersion, Model, OperandKind, OperandType,
     PerformanceInfo, PrepareOptions, PreparedModel,
@@ -89,7 +89,7 @@ impl Device for CpuDevice {
 
     fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
         validate_model(model, HalVersion::LATEST).map_err(DriverError::from)?;
-        let verdicts = survey(model, GraphId::Main)?;
+        let verdicts = survey(model)?;
         Ok(verdicts.iter().map(Result::is_ok).collect())
     }
 

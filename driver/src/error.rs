@@ -57,9 +57,18 @@ pub enum OpError {
         /// Which number.
         what: &'static str,
     },
-    /// A loop ran longer than its time-out, or the whole execution longer than its deadline.
+    /// An input without elements, which the operation does not take.
+    #[error("input {index} has no elements")]
+    ZeroSized {
+        /// Which input.
+        index: usize,
+    },
+    /// The whole execution ran longer than its deadline.
     #[error("the deadline passed")]
     Deadline,
+    /// A loop ran longer than its time-out.
+    #[error("a loop ran longer than its time-out")]
+    LoopTimeout,
     /// Our own plan broke its rules.
     #[error("internal: {what}")]
     Internal {
@@ -85,6 +94,7 @@ impl OpError {
     pub fn status(&self) -> ErrorStatus {
         match self {
             OpError::Deadline => ErrorStatus::MissedDeadlinePersistent,
+            OpError::LoopTimeout => ErrorStatus::MissedDeadlineTransient,
             OpError::NotYet | OpError::Internal { .. } => ErrorStatus::GeneralFailure,
             _ => ErrorStatus::InvalidArgument,
         }
@@ -118,6 +128,14 @@ pub enum SignatureError {
     Rule {
         /// Which rule.
         what: &'static str,
+    },
+    /// An operand and the one that takes its place in a referenced graph are not alike.
+    #[error("{what} {position} has another type, shape or meaning than the operand it stands for")]
+    Boundary {
+        /// Which list of the referenced graph.
+        what: &'static str,
+        /// Position in the list.
+        position: usize,
     },
 }
 
@@ -191,6 +209,9 @@ pub enum DriverError {
     /// The deadline passed before the work was done.
     #[error("the deadline passed")]
     Deadline,
+    /// A loop of the model ran longer than its time-out.
+    #[error("a loop ran longer than its time-out")]
+    LoopTimeout,
     /// More memory than this driver is willing to take for one model.
     #[error("needs {bytes} bytes of working memory, at most {limit} are allowed")]
     TooLarge {
@@ -214,6 +235,7 @@ impl DriverError {
             | DriverError::Argument { .. } => ErrorStatus::InvalidArgument,
             DriverError::Memory { .. } => ErrorStatus::GeneralFailure,
             DriverError::Deadline => ErrorStatus::MissedDeadlinePersistent,
+            DriverError::LoopTimeout => ErrorStatus::MissedDeadlineTransient,
             DriverError::TooLarge { .. } => ErrorStatus::ResourceExhaustedPersistent,
         }
     }

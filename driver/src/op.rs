@@ -1,5 +1,7 @@
 //! What an operation is to the driver: one [`OpDef`] with its rules and its code.
 
+use std::time::Duration;
+
 use burst_hal::{
     Dimensions, HalVersion, Operand, OperandLifeTime, OperandType, Operation, OperationType,
     TimePoint,
@@ -189,18 +191,32 @@ impl<'t> Run<'_, 't> {
 pub struct Stop {
     /// The point at which the result is no longer wanted.
     pub deadline: Option<TimePoint>,
+    /// The point at which a loop around this operation has run too long.
+    pub loop_deadline: Option<TimePoint>,
 }
 
 impl Stop {
-    /// Fails once the deadline passed.
+    /// Fails once the deadline passed, or the time-out of a loop.
     ///
     /// # Errors
-    /// [`OpError::Deadline`].
+    /// [`OpError::Deadline`], [`OpError::LoopTimeout`].
     pub fn check(&self) -> Result<(), OpError> {
-        match self.deadline {
-            Some(deadline) if deadline.has_passed() => Err(OpError::Deadline),
-            _ => Ok(()),
+        let passed = |deadline: Option<TimePoint>| deadline.is_some_and(TimePoint::has_passed);
+        if passed(self.deadline) {
+            return Err(OpError::Deadline);
         }
+        if passed(self.loop_deadline) {
+            return Err(OpError::LoopTimeout);
+        }
+        Ok(())
+    }
+
+    /// What holds inside a loop that begins now and may run for `timeout`.
+    #[must_use]
+    pub(crate) fn within_loop(self, timeout: Duration) -> Self {
+        let own = TimePoint::after(timeout);
+        let loop_deadline = self.loop_deadline.map_or(own, |outer| outer.min(own));
+        Stop { loop_deadline: Some(loop_deadline), ..self }
     }
 }
 

@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use burst_hal::validate::{Direction, GraphId, RequestRules, UnspecifiedOutputs};
+use burst_hal::validate::{Direction, RequestRules, UnspecifiedOutputs};
 use burst_hal::{
-    Burst, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model, OutputShape, Pool,
-    PreparedModel, Request, RequestArgument, RequestPool, Timing,
+    Burst, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, LOOP_TIMEOUT_DEFAULT,
+    LOOP_TIMEOUT_MAXIMUM, Model, OutputShape, Pool, PreparedModel, Request, RequestArgument,
+    RequestPool, Timing,
 };
 
 use crate::context::Context;
@@ -28,9 +29,9 @@ pub struct CpuPreparedModel {
 
 impl CpuPreparedModel {
     pub(crate) fn new(model: &Model, context: &PrepareContext) -> Result<Self, DriverError> {
-        let plan = plan(model, GraphId::Main, context)?;
+        let plan = plan(model, context)?;
         let mut rules = RequestRules::new(model)?;
-        for position in plan.required_inputs() {
+        for position in plan.main.required_inputs() {
             rules.require(Direction::Input, position);
         }
         Ok(CpuPreparedModel { plan, rules, idle: Mutex::new(Vec::new()) })
@@ -93,12 +94,13 @@ impl CpuPreparedModel {
         options: &ExecutionOptions,
         result: &mut ExecutionResult,
     ) -> Result<std::time::Duration, DriverError> {
-        let stop = Stop { deadline: options.deadline };
+        let stop = Stop { deadline: options.deadline, loop_deadline: None };
         stop.check().map_err(|_| DriverError::Deadline)?;
         self.rules.check(request, UnspecifiedOutputs::Allowed)?;
         self.copy_inputs(context, request)?;
         let started = Instant::now();
-        context.run(&self.plan, stop)?;
+        let loop_timeout = options.loop_timeout.unwrap_or(LOOP_TIMEOUT_DEFAULT);
+        context.run(&self.plan, stop, loop_timeout.min(LOOP_TIMEOUT_MAXIMUM))?;
         let computed = started.elapsed();
         self.copy_outputs(context, request, result)?;
         Ok(computed)

@@ -70,7 +70,9 @@ pub(super) fn suppress(
         }
         stop.check()?;
         let candidate = corners(indices[next]);
-        if indices[..kept].iter().all(|other| !(overlap(corners(*other), candidate) >= threshold)) {
+        // An overlap that is not a number suppresses nothing.
+        let is_double = |other: &i32| overlap(corners(*other), candidate) >= threshold;
+        if !indices[..kept].iter().any(is_double) {
             indices[kept] = indices[next];
             kept += 1;
         }

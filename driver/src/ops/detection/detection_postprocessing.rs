@@ -268,10 +268,10 @@ impl Detector<'_> {
         let (corners, best) = numbers.split_at_mut(anchors * 4);
         let (kept, of_anchor) = indices.split_at_mut(anchors);
         let mut count = 0;
-        for anchor in 0..anchors {
+        for (anchor, best) in best.iter_mut().enumerate().take(anchors) {
             let scores = (1..classes).map(|class| self.score(image, anchor, class));
-            best[anchor] = scores.fold(f32::NEG_INFINITY, f32::max);
-            if best[anchor] > self.rules.score_threshold {
+            *best = scores.fold(f32::NEG_INFINITY, f32::max);
+            if *best > self.rules.score_threshold {
                 kept[count] = index(anchor)?;
                 count += 1;
             }

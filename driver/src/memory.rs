@@ -1,0 +1,354 @@
+//! The values of one graph during an execution, and the execution of one step.
+
+use std::ops::Range;
+
+use burst_hal::Dimensions;
+use smallvec::SmallVec;
+
+use crate::OpError;
+use crate::aligned::AlignedBytes;
+use crate::arena;
+use crate::op::{Inferred, Run, Stop};
+use crate::plan::{GraphPlan, Place, Step, check_declared};
+use crate::scratch::Scratch;
+use crate::tensor::{Arg, Args, Storage, TensorMut, TensorRef, Value, byte_count};
+
+/// Working memory of one graph for one execution at a time; used again by the next one.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    arena: AlignedBytes,
+    /// Memory of operands whose shape is not planned, by operand.
+    growing: Vec<AlignedBytes>,
+    /// The shape of every operand in this execution.
+    dims: Vec<Dimensions>,
+    /// Graph inputs that this execution leaves out, by operand.
+    omitted: Vec<bool>,
+}
+
+impl Memory {
+    /// Working memory for executions of `plan`.
+    ///
+    /// # Errors
+    /// [`OpError::Range`] when the system has no such memory.
+    pub(crate) fn new(plan: &GraphPlan) -> Result<Self, OpError> {
+        let mut growing = Vec::new();
+        growing.resize_with(plan.operands.len(), AlignedBytes::default);
+        Ok(Memory {
+            arena: AlignedBytes::zeroed(plan.arena_bytes)?,
+            growing,
+            dims: plan
+                .operands
+                .iter()
+                .map(|operand| operand.dims.clone().unwrap_or_default())
+                .collect(),
+            omitted: vec![false; plan.operands.len()],
+        })
+    }
+
+    /// Bytes held between executions.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let growing: usize = self.growing.iter().map(AlignedBytes::held_bytes).sum();
+        self.arena.held_bytes() + growing
+    }
+
+    /// Marks graph input `position` as left out.
+    pub(crate) fn omit_input(&mut self, plan: &GraphPlan, position: usize) {
+        self.omitted[plan.inputs[position]] = true;
+    }
+
+    /// Memory for graph input `position` with this shape (empty: the planned one), to be filled.
+    pub(crate) fn input(
+        &mut self,
+        plan: &GraphPlan,
+        position: usize,
+        dims: &[u32],
+    ) -> Result<&mut [u8], OpError> {
+        let operand = plan.inputs[position];
+        self.omitted[operand] = false;
+        let planned = &plan.operands[operand];
+        let dims = match &planned.dims {
+            Some(fixed) if dims.is_empty() => fixed.as_slice(),
+            None if dims.is_empty() => planned.declared.as_slice(),
+            _ => dims,
+        };
+        self.room(plan, operand, dims)
+    }
+
+    /// Memory for an operand that is going to have this shape, to be filled.
+    pub(crate) fn room(
+        &mut self,
+        plan: &GraphPlan,
+        operand: usize,
+        dims: &[u32],
+    ) -> Result<&mut [u8], OpError> {
+        let planned = &plan.operands[operand];
+        match &planned.place {
+            Place::Arena(range) => {
+                if let Some(fixed) = &planned.dims
+                    && fixed.as_slice() != dims
+                {
+                    return Err(OpError::shape("planned shape against the given one", fixed, dims));
+                }
+                Ok(&mut self.arena.as_mut_slice()[range.clone()])
+            }
+            Place::Growing => {
+                check_declared(&planned.declared, dims)?;
+                self.dims[operand].clear();
+                self.dims[operand].extend_from_slice(dims);
+                let bytes = byte_count(planned.info.ty, dims)?;
+                self.growing[operand].resize(bytes)?;
+                Ok(self.growing[operand].as_mut_slice())
+            }
+            Place::None | Place::Constant(_) | Place::Graph => Ok(&mut []),
+        }
+    }
+
+    /// Shape and bytes of an operand that has a value.
+    ///
+    /// # Errors
+    /// [`OpError::Omitted`] where it has none.
+    pub(crate) fn value<'a>(
+        &'a self,
+        plan: &'a GraphPlan,
+        operand: usize,
+    ) -> Result<(&'a [u32], &'a [u8]), OpError> {
+        let tensor = self.tensor(plan, operand)?;
+        Ok((tensor.dims, tensor.bytes.ok_or(OpError::Omitted { index: operand })?))
+    }
+
+    /// Shape and bytes of graph output `position` after a run.
+    pub(crate) fn output<'a>(
+        &'a self,
+        plan: &'a GraphPlan,
+        position: usize,
+    ) -> (&'a [u32], &'a [u8]) {
+        let operand = plan.outputs[position];
+        let bytes = self.value(plan, operand).map_or(&[][..], |(_, bytes)| bytes);
+        (&self.dims[operand], bytes)
+    }
+
+    /// Gives graph input `position` the value of another operand of the same graph, whose memory
+    /// is another.
+    pub(crate) fn copy_to_input(
+        &mut self,
+        plan: &GraphPlan,
+        from: usize,
+        position: usize,
+    ) -> Result<(), OpError> {
+        let to = plan.inputs[position];
+        let dims = self.dims[from].clone();
+        match (&plan.operands[from].place, &plan.operands[to].place) {
+            (Place::Arena(source), Place::Arena(target)) => {
+                self.input(plan, position, &dims)?;
+                let (source, at) = (source.clone(), target.start);
+                self.arena.as_mut_slice().copy_within(source, at);
+            }
+            (Place::Growing, _) => {
+                let source = std::mem::take(&mut self.growing[from]);
+                let copied = self
+                    .input(plan, position, &dims)
+                    .and_then(|target| fill(target, source.as_slice()));
+                self.growing[from] = source;
+                copied?;
+            }
+            (Place::Arena(source), _) => {
+                let source = source.clone();
+                let arena = std::mem::take(&mut self.arena);
+                let copied = self
+                    .input(plan, position, &dims)
+                    .and_then(|target| fill(target, &arena.as_slice()[source]));
+                self.arena = arena;
+                copied?;
+            }
+            _ => return Err(OpError::Internal { what: "a state that is not computed" }),
+        }
+        Ok(())
+    }
+
+    /// Executes one step that runs no other graph.
+    pub(crate) fn step(
+        &mut self,
+        plan: &GraphPlan,
+        step: &Step,
+        scratch: &mut Scratch,
+        stop: Stop,
+    ) -> Result<(), OpError> {
+        self.expect_elements(step)?;
+        let shapes_known = step.fixed_shapes || self.infer(plan, step)?;
+        if shapes_known && self.writes_nothing(step) {
+            return Ok(());
+        }
+        // Outputs leave the memory while the kernel runs, so that inputs can be borrowed from it.
+        let mut outputs = OutputParts::take(self, step);
+        let result = self.execute(plan, step, scratch, stop, &mut outputs);
+        outputs.put_back(self, step);
+        result
+    }
+
+    /// Refuses inputs without elements where the operation does not take them.
+    fn expect_elements(&self, step: &Step) -> Result<(), OpError> {
+        if step.def.traits.zero_sized_inputs {
+            return Ok(());
+        }
+        let is_empty =
+            |operand: &usize| !self.omitted[*operand] && self.dims[*operand].contains(&0);
+        match step.inputs.iter().position(is_empty) {
+            Some(index) => Err(OpError::ZeroSized { index }),
+            None => Ok(()),
+        }
+    }
+
+    /// Infers this execution's output shapes and makes room. Says whether they are known now.
+    fn infer(&mut self, plan: &GraphPlan, step: &Step) -> Result<bool, OpError> {
+        let shapes = {
+            let inputs: SmallVec<[Arg<'_>; 32]> = step
+                .inputs
+                .iter()
+                .enumerate()
+                .map(|(position, operand)| {
+                    let tensor = self.tensor(plan, *operand)?;
+                    let value = match tensor.bytes {
+                        Some(bytes) => Value::Bytes(bytes),
+                        // The kernel has them.
+                        None if step.packed_inputs.contains(&position) => Value::Unknown,
+                        None => Value::Omitted,
+                    };
+                    Ok(Arg { info: tensor.info, dims: Some(tensor.dims), value })
+                })
+                .collect::<Result<_, OpError>>()?;
+            let outputs: SmallVec<[_; 2]> = step
+                .outputs
+                .iter()
+                .map(|operand| {
+                    let planned = &plan.operands[*operand];
+                    (&planned.info, planned.declared.as_slice())
+                })
+                .collect();
+            match (step.def.infer)(&Args { inputs: &inputs, outputs: &outputs })? {
+                Inferred::WhileRunning => return Ok(false),
+                Inferred::Shapes(shapes) => shapes,
+            }
+        };
+        if shapes.len() != step.outputs.len() {
+            return Err(OpError::Arity { want: shapes.len(), got: step.outputs.len() });
+        }
+        for (operand, shape) in step.outputs.iter().zip(shapes) {
+            let planned = &plan.operands[*operand];
+            check_declared(&planned.declared, &shape)?;
+            self.growing[*operand].resize(byte_count(planned.info.ty, &shape)?)?;
+            self.dims[*operand] = shape;
+        }
+        Ok(true)
+    }
+
+    fn writes_nothing(&self, step: &Step) -> bool {
+        step.outputs.iter().all(|operand| self.dims[*operand].contains(&0))
+    }
+
+    /// An operand to read while nothing is written.
+    fn tensor<'a>(&'a self, plan: &'a GraphPlan, operand: usize) -> Result<TensorRef<'a>, OpError> {
+        let arena = |range: &Range<usize>| Ok(&self.arena.as_slice()[range.clone()]);
+        read_operand(plan, &self.growing, &self.dims, &self.omitted, operand, arena)
+    }
+
+    fn execute(
+        &mut self,
+        plan: &GraphPlan,
+        step: &Step,
+        scratch: &mut Scratch,
+        stop: Stop,
+        parts: &mut OutputParts,
+    ) -> Result<(), OpError> {
+        let Memory { arena, growing, dims, omitted } = self;
+        let ranges = step.arena_order.iter().map(|position| {
+            match &plan.operands[step.outputs[*position]].place {
+                Place::Arena(range) => range.clone(),
+                _ => 0..0,
+            }
+        });
+        let (written, gaps) = arena::split(arena.as_mut_slice(), ranges)?;
+        let inputs: SmallVec<[TensorRef<'_>; 32]> = step
+            .inputs
+            .iter()
+            .map(|operand| {
+                read_operand(plan, growing, dims, omitted, *operand, |range| gaps.get(range))
+            })
+            .collect::<Result<_, OpError>>()?;
+        if let Some(index) = inputs.iter().enumerate().position(|(index, input)| {
+            !input.is_present()
+                && !step.def.traits.allows_omitting(index)
+                && !step.packed_inputs.contains(&index)
+        }) {
+            return Err(OpError::Omitted { index });
+        }
+        let mut outputs: SmallVec<[TensorMut<'_>; 4]> = parts
+            .growing
+            .iter_mut()
+            .zip(&mut parts.dims)
+            .zip(&*step.outputs)
+            .map(|((growing, dims), operand)| TensorMut {
+                info: &plan.operands[*operand].info,
+                dims,
+                storage: Storage::Growing(growing),
+            })
+            .collect();
+        for (position, bytes) in step.arena_order.iter().zip(written) {
+            outputs[*position].storage = Storage::Fixed(bytes);
+        }
+        let mut run = Run { inputs: &inputs, outputs: &mut outputs, scratch, stop };
+        match &step.kernel {
+            Some(kernel) => kernel.run(&mut run),
+            None => (step.def.execute)(&mut run),
+        }
+    }
+}
+
+/// Copies a value into the memory that was made for it.
+pub(crate) fn fill(target: &mut [u8], value: &[u8]) -> Result<(), OpError> {
+    if target.len() != value.len() {
+        return Err(OpError::Internal { what: "a value of another size than its place" });
+    }
+    target.copy_from_slice(value);
+    Ok(())
+}
+
+fn read_operand<'a>(
+    plan: &'a GraphPlan,
+    growing: &'a [AlignedBytes],
+    dims: &'a [Dimensions],
+    omitted: &[bool],
+    operand: usize,
+    arena: impl FnOnce(&Range<usize>) -> Result<&'a [u8], OpError>,
+) -> Result<TensorRef<'a>, OpError> {
+    let planned = &plan.operands[operand];
+    let bytes = match &planned.place {
+        _ if omitted[operand] => None,
+        Place::Constant(bytes) => Some(bytes.as_slice()),
+        Place::Arena(range) => Some(arena(range)?),
+        Place::Growing => Some(growing[operand].as_slice()),
+        Place::None | Place::Graph => None,
+    };
+    Ok(TensorRef { info: &planned.info, dims: &dims[operand], bytes })
+}
+
+/// The parts of a memory that the outputs of one step own while it runs.
+struct OutputParts {
+    dims: SmallVec<[Dimensions; 4]>,
+    growing: SmallVec<[AlignedBytes; 4]>,
+}
+
+impl OutputParts {
+    fn take(memory: &mut Memory, step: &Step) -> Self {
+        OutputParts {
+            dims: step.outputs.iter().map(|o| std::mem::take(&mut memory.dims[*o])).collect(),
+            growing: step.outputs.iter().map(|o| std::mem::take(&mut memory.growing[*o])).collect(),
+        }
+    }
+
+    fn put_back(self, memory: &mut Memory, step: &Step) {
+        for ((operand, dims), growing) in step.outputs.iter().zip(self.dims).zip(self.growing) {
+            memory.dims[*operand] = dims;
+            memory.growing[*operand] = growing;
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Plans the graphs of a model, each once, however often it is referred to.
+//!
+//! A legal model can reach a graph along exponentially many paths; it is planned when the first of
+//! them meets it. References nest at most [`burst_hal::validate::MAX_NESTING`] deep and form no
+//! cycles, which `validate_model` has seen to, so the recursion here ends.
+
+use burst_hal::Model;
+use burst_hal::validate::GraphId;
+
+use super::builder::Builder;
+use super::{GraphPlan, MAX_ARENA_BYTES, Plan};
+use crate::error::DriverError;
+use crate::op::PrepareContext;
+
+/// What a survey found of one operation.
+pub(crate) type Verdict = Result<(), DriverError>;
+
+/// Plans a model that is legal; fails at the first operation that cannot be planned.
+pub(crate) fn plan(model: &Model, context: &PrepareContext) -> Result<Plan, DriverError> {
+    let mut graphs = Graphs::new(model, Some(*context));
+    let main = graphs.build(GraphId::Main)?;
+    let referenced = graphs.referenced.into_iter().map(Referenced::into_plan).collect();
+    let plan = Plan { main, referenced };
+    let bytes = plan.arena_bytes();
+    if bytes > MAX_ARENA_BYTES {
+        let limit = MAX_ARENA_BYTES as u64;
+        return Err(DriverError::TooLarge { bytes: bytes as u64, limit });
+    }
+    Ok(plan)
+}
+
+/// Says for each operation of the main graph whether it can be planned; one that runs other graphs
+/// can when everything in them can. The outer error is a model that is not legal at all.
+pub(crate) fn survey(model: &Model) -> Result<Vec<Verdict>, DriverError> {
+    let mut graphs = Graphs::new(model, None);
+    survey_operations(&mut Builder::new(&mut graphs, GraphId::Main)?)
+}
+
+fn survey_operations(builder: &mut Builder<'_, '_>) -> Result<Vec<Verdict>, DriverError> {
+    (0..builder.subgraph.operations.len())
+        .map(|index| match builder.operation(index) {
+            Err(error @ DriverError::Signature { .. }) => Err(error),
+            verdict => {
+                if verdict.is_err() {
+                    builder.trust_declared_shapes(index);
+                }
+                Ok(verdict)
+            }
+        })
+        .collect()
+}
+
+/// The graphs of a model as far as they are planned.
+pub(super) struct Graphs<'m> {
+    pub(super) model: &'m Model,
+    /// `None` in a survey.
+    pub(super) context: Option<PrepareContext>,
+    referenced: Vec<Referenced>,
+}
+
+#[derive(Debug, Default)]
+enum Referenced {
+    #[default]
+    NotYet,
+    Planned(Box<GraphPlan>),
+    Failed(DriverError),
+}
+
+impl Referenced {
+    fn into_plan(self) -> Option<GraphPlan> {
+        match self {
+            Referenced::Planned(plan) => Some(*plan),
+            Referenced::NotYet | Referenced::Failed(_) => None,
+        }
+    }
+}
+
+impl<'m> Graphs<'m> {
+    fn new(model: &'m Model, context: Option<PrepareContext>) -> Self {
+        let referenced = model.referenced.iter().map(|_| Referenced::NotYet).collect();
+        Graphs { model, context, referenced }
+    }
+
+    /// Plans a referenced graph unless that was done, or tried, before.
+    pub(super) fn require(&mut self, index: usize) -> Result<(), DriverError> {
+        if matches!(self.referenced[index], Referenced::NotYet) {
+            let graph = GraphId::Referenced(u32::try_from(index).unwrap_or(u32::MAX));
+            self.referenced[index] = match self.build(graph) {
+                Ok(plan) => Referenced::Planned(Box::new(plan)),
+                Err(error) => Referenced::Failed(error),
+            };
+        }
+        match &self.referenced[index] {
+            Referenced::Failed(error) => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// A referenced graph's plan, where there is one.
+    pub(super) fn planned(&self, index: usize) -> Option<&GraphPlan> {
+        match self.referenced.get(index)? {
+            Referenced::Planned(plan) => Some(plan),
+            Referenced::NotYet | Referenced::Failed(_) => None,
+        }
+    }
+
+    fn build(&mut self, graph: GraphId) -> Result<GraphPlan, DriverError> {
+        let is_survey = self.context.is_none();
+        let mut builder = Builder::new(self, graph)?;
+        if is_survey {
+            // All of it is looked at, so that what is not legal is told from what is not supported.
+            survey_operations(&mut builder)?.into_iter().collect::<Result<(), _>>()?;
+        } else {
+            for index in 0..builder.subgraph.operations.len() {
+                builder.operation(index)?;
+            }
+        }
+        builder.finish()
+    }
+}
