@@ -1,0 +1,34 @@
+//! Every third-party peer does the same work as ours: two real processes, each answer checked.
+
+use benches::all_peers;
+use burst_harness::process::{Length, Runner};
+use burst_harness::{Case, Placement, WaitKind, own_peers};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_benches");
+const SHORT: Length = Length { warm_up: 3, trips: 40 };
+
+#[test]
+fn every_third_party_answers_every_request_in_every_case_it_supports() {
+    let runner = Runner::new(PROGRAM).expect("the CPUs of this process");
+    let ours: Vec<&str> = own_peers().iter().map(|peer| peer.name()).collect();
+    for peer in all_peers() {
+        if ours.contains(&peer.name()) {
+            continue;
+        }
+        let mut cases = 0;
+        for wait in WaitKind::ALL {
+            for bytes in [64, 256, 1024] {
+                let case = Case::ping_pong(wait, Placement::Unpinned, bytes);
+                if !peer.supports(&case) {
+                    continue;
+                }
+                let (measured, _) = runner
+                    .measure(peer.name(), &case, SHORT)
+                    .unwrap_or_else(|error| panic!("{}, {case:?}: {error}", peer.name()));
+                assert_eq!(measured.sample.trips, 40, "{}, {case:?}", peer.name());
+                cases += 1;
+            }
+        }
+        assert!(cases > 0, "{} supports nothing", peer.name());
+    }
+}
