@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use burst_driver::op::Signature;
 use burst_driver::ops;
 use burst_hal::{
-    ExtraParams, HalVersion, Operand, OperandLifeTime, OperandType, Operation, OperationType,
+    Dimensions, ExtraParams, HalVersion, Operand, OperandLifeTime, OperandType, Operation,
+    OperationType,
 };
 use burst_tests::shared;
 use serde::Deserialize;
@@ -231,23 +232,22 @@ impl Form {
 }
 
 impl Operands {
-    /// These with every operand in turn given every other type, subgraphs' operands excepted:
-    /// what those may be is not the operation's to say.
-    fn neighbours(&self, fixed: usize) -> Vec<Operands> {
+    /// These with each of the first so many inputs and outputs in turn given every other type.
+    fn neighbours(&self, inputs: usize, outputs: usize) -> Vec<Operands> {
         let mut neighbours = Vec::new();
-        for index in 0..self.inputs.len().min(fixed) {
-            for ty in types().filter(|ty| *ty != self.inputs[index]) {
+        for index in 0..self.inputs.len().min(inputs) {
+            neighbours.extend(types().map(|ty| {
                 let mut other = self.clone();
                 other.inputs[index] = ty;
-                neighbours.push(other);
-            }
+                other
+            }));
         }
-        for index in 0..self.outputs.len().min(if fixed == usize::MAX { fixed } else { 0 }) {
-            for ty in types().filter(|ty| *ty != self.outputs[index]) {
+        for index in 0..self.outputs.len().min(outputs) {
+            neighbours.extend(types().map(|ty| {
                 let mut other = self.clone();
                 other.outputs[index] = ty;
-                neighbours.push(other);
-            }
+                other
+            }));
         }
         neighbours
     }
@@ -257,43 +257,43 @@ impl Operands {
 fn is_accepted(code: OperationType, operands: &Operands, at: HalVersion) -> bool {
     let Some(def) = ops::find(code) else { return false };
     let mut all: Vec<Operand> = Vec::new();
-    let mut add = |types: &[OperandType], output: bool| -> Vec<u32> {
-        (0..)
-            .zip(types)
-            .map(|(index, ty)| {
-                let lifetime = match output {
-                    true => OperandLifeTime::SubgraphOutput,
-                    false => OperandLifeTime::SubgraphInput,
-                };
-                all.push(operand(code, *ty, lifetime, index));
-                u32::try_from(all.len() - 1).expect("a short list")
-            })
-            .collect()
+    let mut add = |types: &[OperandType], lifetime: OperandLifeTime| -> Vec<u32> {
+        let place = |ty: &OperandType| {
+            all.push(operand(code, *ty, lifetime));
+            u32::try_from(all.len() - 1).expect("a short list")
+        };
+        types.iter().map(place).collect()
     };
     let operation = Operation {
         ty: code,
-        inputs: add(&operands.inputs, false),
-        outputs: add(&operands.outputs, true),
+        inputs: add(&operands.inputs, OperandLifeTime::SubgraphInput),
+        outputs: add(&operands.outputs, OperandLifeTime::SubgraphOutput),
     };
     let known = code.since().is_some_and(|since| since <= at)
         && all.iter().all(|operand| operand.ty.since().is_some_and(|since| since <= at));
     known && (def.validate)(&Signature::new(&all, &operation, at)).is_ok()
 }
 
-fn operand(
-    code: OperationType,
-    ty: OperandType,
-    lifetime: OperandLifeTime,
-    index: usize,
-) -> Operand {
-    let _ = (code, index);
+/// An operand with what its type and this operation need beside the type itself.
+fn operand(code: OperationType, ty: OperandType, lifetime: OperandLifeTime) -> Operand {
     let mut operand = Operand::new(ty, lifetime);
+    operand.dimensions = match code {
+        _ if !ty.is_tensor() => Dimensions::new(),
+        // Before 1.2 these wanted four dimensions.
+        OperationType::Softmax
+        | OperationType::L2Normalization
+        | OperationType::LocalResponseNormalization => Dimensions::from_slice(&[1, 1, 1, 1]),
+        // The condition has one element.
+        OperationType::If => Dimensions::from_slice(&[1]),
+        _ => Dimensions::new(),
+    };
     if ty.is_quantized() {
-        operand.scale = 1.0;
+        // Less than 1: before 1.2 an output's had to be above the product of the inputs'.
+        operand.scale = 0.5;
     }
     if ty == OperandType::TensorQuant8SymmPerChannel {
-        let scales = [1.0].into();
-        operand.extra_params = ExtraParams::ChannelQuant { scales, channel_dim: 0 };
+        let channel_dim = if code == OperationType::DepthwiseConv2d { 3 } else { 0 };
+        operand.extra_params = ExtraParams::ChannelQuant { scales: [0.5].into(), channel_dim };
     }
     operand
 }
@@ -335,14 +335,14 @@ fn every_type_of_the_list_is_accepted_from_its_version_on_and_no_other() {
     for row in &rows {
         let forms = row.forms();
         // Of control flow only the condition and the subgraphs have types of their own.
-        let fixed = match row.ty() {
-            OperationType::If => 3,
-            OperationType::While => 2,
-            _ => usize::MAX,
+        let (inputs, outputs) = match row.ty() {
+            OperationType::If => (3, 0),
+            OperationType::While => (2, 0),
+            _ => (usize::MAX, usize::MAX),
         };
         let before = wrong.len();
         for operands in forms.iter().flat_map(Form::operands) {
-            let neighbours = operands.neighbours(fixed);
+            let neighbours = operands.neighbours(inputs, outputs);
             for operands in neighbours.iter().chain([&operands]) {
                 for at in VERSIONS {
                     asked += 1;
