@@ -50,6 +50,11 @@ impl Caller<'_> {
     }
 }
 
+/// A graph with values to read.
+type Reading<'a> = (&'a GraphPlan, &'a Memory);
+/// A graph with values to write.
+type Writing<'a> = (&'a GraphPlan, &'a mut Memory);
+
 impl Runner<'_> {
     /// Executes a step that runs other graphs.
     pub(crate) fn control(
@@ -194,11 +199,7 @@ impl Runner<'_> {
     }
 
     /// Two different graphs, one to read from and one to write to.
-    fn pair(
-        &mut self,
-        from: usize,
-        to: usize,
-    ) -> Result<((&GraphPlan, &Memory), (&GraphPlan, &mut Memory)), OpError> {
+    fn pair(&mut self, from: usize, to: usize) -> Result<(Reading<'_>, Writing<'_>), OpError> {
         let graphs =
             (planned(self.plan.referenced.get(from))?, planned(self.plan.referenced.get(to))?);
         let [from, to] = self.memories.get_disjoint_mut([from, to]).map_err(|_| NOT_PLANNED)?;

@@ -1,7 +1,7 @@
 //! A prepared model: its plan, and the working memory that executions take turns with.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use burst_hal::validate::{Direction, RequestRules, UnspecifiedOutputs};
 use burst_hal::{
@@ -93,14 +93,13 @@ impl CpuPreparedModel {
         request: &Request,
         options: &ExecutionOptions,
         result: &mut ExecutionResult,
-    ) -> Result<std::time::Duration, DriverError> {
+    ) -> Result<Duration, DriverError> {
         let stop = Stop { deadline: options.deadline, loop_deadline: None };
         stop.check().map_err(|_| DriverError::Deadline)?;
         self.rules.check(request, UnspecifiedOutputs::Allowed)?;
         self.copy_inputs(context, request)?;
         let started = Instant::now();
-        let loop_timeout = options.loop_timeout.unwrap_or(LOOP_TIMEOUT_DEFAULT);
-        context.run(&self.plan, stop, loop_timeout.min(LOOP_TIMEOUT_MAXIMUM))?;
+        context.run(&self.plan, stop, loop_timeout(options))?;
         let computed = started.elapsed();
         self.copy_outputs(context, request, result)?;
         Ok(computed)
@@ -145,6 +144,11 @@ impl CpuPreparedModel {
     }
 }
 
+/// How long each loop may take: what the client says, within what it may say.
+fn loop_timeout(options: &ExecutionOptions) -> Duration {
+    options.loop_timeout.unwrap_or(LOOP_TIMEOUT_DEFAULT).min(LOOP_TIMEOUT_MAXIMUM)
+}
+
 /// Bytes an output argument has room for; offset 0 with length 0 stands for the whole pool.
 fn room(request: &Request, argument: &RequestArgument) -> Result<u64, DriverError> {
     let location = argument.location;
@@ -162,7 +166,7 @@ fn memory<'r>(request: &'r Request, argument: &RequestArgument) -> Result<&'r Po
     }
 }
 
-fn micros(duration: std::time::Duration) -> u64 {
+fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX - 1)
 }
 
@@ -221,5 +225,20 @@ impl Drop for CpuBurst {
         if let Some(context) = self.context.take() {
             self.model.give_back(context);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_may_take_what_the_client_says_up_to_the_maximum() {
+        let with = |loop_timeout| {
+            super::loop_timeout(&ExecutionOptions { loop_timeout, ..ExecutionOptions::default() })
+        };
+        assert_eq!(with(None), Duration::from_secs(2));
+        assert_eq!(with(Some(Duration::from_millis(1))), Duration::from_millis(1));
+        assert_eq!(with(Some(Duration::MAX)), Duration::from_secs(15));
     }
 }
