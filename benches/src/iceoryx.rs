@@ -1,11 +1,11 @@
 //! iceoryx2, both of its patterns, polling and with its events.
 
 use burst_harness::case::ANSWER_BYTES;
-use burst_harness::checks::names;
+use burst_harness::checks::{FRAME_BYTES, names};
 use burst_harness::session::{Measured, Served};
 use burst_harness::work::AnswerBytes;
 use burst_harness::{
-    Case, ClientEnd, ClientSession, HarnessError, Link, Peer, ServerSession, WaitKind,
+    Case, ClientEnd, ClientSession, HarnessError, Link, Peer, Placement, ServerSession, WaitKind,
 };
 use iceoryx2::pending_response::PendingResponse;
 use iceoryx2::port::client::Client;
@@ -265,4 +265,70 @@ fn publish_server<const N: usize>(mut session: ServerSession<'_>) -> Result<Serv
         loan.write_payload(answer).send().map_err(HarnessError::peer)?;
         ring(bell.as_ref())
     })
+}
+
+/// A frame loaned from the publisher, written in place, read in place.
+#[derive(Debug)]
+pub struct Frame;
+
+impl Peer for Frame {
+    fn name(&self) -> &'static str {
+        "frame-iceoryx2"
+    }
+
+    fn supports(&self, case: &Case) -> bool {
+        FRAME_BYTES.contains(&case.request_bytes)
+            && case.wait == WaitKind::Spin
+            && case.placement == Placement::PinnedApart
+            && case.in_flight == 1
+    }
+
+    fn client(&self, mut session: ClientSession<'_>) -> Result<Measured, HarnessError> {
+        let name = name_for(&session.link)?;
+        let node = node()?;
+        let frames = topic!(node, &name, "frames", [u8]);
+        let answers = topic!(node, &name, "answers", Answer);
+        let frames = frames.publisher_builder().initial_max_slice_len(session.case().request_bytes);
+        let frames = frames.create().map_err(HarnessError::peer)?;
+        let answers = answers.subscriber_builder().create().map_err(HarnessError::peer)?;
+        session.link.meet()?;
+        session.run(&mut FrameEnd { frames, answers })
+    }
+
+    fn server(&self, mut session: ServerSession<'_>) -> Result<Served, HarnessError> {
+        let (name, _): (String, _) = session.link.receive()?;
+        let node = node()?;
+        let frames = topic!(node, &name, "frames", [u8]);
+        let answers = topic!(node, &name, "answers", Answer);
+        let frames = frames.subscriber_builder().create().map_err(HarnessError::peer)?;
+        let answers = answers.publisher_builder().create().map_err(HarnessError::peer)?;
+        session.link.meet()?;
+        session.run(|work| {
+            let frame = wait_for(None, || frames.receive().map_err(HarnessError::peer))?;
+            let answer = work.answer(frame.payload());
+            drop(frame);
+            let loan = answers.loan_uninit().map_err(HarnessError::peer)?;
+            loan.write_payload(answer).send().map_err(HarnessError::peer)?;
+            Ok(())
+        })
+    }
+}
+
+struct FrameEnd {
+    frames: Publisher<ipc::Service, [u8], ()>,
+    answers: Subscriber<ipc::Service, Answer, ()>,
+}
+
+impl ClientEnd for FrameEnd {
+    fn send(&mut self, request: &[u8]) -> Result<(), HarnessError> {
+        let loan = self.frames.loan_slice_uninit(request.len()).map_err(HarnessError::peer)?;
+        loan.write_from_slice(request).send().map_err(HarnessError::peer)?;
+        Ok(())
+    }
+
+    fn receive(&mut self, answer: &mut AnswerBytes) -> Result<(), HarnessError> {
+        let look = || self.answers.receive().map_err(HarnessError::peer);
+        answer.copy_from_slice(wait_for(None, look)?.payload());
+        Ok(())
+    }
 }

@@ -11,7 +11,7 @@ mod shmem;
 
 use burst_harness::{Peer, own_peers};
 
-pub use iceoryx::{PublishSubscribe, RequestResponse};
+pub use iceoryx::{Frame as IceoryxFrame, PublishSubscribe, RequestResponse};
 pub use ipc::IpcChannel;
 pub use shmem::ShmemIpc;
 
@@ -19,7 +19,13 @@ pub use shmem::ShmemIpc;
 #[must_use]
 pub fn all_peers() -> Vec<&'static dyn Peer> {
     let mut peers = own_peers();
-    peers.extend([&RequestResponse as &dyn Peer, &PublishSubscribe, &ShmemIpc, &IpcChannel]);
+    peers.extend([
+        &RequestResponse as &dyn Peer,
+        &PublishSubscribe,
+        &IceoryxFrame,
+        &ShmemIpc,
+        &IpcChannel,
+    ]);
     peers
 }
 

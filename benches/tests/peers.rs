@@ -17,9 +17,11 @@ fn every_third_party_answers_every_request_in_every_case_it_supports() {
         }
         let mut cases = 0;
         for wait in WaitKind::ALL {
-            for bytes in [64, 256, 1024] {
-                let case = Case::ping_pong(wait, Placement::Unpinned, bytes);
-                if !peer.supports(&case) {
+            for bytes in [64, 256, 1024, 150_528, 602_112] {
+                let small = bytes <= 1024;
+                let placement = if small { Placement::Unpinned } else { Placement::PinnedApart };
+                let case = Case::ping_pong(wait, placement, bytes);
+                if !peer.supports(&case) || !runner.can(placement) {
                     continue;
                 }
                 let (measured, _) = runner

@@ -27,6 +27,9 @@ pub struct Args {
     /// Only these peers, several with commas; floors always run.
     #[arg(long, value_delimiter = ',')]
     pub peers: Vec<String>,
+    /// Small messages only.
+    #[arg(long)]
+    pub no_frames: bool,
     /// Do not count system calls (where strace is installed they are counted in runs of their own).
     #[arg(long)]
     pub no_strace: bool,
@@ -56,6 +59,7 @@ impl Args {
             waits: self.wait.clone(),
             placements: self.placement.clone(),
             peers: self.peers.clone(),
+            frames: !self.no_frames,
             count_calls: !self.no_strace && !self.quick,
             quick: self.quick,
         };

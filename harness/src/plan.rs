@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::case::{Case, Placement, REQUEST_SIZES, WaitKind};
-use crate::checks::{SERVICE_NS, checks};
+use crate::checks::{FRAME_BYTES, SERVICE_NS, checks};
 use crate::error::HarnessError;
 use crate::machine::Machine;
 use crate::peers::Peer;
@@ -34,6 +34,8 @@ pub struct Options {
     pub placements: Vec<Placement>,
     /// Names of peers; all where it is empty. Floors always run.
     pub peers: Vec<String>,
+    /// Frames too, besides the small messages.
+    pub frames: bool,
     /// Count system calls where strace is installed.
     pub count_calls: bool,
     /// Short runs: to see that everything works, not to compare.
@@ -48,6 +50,7 @@ impl Default for Options {
             waits: WaitKind::ALL.to_vec(),
             placements: Placement::ALL.to_vec(),
             peers: Vec::new(),
+            frames: true,
             count_calls: true,
             quick: false,
         }
@@ -184,6 +187,7 @@ fn lanes<'p>(runner: &Runner, peers: &[&'p dyn Peer], options: &Options) -> Vec<
 fn cases_of(peer: &dyn Peer, options: &Options) -> Vec<Case> {
     let sizes = match peer.fixed_request_bytes() {
         Some(bytes) => vec![bytes],
+        None if options.frames => options.sizes.iter().copied().chain(FRAME_BYTES).collect(),
         None => options.sizes.clone(),
     };
     let mut cases = Vec::new();

@@ -53,12 +53,21 @@ impl Request {
     /// [`HarnessError::WrongAnswer`].
     #[inline]
     pub fn check(&self, sequence: u64, answer: &AnswerBytes) -> Result<(), HarnessError> {
-        let expected = reply(sequence, self.rest.wrapping_add(sequence));
-        if *answer == expected {
-            return Ok(());
-        }
-        Err(explain(sequence, answer, &expected))
+        check_answer(sequence, self.rest.wrapping_add(sequence), answer)
     }
+}
+
+/// Whether this is the answer with that sequence and that sum, in all of its words.
+///
+/// # Errors
+/// [`HarnessError::WrongAnswer`].
+#[inline]
+pub fn check_answer(sequence: u64, sum: u64, answer: &AnswerBytes) -> Result<(), HarnessError> {
+    let expected = reply(sequence, sum);
+    if *answer == expected {
+        return Ok(());
+    }
+    Err(explain(sequence, answer, &expected))
 }
 
 /// The answer to a request: reads every word of it.
@@ -71,7 +80,8 @@ pub fn answer(request: &[u8]) -> AnswerBytes {
 
 /// An answer: sequence, sum, and words that follow from them.
 #[inline]
-fn reply(sequence: u64, sum: u64) -> AnswerBytes {
+#[must_use]
+pub fn reply(sequence: u64, sum: u64) -> AnswerBytes {
     let mut bytes = [0; ANSWER_BYTES];
     let words = [sequence, sum].into_iter().chain((2..8).map(|n| sum.wrapping_add(n)));
     for (to, word) in bytes.chunks_exact_mut(WORD).zip(words) {

@@ -13,6 +13,7 @@ fn short_run(waits: &[WaitKind], peers: &[&str]) -> Report {
         waits: waits.to_vec(),
         placements: vec![Placement::Unpinned],
         peers: peers.iter().map(|name| (*name).to_owned()).collect(),
+        frames: false,
         count_calls: false,
         quick: true,
     };

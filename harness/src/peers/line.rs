@@ -61,6 +61,6 @@ fn word(memory: &Memory) -> Result<Shared<AtomicU64>, HarnessError> {
 /// As tight as it can be: without a pause, a clock, or a limit. The coordinator ends a process that
 /// waits in vain.
 #[inline]
-fn wait_for(word: &AtomicU64, value: u64) {
+pub(super) fn wait_for(word: &AtomicU64, value: u64) {
     while word.load(Ordering::Acquire) != value {}
 }

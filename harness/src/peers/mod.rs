@@ -2,6 +2,7 @@
 
 mod burst;
 mod eventfd;
+mod frame;
 mod futex;
 mod libfmq;
 mod line;
@@ -15,6 +16,7 @@ use crate::session::{ClientSession, Measured, Served, ServerSession};
 
 pub use burst::Burst;
 pub use eventfd::EventfdFloor;
+pub use frame::{FrameInPool, FrameOurs, FramePlain, FrameStream};
 pub use futex::FutexFloor;
 pub use libfmq::Libfmq;
 pub use line::LineFloor;
@@ -54,5 +56,18 @@ pub trait Peer: Sync {
 /// The peers that need no crate but ours. The floors come first.
 #[must_use]
 pub fn own_peers() -> Vec<&'static dyn Peer> {
-    vec![&LineFloor, &FutexFloor, &EventfdFloor, &Ours, &Burst, &Libfmq, &Pipe, &Seqpacket]
+    vec![
+        &LineFloor,
+        &FutexFloor,
+        &EventfdFloor,
+        &Ours,
+        &Burst,
+        &Libfmq,
+        &Pipe,
+        &Seqpacket,
+        &FramePlain,
+        &FrameOurs,
+        &FrameInPool,
+        &FrameStream,
+    ]
 }

@@ -6,7 +6,7 @@ use rustix::io;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::Peer;
-use crate::case::{Case, WaitKind};
+use crate::case::{Case, REQUEST_MAX, WaitKind};
 use crate::error::HarnessError;
 use crate::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
 use crate::work::AnswerBytes;
@@ -25,7 +25,7 @@ impl Peer for Pipe {
 
     fn supports(&self, case: &Case) -> bool {
         let bytes = case.request_bytes.saturating_mul(case.in_flight as usize);
-        case.wait == WaitKind::Sleep && bytes <= PIPE_BYTES
+        case.wait == WaitKind::Sleep && case.request_bytes <= REQUEST_MAX && bytes <= PIPE_BYTES
     }
 
     fn client(&self, session: ClientSession<'_>) -> Result<Measured, HarnessError> {

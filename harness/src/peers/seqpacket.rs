@@ -6,7 +6,7 @@ use rustix::io;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::Peer;
-use crate::case::{Case, WaitKind};
+use crate::case::{Case, REQUEST_MAX, WaitKind};
 use crate::error::HarnessError;
 use crate::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
 use crate::work::AnswerBytes;
@@ -24,7 +24,9 @@ impl Peer for Seqpacket {
     }
 
     fn supports(&self, case: &Case) -> bool {
-        case.wait == WaitKind::Sleep && case.in_flight <= IN_FLIGHT_MAX
+        case.wait == WaitKind::Sleep
+            && case.request_bytes <= REQUEST_MAX
+            && case.in_flight <= IN_FLIGHT_MAX
     }
 
     fn client(&self, session: ClientSession<'_>) -> Result<Measured, HarnessError> {
