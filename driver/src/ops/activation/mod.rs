@@ -5,6 +5,9 @@ use crate::op::{OpDef, Run, Signature};
 use crate::ops::reduce::axes;
 
 mod clamp;
+pub mod elu;
+pub mod hard_swish;
+pub mod log_softmax;
 pub mod logistic;
 pub mod relu;
 pub mod relu1;
@@ -14,8 +17,17 @@ pub mod tanh;
 mod unary;
 
 /// The operations of this family.
-pub static OPS: &[&OpDef] =
-    &[&logistic::DEF, &relu::DEF, &relu1::DEF, &relu6::DEF, &softmax::DEF, &tanh::DEF];
+pub static OPS: &[&OpDef] = &[
+    &elu::DEF,
+    &hard_swish::DEF,
+    &log_softmax::DEF,
+    &logistic::DEF,
+    &relu::DEF,
+    &relu1::DEF,
+    &relu6::DEF,
+    &softmax::DEF,
+    &tanh::DEF,
+];
 
 /// Most dimensions of the older operations here.
 const MAX_RANK: usize = 4;

@@ -1,10 +1,39 @@
 //! Pooling, resizing, normalisation over space or channels.
 
-use crate::op::OpDef;
+use burst_hal::HalVersion::V1_2;
+
+use crate::op::{OpDef, Signature};
 
 pub mod average_pool_2d;
+pub mod instance_normalization;
+pub mod l2_normalization;
+pub mod l2_pool_2d;
+pub mod local_response_normalization;
 pub mod max_pool_2d;
+pub mod resize_bilinear;
+pub mod resize_nearest_neighbor;
+mod resizing;
 mod window;
 
 /// The operations of this family.
-pub static OPS: &[&OpDef] = &[&average_pool_2d::DEF, &max_pool_2d::DEF];
+pub static OPS: &[&OpDef] = &[
+    &average_pool_2d::DEF,
+    &instance_normalization::DEF,
+    &l2_normalization::DEF,
+    &l2_pool_2d::DEF,
+    &local_response_normalization::DEF,
+    &max_pool_2d::DEF,
+    &resize_bilinear::DEF,
+    &resize_nearest_neighbor::DEF,
+];
+
+/// Most dimensions of an input that is normalised along an axis.
+const MAX_RANK: usize = 4;
+
+/// An input normalised along an axis has up to 4 dimensions; before HAL 1.2, exactly 4.
+fn expect_lane_rank(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
+    let rank = signature.input(0).map_or(0, |input| input.dimensions.len());
+    signature.rule(rank <= MAX_RANK, "the input has more than 4 dimensions")?;
+    let old_rank = signature.version >= V1_2 || rank == MAX_RANK;
+    signature.rule(old_rank, "before HAL 1.2 the input has 4 dimensions")
+}

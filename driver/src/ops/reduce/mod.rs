@@ -5,11 +5,31 @@ use burst_hal::Dimensions;
 use crate::OpError;
 use crate::op::{OpDef, Signature};
 
+mod arg;
+pub mod argmax;
+pub mod argmin;
 pub(crate) mod axes;
+mod listed;
 pub mod mean;
+pub mod reduce_all;
+pub mod reduce_any;
+pub mod reduce_max;
+pub mod reduce_min;
+pub mod reduce_prod;
+pub mod reduce_sum;
 
 /// The operations of this family.
-pub static OPS: &[&OpDef] = &[&mean::DEF];
+pub static OPS: &[&OpDef] = &[
+    &mean::DEF,
+    &argmax::DEF,
+    &argmin::DEF,
+    &reduce_all::DEF,
+    &reduce_any::DEF,
+    &reduce_max::DEF,
+    &reduce_min::DEF,
+    &reduce_prod::DEF,
+    &reduce_sum::DEF,
+];
 
 /// Most dimensions of an input.
 const MAX_RANK: usize = 4;

@@ -1,0 +1,95 @@
+//! LOG_SOFTMAX: the logarithm of SOFTMAX, without its loss of precision.
+//!
+//! Inputs: a tensor, a float scalar (beta, above 0), an INT32 scalar (the axis). Output: the same
+//! shape, `beta * (x - max) - log(sum of exponentials)`.
+//!
+//! Source: NNAPI `types.hal`, `OperationType::LOG_SOFTMAX`.
+
+use burst_hal::HalVersion::V1_2;
+use burst_hal::{OperandType, OperationType};
+use half::f16;
+
+use crate::OpError;
+use crate::kernels::lanes::Lanes;
+use crate::kernels::softmax::log_softmax_lane;
+use crate::op::types::{F16, F32, I32, TF16, TF32};
+use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::ops::activation::{optional_axis, positive_beta, unary};
+use crate::ops::reduce::axes;
+use crate::tensor::Args;
+
+/// The definition of LOG_SOFTMAX.
+pub static DEF: OpDef = OpDef {
+    code: OperationType::LogSoftmax,
+    validate,
+    infer,
+    prepare: None,
+    execute,
+    traits: OpTraits::PLAIN.no_zero_sized(),
+};
+
+const ROWS: &[Row] =
+    &[Row::new(V1_2, &[TF32, F32, I32], &[TF32]), Row::new(V1_2, &[TF16, F16, I32], &[TF16])];
+
+fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
+    signature.expect_rows(ROWS)
+}
+
+fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+    let shape = unary::infer(args, axes::MAX_RANK)?;
+    axes::optional(args, 2, args.dims(0)?.len())?;
+    positive_beta(args.tensor(1)?.scalar_float()?)?;
+    Ok(shape)
+}
+
+fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+    let input = run.input(0)?;
+    let beta = run.input(1)?.scalar_float()?;
+    let lanes = Lanes::new(input.dims, optional_axis(run, 2, input.dims.len())?);
+    let Run { outputs, scratch, .. } = run;
+    let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
+    let scratch = scratch.f32(2 * lanes.len);
+    let make = |read: &[f32], write: &mut [f32]| log_softmax_lane(read, write, beta);
+    match out.info.ty {
+        OperandType::TensorFloat32 => {
+            lanes.map(input.f32()?, out.f32_mut()?, scratch, |x| x, |x| x, make);
+        }
+        _ => lanes.map(input.f16()?, out.f16_mut()?, scratch, f16::to_f32, f16::from_f32, make),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::{Tensor, run_one};
+
+    #[test]
+    fn logarithms_of_shares() {
+        let values = [0.0, 3f32.ln(), 2f32.ln(), 2f32.ln()];
+        let run = |axis: i32, beta: f32| {
+            let inputs =
+                [Tensor::f32(&[2, 2], &values), Tensor::scalar_f32(beta), Tensor::scalar_i32(axis)];
+            run_one(&DEF, &inputs, Tensor::output(OperandType::TensorFloat32))
+        };
+        for (axis, beta, shares) in [
+            (1, 1.0, [0.25f32, 0.75, 0.5, 0.5]),
+            (-2, 1.0, [1.0 / 3.0, 0.6, 2.0 / 3.0, 0.4]),
+            (-1, 2.0, [0.1, 0.9, 0.5, 0.5]),
+        ] {
+            for (got, share) in run(axis, beta).unwrap().values::<f32>().iter().zip(shares) {
+                assert!((got - share.ln()).abs() < 1e-6, "{got} {share}");
+            }
+        }
+        assert!(run(2, 1.0).is_err());
+        assert!(run(0, 0.0).is_err());
+    }
+
+    #[test]
+    fn far_differences_do_not_become_minus_infinity() {
+        let inputs =
+            [Tensor::f16(&[2], &[0.0, 1000.0]), Tensor::scalar_f16(1.0), Tensor::scalar_i32(0)];
+        let got = run_one(&DEF, &inputs, Tensor::output(OperandType::TensorFloat16)).unwrap();
+        assert_eq!(got.halves(), [-1000.0, 0.0]);
+    }
+}

@@ -1,0 +1,115 @@
+//! INSTANCE_NORMALIZATION: each channel of each picture brought to one mean and variance.
+//!
+//! Inputs: a tensor of 4 dimensions, three float scalars (gamma, beta, epsilon), a BOOL scalar (the
+//! layout). Output: the same shape, `gamma * (x - mean) / sqrt(variance + epsilon) + beta`.
+//!
+//! Source: NNAPI `types.hal`, `OperationType::INSTANCE_NORMALIZATION`.
+
+use burst_hal::HalVersion::V1_2;
+use burst_hal::{OperandType, OperationType};
+use half::f16;
+
+use crate::OpError;
+use crate::kernels::norm::instance;
+use crate::op::types::{BOOL, F16, F32, TF16, TF32};
+use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::ops::pooling::resizing::expect_input_rank;
+use crate::tensor::Args;
+
+/// The definition of INSTANCE_NORMALIZATION.
+pub static DEF: OpDef = OpDef {
+    code: OperationType::InstanceNormalization,
+    validate,
+    infer,
+    prepare: None,
+    execute,
+    traits: OpTraits::PLAIN.no_zero_sized(),
+};
+
+const ROWS: &[Row] = &[
+    Row::new(V1_2, &[TF32, F32, F32, F32, BOOL], &[TF32]),
+    Row::new(V1_2, &[TF16, F16, F16, F16, BOOL], &[TF16]),
+];
+
+fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
+    signature.expect_rows(ROWS)?;
+    expect_input_rank(signature)
+}
+
+fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+    let dims = args.dims(0)?;
+    if dims.len() != 4 || dims.contains(&0) {
+        return Err(OpError::shape("pictures that must not be empty", dims, &[0; 4]));
+    }
+    Ok(Inferred::one(dims))
+}
+
+fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+    let input = run.input(0)?;
+    let scalar = |index| run.input(index)?.scalar_float();
+    let parameters = (scalar(1)?, scalar(2)?, scalar(3)?);
+    let channels_first = run.input(4)?.scalar_bool()?;
+    let [_, a, b, c] = *input.dims else {
+        return Err(OpError::shape("the shape of a picture", input.dims, &[0; 4]));
+    };
+    // Channels first, a picture of one channel after the other is normalised.
+    let (picture, channels) = if channels_first {
+        (b as usize * c as usize, 1)
+    } else {
+        (a as usize * b as usize * c as usize, c as usize)
+    };
+    let picture = picture.max(1);
+    let Run { outputs, scratch, .. } = run;
+    let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
+    let scratch = scratch.f32(2 * channels);
+    match out.info.ty {
+        OperandType::TensorFloat32 => {
+            let pictures = input.f32()?.chunks_exact(picture);
+            for (input, out) in pictures.zip(out.f32_mut()?.chunks_exact_mut(picture)) {
+                instance(input, out, scratch, parameters, |x| x, |x| x);
+            }
+        }
+        _ => {
+            let pictures = input.f16()?.chunks_exact(picture);
+            for (input, out) in pictures.zip(out.f16_mut()?.chunks_exact_mut(picture)) {
+                instance(input, out, scratch, parameters, f16::to_f32, f16::from_f32);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::{Tensor, run_one};
+
+    #[test]
+    fn both_layouts() {
+        let parameters = [2.0, 1.0, 0.0].map(Tensor::scalar_f32);
+        let run = |dims: &[u32], values: &[f32], channels_first| {
+            let mut inputs = vec![Tensor::f32(dims, values)];
+            inputs.extend(parameters.clone());
+            inputs.push(Tensor::scalar_bool(channels_first));
+            run_one(&DEF, &inputs, Tensor::output(OperandType::TensorFloat32))
+        };
+        // Channels 1 3 and 10 50: one deviation from the mean each. The second batch is the first,
+        // turned round.
+        let nhwc = [1.0, 10.0, 3.0, 50.0, 3.0, 50.0, 1.0, 10.0];
+        let got = run(&[2, 1, 2, 2], &nhwc, false).unwrap();
+        assert_eq!(got.values::<f32>(), [-1.0, -1.0, 3.0, 3.0, 3.0, 3.0, -1.0, -1.0]);
+        let nchw = [1.0, 3.0, 10.0, 50.0];
+        let got = run(&[1, 2, 1, 2], &nchw, true).unwrap();
+        assert_eq!(got.values::<f32>(), [-1.0, 3.0, -1.0, 3.0]);
+        assert!(run(&[1, 0, 1, 2], &[], true).is_err());
+    }
+
+    #[test]
+    fn epsilon_keeps_a_flat_picture_from_a_division_by_zero() {
+        let mut inputs = vec![Tensor::f16(&[1, 1, 2, 1], &[4.0, 4.0])];
+        inputs.extend([2.0, 1.0, 0.25].map(Tensor::scalar_f16));
+        inputs.push(Tensor::scalar_bool(false));
+        let got = run_one(&DEF, &inputs, Tensor::output(OperandType::TensorFloat16)).unwrap();
+        assert_eq!(got.halves(), [1.0, 1.0]);
+    }
+}

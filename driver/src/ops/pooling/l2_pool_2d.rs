@@ -1,0 +1,91 @@
+//! L2_POOL_2D: the root of the mean of squares of each window; padding does not count.
+//!
+//! Operands as for AVERAGE_POOL_2D, of float types.
+//!
+//! Source: NNAPI `types.hal`, `OperationType::L2_POOL_2D`.
+
+#![allow(clippy::cast_precision_loss, reason = "counts of pixels in a mean of floats")]
+
+use burst_hal::HalVersion::{V1_0, V1_2};
+use burst_hal::{OperandType, OperationType};
+use half::f16;
+
+use crate::OpError;
+use crate::kernels::pool::pool;
+use crate::kernels::quant::activation_range_f32;
+use crate::op::types::{TF16, TF32};
+use crate::op::{Inferred, OpDef, OpTraits, Run, Signature};
+use crate::ops::pooling::window::{self, Window};
+use crate::tensor::Args;
+
+/// The definition of L2_POOL_2D.
+pub static DEF: OpDef = OpDef {
+    code: OperationType::L2Pool2d,
+    validate,
+    infer,
+    prepare: None,
+    execute,
+    traits: OpTraits::PLAIN,
+};
+
+fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
+    window::expect_forms(signature, &[(V1_0, &[TF32]), (V1_2, &[TF16])])
+}
+
+fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+    window::infer(args).map(|(_, inferred)| inferred)
+}
+
+fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+    let input = run.input(0)?;
+    let Window { pooling, activation, .. } = Window::read(run, input.dims)?;
+    let Run { outputs, scratch, .. } = run;
+    let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
+    let (low, high) = activation_range_f32(activation);
+    let root = |sum: f32, count: usize| (sum / count as f32).sqrt().max(low).min(high);
+    let sums = scratch.f32(pooling.channels);
+    match out.info.ty {
+        OperandType::TensorFloat32 => {
+            pool(&pooling, input.f32()?, out.f32_mut()?, sums, 0.0, |sum, x| sum + x * x, root);
+        }
+        _ => pool(
+            &pooling,
+            input.f16()?,
+            out.f16_mut()?,
+            sums,
+            0.0,
+            |sum, x| sum + x.to_f32() * x.to_f32(),
+            |sum, count| f16::from_f32(root(sum, count)),
+        ),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::{Tensor, has_form, run_one};
+    use burst_hal::HalVersion;
+
+    #[test]
+    fn root_of_the_mean_of_squares() {
+        // Windows 1 1 / 7 7: mean of squares 25. At the right edge only 0 and 2 count: 2.
+        let values = [1.0, 1.0, 0.0, -7.0, 7.0, 2.0];
+        let scalars = [1, 2, 2, 2, 2, 0].map(Tensor::scalar_i32);
+        let mut inputs = vec![Tensor::f32(&[1, 2, 3, 1], &values)];
+        inputs.extend(scalars.clone());
+        let got = run_one(&DEF, &inputs, Tensor::output(OperandType::TensorFloat32)).unwrap();
+        assert_eq!(got.values::<f32>(), [5.0, 2f32.sqrt()]);
+        inputs[0] = Tensor::f16(&[1, 2, 3, 1], &values);
+        inputs[6] = Tensor::scalar_i32(2);
+        let got = run_one(&DEF, &inputs, Tensor::output(OperandType::TensorFloat16)).unwrap();
+        assert_eq!(got.halves(), [1.0, 1.0]);
+    }
+
+    #[test]
+    fn never_quantized() {
+        let mut inputs = vec![OperandType::TensorQuant8Asymm];
+        inputs.extend([OperandType::Int32; 6]);
+        assert!(!has_form(&DEF, HalVersion::V1_3, &inputs, &inputs[..1]));
+    }
+}

@@ -1,0 +1,51 @@
+//! ARGMIN: the index of the smallest value along one axis; of equal values the first.
+//!
+//! Inputs: a tensor, an INT32 scalar (the axis, negative from the end). Output: INT32, the input's
+//! shape without the axis, `[1]` for a vector.
+//!
+//! Source: NNAPI `types.hal`, `OperationType::ARGMIN`.
+
+use burst_hal::OperationType;
+
+use crate::OpError;
+use crate::op::{OpDef, OpTraits, Run};
+use crate::ops::reduce::arg::{self, Best};
+
+/// The definition of ARGMIN.
+pub static DEF: OpDef = OpDef {
+    code: OperationType::Argmin,
+    validate: arg::validate,
+    infer: arg::infer,
+    prepare: None,
+    execute,
+    traits: OpTraits::PLAIN.no_zero_sized(),
+};
+
+fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+    arg::execute(run, Best::Smallest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::{Tensor, run_one};
+    use burst_hal::OperandType;
+
+    fn index(input: Tensor, axis: i32) -> Result<Tensor, OpError> {
+        let out = Tensor::output(OperandType::TensorInt32);
+        run_one(&DEF, &[input, Tensor::scalar_i32(axis)], out)
+    }
+
+    #[test]
+    fn along_either_axis_the_first_of_equals() {
+        let input = || Tensor::f32(&[2, 3], &[4.0, 5.0, 5.0, 1.0, 9.0, 9.0]);
+        let got = index(input(), 0).unwrap();
+        assert_eq!((got.dims.as_slice(), got.values::<i32>()), (&[3][..], vec![1, 0, 0]));
+        let got = index(Tensor::i8(&[2, 2], &[-3, -2, 7, 6], 1.0, 0), -1).unwrap();
+        assert_eq!((got.dims.as_slice(), got.values::<i32>()), (&[2][..], vec![0, 1]));
+        let got = index(Tensor::u8(&[3], &[1, 2, 200], 1.0, 0), 0).unwrap();
+        assert_eq!((got.dims.as_slice(), got.values::<i32>()), (&[1][..], vec![0]));
+        assert!(index(input(), 2).is_err());
+        assert!(index(Tensor::f32(&[0, 2], &[]), 0).is_err());
+    }
+}
