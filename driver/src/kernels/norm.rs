@@ -3,6 +3,7 @@
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
+    clippy::cast_possible_wrap,
     reason = "products of fixed-point fractions fit in 32 bits again; counts are small"
 )]
 

@@ -80,7 +80,7 @@ impl Factor {
     fn new(real: f32) -> Result<Self, OpError> {
         let Multiplier { multiplier, shift } = Multiplier::new(f64::from(real))?;
         // Rounded to the upper half; the largest fractions would round to 1 and stay below.
-        let fraction = (i64::from(multiplier) + (1 << 15) >> 16).min(i64::from(i16::MAX)) as i16;
+        let fraction = ((i64::from(multiplier) + (1 << 15)) >> 16).min(i64::from(i16::MAX)) as i16;
         Ok(Factor { fraction, exponent: shift })
     }
 }

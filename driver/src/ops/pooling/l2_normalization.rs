@@ -117,7 +117,7 @@ mod tests {
     fn along_the_last_axis_and_another() {
         let input = Tensor::f32(&[1, 1, 2, 2], &[3.0, 4.0, -4.0, 3.0]);
         let out = || Tensor::output(OperandType::TensorFloat32);
-        let got = run_one(&DEF, &[input.clone()], out()).unwrap();
+        let got = run_one(&DEF, std::slice::from_ref(&input), out()).unwrap();
         assert_eq!(got.values::<f32>(), [0.6, 0.8, -0.8, 0.6]);
         let got = run_one(&DEF, &[input, Tensor::scalar_i32(-2)], out()).unwrap();
         assert_eq!(got.values::<f32>(), [0.6, 0.8, -0.8, 0.6]);

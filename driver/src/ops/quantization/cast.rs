@@ -102,6 +102,7 @@ mod tests {
     use super::*;
     use crate::ops::testing::{Tensor, has_form, run_one, validate};
     use burst_hal::HalVersion;
+    use std::slice::from_ref;
 
     #[test]
     fn to_eight_bits_values_are_clamped_then_truncated() {
@@ -156,7 +157,7 @@ mod tests {
         let input = Tensor::i32(&[2], &[1, 2]);
         let mut out = Tensor::f32(&[1], &[0.0]);
         let check =
-            |out: &Tensor| validate(&DEF, HalVersion::V1_2, &[input.clone()], &[out.clone()]);
+            |out: &Tensor| validate(&DEF, HalVersion::V1_2, from_ref(&input), from_ref(out));
         assert!(check(&out).is_err());
         out.dims[0] = 0;
         assert!(check(&out).is_ok());

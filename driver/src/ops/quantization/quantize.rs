@@ -111,7 +111,7 @@ mod tests {
         let values = [0.0, 0.25, -0.25, 0.24, 1.0, -1000.0, 1000.0, f32::NAN];
         let input = Tensor::f32(&[8], &values);
         let out = Tensor::output(OperandType::TensorQuant8Asymm).quantized(0.5, 10);
-        let got = run_one(&DEF, &[input.clone()], out).unwrap();
+        let got = run_one(&DEF, std::slice::from_ref(&input), out).unwrap();
         assert_eq!(got.values::<u8>(), [10, 11, 9, 10, 12, 0, 255, 10]);
         let out = Tensor::output(OperandType::TensorQuant8AsymmSigned).quantized(0.5, -118);
         let got = run_one(&DEF, &[input], out).unwrap();
