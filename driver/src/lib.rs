@@ -5,8 +5,8 @@
 //! its place in one arena. An execution borrows a [`Context`] (the arena and scratch memory), copies
 //! its inputs in, walks the steps and copies its outputs out.
 //!
-//! Where to read: [`device`](CpuDevice) → `plan.rs` → `context.rs` → `ops/<family>/<op>.rs` →
-//! `kernels/`.
+//! Where to read: [`device`](CpuDevice) → `plan.rs` → `context.rs` → `memory.rs` →
+//! `ops/<family>/<op>.rs` → `kernels/`; `control_flow.rs` runs graphs from within graphs.
 #![deny(unsafe_code)]
 
 mod aligned;

@@ -18,7 +18,9 @@ use burst_hal::OperationType;
 
 use crate::op::types::{F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S, TQ16A};
 use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, Stop};
-use crate::ops::detection::boxes::{best_first, expect_ordered, index, limit, overlap, position};
+use crate::ops::detection::boxes::{
+    best_first, expect_few, expect_ordered, index, limit, overlap, position,
+};
 use crate::ops::detection::reals::{Reals, RealsMut, Scalars, expect, expect_eighths};
 use crate::ops::quantization::rules::expect_same;
 use crate::tensor::Args;
@@ -66,6 +68,7 @@ fn sizes(scores: &[u32], boxes: &[u32], split: &[u32]) -> Result<(usize, usize),
         return Err(OpError::shape("scores have 2 dimensions", scores, &[0, 0]));
     };
     expect(classes > 1, "scores need a class besides the background", scores)?;
+    expect_few(scores)?;
     let four = classes.checked_mul(4).ok_or(OpError::Range { what: "number of classes" })?;
     if *boxes != [rois, four] {
         return Err(OpError::shape("boxes against scores", boxes, scores));
@@ -118,7 +121,6 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
         stop: run.stop,
     };
     let count = rois * classes;
-    index(count)?;
     for box_index in 0..count {
         expect_ordered(corners.quad(box_index))?;
     }

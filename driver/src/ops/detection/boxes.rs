@@ -2,6 +2,7 @@
 
 use crate::OpError;
 use crate::op::Stop;
+use crate::tensor::element_count;
 
 /// Two corners: x1, y1, x2, y2, in this order or with x and y exchanged.
 pub(super) type Corners = [f32; 4];
@@ -85,7 +86,20 @@ pub(super) fn limit(count: i32) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// An index that has to fit in 32 bits: working memory keeps them so.
+/// Most scores that one operation takes: all images, boxes and classes together. Working memory is
+/// several times as large as the inputs, and suppression takes time quadratic in their number;
+/// detectors have some hundred thousand.
+const MAX_SCORES: usize = 1 << 24;
+
+/// Refuses more scores than [`MAX_SCORES`]: the product of these sizes.
+pub(super) fn expect_few(sizes: &[u32]) -> Result<(), OpError> {
+    match element_count(sizes) {
+        Ok(count) if count <= MAX_SCORES => Ok(()),
+        _ => Err(OpError::Range { what: "number of scores" }),
+    }
+}
+
+/// An index as working memory keeps it: in 32 bits.
 pub(super) fn index(value: usize) -> Result<i32, OpError> {
     i32::try_from(value).map_err(|_| OpError::Range { what: "number of scores" })
 }
@@ -107,6 +121,14 @@ mod tests {
         assert_eq!(overlap(a, [2.0, 0.0, 6.0, 4.0]), 8.0 / 24.0);
         assert_eq!(overlap(a, [5.0, 5.0, 6.0, 6.0]), 0.0);
         assert!(overlap([1.0; 4], [1.0; 4]).is_nan());
+    }
+
+    #[test]
+    fn there_is_a_limit_on_scores() {
+        assert!(expect_few(&[1 << 12, 1 << 12]).is_ok());
+        assert!(expect_few(&[1 << 12, (1 << 12) + 1]).is_err());
+        assert!(expect_few(&[u32::MAX; 3]).is_err());
+        assert!(expect_few(&[0, 5]).is_ok());
     }
 
     #[test]

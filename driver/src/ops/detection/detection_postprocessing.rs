@@ -15,7 +15,7 @@ use burst_hal::{Dimensions, OperationType};
 
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TI32};
 use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, Stop};
-use crate::ops::detection::boxes::{Corners, best_first, index, position, suppress};
+use crate::ops::detection::boxes::{Corners, best_first, expect_few, index, position, suppress};
 use crate::ops::detection::reals::{Reals, RealsMut, Scalars, expect};
 use crate::tensor::{Args, TensorMut};
 use crate::{OpError, SignatureError};
@@ -80,6 +80,7 @@ impl Sizes {
             return Err(OpError::shape("scores have 3 dimensions", scores, &[0; 3]));
         };
         expect(classes > 1, "scores need a class besides the background", scores)?;
+        expect_few(scores)?;
         let codes = match *boxes {
             [b, c, codes] if [b, c] == [batches, count] && codes >= 4 => codes,
             _ => return Err(OpError::shape("encoded boxes against scores", boxes, scores)),
@@ -159,7 +160,6 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     };
     let Sizes { batches, anchors, classes, .. } = detector.sizes;
     let entries = anchors * (classes - 1).max(1);
-    index(batches * anchors * classes)?;
     let (corners, indices) = run.scratch.f32_and_i32(anchors * 5, entries + anchors.max(classes));
     let mut found = Found::of(run.outputs)?;
     for image in 0..batches {

@@ -27,7 +27,8 @@ use burst_hal::OperationType;
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S, TQ16A, TQ16S};
 use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, Stop};
 use crate::ops::detection::boxes::{
-    Corners, Image, best_first, expect_ordered, index, limit, position, refine, suppress,
+    Corners, Image, best_first, expect_few, expect_ordered, index, limit, position, refine,
+    suppress,
 };
 use crate::ops::detection::reals::{Reals, RealsMut, Scalars, expect, expect_eighths};
 use crate::ops::quantization::rules::expect_same;
@@ -112,6 +113,7 @@ impl Grid {
         };
         let [batches, height, width, count] = picture(scores)?;
         expect(!scores.contains(&0), "scores must not be empty", scores)?;
+        expect_few(scores)?;
         let four = count.checked_mul(4).ok_or(OpError::Range { what: "number of anchors" })?;
         if picture(deltas)? != [batches, height, width, four] {
             return Err(OpError::shape("deltas against scores", deltas, scores));
@@ -175,7 +177,6 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     }
     let per_image = grid.per_image();
     let total = per_image * grid.batches;
-    index(total)?;
     // Refined corners of all anchors, then their scores.
     let (numbers, kept) = run.scratch.f32_and_i32(total * 5, total);
     let (corners, scores) = numbers.split_at_mut(total * 4);
