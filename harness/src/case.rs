@@ -125,6 +125,22 @@ impl Case {
         Case { wait, placement, request_bytes, in_flight: 1, service_ns: 0, period_ns: 0 }
     }
 
+    /// A peer's name in tables and JSON, with what sets the case apart from a plain ping-pong.
+    #[must_use]
+    pub fn label(&self, peer: &str) -> String {
+        let mut label = peer.to_owned();
+        if self.in_flight > 1 {
+            label += &format!(", {} in flight", self.in_flight);
+        }
+        if self.service_ns > 0 {
+            label += &format!(", {} us of service", self.service_ns / 1000);
+        }
+        if let Some(rate) = 1_000_000_000_u64.checked_div(self.period_ns) {
+            label += &format!(", {rate} per second");
+        }
+        label
+    }
+
     /// Whether polling on one CPU would keep the other end from running.
     #[must_use]
     pub fn spins_in_vain(&self) -> bool {
@@ -168,4 +184,18 @@ pub struct Job {
     pub cpu: Option<usize>,
     /// When to give up, counted from the start of the process.
     pub limit: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_ping_pong_has_the_plain_name() {
+        let plain = Case::ping_pong(WaitKind::Spin, Placement::PinnedApart, 64);
+        assert_eq!(plain.label("x"), "x");
+        assert_eq!(Case { in_flight: 8, ..plain }.label("x"), "x, 8 in flight");
+        assert_eq!(Case { service_ns: 200_000, ..plain }.label("x"), "x, 200 us of service");
+        assert_eq!(Case { period_ns: 1_000_000, ..plain }.label("x"), "x, 1000 per second");
+    }
 }

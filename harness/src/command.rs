@@ -1,6 +1,7 @@
 //! The command line: the same in `burst bench transport` and in the program with all peers.
 
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::case::{Case, Placement, REQUEST_MAX, REQUEST_SIZES, WaitKind};
@@ -30,6 +31,13 @@ pub struct Args {
     /// Small messages only.
     #[arg(long)]
     pub no_frames: bool,
+    /// Sweep over service times (0 to 500 us) and rates of requests (1 per second to full speed)
+    /// too: some minutes more.
+    #[arg(long)]
+    pub sweeps: bool,
+    /// Write a page with drawings, which needs no other file; includes the sweeps.
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
     /// Do not count system calls (where strace is installed they are counted in runs of their own).
     #[arg(long)]
     pub no_strace: bool,
@@ -60,6 +68,7 @@ impl Args {
             placements: self.placement.clone(),
             peers: self.peers.clone(),
             frames: !self.no_frames,
+            sweeps: self.sweeps || self.report.is_some(),
             count_calls: !self.no_strace && !self.quick,
             quick: self.quick,
         };
@@ -70,6 +79,9 @@ impl Args {
             });
         progress.end();
         let report = report?;
+        if let Some(path) = &self.report {
+            std::fs::write(path, crate::html::page(&report)?)?;
+        }
         if self.json {
             report.write_json(out)?
         } else {

@@ -29,6 +29,7 @@
 //! | [`rounds`] | which triples count; medians |
 //! | [`plan`] | the rows of a run, in turns |
 //! | [`report`], [`checks`] | table and JSON, and what must be reached |
+//! | [`html`] | the page with drawings |
 //! | [`command`] | the command line of it, for every program that has one |
 
 #![forbid(unsafe_code)]
@@ -37,10 +38,12 @@ pub mod case;
 pub mod checks;
 pub mod command;
 pub mod error;
+pub mod html;
 pub mod link;
 pub mod machine;
 pub mod peers;
 pub mod plan;
+mod plot;
 pub mod process;
 pub mod report;
 pub mod rounds;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::case::{Case, Placement, REQUEST_SIZES, WaitKind};
-use crate::checks::{FRAME_BYTES, SERVICE_NS, checks};
+use crate::checks::{FRAME_BYTES, SERVICE_NS, checks, names};
 use crate::error::HarnessError;
 use crate::machine::Machine;
 use crate::peers::Peer;
@@ -13,10 +13,6 @@ use crate::rounds::{Spread, Verdict, judge, median};
 use crate::sample::to_f64;
 use crate::session::{Measured, Served};
 
-/// The floor of those that poll.
-const LINE: &str = "floor-line";
-/// The floor of those that sleep.
-const FUTEX: &str = "floor-futex";
 /// Passes over all rows, as a multiple of the rounds asked for: so often rounds are repeated before
 /// a row makes do with what it has.
 const PASSES_PER_ROUND: u32 = 3;
@@ -36,6 +32,8 @@ pub struct Options {
     pub peers: Vec<String>,
     /// Frames too, besides the small messages.
     pub frames: bool,
+    /// The sweeps over service times and rates of requests.
+    pub sweeps: bool,
     /// Count system calls where strace is installed.
     pub count_calls: bool,
     /// Short runs: to see that everything works, not to compare.
@@ -51,6 +49,7 @@ impl Default for Options {
             placements: Placement::ALL.to_vec(),
             peers: Vec::new(),
             frames: true,
+            sweeps: false,
             count_calls: true,
             quick: false,
         }
@@ -80,7 +79,11 @@ impl FloorKey {
     /// The floor for a case: it waits in the same way, in the same place, at the same pace.
     fn of(case: &Case) -> FloorKey {
         let polls = case.wait == WaitKind::Spin && !case.spins_in_vain();
-        let (name, wait) = if polls { (LINE, WaitKind::Spin) } else { (FUTEX, WaitKind::Sleep) };
+        let (name, wait) = if polls {
+            (names::LINE_FLOOR, WaitKind::Spin)
+        } else {
+            (names::FUTEX_FLOOR, WaitKind::Sleep)
+        };
         FloorKey { name, case: Case { wait, in_flight: 1, request_bytes: 8, ..*case } }
     }
 }
@@ -167,7 +170,7 @@ fn lanes<'p>(runner: &Runner, peers: &[&'p dyn Peer], options: &Options) -> Vec<
     let mut cases: Vec<(&'p dyn Peer, Case)> = Vec::new();
     for peer in peers {
         let asked = options.peers.is_empty() || options.peers.iter().any(|p| p == peer.name());
-        if !asked || [LINE, FUTEX].contains(&peer.name()) {
+        if !asked || [names::LINE_FLOOR, names::FUTEX_FLOOR].contains(&peer.name()) {
             continue;
         }
         for case in cases_of(*peer, options) {
@@ -196,13 +199,36 @@ fn cases_of(peer: &dyn Peer, options: &Options) -> Vec<Case> {
             cases.extend(sizes.iter().map(|size| Case::ping_pong(*wait, *placement, *size)));
         }
     }
-    let apart = options.placements.contains(&Placement::PinnedApart);
-    if peer.name() == crate::checks::names::OURS
-        && apart
-        && options.waits.contains(&WaitKind::Adaptive)
-    {
-        let case = Case::ping_pong(WaitKind::Adaptive, Placement::PinnedApart, 64);
-        cases.push(Case { service_ns: SERVICE_NS, ..case });
+    if peer.name() == names::OURS {
+        cases.extend(special_cases(options));
+    }
+    if options.waits.contains(&WaitKind::Spin) {
+        let case = Case::ping_pong(WaitKind::Spin, Placement::PinnedApart, 64);
+        cases.push(Case { in_flight: IN_FLIGHT, ..case });
+    }
+    cases.retain(|case| options.placements.contains(&case.placement));
+    cases
+}
+
+/// Requests under way at one time where that is more than one.
+const IN_FLIGHT: u32 = 8;
+/// Service times of the sweep.
+const SERVICES_US: [u64; 7] = [5, 10, 20, 50, 100, 200, 500];
+/// Requests per second of the sweep; full speed is the plain ping-pong.
+const RATES: [u64; 6] = [1, 10, 100, 1_000, 10_000, 100_000];
+
+/// What shows a policy of waiting at work: servers that need a while, and requests that are rare.
+fn special_cases(options: &Options) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for wait in options.waits.iter().filter(|wait| **wait != WaitKind::Spin) {
+        let case = Case::ping_pong(*wait, Placement::PinnedApart, 64);
+        if *wait == WaitKind::Adaptive && !options.sweeps {
+            cases.push(Case { service_ns: SERVICE_NS, ..case });
+        }
+        if options.sweeps {
+            cases.extend(SERVICES_US.map(|us| Case { service_ns: us * 1000, ..case }));
+            cases.extend(RATES.map(|rate| Case { period_ns: 1_000_000_000 / rate, ..case }));
+        }
     }
     cases
 }
@@ -266,7 +292,7 @@ fn length(case: &Case, quick: bool) -> Length {
     let size = u32::try_from(case.request_bytes / 4096).unwrap_or(u32::MAX);
     let usual = usual / (1 + size);
     let pace = case.service_ns.max(case.period_ns).max(1);
-    let paced = u32::try_from(PACED_NS / pace).unwrap_or(u32::MAX).max(10);
+    let paced = u32::try_from(PACED_NS / pace).unwrap_or(u32::MAX).max(3);
     let trips = if quick { usual / 10 } else { usual }.min(paced);
     Length { warm_up: trips / 10 + 10, trips }
 }
@@ -277,7 +303,8 @@ fn count_calls(
     lane: &Lane<'_>,
     options: &Options,
 ) -> Result<Option<f64>, HarnessError> {
-    if !options.count_calls || lane.case.period_ns > 0 || !has_strace() {
+    let special = lane.case.period_ns > 0 || lane.case.service_ns > 0;
+    if !options.count_calls || special || !has_strace() {
         return Ok(None);
     }
     let polls = lane.case.wait == WaitKind::Spin && !lane.case.spins_in_vain();
@@ -313,23 +340,25 @@ fn floor_rows(floors: &Floors) -> Vec<Row> {
         let runs: Vec<&Run> = runs.iter().collect();
         let usual = median(runs.iter().map(|run| run.p50()))?;
         let ratio = Spread::of(runs.iter().map(|run| run.p50() / usual))?;
-        let bytes = if key.name == LINE { 8 } else { 4 };
+        let bytes = if key.name == names::LINE_FLOOR { 8 } else { 4 };
         summary(key.name, bytes, &key.case, &runs, ratio)
     });
     rows.collect()
 }
 
-fn summary(name: &str, bytes: usize, case: &Case, runs: &[&Run], ratio: Spread) -> Option<Row> {
+fn summary(
+    name: &'static str,
+    bytes: usize,
+    case: &Case,
+    runs: &[&Run],
+    ratio: Spread,
+) -> Option<Row> {
     let of = |value: fn(&Run) -> f64| median(runs.iter().map(|run| value(run)));
     let trips = |run: &Run| to_f64(run.measured.sample.trips);
     let cpu = |run: &Run| to_f64(run.measured.cpu_ns + run.served.cpu_ns) / trips(run);
     let rate = |run: &Run| trips(run) * 1e9 / to_f64(run.measured.sample.elapsed_ns.max(1));
     Some(Row {
-        name: if case.in_flight > 1 {
-            format!("{name}, {} in flight", case.in_flight)
-        } else {
-            name.to_owned()
-        },
+        name: case.label(name),
         request_bytes: bytes,
         wait: case.wait,
         placement: case.placement,
@@ -345,7 +374,7 @@ fn summary(name: &str, bytes: usize, case: &Case, runs: &[&Run], ratio: Spread) 
         more: More {
             kept: runs.len(),
             dropped: 0,
-            in_flight: case.in_flight,
+            peer: name,
             service_ns: case.service_ns,
             period_ns: case.period_ns,
             overhead_ratio: None,

@@ -83,9 +83,9 @@ pub fn find<'p>(peers: &[&'p dyn Peer], name: &str) -> Result<&'p dyn Peer, Harn
     found.copied().ok_or_else(|| HarnessError::UnknownPeer(name.to_owned()))
 }
 
-/// Goes to its CPU. A queue looks once at how many CPUs its process has, to know whether it may
-/// poll. Two processes on CPUs of their own may; two on one CPU may not. So the look comes before
-/// pinning in the first case and after it in the second.
+/// Goes to its CPU. A queue measures once what a sleep costs between the CPUs of its process: two
+/// processes on CPUs of their own pay for a sleep between two, two on one CPU for one on that. So
+/// that comes before pinning in the first case and after it in the second.
 fn settle(job: &Job) -> Result<(), HarnessError> {
     let same = job.case.placement == Placement::SameCore;
     if !same {

@@ -28,7 +28,7 @@ pub struct Report {
 /// all.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Row {
-    /// The peer.
+    /// The peer, and what sets the case apart from a plain ping-pong.
     pub name: String,
     /// Bytes of a request.
     pub request_bytes: usize,
@@ -67,9 +67,9 @@ pub struct More {
     pub kept: usize,
     /// Rounds that were thrown away.
     pub dropped: usize,
-    /// Requests under way at one time.
-    pub in_flight: u32,
-    /// How long the server worked on each.
+    /// The peer's name alone.
+    pub peer: &'static str,
+    /// How long the server worked on each request.
     pub service_ns: u64,
     /// Time between two requests.
     pub period_ns: u64,
@@ -156,7 +156,7 @@ fn table<'r>(rows: impl Iterator<Item = &'r Row>) -> Table {
         let Spread { median, min, max } = row.ratio_to_floor;
         let calls = row.syscalls_per_message;
         table.add_row([
-            Cell::new(row.label()),
+            Cell::new(&row.name),
             right(row.request_bytes.to_string()),
             right(format!("{median:.3}")),
             right(format!("{min:.3} - {max:.3}")),
@@ -177,21 +177,6 @@ fn table<'r>(rows: impl Iterator<Item = &'r Row>) -> Table {
     table
 }
 
-impl Row {
-    /// The name, with what sets the row apart from a plain ping-pong.
-    #[must_use]
-    pub fn label(&self) -> String {
-        let mut label = self.name.clone();
-        if self.more.service_ns > 0 {
-            label += &format!(", {} of service", time_of(self.more.service_ns));
-        }
-        if self.more.period_ns > 0 {
-            label += &format!(", one per {}", time_of(self.more.period_ns));
-        }
-        label
-    }
-}
-
 fn new_table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
@@ -201,10 +186,6 @@ fn new_table(header: &[&str]) -> Table {
 
 fn right(text: impl ToString) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
-}
-
-fn time_of(ns: u64) -> String {
-    time(crate::sample::to_f64(ns))
 }
 
 /// A time with three digits that mean something.

@@ -14,6 +14,7 @@ fn short_run(waits: &[WaitKind], peers: &[&str]) -> Report {
         placements: vec![Placement::Unpinned],
         peers: peers.iter().map(|name| (*name).to_owned()).collect(),
         frames: false,
+        sweeps: false,
         count_calls: false,
         quick: true,
     };

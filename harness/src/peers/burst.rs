@@ -12,6 +12,7 @@ use fmq::{Consumer, Producer, QueueConfig, QueueError};
 use super::Peer;
 use super::ours::{attach_pair, create_pair};
 use crate::case::Case;
+use crate::checks::names;
 use crate::error::HarnessError;
 use crate::session::{ClientSession, Measured, Served, ServerSession};
 
@@ -31,11 +32,11 @@ pub struct Burst;
 
 impl Peer for Burst {
     fn name(&self) -> &'static str {
-        "ours-whole-burst"
+        names::BURST
     }
 
     fn supports(&self, case: &Case) -> bool {
-        case.in_flight == 1
+        case.in_flight == 1 && !case.spins_in_vain()
     }
 
     fn fixed_request_bytes(&self) -> Option<usize> {

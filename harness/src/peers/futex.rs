@@ -9,6 +9,7 @@ use rustix::thread::futex::{self, Flags};
 
 use super::Peer;
 use crate::case::{Case, WaitKind};
+use crate::checks::names;
 use crate::error::HarnessError;
 use crate::session::{ClientSession, Measured, Served, ServerSession};
 
@@ -18,7 +19,7 @@ pub struct FutexFloor;
 
 impl Peer for FutexFloor {
     fn name(&self) -> &'static str {
-        "floor-futex"
+        names::FUTEX_FLOOR
     }
 
     fn supports(&self, case: &Case) -> bool {

@@ -18,6 +18,7 @@ use rustix::thread::futex::{self, Flags};
 use super::Peer;
 use super::ours::{ITEM, RING_BYTES, fits_rings};
 use crate::case::{Case, WaitKind};
+use crate::checks::names;
 use crate::error::HarnessError;
 use crate::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
 use crate::work::AnswerBytes;
@@ -38,7 +39,7 @@ pub struct Libfmq;
 
 impl Peer for Libfmq {
     fn name(&self) -> &'static str {
-        "libfmq-algorithm"
+        names::LIBFMQ
     }
 
     fn supports(&self, case: &Case) -> bool {

@@ -19,7 +19,7 @@ pub use eventfd::EventfdFloor;
 pub use frame::{FrameInPool, FrameOurs, FramePlain, FrameStream};
 pub use futex::FutexFloor;
 pub use libfmq::Libfmq;
-pub use line::LineFloor;
+pub use line::{LineFloor, TwoLines};
 pub use ours::Ours;
 pub use pipe::Pipe;
 pub use seqpacket::Seqpacket;
@@ -58,6 +58,7 @@ pub trait Peer: Sync {
 pub fn own_peers() -> Vec<&'static dyn Peer> {
     vec![
         &LineFloor,
+        &TwoLines,
         &FutexFloor,
         &EventfdFloor,
         &Ours,

@@ -4,6 +4,7 @@ use fmq::{Consumer, Deadline, Producer, QueueConfig};
 
 use super::Peer;
 use crate::case::{ANSWER_BYTES, Case};
+use crate::checks::names;
 use crate::error::HarnessError;
 use crate::link::Link;
 use crate::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
@@ -22,11 +23,11 @@ pub struct Ours;
 
 impl Peer for Ours {
     fn name(&self) -> &'static str {
-        "ours"
+        names::OURS
     }
 
     fn supports(&self, case: &Case) -> bool {
-        fits_rings(case)
+        fits_rings(case) && !case.spins_in_vain()
     }
 
     fn client(&self, session: ClientSession<'_>) -> Result<Measured, HarnessError> {
@@ -53,7 +54,7 @@ impl Peer for Ours {
     }
 }
 
-/// Whether so much in flight never fills a ring, and both ends can run at all.
+/// Whether so much in flight never fills a ring.
 pub(super) fn fits_rings(case: &Case) -> bool {
     let in_flight = case.in_flight as usize;
     case.request_bytes.max(ANSWER_BYTES).saturating_mul(in_flight) <= RING_BYTES
