@@ -1,5 +1,7 @@
 //! Processes that are killed in the middle of a stream.
 
+#![allow(clippy::unwrap_used, reason = "a test panics")]
+
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -1,5 +1,7 @@
 //! What becomes of a model's operators, and the model as a graph.
 
+#![allow(clippy::unwrap_used, reason = "a test panics")]
+
 mod support;
 use support::{json, run, shared};
 

@@ -1,5 +1,7 @@
 //! The README is true: its example is the one in the repository, and it runs.
 
+#![allow(clippy::unwrap_used, reason = "a test panics")]
+
 use std::path::PathBuf;
 use std::process::Command;
 

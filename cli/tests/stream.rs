@@ -1,5 +1,7 @@
 //! The main job: frames through a driver in another process.
 
+#![allow(clippy::unwrap_used, reason = "a test panics")]
+
 use serde_json::Value;
 
 mod support;

@@ -1,5 +1,7 @@
 //! No system call per request on either side while both poll.
 
+#![allow(clippy::unwrap_used, reason = "a test panics")]
+
 use std::collections::HashMap;
 use std::process::Command;
 

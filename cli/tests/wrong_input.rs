@@ -1,5 +1,7 @@
 //! Wrong input: each time one clear sentence, exit status 2, and no panic.
 
+#![allow(clippy::unwrap_used, reason = "a test panics")]
+
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
@@ -92,7 +94,7 @@ fn a_socket_without_a_service_or_without_permission_is_told() {
     assert_eq!(run(&["stream", "--socket", file.to_str().unwrap()]).status.code(), Some(2));
     // Root may open anything, so the refusal can be seen by other users only.
     let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o000)).unwrap();
     let said = sentence(&run(&["stream", "--socket", path]));
     let is_root = std::process::Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
     assert!(is_root || said.contains("not permitted"), "{said}");

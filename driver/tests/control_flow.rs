@@ -1,5 +1,7 @@
 //! IF and WHILE from the outside: which graph runs, on what, how often, and what is refused.
 
+#![allow(clippy::unwrap_used, reason = "a test panics")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

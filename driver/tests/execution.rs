@@ -1,5 +1,7 @@
 //! A prepared model from the outside: shapes, missing room, left-out inputs, folding, concurrency.
 
+#![allow(clippy::unwrap_used, reason = "a test panics")]
+
 use std::sync::Arc;
 
 use burst_driver::{CpuDevice, DeviceOptions};

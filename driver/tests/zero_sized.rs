@@ -1,6 +1,8 @@
 //! Tensors without elements: they come into being while a model runs, and some operations refuse
 //! them.
 
+#![allow(clippy::unwrap_used, reason = "a test panics")]
+
 use std::sync::Arc;
 
 use burst_driver::CpuDevice;

@@ -1,5 +1,7 @@
 //! The built-in model against the reference outputs that were made when it was trained.
 
+#![allow(clippy::unwrap_used, reason = "a test panics")]
+
 use std::sync::Arc;
 
 use burst_driver::kernels::Isa;

@@ -1,5 +1,7 @@
 //! Real models against the outputs of reference kernels, in this process and over a burst.
 
+#![allow(clippy::unwrap_used, reason = "a test panics")]
+
 use std::sync::Arc;
 
 use burst_client::{Client, Deadline, StreamOptions};
