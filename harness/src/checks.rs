@@ -229,9 +229,9 @@ pub const FRAME_BYTES: [usize; 2] = [150_528, 602_112];
 fn frames(rows: &Rows<'_>, checks: &mut Vec<Check>) {
     use Bound::AtMost;
     for bytes in FRAME_BYTES {
-        let (ours, plain) = (rows.spin(names::FRAME, bytes), rows.spin(names::FRAME_FLOOR, bytes));
+        let value = Rows::floor(rows.spin(names::FRAME, bytes));
         let what = format!("frame of {bytes} B handed over : plain shared-memory copy");
-        checks.push(Check::new(what, Rows::ratio(ours, plain), AtMost(1.1), AtMost(1.0)));
+        checks.push(Check::new(what, value, AtMost(1.1), AtMost(1.0)));
     }
     let [small, large] = FRAME_BYTES.map(|bytes| rows.spin(names::FRAME_IN_POOL, bytes));
     let value = Rows::ratio(large, small);

@@ -76,17 +76,22 @@ struct FloorKey {
 }
 
 impl FloorKey {
-    /// The floor for a case: it waits in the same way, in the same place, at the same pace.
-    fn of(case: &Case) -> FloorKey {
+    /// The floor for a case: it waits in the same way, in the same place, at the same pace. A frame
+    /// takes as long as its memory; a word's trip says nothing about that, a plain copy does.
+    fn of(peer: &str, case: &Case) -> FloorKey {
         let polls = case.wait == WaitKind::Spin && !case.spins_in_vain();
-        let (name, wait) = if polls {
-            (names::LINE_FLOOR, WaitKind::Spin)
-        } else {
-            (names::FUTEX_FLOOR, WaitKind::Sleep)
+        let is_frame = FRAME_BYTES.contains(&case.request_bytes) && peer != names::FRAME_IN_POOL;
+        let (name, wait, request_bytes) = match (is_frame, polls) {
+            (true, _) => (names::FRAME_FLOOR, WaitKind::Spin, case.request_bytes),
+            (false, true) => (names::LINE_FLOOR, WaitKind::Spin, 8),
+            (false, false) => (names::FUTEX_FLOOR, WaitKind::Sleep, 4),
         };
-        FloorKey { name, case: Case { wait, in_flight: 1, request_bytes: 8, ..*case } }
+        FloorKey { name, case: Case { wait, in_flight: 1, request_bytes, ..*case } }
     }
 }
+
+/// Peers that run before and after others, not by themselves.
+const FLOORS: [&str; 3] = [names::LINE_FLOOR, names::FUTEX_FLOOR, names::FRAME_FLOOR];
 
 /// One run of one peer.
 struct Run {
@@ -170,7 +175,7 @@ fn lanes<'p>(runner: &Runner, peers: &[&'p dyn Peer], options: &Options) -> Vec<
     let mut cases: Vec<(&'p dyn Peer, Case)> = Vec::new();
     for peer in peers {
         let asked = options.peers.is_empty() || options.peers.iter().any(|p| p == peer.name());
-        if !asked || [names::LINE_FLOOR, names::FUTEX_FLOOR].contains(&peer.name()) {
+        if !asked || FLOORS.contains(&peer.name()) {
             continue;
         }
         for case in cases_of(*peer, options) {
@@ -181,7 +186,12 @@ fn lanes<'p>(runner: &Runner, peers: &[&'p dyn Peer], options: &Options) -> Vec<
     }
     let mut lanes: Vec<Lane<'p>> = cases
         .into_iter()
-        .map(|(peer, case)| Lane { peer, case, floor: FloorKey::of(&case), rounds: Vec::new() })
+        .map(|(peer, case)| Lane {
+            peer,
+            case,
+            floor: FloorKey::of(peer.name(), &case),
+            rounds: Vec::new(),
+        })
         .collect();
     lanes.sort_by_key(|lane| (lane.floor, lane.case)); // stable: peers stay in their order
     lanes
@@ -340,8 +350,7 @@ fn floor_rows(floors: &Floors) -> Vec<Row> {
         let runs: Vec<&Run> = runs.iter().collect();
         let usual = median(runs.iter().map(|run| run.p50()))?;
         let ratio = Spread::of(runs.iter().map(|run| run.p50() / usual))?;
-        let bytes = if key.name == names::LINE_FLOOR { 8 } else { 4 };
-        summary(key.name, bytes, &key.case, &runs, ratio)
+        summary(key.name, key.case.request_bytes, &key.case, &runs, ratio)
     });
     rows.collect()
 }

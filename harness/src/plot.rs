@@ -40,6 +40,7 @@ pub(crate) fn draw(drawing: &Drawing<'_>) -> Result<String, HarnessError> {
             .map_err(HarnessError::peer)?;
         chart
             .configure_mesh()
+            .x_labels(6)
             .x_desc(drawing.x)
             .y_desc(drawing.y)
             .x_label_formatter(&drawing.x_label)

@@ -138,7 +138,7 @@ impl<'a> ClientSession<'a> {
                 let mut due = begin;
                 for sequence in warm_up..last {
                     due += period;
-                    std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                    pause_until(due);
                     let start = Instant::now();
                     trip(sequence)?;
                     times.push(start.elapsed());
@@ -225,6 +225,20 @@ impl Work {
     #[inline]
     pub fn serve(&self) {
         work::serve_for(self.service);
+    }
+}
+
+/// Sleeping is no use below what the kernel's timers are late by (50 us unless told otherwise).
+const SLEEPS_ABOVE: Duration = Duration::from_micros(100);
+
+/// Until a request is due.
+fn pause_until(due: Instant) {
+    let left = due.saturating_duration_since(Instant::now());
+    if left > SLEEPS_ABOVE {
+        std::thread::sleep(left);
+    }
+    while Instant::now() < due {
+        std::hint::spin_loop();
     }
 }
 
