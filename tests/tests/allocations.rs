@@ -1,0 +1,93 @@
+//! What the driver takes from the heap: little while idle, nothing while it runs.
+//!
+//! One test in this file: the allocator counts for the whole process.
+
+#![allow(clippy::unwrap_used, reason = "a test panics")]
+
+use std::sync::Arc;
+
+use burst_driver::CpuDevice;
+use burst_hal::{
+    DataLocation, Dimensions, ErrorStatus, ExecutionOptions, ExecutionResult, HeapMemory, Model,
+    PreparedModel, Request, RequestArgument, RequestPool,
+};
+use burst_tests::{golden, repository, shared};
+
+#[global_allocator]
+static ALLOCATOR: dhat::Alloc = dhat::Alloc;
+
+/// Executions whose allocations are counted.
+const COUNTED: usize = 20;
+
+/// An idle prepared model may hold this much beside its constants: shapes, names, the plan.
+const PLAN_BYTES: usize = 512 << 10;
+
+fn argument(pool_index: u32, length: usize) -> RequestArgument {
+    RequestArgument {
+        has_no_value: false,
+        location: DataLocation { pool_index, offset: 0, length: u32::try_from(length).unwrap() },
+        dimensions: Dimensions::new(),
+    }
+}
+
+fn length(model: &Model, operand: u32) -> usize {
+    let operand = &model.main.operands[operand as usize];
+    usize::try_from(operand.ty.byte_length(&operand.dimensions).unwrap()).unwrap()
+}
+
+fn request(model: &Model) -> Request {
+    let input = length(model, model.main.input_indexes[0]);
+    let output = length(model, model.main.output_indexes[0]);
+    Request {
+        inputs: vec![argument(0, input)],
+        outputs: vec![argument(1, output)],
+        pools: vec![
+            RequestPool::Memory(Arc::new(HeapMemory::new(vec![0; input]))),
+            RequestPool::Memory(Arc::new(HeapMemory::new(vec![0; output]))),
+        ],
+    }
+}
+
+fn check(name: &str, model: &Model) {
+    let request = request(model);
+    let before = dhat::HeapStats::get();
+    let prepared = Arc::new(CpuDevice::default().prepare(model).unwrap());
+    let idle = dhat::HeapStats::get().curr_bytes - before.curr_bytes;
+    let constants = model.operand_values.len();
+    println!("{name}: {constants} bytes of constants, idle it holds {idle}");
+    // Packing pads matrices to whole registers; small ones grow by more than large ones.
+    assert!(idle <= constants * 3 / 2 + PLAN_BYTES, "{name} holds {idle} bytes while idle");
+
+    let arena = prepared.plan().arena_bytes();
+    let mut burst = Arc::clone(&prepared).open_burst().unwrap();
+    let opened = dhat::HeapStats::get().curr_bytes - before.curr_bytes;
+    assert!(opened >= idle + arena, "{name}: a burst takes the arena when it is opened");
+
+    let mut result = ExecutionResult::of(ErrorStatus::None);
+    let options = ExecutionOptions { measure_timing: true, ..ExecutionOptions::default() };
+    burst.execute(&request, &options, &mut result);
+    assert_eq!(result.status, ErrorStatus::None);
+    let first = dhat::HeapStats::get().total_blocks;
+    for _ in 0..COUNTED {
+        burst.execute(&request, &options, &mut result);
+    }
+    let taken = dhat::HeapStats::get().total_blocks - first;
+    assert_eq!(result.status, ErrorStatus::None);
+    assert_eq!(taken, 0, "{name}: allocations in {COUNTED} executions after the first");
+}
+
+#[test]
+fn an_idle_model_holds_its_weights_and_a_running_one_allocates_nothing() {
+    let _profiler = dhat::Profiler::builder().testing().build();
+    let built_in = std::fs::read(repository().join("models/shapes.tflite")).unwrap();
+    check("built-in", &burst_tflite::import(&built_in).unwrap().model);
+    let test = "an_idle_model_holds_its_weights_and_a_running_one_allocates_nothing";
+    let Some(root) = shared(test, "models") else { return };
+    for entry in golden::manifest(root.parent().unwrap()) {
+        if !entry.name.starts_with("mobilenet") {
+            continue;
+        }
+        let bytes = std::fs::read(root.parent().unwrap().join(&entry.file)).unwrap();
+        check(&entry.name, &burst_tflite::import(&bytes).unwrap().model);
+    }
+}
