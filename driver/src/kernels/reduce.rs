@@ -23,17 +23,20 @@ impl Reduction {
         for (axis, dim) in dims.iter().enumerate() {
             let section = Section { len: *dim as usize, folded: folded(axis) };
             match sections.last_mut() {
-                Some(last) if last.folded == section.folded => last.len *= section.len,
+                Some(last) if last.folded == section.folded => {
+                    last.len = last.len.saturating_mul(section.len)
+                }
                 _ => sections.push(section),
             }
         }
         Reduction { sections }
     }
 
-    /// How many inputs make one output.
+    /// How many inputs make one output; the largest number for a shape that no memory holds.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.sections.iter().filter(|s| s.folded).map(|s| s.len).product()
+        let folded = self.sections.iter().filter(|section| section.folded);
+        folded.fold(1, |count: usize, section| count.saturating_mul(section.len))
     }
 
     /// Takes every input into the accumulator of its output, in row-major order. There must be
@@ -108,6 +111,14 @@ mod tests {
         assert_eq!(sums(&[2, 2, 2], &[0, 2], 2), (vec![10, 18], 4));
         assert_eq!(sums(&[2, 2, 2], &[1], 4), (vec![2, 4, 10, 12], 2));
         assert_eq!(sums(&[2, 1, 2, 2], &[0, 3], 2), (vec![10, 18], 4));
+    }
+
+    #[test]
+    fn shapes_that_no_memory_holds_do_not_overflow() {
+        let dims = [u32::MAX; 4];
+        assert_eq!(Reduction::new(&dims, |_| true).count(), usize::MAX);
+        assert_eq!(Reduction::new(&dims, |axis| axis % 2 == 0).count(), (u32::MAX as usize).pow(2));
+        assert_eq!(Reduction::new(&dims[..3], |_| true).count(), usize::MAX);
     }
 
     #[test]

@@ -64,9 +64,8 @@ impl ResizeAxis {
         self.input - 1
     }
 
-    /// The input pixel nearest to output pixel `index`.
-    fn nearest(&self, index: usize) -> usize {
-        let ratio = self.ratio();
+    /// The input pixel nearest to output pixel `index`; `ratio` is [`ResizeAxis::ratio`].
+    fn nearest(&self, index: usize, ratio: f32) -> usize {
         let at = match self.alignment {
             Alignment::Edges => (index as f32 * ratio).floor(),
             Alignment::Corners => (index as f32 * ratio).round(),
@@ -75,8 +74,8 @@ impl ResizeAxis {
         (at as usize).min(self.last())
     }
 
-    fn between(&self, index: usize) -> Between<f32> {
-        let ratio = self.ratio();
+    /// The neighbours of output pixel `index`; `ratio` is [`ResizeAxis::ratio`].
+    fn between(&self, index: usize, ratio: f32) -> Between<f32> {
         let at = match self.alignment {
             Alignment::Centres => (index as f32 + 0.5) * ratio - 0.5,
             _ => index as f32 * ratio,
@@ -87,10 +86,15 @@ impl ResizeAxis {
         Between { first, second, weight: at - first as f32 }
     }
 
-    fn between_fixed(&self, index: usize) -> Between<i64> {
+    /// [`ResizeAxis::ratio`] as a fixed-point number.
+    fn ratio_fixed(&self) -> i64 {
         let (input, output) = self.proportion();
         let (input, output) = (input as i64, output as i64);
-        let ratio = (ONE * input + output / 2) / output;
+        (ONE * input + output / 2) / output
+    }
+
+    /// The neighbours of output pixel `index`; `ratio` is [`ResizeAxis::ratio_fixed`].
+    fn between_fixed(&self, index: usize, ratio: i64) -> Between<i64> {
         let at = match self.alignment {
             Alignment::Centres => index as i64 * ratio + ratio / 2 - ONE / 2,
             _ => index as i64 * ratio,
@@ -148,44 +152,77 @@ impl Resize {
 
     /// Each output pixel is the nearest input pixel.
     pub fn nearest<T: Copy>(&self, input: &[T], output: &mut [T]) {
+        let (vertical, horizontal) = (self.height.ratio(), self.width.ratio());
         self.for_each_pixel(input, output, |picture, row, column, pixel| {
-            let (y, x) = (self.height.nearest(row), self.width.nearest(column));
+            let y = self.height.nearest(row, vertical);
+            let x = self.width.nearest(column, horizontal);
             pixel.copy_from_slice(self.pixel(picture, y, x));
         });
     }
 
+    /// How many floats [`Resize::bilinear`] needs as working memory: two rows of the input.
+    #[must_use]
+    pub fn bilinear_scratch(&self) -> usize {
+        2 * self.width.input * self.channels
+    }
+
     /// Each output pixel is a mix of four input pixels; `store` rounds.
+    ///
+    /// For each output row the two input rows it lies between are weighted, once for all its
+    /// pixels; then pixels are mixed of those. The order of the products is the reference's.
     pub fn bilinear<T: Copy>(
         &self,
         input: &[T],
         output: &mut [T],
+        scratch: &mut [f32],
         load: impl Fn(T) -> f32,
         store: impl Fn(f32) -> T,
     ) {
-        let mut rows = (usize::MAX, self.height.between(0));
-        self.for_each_pixel(input, output, |picture, row, column, pixel| {
-            if rows.0 != row {
-                rows = (row, self.height.between(row));
+        let line = self.width.input * self.channels;
+        let out_line = self.width.output * self.channels;
+        let picture = self.height.input * line;
+        if picture == 0 || out_line == 0 {
+            return;
+        }
+        let (upper, lower) = scratch.split_at_mut(line);
+        let (vertical, horizontal) = (self.height.ratio(), self.width.ratio());
+        let mut out_lines = output.chunks_exact_mut(out_line);
+        for picture in input.chunks_exact(picture).take(self.batches) {
+            for (row, out) in (0..self.height.output).zip(out_lines.by_ref()) {
+                let Between { first, second, weight } = self.height.between(row, vertical);
+                weigh(&picture[first * line..][..line], upper, 1.0 - weight, &load);
+                weigh(&picture[second * line..][..line], lower, weight, &load);
+                for (column, pixel) in out.chunks_exact_mut(self.channels).enumerate() {
+                    let x = self.width.between(column, horizontal);
+                    self.mix(pixel, (upper, lower), x, &store);
+                }
             }
-            let (y, x) = (rows.1, self.width.between(column));
-            let (dy, dx) = (y.weight, x.weight);
-            let corners = self.corners(picture, &y, &x);
-            for (out, (((a, b), c), d)) in pixel.iter_mut().zip(corners) {
-                *out = store(
-                    load(*a) * (1.0 - dy) * (1.0 - dx)
-                        + load(*b) * dy * (1.0 - dx)
-                        + load(*c) * (1.0 - dy) * dx
-                        + load(*d) * dy * dx,
-                );
-            }
-        });
+        }
+    }
+
+    /// One pixel of two weighted rows.
+    fn mix<T>(
+        &self,
+        pixel: &mut [T],
+        (upper, lower): (&[f32], &[f32]),
+        Between { first, second, weight }: Between<f32>,
+        store: impl Fn(f32) -> T,
+    ) {
+        let at = |row: &'_ [f32], column: usize| column * self.channels..row.len();
+        let left = upper[at(upper, first)].iter().zip(&lower[at(lower, first)]);
+        let right = upper[at(upper, second)].iter().zip(&lower[at(lower, second)]);
+        for (out, ((a, b), (c, d))) in pixel.iter_mut().zip(left.zip(right)) {
+            *out = store(a * (1.0 - weight) + b * (1.0 - weight) + c * weight + d * weight);
+        }
     }
 
     /// As [`Resize::bilinear`] for signed bytes, in integers; ties are rounded away from 0.
     pub fn bilinear_fixed(&self, input: &[i8], output: &mut [i8]) {
         const HALF: i64 = 1 << (2 * BITS - 1);
+        let (vertical, horizontal) = (self.height.ratio_fixed(), self.width.ratio_fixed());
         self.for_each_pixel(input, output, |picture, row, column, pixel| {
-            let (y, x) = (self.height.between_fixed(row), self.width.between_fixed(column));
+            let y = self.height.between_fixed(row, vertical);
+            let x = self.width.between_fixed(column, horizontal);
             let (dy, dx) = (y.weight, x.weight);
             let corners = self.corners(picture, &y, &x);
             for (out, (((a, b), c), d)) in pixel.iter_mut().zip(corners) {
@@ -215,6 +252,13 @@ impl Resize {
     }
 }
 
+/// A row times a weight.
+fn weigh<T: Copy>(row: &[T], weighted: &mut [f32], weight: f32, load: impl Fn(T) -> f32) {
+    for (out, x) in weighted.iter_mut().zip(row) {
+        *out = load(*x) * weight;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,7 +271,7 @@ mod tests {
     fn nearest_pixels() {
         let all = |input, output, alignment| {
             let axis = axis(input, output, alignment);
-            (0..output).map(|i| axis.nearest(i)).collect::<Vec<_>>()
+            (0..output).map(|i| axis.nearest(i, axis.ratio())).collect::<Vec<_>>()
         };
         assert_eq!(all(2, 5, Alignment::Edges), [0, 0, 0, 1, 1]);
         assert_eq!(all(2, 5, Alignment::Corners), [0, 0, 1, 1, 1]);
@@ -245,9 +289,10 @@ mod tests {
                 for output in [1, 2, 3, 10, 99, 5000] {
                     let axis = axis(input, output, alignment);
                     for index in 0..output {
-                        let Between { first, second, weight } = axis.between(index);
+                        let Between { first, second, weight } = axis.between(index, axis.ratio());
                         assert!(first <= second && second < input && weight < 1.001, "{axis:?}");
-                        let Between { first, second, weight } = axis.between_fixed(index);
+                        let Between { first, second, weight } =
+                            axis.between_fixed(index, axis.ratio_fixed());
                         assert!(first <= second && second < input && weight <= ONE, "{axis:?}");
                     }
                 }
@@ -269,7 +314,8 @@ mod tests {
             (Alignment::Corners, [0, 33, 67, 100]),
         ] {
             let mut out = [0.0; 4];
-            resize(alignment).bilinear(&[0.0, 100.0], &mut out, |x| x, |x: f32| x.round());
+            let scratch = &mut [0.0; 4];
+            resize(alignment).bilinear(&[0.0, 100.0], &mut out, scratch, |x| x, f32::round);
             assert_eq!(out.map(|x| x as i8), want, "{alignment:?}");
             let mut out = [0; 4];
             resize(alignment).bilinear_fixed(&[0, 100], &mut out);

@@ -14,6 +14,8 @@ pub mod relu1;
 pub mod relu6;
 pub mod softmax;
 pub mod tanh;
+#[cfg(test)]
+mod tests;
 mod unary;
 
 /// The operations of this family.

@@ -13,6 +13,8 @@ pub mod max_pool_2d;
 pub mod resize_bilinear;
 pub mod resize_nearest_neighbor;
 mod resizing;
+#[cfg(test)]
+mod tests;
 mod window;
 
 /// The operations of this family.

@@ -57,16 +57,21 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let input = run.input(0)?;
     let (resize, _) = resizing::read(run, input.dims)?;
-    let out = run.output(0)?;
+    let Run { outputs, scratch, .. } = run;
+    let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
+    let scratch = scratch.f32(resize.bilinear_scratch());
     match out.info.ty {
         OperandType::TensorFloat32 => {
-            resize.bilinear(input.f32()?, out.f32_mut()?, |x| x, |x| x);
+            resize.bilinear(input.f32()?, out.f32_mut()?, scratch, |x| x, |x| x);
         }
         OperandType::TensorFloat16 => {
-            resize.bilinear(input.f16()?, out.f16_mut()?, f16::to_f32, f16::from_f32);
+            resize.bilinear(input.f16()?, out.f16_mut()?, scratch, f16::to_f32, f16::from_f32);
         }
         OperandType::TensorQuant8AsymmSigned => resize.bilinear_fixed(input.i8()?, out.i8_mut()?),
-        _ => resize.bilinear(input.u8()?, out.u8_mut()?, f32::from, |x| (x + 0.5) as u8),
+        _ => {
+            let rounded = |x: f32| (x + 0.5) as u8;
+            resize.bilinear(input.u8()?, out.u8_mut()?, scratch, f32::from, rounded);
+        }
     }
     Ok(())
 }

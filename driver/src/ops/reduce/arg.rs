@@ -47,15 +47,6 @@ pub(super) enum Best {
     Smallest,
 }
 
-impl Best {
-    fn beats<T: PartialOrd>(self, challenger: T, holder: T) -> bool {
-        match self {
-            Best::Largest => challenger > holder,
-            Best::Smallest => challenger < holder,
-        }
-    }
-}
-
 pub(super) fn execute(run: &mut Run<'_, '_>, best: Best) -> Result<(), OpError> {
     let input = run.input(0)?;
     let axis = axes::resolve(run.i32(1)?, input.dims.len())?;
@@ -63,37 +54,49 @@ pub(super) fn execute(run: &mut Run<'_, '_>, best: Best) -> Result<(), OpError> 
     let (length, inner) = (input.dims[axis] as usize, size(&input.dims[axis + 1..]));
     let out = run.output(0)?.i32_mut()?;
     match input.info.ty {
-        OperandType::TensorFloat32 => indexes(input.f32()?, out, length, inner, best),
-        OperandType::TensorFloat16 => {
-            indexes::<f16>(input.f16()?, out, length, inner, best);
-        }
-        OperandType::TensorInt32 => indexes(input.i32()?, out, length, inner, best),
-        OperandType::TensorQuant8AsymmSigned => indexes(input.i8()?, out, length, inner, best),
-        _ => indexes(input.u8()?, out, length, inner, best),
+        OperandType::TensorFloat32 => find(input.f32()?, out, length, inner, best),
+        OperandType::TensorFloat16 => find::<f16>(input.f16()?, out, length, inner, best),
+        OperandType::TensorInt32 => find(input.i32()?, out, length, inner, best),
+        OperandType::TensorQuant8AsymmSigned => find(input.i8()?, out, length, inner, best),
+        _ => find(input.u8()?, out, length, inner, best),
     }
     Ok(())
 }
 
-/// `input` is `[outer, length, inner]`, `out` is `[outer, inner]`.
-fn indexes<T: PartialOrd + Copy>(
+fn find<T: PartialOrd + Copy>(
     input: &[T],
     out: &mut [i32],
     length: usize,
     inner: usize,
     best: Best,
 ) {
+    match best {
+        Best::Largest => indexes(input, out, length, inner, |new, old| new > old),
+        Best::Smallest => indexes(input, out, length, inner, |new, old| new < old),
+    }
+}
+
+/// `input` is `[outer, length, inner]`, `out` is `[outer, inner]`.
+fn indexes<T: Copy>(
+    input: &[T],
+    out: &mut [i32],
+    length: usize,
+    inner: usize,
+    beats: impl Fn(T, T) -> bool,
+) {
     if length == 0 || inner == 0 {
         return;
     }
     for (block, out) in input.chunks_exact(length * inner).zip(out.chunks_exact_mut(inner)) {
         for (lane, out) in out.iter_mut().enumerate() {
-            let mut holder = block[lane];
-            *out = 0;
+            let mut holder = (0, block[lane]);
             for (index, value) in (0..).zip(block[lane..].iter().step_by(inner)) {
-                if best.beats(*value, holder) {
-                    (holder, *out) = (*value, index);
-                }
+                // Without a branch: which value wins is hard to foresee.
+                let wins = beats(*value, holder.1);
+                holder.0 = if wins { index } else { holder.0 };
+                holder.1 = if wins { *value } else { holder.1 };
             }
+            *out = holder.0;
         }
     }
 }

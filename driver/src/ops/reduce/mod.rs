@@ -17,6 +17,8 @@ pub mod reduce_max;
 pub mod reduce_min;
 pub mod reduce_prod;
 pub mod reduce_sum;
+#[cfg(test)]
+mod tests;
 
 /// The operations of this family.
 pub static OPS: &[&OpDef] = &[
