@@ -131,6 +131,14 @@ pub enum ClientError {
         /// Bytes needed.
         bytes: u64,
     },
+    /// A carried output and input are not there, not of one type and shape, or used twice.
+    #[error("output {output} cannot be carried into input {input}")]
+    NotAState {
+        /// Position among the inputs.
+        input: usize,
+        /// Position among the outputs.
+        output: usize,
+    },
     /// Buffers of the driver cannot be used over this connection.
     #[error("buffers of the driver cannot be used over this connection")]
     NoBuffers,
@@ -147,6 +155,7 @@ impl ClientError {
             ClientError::NoBuffers
             | ClientError::UnknownSize { .. }
             | ClientError::PoolTooLong { .. }
+            | ClientError::NotAState { .. }
             | ClientError::NoDevice { .. } => ErrorStatus::InvalidArgument,
             _ => ErrorStatus::GeneralFailure,
         }

@@ -27,6 +27,7 @@
 
 mod burst;
 mod calls;
+mod carried;
 mod client;
 mod connect;
 mod connection;
@@ -41,6 +42,7 @@ mod stream;
 mod watcher;
 
 pub use burst::{Burst, BurstOptions};
+pub use carried::Carried;
 pub use client::{Client, ServiceInfo};
 pub use connect::default_socket_path;
 pub use device::RemoteDevice;

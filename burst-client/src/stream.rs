@@ -12,6 +12,7 @@ use burst_hal::{
 use burst_shm::SoleWriter;
 use fmq::{Deadline, Wait};
 
+use crate::carried::{self, Carried, States, Turn};
 use crate::prepared::success;
 use crate::{Burst, BurstOptions, ClientError, RemotePreparedModel, ShmMemory};
 
@@ -46,6 +47,9 @@ pub struct StreamOptions {
     pub unknown_output_bytes: Option<u32>,
     /// Whether the service makes the memory for the outputs, so that it need not copy them.
     pub service_outputs: bool,
+    /// States: outputs that are inputs of the next run. They stay where the driver wrote them;
+    /// nothing of them is copied between runs.
+    pub carried: Vec<Carried>,
     /// How the model is prepared.
     pub prepare: PrepareOptions,
 }
@@ -60,6 +64,7 @@ impl Default for StreamOptions {
             measure_timing: true,
             unknown_output_bytes: None,
             service_outputs: true,
+            carried: Vec::new(),
             prepare: PrepareOptions::default(),
         }
     }
@@ -77,6 +82,8 @@ pub struct Stream {
     output_memory: Pool,
     frames: Vec<Frame>,
     outputs: Vec<Output>,
+    states: States,
+    turn: Turn,
     options: ExecutionOptions,
     synchronous: ExecutionResult,
     driver_time: Option<Duration>,
@@ -92,7 +99,8 @@ enum Way {
 #[derive(Debug)]
 struct Frame {
     inputs: Vec<Range<usize>>,
-    request: Request,
+    /// One, or one for each turn of the states.
+    requests: Vec<Request>,
 }
 
 #[derive(Debug)]
@@ -113,10 +121,16 @@ impl Stream {
         model: &Model,
         options: &StreamOptions,
     ) -> Result<Self, ClientError> {
+        carried::check(&options.carried, model)?;
         let frames = options.frames.max(1);
-        let inputs = places(&input_lengths(model)?, frames)?;
-        let output_lengths = output_lengths(model, options.unknown_output_bytes)?;
+        let mut input_lengths = input_lengths(model)?;
+        options.carried.iter().for_each(|one| input_lengths[one.input] = 0); // not the client's
+        let inputs = places(&input_lengths, frames)?;
+        let mut output_lengths = output_lengths(model, options.unknown_output_bytes)?;
+        let output_count = output_lengths.len();
+        output_lengths.extend(States::extra_lengths(&options.carried, &output_lengths));
         let outputs = places(&output_lengths, 1)?;
+        let states = States::new(&options.carried, &outputs.first, output_count);
         let (input_memory, input_pool) = input_memory(inputs.bytes)?;
         let output_memory = output_memory(prepared, outputs.bytes, options.service_outputs)?;
         let pools = [Some(&output_memory), input_pool.as_ref()];
@@ -125,20 +139,30 @@ impl Stream {
             .flatten()
             .map(|pool| RequestPool::Memory(Pool::clone(pool)))
             .collect();
-        let output_arguments: Vec<RequestArgument> =
-            outputs.of_frame(0).map(|location| argument(0, location)).collect();
+        let request = |number, turn| {
+            let mut request = Request {
+                inputs: inputs.of_frame(number).map(|location| argument(1, location)).collect(),
+                outputs: outputs
+                    .of_frame(0)
+                    .take(output_count)
+                    .map(|location| argument(0, location))
+                    .collect(),
+                pools: pools.clone(),
+            };
+            states.name_places(turn, 0, &mut request.inputs, &mut request.outputs);
+            request
+        };
+        let turns = if states.is_empty() { &Turn::ALL[..1] } else { &Turn::ALL };
         let frame = |number| Frame {
             inputs: inputs.of_frame(number).map(|(at, length)| range(at, length)).collect(),
-            request: Request {
-                inputs: inputs.of_frame(number).map(|location| argument(1, location)).collect(),
-                outputs: output_arguments.clone(),
-                pools: pools.clone(),
-            },
+            requests: turns.iter().map(|turn| request(number, *turn)).collect(),
         };
         Ok(Stream {
             way: Way::open(prepared, options)?,
             frames: (0..frames).map(frame).collect(),
             outputs: output_places(model, &outputs),
+            states,
+            turn: Turn::Fresh,
             input_memory,
             output_memory,
             options: ExecutionOptions {
@@ -158,7 +182,7 @@ impl Stream {
         self.input_of(0, index)
     }
 
-    /// Bytes of an input in one of the frames.
+    /// Bytes of an input in one of the frames; none for a carried one, which the driver wrote.
     ///
     /// # Panics
     /// There is no such frame or input.
@@ -206,7 +230,7 @@ impl Stream {
         frame: usize,
         deadline: Deadline,
     ) -> Result<&ExecutionResult, ClientError> {
-        let request = &self.frames[frame].request;
+        let request = &self.frames[frame].requests[self.turn as usize];
         self.driver_time = None;
         let result = match &mut self.way {
             Way::Burst(burst) => {
@@ -222,7 +246,15 @@ impl Stream {
             }
         };
         success(result.status)?;
+        if !self.states.is_empty() {
+            self.turn = self.turn.next();
+        }
         Ok(result)
+    }
+
+    /// Lets the next run begin with states that are all zeros, as the first one did.
+    pub fn reset_states(&mut self) {
+        self.turn = Turn::Fresh;
     }
 
     /// Bytes of an output of the last run, copied out. As long as its shape needs, where the
@@ -236,12 +268,14 @@ impl Stream {
     pub fn output(&mut self, index: usize) -> Result<&[u8], ClientError> {
         let shape = self.result().output_shapes.get(index);
         let shape: Option<Dimensions> = shape.map(|shape| shape.dimensions.clone());
+        let state = self.states.offset(index, self.turn);
         let output = &mut self.outputs[index];
+        let offset = state.map_or(output.offset, u64::from);
         let place = u64::from(output.length);
         let needed = shape.and_then(|dimensions| output.operand.ty.byte_length(&dimensions));
         let length = needed.unwrap_or(place).min(place);
         output.bytes.resize(usize::try_from(length).unwrap_or(0), 0);
-        self.output_memory.read(output.offset, &mut output.bytes)?;
+        self.output_memory.read(offset, &mut output.bytes)?;
         Ok(&output.bytes)
     }
 
