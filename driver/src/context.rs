@@ -1,12 +1,12 @@
 //! One execution of a model: its working memory, and the walk over the steps of its graphs.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::OpError;
 use crate::error::DriverError;
 use crate::memory::Memory;
 use crate::op::Stop;
-use crate::plan::{GraphPlan, Plan};
+use crate::plan::{GraphPlan, Plan, Step};
 use crate::scratch::Scratch;
 
 /// Working memory of one execution at a time; used again by the next one.
@@ -76,6 +76,25 @@ impl Context {
         let Context { main, referenced, scratch } = self;
         Runner { plan, memories: referenced, scratch, loop_timeout }.graph(&plan.main, main, stop)
     }
+
+    /// As [`Context::run`]; adds what each step of the model's main graph took to `times`.
+    pub(crate) fn run_timed(
+        &mut self,
+        plan: &Plan,
+        stop: Stop,
+        loop_timeout: Duration,
+        times: &mut [Duration],
+    ) -> Result<(), DriverError> {
+        crate::compute::enter();
+        let Context { main, referenced, scratch } = self;
+        let mut runner = Runner { plan, memories: referenced, scratch, loop_timeout };
+        for (step, time) in plan.main.steps.iter().zip(times) {
+            let started = Instant::now();
+            runner.step(&plan.main, step, main, stop)?;
+            *time += started.elapsed();
+        }
+        Ok(())
+    }
 }
 
 /// An execution in progress.
@@ -96,14 +115,24 @@ impl Runner<'_> {
         stop: Stop,
     ) -> Result<(), DriverError> {
         for step in &graph.steps {
-            stop.check().map_err(|cause| graph.error(step, cause))?;
-            match step.control {
-                None => memory
-                    .step(graph, step, self.scratch, stop)
-                    .map_err(|cause| graph.error(step, cause))?,
-                Some(control) => self.control(graph, step, control, memory, stop)?,
-            }
+            self.step(graph, step, memory, stop)?;
         }
         Ok(())
+    }
+
+    fn step(
+        &mut self,
+        graph: &GraphPlan,
+        step: &Step,
+        memory: &mut Memory,
+        stop: Stop,
+    ) -> Result<(), DriverError> {
+        stop.check().map_err(|cause| graph.error(step, cause))?;
+        match step.control {
+            None => memory
+                .step(graph, step, self.scratch, stop)
+                .map_err(|cause| graph.error(step, cause)),
+            Some(control) => self.control(graph, step, control, memory, stop),
+        }
     }
 }

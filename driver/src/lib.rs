@@ -22,6 +22,7 @@ pub mod op;
 pub mod ops;
 mod plan;
 mod prepared;
+mod profile;
 mod scratch;
 mod tensor;
 
@@ -31,5 +32,6 @@ pub use device::{CpuDevice, DeviceOptions};
 pub use error::{DriverError, OpError, SignatureError};
 pub use plan::{MAX_ARENA_BYTES, Plan};
 pub use prepared::CpuPreparedModel;
+pub use profile::OperationProfile;
 pub use scratch::Scratch;
 pub use tensor::{Arg, Args, TensorInfo, TensorMut, TensorRef, Value, byte_count, element_count};

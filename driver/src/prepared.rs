@@ -23,7 +23,7 @@ const MAX_IDLE_CONTEXTS: usize = 4;
 #[derive(Debug)]
 pub struct CpuPreparedModel {
     plan: Plan,
-    rules: RequestRules,
+    pub(crate) rules: RequestRules,
     idle: Mutex<Vec<Context>>,
 }
 
@@ -48,7 +48,7 @@ impl CpuPreparedModel {
         idle.map_or_else(|| self.new_context(), Ok)
     }
 
-    fn new_context(&self) -> Result<Context, DriverError> {
+    pub(crate) fn new_context(&self) -> Result<Context, DriverError> {
         Context::new(&self.plan).map_err(|_| DriverError::TooLarge {
             bytes: self.plan.arena_bytes() as u64,
             limit: crate::plan::MAX_ARENA_BYTES as u64,
@@ -105,7 +105,11 @@ impl CpuPreparedModel {
         Ok(computed)
     }
 
-    fn copy_inputs(&self, context: &mut Context, request: &Request) -> Result<(), DriverError> {
+    pub(crate) fn copy_inputs(
+        &self,
+        context: &mut Context,
+        request: &Request,
+    ) -> Result<(), DriverError> {
         for (index, argument) in request.inputs.iter().enumerate() {
             if argument.has_no_value {
                 context.omit_input(&self.plan, index);
