@@ -6,6 +6,7 @@
 //! | [`Mapping`], [`Region`], [`SharedRegion`], [`Shared`] | a mapping of a [`Memory`] and windows onto it; bytes come and go as copies, words as atomics | both processes, at any instant |
 //! | [`SoleWriter`] | memory made here that no other process can ever map writable | this process, through `&mut` |
 //! | [`SealedBytes`] | memory nobody can write any more (model weights) | nobody |
+//! | [`ForkMark`] | a mark that a forked child does not have | this process |
 //! | [`Pool`] | a memory pool somebody handed us by descriptor, mapped where that is safe and read with `pread` where it is not | the peer |
 //!
 //! # Why a peer cannot harm us through a descriptor
@@ -24,6 +25,7 @@
 //! never (FUSE). Only the thread that serves this peer waits for it.
 
 mod error;
+pub mod fork;
 mod mapping;
 mod memory;
 #[cfg(loom)]
@@ -34,6 +36,7 @@ mod sealed;
 mod sole_writer;
 
 pub use error::{Refusal, ShmError};
+pub use fork::ForkMark;
 pub use mapping::Mapping;
 pub use memory::{MAX_LEN, Memory, Seals};
 pub use pool::Pool;
