@@ -27,12 +27,14 @@ mod import;
 mod mapper;
 mod ops;
 mod schema;
+mod spectrum;
 mod types;
 mod verdict;
 
 pub use element::ElementType;
 pub use error::{Damage, ImportError, Place, Refusal};
 pub use import::{Cut, Imported, Inspection, Part, StatePair, TensorInfo};
+pub use spectrum::Spectrum;
 pub use verdict::{Note, Outcome, Verdict};
 
 /// Reads a whole model.
@@ -67,4 +69,13 @@ pub fn inspect(bytes: &[u8]) -> Result<Inspection, ImportError> {
 /// As [`inspect`].
 pub fn cut(bytes: &[u8]) -> Result<Option<Cut>, ImportError> {
     import::cut(bytes)
+}
+
+/// Finds the magnitude spectrum in an audio model, which has no NNAPI form and is to be computed
+/// between the part before it and the part behind it; `None` where there is none of the usual form.
+///
+/// # Errors
+/// [`ImportError`] where the file is damaged or no model.
+pub fn spectrum(bytes: &[u8]) -> Result<Option<Spectrum>, ImportError> {
+    spectrum::find(bytes)
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use burst_hal::{OperandType, OperationType, validate::validate_model};
-use burst_tflite::{Imported, Outcome, Part, Verdict, cut, import, import_part, inspect};
+use burst_tflite::{Imported, Outcome, Part, Verdict, cut, import, import_part, inspect, spectrum};
 use serde_json::Value;
 use support::assert_valid;
 
@@ -212,6 +212,19 @@ fn the_part_before_a_refused_operator_can_be_imported() {
     assert_eq!(found, ["FULLY_CONNECTED", "LOG", "RESHAPE", "QUANTIZE"]);
     let unknown = Part { from: &["no such tensor"], to: &[] };
     assert!(import_part(&bytes, unknown).is_err());
+}
+
+#[test]
+fn the_spectrum_of_an_audio_model_is_found() {
+    let Some(folder) = shared("the_spectrum_of_an_audio_model_is_found") else { return };
+    let bytes = model(&folder, "yamnet_wavin_int8");
+    let found = spectrum(&bytes).expect("readable").expect("a spectrum");
+    assert_eq!((found.rows, found.row_length, found.fft_length), (96, 512, 512));
+    assert_eq!(found.magnitudes, "magnitude_spectrogram");
+    let front = Part { from: &[], to: &[&found.samples] };
+    let front = import_part(&bytes, front).expect("the part before");
+    assert_eq!(front.outputs[0].dims.as_slice(), [96, 1, 512]);
+    assert_eq!(spectrum(&model(&folder, "asr_lstm_float")).expect("readable"), None);
 }
 
 #[test]
