@@ -89,8 +89,9 @@ impl Burst {
         if datums > self.requests.capacity() {
             return Ok(Sent::DoesNotFit);
         }
-        let written = write(&mut self.requests, &packet, datums, deadline);
-        written.map_err(|error| self.explain(error))?;
+        packet.encode_into(&mut self.scratch.packet)?;
+        let written = write(&mut self.requests, &self.scratch.packet, datums, deadline);
+        written.map_err(|error| self.explain(error.into()))?;
         Ok(Sent::Yes)
     }
 
@@ -184,26 +185,22 @@ impl From<WireError> for QueueOrWire {
     }
 }
 
-/// Encodes a packet straight into the ring, publishes it, and wakes the service if it sleeps.
+/// Writes a packet, and wakes the service if it sleeps.
 fn write(
     requests: &mut fmq::Producer,
-    packet: &RequestPacket<'_>,
+    packet: &[u8],
     datums: usize,
     deadline: Deadline,
-) -> Result<(), QueueOrWire> {
-    if requests.available_to_write()? < datums {
-        // The service gives the room of the last request back a moment after its answer.
-        requests.wait(datums, deadline)?;
+) -> Result<(), QueueError> {
+    match requests.write(packet) {
+        Err(QueueError::Full { .. }) => {
+            // The service gives the room of the last request back a moment after its answer.
+            requests.wait(datums, deadline)?;
+            requests.write(packet)?;
+        }
+        written => written?,
     }
-    let mut claim = requests.claim(datums)?;
-    let mut at = 0;
-    packet.each(|datum| {
-        claim.copy_in(at, datum)?;
-        at += DATUM_BYTES;
-        Ok::<(), QueueOrWire>(())
-    })?;
-    claim.commit(datums)?;
-    Ok(requests.wake()?)
+    requests.wake()
 }
 
 /// Waits for a packet and copies it out, once, before any of it is looked at.

@@ -241,29 +241,24 @@ impl Worker {
         } else {
             ResultPacket::failure(ErrorStatus::GeneralFailure, self.features)
         };
-        send_packet(&mut self.results, &packet)
+        packet.encode_into(&mut self.packet)?; // the request in it was decoded long ago
+        send_packet(&mut self.results, &self.packet, packet.datums()? as usize)
     }
 }
 
-/// Encodes a packet straight into the ring, publishes it, and wakes the client if it sleeps.
-fn send_packet(results: &mut Producer, packet: &ResultPacket<'_>) -> Result<(), End> {
-    let datums = packet.datums()? as usize;
-    if results.available_to_write()? < datums {
-        match results.wait(datums, Deadline::after(RESULT_PATIENCE)) {
-            Err(QueueError::Timeout) => return Err(End::ResultsNotTaken),
-            other => other?,
-        };
+/// Writes a packet of so many datums, and wakes the client if it sleeps.
+fn send_packet(results: &mut Producer, packet: &[u8], datums: usize) -> Result<(), End> {
+    match results.write(packet) {
+        Err(QueueError::Full { .. }) => {
+            match results.wait(datums, Deadline::after(RESULT_PATIENCE)) {
+                Err(QueueError::Timeout) => return Err(End::ResultsNotTaken),
+                other => other?,
+            };
+            results.write(packet)?;
+        }
+        written => written?,
     }
-    let mut claim = results.claim(datums)?;
-    let mut at = 0;
-    packet.each(|datum| {
-        claim.copy_in(at, datum)?;
-        at += DATUM_BYTES;
-        Ok::<(), End>(())
-    })?;
-    claim.commit(datums)?;
-    results.wake()?;
-    Ok(())
+    Ok(results.wake()?)
 }
 
 /// Brings what a device answered into the form the HAL promises, and fills in how long the

@@ -11,6 +11,7 @@ pub(crate) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     /// Over a whole number of datums, at least one.
+    #[inline]
     pub(crate) fn new(bytes: &'a [u8]) -> Result<Self, WireError> {
         let (datums, rest) = bytes.as_chunks::<DATUM_BYTES>();
         if datums.is_empty() || !rest.is_empty() {
@@ -20,11 +21,13 @@ impl<'a> Cursor<'a> {
     }
 
     /// Datums in the packet.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.datums.len()
     }
 
     /// Takes the next datum, which must be of this kind.
+    #[inline]
     pub(crate) fn take(
         &mut self,
         kind: u8,
@@ -39,7 +42,27 @@ impl<'a> Cursor<'a> {
         Ok(datum)
     }
 
+    /// Takes the next `count` datums, which must all be of this kind. None is taken where one is
+    /// not.
+    #[inline]
+    pub(crate) fn take_all(
+        &mut self,
+        count: u32,
+        kind: u8,
+        wanted: &'static str,
+    ) -> Result<&'a [DatumBytes], WireError> {
+        self.check_remaining(count)?;
+        let datums = &self.datums[self.next..][..count as usize];
+        if let Some(at) = datums.iter().position(|datum| datum[0] != kind) {
+            let (at, found) = (self.next + at, datums[at][0]);
+            return Err(WireError::Discriminator { at, found, wanted });
+        }
+        self.next += datums.len();
+        Ok(datums)
+    }
+
     /// Takes the next datum if there is one of this kind.
+    #[inline]
     pub(crate) fn take_if(&mut self, kind: u8) -> Option<&'a DatumBytes> {
         let datum = self.datums.get(self.next).filter(|datum| datum[0] == kind)?;
         self.next += 1;
@@ -48,6 +71,7 @@ impl<'a> Cursor<'a> {
 
     /// Checks the length the packet says, and that its counts can be true, before anything is
     /// reserved for them.
+    #[inline]
     pub(crate) fn check_size(&self, said: u32, needed: u64) -> Result<(), WireError> {
         let received = self.len();
         if u64::from(said) != received as u64 {
@@ -57,6 +81,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Whether the packet has at least this many datums.
+    #[inline]
     pub(crate) fn check_room(&self, needed: u64) -> Result<(), WireError> {
         let received = self.len();
         if needed > received as u64 {
@@ -66,15 +91,53 @@ impl<'a> Cursor<'a> {
     }
 
     /// Whether `count` more datums are there.
+    #[inline]
     pub(crate) fn check_remaining(&self, count: u32) -> Result<(), WireError> {
         self.check_room(self.next as u64 + u64::from(count))
     }
 
     /// Nothing may follow the last record.
+    #[inline]
     pub(crate) fn finish(&self) -> Result<(), WireError> {
         if self.next == self.len() {
             return Ok(());
         }
         Err(WireError::Trailing { end: self.next, received: self.len() })
+    }
+}
+
+/// Brings `out` to `datums` datums and gives them to `fill` to be overwritten, all of them.
+#[inline]
+pub(crate) fn fill_packet(
+    out: &mut Vec<u8>,
+    datums: u32,
+    fill: impl FnOnce(&mut PacketSlots<'_>) -> Result<(), WireError>,
+) -> Result<(), WireError> {
+    let too_long = WireError::TooLong { datums: u64::from(datums) };
+    let bytes = usize::try_from(u64::from(datums) * DATUM_BYTES as u64).map_err(|_| too_long)?;
+    out.resize(bytes, 0);
+    let (slots, _) = out.as_chunks_mut::<DATUM_BYTES>();
+    fill(&mut PacketSlots { slots: slots.iter_mut() })
+}
+
+/// The places of a packet's datums, filled one after the other.
+pub(crate) struct PacketSlots<'a> {
+    slots: std::slice::IterMut<'a, DatumBytes>,
+}
+
+impl PacketSlots<'_> {
+    /// Fills the next place.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, datum: DatumBytes) {
+        // There is a place for each: the packet was made as long as its datums were counted.
+        if let Some(slot) = self.slots.next() {
+            *slot = datum;
+        }
+    }
+
+    /// Fills as many places as there are datums.
+    #[inline(always)]
+    pub(crate) fn put_all(&mut self, datums: impl Iterator<Item = DatumBytes>) {
+        datums.for_each(|datum| self.put(datum));
     }
 }

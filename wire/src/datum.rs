@@ -131,14 +131,17 @@ pub enum ResultDatum {
     },
 }
 
+#[inline]
 pub(crate) fn u32_at(bytes: &DatumBytes, at: usize) -> u32 {
     u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
+#[inline]
 pub(crate) fn i32_at(bytes: &DatumBytes, at: usize) -> i32 {
     i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
+#[inline]
 pub(crate) fn u64_at(bytes: &DatumBytes, at: usize) -> u64 {
     let mut eight = [0; 8];
     eight.copy_from_slice(&bytes[at..at + 8]);
@@ -146,6 +149,7 @@ pub(crate) fn u64_at(bytes: &DatumBytes, at: usize) -> u64 {
 }
 
 /// A `bool` as C++ stores it; a peer can write any byte.
+#[inline]
 pub(crate) fn bool_at(
     bytes: &DatumBytes,
     at: usize,
@@ -159,33 +163,56 @@ pub(crate) fn bool_at(
 }
 
 /// A datum of zeros but for its kind and these 32-bit words from `at` on.
+#[inline(always)]
 fn words<const N: usize>(kind: u8, at: usize, words: [u32; N]) -> DatumBytes {
-    let mut bytes = [0; DATUM_BYTES];
-    bytes[0] = kind;
-    for (word, slot) in words.iter().zip(bytes[at..].chunks_exact_mut(4)) {
-        slot.copy_from_slice(&word.to_ne_bytes());
-    }
-    bytes
+    let mut all = [0_u32; DATUM_WORDS];
+    all[at / size_of::<u32>()..][..N].copy_from_slice(&words);
+    tagged(kind, 0, all)
 }
 
 /// A datum of zeros but for its kind and these 64-bit words from 8 on.
+#[inline(always)]
 fn long_words<const N: usize>(kind: u8, words: [u64; N]) -> DatumBytes {
+    let mut datum = [0_u64; DATUM_BYTES / size_of::<u64>()];
+    datum[0] = u64::from_ne_bytes([kind, 0, 0, 0, 0, 0, 0, 0]);
+    datum[1..][..N].copy_from_slice(&words);
+    join(datum)
+}
+
+/// 32-bit words of a datum.
+const DATUM_WORDS: usize = DATUM_BYTES / size_of::<u32>();
+
+/// Puts the kind into the first byte, and `flag` into the fifth; both are zero in `words`. Works on
+/// 64-bit words, because a datum that is stored byte by byte and soon read whole stalls the reader.
+#[inline(always)]
+fn tagged(kind: u8, flag: u8, words: [u32; DATUM_WORDS]) -> DatumBytes {
+    let pair = |at: usize| {
+        let [a, b, c, d] = words[at].to_ne_bytes();
+        let [e, f, g, h] = words[at + 1].to_ne_bytes();
+        u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+    };
+    let tags = u64::from_ne_bytes([kind, 0, 0, 0, flag, 0, 0, 0]);
+    join([pair(0) | tags, pair(2), pair(4)])
+}
+
+#[inline(always)]
+fn join(words: [u64; DATUM_BYTES / size_of::<u64>()]) -> DatumBytes {
     let mut bytes = [0; DATUM_BYTES];
-    bytes[0] = kind;
-    for (word, slot) in words.iter().zip(bytes[8..].chunks_exact_mut(8)) {
-        slot.copy_from_slice(&word.to_ne_bytes());
-    }
+    bytes[..8].copy_from_slice(&words[0].to_ne_bytes());
+    bytes[8..16].copy_from_slice(&words[1].to_ne_bytes());
+    bytes[16..].copy_from_slice(&words[2].to_ne_bytes());
     bytes
 }
 
 impl OperandDatum {
+    #[inline(always)]
     fn encode(self, kind: u8) -> DatumBytes {
         let DataLocation { pool_index, offset, length } = self.location;
-        let mut bytes = words(kind, 8, [pool_index, offset, length, self.number_of_dimensions]);
-        bytes[4] = u8::from(self.has_no_value);
-        bytes
+        let words = [0, 0, pool_index, offset, length, self.number_of_dimensions];
+        tagged(kind, u8::from(self.has_no_value), words)
     }
 
+    #[inline]
     pub(crate) fn decode(bytes: &DatumBytes) -> Result<Self, WireError> {
         Ok(OperandDatum {
             has_no_value: bool_at(bytes, 4, "hasNoValue")?,
@@ -201,6 +228,7 @@ impl OperandDatum {
 
 impl RequestDatum {
     /// The datum as it lies in a queue.
+    #[inline(always)]
     #[must_use]
     pub fn encode(self) -> DatumBytes {
         use request_kind as kind;
@@ -241,6 +269,7 @@ impl RequestDatum {
 
 impl ResultDatum {
     /// The datum as it lies in a queue.
+    #[inline(always)]
     #[must_use]
     pub fn encode(self) -> DatumBytes {
         use result_kind as kind;

@@ -7,10 +7,8 @@ use std::time::Duration;
 
 use burst_hal::{DataLocation, RequestArgument, TimePoint};
 
-use crate::cursor::Cursor;
-use crate::datum::{
-    self, DATUM_BYTES, DatumBytes, InformationDatum, OperandDatum, RequestDatum, request_kind,
-};
+use crate::cursor::{Cursor, fill_packet};
+use crate::datum::{self, DATUM_BYTES, InformationDatum, OperandDatum, RequestDatum, request_kind};
 use crate::{Features, RequestExtras, WireError};
 
 /// A request about to be sent: borrowed, so that encoding copies nothing but the datums.
@@ -71,49 +69,33 @@ impl RequestPacket<'_> {
             .map_err(|_| WireError::TooLong { datums: u64::from(datums) })
     }
 
-    /// Gives every datum to `put`, in order; stops at its first error.
-    ///
-    /// # Errors
-    /// Those of [`RequestPacket::datums`] and of `put`.
-    pub fn each<E: From<WireError>>(
-        &self,
-        mut put: impl FnMut(&DatumBytes) -> Result<(), E>,
-    ) -> Result<(), E> {
-        put(&RequestDatum::PacketInformation(self.information()?).encode())?;
-        for argument in self.inputs {
-            put(&RequestDatum::InputOperandInformation(operand(argument)?).encode())?;
-            for dimension in &argument.dimensions {
-                put(&RequestDatum::InputOperandDimensionValue(*dimension).encode())?;
-            }
-        }
-        for argument in self.outputs {
-            put(&RequestDatum::OutputOperandInformation(operand(argument)?).encode())?;
-            for dimension in &argument.dimensions {
-                put(&RequestDatum::OutputOperandDimensionValue(*dimension).encode())?;
-            }
-        }
-        for slot in self.slots {
-            put(&RequestDatum::PoolIdentifier(*slot).encode())?;
-        }
-        put(&RequestDatum::MeasureTiming(i32::from(self.measure_timing)).encode())?;
-        if let Some(deadline) = self.extras.deadline {
-            put(&RequestDatum::DeadlineNanos(deadline.nanos).encode())?;
-        }
-        if let Some(timeout) = self.extras.loop_timeout {
-            put(&RequestDatum::LoopTimeoutNanos(nanos(timeout)).encode())?;
-        }
-        Ok(())
-    }
-
-    /// Appends the packet to `out`, which is cleared first.
+    /// Writes the packet into `out`, which holds it and nothing else afterwards. Its storage is used
+    /// again.
     ///
     /// # Errors
     /// As [`RequestPacket::datums`].
     pub fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
-        out.clear();
-        out.reserve(self.bytes()?);
-        self.each(|datum| {
-            out.extend_from_slice(datum);
+        let information = self.information()?;
+        fill_packet(out, information.packet_size, |to| {
+            to.put(RequestDatum::PacketInformation(information).encode());
+            for argument in self.inputs {
+                to.put(RequestDatum::InputOperandInformation(operand(argument)?).encode());
+                let value = RequestDatum::InputOperandDimensionValue;
+                to.put_all(argument.dimensions.iter().map(|size| value(*size).encode()));
+            }
+            for argument in self.outputs {
+                to.put(RequestDatum::OutputOperandInformation(operand(argument)?).encode());
+                let value = RequestDatum::OutputOperandDimensionValue;
+                to.put_all(argument.dimensions.iter().map(|size| value(*size).encode()));
+            }
+            to.put_all(self.slots.iter().map(|slot| RequestDatum::PoolIdentifier(*slot).encode()));
+            to.put(RequestDatum::MeasureTiming(i32::from(self.measure_timing)).encode());
+            if let Some(deadline) = self.extras.deadline {
+                to.put(RequestDatum::DeadlineNanos(deadline.nanos).encode());
+            }
+            if let Some(timeout) = self.extras.loop_timeout {
+                to.put(RequestDatum::LoopTimeoutNanos(nanos(timeout)).encode());
+            }
             Ok(())
         })
     }
@@ -207,22 +189,21 @@ fn arguments(
         let operand = OperandDatum::decode(cursor.take(information, "an argument")?)?;
         argument.has_no_value = operand.has_no_value;
         argument.location = operand.location;
+        let dimensions = cursor.take_all(
+            operand.number_of_dimensions,
+            dimension,
+            "a dimension of the argument",
+        )?;
         argument.dimensions.clear();
-        cursor.check_remaining(operand.number_of_dimensions)?;
-        for _ in 0..operand.number_of_dimensions {
-            let bytes = cursor.take(dimension, "a dimension of the argument")?;
-            argument.dimensions.push(datum::u32_at(bytes, 4));
-        }
+        argument.dimensions.extend(dimensions.iter().map(|datum| datum::u32_at(datum, 4)));
     }
     Ok(())
 }
 
 fn slots(cursor: &mut Cursor<'_>, count: u32, out: &mut Vec<i32>) -> Result<(), WireError> {
+    let slots = cursor.take_all(count, request_kind::POOL_IDENTIFIER, "a slot")?;
     out.clear();
-    for _ in 0..count {
-        let bytes = cursor.take(request_kind::POOL_IDENTIFIER, "a slot")?;
-        out.push(datum::i32_at(bytes, 4));
-    }
+    out.extend(slots.iter().map(|datum| datum::i32_at(datum, 4)));
     Ok(())
 }
 

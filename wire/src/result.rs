@@ -5,8 +5,8 @@
 
 use burst_hal::{ErrorStatus, ExecutionResult, OutputShape, Timing};
 
-use crate::cursor::Cursor;
-use crate::datum::{self, DATUM_BYTES, DatumBytes, ResultDatum, result_kind};
+use crate::cursor::{Cursor, fill_packet};
+use crate::datum::{self, DATUM_BYTES, ResultDatum, result_kind};
 use crate::{Features, ResultExtras, WireError};
 
 /// A result about to be sent.
@@ -77,47 +77,32 @@ impl<'a> ResultPacket<'a> {
             .map_err(|_| WireError::TooLong { datums: u64::from(datums) })
     }
 
-    /// Gives every datum to `put`, in order; stops at its first error.
-    ///
-    /// # Errors
-    /// Those of [`ResultPacket::datums`] and of `put`.
-    pub fn each<E: From<WireError>>(
-        &self,
-        mut put: impl FnMut(&DatumBytes) -> Result<(), E>,
-    ) -> Result<(), E> {
-        put(&ResultDatum::PacketInformation {
-            packet_size: self.datums()?,
-            error_status: self.status.code(),
-            number_of_operands: count(self.shapes.len())?,
-        }
-        .encode())?;
-        for shape in self.shapes {
-            put(&ResultDatum::OperandInformation {
-                is_sufficient: shape.is_sufficient,
-                number_of_dimensions: count(shape.dimensions.len())?,
-            }
-            .encode())?;
-            for dimension in &shape.dimensions {
-                put(&ResultDatum::OperandDimensionValue(*dimension).encode())?;
-            }
-        }
-        let Timing { time_on_device_us, time_in_driver_us } = self.timing;
-        put(&ResultDatum::ExecutionTiming { time_on_device_us, time_in_driver_us }.encode())?;
-        if let Some([on_device_ns, in_driver_ns]) = self.nanos {
-            put(&ResultDatum::TimingNanos { on_device_ns, in_driver_ns }.encode())?;
-        }
-        Ok(())
-    }
-
-    /// Appends the packet to `out`, which is cleared first.
+    /// Writes the packet into `out`, which holds it and nothing else afterwards. Its storage is used
+    /// again.
     ///
     /// # Errors
     /// As [`ResultPacket::datums`].
     pub fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
-        out.clear();
-        out.reserve(self.bytes()?);
-        self.each(|datum| {
-            out.extend_from_slice(datum);
+        let packet_size = self.datums()?;
+        let (error_status, number_of_operands) = (self.status.code(), count(self.shapes.len())?);
+        fill_packet(out, packet_size, |to| {
+            let information =
+                ResultDatum::PacketInformation { packet_size, error_status, number_of_operands };
+            to.put(information.encode());
+            for shape in self.shapes {
+                let is_sufficient = shape.is_sufficient;
+                let number_of_dimensions = count(shape.dimensions.len())?;
+                let operand =
+                    ResultDatum::OperandInformation { is_sufficient, number_of_dimensions };
+                to.put(operand.encode());
+                let value = ResultDatum::OperandDimensionValue;
+                to.put_all(shape.dimensions.iter().map(|size| value(*size).encode()));
+            }
+            let Timing { time_on_device_us, time_in_driver_us } = self.timing;
+            to.put(ResultDatum::ExecutionTiming { time_on_device_us, time_in_driver_us }.encode());
+            if let Some([on_device_ns, in_driver_ns]) = self.nanos {
+                to.put(ResultDatum::TimingNanos { on_device_ns, in_driver_ns }.encode());
+            }
             Ok(())
         })
     }
@@ -213,14 +198,13 @@ fn shapes(
     for shape in out {
         let bytes = cursor.take(result_kind::OPERAND_INFORMATION, "an output")?;
         shape.is_sufficient = datum::bool_at(bytes, 8, "isSufficient")?;
+        let dimensions = cursor.take_all(
+            datum::u32_at(bytes, 12),
+            result_kind::OPERAND_DIMENSION_VALUE,
+            "a dimension of the output",
+        )?;
         shape.dimensions.clear();
-        let dimensions = datum::u32_at(bytes, 12);
-        cursor.check_remaining(dimensions)?;
-        for _ in 0..dimensions {
-            let bytes =
-                cursor.take(result_kind::OPERAND_DIMENSION_VALUE, "a dimension of the output")?;
-            shape.dimensions.push(datum::u32_at(bytes, 8));
-        }
+        shape.dimensions.extend(dimensions.iter().map(|datum| datum::u32_at(datum, 8)));
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Result packets: round trips, the HAL's rules about shapes and timing, hostile bytes.
 
 use super::*;
+use crate::datum::DatumBytes;
 
 fn shape(dimensions: &[u32], is_sufficient: bool) -> OutputShape {
     OutputShape { dimensions: dimensions.into(), is_sufficient }

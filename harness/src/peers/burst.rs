@@ -1,13 +1,13 @@
-//! A whole burst over our queues: 19 typed datums (456 bytes) made straight in the ring, copied out
+//! A whole burst over our queues: 19 typed datums (456 bytes) encoded, written, copied out
 //! once, decoded and checked; 8 datums of answer (192 bytes), decoded and checked. No driver: what
 //! is left is what reaching a driver costs.
 
 use burst_hal::{DataLocation, ErrorStatus, ExecutionResult, OutputShape, RequestArgument, Timing};
 use burst_wire::{
-    DATUM_BYTES, DatumBytes, Features, RequestExtras, RequestPacket, ResultExtras, ResultPacket,
-    SlotRequest, decode_request, decode_result,
+    DATUM_BYTES, Features, RequestExtras, RequestPacket, ResultExtras, ResultPacket, SlotRequest,
+    decode_request, decode_result,
 };
-use fmq::{Consumer, Producer, QueueConfig, QueueError};
+use fmq::{Consumer, QueueConfig, QueueError};
 
 use super::Peer;
 use super::ours::{attach_pair, create_pair};
@@ -49,6 +49,7 @@ impl Peer for Burst {
         let (mut requests, mut answers) = create_pair(&session.link, session.case(), &config)?;
         let mut inputs = [argument(&[1, 224, 224, 3]), argument(&[1, 112, 112, 4])];
         let outputs = [argument(&[1, 1001]), argument(&[1, 10])];
+        let mut sent = Vec::with_capacity(REQUEST_DATUMS * DATUM_BYTES);
         let mut packet = [0; ANSWER_DATUMS * DATUM_BYTES];
         let mut result = ExecutionResult::of(ErrorStatus::GeneralFailure);
         session.run_trips(|sequence| {
@@ -62,9 +63,8 @@ impl Peer for Burst {
                 measure_timing: true,
                 extras,
             };
-            let mut sink = Sink::open(&mut requests, request.datums()?)?;
-            request.each(|datum| sink.put(datum))?;
-            sink.publish()?;
+            request.encode_into(&mut sent)?;
+            requests.write(&sent)?;
             requests.wake()?;
             answers.wait(ANSWER_DATUMS, deadline)?;
             answers.read(&mut packet)?;
@@ -78,6 +78,7 @@ impl Peer for Burst {
         let case = *session.case();
         let (mut requests, mut answers) = attach_pair(&mut session.link, &case)?;
         let mut packet = Vec::with_capacity(REQUEST_DATUMS * DATUM_BYTES);
+        let mut sent = Vec::with_capacity(ANSWER_DATUMS * DATUM_BYTES);
         let mut request = SlotRequest::default();
         let mut result = ExecutionResult::of(ErrorStatus::None);
         result.output_shapes = vec![shape(&[1, 1001]), shape(&[1, 10])];
@@ -90,40 +91,12 @@ impl Peer for Burst {
             };
             work.serve();
             let answer = ResultPacket::new(&result, ResultExtras::default(), Features::NONE);
-            let mut sink = Sink::open(&mut answers, answer.datums()?)?;
-            answer.each(|datum| sink.put(datum))?;
-            sink.publish()?;
+            answer.encode_into(&mut sent)?;
+            answers.write(&sent)?;
             answers.wake()?;
             requests.release();
             Ok(())
         })
-    }
-}
-
-/// Takes the datums of a packet straight into the ring, then publishes them and wakes who sleeps.
-struct Sink<'q> {
-    claim: fmq::Claim<'q>,
-    datums: usize,
-    at: usize,
-}
-
-impl<'q> Sink<'q> {
-    #[inline]
-    fn open(queue: &'q mut Producer, datums: u32) -> Result<Sink<'q>, QueueError> {
-        let datums = datums as usize;
-        Ok(Sink { claim: queue.claim(datums)?, datums, at: 0 })
-    }
-
-    #[inline]
-    fn put(&mut self, datum: &DatumBytes) -> Result<(), HarnessError> {
-        self.claim.copy_in(self.at, datum)?;
-        self.at += DATUM_BYTES;
-        Ok(())
-    }
-
-    #[inline]
-    fn publish(self) -> Result<(), QueueError> {
-        self.claim.commit(self.datums)
     }
 }
 
