@@ -8,6 +8,7 @@ use crate::memory::Memory;
 use crate::op::Stop;
 use crate::plan::{GraphPlan, Plan, Step};
 use crate::scratch::Scratch;
+use crate::threads::Crew;
 
 /// Working memory of one execution at a time; used again by the next one.
 ///
@@ -19,6 +20,8 @@ pub struct Context {
     /// By index among the model's referenced graphs; empty for those that nothing runs.
     referenced: Vec<Memory>,
     scratch: Scratch,
+    /// Whether the last execution shared work with helpers.
+    pub(crate) expects_help: bool,
 }
 
 impl Context {
@@ -33,6 +36,7 @@ impl Context {
             main: Memory::new(&plan.main)?,
             referenced: plan.referenced.iter().map(memory).collect::<Result<_, _>>()?,
             scratch: Scratch::default(),
+            expects_help: false,
         })
     }
 
@@ -64,17 +68,19 @@ impl Context {
         self.main.output(&plan.main, position)
     }
 
-    /// Runs the model; each loop in it may take `loop_timeout`. Inputs must have been filled or
-    /// omitted.
+    /// Runs the model on these threads; each loop in it may take `loop_timeout`. Inputs must have
+    /// been filled or omitted.
     pub(crate) fn run(
         &mut self,
         plan: &Plan,
         stop: Stop,
         loop_timeout: Duration,
+        crew: Crew<'_>,
     ) -> Result<(), DriverError> {
         crate::compute::enter();
-        let Context { main, referenced, scratch } = self;
-        Runner { plan, memories: referenced, scratch, loop_timeout }.graph(&plan.main, main, stop)
+        let Context { main, referenced, scratch, .. } = self;
+        let mut runner = Runner { plan, memories: referenced, scratch, loop_timeout, crew };
+        runner.graph(&plan.main, main, stop)
     }
 
     /// As [`Context::run`]; adds what each step of the model's main graph took to `times`.
@@ -83,11 +89,12 @@ impl Context {
         plan: &Plan,
         stop: Stop,
         loop_timeout: Duration,
+        crew: Crew<'_>,
         times: &mut [Duration],
     ) -> Result<(), DriverError> {
         crate::compute::enter();
-        let Context { main, referenced, scratch } = self;
-        let mut runner = Runner { plan, memories: referenced, scratch, loop_timeout };
+        let Context { main, referenced, scratch, .. } = self;
+        let mut runner = Runner { plan, memories: referenced, scratch, loop_timeout, crew };
         for (step, time) in plan.main.steps.iter().zip(times) {
             let started = Instant::now();
             runner.step(&plan.main, step, main, stop)?;
@@ -104,6 +111,7 @@ pub(crate) struct Runner<'c> {
     pub(crate) memories: &'c mut [Memory],
     scratch: &'c mut Scratch,
     pub(crate) loop_timeout: Duration,
+    crew: Crew<'c>,
 }
 
 impl Runner<'_> {
@@ -130,7 +138,7 @@ impl Runner<'_> {
         stop.check().map_err(|cause| graph.error(step, cause))?;
         match step.control {
             None => memory
-                .step(graph, step, self.scratch, stop)
+                .step(graph, step, self.scratch, stop, self.crew)
                 .map_err(|cause| graph.error(step, cause)),
             Some(control) => self.control(graph, step, control, memory, stop),
         }

@@ -1,6 +1,6 @@
 //! The device itself: what it says of itself, and how it takes a model.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use burst_hal::validate::validate_model;
 use burst_hal::{
@@ -13,6 +13,7 @@ use crate::kernels::Isa;
 use crate::op::PrepareContext;
 use crate::plan::survey;
 use crate::prepared::CpuPreparedModel;
+use crate::threads::{MAX_THREADS, Team};
 
 /// How a [`CpuDevice`] works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,11 +22,16 @@ pub struct DeviceOptions {
     pub fast_kernels: bool,
     /// Instruction sets that kernels may use.
     pub isa: Isa,
+    /// Threads that work on one operation, between 1 and [`MAX_THREADS`]; numbers beyond are held
+    /// to that. Results are the same bits for every number. The device starts one thread less, with
+    /// its first model, and all its models and executions share them: executions at the same time
+    /// take turns, operation by operation, and go on alone where the helpers are busy.
+    pub threads: usize,
 }
 
 impl Default for DeviceOptions {
     fn default() -> Self {
-        DeviceOptions { fast_kernels: true, isa: Isa::detect() }
+        DeviceOptions { fast_kernels: true, isa: Isa::detect(), threads: 1 }
     }
 }
 
@@ -33,13 +39,15 @@ impl Default for DeviceOptions {
 #[derive(Debug, Default)]
 pub struct CpuDevice {
     options: DeviceOptions,
+    /// Made with the first model: a device that only answers questions has no threads.
+    team: OnceLock<Arc<Team>>,
 }
 
 impl CpuDevice {
     /// A device with these options.
     #[must_use]
     pub fn new(options: DeviceOptions) -> Self {
-        CpuDevice { options }
+        CpuDevice { options, team: OnceLock::new() }
     }
 
     /// Prepares a model, for callers in the same process that want to look into it.
@@ -51,7 +59,14 @@ impl CpuDevice {
         validate_model(model, HalVersion::LATEST)?;
         let context =
             PrepareContext { fast_kernels: self.options.fast_kernels, isa: self.options.isa };
-        CpuPreparedModel::new(model, &context)
+        CpuPreparedModel::new(model, &context, self.team())
+    }
+
+    /// The helpers, where there are to be any.
+    fn team(&self) -> Option<Arc<Team>> {
+        let threads = self.options.threads.min(MAX_THREADS);
+        let make = || Arc::new(Team::new(threads));
+        (threads > 1).then(|| Arc::clone(self.team.get_or_init(make)))
     }
 }
 

@@ -5,6 +5,9 @@
 //! its place in one arena. An execution borrows a [`Context`] (the arena and scratch memory), copies
 //! its inputs in, walks the steps and copies its outputs out.
 //!
+//! With several threads (`threads.rs`) an operation's output is cut into tiles that the thread of the
+//! execution and the device's helpers share.
+//!
 //! Where to read: [`device`](CpuDevice) → `plan.rs` → `context.rs` → `memory.rs` →
 //! `ops/<family>/<op>.rs` → `kernels/`; `control_flow.rs` runs graphs from within graphs.
 #![deny(unsafe_code)]
@@ -25,6 +28,7 @@ mod prepared;
 mod profile;
 mod scratch;
 mod tensor;
+pub mod threads;
 
 pub use aligned::{ALIGNMENT, AlignedBytes, MAX_ALLOCATION_BYTES};
 pub use context::Context;
@@ -35,3 +39,4 @@ pub use prepared::CpuPreparedModel;
 pub use profile::OperationProfile;
 pub use scratch::Scratch;
 pub use tensor::{Arg, Args, TensorInfo, TensorMut, TensorRef, Value, byte_count, element_count};
+pub use threads::MAX_THREADS;

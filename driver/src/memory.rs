@@ -12,6 +12,7 @@ use crate::op::{Inferred, Run, Stop};
 use crate::plan::{GraphPlan, Place, Step, check_declared};
 use crate::scratch::Scratch;
 use crate::tensor::{Arg, Args, Storage, TensorMut, TensorRef, Value, byte_count};
+use crate::threads::Crew;
 
 /// Working memory of one graph for one execution at a time; used again by the next one.
 #[derive(Debug, Default)]
@@ -172,6 +173,7 @@ impl Memory {
         step: &Step,
         scratch: &mut Scratch,
         stop: Stop,
+        crew: Crew<'_>,
     ) -> Result<(), OpError> {
         self.expect_elements(step)?;
         let shapes_known = step.fixed_shapes || self.infer(plan, step)?;
@@ -180,7 +182,7 @@ impl Memory {
         }
         // Outputs leave the memory while the kernel runs, so that inputs can be borrowed from it.
         let mut outputs = OutputParts::take(self, step);
-        let result = self.execute(plan, step, scratch, stop, &mut outputs);
+        let result = self.execute(plan, step, (scratch, stop, crew), &mut outputs);
         outputs.put_back(self, step);
         result
     }
@@ -255,8 +257,7 @@ impl Memory {
         &mut self,
         plan: &GraphPlan,
         step: &Step,
-        scratch: &mut Scratch,
-        stop: Stop,
+        (scratch, stop, crew): (&mut Scratch, Stop, Crew<'_>),
         parts: &mut OutputParts,
     ) -> Result<(), OpError> {
         let Memory { arena, growing, dims, omitted } = self;
@@ -295,7 +296,7 @@ impl Memory {
         for (position, bytes) in step.arena_order.iter().zip(written) {
             outputs[*position].storage = Storage::Fixed(bytes);
         }
-        let mut run = Run { inputs: &inputs, outputs: &mut outputs, scratch, stop };
+        let mut run = Run { inputs: &inputs, outputs: &mut outputs, scratch, stop, crew };
         match &step.kernel {
             Some(kernel) => kernel.run(&mut run),
             None => (step.def.execute)(&mut run),

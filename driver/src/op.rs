@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use crate::scratch::Scratch;
 use crate::tensor::{Args, TensorMut, TensorRef};
+use crate::threads::Crew;
 use crate::{OpError, SignatureError};
 
 /// Everything the driver knows of one operation. Each stands in one file, and in one row of
@@ -148,6 +149,8 @@ pub struct Run<'r, 't> {
     pub scratch: &'r mut Scratch,
     /// When to give up.
     pub stop: Stop,
+    /// The threads that may compute.
+    pub crew: Crew<'r>,
 }
 
 impl<'t> Run<'_, 't> {

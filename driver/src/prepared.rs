@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::error::DriverError;
 use crate::op::{PrepareContext, Stop};
 use crate::plan::{Plan, plan};
+use crate::threads::{Crew, Shift, Team};
 
 /// Contexts kept for the next execution when several threads ran at once. More are dropped: they
 /// are large, and only as many as run at the same time are of use.
@@ -25,16 +26,22 @@ pub struct CpuPreparedModel {
     plan: Plan,
     pub(crate) rules: RequestRules,
     idle: Mutex<Vec<Context>>,
+    /// The device's helpers, if it has any.
+    team: Option<Arc<Team>>,
 }
 
 impl CpuPreparedModel {
-    pub(crate) fn new(model: &Model, context: &PrepareContext) -> Result<Self, DriverError> {
+    pub(crate) fn new(
+        model: &Model,
+        context: &PrepareContext,
+        team: Option<Arc<Team>>,
+    ) -> Result<Self, DriverError> {
         let plan = plan(model, context)?;
         let mut rules = RequestRules::new(model)?;
         for position in plan.main.required_inputs() {
             rules.require(Direction::Input, position);
         }
-        Ok(CpuPreparedModel { plan, rules, idle: Mutex::new(Vec::new()) })
+        Ok(CpuPreparedModel { plan, rules, idle: Mutex::new(Vec::new()), team })
     }
 
     /// The plan, to look at.
@@ -53,6 +60,11 @@ impl CpuPreparedModel {
             bytes: self.plan.arena_bytes() as u64,
             limit: crate::plan::MAX_ARENA_BYTES as u64,
         })
+    }
+
+    /// The threads of an execution in this context.
+    pub(crate) fn begin(&self, context: &Context) -> Option<Shift<'_>> {
+        self.team.as_deref().map(|team| team.begin(context.expects_help))
     }
 
     fn give_back(&self, context: Context) {
@@ -97,9 +109,12 @@ impl CpuPreparedModel {
         let stop = Stop { deadline: options.deadline, loop_deadline: None };
         stop.check().map_err(|_| DriverError::Deadline)?;
         self.rules.check(request, UnspecifiedOutputs::Allowed)?;
+        // Helpers wake while inputs are copied.
+        let shift = self.begin(context);
         self.copy_inputs(context, request)?;
         let started = Instant::now();
-        context.run(&self.plan, stop, loop_timeout(options))?;
+        context.run(&self.plan, stop, loop_timeout(options), Crew::of(shift.as_ref()))?;
+        context.expects_help = shift.is_some_and(|shift| shift.has_lent());
         let computed = started.elapsed();
         self.copy_outputs(context, request, result)?;
         Ok(computed)

@@ -9,6 +9,7 @@ use crate::error::DriverError;
 use crate::op::Stop;
 use crate::plan::{GraphPlan, Step};
 use crate::prepared::CpuPreparedModel;
+use crate::threads::Crew;
 
 /// What one operation of a model's main graph took. An IF or WHILE includes the graphs it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,8 +44,11 @@ impl CpuPreparedModel {
         let mut context = self.new_context()?;
         let mut times = vec![Duration::ZERO; plan.main.steps.len()];
         for _ in 0..executions {
+            let shift = self.begin(&context);
             self.copy_inputs(&mut context, request)?;
-            context.run_timed(plan, Stop::default(), LOOP_TIMEOUT_MAXIMUM, &mut times)?;
+            let crew = Crew::of(shift.as_ref());
+            context.run_timed(plan, Stop::default(), LOOP_TIMEOUT_MAXIMUM, crew, &mut times)?;
+            context.expects_help = shift.is_some_and(|shift| shift.has_lent());
         }
         let steps = plan.main.steps.iter().zip(times);
         let profile = steps.map(|(step, time)| OperationProfile {

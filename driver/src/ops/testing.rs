@@ -222,7 +222,9 @@ fn run_with(
         .collect();
     let mut scratch = Scratch::default();
     let stop = Stop::default();
-    execute(&mut Run { inputs: &inputs, outputs: &mut outputs, scratch: &mut scratch, stop })?;
+    let crew = crate::threads::Crew::ALONE;
+    let scratch = &mut scratch;
+    execute(&mut Run { inputs: &inputs, outputs: &mut outputs, scratch, stop, crew })?;
     drop(outputs);
     Ok(results)
 }

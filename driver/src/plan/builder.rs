@@ -13,6 +13,7 @@ use crate::op::{Inferred, OpDef, PrepareContext, Run, Signature, Stop};
 use crate::ops::control::boundary;
 use crate::scratch::Scratch;
 use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value, byte_count};
+use crate::threads::Crew;
 use crate::{OpError, ops};
 
 /// A constant is folded only when the result is at most this large: folding must not turn a
@@ -290,6 +291,7 @@ impl<'g, 'm> Builder<'g, 'm> {
             outputs: &mut outputs,
             scratch: &mut self.scratch,
             stop: Stop::default(),
+            crew: Crew::ALONE,
         })?;
         drop(outputs);
         Ok(results)

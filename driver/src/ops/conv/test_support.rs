@@ -7,6 +7,7 @@ use crate::aligned::AlignedBytes;
 use crate::kernels::Isa;
 use crate::op::{Inferred, OpDef, PrepareContext, Run, Signature, Stop};
 use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value, byte_count};
+use crate::threads::{Crew, Team};
 use crate::{OpError, Scratch};
 
 /// An operand with its value.
@@ -122,10 +123,11 @@ impl Case {
 
     /// What the reference computes.
     pub(super) fn reference(&self) -> Result<Computed, OpError> {
-        self.run(&[], |run| (self.def.execute)(run))
+        self.run(&[], Crew::ALONE, |run| (self.def.execute)(run))
     }
 
-    /// What the fast kernel computes; `None` where there is none.
+    /// What the fast kernel computes, on one thread and, bit for bit, on three; `None` where there is
+    /// none.
     pub(super) fn fast(&self, isa: Isa) -> Result<Option<Computed>, OpError> {
         let context = PrepareContext { fast_kernels: true, isa };
         let Some(prepare) = self.def.prepare else { return Ok(None) };
@@ -137,12 +139,20 @@ impl Case {
         // that only the kernel still has.
         self.infer(|index| !prepared.packed_inputs.contains(&index))?;
         crate::compute::enter();
-        self.run(&prepared.packed_inputs, |run| prepared.kernel.run(run)).map(Some)
+        let alone =
+            self.run(&prepared.packed_inputs, Crew::ALONE, |run| prepared.kernel.run(run))?;
+        let team = Team::new(3);
+        let shift = team.begin(true);
+        let shared =
+            self.run(&prepared.packed_inputs, Crew::eager(&shift), |run| prepared.kernel.run(run))?;
+        assert!(alone == shared, "three threads compute something else: {:?}", self.inputs[0].dims);
+        Ok(Some(alone))
     }
 
     fn run(
         &self,
         hidden: &[usize],
+        crew: Crew<'_>,
         body: impl FnOnce(&mut Run<'_, '_>) -> Result<(), OpError>,
     ) -> Result<Computed, OpError> {
         let mut dims = self.infer(|_| true)?;
@@ -168,6 +178,7 @@ impl Case {
             outputs: &mut outputs,
             scratch: &mut scratch,
             stop: Stop::default(),
+            crew,
         })?;
         Ok((dims.to_vec(), bytes.as_slice().to_vec()))
     }

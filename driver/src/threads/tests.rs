@@ -1,0 +1,209 @@
+use std::sync::atomic::AtomicUsize;
+
+use super::*;
+
+const ONE_BY_ONE: Tiling = Tiling { row_len: 3, step: 1, least: 1, most: 5, nanos: 1_000_000_000 };
+
+/// Runs `compute` on an output of so many rows of 3, on a team of so many threads.
+fn run(
+    threads: usize,
+    rows: usize,
+    tiling: Tiling,
+    compute: impl Fn(usize, &mut [usize], &mut Scratch) -> Result<(), OpError> + Sync,
+) -> (Vec<usize>, Result<(), OpError>) {
+    let team = Team::new(threads);
+    let shift = team.begin(true);
+    let mut out = vec![usize::MAX; rows * 3];
+    let crew = Crew::eager(&shift);
+    let result = crew.tiles(&tiling, &mut out, &mut Scratch::default(), Stop::default(), compute);
+    (out, result)
+}
+
+fn number(first: usize, out: &mut [usize]) {
+    for (index, value) in out.iter_mut().enumerate() {
+        *value = first * 3 + index;
+    }
+}
+
+#[test]
+fn every_row_is_computed_once_by_someone() {
+    for threads in [1, 2, 3, 8, 17] {
+        for (rows, step) in [(1, 1), (2, 1), (7, 2), (64, 1), (100, 14), (1000, 6)] {
+            let calls = AtomicUsize::new(0);
+            let (out, result) = run(threads, rows, Tiling { step, ..ONE_BY_ONE }, |row, out, _| {
+                calls.fetch_add(out.len() / 3, Ordering::Relaxed);
+                assert!(row.is_multiple_of(step));
+                number(row, out);
+                Ok(())
+            });
+            assert_eq!(result, Ok(()));
+            assert_eq!(out, (0..rows * 3).collect::<Vec<_>>(), "{threads} threads, {rows} rows");
+            assert_eq!(calls.into_inner(), rows);
+        }
+    }
+}
+
+#[test]
+fn helpers_take_part() {
+    // The first tile is not finished before another thread has one: without help this would not
+    // end.
+    let meeting = std::sync::Barrier::new(2);
+    let (_, result) = run(2, 2, ONE_BY_ONE, |_, _, _| {
+        meeting.wait();
+        Ok(())
+    });
+    assert_eq!(result, Ok(()));
+}
+
+#[test]
+fn an_error_in_any_tile_is_the_result_and_ends_the_work() {
+    let begun = AtomicUsize::new(0);
+    let (_, result) = run(3, 100_000, ONE_BY_ONE, |row, _, _| {
+        begun.fetch_add(1, Ordering::Relaxed);
+        if row >= 50 { Err(OpError::NotYet) } else { Ok(()) }
+    });
+    assert_eq!(result, Err(OpError::NotYet));
+    assert!(begun.into_inner() < 1000, "most tiles were never begun");
+}
+
+#[test]
+fn a_deadline_that_passed_stops_all_threads() {
+    let team = Team::new(2);
+    let shift = team.begin(true);
+    let stop = Stop {
+        deadline: Some(burst_hal::TimePoint::after(std::time::Duration::ZERO)),
+        ..Stop::default()
+    };
+    let result = Crew::eager(&shift).tiles(
+        &ONE_BY_ONE,
+        &mut [0u8; 99],
+        &mut Scratch::default(),
+        stop,
+        |_, _, _| panic!("nothing is begun"),
+    );
+    assert_eq!(result, Err(OpError::Deadline));
+}
+
+#[test]
+fn a_panic_in_a_helper_is_an_error_and_the_team_goes_on() {
+    let team = Team::new(2);
+    let shift = team.begin(true);
+    let crew = Crew::eager(&shift);
+    let own = std::thread::current().id();
+    let helper_panicked = AtomicBool::new(false);
+    let mut out = [0u8; 6];
+    let mut scratch = Scratch::default();
+    let result = crew.tiles(&ONE_BY_ONE, &mut out, &mut scratch, Stop::default(), |_, _, _| {
+        if std::thread::current().id() != own {
+            helper_panicked.store(true, Ordering::Relaxed);
+            panic!("on purpose");
+        }
+        while !helper_panicked.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        Ok(())
+    });
+    assert!(matches!(result, Err(OpError::Internal { .. })), "{result:?}");
+    let meeting = std::sync::Barrier::new(2);
+    let result = crew.tiles(&ONE_BY_ONE, &mut out, &mut scratch, Stop::default(), |_, _, _| {
+        meeting.wait();
+        Ok(())
+    });
+    assert_eq!(result, Ok(()));
+}
+
+#[test]
+fn work_within_work_and_a_second_execution_are_done_alone() {
+    let team = Team::new(2);
+    let (first, second) = (team.begin(true), team.begin(true));
+    let mut out = [0u8; 6];
+    let result = Crew::eager(&first).tiles(
+        &ONE_BY_ONE,
+        &mut out,
+        &mut Scratch::default(),
+        Stop::default(),
+        |_, _, scratch| {
+            let mut inner = [0u8; 60];
+            let own = std::thread::current().id();
+            Crew::eager(&second).tiles(
+                &ONE_BY_ONE,
+                &mut inner,
+                scratch,
+                Stop::default(),
+                |_, out, _| {
+                    assert_eq!(std::thread::current().id(), own, "the helper is busy");
+                    out.fill(1);
+                    Ok(())
+                },
+            )?;
+            assert_eq!(inner, [1; 60]);
+            Ok(())
+        },
+    );
+    assert_eq!(result, Ok(()));
+}
+
+#[test]
+fn sleeping_helpers_come_when_they_are_called() {
+    let team = Team::new(3);
+    for _ in 0..50 {
+        let shift = team.begin(false);
+        let meeting = std::sync::Barrier::new(3);
+        let mut out = [0u8; 9];
+        let result = Crew::eager(&shift).tiles(
+            &ONE_BY_ONE,
+            &mut out,
+            &mut Scratch::default(),
+            Stop::default(),
+            |_, _, _| {
+                meeting.wait();
+                Ok(())
+            },
+        );
+        assert_eq!(result, Ok(()));
+        assert!(shift.has_lent());
+    }
+}
+
+#[test]
+fn little_work_is_not_shared_and_large_tiles_are_cut() {
+    let team = Team::new(2);
+    let shift = team.begin(true);
+    let crew = Crew::of(Some(&shift));
+    let tiling = Tiling { row_len: 1, step: 4, least: 4, most: 1000, nanos: LEAST_SHARED - 1 };
+    let lens = |tiling: &Tiling, rows: usize| {
+        let lens = Mutex::new(Vec::new());
+        let mut out = vec![0u8; rows];
+        crew.tiles(tiling, &mut out, &mut Scratch::default(), Stop::default(), |row, out, _| {
+            lock(&lens).push((row, out.len()));
+            Ok(())
+        })
+        .unwrap();
+        let mut lens = lens.into_inner().unwrap();
+        lens.sort_unstable();
+        lens
+    };
+    assert_eq!(lens(&tiling, 100), [(0, 100)]);
+    assert_eq!(lens(&tiling, 1500), [(0, 1000), (1000, 500)]);
+    let worth = Tiling { nanos: 4 * LEAST_TILE, ..tiling };
+    assert_eq!(lens(&worth, 100), [(0, 28), (28, 28), (56, 28), (84, 16)], "a tile's least time");
+    let long = Tiling { nanos: 1_000_000, ..tiling };
+    let cut = lens(&long, 100);
+    assert_eq!(cut[..2], [(0, 16), (16, 16)], "two threads, four tiles each");
+    assert_eq!(cut.iter().map(|(_, len)| len).sum::<usize>(), 100);
+}
+
+#[test]
+fn sizes_at_the_edges_do_not_overflow() {
+    let tiling =
+        Tiling { row_len: usize::MAX, step: 7, least: 1, most: usize::MAX, nanos: u64::MAX };
+    let (out, result) = run(2, 4, Tiling { row_len: 3, ..tiling }, |row, out, _| {
+        number(row, out);
+        Ok(())
+    });
+    assert_eq!((out.len(), result), (12, Ok(())));
+    let (_, result) = run(2, 4, tiling, |_, _, _| Ok(()));
+    assert_eq!(result, Ok(()));
+    let (_, result) = run(2, 0, ONE_BY_ONE, |_, _, _| Ok(()));
+    assert_eq!(result, Ok(()));
+}
