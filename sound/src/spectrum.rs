@@ -1,0 +1,134 @@
+//! Magnitude spectra of real samples.
+
+use std::sync::Arc;
+
+use realfft::num_complex::Complex;
+use realfft::{RealFftPlanner, RealToComplex};
+
+use crate::SoundError;
+
+/// Longest transform.
+pub const MAX_FFT_LENGTH: usize = 1 << 19;
+
+/// Computes spectra of one length. Works in double precision and rounds each part once, so that
+/// results are those of any good transform but for the last bit.
+pub struct Magnitudes {
+    fft: Arc<dyn RealToComplex<f64>>,
+    samples: Vec<f64>,
+    spectrum: Vec<Complex<f64>>,
+    scratch: Vec<Complex<f64>>,
+}
+
+impl std::fmt::Debug for Magnitudes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Magnitudes").field("length", &self.samples.len()).finish_non_exhaustive()
+    }
+}
+
+impl Magnitudes {
+    /// Of `length` samples.
+    ///
+    /// # Errors
+    /// A length that is odd, 0, or over [`MAX_FFT_LENGTH`].
+    pub fn new(length: usize) -> Result<Self, SoundError> {
+        if length == 0 || !length.is_multiple_of(2) || length > MAX_FFT_LENGTH {
+            return Err(SoundError::Shape { what: "a transform length", value: length });
+        }
+        let fft = RealFftPlanner::new().plan_fft_forward(length);
+        let (samples, spectrum) = (fft.make_input_vec(), fft.make_output_vec());
+        let scratch = fft.make_scratch_vec();
+        Ok(Magnitudes { fft, samples, spectrum, scratch })
+    }
+
+    /// How many magnitudes one spectrum has: half the length and one.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.spectrum.len()
+    }
+
+    /// The magnitudes of `samples`, from frequency 0 to half the rate, into `out`. Samples beyond
+    /// the length are left out, missing ones are zeros.
+    ///
+    /// # Panics
+    /// `out` has not [`Magnitudes::count`] elements.
+    pub fn of(&mut self, samples: &[f32], out: &mut [f32]) {
+        assert_eq!(out.len(), self.count(), "one place per magnitude");
+        self.samples.fill(0.0);
+        for (place, sample) in self.samples.iter_mut().zip(samples) {
+            *place = f64::from(*sample);
+        }
+        self.transform();
+        for (out, value) in out.iter_mut().zip(&self.spectrum) {
+            *out = rounded(value.re).hypot(rounded(value.im));
+        }
+    }
+
+    /// The squared magnitudes of what `samples` yields.
+    pub(crate) fn powers(&mut self, samples: impl Iterator<Item = f64>, out: &mut [f64]) {
+        self.samples.fill(0.0);
+        for (place, sample) in self.samples.iter_mut().zip(samples) {
+            *place = sample;
+        }
+        self.transform();
+        for (out, value) in out.iter_mut().zip(&self.spectrum) {
+            *out = value.norm_sqr();
+        }
+    }
+
+    fn transform(&mut self) {
+        let done =
+            self.fft.process_with_scratch(&mut self.samples, &mut self.spectrum, &mut self.scratch);
+        debug_assert!(done.is_ok(), "the plan made buffers of the lengths it wants");
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "rounding is meant")]
+fn rounded(value: f64) -> f32 {
+    value as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cosine_is_one_line_and_a_constant_is_the_first() {
+        let mut magnitudes = Magnitudes::new(64).unwrap();
+        let mut out = vec![0.0; 33];
+        let cosine: Vec<f32> =
+            (0..64_u8).map(|i| (std::f32::consts::TAU * 5.0 * f32::from(i) / 64.0).cos()).collect();
+        magnitudes.of(&cosine, &mut out);
+        for (line, magnitude) in out.iter().enumerate() {
+            let want = if line == 5 { 32.0 } else { 0.0 };
+            assert!((magnitude - want).abs() < 1e-4, "line {line}: {magnitude}");
+        }
+        // Shorter than the transform: the rest is silence, also after something louder.
+        magnitudes.of(&[1.0; 3], &mut out);
+        assert!((out[0] - 3.0).abs() < 1e-6, "{}", out[0]);
+    }
+
+    #[test]
+    fn against_the_definition() {
+        let samples: Vec<f32> = (0..32_u8).map(|i| f32::from(i * 7 % 31) - 15.0).collect();
+        let mut magnitudes = Magnitudes::new(32).unwrap();
+        let mut out = vec![0.0; 17];
+        magnitudes.of(&samples, &mut out);
+        for (line, got) in out.iter().enumerate() {
+            let (mut re, mut im) = (0.0, 0.0);
+            for (at, sample) in samples.iter().enumerate() {
+                #[expect(clippy::cast_precision_loss, reason = "small")]
+                let angle = -std::f64::consts::TAU * (line * at) as f64 / 32.0;
+                re += f64::from(*sample) * angle.cos();
+                im += f64::from(*sample) * angle.sin();
+            }
+            assert!((f64::from(*got) - re.hypot(im)).abs() < 1e-4, "line {line}");
+        }
+    }
+
+    #[test]
+    fn lengths_are_checked() {
+        for wrong in [0, 3, MAX_FFT_LENGTH * 2] {
+            assert!(Magnitudes::new(wrong).is_err(), "{wrong}");
+        }
+    }
+}
