@@ -5,6 +5,8 @@
 pub mod conv_geometry;
 pub mod conv_reference;
 pub mod depthwise;
+pub mod float_panels;
+pub(crate) mod float_rows;
 pub mod gemm;
 pub mod gemm_pairs;
 pub mod gemm_quads;

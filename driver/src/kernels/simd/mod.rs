@@ -12,6 +12,7 @@ use crate::OpError;
 use crate::kernels::Isa;
 use crate::kernels::conv_geometry::Conv;
 use crate::kernels::depthwise::{self, ByteFilter, FloatFilter, PairedFilter};
+use crate::kernels::float_panels::{self, Product};
 use crate::kernels::gemm_pairs::PairMatrix;
 use crate::kernels::gemm_quads::QuadMatrix;
 use crate::kernels::requantize::{Channels, Requantize};
@@ -287,4 +288,21 @@ compiled_for_each_isa! {
 compiled_for_each_isa! {
     /// Quantized sums, see [`sum::Sum::signed`].
     sum_signed(rule: &sum::Sum, a: &[i8], b: &[i8], out: &mut [i8]) = sum::sum::<i8>
+}
+
+compiled_for_each_isa! {
+    /// A product of floats, see [`Product::run`], which checks the sizes.
+    multiply_panels(product: &Product<'_>, out: &mut [f32]) = float_panels::multiply,
+    avx512 = avx512::panels::multiply_panels
+}
+
+/// Whether [`multiply_panels`] has a kernel of its own with these instructions.
+pub(crate) fn has_panels(isa: Isa) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return has_avx512(isa);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = isa;
+        false
+    }
 }

@@ -18,12 +18,13 @@ use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::kernels::conv_geometry::Conv;
-use crate::kernels::gemm::{ByteMatrix, FloatMatrix, MAX_EXACT_DEPTH};
+use crate::kernels::gemm::{ByteMatrix, MAX_EXACT_DEPTH};
 use crate::kernels::im2col::fill_rows;
 use crate::kernels::quant::activation_range_f32;
 use crate::kernels::requantize::Requantize;
 use crate::kernels::{Isa, simd};
 use crate::op::{Kernel, PrepareContext, Prepared, Run};
+use crate::ops::conv::float_product::FloatProduct;
 use crate::ops::conv::quantized::{Scales, Task, is_quantized};
 use crate::ops::conv::window::Window;
 use crate::ops::conv::{conv_2d, fully_connected};
@@ -46,7 +47,7 @@ pub(super) enum Rows {
 }
 
 impl Rows {
-    fn geometry(&self, input: &[u32], filter: &[u32]) -> Result<Conv, OpError> {
+    pub(super) fn geometry(&self, input: &[u32], filter: &[u32]) -> Result<Conv, OpError> {
         match self {
             Rows::Images(window) => conv_2d::geometry(window, input, filter),
             Rows::Batches => fully_connected::geometry(input, filter),
@@ -76,10 +77,8 @@ pub(super) fn prepare(
     let depth = filter.dims.iter().skip(1).map(|size| *size as usize).product();
     let ty = args.input(0)?.info.ty;
     let kernel: Box<dyn Kernel> = if ty == OperandType::TensorFloat32 {
-        let weights = FloatMatrix::new(filter.f32()?, units, depth)?;
-        let bias = bias.f32()?.to_vec();
-        let (range, isa) = (activation_range_f32(activation), context.isa);
-        Box::new(FloatProduct { rows, weights, bias, range, isa })
+        let range = activation_range_f32(activation);
+        Box::new(FloatProduct::new(rows, filter, bias, (units, depth), range, context.isa)?)
     } else if is_quantized(ty) && depth <= MAX_EXACT_DEPTH {
         let scales = Scales::of_args(rows.task(), args)?;
         let sizes = (units, depth);
@@ -91,60 +90,12 @@ pub(super) fn prepare(
 }
 
 /// Rows of a tile when each takes `row_bytes`.
-fn tile_rows(row_bytes: usize) -> usize {
+pub(super) fn tile_rows(row_bytes: usize) -> usize {
     (TILE_BYTES / row_bytes.max(1)).next_multiple_of(TILE_STEP)
 }
 
-fn sizes_differ() -> OpError {
+pub(super) fn sizes_differ() -> OpError {
     OpError::Internal { what: "operand sizes of a convolution" }
-}
-
-#[derive(Debug)]
-struct FloatProduct {
-    rows: Rows,
-    weights: FloatMatrix,
-    bias: Vec<f32>,
-    range: (f32, f32),
-    isa: Isa,
-}
-
-impl Kernel for FloatProduct {
-    fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
-        let input = run.input(0)?;
-        let conv = self.rows.geometry(input.dims, run.input(1)?.dims)?;
-        let input = input.f32()?;
-        let out = run.outputs.first_mut().ok_or_else(sizes_differ)?.f32_mut()?;
-        if !conv.fits(input.len(), conv.filter.values(), self.bias.len(), out.len()) {
-            return Err(sizes_differ());
-        }
-        let (depth, units) = (conv.depth(), conv.filter.outputs);
-        let tile = tile_rows(size_of::<f32>() * (depth + units));
-        for (index, out) in out.chunks_mut(tile * units).enumerate() {
-            run.stop.check()?;
-            let (first, count) = (index * tile, out.len() / units);
-            let rows = if conv.is_pointwise() {
-                &input[first * depth..][..count * depth]
-            } else {
-                let rows = run.scratch.f32(count * depth);
-                fill_rows(&conv, input, 0.0, first, rows);
-                rows
-            };
-            self.weights.multiply(rows, &self.bias, out)?;
-            if self.range != (f32::NEG_INFINITY, f32::INFINITY) {
-                let (low, high) = self.range;
-                simd::clamp(self.isa, out, low, high);
-            }
-        }
-        Ok(())
-    }
-
-    fn held_bytes(&self) -> usize {
-        self.weights.held_bytes() + size_of_val(self.bias.as_slice())
-    }
-
-    fn name(&self) -> &'static str {
-        "matrix f32"
-    }
 }
 
 #[derive(Debug)]

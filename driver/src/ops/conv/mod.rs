@@ -7,6 +7,7 @@ use crate::tensor::Args;
 mod channels;
 pub mod conv_2d;
 pub mod depthwise_conv_2d;
+mod float_product;
 pub mod fully_connected;
 pub mod grouped_conv_2d;
 mod matrix;

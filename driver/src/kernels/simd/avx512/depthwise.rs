@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 use std::ops::Range;
 
-use super::{LANES, Rules, lanes};
+use super::{LANES, Rules, lanes, load_floats};
 use crate::kernels::conv_geometry::Conv;
 use crate::kernels::depthwise::{self, FloatFilter, MAX_TAPS, PairedFilter, Sources, pixels};
 use crate::kernels::requantize::Channels;
@@ -208,14 +208,4 @@ fn float_block<const N: usize>(
         // SAFETY: the lanes in the mask are the elements of the slice; the others are not written.
         unsafe { _mm512_mask_storeu_ps(out.as_mut_ptr(), mask, sum) };
     }
-}
-
-/// 16 floats from `first` on; lanes not in `mask` are 0.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load_floats(values: &[f32], first: usize, mask: __mmask16) -> __m512 {
-    let values = &values[first..][..mask.count_ones() as usize];
-    // SAFETY: masks here are runs of low bits ([`lanes`]); the lanes in the mask are the elements of
-    // the slice, and lanes that are not in it are not read.
-    unsafe { _mm512_maskz_loadu_ps(mask, values.as_ptr()) }
 }

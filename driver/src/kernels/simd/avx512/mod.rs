@@ -7,6 +7,7 @@
 )]
 
 pub(super) mod depthwise;
+pub(super) mod panels;
 pub(super) mod quads;
 
 use core::arch::x86_64::*;
@@ -133,6 +134,16 @@ fn load(values: &[i32], first: usize, mask: __mmask16) -> __m512i {
     // SAFETY: masks here are runs of low bits ([`lanes`]); the lanes in the mask are the elements of
     // the slice, and lanes that are not in it are not read.
     unsafe { _mm512_maskz_loadu_epi32(mask, values.as_ptr()) }
+}
+
+/// 16 floats from `first` on; lanes not in `mask` are 0.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_floats(values: &[f32], first: usize, mask: __mmask16) -> __m512 {
+    let values = &values[first..][..mask.count_ones() as usize];
+    // SAFETY: masks here are runs of low bits ([`lanes`]); the lanes in the mask are the elements of
+    // the slice, and lanes that are not in it are not read.
+    unsafe { _mm512_maskz_loadu_ps(mask, values.as_ptr()) }
 }
 
 /// See [`super::requantize_rows`].

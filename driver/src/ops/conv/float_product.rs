@@ -1,0 +1,145 @@
+//! CONV_2D and FULLY_CONNECTED of 32-bit floats as products of matrices, see
+//! [`matrix`](super::matrix): with kernels of our own that read pixels where they lie, or by the
+//! matrix library from rows gathered into scratch memory.
+
+use crate::OpError;
+use crate::kernels::conv_geometry::Conv;
+use crate::kernels::float_panels::{EVERYTHING, FloatPanels, Product, Start};
+use crate::kernels::float_rows::{FloatRows, Pixels};
+use crate::kernels::gemm::FloatMatrix;
+use crate::kernels::im2col::fill_rows;
+use crate::kernels::{Isa, simd};
+use crate::op::{Kernel, Run};
+use crate::ops::conv::matrix::{Rows, SHARED_STEP, TILE_BYTES, sizes_differ, tile_rows};
+use crate::scratch::Scratch;
+use crate::tensor::TensorRef;
+use crate::threads::{Tiling, speed};
+
+/// A layer of floats with its weights packed.
+#[derive(Debug)]
+pub(super) struct FloatProduct {
+    rows: Rows,
+    weights: Weights,
+    bias: Vec<f32>,
+    range: (f32, f32),
+    isa: Isa,
+}
+
+#[derive(Debug)]
+enum Weights {
+    /// For kernels of our own.
+    Panels(FloatPanels),
+    /// For the library, which has kernels for more instruction sets.
+    Library(FloatMatrix),
+}
+
+impl FloatProduct {
+    /// Packs filter and bias of `units` outputs with `depth` weights each.
+    pub(super) fn new(
+        rows: Rows,
+        filter: TensorRef<'_>,
+        bias: TensorRef<'_>,
+        (units, depth): (usize, usize),
+        range: (f32, f32),
+        isa: Isa,
+    ) -> Result<Self, OpError> {
+        let weights = if simd::has_panels(isa) {
+            Weights::Panels(FloatPanels::new(filter.f32()?, units, depth)?)
+        } else {
+            Weights::Library(FloatMatrix::new(filter.f32()?, units, depth)?)
+        };
+        Ok(FloatProduct { rows, weights, bias: bias.f32()?.to_vec(), range, isa })
+    }
+
+    /// How the rows are cut.
+    fn tiling(&self, conv: &Conv, threads: usize) -> Tiling {
+        let (depth, units, rows) = (conv.depth(), conv.filter.outputs, conv.output.pixels());
+        let values = match self.weights {
+            Weights::Panels(_) => conv.input.channels + units,
+            Weights::Library(_) => depth + units,
+        };
+        // Every tile reads all weights: where they do not stay in a core's own cache, there is only
+        // one for each thread.
+        let is_large = size_of::<f32>() * conv.filter.values() > TILE_BYTES;
+        Tiling {
+            row_len: units,
+            step: SHARED_STEP,
+            least: if is_large { rows.div_ceil(threads) } else { SHARED_STEP },
+            most: tile_rows(size_of::<f32>() * values),
+            nanos: speed::nanos(&[rows, depth, units], speed::FLOAT_PRODUCTS),
+        }
+    }
+
+    /// Rows from `first` on, as many as `out` has room for.
+    fn part(
+        &self,
+        conv: &Conv,
+        input: &[f32],
+        first: usize,
+        scratch: &mut Scratch,
+        out: &mut [f32],
+    ) -> Result<(), OpError> {
+        let (depth, units) = (conv.depth(), conv.filter.outputs);
+        let count = out.len() / units;
+        let in_place = conv.is_pointwise().then(|| &input[first * depth..][..count * depth]);
+        match &self.weights {
+            Weights::Panels(panels) => {
+                let rows = if let Some(values) = in_place {
+                    FloatRows::Matrix { values, depth }
+                } else {
+                    let gathered = scratch.f32(Pixels::gathered_len(conv, first, count));
+                    FloatRows::Pixels(Pixels::new(conv, input, first, count, gathered)?)
+                };
+                let (start, range) = (Start::Bias(&self.bias), self.range);
+                Product { panels, rows, start, range, out_step: units }.run(self.isa, out)
+            }
+            Weights::Library(matrix) => {
+                let rows = if let Some(values) = in_place {
+                    values
+                } else {
+                    let rows = scratch.f32(count * depth);
+                    fill_rows(conv, input, 0.0, first, rows);
+                    rows
+                };
+                matrix.multiply(rows, &self.bias, out)?;
+                if self.range != EVERYTHING {
+                    let (low, high) = self.range;
+                    simd::clamp(self.isa, out, low, high);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Kernel for FloatProduct {
+    fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
+        let input = run.input(0)?;
+        let conv = self.rows.geometry(input.dims, run.input(1)?.dims)?;
+        let input = input.f32()?;
+        let out = run.outputs.first_mut().ok_or_else(sizes_differ)?.f32_mut()?;
+        if !conv.fits(input.len(), conv.filter.values(), self.bias.len(), out.len()) {
+            return Err(sizes_differ());
+        }
+        let Run { scratch, stop, crew, .. } = run;
+        let tiling = self.tiling(&conv, crew.threads());
+        crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+            self.part(&conv, input, first, scratch, out)
+        })
+    }
+
+    fn held_bytes(&self) -> usize {
+        let weights = match &self.weights {
+            Weights::Panels(panels) => panels.held_bytes(),
+            Weights::Library(matrix) => matrix.held_bytes(),
+        };
+        weights + size_of_val(self.bias.as_slice())
+    }
+
+    fn name(&self) -> &'static str {
+        match self.weights {
+            Weights::Panels(_) => "matrix f32, panels",
+            Weights::Library(_) => "matrix f32, library",
+        }
+    }
+}
