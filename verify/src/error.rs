@@ -53,6 +53,9 @@ pub enum RunError {
     /// The vectors cannot be read.
     #[error(transparent)]
     Vectors(#[from] VectorError),
+    /// The goldens cannot be read.
+    #[error(transparent)]
+    Goldens(#[from] crate::models::GoldenError),
     /// There is no device to run them on.
     #[error("no device: {0}")]
     Device(#[source] Box<dyn std::error::Error + Send + Sync>),

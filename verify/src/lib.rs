@@ -5,6 +5,8 @@
 //! variant that applies, and judges statuses, shapes, timing and values by the same rules. Models
 //! and requests broken in every way the original suites know must be refused.
 //!
+//! [`models`] does the same for whole models against the outputs of reference kernels.
+//!
 //! The device may be in this process or behind a socket: nothing here can tell.
 #![forbid(unsafe_code)]
 
@@ -14,6 +16,7 @@ mod error;
 mod execute;
 mod judge;
 mod model;
+pub mod models;
 mod outcome;
 mod report;
 mod run;

@@ -183,7 +183,7 @@ fn guarded(lane: &mut impl Lane, run: impl FnOnce(Target<'_>) -> Outcome) -> Out
     }
 }
 
-fn message(panic: &(dyn std::any::Any + Send)) -> &str {
+pub(crate) fn message(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

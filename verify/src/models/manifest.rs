@@ -1,0 +1,233 @@
+//! The manifest of a folder of models: what they take and give, and how close is close enough.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::error::GoldenError;
+use super::files::read_json;
+use super::golden::Golden;
+
+/// A folder with models, inputs and the outputs of reference kernels.
+#[derive(Debug)]
+pub struct Folder {
+    /// The models, in the manifest's order.
+    pub models: Vec<ModelEntry>,
+}
+
+/// A model of the manifest.
+#[derive(Debug)]
+pub struct ModelEntry {
+    /// Its name.
+    pub name: String,
+    /// Its file.
+    pub file: PathBuf,
+    /// How close its outputs must be.
+    pub tolerance: Tolerance,
+    /// Whether its values can be equal to the reference; where not, fair is enough.
+    pub strict_reachable: bool,
+    /// Its goldens.
+    pub goldens: Vec<Golden>,
+}
+
+impl Folder {
+    /// Reads the manifest and every golden in it.
+    ///
+    /// # Errors
+    /// There is no manifest, or a file that it names is missing, cut short or not understood.
+    pub fn open(root: &Path) -> Result<Self, GoldenError> {
+        let path = root.join("models/MANIFEST.json");
+        if !path.is_file() {
+            return Err(GoldenError::NoManifest { path: root.to_owned() });
+        }
+        let manifest: Manifest = read_json(&path)?;
+        let models = manifest.models.into_iter().map(|model| model.read(root, &path));
+        Ok(Folder { models: models.collect::<Result<_, _>>()? })
+    }
+
+    /// Keeps only the models with these names, in the manifest's order.
+    ///
+    /// # Errors
+    /// [`GoldenError::NoSuchModel`] for a name that the manifest does not have.
+    pub fn keep(&mut self, names: &[impl AsRef<str>], root: &Path) -> Result<(), GoldenError> {
+        for name in names.iter().map(AsRef::as_ref) {
+            if !self.models.iter().any(|model| model.name == name) {
+                let path = root.join("models/MANIFEST.json");
+                return Err(GoldenError::NoSuchModel { path, name: name.to_owned() });
+            }
+        }
+        self.models.retain(|model| names.iter().any(|name| name.as_ref() == model.name));
+        Ok(())
+    }
+
+    /// How many goldens there are.
+    #[must_use]
+    pub fn golden_count(&self) -> usize {
+        self.models.iter().map(|model| model.goldens.len()).sum()
+    }
+}
+
+#[derive(Deserialize)]
+struct Manifest {
+    models: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    name: String,
+    file: PathBuf,
+    inputs: Vec<TensorSpec>,
+    goldens: Vec<PathBuf>,
+    yardstick: Yardstick,
+    strict_reachable: bool,
+}
+
+impl Entry {
+    fn read(self, root: &Path, manifest: &Path) -> Result<ModelEntry, GoldenError> {
+        let [input] = self.inputs.as_slice() else {
+            return Err(GoldenError::Mismatch {
+                path: manifest.to_owned(),
+                what: "inputs of a model with goldens",
+                found: self.inputs.len(),
+                wanted: 1,
+            });
+        };
+        let bytes = input.bytes();
+        let goldens = self.goldens.iter().map(|golden| Golden::open(root, golden, bytes));
+        Ok(ModelEntry {
+            file: root.join(&self.file),
+            tolerance: self.yardstick.tolerance,
+            strict_reachable: self.strict_reachable,
+            goldens: goldens.collect::<Result<_, _>>()?,
+            name: self.name,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct Yardstick {
+    tolerance: Tolerance,
+}
+
+#[derive(Deserialize)]
+struct TensorSpec {
+    dtype: Element,
+    shape: Vec<usize>,
+}
+
+impl TensorSpec {
+    fn bytes(&self) -> usize {
+        let count = self.shape.iter().fold(1usize, |count, size| count.saturating_mul(*size));
+        count.saturating_mul(self.dtype.bytes())
+    }
+}
+
+/// Element type of a tensor in a golden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Element {
+    Float32,
+    Int64,
+    Int32,
+    Uint8,
+    Int8,
+}
+
+impl Element {
+    /// Bytes of one.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Element::Float32 | Element::Int32 => 4,
+            Element::Int64 => 8,
+            Element::Uint8 | Element::Int8 => 1,
+        }
+    }
+
+    /// The elements as `f64`, which holds every one that a golden has exactly.
+    pub(crate) fn decode(self, bytes: &[u8]) -> Vec<f64> {
+        fn each<const N: usize>(bytes: &[u8], of: impl Fn([u8; N]) -> f64) -> Vec<f64> {
+            bytes.as_chunks::<N>().0.iter().map(|chunk| of(*chunk)).collect()
+        }
+        match self {
+            Element::Float32 => each(bytes, |b| f32::from_le_bytes(b).into()),
+            Element::Int32 => each(bytes, |b| i32::from_le_bytes(b).into()),
+            #[expect(clippy::cast_precision_loss, reason = "class indexes are small")]
+            Element::Int64 => each(bytes, |b| i64::from_le_bytes(b) as f64),
+            Element::Uint8 => each(bytes, |[b]| b.into()),
+            Element::Int8 => each(bytes, |[b]: [u8; 1]| b.cast_signed().into()),
+        }
+    }
+}
+
+/// How close outputs must be to the reference.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(tag = "kind")]
+pub enum Tolerance {
+    /// Strict: every value within `abs + rel * |reference|`.
+    #[serde(rename = "float")]
+    Float {
+        /// Absolute part.
+        abs: f64,
+        /// Relative part.
+        rel: f64,
+    },
+    /// Strict: every value equal.
+    #[serde(rename = "quantised")]
+    Quantized {
+        /// What is fair.
+        fair: Fair,
+    },
+    /// Classes per pixel. Strict: every value equal.
+    #[serde(rename = "class map")]
+    ClassMap {
+        /// What is fair.
+        fair: FairClasses,
+    },
+    /// Boxes, classes, scores, count. Strict: every value equal, boxes within 1e-5. Fair: every
+    /// reference detection with a score of at least 0.45 is found again: same class, overlap (IoU)
+    /// at least 0.8, score within 0.1.
+    #[serde(rename = "detections")]
+    Detections,
+}
+
+/// As close to the reference as other fast kernels are.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct Fair {
+    /// Largest difference of a value. The best class stays the best where the reference has it ahead
+    /// by more than twice this.
+    pub max_abs: f64,
+    /// Smallest share of values that are equal.
+    pub min_equal_fraction: f64,
+}
+
+/// As [`Fair`], for numbers without a distance.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct FairClasses {
+    /// Smallest share of values that are equal.
+    pub min_equal_fraction: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_decoded_with_their_sign() {
+        assert_eq!(Element::Int8.decode(&[0x80, 0x7f]), [-128.0, 127.0]);
+        assert_eq!(Element::Uint8.decode(&[0x80]), [128.0]);
+        assert_eq!(Element::Int64.decode(&(-3i64).to_le_bytes()), [-3.0]);
+        assert_eq!(Element::Int32.decode(&[1, 0, 0, 0, 9]), [1.0], "a rest is no element");
+        assert_eq!(Element::Float32.decode(&0.5f32.to_le_bytes()), [0.5]);
+    }
+
+    #[test]
+    fn tolerances_are_read_by_kind() {
+        let read = |text| serde_json::from_str::<Tolerance>(text);
+        let float = read(r#"{"kind": "float", "abs": 0.5, "rel": 0.25}"#).unwrap();
+        assert_eq!(float, Tolerance::Float { abs: 0.5, rel: 0.25 });
+        let map = r#"{"kind": "class map", "fair": {"min_equal_fraction": 0.5}, "rule": "-"}"#;
+        let fair = FairClasses { min_equal_fraction: 0.5 };
+        assert_eq!(read(map).unwrap(), Tolerance::ClassMap { fair });
+        assert!(read(r#"{"kind": "other"}"#).unwrap_err().to_string().contains("other"));
+    }
+}

@@ -1,0 +1,102 @@
+//! Every golden of a folder, over every route that is asked for.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::manifest::Folder;
+use super::model_run::ModelRun;
+use super::pipeline::ImportedModel;
+use super::report::{GoldenReport, GoldenResult};
+use crate::case::Mode;
+use crate::error::RunError;
+use crate::run::Lane;
+
+/// Turns model files into models.
+pub trait Importer: Sync {
+    /// The model of a file, or the part between the named tensors: none named, from the file's
+    /// inputs, to its outputs.
+    ///
+    /// # Errors
+    /// What stands in the way, in words.
+    fn import(&self, file: &[u8], from: &[&str], to: &[&str]) -> Result<ImportedModel, String>;
+}
+
+/// One way to a driver.
+pub struct Route<'a> {
+    /// What people call it: `burst`, `sync`, `in-process`.
+    pub name: &'static str,
+    /// The device.
+    pub lane: Box<dyn Lane + 'a>,
+    /// How executions are made on it.
+    pub mode: Mode,
+}
+
+/// Runs every golden over every route, `repetitions` times each, `workers` models at a time, each
+/// worker with routes of its own. All outputs of a golden have to be the same bytes over all routes
+/// and repetitions. `progress` hears of every golden that is done.
+///
+/// # Errors
+/// A model file cannot be read, or there is no device.
+pub fn run_goldens<'a>(
+    folder: &Folder,
+    importer: &dyn Importer,
+    repetitions: usize,
+    workers: usize,
+    routes: impl Fn() -> Result<Vec<Route<'a>>, RunError> + Sync,
+    progress: impl Fn(&GoldenResult) + Sync,
+) -> Result<GoldenReport, RunError> {
+    let queue = Queue { folder, next: AtomicUsize::new(0), done: Mutex::default() };
+    let work = || -> Result<(), RunError> {
+        let mut routes = routes()?;
+        while let Some((number, model)) = queue.take() {
+            let run = ModelRun::new(model, importer, repetitions)?;
+            let results = run.goldens(&mut routes, &progress)?;
+            queue.lock().results.push((number, results));
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..workers.max(1) {
+            scope.spawn(|| {
+                if let Err(error) = work() {
+                    queue.lock().error.get_or_insert(error);
+                }
+            });
+        }
+    });
+    let Done { mut results, error } =
+        queue.done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = error {
+        return Err(error);
+    }
+    results.sort_by_key(|(number, _)| *number);
+    Ok(GoldenReport::of(results.into_iter().flat_map(|(_, results)| results).collect()))
+}
+
+/// Models that wait for a worker, and what came of the others.
+struct Queue<'f> {
+    folder: &'f Folder,
+    next: AtomicUsize,
+    done: Mutex<Done>,
+}
+
+#[derive(Default)]
+struct Done {
+    /// Of each model, by its place in the manifest.
+    results: Vec<(usize, Vec<GoldenResult>)>,
+    /// The first error ends the work of all.
+    error: Option<RunError>,
+}
+
+impl<'f> Queue<'f> {
+    fn take(&self) -> Option<(usize, &'f super::manifest::ModelEntry)> {
+        // Relaxed: the number alone is shared, nothing is published with it.
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let model = self.folder.models.get(number)?;
+        self.lock().error.is_none().then_some((number, model))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Done> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
