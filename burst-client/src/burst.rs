@@ -151,6 +151,24 @@ impl Burst {
         self.scratch.fell_back
     }
 
+    /// Whether the service is still there and has not ended this burst, as far as is known.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        let link = self.model.link();
+        link.is_here() && !link.is_dead() && !self.watch.is_ended()
+    }
+
+    /// How many memories that somebody still has are in its slots.
+    #[must_use]
+    pub fn memories_in_slots(&self) -> usize {
+        self.memories().len()
+    }
+
+    /// The memories in its slots.
+    pub(crate) fn memories(&self) -> Vec<Pool> {
+        self.watch.slots.memories()
+    }
+
     /// Additions to HAL 1.2 in use.
     #[must_use]
     pub fn features(&self) -> Features {
@@ -168,7 +186,8 @@ impl Burst {
     /// # Errors
     /// The service refuses it, or is gone; [`ClientError::NoBuffers`] where it has no descriptor.
     pub fn push_memory(&mut self, memory: &Pool) -> Result<(), ClientError> {
-        match self.slot_of(memory)? {
+        self.model.link().check_here()?;
+        match self.slot_of(memory, Deadline::never())? {
             Some(_) => Ok(()),
             None => Err(ClientError::NoBuffers),
         }
@@ -182,33 +201,38 @@ impl Burst {
     /// # Errors
     /// The service is gone.
     pub fn free_memory(&mut self, memory: &Pool) -> Result<(), ClientError> {
+        self.model.link().check_here()?;
         match self.watch.slots.slot(memory) {
-            Some(slot) => self.free_slot(slot),
+            Some(slot) => self.free_slot(slot, Deadline::never()),
             None => Ok(()),
         }
     }
 
     /// The slot of a memory, which the service knows when this returns.
-    pub(crate) fn slot_of(&mut self, memory: &Pool) -> Result<Option<i32>, ClientError> {
+    pub(crate) fn slot_of(
+        &mut self,
+        memory: &Pool,
+        deadline: Deadline,
+    ) -> Result<Option<i32>, ClientError> {
         if let Some(slot) = self.watch.slots.slot(memory) {
             return Ok(Some(slot));
         }
         for slot in self.watch.slots.dropped() {
-            self.free_slot(slot)?;
+            self.free_slot(slot, deadline)?;
         }
         let link = self.model.link();
-        let Some(number) = link.memories.number(link, memory)? else { return Ok(None) };
+        let Some(number) = link.memories.number(link, memory, deadline)? else { return Ok(None) };
         let slots = &self.watch.slots;
         let Some(slot) = slots.reserve() else { return Ok(None) };
         let source = PoolSource::Shared { memory: number };
-        link.order(Call::PushMemory { burst: self.number, slot, source }, &[])?;
+        link.order(Call::PushMemory { burst: self.number, slot, source }, &[], deadline)?;
         slots.insert(slot, memory);
         Ok(Some(slot))
     }
 
     /// Frees a slot; it is forgotten only after the service said that it is free.
-    fn free_slot(&self, slot: i32) -> Result<(), ClientError> {
-        self.model.link().order(Call::FreeMemory { burst: self.number, slot }, &[])?;
+    fn free_slot(&self, slot: i32, deadline: Deadline) -> Result<(), ClientError> {
+        self.model.link().order(Call::FreeMemory { burst: self.number, slot }, &[], deadline)?;
         self.watch.slots.remove(slot);
         Ok(())
     }
@@ -217,12 +241,10 @@ impl Burst {
 impl Drop for Burst {
     fn drop(&mut self) {
         let link = self.model.link();
-        if !link.is_dead()
-            && let Err(error) = link.order(Call::CloseBurst { burst: self.number }, &[])
-        {
-            tracing::debug!(burst = self.number, %error, "the service keeps a burst");
+        link.goodbye(Call::CloseBurst { burst: self.number }, "a burst", self.number);
+        if link.is_here() {
+            link.remove_burst(self.number);
         }
-        link.remove_burst(self.number);
     }
 }
 

@@ -1,7 +1,7 @@
 //! A connection to a service.
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use burst_wire::Features;
@@ -9,12 +9,14 @@ use burst_wire::control::{Answer, Call};
 
 use crate::connection::Link;
 use crate::watcher::FEATURES;
-use crate::{ClientError, RemoteDevice, connect};
+use crate::{Backoff, ClientError, Deadline, RemoteDevice, connect};
 
 /// A connection to a driver service. Cheap to clone; it ends with the last object made from it.
 #[derive(Debug, Clone)]
 pub struct Client {
     link: Arc<Link>,
+    /// Where it connected to; not known for a socket that somebody else connected.
+    address: Option<Arc<PathBuf>>,
 }
 
 /// Who serves.
@@ -36,7 +38,22 @@ impl Client {
     /// [`ClientError::NotPermitted`], [`ClientError::Version`], [`ClientError::NotThisProtocol`]
     /// and others, each a sentence for people.
     pub fn connect(path: impl AsRef<Path>) -> Result<Self, ClientError> {
-        Self::from_socket(connect::dial(path.as_ref())?)
+        let path = path.as_ref();
+        let client = Self::from_socket(connect::dial(path)?)?;
+        Ok(Client { address: Some(Arc::new(path.to_owned())), ..client })
+    }
+
+    /// Connects again to where this client had connected, as often as `backoff` says: for a
+    /// service that somebody starts again. Nothing of this connection is carried over; see
+    /// [`ReconnectingDevice`](crate::ReconnectingDevice) and
+    /// [`ReconnectingStream`](crate::ReconnectingStream) for that.
+    ///
+    /// # Errors
+    /// The last attempt's; [`ClientError::NoAddress`] for a client that was made from a socket.
+    pub fn reconnect(&self, backoff: &Backoff, deadline: Deadline) -> Result<Self, ClientError> {
+        let path = self.address.as_deref().ok_or(ClientError::NoAddress)?;
+        let connect = || Client::connect(path);
+        Ok(backoff.run(deadline, ClientError::may_pass, connect)?.0)
     }
 
     /// Takes a connected `SOCK_SEQPACKET` socket at whose other end a service is: one end of a
@@ -55,7 +72,7 @@ impl Client {
     pub fn from_socket_with(socket: OwnedFd, features: Features) -> Result<Self, ClientError> {
         let peer = connect::greet(&socket, features)?;
         tracing::debug!(pid = peer.pid, name = peer.name, features = ?peer.features, "connected");
-        Ok(Client { link: Link::start(socket, peer)? })
+        Ok(Client { link: Link::start(socket, peer)?, address: None })
     }
 
     /// Who serves.
@@ -74,7 +91,7 @@ impl Client {
     /// Whether the service is still there, as far as is known.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        !self.link.is_dead()
+        self.link.is_here() && !self.link.is_dead()
     }
 
     /// Names of the devices on offer.

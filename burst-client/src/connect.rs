@@ -49,6 +49,8 @@ pub(crate) fn dial(path: &Path) -> Result<OwnedFd, ClientError> {
     let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
     let socket =
         rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None).map_err(failed)?;
+    // Also for connecting: a service that was stopped accepts nobody, and its queue can be full.
+    socket::set_send_timeout(&socket, Some(SEND_TIMEOUT))?;
     match rustix::net::connect(&socket, &address) {
         Ok(()) => Ok(socket),
         Err(Errno::NOENT | Errno::CONNREFUSED | Errno::NOTDIR) => {

@@ -7,12 +7,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use burst_shm::ForkMark;
 use burst_wire::control::{self, Answer, Call, ClientMessage};
 use burst_wire::{WireError, socket};
 use fmq::{Closer, Deadline};
 
 use crate::ClientError;
-use crate::calls::{Calls, NoReply, SlowCalls};
+use crate::calls::{Calls, NoReply, SlowCalls, Undo};
 use crate::connect::Peer;
 use crate::shared::SharedMemories;
 use crate::slots::SlotTable;
@@ -20,6 +21,9 @@ use crate::watcher;
 
 /// How long a call may take that does nothing but keep books.
 const QUICK_CALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long an object that goes waits to hear that the service let go of its part: the service
+/// does so anyway, once it comes to it.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long to wait for the reason after a queue was found closed: the message or the hang-up
 /// that says so is already on its way.
 const REASON_PATIENCE: Duration = Duration::from_secs(1);
@@ -31,7 +35,8 @@ pub(crate) struct Connection {
     pub(crate) peer: Peer,
     pub(crate) calls: Calls,
     pub(crate) memories: SharedMemories,
-    slow_calls: SlowCalls,
+    mark: ForkMark,
+    slow_calls: Arc<SlowCalls>,
     dead: AtomicBool,
     bursts: Mutex<HashMap<u32, Arc<BurstWatch>>>,
 }
@@ -70,7 +75,8 @@ impl Link {
             peer,
             calls: Calls::default(),
             memories: SharedMemories::default(),
-            slow_calls: SlowCalls::default(),
+            mark: ForkMark::take()?,
+            slow_calls: Arc::default(),
             dead: AtomicBool::new(false),
             bursts: Mutex::default(),
         });
@@ -88,6 +94,12 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
+        if !self.connection.is_here() {
+            // In a forked child: the connection and its watcher are the parent's. There is no
+            // such thread here to wait for, and nothing about it may be touched.
+            std::mem::forget(self.watcher.take());
+            return;
+        }
         // An error means that it is not connected any more, which is what is wanted.
         let _ = rustix::net::shutdown(&self.connection.socket, rustix::net::Shutdown::Both);
         if let Some(watcher) = self.watcher.take()
@@ -102,6 +114,18 @@ impl Connection {
     /// What everybody is told when the service is gone.
     pub(crate) fn peer_died(&self) -> ClientError {
         ClientError::PeerDied { pid: self.peer.pid }
+    }
+
+    /// Whether this is the process that connected, and not a forked child of it.
+    #[inline]
+    pub(crate) fn is_here(&self) -> bool {
+        self.mark.is_here()
+    }
+
+    /// Refuses a forked child, before it touches a lock, a socket or a queue of its parent's.
+    #[inline]
+    pub(crate) fn check_here(&self) -> Result<(), ClientError> {
+        if self.is_here() { Ok(()) } else { Err(ClientError::Forked) }
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -135,41 +159,80 @@ impl Connection {
         descriptors: &[BorrowedFd<'_>],
         deadline: Deadline,
     ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
-        let _place = match call.is_slow() {
+        self.check_here()?;
+        let place = match call.is_slow() {
             true => Some(self.slow_calls.enter(deadline)?),
             false => None,
         };
-        let (id, waiting) = self.calls.open().ok_or_else(|| self.peer_died())?;
-        let sent = control::encode(&ClientMessage::Call { id, call })
-            .and_then(|message| socket::send(&self.socket, &message, descriptors));
-        if let Err(error) = sent {
+        let (id, waiting) = self.calls.open().map_err(|reason| self.no_reply(reason))?;
+        let undo = Undo::of(&call);
+        if let Err(error) = self.send(id, call, descriptors) {
             self.calls.forget(id);
-            return Err(match error {
-                WireError::Closed => self.peer_died(),
-                error => error.into(),
-            });
+            return Err(error);
         }
-        match waiting.wait(deadline) {
+        let outcome = match waiting.wait(deadline) {
+            // Nobody waits from here on; unless the reply came at this very moment.
+            Err(NoReply::Timeout) if self.calls.abandon(id, undo, place) => {
+                return Err(ClientError::Timeout);
+            }
+            Err(NoReply::Timeout) => waiting.wait(Deadline::never()),
+            other => other,
+        };
+        match outcome {
             Ok((Ok(answer), descriptors)) => Ok((answer, descriptors)),
             Ok((Err(refusal), _)) => Err(ClientError::Refused {
                 status: refusal.status(),
                 detail: refusal.detail.as_str().into(),
             }),
-            Err(NoReply::Lost) => Err(self.peer_died()),
-            Err(NoReply::Timeout) => {
-                self.calls.forget(id);
-                Err(ClientError::Timeout)
-            }
+            Err(reason) => Err(self.no_reply(reason)),
         }
     }
 
-    /// A call that answers nothing but that it was done.
+    /// Makes a call whose reply nobody waits for.
+    pub(crate) fn tell(&self, call: Call) -> Result<(), ClientError> {
+        self.send(self.calls.unheard(), call, &[])
+    }
+
+    fn send(&self, id: u64, call: Call, descriptors: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
+        let sent = control::encode(&ClientMessage::Call { id, call })
+            .and_then(|message| socket::send(&self.socket, &message, descriptors));
+        sent.map_err(|error| match error {
+            WireError::Closed => self.peer_died(),
+            // The service reads nothing, and the socket is full.
+            error if socket::timed_out(&error) => ClientError::Timeout,
+            error => error.into(),
+        })
+    }
+
+    fn no_reply(&self, reason: NoReply) -> ClientError {
+        match reason {
+            NoReply::Lost => self.peer_died(),
+            NoReply::Timeout => ClientError::Timeout,
+        }
+    }
+
+    /// The last call about an object that goes. Not made where nobody would hear it.
+    pub(crate) fn goodbye(&self, call: Call, what: &'static str, number: u32) {
+        if !self.is_here() || self.is_dead() {
+            return;
+        }
+        if let Err(error) = self.call(call, &[], Deadline::after(GOODBYE_TIMEOUT)) {
+            tracing::debug!(number, %error, "the service keeps {what} for now");
+        }
+    }
+
+    /// A call that answers nothing but that it was done; in a caller's time.
     pub(crate) fn order(
         &self,
         call: Call,
         descriptors: &[BorrowedFd<'_>],
+        deadline: Deadline,
     ) -> Result<(), ClientError> {
-        match self.quick_call(call, descriptors)? {
+        let longest = Deadline::after(QUICK_CALL_TIMEOUT);
+        let deadline = deadline.as_ns().map_or(longest, |at| {
+            Deadline::at_ns(longest.as_ns().map_or(at, |longest| longest.min(at)))
+        });
+        match self.call(call, descriptors, deadline)? {
             (Answer::Done, _) => Ok(()),
             _ => Err(ClientError::UnexpectedAnswer),
         }
@@ -217,6 +280,11 @@ impl BurstWatch {
             lock: Mutex::default(),
             changed: Condvar::new(),
         }
+    }
+
+    /// Whether the service ended the burst.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.ended.get().is_some()
     }
 
     /// The service ended the burst.

@@ -67,6 +67,10 @@ pub enum ClientError {
         /// Its reason.
         detail: Box<str>,
     },
+    /// This process is a forked child of the one that connected. The connection stays the
+    /// parent's; a child connects anew.
+    #[error("the connection belongs to the process that forked this one; connect anew")]
+    Forked,
     /// The deadline passed without an answer.
     #[error("no answer before the deadline")]
     Timeout,
@@ -93,6 +97,9 @@ pub enum ClientError {
     /// A queue failed.
     #[error(transparent)]
     Queue(#[from] QueueError),
+    /// What somebody else does to reach the service failed: a process could not be started, say.
+    #[error("no way to the service: {0}")]
+    Connector(std::sync::Arc<dyn std::error::Error + Send + Sync>),
     /// Memory cannot be made or mapped.
     #[error(transparent)]
     Memory(#[from] ShmError),
@@ -109,6 +116,9 @@ pub enum ClientError {
     },
 
     // Wrong use.
+    /// The client was made from a socket that somebody else connected.
+    #[error("this client does not know the address of its service")]
+    NoAddress,
     /// The service has no device of this name.
     #[error("there is no device {name}; there are: {}", available.join(", "))]
     NoDevice {
@@ -152,12 +162,37 @@ impl ClientError {
             ClientError::Refused { status, .. } | ClientError::Execution { status } => *status,
             ClientError::PeerDied { .. } => ErrorStatus::DeviceUnavailable,
             ClientError::Timeout => ErrorStatus::MissedDeadlineTransient,
+            ClientError::TooManyClients => ErrorStatus::ResourceExhaustedTransient,
             ClientError::NoBuffers
             | ClientError::UnknownSize { .. }
             | ClientError::PoolTooLong { .. }
             | ClientError::NotAState { .. }
             | ClientError::NoDevice { .. } => ErrorStatus::InvalidArgument,
             _ => ErrorStatus::GeneralFailure,
+        }
+    }
+
+    /// Whether the service, or its part of a burst, is gone: what was under way is lost, and
+    /// everything made from the connection (or the burst) has to be made again.
+    #[must_use]
+    pub fn is_loss(&self) -> bool {
+        matches!(self, ClientError::PeerDied { .. } | ClientError::BurstEnded { .. })
+    }
+
+    /// Whether a service that is being started again can be the reason.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            ClientError::NobodyListens { .. }
+            | ClientError::Connect { .. }
+            | ClientError::Connector(_)
+            | ClientError::TooManyClients
+            | ClientError::NoGreeting
+            // Whoever hangs up before the greeting: a service that is just going, as a rule.
+            | ClientError::NotThisProtocol
+            | ClientError::PeerDied { .. }
+            | ClientError::BurstEnded { .. }
+            | ClientError::Wire(WireError::Closed) => true,
+            other => other.status() == ErrorStatus::ResourceExhaustedTransient,
         }
     }
 

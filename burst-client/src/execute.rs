@@ -52,6 +52,7 @@ impl Burst {
         options: &ExecutionOptions,
         deadline: Deadline,
     ) -> Result<(), ClientError> {
+        self.model.link().check_here()?;
         self.scratch.driver_time = None;
         self.scratch.fell_back = false;
         if self.scratch.outstanding {
@@ -75,7 +76,7 @@ impl Burst {
         deadline: Deadline,
     ) -> Result<Sent, ClientError> {
         let Some(extras) = self.extras(options) else { return Ok(Sent::DoesNotFit) };
-        if !self.find_slots(request)? {
+        if !self.find_slots(request, deadline)? {
             return Ok(Sent::DoesNotFit);
         }
         let packet = RequestPacket {
@@ -104,7 +105,7 @@ impl Burst {
     }
 
     /// Slots of the request's pools; `false` where one cannot have any.
-    fn find_slots(&mut self, request: &Request) -> Result<bool, ClientError> {
+    fn find_slots(&mut self, request: &Request, deadline: Deadline) -> Result<bool, ClientError> {
         let mut slots = std::mem::take(&mut self.scratch.slots);
         slots.clear();
         let mut complete = true;
@@ -113,7 +114,7 @@ impl Burst {
                 complete = false;
                 break;
             };
-            match self.slot_of(memory)? {
+            match self.slot_of(memory, deadline)? {
                 Some(slot) => slots.push(slot),
                 None => {
                     complete = false;

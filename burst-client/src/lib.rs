@@ -25,6 +25,7 @@
 //! ends every wait at once with [`ClientError::PeerDied`].
 #![forbid(unsafe_code)]
 
+mod backoff;
 mod burst;
 mod calls;
 mod carried;
@@ -36,11 +37,14 @@ mod error;
 mod execute;
 mod memory;
 mod prepared;
+mod reconnect;
+mod retry;
 mod shared;
 mod slots;
 mod stream;
 mod watcher;
 
+pub use backoff::Backoff;
 pub use burst::{Burst, BurstOptions};
 pub use carried::Carried;
 pub use client::{Client, ServiceInfo};
@@ -50,4 +54,8 @@ pub use error::ClientError;
 pub use fmq::{Deadline, Wait};
 pub use memory::ShmMemory;
 pub use prepared::{Executed, RemotePreparedModel};
+pub use reconnect::{
+    Outages, ReconnectingBurst, ReconnectingDevice, ReconnectingModel, ReconnectingStream,
+};
+pub use retry::RetryPolicy;
 pub use stream::{Stream, StreamOptions, StreamPath};

@@ -64,6 +64,7 @@ impl RemotePreparedModel {
     /// # Errors
     /// The service refuses, or is gone.
     pub fn allocate_outputs(&self, length: u64) -> Result<Pool, ClientError> {
+        self.link.check_here()?;
         let number = self.link.memories.reserve();
         let call = Call::AllocateMemory { memory: number, length };
         let (Answer::Done, descriptors) = self.link.quick_call(call, &[])? else {
@@ -89,11 +90,12 @@ impl RemotePreparedModel {
         options: &ExecutionOptions,
         deadline: Deadline,
     ) -> Result<Executed, ClientError> {
+        self.link.check_here()?;
         let mut copies = Copies::default();
         let pools = request
             .pools
             .iter()
-            .map(|pool| self.source(pool, &mut copies))
+            .map(|pool| self.source(pool, &mut copies, deadline))
             .collect::<Result<_, _>>()?;
         let call = Call::Execute(SynchronousRequest {
             model: self.number,
@@ -128,12 +130,17 @@ impl RemotePreparedModel {
     }
 
     /// How the service finds a pool.
-    fn source(&self, pool: &RequestPool, copies: &mut Copies) -> Result<PoolSource, ClientError> {
+    fn source(
+        &self,
+        pool: &RequestPool,
+        copies: &mut Copies,
+        deadline: Deadline,
+    ) -> Result<PoolSource, ClientError> {
         let memory = match pool {
             RequestPool::Memory(memory) => memory,
             RequestPool::Token(token) => return Ok(PoolSource::Token { token: *token }),
         };
-        if let Some(number) = self.link.memories.number(&self.link, memory)? {
+        if let Some(number) = self.link.memories.number(&self.link, memory, deadline)? {
             return Ok(PoolSource::Shared { memory: number });
         }
         copies.add(memory)
@@ -223,19 +230,6 @@ impl PreparedModel for RemotePreparedModel {
 
 impl Drop for RemotePreparedModel {
     fn drop(&mut self) {
-        if self.link.is_dead() {
-            return;
-        }
-        if let Err(error) = self.link.order(Call::ReleaseModel { model: self.number }, &[]) {
-            tracing::debug!(model = self.number, %error, "the service keeps a model");
-        }
-    }
-}
-
-/// The status of a result as an error, unless it is NONE.
-pub(crate) fn success(status: ErrorStatus) -> Result<(), ClientError> {
-    match status {
-        ErrorStatus::None => Ok(()),
-        status => Err(ClientError::Execution { status }),
+        self.link.goodbye(Call::ReleaseModel { model: self.number }, "a model", self.number);
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
 use burst_hal::{Memory, Pool};
 use burst_wire::control::Call;
+use fmq::Deadline;
 
 use crate::ClientError;
 use crate::connection::Connection;
@@ -38,15 +39,16 @@ impl SharedMemories {
         &self,
         connection: &Connection,
         memory: &Pool,
+        deadline: Deadline,
     ) -> Result<Option<u32>, ClientError> {
         if let Some(entry) = self.lock().numbers.get(&key(memory)) {
             return Ok(Some(entry.number));
         }
         let Some(descriptor) = memory.fd() else { return Ok(None) };
-        self.forget_dropped(connection)?;
+        self.forget_dropped(connection, deadline)?;
         let number = self.reserve();
         let call = Call::ShareMemory { memory: number, length: memory.len() };
-        connection.order(call, &[descriptor])?;
+        connection.order(call, &[descriptor], deadline)?;
         self.insert(number, memory);
         Ok(Some(number))
     }
@@ -68,7 +70,11 @@ impl SharedMemories {
     }
 
     /// Tells the service about memories that nobody has here any more.
-    pub(crate) fn forget_dropped(&self, connection: &Connection) -> Result<(), ClientError> {
+    fn forget_dropped(
+        &self,
+        connection: &Connection,
+        deadline: Deadline,
+    ) -> Result<(), ClientError> {
         let dropped: Vec<(usize, u32)> = self
             .lock()
             .numbers
@@ -77,7 +83,7 @@ impl SharedMemories {
             .map(|(key, entry)| (*key, entry.number))
             .collect();
         for (key, number) in dropped {
-            connection.order(Call::ForgetMemory { memory: number }, &[])?;
+            connection.order(Call::ForgetMemory { memory: number }, &[], deadline)?;
             // Only now: until then the entry keeps the address from being given out again.
             self.lock().numbers.remove(&key);
         }

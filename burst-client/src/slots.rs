@@ -62,6 +62,14 @@ impl SlotTable {
         }
     }
 
+    /// All memories that somebody still has, in the order in which they came.
+    pub(crate) fn memories(&self) -> Vec<Pool> {
+        let table = self.lock();
+        let mut slots: Vec<_> = table.by_slot.iter().collect();
+        slots.sort_unstable_by_key(|(slot, _)| **slot);
+        slots.into_iter().filter_map(|(_, entry)| entry.memory.upgrade()).collect()
+    }
+
     /// Slots whose memory nobody has any more. They stay taken until they are removed.
     pub(crate) fn dropped(&self) -> Vec<i32> {
         let table = self.lock();

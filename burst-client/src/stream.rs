@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use burst_hal::{
-    DataLocation, Dimensions, ExecutionOptions, ExecutionResult, Model, Operand, Pool,
+    DataLocation, Dimensions, ErrorStatus, ExecutionOptions, ExecutionResult, Model, Operand, Pool,
     PrepareOptions, Request, RequestArgument, RequestPool,
 };
 use burst_shm::SoleWriter;
 use fmq::{Deadline, Wait};
 
 use crate::carried::{self, Carried, States, Turn};
-use crate::prepared::success;
-use crate::{Burst, BurstOptions, ClientError, RemotePreparedModel, ShmMemory};
+use crate::retry::Retries;
+use crate::{Burst, BurstOptions, ClientError, RemotePreparedModel, RetryPolicy, ShmMemory};
 
 /// Inputs and outputs begin at multiples of this, so that no two share a cache line.
 const ALIGNMENT: u64 = 64;
@@ -50,6 +50,9 @@ pub struct StreamOptions {
     /// States: outputs that are inputs of the next run. They stay where the driver wrote them;
     /// nothing of them is copied between runs.
     pub carried: Vec<Carried>,
+    /// What is done when the service is short of something. By default nothing: every failure is
+    /// the caller's.
+    pub retry: RetryPolicy,
     /// How the model is prepared.
     pub prepare: PrepareOptions,
 }
@@ -65,6 +68,7 @@ impl Default for StreamOptions {
             unknown_output_bytes: None,
             service_outputs: true,
             carried: Vec::new(),
+            retry: RetryPolicy::NONE,
             prepare: PrepareOptions::default(),
         }
     }
@@ -78,6 +82,7 @@ impl Default for StreamOptions {
 #[derive(Debug)]
 pub struct Stream {
     way: Way,
+    setup: Setup,
     input_memory: Option<SoleWriter>,
     output_memory: Pool,
     frames: Vec<Frame>,
@@ -87,6 +92,18 @@ pub struct Stream {
     options: ExecutionOptions,
     synchronous: ExecutionResult,
     driver_time: Option<Duration>,
+    retries: u64,
+    /// Inputs of a process that has none.
+    stand_in: Vec<u8>,
+}
+
+/// What of the options is needed again when the stream moves to another connection.
+#[derive(Debug, Clone, Copy)]
+struct Setup {
+    path: StreamPath,
+    burst: BurstOptions,
+    service_outputs: bool,
+    retry: RetryPolicy,
 }
 
 #[derive(Debug)]
@@ -132,7 +149,8 @@ impl Stream {
         let outputs = places(&output_lengths, 1)?;
         let states = States::new(&options.carried, &outputs.first, output_count);
         let (input_memory, input_pool) = input_memory(inputs.bytes)?;
-        let output_memory = output_memory(prepared, outputs.bytes, options.service_outputs)?;
+        let setup = Setup::new(options);
+        let output_memory = setup.output_memory(prepared, outputs.bytes)?;
         let pools = [Some(&output_memory), input_pool.as_ref()];
         let pools: Vec<RequestPool> = pools
             .into_iter()
@@ -158,7 +176,8 @@ impl Stream {
             requests: turns.iter().map(|turn| request(number, *turn)).collect(),
         };
         Ok(Stream {
-            way: Way::open(prepared, options)?,
+            way: setup.way(prepared)?,
+            setup,
             frames: (0..frames).map(frame).collect(),
             outputs: output_places(model, &outputs),
             states,
@@ -169,9 +188,29 @@ impl Stream {
                 measure_timing: options.measure_timing,
                 ..ExecutionOptions::default()
             },
-            synchronous: ExecutionResult::of(burst_hal::ErrorStatus::None),
+            synchronous: ExecutionResult::of(ErrorStatus::None),
             driver_time: None,
+            retries: 0,
+            stand_in: Vec::new(),
         })
+    }
+
+    /// Goes on with the same model prepared again, over the same or another connection.
+    ///
+    /// Inputs keep their memory and what was written to it. Outputs are gone with the memory that
+    /// the service before made for them, and so are carried states: they begin with zeros again.
+    ///
+    /// # Errors
+    /// The service refuses something, or is gone; the stream then is as it was.
+    pub fn move_to(&mut self, prepared: &Arc<RemotePreparedModel>) -> Result<(), ClientError> {
+        let output_memory = self.setup.output_memory(prepared, self.output_memory.len())?;
+        self.way = self.setup.way(prepared)?;
+        for request in self.frames.iter_mut().flat_map(|frame| &mut frame.requests) {
+            request.pools[0] = RequestPool::Memory(Pool::clone(&output_memory));
+        }
+        self.output_memory = output_memory;
+        self.turn = Turn::Fresh;
+        Ok(())
     }
 
     /// Bytes of an input, to be written. With several frames this is the first one's.
@@ -188,6 +227,12 @@ impl Stream {
     /// There is no such frame or input.
     pub fn input_of(&mut self, frame: usize, index: usize) -> &mut [u8] {
         let range = self.frames[frame].inputs[index].clone();
+        if !self.way.model().link().is_here() {
+            // A forked child does not have the mapping; what it writes goes nowhere, and its run
+            // is refused.
+            self.stand_in.resize(range.len(), 0);
+            return &mut self.stand_in;
+        }
         self.input_memory.as_mut().map_or(&mut [], |memory| &mut memory.bytes_mut()[range])
     }
 
@@ -230,26 +275,45 @@ impl Stream {
         frame: usize,
         deadline: Deadline,
     ) -> Result<&ExecutionResult, ClientError> {
+        let mut retries = Retries::new(self.setup.retry, deadline);
+        loop {
+            let status = self.run_once(frame, deadline)?;
+            if status == ErrorStatus::None {
+                break;
+            }
+            let Some(pause) = retries.next(status, fmq::clock::now_ns()) else {
+                return Err(ClientError::Execution { status });
+            };
+            self.retries += 1;
+            std::thread::sleep(pause);
+        }
+        if !self.states.is_empty() {
+            self.turn = self.turn.next();
+        }
+        Ok(self.result())
+    }
+
+    fn run_once(&mut self, frame: usize, deadline: Deadline) -> Result<ErrorStatus, ClientError> {
         let request = &self.frames[frame].requests[self.turn as usize];
         self.driver_time = None;
-        let result = match &mut self.way {
+        match &mut self.way {
             Way::Burst(burst) => {
                 burst.run(request, &self.options, deadline)?;
                 self.driver_time = burst.driver_time();
-                burst.last_result()
             }
             Way::Synchronous(model) => {
                 let executed = model.execute(request, &self.options, deadline)?;
                 self.driver_time = executed.driver_time;
                 self.synchronous = executed.result;
-                &self.synchronous
             }
-        };
-        success(result.status)?;
-        if !self.states.is_empty() {
-            self.turn = self.turn.next();
         }
-        Ok(result)
+        Ok(self.result().status)
+    }
+
+    /// How often a run was tried again because the service was short of something.
+    #[must_use]
+    pub fn retries(&self) -> u64 {
+        self.retries
     }
 
     /// Lets the next run begin with states that are all zeros, as the first one did.
@@ -297,10 +361,14 @@ impl Stream {
     /// Process id of the driver.
     #[must_use]
     pub fn driver_pid(&self) -> u32 {
-        match &self.way {
-            Way::Burst(burst) => burst.driver_pid(),
-            Way::Synchronous(model) => model.driver_pid(),
-        }
+        self.way.model().driver_pid()
+    }
+
+    /// Whether the service is still there, as far as is known.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        let link = self.way.model().link();
+        link.is_here() && !link.is_dead()
     }
 
     /// The burst below, where there is one.
@@ -314,19 +382,55 @@ impl Stream {
 }
 
 impl Way {
-    fn open(
-        prepared: &Arc<RemotePreparedModel>,
-        options: &StreamOptions,
-    ) -> Result<Self, ClientError> {
-        match options.path {
-            StreamPath::Synchronous => Ok(Way::Synchronous(Arc::clone(prepared))),
-            StreamPath::Burst => {
-                let burst = BurstOptions::default()
-                    .waiting(options.wait)
-                    .with_queue_datums(options.queue_datums);
-                Ok(Way::Burst(Box::new(prepared.configure_burst(&burst)?)))
+    fn model(&self) -> &RemotePreparedModel {
+        match self {
+            Way::Burst(burst) => &burst.model,
+            Way::Synchronous(model) => model,
+        }
+    }
+}
+
+impl Setup {
+    fn new(options: &StreamOptions) -> Self {
+        let burst =
+            BurstOptions::default().waiting(options.wait).with_queue_datums(options.queue_datums);
+        let StreamOptions { path, service_outputs, retry, .. } = *options;
+        Setup { path, burst, service_outputs, retry }
+    }
+
+    /// A burst, or the control socket where no burst can be had and the policy permits it.
+    fn way(&self, prepared: &Arc<RemotePreparedModel>) -> Result<Way, ClientError> {
+        if self.path == StreamPath::Synchronous {
+            return Ok(Way::Synchronous(Arc::clone(prepared)));
+        }
+        let configure = || prepared.configure_burst(&self.burst);
+        match self.retry.run(Deadline::never(), configure) {
+            Ok(burst) => Ok(Way::Burst(Box::new(burst))),
+            Err(error) if self.retry.falls_back(error.status()) => {
+                tracing::info!(%error, "no burst; requests go over the control socket");
+                Ok(Way::Synchronous(Arc::clone(prepared)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Memory for the outputs: the service's, or ours where it makes none.
+    fn output_memory(
+        &self,
+        prepared: &RemotePreparedModel,
+        bytes: u64,
+    ) -> Result<Pool, ClientError> {
+        let bytes = bytes.max(1); // an empty memory cannot be made
+        if self.service_outputs {
+            match prepared.allocate_outputs(bytes) {
+                Err(ClientError::Refused { status, detail }) => {
+                    tracing::debug!(%status, detail, "the service makes no memory for outputs");
+                }
+                other => return other,
             }
         }
+        let length = usize::try_from(bytes).map_err(|_| ClientError::PoolTooLong { bytes })?;
+        Ok(Arc::new(ShmMemory::create(length)?))
     }
 }
 
@@ -428,25 +532,6 @@ fn input_memory(bytes: u64) -> Result<(Option<SoleWriter>, Option<Pool>), Client
         .map_err(|_| ClientError::System { call: "dup", errno: rustix::io::Errno::MFILE })?;
     let pool = ShmMemory::open(descriptor, bytes)?;
     Ok((Some(writer), Some(Arc::new(pool))))
-}
-
-/// Memory for the outputs: the service's, or ours where it makes none.
-fn output_memory(
-    prepared: &RemotePreparedModel,
-    bytes: u64,
-    service_outputs: bool,
-) -> Result<Pool, ClientError> {
-    let bytes = bytes.max(1); // an empty memory cannot be made
-    if service_outputs {
-        match prepared.allocate_outputs(bytes) {
-            Err(ClientError::Refused { status, detail }) => {
-                tracing::debug!(%status, detail, "the service makes no memory for outputs");
-            }
-            other => return other,
-        }
-    }
-    let length = usize::try_from(bytes).map_err(|_| ClientError::PoolTooLong { bytes })?;
-    Ok(Arc::new(ShmMemory::create(length)?))
 }
 
 fn argument(pool_index: u32, (offset, length): (u32, u32)) -> RequestArgument {

@@ -51,7 +51,12 @@ fn wait(connection: &Connection, process: Option<&OwnedFd>) -> Result<(), WireEr
 fn handle(connection: &Connection, inbox: &mut Inbox) -> Result<(), WireError> {
     match control::decode(inbox.message())? {
         ServerMessage::Reply(reply) => {
-            connection.calls.reply(reply.id, (reply.outcome, inbox.take_descriptors()));
+            let outcome = (reply.outcome, inbox.take_descriptors());
+            if let Some(undo) = connection.calls.reply(reply.id, outcome) {
+                tracing::debug!(?undo, "a reply came too late");
+                // A service that cannot be told is as good as gone; the next read says so.
+                let _ = connection.tell(undo);
+            }
             Ok(())
         }
         ServerMessage::GetMemories { id, burst, slots } => {

@@ -1,7 +1,8 @@
 //! The other process in tests of two processes: a service or a client that can be killed.
 //!
 //! `serve-stuck` serves the socket on its standard input with a device that never finishes, and
-//! says `begun` when it has an execution. `serve-private` serves it as it should be. `stream PATH`
+//! says `begun` when it has an execution. `serve-private` serves it as it should be. `serve PATH`
+//! serves all comers at a path; `serve-one-model PATH` allows each one prepared model. `stream PATH`
 //! connects to a service and runs frames for ever, and says `running` after the first. `drive
 //! COUNT spin|adaptive|sleep|sync` is a client with a service of its own, for counting system calls
 //! and for a first look at latencies: `strace -f -c burst_peer drive 10000 spin`.
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use burst_client::{Client, StreamOptions, StreamPath, Wait};
-use burst_server::{Service, ServiceOptions};
+use burst_server::{Listener, Service, ServiceOptions, Stop};
 use burst_support::{Controls, FakeDevice, long, model};
 
 fn main() {
@@ -33,6 +34,12 @@ fn main() {
             serve_stdin(controls);
         }
         (Some("serve-private"), None) => serve_stdin(Arc::new(Controls::default())),
+        (Some("serve"), Some(path)) => serve(&path, ServiceOptions::default()),
+        (Some("serve-one-model"), Some(path)) => {
+            let mut options = ServiceOptions::default();
+            options.limits.models = 1;
+            serve(&path, options);
+        }
         (Some("stream"), Some(path)) => stream(&path),
         (Some("drive"), Some(count)) => {
             drive(count.parse().expect("a count"), arguments.next().as_deref());
@@ -51,6 +58,15 @@ fn serve_stdin(controls: Arc<Controls>) {
     let service = Service::new(vec![Arc::new(FakeDevice(controls))], ServiceOptions::default());
     say("ready");
     service.serve_socket(socket).expect("the client speaks the protocol");
+}
+
+/// Serves at a path until it is killed.
+fn serve(path: &str, options: ServiceOptions) {
+    let (_stopper, stop) = Stop::new().expect("a pipe");
+    let listener = Listener::bind(path).expect("the path is free");
+    say("ready");
+    let service = Service::new(vec![Arc::new(FakeDevice::default())], options);
+    service.run(&listener, &stop).expect("the socket works");
 }
 
 fn stream(path: &str) {

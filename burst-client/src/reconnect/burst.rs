@@ -1,0 +1,100 @@
+//! A burst that is set up again with its connection.
+
+use super::{
+    Arc, Burst, BurstOptions, ClientError, Deadline, ExecutionOptions, ExecutionResult,
+    ReconnectingModel, Request,
+};
+
+/// A burst on a model of a service that may die and come back.
+#[derive(Debug)]
+pub struct ReconnectingBurst {
+    model: Arc<ReconnectingModel>,
+    options: BurstOptions,
+    burst: Burst,
+    /// Nothing can come of this burst any more.
+    lost: bool,
+}
+
+impl ReconnectingBurst {
+    pub(super) fn new(
+        model: &Arc<ReconnectingModel>,
+        options: &BurstOptions,
+    ) -> Result<Self, ClientError> {
+        let burst = model.ready()?.configure_burst(options)?;
+        Ok(ReconnectingBurst { model: Arc::clone(model), options: *options, burst, lost: false })
+    }
+
+    /// Runs once and waits for the result until `deadline`. Where an earlier execution was lost,
+    /// everything is made again first.
+    ///
+    /// # Errors
+    /// As [`Burst::execute`]: a request that is under way when the service dies is lost, and not
+    /// sent again, since nobody knows what came of it.
+    pub fn execute(
+        &mut self,
+        request: &Request,
+        options: &ExecutionOptions,
+        deadline: Deadline,
+    ) -> Result<&ExecutionResult, ClientError> {
+        self.reconnect(deadline)?;
+        let done = self.burst.run(request, options, deadline);
+        self.lost = done.as_ref().is_err_and(ClientError::is_loss);
+        done?;
+        Ok(self.burst.last_result())
+    }
+
+    /// Makes everything again that is lost: connection, prepared model, burst, and the memories
+    /// that were in its slots. Nothing, where nothing is.
+    ///
+    /// Memory that the service made
+    /// ([`allocate_outputs`](crate::RemotePreparedModel::allocate_outputs)) stays readable, but
+    /// only its maker could write it: allocate anew.
+    ///
+    /// # Errors
+    /// The last attempt's.
+    pub fn reconnect(&mut self, deadline: Deadline) -> Result<(), ClientError> {
+        if !self.lost && self.burst.is_alive() {
+            return Ok(());
+        }
+        let (model, options) = (&self.model, &self.options);
+        let memories = self.burst.memories();
+        self.burst = model.device.again(deadline, || {
+            let mut burst = model.ready()?.configure_burst(options)?;
+            for memory in &memories {
+                match burst.push_memory(memory) {
+                    Err(error) if error.is_loss() => return Err(error),
+                    // It is sent again, and refused again, with the first request that uses it.
+                    Err(error) => tracing::debug!(%error, "a memory stays behind"),
+                    Ok(()) => {}
+                }
+            }
+            Ok(burst)
+        })?;
+        self.lost = false;
+        Ok(())
+    }
+
+    /// The burst there is now.
+    #[must_use]
+    pub fn current(&self) -> &Burst {
+        &self.burst
+    }
+}
+
+impl burst_hal::Burst for ReconnectingBurst {
+    fn execute(
+        &mut self,
+        request: &Request,
+        options: &ExecutionOptions,
+        result: &mut ExecutionResult,
+    ) {
+        let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        match ReconnectingBurst::execute(self, request, options, deadline) {
+            Ok(given) => result.clone_from(given),
+            Err(error) => {
+                tracing::debug!(%error, "execution failed");
+                result.reset(error.status());
+            }
+        }
+    }
+}

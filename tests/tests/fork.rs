@@ -1,0 +1,69 @@
+//! A forked child of a client: every call is refused, and the parent notices nothing.
+#![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
+
+mod burst_support;
+
+use burst_client::{BurstOptions, ClientError, StreamOptions};
+use burst_hal::Device;
+use burst_shm::fork::run_in_forked_child;
+use burst_support::{Private, long, model};
+
+/// 1 in bit `number` when the outcome is not the refusal.
+fn unless_refused<T>(number: u8, outcome: Result<T, ClientError>) -> u8 {
+    u8::from(!matches!(outcome, Err(ClientError::Forked))) << number
+}
+
+#[test]
+fn a_forked_child_is_refused_every_call_and_leaves_its_parent_alone() {
+    let (service, client) = Private::connect();
+    let device = client.device("fake").unwrap();
+    let prepared = device.prepare(&model(), &Default::default()).unwrap();
+    let mut burst = Some(prepared.configure_burst(&BurstOptions::default()).unwrap());
+    let mut stream = Some(device.stream(&model(), &StreamOptions::default()).unwrap());
+    let memory: burst_hal::Pool = std::sync::Arc::new(burst_client::ShmMemory::create(64).unwrap());
+    for round in 0..2 {
+        let status = run_in_forked_child(|| {
+            let mut stream = stream.take().unwrap();
+            let mut burst = burst.take().unwrap();
+            stream.input(0).fill(9); // must neither fault nor reach the parent's frame
+            let bits = unless_refused(0, stream.run(long()))
+                | unless_refused(1, client.device_names())
+                | unless_refused(2, device.prepare(&model(), &Default::default()))
+                | unless_refused(3, prepared.configure_burst(&BurstOptions::default()))
+                | unless_refused(4, burst.push_memory(&memory))
+                | unless_refused(5, prepared.allocate_outputs(16))
+                | u8::from(client.is_alive()) << 6
+                | u8::from(device.status() != burst_hal::DeviceStatus::Offline) << 7;
+            // Dropping them here tells the service nothing.
+            drop((stream, burst));
+            bits
+        });
+        assert_eq!(status.unwrap(), 0, "one bit for each call that was not refused");
+        let stream = stream.as_mut().unwrap();
+        stream.input(0).fill(round);
+        stream.run(long()).unwrap();
+        assert_eq!(stream.output(0).unwrap(), [round + 1; 16]);
+        burst.as_mut().unwrap().push_memory(&memory).unwrap();
+    }
+    drop((stream, burst, prepared, device, client));
+    service.join();
+}
+
+#[test]
+fn a_forked_child_can_connect_for_itself() {
+    let (_parents, client) = Private::connect();
+    let device = client.device("fake").unwrap();
+    let status = run_in_forked_child(|| {
+        let (service, client) = Private::connect();
+        let own = client.device("fake").unwrap();
+        let mut stream = own.stream(&model(), &StreamOptions::default()).unwrap();
+        stream.input(0).fill(5);
+        stream.run(long()).unwrap();
+        let works = stream.output(0).unwrap() == [6; 16];
+        drop((stream, own, client));
+        service.join();
+        u8::from(!works)
+    });
+    assert_eq!(status.unwrap(), 0);
+    assert!(device.is_alive());
+}
