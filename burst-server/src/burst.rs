@@ -10,8 +10,10 @@ use burst_wire::{DATUM_BYTES, DATUM_QUANTUM, Features};
 use fmq::{Closer, Consumer, Descriptor, Grantor, Producer, Wait};
 
 use crate::ServerError;
+use crate::Service;
 use crate::calls::{Done, find_model, guarded};
-use crate::limits::{Charge, Limits};
+use crate::life::Life;
+use crate::limits::{Charge, Limit};
 use crate::memory_cache::MemoryCache;
 use crate::serve::Worker;
 use crate::session::Session;
@@ -74,9 +76,8 @@ pub(crate) fn configure(
     }
     let charge = session.budgets.bursts.charge(1)?;
     let entry = find_model(session, model)?;
-    let limits = &session.service.options.limits;
     let mut descriptors = descriptors.into_iter();
-    let mut next = |queue| descriptor(queue, &mut descriptors, limits);
+    let mut next = |queue| descriptor(session, queue, &mut descriptors);
     let (request_queue, result_queue) = (next(&queues[0])?, next(&queues[1])?);
     let mut requests = Consumer::attach(request_queue)?;
     let mut results = Producer::attach(result_queue)?;
@@ -87,6 +88,9 @@ pub(crate) fn configure(
     requests.set_wait(wait);
     results.set_wait(wait);
     let burst = guarded(|| Arc::clone(&entry.model).open_burst())??;
+    let options = &session.service.options;
+    let (metrics, meter) = (&session.service.metrics, entry.meter.burst());
+    let life = Life::begin(metrics, meter, options.idle_time, entry.preference);
     let cache = Arc::new(MemoryCache::default());
     let closers = Closers([requests.closer(), results.closer()]);
 
@@ -102,20 +106,24 @@ pub(crate) fn configure(
         (entry, burst),
         Arc::clone(&cache),
         features,
+        life,
     );
     let thread = std::thread::Builder::new()
         .name(format!("burst-{}-{number}", session.number()))
         .spawn(move || worker.run())
-        .map_err(|_| ServerError::NoThread)?;
+        .map_err(|_| {
+            session.service.metrics.limits.refused(Limit::Threads);
+            ServerError::NoThread
+        })?;
     state.bursts.insert(number, BurstHandle { cache, closers, thread, _charge: charge });
     Ok(Answer::Burst { burst: number }.into())
 }
 
 /// A queue's descriptor with its share of the message's file descriptors.
 fn descriptor(
+    session: &Session,
     queue: &QueueDescriptor,
     descriptors: &mut impl Iterator<Item = OwnedFd>,
-    limits: &Limits,
 ) -> Result<Descriptor, ServerError> {
     let grantor = |grantor: &burst_wire::control::QueueGrantor| Grantor {
         flags: 0,
@@ -136,10 +144,9 @@ fn descriptor(
         })
         .into());
     };
-    let (asked, limit) = (ring.extent / DATUM_BYTES as u64, limits.queue_datums);
-    if asked > limit {
-        return Err(ServerError::NeverAllowed { what: "datums of a queue", asked, limit });
-    }
+    let Service { options, metrics, .. } = &*session.service;
+    let datums = ring.extent / DATUM_BYTES as u64;
+    metrics.limits.within(Limit::QueueDatums, datums, options.limits.queue_datums)?;
     if descriptor.grantors.len() < GRANTORS_WITH_EVENT_FLAG {
         return Err(ServerError::NoEventFlag);
     }

@@ -234,9 +234,14 @@ fn execute(
     if options.deadline.is_some_and(TimePoint::has_passed) {
         return Err(burst_hal::Failure::from(ErrorStatus::MissedDeadlineTransient).into());
     }
+    let counts = entry.meter.socket();
+    counts.executing();
     let mut result = guarded(|| entry.model.execute_synchronously(&call, &options))?;
     let outputs = call.outputs.len();
     let in_driver = crate::serve::finish(&mut result, outputs, request.measure_timing, arrived);
+    // Beside a system call per request the clock costs nothing.
+    let nanos = u64::try_from(arrived.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    counts.count(result.status, Some(nanos));
     Ok(Answer::Executed(Executed::new(&result, in_driver)).into())
 }
 

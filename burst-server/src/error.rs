@@ -1,6 +1,7 @@
 //! What can go wrong in a service, and what its clients are told of it.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use burst_hal::validate::ValidationError;
 use burst_hal::{ErrorStatus, Failure};
@@ -8,6 +9,8 @@ use burst_shm::ShmError;
 use burst_wire::WireError;
 use fmq::QueueError;
 use rustix::io::Errno;
+
+use crate::limits::Limit;
 
 /// Why a service cannot start, a connection ended, or a call was refused.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +35,12 @@ pub enum ServerError {
         path: PathBuf,
         /// The system's reason.
         errno: Errno,
+    },
+    /// What a supervisor handed over is not a socket to listen on.
+    #[error("the socket that was handed over cannot be used: {reason}")]
+    Inherited {
+        /// What is wrong with it.
+        reason: String,
     },
     /// A system call failed.
     #[error("{call}: {errno}")]
@@ -110,11 +119,22 @@ pub enum ServerError {
     /// The system has no thread left.
     #[error("the system has no thread left")]
     NoThread,
+    /// The process may not open more descriptors just now.
+    #[error("the service has no file descriptor left")]
+    NoDescriptor,
+    /// Set-up calls of one user come too fast.
+    #[error("set-up calls come faster than {rate} per second; the next is due in {} ms", wait.as_millis())]
+    TooFast {
+        /// How many per second there may be, over time.
+        rate: u64,
+        /// How long until the next one is allowed.
+        wait: Duration,
+    },
     /// A limit that the client may pass later, when it has let go of something.
     #[error("the limit of {limit} {what} is reached")]
     Exhausted {
         /// Of what.
-        what: &'static str,
+        what: Limit,
         /// How many there may be.
         limit: u64,
     },
@@ -122,7 +142,7 @@ pub enum ServerError {
     #[error("{asked} {what} are over the limit of {limit}")]
     NeverAllowed {
         /// Of what.
-        what: &'static str,
+        what: Limit,
         /// How many were asked for.
         asked: u64,
         /// How many there may be.
@@ -136,7 +156,8 @@ impl ServerError {
     pub fn status(&self) -> ErrorStatus {
         match self {
             ServerError::Device(failure) => failure.status,
-            ServerError::Exhausted { .. } | ServerError::NoThread => {
+            _ if self.is_descriptor_shortage() => ErrorStatus::ResourceExhaustedTransient,
+            ServerError::Exhausted { .. } | ServerError::TooFast { .. } | ServerError::NoThread => {
                 ErrorStatus::ResourceExhaustedTransient
             }
             ServerError::NeverAllowed { .. } => ErrorStatus::ResourceExhaustedPersistent,
@@ -152,5 +173,36 @@ impl ServerError {
             | ServerError::NoBuffers => ErrorStatus::InvalidArgument,
             _ => ErrorStatus::GeneralFailure,
         }
+    }
+
+    /// Whether the process, or the system, had no file descriptor left for it.
+    pub(crate) fn is_descriptor_shortage(&self) -> bool {
+        let errno = match self {
+            ServerError::NoDescriptor => return true,
+            ServerError::System { errno, .. }
+            | ServerError::Memory(ShmError::System { errno, .. })
+            | ServerError::Queue(QueueError::System { errno, .. })
+            | ServerError::Queue(QueueError::Memory(ShmError::System { errno, .. })) => *errno,
+            _ => return false,
+        };
+        matches!(errno, Errno::MFILE | Errno::NFILE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shortage_of_descriptors_passes_and_says_what_it_is() {
+        for error in [
+            ServerError::NoDescriptor,
+            ServerError::System { call: "dup", errno: Errno::MFILE },
+            ServerError::Memory(ShmError::System { call: "memfd_create", errno: Errno::NFILE }),
+        ] {
+            assert_eq!(error.status(), ErrorStatus::ResourceExhaustedTransient, "{error}");
+        }
+        let other = ServerError::System { call: "dup", errno: Errno::BADF };
+        assert_eq!(other.status(), ErrorStatus::GeneralFailure);
     }
 }

@@ -11,23 +11,40 @@
 //! `memory_cache.rs` (slots to mapped pools), the device, back in `serve.rs` (result into the
 //! queue). Which device it is nobody here knows.
 //!
+//! Around that: [`Limits`] for each client and what they answer, [`Sandbox`] that the process enters
+//! before its threads start, [`Metrics`] on an admin socket ([`serve_admin`]), [`systemd`] for sockets
+//! and readiness, [`Performance`] for the system's high-performance state.
+//!
 //! When a client goes, whatever it had goes with it, and nobody else notices.
 #![forbid(unsafe_code)]
 
+mod admin;
 mod burst;
 mod callbacks;
 mod calls;
+mod descriptors;
 mod error;
+mod life;
 mod limits;
 mod listen;
 mod memory;
 mod memory_cache;
+mod metrics;
 mod model;
+mod performance;
+mod sandbox;
 mod serve;
 mod service;
 mod session;
+pub mod systemd;
+mod users;
 
+pub use admin::serve_admin;
+pub use descriptors::raise_descriptor_limit;
 pub use error::ServerError;
-pub use limits::Limits;
+pub use limits::{Limit, Limits};
 pub use listen::{Listener, Stop, Stopper};
+pub use metrics::Metrics;
+pub use performance::{Lever, Performance, PerformancePaths};
+pub use sandbox::{LayerState, Sandbox, SandboxError, SandboxReport, can_open_files};
 pub use service::{Access, Service, ServiceOptions, serve};

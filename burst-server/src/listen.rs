@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, fchmod, lstat, unlink};
@@ -25,6 +26,8 @@ pub struct Listener {
     socket: OwnedFd,
     /// The file and what it was when it was made; a file that others put there stays.
     file: Option<SocketFile>,
+    /// The system had nothing left for a connection: said when it begins and when it is over.
+    is_starved: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -50,11 +53,22 @@ impl Listener {
     /// # Errors
     /// As [`Listener::bind`].
     pub fn bind_with_mode(path: impl AsRef<Path>, mode: u32) -> Result<Self, ServerError> {
-        let path = path.as_ref();
+        Self::bind_socket(path.as_ref(), mode, SocketType::SEQPACKET)
+    }
+
+    /// A socket of bytes, for [`serve_admin`](crate::serve_admin).
+    ///
+    /// # Errors
+    /// As [`Listener::bind`].
+    pub fn bind_admin(path: impl AsRef<Path>, mode: u32) -> Result<Self, ServerError> {
+        Self::bind_socket(path.as_ref(), mode, SocketType::STREAM)
+    }
+
+    fn bind_socket(path: &Path, mode: u32, kind: SocketType) -> Result<Self, ServerError> {
         let failed = |errno| ServerError::Listen { path: path.to_owned(), errno };
         let address = SocketAddrUnix::new(path).map_err(failed)?;
-        remove_stale(path, &address)?;
-        let socket = new_socket().map_err(failed)?;
+        remove_stale(path, &address, kind)?;
+        let socket = new_socket(kind).map_err(failed)?;
         // Before `bind`: the file is made with the mode of its socket, so that there is no
         // moment at which others could connect.
         fchmod(&socket, Mode::from_raw_mode(mode)).map_err(failed)?;
@@ -65,7 +79,7 @@ impl Listener {
             other => other.map_err(failed)?,
         }
         let file = SocketFile { path: path.to_owned(), identity: identity(path).map_err(failed)? };
-        let listener = Listener { socket, file: Some(file) };
+        let listener = Listener { socket, file: Some(file), is_starved: AtomicBool::new(false) };
         listen(&listener.socket, BACKLOG).map_err(failed)?;
         Ok(listener)
     }
@@ -73,11 +87,25 @@ impl Listener {
     /// Takes a socket that somebody else made and listens on (socket activation).
     #[must_use]
     pub fn from_socket(socket: OwnedFd) -> Self {
-        Listener { socket, file: None }
+        Listener { socket, file: None, is_starved: AtomicBool::new(false) }
+    }
+
+    /// The folder in which the socket has a name that goes with it.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        let folder = self.file.as_ref()?.path.parent()?;
+        Some(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
     }
 
     /// The next connection; `None` once stopped.
-    pub(crate) fn accept(&self, stop: &Stop) -> Result<Option<OwnedFd>, ServerError> {
+    ///
+    /// Where the system has no descriptor or memory for it, the connection waits: this looks again
+    /// ten times a second, and tells `starved` once.
+    pub(crate) fn accept(
+        &self,
+        stop: &Stop,
+        starved: impl Fn(),
+    ) -> Result<Option<OwnedFd>, ServerError> {
         loop {
             let mut fds = [
                 PollFd::new(&self.socket, PollFlags::IN),
@@ -88,11 +116,20 @@ impl Listener {
                 return Ok(None);
             }
             match accept_with(&self.socket, SocketFlags::CLOEXEC) {
-                Ok(socket) => return Ok(Some(socket)),
+                Ok(socket) => {
+                    if self.is_starved.swap(false, Ordering::Relaxed) {
+                        tracing::info!("connections are taken again");
+                    }
+                    return Ok(Some(socket));
+                }
                 // Gone before we came to it.
                 Err(Errno::CONNABORTED | Errno::INTR | Errno::AGAIN) => {}
                 Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS)) => {
-                    tracing::error!(%errno, "cannot take a connection just now");
+                    // Relaxed: only this loop looks at it. The connection stays in the backlog.
+                    if !self.is_starved.swap(true, Ordering::Relaxed) {
+                        tracing::error!(%errno, "cannot take connections just now; they wait");
+                        starved();
+                    }
                     let mut fds = [PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN)];
                     retry_on_intr(|| poll(&mut fds, Some(&RECOVERY))).map_err(system("poll"))?;
                 }
@@ -117,8 +154,8 @@ fn system(call: &'static str) -> impl Fn(Errno) -> ServerError {
     move |errno| ServerError::System { call, errno }
 }
 
-fn new_socket() -> Result<OwnedFd, Errno> {
-    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+fn new_socket(kind: SocketType) -> Result<OwnedFd, Errno> {
+    socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)
 }
 
 fn identity(path: &Path) -> Result<(u64, u64), Errno> {
@@ -127,7 +164,11 @@ fn identity(path: &Path) -> Result<(u64, u64), Errno> {
 }
 
 /// Takes away the socket of a service that is dead. Nothing else is ever removed.
-fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), ServerError> {
+fn remove_stale(
+    path: &Path,
+    address: &SocketAddrUnix,
+    kind: SocketType,
+) -> Result<(), ServerError> {
     let failed = |errno| ServerError::Listen { path: path.to_owned(), errno };
     let stat = match lstat(path) {
         Err(Errno::NOENT) => return Ok(()),
@@ -136,7 +177,7 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), ServerError
     if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
         return Err(ServerError::NotASocket { path: path.to_owned() });
     }
-    match connect(&new_socket().map_err(failed)?, address) {
+    match connect(&new_socket(kind).map_err(failed)?, address) {
         Err(Errno::CONNREFUSED) => unlink(path).map_err(failed),
         _ => Err(ServerError::PathInUse { path: path.to_owned() }),
     }

@@ -12,8 +12,9 @@ use burst_wire::control::{Answer, ModelBody, WirePrepareOptions, decode_model};
 
 use crate::ServerError;
 use crate::calls::{Done, guarded};
-use crate::limits::Charge;
+use crate::limits::{Charge, Limit};
 use crate::memory::ClientMemory;
+use crate::metrics::ModelMeter;
 use crate::session::Session;
 
 /// A prepared model of a client, and what it asks of a request.
@@ -21,6 +22,7 @@ pub(crate) struct PreparedEntry {
     pub(crate) model: Arc<dyn PreparedModel>,
     pub(crate) rules: RequestRules,
     pub(crate) preference: ExecutionPreference,
+    pub(crate) meter: ModelMeter,
     _charge: Charge,
 }
 
@@ -45,9 +47,7 @@ pub(crate) fn receive(
 ) -> Result<Model, ServerError> {
     let total = body.total_bytes()?;
     let limit = session.service.options.limits.model_bytes;
-    if total > limit {
-        return Err(ServerError::NeverAllowed { what: "bytes of a model", asked: total, limit });
-    }
+    session.service.metrics.limits.within(Limit::ModelBytes, total, limit)?;
     let mut descriptors = descriptors.into_iter();
     let missing = ServerError::Descriptors { wanted: body.descriptors(), got: 0 };
     let own = descriptors.next().ok_or(missing)?;
@@ -71,7 +71,7 @@ pub(crate) fn receive(
 
 fn index(bytes: u64) -> Result<usize, ServerError> {
     usize::try_from(bytes).map_err(|_| ServerError::NeverAllowed {
-        what: "bytes of a model",
+        what: Limit::ModelBytes,
         asked: bytes,
         limit: usize::MAX as u64,
     })
@@ -92,7 +92,9 @@ pub(crate) fn prepare(
     let prepared = guarded(|| device.prepare_model(&model, &options))??;
     drop(model); // the device keeps what it needs
     let preference = options.preference;
-    let entry = Arc::new(PreparedEntry { model: prepared, rules, preference, _charge: charge });
+    let meter = session.service.metrics.model(session.number(), device.name());
+    let entry =
+        Arc::new(PreparedEntry { model: prepared, rules, preference, meter, _charge: charge });
     let mut state = session.lock();
     let number = state.number();
     state.models.insert(number, entry);

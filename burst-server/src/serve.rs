@@ -12,6 +12,7 @@ use burst_wire::{
 use fmq::{Consumer, Deadline, Producer, QueueError};
 
 use crate::calls::guarded;
+use crate::life::Life;
 use crate::memory::ClientMemory;
 use crate::memory_cache::MemoryCache;
 use crate::model::PreparedEntry;
@@ -25,7 +26,7 @@ const RESULT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why a burst ended by itself.
 #[derive(Debug, thiserror::Error)]
-enum End {
+pub(crate) enum End {
     /// The session closed it.
     #[error("the burst was closed")]
     Closed,
@@ -66,6 +67,7 @@ pub(crate) struct Worker {
     burst: Box<dyn Burst>,
     cache: Arc<MemoryCache>,
     features: Features,
+    life: Life,
     packet: Vec<u8>,
     decoded: SlotRequest,
     request: Request,
@@ -80,6 +82,7 @@ impl Worker {
         (entry, burst): (Arc<PreparedEntry>, Box<dyn Burst>),
         cache: Arc<MemoryCache>,
         features: Features,
+        life: Life,
     ) -> Self {
         Worker {
             session,
@@ -90,6 +93,7 @@ impl Worker {
             burst,
             cache,
             features,
+            life,
             packet: Vec::new(),
             decoded: SlotRequest::default(),
             request: Request::default(),
@@ -107,6 +111,7 @@ impl Worker {
         if matches!(end, End::Closed) {
             return;
         }
+        self.life.given_up(&end);
         tracing::warn!(burst = self.number, reason = %end, "burst given up");
         // The client may wait on the result queue: this wakes it, and the message says why.
         self.results.closer().close();
@@ -119,11 +124,12 @@ impl Worker {
     }
 
     fn serve_one(&mut self) -> Result<(), End> {
-        let datums = self.requests.wait(1, Deadline::never())?;
+        let datums = self.life.next_request(&mut self.requests, &mut *self.burst)?;
         let arrived = Instant::now();
         self.copy_packet(datums)?;
         let extras = self.execute(arrived)?;
         self.reply(extras)?;
+        self.life.answered(self.result.status, arrived, extras.in_driver_ns);
         self.requests.release();
         Ok(())
     }
@@ -155,7 +161,8 @@ impl Worker {
         if options.deadline.is_some_and(TimePoint::has_passed) {
             self.result.reset(ErrorStatus::MissedDeadlineTransient);
         } else {
-            let Worker { burst, request, result, .. } = self;
+            let Worker { burst, request, result, life, .. } = self;
+            life.executing();
             if guarded(|| burst.execute(request, &options, result)).is_err() {
                 self.result.reset(ErrorStatus::GeneralFailure);
                 self.reply(ResultExtras::default())?;
@@ -172,6 +179,7 @@ impl Worker {
     fn prepare_request(&mut self) -> Result<(), ErrorStatus> {
         decode_request(&self.packet, self.features, &mut self.decoded).map_err(|error| {
             tracing::debug!(burst = self.number, %error, "request refused");
+            self.life.malformed();
             error.status()
         })?;
         // Both sides keep storage for the next request.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use burst_hal::Device;
 use burst_wire::Features;
@@ -11,7 +12,8 @@ use fmq::Wait;
 
 use crate::limits::{Budget, Charge};
 use crate::session::{self, Session};
-use crate::{Limits, Listener, ServerError, Stop};
+use crate::users::Users;
+use crate::{Limit, Limits, Listener, Metrics, Performance, SandboxReport, ServerError, Stop};
 
 /// Who may use a service, besides its own user and root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,6 +33,9 @@ impl Access {
     }
 }
 
+/// How long a burst keeps the driver's resources while no request comes.
+const IDLE_TIME: Duration = Duration::from_secs(30);
+
 /// How a service behaves; the default is right for most.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -45,6 +50,16 @@ pub struct ServiceOptions {
     pub features: Features,
     /// The program's name, for clients.
     pub name: String,
+    /// After how long without requests a burst lets go of what the driver can make again, and of
+    /// its wish for speed; `None` for never. The next request brings both back.
+    pub idle_time: Option<Duration>,
+    /// How the system is asked to stay quick while bursts live; by default it is not.
+    pub performance: Arc<Performance>,
+    /// What the sandbox said that this process is in, for the metrics.
+    pub sandbox: SandboxReport,
+    /// Takes the time of every request for the metrics, also of those whose client did not ask
+    /// for it. Costs a look at the clock per request.
+    pub time_requests: bool,
 }
 
 impl Default for ServiceOptions {
@@ -55,6 +70,10 @@ impl Default for ServiceOptions {
             wait: Wait::default(),
             features: Features::ALL,
             name: "burst".to_owned(),
+            idle_time: Some(IDLE_TIME),
+            performance: Arc::new(Performance::off()),
+            sandbox: SandboxReport::off(),
+            time_requests: false,
         }
     }
 }
@@ -63,6 +82,8 @@ impl Default for ServiceOptions {
 pub struct Service {
     pub(crate) devices: Vec<Arc<dyn Device>>,
     pub(crate) options: ServiceOptions,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) users: Users,
     clients: Arc<Budget>,
     next_client: AtomicU64,
     /// Sessions that [`Service::run`] started, to end them when it is stopped. Each takes itself
@@ -92,14 +113,24 @@ impl Service {
     /// A service for these devices; clients choose among them by name.
     #[must_use]
     pub fn new(devices: Vec<Arc<dyn Device>>, options: ServiceOptions) -> Arc<Self> {
+        let performance = Arc::clone(&options.performance);
+        let metrics = Metrics::new(options.time_requests, performance, options.sandbox);
         Arc::new(Service {
             devices,
-            clients: Budget::new("clients", options.limits.clients),
+            users: Users::new(&options.limits, &metrics.limits),
+            clients: Budget::new(Limit::Clients, options.limits.clients, &metrics.limits),
+            metrics: Arc::new(metrics),
             options,
             next_client: AtomicU64::new(1),
             running: Mutex::default(),
             fewer: Condvar::new(),
         })
+    }
+
+    /// What the service counts about itself.
+    #[must_use]
+    pub fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.metrics)
     }
 
     /// Takes connections until stopped, each on threads of its own; then ends those that are
@@ -132,7 +163,8 @@ impl Service {
     }
 
     fn accept_all(self: &Arc<Self>, listener: &Listener, stop: &Stop) -> Result<(), ServerError> {
-        while let Some(socket) = listener.accept(stop)? {
+        let starved = || self.metrics.limits.refused(Limit::Descriptors);
+        while let Some(socket) = listener.accept(stop, starved)? {
             self.start(Session::new(self, socket, self.client_number()));
         }
         Ok(())
@@ -154,6 +186,7 @@ impl Service {
             });
         if let Err(error) = started {
             // The socket closes with the session: the client sees a hang-up.
+            self.metrics.limits.refused(Limit::Threads);
             tracing::error!(%error, "no thread for a client");
         }
     }

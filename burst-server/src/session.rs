@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use burst_hal::Pool;
 use burst_wire::control::{
-    self, Call, ClientGreeting, ClientMessage, Reply, ServerGreeting, ServerMessage, Text, Welcome,
+    self, Call, ClientGreeting, ClientMessage, PoolSource, Reply, ServerGreeting, ServerMessage,
+    Text, Welcome,
 };
 use burst_wire::socket::{self, Inbox};
 use burst_wire::{Features, WireError};
@@ -17,8 +18,9 @@ use burst_wire::{Features, WireError};
 use crate::burst::BurstHandle;
 use crate::callbacks::{Callbacks, Memories};
 use crate::calls::{self, Done};
-use crate::limits::{Budgets, Charge};
+use crate::limits::{Budgets, Charge, Limit};
 use crate::model::PreparedEntry;
+use crate::users::User;
 use crate::{ServerError, Service};
 
 /// How long a new connection may take to say who it is.
@@ -35,6 +37,8 @@ pub(crate) struct Session {
     socket: OwnedFd,
     number: u64,
     features: OnceLock<Features>,
+    /// Whose connection it is, and its place among that user's.
+    user: OnceLock<(Arc<User>, Charge)>,
     state: Mutex<State>,
     /// Threads that wait for a message just now.
     idle: AtomicUsize,
@@ -71,7 +75,13 @@ pub(crate) fn run(session: &Arc<Session>, place: Option<Charge>) -> Result<(), S
     session.free();
     match result {
         Err(ServerError::Wire(WireError::Closed)) => Ok(()),
-        other => other,
+        Err(error) => {
+            if matches!(&error, ServerError::Wire(wire) if !matches!(wire, WireError::Socket(_))) {
+                session.service.metrics.malformed_message();
+            }
+            Err(error)
+        }
+        Ok(()) => Ok(()),
     }
 }
 
@@ -79,11 +89,12 @@ impl Session {
     pub(crate) fn new(service: &Arc<Service>, socket: OwnedFd, number: u64) -> Self {
         Session {
             service: Arc::clone(service),
-            budgets: Budgets::new(&service.options.limits),
+            budgets: Budgets::new(&service.options.limits, &service.metrics.limits),
             callbacks: Callbacks::default(),
             socket,
             number,
             features: OnceLock::new(),
+            user: OnceLock::new(),
             state: Mutex::default(),
             idle: AtomicUsize::new(0),
             helpers: Mutex::default(),
@@ -157,7 +168,7 @@ impl Session {
         let (uid, gid) = (credentials.uid.as_raw(), credentials.gid.as_raw());
         let welcome = if !self.service.options.access.permits(uid, gid) {
             Welcome::NotPermitted
-        } else if !has_place {
+        } else if !has_place || self.take_place(uid).is_err() {
             Welcome::TooManyClients
         } else {
             Welcome::Accepted
@@ -174,9 +185,19 @@ impl Session {
         let features = greeting.common(self.service.options.features);
         self.features.get_or_init(|| features);
         socket::set_receive_timeout(&self.socket, None)?;
+        self.service.metrics.client_accepted();
         let pid = credentials.pid.as_raw_nonzero().get();
         let name = greeting.name.as_str();
         tracing::debug!(client = self.number, pid, uid, name, ?features, "client connected");
+        Ok(())
+    }
+
+    /// A place among the connections of its user, and the right to take it now.
+    fn take_place(&self, uid: u32) -> Result<(), ServerError> {
+        let user = self.service.users.find(uid);
+        user.set_up()?;
+        let place = user.admit()?;
+        self.user.get_or_init(|| (user, place));
         Ok(())
     }
 
@@ -200,8 +221,13 @@ impl Session {
             self.idle.fetch_add(1, Ordering::SeqCst);
             let received = socket::receive(&self.socket, &mut inbox);
             self.idle.fetch_sub(1, Ordering::SeqCst);
-            received?;
-            self.handle(&mut inbox)?;
+            match received {
+                Err(WireError::DescriptorsLost) => self.refuse_without_descriptors(&inbox)?,
+                other => {
+                    other?;
+                    self.handle(&mut inbox)?;
+                }
+            }
         }
     }
 
@@ -212,6 +238,19 @@ impl Session {
                 let descriptors = inbox.take_descriptors();
                 let memories = Memories { status, lengths: lengths.0, descriptors };
                 self.callbacks.answer(id, memories);
+                Ok(())
+            }
+        }
+    }
+
+    /// A message whose descriptors found no place in this process: the message itself is whole.
+    fn refuse_without_descriptors(&self, inbox: &Inbox) -> Result<(), ServerError> {
+        match control::decode(inbox.message())? {
+            ClientMessage::Call { id, .. } => self.reply(id, Err(ServerError::NoDescriptor)),
+            ClientMessage::Memories { id, .. } => {
+                let status = burst_hal::ErrorStatus::ResourceExhaustedTransient.code();
+                let none = Memories { status, lengths: Vec::new(), descriptors: Vec::new() };
+                self.callbacks.answer(id, none);
                 Ok(())
             }
         }
@@ -235,6 +274,11 @@ impl Session {
 
     /// Sees to it that somebody else reads the socket while a slow call runs.
     fn admit(self: &Arc<Self>, call: &Call) -> Result<Option<Charge>, ServerError> {
+        if is_set_up(call)
+            && let Some((user, _)) = self.user.get()
+        {
+            user.set_up()?;
+        }
         if !call.is_slow() {
             return Ok(None);
         }
@@ -271,7 +315,12 @@ impl Session {
     fn reply(&self, id: u64, done: Result<Done, ServerError>) -> Result<(), ServerError> {
         let (outcome, descriptor) = match done {
             Ok(Done { answer, descriptor }) => (Ok(answer), descriptor),
-            Err(error) => (Err(calls::refusal(&error, self.features())), None),
+            Err(error) => {
+                if error.is_descriptor_shortage() {
+                    self.service.metrics.limits.refused(Limit::Descriptors);
+                }
+                (Err(calls::refusal(&error, self.features())), None)
+            }
         };
         let fds: Vec<BorrowedFd<'_>> = descriptor.iter().map(AsFd::as_fd).collect();
         match self.send(&ServerMessage::Reply(Reply { id, outcome }), &fds) {
@@ -282,5 +331,18 @@ impl Session {
             }
             other => Ok(other?),
         }
+    }
+}
+
+/// Whether a call makes something that costs the service more than the call itself.
+fn is_set_up(call: &Call) -> bool {
+    match call {
+        Call::SupportedOperations { .. }
+        | Call::Prepare { .. }
+        | Call::ShareMemory { .. }
+        | Call::AllocateMemory { .. }
+        | Call::ConfigureBurst { .. } => true,
+        Call::PushMemory { source, .. } => matches!(source, PoolSource::Descriptor { .. }),
+        _ => false,
     }
 }

@@ -142,6 +142,9 @@ pub enum WireError {
     /// A message was longer, or had more descriptors, than is ever sent; it was thrown away.
     #[error("a control message was cut off: it was longer than any that is ever sent")]
     Truncated,
+    /// The message came whole, but this process had no room in its table for its descriptors.
+    #[error("a control message came without its descriptors: there is no room for more here")]
+    DescriptorsLost,
     /// A message with another number of descriptors than it needs.
     #[error("a control message needs {wanted} descriptors and came with {got}")]
     Descriptors {

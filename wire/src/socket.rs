@@ -97,7 +97,8 @@ pub fn send(
 /// # Errors
 /// [`WireError::Closed`] at the end of the connection; [`WireError::Truncated`] for a message
 /// longer, or with more descriptors, than any end of ours sends: what came of it is dropped, its
-/// descriptors are closed. `EAGAIN` as [`WireError::Socket`] after a time-out that was set.
+/// descriptors are closed. [`WireError::DescriptorsLost`] where this process could not take in the
+/// descriptors: the message itself is in the inbox. `EAGAIN` as [`WireError::Socket`] after a time-out that was set.
 pub fn receive(socket: impl AsFd, inbox: &mut Inbox) -> Result<(), WireError> {
     inbox.descriptors.clear();
     inbox.length = 0;
@@ -118,8 +119,17 @@ pub fn receive(socket: impl AsFd, inbox: &mut Inbox) -> Result<(), WireError> {
             inbox.descriptors.extend(rights);
         }
     }
-    if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+    // The room is rounded up to whole words, so that one or two more than the limit come whole.
+    let too_many = inbox.descriptors.len() > DESCRIPTORS_MAX;
+    if too_many || received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+        let is_whole = !received.flags.contains(ReturnFlags::TRUNC);
+        let is_short = inbox.descriptors.len() < DESCRIPTORS_MAX;
         inbox.descriptors.clear();
+        if is_whole && is_short && received.bytes > 0 {
+            // There was space to say more of them: the process may not open as many.
+            inbox.length = received.bytes;
+            return Err(WireError::DescriptorsLost);
+        }
         return Err(WireError::Truncated);
     }
     if received.bytes == 0 {
@@ -219,6 +229,23 @@ mod tests {
         let mut inbox = Inbox::default();
         receive(&theirs, &mut inbox).unwrap();
         assert_eq!(inbox.take_descriptors().len(), DESCRIPTORS_MAX);
+    }
+
+    #[test]
+    fn one_descriptor_over_the_limit_is_refused_although_there_is_room() {
+        let (ours, theirs) = pair().unwrap();
+        let mut inbox = Inbox::default();
+        for (count, bytes) in [(251, 1), (252, 1), (253, 1), (251, 0)] {
+            let many = vec![theirs.as_fd(); count];
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(253))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            assert!(control.push(SendAncillaryMessage::ScmRights(&many)));
+            let message = vec![7; bytes];
+            let parts = [IoSlice::new(&message)];
+            rustix::net::sendmsg(&ours, &parts, &mut control, SendFlags::NOSIGNAL).unwrap();
+            assert_eq!(receive(&theirs, &mut inbox), Err(WireError::Truncated), "{count}");
+            assert!(inbox.take_descriptors().is_empty() && inbox.message().is_empty());
+        }
     }
 
     #[test]

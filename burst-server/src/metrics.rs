@@ -1,0 +1,336 @@
+//! What a service counts about itself, and that as OpenMetrics text.
+//!
+//! A burst's thread is the only writer of its counters: counting a request there is a handful of
+//! plain loads and stores. Whoever reads adds up what all bursts have; a burst that ends leaves its
+//! counts to its model, a model to the service, so that no total ever goes back.
+
+mod tally;
+mod text;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub(crate) use tally::Tally;
+
+use crate::ServerError;
+use crate::limits::Limit;
+use crate::performance::Performance;
+use crate::sandbox::SandboxReport;
+
+/// How much of each limit is in use over all clients, and how often it was reached.
+#[derive(Debug, Default)]
+pub(crate) struct LimitMeters {
+    used: [AtomicU64; Limit::ALL.len()],
+    refused: [AtomicU64; Limit::ALL.len()],
+}
+
+// All orderings are relaxed: these are counts, which order no other memory.
+impl LimitMeters {
+    pub(crate) fn took(&self, what: Limit, amount: u64) {
+        self.used[what as usize].fetch_add(amount, Ordering::Relaxed);
+    }
+
+    pub(crate) fn gave_back(&self, what: Limit, amount: u64) {
+        self.used[what as usize].fetch_sub(amount, Ordering::Relaxed);
+    }
+
+    pub(crate) fn refused(&self, what: Limit) {
+        self.refused[what as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn used(&self, what: Limit) -> u64 {
+        self.used[what as usize].load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn refusals(&self, what: Limit) -> u64 {
+        self.refused[what as usize].load(Ordering::Relaxed)
+    }
+
+    /// # Errors
+    /// [`ServerError::NeverAllowed`] when it is over the limit by itself.
+    pub(crate) fn within(&self, what: Limit, asked: u64, limit: u64) -> Result<(), ServerError> {
+        if asked > limit {
+            self.refused(what);
+            return Err(ServerError::NeverAllowed { what, asked, limit });
+        }
+        Ok(())
+    }
+}
+
+/// Why a burst ended before its client wished it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GivenUp {
+    Queue,
+    ResultsNotTaken,
+    Panicked,
+}
+
+impl GivenUp {
+    const NAMES: [&'static str; 3] = ["queue", "results_not_taken", "panicked"];
+}
+
+/// Counters and gauges of one service; [`Metrics::encode`] makes a text of them.
+#[derive(Debug)]
+pub struct Metrics {
+    pub(crate) limits: Arc<LimitMeters>,
+    /// Times of all requests are taken, also of those that did not ask for it.
+    timed: bool,
+    started: SystemTime,
+    clients: AtomicU64,
+    bursts: AtomicU64,
+    given_up: [AtomicU64; 3],
+    releases: AtomicU64,
+    malformed_packets: AtomicU64,
+    malformed_messages: AtomicU64,
+    models: Mutex<Models>,
+    performance: Arc<Performance>,
+    sandbox: SandboxReport,
+}
+
+/// Tallies of models that live, by a number of ours, and of all that do not any more.
+#[derive(Debug, Default)]
+struct Models {
+    next: u64,
+    alive: BTreeMap<u64, Arc<ModelTally>>,
+    gone: PathTallies,
+}
+
+/// The two ways an execution can come.
+#[derive(Debug, Default)]
+struct PathTallies {
+    burst: Tally,
+    socket: Tally,
+}
+
+/// What one prepared model was asked.
+#[derive(Debug)]
+struct ModelTally {
+    client: u64,
+    device: String,
+    socket: Tally,
+    bursts: Mutex<Bursts>,
+}
+
+#[derive(Debug, Default)]
+struct Bursts {
+    next: u64,
+    alive: BTreeMap<u64, Arc<Tally>>,
+    gone: Tally,
+}
+
+impl Metrics {
+    pub(crate) fn new(timed: bool, performance: Arc<Performance>, sandbox: SandboxReport) -> Self {
+        Metrics {
+            limits: Arc::default(),
+            timed,
+            started: SystemTime::now(),
+            clients: AtomicU64::new(0),
+            bursts: AtomicU64::new(0),
+            given_up: Default::default(),
+            releases: AtomicU64::new(0),
+            malformed_packets: AtomicU64::new(0),
+            malformed_messages: AtomicU64::new(0),
+            models: Mutex::default(),
+            performance,
+            sandbox,
+        }
+    }
+
+    /// Whether every request's time is to be taken.
+    pub(crate) fn timed(&self) -> bool {
+        self.timed
+    }
+
+    pub(crate) fn performance(&self) -> &Arc<Performance> {
+        &self.performance
+    }
+
+    pub(crate) fn client_accepted(&self) {
+        self.clients.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn burst_given_up(&self, why: GivenUp) {
+        self.given_up[why as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn resources_released(&self) {
+        self.releases.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn malformed_packet(&self) {
+        self.malformed_packets.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn malformed_message(&self) {
+        self.malformed_messages.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Begins to count for a prepared model.
+    pub(crate) fn model(self: &Arc<Self>, client: u64, device: &str) -> ModelMeter {
+        let tally = Arc::new(ModelTally {
+            client,
+            device: device.to_owned(),
+            socket: Tally::default(),
+            bursts: Mutex::default(),
+        });
+        let mut models = lock(&self.models);
+        let number = models.next;
+        models.next += 1;
+        models.alive.insert(number, Arc::clone(&tally));
+        ModelMeter { metrics: Arc::clone(self), number, tally }
+    }
+
+    fn seconds_since_epoch(&self) -> f64 {
+        self.started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+    }
+}
+
+/// A prepared model's counters, kept until the last of its bursts is gone too.
+#[derive(Debug)]
+pub(crate) struct ModelMeter {
+    metrics: Arc<Metrics>,
+    number: u64,
+    tally: Arc<ModelTally>,
+}
+
+impl ModelMeter {
+    /// Where executions over the socket are counted, by several threads.
+    pub(crate) fn socket(&self) -> &Tally {
+        &self.tally.socket
+    }
+
+    /// Begins to count for a burst on this model.
+    pub(crate) fn burst(&self) -> BurstMeter {
+        self.metrics.bursts.fetch_add(1, Ordering::Relaxed);
+        let counts = Arc::new(Tally::default());
+        let mut bursts = lock(&self.tally.bursts);
+        let number = bursts.next;
+        bursts.next += 1;
+        bursts.alive.insert(number, Arc::clone(&counts));
+        BurstMeter { model: Arc::clone(&self.tally), number, counts }
+    }
+}
+
+impl Drop for ModelMeter {
+    fn drop(&mut self) {
+        let mut models = lock(&self.metrics.models);
+        models.alive.remove(&self.number);
+        let bursts = lock(&self.tally.bursts);
+        bursts.alive.values().for_each(|counts| models.gone.burst.add(counts));
+        models.gone.burst.add(&bursts.gone);
+        models.gone.socket.add(&self.tally.socket);
+    }
+}
+
+/// A burst's counters; its thread alone writes them.
+#[derive(Debug)]
+pub(crate) struct BurstMeter {
+    model: Arc<ModelTally>,
+    number: u64,
+    pub(crate) counts: Arc<Tally>,
+}
+
+impl Drop for BurstMeter {
+    fn drop(&mut self) {
+        let mut bursts = lock(&self.model.bursts);
+        bursts.alive.remove(&self.number);
+        bursts.gone.add(&self.counts);
+    }
+}
+
+/// What a scrape sees of a model.
+struct ModelView {
+    labels: [(&'static str, String); 3],
+    burst: tally::Counts,
+    socket: tally::Counts,
+}
+
+impl Metrics {
+    /// Every model that lives, and the sums over all that ever lived.
+    fn look(&self) -> (Vec<ModelView>, tally::Counts, tally::Counts) {
+        let models = lock(&self.models);
+        let (mut burst, mut socket) = (models.gone.burst.look(), models.gone.socket.look());
+        let view = |(number, tally): (&u64, &Arc<ModelTally>)| {
+            let bursts = lock(&tally.bursts);
+            let mut of_bursts = bursts.gone.look();
+            bursts.alive.values().for_each(|counts| of_bursts.add(&counts.look()));
+            let of_socket = tally.socket.look();
+            burst.add(&of_bursts);
+            socket.add(&of_socket);
+            let labels = [
+                ("client", tally.client.to_string()),
+                ("model", number.to_string()),
+                ("device", tally.device.clone()),
+            ];
+            ModelView { labels, burst: of_bursts, socket: of_socket }
+        };
+        let views = models.alive.iter().map(view).collect();
+        (views, burst, socket)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use burst_hal::ErrorStatus;
+
+    use super::*;
+
+    fn metrics() -> Arc<Metrics> {
+        let performance = Arc::new(Performance::off());
+        Arc::new(Metrics::new(true, performance, SandboxReport::off()))
+    }
+
+    #[test]
+    fn totals_never_go_back_when_bursts_and_models_go() {
+        let metrics = metrics();
+        let totals = || {
+            let (_, burst, socket) = metrics.look();
+            (burst.requests(), socket.requests())
+        };
+        let model = metrics.model(1, "cpu");
+        let burst = model.burst();
+        let other = model.burst();
+        burst.counts.count_alone(ErrorStatus::None, Some(1000));
+        other.counts.count_alone(ErrorStatus::InvalidArgument, None);
+        model.socket().count(ErrorStatus::None, Some(5));
+        assert_eq!(totals(), (2, 1));
+        drop(burst);
+        assert_eq!(totals(), (2, 1));
+        drop(other);
+        drop(model);
+        assert_eq!(totals(), (2, 1));
+        assert!(metrics.look().0.is_empty());
+    }
+
+    #[test]
+    fn the_text_is_whole_and_names_what_was_counted() {
+        let metrics = metrics();
+        let model = metrics.model(7, "c\"pu\n");
+        let burst = model.burst();
+        burst.counts.count_alone(ErrorStatus::None, Some(3_000));
+        burst.counts.executing_alone();
+        metrics.limits.refused(Limit::Bursts);
+        metrics.malformed_packet();
+        let text = metrics.encode();
+        for line in [
+            "# TYPE burst_requests counter",
+            "burst_requests_total{path=\"burst\",status=\"NONE\"} 1",
+            "burst_requests_total{path=\"socket\",status=\"NONE\"} 0",
+            "burst_executions_total{path=\"burst\"} 1",
+            "burst_refusals_total{limit=\"bursts\"} 1",
+            "burst_malformed_packets_total 1",
+            "burst_request_duration_seconds_count{path=\"burst\"} 1",
+            "burst_request_duration_seconds_bucket{le=\"0.000005\",path=\"burst\"} 1",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line} is not in\n{text}");
+        }
+        assert!(text.ends_with("# EOF\n"));
+        assert!(text.contains("device=\"c\\\"pu\\n\""), "labels are escaped");
+    }
+}
