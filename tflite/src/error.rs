@@ -178,8 +178,28 @@ impl Place {
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.kind, self.index)?;
-        if self.name.is_empty() { Ok(()) } else { write!(f, " ({})", self.name) }
+        if self.name.is_empty() { Ok(()) } else { write!(f, " ({})", printable(&self.name)) }
     }
+}
+
+/// Most characters of a name that a message repeats; real names have up to about a hundred.
+const PRINTED_MAX: usize = 200;
+
+/// A name from the file as it may be shown: in one line, without anything that a terminal would
+/// obey, and not endless.
+pub(crate) fn printable(name: &str) -> String {
+    let mut shown = String::new();
+    for (count, character) in name.chars().enumerate() {
+        if count == PRINTED_MAX {
+            shown.push('…');
+            break;
+        }
+        match character {
+            '"' | '\'' => shown.push(character),
+            other => shown.extend(other.escape_debug()),
+        }
+    }
+    shown
 }
 
 /// What the flatbuffers verifier found, in one line.

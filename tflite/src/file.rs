@@ -4,7 +4,7 @@ use flatbuffers::{ForwardsUOffset, Verifiable, Verifier, VerifierOptions};
 
 use crate::ElementType;
 use crate::builtin;
-use crate::error::{Damage, ImportError, Place};
+use crate::error::{Damage, ImportError, Place, printable};
 use crate::schema::{
     BufferTable, ModelTable, OperatorCode, OperatorTable, QuantizationTable, Scalars,
     SubgraphTable, Table, TensorTable, View,
@@ -95,10 +95,10 @@ pub(crate) struct Operator<'a> {
 }
 
 impl Operator<'_> {
-    /// What people call it.
+    /// What people call it, fit to be shown.
     pub(crate) fn name(&self) -> String {
         match (self.custom, builtin::name(self.code)) {
-            (Some(custom), _) => custom.to_owned(),
+            (Some(custom), _) => printable(custom),
             (None, Some(name)) => name.to_owned(),
             (None, None) => format!("operator code {}", self.code),
         }

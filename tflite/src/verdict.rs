@@ -9,7 +9,7 @@ use crate::error::Refusal;
 pub struct Verdict {
     /// Its position in the file.
     pub index: usize,
-    /// Its name in the file.
+    /// Its name in the file, with control characters escaped.
     pub operator: String,
     /// What became of it.
     pub outcome: Outcome,

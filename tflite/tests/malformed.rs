@@ -221,3 +221,24 @@ fn a_small_file_cannot_ask_for_much_memory() {
     let error = refused(&file);
     assert!(error.to_string().contains("shared so often"), "{error}");
 }
+
+#[test]
+fn names_from_a_file_are_shown_in_one_line_that_no_terminal_obeys() {
+    let mut file = sample();
+    file.tensors[1].name = "fil\x1b[31mter\n";
+    file.tensors[1].data = Some(vec![0; 3]);
+    let text = refused(&file).to_string();
+    assert!(text.contains("(fil\\u{1b}[31mter\\n)"), "{text}");
+    assert!(!text.contains(char::is_control), "{text}");
+
+    let mut file = sample();
+    file.operators[5].custom = Some("My\x07stery\r");
+    let inspection = inspect(&file.write()).expect("a verdict for each");
+    assert_eq!(inspection.verdicts[5].operator, "My\\u{7}stery\\r");
+
+    let mut file = sample();
+    file.tensors[1].name = Box::leak("é".repeat(100_000).into_boxed_str());
+    file.tensors[1].data = Some(vec![0; 3]);
+    let text = refused(&file).to_string();
+    assert!(text.contains("éé…)") && text.chars().count() < 400, "{} bytes", text.len());
+}
