@@ -1,0 +1,223 @@
+//! Every kind of message on the control socket.
+//!
+//! Looked at: whatever decodes is encoded to the very same bytes; lists and texts keep to what the
+//! bytes can hold; everything that client and service compute from a message can be computed.
+
+use std::fmt::Debug;
+
+use burst_hal::{ErrorStatus, ExecutionResult, OutputShape, PrepareOptions, RequestArgument};
+use burst_wire::control::{
+    Answer, Call, ClientGreeting, ClientMessage, DETAIL_MAX, Executed, List, ModelBody, PoolSource,
+    QueueDescriptor, QueueGrantor, Refusal, Reply, ServerGreeting, ServerMessage,
+    SynchronousRequest, Text, VALUES_ALIGNMENT, WaitStyle, Welcome, WireArgument,
+    WirePrepareOptions, decode, encode,
+};
+use burst_wire::{Features, WireError};
+
+use crate::{Input, Script, Seed, seed};
+
+/// The first byte says which message the others are.
+pub fn run(data: &[u8]) -> bool {
+    let mut input = Input::new(data);
+    let kind = input.u8();
+    let bytes = input.rest();
+    match kind % 4 {
+        0 => both_ways(bytes, ClientGreeting::decode, ClientGreeting::encode)
+            .is_some_and(|greeting| is_part_of(greeting.common(Features::ALL), greeting.features)),
+        1 => both_ways(bytes, ServerGreeting::decode, ServerGreeting::encode)
+            .is_some_and(|greeting| is_part_of(greeting.common(Features::ALL), greeting.features)),
+        2 => both_ways(bytes, decode::<ClientMessage>, encode).is_some_and(|m| client(&m)),
+        _ => both_ways(bytes, decode::<ServerMessage>, encode).is_some_and(|m| server(&m)),
+    }
+}
+
+/// What decodes is encoded to the same bytes: there is one way to say a thing.
+fn both_ways<M: Debug>(
+    bytes: &[u8],
+    decode: impl Fn(&[u8]) -> Result<M, WireError>,
+    encode: impl Fn(&M) -> Result<Vec<u8>, WireError>,
+) -> Option<M> {
+    let message = decode(bytes).ok()?;
+    assert_eq!(encode(&message).as_deref(), Ok(bytes), "{message:?}");
+    Some(message)
+}
+
+fn is_part_of(common: Features, features: u64) -> bool {
+    assert_eq!(common.bits() & !features, 0);
+    Features::ALL.contains(common)
+}
+
+fn client(message: &ClientMessage) -> bool {
+    match message {
+        ClientMessage::Call { call, .. } => look_at_call(call),
+        ClientMessage::Memories { status, .. } => {
+            let _ = ErrorStatus::from_code(*status);
+        }
+    }
+    true
+}
+
+fn look_at_call(call: &Call) {
+    assert!(call.descriptors() <= 2 * 255, "no message needs so many descriptors");
+    let _ = call.is_slow();
+    match call {
+        Call::SupportedOperations { model, .. } => look_at_body(model),
+        Call::Prepare { model, options, .. } => {
+            look_at_body(model);
+            let _ = options.decode();
+        }
+        Call::Execute(request) => {
+            for argument in request.inputs.0.iter().chain(&request.outputs.0) {
+                let back = WireArgument::from(&RequestArgument::from(argument));
+                assert_eq!(back, *argument);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn look_at_body(body: &ModelBody) {
+    assert_eq!(body.descriptors(), 1 + body.pool_lengths.0.len());
+    if let Ok(at) = body.values_at() {
+        assert!(at >= body.structure_bytes && at.is_multiple_of(VALUES_ALIGNMENT));
+    }
+    if let Ok(total) = body.total_bytes() {
+        assert!(total >= body.structure_bytes && total >= body.values_bytes);
+    }
+}
+
+fn server(message: &ServerMessage) -> bool {
+    let ServerMessage::Reply(reply) = message else { return true };
+    match &reply.outcome {
+        Err(refusal) => assert_ne!(refusal.status(), ErrorStatus::None),
+        Ok(Answer::Executed(executed)) => {
+            let result = executed.to_result();
+            let shaped =
+                matches!(result.status, ErrorStatus::None | ErrorStatus::OutputInsufficientSize);
+            assert!(shaped || result.output_shapes.is_empty());
+        }
+        Ok(Answer::Device(device)) => {
+            let _ = (device.device_type(), device.capabilities(), device.cache_files());
+            let _ = device.extensions();
+        }
+        Ok(_) => {}
+    }
+    true
+}
+
+/// Each message with something in each of its lists.
+pub fn seeds() -> Vec<Seed> {
+    let mut seeds = greetings();
+    seeds.extend(calls().into_iter().enumerate().map(|(index, call)| {
+        let message = ClientMessage::Call { id: index as u64 + 1, call };
+        (format!("call_{index:02}"), bytes_of(2, &encode(&message).unwrap()))
+    }));
+    let memories = ClientMessage::Memories { id: 5, status: 0, lengths: List(vec![1, 4096]) };
+    seeds.push(seed("memories", bytes_of(2, &encode(&memories).unwrap())));
+    seeds.extend(server_messages().into_iter().enumerate().map(|(index, message)| {
+        (format!("server_{index:02}"), bytes_of(3, &encode(&message).unwrap()))
+    }));
+    seeds
+}
+
+fn bytes_of(kind: u8, message: &[u8]) -> Vec<u8> {
+    Script::new().bytes(&[kind]).bytes(message).into()
+}
+
+fn greetings() -> Vec<Seed> {
+    let client = ClientGreeting { features: Features::ALL.bits(), name: Text::cut("camera") };
+    let server = ServerGreeting {
+        welcome: Welcome::Accepted,
+        features: Features::ALL.bits() | 1 << 40,
+        pid: 1234,
+        name: Text::cut("sérvice"),
+    };
+    let other = ServerGreeting { welcome: Welcome::TooManyClients, ..server.clone() };
+    vec![
+        seed("client_greeting", bytes_of(0, &client.encode().unwrap())),
+        seed("server_greeting", bytes_of(1, &server.encode().unwrap())),
+        seed("server_refuses", bytes_of(1, &other.encode().unwrap())),
+    ]
+}
+
+fn argument(pool_index: u32, dimensions: &[u32]) -> WireArgument {
+    let dimensions = List(dimensions.to_vec());
+    WireArgument { has_no_value: false, pool_index, offset: 64, length: 32, dimensions }
+}
+
+fn queue(descriptors: u8) -> QueueDescriptor {
+    let part = |offset, extent| QueueGrantor { fd_index: 0, offset, extent };
+    let grantors = List(vec![part(0, 8), part(128, 8), part(512, 24 * 64), part(256, 4)]);
+    QueueDescriptor { quantum: 24, flags: 1, descriptors, grantors }
+}
+
+fn calls() -> Vec<Call> {
+    let body =
+        ModelBody { structure_bytes: 999, values_bytes: 4096, pool_lengths: List(vec![17, 4096]) };
+    let options = WirePrepareOptions::from(&PrepareOptions::default());
+    let request = SynchronousRequest {
+        model: 3,
+        inputs: List(vec![argument(0, &[1, 2, 3]), argument(1, &[])]),
+        outputs: List(vec![argument(2, &[4])]),
+        pools: List(vec![
+            PoolSource::Shared { memory: 1 },
+            PoolSource::Descriptor { length: 4096 },
+            PoolSource::Token { token: 9 },
+        ]),
+        measure_timing: true,
+        deadline: Some(17),
+        loop_timeout: None,
+    };
+    let configure = Call::ConfigureBurst {
+        model: 1,
+        request_queue: queue(1),
+        result_queue: queue(2),
+        features: 7,
+        wait: WaitStyle::Adaptive,
+        depth: 1,
+    };
+    vec![
+        Call::ListDevices,
+        Call::DeviceInfo { device: 0 },
+        Call::DeviceStatus { device: 0 },
+        Call::SupportedOperations { device: 0, model: body.clone() },
+        Call::Prepare { device: 0, model: body, options },
+        Call::ReleaseModel { model: 1 },
+        Call::ShareMemory { memory: 1, length: 4096 },
+        Call::AllocateMemory { memory: 2, length: 4096 },
+        Call::ForgetMemory { memory: 1 },
+        Call::Execute(request),
+        configure,
+        Call::PushMemory { burst: 1, slot: 7, source: PoolSource::Descriptor { length: 64 } },
+        Call::FreeMemory { burst: 1, slot: 7 },
+        Call::CloseBurst { burst: 1 },
+    ]
+}
+
+fn server_messages() -> Vec<ServerMessage> {
+    let result = ExecutionResult {
+        output_shapes: vec![OutputShape {
+            dimensions: [1, 10].as_slice().into(),
+            is_sufficient: true,
+        }],
+        ..ExecutionResult::of(ErrorStatus::None)
+    };
+    let mut messages: Vec<ServerMessage> = [
+        Answer::Done,
+        Answer::Devices(List(vec![Text::cut("cpu"), Text::cut("cpu-float-fast")])),
+        Answer::DeviceStatus(0),
+        Answer::Supported(List(vec![true, false, true])),
+        Answer::Prepared { model: 1 },
+        Answer::Burst { burst: 1 },
+        Answer::Executed(Executed::new(&result, Some(17))),
+    ]
+    .into_iter()
+    .map(|answer| ServerMessage::Reply(Reply { id: 1, outcome: Ok(answer) }))
+    .collect();
+    let refusal = Refusal::new(ErrorStatus::InvalidArgument, "operand 3 has no type");
+    messages.push(ServerMessage::Reply(Reply { id: 2, outcome: Err(refusal) }));
+    messages.push(ServerMessage::GetMemories { id: 1, burst: 1, slots: List(vec![3, 7]) });
+    let detail: Text<DETAIL_MAX> = Text::cut("its queue is corrupt");
+    messages.push(ServerMessage::BurstEnded { burst: 1, detail });
+    messages
+}

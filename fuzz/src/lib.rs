@@ -1,0 +1,146 @@
+//! Hostile bytes for everything that another process can send us.
+//!
+//! A target is an ordinary function over bytes. `fuzz/run` gives it to libFuzzer, which looks for
+//! bytes that reach new code; `cargo test` gives it the kept seeds and a fixed number of their
+//! mutations (`tests/tests/fuzz_seeds.rs`); `fuzz-tool replay` gives it single files.
+//!
+//! What a target may do with any bytes: return. What it must never do: panic, hang, touch memory
+//! outside of a mapping, keep a descriptor, accept what an independent look at the same bytes
+//! says is wrong. Each module says which of these it looks at, and how.
+//!
+//! | module | bytes are |
+//! |---|---|
+//! | [`queue_descriptor`] | a queue's description with the memories behind it |
+//! | [`queue_synchronized`], [`queue_unsynchronized`] | a script of what a hostile peer writes into every shared word, mixed with our own calls |
+//! | [`event_flag`] | the same for the event word alone, and for a set of queues |
+//! | [`control_message`], [`socket`] | messages, and packets with descriptors, on the control socket |
+//! | [`request_packet`], [`result_packet`], [`datums`] | what lies in a burst's two queues |
+//! | [`memory_pool`] | descriptors of every kind, and what their owner does to them later |
+//! | [`tflite`] | a `.tflite` file |
+//! | [`hal_model`] | a model as a client sends it, and a request for it |
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "a target's way to report a finding is to panic; inputs are cut to size"
+)]
+
+pub mod control_message;
+pub mod datums;
+pub mod event_flag;
+pub mod hal_model;
+mod input;
+mod leaks;
+pub mod memory_pool;
+mod mutate;
+pub mod queue_descriptor;
+pub mod queue_synchronized;
+pub mod queue_unsynchronized;
+pub mod request_packet;
+pub mod result_packet;
+pub mod socket;
+pub mod tflite;
+mod words;
+
+pub use input::{Input, Script};
+pub use leaks::look_for_leaks;
+pub use mutate::Mutator;
+
+/// Something that takes bytes from another process.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name: the argument of `fuzz/run`, and its folder of seeds.
+    pub name: &'static str,
+    /// What its bytes are, in a few words.
+    pub about: &'static str,
+    /// Takes any bytes. True where they got past the first checks: a seed does, noise does not.
+    pub run: fn(&[u8]) -> bool,
+    /// Makes the kept seeds.
+    pub seeds: fn() -> Vec<Seed>,
+}
+
+/// An input to begin with, by the name of its file.
+pub type Seed = (String, Vec<u8>);
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "control_message",
+        about: "greetings, calls, replies and callbacks of the control socket",
+        run: control_message::run,
+        seeds: control_message::seeds,
+    },
+    Target {
+        name: "datums",
+        about: "requests and results of any content, through datums and back",
+        run: datums::run,
+        seeds: datums::seeds,
+    },
+    Target {
+        name: "event_flag",
+        about: "an event word, and a set of queues, that a peer changes at will",
+        run: event_flag::run,
+        seeds: event_flag::seeds,
+    },
+    Target {
+        name: "hal_model",
+        about: "a model as a client sends it, and a request for it",
+        run: hal_model::run,
+        seeds: hal_model::seeds,
+    },
+    Target {
+        name: "memory_pool",
+        about: "descriptors of every kind as memory, and what their owner does later",
+        run: memory_pool::run,
+        seeds: memory_pool::seeds,
+    },
+    Target {
+        name: "queue_descriptor",
+        about: "a queue's description with the memories behind it",
+        run: queue_descriptor::run,
+        seeds: queue_descriptor::seeds,
+    },
+    Target {
+        name: "queue_synchronized",
+        about: "either end of a queue whose every shared word a peer changes at will",
+        run: queue_synchronized::run,
+        seeds: queue_synchronized::seeds,
+    },
+    Target {
+        name: "queue_unsynchronized",
+        about: "the same for the flavour with many readers",
+        run: queue_unsynchronized::run,
+        seeds: queue_unsynchronized::seeds,
+    },
+    Target {
+        name: "request_packet",
+        about: "a request packet as a service receives it",
+        run: request_packet::run,
+        seeds: request_packet::seeds,
+    },
+    Target {
+        name: "result_packet",
+        about: "a result packet as a client receives it",
+        run: result_packet::run,
+        seeds: result_packet::seeds,
+    },
+    Target {
+        name: "socket",
+        about: "packets with descriptors on the control socket",
+        run: socket::run,
+        seeds: socket::seeds,
+    },
+    Target { name: "tflite", about: "a .tflite file", run: tflite::run, seeds: tflite::seeds },
+];
+
+/// The target of this name.
+#[must_use]
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}
+
+/// A seed whose name is a plain text.
+pub(crate) fn seed(name: &str, bytes: impl Into<Vec<u8>>) -> Seed {
+    (name.to_owned(), bytes.into())
+}
