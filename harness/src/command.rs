@@ -1,6 +1,6 @@
 //! The command line: the same in `burst bench transport` and in the program with all peers.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,6 +9,7 @@ use crate::error::HarnessError;
 use crate::peers::Peer;
 use crate::plan::{Options, run};
 use crate::process::Runner;
+use crate::progress::Progress;
 
 /// What to measure.
 #[derive(Debug, Clone, clap::Args)]
@@ -75,7 +76,11 @@ impl Args {
         let mut progress = Progress::default();
         let report =
             run(&Runner::this_program()?, peers, &options, &mut |pass, peer: &str, case: &Case| {
-                progress.show(pass, peer, case);
+                let Case { wait, placement, request_bytes, .. } = case;
+                let (round, wait, placement) = (pass + 1, wait.name(), placement.name());
+                progress.show(&format!(
+                    "round {round}: {wait}, {placement}, {request_bytes} B, {peer}"
+                ));
             });
         progress.end();
         let report = report?;
@@ -97,35 +102,4 @@ fn size(text: &str) -> Result<usize, String> {
         return Err(format!("expected a multiple of 64 up to {REQUEST_MAX}"));
     }
     Ok(size)
-}
-
-/// One line on a terminal's standard error that says what is measured now.
-#[derive(Default)]
-struct Progress {
-    shown: bool,
-}
-
-impl Progress {
-    fn show(&mut self, pass: u32, peer: &str, case: &Case) {
-        let mut err = std::io::stderr();
-        if !err.is_terminal() {
-            return;
-        }
-        let Case { wait, placement, request_bytes, .. } = case;
-        let (wait, placement) = (wait.name(), placement.name());
-        // A line that cannot be shown is no reason to stop measuring.
-        let _ = write!(
-            err,
-            "\r\x1b[Kround {}: {wait}, {placement}, {request_bytes} B, {peer}",
-            pass + 1
-        );
-        let _ = err.flush();
-        self.shown = true;
-    }
-
-    fn end(&self) {
-        if self.shown {
-            eprint!("\r\x1b[K");
-        }
-    }
 }

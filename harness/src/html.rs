@@ -4,34 +4,50 @@ use std::fmt::Write;
 
 use crate::case::{Placement, WaitKind};
 use crate::error::HarnessError;
+use crate::machine::Machine;
 use crate::plot::{Drawing, Line, draw};
 use crate::report::{Report, Row, time};
 use crate::sample::to_f64;
 
-const STYLE: &str = "body{font:15px sans-serif;margin:2em auto;max-width:72em;color:#222}\
-table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #ccc;padding:.2em .6em;\
-text-align:right}td:first-child,th:first-child{text-align:left}.no{color:#b00}.good{color:#070}\
-svg{max-width:100%;height:auto}";
+const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;padding:0 1em;\
+max-width:76em;color:#222}h2{margin-top:2em}table{border-collapse:collapse;margin:1em 0;\
+font-size:14px;font-variant-numeric:tabular-nums}td,th{border:1px solid #ccc;padding:.2em .6em;\
+text-align:right;white-space:nowrap}th{background:#f4f4f4;vertical-align:bottom}\
+td:first-child,th:first-child{text-align:left}.text{text-align:left}.no{color:#b00}.good{color:#070}\
+.wide{overflow-x:auto}svg{max-width:100%;height:auto}";
+
+/// The beginning of a page, up to its first paragraph: `how` says how the numbers were got.
+pub(crate) fn begin(title: &str, heading: &str, machine: &Machine, how: &str) -> String {
+    format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{}</title>\
+         <style>{STYLE}</style><h1>{}</h1><p>{}, {} CPUs, Linux {}, clock step {} ns. {}</p>",
+        escape(title),
+        escape(heading),
+        escape(&machine.processor),
+        machine.cpus,
+        escape(&machine.kernel),
+        machine.clock_step_ns,
+        escape(how)
+    )
+}
+
+/// The end of a page.
+pub(crate) fn end() -> &'static str {
+    "</html>\n"
+}
 
 /// The page.
 ///
 /// # Errors
 /// [`HarnessError::Peer`] where a drawing fails.
 pub fn page(report: &Report) -> Result<String, HarnessError> {
-    let mut out = String::new();
-    let machine = &report.machine;
-    let _ = write!(
-        out,
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Transport</title>\
-         <style>{STYLE}</style><h1>Round trips between two processes</h1>\
-         <p>{}, {} CPUs, Linux {}, clock step {} ns. {} rounds, peers taking turns; each ratio is \
-         taken against floors measured right before and right after.</p>",
-        escape(&machine.processor),
-        machine.cpus,
-        escape(&machine.kernel),
-        machine.clock_step_ns,
-        report.rounds,
+    let how = format!(
+        "{} rounds, peers taking turns; each ratio is taken against floors measured right before \
+         and right after.",
+        report.rounds
     );
+    let title = "Round trips between two processes";
+    let mut out = begin("Transport", title, &report.machine, &how);
     checks(&mut out, report);
     for (wait, placement) in groups(report) {
         let title = format!("Latency, {}, {}, smallest requests", wait.name(), placement.name());
@@ -40,7 +56,7 @@ pub fn page(report: &Report) -> Result<String, HarnessError> {
     out += &draw(&services(report))?;
     out += &draw(&rates(report))?;
     rows(&mut out, report);
-    out += "</html>\n";
+    out += end();
     Ok(out)
 }
 
@@ -57,8 +73,14 @@ fn groups(report: &Report) -> Vec<(WaitKind, Placement)> {
 }
 
 /// Quantiles as nines: 0.9 is one, 0.999 is three, so that the tail is as wide as the middle.
-fn nines(quantile: f64) -> f64 {
+pub(crate) fn nines(quantile: f64) -> f64 {
     -(1.0 - quantile).log10()
+}
+
+/// A quantile in nines as a percentage.
+pub(crate) fn nines_label(nines: &f64) -> String {
+    let share = 100.0 * (1.0 - 10_f64.powf(-nines));
+    format!("{share:.6}").trim_end_matches('0').trim_end_matches('.').to_owned() + "%"
 }
 
 fn distribution<'d>(
@@ -86,10 +108,7 @@ fn distribution<'d>(
         x: "share of round trips that took no longer",
         y: "round trip",
         lines: report.rows.iter().filter(plain).map(line).collect(),
-        x_label: |nines| {
-            let share = 100.0 * (1.0 - 10_f64.powf(-nines));
-            format!("{share:.6}").trim_end_matches('0').trim_end_matches('.').to_owned() + "%"
-        },
+        x_label: nines_label,
     }
 }
 
@@ -216,7 +235,7 @@ fn rows(out: &mut String, report: &Report) {
     *out += "</table>";
 }
 
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -224,7 +243,6 @@ fn escape(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::checks::checks;
-    use crate::machine::Machine;
     use crate::report::More;
     use crate::rounds::Spread;
 

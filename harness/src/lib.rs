@@ -1,4 +1,5 @@
-//! Round trips between two real processes, always as a ratio to a floor of the same seconds.
+//! Round trips between two real processes, always as a ratio to a floor of the same seconds; and
+//! whole models over every path to a driver ([`model`]).
 //!
 //! A bare number says nothing on a shared machine. So a measurement here is a *triple*: a floor
 //! (two processes that hand a word to and fro, nothing else), the peer, the floor again. Peers take
@@ -30,6 +31,7 @@
 //! | [`plan`] | the rows of a run, in turns |
 //! | [`report`], [`checks`] | table and JSON, and what must be reached |
 //! | [`html`] | the page with drawings |
+//! | [`model`] | whole models over every path to a driver, in turns |
 //! | [`command`] | the command line of it, for every program that has one |
 
 #![forbid(unsafe_code)]
@@ -41,10 +43,12 @@ pub mod error;
 pub mod html;
 pub mod link;
 pub mod machine;
+pub mod model;
 pub mod peers;
 pub mod plan;
 mod plot;
 pub mod process;
+mod progress;
 pub mod report;
 pub mod rounds;
 pub mod sample;
@@ -57,5 +61,6 @@ pub use link::Link;
 pub use peers::{Peer, own_peers};
 pub use plan::{Options, run};
 pub use process::{CHILD_ARGUMENT, serve_child, serve_if_asked};
+pub use progress::Progress;
 pub use report::Report;
 pub use session::{ClientEnd, ClientSession, ServerSession};

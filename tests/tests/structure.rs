@@ -21,8 +21,8 @@ const LEVELS: &[(&str, u8)] = &[
     ("burst-verify", 2),
     ("burst-client", 3),
     ("burst-server", 3),
-    ("burst-harness", 3),
-    ("burst", 4),
+    ("burst-harness", 4),
+    ("burst", 5),
     ("neuralnetworks", 4),
 ];
 
@@ -32,6 +32,8 @@ const BESIDE: &[&str] = &["burst-camera", "burst-tests", "benches", "fuzz", "exa
 /// Pairs that are forbidden although their levels would allow them.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("burst-client", "burst-driver"),
+    ("burst-harness", "burst-driver"),
+    ("burst-harness", "burst-server"),
     ("burst-server", "burst-driver"),
     ("burst-client", "burst-tflite"),
     ("burst-server", "burst-tflite"),

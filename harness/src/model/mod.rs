@@ -1,0 +1,41 @@
+//! Whole models, run in turns by everybody who can run them: a driver in this process, the same
+//! driver over a burst or a socket, another library.
+//!
+//! Each contender is a [`Lane`]. A [`Turn`] is a life of its own: the model is prepared anew, run
+//! for the first time, warmed up, run as often as fits into a share of a second, and everything is
+//! given back; so nobody who waits for a turn polls or holds caches in the meantime. In every round
+//! each lane has one turn, and ratios are taken between turns of one round ([`measure`]).
+//!
+//! | file | what |
+//! |---|---|
+//! | `subject.rs` | a model file, or the part of it that can be run, with inputs |
+//! | `lane.rs` | lanes and turns; the loop that takes the times |
+//! | `local.rs`, `remote.rs` | the lanes of a driver in this process, and in another one |
+//! | `rounds.rs` | who runs when, and how often |
+//! | `agreement.rs` | whether two lanes computed the same |
+//! | `report.rs`, `text.rs`, `page.rs` | what was found: JSON, tables, a page with drawings |
+
+mod agreement;
+mod lane;
+mod local;
+mod page;
+mod remote;
+mod report;
+mod rounds;
+mod subject;
+mod text;
+mod times;
+
+pub use agreement::{Agreement, agreement};
+pub use lane::{Label, Lane, Length, Runs, Turn, take_turn};
+pub use local::{InProcess, Memories};
+pub use page::{page, section};
+pub use remote::{Connection, Remote, RemoteKind};
+pub use report::{
+    Copies, ModelReport, OperationRow, OperationTime, PathReport, Quantiles, Report, ThreadGain,
+    operation_rows, paths,
+};
+pub use rounds::{Options, TURN, Track, measure, ratio};
+pub use subject::{MAX_MODEL_BYTES, Subject};
+pub use text::write_text;
+pub use times::Times;
