@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::scratch::Scratch;
 use crate::tensor::{Args, TensorMut, TensorRef};
-use crate::threads::Crew;
+use crate::threads::{Crew, Hands};
 use crate::{OpError, SignatureError};
 
 /// Everything the driver knows of one operation. Each stands in one file, and in one row of
@@ -186,6 +186,16 @@ impl<'t> Run<'_, 't> {
     pub fn output(&mut self, index: usize) -> Result<&mut TensorMut<'t>, OpError> {
         let got = self.outputs.len();
         self.outputs.get_mut(index).ok_or(OpError::Arity { want: index + 1, got })
+    }
+
+    /// The first output, and what it is computed with where threads share it.
+    ///
+    /// # Errors
+    /// [`OpError::Arity`] when there is no output.
+    pub fn output_and_hands(&mut self) -> Result<(&mut TensorMut<'t>, Hands<'_>), OpError> {
+        let output = self.outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
+        let hands = Hands { crew: self.crew, scratch: &mut *self.scratch, stop: self.stop };
+        Ok((output, hands))
     }
 }
 

@@ -60,6 +60,14 @@ pub mod speed {
     pub const CHANNEL_PRODUCTS: usize = 12;
     /// Bytes read and written one after the other.
     pub const BYTES: usize = 8;
+
+    /// What the product of these takes, in nanoseconds, at so many in one.
+    #[must_use]
+    pub fn nanos(factors: &[usize], in_a_nanosecond: usize) -> u64 {
+        let product =
+            factors.iter().fold(1u64, |product, factor| product.saturating_mul(*factor as u64));
+        product / in_a_nanosecond.max(1) as u64
+    }
 }
 
 /// How the output of an operation may be cut into tiles.
@@ -91,7 +99,7 @@ impl Tiling {
             step: STEP,
             least: STEP,
             most: MOST,
-            nanos: (bytes / speed::BYTES) as u64,
+            nanos: speed::nanos(&[bytes], speed::BYTES),
         }
     }
 
@@ -168,6 +176,57 @@ impl<'a> Crew<'a> {
             compute(index * tile, out, scratch)?;
         }
         Ok(())
+    }
+}
+
+/// A crew with what it needs: working memory of the calling thread, and when to give up.
+#[derive(Debug)]
+pub struct Hands<'r> {
+    /// The threads.
+    pub crew: Crew<'r>,
+    /// Working memory of the calling thread.
+    pub scratch: &'r mut Scratch,
+    /// When to give up.
+    pub stop: Stop,
+}
+
+impl Hands<'_> {
+    /// See [`Crew::tiles`].
+    ///
+    /// # Errors
+    /// As [`Crew::tiles`].
+    pub fn tiles<T: Send>(
+        &mut self,
+        tiling: &Tiling,
+        out: &mut [T],
+        compute: impl Fn(usize, &mut [T], &mut Scratch) -> Result<(), OpError> + Sync,
+    ) -> Result<(), OpError> {
+        self.crew.tiles(tiling, out, self.scratch, self.stop, compute)
+    }
+
+    /// Writes `compute(value)` to `out` for each value of `input`, which has as many; each takes
+    /// about `nanos`.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] for another number of values, and as [`Crew::tiles`].
+    pub fn map<I: Copy + Sync, O: Send>(
+        &mut self,
+        input: &[I],
+        out: &mut [O],
+        nanos: usize,
+        compute: impl Fn(I) -> O + Sync,
+    ) -> Result<(), OpError> {
+        if input.len() != out.len() {
+            return Err(OpError::Internal { what: "an output has not its input's length" });
+        }
+        let tiling =
+            Tiling { nanos: speed::nanos(&[out.len(), nanos], 1), ..Tiling::values(out.len()) };
+        self.tiles(&tiling, out, |first, out, _| {
+            for (out, value) in out.iter_mut().zip(&input[first..]) {
+                *out = compute(*value);
+            }
+            Ok(())
+        })
     }
 }
 

@@ -16,7 +16,7 @@ use crate::OpError;
 use crate::kernels::gemm_pairs::PairMatrix;
 use crate::kernels::gemm_quads::QuadMatrix;
 use crate::kernels::requantize::Requantize;
-use crate::kernels::{Isa, simd};
+use crate::kernels::{Isa, gemm_quads, simd};
 
 /// Products that a 32-bit sum holds whatever their values: `(2^31 - 1) / (255 * 128)`.
 pub const MAX_EXACT_DEPTH: usize = 65_792;
@@ -156,8 +156,9 @@ impl ByteMatrix {
     ) -> Result<(), OpError> {
         match &self.0 {
             Form::Quads(quads) => {
-                let rules = rules.channels(0..rules.bias.len());
-                return simd::multiply_quads(isa, quads, rows, rules, row_terms, out);
+                let (rules, all) = (rules.channels(0..rules.bias.len()), quads.units());
+                let panels = quads.channels(0, all);
+                return simd::multiply_quads(isa, panels, rows, rules, row_terms, out);
             }
             Form::Pairs(pairs) => pairs.multiply(isa, rows, sums)?,
             Form::Library(packed) => {
@@ -172,6 +173,36 @@ impl ByteMatrix {
         }
         rules.rows(isa, sums, row_terms, out);
         Ok(())
+    }
+
+    /// How many outputs [`ByteMatrix::multiply_channels`] takes at a time, or a multiple of it;
+    /// `None` where it is not there.
+    #[must_use]
+    pub fn channel_step(&self) -> Option<usize> {
+        matches!(self.0, Form::Quads(_)).then_some(4 * gemm_quads::LANES)
+    }
+
+    /// As [`ByteMatrix::multiply`] of one row, for the outputs from `first` on, as many as `out` has
+    /// room for.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when sizes do not fit, or there is no such product.
+    pub fn multiply_channels(
+        &self,
+        isa: Isa,
+        row: &[u8],
+        rules: &Requantize,
+        row_terms: &[i32],
+        first: usize,
+        out: &mut [u8],
+    ) -> Result<(), OpError> {
+        let Form::Quads(quads) = &self.0 else { return Err(wrong_size(first)) };
+        let channels = first..first + out.len();
+        if channels.end > quads.units() || !first.is_multiple_of(gemm_quads::LANES) {
+            return Err(wrong_size(first));
+        }
+        let panels = quads.channels(first, out.len());
+        simd::multiply_quads(isa, panels, row, rules.channels(channels), row_terms, out)
     }
 
     /// Bytes held.

@@ -55,15 +55,44 @@ impl QuadMatrix {
         self.depth
     }
 
-    /// The quads of a panel in the order of the depth.
-    pub(crate) fn panel(&self, panel: usize) -> &[Quad] {
+    /// The weights of `count` output channels from `first` on, which must be a multiple of
+    /// [`LANES`].
+    pub(crate) fn channels(&self, first: usize, count: usize) -> QuadPanels<'_> {
+        assert!(first.is_multiple_of(LANES), "channels of whole panels");
         let len = self.depth.div_ceil(4);
-        &self.quads[panel * len..(panel + 1) * len]
+        let panels = first / LANES * len..(first + count).div_ceil(LANES) * len;
+        QuadPanels { units: count, depth: self.depth, quads: &self.quads[panels] }
     }
 
     /// Bytes held.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         size_of_val(self.quads.as_slice())
+    }
+}
+
+/// Some panels of a [`QuadMatrix`], or all.
+#[derive(Clone, Copy)]
+pub(crate) struct QuadPanels<'a> {
+    units: usize,
+    depth: usize,
+    quads: &'a [Quad],
+}
+
+impl<'a> QuadPanels<'a> {
+    /// Number of output channels.
+    pub(crate) fn units(&self) -> usize {
+        self.units
+    }
+
+    /// Length of a row of activations.
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The quads of a panel in the order of the depth.
+    pub(crate) fn panel(&self, panel: usize) -> &'a [Quad] {
+        let len = self.depth.div_ceil(4);
+        &self.quads[panel * len..(panel + 1) * len]
     }
 }

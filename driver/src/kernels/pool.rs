@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use crate::threads::{Tiling, speed};
+
 /// One spatial axis of a pooling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolAxis {
@@ -49,47 +51,74 @@ pub struct Pooling {
     pub channels: usize,
 }
 
-/// Pools `input` into `output`.
-///
-/// For each window and channel, `add` takes every covered value into an accumulator that begins as
-/// `empty`; `finish` makes the output of the accumulator and the number of values. `sums` is
-/// working memory of one accumulator per channel.
+/// Additions between two looks at the deadline: about a millisecond.
+const ADDITIONS_PER_LOOK: usize = 1 << 20;
+
+impl Pooling {
+    /// How rows of the output are shared.
+    #[must_use]
+    pub fn tiling(&self) -> Tiling {
+        let row_len = self.width.output * self.channels;
+        let window = [self.height.most_covered(), self.width.most_covered()];
+        let additions = row_len.saturating_mul(window[0]).saturating_mul(window[1]);
+        let rows = self.batches * self.height.output;
+        Tiling {
+            row_len,
+            step: 1,
+            least: 1,
+            most: ADDITIONS_PER_LOOK / additions.max(1),
+            nanos: speed::nanos(&[rows, additions], speed::CHANNEL_PRODUCTS),
+        }
+    }
+}
+
+/// What a pooling computes of a window's values, channel by channel.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule<A, Add, Finish> {
+    /// What an accumulator begins as.
+    pub empty: A,
+    /// Takes a covered value into an accumulator.
+    pub add: Add,
+    /// Makes the output of an accumulator and the number of values.
+    pub finish: Finish,
+}
+
+/// Pools `input` into rows of the output from row `first` on, counted over all pictures, as many as
+/// `output` has room for. `sums` is working memory of one accumulator per channel.
 pub fn pool<T: Copy, A: Copy>(
     pooling: &Pooling,
+    rule: &Rule<A, impl Fn(A, T) -> A, impl Fn(A, usize) -> T>,
     input: &[T],
+    first: usize,
     output: &mut [T],
     sums: &mut [A],
-    empty: A,
-    add: impl Fn(A, T) -> A,
-    finish: impl Fn(A, usize) -> T,
 ) {
-    let Pooling { batches, height, width, channels } = *pooling;
-    let picture = height.input * width.input * channels;
-    if picture == 0 {
+    let Rule { empty, add, finish } = rule;
+    let Pooling { height, width, channels, .. } = *pooling;
+    let picture_len = height.input * width.input * channels;
+    if picture_len == 0 {
         return;
     }
-    let mut pixels = output.chunks_exact_mut(channels);
-    for picture in input.chunks_exact(picture).take(batches) {
-        for row in 0..height.output {
-            let rows = height.covered(row);
-            for column in 0..width.output {
-                let columns = width.covered(column);
-                let Some(pixel) = pixels.next() else { return };
-                sums.fill(empty);
-                for y in rows.clone() {
-                    let line = y * width.input;
-                    let covered = &picture
-                        [(line + columns.start) * channels..(line + columns.end) * channels];
-                    for values in covered.chunks_exact(channels) {
-                        for (sum, value) in sums.iter_mut().zip(values) {
-                            *sum = add(*sum, *value);
-                        }
+    for (index, out) in output.chunks_exact_mut(width.output * channels).enumerate() {
+        let (picture, row) = ((first + index) / height.output, (first + index) % height.output);
+        let picture = &input[picture * picture_len..][..picture_len];
+        let rows = height.covered(row);
+        for (column, pixel) in out.chunks_exact_mut(channels).enumerate() {
+            let columns = width.covered(column);
+            sums.fill(*empty);
+            for y in rows.clone() {
+                let line = y * width.input;
+                let covered =
+                    &picture[(line + columns.start) * channels..(line + columns.end) * channels];
+                for values in covered.chunks_exact(channels) {
+                    for (sum, value) in sums.iter_mut().zip(values) {
+                        *sum = add(*sum, *value);
                     }
                 }
-                let count = rows.len() * columns.len();
-                for (out, sum) in pixel.iter_mut().zip(sums.iter()) {
-                    *out = finish(*sum, count);
-                }
+            }
+            let count = rows.len() * columns.len();
+            for (out, sum) in pixel.iter_mut().zip(sums.iter()) {
+                *out = finish(*sum, count);
             }
         }
     }
@@ -115,18 +144,15 @@ mod tests {
         let input: Vec<i32> = (0..16).collect();
         let mut output = [0; 4];
         let mut sums = [0; 2];
-        pool(
-            &pooling,
-            &input,
-            &mut output,
-            &mut sums,
-            0,
-            |a, x| a + x,
-            |a, n| {
-                assert_eq!(n, 4);
-                a
-            },
-        );
+        let finish = |a, n| {
+            assert_eq!(n, 4);
+            a
+        };
+        let rule = Rule { empty: 0, add: |a, x| a + x, finish };
+        pool(&pooling, &rule, &input, 0, &mut output, &mut sums);
         assert_eq!(output, [12, 16, 44, 48]);
+        let mut second = [0; 2];
+        pool(&pooling, &rule, &input, 1, &mut second, &mut sums);
+        assert_eq!(second, output[2..], "rows from the middle on");
     }
 }

@@ -175,7 +175,8 @@ impl Sum {
     }
 }
 
-fn check_lengths(a: usize, b: usize, out: usize) -> Result<(), OpError> {
+/// Refuses slices of different lengths.
+pub(crate) fn check_lengths(a: usize, b: usize, out: usize) -> Result<(), OpError> {
     if a == out && b == out {
         return Ok(());
     }

@@ -7,6 +7,7 @@ use burst_hal::Dimensions;
 use smallvec::SmallVec;
 
 use crate::OpError;
+use crate::threads::{Hands, Tiling};
 
 /// The shape that two shapes broadcast to.
 ///
@@ -78,6 +79,30 @@ pub fn zip<A: Copy, B: Copy, O>(
         walk(out, a.values, b.values, &axes, &combine);
     }
     Ok(())
+}
+
+/// As [`zip`], by several threads where the shapes are one and there is enough to do.
+///
+/// # Errors
+/// As [`zip`], and the passing of the deadline.
+pub(crate) fn zip_shared<A: Copy + Sync, B: Copy + Sync, O: Send>(
+    hands: &mut Hands<'_>,
+    out: &mut [O],
+    a: Side<'_, A>,
+    b: Side<'_, B>,
+    combine: impl Fn(A, B) -> O + Sync,
+) -> Result<(), OpError> {
+    if a.dims != b.dims || a.values.len() != out.len() || b.values.len() != out.len() {
+        return zip(out, a, b, combine);
+    }
+    let bytes = size_of_val(a.values) + size_of_val(b.values) + size_of_val(out);
+    hands.tiles(&Tiling::values(bytes), out, |first, out, _| {
+        let part = first..first + out.len();
+        for ((out, a), b) in out.iter_mut().zip(&a.values[part.clone()]).zip(&b.values[part]) {
+            *out = combine(*a, *b);
+        }
+        Ok(())
+    })
 }
 
 const LENGTHS_DIFFER: OpError = OpError::Internal { what: "a tensor has not its shape's length" };

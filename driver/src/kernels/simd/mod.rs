@@ -14,7 +14,8 @@ use crate::kernels::conv_geometry::Conv;
 use crate::kernels::depthwise::{self, ByteFilter, FloatFilter, PairedFilter};
 use crate::kernels::float_panels::{self, Product};
 use crate::kernels::gemm_pairs::PairMatrix;
-use crate::kernels::gemm_quads::QuadMatrix;
+use crate::kernels::gemm_quads::QuadPanels;
+use crate::kernels::lstm_packed::{self, PackedLstm};
 use crate::kernels::requantize::{Channels, Requantize};
 use crate::kernels::sum;
 
@@ -256,7 +257,7 @@ pub(crate) fn has_quads(isa: Isa) -> bool {
 /// [`requantize_rows`] does; all exact.
 pub(crate) fn multiply_quads(
     isa: Isa,
-    matrix: &QuadMatrix,
+    matrix: QuadPanels<'_>,
     rows: &[u8],
     rules: Channels<'_>,
     row_terms: &[i32],
@@ -294,6 +295,11 @@ compiled_for_each_isa! {
     /// A product of floats, see [`Product::run`], which checks the sizes.
     multiply_panels(product: &Product<'_>, out: &mut [f32]) = float_panels::multiply,
     avx512 = avx512::panels::multiply_panels
+}
+
+compiled_for_each_isa! {
+    /// The gates of a step, see [`lstm_packed::gates`].
+    lstm_gates(layer: &PackedLstm, sums: &mut [f32], cell: &mut [f32]) = lstm_packed::gates
 }
 
 /// Whether [`multiply_panels`] has a kernel of its own with these instructions.

@@ -11,6 +11,7 @@ use crate::op::{Inferred, Kernel, Prepared, Run};
 use crate::ops::quantization::rules::quant8;
 use crate::ops::reduce::axes::expect_rank;
 use crate::tensor::{Args, TensorInfo};
+use crate::threads::{Hands, Tiling};
 
 /// Makes the table of a function from what input and output mean.
 pub(super) type MakeTable = fn(&TensorInfo, &TensorInfo) -> Result<Table, OpError>;
@@ -30,25 +31,39 @@ pub(super) fn output_info<'a>(args: &Args<'a>) -> Result<&'a TensorInfo, OpError
 /// Applies `float` to float types and the table to 8-bit ones.
 pub(super) fn execute(
     run: &mut Run<'_, '_>,
-    float: impl Fn(f32) -> f32,
+    float: impl Fn(f32) -> f32 + Sync,
     table: MakeTable,
 ) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let out = run.output(0)?;
+    let (out, mut hands) = run.output_and_hands()?;
     match out.info.ty {
         OperandType::TensorFloat32 => {
-            for (out, x) in out.f32_mut()?.iter_mut().zip(input.f32()?) {
-                *out = float(*x);
-            }
+            hands.map(input.f32()?, out.f32_mut()?, NANOS_PER_FUNCTION, float)
         }
         OperandType::TensorFloat16 => {
-            for (out, x) in out.f16_mut()?.iter_mut().zip(input.f16()?) {
-                *out = f16::from_f32(float(x.to_f32()));
-            }
+            let half = |x: f16| f16::from_f32(float(x.to_f32()));
+            hands.map(input.f16()?, out.f16_mut()?, NANOS_PER_FUNCTION, half)
         }
-        _ => lut::apply(&table(input.info, out.info)?, input.u8()?, out.u8_mut()?),
+        _ => look_up(&table(input.info, out.info)?, input.u8()?, out.u8_mut()?, &mut hands),
     }
-    Ok(())
+}
+
+/// What an exponential or the like takes.
+const NANOS_PER_FUNCTION: usize = 4;
+
+fn look_up(
+    table: &Table,
+    input: &[u8],
+    out: &mut [u8],
+    hands: &mut Hands<'_>,
+) -> Result<(), OpError> {
+    /// As if so many bytes were moved for each value.
+    const BYTES: usize = 6;
+    let tiling = Tiling::values(out.len() * BYTES);
+    hands.tiles(&tiling, out, |first, out, _| {
+        lut::apply(table, &input[first..], out);
+        Ok(())
+    })
 }
 
 /// A kernel with the table of an 8-bit function worked out.
@@ -68,9 +83,13 @@ struct TableKernel {
 
 impl Kernel for TableKernel {
     fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
-        let input = run.input(0)?;
-        lut::apply(&self.table, input.u8()?, run.output(0)?.u8_mut()?);
-        Ok(())
+        let input = run.input(0)?.u8()?;
+        let (out, mut hands) = run.output_and_hands()?;
+        let out = out.u8_mut()?;
+        if input.len() != out.len() {
+            return Err(OpError::Internal { what: "an output has not its input's length" });
+        }
+        look_up(&self.table, input, out, &mut hands)
     }
 
     fn held_bytes(&self) -> usize {

@@ -16,6 +16,7 @@ use crate::ops::conv::depthwise_conv_2d::geometry;
 use crate::ops::conv::quantized::{Scales, Task, is_quantized};
 use crate::ops::conv::window::Window;
 use crate::tensor::{Args, TensorRef};
+use crate::threads::{Tiling, speed};
 
 /// Products between two looks at the deadline: well under a millisecond.
 const PRODUCTS_PER_LOOK: usize = 1 << 20;
@@ -44,10 +45,18 @@ pub(super) fn prepare(
     Ok(Some(Prepared { kernel, packed_inputs: SmallVec::from_slice(&[1, 2]) }))
 }
 
-/// Rows of output pixels that are computed between two looks at the deadline.
-fn rows_per_look(conv: &Conv) -> usize {
-    let products = conv.output.width * conv.output.channels * conv.depth();
-    (PRODUCTS_PER_LOOK / products.max(1)).max(1)
+/// Rows of output pixels, cut so that the deadline is looked at between them.
+fn tiling(conv: &Conv) -> Tiling {
+    let row_len = conv.output.width * conv.output.channels;
+    let products = row_len.saturating_mul(conv.depth());
+    let rows = conv.output.batches * conv.output.height;
+    Tiling {
+        row_len,
+        step: 1,
+        least: 1,
+        most: (PRODUCTS_PER_LOOK / products.max(1)).max(1),
+        nanos: speed::nanos(&[rows, products], speed::CHANNEL_PRODUCTS),
+    }
 }
 
 fn sizes_differ() -> OpError {
@@ -73,14 +82,13 @@ impl Kernel for FloatChannels {
         }
         let (low, high) = activation_range_f32(self.window.activation);
         let filter = FloatFilter { weights: &self.weights, bias: &self.bias, low, high };
-        let line_len = conv.output.width * conv.output.channels;
-        let step = rows_per_look(&conv);
-        for (index, out) in out.chunks_mut(step * line_len).enumerate() {
-            run.stop.check()?;
-            let rows = index * step..index * step + out.len() / line_len;
+        let Run { scratch, stop, crew, .. } = run;
+        let tiling = tiling(&conv);
+        crew.tiles(&tiling, out, scratch, *stop, |first, out, _| {
+            let rows = first..first + out.len() / tiling.row_len;
             simd::depthwise_floats(self.isa, &conv, input, filter, rows, out);
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn held_bytes(&self) -> usize {
@@ -159,24 +167,21 @@ impl Kernel for ByteChannels {
         if !conv.fits(input.len(), weights_len, channels, out.len()) {
             return Err(sizes_differ());
         }
-        let line_len = conv.output.width * channels;
-        let step = rows_per_look(&conv);
-        for (index, out) in out.chunks_mut(step * line_len).enumerate() {
-            run.stop.check()?;
-            let rows = index * step..index * step + out.len() / line_len;
+        let Run { scratch, stop, crew, .. } = run;
+        let tiling = tiling(&conv);
+        crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+            let rows = first..first + out.len() / tiling.row_len;
             match &self.form {
                 ByteForm::Plain { weights, rules, flip, zero } => {
                     let filter = ByteFilter { weights, flip: *flip, zero: *zero };
                     let rules = rules.channels(0..channels);
-                    let sums = run.scratch.i32(channels);
+                    let sums = scratch.i32(channels);
                     simd::depthwise_bytes(self.isa, &conv, input, filter, rules, rows, sums, out);
+                    Ok(())
                 }
-                ByteForm::Paired(filter) => {
-                    filter.run(self.isa, &conv, input, rows, out)?;
-                }
+                ByteForm::Paired(filter) => filter.run(self.isa, &conv, input, rows, out),
             }
-        }
-        Ok(())
+        })
     }
 
     fn held_bytes(&self) -> usize {

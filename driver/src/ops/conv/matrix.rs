@@ -28,14 +28,23 @@ use crate::ops::conv::float_product::FloatProduct;
 use crate::ops::conv::quantized::{Scales, Task, is_quantized};
 use crate::ops::conv::window::Window;
 use crate::ops::conv::{conv_2d, fully_connected};
+use crate::scratch::Scratch;
 use crate::tensor::{Args, TensorRef};
+use crate::threads::{Tiling, speed};
 
 /// Bytes of rows and sums that one tile may take: a part of the second-level cache, which also
 /// holds the weights that every tile reads.
-const TILE_BYTES: usize = 256 << 10;
+pub(super) const TILE_BYTES: usize = 256 << 10;
 
 /// Rows of a tile are a multiple of this, the number that the matrix library packs at a time.
 const TILE_STEP: usize = 64;
+
+/// Rows of a tile that threads share are a multiple of this, which is one of what the kernels here
+/// compute at a time: 6 rows, or 4.
+pub(super) const SHARED_STEP: usize = 12;
+
+/// Weights that a core reads in a nanosecond where they are used once.
+const WEIGHTS_READ: usize = 16;
 
 /// Where the rows of the product come from.
 #[derive(Debug, Clone, Copy)]
@@ -96,6 +105,13 @@ pub(super) fn tile_rows(row_bytes: usize) -> usize {
 
 pub(super) fn sizes_differ() -> OpError {
     OpError::Internal { what: "operand sizes of a convolution" }
+}
+
+/// How the outputs of a product of one row are shared: each thread reads weights of its own.
+fn one_row_tiling(conv: &Conv, step: usize) -> Tiling {
+    let units = conv.filter.outputs;
+    let nanos = speed::nanos(&[conv.depth(), units], WEIGHTS_READ);
+    Tiling { row_len: 1, step, least: step, most: units, nanos }
 }
 
 #[derive(Debug)]
@@ -175,29 +191,21 @@ impl Kernel for ByteProduct {
         if !conv.fits(input.len(), conv.filter.values(), self.rules.bias.len(), out.len()) {
             return Err(sizes_differ());
         }
-        let (depth, units) = (conv.depth(), conv.filter.outputs);
-        let in_place = conv.is_pointwise() && self.flip == 0;
-        let tile = tile_rows(depth + self.weights.sums_len(units) * size_of::<i32>() + units);
-        for (index, out) in out.chunks_mut(tile * units).enumerate() {
-            run.stop.check()?;
-            let (first, count) = (index * tile, out.len() / units);
-            let gathered_len = if in_place { 0 } else { count * depth };
-            let terms_len = if self.weight_zero == 0 { 0 } else { count };
-            let sums_len = self.weights.sums_len(out.len());
-            let (gathered, sums) = run.scratch.u8_and_i32(gathered_len, sums_len + terms_len);
-            let (sums, terms) = sums.split_at_mut(sums_len);
-            let rows = if in_place {
-                &input[first * depth..][..count * depth]
-            } else {
-                self.gather(&conv, input, first, gathered);
-                gathered
-            };
-            if terms_len > 0 {
-                simd::row_sums(self.isa, rows, -self.weight_zero, terms);
-            }
-            self.weights.multiply(self.isa, rows, &self.rules, terms, sums, out)?;
+        let Run { scratch, stop, crew, .. } = run;
+        if let (1, Some(step)) = (conv.output.pixels(), self.weights.channel_step()) {
+            let tiling = one_row_tiling(&conv, step);
+            return crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+                let (row, terms, _) = self.rows(&conv, input, 0, 1, 0, scratch);
+                self.weights.multiply_channels(self.isa, row, &self.rules, terms, first, out)
+            });
         }
-        Ok(())
+        let units = conv.filter.outputs;
+        crew.tiles(&self.tiling(&conv), out, scratch, *stop, |first, out, scratch| {
+            let sums_len = self.weights.sums_len(out.len());
+            let (rows, terms, sums) =
+                self.rows(&conv, input, first, out.len() / units, sums_len, scratch);
+            self.weights.multiply(self.isa, rows, &self.rules, terms, sums, out)
+        })
     }
 
     fn held_bytes(&self) -> usize {
@@ -210,6 +218,49 @@ impl Kernel for ByteProduct {
 }
 
 impl ByteProduct {
+    fn tiling(&self, conv: &Conv) -> Tiling {
+        let (depth, units) = (conv.depth(), conv.filter.outputs);
+        let rows = conv.output.pixels();
+        let moved = if conv.is_pointwise() { 0 } else { rows };
+        let computing = speed::nanos(&[rows, depth, units], speed::BYTE_PRODUCTS);
+        Tiling {
+            row_len: units,
+            step: SHARED_STEP,
+            least: SHARED_STEP,
+            most: tile_rows(depth + self.weights.sums_len(units) * size_of::<i32>() + units),
+            nanos: computing.saturating_add(speed::nanos(&[moved, depth], speed::BYTES)),
+        }
+    }
+
+    /// `count` rows of unsigned activations from row `first` on, a term for each if there are any,
+    /// and `sums_len` numbers to compute with.
+    fn rows<'s>(
+        &self,
+        conv: &Conv,
+        input: &'s [u8],
+        first: usize,
+        count: usize,
+        sums_len: usize,
+        scratch: &'s mut Scratch,
+    ) -> (&'s [u8], &'s [i32], &'s mut [i32]) {
+        let depth = conv.depth();
+        let in_place = conv.is_pointwise() && self.flip == 0;
+        let gathered_len = if in_place { 0 } else { count * depth };
+        let terms_len = if self.weight_zero == 0 { 0 } else { count };
+        let (gathered, sums) = scratch.u8_and_i32(gathered_len, sums_len + terms_len);
+        let (sums, terms) = sums.split_at_mut(sums_len);
+        let rows = if in_place {
+            &input[first * depth..][..count * depth]
+        } else {
+            self.gather(conv, input, first, gathered);
+            gathered
+        };
+        if terms_len > 0 {
+            simd::row_sums(self.isa, rows, -self.weight_zero, terms);
+        }
+        (rows, terms, sums)
+    }
+
     /// Rows of unsigned activations.
     fn gather(&self, conv: &Conv, input: &[u8], first: usize, rows: &mut [u8]) {
         if conv.is_pointwise() {

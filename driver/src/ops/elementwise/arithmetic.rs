@@ -15,9 +15,10 @@ use crate::kernels::Isa;
 use crate::kernels::quant::{Multiplier, activation, activation_range, activation_range_f32};
 use crate::kernels::sum::{self, Sum};
 use crate::op::{Inferred, Kernel, PrepareContext, Prepared, Run};
-use crate::ops::broadcast::{Side, broadcast_shape, zip};
+use crate::ops::broadcast::{Side, broadcast_shape, zip, zip_shared};
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::{Args, TensorInfo};
+use crate::threads::Tiling;
 
 /// How two stored values of a quantized type make one.
 pub(super) trait Quantized {
@@ -50,18 +51,18 @@ fn check_activation(activation: FusedActivation, ty: OperandType) -> Result<(), 
 /// Input 2 is the activation.
 pub(super) fn execute_plain(
     run: &mut Run<'_, '_>,
-    float: impl Fn(f32, f32) -> f32,
+    float: impl Fn(f32, f32) -> f32 + Sync,
     int: impl Fn(i32, i32) -> i32,
 ) -> Result<(), OpError> {
     let (a, b) = (run.input(0)?, run.input(1)?);
     let activation = activation(run.i32(2)?)?;
     let (low, high) = activation_range_f32(activation);
-    let out = run.output(0)?;
+    let (out, mut hands) = run.output_and_hands()?;
     match out.info.ty {
         OperandType::TensorFloat32 => {
             let a = Side { values: a.f32()?, dims: a.dims };
             let b = Side { values: b.f32()?, dims: b.dims };
-            zip(out.f32_mut()?, a, b, |x, y| clamp(float(x, y), low, high))
+            zip_shared(&mut hands, out.f32_mut()?, a, b, |x, y| clamp(float(x, y), low, high))
         }
         OperandType::TensorFloat16 => {
             let a = Side { values: a.f16()?, dims: a.dims };
@@ -84,7 +85,7 @@ pub(super) fn execute_plain(
 /// types from what the inputs and the output mean.
 pub(super) fn execute<Q: Quantized>(
     run: &mut Run<'_, '_>,
-    float: impl Fn(f32, f32) -> f32,
+    float: impl Fn(f32, f32) -> f32 + Sync,
     int: impl Fn(i32, i32) -> i32,
     quantized: impl Fn(&TensorInfo, &TensorInfo, &TensorInfo) -> Result<Q, OpError>,
 ) -> Result<(), OpError> {
@@ -188,11 +189,21 @@ struct SumKernel {
 impl Kernel for SumKernel {
     fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
         let (a, b) = (run.input(0)?, run.input(1)?);
-        let out = run.output(0)?;
+        let (out, mut hands) = run.output_and_hands()?;
         if out.info.ty == OperandType::TensorQuant8Asymm {
-            self.sum.unsigned(self.isa, a.u8()?, b.u8()?, out.u8_mut()?)
+            let (a, b, out) = (a.u8()?, b.u8()?, out.u8_mut()?);
+            sum::check_lengths(a.len(), b.len(), out.len())?;
+            hands.tiles(&Tiling::values(3 * out.len()), out, |first, out, _| {
+                let part = first..first + out.len();
+                self.sum.unsigned(self.isa, &a[part.clone()], &b[part], out)
+            })
         } else {
-            self.sum.signed(self.isa, a.i8()?, b.i8()?, out.i8_mut()?)
+            let (a, b, out) = (a.i8()?, b.i8()?, out.i8_mut()?);
+            sum::check_lengths(a.len(), b.len(), out.len())?;
+            hands.tiles(&Tiling::values(3 * out.len()), out, |first, out, _| {
+                let part = first..first + out.len();
+                self.sum.signed(self.isa, &a[part.clone()], &b[part], out)
+            })
         }
     }
 

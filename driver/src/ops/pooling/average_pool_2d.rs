@@ -19,12 +19,13 @@ use burst_hal::{OperandType, OperationType};
 use half::f16;
 
 use crate::OpError;
-use crate::kernels::pool::pool;
+use crate::kernels::pool::Rule;
 use crate::kernels::quant::{activation_range, activation_range_f32};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
 use crate::op::{Inferred, OpDef, OpTraits, Run, Signature};
-use crate::ops::pooling::window::{self, Window};
+use crate::ops::pooling::window::{self, Window, pool_shared};
 use crate::ops::quantization::rules::quant8;
+use crate::scratch::Scratch;
 use crate::tensor::Args;
 
 /// The definition of AVERAGE_POOL_2D.
@@ -58,51 +59,66 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let input = run.input(0)?;
     let Window { pooling, activation, .. } = Window::read(run, input.dims)?;
-    let Run { outputs, scratch, .. } = run;
-    let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
+    let (out, mut hands) = run.output_and_hands()?;
     let info = out.info;
     let (low, high) = activation_range_f32(activation);
     let (first, last) = activation_range(activation, info.ty, info.scale, info.zero_point);
-    let channels = pooling.channels;
     match info.ty {
-        OperandType::TensorFloat32 => pool(
+        OperandType::TensorFloat32 => pool_shared(
+            &mut hands,
             &pooling,
             input.f32()?,
             out.f32_mut()?,
-            scratch.f32(channels),
-            0.0,
-            |sum, x| sum + x,
-            |sum, count| (sum / count as f32).max(low).min(high),
+            Scratch::f32,
+            Rule {
+                empty: 0.0,
+                add: |sum: f32, x: f32| sum + x,
+                finish: |sum: f32, count: usize| (sum / count as f32).max(low).min(high),
+            },
         ),
-        OperandType::TensorFloat16 => pool(
+        OperandType::TensorFloat16 => pool_shared(
+            &mut hands,
             &pooling,
             input.f16()?,
             out.f16_mut()?,
-            scratch.f32(channels),
-            0.0,
-            |sum, x| sum + x.to_f32(),
-            |sum, count| f16::from_f32((sum / count as f32).max(low).min(high)),
+            Scratch::f32,
+            Rule {
+                empty: 0.0,
+                add: |sum: f32, x: f16| sum + x.to_f32(),
+                finish: |sum: f32, count: usize| {
+                    f16::from_f32((sum / count as f32).max(low).min(high))
+                },
+            },
         ),
-        OperandType::TensorQuant8AsymmSigned => pool(
+        OperandType::TensorQuant8AsymmSigned => pool_shared(
+            &mut hands,
             &pooling,
             input.i8()?,
             out.i8_mut()?,
-            scratch.i32(channels),
-            0,
-            |sum, x| sum + i32::from(x),
-            |sum, count| nearest(sum, count as i32).max(first).min(last) as i8,
+            Scratch::i32,
+            Rule {
+                empty: 0,
+                add: |sum: i32, x: i8| sum + i32::from(x),
+                finish: |sum: i32, count: usize| {
+                    nearest(sum, count as i32).max(first).min(last) as i8
+                },
+            },
         ),
-        _ => pool(
+        _ => pool_shared(
+            &mut hands,
             &pooling,
             input.u8()?,
             out.u8_mut()?,
-            scratch.i32(channels),
-            0,
-            |sum, x| sum + i32::from(x),
-            |sum, count| nearest(sum, count as i32).max(first).min(last) as u8,
+            Scratch::i32,
+            Rule {
+                empty: 0,
+                add: |sum: i32, x: u8| sum + i32::from(x),
+                finish: |sum: i32, count: usize| {
+                    nearest(sum, count as i32).max(first).min(last) as u8
+                },
+            },
         ),
     }
-    Ok(())
 }
 
 /// `sum / count`, rounded to nearest with ties away from zero. `count` is above 0.

@@ -11,11 +11,12 @@ use burst_hal::{OperandType, OperationType};
 use half::f16;
 
 use crate::OpError;
-use crate::kernels::pool::pool;
+use crate::kernels::pool::Rule;
 use crate::kernels::quant::activation_range_f32;
 use crate::op::types::{TF16, TF32};
 use crate::op::{Inferred, OpDef, OpTraits, Run, Signature};
-use crate::ops::pooling::window::{self, Window};
+use crate::ops::pooling::window::{self, Window, pool_shared};
+use crate::scratch::Scratch;
 use crate::tensor::Args;
 
 /// The definition of L2_POOL_2D.
@@ -39,26 +40,31 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let input = run.input(0)?;
     let Window { pooling, activation, .. } = Window::read(run, input.dims)?;
-    let Run { outputs, scratch, .. } = run;
-    let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
+    let (out, mut hands) = run.output_and_hands()?;
     let (low, high) = activation_range_f32(activation);
     let root = |sum: f32, count: usize| (sum / count as f32).sqrt().max(low).min(high);
-    let sums = scratch.f32(pooling.channels);
     match out.info.ty {
-        OperandType::TensorFloat32 => {
-            pool(&pooling, input.f32()?, out.f32_mut()?, sums, 0.0, |sum, x| sum + x * x, root);
-        }
-        _ => pool(
+        OperandType::TensorFloat32 => pool_shared(
+            &mut hands,
+            &pooling,
+            input.f32()?,
+            out.f32_mut()?,
+            Scratch::f32,
+            Rule { empty: 0.0, add: |sum: f32, x: f32| sum + x * x, finish: root },
+        ),
+        _ => pool_shared(
+            &mut hands,
             &pooling,
             input.f16()?,
             out.f16_mut()?,
-            sums,
-            0.0,
-            |sum, x| sum + x.to_f32() * x.to_f32(),
-            |sum, count| f16::from_f32(root(sum, count)),
+            Scratch::f32,
+            Rule {
+                empty: 0.0,
+                add: |sum: f32, x: f16| sum + x.to_f32() * x.to_f32(),
+                finish: |sum: f32, count: usize| f16::from_f32(root(sum, count)),
+            },
         ),
     }
-    Ok(())
 }
 
 #[cfg(test)]

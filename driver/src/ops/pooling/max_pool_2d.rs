@@ -15,11 +15,12 @@ use burst_hal::{OperandType, OperationType};
 use half::f16;
 
 use crate::OpError;
-use crate::kernels::pool::pool;
+use crate::kernels::pool::Rule;
 use crate::kernels::quant::{activation_range, activation_range_f32};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
 use crate::op::{Inferred, OpDef, OpTraits, Run, Signature};
-use crate::ops::pooling::window::{self, Window};
+use crate::ops::pooling::window::{self, Window, pool_shared};
+use crate::scratch::Scratch;
 use crate::tensor::Args;
 
 /// The definition of MAX_POOL_2D.
@@ -46,51 +47,60 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let input = run.input(0)?;
     let Window { pooling, activation, .. } = Window::read(run, input.dims)?;
-    let Run { outputs, scratch, .. } = run;
-    let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
+    let (out, mut hands) = run.output_and_hands()?;
     let info = out.info;
     let (low, high) = activation_range_f32(activation);
     let (first, last) = activation_range(activation, info.ty, info.scale, info.zero_point);
-    let channels = pooling.channels;
     match info.ty {
-        OperandType::TensorFloat32 => pool(
+        OperandType::TensorFloat32 => pool_shared(
+            &mut hands,
             &pooling,
             input.f32()?,
             out.f32_mut()?,
-            scratch.f32(channels),
-            f32::NEG_INFINITY,
-            f32::max,
-            |max, _| max.max(low).min(high),
+            Scratch::f32,
+            Rule {
+                empty: f32::NEG_INFINITY,
+                add: f32::max,
+                finish: |max: f32, _: usize| max.max(low).min(high),
+            },
         ),
-        OperandType::TensorFloat16 => pool(
+        OperandType::TensorFloat16 => pool_shared(
+            &mut hands,
             &pooling,
             input.f16()?,
             out.f16_mut()?,
-            scratch.f32(channels),
-            f32::NEG_INFINITY,
-            |max, x| max.max(x.to_f32()),
-            |max, _| f16::from_f32(max.max(low).min(high)),
+            Scratch::f32,
+            Rule {
+                empty: f32::NEG_INFINITY,
+                add: |max: f32, x: f16| max.max(x.to_f32()),
+                finish: |max: f32, _: usize| f16::from_f32(max.max(low).min(high)),
+            },
         ),
-        OperandType::TensorQuant8AsymmSigned => pool(
+        OperandType::TensorQuant8AsymmSigned => pool_shared(
+            &mut hands,
             &pooling,
             input.i8()?,
             out.i8_mut()?,
-            scratch.i8(channels),
-            i8::MIN,
-            i8::max,
-            |max, _| i32::from(max).max(first).min(last) as i8,
+            Scratch::i8,
+            Rule {
+                empty: i8::MIN,
+                add: i8::max,
+                finish: |max: i8, _: usize| i32::from(max).max(first).min(last) as i8,
+            },
         ),
-        _ => pool(
+        _ => pool_shared(
+            &mut hands,
             &pooling,
             input.u8()?,
             out.u8_mut()?,
-            scratch.u8(channels),
-            u8::MIN,
-            u8::max,
-            |max, _| i32::from(max).max(first).min(last) as u8,
+            Scratch::u8,
+            Rule {
+                empty: u8::MIN,
+                add: u8::max,
+                finish: |max: u8, _: usize| i32::from(max).max(first).min(last) as u8,
+            },
         ),
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -6,12 +6,14 @@ use burst_hal::HalVersion::{V1_0, V1_2};
 use burst_hal::{Dimensions, FusedActivation, HalVersion};
 
 use crate::OpError;
-use crate::kernels::pool::{PoolAxis, Pooling};
+use crate::kernels::pool::{PoolAxis, Pooling, Rule, pool};
 use crate::kernels::quant::activation;
 use crate::op::types::{BOOL, I32};
 use crate::op::{Inferred, Row, Run, Signature, TypeSet};
 use crate::ops::quantization::rules::expect_same;
+use crate::scratch::Scratch;
 use crate::tensor::Args;
+use crate::threads::Hands;
 
 /// Lengths of the input list with explicit padding; the layout may be left off.
 const EXPLICIT: &[(usize, HalVersion)] = &[(10, V1_0), (11, V1_2)];
@@ -162,6 +164,23 @@ impl Window {
         let Pooling { height, width, .. } = self.pooling;
         height.most_covered().saturating_mul(width.most_covered())
     }
+}
+
+/// Pools a tensor, see [`pool`]; threads share the rows. `sums` is working memory of one accumulator
+/// per channel.
+pub(super) fn pool_shared<T: Copy + Send + Sync, A: Copy + Sync>(
+    hands: &mut Hands<'_>,
+    pooling: &Pooling,
+    input: &[T],
+    output: &mut [T],
+    sums: impl Fn(&mut Scratch, usize) -> &mut [A] + Sync,
+    rule: Rule<A, impl Fn(A, T) -> A + Sync, impl Fn(A, usize) -> T + Sync>,
+) -> Result<(), OpError> {
+    hands.tiles(&pooling.tiling(), output, |first, output, scratch| {
+        let sums = sums(scratch, pooling.channels);
+        pool(pooling, &rule, input, first, output, sums);
+        Ok(())
+    })
 }
 
 /// The shape of a pooling's output. A quantized one must mean the same as the input.

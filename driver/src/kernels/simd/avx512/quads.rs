@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::{Bounds, LANES, Rules, lanes, store};
-use crate::kernels::gemm_quads::{Quad, QuadMatrix};
+use crate::kernels::gemm_quads::{Quad, QuadPanels};
 use crate::kernels::requantize::Channels;
 
 /// Rows that [`multiply_quads`] computes at a time: with four panels of sums, four registers of
@@ -13,7 +13,7 @@ const TILE: usize = 6;
 /// See [`multiply_quads`](super::super::multiply_quads).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 pub(in super::super) fn multiply_quads(
-    matrix: &QuadMatrix,
+    matrix: QuadPanels<'_>,
     rows: &[u8],
     rules: Channels<'_>,
     row_terms: &[i32],
@@ -28,7 +28,7 @@ pub(in super::super) fn multiply_quads(
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 fn quads<const NOT_NEGATIVE: bool>(
-    matrix: &QuadMatrix,
+    matrix: QuadPanels<'_>,
     rows: &[u8],
     rules: Channels<'_>,
     row_terms: &[i32],
@@ -48,7 +48,7 @@ fn quads<const NOT_NEGATIVE: bool>(
 
 /// The operands of [`multiply_quads`].
 struct Product<'a> {
-    matrix: &'a QuadMatrix,
+    matrix: QuadPanels<'a>,
     rows: &'a [u8],
     rules: Channels<'a>,
     row_terms: &'a [i32],
