@@ -174,7 +174,7 @@ fn calls() -> Vec<Call> {
         result_queue: queue(2),
         features: 7,
         wait: WaitStyle::Adaptive,
-        depth: 1,
+        depth: 4,
     };
     vec![
         Call::ListDevices,

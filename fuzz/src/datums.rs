@@ -54,7 +54,7 @@ fn request(input: &mut Input<'_>) {
     let mut received = SlotRequest::default();
     assert_eq!(decode_request(&bytes, Features::ALL, &mut received), Ok(()));
     assert_eq!(received, sent);
-    // Who did not negotiate deadlines never takes them for something else.
+    // Who did not negotiate them never takes them for something else.
     let plain = decode_request(&bytes, Features::NONE, &mut received);
     match extras == RequestExtras::default() {
         true => assert_eq!(plain, Ok(())),
@@ -111,13 +111,15 @@ fn result(input: &mut Input<'_>) {
 /// One datum of any kind: its discriminator, and zeros behind its payload.
 fn single(input: &mut Input<'_>) {
     let (kind, word, long) = (input.u8(), input.u32(), input.u64());
-    let (bytes, discriminator, payload): (DatumBytes, u8, usize) = match kind % 7 {
+    let (bytes, discriminator, payload): (DatumBytes, u8, usize) = match kind % 9 {
         0 => (RequestDatum::InputOperandDimensionValue(word).encode(), 2, 8),
         1 => (RequestDatum::OutputOperandDimensionValue(word).encode(), 4, 8),
         2 => (RequestDatum::PoolIdentifier(word.cast_signed()).encode(), 5, 8),
         3 => (RequestDatum::MeasureTiming(word.cast_signed()).encode(), 6, 8),
         4 => (RequestDatum::DeadlineNanos(long).encode(), 0x40, 16),
         5 => (RequestDatum::LoopTimeoutNanos(long).encode(), 0x41, 16),
+        6 => (RequestDatum::RequestId(long).encode(), 0x42, 16),
+        7 => (ResultDatum::RequestId(long).encode(), 0x41, 16),
         _ => (ResultDatum::OperandDimensionValue(word).encode(), 2, 12),
     };
     assert_eq!(bytes.len(), DATUM_BYTES);
@@ -141,11 +143,11 @@ pub fn seeds() -> Vec<Seed> {
     let mut seeds = vec![
         seed("request", request),
         seed("request_of_nothing", Script::new().bytes(&[0, 0, 0, 0, 0])),
-        seed("result", result.bytes(&[1]).u64(9)),
+        seed("result", result.bytes(&[1]).u64(9).bytes(&[1]).u64(77)),
         seed("too_little_room", insufficient),
         seed("status_of_1_3", Script::new().bytes(&[1, 6, 1, 0])),
     ];
-    seeds.extend((0..7).map(|kind| {
+    seeds.extend((0..9).map(|kind| {
         (format!("datum_{kind}"), Script::new().bytes(&[2, kind]).u32(0xFEDC_BA98).u64(77).into())
     }));
     seeds

@@ -29,6 +29,7 @@
 pub mod control_message;
 pub mod datums;
 pub mod event_flag;
+mod frames;
 pub mod hal_model;
 mod input;
 mod leaks;

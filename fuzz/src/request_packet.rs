@@ -7,16 +7,23 @@ use std::time::Duration;
 
 use burst_hal::{DataLocation, RequestArgument, TimePoint};
 use burst_wire::{
-    DATUM_BYTES, Features, RequestExtras, RequestPacket, SlotRequest, WireError, decode_request,
+    DATUM_BYTES, Features, PacketKind, RequestExtras, RequestPacket, SlotRequest, WireError,
+    decode_request,
 };
 
+use crate::frames::packets;
 use crate::{Input, Script, Seed, seed};
 
-/// The first byte says what was negotiated; the others are the packet.
+/// The first byte says what was negotiated; the others are the packet, or packets one behind the
+/// other where that was negotiated.
 pub fn run(data: &[u8]) -> bool {
     let mut input = Input::new(data);
     let features = Features::from_bits(u64::from(input.u8()));
-    let bytes = input.rest();
+    let all = packets(PacketKind::Request, input.rest(), features);
+    all.into_iter().filter(|bytes| one_packet(bytes, features)).count() > 0
+}
+
+fn one_packet(bytes: &[u8], features: Features) -> bool {
     let mut request = used_storage();
     let decoded = decode_request(bytes, features, &mut request);
     let mut fresh = SlotRequest::default();
@@ -104,7 +111,7 @@ pub fn seeds() -> Vec<Seed> {
         id: None,
     };
     let empty = SlotRequest::default();
-    [
+    let mut seeds: Vec<Seed> = [
         ("small", &small, Features::NONE),
         ("large", &large, Features::NONE),
         ("deadline", &SlotRequest { extras, ..large.clone() }, Features::ALL),
@@ -117,5 +124,13 @@ pub fn seeds() -> Vec<Seed> {
         packet(request).encode_into(&mut bytes).unwrap();
         seed(name, Script::new().bytes(&[features.bits() as u8]).bytes(&bytes))
     })
-    .collect()
+    .collect();
+    let mut two = Script::new().bytes(&[Features::PIPELINING.bits() as u8]);
+    for request in [&small, &large] {
+        let mut bytes = Vec::new();
+        packet(request).encode_into(&mut bytes).unwrap();
+        two = two.bytes(&bytes);
+    }
+    seeds.push(seed("two_in_a_pipeline", two));
+    seeds
 }

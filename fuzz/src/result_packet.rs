@@ -6,18 +6,24 @@
 
 use burst_hal::{ErrorStatus, ExecutionResult, OutputShape, Timing};
 use burst_wire::{
-    DATUM_BYTES, Features, ResultExtras, ResultPacket, WireError, check_shapes, decode_result,
+    DATUM_BYTES, Features, PacketKind, ResultExtras, ResultPacket, WireError, check_shapes,
+    decode_result,
 };
 
+use crate::frames::packets;
 use crate::{Input, Script, Seed, seed};
 
 /// Three bytes: what was negotiated, how many outputs the request had, whether it measured. The
-/// others are the packet.
+/// others are the packet, or packets one behind the other where that was negotiated.
 pub fn run(data: &[u8]) -> bool {
     let mut input = Input::new(data);
     let features = Features::from_bits(u64::from(input.u8()));
     let (outputs, measured) = (usize::from(input.u8()), input.flag());
-    let bytes = input.rest();
+    let all = packets(PacketKind::Result, input.rest(), features);
+    all.into_iter().filter(|bytes| one_packet(bytes, features, outputs, measured)).count() > 0
+}
+
+fn one_packet(bytes: &[u8], features: Features, outputs: usize, measured: bool) -> bool {
     let mut result = used_storage();
     let decoded = decode_result(bytes, features, outputs, measured, &mut result);
     let mut fresh = ExecutionResult::of(ErrorStatus::None);
@@ -64,9 +70,9 @@ fn comes_back(
     let decoded = decode_result(&again, features, outputs, measured, &mut back);
     assert_eq!(back, *result);
     // A time on the device alone is not sent: the driver's is the one that is always known.
-    if extras.in_driver_ns.is_some() {
-        assert_eq!(decoded, Ok::<_, WireError>(extras));
-    }
+    let sent = extras.in_driver_ns.and(extras.on_device_ns);
+    let extras = ResultExtras { on_device_ns: sent, ..extras };
+    assert_eq!(decoded, Ok::<_, WireError>(extras));
 }
 
 /// Results of each kind, with and without what can be negotiated.
@@ -85,7 +91,7 @@ pub fn seeds() -> Vec<Seed> {
     let extras = ResultExtras { in_driver_ns: Some(23_456), ..ResultExtras::default() };
     let missed = ExecutionResult::of(ErrorStatus::MissedDeadlinePersistent);
     let failed = ExecutionResult::of(ErrorStatus::GeneralFailure);
-    [
+    let mut seeds: Vec<Seed> = [
         ("good", &good, ResultExtras::default(), Features::NONE),
         ("good_in_nanoseconds", &good, extras, Features::ALL),
         ("too_little_room", &short, ResultExtras::default(), Features::NONE),
@@ -100,5 +106,14 @@ pub fn seeds() -> Vec<Seed> {
         let head = [features.bits() as u8, result.output_shapes.len() as u8, 1];
         seed(name, Script::new().bytes(&head).bytes(&bytes))
     })
-    .collect()
+    .collect();
+    let mut two = Script::new().bytes(&[Features::PIPELINING.bits() as u8, 2, 1]);
+    for result in [&good, &failed] {
+        let mut bytes = Vec::new();
+        let packet = ResultPacket::new(result, ResultExtras::default(), Features::NONE);
+        packet.encode_into(&mut bytes).unwrap();
+        two = two.bytes(&bytes);
+    }
+    seeds.push(seed("two_in_a_pipeline", two));
+    seeds
 }
