@@ -83,6 +83,8 @@ pub enum Limit {
     ModelBytes,
     /// [`Limits::queue_datums`].
     QueueDatums,
+    /// Requests under way on one burst: [`burst_wire::PIPELINE_DEPTH_MAX`].
+    PipelineDepth,
     /// [`Limits::allocated_bytes`].
     AllocatedBytes,
     /// [`Limits::slow_calls`].
@@ -97,7 +99,7 @@ pub enum Limit {
 
 impl Limit {
     /// All of them.
-    pub const ALL: [Limit; 13] = [
+    pub const ALL: [Limit; 14] = [
         Limit::Clients,
         Limit::ClientsPerUser,
         Limit::Models,
@@ -106,6 +108,7 @@ impl Limit {
         Limit::MappedBytes,
         Limit::ModelBytes,
         Limit::QueueDatums,
+        Limit::PipelineDepth,
         Limit::AllocatedBytes,
         Limit::SlowCalls,
         Limit::SetupRate,
@@ -125,6 +128,7 @@ impl Limit {
             Limit::MappedBytes => "mapped_bytes",
             Limit::ModelBytes => "model_bytes",
             Limit::QueueDatums => "queue_datums",
+            Limit::PipelineDepth => "pipeline_depth",
             Limit::AllocatedBytes => "allocated_bytes",
             Limit::SlowCalls => "slow_calls",
             Limit::SetupRate => "setup_rate",
@@ -146,6 +150,7 @@ impl fmt::Display for Limit {
             Limit::MappedBytes => "mapped bytes",
             Limit::ModelBytes => "bytes of a model",
             Limit::QueueDatums => "datums of a queue",
+            Limit::PipelineDepth => "requests under way on one burst",
             Limit::AllocatedBytes => "allocated bytes",
             Limit::SlowCalls => "slow calls at once",
             Limit::SetupRate => "set-up calls per second",
