@@ -84,7 +84,6 @@ pub(crate) enum Start<'a> {
     /// One number per unit.
     Bias(&'a [f32]),
     /// What the output holds.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for sums in two parts"))]
     Output,
 }
 

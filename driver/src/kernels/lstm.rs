@@ -8,7 +8,7 @@
 use crate::kernels::rnn::{Activation, add_product};
 
 /// Added to a variance before its root is divided by.
-const VARIANCE_EPSILON: f32 = 1e-8;
+pub(crate) const VARIANCE_EPSILON: f32 = 1e-8;
 
 /// The weights of one gate.
 #[derive(Debug, Clone, Copy)]

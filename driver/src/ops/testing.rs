@@ -184,8 +184,18 @@ pub(crate) fn run_fast(
     inputs: &[Tensor],
     outputs: &[Tensor],
 ) -> Result<Option<Vec<Tensor>>, OpError> {
+    run_fast_on(Isa::detect(), def, inputs, outputs)
+}
+
+/// As [`run_fast`], with these instructions.
+pub(crate) fn run_fast_on(
+    isa: Isa,
+    def: &OpDef,
+    inputs: &[Tensor],
+    outputs: &[Tensor],
+) -> Result<Option<Vec<Tensor>>, OpError> {
     let Some(prepare) = def.prepare else { return Ok(None) };
-    let context = PrepareContext { fast_kernels: true, isa: Isa::detect() };
+    let context = PrepareContext { fast_kernels: true, isa };
     let args: Vec<Arg<'_>> = inputs.iter().map(Tensor::arg).collect();
     let meanings: Vec<_> = outputs.iter().map(|out| (&out.info, &*out.dims)).collect();
     match prepare(&Args { inputs: &args, outputs: &meanings }, &context)? {

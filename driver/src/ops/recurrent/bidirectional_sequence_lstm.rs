@@ -18,19 +18,22 @@ use burst_hal::OperationType;
 
 use crate::OpError;
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, TypeSet};
+use crate::op::{
+    Inferred, Kernel, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature, TypeSet,
+};
 use crate::ops::recurrent::bidirectional::{Linking, output_shapes};
 use crate::ops::recurrent::lstm_pass::{CellOperands, CellSizes, Pass, Tuning};
 use crate::ops::recurrent::operands::{Floats, Shapes, agree, expect, output, sizes, store};
+use crate::ops::recurrent::packed_layer::{Fed, PackedLayer};
 use crate::ops::recurrent::sequence::{Columns, Direction, Sequence};
-use crate::tensor::Args;
+use crate::tensor::{Args, TensorRef};
 
 /// The definition of BIDIRECTIONAL_SEQUENCE_LSTM.
 pub static DEF: OpDef = OpDef {
     code: OperationType::BidirectionalSequenceLstm,
     validate,
     infer,
-    prepare: None,
+    prepare: Some(prepare),
     execute,
     traits: OpTraits::PLAIN
         .omit(&[1, 5, 9, 10, 11, 12, 16, 17])
@@ -170,6 +173,93 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
         }
     }
     Ok(())
+}
+
+/// Both layers with their weights packed, when these are constants.
+fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>, OpError> {
+    infer(args)?;
+    let layer = |operands| PackedLayer::new(args, operands, TUNING, context.isa);
+    let layers = [layer(FORWARD)?, layer(BACKWARD)?];
+    let linking = linking(args)?.ok_or(OpError::NotYet)?;
+    let packed_inputs = layers.iter().flat_map(|layer| layer.packed_inputs(args)).collect();
+    Ok(Some(Prepared { kernel: Box::new(PackedPair { layers, linking }), packed_inputs }))
+}
+
+#[derive(Debug)]
+struct PackedPair {
+    layers: [PackedLayer; 2],
+    linking: Linking,
+}
+
+impl PackedPair {
+    /// Checks the shapes of everything that is no weight.
+    fn check(&self, shapes: &[TensorRef<'_>], time_major: bool) -> Result<Sequence, OpError> {
+        let [outer, inner, inputs] = sizes(shapes, INPUT)?;
+        let batches = if time_major { inner } else { outer };
+        let backward_inputs = match self.linking {
+            Linking::None => inputs,
+            Linking::Cross => {
+                expect(shapes, AUX, &[outer, inner, inputs])?;
+                inputs
+            }
+            Linking::Parallel => {
+                let [_, _, aux] = sizes(shapes, AUX)?;
+                expect(shapes, AUX, &[outer, inner, aux])?;
+                aux
+            }
+        };
+        self.layers[0].check(shapes, batches, inputs)?;
+        self.layers[1].check(shapes, batches, backward_inputs)?;
+        Ok(Sequence::new(outer, inner, time_major))
+    }
+}
+
+impl Kernel for PackedPair {
+    fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
+        let time_major = run.input(TIME_MAJOR)?.scalar_bool()?;
+        let merged = run.input(MERGED)?.scalar_bool()?;
+        let sequence = self.check(run.inputs, time_major)?;
+        let [forward, backward] = &self.layers;
+        let columns = Columns::pair(forward.outputs(), backward.outputs(), merged);
+        let work = forward.work(sequence).max(backward.work(sequence));
+        // Input, auxiliary input, and the states of both layers.
+        let mut list = [run.input(INPUT)?; 6];
+        for (place, index) in list.iter_mut().zip([
+            INPUT,
+            AUX,
+            FORWARD.output_state(),
+            FORWARD.cell_state(),
+            BACKWARD.output_state(),
+            BACKWARD.cell_state(),
+        ]) {
+            *place = run.input(index)?;
+        }
+        let (floats, work) = Floats::new(&list, run.scratch, work)?;
+        let mut next_state = if merged { 1 } else { 2 };
+        for (index, direction) in Direction::BOTH.into_iter().enumerate() {
+            let (input, aux) =
+                self.linking.sources(direction, floats.required(0)?, floats.optional(1));
+            let state = 2 + 2 * index;
+            let states = [floats.required(state)?, floats.required(state + 1)?];
+            let fed = Fed { sequence, direction, input, aux, states, stop: run.stop };
+            let states = self.layers[index]
+                .run(&fed, work, |row, values| columns[index].store(run.outputs, row, values))?;
+            if run.outputs.len() > next_state {
+                store(output(run.outputs, next_state)?, 0, states.output)?;
+                store(output(run.outputs, next_state + 1)?, 0, states.cell)?;
+                next_state += 2;
+            }
+        }
+        Ok(())
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.layers.iter().map(PackedLayer::held_bytes).sum()
+    }
+
+    fn name(&self) -> &'static str {
+        "cells with packed weights"
+    }
 }
 
 #[cfg(test)]

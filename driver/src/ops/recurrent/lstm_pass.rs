@@ -10,6 +10,7 @@ use crate::ops::recurrent::operands::{
 };
 use crate::ops::recurrent::sequence::{Direction, Sequence, vector, vector_mut};
 use crate::tensor::Args;
+use smallvec::SmallVec;
 
 /// Gates in the order in which their operands are listed.
 pub(super) const INPUT_GATE: usize = 0;
@@ -71,6 +72,13 @@ impl CellOperands {
 
     pub(super) fn projection_bias(self) -> usize {
         self.first + 16
+    }
+
+    /// Operands that are constants in most models: weights and biases.
+    pub(super) fn constants(self) -> SmallVec<[usize; 25]> {
+        let four = |first: usize| first..first + 4;
+        let aux = self.aux.map(four).unwrap_or_default();
+        (self.first..self.first + 17).chain(aux).chain(four(self.layer_norm)).collect()
     }
 
     pub(super) fn output_state(self) -> usize {
@@ -226,6 +234,15 @@ impl Tuning {
         activation(args.i32(first)?)?;
         check_clip(args, first + 1)?;
         check_clip(args, first + 2)
+    }
+
+    /// Their values while preparing.
+    pub(super) fn of(args: &Args<'_>, first: usize) -> Result<Self, OpError> {
+        Ok(Tuning {
+            activation: activation(args.i32(first)?)?,
+            cell_clip: args.tensor(first + 1)?.scalar_float()?,
+            projection_clip: args.tensor(first + 2)?.scalar_float()?,
+        })
     }
 
     /// Their values.

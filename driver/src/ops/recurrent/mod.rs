@@ -10,6 +10,7 @@ mod lstm_pass;
 #[cfg(test)]
 mod lstm_testing;
 mod operands;
+mod packed_layer;
 pub mod quantized_16bit_lstm;
 pub mod quantized_lstm;
 pub mod rnn;

@@ -24,8 +24,8 @@ pub(in super::super) fn multiply_panels(product: &Product<'_>, out: &mut [f32]) 
         let size = panels * (group + 1) / groups - first;
         // Sums, weights and one value fit into 32 registers, and where each row lies into 16.
         match (is_single, size) {
-            (false, 1) => Group::<1>::new(product, first).rows::<10>(out),
-            (false, 2) => Group::<2>::new(product, first).rows::<10>(out),
+            (false, 1) => Group::<1>::new(product, first).rows::<12>(out),
+            (false, 2) => Group::<2>::new(product, first).rows::<12>(out),
             (false, 3) => Group::<3>::new(product, first).rows::<8>(out),
             (false, _) => Group::<WIDE>::new(product, first).rows::<6>(out),
             (true, 1) => Group::<1>::new(product, first).rows::<1>(out),

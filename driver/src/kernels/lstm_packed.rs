@@ -1,0 +1,311 @@
+//! The cell of [`lstm`](crate::kernels::lstm) with packed weights: what the gates take from the
+//! inputs is computed for many time steps in one product, what they take from the previous output
+//! for all gates at once.
+
+use crate::OpError;
+use crate::kernels::Isa;
+use crate::kernels::float_panels::{EVERYTHING, FloatPanels, Product, Start};
+use crate::kernels::float_rows::FloatRows;
+use crate::kernels::lstm::{Gate, Lstm, VARIANCE_EPSILON};
+use crate::kernels::rnn::Activation;
+use crate::kernels::sigmoid::{logistic, tanh};
+use crate::kernels::simd;
+
+/// A layer of cells. The sums of its gates stand side by side: input gate (unless coupled), forget
+/// gate, output gate, cell gate.
+#[derive(Debug)]
+pub struct PackedLstm {
+    input: FloatPanels,
+    aux: Option<FloatPanels>,
+    recurrent: FloatPanels,
+    /// What the sums begin with.
+    start: Vec<f32>,
+    units: usize,
+    coupled: bool,
+    /// Of input, forget and output gate, where they look at the cell.
+    peepholes: [Option<Vec<f32>>; 3],
+    /// Weights and biases of normalised sums, in the order of the sums.
+    layer_norm: Option<[Vec<f32>; 2]>,
+    projection: Option<(FloatPanels, Vec<f32>)>,
+    activation: Activation,
+    cell_clip: f32,
+    projection_clip: f32,
+}
+
+/// The matrices of all gates as one, `units` rows each.
+fn stacked<'a>(
+    gates: &[&Gate<'a>],
+    matrix: impl Fn(&Gate<'a>) -> &'a [f32],
+    units: usize,
+) -> Result<FloatPanels, OpError> {
+    let all: Vec<f32> = gates.iter().flat_map(|gate| matrix(gate)).copied().collect();
+    let rows = gates.len() * units;
+    FloatPanels::new(&all, rows, all.len() / rows.max(1))
+}
+
+impl PackedLstm {
+    /// Packs the weights of a layer.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when sizes do not fit.
+    pub fn new(lstm: &Lstm<'_>) -> Result<Self, OpError> {
+        let units = lstm.forget_gate.bias.len();
+        let own = lstm.input_gate.as_ref();
+        let gates: Vec<&Gate<'_>> = own
+            .into_iter()
+            .chain([&lstm.forget_gate, &lstm.output_gate, &lstm.cell_gate])
+            .collect();
+        let vectors = |vector: fn(&Gate<'_>) -> Option<Vec<f32>>| {
+            gates
+                .iter()
+                .map(|gate| vector(gate))
+                .collect::<Option<Vec<_>>>()
+                .map(|all| all.concat())
+        };
+        let biases = gates.iter().flat_map(|gate| gate.bias).copied().collect::<Vec<f32>>();
+        let norm = vectors(|gate| gate.layer_norm.map(<[f32]>::to_vec));
+        let start = if norm.is_some() { vec![0.0; biases.len()] } else { biases.clone() };
+        let peephole = |gate: Option<&Gate<'_>>| gate?.peephole.map(<[f32]>::to_vec);
+        let has_aux = gates.iter().all(|gate| gate.aux.is_some());
+        let projection = lstm.projection.map(|projection| {
+            let outputs = projection.weights.len() / units.max(1);
+            let bias = projection.bias.map_or_else(|| vec![0.0; outputs], <[f32]>::to_vec);
+            FloatPanels::new(projection.weights, outputs, units).map(|weights| (weights, bias))
+        });
+        Ok(PackedLstm {
+            input: stacked(&gates, |gate| gate.input, units)?,
+            aux: has_aux
+                .then(|| stacked(&gates, |gate| gate.aux.unwrap_or_default(), units))
+                .transpose()?,
+            recurrent: stacked(&gates, |gate| gate.recurrent, units)?,
+            start,
+            units,
+            coupled: own.is_none(),
+            peepholes: [
+                peephole(own),
+                peephole(Some(&lstm.forget_gate)),
+                peephole(Some(&lstm.output_gate)),
+            ],
+            layer_norm: norm.map(|norm| [norm, biases]),
+            projection: projection.transpose()?,
+            activation: lstm.activation,
+            cell_clip: lstm.cell_clip,
+            projection_clip: lstm.projection_clip,
+        })
+    }
+
+    /// Number of units.
+    #[must_use]
+    pub fn units(&self) -> usize {
+        self.units
+    }
+
+    /// Number of outputs.
+    #[must_use]
+    pub fn outputs(&self) -> usize {
+        self.recurrent.depth()
+    }
+
+    /// Size of the vectors that go in.
+    #[must_use]
+    pub fn inputs(&self) -> usize {
+        self.input.depth()
+    }
+
+    /// Size of the auxiliary vectors, where there are weights for them.
+    #[must_use]
+    pub fn aux_inputs(&self) -> Option<usize> {
+        self.aux.as_ref().map(FloatPanels::depth)
+    }
+
+    /// Numbers that the gates of one step of one sequence sum up to.
+    #[must_use]
+    pub fn sums(&self) -> usize {
+        self.start.len()
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let vectors = self.peepholes.iter().flatten().chain(self.layer_norm.iter().flatten());
+        let vectors = vectors.chain([&self.start]).map(|vector| size_of_val(vector.as_slice()));
+        let projection = self.projection.as_ref().map(|(weights, _)| weights);
+        let matrices = [Some(&self.input), self.aux.as_ref(), Some(&self.recurrent), projection];
+        vectors.chain(matrices.into_iter().flatten().map(FloatPanels::held_bytes)).sum()
+    }
+
+    /// What the gates take from the input vectors in `rows` and the auxiliary ones in `aux`: sums,
+    /// `step` apart.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when sizes do not fit.
+    pub fn take_inputs(
+        &self,
+        isa: Isa,
+        rows: &[f32],
+        aux: Option<&[f32]>,
+        sums: &mut [f32],
+        step: usize,
+    ) -> Result<(), OpError> {
+        let start = Start::Bias(&self.start);
+        product(&self.input, rows, start, step).run(isa, sums)?;
+        match (&self.aux, aux) {
+            (Some(weights), Some(aux)) => product(weights, aux, Start::Output, step).run(isa, sums),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes sequences a step further: `sums` are what [`PackedLstm::take_inputs`] made of their
+    /// inputs, `output` and `cell` their states, all of them one after the other.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when sizes do not fit.
+    pub fn step(
+        &self,
+        isa: Isa,
+        sums: &mut [f32],
+        output: &mut [f32],
+        cell: &mut [f32],
+    ) -> Result<(), OpError> {
+        let count = self.sums();
+        product(&self.recurrent, output, Start::Output, count).run(isa, sums)?;
+        let states = output.chunks_exact_mut(self.outputs()).zip(cell.chunks_exact_mut(self.units));
+        for (sums, (output, cell)) in sums.chunks_exact_mut(count).zip(states) {
+            simd::lstm_gates(isa, self, sums, cell);
+            let given = &sums[count - 2 * self.units..count - self.units];
+            match &self.projection {
+                None => output.copy_from_slice(given),
+                Some((weights, bias)) => {
+                    let clip = self.projection_clip;
+                    let range = if clip > 0.0 { (-clip, clip) } else { EVERYTHING };
+                    let product = product(weights, given, Start::Bias(bias), self.outputs());
+                    Product { range, ..product }.run(isa, output)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn product<'a>(
+    panels: &'a FloatPanels,
+    values: &'a [f32],
+    start: Start<'a>,
+    out_step: usize,
+) -> Product<'a> {
+    let rows = FloatRows::Matrix { values, depth: panels.depth() };
+    Product { panels, rows, start, range: EVERYTHING, out_step }
+}
+
+// Loops rather than iterators with closures: those would not be compiled for the instructions of the
+// function that the ones here end up in.
+
+/// Opens the gates of one step of one sequence: the sums of the output gate become what the units
+/// give out, those of the other gates are of no meaning afterwards.
+#[inline(always)]
+pub(crate) fn gates(layer: &PackedLstm, sums: &mut [f32], cell: &mut [f32]) {
+    let units = cell.len();
+    let own = if layer.coupled { 0 } else { units };
+    let (open, rest) = sums.split_at_mut(own + units);
+    let (given, fresh) = rest.split_at_mut(units);
+    let [input_peephole, forget_peephole, output_peephole] = &layer.peepholes;
+
+    let (taken, kept) = open.split_at_mut(own);
+    look_at(taken, input_peephole, cell);
+    look_at(kept, forget_peephole, cell);
+    if let Some([weights, bias]) = &layer.layer_norm {
+        normalise(taken, weights, bias);
+        normalise(kept, &weights[own..], &bias[own..]);
+        let at = own + 2 * units;
+        normalise(fresh, &weights[at..], &bias[at..]);
+    }
+    for value in open.iter_mut() {
+        *value = logistic(*value);
+    }
+    activate(layer.activation, fresh);
+    let (taken, kept) = open.split_at(own);
+    update(cell, taken, kept, fresh, layer.cell_clip);
+
+    look_at(given, output_peephole, cell);
+    if let Some([weights, bias]) = &layer.layer_norm {
+        let at = own + units;
+        normalise(given, &weights[at..], &bias[at..]);
+    }
+    fresh.copy_from_slice(cell);
+    activate(layer.activation, fresh);
+    for (given, cell) in given.iter_mut().zip(fresh) {
+        *given = logistic(*given) * *cell;
+    }
+}
+
+/// What is kept of the cells, and what is taken in: the complement of what is kept where nothing is
+/// said of it.
+#[inline(always)]
+fn update(cell: &mut [f32], taken: &[f32], kept: &[f32], fresh: &[f32], clip: f32) {
+    if taken.is_empty() {
+        for ((cell, kept), fresh) in cell.iter_mut().zip(kept).zip(fresh) {
+            *cell = kept * *cell + (1.0 - kept) * fresh;
+        }
+    } else {
+        for (((cell, kept), taken), fresh) in cell.iter_mut().zip(kept).zip(taken).zip(fresh) {
+            *cell = kept * *cell + taken * fresh;
+        }
+    }
+    if clip > 0.0 {
+        for cell in cell {
+            let held = if *cell < -clip { -clip } else { *cell };
+            *cell = if held > clip { clip } else { held };
+        }
+    }
+}
+
+/// Adds what a gate sees of the cell.
+#[inline(always)]
+fn look_at(sums: &mut [f32], weights: &Option<Vec<f32>>, cell: &[f32]) {
+    if let Some(weights) = weights {
+        for ((sum, weight), cell) in sums.iter_mut().zip(weights).zip(cell) {
+            *sum += weight * cell;
+        }
+    }
+}
+
+/// Brings the sums of a gate to a mean of 0 and a variance of 1, then weighs them.
+#[inline(always)]
+fn normalise(sums: &mut [f32], weights: &[f32], bias: &[f32]) {
+    if sums.is_empty() {
+        return;
+    }
+    #[allow(clippy::cast_precision_loss, reason = "a layer has far fewer units than 2^24")]
+    let count = sums.len() as f32;
+    let mut mean = 0.0;
+    for sum in sums.iter() {
+        mean += sum;
+    }
+    mean /= count;
+    let mut variance = 0.0;
+    for sum in sums.iter() {
+        variance += (sum - mean) * (sum - mean);
+    }
+    let scale = 1.0 / (variance / count + VARIANCE_EPSILON).sqrt();
+    for ((sum, weight), bias) in sums.iter_mut().zip(weights).zip(bias) {
+        *sum = (*sum - mean) * scale * weight + bias;
+    }
+}
+
+/// As [`Activation::apply`].
+#[inline(always)]
+fn activate(activation: Activation, values: &mut [f32]) {
+    match activation {
+        Activation::Tanh => {
+            for value in values {
+                *value = tanh(*value);
+            }
+        }
+        Activation::Sigmoid => {
+            for value in values {
+                *value = logistic(*value);
+            }
+        }
+        other => other.apply(values),
+    }
+}

@@ -1,0 +1,201 @@
+//! An LSTM layer with constant weights, packed at prepare time, going through a sequence.
+
+use smallvec::SmallVec;
+
+use crate::OpError;
+use crate::kernels::Isa;
+use crate::kernels::lstm_packed::PackedLstm;
+use crate::op::Stop;
+use crate::ops::recurrent::lstm_pass::{CellOperands, LastStates, Tuning};
+use crate::ops::recurrent::operands::{Floats, expect};
+use crate::ops::recurrent::sequence::{Direction, Sequence, vector};
+use crate::scratch::Scratch;
+use crate::tensor::{Args, TensorRef, Value};
+
+/// Numbers that the gates sum up to before the steps are taken that need them: a part of the
+/// second-level cache, which also holds the weights that every step reads.
+const MAX_SUMS: usize = 1 << 16;
+
+/// A layer and where its operands stand.
+#[derive(Debug)]
+pub(super) struct PackedLayer {
+    lstm: PackedLstm,
+    operands: CellOperands,
+    isa: Isa,
+}
+
+/// What a layer is fed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fed<'a> {
+    pub(super) sequence: Sequence,
+    pub(super) direction: Direction,
+    pub(super) input: &'a [f32],
+    pub(super) aux: Option<&'a [f32]>,
+    /// Output state and cell state to start from.
+    pub(super) states: [&'a [f32]; 2],
+    pub(super) stop: Stop,
+}
+
+impl PackedLayer {
+    /// Packs the weights; the scalars of the cell begin at operand `tuning`.
+    ///
+    /// # Errors
+    /// [`OpError::NotYet`] when one of them is not a constant.
+    pub(super) fn new(
+        args: &Args<'_>,
+        operands: CellOperands,
+        tuning: usize,
+        isa: Isa,
+    ) -> Result<Self, OpError> {
+        // Only the operands of this cell: others may be constants that nothing here needs.
+        let wanted = operands.constants();
+        let constants: Vec<TensorRef<'_>> = args
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(index, arg)| {
+                let bytes = match arg.value {
+                    _ if !wanted.contains(&index) => None,
+                    Value::Unknown => return Err(OpError::NotYet),
+                    Value::Omitted => None,
+                    Value::Bytes(bytes) => Some(bytes),
+                };
+                Ok(TensorRef { info: arg.info, dims: arg.dims.unwrap_or_default(), bytes })
+            })
+            .collect::<Result<_, OpError>>()?;
+        let mut scratch = Scratch::default();
+        let (floats, _) = Floats::new(&constants, &mut scratch, 0)?;
+        let lstm = PackedLstm::new(&operands.cell(&floats, Tuning::of(args, tuning)?)?)?;
+        Ok(PackedLayer { lstm, operands, isa })
+    }
+
+    /// Operands whose plain bytes are not needed any more.
+    pub(super) fn packed_inputs(&self, args: &Args<'_>) -> SmallVec<[usize; 4]> {
+        self.operands.constants().into_iter().filter(|index| args.has(*index)).collect()
+    }
+
+    /// Number of units.
+    pub(super) fn units(&self) -> usize {
+        self.lstm.units()
+    }
+
+    /// Number of outputs.
+    pub(super) fn outputs(&self) -> usize {
+        self.lstm.outputs()
+    }
+
+    /// Bytes held.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.lstm.held_bytes()
+    }
+
+    /// Checks the shapes of the states, and the size of the vectors that go in.
+    pub(super) fn check(
+        &self,
+        shapes: &[TensorRef<'_>],
+        batches: u32,
+        inputs: u32,
+    ) -> Result<(), OpError> {
+        let size = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        if inputs != size(self.lstm.inputs()) {
+            let (got, want) = ([inputs], [size(self.lstm.inputs())]);
+            return Err(OpError::shape("input vectors of a recurrent layer", &got, &want));
+        }
+        let operands = self.operands;
+        expect(shapes, operands.output_state(), &[batches, size(self.outputs())])?;
+        expect(shapes, operands.cell_state(), &[batches, size(self.units())])
+    }
+
+    /// Time steps whose sums are computed together.
+    fn steps_at_once(&self, sequence: Sequence) -> usize {
+        (MAX_SUMS / (self.lstm.sums() * sequence.batches).max(1)).clamp(1, sequence.times.max(1))
+    }
+
+    /// Floats of working memory that a pass takes.
+    pub(super) fn work(&self, sequence: Sequence) -> usize {
+        let states = self.outputs() + self.units();
+        let sums = self.steps_at_once(sequence) * self.lstm.sums();
+        sequence.batches * (states + sums)
+    }
+
+    /// Steps through time and gives every output with its row to `emit`. The states returned lie in
+    /// `work`.
+    pub(super) fn run<'w>(
+        &self,
+        fed: &Fed<'_>,
+        work: &'w mut [f32],
+        mut emit: impl FnMut(usize, &[f32]) -> Result<(), OpError>,
+    ) -> Result<LastStates<'w>, OpError> {
+        let Fed { sequence, direction, states, stop, .. } = *fed;
+        let Sequence { times, batches, .. } = sequence;
+        let (output, work) = work.split_at_mut(batches * self.outputs());
+        let (cell, sums) = work.split_at_mut(batches * self.units());
+        let fits = states[0].len() == output.len() && states[1].len() == cell.len();
+        if !fits {
+            return Err(OpError::Internal { what: "states of a layer" });
+        }
+        output.copy_from_slice(states[0]);
+        cell.copy_from_slice(states[1]);
+        let step = batches * self.lstm.sums();
+        let at_once = self.steps_at_once(sequence);
+        for done in (0..times).step_by(at_once) {
+            let count = at_once.min(times - done);
+            let first = match direction {
+                Direction::Forward => done,
+                Direction::Backward => times - done - count,
+            };
+            stop.check()?;
+            self.take_inputs(fed, first, count, sums)?;
+            for position in 0..count {
+                stop.check()?;
+                let time = match direction {
+                    Direction::Forward => position,
+                    Direction::Backward => count - 1 - position,
+                };
+                let sums = &mut sums[time * step..(time + 1) * step];
+                self.lstm.step(self.isa, sums, output, cell)?;
+                for batch in 0..batches {
+                    let values = vector(output, batch, self.outputs())?;
+                    emit(sequence.row(first + time, batch), values)?;
+                }
+            }
+        }
+        Ok(LastStates { output, cell })
+    }
+
+    /// The sums of `count` time steps from `first` on: of each step all batches.
+    fn take_inputs(
+        &self,
+        fed: &Fed<'_>,
+        first: usize,
+        count: usize,
+        sums: &mut [f32],
+    ) -> Result<(), OpError> {
+        let Sequence { batches, time_major, .. } = fed.sequence;
+        // Rows that lie one after the other: all of them, or those of one batch.
+        let (parts, rows) = if time_major { (1, count * batches) } else { (batches, count) };
+        let step = self.lstm.sums() * if time_major { 1 } else { batches };
+        for batch in 0..parts {
+            let row = fed.sequence.row(first, batch);
+            let input = vectors(fed.input, (row, rows), self.lstm.inputs())?;
+            let aux = match (fed.aux, self.lstm.aux_inputs()) {
+                (Some(aux), Some(size)) => Some(vectors(aux, (row, rows), size)?),
+                _ => None,
+            };
+            let sums = &mut sums[batch * self.lstm.sums()..];
+            self.lstm.take_inputs(self.isa, input, aux, sums, step)?;
+        }
+        Ok(())
+    }
+}
+
+/// `rows` vectors of this size from row `first` on.
+fn vectors(values: &[f32], (first, rows): (usize, usize), size: usize) -> Result<&[f32], OpError> {
+    values
+        .get(first * size..(first + rows) * size)
+        .ok_or(OpError::Internal { what: "a sequence is shorter than its shape" })
+}
+
+#[cfg(test)]
+#[path = "packed_layer_tests.rs"]
+mod tests;
