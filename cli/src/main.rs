@@ -7,15 +7,18 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod devices;
+mod draw;
 mod driver_process;
 mod dump;
 mod explain;
 mod failure;
 mod fit;
 mod model_file;
+mod run;
 mod serve;
 mod source;
 mod stream;
+mod threads;
 mod verify;
 
 /// A neural-network driver service reached in microseconds.
@@ -33,7 +36,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Stream pictures through a model in a driver process (the default).
+    /// Stream pictures or sound through a model in a driver process (the default).
     Stream(Box<stream::Args>),
     /// Offer this machine's CPU as a driver service on a socket.
     Serve(serve::Args),
@@ -43,7 +46,9 @@ enum Command {
     Explain(explain::Args),
     /// Print a model as a Graphviz graph.
     Dump(dump::Args),
-    /// Run a folder of conformance vectors against a driver.
+    /// Run a model once, on raw tensors from files.
+    Run(run::Args),
+    /// Run a folder of conformance vectors, or of real models and goldens, against a driver.
     Verify(verify::Args),
     /// List the devices of a service.
     Devices(devices::Args),
@@ -55,23 +60,20 @@ fn main() -> ExitCode {
         return code;
     }
     let cli = Cli::parse();
-    start_logging();
     let command = cli.command.unwrap_or(Command::Stream(Box::new(cli.stream)));
+    match &command {
+        Command::Serve(args) => args.start_logging(),
+        _ => serve::log::start(serve::log::LogFormat::Text, "warn"),
+    }
     let (result, json) = match &command {
         Command::Stream(args) => (stream::run(args), args.json),
         Command::Serve(args) => (serve::run(args), args.json),
         Command::Bench(args) => (bench::run(args), args.json()),
         Command::Explain(args) => (explain::run(args), args.json),
         Command::Dump(args) => (dump::run(args), false),
+        Command::Run(args) => (run::run(args), args.json),
         Command::Verify(args) => (verify::run(args), args.json),
         Command::Devices(args) => (devices::run(args), args.json),
     };
     result.unwrap_or_else(|error| failure::report(&error, json))
-}
-
-/// Log lines go to standard error; `BURST_LOG` says which, warnings where it is not set.
-fn start_logging() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("BURST_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
 }

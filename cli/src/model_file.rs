@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use burst_tflite::Imported;
+use burst_tflite::{ImportError, Imported, Part, Spectrum};
 
 /// The model that this repository trained for its synthetic camera: see `models/README.md`.
 const BUILT_IN: &[u8] = include_bytes!("../../models/shapes.tflite");
@@ -24,6 +24,35 @@ pub(crate) fn load(path: Option<&Path>) -> Result<Loaded> {
     let imported =
         burst_tflite::import(&bytes).with_context(|| format!("cannot use the model {name}"))?;
     Ok(Loaded { name, imported })
+}
+
+/// What of an audio model runs before the driver's part: its own operators up to the spectrum,
+/// and the spectrum itself, for which the HAL has no operation.
+pub(crate) struct Front {
+    /// From the model's input to the samples of the spectrum.
+    pub(crate) imported: Imported,
+    /// What follows.
+    pub(crate) spectrum: Spectrum,
+}
+
+/// Reads and imports a model; of an audio model with a spectrum inside only the part behind it,
+/// and beside it the part before.
+pub(crate) fn load_with_front(path: Option<&Path>) -> Result<(Loaded, Option<Front>)> {
+    let (name, bytes) = read(path)?;
+    let what = || format!("cannot use the model {name}");
+    let error = match burst_tflite::import(&bytes) {
+        Ok(imported) => return Ok((Loaded { name, imported }, None)),
+        Err(error @ ImportError::Refused { .. }) => error,
+        Err(error) => return Err(error).with_context(what),
+    };
+    let Some(spectrum) = burst_tflite::spectrum(&bytes).with_context(what)? else {
+        return Err(error).with_context(what);
+    };
+    let before = Part { from: &[], to: &[&spectrum.samples] };
+    let behind = Part { from: &[&spectrum.magnitudes], to: &[] };
+    let front = burst_tflite::import_part(&bytes, before).with_context(what)?;
+    let imported = burst_tflite::import_part(&bytes, behind).with_context(what)?;
+    Ok((Loaded { name, imported }, Some(Front { imported: front, spectrum })))
 }
 
 /// Name and bytes of a model file; `None` is the built-in one.

@@ -78,7 +78,7 @@ fn a_model_that_takes_no_pictures_or_has_an_operation_we_lack_is_refused() {
     let Some(models) = support::shared(test, "models") else { return };
     let model = |name: &str| models.join(name).to_str().unwrap().to_owned();
     expect(&["stream", "--model", &model("kws_svdf_rnn_float.tflite")], &["kws_svdf_rnn_float"]);
-    // Its spectrogram front end has no form in the operations of the HAL.
+    // The spectrum in it has no form in the operations of the HAL; sound gets it from the client.
     expect(&["stream", "--model", &model("yamnet_wavin_int8.tflite")], &["RFFT2D", "operator"]);
 }
 

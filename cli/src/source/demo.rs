@@ -8,26 +8,28 @@ use super::{Frame, Source};
 pub(super) struct Demo {
     camera: Camera,
     rgb: Vec<u8>,
+    size: (u32, u32),
+    truth: Option<usize>,
 }
 
 impl Demo {
     pub(super) fn new(seed: u64) -> Result<Self> {
         let camera = Camera::new(seed, WIDTH, HEIGHT)?;
         let rgb = vec![0; camera.frame_bytes()];
-        Ok(Demo { camera, rgb })
+        let size = (u32::try_from(WIDTH)?, u32::try_from(HEIGHT)?);
+        Ok(Demo { camera, rgb, size, truth: None })
     }
 }
 
 impl Source for Demo {
-    fn next_frame(&mut self) -> Result<Option<Frame<'_>>> {
-        let drawing = self.camera.next_frame(&mut self.rgb)?;
-        Ok(Some(Frame {
-            width: u32::try_from(WIDTH)?,
-            height: u32::try_from(HEIGHT)?,
-            rgb: &self.rgb,
-            name: "demo",
-            truth: Some(drawing.class),
-        }))
+    fn advance(&mut self) -> Result<bool> {
+        self.truth = Some(self.camera.next_frame(&mut self.rgb)?.class);
+        Ok(true)
+    }
+
+    fn frame(&self) -> Frame<'_> {
+        let (width, height) = self.size;
+        Frame { width, height, rgb: &self.rgb, name: "demo", truth: self.truth }
     }
 
     fn is_endless(&self) -> bool {

@@ -1,5 +1,7 @@
 //! Where frames come from: the synthetic camera, pictures, video, raw bytes.
 
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -30,8 +32,11 @@ pub(crate) struct Frame<'a> {
 
 /// A row of frames.
 pub(crate) trait Source {
-    /// The next frame; `None` when there are no more.
-    fn next_frame(&mut self) -> Result<Option<Frame<'_>>>;
+    /// Moves on to the next frame; false when there are no more.
+    fn advance(&mut self) -> Result<bool>;
+
+    /// The frame that [`Source::advance`] moved to.
+    fn frame(&self) -> Frame<'_>;
 
     /// Whether it would go on for ever.
     fn is_endless(&self) -> bool {
@@ -41,6 +46,28 @@ pub(crate) trait Source {
     /// Names of the classes that [`Frame::truth`] counts.
     fn class_names(&self) -> Option<&'static [&'static str]> {
         None
+    }
+}
+
+/// What `--source` gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Pictures, of whatever origin.
+    Pictures,
+    /// Sound: a .wav file.
+    Sound,
+    /// Values of the model's input as they are: a .f32 file.
+    Values,
+}
+
+/// What `--source` gives, by its name alone.
+pub(crate) fn kind(spec: &str) -> Kind {
+    let path = Path::new(spec);
+    let ending = path.extension().and_then(|ext| ext.to_str()).map(str::to_ascii_lowercase);
+    match ending.as_deref() {
+        Some("wav") if !path.is_dir() => Kind::Sound,
+        Some("f32") if !path.is_dir() => Kind::Values,
+        _ => Kind::Pictures,
     }
 }
 
@@ -59,7 +86,7 @@ pub(crate) fn open(spec: &str, seed: u64, raw: Option<RawFormat>) -> Result<Box<
             let Some(format) = raw else {
                 bail!("raw frames on standard input need --size WIDTHxHEIGHT");
             };
-            return Ok(Box::new(raw::Raw::new(std::io::stdin().lock(), format)));
+            return Ok(Box::new(raw::Raw::new(std::io::stdin().lock(), format, "stdin")));
         }
         _ => {}
     }
@@ -71,10 +98,17 @@ pub(crate) fn open(spec: &str, seed: u64, raw: Option<RawFormat>) -> Result<Box<
     match path.extension().and_then(|ext| ext.to_str()).map(str::to_ascii_lowercase).as_deref() {
         Some("y4m") => Ok(Box::new(y4m::Video::open(path)?)),
         Some("jpg" | "jpeg" | "png") => Ok(Box::new(stills::Stills::file(path))),
-        Some("wav") => bail!("{spec}: sound is not streamed yet, only pictures are"),
+        Some("rgb" | "gray" | "raw") => match raw {
+            Some(format) => {
+                let file = File::open(path).with_context(|| format!("cannot open {spec}"))?;
+                Ok(Box::new(raw::Raw::new(BufReader::new(file), format, spec)))
+            }
+            None => bail!("{spec}: raw frames need --size WIDTHxHEIGHT"),
+        },
+        Some("wav" | "f32") => bail!("{spec}: a picture is needed here"),
         _ => bail!(
-            "{spec}: not a picture or video this can read (.jpg, .jpeg, .png, .y4m, a folder of \
-             pictures, `demo`, or `-` for raw frames on standard input)"
+            "{spec}: not a picture, video or sound this can read (.jpg, .jpeg, .png, .y4m, .wav, \
+             .f32, a folder of pictures, `demo`, or `-` for raw frames on standard input)"
         ),
     }
 }

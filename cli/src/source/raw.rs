@@ -1,4 +1,4 @@
-//! Raw frames on standard input: pixels without any header.
+//! Raw frames on standard input or in a file: pixels without any header.
 
 use std::io::{ErrorKind, Read};
 use std::str::FromStr;
@@ -72,13 +72,14 @@ pub(super) struct Raw<R> {
     stored: Vec<u8>,
     rgb: Vec<u8>,
     frames: u64,
+    name: String,
 }
 
 impl<R: Read> Raw<R> {
-    pub(super) fn new(from: R, format: RawFormat) -> Self {
+    pub(super) fn new(from: R, format: RawFormat, name: &str) -> Self {
         let pixels = format.size.width as usize * format.size.height as usize;
         let stored = vec![0; pixels * format.pixels.bytes()];
-        Raw { from, format, stored, rgb: vec![0; pixels * 3], frames: 0 }
+        Raw { from, format, stored, rgb: vec![0; pixels * 3], frames: 0, name: name.into() }
     }
 
     /// Fills `stored`; false at the end of the input.
@@ -88,7 +89,8 @@ impl<R: Read> Raw<R> {
             match self.from.read(&mut self.stored[filled..]) {
                 Ok(0) if filled == 0 => return Ok(false),
                 Ok(0) => bail!(
-                    "standard input ended in the middle of frame {}: {filled} of {} bytes",
+                    "{} ended in the middle of frame {}: {filled} of {} bytes",
+                    self.name,
                     self.frames,
                     self.stored.len()
                 ),
@@ -102,23 +104,22 @@ impl<R: Read> Raw<R> {
 }
 
 impl<R: Read> Source for Raw<R> {
-    fn next_frame(&mut self) -> Result<Option<Frame<'_>>> {
+    fn advance(&mut self) -> Result<bool> {
         if !self.read_frame()? {
-            return Ok(None);
+            return Ok(false);
         }
         self.frames += 1;
-        let RawFormat { size, pixels } = self.format;
+        let pixels = self.format.pixels;
         let stored = self.stored.chunks_exact(pixels.bytes());
         for (rgb, pixel) in self.rgb.chunks_exact_mut(3).zip(stored) {
             rgb.copy_from_slice(&pixels.rgb(pixel));
         }
-        Ok(Some(Frame {
-            width: size.width,
-            height: size.height,
-            rgb: &self.rgb,
-            name: "stdin",
-            truth: None,
-        }))
+        Ok(true)
+    }
+
+    fn frame(&self) -> Frame<'_> {
+        let Size { width, height } = self.format.size;
+        Frame { width, height, rgb: &self.rgb, name: &self.name, truth: None }
     }
 }
 
@@ -128,10 +129,10 @@ mod tests {
 
     fn frames(bytes: &[u8], pixels: PixelFormat) -> Result<Vec<Vec<u8>>> {
         let format = RawFormat { size: "2x1".parse().unwrap(), pixels };
-        let mut raw = Raw::new(bytes, format);
+        let mut raw = Raw::new(bytes, format, "test");
         let mut all = Vec::new();
-        while let Some(frame) = raw.next_frame()? {
-            all.push(frame.rgb.to_vec());
+        while raw.advance()? {
+            all.push(raw.frame().rgb.to_vec());
         }
         Ok(all)
     }

@@ -14,6 +14,7 @@ pub(super) struct Stills {
     files: std::vec::IntoIter<PathBuf>,
     name: String,
     rgb: Vec<u8>,
+    size: (u32, u32),
 }
 
 impl Stills {
@@ -40,17 +41,23 @@ impl Stills {
     }
 
     fn new(files: Vec<PathBuf>) -> Self {
-        Stills { files: files.into_iter(), name: String::new(), rgb: Vec::new() }
+        Stills { files: files.into_iter(), name: String::new(), rgb: Vec::new(), size: (0, 0) }
     }
 }
 
 impl Source for Stills {
-    fn next_frame(&mut self) -> Result<Option<Frame<'_>>> {
-        let Some(path) = self.files.next() else { return Ok(None) };
+    fn advance(&mut self) -> Result<bool> {
+        let Some(path) = self.files.next() else { return Ok(false) };
         let (width, height, rgb) = decode(&path)?;
         self.rgb = rgb;
+        self.size = (width, height);
         self.name = path.display().to_string();
-        Ok(Some(Frame { width, height, rgb: &self.rgb, name: &self.name, truth: None }))
+        Ok(true)
+    }
+
+    fn frame(&self) -> Frame<'_> {
+        let (width, height) = self.size;
+        Frame { width, height, rgb: &self.rgb, name: &self.name, truth: None }
     }
 }
 

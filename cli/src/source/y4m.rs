@@ -21,8 +21,7 @@ struct Subsampling {
 
 pub(super) struct Video {
     decoder: Decoder<BufReader<File>>,
-    width: usize,
-    height: usize,
+    size: (u32, u32),
     colour: Option<Subsampling>,
     name: String,
     rgb: Vec<u8>,
@@ -51,28 +50,28 @@ impl Video {
             other => bail!("{name}: pixels stored as {other:?} are not read, only 8-bit ones are"),
         };
         let rgb = vec![0; width * height * 3];
-        Ok(Video { decoder, width, height, colour, name, rgb })
+        let size = (u32::try_from(width)?, u32::try_from(height)?);
+        Ok(Video { decoder, size, colour, name, rgb })
     }
 }
 
 impl Source for Video {
-    fn next_frame(&mut self) -> Result<Option<Frame<'_>>> {
+    fn advance(&mut self) -> Result<bool> {
         let frame = match self.decoder.read_frame() {
             Ok(frame) => frame,
-            Err(y4m::Error::EOF) => return Ok(None),
+            Err(y4m::Error::EOF) => return Ok(false),
             Err(error) => {
                 return Err(error).with_context(|| format!("{} is damaged", self.name));
             }
         };
         let planes = [frame.get_y_plane(), frame.get_u_plane(), frame.get_v_plane()];
-        to_rgb(planes, self.width, self.colour, &mut self.rgb);
-        Ok(Some(Frame {
-            width: u32::try_from(self.width)?,
-            height: u32::try_from(self.height)?,
-            rgb: &self.rgb,
-            name: &self.name,
-            truth: None,
-        }))
+        to_rgb(planes, self.size.0 as usize, self.colour, &mut self.rgb);
+        Ok(true)
+    }
+
+    fn frame(&self) -> Frame<'_> {
+        let (width, height) = self.size;
+        Frame { width, height, rgb: &self.rgb, name: &self.name, truth: None }
     }
 }
 

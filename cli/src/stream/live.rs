@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::classes::Class;
+use super::answer::Class;
 use super::stats::Recent;
 
 /// How often the line changes.
@@ -15,7 +15,6 @@ const EVERY: Duration = Duration::from_millis(100);
 pub(crate) struct Live {
     bar: Option<ProgressBar>,
     next: Instant,
-    seen: usize,
     recent: Option<Recent>,
 }
 
@@ -28,7 +27,7 @@ impl Live {
             bar.set_style(style(frames.is_some()));
             bar
         });
-        Live { bar, next: Instant::now(), seen: 0, recent: None }
+        Live { bar, next: Instant::now(), recent: None }
     }
 
     /// Whether the line is due.
@@ -36,13 +35,12 @@ impl Live {
         self.bar.is_some() && now >= self.next
     }
 
-    /// Takes note of the class the model sees.
-    pub(crate) fn see(&mut self, class: usize) {
-        self.seen = class;
-    }
-
-    pub(crate) fn seen(&self) -> usize {
-        self.seen
+    /// Does something that prints, with the line out of the way.
+    pub(crate) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        match &self.bar {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
     }
 
     pub(crate) fn show(&mut self, frames: u64, recent: Option<Recent>, class: Option<&Class>) {
@@ -55,8 +53,7 @@ impl Live {
                 format!("{fps:.0} fps  p50 {:.0} us  p99 {:.0} us  ", quantiles.p50, quantiles.p99);
         }
         if let Some(class) = class {
-            let name = if class.label.is_empty() { "class" } else { &class.label };
-            text.push_str(&format!("sees {name} ({:.2})", class.score));
+            text.push_str(&format!("sees {} ({:.2})", class.name(), class.score));
         }
         bar.set_position(frames);
         bar.set_message(text);

@@ -6,8 +6,12 @@ use anyhow::{Result, bail};
 use burst_hal::ErrorStatus;
 use burst_tflite::Imported;
 
+use crate::threads::Threads;
+
 mod in_process;
 mod remote;
+
+pub(crate) use in_process::InProcess;
 
 /// How requests reach the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -63,7 +67,8 @@ impl WaitKind {
 
 /// A prepared model that takes one frame after the other.
 pub(crate) trait Path {
-    /// The memory of the model's input, to be filled before [`Path::execute`].
+    /// The memory of the model's first input, to be filled before [`Path::execute`]. Its others, if
+    /// any, are states that are carried from one execution into the next.
     fn input(&mut self) -> &mut [u8];
 
     /// Runs once: how it ended, and the time the driver measured.
@@ -71,8 +76,8 @@ pub(crate) trait Path {
     /// An error is the end of the stream: nobody answers any more.
     fn execute(&mut self, deadline: Duration) -> Result<(ErrorStatus, Option<Duration>)>;
 
-    /// The first output of the last execution.
-    fn output(&mut self) -> Result<&[u8]>;
+    /// An output of the last execution.
+    fn output(&mut self, index: usize) -> Result<&[u8]>;
 
     /// The process that executes.
     fn driver_pid(&self) -> u32;
@@ -89,16 +94,19 @@ pub(crate) struct Options<'a> {
     pub(crate) socket: Option<&'a std::path::Path>,
     /// Name of the device.
     pub(crate) device: &'a str,
+    /// Threads that compute, unless a service runs already.
+    pub(crate) threads: Threads,
 }
 
 /// Prepares the model where `options` say.
 pub(crate) fn open(options: &Options<'_>, imported: &Imported) -> Result<Box<dyn Path>> {
+    options.threads.check(options.socket)?;
     match options.kind {
         Kind::InProcess => {
             if options.socket.is_some() {
                 bail!("--path in-process uses no socket");
             }
-            Ok(Box::new(in_process::InProcess::new(imported)?))
+            Ok(Box::new(InProcess::new(imported, options.threads)?))
         }
         Kind::Burst | Kind::Sync => remote::open(options, imported),
     }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use comfy_table::Table;
 use serde::Serialize;
 
-use super::classes::Class;
+use super::results::FrameResult;
 use super::stats::Quantiles;
 
 /// The summary of a run; its JSON form is `burst stream --json`.
@@ -29,6 +29,15 @@ pub(crate) struct Report {
     pub(crate) driver_pid: u32,
     pub(crate) seconds: f64,
     pub(crate) throughput_fps: f64,
+    /// Seconds of sound that were streamed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sound_seconds: Option<f64>,
+    /// How many times faster than the sound lasts that was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) times_real_time: Option<f64>,
+    /// States that went from each frame to the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) states: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) accuracy: Option<Accuracy>,
     pub(crate) latency_us: Option<Quantiles>,
@@ -36,6 +45,9 @@ pub(crate) struct Report {
     pub(crate) transport_us: Option<Quantiles>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) results: Option<Vec<FrameResult>>,
+    /// Results beyond as many as are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) results_left_out: Option<u64>,
 }
 
 /// How often the model was right, where the source knows what it shows.
@@ -54,14 +66,6 @@ impl Accuracy {
     }
 }
 
-/// The best classes of one frame.
-#[derive(Debug, Serialize)]
-pub(crate) struct FrameResult {
-    pub(crate) frame: u64,
-    pub(crate) source: String,
-    pub(crate) top: Vec<Class>,
-}
-
 impl Report {
     /// Whether every frame was answered.
     pub(crate) fn is_sound(&self) -> bool {
@@ -75,7 +79,6 @@ impl Report {
     }
 
     pub(crate) fn write_text(&self, out: &mut impl Write) -> Result<()> {
-        self.write_results(out)?;
         writeln!(out, "{} through {}", self.source, self.model)?;
         let mut table = Table::new();
         table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
@@ -107,6 +110,14 @@ impl Report {
             write!(out, ", {late} late, {dropped} dropped")?;
         }
         writeln!(out)?;
+        if let (Some(sound), Some(times)) = (self.sound_seconds, self.times_real_time) {
+            write!(out, "{sound:.2} s of sound, {times:.1} times as fast as real time")?;
+            match self.states {
+                Some(1) => writeln!(out, ", 1 state carried from frame to frame")?,
+                Some(states) => writeln!(out, ", {states} states carried from frame to frame")?,
+                None => writeln!(out)?,
+            }
+        }
         if let Some(Accuracy { right, of, percent }) = self.accuracy {
             writeln!(out, "accuracy {percent:.2} % ({right} of {of} frames named right)")?;
         }
@@ -115,16 +126,6 @@ impl Report {
             "path {}, wait {}; client process {}, driver process {}",
             self.path, self.wait, self.client_pid, self.driver_pid
         )?;
-        Ok(())
-    }
-
-    fn write_results(&self, out: &mut impl Write) -> Result<()> {
-        for result in self.results.iter().flatten() {
-            writeln!(out, "frame {} ({})", result.frame, result.source)?;
-            for class in &result.top {
-                writeln!(out, "  {:8.5}  {:5}  {}", class.score, class.index, class.label)?;
-            }
-        }
         Ok(())
     }
 }

@@ -4,51 +4,102 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use burst_driver::CpuDevice;
 use burst_hal::{
-    Burst, DataLocation, Device, ErrorStatus, ExecutionOptions, ExecutionResult, HeapMemory,
-    Memory, PrepareOptions, Request, RequestArgument, RequestPool, TimePoint,
+    Burst, DataLocation, Device, Dimensions, ErrorStatus, ExecutionOptions, ExecutionResult,
+    HeapMemory, Memory, PrepareOptions, Request, RequestArgument, RequestPool, TimePoint,
 };
 use burst_tflite::{Imported, TensorInfo};
 
-pub(super) struct InProcess {
+use crate::threads::Threads;
+
+/// A model in this process.
+pub(crate) struct InProcess {
     burst: Box<dyn Burst>,
-    request: Request,
+    /// The only request, or one for each turn of the states.
+    requests: Vec<Request>,
+    turn: usize,
     result: ExecutionResult,
     input: Vec<u8>,
     input_pool: Arc<HeapMemory>,
+    /// The bytes of an output, as last asked for.
     output: Vec<u8>,
     output_pool: Arc<HeapMemory>,
 }
 
 impl InProcess {
-    pub(super) fn new(imported: &Imported) -> Result<Self> {
-        let model = CpuDevice::default()
+    /// Prepares a model; its first input is the caller's, the others are states.
+    pub(crate) fn new(imported: &Imported, threads: Threads) -> Result<Self> {
+        let model = threads
+            .device()
             .prepare_model(&imported.model, &PrepareOptions::default())
             .context("the model cannot be prepared")?;
         let burst = model.open_burst().context("no burst on the prepared model")?;
         let inputs = layout(&imported.inputs)?;
-        let outputs = layout(&imported.outputs)?;
+        let mut outputs = layout(&imported.outputs)?;
+        let first = Request {
+            inputs: inputs.arguments(INPUTS),
+            outputs: outputs.arguments(OUTPUTS),
+            pools: Vec::new(),
+        };
+        let mut requests = turns(imported, first, &mut outputs)?;
         let input_pool = Arc::new(HeapMemory::new(vec![0; inputs.bytes]));
         let output_pool = Arc::new(HeapMemory::new(vec![0; outputs.bytes]));
-        let request = Request {
-            inputs: inputs.arguments(0),
-            outputs: outputs.arguments(1),
-            pools: vec![
+        for request in &mut requests {
+            request.pools = vec![
                 RequestPool::Memory(input_pool.clone()),
                 RequestPool::Memory(output_pool.clone()),
-            ],
-        };
+            ];
+        }
         Ok(InProcess {
             burst,
-            request,
+            requests,
+            turn: 0,
             result: ExecutionResult::of(ErrorStatus::None),
-            input: vec![0; inputs.lengths[0]],
+            input: vec![0; inputs.lengths.first().copied().unwrap_or(0)],
             input_pool,
-            output: vec![0; outputs.lengths[0]],
+            output: Vec::new(),
             output_pool,
         })
     }
+
+    /// The request whose outputs are the last ones.
+    fn last(&self) -> &Request {
+        // The first turn and the third write the same places.
+        let at = match (self.requests.len(), self.turn) {
+            (1, _) | (_, 0) => 0,
+            (_, 1) => 2,
+            _ => 1,
+        };
+        &self.requests[at]
+    }
+}
+
+/// The pool of the inputs.
+const INPUTS: u32 = 0;
+/// The pool of the outputs and states.
+const OUTPUTS: u32 = 1;
+
+/// With states three requests: from zeros to the first places, from there to the second, and back.
+fn turns(imported: &Imported, first: Request, outputs: &mut Layout) -> Result<Vec<Request>> {
+    let mut requests = vec![first];
+    if imported.states.is_empty() {
+        return Ok(requests);
+    }
+    requests.extend([requests[0].clone(), requests[0].clone()]);
+    for pair in &imported.states {
+        let place = requests[0].outputs[pair.output_index].clone();
+        let length = place.location.length as usize;
+        let (zeros, second) = (outputs.add(length)?, outputs.add(length)?);
+        let at = |offset| RequestArgument {
+            location: DataLocation { offset, ..place.location },
+            ..place.clone()
+        };
+        requests[0].inputs[pair.input_index] = at(zeros);
+        requests[1].inputs[pair.input_index] = place.clone();
+        requests[1].outputs[pair.output_index] = at(second);
+        requests[2].inputs[pair.input_index] = at(second);
+    }
+    Ok(requests)
 }
 
 impl super::Path for InProcess {
@@ -63,16 +114,19 @@ impl super::Path for InProcess {
             deadline: Some(TimePoint::after(deadline)),
             loop_timeout: None,
         };
-        self.burst.execute(&self.request, &options, &mut self.result);
-        if self.result.status == ErrorStatus::None {
-            self.output_pool.read(0, &mut self.output)?;
+        self.burst.execute(&self.requests[self.turn], &options, &mut self.result);
+        if self.result.status == ErrorStatus::None && self.requests.len() > 1 {
+            self.turn = if self.turn == 1 { 2 } else { 1 };
         }
         let micros = self.result.timing.time_in_driver_us;
         let driver = (micros != u64::MAX).then(|| Duration::from_micros(micros));
         Ok((self.result.status, driver))
     }
 
-    fn output(&mut self) -> Result<&[u8]> {
+    fn output(&mut self, index: usize) -> Result<&[u8]> {
+        let location = self.last().outputs[index].location;
+        self.output.resize(location.length as usize, 0);
+        self.output_pool.read(location.offset.into(), &mut self.output)?;
         Ok(&self.output)
     }
 
@@ -82,8 +136,9 @@ impl super::Path for InProcess {
 }
 
 /// Tensors one behind the other in one pool.
+#[derive(Default)]
 struct Layout {
-    offsets: Vec<usize>,
+    offsets: Vec<u32>,
     lengths: Vec<usize>,
     bytes: usize,
 }
@@ -92,7 +147,7 @@ struct Layout {
 const ALIGNMENT: usize = 64;
 
 fn layout(tensors: &[TensorInfo]) -> Result<Layout> {
-    let mut layout = Layout { offsets: Vec::new(), lengths: Vec::new(), bytes: 0 };
+    let mut layout = Layout::default();
     for tensor in tensors {
         let length = tensor
             .ty
@@ -102,23 +157,31 @@ fn layout(tensors: &[TensorInfo]) -> Result<Layout> {
             .with_context(|| {
                 format!("the tensor {} has the open shape {:?}", tensor.name, tensor.dims)
             })?;
-        layout.offsets.push(layout.bytes);
-        layout.lengths.push(length);
-        layout.bytes = (layout.bytes + length).next_multiple_of(ALIGNMENT);
+        layout.add(length)?;
     }
     Ok(layout)
 }
 
 impl Layout {
+    /// Makes room behind all others; where that is.
+    fn add(&mut self, length: usize) -> Result<u32> {
+        let offset = u32::try_from(self.bytes).context("tensors too large for one pool")?;
+        u32::try_from(length).context("a tensor too large for a pool")?;
+        self.offsets.push(offset);
+        self.lengths.push(length);
+        self.bytes = (self.bytes + length).next_multiple_of(ALIGNMENT);
+        Ok(offset)
+    }
+
     fn arguments(&self, pool_index: u32) -> Vec<RequestArgument> {
-        let argument = |(offset, length): (&usize, &usize)| RequestArgument {
+        let argument = |(offset, length): (&u32, &usize)| RequestArgument {
             has_no_value: false,
             location: DataLocation {
                 pool_index,
-                offset: u32::try_from(*offset).unwrap_or(u32::MAX),
+                offset: *offset,
                 length: u32::try_from(*length).unwrap_or(u32::MAX),
             },
-            dimensions: burst_hal::Dimensions::new(),
+            dimensions: Dimensions::new(),
         };
         self.offsets.iter().zip(&self.lengths).map(argument).collect()
     }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use burst_client::{Client, ClientError, Deadline, Stream, StreamOptions, StreamPath};
+use burst_client::{Carried, Client, ClientError, Deadline, Stream, StreamOptions, StreamPath};
 use burst_hal::ErrorStatus;
-use burst_tflite::Imported;
+use burst_tflite::{Imported, StatePair};
 
 use crate::driver_process::DriverProcess;
 use crate::stream::path::{Kind, Options};
@@ -25,7 +25,7 @@ pub(super) fn open(wanted: &Options<'_>, imported: &Imported) -> Result<Box<dyn 
     let (process, client) = match wanted.socket {
         Some(path) => (None, Client::connect(path)?),
         None => {
-            let (process, socket) = DriverProcess::start(wanted.wait.name())?;
+            let (process, socket) = DriverProcess::start(wanted.wait.name(), wanted.threads.count)?;
             let client = Client::from_socket(socket)
                 .with_context(|| format!("no contact with the driver process {}", process.pid()))?;
             (Some(process), client)
@@ -37,6 +37,8 @@ pub(super) fn open(wanted: &Options<'_>, imported: &Imported) -> Result<Box<dyn 
         Kind::Sync => StreamPath::Synchronous,
         _ => StreamPath::Burst,
     };
+    let carried = |pair: &StatePair| Carried { input: pair.input_index, output: pair.output_index };
+    options.carried = imported.states.iter().map(carried).collect();
     let device = client.device(wanted.device)?;
     let stream =
         device.stream(&imported.model, &options).context("the driver cannot run this model")?;
@@ -56,8 +58,8 @@ impl super::Path for Remote {
         }
     }
 
-    fn output(&mut self) -> Result<&[u8]> {
-        Ok(self.stream.output(0)?)
+    fn output(&mut self, index: usize) -> Result<&[u8]> {
+        Ok(self.stream.output(index)?)
     }
 
     fn driver_pid(&self) -> u32 {

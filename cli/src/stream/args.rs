@@ -1,0 +1,89 @@
+//! Arguments of `burst stream`.
+
+use std::path::PathBuf;
+
+use super::{pace, path};
+use crate::fit::{Fit, FloatRange};
+use crate::source;
+use crate::threads::Threads;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Where frames come from: `demo` (synthetic camera), a .jpg or .png, a folder of them, a
+    /// .y4m video, `-` for raw frames on standard input, a .wav file, or a .f32 file with values
+    /// of the model's input.
+    #[arg(long, default_value = "demo")]
+    pub(super) source: String,
+    /// Model file (.tflite); without it the built-in one.
+    #[arg(long)]
+    pub(super) model: Option<PathBuf>,
+    /// Stop after this many frames; a single picture is repeated. Default: 600 of the synthetic
+    /// camera, all there are of anything else.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) frames: Option<u64>,
+    /// How requests reach the driver.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) path: path::Kind,
+    /// How both ends wait for each other.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) wait: path::WaitKind,
+    /// Socket of a running service; without it a private driver process is started.
+    #[arg(long)]
+    pub(super) socket: Option<PathBuf>,
+    /// Device of the service.
+    #[arg(long, default_value = "cpu")]
+    pub(super) device: String,
+    /// Frames per second; latency then counts from when a frame was due.
+    #[arg(long)]
+    pub(super) fps: Option<f64>,
+    /// Which frames are skipped when the driver does not keep up with --fps.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) drop: pace::Drop,
+    /// Label file: line number (from 0) is the class.
+    #[arg(long)]
+    pub(super) labels: Option<PathBuf>,
+    /// Say the best N classes of every frame.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) top: Option<u16>,
+    /// Say only what a detector found with at least this score.
+    #[arg(long, value_name = "SCORE", default_value_t = 0.45)]
+    pub(super) min_score: f32,
+    /// Write each frame into this folder as a PNG with the result drawn in; of super-resolution
+    /// the larger picture.
+    #[arg(long, value_name = "DIR")]
+    pub(super) save_frames: Option<PathBuf>,
+    /// Write the bytes of the first output of every execution into this file, one after the other.
+    #[arg(long, value_name = "FILE")]
+    pub(super) save_output: Option<PathBuf>,
+    /// How frames of another aspect are fitted into the model's input. Default: stretch for
+    /// detection and segmentation, crop for anything else.
+    #[arg(long, value_enum)]
+    pub(super) fit: Option<Fit>,
+    /// What bytes 0 to 255 become in a float input. Default: byte for super-resolution, signed for
+    /// anything else.
+    #[arg(long, value_enum)]
+    pub(super) float_range: Option<FloatRange>,
+    /// Size of raw frames on standard input or in a .rgb, .gray or .raw file.
+    #[arg(long, value_name = "WIDTHxHEIGHT")]
+    pub(super) size: Option<source::Size>,
+    /// Pixels of raw frames.
+    #[arg(long, value_enum, default_value_t = source::PixelFormat::Rgb24)]
+    pub(super) pixels: source::PixelFormat,
+    /// Samples per second that a model of waveforms takes; sound of another rate is resampled.
+    #[arg(long, value_name = "HERTZ", default_value_t = 16_000)]
+    pub(super) rate: u32,
+    /// Seconds of sound from one execution to the next. Default: as much as the model takes.
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) hop: Option<f64>,
+    #[command(flatten)]
+    pub(super) threads: Threads,
+    /// Give up on a request after this many seconds.
+    #[arg(long, default_value_t = 60.0)]
+    pub(super) deadline: f64,
+    /// Seed of the synthetic camera.
+    #[arg(long, default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
