@@ -1,5 +1,6 @@
 //! A burst: one prepared model, two queues, many executions.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use fmq::{Consumer, Deadline, Descriptor, Producer, QueueConfig, Wait};
 
 use crate::connection::BurstWatch;
 use crate::execute::Scratch;
+use crate::pipeline::Pipeline;
+use crate::results::Results;
 use crate::{ClientError, RemotePreparedModel};
 
 /// How a burst is set up.
@@ -20,13 +23,17 @@ use crate::{ClientError, RemotePreparedModel};
 pub struct BurstOptions {
     /// How this end waits for results; the service is asked to wait for requests likewise.
     pub wait: Wait,
-    /// Length of each queue. A request needs 2 datums, one per pool, and per argument one and
+    /// Length of each queue; several requests under way share it. A request needs 2 datums, one per pool, and per argument one and
     /// one per dimension given; one that does not fit goes over the socket.
     pub queue_datums: usize,
     /// Length of the result queue, where it should differ.
     pub result_datums: Option<usize>,
     /// Additions to HAL 1.2 to use, of those both ends know.
     pub features: Features,
+    /// Requests that may be under way at once, up to
+    /// [`PIPELINE_DEPTH_MAX`](burst_wire::PIPELINE_DEPTH_MAX). More than one needs
+    /// [`Features::PIPELINING`] at both ends; otherwise it is one all the same.
+    pub depth: u16,
 }
 
 impl Default for BurstOptions {
@@ -36,6 +43,7 @@ impl Default for BurstOptions {
             queue_datums: 1024, // what the original takes
             result_datums: None,
             features: Features::ALL,
+            depth: 1,
         }
     }
 }
@@ -64,9 +72,30 @@ impl BurstOptions {
     pub fn with_features(self, features: Features) -> Self {
         BurstOptions { features, ..self }
     }
+
+    /// These options with so many requests under way at once.
+    #[must_use]
+    pub fn with_depth(self, depth: u16) -> Self {
+        BurstOptions { depth, ..self }
+    }
+
+    /// What is in use of what was asked for, with a peer that knows these additions. With one
+    /// request at a time the packets are those of HAL 1.2.
+    fn agreed(&self, peer: Features) -> (Features, u16) {
+        let features = self.features.intersection(peer);
+        match self.depth {
+            2.. if features.contains(Features::PIPELINING) => (features, self.depth),
+            _ => (features.without(Features::PIPELINING), 1),
+        }
+    }
 }
 
-/// Executions on one prepared model through shared memory, one at a time.
+/// Executions on one prepared model through shared memory, one at a time and in order.
+///
+/// [`execute`](Burst::execute) waits for each result. With a [`depth`](BurstOptions::with_depth)
+/// above one, [`submit`](Burst::submit) sends the next request while the service is still busy
+/// with the one before, and [`wait`](Burst::wait) takes the results. Programs with an event loop
+/// wait for [`completion_fd`](Burst::completion_fd) instead.
 ///
 /// While both sides are awake an execution makes no system call, and from the second on it
 /// allocates nothing. Memories of requests cross the socket once, with their first use.
@@ -75,10 +104,12 @@ pub struct Burst {
     pub(crate) model: Arc<RemotePreparedModel>,
     pub(crate) number: u32,
     pub(crate) requests: Producer,
-    pub(crate) results: Consumer,
+    pub(crate) results: Results,
+    pub(crate) result_capacity: usize,
     pub(crate) watch: Arc<BurstWatch>,
     pub(crate) features: Features,
     pub(crate) scratch: Scratch,
+    pub(crate) pipeline: Pipeline,
 }
 
 impl Burst {
@@ -92,7 +123,7 @@ impl Burst {
         let mut results = Consumer::create(&QueueConfig::new(DATUM_BYTES, result_datums))?;
         requests.set_wait(options.wait);
         results.set_wait(options.wait);
-        let features = options.features.intersection(link.peer.features);
+        let (features, depth) = options.agreed(link.peer.features);
         let (request_queue, result_queue) = (requests.descriptor()?, results.descriptor()?);
         let call = Call::ConfigureBurst {
             model: model.number(),
@@ -100,6 +131,7 @@ impl Burst {
             result_queue: wire_descriptor(&result_queue),
             features: features.bits(),
             wait: wait_style(options.wait),
+            depth,
         };
         let fds = request_queue.fds.iter().chain(&result_queue.fds);
         let fds: Vec<_> = fds.map(std::os::fd::AsFd::as_fd).collect();
@@ -109,8 +141,18 @@ impl Burst {
         let watch = Arc::new(BurstWatch::new([requests.closer(), results.closer()]));
         link.add_burst(number, &watch);
         let model = Arc::clone(model);
-        let scratch = Scratch::default();
-        Ok(Burst { model, number, requests, results, watch, features, scratch })
+        let framed = features.contains(Features::PIPELINING);
+        Ok(Burst {
+            model,
+            number,
+            requests,
+            result_capacity: results.capacity(),
+            results: Results::new(results, framed),
+            watch,
+            features,
+            scratch: Scratch::default(),
+            pipeline: Pipeline::new(depth.into()),
+        })
     }
 
     /// Runs once and waits for the result until `deadline`. A service that dies ends the wait at
@@ -149,6 +191,40 @@ impl Burst {
     #[must_use]
     pub fn fell_back(&self) -> bool {
         self.scratch.fell_back
+    }
+
+    /// Requests that may be under way at once.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.pipeline.depth()
+    }
+
+    /// A descriptor for event loops: it can be read (`POLLIN`, `EPOLLIN`) while a result is there
+    /// that was not taken, and once the burst has ended. Then [`try_wait`](Burst::try_wait) takes
+    /// what there is; do not read from the descriptor itself. It lives as long as the burst.
+    ///
+    /// The first call starts a thread that sleeps at the queue in place of the caller, which costs
+    /// each result one more change of threads; without this call there is none.
+    ///
+    /// With epoll: `examples/src/bin/event_loop.rs`. With tokio nothing else is needed either:
+    ///
+    /// ```ignore
+    /// let fd = AsyncFd::new(burst.completion_fd()?.try_clone_to_owned()?)?;
+    /// let ticket = burst.submit(&request, &options, Deadline::never())?;
+    /// let result = loop {
+    ///     let mut ready = fd.readable().await?;
+    ///     match burst.try_wait(&ticket)? {
+    ///         Some(result) => break result.clone(),
+    ///         None => ready.clear_ready(),
+    ///     }
+    /// };
+    /// ```
+    ///
+    /// # Errors
+    /// The system has no descriptor or thread left; [`ClientError::Forked`].
+    pub fn completion_fd(&mut self) -> Result<BorrowedFd<'_>, ClientError> {
+        self.model.link().check_here()?;
+        self.results.descriptor()
     }
 
     /// Whether the service is still there and has not ended this burst, as far as is known.
@@ -199,9 +275,12 @@ impl Burst {
     /// Memories that were dropped are taken away by themselves when another one is sent.
     ///
     /// # Errors
-    /// The service is gone.
+    /// [`ClientError::MemoryInUse`] while a submitted request uses it; the service is gone.
     pub fn free_memory(&mut self, memory: &Pool) -> Result<(), ClientError> {
         self.model.link().check_here()?;
+        if self.pipeline.uses(memory) {
+            return Err(ClientError::MemoryInUse);
+        }
         match self.watch.slots.slot(memory) {
             Some(slot) => self.free_slot(slot, Deadline::never()),
             None => Ok(()),
@@ -244,6 +323,8 @@ impl Drop for Burst {
         link.goodbye(Call::CloseBurst { burst: self.number }, "a burst", self.number);
         if link.is_here() {
             link.remove_burst(self.number);
+        } else {
+            self.results.forget_thread();
         }
     }
 }

@@ -116,6 +116,18 @@ pub enum ClientError {
     },
 
     // Wrong use.
+    /// As many requests are under way, or have results nobody took, as may be.
+    #[error("{depth} requests are under way, which is all there may be; wait for one")]
+    PipelineFull {
+        /// How many there may be.
+        depth: usize,
+    },
+    /// A ticket of another burst, or one that was waited for before.
+    #[error("this ticket stands for no request of this burst")]
+    UnknownTicket,
+    /// A memory that a request under way uses.
+    #[error("a request under way uses this memory")]
+    MemoryInUse,
     /// The client was made from a socket that somebody else connected.
     #[error("this client does not know the address of its service")]
     NoAddress,

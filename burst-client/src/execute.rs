@@ -1,26 +1,29 @@
-//! One execution over a burst: memories to slots, encode into the ring, publish, wake, wait, copy
-//! out, decode.
+//! Executions over a burst: memories to slots, encode, publish, wake; wait, copy out, decode.
 
 use std::time::Duration;
 
-use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, Request, RequestPool};
-use burst_wire::{
-    DATUM_BYTES, Features, RequestExtras, RequestPacket, ResultExtras, WireError, decode_result,
-};
+use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, Pool, Request, RequestPool};
+use burst_wire::{Features, RequestExtras, RequestPacket, ResultExtras, WireError, decode_result};
 use fmq::{Deadline, QueueError};
 
-use crate::{Burst, ClientError};
+use crate::pipeline::Holder;
+use crate::results::NoResult;
+use crate::{Burst, ClientError, Executed, Ticket};
 
-/// Storage that is used again for every execution.
+/// Dimensions that room is kept for per output of a result under way.
+const RANK_ROOM: usize = 8;
+/// Datums of a result beside its outputs: packet information, two kinds of times, number.
+const RESULT_FIXED: usize = 4;
+
+/// Storage that is used again for every execution, and what the last one came to.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     pub(crate) result: ExecutionResult,
     pub(crate) driver_time: Option<Duration>,
     pub(crate) fell_back: bool,
     slots: Vec<i32>,
+    request: Vec<u8>,
     packet: Vec<u8>,
-    /// A request is on its way whose result was not waited for to the end.
-    outstanding: bool,
 }
 
 impl Default for Scratch {
@@ -30,16 +33,16 @@ impl Default for Scratch {
             driver_time: None,
             fell_back: false,
             slots: Vec::new(),
+            request: Vec::new(),
             packet: Vec::new(),
-            outstanding: false,
         }
     }
 }
 
 /// What became of sending a request.
 enum Sent {
-    /// It is on its way.
-    Yes,
+    /// It is on its way, with this number.
+    Yes(u64),
     /// A burst cannot carry it.
     DoesNotFit,
 }
@@ -53,20 +56,108 @@ impl Burst {
         deadline: Deadline,
     ) -> Result<(), ClientError> {
         self.model.link().check_here()?;
-        self.scratch.driver_time = None;
-        self.scratch.fell_back = false;
-        if self.scratch.outstanding {
-            self.receive(deadline)?; // the late result of the request before; nobody wants it
-        }
-        match self.send(request, options, deadline)? {
-            Sent::DoesNotFit => self.fall_back(request, options, deadline),
-            Sent::Yes => {
-                self.scratch.outstanding = true;
-                self.receive(deadline)?;
-                self.decode(request.outputs.len(), options.measure_timing);
-                Ok(())
+        let Sent::Yes(number) = self.send(request, options, deadline, Holder::Caller)? else {
+            let Executed { result, driver_time } = self.fall_back(request, options, deadline)?;
+            self.scratch.result = result;
+            self.scratch.driver_time = driver_time;
+            self.scratch.fell_back = true;
+            return Ok(());
+        };
+        while !self.pipeline.is_ready(number) {
+            if let Err(error) = self.take_one(deadline) {
+                self.pipeline.abandon(number); // it comes late, if at all, and nobody wants it
+                return Err(error);
             }
         }
+        self.collect(number)
+    }
+
+    /// Sends a request and returns, without waiting for its result.
+    ///
+    /// At most [`depth`](Burst::depth) requests may be under way or have a result that was not
+    /// [waited](Burst::wait) for. They are executed in order, one at a time. A request that the
+    /// burst cannot carry is executed over the control socket before this returns, after all
+    /// those before it.
+    ///
+    /// The request's inputs must stay as they are, and its outputs are in flux, until the result
+    /// has come.
+    ///
+    /// # Errors
+    /// [`ClientError::PipelineFull`] where tickets for all places are held: wait for one, or drop
+    /// one. [`ClientError::Timeout`] where there is no room in the queues until `deadline`;
+    /// otherwise as [`Burst::execute`]. Nothing was sent then.
+    pub fn submit(
+        &mut self,
+        request: &Request,
+        options: &ExecutionOptions,
+        deadline: Deadline,
+    ) -> Result<Ticket, ClientError> {
+        self.model.link().check_here()?;
+        if let Sent::DoesNotFit = self.send(request, options, deadline, Holder::Ticket)? {
+            let done = self.fall_back(request, options, deadline)?;
+            let entry = self.pipeline.sent(Holder::Ticket, 0);
+            entry.result = done.result;
+            entry.driver_time = done.driver_time;
+            entry.fell_back = true;
+            self.pipeline.came();
+        }
+        self.pipeline.ticket().ok_or(ClientError::UnknownTicket)
+    }
+
+    /// Waits for the result of a submitted request until `deadline`. Results come in the order of
+    /// the requests; those of earlier tickets are kept for them.
+    ///
+    /// # Errors
+    /// [`ClientError::Timeout`], after which the ticket still holds;
+    /// [`ClientError::UnknownTicket`] for one of another burst, or waited for before; otherwise as
+    /// [`Burst::execute`]. What the execution itself came to is in the result's status.
+    pub fn wait(
+        &mut self,
+        ticket: &Ticket,
+        deadline: Deadline,
+    ) -> Result<&ExecutionResult, ClientError> {
+        self.model.link().check_here()?;
+        let number = self.pipeline.number_of(ticket)?;
+        while !self.pipeline.is_ready(number) {
+            self.take_one(deadline)?;
+        }
+        self.collect(number)?;
+        Ok(&self.scratch.result)
+    }
+
+    /// The result of a submitted request, if it is there already. Never waits.
+    ///
+    /// # Errors
+    /// As [`Burst::wait`], but for the time-out.
+    pub fn try_wait(&mut self, ticket: &Ticket) -> Result<Option<&ExecutionResult>, ClientError> {
+        self.model.link().check_here()?;
+        let number = self.pipeline.number_of(ticket)?;
+        while !self.pipeline.is_ready(number) {
+            match self.results.is_readable() {
+                Ok(true) => self.take_one(Deadline::at_ns(0))?,
+                Ok(false) if self.is_alive() => return Ok(None),
+                Ok(false) => return Err(self.explain(QueueError::PeerDied.into())),
+                Err(error) => return Err(self.explain(error)),
+            }
+        }
+        self.collect(number)?;
+        Ok(Some(&self.scratch.result))
+    }
+
+    /// Requests whose results are still to come.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.pipeline.outstanding()
+    }
+
+    /// The result of a request that is ready, to the scratch.
+    fn collect(&mut self, number: u64) -> Result<(), ClientError> {
+        let mut entry = self.pipeline.collect(number).ok_or(ClientError::UnknownTicket)?;
+        std::mem::swap(&mut self.scratch.result, &mut entry.result);
+        self.scratch.driver_time = entry.driver_time;
+        self.scratch.fell_back = entry.fell_back;
+        self.pipeline.reuse(entry);
+        Ok(())
     }
 
     fn send(
@@ -74,7 +165,11 @@ impl Burst {
         request: &Request,
         options: &ExecutionOptions,
         deadline: Deadline,
+        holder: Holder,
     ) -> Result<Sent, ClientError> {
+        while !self.pipeline.admit()? {
+            self.take_one(deadline)?; // the late result of a request that nobody waits for
+        }
         let Some(extras) = self.extras(options) else { return Ok(Sent::DoesNotFit) };
         if !self.find_slots(request, deadline)? {
             return Ok(Sent::DoesNotFit);
@@ -86,22 +181,60 @@ impl Burst {
             measure_timing: options.measure_timing,
             extras,
         };
-        let datums = packet.datums()? as usize;
-        if datums > self.requests.capacity() {
+        if packet.datums()? as usize > self.requests.capacity() {
             return Ok(Sent::DoesNotFit);
         }
-        packet.encode_into(&mut self.scratch.packet)?;
-        let written = write(&mut self.requests, &self.scratch.packet, datums, deadline);
-        written.map_err(|error| self.explain(error.into()))?;
-        Ok(Sent::Yes)
+        packet.encode_into(&mut self.scratch.request)?;
+        let reserved = RESULT_FIXED + request.outputs.len() * (1 + RANK_ROOM);
+        while !self.pipeline.has_room(reserved, self.result_capacity) {
+            self.take_one(deadline)?;
+        }
+        self.write(deadline)?;
+        let entry = self.pipeline.sent(holder, reserved);
+        entry.outputs = request.outputs.len();
+        entry.measured = options.measure_timing;
+        if holder == Holder::Ticket {
+            let memories = request.pools.iter().filter_map(|pool| match pool {
+                RequestPool::Memory(memory) => Some(Pool::clone(memory)),
+                RequestPool::Token(_) => None,
+            });
+            entry.pools.extend(memories);
+        }
+        Ok(Sent::Yes(entry.number))
+    }
+
+    /// Writes the encoded request, and wakes the service if it sleeps.
+    fn write(&mut self, deadline: Deadline) -> Result<(), ClientError> {
+        loop {
+            match self.requests.write(&self.scratch.request) {
+                Err(QueueError::Full { .. }) => {}
+                Ok(()) => break,
+                Err(error) => return Err(self.explain(error.into())),
+            }
+            if self.pipeline.outstanding() > 0 {
+                // The service may wait for room itself; and it gives room back with each answer.
+                self.take_one(deadline)?;
+            } else {
+                // It gives the room of the last request back a moment after its answer.
+                let datums = self.scratch.request.len() / burst_wire::DATUM_BYTES;
+                let waited = self.requests.wait(datums, deadline);
+                waited.map_err(|error| self.explain(error.into()))?;
+            }
+        }
+        self.requests.wake().map_err(|error| self.explain(error.into()))
     }
 
     /// What goes beyond HAL 1.2; `None` where the burst cannot say it.
     fn extras(&self, options: &ExecutionOptions) -> Option<RequestExtras> {
         let ExecutionOptions { deadline, loop_timeout, .. } = *options;
         let has_any = deadline.is_some() || loop_timeout.is_some();
-        (!has_any || self.features.contains(Features::DEADLINES))
-            .then_some(RequestExtras { deadline, loop_timeout })
+        let pipelined = self.features.contains(Features::PIPELINING);
+        let id = pipelined.then(|| self.pipeline.next_number());
+        (!has_any || self.features.contains(Features::DEADLINES)).then_some(RequestExtras {
+            deadline,
+            loop_timeout,
+            id,
+        })
     }
 
     /// Slots of the request's pools; `false` where one cannot have any.
@@ -126,94 +259,67 @@ impl Burst {
         Ok(complete)
     }
 
-    /// Waits for a result and copies it out of the queue.
-    fn receive(&mut self, deadline: Deadline) -> Result<(), ClientError> {
-        let received = read(&mut self.results, &mut self.scratch.packet, deadline);
+    /// Waits for the next result and takes it to the request it belongs to.
+    fn take_one(&mut self, deadline: Deadline) -> Result<(), ClientError> {
+        let received = self.results.receive(&mut self.scratch.packet, deadline);
         received.map_err(|error| self.explain(error))?;
-        self.scratch.outstanding = false;
+        let Some(entry) = self.pipeline.next_to_come() else {
+            return Err(self.explain(NoResult::Flood)); // nothing was asked
+        };
+        let (packet, result) = (&self.scratch.packet, &mut entry.result);
+        let decoded = decode_result(packet, self.features, entry.outputs, entry.measured, result);
+        let extras = match decoded {
+            Ok(extras) => extras,
+            // The result is a general failure then, as it is for any HAL client.
+            Err(error) => {
+                tracing::warn!(burst = self.number, %error, "malformed result");
+                ResultExtras::default()
+            }
+        };
+        // A failure may be too short for its number; a success never is.
+        let belongs = match extras.id {
+            Some(id) => id == entry.number,
+            None => {
+                result.status != ErrorStatus::None || !self.features.contains(Features::PIPELINING)
+            }
+        };
+        if !belongs {
+            let error = WireError::Malformed { reason: "it answers another request" };
+            return Err(self.explain(NoResult::Framing(error)));
+        }
+        entry.driver_time = driver_time_of(result, extras);
+        self.pipeline.came();
         Ok(())
     }
 
-    fn decode(&mut self, outputs: usize, measured: bool) {
-        let Scratch { result, packet, driver_time, .. } = &mut self.scratch;
-        match decode_result(packet, self.features, outputs, measured, result) {
-            Ok(extras) => *driver_time = driver_time_of(result, extras),
-            // The result is a general failure then, as it is for any HAL client.
-            Err(error) => tracing::warn!(burst = self.number, %error, "malformed result"),
-        }
-    }
-
-    /// The same request over the control socket (decision B6).
+    /// The same request over the control socket (decision B6), after all those before it.
     fn fall_back(
         &mut self,
         request: &Request,
         options: &ExecutionOptions,
         deadline: Deadline,
-    ) -> Result<(), ClientError> {
-        let executed = self.model.execute(request, options, deadline)?;
-        self.scratch.result = executed.result;
-        self.scratch.driver_time = executed.driver_time;
-        self.scratch.fell_back = true;
-        Ok(())
-    }
-
-    /// A queue that was closed says only that; the watcher knows why.
-    fn explain(&self, error: QueueOrWire) -> ClientError {
-        match error {
-            QueueOrWire::Queue(QueueError::PeerDied) => self.model.link().why_closed(&self.watch),
-            QueueOrWire::Queue(QueueError::Timeout) => ClientError::Timeout,
-            QueueOrWire::Queue(error) => error.into(),
-            QueueOrWire::Wire(error) => error.into(),
+    ) -> Result<Executed, ClientError> {
+        while self.pipeline.outstanding() > 0 {
+            self.take_one(deadline)?;
         }
+        self.model.execute(request, options, deadline)
     }
-}
 
-/// Why a packet could not be moved.
-enum QueueOrWire {
-    Queue(QueueError),
-    Wire(WireError),
-}
-
-impl From<QueueError> for QueueOrWire {
-    fn from(error: QueueError) -> Self {
-        QueueOrWire::Queue(error)
+    /// A queue that was closed says only that; the watcher knows why. Where packets cannot be told
+    /// apart any more, the burst is over.
+    fn explain(&self, error: NoResult) -> ClientError {
+        let detail = match error {
+            NoResult::Queue(QueueError::PeerDied) => {
+                return self.model.link().why_closed(&self.watch);
+            }
+            NoResult::Queue(QueueError::Timeout) => return ClientError::Timeout,
+            NoResult::Queue(error) => return error.into(),
+            NoResult::Framing(error) => format!("a result cannot be read: {error}"),
+            NoResult::Flood => "results that nobody asked for".to_owned(),
+        };
+        self.watch.end(&detail);
+        ClientError::BurstEnded { detail: detail.into() }
     }
-}
-
-impl From<WireError> for QueueOrWire {
-    fn from(error: WireError) -> Self {
-        QueueOrWire::Wire(error)
-    }
-}
-
-/// Writes a packet, and wakes the service if it sleeps.
-fn write(
-    requests: &mut fmq::Producer,
-    packet: &[u8],
-    datums: usize,
-    deadline: Deadline,
-) -> Result<(), QueueError> {
-    match requests.write(packet) {
-        Err(QueueError::Full { .. }) => {
-            // The service gives the room of the last request back a moment after its answer.
-            requests.wait(datums, deadline)?;
-            requests.write(packet)?;
-        }
-        written => written?,
-    }
-    requests.wake()
-}
-
-/// Waits for a packet and copies it out, once, before any of it is looked at.
-fn read(
-    results: &mut fmq::Consumer,
-    packet: &mut Vec<u8>,
-    deadline: Deadline,
-) -> Result<(), QueueOrWire> {
-    let datums = results.wait(1, deadline)?;
-    packet.resize(datums * DATUM_BYTES, 0);
-    results.read(packet)?;
-    Ok(results.wake()?) // the service may wait for room where the queue is short
 }
 
 fn driver_time_of(result: &ExecutionResult, extras: ResultExtras) -> Option<Duration> {

@@ -36,8 +36,10 @@ mod device;
 mod error;
 mod execute;
 mod memory;
+mod pipeline;
 mod prepared;
 mod reconnect;
+mod results;
 mod retry;
 mod shared;
 mod slots;
@@ -53,6 +55,7 @@ pub use device::RemoteDevice;
 pub use error::ClientError;
 pub use fmq::{Deadline, Wait};
 pub use memory::ShmMemory;
+pub use pipeline::Ticket;
 pub use prepared::{Executed, RemotePreparedModel};
 pub use reconnect::{
     Outages, ReconnectingBurst, ReconnectingDevice, ReconnectingModel, ReconnectingStream,

@@ -1,20 +1,24 @@
 //! Starting and ending a burst: queues attached, a thread for it, its handle in the session.
 
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use burst_hal::ExecutionPreference;
 use burst_wire::control::{Answer, QueueDescriptor, WaitStyle};
-use burst_wire::{DATUM_BYTES, DATUM_QUANTUM, Features};
+use burst_wire::{DATUM_BYTES, DATUM_QUANTUM, Features, PIPELINE_DEPTH_MAX};
 use fmq::{Closer, Consumer, Descriptor, Grantor, Producer, Wait};
 
 use crate::ServerError;
 use crate::Service;
 use crate::calls::{Done, find_model, guarded};
+use crate::context::{BurstContext, BurstContexts, BurstSetup};
+use crate::executor::{Runner, SharedExecutor};
 use crate::life::Life;
 use crate::limits::{Charge, Limit};
+use crate::memories::BurstMemories;
 use crate::memory_cache::MemoryCache;
+use crate::model::PreparedEntry;
 use crate::serve::Worker;
 use crate::session::Session;
 
@@ -27,10 +31,39 @@ const SHORTEST_RESULT: usize = 2;
 pub(crate) struct BurstHandle {
     cache: Arc<MemoryCache>,
     closers: Closers,
-    thread: JoinHandle<()>,
+    server: Server,
     /// Given back with the handle, not with the thread: a client that breaks its bursts and never
     /// closes them must not heap up handles.
     _charge: Charge,
+}
+
+/// Who serves a burst.
+enum Server {
+    /// A thread of ours.
+    Thread { thread: JoinHandle<()>, executor: Option<Arc<SharedExecutor>> },
+    /// Somebody else.
+    Context(SharedContext),
+}
+
+type SharedContext = Arc<Mutex<Box<dyn BurstContext>>>;
+
+/// Whoever keeps something for a burst's slots besides our cache.
+pub(crate) enum SlotKeeper {
+    None,
+    Executor(Arc<SharedExecutor>),
+    Context(SharedContext),
+}
+
+impl SlotKeeper {
+    pub(crate) fn free(&self, slot: i32) -> Result<(), ServerError> {
+        match self {
+            SlotKeeper::None => Ok(()),
+            SlotKeeper::Executor(executor) => guarded(|| executor.free(slot)),
+            SlotKeeper::Context(context) => guarded(|| {
+                context.lock().unwrap_or_else(PoisonError::into_inner).free_memory(slot);
+            }),
+        }
+    }
 }
 
 /// Ends a burst's waiting on either of its queues.
@@ -52,12 +85,47 @@ impl BurstHandle {
         self.closers.clone()
     }
 
+    /// Who has to be told that a slot was freed.
+    pub(crate) fn slot_keeper(&self) -> SlotKeeper {
+        match &self.server {
+            Server::Thread { executor: None, .. } => SlotKeeper::None,
+            Server::Thread { executor: Some(executor), .. } => {
+                SlotKeeper::Executor(Arc::clone(executor))
+            }
+            Server::Context(context) => SlotKeeper::Context(Arc::clone(context)),
+        }
+    }
+
     /// Ends the burst and waits for its thread, and so for an execution that runs just now.
     pub(crate) fn end(self) {
         self.closers.close();
-        if self.thread.join().is_err() {
-            tracing::error!("a burst's thread panicked");
+        let ended = match self.server {
+            Server::Thread { thread, .. } => thread.join().is_ok(),
+            Server::Context(context) => guarded(|| drop(context)).is_ok(),
+        };
+        if !ended {
+            tracing::error!("a burst panicked in the end");
         }
+    }
+}
+
+/// What a client asks of a burst besides its queues.
+pub(crate) struct Wishes {
+    pub(crate) features: Features,
+    pub(crate) wait: WaitStyle,
+    pub(crate) depth: u16,
+}
+
+impl Wishes {
+    /// Whether the client may wish this.
+    fn check(&self, session: &Session) -> Result<(), ServerError> {
+        let Wishes { features, depth, .. } = *self;
+        let pipelined = features.contains(Features::PIPELINING);
+        if !session.features().contains(features) || depth == 0 || (depth > 1 && !pipelined) {
+            return Err(ServerError::NotNegotiated);
+        }
+        let meters = &session.service.metrics.limits;
+        meters.within(Limit::PipelineDepth, depth.into(), PIPELINE_DEPTH_MAX.into())
     }
 }
 
@@ -66,57 +134,93 @@ pub(crate) fn configure(
     session: &Arc<Session>,
     model: u32,
     queues: &[QueueDescriptor; 2],
-    features: u64,
-    wait: WaitStyle,
+    wishes: &Wishes,
     descriptors: Vec<OwnedFd>,
 ) -> Result<Done, ServerError> {
-    let features = Features::from_bits(features);
-    if !session.features().contains(features) {
-        return Err(ServerError::NotNegotiated);
-    }
+    wishes.check(session)?;
     let charge = session.budgets.bursts.charge(1)?;
     let entry = find_model(session, model)?;
+    let ends = attach(session, queues, descriptors)?;
+    let closers = Closers([ends.0.closer(), ends.1.closer()]);
+    let cache = Arc::new(MemoryCache::default());
+    let number = session.lock().number();
+    let memories =
+        BurstMemories { session: Arc::clone(session), number, cache: Arc::clone(&cache) };
+    let contexts = session.service.options.contexts.clone();
+    let server = match contexts {
+        Some(contexts) => start_context(&*contexts, entry, ends, memories, wishes)?,
+        None => start_thread(session, entry, ends, memories, wishes)?,
+    };
+    let handle = BurstHandle { cache, closers, server, _charge: charge };
+    let mut state = session.lock();
+    if state.closed {
+        drop(state);
+        handle.end();
+        return Err(burst_wire::WireError::Closed.into());
+    }
+    state.bursts.insert(number, handle);
+    Ok(Answer::Burst { burst: number }.into())
+}
+
+/// Both queues, found to be such.
+fn attach(
+    session: &Session,
+    queues: &[QueueDescriptor; 2],
+    descriptors: Vec<OwnedFd>,
+) -> Result<(Consumer, Producer), ServerError> {
     let mut descriptors = descriptors.into_iter();
     let mut next = |queue| descriptor(session, queue, &mut descriptors);
     let (request_queue, result_queue) = (next(&queues[0])?, next(&queues[1])?);
-    let mut requests = Consumer::attach(request_queue)?;
-    let mut results = Producer::attach(result_queue)?;
+    let requests = Consumer::attach(request_queue)?;
+    let results = Producer::attach(result_queue)?;
     if results.capacity() < SHORTEST_RESULT {
         return Err(ServerError::QueueTooShort { datums: results.capacity() });
     }
-    let wait = waiting(wait, entry.preference, session.service.options.wait);
+    Ok((requests, results))
+}
+
+/// A thread of ours for a burst.
+fn start_thread(
+    session: &Session,
+    entry: Arc<PreparedEntry>,
+    (mut requests, mut results): (Consumer, Producer),
+    memories: BurstMemories,
+    wishes: &Wishes,
+) -> Result<Server, ServerError> {
+    let options = &session.service.options;
+    let wait = waiting(wishes.wait, entry.preference, options.wait);
     requests.set_wait(wait);
     results.set_wait(wait);
-    let burst = guarded(|| Arc::clone(&entry.model).open_burst())??;
-    let options = &session.service.options;
+    let runner = guarded(|| Runner::open(&entry.model))??;
     let (metrics, meter) = (&session.service.metrics, entry.meter.burst());
     let life = Life::begin(metrics, meter, options.idle_time, entry.preference);
-    let cache = Arc::new(MemoryCache::default());
-    let closers = Closers([requests.closer(), results.closer()]);
+    let executor = runner.executor();
+    let name = format!("burst-{}-{}", session.number(), memories.number);
+    let (ends, run) = ((requests, results), (entry, runner));
+    let worker = Worker::new(memories, ends, run, wishes.features, life);
+    let started = std::thread::Builder::new().name(name).spawn(move || worker.run());
+    let thread = started.map_err(|_| {
+        metrics.limits.refused(Limit::Threads);
+        ServerError::NoThread
+    })?;
+    Ok(Server::Thread { thread, executor })
+}
 
-    let mut state = session.lock();
-    if state.closed {
-        return Err(burst_wire::WireError::Closed.into());
-    }
-    let number = state.number();
-    let worker = Worker::new(
-        Arc::clone(session),
-        number,
-        (requests, results),
-        (entry, burst),
-        Arc::clone(&cache),
-        features,
-        life,
-    );
-    let thread = std::thread::Builder::new()
-        .name(format!("burst-{}-{number}", session.number()))
-        .spawn(move || worker.run())
-        .map_err(|_| {
-            session.service.metrics.limits.refused(Limit::Threads);
-            ServerError::NoThread
-        })?;
-    state.bursts.insert(number, BurstHandle { cache, closers, thread, _charge: charge });
-    Ok(Answer::Burst { burst: number }.into())
+/// Hands a burst to whoever serves the bursts of this service.
+fn start_context(
+    contexts: &dyn BurstContexts,
+    entry: Arc<PreparedEntry>,
+    (mut requests, mut results): (Consumer, Producer),
+    memories: BurstMemories,
+    wishes: &Wishes,
+) -> Result<Server, ServerError> {
+    let wait = waiting(wishes.wait, entry.preference, memories.session.service.options.wait);
+    requests.set_wait(wait);
+    results.set_wait(wait);
+    let Wishes { features, depth, .. } = *wishes;
+    let setup = BurstSetup { requests, results, memories, features, depth, entry };
+    let context = guarded(|| contexts.configure(setup))??;
+    Ok(Server::Context(Arc::new(Mutex::new(context))))
 }
 
 /// A queue's descriptor with its share of the message's file descriptors.

@@ -84,16 +84,18 @@ pub(crate) fn perform(
             Ok(Answer::Done.into())
         }
         Call::Execute(request) => execute(session, &request, descriptors, arrived),
-        Call::ConfigureBurst { model, request_queue, result_queue, features, wait } => {
+        Call::ConfigureBurst { model, request_queue, result_queue, features, wait, depth } => {
             let queues = [request_queue, result_queue];
-            burst::configure(session, model, &queues, features, wait, descriptors)
+            let wishes = burst::Wishes { features: Features::from_bits(features), wait, depth };
+            burst::configure(session, model, &queues, &wishes, descriptors)
         }
         Call::PushMemory { burst, slot, source } => {
             push_memory(session, burst, slot, source, descriptors)
         }
         Call::FreeMemory { burst, slot } => {
-            let cache = burst_cache(session, burst)?;
-            cache.remove(slot);
+            burst_cache(session, burst)?.remove(slot);
+            let keeper = session.lock().bursts.get(&burst).map(burst::BurstHandle::slot_keeper);
+            keeper.map_or(Ok(()), |keeper| keeper.free(slot))?;
             Ok(Answer::Done.into())
         }
         Call::CloseBurst { burst } => {

@@ -93,7 +93,7 @@ impl Life {
     pub(crate) fn given_up(&self, end: &End) {
         match end {
             End::Closed => {}
-            End::Queue(_) => self.metrics.burst_given_up(GivenUp::Queue),
+            End::Queue(_) | End::Framing(_) => self.metrics.burst_given_up(GivenUp::Queue),
             End::ResultsNotTaken => self.metrics.burst_given_up(GivenUp::ResultsNotTaken),
             End::Panicked => self.metrics.burst_given_up(GivenUp::Panicked),
         }

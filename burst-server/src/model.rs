@@ -26,6 +26,14 @@ pub(crate) struct PreparedEntry {
     _charge: Charge,
 }
 
+impl std::fmt::Debug for PreparedEntry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PreparedEntry")
+            .field("preference", &self.preference)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A model's constants, borrowed from memory that nobody can write any more.
 struct SealedValues {
     memory: Arc<ClientMemory>,

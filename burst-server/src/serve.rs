@@ -4,24 +4,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use burst_hal::validate::UnspecifiedOutputs;
-use burst_hal::{Burst, ErrorStatus, ExecutionOptions, ExecutionResult, Request, TimePoint};
-use burst_wire::control::{List, MEMORIES_MAX, ServerMessage, Text};
+use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, Request, TimePoint};
+use burst_wire::control::{ServerMessage, Text};
 use burst_wire::{
-    DATUM_BYTES, Features, ResultExtras, ResultPacket, SlotRequest, WireError, decode_request,
+    DATUM_BYTES, Features, PacketKind, RequestExtras, ResultExtras, ResultPacket, SlotRequest,
+    WireError, decode_request, packet_datums,
 };
 use fmq::{Consumer, Deadline, Producer, QueueError};
 
+use crate::BurstMemories;
 use crate::calls::guarded;
+use crate::executor::Runner;
 use crate::life::Life;
-use crate::memory::ClientMemory;
-use crate::memory_cache::MemoryCache;
 use crate::model::PreparedEntry;
-use crate::session::Session;
+use crate::wakes::Wakes;
 
-/// How long a client may take to name the memories of slots that it used without pushing them.
-const MEMORIES_PATIENCE: Duration = Duration::from_secs(1);
-/// How long a client may leave its result queue without room for an answer. It has at most one
-/// request under way, so an honest one always has room.
+/// How long a client may leave its result queue without room for an answer. An honest one has no
+/// more requests under way than there is room for their results.
 const RESULT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why a burst ended by itself.
@@ -33,6 +32,9 @@ pub(crate) enum End {
     /// The client broke the queue.
     #[error("the queue failed: {0}")]
     Queue(QueueError),
+    /// Several packets may lie in the queue, and nobody knows where this one ends.
+    #[error("a request cannot be told from the next: {0}")]
+    Framing(WireError),
     /// Nobody takes the results.
     #[error("the client did not take a result in time")]
     ResultsNotTaken,
@@ -59,15 +61,14 @@ impl From<WireError> for End {
 
 /// Everything a burst's thread needs; its storage is used again for every request.
 pub(crate) struct Worker {
-    session: Arc<Session>,
-    number: u32,
+    memories: BurstMemories,
     requests: Consumer,
     results: Producer,
     entry: Arc<PreparedEntry>,
-    burst: Box<dyn Burst>,
-    cache: Arc<MemoryCache>,
+    runner: Runner,
     features: Features,
     life: Life,
+    wakes: Wakes,
     packet: Vec<u8>,
     decoded: SlotRequest,
     request: Request,
@@ -76,24 +77,21 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(
-        session: Arc<Session>,
-        number: u32,
+        memories: BurstMemories,
         (requests, results): (Consumer, Producer),
-        (entry, burst): (Arc<PreparedEntry>, Box<dyn Burst>),
-        cache: Arc<MemoryCache>,
+        (entry, runner): (Arc<PreparedEntry>, Runner),
         features: Features,
         life: Life,
     ) -> Self {
         Worker {
-            session,
-            number,
+            memories,
             requests,
             results,
             entry,
-            burst,
-            cache,
+            runner,
             features,
             life,
+            wakes: Wakes::default(),
             packet: Vec::new(),
             decoded: SlotRequest::default(),
             request: Request::default(),
@@ -112,29 +110,54 @@ impl Worker {
             return;
         }
         self.life.given_up(&end);
-        tracing::warn!(burst = self.number, reason = %end, "burst given up");
+        let burst = self.memories.number;
+        tracing::warn!(burst, reason = %end, "burst given up");
         // The client may wait on the result queue: this wakes it, and the message says why.
         self.results.closer().close();
         self.requests.closer().close();
-        let ended =
-            ServerMessage::BurstEnded { burst: self.number, detail: Text::cut(&end.to_string()) };
-        if let Err(error) = self.session.send(&ended, &[]) {
-            tracing::debug!(burst = self.number, %error, "nobody to tell");
+        let ended = ServerMessage::BurstEnded { burst, detail: Text::cut(&end.to_string()) };
+        if let Err(error) = self.memories.session.send(&ended, &[]) {
+            tracing::debug!(burst, %error, "nobody to tell");
         }
     }
 
     fn serve_one(&mut self) -> Result<(), End> {
-        let datums = self.life.next_request(&mut self.requests, &mut *self.burst)?;
+        let available = self.life.next_request(&mut self.requests, &mut self.runner)?;
         let arrived = Instant::now();
+        let datums = self.next_packet(available)?;
         self.copy_packet(datums)?;
         let extras = self.execute(arrived)?;
         self.reply(extras)?;
+        self.wake_client(arrived)?;
         self.life.answered(self.result.status, arrived, extras.in_driver_ns);
         self.requests.release();
         Ok(())
     }
 
-    /// Copies everything there is out of the queue, once, before any of it is looked at.
+    /// How much of what is there is the next packet: everything, unless several may be there.
+    fn next_packet(&mut self, available: usize) -> Result<usize, End> {
+        if !self.features.contains(Features::PIPELINING) {
+            return Ok(available);
+        }
+        let mut first = [0; DATUM_BYTES];
+        self.requests.peek(1)?.copy_out(0, &mut first)?;
+        // The packet is copied as a whole afterwards; should it say another length by then, it is
+        // malformed like any other.
+        packet_datums(PacketKind::Request, &first, available).map_err(End::Framing)
+    }
+
+    /// Wakes the client if it sleeps; a little later where its next result follows at once.
+    fn wake_client(&mut self, arrived: Instant) -> Result<(), End> {
+        if self.features.contains(Features::PIPELINING) {
+            let queued = self.requests.available_to_read()? > 0;
+            if queued && !self.wakes.is_due(queued, arrived.elapsed()) {
+                return Ok(());
+            }
+        }
+        Ok(self.results.wake()?)
+    }
+
+    /// Copies a packet out of the queue, once, before any of it is looked at.
     fn copy_packet(&mut self, datums: usize) -> Result<(), End> {
         self.packet.resize(datums * DATUM_BYTES, 0);
         self.requests.read_deferred(&mut self.packet)?;
@@ -151,7 +174,8 @@ impl Worker {
     fn execute(&mut self, arrived: Instant) -> Result<ResultExtras, End> {
         if let Err(status) = self.prepare_request() {
             self.result.reset(status);
-            return Ok(ResultExtras::default());
+            let id = self.decoded.extras.id;
+            return Ok(ResultExtras { id, ..ResultExtras::default() });
         }
         let options = ExecutionOptions {
             measure_timing: self.decoded.measure_timing,
@@ -161,81 +185,38 @@ impl Worker {
         if options.deadline.is_some_and(TimePoint::has_passed) {
             self.result.reset(ErrorStatus::MissedDeadlineTransient);
         } else {
-            let Worker { burst, request, result, life, .. } = self;
+            let Worker { runner, request, decoded, result, life, .. } = self;
             life.executing();
-            if guarded(|| burst.execute(request, &options, result)).is_err() {
+            if guarded(|| runner.run(request, &decoded.slots, &options, result)).is_err() {
                 self.result.reset(ErrorStatus::GeneralFailure);
                 self.reply(ResultExtras::default())?;
+                self.results.wake()?;
                 return Err(End::Panicked);
             }
         }
         self.request.pools.clear(); // a freed slot's memory goes with its last execution
         let (outputs, measure) = (self.request.outputs.len(), self.decoded.measure_timing);
         let in_driver_ns = finish(&mut self.result, outputs, measure, arrived);
-        Ok(ResultExtras { in_driver_ns, on_device_ns: None })
+        Ok(ResultExtras { in_driver_ns, on_device_ns: None, id: self.decoded.extras.id })
     }
 
     /// Packet to request: decoded, slots resolved, found legal for the model.
     fn prepare_request(&mut self) -> Result<(), ErrorStatus> {
+        self.decoded.extras = RequestExtras::default(); // a malformed packet may leave the last one's
         decode_request(&self.packet, self.features, &mut self.decoded).map_err(|error| {
-            tracing::debug!(burst = self.number, %error, "request refused");
+            tracing::debug!(burst = self.memories.number, %error, "request refused");
             self.life.malformed();
             error.status()
         })?;
         // Both sides keep storage for the next request.
         std::mem::swap(&mut self.request.inputs, &mut self.decoded.inputs);
         std::mem::swap(&mut self.request.outputs, &mut self.decoded.outputs);
-        self.resolve_slots()?;
+        self.memories.resolve(&self.decoded.slots, &mut self.request.pools)?;
         self.entry.rules.check(&self.request, UnspecifiedOutputs::Allowed).map_err(|error| {
             self.request.pools.clear();
-            tracing::debug!(burst = self.number, %error, "request refused");
+            tracing::debug!(burst = self.memories.number, %error, "request refused");
             error.status()
         })
-    }
-
-    fn resolve_slots(&mut self) -> Result<(), ErrorStatus> {
-        let slots = &self.decoded.slots;
-        if self.cache.resolve(slots, &mut self.request.pools).is_ok() {
-            return Ok(());
-        }
-        self.request.pools.clear();
-        self.ask_for_memories()?;
-        self.cache.resolve(&self.decoded.slots, &mut self.request.pools).map_err(|slot| {
-            self.request.pools.clear();
-            tracing::debug!(burst = self.number, slot, "slot stays empty");
-            ErrorStatus::InvalidArgument
-        })
-    }
-
-    /// Asks the client for the memories of slots it has not pushed (callback `getMemories`).
-    fn ask_for_memories(&self) -> Result<(), ErrorStatus> {
-        let missing = self.cache.missing(&self.decoded.slots);
-        for slots in missing.chunks(MEMORIES_MAX) {
-            let burst = self.number;
-            let memories = self.session.callbacks.ask(burst, MEMORIES_PATIENCE, |id| {
-                let slots = List(slots.to_vec());
-                self.session.send(&ServerMessage::GetMemories { id, burst, slots }, &[])
-            })?;
-            match ErrorStatus::from_code(memories.status) {
-                Some(ErrorStatus::None) => {}
-                Some(status) => return Err(status),
-                None => return Err(ErrorStatus::GeneralFailure),
-            }
-            let counts = [memories.lengths.len(), memories.descriptors.len()];
-            if counts != [slots.len(); 2] {
-                return Err(ErrorStatus::GeneralFailure);
-            }
-            let given = memories.descriptors.into_iter().zip(memories.lengths);
-            for (slot, (descriptor, length)) in slots.iter().zip(given) {
-                // One that cannot be used leaves its slot empty: the execution then fails.
-                let opened = ClientMemory::open(descriptor, length, &self.session.budgets)
-                    .and_then(|memory| self.cache.insert(*slot, Arc::new(memory)));
-                if let Err(error) = opened {
-                    tracing::debug!(burst, slot, %error, "memory refused");
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Puts the result into its queue; one that does not fit there becomes a failure.
@@ -254,10 +235,11 @@ impl Worker {
     }
 }
 
-/// Writes a packet of so many datums, and wakes the client if it sleeps.
+/// Writes a packet of so many datums.
 fn send_packet(results: &mut Producer, packet: &[u8], datums: usize) -> Result<(), End> {
     match results.write(packet) {
         Err(QueueError::Full { .. }) => {
+            results.wake()?; // it may sleep although there are results: see `Wakes`
             match results.wait(datums, Deadline::after(RESULT_PATIENCE)) {
                 Err(QueueError::Timeout) => return Err(End::ResultsNotTaken),
                 other => other?,
@@ -266,7 +248,7 @@ fn send_packet(results: &mut Producer, packet: &[u8], datums: usize) -> Result<(
         }
         written => written?,
     }
-    Ok(results.wake()?)
+    Ok(())
 }
 
 /// Brings what a device answered into the form the HAL promises, and fills in how long the

@@ -13,7 +13,9 @@ use fmq::Wait;
 use crate::limits::{Budget, Charge};
 use crate::session::{self, Session};
 use crate::users::Users;
-use crate::{Limit, Limits, Listener, Metrics, Performance, SandboxReport, ServerError, Stop};
+use crate::{
+    BurstContexts, Limit, Limits, Listener, Metrics, Performance, SandboxReport, ServerError, Stop,
+};
 
 /// Who may use a service, besides its own user and root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub struct Access {
     pub uids: Vec<u32>,
     /// Groups: the client's process must have one of them as its own.
     pub gids: Vec<u32>,
+    /// Everybody: who may open the socket's file is said by its mode alone.
+    pub anyone: bool,
 }
 
 impl Access {
@@ -29,7 +33,11 @@ impl Access {
     #[must_use]
     pub fn permits(&self, uid: u32, gid: u32) -> bool {
         let own = rustix::process::geteuid().as_raw();
-        uid == 0 || uid == own || self.uids.contains(&uid) || self.gids.contains(&gid)
+        self.anyone
+            || uid == 0
+            || uid == own
+            || self.uids.contains(&uid)
+            || self.gids.contains(&gid)
     }
 }
 
@@ -57,6 +65,8 @@ pub struct ServiceOptions {
     pub performance: Arc<Performance>,
     /// What the sandbox said that this process is in, for the metrics.
     pub sandbox: SandboxReport,
+    /// Who serves bursts, in place of a thread of ours for each.
+    pub contexts: Option<Arc<dyn BurstContexts>>,
     /// Takes the time of every request for the metrics, also of those whose client did not ask
     /// for it. Costs a look at the clock per request.
     pub time_requests: bool,
@@ -73,6 +83,7 @@ impl Default for ServiceOptions {
             idle_time: Some(IDLE_TIME),
             performance: Arc::new(Performance::off()),
             sandbox: SandboxReport::off(),
+            contexts: None,
             time_requests: false,
         }
     }

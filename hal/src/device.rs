@@ -2,6 +2,15 @@
 //! execute often.
 //!
 //! A service offers any [`Device`] over a socket; a client sees the same trait on its side.
+//!
+//! How much of a burst a driver does itself:
+//!
+//! | it implements | what a burst does then |
+//! |---|---|
+//! | [`PreparedModel::execute_synchronously`] | that, over and over; the service keeps memories mapped |
+//! | [`PreparedModel::open_burst`] | the driver's [`Burst`], which keeps its resources between executions |
+//! | [`PreparedModel::open_executor`] | the driver's [`BurstExecutor`], which also keeps what it made of each memory |
+//! | a context of its own (`burst_server::BurstContexts`) | the driver serves the queues itself |
 
 use std::sync::Arc;
 
@@ -39,8 +48,10 @@ pub trait Device: Send + Sync {
     /// A text that changes whenever the behaviour does.
     fn version_string(&self) -> &str;
 
-    /// What kind of hardware it is.
-    fn device_type(&self) -> DeviceType;
+    /// What kind of hardware it is; not named unless the driver does.
+    fn device_type(&self) -> DeviceType {
+        DeviceType::Other
+    }
 
     /// How well it does, by operand type.
     ///
@@ -90,11 +101,27 @@ pub trait PreparedModel: Send + Sync {
         options: &ExecutionOptions,
     ) -> ExecutionResult;
 
-    /// Starts a series of executions that keep their resources in between.
+    /// Starts a series of executions that keep their resources in between. A driver that has
+    /// nothing to keep leaves this to [`PlainBurst`].
     ///
     /// # Errors
     /// GENERAL_FAILURE where the resources cannot be had.
-    fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure>;
+    fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure>
+    where
+        Self: 'static,
+    {
+        Ok(Box::new(PlainBurst::new(self)))
+    }
+
+    /// Starts a series of executions that keep what they made of each memory: for drivers that
+    /// import buffers. Where there is one it is used in place of
+    /// [`open_burst`](PreparedModel::open_burst).
+    ///
+    /// # Errors
+    /// GENERAL_FAILURE where the resources cannot be had.
+    fn open_executor(self: Arc<Self>) -> Result<Option<Box<dyn BurstExecutor>>, Failure> {
+        Ok(None)
+    }
 }
 
 /// A series of executions on one prepared model, one at a time, with warm resources.
@@ -113,18 +140,58 @@ pub trait Burst: Send {
     fn release_resources(&mut self) {}
 }
 
-/// The burst of a device that brings none of its own: every execution is a synchronous one.
-pub struct PlainBurst(Arc<dyn PreparedModel>);
+/// A series of executions on one prepared model, one at a time, by a driver that keeps something
+/// of its own for each memory: an import into the device, a mapping of another kind.
+///
+/// Memories have slots, numbers from 0 on that the client chose; a slot stands for the same
+/// memory from [`add`](BurstExecutor::add) to [`remove`](BurstExecutor::remove). Before each
+/// execution the service adds those of its memories that are not
+/// [there](BurstExecutor::is_cached); the driver may drop any of them at any time, and gets them
+/// again.
+pub trait BurstExecutor: Send {
+    /// Whether the driver still has what it made of this slot's memory.
+    fn is_cached(&self, slot: i32) -> bool;
 
-impl PlainBurst {
+    /// Makes what the driver needs of a memory. What refers to it may be kept until
+    /// [`remove`](BurstExecutor::remove).
+    ///
+    /// # Errors
+    /// The status that the execution then has; INVALID_ARGUMENT for memory that the device cannot
+    /// use, RESOURCE_EXHAUSTED_* where it has no room.
+    fn add(&mut self, slot: i32, memory: &crate::Pool) -> Result<(), Failure>;
+
+    /// The client has freed the slot: lets go of its memory. Slots that were never added are
+    /// ignored.
+    fn remove(&mut self, slot: i32);
+
+    /// Runs once; the result is written into `result`, whose storage is used again. `slots` are
+    /// those of the request's pools, in the same order, and all of them were added.
+    ///
+    /// Every failure is a status in the result.
+    fn execute(
+        &mut self,
+        request: &Request,
+        slots: &[i32],
+        options: &ExecutionOptions,
+        result: &mut ExecutionResult,
+    );
+
+    /// Lets go of whatever can be made again, after idle time.
+    fn release_resources(&mut self) {}
+}
+
+/// The burst of a device that brings none of its own: every execution is a synchronous one.
+pub struct PlainBurst<M: ?Sized = dyn PreparedModel>(Arc<M>);
+
+impl<M: PreparedModel + ?Sized> PlainBurst<M> {
     /// A burst over a prepared model.
     #[must_use]
-    pub fn new(model: Arc<dyn PreparedModel>) -> Self {
+    pub fn new(model: Arc<M>) -> Self {
         PlainBurst(model)
     }
 }
 
-impl Burst for PlainBurst {
+impl<M: PreparedModel + ?Sized> Burst for PlainBurst<M> {
     fn execute(
         &mut self,
         request: &Request,

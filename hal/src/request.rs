@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::{DataLocation, Dimensions, ErrorStatus, Pool, TimePoint, Timing};
+use crate::{DataLocation, Dimensions, ErrorStatus, Failure, Pool, TimePoint, Timing};
 
 /// Where one input or output of an execution lies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -35,6 +35,51 @@ pub struct Request {
     pub outputs: Vec<RequestArgument>,
     /// Memory that the arguments' locations refer to.
     pub pools: Vec<RequestPool>,
+}
+
+impl Request {
+    /// Copies an input out of its pool into `bytes`, which is made as long as the input.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for an argument that is not there, has no value, or lies in a buffer of
+    /// the driver; GENERAL_FAILURE where the pool cannot be read.
+    pub fn read_input(&self, index: usize, bytes: &mut Vec<u8>) -> Result<(), Failure> {
+        let (pool, location) = self.place(&self.inputs, index, "input")?;
+        bytes.resize(location.length as usize, 0);
+        pool.read(location.offset.into(), bytes).map_err(Failure::general)
+    }
+
+    /// Copies `bytes` to an output's place in its pool.
+    ///
+    /// # Errors
+    /// As [`Request::read_input`]; INVALID_ARGUMENT where the place has another length.
+    pub fn write_output(&self, index: usize, bytes: &[u8]) -> Result<(), Failure> {
+        let (pool, location) = self.place(&self.outputs, index, "output")?;
+        if location.length as usize != bytes.len() {
+            return Err(Failure::invalid(format!(
+                "output {index} has {} bytes, its place {}",
+                bytes.len(),
+                location.length
+            )));
+        }
+        pool.write(location.offset.into(), bytes).map_err(Failure::general)
+    }
+
+    fn place(
+        &self,
+        arguments: &[RequestArgument],
+        index: usize,
+        what: &str,
+    ) -> Result<(&Pool, DataLocation), Failure> {
+        let argument = arguments
+            .get(index)
+            .filter(|argument| !argument.has_no_value)
+            .ok_or_else(|| Failure::invalid(format!("{what} {index} has no value")))?;
+        match self.pools.get(argument.location.pool_index as usize) {
+            Some(RequestPool::Memory(pool)) => Ok((pool, argument.location)),
+            _ => Err(Failure::invalid(format!("{what} {index} lies in no memory"))),
+        }
+    }
 }
 
 /// How an execution is to be run.
@@ -84,5 +129,41 @@ impl ExecutionResult {
         self.status = status;
         self.output_shapes.clear();
         self.timing = Timing::UNAVAILABLE;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::HeapMemory;
+
+    #[test]
+    fn inputs_are_read_and_outputs_written_where_they_lie() {
+        let memory = Arc::new(HeapMemory::new(vec![1, 2, 3, 4]));
+        let argument = |offset, length| RequestArgument {
+            location: DataLocation { pool_index: 0, offset, length },
+            ..RequestArgument::default()
+        };
+        let omitted = RequestArgument { has_no_value: true, ..RequestArgument::default() };
+        let request = Request {
+            inputs: vec![argument(1, 2), omitted, argument(3, 9)],
+            outputs: vec![argument(0, 1)],
+            pools: vec![RequestPool::Memory(Arc::clone(&memory) as Pool)],
+        };
+        let mut bytes = vec![9; 7];
+        request.read_input(0, &mut bytes).unwrap();
+        assert_eq!(bytes, [2, 3]);
+        request.write_output(0, &[8]).unwrap();
+        assert_eq!(memory.to_vec(), [8, 2, 3, 4]);
+        let invalid = ErrorStatus::InvalidArgument;
+        assert_eq!(request.read_input(1, &mut bytes).unwrap_err().status, invalid);
+        assert_eq!(request.read_input(7, &mut bytes).unwrap_err().status, invalid);
+        assert_eq!(request.write_output(0, &[8, 8]).unwrap_err().status, invalid);
+        let outside = request.read_input(2, &mut bytes).unwrap_err();
+        assert_eq!(outside.status, ErrorStatus::GeneralFailure);
+        let token = Request { pools: vec![RequestPool::Token(1)], ..request };
+        assert_eq!(token.read_input(0, &mut bytes).unwrap_err().status, invalid);
     }
 }

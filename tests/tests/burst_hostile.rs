@@ -167,6 +167,7 @@ fn messages() -> Vec<Vec<u8>> {
             result_queue: queue,
             features: 0,
             wait: WaitStyle::Sleep,
+            depth: 1,
         },
         Call::Execute(SynchronousRequest {
             model: 1,

@@ -143,8 +143,10 @@ fn refusals_by_the_way_in() {
     let own = rustix::process::geteuid().as_raw();
     assert!(access.permits(own, 12345) && access.permits(0, 0));
     assert!(!access.permits(own + 1, 12345));
-    let access = burst_server::Access { uids: vec![7], gids: vec![8] };
+    let access = burst_server::Access { uids: vec![7], gids: vec![8], anyone: false };
     assert!(access.permits(7, 1) && access.permits(9, 8) && !access.permits(9, 1));
+    let access = burst_server::Access { anyone: true, ..Default::default() };
+    assert!(access.permits(own + 1, 12345));
 }
 
 #[test]
@@ -308,6 +310,7 @@ fn hostile_queues_are_refused() {
             result_queue: wire_descriptor(&results),
             features: 0,
             wait: WaitStyle::Spin,
+            depth: 1,
         };
         assert_eq!(refused(&mut client, call, &good_fds), failure, "{what}");
     }
@@ -318,6 +321,7 @@ fn hostile_queues_are_refused() {
         result_queue: wire_descriptor(&results),
         features: 1 << 63,
         wait: WaitStyle::Spin,
+        depth: 1,
     };
     assert_eq!(refused(&mut client, call, &good_fds), ErrorStatus::InvalidArgument);
     // After all of that, an honest burst.

@@ -36,6 +36,7 @@ pub(crate) mod request_kind {
     pub(crate) const MEASURE_TIMING: u8 = 6;
     pub(crate) const DEADLINE: u8 = 0x40;
     pub(crate) const LOOP_TIMEOUT: u8 = 0x41;
+    pub(crate) const REQUEST_ID: u8 = 0x42;
 }
 
 /// Discriminators of result datums; see [`request_kind`].
@@ -45,6 +46,7 @@ pub(crate) mod result_kind {
     pub(crate) const OPERAND_DIMENSION_VALUE: u8 = 2;
     pub(crate) const EXECUTION_TIMING: u8 = 3;
     pub(crate) const TIMING_NANOS: u8 = 0x40;
+    pub(crate) const REQUEST_ID: u8 = 0x41;
 }
 
 /// How many records a request packet has.
@@ -92,6 +94,8 @@ pub enum RequestDatum {
     DeadlineNanos(u64),
     /// Longest time one loop may take (negotiated).
     LoopTimeoutNanos(u64),
+    /// The request's number (negotiated).
+    RequestId(u64),
 }
 
 /// One datum of a result packet.
@@ -129,6 +133,8 @@ pub enum ResultDatum {
         /// In the driver.
         in_driver_ns: u64,
     },
+    /// The number of the request that it belongs to (negotiated).
+    RequestId(u64),
 }
 
 #[inline]
@@ -263,6 +269,7 @@ impl RequestDatum {
             }
             RequestDatum::DeadlineNanos(nanos) => long_words(kind::DEADLINE, [nanos]),
             RequestDatum::LoopTimeoutNanos(nanos) => long_words(kind::LOOP_TIMEOUT, [nanos]),
+            RequestDatum::RequestId(id) => long_words(kind::REQUEST_ID, [id]),
         }
     }
 }
@@ -296,6 +303,7 @@ impl ResultDatum {
             ResultDatum::TimingNanos { on_device_ns, in_driver_ns } => {
                 long_words(kind::TIMING_NANOS, [on_device_ns, in_driver_ns])
             }
+            ResultDatum::RequestId(id) => long_words(kind::REQUEST_ID, [id]),
         }
     }
 }

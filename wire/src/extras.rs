@@ -20,9 +20,13 @@ impl Features {
     pub const DEADLINES: Features = Features(1 << 1);
     /// Results may have the statuses 5 to 8 of HAL 1.3; otherwise those are GENERAL_FAILURE.
     pub const STATUS_1_3: Features = Features(1 << 2);
+    /// Packets are framed by the length they say, so that several requests may be under way; each
+    /// carries a number that its result repeats. Results keep the order of their requests.
+    pub const PIPELINING: Features = Features(1 << 3);
     /// Everything this version knows.
-    pub const ALL: Features =
-        Features(Self::TIMING_NANOS.0 | Self::DEADLINES.0 | Self::STATUS_1_3.0);
+    pub const ALL: Features = Features(
+        Self::TIMING_NANOS.0 | Self::DEADLINES.0 | Self::STATUS_1_3.0 | Self::PIPELINING.0,
+    );
 
     /// The set with these bits; unknown ones are kept, so that an intersection drops them.
     #[must_use]
@@ -48,6 +52,12 @@ impl Features {
         Features(self.0 & other.0)
     }
 
+    /// What is in this set and not in `other`.
+    #[must_use]
+    pub const fn without(self, other: Features) -> Features {
+        Features(self.0 & !other.0)
+    }
+
     /// What is in either set.
     #[must_use]
     pub const fn union(self, other: Features) -> Features {
@@ -62,6 +72,8 @@ pub struct RequestExtras {
     pub deadline: Option<TimePoint>,
     /// Longest time one loop may take.
     pub loop_timeout: Option<Duration>,
+    /// The request's number.
+    pub id: Option<u64>,
 }
 
 /// What a result says beyond HAL 1.2.
@@ -71,4 +83,6 @@ pub struct ResultExtras {
     pub in_driver_ns: Option<u64>,
     /// Nanoseconds in the hardware, where known.
     pub on_device_ns: Option<u64>,
+    /// The number of the request that it belongs to, where that could be read.
+    pub id: Option<u64>,
 }

@@ -13,6 +13,7 @@ mod cursor;
 mod datum;
 mod error;
 mod extras;
+mod frame;
 mod request;
 mod result;
 pub mod socket;
@@ -23,5 +24,6 @@ pub use datum::{
 };
 pub use error::WireError;
 pub use extras::{Features, RequestExtras, ResultExtras};
+pub use frame::{PACKET_MIN, PIPELINE_DEPTH_MAX, PacketKind, packet_datums};
 pub use request::{RequestPacket, SlotRequest, decode_request};
 pub use result::{ResultPacket, check_shapes, decode_result};

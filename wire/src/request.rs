@@ -55,7 +55,8 @@ impl RequestPacket<'_> {
             + self.slots.len() as u64
             + arguments.map(|argument| 1 + argument.dimensions.len() as u64).sum::<u64>()
             + u64::from(self.extras.deadline.is_some())
-            + u64::from(self.extras.loop_timeout.is_some());
+            + u64::from(self.extras.loop_timeout.is_some())
+            + u64::from(self.extras.id.is_some());
         u32::try_from(datums).map_err(|_| WireError::TooLong { datums })
     }
 
@@ -95,6 +96,9 @@ impl RequestPacket<'_> {
             }
             if let Some(timeout) = self.extras.loop_timeout {
                 to.put(RequestDatum::LoopTimeoutNanos(nanos(timeout)).encode());
+            }
+            if let Some(id) = self.extras.id {
+                to.put(RequestDatum::RequestId(id).encode());
             }
             Ok(())
         })
@@ -216,14 +220,18 @@ fn measure_timing(cursor: &mut Cursor<'_>) -> Result<bool, WireError> {
     }
 }
 
+/// What was not negotiated stays where it is, and is trailing data then.
 fn extras(cursor: &mut Cursor<'_>, features: Features) -> RequestExtras {
-    if !features.contains(Features::DEADLINES) {
-        return RequestExtras::default(); // what follows is then trailing data
-    }
-    let mut long = |kind| cursor.take_if(kind).map(|bytes| datum::u64_at(bytes, 8));
+    let mut long = |kind, feature| {
+        let datum = features.contains(feature).then(|| cursor.take_if(kind)).flatten()?;
+        Some(datum::u64_at(datum, 8))
+    };
     RequestExtras {
-        deadline: long(request_kind::DEADLINE).map(|nanos| TimePoint { nanos }),
-        loop_timeout: long(request_kind::LOOP_TIMEOUT).map(Duration::from_nanos),
+        deadline: long(request_kind::DEADLINE, Features::DEADLINES)
+            .map(|nanos| TimePoint { nanos }),
+        loop_timeout: long(request_kind::LOOP_TIMEOUT, Features::DEADLINES)
+            .map(Duration::from_nanos),
+        id: long(request_kind::REQUEST_ID, Features::PIPELINING),
     }
 }
 

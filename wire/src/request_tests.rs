@@ -72,9 +72,14 @@ fn extras_are_read_only_where_negotiated() {
     request.extras = RequestExtras {
         deadline: Some(TimePoint { nanos: 17 }),
         loop_timeout: Some(Duration::from_nanos(5)),
+        id: Some(u64::MAX),
     };
     let datums = packet(&request);
-    assert_eq!(decode_with(&datums, Features::DEADLINES), Ok(request));
+    let both = Features::DEADLINES.union(Features::PIPELINING);
+    assert_eq!(decode_with(&datums, both), Ok(request));
+    for one in [Features::DEADLINES, Features::PIPELINING] {
+        assert!(matches!(decode_with(&datums, one), Err(WireError::Trailing { .. })));
+    }
     assert!(matches!(decode(&datums), Err(WireError::Trailing { .. })));
 }
 

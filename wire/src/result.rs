@@ -16,6 +16,7 @@ pub struct ResultPacket<'a> {
     shapes: &'a [OutputShape],
     timing: Timing,
     nanos: Option<[u64; 2]>,
+    id: Option<u64>,
 }
 
 /// Packet information and timing.
@@ -37,10 +38,11 @@ impl<'a> ResultPacket<'a> {
             shapes: if shaped { &result.output_shapes } else { &[] },
             timing: if timed { result.timing } else { Timing::UNAVAILABLE },
             nanos,
+            id: extras.id.filter(|_| features.contains(Features::PIPELINING)),
         }
     }
 
-    /// The packet of a failure: no shapes, no timing, two datums.
+    /// The packet of a failure: no shapes, no timing, no number, two datums.
     #[must_use]
     pub fn failure(status: ErrorStatus, features: Features) -> ResultPacket<'static> {
         ResultPacket {
@@ -48,6 +50,7 @@ impl<'a> ResultPacket<'a> {
             shapes: &[],
             timing: Timing::UNAVAILABLE,
             nanos: None,
+            id: None,
         }
     }
 
@@ -63,7 +66,10 @@ impl<'a> ResultPacket<'a> {
     /// [`WireError::TooLong`] when that is more than a packet can say.
     pub fn datums(&self) -> Result<u32, WireError> {
         let shapes = self.shapes.iter().map(|shape| 1 + shape.dimensions.len() as u64);
-        let datums = FIXED_DATUMS + shapes.sum::<u64>() + u64::from(self.nanos.is_some());
+        let datums = FIXED_DATUMS
+            + shapes.sum::<u64>()
+            + u64::from(self.nanos.is_some())
+            + u64::from(self.id.is_some());
         u32::try_from(datums).map_err(|_| WireError::TooLong { datums })
     }
 
@@ -102,6 +108,9 @@ impl<'a> ResultPacket<'a> {
             to.put(ResultDatum::ExecutionTiming { time_on_device_us, time_in_driver_us }.encode());
             if let Some([on_device_ns, in_driver_ns]) = self.nanos {
                 to.put(ResultDatum::TimingNanos { on_device_ns, in_driver_ns }.encode());
+            }
+            if let Some(id) = self.id {
+                to.put(ResultDatum::RequestId(id).encode());
             }
             Ok(())
         })
@@ -147,9 +156,9 @@ pub fn decode_result(
     });
     match decoded {
         Ok(extras) if measured && out.status == ErrorStatus::None => Ok(extras),
-        Ok(_) => {
+        Ok(extras) => {
             out.timing = Timing::UNAVAILABLE;
-            Ok(ResultExtras::default())
+            Ok(ResultExtras { id: extras.id, ..ResultExtras::default() })
         }
         Err(error) => {
             out.reset(ErrorStatus::GeneralFailure);
@@ -209,17 +218,21 @@ fn shapes(
     Ok(())
 }
 
+/// What was not negotiated stays where it is, and is trailing data then.
 fn extras(cursor: &mut Cursor<'_>, features: Features) -> ResultExtras {
-    if !features.contains(Features::TIMING_NANOS) {
-        return ResultExtras::default(); // what follows is then trailing data
+    let mut negotiated =
+        |feature, kind| features.contains(feature).then(|| cursor.take_if(kind)).flatten();
+    let times = negotiated(Features::TIMING_NANOS, result_kind::TIMING_NANOS);
+    let known = |at| {
+        let nanos = datum::u64_at(times?, at);
+        (nanos != u64::MAX).then_some(nanos)
+    };
+    ResultExtras {
+        on_device_ns: known(8),
+        in_driver_ns: known(16),
+        id: negotiated(Features::PIPELINING, result_kind::REQUEST_ID)
+            .map(|bytes| datum::u64_at(bytes, 8)),
     }
-    let known = |nanos: u64| (nanos != u64::MAX).then_some(nanos);
-    cursor.take_if(result_kind::TIMING_NANOS).map_or_else(ResultExtras::default, |bytes| {
-        ResultExtras {
-            on_device_ns: known(datum::u64_at(bytes, 8)),
-            in_driver_ns: known(datum::u64_at(bytes, 16)),
-        }
-    })
 }
 
 /// Whether status and shapes can belong together: all outputs sufficient with NONE, at least one

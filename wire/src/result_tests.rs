@@ -79,7 +79,7 @@ fn timing_that_was_not_asked_for_is_dropped() {
 
 #[test]
 fn nanoseconds_travel_where_negotiated() {
-    let extras = ResultExtras { in_driver_ns: Some(9_400), on_device_ns: None };
+    let extras = ResultExtras { in_driver_ns: Some(9_400), ..ResultExtras::default() };
     let datums = packet(&good(), extras, Features::TIMING_NANOS);
     assert_eq!(decode_from(&datums, Features::TIMING_NANOS, true), (Ok(extras), good()));
     assert!(matches!(
@@ -87,6 +87,19 @@ fn nanoseconds_travel_where_negotiated() {
         Err(WireError::Trailing { .. })
     ));
     assert_eq!(packet(&good(), extras, Features::NONE), plain(&good()));
+}
+
+#[test]
+fn a_number_travels_where_negotiated_with_every_status() {
+    let extras = ResultExtras { id: Some(7), ..ResultExtras::default() };
+    for result in [good(), ExecutionResult::of(ErrorStatus::GeneralFailure)] {
+        let datums = packet(&result, extras, Features::PIPELINING);
+        let (read, out) = decode_from(&datums, Features::PIPELINING, true);
+        assert_eq!((read, out), (Ok(extras), result.clone()));
+        let (read, _) = decode_from(&datums, Features::NONE, true);
+        assert!(matches!(read, Err(WireError::Trailing { .. })));
+        assert_eq!(packet(&result, extras, Features::NONE), plain(&result));
+    }
 }
 
 #[test]

@@ -112,6 +112,7 @@ pub fn configure_call<'a>(
         result_queue: wire_descriptor(results),
         features: 0,
         wait: WaitStyle::Sleep,
+        depth: 1,
     };
     let fds = requests.fds.iter().chain(&results.fds).map(AsFd::as_fd).collect();
     (call, fds)

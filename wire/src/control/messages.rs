@@ -118,6 +118,12 @@ pub enum Call {
         features: u64,
         /// How the service is asked to wait for requests.
         wait: WaitStyle,
+        /// Requests that may be under way at once: 1 without [`Features::PIPELINING`], and at most
+        /// [`PIPELINE_DEPTH_MAX`] with it.
+        ///
+        /// [`Features::PIPELINING`]: crate::Features::PIPELINING
+        /// [`PIPELINE_DEPTH_MAX`]: crate::PIPELINE_DEPTH_MAX
+        depth: u16,
     },
     /// Puts a memory into a slot before its first use.
     /// Descriptor: one where the source is [`PoolSource::Descriptor`].

@@ -14,7 +14,7 @@ use crate::Features;
 fn greetings_have_these_bytes_for_ever() {
     let greeting = ClientGreeting { features: Features::ALL.bits(), name: Text::cut("cam") };
     let bytes = greeting.encode().unwrap();
-    assert_eq!(bytes, b"burst-nn\x01\0\0\0\x07\0\0\0\0\0\0\0\x03\0\0\0cam");
+    assert_eq!(bytes, b"burst-nn\x01\0\0\0\x0F\0\0\0\0\0\0\0\x03\0\0\0cam");
     assert_eq!(ClientGreeting::decode(&bytes), Ok(greeting));
     let greeting = ServerGreeting {
         welcome: Welcome::NotPermitted,
@@ -160,6 +160,7 @@ fn calls_say_how_many_descriptors_they_need() {
         result_queue: queue(2),
         features: 0,
         wait: WaitStyle::Spin,
+        depth: 1,
     };
     assert_eq!(configure.descriptors(), 3);
     let body = ModelBody { structure_bytes: 1, values_bytes: 0, pool_lengths: List(vec![4, 4]) };

@@ -1,0 +1,83 @@
+//! From the slots of a request to its memories, asking the client for those it has not pushed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use burst_hal::{ErrorStatus, RequestPool};
+use burst_wire::control::{List, MEMORIES_MAX, ServerMessage};
+
+use crate::memory::ClientMemory;
+use crate::memory_cache::MemoryCache;
+use crate::session::Session;
+
+/// How long a client may take to name the memories of slots that it used without pushing them.
+const MEMORIES_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The memories of one burst's client, by slot; each is mapped once. Cheap to clone.
+#[derive(Clone)]
+pub struct BurstMemories {
+    pub(crate) session: Arc<Session>,
+    pub(crate) number: u32,
+    pub(crate) cache: Arc<MemoryCache>,
+}
+
+impl std::fmt::Debug for BurstMemories {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BurstMemories").field("burst", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl BurstMemories {
+    /// Puts the memories of `slots` into `pools`, in order. What lies in `pools` stays usable
+    /// when the client frees its slot meanwhile.
+    ///
+    /// Waits, for a second at most, where the client has to be asked; never on the thread that
+    /// reads that client's socket.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for a slot that stays empty, or what the client answered; `pools` then is
+    /// empty.
+    pub fn resolve(&self, slots: &[i32], pools: &mut Vec<RequestPool>) -> Result<(), ErrorStatus> {
+        if self.cache.resolve(slots, pools).is_ok() {
+            return Ok(());
+        }
+        pools.clear();
+        self.ask(slots)?;
+        self.cache.resolve(slots, pools).map_err(|slot| {
+            pools.clear();
+            tracing::debug!(burst = self.number, slot, "slot stays empty");
+            ErrorStatus::InvalidArgument
+        })
+    }
+
+    /// Asks the client for the memories of slots it has not pushed (callback `getMemories`).
+    fn ask(&self, slots: &[i32]) -> Result<(), ErrorStatus> {
+        let missing = self.cache.missing(slots);
+        for slots in missing.chunks(MEMORIES_MAX) {
+            let burst = self.number;
+            let memories = self.session.callbacks.ask(burst, MEMORIES_PATIENCE, |id| {
+                let slots = List(slots.to_vec());
+                self.session.send(&ServerMessage::GetMemories { id, burst, slots }, &[])
+            })?;
+            match ErrorStatus::from_code(memories.status) {
+                Some(ErrorStatus::None) => {}
+                Some(status) => return Err(status),
+                None => return Err(ErrorStatus::GeneralFailure),
+            }
+            let counts = [memories.lengths.len(), memories.descriptors.len()];
+            if counts != [slots.len(); 2] {
+                return Err(ErrorStatus::GeneralFailure);
+            }
+            let given = memories.descriptors.into_iter().zip(memories.lengths);
+            for (slot, (descriptor, length)) in slots.iter().zip(given) {
+                // One that cannot be used leaves its slot empty: the execution then fails.
+                let opened = ClientMemory::open(descriptor, length, &self.session.budgets)
+                    .and_then(|memory| self.cache.insert(*slot, Arc::new(memory)));
+                if let Err(error) = opened {
+                    tracing::debug!(burst, slot, %error, "memory refused");
+                }
+            }
+        }
+        Ok(())
+    }
+}
