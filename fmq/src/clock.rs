@@ -45,6 +45,15 @@ impl Deadline {
         self.0
     }
 
+    /// The earlier of two.
+    #[must_use]
+    pub fn min(self, other: Deadline) -> Deadline {
+        match (self.0, other.0) {
+            (Some(a), Some(b)) => Deadline(Some(a.min(b))),
+            (a, b) => Deadline(a.or(b)),
+        }
+    }
+
     /// Whether it lies at or before `now_ns`.
     #[inline]
     pub fn has_passed(self, now_ns: u64) -> bool {
@@ -60,6 +69,8 @@ mod tests {
     fn deadlines_pass_when_their_time_has_come() {
         assert!(!Deadline::never().has_passed(u64::MAX));
         assert!(Deadline::at_ns(5).has_passed(5) && !Deadline::at_ns(5).has_passed(4));
+        let (one, two, never) = (Deadline::at_ns(1), Deadline::at_ns(2), Deadline::never());
+        assert_eq!((two.min(one), never.min(two), two.min(never)), (one, two, two));
         let soon = Deadline::after(Duration::from_secs(1));
         assert!(!soon.has_passed(now_ns()));
         assert!(soon.has_passed(now_ns() + 1_000_000_001));

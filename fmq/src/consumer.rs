@@ -206,7 +206,7 @@ impl Consumer {
         self.release_before_wait()?;
         let Consumer { side, parts, waiter, .. } = self;
         let event = parts.event.as_deref().ok_or(QueueError::NoEventFlag)?;
-        let mut awaited = Items { side, write: &parts.write, wanted };
+        let mut awaited = Items { side, write: &parts.write, ring: &parts.ring, wanted };
         waiter.wait(&mut awaited, &Sleeper { event, bits, closed: &parts.closed, deadline })
     }
 
@@ -263,10 +263,15 @@ impl Consumer {
     }
 }
 
+/// As much of a message is brought near while it is awaited; of longer ones the processor sees the
+/// pattern itself.
+const NEAR_BYTES: usize = 1024;
+
 /// Waiting for readable bytes.
 pub(crate) struct Items<'a> {
     pub(crate) side: &'a mut ReadSide,
     pub(crate) write: &'a AtomicU64,
+    pub(crate) ring: &'a SharedRegion,
     pub(crate) wanted: u64,
 }
 
@@ -274,6 +279,14 @@ impl Awaited for Items<'_> {
     #[inline]
     fn has_moved(&self) -> bool {
         self.side.changed(self.write)
+    }
+
+    #[inline]
+    fn bring_near(&self) {
+        let ring = self.ring.region();
+        let at = usize::try_from(self.side.position()).unwrap_or(usize::MAX);
+        let len = usize::try_from(self.side.last_taken()).unwrap_or(usize::MAX);
+        ring.prefetch(at, len.min(NEAR_BYTES).min(ring.len().saturating_sub(at)));
     }
 
     #[inline]

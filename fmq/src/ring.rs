@@ -144,6 +144,8 @@ pub struct ReadSide {
     read: u64,
     /// `read` modulo capacity.
     position: u64,
+    /// Bytes taken by the last read: a guess at the next.
+    last_taken: u64,
     /// What the writer was last told.
     released: u64,
     /// The peer's counter as last seen.
@@ -161,7 +163,8 @@ impl ReadSide {
         check_start(&geometry, read, write)?;
         let position = geometry.position(read);
         let (released, write_cached) = (read, write);
-        Ok(ReadSide { geometry, read, position, released, write_cached, corrupt: None })
+        let last_taken = 0;
+        Ok(ReadSide { geometry, read, position, last_taken, released, write_cached, corrupt: None })
     }
 
     /// The shape of the ring.
@@ -174,6 +177,12 @@ impl ReadSide {
     #[inline]
     pub fn position(&self) -> u64 {
         self.position
+    }
+
+    /// Bytes taken by the last read.
+    #[inline]
+    pub fn last_taken(&self) -> u64 {
+        self.last_taken
     }
 
     /// Checks that `wanted` bytes are readable; looks at the writer's counter only when it must.
@@ -232,6 +241,7 @@ impl ReadSide {
     #[inline]
     pub fn take(&mut self, taken: u64) {
         self.read += taken;
+        self.last_taken = taken;
         self.position = self.geometry.advance(self.position, taken);
     }
 

@@ -24,8 +24,9 @@ pub enum Wait {
     /// there is one CPU only, or where as many threads of this process spin as it has CPUs, less
     /// one.
     Spin,
-    /// Polls for about what a sleep would cost and then sleeps; sleeps at once while the waits of
-    /// late were far longer than that.
+    /// Polls for about what a sleep would cost and then sleeps. While the waits of late were longer
+    /// than that but alike, it sleeps until shortly before the answer is due and polls from then on;
+    /// while they were far longer and not alike it sleeps at once.
     Adaptive {
         /// How long to poll, in nanoseconds; `None` for the measured cost of a sleep.
         budget_ns: Option<u64>,
@@ -44,6 +45,10 @@ impl Default for Wait {
 pub trait Awaited {
     /// Whether the other end moved since it was last looked at: one relaxed load.
     fn has_moved(&self) -> bool;
+    /// Asks the processor for the cache lines that the answer will most likely lie in, so that they
+    /// travel beside the counter and not after it.
+    #[inline]
+    fn bring_near(&self) {}
     /// A proper look: the answer if it can be given now.
     ///
     /// # Errors
@@ -59,11 +64,16 @@ pub trait SleepOn {
     fn was_told(&self) -> bool;
     /// When to give up.
     fn deadline(&self) -> Deadline;
-    /// Sleeps until `awaited` gives an answer, looking again after each wake.
+    /// Sleeps until `awaited` gives an answer, looking again after each wake; `None` when there is
+    /// none at `until`, which may be sooner than the deadline.
     ///
     /// # Errors
-    /// [`QueueError::PeerDied`], [`QueueError::Timeout`], and what a look gives.
-    fn sleep(&self, awaited: &mut impl Awaited) -> Result<usize, QueueError>;
+    /// [`QueueError::PeerDied`] and what a look gives.
+    fn sleep(
+        &self,
+        awaited: &mut impl Awaited,
+        until: Deadline,
+    ) -> Result<Option<usize>, QueueError>;
 }
 
 /// Where to sleep, for which bits, and what else ends the wait.
@@ -79,9 +89,11 @@ pub struct Sleeper<'a> {
     pub deadline: Deadline,
 }
 
-/// Polls in one batch, between two clock reads. Fixed, so that the compiler unrolls it: measured
-/// against other lengths, 4 to 16 are alike and 64 is worse.
-const POLLS: u32 = 16;
+/// Polls in one batch, between two clock reads. The clock read is the pause between batches: a
+/// tighter loop takes the line from the writer more often than it helps (measured: 2 is a tenth
+/// faster than 16 once [`Awaited::bring_near`] follows each poll, and polling without a clock read
+/// is slower by a fifth).
+const POLLS: u32 = 2;
 /// Batches before a spin slot is taken: a busy conversation never gets there, and need not touch
 /// the counter that all threads share.
 const FREE_BATCHES: u32 = 8;
@@ -96,25 +108,41 @@ const NAP: Duration = Duration::from_millis(1);
 /// Longest single sleep. A hostile peer can clear bits that we set to wake ourselves (on closing);
 /// then we look for ourselves, this often. Nobody else ever waits for it.
 const LONGEST_SLEEP_NS: u64 = 1_000_000_000;
-/// Waits above so many budgets: polling is hopeless, sleep at once.
+/// Waits above so many budgets: polling without knowing when the answer is due is hopeless.
 const HOPELESS: u64 = 3;
+/// Longest wait that is worth a prediction: above it, the cost of a sleep is under two percent.
+const LONGEST_PREDICTED_NS: u64 = 5_000_000;
+/// Waits are alike when they differ from their average by so small a part of it.
+const ALIKE: u64 = 4;
+/// By how much the kernel may be late with a timer (`PR_SET_TIMERSLACK` has this default).
+const TIMER_SLACK_NS: u64 = 50_000;
 /// So many polls in vain, one after the other, and the peer cannot answer while we poll: it shares
 /// our CPU, or its CPU is busy with others.
 const VAIN_POLLS: u32 = 8;
 /// Waits that sleep at once after that, before polling is tried again. At a full budget for each
 /// try this bounds the waste to a few percent.
 const POLL_PAUSE: u32 = 64;
-/// A single long wait (an idle hour) counts as so many budgets, or it would take a hundred short
-/// ones to forget it.
+/// A wait too long to predict (an idle hour) counts as so many budgets, or it would take a hundred
+/// short ones to forget it.
 const LONGEST_SAMPLE: u64 = 8;
+
+/// What to do before an answer is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Plan {
+    /// Sleep at once.
+    Sleep,
+    /// Poll for so long, then sleep.
+    Poll { limit_ns: u64 },
+    /// Sleep for so long, the answer being due a while after that; then poll for so long, then
+    /// sleep.
+    Nap { nap_ns: u64, limit_ns: u64 },
+}
 
 /// How polling ended.
 enum Spun {
     Answer(usize),
-    /// In vain: time to sleep. When the wait began, if the clock was read.
-    Sleep {
-        since: Option<u64>,
-    },
+    /// In vain: time to sleep.
+    Sleep,
 }
 
 /// The policy of one end and what it learned.
@@ -123,6 +151,9 @@ pub struct Waiter {
     policy: Wait,
     /// Moving average of the wait, in nanoseconds; the last one counts an eighth.
     average_ns: u64,
+    /// Moving average of how far a wait was from the average, in nanoseconds; the last one counts a
+    /// quarter.
+    deviation_ns: u64,
     /// Polls in vain since the last one that saw an answer.
     vain: u32,
     /// Waits that are left to sleep at once.
@@ -132,7 +163,7 @@ pub struct Waiter {
 impl Waiter {
     /// Nothing learned yet.
     pub fn new(policy: Wait) -> Waiter {
-        Waiter { policy, average_ns: 0, vain: 0, pause: 0 }
+        Waiter { policy, average_ns: 0, deviation_ns: 0, vain: 0, pause: 0 }
     }
 
     /// Changes the policy and forgets what was learned under the old one.
@@ -155,32 +186,45 @@ impl Waiter {
         if sleeper.is_closed() {
             return last_look(awaited);
         }
-        let since = match self.spin(awaited, sleeper)? {
-            Spun::Answer(answer) => return Ok(answer),
-            Spun::Sleep { since } => since.unwrap_or_else(clock::now_ns),
-        };
-        let answer = sleeper.sleep(awaited)?;
+        let plan = self.plan();
+        let mut start = None;
+        if let Plan::Nap { nap_ns, .. } = plan {
+            let now = clock::now_ns();
+            start = Some(now);
+            let due = Deadline::at_ns(now.saturating_add(nap_ns));
+            if let Some(answer) = sleeper.sleep(awaited, due.min(sleeper.deadline()))? {
+                self.learn(clock::now_ns().saturating_sub(now));
+                return Ok(answer);
+            }
+        }
+        if let Plan::Poll { limit_ns } | Plan::Nap { limit_ns, .. } = plan
+            && let Spun::Answer(answer) = self.spin(awaited, sleeper, limit_ns, &mut start)?
+        {
+            return Ok(answer);
+        }
+        let since = start.unwrap_or_else(clock::now_ns);
+        let answer = sleeper.sleep(awaited, sleeper.deadline())?.ok_or(QueueError::Timeout)?;
         self.learn(clock::now_ns().saturating_sub(since));
         Ok(answer)
     }
 
-    /// Polls for as long as it is worth.
+    /// Polls for `limit_ns`. `start` is when the wait began; it is set here where nobody has read
+    /// the clock yet.
     fn spin(
         &mut self,
         awaited: &mut impl Awaited,
         sleeper: &impl SleepOn,
+        limit_ns: u64,
+        start: &mut Option<u64>,
     ) -> Result<Spun, QueueError> {
-        let Some(limit_ns) = self.spin_limit_ns() else {
-            return Ok(Spun::Sleep { since: None });
-        };
         let mut slot = None;
-        let mut start = None;
-        let mut waited = 0;
+        let mut polling_since = None;
+        let mut now = None;
         for batch in 0_u32.. {
             if moved_in_batch(awaited)
                 && let Some(answer) = awaited.look()?
             {
-                self.learn(waited);
+                self.learn(now.zip(*start).map_or(0, |(now, start): (u64, u64)| now - start));
                 self.vain = 0;
                 return Ok(Spun::Answer(answer));
             }
@@ -188,12 +232,13 @@ impl Waiter {
             if sleeper.is_closed() || (ask && sleeper.was_told()) {
                 return last_look(awaited).map(Spun::Answer);
             }
-            let now = clock::now_ns();
-            waited = now.saturating_sub(*start.get_or_insert(now));
-            if sleeper.deadline().has_passed(now) {
+            let at = clock::now_ns();
+            now = Some(at);
+            start.get_or_insert(at);
+            if sleeper.deadline().has_passed(at) {
                 return awaited.look()?.map(Spun::Answer).ok_or(QueueError::Timeout);
             }
-            if waited >= limit_ns {
+            if at - *polling_since.get_or_insert(at) >= limit_ns {
                 break;
             }
             if batch == FREE_BATCHES {
@@ -205,7 +250,7 @@ impl Waiter {
         }
         drop(slot);
         self.polled_in_vain();
-        Ok(Spun::Sleep { since: start })
+        Ok(Spun::Sleep)
     }
 
     /// Gives up polling for a while when it keeps failing.
@@ -217,21 +262,40 @@ impl Waiter {
         }
     }
 
-    /// How long to poll; `None` for not at all.
-    fn spin_limit_ns(&mut self) -> Option<u64> {
+    fn plan(&mut self) -> Plan {
         if matches!(self.policy, Wait::Sleep) || machine::max_spinners() == 0 {
-            return None;
+            return Plan::Sleep;
         }
-        let Some(budget) = self.budget_ns() else { return Some(u64::MAX) };
+        let Some(budget) = self.budget_ns() else { return Plan::Poll { limit_ns: u64::MAX } };
         if self.pause > 0 {
             self.pause -= 1;
-            return None;
+            return Plan::Sleep;
         }
-        match self.average_ns {
+        let Waiter { average_ns: average, deviation_ns: deviation, .. } = *self;
+        if average <= budget {
             // Likely to come any moment: a little patience saves both sides a sleep.
-            average if average <= budget => Some(budget.saturating_mul(2)),
-            average if average <= budget.saturating_mul(HOPELESS) => Some(budget),
-            _ => None,
+            return Plan::Poll { limit_ns: budget.saturating_mul(2) };
+        }
+        if deviation <= average / ALIKE {
+            return Waiter::plan_until(average, deviation, budget);
+        }
+        if average <= budget.saturating_mul(HOPELESS) {
+            return Plan::Poll { limit_ns: budget };
+        }
+        Plan::Sleep
+    }
+
+    /// The answer is due `average` from now, give or take twice the `deviation`. Whoever naps wakes
+    /// up late, by the timer's slack and the price of a wake, and must not oversleep: then the peer
+    /// would have to wake it, and it had better not have predicted anything.
+    fn plan_until(average: u64, deviation: u64, budget: u64) -> Plan {
+        let tolerance = deviation.saturating_mul(2).saturating_add(budget);
+        let margin = tolerance.saturating_add(TIMER_SLACK_NS);
+        match average.saturating_sub(margin) {
+            nap_ns if nap_ns >= budget => {
+                Plan::Nap { nap_ns, limit_ns: margin.saturating_add(tolerance) }
+            }
+            _ => Plan::Poll { limit_ns: average.saturating_add(tolerance) },
         }
     }
 
@@ -243,10 +307,15 @@ impl Waiter {
     }
 
     fn learn(&mut self, waited_ns: u64) {
-        if let Some(budget) = self.budget_ns() {
-            let sample = waited_ns.min(budget.saturating_mul(LONGEST_SAMPLE));
-            self.average_ns = self.average_ns - self.average_ns / 8 + sample / 8;
-        }
+        let Some(budget) = self.budget_ns() else { return };
+        let sample = if waited_ns > LONGEST_PREDICTED_NS {
+            budget.saturating_mul(LONGEST_SAMPLE)
+        } else {
+            waited_ns
+        };
+        let off = sample.abs_diff(self.average_ns);
+        self.deviation_ns = self.deviation_ns - self.deviation_ns / 4 + off / 4;
+        self.average_ns = self.average_ns - self.average_ns / 8 + sample / 8;
     }
 }
 
@@ -261,6 +330,7 @@ fn moved_in_batch(awaited: &impl Awaited) -> bool {
         if awaited.has_moved() {
             return true;
         }
+        awaited.bring_near();
     }
     false
 }
@@ -278,31 +348,39 @@ impl SleepOn for Sleeper<'_> {
         self.deadline
     }
 
-    fn sleep(&self, awaited: &mut impl Awaited) -> Result<usize, QueueError> {
-        let result = self.sleep_until_answered(awaited);
+    fn sleep(
+        &self,
+        awaited: &mut impl Awaited,
+        until: Deadline,
+    ) -> Result<Option<usize>, QueueError> {
+        let result = self.sleep_until_answered(awaited, until);
         announce_awake(self.event, self.bits.get());
         result
     }
 }
 
 impl Sleeper<'_> {
-    fn sleep_until_answered(&self, awaited: &mut impl Awaited) -> Result<usize, QueueError> {
+    fn sleep_until_answered(
+        &self,
+        awaited: &mut impl Awaited,
+        until: Deadline,
+    ) -> Result<Option<usize>, QueueError> {
         let bits = self.bits.get();
         let mut spoiled = Spoiled::default();
         loop {
             let before = announce_sleep(self.event, bits);
             if let Some(answer) = awaited.look()? {
-                return Ok(answer);
+                return Ok(Some(answer));
             }
             if self.closed.get() || before & CLOSED != 0 {
-                return last_look(awaited);
+                return last_look(awaited).map(Some);
             }
-            let nap = nap_until(self.deadline);
+            let nap = nap_until(until);
             match futex::wait(self.event, before & !bits, self.bits, nap) {
                 Ok(Woken::Woken | Woken::Interrupted) => {}
-                Ok(Woken::TimedOut) if nap != self.deadline => {}
-                Ok(Woken::Changed) => spoiled.count(before & bits != 0, self.deadline)?,
-                Ok(Woken::TimedOut) => return awaited.look()?.ok_or(QueueError::Timeout),
+                Ok(Woken::TimedOut) if nap != until => {}
+                Ok(Woken::Changed) if !spoiled.is_enough(before & bits != 0, until) => {}
+                Ok(Woken::TimedOut | Woken::Changed) => return awaited.look(),
                 Err(errno) => return Err(QueueError::System { call: "futex", errno }),
             }
         }
@@ -312,7 +390,7 @@ impl Sleeper<'_> {
 /// When to wake up and look at the latest: the deadline, or sooner.
 pub(crate) fn nap_until(deadline: Deadline) -> Deadline {
     let soon = clock::now_ns().saturating_add(LONGEST_SLEEP_NS);
-    Deadline::at_ns(deadline.as_ns().map_or(soon, |at| at.min(soon)))
+    deadline.min(Deadline::at_ns(soon))
 }
 
 /// Counts sleeps that came to nothing because the word changed, and naps when there were too many.
@@ -320,19 +398,17 @@ pub(crate) fn nap_until(deadline: Deadline) -> Deadline {
 pub struct Spoiled(u32);
 
 impl Spoiled {
-    /// One more; `notified` says that there was a reason.
-    ///
-    /// # Errors
-    /// [`QueueError::Timeout`].
-    pub fn count(&mut self, notified: bool, deadline: Deadline) -> Result<(), QueueError> {
+    /// One more; `notified` says that there was a reason. True when they are too many and the time
+    /// is over.
+    pub fn is_enough(&mut self, notified: bool, until: Deadline) -> bool {
         self.0 += u32::from(!notified);
         if self.0 > SPOILED_SLEEPS {
-            if deadline.has_passed(clock::now_ns()) {
-                return Err(QueueError::Timeout);
+            if until.has_passed(clock::now_ns()) {
+                return true;
             }
             nap();
         }
-        Ok(())
+        false
     }
 }
 
@@ -357,39 +433,84 @@ mod tests {
         Waiter::new(Wait::Adaptive { budget_ns: Some(BUDGET) })
     }
 
+    fn learned(average_ns: u64, deviation_ns: u64) -> Waiter {
+        Waiter { average_ns, deviation_ns, ..adaptive() }
+    }
+
     /// What the policy says where polling is possible at all.
-    fn limits(waiters: &mut [(Waiter, Option<u64>)]) {
-        for (i, (waiter, expected)) in waiters.iter_mut().enumerate() {
-            let expected = expected.filter(|_| machine::max_spinners() > 0);
-            assert_eq!(waiter.spin_limit_ns(), expected, "case {i}");
+    fn plans(waiters: Vec<(Waiter, Plan)>) {
+        for (i, (mut waiter, expected)) in waiters.into_iter().enumerate() {
+            let expected = if machine::max_spinners() > 0 { expected } else { Plan::Sleep };
+            assert_eq!(waiter.plan(), expected, "case {i}");
         }
+    }
+
+    fn poll(limit_ns: u64) -> Plan {
+        Plan::Poll { limit_ns }
     }
 
     #[test]
     fn the_longer_the_waits_the_shorter_the_polling() {
-        let learned = |average_ns| Waiter { average_ns, ..adaptive() };
-        limits(&mut [
-            (Waiter::new(Wait::Sleep), None),
-            (Waiter::new(Wait::Spin), Some(u64::MAX)),
-            (learned(0), Some(2 * BUDGET)),
-            (learned(BUDGET), Some(2 * BUDGET)),
-            (learned(BUDGET + 1), Some(BUDGET)),
-            (learned(HOPELESS * BUDGET), Some(BUDGET)),
-            (learned(HOPELESS * BUDGET + 1), None),
+        let unlike = |average_ns| learned(average_ns, average_ns);
+        plans(vec![
+            (Waiter::new(Wait::Sleep), Plan::Sleep),
+            (Waiter::new(Wait::Spin), poll(u64::MAX)),
+            (unlike(0), poll(2 * BUDGET)),
+            (unlike(BUDGET), poll(2 * BUDGET)),
+            (unlike(BUDGET + 1), poll(BUDGET)),
+            (unlike(HOPELESS * BUDGET), poll(BUDGET)),
+            (unlike(HOPELESS * BUDGET + 1), Plan::Sleep),
         ]);
     }
 
     #[test]
-    fn an_idle_hour_is_forgotten_within_ten_short_waits() {
+    fn waits_that_are_alike_are_polled_through_or_napped_through() {
+        let margin = BUDGET + TIMER_SLACK_NS;
+        let far = 10 * margin;
+        plans(vec![
+            (learned(BUDGET + 1, 0), poll(2 * BUDGET + 1)),
+            (learned(margin + BUDGET - 1, 0), poll(margin + 2 * BUDGET - 1)),
+            (learned(margin + BUDGET, 0), Plan::Nap { nap_ns: BUDGET, limit_ns: margin + BUDGET }),
+            (
+                learned(far, 100),
+                Plan::Nap { nap_ns: far - margin - 200, limit_ns: margin + BUDGET + 400 },
+            ),
+            (learned(far, far / ALIKE + 1), Plan::Sleep),
+        ]);
+    }
+
+    #[test]
+    fn a_steady_service_is_predicted_after_some_requests_and_a_hiccup_is_forgotten() {
+        let mut waiter = adaptive();
+        for _ in 0..40 {
+            waiter.learn(2_000_000);
+        }
+        let napped = |waiter: &mut Waiter| match waiter.plan() {
+            Plan::Nap { nap_ns, limit_ns } => {
+                let due = 2_000_000 - nap_ns;
+                (TIMER_SLACK_NS..200_000).contains(&due) && limit_ns > due
+            }
+            _ => machine::max_spinners() == 0,
+        };
+        assert!(napped(&mut waiter), "{waiter:?}");
+        waiter.learn(20_000);
+        for _ in 0..40 {
+            waiter.learn(2_000_000);
+        }
+        assert!(napped(&mut waiter), "{waiter:?}");
+    }
+
+    #[test]
+    fn an_idle_hour_is_forgotten_within_thirty_short_waits() {
         let mut waiter = adaptive();
         for _ in 0..100 {
             waiter.learn(3_600_000_000_000);
         }
-        assert_eq!(waiter.spin_limit_ns(), None);
-        for _ in 0..10 {
+        assert!(waiter.average_ns <= LONGEST_SAMPLE * BUDGET);
+        for _ in 0..30 {
             waiter.learn(BUDGET / 2);
         }
-        limits(&mut [(waiter, Some(BUDGET))]);
+        plans(vec![(waiter, poll(2 * BUDGET))]);
     }
 
     #[test]
@@ -402,10 +523,10 @@ mod tests {
             return; // nobody polls on one CPU
         }
         for wait in 0..POLL_PAUSE {
-            assert_eq!(waiter.spin_limit_ns(), None, "wait {wait}");
+            assert_eq!(waiter.plan(), Plan::Sleep, "wait {wait}");
         }
-        assert!(waiter.spin_limit_ns().is_some());
+        assert_eq!(waiter.plan(), poll(2 * BUDGET));
         waiter.polled_in_vain();
-        assert_eq!(waiter.spin_limit_ns(), None, "one failure is enough the second time");
+        assert_eq!(waiter.plan(), Plan::Sleep, "one failure is enough the second time");
     }
 }

@@ -129,8 +129,12 @@ impl SleepOn for Words<'_> {
         self.deadline
     }
 
-    fn sleep(&self, awaited: &mut impl Awaited) -> Result<usize, QueueError> {
-        let result = self.sleep_until_ready(awaited);
+    fn sleep(
+        &self,
+        awaited: &mut impl Awaited,
+        until: Deadline,
+    ) -> Result<Option<usize>, QueueError> {
+        let result = self.sleep_until_ready(awaited, until);
         for word in self.words {
             announce_awake(word, NOT_EMPTY);
         }
@@ -139,24 +143,28 @@ impl SleepOn for Words<'_> {
 }
 
 impl Words<'_> {
-    fn sleep_until_ready(&self, awaited: &mut impl Awaited) -> Result<usize, QueueError> {
+    fn sleep_until_ready(
+        &self,
+        awaited: &mut impl Awaited,
+        until: Deadline,
+    ) -> Result<Option<usize>, QueueError> {
         let mut spoiled = Spoiled::default();
         loop {
             let before: Vec<u32> =
                 self.words.iter().map(|word| announce_sleep(word, NOT_EMPTY)).collect();
             if let Some(index) = awaited.look()? {
-                return Ok(index);
+                return Ok(Some(index));
             }
             if let Some(index) = before.iter().position(|word| word & CLOSED != 0) {
-                return Ok(index);
+                return Ok(Some(index));
             }
             let notified = before.iter().any(|word| word & NOT_EMPTY != 0);
-            let nap = nap_until(self.deadline);
+            let nap = nap_until(until);
             match self.wait_for_any(&before, nap) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(Errno::TIMEDOUT) if nap != self.deadline => {}
-                Err(Errno::AGAIN) => spoiled.count(notified, self.deadline)?,
-                Err(Errno::TIMEDOUT) => return awaited.look()?.ok_or(QueueError::Timeout),
+                Err(Errno::TIMEDOUT) if nap != until => {}
+                Err(Errno::AGAIN) if !spoiled.is_enough(notified, until) => {}
+                Err(Errno::TIMEDOUT | Errno::AGAIN) => return awaited.look(),
                 Err(errno) => return Err(QueueError::System { call: "futex_waitv", errno }),
             }
         }
