@@ -369,6 +369,12 @@ pub enum Refusal {
         /// What is wrong.
         problem: &'static str,
     },
+    /// An LSTM on integers in another form than the plain one.
+    #[error("NNAPI's QUANTIZED_LSTM computes only the plain integer form; this one has {what}")]
+    IntegerLstm {
+        /// What is not plain.
+        what: &'static str,
+    },
     /// The tensor's bytes are stored sparsely.
     #[error("tensor {tensor} is stored sparsely")]
     Sparse {

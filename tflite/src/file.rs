@@ -91,6 +91,8 @@ pub(crate) struct Operator<'a> {
     /// Tensor indexes; `None` for an input that is left out.
     pub(crate) inputs: Vec<Option<usize>>,
     pub(crate) outputs: Vec<usize>,
+    /// Tensors that only describe values inside the operator.
+    pub(crate) intermediates: Vec<usize>,
     pub(crate) table: OperatorTable<'a>,
 }
 
@@ -274,13 +276,17 @@ fn read_operators<'a>(
                 -1 => Ok(None),
                 given => check_index("input tensor", &place, given.into(), tensors).map(Some),
             };
+            limit("intermediates in one operator", table.intermediates().len(), MAX_OPERATOR_ENDS)?;
             let output = |given: i32| check_index("output tensor", &place, given.into(), tensors);
+            let inside = |given: i32| check_index("intermediate", &place, given.into(), tensors);
+            let intermediates = table.intermediates().iter().map(inside);
             Ok(Operator {
                 index,
                 code,
                 custom,
                 inputs: table.inputs().iter().map(input).collect::<Result<_, ImportError>>()?,
                 outputs: table.outputs().iter().map(output).collect::<Result<_, ImportError>>()?,
+                intermediates: intermediates.collect::<Result<_, ImportError>>()?,
                 table,
             })
         })

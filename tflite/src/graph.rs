@@ -74,9 +74,11 @@ impl Graph {
         self.add(operand)
     }
 
-    /// Adds an operand that is left out.
+    /// Adds an operand that is left out. A quantized one needs a scale, whichever.
     pub(crate) fn absent(&mut self, ty: OperandType) -> Result<OperandIndex, Refusal> {
-        self.add(Operand::new(ty, OperandLifeTime::NoValue))
+        let mut operand = Operand::new(ty, OperandLifeTime::NoValue);
+        operand.scale = if ty.is_quantized() { 1.0 } else { 0.0 };
+        self.add(operand)
     }
 
     /// Keeps these bytes and says where.

@@ -21,7 +21,7 @@ pub struct Imported {
     /// Its outputs, in the model's order: those of the file, then the states.
     pub outputs: Vec<TensorInfo>,
     /// Which input and output are the same state, before and after an execution. Before the first
-    /// execution a state is all zeros.
+    /// execution every element of a state stands for real 0: it is the zero point of its type.
     pub states: Vec<StatePair>,
     /// What became of each operator of the file.
     pub verdicts: Vec<Verdict>,

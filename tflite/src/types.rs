@@ -69,6 +69,7 @@ pub(crate) fn main_types(operation: OperationType) -> &'static [OperandType] {
         LogicalAnd | LogicalOr | LogicalNot | ReduceAll | ReduceAny => &[B8],
         Cast => &[F32, F16, I32, U8, B8, S8],
         Dequantize => &[U8, SY8, PC8, S8],
+        QuantizedLstm => &[S8],
         _ => &[],
     }
 }

@@ -43,8 +43,13 @@ impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Outcome::Mapped(operations) => {
-                for (at, operation) in operations.iter().enumerate() {
-                    write!(f, "{}{operation}", if at == 0 { "" } else { " + " })?;
+                for (at, alike) in operations.chunk_by(|a, b| a == b).enumerate() {
+                    let lead = if at == 0 { "" } else { " + " };
+                    match alike {
+                        [one] => write!(f, "{lead}{one}")?,
+                        [first, ..] => write!(f, "{lead}{} x {first}", alike.len())?,
+                        [] => {}
+                    }
                 }
                 Ok(())
             }
@@ -72,6 +77,8 @@ pub enum Note {
     Int32AsFloat32,
     /// A bias that the file leaves out is all zeros.
     ZeroBias,
+    /// Each step became an operation; what NNAPI's leaves out is made of weights: exact.
+    StepsUnrolled,
     /// Its state became an input and an output of the graph.
     StateExposed,
 }
@@ -85,6 +92,7 @@ impl std::fmt::Display for Note {
             Note::Int64AsInt32 => "int64 in the file, int32 here",
             Note::Int32AsFloat32 => "int32 in NNAPI, converted to the file's float32",
             Note::ZeroBias => "no bias in the file: zeros",
+            Note::StepsUnrolled => "one operation per step, biases as weights: exact",
             Note::StateExposed => "state is an input and an output of the graph",
         })
     }

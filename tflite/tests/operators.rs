@@ -267,6 +267,38 @@ fn between_quantized_types_goes_by_way_of_real_numbers() {
 }
 
 #[test]
+fn another_scale_on_an_image_is_an_exact_convolution() {
+    for (from, to, want, zero_point) in [
+        (UINT8, UINT8, &[OperationType::DepthwiseConv2d][..], 7),
+        // First the scale in the input's type, then the type.
+        (
+            UINT8,
+            INT8,
+            &[OperationType::DepthwiseConv2d, OperationType::Dequantize, OperationType::Quantize],
+            135,
+        ),
+        (
+            INT8,
+            UINT8,
+            &[OperationType::DepthwiseConv2d, OperationType::Dequantize, OperationType::Quantize],
+            -121,
+        ),
+    ] {
+        let tensors = vec![
+            Tensor::new("x", from, &[1, 3, 3, 2]).quant(0.5, 3),
+            Tensor::new("y", to, &[1, 3, 3, 2]).quant(0.3, 7),
+        ];
+        let imported = imported(&one(tensors, Operator::new(QUANTIZE, &[0], &[1])));
+        assert_eq!(operations(&imported.model), want);
+        assert_eq!(imported.verdicts[0].notes[0], Note::RescaledExactly);
+        assert_eq!(bytes(&imported.model, input(&imported.model, 1)), [1, 1]);
+        let rescaled = imported.model.main.operations[0].outputs[0];
+        let rescaled = &imported.model.main.operands[rescaled as usize];
+        assert_eq!((rescaled.scale, rescaled.zero_point), (0.3, zero_point));
+    }
+}
+
+#[test]
 fn float16_results_of_the_graph_are_cast_not_folded() {
     let tensors = vec![
         Tensor::new("half", FLOAT16, &[2]).bytes(vec![0, 0x3c, 0, 0x40]),

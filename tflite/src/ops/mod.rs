@@ -5,6 +5,7 @@ mod detection;
 mod elementwise;
 mod fixed_point;
 mod flexbuffer;
+mod integer_lstm;
 mod pool;
 mod quantize;
 mod recurrent;

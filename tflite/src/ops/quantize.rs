@@ -3,15 +3,15 @@
 use burst_hal::{ExtraParams, OperandType, OperationType};
 use half::f16;
 
-use super::expect_inputs;
+use super::{expect_inputs, rescale};
 use crate::ElementType;
 use crate::error::Refusal;
 use crate::file::{Operator, Tensor};
-use crate::graph::Quant;
+use crate::graph::{OperandIndex, Quant};
 use crate::mapper::{Mapper, constant_sizes};
 
-/// QUANTIZE; from one quantized type to another by way of real numbers, since NNAPI's takes only
-/// those.
+/// QUANTIZE; NNAPI's takes only real numbers, so that from one quantized type to another it takes
+/// more than that.
 pub(super) fn quantize(m: &mut Mapper<'_, '_>, operator: &Operator<'_>) -> Result<(), Refusal> {
     expect_inputs(operator, &[1])?;
     let input = m.input(operator, 0, "the input")?;
@@ -22,9 +22,38 @@ pub(super) fn quantize(m: &mut Mapper<'_, '_>, operator: &Operator<'_>) -> Resul
         return Err(Refusal::OperandType { what: "the output", found, needed });
     }
     if m.graph.operand(input).ty.is_quantized() {
-        m.requantize(input, output)
+        requantize(m, input, output)
     } else {
         m.graph.operation(OperationType::Quantize, vec![input], vec![output])
+    }
+}
+
+/// From one quantized type, scale and zero point to another. By way of real numbers only the zero
+/// point moves exactly, so a convolution changes the scale first, where the shape is known.
+fn requantize(
+    m: &mut Mapper<'_, '_>,
+    input: OperandIndex,
+    output: OperandIndex,
+) -> Result<(), Refusal> {
+    let (given, made) = (m.graph.operand(input), m.graph.operand(output));
+    if given.scale == made.scale {
+        return m.requantize(input, output);
+    }
+    if given.ty == made.ty {
+        return match rescale::elementwise(m, input, output, 0)? {
+            true => Ok(()),
+            false => m.requantize(input, output),
+        };
+    }
+    // The same bytes but for the highest bit, so that the limits of both types are alike.
+    let (lowest, others) = (given.ty.zero_point_range().0, made.ty.zero_point_range().0);
+    let zero_point = made.zero_point - others + lowest;
+    let (ty, shape) = (given.ty, given.dimensions.clone());
+    let quant = Quant { scale: made.scale, zero_point };
+    let rescaled = m.graph.temporary(ty, shape, quant)?;
+    match rescale::elementwise(m, input, rescaled, 0)? {
+        true => m.requantize(rescaled, output),
+        false => m.requantize(input, output),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use burst_hal::{OperandType, OperationType};
 
-use super::expect_inputs;
+use super::{expect_inputs, integer_lstm};
 use crate::error::Refusal;
 use crate::file::Operator;
 use crate::graph::OperandIndex;
@@ -20,7 +20,7 @@ const LSTM_OPTIONAL: [usize; 8] = [1, 5, 9, 10, 11, 12, 16, 17];
 /// The first layer normalization weight; all four may be left out.
 const LSTM_FIRST_NORM: usize = 20;
 
-/// UNIDIRECTIONAL_SEQUENCE_LSTM, in its float form.
+/// UNIDIRECTIONAL_SEQUENCE_LSTM, in its float form, or step by step in its integer form.
 pub(super) fn sequence_lstm(
     m: &mut Mapper<'_, '_>,
     operator: &Operator<'_>,
@@ -32,6 +32,9 @@ pub(super) fn sequence_lstm(
     }
     let activation = cell_activation(o.activation())?;
     let input = m.input(operator, 0, "the input")?;
+    if m.graph.operand(input).ty == OperandType::TensorQuant8AsymmSigned {
+        return integer_lstm::map(m, operator, o, input);
+    }
     only_float(m, OperationType::UnidirectionalSequenceLstm, input)?;
 
     let mut inputs = vec![input];

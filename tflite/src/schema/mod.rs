@@ -155,6 +155,7 @@ impl<'a> OperatorTable<'a> {
     accessor!(2 outputs: scalars i32);
     accessor!(3 options_type: scalar u8 = 0);
     accessor!(5 custom_options: scalars u8);
+    accessor!(8 intermediates: scalars i32);
 
     /// The options as the table that the operator needs.
     ///
@@ -185,6 +186,7 @@ impl Verifiable for OperatorTable<'_> {
                 verify_options,
             )?
             .visit_field::<ForwardsUOffset<Vector<'_, u8>>>("custom_options", 14, false)?
+            .visit_field::<ForwardsUOffset<Vector<'_, i32>>>("intermediates", 20, false)?
             .finish();
         Ok(())
     }

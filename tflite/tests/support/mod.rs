@@ -9,6 +9,7 @@ pub(crate) const FLOAT16: i8 = 1;
 pub(crate) const INT32: i8 = 2;
 pub(crate) const UINT8: i8 = 3;
 pub(crate) const INT64: i8 = 4;
+pub(crate) const INT16: i8 = 7;
 pub(crate) const COMPLEX64: i8 = 8;
 pub(crate) const INT8: i8 = 9;
 
@@ -88,6 +89,7 @@ pub(crate) struct Operator {
     pub(crate) outputs: Vec<i32>,
     pub(crate) options: Option<(u8, Vec<Field>)>,
     pub(crate) custom_options: Vec<u8>,
+    pub(crate) intermediates: Vec<i32>,
 }
 
 impl Operator {
@@ -272,6 +274,7 @@ fn write_operator(b: &mut FlatBufferBuilder<'_>, operator: &Operator, code: u32)
     let outputs = b.create_vector(&operator.outputs);
     let options = operator.options.as_ref().map(|(kind, fields)| (*kind, write_options(b, fields)));
     let custom = b.create_vector(&operator.custom_options);
+    let intermediates = b.create_vector(&operator.intermediates);
     table(b, |b| {
         b.push_slot(slot(0), code, 0);
         b.push_slot_always(slot(1), inputs);
@@ -281,6 +284,7 @@ fn write_operator(b: &mut FlatBufferBuilder<'_>, operator: &Operator, code: u32)
             b.push_slot_always(slot(4), options);
         }
         b.push_slot_always(slot(5), custom);
+        b.push_slot_always(slot(8), intermediates);
     })
 }
 
