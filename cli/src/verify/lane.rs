@@ -16,15 +16,17 @@ use burst_verify::{Lane, MemoryMaker, RunError, Target};
 
 use crate::driver_process::DriverProcess;
 use crate::stream::WaitKind;
+use crate::threads::Threads;
 
 /// Which driver.
-pub(super) struct Service<'a> {
-    pub(super) socket: Option<&'a Path>,
-    pub(super) device: &'a str,
+pub(crate) struct Service<'a> {
+    pub(crate) socket: Option<&'a Path>,
+    pub(crate) device: &'a str,
+    pub(crate) threads: Threads,
 }
 
 /// One worker's connection.
-pub(super) struct RemoteLane<'a> {
+pub(crate) struct RemoteLane<'a> {
     service: &'a Service<'a>,
     session: Session,
 }
@@ -38,7 +40,7 @@ struct Session {
 }
 
 impl<'a> RemoteLane<'a> {
-    pub(super) fn open(service: &'a Service<'a>) -> Result<Self, RunError> {
+    pub(crate) fn open(service: &'a Service<'a>) -> Result<Self, RunError> {
         let session = service.connect().map_err(|error| RunError::Device(error.into()))?;
         Ok(RemoteLane { service, session })
     }
@@ -50,7 +52,8 @@ impl Service<'_> {
         let (process, client) = match self.socket {
             Some(path) => (None, Client::connect(path)?),
             None => {
-                let (process, socket) = DriverProcess::start(WaitKind::default().name())?;
+                let (process, socket) =
+                    DriverProcess::start(WaitKind::default().name(), self.threads.count)?;
                 let client = Client::from_socket(socket).with_context(|| {
                     format!("no contact with the driver process {}", process.pid())
                 })?;

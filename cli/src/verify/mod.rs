@@ -1,8 +1,8 @@
-//! `burst verify`: conformance vectors against a driver in another process.
+//! `burst verify`: conformance vectors, or real models, against a driver in another process.
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -12,8 +12,12 @@ use burst_verify::{Mode, Plan, Suite, run as run_vectors, specs};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure;
+use crate::threads::Threads;
 
-mod lane;
+pub(crate) mod import;
+pub(crate) mod lane;
+mod models;
+pub(crate) mod route;
 mod text;
 
 use lane::{RemoteLane, Service};
@@ -21,9 +25,20 @@ use lane::{RemoteLane, Service};
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Folder of vectors: <version>/<spec>.json.gz and .bin.gz.
-    folder: PathBuf,
-    /// How executions reach the driver.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "all")]
+    #[arg(required_unless_present = "models")]
+    folder: Option<PathBuf>,
+    /// Folder of models and the outputs of reference kernels (models/MANIFEST.json names them):
+    /// says of each whether it is strict, fair or failed.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["folder", "op", "suite", "one_in"])]
+    models: Option<PathBuf>,
+    /// With --models: only these models.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "models")]
+    model: Vec<String>,
+    /// With --models: how often each golden is run; all runs have to give the same bytes.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "models", value_parser = clap::value_parser!(u16).range(1..))]
+    repeat: u16,
+    /// How executions reach the driver. Default: every way to it for vectors, burst for models.
+    #[arg(long, value_enum, value_delimiter = ',')]
     mode: Vec<ModeKind>,
     /// Only tests of these operations.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -40,9 +55,11 @@ pub(crate) struct Args {
     /// Device of the service.
     #[arg(long, default_value = "cpu")]
     device: String,
-    /// Tests that run at once, each over a connection of its own. Default: one per CPU.
+    /// Tests, or models, that run at once, each over a connection of its own. Default: one per CPU.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: Option<u16>,
+    #[command(flatten)]
+    threads: Threads,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -55,17 +72,41 @@ enum ModeKind {
     Sync,
     /// One packet through shared memory each way.
     Burst,
+    /// The CPU device in this process: for models only.
+    InProcess,
     /// Each of them.
     All,
 }
 
+impl Args {
+    /// Whether a mode is named, or all are.
+    fn wants(&self, mode: ModeKind) -> bool {
+        self.mode.contains(&mode) || self.mode.contains(&ModeKind::All)
+    }
+
+    /// How many work at once on this many things.
+    fn workers(&self, things: usize) -> usize {
+        let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.jobs.map_or_else(cpus, usize::from).min(things)
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    args.threads.check(args.socket.as_deref())?;
+    match (&args.models, &args.folder) {
+        (Some(models), _) => models::run(args, models),
+        (None, Some(vectors)) => run_conformance(args, vectors),
+        (None, None) => bail!("neither a folder of vectors nor --models is given"),
+    }
+}
+
+fn run_conformance(args: &Args, folder: &Path) -> Result<ExitCode> {
     let plan = plan(args)?;
-    let specs = specs(&args.folder)?;
-    let service = Service { socket: args.socket.as_deref(), device: &args.device };
-    let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = args.jobs.map_or_else(cpus, usize::from).min(specs.len());
-    let bar = progress_bar(specs.len() as u64, args.json);
+    let specs = specs(folder)?;
+    let service =
+        Service { socket: args.socket.as_deref(), device: &args.device, threads: args.threads };
+    let workers = args.workers(specs.len());
+    let bar = progress_bar(specs.len() as u64, "files", args.json);
     let live = text::Live::default();
     let started = Instant::now();
     let done = run_vectors(
@@ -78,7 +119,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     bar.finish_and_clear();
     let report = done?;
     if report.tests == 0 {
-        bail!("{}: no test belongs to these operations and suites", args.folder.display());
+        bail!("{}: no test belongs to these operations and suites", folder.display());
     }
     let mut out = std::io::stdout();
     if args.json {
@@ -90,12 +131,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn plan(args: &Args) -> Result<Plan> {
-    let all = args.mode.contains(&ModeKind::All);
+    if args.mode.contains(&ModeKind::InProcess) {
+        bail!("--mode in-process goes with --models");
+    }
     let wanted = |mode: &Mode| {
-        all || args.mode.contains(match mode {
-            Mode::Sync => &ModeKind::Sync,
-            Mode::Burst => &ModeKind::Burst,
-        })
+        args.mode.is_empty()
+            || args.wants(match mode {
+                Mode::Sync => ModeKind::Sync,
+                Mode::Burst => ModeKind::Burst,
+            })
     };
     let modes: Vec<Mode> = Mode::ALL.into_iter().filter(wanted).collect();
     let mut plan = Plan::everything(&modes);
@@ -128,12 +172,13 @@ fn operation(name: &str) -> Result<String> {
 }
 
 /// A bar on standard error while that is a terminal; nothing otherwise.
-fn progress_bar(specs: u64, quiet: bool) -> ProgressBar {
+fn progress_bar(length: u64, things: &str, quiet: bool) -> ProgressBar {
     if quiet || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::new(specs);
-    if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} files  {msg}") {
+    let bar = ProgressBar::new(length);
+    let template = format!("{{bar:24}} {{pos}}/{{len}} {things}  {{msg}}");
+    if let Ok(style) = ProgressStyle::with_template(&template) {
         bar.set_style(style);
     }
     bar

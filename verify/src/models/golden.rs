@@ -126,6 +126,11 @@ impl Golden {
     pub fn executions(&self) -> usize {
         self.input.executions()
     }
+
+    /// Keeps only the first executions, for a quick look.
+    pub fn truncate(&mut self, executions: usize) {
+        self.input.truncate(executions);
+    }
 }
 
 /// A file of tensors one behind the other.

@@ -113,6 +113,11 @@ impl Input {
         self.executions.len()
     }
 
+    /// Keeps only the first of them.
+    pub(crate) fn truncate(&mut self, executions: usize) {
+        self.executions.truncate(executions);
+    }
+
     /// The input tensor of one of them; empty where there is no such execution.
     pub(crate) fn of(&self, execution: usize) -> Vec<u8> {
         let ranges = self.executions.get(execution).map(Vec::as_slice).unwrap_or_default();

@@ -68,9 +68,38 @@ impl Pipeline {
         self.sessions.iter_mut().try_for_each(Session::reset)
     }
 
-    /// The prepared parts.
-    pub fn sessions(&mut self) -> &mut [Session] {
-        &mut self.sessions
+    /// Every state as it is now, those of the first part first.
+    ///
+    /// # Errors
+    /// Their memory cannot be read.
+    pub fn states(&self) -> Result<Vec<OutputTensor>, SessionError> {
+        let mut states = Vec::new();
+        for session in &self.sessions {
+            states.extend(session.states()?);
+        }
+        Ok(states)
+    }
+
+    /// Gives the states other values than zero, in the order of [`Pipeline::states`].
+    ///
+    /// # Errors
+    /// One has another size, or their memory cannot be written.
+    pub fn set_states(&mut self, states: &[Vec<u8>]) -> Result<(), SessionError> {
+        let mut states = states.iter();
+        for session in &mut self.sessions {
+            session.set_states(&mut states)?;
+        }
+        Ok(())
+    }
+
+    /// How long the parts took in the driver at the last execution, in microseconds; `None` where
+    /// the driver did not say.
+    #[must_use]
+    pub fn driver_time_us(&self) -> Option<u64> {
+        let times = self.sessions.iter().map(|session| session.timing().time_in_driver_us);
+        times
+            .into_iter()
+            .try_fold(0u64, |sum, one| sum.checked_add((one != u64::MAX).then_some(one)?))
     }
 
     /// Executes every part: the outputs of the last one, those of its states behind the others.

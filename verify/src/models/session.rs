@@ -189,8 +189,30 @@ impl Session {
         Ok(())
     }
 
-    /// Writes an input: all but the states before every execution, a state to begin with another
-    /// than zero.
+    /// The states as they are now.
+    ///
+    /// # Errors
+    /// Their memory cannot be read.
+    pub fn states(&self) -> Result<Vec<OutputTensor>, SessionError> {
+        let state = |(input, _): &(usize, usize)| {
+            let place = &self.inputs[*input];
+            let mut bytes = vec![0; place.length];
+            self.input_pool.read(at(place.offset), &mut bytes)?;
+            Ok(OutputTensor { ty: place.ty, dimensions: place.dimensions.clone(), bytes })
+        };
+        self.states.iter().map(state).collect()
+    }
+
+    /// Takes as many values as there are states.
+    pub(super) fn set_states<'s>(
+        &mut self,
+        values: &mut impl Iterator<Item = &'s Vec<u8>>,
+    ) -> Result<(), SessionError> {
+        let inputs: Vec<usize> = self.states.iter().map(|(input, _)| *input).collect();
+        inputs.into_iter().zip(values).try_for_each(|(input, value)| self.write(input, value))
+    }
+
+    /// Writes an input: all but the states before every execution.
     ///
     /// # Errors
     /// It has another size than the model says, or its memory cannot be written.

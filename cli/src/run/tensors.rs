@@ -1,0 +1,130 @@
+//! Tensors in files: the elements and nothing else.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use burst_hal::OperandType;
+use burst_tflite::{ElementType, TensorInfo};
+use burst_verify::models::OutputTensor;
+use serde::Serialize;
+
+/// Largest file that is read, in bytes: what all inputs can have together.
+const MAX_FILE_BYTES: u64 = 1 << 30;
+
+/// An input, output or state of a model.
+pub(super) struct Slot {
+    /// `input`, `output`, `state`, with its number.
+    label: String,
+    info: TensorInfo,
+}
+
+/// A tensor in a file.
+#[derive(Debug, Serialize)]
+pub(super) struct TensorFile {
+    pub(super) name: String,
+    #[serde(rename = "type")]
+    pub(super) ty: String,
+    pub(super) shape: Vec<u32>,
+    pub(super) bytes: usize,
+    pub(super) file: PathBuf,
+}
+
+impl Slot {
+    /// Slots for these tensors, numbered.
+    pub(super) fn all(what: &str, infos: Vec<TensorInfo>) -> Vec<Self> {
+        let slot = |(number, info)| Slot { label: format!("{what} {number}"), info };
+        infos.into_iter().enumerate().map(slot).collect()
+    }
+
+    /// `output0.bin`
+    fn file_name(&self) -> String {
+        format!("{}.bin", self.label.replace(' ', ""))
+    }
+
+    fn describe(&self) -> String {
+        format!("{} {:?}", self.info.file_type, self.info.dims.as_slice())
+    }
+
+    /// Bytes of such a tensor, where its whole shape is known.
+    fn length(&self) -> Option<u64> {
+        let is_open = self.info.dims.contains(&0);
+        if is_open { None } else { self.info.ty.byte_length(&self.info.dims) }
+    }
+
+    fn read(&self, file: &Path) -> Result<Vec<u8>> {
+        let what = || format!("cannot read {} from {}", self.label, file.display());
+        let found = std::fs::metadata(file).with_context(what)?.len();
+        let Some(wanted) = self.length() else {
+            bail!("{} ({}) has an open shape, {}", self.label, self.info.name, self.describe());
+        };
+        if found != wanted || found > MAX_FILE_BYTES {
+            let (label, name, tensor) = (&self.label, &self.info.name, self.describe());
+            let file = file.display();
+            bail!("{label} ({name}) takes {wanted} bytes, {tensor}; {file} has {found}");
+        }
+        std::fs::read(file).with_context(what)
+    }
+
+    fn write(&self, folder: &Path, tensor: &OutputTensor) -> Result<TensorFile> {
+        let file = folder.join(self.file_name());
+        let bytes = self.as_in_the_file(tensor);
+        std::fs::write(&file, &bytes)
+            .with_context(|| format!("cannot write {} to {}", self.label, file.display()))?;
+        Ok(self.in_file(tensor.dimensions.to_vec(), bytes.len(), file))
+    }
+
+    /// The elements in the type that the model file has: int64 results are int32 in the driver.
+    fn as_in_the_file(&self, tensor: &OutputTensor) -> Vec<u8> {
+        if self.info.file_type != ElementType::Int64 || tensor.ty != OperandType::TensorInt32 {
+            return tensor.bytes.clone();
+        }
+        let (chunks, _) = tensor.bytes.as_chunks::<4>();
+        chunks
+            .iter()
+            .flat_map(|chunk| i64::from(i32::from_ne_bytes(*chunk)).to_ne_bytes())
+            .collect()
+    }
+
+    fn in_file(&self, shape: Vec<u32>, bytes: usize, file: PathBuf) -> TensorFile {
+        let (name, ty) = (self.info.name.clone(), self.info.file_type.to_string());
+        TensorFile { name, ty, shape, bytes, file }
+    }
+}
+
+/// The bytes for each slot, from one file each.
+pub(super) fn read(slots: &[Slot], files: &[PathBuf]) -> Result<Vec<Vec<u8>>> {
+    if slots.len() != files.len() {
+        let what = slots.first().map_or("state", |slot| slot.label.trim_end_matches(" 0"));
+        let each = |slot: &Slot| format!("{}: {}", slot.info.name, slot.describe());
+        let names: Vec<String> = slots.iter().map(each).collect();
+        let (wanted, given) = (slots.len(), files.len());
+        let names =
+            if names.is_empty() { String::new() } else { format!(" ({})", names.join("; ")) };
+        bail!("the model has {wanted} {what}(s){names}; {given} files are given");
+    }
+    slots.iter().zip(files).map(|(slot, file)| slot.read(file)).collect()
+}
+
+/// What was read.
+pub(super) fn given(slots: &[Slot], files: &[PathBuf], bytes: &[Vec<u8>]) -> Vec<TensorFile> {
+    let rows = slots.iter().zip(files).zip(bytes);
+    rows.map(|((slot, file), bytes)| {
+        slot.in_file(slot.info.dims.to_vec(), bytes.len(), file.clone())
+    })
+    .collect()
+}
+
+/// Makes the folder, where it is not there.
+pub(super) fn make_folder(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))
+}
+
+/// Writes each tensor to a file of the slot's name.
+pub(super) fn write(
+    slots: &[Slot],
+    folder: &Path,
+    tensors: &[OutputTensor],
+) -> Result<Vec<TensorFile>> {
+    slots.iter().zip(tensors).map(|(slot, tensor)| slot.write(folder, tensor)).collect()
+}

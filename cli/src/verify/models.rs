@@ -1,0 +1,129 @@
+//! `burst verify --models`: real models against the outputs of reference kernels.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use burst_verify::models::{Class, Folder, GoldenReport, GoldenResult, run_goldens};
+use comfy_table::{CellAlignment, Table};
+use indicatif::ProgressBar;
+
+use super::import::TfliteImporter;
+use super::lane::Service;
+use super::route::RouteKind;
+use super::{Args, ModeKind, progress_bar};
+use crate::failure;
+
+/// Runs the goldens of a folder and says what came of them.
+pub(super) fn run(args: &Args, root: &Path) -> Result<ExitCode> {
+    let kinds = kinds(args)?;
+    let mut folder = Folder::open(root)?;
+    if !args.model.is_empty() {
+        folder.keep(&args.model, root)?;
+    }
+    let goldens = folder.golden_count();
+    if goldens == 0 {
+        bail!("{}: the manifest names no goldens", root.display());
+    }
+    let service =
+        Service { socket: args.socket.as_deref(), device: &args.device, threads: args.threads };
+    let workers = args.workers(folder.models.len());
+    let bar = progress_bar(goldens as u64, "goldens", args.json);
+    let live = Live::default();
+    let started = Instant::now();
+    let report = run_goldens(
+        &folder,
+        &TfliteImporter,
+        args.repeat.into(),
+        workers,
+        || kinds.iter().map(|kind| kind.open(&service)).collect(),
+        |result| live.advance(&bar, result),
+    );
+    bar.finish_and_clear();
+    let report = report?;
+    let mut out = std::io::stdout();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+    } else {
+        write_text(&mut out, &report, &kinds, started.elapsed())?;
+    }
+    Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) })
+}
+
+/// The ways that the command line asks for, each once; the burst where it asks for none.
+fn kinds(args: &Args) -> Result<Vec<RouteKind>> {
+    if args.socket.is_some() && args.mode.contains(&ModeKind::InProcess) {
+        bail!("--mode in-process uses no socket");
+    }
+    let all = [RouteKind::Burst, RouteKind::Sync, RouteKind::InProcess];
+    let wanted = |kind: &RouteKind| match kind {
+        RouteKind::Burst => args.mode.is_empty() || args.wants(ModeKind::Burst),
+        RouteKind::Sync => args.wants(ModeKind::Sync),
+        // Who names a service wants to know about that one.
+        RouteKind::InProcess => args.wants(ModeKind::InProcess) && args.socket.is_none(),
+    };
+    Ok(all.into_iter().filter(wanted).collect())
+}
+
+/// Counts of the live line.
+#[derive(Default)]
+struct Live {
+    done: AtomicUsize,
+    failed: AtomicUsize,
+}
+
+impl Live {
+    fn advance(&self, bar: &ProgressBar, result: &GoldenResult) {
+        if result.class == Class::Failed {
+            let why = result.why.as_deref().unwrap_or_default();
+            tracing::warn!(model = result.model, input = result.input, "failed: {why}");
+        }
+        let add =
+            |counter: &AtomicUsize, count| counter.fetch_add(count, Ordering::Relaxed) + count;
+        let done = add(&self.done, 1);
+        let failed = add(&self.failed, usize::from(result.class == Class::Failed));
+        bar.set_message(format!("{done} goldens, {failed} failed"));
+        bar.inc(1);
+    }
+}
+
+fn write_text(
+    out: &mut impl Write,
+    report: &GoldenReport,
+    kinds: &[RouteKind],
+    took: Duration,
+) -> std::io::Result<()> {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
+    table.set_header(["model", "input", "class", "largest difference"]);
+    for result in &report.results {
+        let difference = result.max_diff.map_or_else(String::new, readable);
+        let class = result.class.name().to_owned();
+        table.add_row([result.model.clone(), result.input.clone(), class, difference]);
+    }
+    if let Some(column) = table.column_mut(3) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    writeln!(out, "{table}")?;
+    for result in &report.results {
+        if let Some(why) = &result.why {
+            writeln!(out, "{} {} is {}: {why}", result.model, result.input, result.class.name())?;
+        }
+    }
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    let GoldenReport { goldens, strict, fair, failed, .. } = report;
+    writeln!(
+        out,
+        "{goldens} goldens over {}: {strict} strict, {fair} fair, {failed} failed, in {:.1} s",
+        names.join(", "),
+        took.as_secs_f64()
+    )
+}
+
+/// Whole numbers as they are, small ones with three digits.
+fn readable(difference: f64) -> String {
+    if difference.fract() == 0.0 { format!("{difference}") } else { format!("{difference:.2e}") }
+}
