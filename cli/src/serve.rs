@@ -1,22 +1,35 @@
 //! `burst serve`: this machine's CPU as a driver service.
+//!
+//! The order of the start is what keeps it safe (decision S2): first whatever needs the file system
+//! (sockets, the number of CPUs, the levers of the high-performance state), then the sandbox, then
+//! threads, then connections.
+
+mod limits;
+pub(crate) mod log;
 
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
-use burst_driver::CpuDevice;
+use anyhow::{Context, Result, bail};
 use burst_hal::Device;
-use burst_server::{Access, Listener, Service, ServiceOptions, Stop, Stopper};
+use burst_server::systemd::{self, Notifier};
+use burst_server::{
+    Access, Listener, Performance, PerformancePaths, Sandbox, SandboxReport, Service,
+    ServiceOptions, Stop, Stopper, raise_descriptor_limit, serve_admin,
+};
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::stream::WaitKind;
+use crate::threads::Threads;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Socket to listen on. Default: $BURST_SOCKET, else burst.sock in the user's runtime folder.
+    /// Socket to listen on. Default: the one that systemd hands over, else $BURST_SOCKET, else
+    /// burst.sock in the user's runtime folder.
     #[arg(long, conflicts_with = "private")]
     socket: Option<PathBuf>,
     /// Serve the one client whose socket is standard input, and end with it.
@@ -25,59 +38,215 @@ pub(crate) struct Args {
     /// How bursts wait for requests when their client has no wish.
     #[arg(long, value_enum, default_value_t)]
     wait: WaitKind,
+    #[command(flatten)]
+    threads: Threads,
     /// Let this user connect, besides the service's own. May be repeated.
     #[arg(long, value_name = "UID")]
     allow_uid: Vec<u32>,
     /// Let processes of this group connect. May be repeated.
     #[arg(long, value_name = "GID")]
     allow_gid: Vec<u32>,
+    /// Let in whoever may open the socket: for one that systemd makes, with a mode and a group.
+    #[arg(long)]
+    allow_all: bool,
+    /// Answer `GET /metrics` (OpenMetrics text) on this Unix socket:
+    /// curl --unix-socket PATH http://burst/metrics
+    #[arg(long, value_name = "PATH", conflicts_with = "private")]
+    admin: Option<PathBuf>,
+    /// Seconds without requests after which a burst lets go of the driver's resources and of the
+    /// high-performance state; 0 for never.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
+    idle_release: f64,
+    /// Do not ask the system to stay quick while bursts live, even where that is permitted.
+    #[arg(long)]
+    no_high_performance: bool,
+    /// Do not lock the service in with landlock and seccomp.
+    #[arg(long)]
+    no_sandbox: bool,
+    /// Do not start unless both layers of the sandbox are in force.
+    #[arg(long, conflicts_with = "no_sandbox")]
+    require_sandbox: bool,
+    /// Form of the log lines on standard error; BURST_LOG says which of them.
+    #[arg(long, value_enum, default_value_t)]
+    log: log::LogFormat,
+    #[command(flatten)]
+    limits: limits::LimitArgs,
     /// On failure print one JSON object with `error`.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
+impl Args {
+    /// Starts the log: a service says what it does, a private one only what is wrong.
+    pub(crate) fn start_logging(&self) {
+        log::start(self.log, if self.private { "warn" } else { "info" });
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    // What a wake-up costs here is measured once, before anybody waits for an answer.
+    // Every memory, queue and client is a descriptor.
+    if let Err(error) = raise_descriptor_limit() {
+        tracing::warn!(%error, "the limit of descriptors stays as it is");
+    }
+    // The number of CPUs and what a wake-up costs here are found out once, before anybody waits
+    // for an answer and while files can be read.
     fmq::warm_up();
+    let options = options(args)?;
+    let devices: Vec<Arc<dyn Device>> = vec![Arc::new(args.threads.device())];
+    if args.private { serve_private(args, devices, options) } else { serve(args, devices, options) }
+}
+
+fn options(args: &Args) -> Result<ServiceOptions> {
     let mut options = ServiceOptions::default();
     options.wait = args.wait.policy();
-    options.access = Access { uids: args.allow_uid.clone(), gids: args.allow_gid.clone() };
-    let devices: Vec<Arc<dyn Device>> = vec![Arc::new(CpuDevice::default())];
-    let service = Service::new(devices, options);
-    if args.private {
-        let socket = std::io::stdin()
-            .as_fd()
-            .try_clone_to_owned()
-            .context("standard input is not a socket to serve")?;
-        service.serve_socket(socket)?;
-        return Ok(ExitCode::SUCCESS);
+    options.access = Access { anyone: args.allow_all, ..named(args) };
+    options.limits = args.limits.limits();
+    options.idle_time = idle_time(args.idle_release)?;
+    options.time_requests = args.admin.is_some();
+    if !args.no_high_performance {
+        options.performance = Arc::new(Performance::open(&PerformancePaths::default()));
     }
-    let path = args.socket.clone().unwrap_or_else(burst_client::default_socket_path);
-    let (stopper, stop) = Stop::new()?;
-    // Before any thread starts, so that all inherit it and only the waiting one is told.
-    stop_on_signals(stopper)?;
-    let shared = !args.allow_uid.is_empty() || !args.allow_gid.is_empty();
-    let listener =
-        if shared { Listener::bind_with_mode(&path, 0o666) } else { Listener::bind(&path) }?;
-    // One line, once connections are taken: whoever started us may wait for it.
-    let mut out = std::io::stdout();
-    writeln!(out, "listening on {}", path.display())?;
-    out.flush()?;
-    service.run(&listener, &stop)?;
+    Ok(options)
+}
+
+/// Users and groups that are let in by name.
+fn named(args: &Args) -> Access {
+    Access { uids: args.allow_uid.clone(), gids: args.allow_gid.clone(), anyone: false }
+}
+
+fn idle_time(seconds: f64) -> Result<Option<Duration>> {
+    let time = Duration::try_from_secs_f64(seconds)
+        .with_context(|| format!("--idle-release {seconds} is no number of seconds"))?;
+    Ok((!time.is_zero()).then_some(time))
+}
+
+/// Serves the client at the other end of standard input, whose driver process this is.
+fn serve_private(
+    args: &Args,
+    devices: Vec<Arc<dyn Device>>,
+    mut options: ServiceOptions,
+) -> Result<ExitCode> {
+    let socket = std::io::stdin()
+        .as_fd()
+        .try_clone_to_owned()
+        .context("standard input is not a socket to serve")?;
+    // There is nobody else whom a hurried client could keep from its share.
+    options.limits.setup_rate = 0;
+    options.sandbox = lock_in(args, &Sandbox::new())?;
+    Service::new(devices, options).serve_socket(socket)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// SIGTERM and SIGINT end the service in order: what is being executed is answered.
-fn stop_on_signals(stopper: Stopper) -> Result<()> {
+/// Serves whoever connects, until a signal says to stop.
+fn serve(
+    args: &Args,
+    devices: Vec<Arc<dyn Device>>,
+    mut options: ServiceOptions,
+) -> Result<ExitCode> {
+    let notifier = Arc::new(Notifier::from_environment()?);
+    let (listener, name) = listener(args)?;
+    let admin = args.admin.as_deref().map(|path| bind_admin(args, path)).transpose()?;
+    // Blocked before any thread starts, so that all inherit it and only one is told.
+    let signals = block_signals()?;
+    let (stopper, stop) = Stop::new()?;
+    let (admin_stopper, admin_stop) = Stop::new()?;
+
+    options.sandbox = lock_in(args, &sandbox(&listener, admin.as_ref()))?;
+    let access = named(args);
+    let service = Service::new(devices, options);
+    wait_for_signals(signals, stopper, Arc::clone(&notifier))?;
+    let admin = admin.map(|admin| {
+        let metrics = service.metrics();
+        std::thread::Builder::new().name("admin".into()).spawn(move || {
+            if let Err(error) = serve_admin(&admin, &metrics, &access, &admin_stop) {
+                tracing::error!(%error, "the admin socket failed; the service goes on");
+            }
+        })
+    });
+    let admin = admin.transpose().context("cannot start the admin thread")?;
+
+    // One line, once connections are taken: whoever started us may wait for it.
+    let mut out = std::io::stdout();
+    writeln!(out, "listening on {name}")?;
+    out.flush()?;
+    tracing::info!(socket = name, pid = std::process::id(), "listening");
+    notifier.ready();
+    let served = service.run(&listener, &stop);
+    drop(admin_stopper);
+    if admin.is_some_and(|admin| admin.join().is_err()) {
+        tracing::error!("the admin thread panicked");
+    }
+    served?;
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The socket to listen on, and what to call it.
+fn listener(args: &Args) -> Result<(Listener, String)> {
+    let inherited = systemd::inherited_listener()?;
+    match (inherited, &args.socket) {
+        (Some(_), Some(path)) => {
+            bail!("a socket was handed over, and --socket {} is asked for too", path.display())
+        }
+        (Some(listener), None) => Ok((listener, "the socket that was handed over".to_owned())),
+        (None, path) => {
+            let path = path.clone().unwrap_or_else(burst_client::default_socket_path);
+            let listener = Listener::bind_with_mode(&path, socket_mode(args, args.allow_all))?;
+            Ok((listener, path.display().to_string()))
+        }
+    }
+}
+
+fn bind_admin(args: &Args, path: &Path) -> Result<Listener> {
+    Ok(Listener::bind_admin(path, socket_mode(args, false))?)
+}
+
+/// For the owner alone, unless others are let in by their credentials.
+fn socket_mode(args: &Args, anyone: bool) -> u32 {
+    let is_shared = anyone || !args.allow_uid.is_empty() || !args.allow_gid.is_empty();
+    if is_shared { 0o666 } else { 0o600 }
+}
+
+/// What stays possible inside: taking the sockets' names away at the end.
+fn sandbox(listener: &Listener, admin: Option<&Listener>) -> Sandbox {
+    let folders = [listener.folder(), admin.and_then(Listener::folder)];
+    folders.into_iter().flatten().fold(Sandbox::new(), Sandbox::with_removable_in)
+}
+
+/// Closes the sandbox, unless told not to.
+fn lock_in(args: &Args, sandbox: &Sandbox) -> Result<SandboxReport> {
+    if args.no_sandbox {
+        tracing::warn!("no sandbox, as asked for");
+        return Ok(SandboxReport::off());
+    }
+    let report = sandbox.enter()?;
+    if args.require_sandbox && !report.is_closed() {
+        bail!(
+            "the sandbox is not in force: landlock {:?}, seccomp {:?}",
+            report.landlock,
+            report.seccomp
+        );
+    }
+    Ok(report)
+}
+
+/// SIGTERM and SIGINT, kept from ending the process at once.
+fn block_signals() -> Result<SigSet> {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTERM);
     signals.add(Signal::SIGINT);
     signals.thread_block().context("cannot take over SIGTERM")?;
+    Ok(signals)
+}
+
+/// SIGTERM and SIGINT end the service in order: what is being executed is answered.
+fn wait_for_signals(signals: SigSet, stopper: Stopper, notifier: Arc<Notifier>) -> Result<()> {
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || match signals.wait() {
             Ok(signal) => {
                 tracing::info!(%signal, "stopping");
+                notifier.stopping();
                 drop(stopper);
             }
             Err(error) => tracing::error!(%error, "cannot wait for signals"),
