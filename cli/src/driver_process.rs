@@ -15,15 +15,19 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct DriverProcess(Child);
 
 impl DriverProcess {
-    /// Starts the process; returns our end of the socket between us.
-    pub(crate) fn start(wait: &str) -> Result<(Self, OwnedFd)> {
+    /// Starts the process with so many threads that compute; returns our end of the socket between
+    /// us.
+    pub(crate) fn start(wait: &str, threads: u32) -> Result<(Self, OwnedFd)> {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .context("cannot make a socket for the driver process")?;
         // The file this process runs, even if another one has taken its name since.
-        let child = Command::new("/proc/self/exe")
-            .arg0("burst")
-            .args(["serve", "--private", "--wait", wait])
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("burst").args(["serve", "--private", "--wait", wait]);
+        if threads > 1 {
+            command.arg("--threads").arg(threads.to_string());
+        }
+        let child = command
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
             .spawn()

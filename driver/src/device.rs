@@ -39,6 +39,8 @@ impl Default for DeviceOptions {
 #[derive(Debug, Default)]
 pub struct CpuDevice {
     options: DeviceOptions,
+    /// Counted when the device is made: a service that locks itself in later may not be able to.
+    cpus: usize,
     /// Made with the first model: a device that only answers questions has no threads.
     team: OnceLock<Arc<Team>>,
 }
@@ -47,7 +49,11 @@ impl CpuDevice {
     /// A device with these options.
     #[must_use]
     pub fn new(options: DeviceOptions) -> Self {
-        CpuDevice { options, team: OnceLock::new() }
+        let cpus = match options.threads {
+            0 | 1 => 1,
+            _ => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        CpuDevice { options, cpus, team: OnceLock::new() }
     }
 
     /// Prepares a model, for callers in the same process that want to look into it.
@@ -65,7 +71,7 @@ impl CpuDevice {
     /// The helpers, where there are to be any.
     fn team(&self) -> Option<Arc<Team>> {
         let threads = self.options.threads.min(MAX_THREADS);
-        let make = || Arc::new(Team::new(threads));
+        let make = || Arc::new(Team::new(threads, self.cpus));
         (threads > 1).then(|| Arc::clone(self.team.get_or_init(make)))
     }
 }

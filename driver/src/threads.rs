@@ -20,6 +20,7 @@ use crate::op::Stop;
 use crate::scratch::Scratch;
 
 mod lending;
+mod place;
 mod sync;
 mod team;
 

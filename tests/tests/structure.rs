@@ -46,7 +46,7 @@ const FORBIDDEN: &[(&str, &str)] = &[
 const UNSAFE_PLACES: &[&str] = &[
     "shm/src/",
     "driver/src/kernels/simd/",
-    // The lifetime of work lent to threads that outlive it: docs/decisions/0007-threads.md.
+    // The lifetime of work lent to threads that outlive it: docs/decisions/0008-threads.md.
     "driver/src/threads/lending.rs",
     "runtime/src/c/",
 ];

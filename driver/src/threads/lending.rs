@@ -3,7 +3,7 @@
 //! The only place outside of the kernels where this crate needs `unsafe`: a thread that waits for
 //! work across executions cannot name the lifetime of what it will be given. Every thread pool
 //! erases that lifetime somewhere. Here it is one function, and everything the proof rests on is in
-//! this file. Why not a library: `docs/decisions/0007-threads.md`.
+//! this file. Why not a library: `docs/decisions/0008-threads.md`.
 //!
 //! 1. The work stands in `offer` only between the two places in [`Lending::lend`] where it is put
 //!    there and taken away again.

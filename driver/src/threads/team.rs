@@ -5,12 +5,13 @@
 //! gives its core away between looks, then it parks; between executions it parks almost at once.
 //! So there is no system call between the operations of an execution that keeps its helpers busy.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use super::lending::{HelperPanicked, Lending, Work};
+use super::place::Place;
 use crate::scratch::Scratch;
 
 /// How long an idle helper polls while an execution is in progress: longer than most operations
@@ -42,6 +43,8 @@ struct Shared {
     /// Executions in progress.
     runs: AtomicUsize,
     ended: AtomicBool,
+    /// The CPU of the thread that last called.
+    caller_cpu: AtomicUsize,
     /// How long helpers poll while an execution is in progress.
     spin: Duration,
     sleepers: Box<[Sleeper]>,
@@ -49,9 +52,25 @@ struct Shared {
 
 #[derive(Default)]
 struct Sleeper {
-    /// Set before a helper parks; who clears it unparks the helper.
-    is_parked: AtomicBool,
+    /// One of [`AWAKE`], [`PARKED`] and [`CROWDED`]. A helper says that it sleeps before it parks;
+    /// who then says that it is awake unparks it.
+    state: AtomicU8,
     thread: OnceLock<Thread>,
+}
+
+const AWAKE: u8 = 0;
+/// It sleeps because there was nothing to do.
+const PARKED: u8 = 1;
+/// It sleeps because it is of no use: it has only the CPU of the thread that it would help.
+const CROWDED: u8 = 2;
+
+/// Whom a call wakes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wake {
+    Nobody,
+    /// Those who can be expected to help.
+    Useful,
+    Everybody,
 }
 
 impl std::fmt::Debug for Team {
@@ -61,16 +80,16 @@ impl std::fmt::Debug for Team {
 }
 
 impl Team {
-    /// A team of so many threads: the one that executes, and helpers. Where the system has no more
-    /// threads to give, a smaller one.
-    pub(crate) fn new(threads: usize) -> Self {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    /// A team of so many threads on a machine of so many CPUs: the thread that executes, and helpers.
+    /// Where the system has no more threads to give, a smaller one.
+    pub(crate) fn new(threads: usize, cpus: usize) -> Self {
         let count = threads.saturating_sub(1);
         let shared = Arc::new(Shared {
             lending: Lending::default(),
             calls: AtomicU64::new(0),
             runs: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
+            caller_cpu: AtomicUsize::new(usize::MAX),
             // Where threads share cores, one that polls keeps another from working.
             spin: if cpus < threads { Duration::ZERO } else { SPIN_IN_RUN },
             sleepers: std::iter::repeat_with(Sleeper::default).take(count).collect(),
@@ -102,8 +121,9 @@ impl Team {
     pub(crate) fn begin(&self, is_expected: bool) -> Shift<'_> {
         // Pairs with the look before a helper parks, through `calls`.
         self.shared.runs.fetch_add(1, Ordering::Relaxed);
+        self.shared.caller_cpu.store(Place::current(), Ordering::Relaxed);
         if is_expected {
-            self.shared.call(true);
+            self.shared.call(Wake::Everybody);
         }
         Shift { team: self, lent: AtomicBool::new(false) }
     }
@@ -113,7 +133,7 @@ impl Drop for Team {
     fn drop(&mut self) {
         // Seen by whoever sees the call.
         self.shared.ended.store(true, Ordering::Relaxed);
-        self.shared.call(true);
+        self.shared.call(Wake::Everybody);
         for helper in self.helpers.drain(..) {
             if helper.join().is_err() {
                 tracing::error!("a helper thread panicked");
@@ -156,7 +176,9 @@ impl Shift<'_> {
         let shared = &*self.team.shared;
         shared.lending.lend(work, |lent| {
             if lent {
-                shared.call(wake);
+                // Only a hint.
+                shared.caller_cpu.store(Place::current(), Ordering::Relaxed);
+                shared.call(if wake { Wake::Useful } else { Wake::Nobody });
             }
             work(0, scratch);
         })
@@ -170,17 +192,19 @@ impl Drop for Shift<'_> {
 }
 
 impl Shared {
-    /// Has helpers look for work; wakes those who sleep if `wake`.
-    fn call(&self, wake: bool) {
+    /// Has helpers look for work; wakes those of them who sleep that `wake` says.
+    fn call(&self, wake: Wake) {
         // SeqCst, as the helper's store and load in `park`: either it sees this call before it
-        // parks, or `is_parked` is seen here.
+        // parks, or that it sleeps is seen here.
         self.calls.fetch_add(1, Ordering::SeqCst);
-        if !wake {
+        if wake == Wake::Nobody {
             return;
         }
         for sleeper in &self.sleepers {
-            if sleeper.is_parked.load(Ordering::SeqCst)
-                && sleeper.is_parked.swap(false, Ordering::SeqCst)
+            let state = sleeper.state.load(Ordering::SeqCst);
+            let is_meant = state == PARKED || state == CROWDED && wake == Wake::Everybody;
+            if is_meant
+                && sleeper.state.swap(AWAKE, Ordering::SeqCst) != AWAKE
                 && let Some(thread) = sleeper.thread.get()
             {
                 thread.unpark();
@@ -193,10 +217,11 @@ impl Shared {
         crate::compute::enter();
         let sleeper = &self.sleepers[index];
         sleeper.thread.get_or_init(std::thread::current);
+        let mut place = Place::of_this_thread();
         let mut scratch = Scratch::default();
         let mut seen = 0;
         loop {
-            seen = self.wait(sleeper, seen);
+            seen = self.wait(sleeper, &mut place, seen);
             // Written before the call that was seen.
             if self.ended.load(Ordering::Relaxed) {
                 return;
@@ -206,7 +231,7 @@ impl Shared {
     }
 
     /// Waits until `calls` is no longer `seen`; returns what it is then.
-    fn wait(&self, sleeper: &Sleeper, seen: u64) -> u64 {
+    fn wait(&self, sleeper: &Sleeper, place: &mut Place, seen: u64) -> u64 {
         let began = Instant::now();
         let mut looks = 0u32;
         loop {
@@ -224,22 +249,46 @@ impl Shared {
             // Only a hint: a count that is out of date costs a little time.
             let in_run = self.runs.load(Ordering::Relaxed) > 0;
             let spin = if in_run { self.spin } else { self.spin.min(SPIN_BETWEEN_RUNS) };
-            if idle < spin {
+            let caller_cpu = self.caller_cpu.load(Ordering::Relaxed);
+            if in_run && Place::current() == caller_cpu && !place.avoid(caller_cpu) {
+                sleeper.park(CROWDED, || self.calls.load(Ordering::SeqCst) == seen);
+            } else if idle < spin {
                 std::hint::spin_loop();
             } else if in_run && idle < YIELD_IN_RUN {
                 std::thread::yield_now();
             } else {
-                self.park(sleeper, seen);
+                sleeper.park(PARKED, || self.calls.load(Ordering::SeqCst) == seen);
             }
         }
     }
+}
 
-    fn park(&self, sleeper: &Sleeper, seen: u64) {
-        sleeper.is_parked.store(true, Ordering::SeqCst);
+impl Sleeper {
+    /// Parks the calling thread, whose sleeper this is, unless there was a call by now.
+    fn park(&self, state: u8, was_not_called: impl FnOnce() -> bool) {
+        self.state.store(state, Ordering::SeqCst);
         // See `call` for the order.
-        if self.calls.load(Ordering::SeqCst) == seen {
+        if was_not_called() {
             std::thread::park();
         }
-        sleeper.is_parked.store(false, Ordering::SeqCst);
+        self.state.store(AWAKE, Ordering::SeqCst);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helpers_end_with_their_team() {
+        for threads in [1, 2, 9] {
+            let team = Team::new(threads, 2);
+            assert_eq!(team.threads(), threads);
+            // Each helper holds what they share for as long as it lives.
+            let shared = Arc::downgrade(&team.shared);
+            drop(team.begin(true));
+            drop(team);
+            assert!(shared.upgrade().is_none());
+        }
     }
 }

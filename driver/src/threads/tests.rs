@@ -4,6 +4,9 @@ use super::*;
 
 const ONE_BY_ONE: Tiling = Tiling { row_len: 3, step: 1, least: 1, most: 5, nanos: 1_000_000_000 };
 
+/// With more threads than these helpers do not poll.
+const CPUS: usize = 4;
+
 /// Runs `compute` on an output of so many rows of 3, on a team of so many threads.
 fn run(
     threads: usize,
@@ -11,7 +14,7 @@ fn run(
     tiling: Tiling,
     compute: impl Fn(usize, &mut [usize], &mut Scratch) -> Result<(), OpError> + Sync,
 ) -> (Vec<usize>, Result<(), OpError>) {
-    let team = Team::new(threads);
+    let team = Team::new(threads, CPUS);
     let shift = team.begin(true);
     let mut out = vec![usize::MAX; rows * 3];
     let crew = Crew::eager(&shift);
@@ -68,7 +71,7 @@ fn an_error_in_any_tile_is_the_result_and_ends_the_work() {
 
 #[test]
 fn a_deadline_that_passed_stops_all_threads() {
-    let team = Team::new(2);
+    let team = Team::new(2, CPUS);
     let shift = team.begin(true);
     let stop = Stop {
         deadline: Some(burst_hal::TimePoint::after(std::time::Duration::ZERO)),
@@ -86,7 +89,7 @@ fn a_deadline_that_passed_stops_all_threads() {
 
 #[test]
 fn a_panic_in_a_helper_is_an_error_and_the_team_goes_on() {
-    let team = Team::new(2);
+    let team = Team::new(2, CPUS);
     let shift = team.begin(true);
     let crew = Crew::eager(&shift);
     let own = std::thread::current().id();
@@ -114,7 +117,7 @@ fn a_panic_in_a_helper_is_an_error_and_the_team_goes_on() {
 
 #[test]
 fn work_within_work_and_a_second_execution_are_done_alone() {
-    let team = Team::new(2);
+    let team = Team::new(2, CPUS);
     let (first, second) = (team.begin(true), team.begin(true));
     let mut out = [0u8; 6];
     let result = Crew::eager(&first).tiles(
@@ -145,7 +148,7 @@ fn work_within_work_and_a_second_execution_are_done_alone() {
 
 #[test]
 fn sleeping_helpers_come_when_they_are_called() {
-    let team = Team::new(3);
+    let team = Team::new(3, CPUS);
     for _ in 0..50 {
         let shift = team.begin(false);
         let meeting = std::sync::Barrier::new(3);
@@ -167,7 +170,7 @@ fn sleeping_helpers_come_when_they_are_called() {
 
 #[test]
 fn little_work_is_not_shared_and_large_tiles_are_cut() {
-    let team = Team::new(2);
+    let team = Team::new(2, CPUS);
     let shift = team.begin(true);
     let crew = Crew::of(Some(&shift));
     let tiling = Tiling { row_len: 1, step: 4, least: 4, most: 1000, nanos: LEAST_SHARED - 1 };

@@ -141,7 +141,7 @@ impl Case {
         crate::compute::enter();
         let alone =
             self.run(&prepared.packed_inputs, Crew::ALONE, |run| prepared.kernel.run(run))?;
-        let team = Team::new(3);
+        let team = Team::new(3, 4);
         let shift = team.begin(true);
         let shared =
             self.run(&prepared.packed_inputs, Crew::eager(&shift), |run| prepared.kernel.run(run))?;
