@@ -14,7 +14,7 @@ pub(super) fn check(model: &Model, operand: &Operand, version: HalVersion) -> Re
     check_dimensions(operand, version)?;
     check_scale(operand)?;
     check_zero_point(operand)?;
-    check_extra_params(operand)?;
+    check_extra_params(operand, version)?;
     check_location(model, operand)?;
     check_constant_length(operand)
 }
@@ -90,9 +90,10 @@ fn check_zero_point(operand: &Operand) -> Result<(), Fault> {
     is_legal.then_some(()).ok_or(Fault::ZeroPoint { zero_point })
 }
 
-fn check_extra_params(operand: &Operand) -> Result<(), Fault> {
+/// An OEM type may have any, from the version on that has room for them at all.
+fn check_extra_params(operand: &Operand, version: HalVersion) -> Result<(), Fault> {
     match (operand.ty, &operand.extra_params) {
-        (ty, _) if ty.is_oem() => Ok(()),
+        (ty, _) if ty.is_oem() && version >= HalVersion::V1_2 => Ok(()),
         (
             OperandType::TensorQuant8SymmPerChannel,
             ExtraParams::ChannelQuant { scales, channel_dim },

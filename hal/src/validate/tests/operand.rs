@@ -291,6 +291,23 @@ fn extra_params_go_with_types() {
     }
 }
 
+/// HAL 1.0 and 1.1 have no place for them: a model that says it is one of these cannot have any.
+#[test]
+fn extra_params_of_oem_types_came_with_1_2() {
+    for ty in [OperandType::Oem, OperandType::TensorOemByte] {
+        let dimensions: &[u32] = if ty.is_tensor() { &[2] } else { &[] };
+        let extra_params = ExtraParams::Extension(Arc::from([1_u8, 2]));
+        let spec = OutputSpec { extra_params, ..OutputSpec::new(ty, dimensions) };
+        for version in VERSIONS {
+            let want = match version >= HalVersion::V1_2 {
+                true => Ok(()),
+                false => Err(OperandFault::UnexpectedExtraParams),
+            };
+            assert_eq!(check(spec.clone(), version), want, "{ty} {version}");
+        }
+    }
+}
+
 #[test]
 fn extension_types_need_a_declared_prefix_and_have_no_scale() {
     let ty = OperandType::from_code(0x7_0003);
