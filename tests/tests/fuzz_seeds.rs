@@ -139,13 +139,17 @@ fn every_target_is_shaken_here_and_described() {
     }
 }
 
-/// A format that changed makes old seeds worthless: then they have to be written again.
+/// A format of ours that changed makes old seeds worthless: then they have to be written again.
+/// `.tflite` is not ours: there old files stay as good as new ones, so only names are compared.
 #[test]
 fn kept_seeds_are_those_that_the_generators_make() {
     for target in TARGETS {
         let mut kept = kept(target);
         kept.retain(|name, _| !name.starts_with("found_"));
-        let made: BTreeMap<String, Vec<u8>> = (target.seeds)().into_iter().collect();
+        let mut made: BTreeMap<String, Vec<u8>> = (target.seeds)().into_iter().collect();
+        if target.name == "tflite" {
+            kept.values_mut().chain(made.values_mut()).for_each(Vec::clear);
+        }
         let differ: Vec<&String> = made
             .keys()
             .chain(kept.keys())
