@@ -57,8 +57,8 @@ impl Default for Limits {
             queue_datums: 64 << 10,
             allocated_bytes: 1 << 30,
             slow_calls: burst_wire::control::SLOW_CALLS_MAX as u64,
-            setup_rate: 1000,
-            setup_burst: 4096,
+            setup_rate: 5000,
+            setup_burst: 20_000,
         }
     }
 }
