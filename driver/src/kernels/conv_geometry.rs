@@ -162,6 +162,18 @@ impl Axis {
         first..end.max(first)
     }
 
+    /// The outputs, of `outputs`, for which all of `taps` taps fall onto an input of `size` elements.
+    #[must_use]
+    pub fn whole(&self, taps: usize, size: usize, outputs: usize) -> Range<usize> {
+        let span = taps.saturating_sub(1) * self.dilation + 1;
+        let first = self.pad.div_ceil(self.stride);
+        let end = match (size + self.pad).checked_sub(span) {
+            Some(last) => (last / self.stride + 1).min(outputs),
+            None => 0,
+        };
+        first..end.max(first)
+    }
+
     /// How many taps begin within so many elements.
     fn taps_within(&self, elements: usize) -> usize {
         // This is asked for every output pixel, where a division would cost more than all else.
@@ -238,6 +250,8 @@ mod tests {
         for (out, want) in [(0, 1..3), (1, 0..3), (2, 0..2), (3, 0..1), (9, 0..0)] {
             assert_eq!(axis.taps(out, 3, 5), want, "output {out}");
         }
+        assert!(axis.whole(3, 5, 3) == (1..2) && axis.whole(3, 4, 3).is_empty());
+        assert_eq!(Axis { stride: 1, dilation: 1, pad: 1 }.whole(3, 5, 5), 1..4);
         assert_eq!(axis.position(0, 1), 0);
         assert_eq!(axis.position(2, 1), 4);
         // A filter that lies in the padding altogether.

@@ -2,7 +2,7 @@
 //! convolution, without a copy of what lies wholly on the image.
 
 use crate::OpError;
-use crate::kernels::conv_geometry::{Axis, Conv};
+use crate::kernels::conv_geometry::Conv;
 use crate::kernels::im2col::fill_rows;
 
 /// Most pieces that a row is read in: those of a dilated filter of 5 by 5.
@@ -242,23 +242,16 @@ pub(crate) struct Walk {
 
 impl Walk {
     fn new(conv: &Conv, first: usize) -> Self {
-        let inside = |axis: &Axis, taps: usize, input: usize, output: usize| {
-            let span = (taps - 1) * axis.dilation + 1;
-            let begin = axis.pad.div_ceil(axis.stride);
-            let end = match (input + axis.pad).checked_sub(span) {
-                Some(last) => (last / axis.stride + 1).min(output),
-                None => 0,
-            };
-            (begin, end)
-        };
         let Conv { input, filter, output, .. } = conv;
+        let columns = conv.horizontal.whole(filter.width, input.width, output.width);
+        let rows = conv.vertical.whole(filter.height, input.height, output.height);
         let (rest, column) = (first / output.width, first % output.width);
         let mut walk = Walk {
             batch: rest / output.height,
             row: rest % output.height,
             column,
-            columns: inside(&conv.horizontal, filter.width, input.width, output.width),
-            rows: inside(&conv.vertical, filter.height, input.height, output.height),
+            columns: (columns.start, columns.end),
+            rows: (rows.start, rows.end),
             line: None,
             edges: 0,
         };
@@ -310,7 +303,7 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::conv_geometry::{Filter, Images};
+    use crate::kernels::conv_geometry::{Axis, Filter, Images};
 
     /// The rows as [`fill_rows`] writes them, and as they are listed, in pieces put together.
     fn compare(conv: &Conv, first: usize, count: usize) {

@@ -2,6 +2,7 @@
 //!
 //! `simd/` holds what needs instruction-set intrinsics, the only `unsafe` of this crate.
 
+pub(crate) mod arg_bytes;
 pub mod conv_geometry;
 pub mod conv_reference;
 pub mod depthwise;
@@ -24,6 +25,7 @@ pub mod quant;
 pub mod reduce;
 pub mod requantize;
 pub mod resize;
+pub(crate) mod resize_lines;
 pub mod rnn;
 pub(crate) mod sigmoid;
 pub(crate) mod simd;

@@ -35,10 +35,10 @@ pub struct ResizeAxis {
 
 /// Two neighbours, and how far the point lies from the first to the second.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Between<W> {
-    first: usize,
-    second: usize,
-    weight: W,
+pub(crate) struct Between<W> {
+    pub(crate) first: usize,
+    pub(crate) second: usize,
+    pub(crate) weight: W,
 }
 
 /// Fraction bits of integer coordinates.
@@ -55,7 +55,8 @@ impl ResizeAxis {
         }
     }
 
-    fn ratio(&self) -> f32 {
+    /// Input pixels per output pixel.
+    pub(crate) fn ratio(&self) -> f32 {
         let (input, output) = self.proportion();
         input as f32 / output as f32
     }
@@ -75,7 +76,7 @@ impl ResizeAxis {
     }
 
     /// The neighbours of output pixel `index`; `ratio` is [`ResizeAxis::ratio`].
-    fn between(&self, index: usize, ratio: f32) -> Between<f32> {
+    pub(crate) fn between(&self, index: usize, ratio: f32) -> Between<f32> {
         let at = match self.alignment {
             Alignment::Centres => (index as f32 + 0.5) * ratio - 0.5,
             _ => index as f32 * ratio,

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use crate::OpError;
 use crate::kernels::Isa;
+use crate::kernels::arg_bytes;
 use crate::kernels::conv_geometry::Conv;
 use crate::kernels::depthwise::{self, ByteFilter, FloatFilter, PairedFilter};
 use crate::kernels::float_panels::{self, Product};
@@ -17,6 +18,8 @@ use crate::kernels::gemm_pairs::PairMatrix;
 use crate::kernels::gemm_quads::QuadPanels;
 use crate::kernels::lstm_packed::{self, PackedLstm};
 use crate::kernels::requantize::{Channels, Requantize};
+use crate::kernels::resize::Resize;
+use crate::kernels::resize_lines;
 use crate::kernels::sum;
 
 /// Whether code for AVX-512 F, BW, DQ and VL may run: allowed by the caller, and there.
@@ -170,7 +173,7 @@ compiled_for_each_isa! {
         filter: FloatFilter<'_>,
         rows: Range<usize>,
         out: &mut [f32],
-    ) = depthwise::floats, avx512 = avx512::depthwise::depthwise_floats
+    ) = depthwise::floats, avx512 = avx512::depthwise_lines::depthwise_floats
 }
 
 /// A quantized depthwise filter for kernels that take two taps at a time.
@@ -300,6 +303,33 @@ compiled_for_each_isa! {
 compiled_for_each_isa! {
     /// The gates of a step, see [`lstm_packed::gates`].
     lstm_gates(layer: &PackedLstm, sums: &mut [f32], cell: &mut [f32]) = lstm_packed::gates
+}
+
+compiled_for_each_isa! {
+    /// Lines of resized pictures of bytes, see [`resize_lines::lines`].
+    resize_bytes(
+        resize: &Resize,
+        input: &[u8],
+        first: usize,
+        work: &mut resize_lines::Work<'_>,
+        out: &mut [u8],
+    ) = resize_lines::lines::<u8>
+}
+
+compiled_for_each_isa! {
+    /// Lines of resized pictures of floats, see [`resize_lines::lines`].
+    resize_floats(
+        resize: &Resize,
+        input: &[f32],
+        first: usize,
+        work: &mut resize_lines::Work<'_>,
+        out: &mut [f32],
+    ) = resize_lines::lines::<f32>
+}
+
+compiled_for_each_isa! {
+    /// Positions of the largest bytes, see [`arg_bytes::positions`].
+    arg_bytes(rows: &[u8], len: usize, flip: u8, out: &mut [i32]) = arg_bytes::positions
 }
 
 /// Whether [`multiply_panels`] has a kernel of its own with these instructions.

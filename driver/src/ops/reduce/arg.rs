@@ -3,12 +3,15 @@
 use burst_hal::HalVersion::{V1_2, V1_3};
 use burst_hal::{Dimensions, OperandType};
 use half::f16;
+use smallvec::SmallVec;
 
 use crate::OpError;
+use crate::kernels::{Isa, arg_bytes, simd};
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, Row, Run, Signature};
+use crate::op::{Inferred, Kernel, PrepareContext, Prepared, Row, Run, Signature};
 use crate::ops::reduce::axes;
 use crate::tensor::Args;
+use crate::threads::{Tiling, speed};
 
 const ROWS: &[Row] = &[
     Row::new(V1_2, &[TF32, I32], &[TI32]),
@@ -63,6 +66,63 @@ pub(super) fn execute(run: &mut Run<'_, '_>, best: Best) -> Result<(), OpError> 
     Ok(())
 }
 
+/// A kernel that works in vectors, for bytes.
+pub(super) fn prepare(
+    args: &Args<'_>,
+    context: &PrepareContext,
+    best: Best,
+) -> Result<Option<Prepared>, OpError> {
+    let flip = match (args.input(0)?.info.ty, best) {
+        (OperandType::TensorQuant8Asymm, Best::Largest) => 0,
+        (OperandType::TensorQuant8Asymm, Best::Smallest) => 0xFF,
+        (OperandType::TensorQuant8AsymmSigned, Best::Largest) => 0x80,
+        (OperandType::TensorQuant8AsymmSigned, Best::Smallest) => 0x7F,
+        _ => return Ok(None),
+    };
+    let kernel = Box::new(Bytes { best, flip, isa: context.isa });
+    Ok(Some(Prepared { kernel, packed_inputs: SmallVec::new() }))
+}
+
+/// See [`arg_bytes`].
+#[derive(Debug)]
+struct Bytes {
+    best: Best,
+    /// What brings bytes into an order in which the best one is the largest.
+    flip: u8,
+    isa: Isa,
+}
+
+/// Nanoseconds that a row takes for each block of values.
+const ROW_NANOS: usize = 5;
+
+impl Kernel for Bytes {
+    fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
+        let input = run.input(0)?;
+        let axis = axes::resolve(run.i32(1)?, input.dims.len())?;
+        let length = input.dims[axis] as usize;
+        let bytes = input.bytes.ok_or(OpError::Omitted { index: 0 })?;
+        let is_last = input.dims[axis + 1..].iter().all(|size| *size == 1);
+        if !is_last || length > arg_bytes::MAX_LEN || length == 0 {
+            return execute(run, self.best);
+        }
+        let Run { outputs, scratch, stop, crew, .. } = run;
+        let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?.i32_mut()?;
+        if bytes.len() != out.len() * length {
+            return Err(OpError::Internal { what: "size of a list of positions" });
+        }
+        let nanos = speed::nanos(&[out.len(), length.div_ceil(32), ROW_NANOS], 1);
+        let tiling = Tiling { nanos, ..Tiling::values(bytes.len()) };
+        crew.tiles(&tiling, out, scratch, *stop, |first, out, _| {
+            simd::arg_bytes(self.isa, &bytes[first * length..], length, self.flip, out);
+            Ok(())
+        })
+    }
+
+    fn name(&self) -> &'static str {
+        "bytes with their positions"
+    }
+}
+
 fn find<T: PartialOrd + Copy>(
     input: &[T],
     out: &mut [i32],
@@ -98,5 +158,51 @@ fn indexes<T: Copy>(
             }
             *out = holder.0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::reduce::{argmax, argmin};
+    use crate::ops::testing::{Tensor, run, run_fast_on};
+
+    /// Rows shorter and longer than a block, with many equal values, along every axis.
+    #[test]
+    fn kernels_find_the_positions_that_the_reference_finds() {
+        let mut seed = 1u32;
+        let mut next = move || {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            seed >> 8
+        };
+        for case in 0..120 {
+            let length = [1, 2, 21, 31, 32, 33, 64, 100, 255, 256, 257, 300][case % 12];
+            let dims = [1 + next() % 3, 1 + next() % 4, length];
+            let mask = [0xFF, 0x83, 0x01][next() as usize % 3];
+            let bytes: Vec<u8> =
+                (0..dims.iter().product()).map(|_| next().to_le_bytes()[0] & mask).collect();
+            let signed: Vec<i8> = bytes.iter().map(|byte| byte.cast_signed()).collect();
+            let inputs = [Tensor::u8(&dims, &bytes, 0.5, 9), Tensor::i8(&dims, &signed, 0.5, 9)];
+            for (input, def) in
+                inputs.iter().flat_map(|input| [(input, &argmax::DEF), (input, &argmin::DEF)])
+            {
+                let axis = [2, 2, -1, 1, 0][next() as usize % 5];
+                let list = [input.clone(), Tensor::scalar_i32(axis)];
+                let outputs = [Tensor::output(OperandType::TensorInt32)];
+                let want = run(def, &list, &outputs).unwrap();
+                let without = Isa { avx512: false, vnni: false, ..Isa::detect() };
+                for isa in [Isa::detect(), without, Isa::PORTABLE] {
+                    let got = run_fast_on(isa, def, &list, &outputs).unwrap().expect("a kernel");
+                    assert_eq!(got[0].values::<i32>(), want[0].values::<i32>(), "case {case}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_types_have_no_kernel() {
+        let list = [Tensor::f32(&[2], &[1.0, 2.0]), Tensor::scalar_i32(0)];
+        let outputs = [Tensor::output(OperandType::TensorInt32)];
+        assert!(run_fast_on(Isa::detect(), &argmax::DEF, &list, &outputs).unwrap().is_none());
     }
 }

@@ -8,21 +8,26 @@
 use burst_hal::OperationType;
 
 use crate::OpError;
-use crate::op::{OpDef, OpTraits, Run};
+use crate::op::{OpDef, OpTraits, PrepareContext, Prepared, Run};
 use crate::ops::reduce::arg::{self, Best};
+use crate::tensor::Args;
 
 /// The definition of ARGMAX.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Argmax,
     validate: arg::validate,
     infer: arg::infer,
-    prepare: None,
+    prepare: Some(prepare),
     execute,
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     arg::execute(run, Best::Largest)
+}
+
+fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>, OpError> {
+    arg::prepare(args, context, Best::Largest)
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use core::arch::x86_64::*;
 use std::ops::Range;
 
-use super::{LANES, Rules, lanes, load_floats};
+use super::{LANES, Rules};
 use crate::kernels::conv_geometry::Conv;
-use crate::kernels::depthwise::{self, FloatFilter, MAX_TAPS, PairedFilter, Sources, pixels};
+use crate::kernels::depthwise::{PairedFilter, Sources, pixels};
 use crate::kernels::requantize::Channels;
 
 /// Channels of a block of [`PairedFilter`]: one register of 16-bit values.
@@ -137,75 +137,4 @@ fn widen<const SIGNED: bool>(pixel: &[u8], first: usize, mask: __mmask32) -> __m
     // are not in it are not read.
     let bytes = unsafe { _mm256_maskz_loadu_epi8(mask, pixel.as_ptr().cast()) };
     if SIGNED { _mm512_cvtepi8_epi16(bytes) } else { _mm512_cvtepu8_epi16(bytes) }
-}
-
-/// See [`depthwise_floats`](super::super::depthwise_floats).
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(in super::super) fn depthwise_floats(
-    conv: &Conv,
-    input: &[f32],
-    filter: FloatFilter<'_>,
-    rows: Range<usize>,
-    out: &mut [f32],
-) {
-    let channels = conv.output.channels;
-    if conv.filter.height * conv.filter.width > MAX_TAPS {
-        return depthwise::floats(conv, input, filter, rows, out);
-    }
-    // For each tap on the image its input pixel and its weights.
-    let mut list: [(&[f32], &[f32]); MAX_TAPS] = [(&[], &[]); MAX_TAPS];
-    for (taps, out) in pixels(conv, rows).zip(out.chunks_exact_mut(channels)) {
-        let mut count = 0;
-        for (from, tap) in taps.iter() {
-            let weights = &filter.weights[tap * channels..(tap + 1) * channels];
-            list[count] = (&input[from..from + channels], weights);
-            count += 1;
-        }
-        let taps = &list[..count];
-        let mut first = 0;
-        while first + WIDE * LANES <= channels {
-            float_block::<WIDE>(taps, filter, first, !0, out);
-            first += WIDE * LANES;
-        }
-        while first < channels {
-            float_block::<1>(taps, filter, first, lanes(first, channels), out);
-            first += LANES;
-        }
-    }
-}
-
-/// Registers of sums that hide how long a multiplication takes.
-const WIDE: usize = 4;
-
-/// Channels of one pixel from `first` on: `N` full registers, or one with the lanes of the mask.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn float_block<const N: usize>(
-    taps: &[(&[f32], &[f32])],
-    filter: FloatFilter<'_>,
-    first: usize,
-    mask: __mmask16,
-    out: &mut [f32],
-) {
-    let mut sums = [_mm512_setzero_ps(); N];
-    for (values, weights) in taps {
-        for (part, sum) in sums.iter_mut().enumerate() {
-            let at = first + part * LANES;
-            *sum = _mm512_fmadd_ps(
-                load_floats(values, at, mask),
-                load_floats(weights, at, mask),
-                *sum,
-            );
-        }
-    }
-    let (low, high) = (_mm512_set1_ps(filter.low), _mm512_set1_ps(filter.high));
-    for (part, sum) in sums.iter().enumerate() {
-        let at = first + part * LANES;
-        let sum = _mm512_add_ps(*sum, load_floats(filter.bias, at, mask));
-        // Operands in this order keep a NaN: the second one is the answer for it.
-        let sum = _mm512_min_ps(high, _mm512_max_ps(low, sum));
-        let out = &mut out[at..][..mask.count_ones() as usize];
-        // SAFETY: the lanes in the mask are the elements of the slice; the others are not written.
-        unsafe { _mm512_mask_storeu_ps(out.as_mut_ptr(), mask, sum) };
-    }
 }

@@ -7,6 +7,7 @@
 )]
 
 pub(super) mod depthwise;
+pub(super) mod depthwise_lines;
 pub(super) mod panels;
 pub(super) mod quads;
 
