@@ -91,8 +91,8 @@ impl Tiling {
     /// written in all.
     #[must_use]
     pub fn values(bytes: usize) -> Self {
-        /// A page: the step keeps two threads from writing to one cache line.
-        const STEP: usize = 4096;
+        /// Whole cache lines, so that no two threads write to one, and enough for vectors.
+        const STEP: usize = 1024;
         /// Far below a millisecond.
         const MOST: usize = 1 << 18;
         Tiling {

@@ -180,6 +180,9 @@ pub(super) fn prepare_sum(
     Ok(Some(Prepared { kernel, packed_inputs: SmallVec::new() }))
 }
 
+/// A sum takes as long as moving so many bytes.
+const SUM_BYTES: usize = 6;
+
 #[derive(Debug)]
 struct SumKernel {
     sum: Sum,
@@ -193,14 +196,14 @@ impl Kernel for SumKernel {
         if out.info.ty == OperandType::TensorQuant8Asymm {
             let (a, b, out) = (a.u8()?, b.u8()?, out.u8_mut()?);
             sum::check_lengths(a.len(), b.len(), out.len())?;
-            hands.tiles(&Tiling::values(3 * out.len()), out, |first, out, _| {
+            hands.tiles(&Tiling::values(SUM_BYTES * out.len()), out, |first, out, _| {
                 let part = first..first + out.len();
                 self.sum.unsigned(self.isa, &a[part.clone()], &b[part], out)
             })
         } else {
             let (a, b, out) = (a.i8()?, b.i8()?, out.i8_mut()?);
             sum::check_lengths(a.len(), b.len(), out.len())?;
-            hands.tiles(&Tiling::values(3 * out.len()), out, |first, out, _| {
+            hands.tiles(&Tiling::values(SUM_BYTES * out.len()), out, |first, out, _| {
                 let part = first..first + out.len();
                 self.sum.signed(self.isa, &a[part.clone()], &b[part], out)
             })
