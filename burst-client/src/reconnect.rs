@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use burst_hal::{
     CacheFiles, Capabilities, Device, DeviceStatus, DeviceType, ExecutionOptions, ExecutionResult,
-    Extension, Failure, Model, PrepareOptions, PreparedModel, Request,
+    Extension, Failure, Model, PrepareOptions, PreparedModel, Request, TimePoint,
 };
 use fmq::Deadline;
 
@@ -120,8 +120,7 @@ impl ReconnectingDevice {
         Ok(Arc::new(ReconnectingModel {
             device: self.clone(),
             model: model.clone(),
-            // That deadline was for the first time alone.
-            options: PrepareOptions { deadline: None, ..*options },
+            options: *options, // its deadline was for the first time alone
             state: Mutex::new((generation, prepared)),
         }))
     }
@@ -191,7 +190,7 @@ impl ReconnectingModel {
     /// # Errors
     /// The last attempt's.
     pub fn reconnect(&self, deadline: Deadline) -> Result<Arc<RemotePreparedModel>, ClientError> {
-        self.device.again(deadline, || self.ready())
+        self.device.again(deadline, || self.ready(deadline))
     }
 
     /// Starts a burst.
@@ -206,11 +205,13 @@ impl ReconnectingModel {
     }
 
     /// One attempt.
-    fn ready(&self) -> Result<Arc<RemotePreparedModel>, ClientError> {
+    fn ready(&self, deadline: Deadline) -> Result<Arc<RemotePreparedModel>, ClientError> {
         let (device, generation) = self.device.alive()?;
         let mut state = self.lock();
         if state.0 != generation {
-            *state = (generation, device.prepare(&self.model, &self.options)?);
+            let deadline = deadline.as_ns().map(|nanos| TimePoint { nanos });
+            let options = PrepareOptions { deadline, ..self.options };
+            *state = (generation, device.prepare(&self.model, &options)?);
         }
         Ok(Arc::clone(&state.1))
     }

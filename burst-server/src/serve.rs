@@ -131,7 +131,8 @@ impl Worker {
         self.wake_client(arrived)?;
         self.life.answered(self.result.status, arrived, extras.in_driver_ns);
         self.requests.release();
-        Ok(())
+        // A client whose next request did not fit beside this one may sleep until there is room.
+        Ok(self.requests.wake()?)
     }
 
     /// How much of what is there is the next packet: everything, unless several may be there.

@@ -34,6 +34,19 @@ pub struct Capabilities {
     pub while_performance: PerformanceInfo,
 }
 
+/// Of a device that says nothing of its speed.
+impl Default for Capabilities {
+    fn default() -> Self {
+        Capabilities {
+            relaxed_float32_to_float16_scalar: PerformanceInfo::UNSUPPORTED,
+            relaxed_float32_to_float16_tensor: PerformanceInfo::UNSUPPORTED,
+            operand_performance: Vec::new(),
+            if_performance: PerformanceInfo::UNSUPPORTED,
+            while_performance: PerformanceInfo::UNSUPPORTED,
+        }
+    }
+}
+
 impl Capabilities {
     /// How well the device does with operands of this type; [`PerformanceInfo::UNSUPPORTED`]
     /// where the list lacks it.

@@ -40,6 +40,9 @@ impl Default for PrepareOptions {
     }
 }
 
+/// What preparing a model gives.
+pub type PrepareResult = Result<Arc<dyn PreparedModel>, Failure>;
+
 /// A driver. Answers to questions are constant over the device's life.
 pub trait Device: Send + Sync {
     /// The name that clients choose it by.
@@ -53,11 +56,13 @@ pub trait Device: Send + Sync {
         DeviceType::Other
     }
 
-    /// How well it does, by operand type.
+    /// How well it does, by operand type. Unless the driver says, nobody knows.
     ///
     /// # Errors
     /// A device that cannot be reached.
-    fn capabilities(&self) -> Result<Capabilities, Failure>;
+    fn capabilities(&self) -> Result<Capabilities, Failure> {
+        Ok(Capabilities::default())
+    }
 
     /// Extensions it knows.
     fn supported_extensions(&self) -> Vec<Extension> {
@@ -85,11 +90,7 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// INVALID_ARGUMENT for a model that is not legal or has an operation this device lacks;
     /// GENERAL_FAILURE, MISSED_DEADLINE_* or RESOURCE_EXHAUSTED_* otherwise.
-    fn prepare_model(
-        &self,
-        model: &Model,
-        options: &PrepareOptions,
-    ) -> Result<Arc<dyn PreparedModel>, Failure>;
+    fn prepare_model(&self, model: &Model, options: &PrepareOptions) -> PrepareResult;
 }
 
 /// A model that is ready to execute, from any number of threads at once.

@@ -28,7 +28,9 @@ pub use capabilities::{
     ExtensionOperandType, PerformanceInfo,
 };
 pub use compliance::{Compliance, compliant_with, request_complies};
-pub use device::{Buffer, Burst, BurstExecutor, Device, PlainBurst, PrepareOptions, PreparedModel};
+pub use device::{
+    Buffer, Burst, BurstExecutor, Device, PlainBurst, PrepareOptions, PrepareResult, PreparedModel,
+};
 pub use dump::dump_graph;
 pub use memory::{HeapMemory, Memory, MemoryError, Pool};
 pub use model::{

@@ -20,7 +20,7 @@ impl ReconnectingBurst {
         model: &Arc<ReconnectingModel>,
         options: &BurstOptions,
     ) -> Result<Self, ClientError> {
-        let burst = model.ready()?.configure_burst(options)?;
+        let burst = model.ready(Deadline::never())?.configure_burst(options)?;
         Ok(ReconnectingBurst { model: Arc::clone(model), options: *options, burst, lost: false })
     }
 
@@ -59,7 +59,7 @@ impl ReconnectingBurst {
         let (model, options) = (&self.model, &self.options);
         let memories = self.burst.memories();
         self.burst = model.device.again(deadline, || {
-            let mut burst = model.ready()?.configure_burst(options)?;
+            let mut burst = model.ready(deadline)?.configure_burst(options)?;
             for memory in &memories {
                 match burst.push_memory(memory) {
                     Err(error) if error.is_loss() => return Err(error),

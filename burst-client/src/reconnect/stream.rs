@@ -57,6 +57,12 @@ impl ReconnectingStream {
         &mut self.stream
     }
 
+    /// The same, to look at.
+    #[must_use]
+    pub fn current(&self) -> &Stream {
+        &self.stream
+    }
+
     /// Runs on what was written to the first frame's inputs.
     ///
     /// # Errors
@@ -108,7 +114,7 @@ impl ReconnectingStream {
         }
         self.note_loss(); // it may have died while nobody asked anything of it
         let (model, stream) = (&self.model, &mut self.stream);
-        model.device.again(deadline, || stream.move_to(&model.ready()?))?;
+        model.device.again(deadline, || stream.move_to(&model.ready(deadline)?))?;
         self.lost = false;
         self.outages.reconnects += 1;
         Ok(())
