@@ -7,6 +7,15 @@ use crate::fit::{Fit, FloatRange};
 use crate::source;
 use crate::threads::Threads;
 
+/// What becomes of a model's states between frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum State {
+    /// They go from each frame into the next, where they lie.
+    Carry,
+    /// Every frame begins as the first one did.
+    Reset,
+}
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Where frames come from: `demo` (synthetic camera), a .jpg or .png, a folder of them, a
@@ -75,8 +84,16 @@ pub(crate) struct Args {
     /// Seconds of sound from one execution to the next. Default: as much as the model takes.
     #[arg(long, value_name = "SECONDS")]
     pub(super) hop: Option<f64>,
+    /// What becomes of a model's states between frames. Default: reset for pictures, which have
+    /// nothing to do with each other, carry for anything else.
+    #[arg(long, value_enum)]
+    pub(super) state: Option<State>,
     #[command(flatten)]
     pub(super) threads: Threads,
+    /// When the driver dies, go on with the next one: look for a service that is started again, or
+    /// start the private driver process anew. Requests under way are lost and count as errors.
+    #[arg(long)]
+    pub(super) reconnect: bool,
     /// Give up on a request after this many seconds.
     #[arg(long, default_value_t = 60.0)]
     pub(super) deadline: f64,

@@ -24,6 +24,7 @@ mod saver;
 mod stats;
 
 use answer::{Known, Reader, Task};
+use args::State;
 use feed::{Feed, Feeding, Pictures, Values};
 use live::Live;
 use pace::Pace;
@@ -95,6 +96,7 @@ fn stream(args: &Args) -> Result<Report> {
         wait: args.wait,
         socket: args.socket.as_deref(),
         device: &args.device,
+        reconnect: args.reconnect,
         threads: args.threads,
     };
     let pace = Pace::new(args.fps, args.drop)?;
@@ -114,6 +116,10 @@ fn stream(args: &Args) -> Result<Report> {
         deadline,
         wanted,
         states: loaded.imported.states.len(),
+        state: args.state.unwrap_or(match kind {
+            source::Kind::Pictures => State::Reset,
+            source::Kind::Sound | source::Kind::Values => State::Carry,
+        }),
         tally: Tally::default(),
     };
     let started = Instant::now();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use burst_client::Outages;
 use burst_hal::ErrorStatus;
 use burst_tflite::Imported;
 
@@ -73,14 +74,28 @@ pub(crate) trait Path {
 
     /// Runs once: how it ended, and the time the driver measured.
     ///
-    /// An error is the end of the stream: nobody answers any more.
+    /// An error is the end of the stream: nobody answers any more. Where the stream survives its
+    /// driver, a request that was lost with it is DEVICE_UNAVAILABLE.
     fn execute(&mut self, deadline: Duration) -> Result<(ErrorStatus, Option<Duration>)>;
+
+    /// Lets the next execution begin with the states that the first one began with.
+    fn reset_states(&mut self);
 
     /// An output of the last execution.
     fn output(&mut self, index: usize) -> Result<&[u8]>;
 
     /// The process that executes.
     fn driver_pid(&self) -> u32;
+
+    /// What was lost so far, where the stream survives its driver.
+    fn outages(&self) -> Option<Outages> {
+        None
+    }
+
+    /// How often a request was sent again because the driver was short of something.
+    fn retries(&self) -> u64 {
+        0
+    }
 }
 
 /// Which driver is used, and how it is reached.
@@ -94,6 +109,8 @@ pub(crate) struct Options<'a> {
     pub(crate) socket: Option<&'a std::path::Path>,
     /// Name of the device.
     pub(crate) device: &'a str,
+    /// Whether to go on after the driver died.
+    pub(crate) reconnect: bool,
     /// Threads that compute, unless a service runs already.
     pub(crate) threads: Threads,
 }
@@ -105,6 +122,9 @@ pub(crate) fn open(options: &Options<'_>, imported: &Imported) -> Result<Box<dyn
         Kind::InProcess => {
             if options.socket.is_some() {
                 bail!("--path in-process uses no socket");
+            }
+            if options.reconnect {
+                bail!("--path in-process has no driver process to connect to again");
             }
             Ok(Box::new(InProcess::new(imported, options.threads)?))
         }

@@ -27,6 +27,18 @@ pub(crate) struct Report {
     pub(crate) dropped: Option<u64>,
     pub(crate) client_pid: u32,
     pub(crate) driver_pid: u32,
+    /// With `--reconnect`: how often another driver went on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reconnects: Option<u64>,
+    /// With `--reconnect`: requests that were lost with their driver; they are errors too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lost: Option<u64>,
+    /// With `--reconnect`: longest time from an answer of one driver to the first of the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) longest_gap_ms: Option<f64>,
+    /// Requests sent again because the driver was short of something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) retries: Option<u64>,
     pub(crate) seconds: f64,
     pub(crate) throughput_fps: f64,
     /// Seconds of sound that were streamed.
@@ -110,6 +122,19 @@ impl Report {
             write!(out, ", {late} late, {dropped} dropped")?;
         }
         writeln!(out)?;
+        if let (Some(reconnects @ 1..), Some(lost), Some(gap)) =
+            (self.reconnects, self.lost, self.longest_gap_ms)
+        {
+            let (times, requests) = (counted(reconnects, "reconnect"), counted(lost, "request"));
+            writeln!(out, "{times}, {requests} lost, longest gap {gap:.0} ms")?;
+        }
+        if let Some(retries) = self.retries {
+            writeln!(
+                out,
+                "{} because the driver was short of something",
+                counted(retries, "retry")
+            )?;
+        }
         if let (Some(sound), Some(times)) = (self.sound_seconds, self.times_real_time) {
             write!(out, "{sound:.2} s of sound, {times:.1} times as fast as real time")?;
             match self.states {
@@ -127,5 +152,14 @@ impl Report {
             self.path, self.wait, self.client_pid, self.driver_pid
         )?;
         Ok(())
+    }
+}
+
+/// A number with its noun, in the plural where need be.
+fn counted(count: u64, noun: &str) -> String {
+    match (count, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        (_, None) => format!("{count} {noun}s"),
     }
 }

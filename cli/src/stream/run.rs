@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use burst_client::Outages;
 use burst_hal::ErrorStatus;
 
 use super::answer::Reader;
-use super::args::Args;
+use super::args::{Args, State};
 use super::feed::Feed;
 use super::live::Live;
 use super::pace::Pace;
@@ -43,8 +44,10 @@ pub(super) struct Run<'a> {
     pub(super) deadline: Duration,
     /// Frames to send; `None`: all there are.
     pub(super) wanted: Option<u64>,
-    /// States that the model carries.
+    /// States that the model has.
     pub(super) states: usize,
+    /// What becomes of them between frames.
+    pub(super) state: State,
     pub(super) tally: Tally,
 }
 
@@ -60,6 +63,8 @@ pub(super) struct Tally {
     said: Option<usize>,
     /// Where the sound streamed so far ends.
     sound: Option<Duration>,
+    /// What was lost up to the last gap that was said.
+    outages: Outages,
 }
 
 impl Run<'_> {
@@ -93,6 +98,9 @@ impl Run<'_> {
 
     fn one(&mut self, index: u64, due: Instant, path: &mut dyn Path) -> Result<()> {
         self.feed.write(path.input())?;
+        if self.state == State::Reset {
+            path.reset_states();
+        }
         let sent = Instant::now();
         let (status, driver) = path.execute(self.deadline)?;
         let answered = Instant::now();
@@ -102,6 +110,7 @@ impl Run<'_> {
             self.tally.errors += 1;
             return Ok(());
         }
+        self.say_gap(path);
         let execution = answered.duration_since(sent);
         let latency =
             if self.args.fps.is_some() { answered.duration_since(due) } else { execution };
@@ -116,6 +125,20 @@ impl Run<'_> {
             self.live.show(index + 1, self.stats.take_second(answered), seen.as_ref());
         }
         Ok(())
+    }
+
+    /// Says how long nothing was answered, once something is again.
+    fn say_gap(&mut self, path: &dyn Path) {
+        let Some(now) = path.outages() else { return };
+        let before = std::mem::replace(&mut self.tally.outages, now);
+        if now.reconnects == before.reconnects || self.args.json {
+            return;
+        }
+        let (gap, lost) = (now.last_gap.as_millis(), now.lost - before.lost);
+        let requests = if lost == 1 { "request" } else { "requests" };
+        let driver = path.driver_pid();
+        self.live
+            .aside(|| eprintln!("gap {gap} ms, {lost} {requests} lost; driver process {driver}"));
     }
 
     /// What the model makes of the frame.
@@ -173,11 +196,17 @@ impl Run<'_> {
             dropped: self.args.fps.is_some().then_some(self.pace.dropped),
             client_pid: std::process::id(),
             driver_pid: path.driver_pid(),
+            reconnects: path.outages().map(|outages| outages.reconnects),
+            lost: path.outages().map(|outages| outages.lost),
+            longest_gap_ms: path
+                .outages()
+                .map(|outages| outages.longest_gap.as_secs_f64() * 1000.0),
+            retries: Some(path.retries()).filter(|retries| *retries > 0),
             seconds,
             throughput_fps,
             sound_seconds: sound,
             times_real_time: sound.map(|sound| sound / seconds),
-            states: (self.states > 0).then_some(self.states),
+            states: (self.states > 0 && self.state == State::Carry).then_some(self.states),
             accuracy: Accuracy::of(self.tally.right, self.tally.judged),
             latency_us: self.stats.latency.quantiles(),
             driver_us: self.stats.driver.quantiles(),

@@ -6,7 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use burst_hal::{
     Burst, DataLocation, Device, Dimensions, ErrorStatus, ExecutionOptions, ExecutionResult,
-    HeapMemory, Memory, PrepareOptions, Request, RequestArgument, RequestPool, TimePoint,
+    HeapMemory, Memory, OperandType, PrepareOptions, Request, RequestArgument, RequestPool,
+    TimePoint,
 };
 use burst_tflite::{Imported, TensorInfo};
 
@@ -42,7 +43,7 @@ impl InProcess {
             pools: Vec::new(),
         };
         let mut requests = turns(imported, first, &mut outputs)?;
-        let input_pool = Arc::new(HeapMemory::new(vec![0; inputs.bytes]));
+        let input_pool = Arc::new(HeapMemory::new(beginning(imported, &inputs)));
         let output_pool = Arc::new(HeapMemory::new(vec![0; outputs.bytes]));
         for request in &mut requests {
             request.pools = vec![
@@ -79,7 +80,23 @@ const INPUTS: u32 = 0;
 /// The pool of the outputs and states.
 const OUTPUTS: u32 = 1;
 
-/// With states three requests: from zeros to the first places, from there to the second, and back.
+/// The memory of all inputs, with states that stand for real 0.
+fn beginning(imported: &Imported, inputs: &Layout) -> Vec<u8> {
+    let mut bytes = vec![0; inputs.bytes];
+    for pair in &imported.states {
+        let state = &imported.inputs[pair.input_index];
+        let zero = state.zero_point.to_le_bytes()[0];
+        if matches!(state.ty, OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned)
+        {
+            let offset = inputs.offsets[pair.input_index] as usize;
+            bytes[offset..offset + inputs.lengths[pair.input_index]].fill(zero);
+        }
+    }
+    bytes
+}
+
+/// With states three requests: from where they begin to the first places, from there to the second,
+/// and back.
 fn turns(imported: &Imported, first: Request, outputs: &mut Layout) -> Result<Vec<Request>> {
     let mut requests = vec![first];
     if imported.states.is_empty() {
@@ -89,12 +106,11 @@ fn turns(imported: &Imported, first: Request, outputs: &mut Layout) -> Result<Ve
     for pair in &imported.states {
         let place = requests[0].outputs[pair.output_index].clone();
         let length = place.location.length as usize;
-        let (zeros, second) = (outputs.add(length)?, outputs.add(length)?);
+        let second = outputs.add(length)?;
         let at = |offset| RequestArgument {
             location: DataLocation { offset, ..place.location },
             ..place.clone()
         };
-        requests[0].inputs[pair.input_index] = at(zeros);
         requests[1].inputs[pair.input_index] = place.clone();
         requests[1].outputs[pair.output_index] = at(second);
         requests[2].inputs[pair.input_index] = at(second);
@@ -121,6 +137,10 @@ impl super::Path for InProcess {
         let micros = self.result.timing.time_in_driver_us;
         let driver = (micros != u64::MAX).then(|| Duration::from_micros(micros));
         Ok((self.result.status, driver))
+    }
+
+    fn reset_states(&mut self) {
+        self.turn = 0;
     }
 
     fn output(&mut self, index: usize) -> Result<&[u8]> {

@@ -1,9 +1,14 @@
 //! A driver in another process: a running service, or a private one started for this stream.
 
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use burst_client::{Carried, Client, ClientError, Deadline, Stream, StreamOptions, StreamPath};
+use burst_client::{
+    Backoff, Carried, Client, ClientError, Deadline, Outages, ReconnectingDevice,
+    ReconnectingStream, RetryPolicy, Stream, StreamOptions, StreamPath,
+};
 use burst_hal::ErrorStatus;
 use burst_tflite::{Imported, StatePair};
 
@@ -13,56 +18,134 @@ use crate::stream::path::{Kind, Options};
 struct Remote {
     // Dropped in this order: the connection first, so that a private driver process sees the
     // hang-up and ends.
-    stream: Stream,
-    _client: Client,
-    _process: Option<DriverProcess>,
+    stream: Link,
+    _process: PrivateDriver,
 }
+
+/// A stream, with or without a life after its driver's.
+enum Link {
+    Plain(Box<Stream>),
+    Reconnecting(Box<ReconnectingStream>),
+}
+
+/// The driver process of our own, where there is one; another one after each death.
+type PrivateDriver = Arc<Mutex<Option<DriverProcess>>>;
 
 /// Connects, prepares and sets up memory.
 pub(super) fn open(wanted: &Options<'_>, imported: &Imported) -> Result<Box<dyn super::Path>> {
     fmq::warm_up();
-    // Bound in this order so that on an error the connection goes first, and the process ends.
-    let (process, client) = match wanted.socket {
-        Some(path) => (None, Client::connect(path)?),
-        None => {
-            let (process, socket) = DriverProcess::start(wanted.wait.name(), wanted.threads.count)?;
-            let client = Client::from_socket(socket)
-                .with_context(|| format!("no contact with the driver process {}", process.pid()))?;
-            (Some(process), client)
-        }
-    };
     let mut options = StreamOptions::default();
     options.wait = wanted.wait.policy();
     options.path = match wanted.kind {
         Kind::Sync => StreamPath::Synchronous,
         _ => StreamPath::Burst,
     };
+    options.retry = RetryPolicy::default();
     let carried = |pair: &StatePair| Carried { input: pair.input_index, output: pair.output_index };
     options.carried = imported.states.iter().map(carried).collect();
-    let device = client.device(wanted.device)?;
-    let stream =
-        device.stream(&imported.model, &options).context("the driver cannot run this model")?;
-    Ok(Box::new(Remote { stream, _client: client, _process: process }))
+    // Bound before the connection, so that on an error the connection goes first, and the process
+    // ends.
+    let process = PrivateDriver::default();
+    let mut connect = connector(wanted, &process);
+    let model = &imported.model;
+    let stream = if wanted.reconnect {
+        let device = ReconnectingDevice::with_connector(wanted.device, Backoff::RESTART, connect)?;
+        device.stream(model, &options).map(|stream| Link::Reconnecting(Box::new(stream)))
+    } else {
+        let device = connect()?.device(wanted.device)?;
+        device.stream(model, &options).map(|stream| Link::Plain(Box::new(stream)))
+    };
+    let stream = stream.context("the driver cannot run this model")?;
+    Ok(Box::new(Remote { stream, _process: process }))
+}
+
+/// The way to the driver, for the first time and every later one.
+fn connector(
+    wanted: &Options<'_>,
+    process: &PrivateDriver,
+) -> impl FnMut() -> Result<Client, ClientError> + Send + 'static {
+    let socket: Option<PathBuf> = wanted.socket.map(PathBuf::from);
+    let (wait, threads) = (wanted.wait.name(), wanted.threads.count);
+    let process = Arc::clone(process);
+    move || match &socket {
+        Some(path) => Client::connect(path),
+        None => start_private(&process, wait, threads),
+    }
+}
+
+/// A driver process of our own in the place of the one before.
+fn start_private(process: &PrivateDriver, wait: &str, threads: u32) -> Result<Client, ClientError> {
+    let failed = |error: anyhow::Error| {
+        ClientError::Connector(Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(error)))
+    };
+    let mut place = process.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(place.take()); // it is dead; this takes note of it
+    let (started, socket) = DriverProcess::start(wait, threads).map_err(failed)?;
+    let pid = started.pid();
+    *place = Some(started);
+    Client::from_socket(socket)
+        .with_context(|| format!("no contact with the driver process {pid}"))
+        .map_err(failed)
+}
+
+impl Remote {
+    fn stream(&mut self) -> &mut Stream {
+        match &mut self.stream {
+            Link::Plain(stream) => stream,
+            Link::Reconnecting(stream) => stream.stream(),
+        }
+    }
+
+    fn current(&self) -> &Stream {
+        match &self.stream {
+            Link::Plain(stream) => stream,
+            Link::Reconnecting(stream) => stream.current(),
+        }
+    }
 }
 
 impl super::Path for Remote {
     fn input(&mut self) -> &mut [u8] {
-        self.stream.input(0)
+        self.stream().input(0)
     }
 
     fn execute(&mut self, deadline: Duration) -> Result<(ErrorStatus, Option<Duration>)> {
-        match self.stream.run(Deadline::after(deadline)) {
-            Ok(_) => Ok((ErrorStatus::None, self.stream.driver_time())),
+        let deadline = Deadline::after(deadline);
+        let (ran, survives) = match &mut self.stream {
+            Link::Plain(stream) => (stream.run(deadline).map(|_| ()), false),
+            Link::Reconnecting(stream) => (stream.run(deadline).map(|_| ()), true),
+        };
+        match ran {
+            Ok(()) => Ok((ErrorStatus::None, self.current().driver_time())),
             Err(ClientError::Execution { status }) => Ok((status, None)),
+            Err(error) if survives && error.is_loss() => {
+                tracing::info!(%error, "the request is lost");
+                Ok((ErrorStatus::DeviceUnavailable, None))
+            }
             Err(error) => Err(error.into()),
         }
     }
 
+    fn reset_states(&mut self) {
+        self.stream().reset_states();
+    }
+
     fn output(&mut self, index: usize) -> Result<&[u8]> {
-        Ok(self.stream.output(index)?)
+        Ok(self.stream().output(index)?)
     }
 
     fn driver_pid(&self) -> u32 {
-        self.stream.driver_pid()
+        self.current().driver_pid()
+    }
+
+    fn outages(&self) -> Option<Outages> {
+        match &self.stream {
+            Link::Plain(_) => None,
+            Link::Reconnecting(stream) => Some(stream.outages()),
+        }
+    }
+
+    fn retries(&self) -> u64 {
+        self.current().retries()
     }
 }
