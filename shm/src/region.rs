@@ -111,7 +111,7 @@ impl<'m> Region<'m> {
     ///
     /// # Errors
     /// [`ShmError::OutOfBounds`], [`ShmError::ReadOnly`]; nothing is written then.
-    #[inline]
+    #[inline(always)]
     pub fn copy_in(&self, offset: usize, bytes: &[u8]) -> Result<(), ShmError> {
         if !self.writable {
             return Err(ShmError::ReadOnly);
@@ -145,13 +145,16 @@ impl<'m> Region<'m> {
     #[inline]
     pub fn prefetch(&self, offset: usize, len: usize) {
         let Ok(from) = self.check(offset, len) else { return };
-        for line in (0..len).step_by(CACHE_LINE) {
-            prefetch_line(from.wrapping_add(line));
+        // From the beginning of the first line, or the last one would be left out at times.
+        let before = from.addr() % CACHE_LINE;
+        let first = from.wrapping_sub(before);
+        for line in (0..before + len).step_by(CACHE_LINE) {
+            prefetch_line(first.wrapping_add(line));
         }
     }
 
     /// The one place that adds an offset: `offset..offset + len` lies inside the region.
-    #[inline]
+    #[inline(always)]
     fn check(&self, offset: usize, len: usize) -> Result<*mut u8, ShmError> {
         // Two comparisons and no addition: nothing can overflow.
         if offset > self.len || len > self.len - offset {

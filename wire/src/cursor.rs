@@ -42,23 +42,39 @@ impl<'a> Cursor<'a> {
         Ok(datum)
     }
 
-    /// Takes the next `count` datums, which must all be of this kind. None is taken where one is
-    /// not.
+    /// Takes one datum of this kind for each place of `out`, and puts a value of it there. There must
+    /// be so many: see [`check_remaining`](Cursor::check_remaining).
+    ///
+    /// Looks at all of them before it decides: a branch for each would cost more than the copy.
     #[inline]
-    pub(crate) fn take_all(
+    pub(crate) fn take_values<T>(
         &mut self,
-        count: u32,
         kind: u8,
         wanted: &'static str,
-    ) -> Result<&'a [DatumBytes], WireError> {
-        self.check_remaining(count)?;
-        let datums = &self.datums[self.next..][..count as usize];
-        if let Some(at) = datums.iter().position(|datum| datum[0] != kind) {
-            let (at, found) = (self.next + at, datums[at][0]);
-            return Err(WireError::Discriminator { at, found, wanted });
+        out: &mut [T],
+        value: impl Fn(&DatumBytes) -> T,
+    ) -> Result<(), WireError> {
+        let rest = self.datums.get(self.next..).unwrap_or_default();
+        let Some(datums) = rest.get(..out.len()) else {
+            return Err(WireError::Short { at: self.len(), wanted });
+        };
+        let mut differences = 0;
+        for (slot, datum) in out.iter_mut().zip(datums) {
+            differences |= datum[0] ^ kind;
+            *slot = value(datum);
+        }
+        if differences != 0 {
+            return Err(self.wrong_kind(datums, kind, wanted));
         }
         self.next += datums.len();
-        Ok(datums)
+        Ok(())
+    }
+
+    /// The first of these next datums that is not of this kind.
+    #[cold]
+    fn wrong_kind(&self, datums: &[DatumBytes], kind: u8, wanted: &'static str) -> WireError {
+        let at = datums.iter().position(|datum| datum[0] != kind).unwrap_or(0);
+        WireError::Discriminator { at: self.next + at, found: datums[at][0], wanted }
     }
 
     /// Takes the next datum if there is one of this kind.

@@ -193,22 +193,21 @@ fn arguments(
         let operand = OperandDatum::decode(cursor.take(information, "an argument")?)?;
         argument.has_no_value = operand.has_no_value;
         argument.location = operand.location;
-        let dimensions = cursor.take_all(
-            operand.number_of_dimensions,
-            dimension,
-            "a dimension of the argument",
-        )?;
-        argument.dimensions.clear();
-        argument.dimensions.extend(dimensions.iter().map(|datum| datum::u32_at(datum, 4)));
+        let dimensions = &mut argument.dimensions;
+        cursor.check_remaining(operand.number_of_dimensions)?;
+        dimensions.resize(operand.number_of_dimensions as usize, 0);
+        cursor.take_values(dimension, "a dimension of the argument", dimensions, |datum| {
+            datum::u32_at(datum, 4)
+        })?;
     }
     Ok(())
 }
 
 fn slots(cursor: &mut Cursor<'_>, count: u32, out: &mut Vec<i32>) -> Result<(), WireError> {
-    let slots = cursor.take_all(count, request_kind::POOL_IDENTIFIER, "a slot")?;
-    out.clear();
-    out.extend(slots.iter().map(|datum| datum::i32_at(datum, 4)));
-    Ok(())
+    cursor.check_remaining(count)?;
+    out.resize(count as usize, 0);
+    cursor
+        .take_values(request_kind::POOL_IDENTIFIER, "a slot", out, |datum| datum::i32_at(datum, 4))
 }
 
 fn measure_timing(cursor: &mut Cursor<'_>) -> Result<bool, WireError> {

@@ -207,13 +207,13 @@ fn shapes(
     for shape in out {
         let bytes = cursor.take(result_kind::OPERAND_INFORMATION, "an output")?;
         shape.is_sufficient = datum::bool_at(bytes, 8, "isSufficient")?;
-        let dimensions = cursor.take_all(
-            datum::u32_at(bytes, 12),
-            result_kind::OPERAND_DIMENSION_VALUE,
-            "a dimension of the output",
-        )?;
-        shape.dimensions.clear();
-        shape.dimensions.extend(dimensions.iter().map(|datum| datum::u32_at(datum, 8)));
+        let (dimensions, count) = (&mut shape.dimensions, datum::u32_at(bytes, 12));
+        cursor.check_remaining(count)?;
+        dimensions.resize(count as usize, 0);
+        let kind = result_kind::OPERAND_DIMENSION_VALUE;
+        cursor.take_values(kind, "a dimension of the output", dimensions, |datum| {
+            datum::u32_at(datum, 8)
+        })?;
     }
     Ok(())
 }

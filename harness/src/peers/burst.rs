@@ -66,10 +66,11 @@ impl Peer for Burst {
             request.encode_into(&mut sent)?;
             requests.write(&sent)?;
             requests.wake()?;
+            let expected = sum(&inputs, &outputs);
             answers.wait(ANSWER_DATUMS, deadline)?;
             answers.read(&mut packet)?;
             decode_result(&packet, Features::NONE, outputs.len(), true, &mut result)?;
-            check(sequence, &result, sum(&inputs, &outputs))
+            check(sequence, &result, expected)
         })
     }
 
