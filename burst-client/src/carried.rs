@@ -1,13 +1,15 @@
 //! States that go from one run into the next without a copy: each has two places in the memory of
 //! the outputs, and requests name them in turns as input and as output.
 
-use burst_hal::{DataLocation, Model, RequestArgument};
+use burst_hal::{DataLocation, Model, Operand, OperandType, RequestArgument};
 
 use crate::ClientError;
 
 /// An output that is an input of the next run: a state, such as that of a recurrent layer.
 ///
-/// Before the first run, and after [`reset_states`](crate::Stream::reset_states), it is all zeros.
+/// The first run, and the one after [`reset_states`](crate::Stream::reset_states), begins with what
+/// lies in the input's own memory: real 0 in every element (the zero point of its type), unless the
+/// client wrote something else there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Carried {
     /// Position among the model's inputs.
@@ -19,7 +21,7 @@ pub struct Carried {
 /// Where the states are, and so which request comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Nowhere: they are zeros.
+    /// In the inputs' own memory: as they begin.
     Fresh,
     /// In their first places.
     First,
@@ -54,17 +56,12 @@ struct State {
 #[derive(Debug, Default)]
 pub(crate) struct States {
     states: Vec<State>,
-    /// A place that nobody ever writes.
-    zeros: u32,
 }
 
 impl States {
     /// Lengths of the places needed behind those of the outputs, for [`States::new`].
     pub(crate) fn extra_lengths(carried: &[Carried], outputs: &[u32]) -> Vec<u32> {
-        let mut lengths: Vec<u32> =
-            carried.iter().filter_map(|one| outputs.get(one.output).copied()).collect();
-        lengths.extend(lengths.iter().copied().max());
-        lengths
+        carried.iter().filter_map(|one| outputs.get(one.output).copied()).collect()
     }
 
     /// `places` are those of the outputs, then those that [`States::extra_lengths`] asked for.
@@ -75,7 +72,7 @@ impl States {
             .zip(extra)
             .map(|(&carried, &second)| State { carried, first: own[carried.output], second })
             .collect();
-        States { states, zeros: extra.last().map_or(0, |(offset, _)| *offset) }
+        States { states }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -93,13 +90,16 @@ impl States {
     ) {
         for State { carried, first, second } in &self.states {
             let (from, to) = match turn {
-                Turn::Fresh => ((self.zeros, first.1), first),
-                Turn::First => (*first, second),
-                Turn::Second => (*second, first),
+                Turn::Fresh => (None, first),
+                Turn::First => (Some(first), second),
+                Turn::Second => (Some(second), first),
             };
-            let location = |(offset, length)| DataLocation { pool_index: pool, offset, length };
-            inputs[carried.input].location = location(from);
-            outputs[carried.output].location = location(*to);
+            let location =
+                |&(offset, length): &Place| DataLocation { pool_index: pool, offset, length };
+            if let Some(from) = from {
+                inputs[carried.input].location = location(from);
+            }
+            outputs[carried.output].location = location(to);
         }
     }
 
@@ -107,6 +107,20 @@ impl States {
     pub(crate) fn offset(&self, output: usize, turn: Turn) -> Option<u32> {
         let state = self.states.iter().find(|state| state.carried.output == output)?;
         Some(if turn == Turn::Second { state.second.0 } else { state.first.0 })
+    }
+}
+
+/// Writes real 0 into every element of a state: the zero point of its type.
+pub(crate) fn clear(bytes: &mut [u8], operand: &Operand) {
+    let zero = operand.zero_point.to_le_bytes();
+    match operand.ty {
+        OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned => {
+            bytes.fill(zero[0]);
+        }
+        OperandType::TensorQuant16Asymm => {
+            bytes.chunks_exact_mut(2).for_each(|word| word.copy_from_slice(&zero[..2]));
+        }
+        _ => bytes.fill(0),
     }
 }
 

@@ -140,9 +140,7 @@ impl Stream {
     ) -> Result<Self, ClientError> {
         carried::check(&options.carried, model)?;
         let frames = options.frames.max(1);
-        let mut input_lengths = input_lengths(model)?;
-        options.carried.iter().for_each(|one| input_lengths[one.input] = 0); // not the client's
-        let inputs = places(&input_lengths, frames)?;
+        let inputs = places(&input_lengths(model)?, frames)?;
         let mut output_lengths = output_lengths(model, options.unknown_output_bytes)?;
         let output_count = output_lengths.len();
         output_lengths.extend(States::extra_lengths(&options.carried, &output_lengths));
@@ -175,7 +173,7 @@ impl Stream {
             inputs: inputs.of_frame(number).map(|(at, length)| range(at, length)).collect(),
             requests: turns.iter().map(|turn| request(number, *turn)).collect(),
         };
-        Ok(Stream {
+        let mut stream = Stream {
             way: setup.way(prepared)?,
             setup,
             frames: (0..frames).map(frame).collect(),
@@ -192,13 +190,28 @@ impl Stream {
             driver_time: None,
             retries: 0,
             stand_in: Vec::new(),
-        })
+        };
+        stream.clear_states(&options.carried, model);
+        Ok(stream)
+    }
+
+    /// Lets every frame begin with states of real 0.
+    fn clear_states(&mut self, carried: &[Carried], model: &Model) {
+        let states = operands(model, &model.main.input_indexes, "input").enumerate();
+        for (index, operand) in
+            states.filter(|(index, _)| carried.iter().any(|c| c.input == *index))
+        {
+            let Ok(operand) = operand else { continue };
+            for frame in 0..self.frames.len() {
+                carried::clear(self.input_of(frame, index), operand);
+            }
+        }
     }
 
     /// Goes on with the same model prepared again, over the same or another connection.
     ///
     /// Inputs keep their memory and what was written to it. Outputs are gone with the memory that
-    /// the service before made for them, and so are carried states: they begin with zeros again.
+    /// the service before made for them, and so are carried states: they begin anew.
     ///
     /// # Errors
     /// The service refuses something, or is gone; the stream then is as it was.
@@ -221,7 +234,7 @@ impl Stream {
         self.input_of(0, index)
     }
 
-    /// Bytes of an input in one of the frames; none for a carried one, which the driver wrote.
+    /// Bytes of an input in one of the frames; of a carried one those that states begin with.
     ///
     /// # Panics
     /// There is no such frame or input.
@@ -316,7 +329,7 @@ impl Stream {
         self.retries
     }
 
-    /// Lets the next run begin with states that are all zeros, as the first one did.
+    /// Lets the next run begin with the states that the first one began with.
     pub fn reset_states(&mut self) {
         self.turn = Turn::Fresh;
     }
