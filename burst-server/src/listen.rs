@@ -2,7 +2,8 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, fchmod, lstat, unlink};
@@ -20,14 +21,17 @@ const BACKLOG: i32 = 128;
 /// How long to leave connections waiting when the system has no descriptor or memory for one.
 const RECOVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
+/// How long no connection may have had to wait before a shortage counts as over.
+const CALM: Duration = Duration::from_secs(1);
+
 /// A socket that clients connect to. Its file goes when this goes.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
     /// The file and what it was when it was made; a file that others put there stays.
     file: Option<SocketFile>,
-    /// The system had nothing left for a connection: said when it begins and when it is over.
-    is_starved: AtomicBool,
+    /// When the system last had nothing left for a connection, until that is over.
+    shortage: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug)]
@@ -79,7 +83,7 @@ impl Listener {
             other => other.map_err(failed)?,
         }
         let file = SocketFile { path: path.to_owned(), identity: identity(path).map_err(failed)? };
-        let listener = Listener { socket, file: Some(file), is_starved: AtomicBool::new(false) };
+        let listener = Listener { socket, file: Some(file), shortage: Mutex::default() };
         listen(&listener.socket, BACKLOG).map_err(failed)?;
         Ok(listener)
     }
@@ -87,7 +91,7 @@ impl Listener {
     /// Takes a socket that somebody else made and listens on (socket activation).
     #[must_use]
     pub fn from_socket(socket: OwnedFd) -> Self {
-        Listener { socket, file: None, is_starved: AtomicBool::new(false) }
+        Listener { socket, file: None, shortage: Mutex::default() }
     }
 
     /// The folder in which the socket has a name that goes with it.
@@ -117,16 +121,13 @@ impl Listener {
             }
             match accept_with(&self.socket, SocketFlags::CLOEXEC) {
                 Ok(socket) => {
-                    if self.is_starved.swap(false, Ordering::Relaxed) {
-                        tracing::info!("connections are taken again");
-                    }
+                    self.relieved();
                     return Ok(Some(socket));
                 }
                 // Gone before we came to it.
                 Err(Errno::CONNABORTED | Errno::INTR | Errno::AGAIN) => {}
                 Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS)) => {
-                    // Relaxed: only this loop looks at it. The connection stays in the backlog.
-                    if !self.is_starved.swap(true, Ordering::Relaxed) {
+                    if self.is_first_of_shortage() {
                         tracing::error!(%errno, "cannot take connections just now; they wait");
                         starved();
                     }
@@ -135,6 +136,24 @@ impl Listener {
                 }
                 Err(errno) => return Err(ServerError::System { call: "accept", errno }),
             }
+        }
+    }
+}
+
+impl Listener {
+    /// Nothing is left for a connection, which stays in the backlog. Whether that is news.
+    fn is_first_of_shortage(&self) -> bool {
+        let mut shortage = self.shortage.lock().unwrap_or_else(PoisonError::into_inner);
+        shortage.replace(Instant::now()).is_none()
+    }
+
+    /// A connection was taken. A shortage is over when there was none for a while: until then it
+    /// comes and goes with every client that leaves.
+    fn relieved(&self) {
+        let mut shortage = self.shortage.lock().unwrap_or_else(PoisonError::into_inner);
+        if shortage.is_some_and(|last| last.elapsed() >= CALM) {
+            *shortage = None;
+            tracing::info!("connections are taken again");
         }
     }
 }
