@@ -40,14 +40,14 @@ impl Shared {
 
     /// One line of the metrics: the value of the series with this name and these labels.
     #[track_caller]
-    pub fn metric(&self, series: &str) -> f64 {
+    pub fn metric(&self, series: &str) -> u64 {
         value(&self.metrics.encode(), series)
     }
 }
 
-/// The value of a series in an OpenMetrics text.
+/// The value of a series that counts, in an OpenMetrics text.
 #[track_caller]
-pub fn value(text: &str, series: &str) -> f64 {
+pub fn value(text: &str, series: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {series} in\n{text}")).parse().unwrap()
 }
