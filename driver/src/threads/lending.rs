@@ -27,8 +27,18 @@ pub(super) type Work<'w> = dyn Fn(usize, &mut Scratch) + Sync + 'w;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HelperPanicked;
 
-/// Looks at the count of helpers before the thread that waits for them gives its core away.
-const SPINS_BEFORE_YIELD: u32 = 20_000;
+/// Looks at the count of helpers before the thread that waits for them gives its core away: several
+/// times what a tile takes.
+const SPINS_BEFORE_YIELD: u32 = 10_000;
+
+/// How it was to wait for the helpers in the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// They had left, or left soon.
+    Short,
+    /// Longer than their work takes: one of them does not have its CPU for itself.
+    Long,
+}
 
 /// A place where one piece of work at a time is lent out.
 #[derive(Default)]
@@ -49,13 +59,15 @@ impl Lending {
         &self,
         work: &Work<'_>,
         own: impl FnOnce(bool),
-    ) -> Result<(), HelperPanicked> {
+    ) -> Result<Wait, HelperPanicked> {
         let end = self.put(work).then(|| End(self));
         own(end.is_some());
-        let Some(end) = end else { return Ok(()) };
-        drop(end);
+        let Some(end) = end else { return Ok(Wait::Short) };
+        let wait = self.end();
+        // Once only: the next offer here may be another thread's.
+        std::mem::forget(end);
         // Written by a helper before it left, which the wait has seen (Acquire).
-        if self.panicked.load(Ordering::Relaxed) { Err(HelperPanicked) } else { Ok(()) }
+        if self.panicked.load(Ordering::Relaxed) { Err(HelperPanicked) } else { Ok(wait) }
     }
 
     /// Offers the work unless there is some already. Who gets `true` has to end the offer, whatever
@@ -91,7 +103,7 @@ impl Lending {
         self.inside.fetch_sub(1, Ordering::Release);
     }
 
-    fn end(&self) {
+    fn end(&self) -> Wait {
         *lock(&self.offer) = None;
         let mut spins = 0;
         // Pairs with the Release in `help`.
@@ -103,6 +115,7 @@ impl Lending {
                 yield_now();
             }
         }
+        if spins < SPINS_BEFORE_YIELD { Wait::Short } else { Wait::Long }
     }
 }
 
@@ -188,6 +201,25 @@ mod tests {
     }
 
     #[test]
+    fn a_helper_that_is_held_up_is_told_from_one_that_is_not() {
+        let lending = Lending::default();
+        assert_eq!(lending.lend(&|_, _| {}, |_| {}), Ok(Wait::Short), "nobody came");
+        helpers(&lending, 1, || {
+            let entered = AtomicBool::new(false);
+            let slow = |_: usize, _: &mut Scratch| {
+                entered.store(true, Ordering::Relaxed);
+                std::thread::sleep(std::time::Duration::from_secs(1));
+            };
+            let wait = |_| {
+                while !entered.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+            };
+            assert_eq!(lending.lend(&slow, wait), Ok(Wait::Long));
+        });
+    }
+
+    #[test]
     fn a_helpers_panic_is_an_error_and_the_next_work_is_not_touched_by_it() {
         let lending = Lending::default();
         helpers(&lending, 1, || {
@@ -202,7 +234,7 @@ mod tests {
                 }
             };
             assert_eq!(lending.lend(&bad, wait), Err(HelperPanicked));
-            assert_eq!(lending.lend(&|_, _| {}, |_| {}), Ok(()));
+            assert!(lending.lend(&|_, _| {}, |_| {}).is_ok());
         });
     }
 
@@ -232,7 +264,7 @@ mod tests {
             }));
             assert!(caught.is_err());
             assert!(finished.load(Ordering::Relaxed));
-            assert_eq!(lending.lend(&|_, _| {}, |lent| assert!(lent)), Ok(()));
+            assert!(lending.lend(&|_, _| {}, |lent| assert!(lent)).is_ok());
         });
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use super::lending::{HelperPanicked, Lending, Work};
+use super::lending::{HelperPanicked, Lending, Wait, Work};
 use super::place::Place;
 use crate::scratch::Scratch;
 
@@ -125,7 +125,7 @@ impl Team {
         if is_expected {
             self.shared.call(Wake::Everybody);
         }
-        Shift { team: self, lent: AtomicBool::new(false) }
+        Shift { team: self, lent: AtomicBool::new(false), held_up: AtomicBool::new(false) }
     }
 }
 
@@ -148,6 +148,9 @@ pub(crate) struct Shift<'a> {
     team: &'a Team,
     /// Whether anything was lent so far.
     lent: AtomicBool,
+    /// Whether a helper was waited for because something else ran on its CPU. The rest of the
+    /// execution is then done alone: it would be held up again and again, by a slice of time each.
+    held_up: AtomicBool,
 }
 
 impl Shift<'_> {
@@ -173,15 +176,23 @@ impl Shift<'_> {
         scratch: &mut Scratch,
     ) -> Result<(), HelperPanicked> {
         self.lent.store(true, Ordering::Relaxed);
+        if self.held_up.load(Ordering::Relaxed) {
+            work(0, scratch);
+            return Ok(());
+        }
         let shared = &*self.team.shared;
-        shared.lending.lend(work, |lent| {
+        let wait = shared.lending.lend(work, |lent| {
             if lent {
                 // Only a hint.
                 shared.caller_cpu.store(Place::current(), Ordering::Relaxed);
                 shared.call(if wake { Wake::Useful } else { Wake::Nobody });
             }
             work(0, scratch);
-        })
+        })?;
+        if wait == Wait::Long {
+            self.held_up.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }
 
