@@ -5,7 +5,7 @@
 pub(crate) const MAX_LEN: usize = 256;
 
 /// Values that are looked at together.
-const BLOCK: usize = 32;
+pub(crate) const BLOCK: usize = 32;
 
 /// For each row of `len` bytes, each XORed with `flip`, the position of the first largest one; at
 /// most [`MAX_LEN`] of them.

@@ -6,7 +6,7 @@ use crate::scratch::Scratch;
 
 /// Values that are computed together. Those that lie beyond a pixel's end are written over by the
 /// next one.
-const BLOCK: usize = 16;
+pub(crate) const BLOCK: usize = 16;
 
 /// A stored value.
 pub(crate) trait Value: Copy + Default {
@@ -39,7 +39,8 @@ impl Value for u8 {
         reason = "a mix of 8-bit values is one; adding a half and truncating rounds"
     )]
     fn store(x: f32) -> Self {
-        (x + 0.5) as u8
+        // By way of whole numbers of 32 bits, which vectors have.
+        ((x + 0.5) as i32).clamp(0, 255) as u8
     }
 }
 
@@ -47,8 +48,8 @@ impl Value for u8 {
 #[derive(Debug)]
 pub(crate) struct Work<'s> {
     /// Two weighted lines of the input, with a block of anything behind each.
-    upper: &'s mut [f32],
-    lower: &'s mut [f32],
+    pub(crate) upper: &'s mut [f32],
+    pub(crate) lower: &'s mut [f32],
     /// For each output column how far it lies from its left neighbour to its right one.
     weights: &'s mut [f32],
     /// Where the values of the left neighbours begin, and of the right ones.
@@ -80,6 +81,18 @@ impl<'s> Work<'s> {
     }
 }
 
+impl Work<'_> {
+    /// For each output column where the values of its neighbours begin, and how far it lies from
+    /// the left one to the right one.
+    #[inline(always)]
+    pub(crate) fn columns(&self) -> impl Iterator<Item = ((usize, usize), f32)> {
+        // Places are not negative: they were made from positions.
+        let place = |place: &i32| place.unsigned_abs() as usize;
+        let places = self.left.iter().map(place).zip(self.right.iter().map(place));
+        places.zip(self.weights.iter().copied())
+    }
+}
+
 /// Whether [`Work`] can number the values of a line.
 pub(crate) fn fits(resize: &Resize) -> bool {
     let line = resize.width.input.checked_mul(resize.channels);
@@ -95,17 +108,22 @@ pub(crate) fn lines<T: Value>(
     work: &mut Work<'_>,
     out: &mut [T],
 ) {
-    let line = resize.width.input * resize.channels;
-    let (height, out_line) = (resize.height.output, resize.width.output * resize.channels);
-    let ratio = resize.height.ratio();
+    let out_line = resize.width.output * resize.channels;
     for index in 0..out.len() / out_line {
-        let (picture, row) = ((first + index) / height, (first + index) % height);
-        let picture = &input[picture * resize.height.input * line..];
-        let between = resize.height.between(row, ratio);
-        weigh(&picture[between.first * line..][..line], work.upper, 1.0 - between.weight);
-        weigh(&picture[between.second * line..][..line], work.lower, between.weight);
+        weigh_line(resize, input, first + index, work);
         mix(resize.channels, work, &mut out[index * out_line..]);
     }
+}
+
+/// Weighs the two input lines that output line `line`, counted over all pictures, lies between.
+#[inline(always)]
+pub(crate) fn weigh_line<T: Value>(resize: &Resize, input: &[T], line: usize, work: &mut Work<'_>) {
+    let len = resize.width.input * resize.channels;
+    let (picture, row) = (line / resize.height.output, line % resize.height.output);
+    let picture = &input[picture * resize.height.input * len..];
+    let between = resize.height.between(row, resize.height.ratio());
+    weigh(&picture[between.first * len..][..len], work.upper, 1.0 - between.weight);
+    weigh(&picture[between.second * len..][..len], work.lower, between.weight);
 }
 
 /// A line times a weight, and zeros behind it.
@@ -121,10 +139,7 @@ fn weigh<T: Value>(line: &[T], weighted: &mut [f32], weight: f32) {
 /// The pixels of a line at the front of `out`; what lies behind it may be written over.
 #[inline(always)]
 fn mix<T: Value>(channels: usize, work: &Work<'_>, out: &mut [T]) {
-    let places = work.left.iter().zip(&*work.right).zip(&*work.weights);
-    for (pixel, ((left, right), weight)) in places.enumerate() {
-        // They are not negative: `Work::new` made them from positions.
-        let (left, right) = (left.unsigned_abs() as usize, right.unsigned_abs() as usize);
+    for (pixel, ((left, right), weight)) in work.columns().enumerate() {
         for channel in (0..channels).step_by(BLOCK) {
             let block = mixed::<T>(
                 [
@@ -133,7 +148,7 @@ fn mix<T: Value>(channels: usize, work: &Work<'_>, out: &mut [T]) {
                     block(&work.upper[right + channel..]),
                     block(&work.lower[right + channel..]),
                 ],
-                *weight,
+                weight,
             );
             let out = &mut out[pixel * channels + channel..];
             if let Some(out) = out.first_chunk_mut::<BLOCK>() {
@@ -146,8 +161,9 @@ fn mix<T: Value>(channels: usize, work: &Work<'_>, out: &mut [T]) {
     }
 }
 
+/// A block from the front of a line's rest.
 #[inline(always)]
-fn block(values: &[f32]) -> &[f32; BLOCK] {
+pub(crate) fn block(values: &[f32]) -> &[f32; BLOCK] {
     const NOTHING: &[f32; BLOCK] = &[0.0; BLOCK];
     // There is always a block: lines have one behind them.
     values.first_chunk().unwrap_or(NOTHING)

@@ -313,7 +313,7 @@ compiled_for_each_isa! {
         first: usize,
         work: &mut resize_lines::Work<'_>,
         out: &mut [u8],
-    ) = resize_lines::lines::<u8>
+    ) = resize_lines::lines::<u8>, avx512 = avx512::resize::bytes
 }
 
 compiled_for_each_isa! {
@@ -324,12 +324,13 @@ compiled_for_each_isa! {
         first: usize,
         work: &mut resize_lines::Work<'_>,
         out: &mut [f32],
-    ) = resize_lines::lines::<f32>
+    ) = resize_lines::lines::<f32>, avx512 = avx512::resize::floats
 }
 
 compiled_for_each_isa! {
     /// Positions of the largest bytes, see [`arg_bytes::positions`].
-    arg_bytes(rows: &[u8], len: usize, flip: u8, out: &mut [i32]) = arg_bytes::positions
+    arg_bytes(rows: &[u8], len: usize, flip: u8, out: &mut [i32]) = arg_bytes::positions,
+    avx512 = avx512::arg::positions
 }
 
 /// Whether [`multiply_panels`] has a kernel of its own with these instructions.

@@ -6,10 +6,12 @@
     reason = "the matrix library, which this crate cannot do without, needs a newer compiler still"
 )]
 
+pub(super) mod arg;
 pub(super) mod depthwise;
 pub(super) mod depthwise_lines;
 pub(super) mod panels;
 pub(super) mod quads;
+pub(super) mod resize;
 
 use core::arch::x86_64::*;
 
