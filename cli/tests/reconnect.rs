@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -25,15 +26,13 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn shared_mappings(pid: u32) -> usize {
-    std::fs::read_to_string(format!("/proc/{pid}/maps"))
-        .map_or(0, |maps| maps.lines().filter(|line| line.contains("memfd:")).count())
-}
-
-/// Waits until `driver` serves `client`: both have the frames' memory mapped.
-fn wait_for_frames(client: u32, driver: u32) {
-    let mapped = || shared_mappings(client) >= 3 && shared_mappings(driver) >= 3;
-    wait_until("shared memory in both processes", mapped);
+/// The stream writes a picture for each frame that was answered: waits for one more of them.
+fn wait_for_an_answer(pictures: &Path, answered: &mut usize) {
+    let before = *answered;
+    wait_until("an answer", || {
+        *answered = std::fs::read_dir(pictures).map_or(0, Iterator::count);
+        *answered > before
+    });
 }
 
 /// The only child of a process, once it has one that is not `before`.
@@ -54,8 +53,9 @@ fn kill(pid: u32) {
 }
 
 /// A stream of the frames that the test writes.
-fn stream(extra: &[&str]) -> (Process, ChildStdin) {
+fn stream(pictures: &Path, extra: &[&str]) -> (Process, ChildStdin) {
     let mut args = vec!["stream", "--source", "-", "--size", "32x32", "--reconnect"];
+    args.extend(["--save-frames", pictures.to_str().unwrap()]);
     args.extend(extra);
     let mut command = burst(&args);
     command.stdin(Stdio::piped()).stderr(Stdio::piped());
@@ -95,18 +95,19 @@ fn a_stream_goes_on_when_its_service_is_killed_and_started_again() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("burst.sock");
     let socket = socket.to_str().unwrap();
+    let pictures = folder.path().join("pictures");
+    let mut answered = 0;
     let mut driver = service(socket);
-    let (client, mut frames) = stream(&["--socket", socket, "--json"]);
-    let pid = client.child.id();
+    let (client, mut frames) = stream(&pictures, &["--socket", socket, "--json"]);
     for _ in 0..2 {
         frames.write_all(&FRAME).unwrap();
-        wait_for_frames(pid, driver.child.id());
+        wait_for_an_answer(&pictures, &mut answered);
         driver.child.kill().unwrap();
         driver.child.wait().unwrap();
         // Nobody is there when these come.
         frames.write_all(&[FRAME, FRAME].concat()).unwrap();
         driver = service(socket);
-        wait_for_frames(pid, driver.child.id());
+        wait_for_an_answer(&pictures, &mut answered);
     }
     frames.write_all(&[FRAME, FRAME].concat()).unwrap();
     drop(frames);
@@ -118,15 +119,18 @@ fn a_stream_goes_on_when_its_service_is_killed_and_started_again() {
 
 #[test]
 fn a_private_driver_process_is_started_anew_and_the_gap_is_said() {
-    let (client, mut frames) = stream(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let pictures = folder.path().join("pictures");
+    let mut answered = 0;
+    let (client, mut frames) = stream(&pictures, &[]);
     let pid = client.child.id();
     frames.write_all(&FRAME).unwrap();
+    wait_for_an_answer(&pictures, &mut answered);
     let first = child_of(pid, None);
-    wait_for_frames(pid, first);
     kill(first);
     frames.write_all(&[FRAME, FRAME].concat()).unwrap();
+    wait_for_an_answer(&pictures, &mut answered);
     let second = child_of(pid, Some(first));
-    wait_for_frames(pid, second);
     frames.write_all(&FRAME).unwrap();
     drop(frames);
     let (out, code, err) = end(client);
