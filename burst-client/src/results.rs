@@ -36,6 +36,7 @@ impl From<QueueError> for NoResult {
 
 /// The results of one burst.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one per burst, and the queue is the hot path")]
 pub(crate) enum Results {
     /// Whoever waits, waits at the queue.
     Queue(Queue),
