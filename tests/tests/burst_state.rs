@@ -31,7 +31,7 @@ fn a_carried_output_is_the_input_of_the_next_run() {
             carrying(vec![Carried { input: 1, output: 2 }, Carried { input: 2, output: 1 }]);
         (options.path, options.service_outputs) = (path, service_outputs);
         let mut stream = device.stream(&wide_model(3), &options).unwrap();
-        assert!(stream.input(1).is_empty() && stream.input(2).is_empty(), "not the client's");
+        assert_eq!(stream.input(1), [0; 16], "what states begin with");
         for run in 1..=300_u32 {
             stream.input(0).fill(u8::try_from(run % 7).unwrap());
             stream.run(long()).unwrap();
@@ -44,6 +44,13 @@ fn a_carried_output_is_the_input_of_the_next_run() {
         stream.reset_states();
         stream.run(long()).unwrap();
         assert_eq!(stream.output(1).unwrap(), [1; 16], "zeros again");
+        // What the client writes there is where states begin.
+        stream.input(1).fill(40);
+        stream.run(long()).unwrap();
+        assert_eq!(stream.output(2).unwrap(), [2; 16], "not before the next reset");
+        stream.reset_states();
+        stream.run(long()).unwrap();
+        assert_eq!(stream.output(1).unwrap(), [41; 16]);
     }
     drop((device, client));
     service.join();
