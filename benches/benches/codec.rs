@@ -1,0 +1,106 @@
+//! Encoding and decoding of a burst's packets: a request of 19 datums (two inputs and two outputs
+//! of an image model), its answer of 8, and the copy of both without a codec beside them.
+
+#![allow(missing_docs, reason = "criterion's macros make functions without documentation")]
+#![allow(clippy::unwrap_used, reason = "a measurement of a call that fails is none")]
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use burst_hal::{DataLocation, ErrorStatus, ExecutionResult, OutputShape, RequestArgument, Timing};
+use burst_wire::{
+    DATUM_BYTES, Features, RequestExtras, RequestPacket, ResultExtras, ResultPacket, SlotRequest,
+    decode_request, decode_result,
+};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+
+const REQUEST_DATUMS: usize = 19;
+const ANSWER_DATUMS: usize = 8;
+
+fn argument(dimensions: &[u32]) -> RequestArgument {
+    RequestArgument {
+        has_no_value: false,
+        location: DataLocation { pool_index: 0, offset: 64, length: 4096 },
+        dimensions: dimensions.into(),
+    }
+}
+
+fn arguments() -> ([RequestArgument; 2], [RequestArgument; 2]) {
+    let inputs = [argument(&[1, 224, 224, 3]), argument(&[1, 112, 112, 4])];
+    (inputs, [argument(&[1, 1001]), argument(&[1, 10])])
+}
+
+fn request(criterion: &mut Criterion) {
+    let (inputs, outputs) = arguments();
+    let packet = RequestPacket {
+        inputs: &inputs,
+        outputs: &outputs,
+        slots: &[3],
+        measure_timing: true,
+        extras: RequestExtras::default(),
+    };
+    let mut bytes = Vec::new();
+    packet.encode_into(&mut bytes).unwrap();
+    assert_eq!(bytes.len(), REQUEST_DATUMS * DATUM_BYTES);
+
+    let mut group = criterion.benchmark_group("codec/request_19_datums");
+    group.throughput(Throughput::Elements(1));
+    let mut copy = vec![0; bytes.len()];
+    group.bench_function("copy", |bencher| {
+        bencher.iter(|| black_box(&mut copy).copy_from_slice(black_box(&bytes)));
+    });
+    let mut encoded = Vec::new();
+    group.bench_function("encode", |bencher| {
+        bencher.iter(|| black_box(&packet).encode_into(&mut encoded).unwrap());
+    });
+    let mut decoded = SlotRequest::default();
+    group.bench_function("decode", |bencher| {
+        bencher.iter(|| {
+            decode_request(black_box(&bytes), Features::NONE, black_box(&mut decoded)).unwrap();
+        });
+    });
+    group.finish();
+}
+
+fn answer(criterion: &mut Criterion) {
+    let shape =
+        |dimensions: &[u32]| OutputShape { dimensions: dimensions.into(), is_sufficient: true };
+    let result = ExecutionResult {
+        status: ErrorStatus::None,
+        output_shapes: vec![shape(&[1, 1001]), shape(&[1, 10])],
+        timing: Timing { time_on_device_us: 1000, time_in_driver_us: 1010 },
+    };
+    let packet = ResultPacket::new(&result, ResultExtras::default(), Features::NONE);
+    let mut bytes = Vec::new();
+    packet.encode_into(&mut bytes).unwrap();
+    assert_eq!(bytes.len(), ANSWER_DATUMS * DATUM_BYTES);
+
+    let mut group = criterion.benchmark_group("codec/answer_8_datums");
+    group.throughput(Throughput::Elements(1));
+    let mut copy = vec![0; bytes.len()];
+    group.bench_function("copy", |bencher| {
+        bencher.iter(|| black_box(&mut copy).copy_from_slice(black_box(&bytes)));
+    });
+    let mut encoded = Vec::new();
+    group.bench_function("encode", |bencher| {
+        bencher.iter(|| black_box(&packet).encode_into(&mut encoded).unwrap());
+    });
+    let mut decoded = ExecutionResult::of(ErrorStatus::None);
+    group.bench_function("decode", |bencher| {
+        bencher.iter(|| {
+            let bytes = black_box(&bytes);
+            decode_result(bytes, Features::NONE, 2, true, black_box(&mut decoded)).unwrap()
+        });
+    });
+    group.finish();
+}
+
+criterion_group! {
+    name = codec;
+    config = Criterion::default()
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(800))
+        .sample_size(50);
+    targets = request, answer
+}
+criterion_main!(codec);
