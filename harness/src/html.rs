@@ -10,10 +10,10 @@ use crate::report::{Report, Row, time};
 use crate::sample::to_f64;
 
 const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;padding:0 1em;\
-max-width:76em;color:#222}h2{margin-top:2em}table{border-collapse:collapse;margin:1em 0;\
-font-size:14px;font-variant-numeric:tabular-nums}td,th{border:1px solid #ccc;padding:.2em .6em;\
+max-width:96em;color:#222}h2{margin-top:2em}table{border-collapse:collapse;margin:1em 0;\
+font-size:13px;font-variant-numeric:tabular-nums}td,th{border:1px solid #ccc;padding:.2em .5em;\
 text-align:right;white-space:nowrap}th{background:#f4f4f4;vertical-align:bottom}\
-td:first-child,th:first-child{text-align:left}.text{text-align:left}.no{color:#b00}.good{color:#070}\
+td:first-child,th:first-child,.text{text-align:left}.no{color:#b00}.good{color:#070}\
 .wide{overflow-x:auto}svg{max-width:100%;height:auto}";
 
 /// The beginning of a page, up to its first paragraph: `how` says how the numbers were got.
@@ -77,10 +77,13 @@ pub(crate) fn nines(quantile: f64) -> f64 {
     -(1.0 - quantile).log10()
 }
 
-/// A quantile in nines as a percentage.
+/// A quantile in nines as a percentage, with as many digits as tell it from its neighbours.
 pub(crate) fn nines_label(nines: &f64) -> String {
     let share = 100.0 * (1.0 - 10_f64.powf(-nines));
-    format!("{share:.6}").trim_end_matches('0').trim_end_matches('.').to_owned() + "%"
+    let digits = (1_u8..).take_while(|digit| f64::from(*digit) < *nines).count();
+    let text = format!("{share:.digits$}");
+    let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    text.to_owned() + "%"
 }
 
 fn distribution<'d>(
@@ -95,6 +98,7 @@ fn distribution<'d>(
     };
     let line = |row: &Row| Line {
         name: row.name.clone(),
+        colour: colour(report, row.more.peer),
         points: row
             .more
             .curve
@@ -110,6 +114,17 @@ fn distribution<'d>(
         lines: report.rows.iter().filter(plain).map(line).collect(),
         x_label: nines_label,
     }
+}
+
+/// One for each peer, the same in every drawing.
+fn colour(report: &Report, peer: &str) -> usize {
+    let mut peers: Vec<&str> = Vec::new();
+    for row in report.rows.iter().filter(|row| row.request_bytes <= SMALL) {
+        if !peers.contains(&row.more.peer) {
+            peers.push(row.more.peer);
+        }
+    }
+    peers.iter().position(|one| *one == peer).unwrap_or(0)
 }
 
 /// Bytes of the requests whose distributions are drawn; floors have fewer.
@@ -174,7 +189,8 @@ fn sweep(
             }
             let mut points: Vec<(f64, f64)> = rows.into_iter().map(&point).collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            lines.push(Line { name: format!("{peer}, {}", wait.name()), points });
+            let (name, colour) = (format!("{peer}, {}", wait.name()), lines.len());
+            lines.push(Line { name, colour, points });
         }
     }
     lines
@@ -202,37 +218,47 @@ fn checks(out: &mut String, report: &Report) {
 }
 
 fn rows(out: &mut String, report: &Report) {
-    *out += "<table><tr><th>peer<th>wait<th>placement<th>bytes<th>p50 : floor<th>min – max<th>p50\
-             <th>p90<th>p99<th>p99.9<th>max<th>round trips/s<th>CPU per trip<th>calls per message\
-             <th>rounds (dropped)</tr>";
-    for row in &report.rows {
-        let ratio = &row.ratio_to_floor;
-        let calls =
-            row.syscalls_per_message.map_or_else(|| "–".to_owned(), |calls| format!("{calls:.3}"));
+    for (wait, placement) in groups(report) {
         let _ = write!(
             out,
-            "<tr><td>{}<td>{}<td>{}<td>{}<td>{:.3}<td>{:.3} – {:.3}",
-            escape(&row.name),
-            row.wait.name(),
-            row.placement.name(),
-            row.request_bytes,
-            ratio.median,
-            ratio.min,
-            ratio.max,
+            "<h2>{}, {}</h2><div class=\"wide\"><table><tr><th>peer<th>bytes<th>p50 : floor\
+             <th>min – max<th>p50<th>p90<th>p99<th>p99.9<th>max<th>round trips/s<th>CPU per trip\
+             <th>calls per message<th>rounds (dropped)</tr>",
+            wait.name(),
+            placement.name()
         );
-        for ns in [row.p50_ns, row.p90_ns, row.p99_ns, row.p999_ns, row.max_ns] {
-            let _ = write!(out, "<td>{}", time(ns));
+        let rows = report.rows.iter();
+        for row in rows.filter(|row| (row.wait, row.placement) == (wait, placement)) {
+            one_row(out, row);
         }
-        let _ = write!(
-            out,
-            "<td>{:.0}<td>{}<td>{calls}<td>{} ({})</tr>",
-            row.round_trips_per_s,
-            time(row.cpu_ns_per_round_trip),
-            row.more.kept,
-            row.more.dropped
-        );
+        *out += "</table></div>";
     }
-    *out += "</table>";
+}
+
+fn one_row(out: &mut String, row: &Row) {
+    let ratio = &row.ratio_to_floor;
+    let calls =
+        row.syscalls_per_message.map_or_else(|| "–".to_owned(), |calls| format!("{calls:.3}"));
+    let _ = write!(
+        out,
+        "<tr><td>{}<td>{}<td>{:.3}<td>{:.3} – {:.3}",
+        escape(&row.name),
+        row.request_bytes,
+        ratio.median,
+        ratio.min,
+        ratio.max,
+    );
+    for ns in [row.p50_ns, row.p90_ns, row.p99_ns, row.p999_ns, row.max_ns] {
+        let _ = write!(out, "<td>{}", time(ns));
+    }
+    let _ = write!(
+        out,
+        "<td>{:.0}<td>{}<td>{calls}<td>{} ({})</tr>",
+        row.round_trips_per_s,
+        time(row.cpu_ns_per_round_trip),
+        row.more.kept,
+        row.more.dropped
+    );
 }
 
 pub(crate) fn escape(text: &str) -> String {
@@ -268,6 +294,12 @@ mod tests {
                 ..More::default()
             },
         }
+    }
+
+    #[test]
+    fn nines_are_written_as_percentages() {
+        let labels = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0].map(|nines| nines_label(&nines));
+        assert_eq!(labels, ["0%", "68%", "90%", "96.8%", "99%", "99.68%", "99.9%", "99.99%"]);
     }
 
     #[test]

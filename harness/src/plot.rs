@@ -7,6 +7,8 @@ use crate::error::HarnessError;
 /// A line in a drawing.
 pub(crate) struct Line {
     pub(crate) name: String,
+    /// Which of the colours, counted from 0; the same number is the same colour in every drawing.
+    pub(crate) colour: usize,
     pub(crate) points: Vec<(f64, f64)>,
 }
 
@@ -20,7 +22,27 @@ pub(crate) struct Drawing<'d> {
     pub(crate) x_label: fn(&f64) -> String,
 }
 
-const SIZE: (u32, u32) = (960, 440);
+const SIZE: (u32, u32) = (1120, 440);
+/// Width of the part with axes; names stand to the right of it.
+const CHART: u32 = 850;
+/// Height of a line of names.
+const NAME: i32 = 20;
+/// Characters of a name that have room.
+const NAME_MAX: usize = 34;
+
+/// Colours that are told apart on white, also by most who see few colours, in this order.
+const COLOURS: [RGBColor; 10] = [
+    RGBColor(0x1f, 0x77, 0xb4),
+    RGBColor(0xd6, 0x27, 0x28),
+    RGBColor(0x2c, 0xa0, 0x2c),
+    RGBColor(0x94, 0x67, 0xbd),
+    RGBColor(0xff, 0x7f, 0x0e),
+    RGBColor(0x17, 0xbe, 0xcf),
+    RGBColor(0x8c, 0x56, 0x4b),
+    RGBColor(0xe3, 0x77, 0xc2),
+    RGBColor(0x7f, 0x7f, 0x7f),
+    RGBColor(0x11, 0x11, 0x11),
+];
 
 /// Both axes as they are given, y logarithmic: times here range over six decades.
 pub(crate) fn draw(drawing: &Drawing<'_>) -> Result<String, HarnessError> {
@@ -31,11 +53,13 @@ pub(crate) fn draw(drawing: &Drawing<'_>) -> Result<String, HarnessError> {
     {
         let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
         root.fill(&WHITE).map_err(HarnessError::peer)?;
-        let mut chart = ChartBuilder::on(&root)
-            .caption(drawing.title, ("sans-serif", 18))
+        let (left, right) = root.split_horizontally(CHART);
+        let mut chart = ChartBuilder::on(&left)
+            .caption(drawing.title, ("sans-serif", 17))
             .margin(10)
-            .x_label_area_size(40)
-            .y_label_area_size(70)
+            .margin_right(36)
+            .x_label_area_size(46)
+            .y_label_area_size(84)
             .build_cartesian_2d(x.0..x.1, (y.0.max(1.0) * 0.8..y.1 * 1.25).log_scale())
             .map_err(HarnessError::peer)?;
         chart
@@ -45,28 +69,41 @@ pub(crate) fn draw(drawing: &Drawing<'_>) -> Result<String, HarnessError> {
             .y_desc(drawing.y)
             .x_label_formatter(&drawing.x_label)
             .y_label_formatter(&|ns| crate::report::time(*ns))
+            .label_style(("sans-serif", 13))
+            .axis_desc_style(("sans-serif", 14))
             .light_line_style(WHITE)
             .draw()
             .map_err(HarnessError::peer)?;
-        for (index, line) in drawing.lines.iter().enumerate() {
-            let colour = Palette99::pick(index).to_rgba();
-            let style = colour.stroke_width(2);
+        for line in &drawing.lines {
+            let style = colour(line).stroke_width(2);
             chart
                 .draw_series(LineSeries::new(line.points.iter().copied(), style).point_size(2))
-                .map_err(HarnessError::peer)?
-                .label(&line.name)
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
+                .map_err(HarnessError::peer)?;
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
-            .background_style(WHITE.mix(0.8))
-            .border_style(BLACK.mix(0.3))
-            .draw()
-            .map_err(HarnessError::peer)?;
+        names(&right, &drawing.lines)?;
         root.present().map_err(HarnessError::peer)?;
     }
     Ok(svg)
+}
+
+fn colour(line: &Line) -> RGBColor {
+    COLOURS[line.colour % COLOURS.len()]
+}
+
+/// Which colour is whose; beside the axes, where no line runs.
+fn names(
+    area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
+    lines: &[Line],
+) -> Result<(), HarnessError> {
+    let mut y = 48;
+    for line in lines {
+        let style = colour(line).stroke_width(3);
+        area.draw(&PathElement::new([(0, y), (22, y)], style)).map_err(HarnessError::peer)?;
+        let name: String = line.name.chars().take(NAME_MAX).collect();
+        area.draw(&Text::new(name, (30, y - 7), ("sans-serif", 14))).map_err(HarnessError::peer)?;
+        y += NAME;
+    }
+    Ok(())
 }
 
 fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {

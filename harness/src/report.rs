@@ -188,15 +188,42 @@ pub(crate) fn right(text: impl ToString) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// A time with three digits that mean something.
+/// A time with three digits.
 #[must_use]
 pub fn time(ns: f64) -> String {
-    match ns {
-        ns if ns < 10.0 => format!("{ns:.1} ns"),
-        ns if ns < 1e3 => format!("{ns:.0} ns"),
-        ns if ns < 1e5 => format!("{:.1} us", ns / 1e3),
-        ns if ns < 1e6 => format!("{:.0} us", ns / 1e3),
-        ns if ns < 1e9 => format!("{:.1} ms", ns / 1e6),
-        ns => format!("{:.1} s", ns / 1e9),
+    let (value, unit) = match ns {
+        ns if ns < 1e3 => (ns, "ns"),
+        ns if ns < 1e6 => (ns / 1e3, "us"),
+        ns if ns < 1e9 => (ns / 1e6, "ms"),
+        ns => (ns / 1e9, "s"),
+    };
+    match value {
+        // Clocks know no hundredths of a nanosecond.
+        value if value < 10.0 && unit == "ns" => format!("{value:.1} ns"),
+        value if value < 10.0 => format!("{value:.2} {unit}"),
+        value if value < 100.0 && unit != "ns" => format!("{value:.1} {unit}"),
+        value => format!("{value:.0} {unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_digits_and_the_unit_they_are_read_in() {
+        for (ns, expected) in [
+            (1.25, "1.2 ns"),
+            (42.0, "42 ns"),
+            (999.0, "999 ns"),
+            (1234.0, "1.23 us"),
+            (56_780.0, "56.8 us"),
+            (432_100.0, "432 us"),
+            (8_125_434.0, "8.13 ms"),
+            (84_855_690.0, "84.9 ms"),
+            (1.5e9, "1.50 s"),
+        ] {
+            assert_eq!(time(ns), expected);
+        }
     }
 }

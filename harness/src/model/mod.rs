@@ -29,7 +29,7 @@ mod times;
 pub use agreement::{Agreement, agreement};
 pub use lane::{Label, Lane, Length, Runs, Turn, take_turn};
 pub use local::{InProcess, Memories};
-pub use page::{page, section};
+pub use page::{page, page_with};
 pub use remote::{Connection, Remote, RemoteKind};
 pub use report::{
     Copies, ModelReport, OperationRow, OperationTime, PathReport, Quantiles, Report, ThreadGain,

@@ -9,19 +9,36 @@ use crate::html::{begin, end, escape, nines, nines_label};
 use crate::plot::{Drawing, Line, draw};
 use crate::report::time;
 
-/// The page.
+/// The page; a table of all models where there are several.
 ///
 /// # Errors
 /// [`HarnessError::Peer`] where a drawing fails.
 pub fn page(report: &Report) -> Result<String, HarnessError> {
+    let rows = match report.models.as_slice() {
+        [] | [_] => Vec::new(),
+        models => models.iter().map(|model| summary_row(model).to_vec()).collect(),
+    };
+    page_with(report, "Models over every path to a driver", (&SUMMARY, 1), rows)
+}
+
+/// A page with another heading and another table before the models, none where it has no rows. Of
+/// the table's columns so many are text.
+///
+/// # Errors
+/// As [`page`].
+pub fn page_with(
+    report: &Report,
+    heading: &str,
+    (header, texts): (&[&str], usize),
+    rows: Vec<Vec<String>>,
+) -> Result<String, HarnessError> {
     let how = format!(
         "{} rounds, paths taking turns; both ends of a burst wait: {}.",
         report.rounds, report.wait
     );
-    let mut out = begin("Models", "Models over every path to a driver", &report.machine, &how);
-    if report.models.len() > 1 {
-        let rows = report.models.iter().map(|model| summary_row(model).to_vec());
-        table(&mut out, &SUMMARY, rows);
+    let mut out = begin("Models", heading, &report.machine, &how);
+    if !rows.is_empty() {
+        table(&mut out, header, texts, rows.into_iter());
     }
     for model in &report.models {
         out += &section(model)?;
@@ -34,7 +51,7 @@ pub fn page(report: &Report) -> Result<String, HarnessError> {
 ///
 /// # Errors
 /// As [`page`].
-pub fn section(model: &ModelReport) -> Result<String, HarnessError> {
+fn section(model: &ModelReport) -> Result<String, HarnessError> {
     let mut out = String::new();
     let _ = write!(
         out,
@@ -69,7 +86,8 @@ pub fn section(model: &ModelReport) -> Result<String, HarnessError> {
 }
 
 fn distribution(model: &ModelReport) -> Drawing<'_> {
-    let line = |path: &PathReport| Line {
+    let line = |(colour, path): (usize, &PathReport)| Line {
+        colour,
         name: match path.threads {
             1 => path.path.clone(),
             threads => format!("{}, {threads} threads", path.path),
@@ -80,7 +98,7 @@ fn distribution(model: &ModelReport) -> Drawing<'_> {
         title: &model.model,
         x: "share of executions that took no longer",
         y: "execution",
-        lines: model.paths.iter().map(line).collect(),
+        lines: model.paths.iter().enumerate().map(line).collect(),
         x_label: nines_label,
     }
 }
@@ -120,7 +138,7 @@ fn path_table(out: &mut String, paths: &[PathReport]) {
         ]);
         cells
     });
-    table(out, &header, rows);
+    table(out, &header, 1, rows);
 }
 
 fn profile_table(out: &mut String, rows: &[OperationRow]) {
@@ -136,20 +154,21 @@ fn profile_table(out: &mut String, rows: &[OperationRow]) {
             row.gmacs_per_s.map_or_else(dash, |rate| format!("{rate:.1}")),
         ]
     });
-    table(out, &header, rows);
+    table(out, &header, 2, rows);
 }
 
-/// Cells are escaped here; the first of each row stands at the left.
-pub(crate) fn table(out: &mut String, header: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+/// Cells are escaped here; the first `texts` of each row begin at the left.
+fn table(out: &mut String, header: &[&str], texts: usize, rows: impl Iterator<Item = Vec<String>>) {
+    let class = |column: usize| if column < texts { " class=\"text\"" } else { "" };
     *out += "<div class=\"wide\"><table><tr>";
-    for cell in header {
-        let _ = write!(out, "<th>{}", escape(cell));
+    for (column, cell) in header.iter().enumerate() {
+        let _ = write!(out, "<th{}>{}", class(column), escape(cell));
     }
     *out += "</tr>";
     for row in rows {
         *out += "<tr>";
-        for cell in row {
-            let _ = write!(out, "<td>{}", escape(&cell));
+        for (column, cell) in row.iter().enumerate() {
+            let _ = write!(out, "<td{}>{}", class(column), escape(cell));
         }
         *out += "</tr>";
     }
@@ -227,7 +246,7 @@ mod tests {
             assert!(!page.contains(outside), "{outside}");
         }
         let seen =
-            ["1.125 (1.000 - 1.250)", "0.60 (0.50 - 0.70)", "3.2 us, 3.25 %", "CONV_2D", "88.0 %"];
+            ["1.125 (1.000 - 1.250)", "0.60 (0.50 - 0.70)", "3.25 us, 3.25 %", "CONV_2D", "88.0 %"];
         for text in seen {
             assert!(page.contains(text), "{text}");
         }
@@ -247,7 +266,7 @@ mod tests {
         assert_eq!(text.matches("│ in-process ").count(), 2, "a row per path: {text}");
         assert!(text.contains("│ two   ┆         100 us ┆    100 us ┆ 1.125"), "a summary: {text}");
         assert!(text.contains("in-process, 2 threads : 1 thread = 0.60 (0.50 - 0.70)"), "{text}");
-        assert!(text.contains("copying the inputs: 3.2 us, 3.25 % of p50"), "{text}");
+        assert!(text.contains("copying the inputs: 3.25 us, 3.25 % of p50"), "{text}");
         assert!(text.contains("reference"), "{text}");
     }
 }

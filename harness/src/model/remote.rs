@@ -71,14 +71,16 @@ impl Lane for Remote<'_> {
     }
 
     fn turn(&mut self, length: Length) -> Result<Turn, HarnessError> {
-        let Connection { client, guard: _guard } = (self.connect)()?;
-        let device = client.device("cpu").map_err(HarnessError::peer)?;
+        // Dropped last, after all that was made from it: its process ends when nobody is connected.
+        let connection = (self.connect)()?;
+        let device = connection.client.device("cpu").map_err(HarnessError::peer)?;
         let started = Instant::now();
         let stream = device
             .stream(&self.subject.imported.model, &self.options())
             .map_err(HarnessError::peer)?;
         let prepare = started.elapsed();
-        take_turn(&mut Far { stream, subject: self.subject }, prepare, length)
+        let mut far = Far { stream, subject: self.subject };
+        take_turn(&mut far, prepare, length)
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Subject {
     pub imported: Imported,
     /// Where the part begins, when it is one.
     pub cut: Option<Cut>,
-    /// Bytes of each input of the model; states are all zeros.
+    /// Bytes of each input of the model; states begin with real zeros.
     pub inputs: Vec<Vec<u8>>,
 }
 
@@ -71,11 +71,15 @@ impl Subject {
         let mut inputs = Vec::with_capacity(imported.inputs.len());
         for (index, tensor) in imported.inputs.iter().enumerate() {
             let is_state = imported.states.iter().any(|state| state.input_index == index);
-            let bytes = pattern(tensor, is_state).ok_or_else(|| {
+            let mut bytes = pattern(tensor, is_state).ok_or_else(|| {
                 let shape =
                     format!("its input {} has the open shape {:?}", tensor.name, tensor.dims);
                 HarnessError::peer(wrong(&shape))
             })?;
+            if cut.is_some() && tensor.ty == OperandType::TensorFloat32 {
+                // Within a model come activations and magnitudes, of which logarithms are taken.
+                bytes.as_chunks_mut::<4>().0.iter_mut().for_each(without_sign);
+            }
             inputs.push(bytes);
         }
         Ok(Subject { name: name.to_owned(), file: None, imported, cut, inputs })
@@ -115,15 +119,20 @@ impl Subject {
     }
 }
 
-/// Bytes that look like a smooth picture or a tone with some roughness, in the tensor's type; zeros
-/// for a state. `None` for a shape that is not known.
+/// Bytes that look like a smooth picture or a tone with some roughness, in the tensor's type;
+/// real zeros for a state. `None` for a shape that is not known.
 fn pattern(tensor: &TensorInfo, is_state: bool) -> Option<Vec<u8>> {
     let bytes = usize::try_from(tensor.ty.byte_length(&tensor.dims)?).ok()?;
     if bytes == 0 {
         return None;
     }
     if is_state {
-        return Some(vec![0; bytes]);
+        let is_bytes = matches!(
+            tensor.ty,
+            OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned
+        );
+        let [zero, ..] = tensor.zero_point.to_le_bytes();
+        return Some(vec![if is_bytes { zero } else { 0 }; bytes]);
     }
     let channels = match tensor.dims.as_slice() {
         [_, _, _, channels] => *channels as usize,
@@ -140,6 +149,10 @@ fn pattern(tensor: &TensorInfo, is_state: bool) -> Option<Vec<u8>> {
         }
         _ => vec![0; bytes], // indexes, flags, halves: zero is legal in each
     })
+}
+
+fn without_sign(value: &mut [u8; 4]) {
+    *value = f32::from_ne_bytes(*value).abs().to_ne_bytes();
 }
 
 /// Between -1 and 1; neighbours are alike, and so are the channels of a pixel.
@@ -173,7 +186,7 @@ mod tests {
             file_type: ElementType::Float32,
             dims: dims.into(),
             scale: 1.0,
-            zero_point: 0,
+            zero_point: -3,
         }
     }
 
@@ -188,7 +201,8 @@ mod tests {
             let bytes = pattern(&tensor, false).unwrap();
             assert_eq!(bytes.len(), 192 * width, "{ty}");
             assert!(bytes.chunks(width).any(|value| value != &bytes[..width]), "{ty}");
-            assert_eq!(pattern(&tensor, true), Some(vec![0; 192 * width]), "{ty}");
+            let zero = if width == 1 { 0xFD } else { 0 };
+            assert_eq!(pattern(&tensor, true), Some(vec![zero; 192 * width]), "{ty}");
         }
         let indexes = tensor(OperandType::TensorInt32, &[4]);
         assert_eq!(pattern(&indexes, false), Some(vec![0; 16]));
