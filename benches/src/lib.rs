@@ -1,5 +1,6 @@
-//! Third-party peers for the harness: other ways for two processes on one machine to exchange
-//! requests and answers, doing the same work with the same checks.
+//! Third parties for the harness: other ways for two processes on one machine to exchange requests
+//! and answers, doing the same work with the same checks; and another library that runs the same
+//! models ([`model`]).
 //!
 //! They are dependencies of this package alone; building the product never compiles them.
 
@@ -7,6 +8,7 @@
 
 mod iceoryx;
 mod ipc;
+pub mod model;
 mod shmem;
 
 use burst_harness::{Peer, own_peers};

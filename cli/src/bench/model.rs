@@ -1,213 +1,219 @@
-//! `burst bench model`: what each path to a driver costs, against the same work in this process.
+//! `burst bench model`: what each path to a driver costs, what more threads bring, what copying
+//! inputs and outputs takes, and where the time of a model goes.
 //!
-//! The paths take turns: in every round each one runs the same frame as often as the others, and
-//! a path's ratio is taken against the in-process run of the same round, so that a change of the
-//! machine's mood hits both.
+//! All paths take turns within each round ([`burst_harness::model`]), and ratios are taken between
+//! turns of one round, so that a change of the machine's mood hits both sides.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use burst_hal::ErrorStatus;
-use comfy_table::Table;
-use serde::Serialize;
+use burst_client::{Client, StreamPath};
+use burst_driver::{CpuDevice, DeviceOptions};
+use burst_harness::machine::Machine;
+use burst_harness::model::{
+    Connection, InProcess, Label, Lane, Memories, ModelReport, OperationRow, OperationTime,
+    Options, Remote, RemoteKind, Report, Subject, TURN, Track, measure, operation_rows, page,
+    paths, write_text,
+};
+use burst_harness::{HarnessError, Progress, WaitKind};
 
-use crate::fit::{Fit, Fitter, FloatRange, InputShape};
-use crate::model_file;
-use crate::source;
-use crate::stream::{Durations, Path, PathKind, PathOptions, Quantiles, WaitKind, open_path};
+use crate::driver_process::DriverProcess;
+use crate::{failure, model_file};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Model file (.tflite); without it the built-in one.
-    #[arg(long)]
-    model: Option<PathBuf>,
-    /// Picture that is run again and again; without it one of the synthetic camera.
-    #[arg(long, default_value = "demo")]
-    source: String,
+    /// Model files (.tflite); without any, the built-in one.
+    #[arg(value_name = "MODEL", conflicts_with = "models")]
+    files: Vec<PathBuf>,
+    /// Every .tflite file of a folder.
+    #[arg(long, value_name = "DIR")]
+    models: Option<PathBuf>,
+    /// Ways to a driver, several with commas. The first one's outputs are those that all others'
+    /// must equal.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_values_t = [PathKind::InProcess, PathKind::Burst, PathKind::Sync]
+    )]
+    path: Vec<PathKind>,
     /// How both ends of a burst wait for each other.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t = WaitKind::Adaptive)]
     wait: WaitKind,
+    /// Numbers of threads that compute, several with commas.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_values_t = [1, 2],
+        value_parser = clap::value_parser!(u32).range(1..=64)
+    )]
+    threads: Vec<u32>,
     /// Rounds in which every path takes its turn.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Executions per path and round.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
-    frames: u32,
+    /// Executions per path and round; without it as many as fit into 0.3 seconds.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    executions: Option<u32>,
+    /// Say where the time goes, operation by operation.
+    #[arg(long)]
+    profile: bool,
+    /// Write a page with drawings, which needs no other file.
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-#[derive(Debug, Serialize)]
-struct Report {
-    model: String,
-    wait: &'static str,
-    rounds: u32,
-    frames_per_round: u32,
-    rows: Vec<Row>,
-}
-
-#[derive(Debug, Serialize)]
-struct Row {
-    path: &'static str,
-    latency_us: Quantiles,
-    transport_us: Option<Quantiles>,
-    /// The path's p50 over that of the in-process path in the same round.
-    ratio_to_in_process: Spread,
-}
-
-#[derive(Debug, Clone, Copy, Serialize)]
-struct Spread {
-    median: f64,
-    min: f64,
-    max: f64,
-}
-
-/// The first one is what the others are compared with.
-const PATHS: [PathKind; 3] = [PathKind::InProcess, PathKind::Burst, PathKind::Sync];
-
-/// Executions before the first round, for caches, page tables and branch predictors.
-const WARM_UP: u32 = 20;
-
-/// Far above any execution; only turns a hang into an error.
-const DEADLINE: Duration = Duration::from_secs(60);
-
-struct Lane {
-    kind: PathKind,
-    path: Box<dyn Path>,
-    latency: Durations,
-    transport: Durations,
-    ratios: Vec<f64>,
+/// How requests reach the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum PathKind {
+    /// The CPU device in this process.
+    InProcess,
+    /// A driver process, one packet through shared memory each way.
+    Burst,
+    /// A driver process, one message over the control socket each way.
+    Sync,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let report = measure(args)?;
+    let subjects = subjects(args)?;
+    fmq::warm_up();
+    let machine = Machine::look();
+    let mut progress = Progress::default();
+    let models =
+        subjects.iter().map(|subject| one(args, subject, &mut progress)).collect::<Result<_>>();
+    progress.end();
+    let report =
+        Report { machine, rounds: args.rounds, wait: args.wait.name().to_owned(), models: models? };
+    if let Some(path) = &args.report {
+        std::fs::write(path, page(&report)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
     let mut out = std::io::stdout();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+        report.write_json(&mut out)?;
     } else {
         write_text(&report, &mut out)?;
     }
-    Ok(ExitCode::SUCCESS)
+    out.flush()?;
+    let same = report.models.iter().flat_map(|model| &model.paths).all(|path| path.outputs.equal);
+    Ok(if same { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) })
 }
 
-fn measure(args: &Args) -> Result<Report> {
-    let loaded = model_file::load(args.model.as_deref())?;
-    let [input] = loaded.imported.inputs.as_slice() else {
-        bail!("{} has {} inputs, expected one", loaded.name, loaded.imported.inputs.len());
-    };
-    let shape = InputShape::new(input.ty, &input.dims)?;
-    let mut source = source::open(&args.source, 1, None)?;
-    let frame = source.next_frame()?.context("the source has no frame")?;
-    let mut fitter = Fitter::new(shape, Fit::default(), FloatRange::default());
-    let mut lanes = Vec::new();
-    for kind in PATHS {
-        let options = PathOptions { kind, wait: args.wait, socket: None, device: "cpu" };
-        let mut path = open_path(&options, &loaded.imported)?;
-        fitter.write(&frame, path.input())?;
-        lanes.push(Lane {
-            kind,
-            path,
-            latency: Durations::new()?,
-            transport: Durations::new()?,
-            ratios: Vec::new(),
-        });
+fn subjects(args: &Args) -> Result<Vec<Subject>> {
+    if let Some(folder) = &args.models {
+        let files = files_of(folder)?;
+        return files.iter().map(|file| Ok(Subject::read(file)?)).collect();
     }
-    for lane in &mut lanes {
-        lane.turn(WARM_UP)?;
-        lane.latency.clear();
-        lane.transport.clear();
+    if args.files.is_empty() {
+        let (name, bytes) = model_file::read(None)?;
+        return Ok(vec![Subject::of_bytes(&name, &bytes)?]);
     }
-    for round in 0..args.rounds {
-        let mut p50 = vec![0.0; lanes.len()];
-        // Every other round the other way round, so that nobody always follows the same one.
-        let order: Vec<usize> = match round % 2 {
-            0 => (0..lanes.len()).collect(),
-            _ => (0..lanes.len()).rev().collect(),
-        };
-        for index in order {
-            p50[index] = lanes[index].turn(args.frames)?;
-        }
-        for (lane, own) in lanes.iter_mut().zip(&p50) {
-            lane.ratios.push(own / p50[0]);
+    args.files.iter().map(|file| Ok(Subject::read(file)?)).collect()
+}
+
+/// The model files of a folder, by name.
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
+    let what = || format!("cannot read the folder {}", folder.display());
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(what)? {
+        let path = entry.with_context(what)?.path();
+        if path.extension().is_some_and(|extension| extension == "tflite") {
+            files.push(path);
         }
     }
-    let rows = lanes.into_iter().map(Lane::row).collect::<Result<_>>()?;
-    Ok(Report {
-        model: loaded.name,
-        wait: args.wait.name(),
-        rounds: args.rounds,
-        frames_per_round: args.frames,
-        rows,
+    if files.is_empty() {
+        bail!("{} has no .tflite files", folder.display());
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn one(args: &Args, subject: &Subject, progress: &mut Progress) -> Result<ModelReport> {
+    let mut lanes = lanes(args, subject)?;
+    let options = Options { rounds: args.rounds, executions: args.executions };
+    let tracks = measure(&mut lanes, &options, &mut |round, label| {
+        progress.show(&format!("{}, round {round}: {label}", subject.name));
+    });
+    let tracks = tracks.with_context(|| subject.name.clone())?;
+    drop(lanes);
+    let profile = args.profile.then(|| profile(args, subject, &tracks)).transpose()?;
+    Ok(ModelReport::new(subject, &tracks, profile))
+}
+
+/// Who takes turns. Beside the paths that were asked for, one that shows what it is worth that the
+/// service makes the memory of the outputs.
+fn lanes<'s>(args: &Args, subject: &'s Subject) -> Result<Vec<Box<dyn Lane + 's>>> {
+    let mut lanes: Vec<Box<dyn Lane + 's>> = Vec::new();
+    for (turn, threads) in args.threads.iter().enumerate() {
+        for path in &args.path {
+            let remote = |name: &str, path, service_outputs| -> Box<dyn Lane + 's> {
+                let kind = RemoteKind { path, wait: args.wait.into(), service_outputs };
+                Box::new(remote(Label::new(name, *threads), kind, args.wait, subject))
+            };
+            match path {
+                PathKind::InProcess => {
+                    let device = Arc::new(device(*threads));
+                    let label = Label::new(paths::IN_PROCESS, *threads);
+                    let lane = InProcess::new(label, device, subject)?;
+                    lanes.push(Box::new(if turn == 0 { lane.with_copies()? } else { lane }));
+                }
+                PathKind::Sync => lanes.push(remote(paths::SYNC, StreamPath::Synchronous, true)),
+                PathKind::Burst => {
+                    lanes.push(remote(paths::BURST, StreamPath::Burst, true));
+                    if turn == 0 {
+                        let name = paths::BURST_CLIENT_OUTPUTS;
+                        lanes.push(remote(name, StreamPath::Burst, false));
+                    }
+                }
+            }
+        }
+    }
+    Ok(lanes)
+}
+
+fn device(threads: u32) -> CpuDevice {
+    let threads = usize::try_from(threads).unwrap_or(usize::MAX);
+    CpuDevice::new(DeviceOptions { threads, ..DeviceOptions::default() })
+}
+
+fn remote(label: Label, kind: RemoteKind, wait: WaitKind, subject: &Subject) -> Remote<'_> {
+    let threads = label.threads;
+    Remote::new(label, kind, subject, move || {
+        let (process, socket) =
+            DriverProcess::start(wait.name(), threads).map_err(HarnessError::peer)?;
+        let client = Client::from_socket(socket).map_err(HarnessError::peer)?;
+        Ok(Connection { client, guard: Box::new(process) })
     })
 }
 
-impl Lane {
-    /// Executes `frames` times; the p50 of this turn in microseconds.
-    fn turn(&mut self, frames: u32) -> Result<f64> {
-        let mut turn = Durations::new()?;
-        for _ in 0..frames {
-            let sent = Instant::now();
-            let (status, driver) = self.path.execute(DEADLINE)?;
-            let took = sent.elapsed();
-            if status != ErrorStatus::None {
-                bail!("an execution over {} ended with {status}", self.kind.name());
-            }
-            turn.record(took);
-            self.latency.record(took);
-            if let Some(driver) = driver {
-                self.transport.record(took.saturating_sub(driver));
-            }
-        }
-        Ok(turn.quantiles().map_or(f64::NAN, |q| q.p50))
-    }
+/// Executions of a profile at the least: the first of them touches new memory.
+const PROFILED_MIN: u128 = 5;
+/// And at the most.
+const PROFILED_MAX: u128 = 1000;
 
-    fn row(mut self) -> Result<Row> {
-        self.ratios.sort_by(f64::total_cmp);
-        let ratios = &self.ratios;
-        Ok(Row {
-            path: self.kind.name(),
-            latency_us: self.latency.quantiles().context("nothing was measured")?,
-            transport_us: self.transport.quantiles(),
-            ratio_to_in_process: Spread {
-                median: ratios[ratios.len() / 2],
-                min: ratios[0],
-                max: ratios[ratios.len() - 1],
-            },
+/// Where the time of a model goes, with the first number of threads.
+fn profile(args: &Args, subject: &Subject, tracks: &[Track]) -> Result<Vec<OperationRow>> {
+    let quickest = tracks.iter().filter_map(|track| track.times.p50()).fold(f64::MAX, f64::min);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time")]
+    let took = quickest.max(1.0) as u128;
+    let fitting = (TURN.as_nanos() / took).clamp(PROFILED_MIN, PROFILED_MAX);
+    let executions = args.executions.unwrap_or(u32::try_from(fitting)?);
+    let threads = args.threads.first().copied().unwrap_or(1);
+    let prepared = device(threads).prepare(&subject.imported.model)?;
+    let operations = prepared.profile(&Memories::new(subject)?.request, executions)?;
+    let times: Vec<OperationTime> = operations
+        .into_iter()
+        .map(|operation| OperationTime {
+            operation: operation.operation.name().to_owned(),
+            kernel: operation.kernel.map(str::to_owned),
+            ns: operation.time.as_secs_f64() * 1e9 / f64::from(executions),
+            macs: operation.macs,
         })
-    }
-}
-
-fn write_text(report: &Report, out: &mut impl Write) -> Result<()> {
-    writeln!(
-        out,
-        "{}, wait {}: {} rounds of {} executions per path, alternating",
-        report.model, report.wait, report.rounds, report.frames_per_round
-    )?;
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-    table.set_header([
-        "path",
-        "p50 us",
-        "p90 us",
-        "p99 us",
-        "p50 of transport us",
-        "p50 : in-process (min - max)",
-    ]);
-    for row in &report.rows {
-        let Spread { median, min, max } = row.ratio_to_in_process;
-        table.add_row([
-            row.path.to_owned(),
-            format!("{:.1}", row.latency_us.p50),
-            format!("{:.1}", row.latency_us.p90),
-            format!("{:.1}", row.latency_us.p99),
-            row.transport_us.map_or_else(String::new, |q| format!("{:.1}", q.p50)),
-            format!("{median:.3} ({min:.3} - {max:.3})"),
-        ]);
-    }
-    writeln!(out, "{table}")?;
-    Ok(())
+        .collect();
+    Ok(operation_rows(&times))
 }

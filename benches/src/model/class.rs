@@ -1,0 +1,77 @@
+//! What kind of model it is, and what is expected of it beside LiteRT.
+
+use burst_hal::{OperandType, Operation, OperationType};
+use burst_harness::model::Subject;
+use serde::Serialize;
+
+/// Models that are held to the same numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// Convolutions of floats.
+    FloatConvolution,
+    /// Convolutions with one scale per channel, signed.
+    Int8PerChannel,
+    /// Convolutions with one scale per tensor, unsigned.
+    Uint8,
+    /// A recurrent model of floats.
+    FloatLstm,
+    /// Nothing is expected of it.
+    Other,
+}
+
+impl Class {
+    /// By what the model's convolutions and recurrent layers compute with.
+    #[must_use]
+    pub fn of(subject: &Subject) -> Class {
+        use OperationType::{Conv2d, UnidirectionalSequenceLstm};
+        let graph = &subject.imported.model.main;
+        let find = |ty: OperationType| graph.operations.iter().find(move |op| op.ty == ty);
+        let weights = |op: &Operation| {
+            let operand = op.inputs.get(1).and_then(|index| graph.operands.get(*index as usize));
+            operand.map(|operand| operand.ty)
+        };
+        match (find(Conv2d).and_then(weights), find(UnidirectionalSequenceLstm)) {
+            (Some(OperandType::TensorFloat32), _) => Class::FloatConvolution,
+            (Some(OperandType::TensorQuant8SymmPerChannel), _) => Class::Int8PerChannel,
+            (Some(OperandType::TensorQuant8Asymm), _) => Class::Uint8,
+            (_, Some(lstm)) if weights(lstm) == Some(OperandType::TensorFloat32) => {
+                Class::FloatLstm
+            }
+            _ => Class::Other,
+        }
+    }
+
+    /// The name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::FloatConvolution => "float conv",
+            Class::Int8PerChannel => "int8 per channel",
+            Class::Uint8 => "uint8",
+            Class::FloatLstm => "float LSTM",
+            Class::Other => "other",
+        }
+    }
+
+    /// With one thread, p50 over LiteRT's: what it must not exceed, and what it should reach.
+    #[must_use]
+    pub fn goal(self) -> Option<(f64, f64)> {
+        match self {
+            Class::FloatConvolution => Some((3.0, 1.5)),
+            Class::Int8PerChannel => Some((4.0, 2.0)),
+            Class::Uint8 => Some((2.0, 1.0)),
+            Class::FloatLstm => Some((1.5, 1.0)),
+            Class::Other => None,
+        }
+    }
+
+    /// p50 with two threads over that with one: what it must not exceed, and what it should reach.
+    #[must_use]
+    pub fn threads_goal(self) -> Option<(f64, f64)> {
+        match self {
+            Class::FloatConvolution | Class::Int8PerChannel | Class::Uint8 => Some((0.75, 0.62)),
+            Class::FloatLstm | Class::Other => None,
+        }
+    }
+}
