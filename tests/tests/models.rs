@@ -1,132 +1,146 @@
-//! Real models against the outputs of reference kernels, in this process and over a burst.
+//! Real models against the outputs of reference kernels: over a burst, over the control socket, in
+//! this process, with two threads; every time the same bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
-use burst_client::{Client, Deadline, StreamOptions};
+use burst_client::{Client, RemoteDevice, ShmMemory};
 use burst_driver::{CpuDevice, DeviceOptions};
-use burst_hal::{
-    DataLocation, Device, Dimensions, ErrorStatus, ExecutionOptions, ExecutionResult, HeapMemory,
-    PrepareOptions, Request, RequestArgument, RequestPool,
-};
+use burst_hal::{Failure, Pool};
 use burst_server::{Service, ServiceOptions};
-use burst_tests::golden::{self, Case, Entry};
-use burst_tests::shared;
+use burst_tests::{golden, shared};
+use burst_verify::models::{Folder, GoldenReport, Route, run_goldens};
+use burst_verify::{HeapMaker, Lane, MemoryMaker, Mode, RunError, Target};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-/// Only turns a hang into a failure.
-const DEADLINE: std::time::Duration = std::time::Duration::from_secs(120);
+/// Executions per golden in these tests: a camera's pan has 60, of which the command runs all.
+const MOST_EXECUTIONS: usize = 6;
+/// Executions that the whole of a stream is: states are carried through all of them.
+const STREAMED: usize = 120;
 
-/// The models of the first milestone.
-const MODELS: [&str; 5] = [
-    "mobilenet_v1_0.25_224_float",
-    "mobilenet_v1_0.25_128_quant",
-    "mobilenet_v2_1.0_224_quant",
-    "mobilenet_v2_1.0_224_ptq_int8",
-    "mobilenet_v2_1.0_224_float_fp16w",
-];
+/// The CPU device in this process.
+struct InProcess(CpuDevice);
 
-fn argument(pool_index: u32, length: usize) -> RequestArgument {
-    RequestArgument {
-        has_no_value: false,
-        location: DataLocation { pool_index, offset: 0, length: u32::try_from(length).unwrap() },
-        dimensions: Dimensions::new(),
-    }
-}
-
-/// Runs every case on one burst of the device; panics at the first answer that is too far off.
-fn check(device: &dyn Device, entry: &Entry, cases: &[Case], bytes: &[u8]) -> f64 {
-    let imported = burst_tflite::import(bytes).unwrap();
-    let model = device.prepare_model(&imported.model, &PrepareOptions::default()).unwrap();
-    let mut burst = model.open_burst().unwrap();
-    let mut result = ExecutionResult::of(ErrorStatus::None);
-    let mut largest = 0f64;
-    for case in cases {
-        let output = Arc::new(HeapMemory::new(vec![0; case.want.len()]));
-        let request = Request {
-            inputs: vec![argument(0, case.input.len())],
-            outputs: vec![argument(1, case.want.len())],
-            pools: vec![
-                RequestPool::Memory(Arc::new(HeapMemory::new(case.input.clone()))),
-                RequestPool::Memory(output.clone()),
-            ],
-        };
-        burst.execute(&request, &ExecutionOptions::default(), &mut result);
-        assert_eq!(result.status, ErrorStatus::None, "{}", case.name);
-        match golden::judge(case, &output.to_vec(), &entry.yardstick.tolerance) {
-            Ok(difference) => largest = largest.max(difference),
-            Err(error) => panic!("{}: {error}", case.name),
-        }
-    }
-    largest
-}
-
-fn check_in_process(test: &str, device: &CpuDevice, name: &str, most_cases: usize) {
-    let Some(root) = shared(test, "") else { return };
-    let entry = golden::manifest(&root).into_iter().find(|entry| entry.name == name).unwrap();
-    let bytes = std::fs::read(root.join(&entry.file)).unwrap();
-    let mut cases: Vec<Case> =
-        entry.goldens.iter().flat_map(|golden| golden::cases(&root, golden)).collect();
-    cases.truncate(most_cases);
-    let largest = check(device, &entry, &cases, &bytes);
-    println!("{name}: {} executions, largest difference {largest:e}", cases.len());
-}
-
-#[test]
-fn goldens_hold_in_this_process() {
-    let device = CpuDevice::default();
-    for name in MODELS {
-        check_in_process("goldens_hold_in_this_process", &device, name, usize::MAX);
-    }
-}
-
-#[test]
-fn goldens_hold_with_reference_kernels() {
-    let options = DeviceOptions { fast_kernels: false, ..DeviceOptions::default() };
-    let device = CpuDevice::new(options);
-    for name in MODELS {
-        check_in_process("goldens_hold_with_reference_kernels", &device, name, 1);
+impl Lane for InProcess {
+    fn target(&self) -> Target<'_> {
+        Target { device: &self.0, memory: &HeapMaker }
     }
 }
 
 /// A client of a service that offers the CPU, over a socket pair.
-fn connect() -> (Client, std::thread::JoinHandle<()>) {
-    let (ours, theirs) =
-        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
-    let service = Service::new(vec![Arc::new(CpuDevice::default())], ServiceOptions::default());
-    let thread = std::thread::spawn(move || service.serve_socket(theirs).unwrap());
-    (Client::from_socket(ours).unwrap(), thread)
+struct Remote {
+    device: Option<RemoteDevice>,
+    client: Option<Client>,
+    service: Option<JoinHandle<()>>,
 }
 
-/// Strict for quantized models, within tolerance for float: every golden of every frame.
-#[test]
-fn goldens_hold_over_the_burst() {
-    let Some(root) = shared("goldens_hold_over_the_burst", "") else { return };
-    let (client, service) = connect();
-    let device = client.device("cpu").unwrap();
-    for name in MODELS {
-        let entry = golden::manifest(&root).into_iter().find(|entry| entry.name == name).unwrap();
-        let bytes = std::fs::read(root.join(&entry.file)).unwrap();
-        let model = burst_tflite::import(&bytes).unwrap().model;
-        let mut stream = device.stream(&model, &StreamOptions::default()).unwrap();
-        let mut largest = 0f64;
-        let mut executions = 0;
-        for golden in &entry.goldens {
-            for case in golden::cases(&root, golden) {
-                stream.input(0).copy_from_slice(&case.input);
-                stream.run(Deadline::after(DEADLINE)).unwrap();
-                assert!(!stream.burst().unwrap().fell_back(), "the burst took it");
-                let got = stream.output(0).unwrap();
-                match golden::judge(&case, got, &entry.yardstick.tolerance) {
-                    Ok(difference) => largest = largest.max(difference),
-                    Err(error) => panic!("{}: {error}", case.name),
-                }
-                executions += 1;
-            }
-        }
-        println!("{name}: {executions} executions, largest difference {largest:e}");
+impl Remote {
+    fn connect() -> Self {
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .unwrap();
+        let service = Service::new(vec![Arc::new(CpuDevice::default())], ServiceOptions::default());
+        let service = Some(std::thread::spawn(move || service.serve_socket(theirs).unwrap()));
+        let client = Client::from_socket(ours).unwrap();
+        let device = Some(client.device("cpu").unwrap());
+        Remote { device, client: Some(client), service }
     }
-    drop((device, client));
-    service.join().unwrap();
+}
+
+impl Lane for Remote {
+    fn target(&self) -> Target<'_> {
+        Target { device: self.device.as_ref().unwrap(), memory: &SharedMaker }
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        drop((self.device.take(), self.client.take()));
+        self.service.take().unwrap().join().unwrap();
+    }
+}
+
+/// Memory that both ends map.
+struct SharedMaker;
+
+impl MemoryMaker for SharedMaker {
+    fn make(&self, bytes: usize) -> Result<Pool, Failure> {
+        Ok(Arc::new(ShmMemory::create(bytes)?))
+    }
+}
+
+fn in_process(name: &'static str, options: DeviceOptions) -> Route<'static> {
+    Route { name, lane: Box::new(InProcess(CpuDevice::new(options))), mode: Mode::Burst }
+}
+
+fn every_route() -> Result<Vec<Route<'static>>, RunError> {
+    let remote = |name, mode| Route { name, lane: Box::new(Remote::connect()), mode };
+    Ok(vec![
+        remote("burst", Mode::Burst),
+        remote("sync", Mode::Sync),
+        in_process("in-process", DeviceOptions::default()),
+        in_process("two threads", DeviceOptions { threads: 2, ..DeviceOptions::default() }),
+    ])
+}
+
+/// The goldens of the shared folder, long ones cut short.
+fn goldens(test: &str, most_executions: usize) -> Option<Folder> {
+    let mut folder = golden::folder(&shared(test, "")?);
+    for golden in folder.models.iter_mut().flat_map(|model| &mut model.goldens) {
+        golden.truncate(if golden.name == "camera" { most_executions } else { STREAMED });
+    }
+    Some(folder)
+}
+
+fn assert_passes(report: &GoldenReport, wanted: usize) {
+    for result in &report.results {
+        let why = result.why.as_deref().unwrap_or_default();
+        println!(
+            "{:?} {} {}: {:?} {why}",
+            result.class, result.model, result.input, result.max_diff
+        );
+    }
+    assert_eq!((report.goldens, report.strict), (wanted, wanted), "every golden is strict");
+}
+
+#[test]
+fn goldens_are_strict_over_the_burst_with_the_same_bytes_on_every_path() {
+    let test = "goldens_are_strict_over_the_burst_with_the_same_bytes_on_every_path";
+    let Some(folder) = goldens(test, MOST_EXECUTIONS) else { return };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let wanted = folder.golden_count();
+    let report =
+        run_goldens(&folder, &golden::importer(), 1, workers, every_route, |_| {}).unwrap();
+    assert_passes(&report, wanted);
+}
+
+#[test]
+fn repetitions_give_the_same_bytes() {
+    let Some(mut folder) = goldens("repetitions_give_the_same_bytes", 2) else { return };
+    for model in &mut folder.models {
+        model.goldens.truncate(1);
+    }
+    folder.models.retain(|model| !model.name.starts_with("edsr"));
+    let routes = || Ok(vec![in_process("in-process", DeviceOptions::default())]);
+    let wanted = folder.golden_count();
+    let report = run_goldens(&folder, &golden::importer(), 3, 2, routes, |_| {}).unwrap();
+    assert_passes(&report, wanted);
+}
+
+/// The large ones take minutes with reference kernels.
+#[test]
+fn goldens_hold_with_reference_kernels() {
+    let Some(mut folder) = goldens("goldens_hold_with_reference_kernels", 1) else { return };
+    for model in &mut folder.models {
+        model.goldens.truncate(1);
+    }
+    let large = ["edsr", "deeplab", "ssd", "mobilenet_v2"];
+    folder.models.retain(|model| !large.iter().any(|name| model.name.starts_with(name)));
+    let options = DeviceOptions { fast_kernels: false, ..DeviceOptions::default() };
+    let routes = || Ok(vec![in_process("reference kernels", options)]);
+    let wanted = folder.golden_count();
+    let report = run_goldens(&folder, &golden::importer(), 1, 2, routes, |_| {}).unwrap();
+    assert_passes(&report, wanted);
 }

@@ -81,10 +81,10 @@ fn execute(args: &Args) -> Result<Report> {
     let parts =
         import_parts(&file, &[], &[]).with_context(|| format!("cannot use the model {name}"))?;
     let ends = Ends::of(&parts.parts);
-    let inputs = tensors::read(&ends.inputs, &args.input)?;
+    let inputs = tensors::read("input", &ends.inputs, &args.input)?;
     let states = match args.state.as_slice() {
         [] => Vec::new(),
-        files => tensors::read(&ends.states, files)?,
+        files => tensors::read("state", &ends.states, files)?,
     };
 
     let mut model: ImportedModel = parts.into();

@@ -91,18 +91,22 @@ impl Slot {
     }
 }
 
-/// The bytes for each slot, from one file each.
-pub(super) fn read(slots: &[Slot], files: &[PathBuf]) -> Result<Vec<Vec<u8>>> {
+/// The bytes for each slot, from one file each; `what` people call one of the slots.
+pub(super) fn read(what: &str, slots: &[Slot], files: &[PathBuf]) -> Result<Vec<Vec<u8>>> {
     if slots.len() != files.len() {
-        let what = slots.first().map_or("state", |slot| slot.label.trim_end_matches(" 0"));
         let each = |slot: &Slot| format!("{}: {}", slot.info.name, slot.describe());
         let names: Vec<String> = slots.iter().map(each).collect();
-        let (wanted, given) = (slots.len(), files.len());
         let names =
             if names.is_empty() { String::new() } else { format!(" ({})", names.join("; ")) };
-        bail!("the model has {wanted} {what}(s){names}; {given} files are given");
+        let (wanted, given) = (counted(slots.len(), what), counted(files.len(), "file"));
+        let are = if files.len() == 1 { "is" } else { "are" };
+        bail!("the model has {wanted}{names}; {given} {are} given");
     }
     slots.iter().zip(files).map(|(slot, file)| slot.read(file)).collect()
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// What was read.
