@@ -33,7 +33,7 @@ fn without_python_or_its_package_one_sentence_says_what_to_install() {
 #[test]
 fn models_are_held_to_what_is_expected_of_their_kind() {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/shapes.tflite");
-    assert_eq!(Class::of(&Subject::read(&own).unwrap()), Class::Uint8);
+    assert_eq!(Class::of(&Subject::read(&own).unwrap()), Class::Int8PerChannel);
     let shared = std::env::var_os("BURST_SHARED").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
         std::path::PathBuf::from,

@@ -16,6 +16,7 @@ mod calls;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
@@ -118,7 +119,7 @@ impl Sandbox {
     /// # Errors
     /// [`SandboxError::Threads`]: nothing was locked.
     pub fn enter(&self) -> Result<SandboxReport, SandboxError> {
-        let threads = other_threads();
+        let threads = threads_that_stay();
         if threads > 0 {
             return Err(SandboxError::Threads { threads });
         }
@@ -159,6 +160,22 @@ fn said(layer: &str, entered: Result<LayerState, SandboxError>) -> LayerState {
             tracing::warn!(layer, %error, "not in force; the service goes on without");
             LayerState::Absent
         }
+    }
+}
+
+/// How long a thread that has ended may still be on the kernel's list: it is taken from there some
+/// time after it was joined, later where the machine is busy.
+const LEAVING: Duration = Duration::from_secs(1);
+
+/// Threads of this process besides the calling one, once those that have ended are gone.
+fn threads_that_stay() -> usize {
+    let give_up = Instant::now() + LEAVING;
+    loop {
+        let threads = other_threads();
+        if threads == 0 || Instant::now() >= give_up {
+            return threads;
+        }
+        std::thread::sleep(Duration::from_micros(100));
     }
 }
 

@@ -103,10 +103,15 @@ fn options(args: &Args) -> Result<ServiceOptions> {
     options.limits = args.limits.limits();
     options.idle_time = idle_time(args.idle_release)?;
     options.time_requests = args.admin.is_some();
-    if !args.no_high_performance {
-        options.performance = Arc::new(Performance::open(&PerformancePaths::default()));
-    }
     Ok(options)
+}
+
+/// The levers of the system's high-performance state, as far as they may be touched.
+fn performance(args: &Args) -> Arc<Performance> {
+    if args.no_high_performance {
+        return Arc::new(Performance::off());
+    }
+    Arc::new(Performance::open(&PerformancePaths::default()))
 }
 
 /// Users and groups that are let in by name.
@@ -132,6 +137,7 @@ fn serve_private(
         .context("standard input is not a socket to serve")?;
     // There is nobody else whom a hurried client could keep from its share.
     options.limits.setup_rate = 0;
+    options.performance = performance(args);
     options.sandbox = lock_in(args, &Sandbox::new())?;
     Service::new(devices, options).serve_socket(socket)?;
     Ok(ExitCode::SUCCESS)
@@ -146,6 +152,7 @@ fn serve(
     let notifier = Arc::new(Notifier::from_environment()?);
     let (listener, name) = listener(args)?;
     let admin = args.admin.as_deref().map(|path| bind_admin(args, path)).transpose()?;
+    options.performance = performance(args);
     // Blocked before any thread starts, so that all inherit it and only one is told.
     let signals = block_signals()?;
     let (stopper, stop) = Stop::new()?;

@@ -106,8 +106,9 @@ const SPOILED_SLEEPS: u32 = 64;
 #[cfg(not(loom))]
 const NAP: Duration = Duration::from_millis(1);
 /// Longest single sleep. A hostile peer can clear bits that we set to wake ourselves (on closing);
-/// then we look for ourselves, this often. Nobody else ever waits for it.
-const LONGEST_SLEEP_NS: u64 = 1_000_000_000;
+/// then we look for ourselves, this often. Nobody else ever waits for it. Shorter is dearer: each
+/// idle burst of a service wakes up so often.
+const LONGEST_SLEEP_NS: u64 = 5_000_000_000;
 /// Waits above so many budgets: polling without knowing when the answer is due is hopeless.
 const HOPELESS: u64 = 3;
 /// Longest wait that is worth a prediction: above it, the cost of a sleep is under two percent.

@@ -53,7 +53,8 @@ fn the_built_in_model_gives_its_golden_outputs_bit_for_bit() {
         ("portable fast kernels", true, Isa::PORTABLE),
         ("reference kernels", false, Isa::detect()),
     ] {
-        let device = CpuDevice::new(DeviceOptions { fast_kernels, isa, ..DeviceOptions::default() });
+        let device =
+            CpuDevice::new(DeviceOptions { fast_kernels, isa, ..DeviceOptions::default() });
         let prepared = device.prepare_model(&model, &PrepareOptions::default()).unwrap();
         let mut burst = prepared.open_burst().unwrap();
         let mut result = ExecutionResult::of(ErrorStatus::None);

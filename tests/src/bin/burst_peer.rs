@@ -2,10 +2,11 @@
 //!
 //! `serve-stuck` serves the socket on its standard input with a device that never finishes, and
 //! says `begun` when it has an execution. `serve-private` serves it as it should be. `serve PATH`
-//! serves all comers at a path; `serve-one-model PATH` allows each one prepared model. `stream PATH`
-//! connects to a service and runs frames for ever, and says `running` after the first. `drive
-//! COUNT spin|adaptive|sleep|sync` is a client with a service of its own, for counting system calls
-//! and for a first look at latencies: `strace -f -c burst_peer drive 10000 spin`.
+//! serves all comers at a path; `serve-one-model PATH` allows each one prepared model. `tour` asks
+//! the service on its standard input for everything once. `stream PATH` connects to a service and
+//! runs frames for ever, and says `running` after the first. `drive COUNT spin|adaptive|sleep|sync`
+//! is a client with a service of its own, for counting system calls and for a first look at
+//! latencies: `strace -f -c burst_peer drive 10000 spin`.
 
 #[path = "../../tests/burst_support/mod.rs"]
 mod burst_support;
@@ -18,6 +19,7 @@ use std::time::Instant;
 
 use burst_client::{Client, StreamOptions, StreamPath, Wait};
 use burst_server::{Listener, Service, ServiceOptions, Stop};
+use burst_support::tour::tour;
 use burst_support::{Controls, FakeDevice, long, model};
 
 fn main() {
@@ -39,6 +41,10 @@ fn main() {
             let mut options = ServiceOptions::default();
             options.limits.models = 1;
             serve(&path, options);
+        }
+        (Some("tour"), None) => {
+            let socket = std::io::stdin().as_fd().try_clone_to_owned().expect("a socket");
+            tour(socket).expect("a service to the end");
         }
         (Some("stream"), Some(path)) => stream(&path),
         (Some("drive"), Some(count)) => {

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 pub mod raw;
+pub mod tour;
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,0 +1,170 @@
+//! Either end killed at each step of a conversation that has every kind of call in it. The one that
+//! is left gets a typed error within its deadline and keeps nothing.
+//!
+//! The conversation runs through a relay that knows the messages. At its step a message has been
+//! sent, and the victim is killed before the other end can see it: a receiver dies without having
+//! read it, a sender has just sent it.
+#![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
+
+mod burst_support;
+
+use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use burst_client::ClientError;
+use burst_server::ServiceOptions;
+use burst_support::tour::{From, Kill, Relay, Step, tour};
+use burst_support::{LONG, Private};
+use rustix::process::Pid;
+
+/// Steps that the conversation must at least have.
+const STEPS_MIN: usize = 20;
+/// By how much this process may grow over all rounds: the allocator keeps some pages.
+const GROWTH_MAX_KIB: i64 = 16 << 10;
+
+/// Descriptors and threads are counted: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// What a process must not keep of a dead peer.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+struct Held {
+    descriptors: usize,
+    mappings: usize,
+    threads: usize,
+}
+
+fn held() -> Held {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    Held {
+        descriptors: std::fs::read_dir("/proc/self/fd").unwrap().count(),
+        mappings: maps.lines().filter(|line| line.contains("/memfd:")).count(),
+        threads: std::fs::read_dir("/proc/self/task").unwrap().count(),
+    }
+}
+
+/// Waits for threads that are on their way out.
+fn assert_level(before: Held, step: &Step) {
+    let until = Instant::now() + LONG;
+    while held() != before {
+        assert!(Instant::now() < until, "{step}: {:?} instead of {before:?}", held());
+        std::thread::yield_now();
+    }
+}
+
+fn anonymous_kib() -> i64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// A second process with one end of a socket as its standard input.
+struct Victim {
+    child: Child,
+    pid: Pid,
+}
+
+impl Victim {
+    fn start(role: &str, first_word: Option<&str>) -> (Victim, OwnedFd) {
+        let (ours, theirs) = burst_wire::socket::pair().unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_burst_peer"))
+            .arg(role)
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("start peer");
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        if let Some(word) = first_word {
+            let mut line = String::new();
+            output.read_line(&mut line).unwrap();
+            assert_eq!(line.trim_end(), word);
+        }
+        let pid = Pid::from_child(&child);
+        (Victim { child, pid }, ours)
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What is said when nobody dies.
+fn rehearse() -> Vec<Step> {
+    let (service, to_service) = Private::start(ServiceOptions::default());
+    let (ours, to_client) = burst_wire::socket::pair().unwrap();
+    let relay = Relay::start(to_client, to_service, None);
+    tour(ours).unwrap();
+    let steps = relay.join();
+    service.join();
+    steps
+}
+
+#[test]
+fn the_conversation_has_every_step_that_the_specification_lists() {
+    let _alone = ALONE.lock();
+    let steps = rehearse();
+    for step in &steps {
+        println!("{step}");
+    }
+    assert!(steps.len() >= STEPS_MIN, "{}", steps.len());
+    assert_eq!(steps, rehearse(), "the same each time");
+    let listed = include_str!("../../docs/SPEC.md");
+    for step in &steps {
+        assert!(listed.contains(&format!("`{step}`")), "docs/SPEC.md does not list `{step}`");
+    }
+}
+
+#[test]
+fn a_service_killed_at_any_step_is_a_typed_error_and_leaves_nothing_in_the_client() {
+    let _alone = ALONE.lock();
+    let steps = rehearse();
+    let last = steps.last().unwrap().clone();
+    let (before, memory) = (held(), anonymous_kib());
+    for step in steps {
+        let (victim, to_service) = Victim::start("serve-private", Some("ready"));
+        let (ours, to_client) = burst_wire::socket::pair().unwrap();
+        let kill = Kill { at: step.clone(), victim: From::Service, pid: victim.pid };
+        let relay = Relay::start(to_client, to_service, Some(kill));
+        let start = Instant::now();
+        let ended = tour(ours);
+        println!("{step}: {ended:?} after {:?}", start.elapsed());
+        match ended {
+            // The last reply was on its way already.
+            Ok(()) => assert_eq!(step, last),
+            Err(ClientError::PeerDied { .. }) => {}
+            Err(ClientError::NotThisProtocol) => assert_eq!(step.name, "greeting"),
+            Err(other) => panic!("{step}: {other}"),
+        }
+        assert!(relay.join().contains(&step), "{step} never came");
+        drop(victim);
+        assert_level(before, &step);
+    }
+    let growth = anonymous_kib() - memory;
+    println!("anonymous memory grew by {growth} KiB over all rounds");
+    assert!(growth < GROWTH_MAX_KIB, "{growth} KiB");
+}
+
+#[test]
+fn a_client_killed_at_any_step_leaves_nothing_in_the_service() {
+    let _alone = ALONE.lock();
+    let steps = rehearse();
+    let (before, memory) = (held(), anonymous_kib());
+    for step in steps {
+        let (service, to_service) = Private::start(ServiceOptions::default());
+        let (victim, to_client) = Victim::start("tour", None);
+        let kill = Kill { at: step.clone(), victim: From::Client, pid: victim.pid };
+        let relay = Relay::start(to_client, to_service, Some(kill));
+        assert!(relay.join().contains(&step), "{step} never came");
+        service.join();
+        drop(victim);
+        assert_level(before, &step);
+    }
+    let growth = anonymous_kib() - memory;
+    println!("anonymous memory grew by {growth} KiB over all rounds");
+    assert!(growth < GROWTH_MAX_KIB, "{growth} KiB");
+}
