@@ -71,17 +71,16 @@ impl State {
 /// The client is refused, or breaks the protocol.
 pub(crate) fn run(session: &Arc<Session>, place: Option<Charge>) -> Result<(), ServerError> {
     let result = session.greet(place.is_some()).and_then(|()| session.read_messages());
+    if let Err(ServerError::Wire(wire)) = &result
+        && !matches!(wire, WireError::Closed | WireError::Socket(_))
+    {
+        session.service.metrics.malformed_message();
+    }
     session.close();
     session.free();
     match result {
         Err(ServerError::Wire(WireError::Closed)) => Ok(()),
-        Err(error) => {
-            if matches!(&error, ServerError::Wire(wire) if !matches!(wire, WireError::Socket(_))) {
-                session.service.metrics.malformed_message();
-            }
-            Err(error)
-        }
-        Ok(()) => Ok(()),
+        other => other,
     }
 }
 

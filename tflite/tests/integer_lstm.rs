@@ -17,7 +17,7 @@ const BIASES: [[i32; UNITS]; 4] = [[1, -40_000], [46_807, 0], [-127, 128], [255,
 /// A layer of two units; tensors 0 to 23 are the operator's inputs, 24 its output, 25 and on what
 /// describes its inside.
 fn layer(shape: &[i32; 3], time_major: bool) -> File {
-    let (inputs, units) = (INPUTS as i32, UNITS as i32);
+    let [inputs, units] = [INPUTS, UNITS].map(|size| i32::try_from(size).expect("small"));
     let mut tensors = vec![Tensor::new("x", INT8, shape).quant(0.5, -128)];
     for gate in 0..4u8 {
         let data = (0..6).map(|at| 10 * gate + at).collect();
