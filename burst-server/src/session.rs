@@ -71,12 +71,7 @@ impl State {
 /// The client is refused, or breaks the protocol.
 pub(crate) fn run(session: &Arc<Session>, place: Option<Charge>) -> Result<(), ServerError> {
     let result = session.greet(place.is_some()).and_then(|()| session.read_messages());
-    if let Err(ServerError::Wire(wire)) = &result
-        && !matches!(wire, WireError::Closed | WireError::Socket(_))
-    {
-        session.service.metrics.malformed_message();
-    }
-    session.close();
+    session.end_reading(&result);
     session.free();
     match result {
         Err(ServerError::Wire(WireError::Closed)) => Ok(()),
@@ -305,10 +300,22 @@ impl Session {
     }
 
     fn help(self: Arc<Self>) {
-        if let Err(error) = self.read_messages() {
+        let result = self.read_messages();
+        if let Err(error) = &result {
             tracing::debug!(client = self.number, %error, "reading ended");
         }
-        self.close(); // whatever ended it ends the whole connection
+        self.end_reading(&result);
+    }
+
+    /// Whatever ended one reader, the first or a helper, ends the whole connection. The one that
+    /// got a message it could not read counts it; the others find the connection closed.
+    fn end_reading(&self, result: &Result<(), ServerError>) {
+        if let Err(ServerError::Wire(wire)) = result
+            && !matches!(wire, WireError::Closed | WireError::Socket(_))
+        {
+            self.service.metrics.malformed_message();
+        }
+        self.close();
     }
 
     fn reply(&self, id: u64, done: Result<Done, ServerError>) -> Result<(), ServerError> {

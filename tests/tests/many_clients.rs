@@ -6,10 +6,10 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 mod burst_support;
+#[path = "burst_support/peer.rs"]
+mod peer;
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 /// A service in a process of its own.
 struct Service {
-    child: Child,
+    process: peer::Service,
     path: PathBuf,
     _directory: tempfile::TempDir,
 }
@@ -39,20 +39,13 @@ impl Service {
     fn start() -> Service {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("burst.sock");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_burst_peer"))
-            .args(["serve", path.to_str().unwrap()])
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("start peer");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line.trim_end(), "ready");
-        Service { child, path, _directory: directory }
+        let process = peer::Service::start(&path);
+        Service { process, path, _directory: directory }
     }
 
     /// User and system time so far, in ticks of 10 ms.
     fn cpu(&self) -> Duration {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.0.id())).unwrap();
         let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
         let ticks: u64 = fields[11..13].iter().map(|field| field.parse::<u64>().unwrap()).sum();
         Duration::from_millis(ticks * 10)
@@ -60,20 +53,13 @@ impl Service {
 
     /// Private memory of the process, in KiB.
     fn private_kib(&self) -> usize {
-        let path = format!("/proc/{}/smaps_rollup", self.child.id());
+        let path = format!("/proc/{}/smaps_rollup", self.process.0.id());
         let rollup = std::fs::read_to_string(path).unwrap();
         let field = |name: &str| {
             let line = rollup.lines().find(|line| line.starts_with(name)).unwrap();
             line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap()
         };
         field("Private_Dirty:") + field("Private_Clean:")
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -2,10 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 mod burst_support;
+#[path = "burst_support/peer.rs"]
+mod peer;
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,56 +17,7 @@ use burst_hal::{
     RequestPool,
 };
 use burst_support::{LONG, long, model};
-
-/// A service at a path, in a process of its own.
-struct Service(Child);
-
-impl Service {
-    fn start(path: &Path) -> Service {
-        Service::start_as("serve", path)
-    }
-
-    fn start_as(role: &str, path: &Path) -> Service {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_burst_peer"))
-            .args([role, path.to_str().unwrap()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("start peer");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n");
-        Service(child)
-    }
-
-    fn kill(mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_child(&self.0);
-        rustix::process::kill_process(pid, signal).unwrap();
-    }
-
-    /// Stops it, and returns once the system says that it stands still.
-    fn stop(&self) {
-        self.signal(rustix::process::Signal::STOP);
-        let stat = format!("/proc/{}/stat", self.0.id());
-        let until = std::time::Instant::now() + LONG;
-        while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
-            assert!(std::time::Instant::now() < until, "it does not stop");
-            std::thread::yield_now();
-        }
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use peer::Service;
 
 fn shm() -> Pool {
     Arc::new(ShmMemory::create(32).unwrap())

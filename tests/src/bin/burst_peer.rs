@@ -4,7 +4,8 @@
 //! says `begun` when it has an execution. `serve-private` serves it as it should be. `serve PATH`
 //! serves all comers at a path; `serve-one-model PATH` allows each one prepared model. `tour` asks
 //! the service on its standard input for everything once. `stream PATH` connects to a service and
-//! runs frames for ever, and says `running` after the first. `drive COUNT spin|adaptive|sleep|sync`
+//! runs frames for ever, and says `running` after the first. `fork-and-connect PATH` is a client of
+//! that service and forks a child that becomes another. `drive COUNT spin|adaptive|sleep|sync`
 //! is a client with a service of its own, for counting system calls and for a first look at
 //! latencies: `strace -f -c burst_peer drive 10000 spin`.
 
@@ -47,6 +48,7 @@ fn main() {
             tour(socket).expect("a service to the end");
         }
         (Some("stream"), Some(path)) => stream(&path),
+        (Some("fork-and-connect"), Some(path)) => fork_and_connect(&path),
         (Some("drive"), Some(count)) => {
             drive(count.parse().expect("a count"), arguments.next().as_deref());
         }
@@ -84,6 +86,27 @@ fn stream(path: &str) {
     loop {
         stream.run(long()).expect("a result");
     }
+}
+
+fn fork_and_connect(path: &str) {
+    let connected = || Client::connect(path).expect("a service").device("fake").expect("a device");
+    let works = |device: &burst_client::RemoteDevice, value: u8| {
+        let mut stream = device.stream(&model(), &StreamOptions::default()).expect("a stream");
+        stream.input(0).fill(value);
+        stream.run(long()).expect("a result");
+        assert_eq!(stream.output(0).expect("an output"), [value + 1; 16]);
+    };
+    let parents = connected();
+    works(&parents, 1);
+    say("parent works");
+    let child = burst_shm::fork::run_in_forked_child(|| {
+        works(&connected(), 5);
+        say("child works");
+        0
+    });
+    assert_eq!(child.expect("a child that ends by itself"), 0);
+    works(&parents, 9);
+    say("parent still works");
 }
 
 fn drive(count: usize, way: Option<&str>) {

@@ -1,0 +1,64 @@
+//! A service in a process of its own (`burst_peer`), which never outlives its test.
+//!
+//! Taken in by the test files that want it, not by `burst_support` itself, which is a part of
+//! `burst_peer` too.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
+#![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use super::burst_support::LONG;
+
+/// A service at a path.
+pub struct Service(pub Child);
+
+impl Service {
+    /// Serves all comers, any number of models.
+    pub fn start(path: &Path) -> Service {
+        Service::start_as("serve", path)
+    }
+
+    /// One of `burst_peer`'s roles that take a path.
+    pub fn start_as(role: &str, path: &Path) -> Service {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_burst_peer"))
+            .args([role, path.to_str().unwrap()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("start peer");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        Service(child)
+    }
+
+    pub fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Stops it, and returns once the system says that it stands still.
+    pub fn stop(&self) {
+        self.signal(rustix::process::Signal::STOP);
+        let stat = format!("/proc/{}/stat", self.0.id());
+        let until = std::time::Instant::now() + LONG;
+        while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
+            assert!(std::time::Instant::now() < until, "it does not stop");
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
