@@ -73,6 +73,54 @@ pub fn pin(cpu: usize) -> Result<(), HarnessError> {
     sched_setaffinity(None, &set).map_err(HarnessError::system("sched_setaffinity"))
 }
 
+/// Two CPUs: one for what computes, wherever it runs, and one for who waits for it. CPUs of a
+/// virtual machine are not equally quick, so that a ratio means little where the two sides of it
+/// computed on different ones.
+#[derive(Debug, Clone, Copy)]
+pub struct Pins {
+    compute: usize,
+    client: usize,
+    all: CpuSet,
+}
+
+impl Pins {
+    /// The first two CPUs that this process may use.
+    ///
+    /// # Errors
+    /// There is one only, or the system's.
+    pub fn take() -> Result<Pins, HarnessError> {
+        let all = sched_getaffinity(None).map_err(HarnessError::system("sched_getaffinity"))?;
+        match usable_cpus()?[..] {
+            [client, compute, ..] => Ok(Pins { compute, client, all }),
+            _ => Err(HarnessError::peer("pinning needs two CPUs, and this process may use one")),
+        }
+    }
+
+    /// Keeps this thread, and what it starts from now on, where the computing is done.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn compute(&self) -> Result<(), HarnessError> {
+        pin(self.compute)
+    }
+
+    /// Keeps this thread on the other one.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn client(&self) -> Result<(), HarnessError> {
+        pin(self.client)
+    }
+
+    /// Lets this thread run wherever it might before.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn release(&self) -> Result<(), HarnessError> {
+        sched_setaffinity(None, &self.all).map_err(HarnessError::system("sched_setaffinity"))
+    }
+}
+
 /// The smallest difference between clock readings that differ.
 fn clock_step_ns() -> u64 {
     const LOOKS: usize = 20_000;

@@ -1,29 +1,33 @@
 //! Walks over the datums of a received packet, never past its end.
 
+use burst_hal::Dimensions;
+
 use crate::WireError;
 use crate::datum::{DATUM_BYTES, DatumBytes};
 
 /// The datums of one packet, and how far they have been read.
 pub(crate) struct Cursor<'a> {
-    datums: &'a [DatumBytes],
-    next: usize,
+    /// Datums in the packet.
+    len: usize,
+    /// Those that have not been read.
+    rest: &'a [DatumBytes],
 }
 
 impl<'a> Cursor<'a> {
     /// Over a whole number of datums, at least one.
     #[inline]
     pub(crate) fn new(bytes: &'a [u8]) -> Result<Self, WireError> {
-        let (datums, rest) = bytes.as_chunks::<DATUM_BYTES>();
-        if datums.is_empty() || !rest.is_empty() {
+        let (datums, ragged) = bytes.as_chunks::<DATUM_BYTES>();
+        if datums.is_empty() || !ragged.is_empty() {
             return Err(WireError::Ragged { bytes: bytes.len() });
         }
-        Ok(Cursor { datums, next: 0 })
+        Ok(Cursor { len: datums.len(), rest: datums })
     }
 
-    /// Datums in the packet.
+    /// Place of the next datum in the packet.
     #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.datums.len()
+    fn at(&self) -> usize {
+        self.len - self.rest.len()
     }
 
     /// Takes the next datum, which must be of this kind.
@@ -33,13 +37,22 @@ impl<'a> Cursor<'a> {
         kind: u8,
         wanted: &'static str,
     ) -> Result<&'a DatumBytes, WireError> {
-        let at = self.next;
-        let datum = self.datums.get(at).ok_or(WireError::Short { at, wanted })?;
-        if datum[0] != kind {
-            return Err(WireError::Discriminator { at, found: datum[0], wanted });
+        match self.rest.split_first() {
+            Some((datum, rest)) if datum[0] == kind => {
+                self.rest = rest;
+                Ok(datum)
+            }
+            other => Err(self.not_this(other.map(|(datum, _)| datum), wanted)),
         }
-        self.next += 1;
-        Ok(datum)
+    }
+
+    #[cold]
+    fn not_this(&self, found: Option<&DatumBytes>, wanted: &'static str) -> WireError {
+        let at = self.at();
+        match found {
+            Some(datum) => WireError::Discriminator { at, found: datum[0], wanted },
+            None => WireError::Short { at, wanted },
+        }
     }
 
     /// Takes one datum of this kind for each place of `out`, and puts a value of it there. There must
@@ -54,9 +67,8 @@ impl<'a> Cursor<'a> {
         out: &mut [T],
         value: impl Fn(&DatumBytes) -> T,
     ) -> Result<(), WireError> {
-        let rest = self.datums.get(self.next..).unwrap_or_default();
-        let Some(datums) = rest.get(..out.len()) else {
-            return Err(WireError::Short { at: self.len(), wanted });
+        let Some((datums, rest)) = self.rest.split_at_checked(out.len()) else {
+            return Err(WireError::Short { at: self.len, wanted });
         };
         let mut differences = 0;
         for (slot, datum) in out.iter_mut().zip(datums) {
@@ -66,7 +78,7 @@ impl<'a> Cursor<'a> {
         if differences != 0 {
             return Err(self.wrong_kind(datums, kind, wanted));
         }
-        self.next += datums.len();
+        self.rest = rest;
         Ok(())
     }
 
@@ -74,14 +86,14 @@ impl<'a> Cursor<'a> {
     #[cold]
     fn wrong_kind(&self, datums: &[DatumBytes], kind: u8, wanted: &'static str) -> WireError {
         let at = datums.iter().position(|datum| datum[0] != kind).unwrap_or(0);
-        WireError::Discriminator { at: self.next + at, found: datums[at][0], wanted }
+        WireError::Discriminator { at: self.at() + at, found: datums[at][0], wanted }
     }
 
     /// Takes the next datum if there is one of this kind.
     #[inline]
     pub(crate) fn take_if(&mut self, kind: u8) -> Option<&'a DatumBytes> {
-        let datum = self.datums.get(self.next).filter(|datum| datum[0] == kind)?;
-        self.next += 1;
+        let (datum, rest) = self.rest.split_first().filter(|(datum, _)| datum[0] == kind)?;
+        self.rest = rest;
         Some(datum)
     }
 
@@ -89,7 +101,7 @@ impl<'a> Cursor<'a> {
     /// reserved for them.
     #[inline]
     pub(crate) fn check_size(&self, said: u32, needed: u64) -> Result<(), WireError> {
-        let received = self.len();
+        let received = self.len;
         if u64::from(said) != received as u64 {
             return Err(WireError::PacketSize { said, received });
         }
@@ -99,7 +111,7 @@ impl<'a> Cursor<'a> {
     /// Whether the packet has at least this many datums.
     #[inline]
     pub(crate) fn check_room(&self, needed: u64) -> Result<(), WireError> {
-        let received = self.len();
+        let received = self.len;
         if needed > received as u64 {
             return Err(WireError::Counts { needed, received });
         }
@@ -109,16 +121,30 @@ impl<'a> Cursor<'a> {
     /// Whether `count` more datums are there.
     #[inline]
     pub(crate) fn check_remaining(&self, count: u32) -> Result<(), WireError> {
-        self.check_room(self.next as u64 + u64::from(count))
+        if u64::from(count) > self.rest.len() as u64 {
+            let needed = self.at() as u64 + u64::from(count);
+            return Err(WireError::Counts { needed, received: self.len });
+        }
+        Ok(())
     }
 
     /// Nothing may follow the last record.
     #[inline]
     pub(crate) fn finish(&self) -> Result<(), WireError> {
-        if self.next == self.len() {
+        if self.rest.is_empty() {
             return Ok(());
         }
-        Err(WireError::Trailing { end: self.next, received: self.len() })
+        Err(WireError::Trailing { end: self.at(), received: self.len })
+    }
+}
+
+/// Gives `dimensions` room for so many sizes, to be overwritten. Most packets have the shapes of the
+/// one before, and `resize` takes its time to do nothing.
+#[inline(always)]
+pub(crate) fn set_rank(dimensions: &mut Dimensions, rank: u32) {
+    let rank = rank as usize;
+    if dimensions.len() != rank {
+        dimensions.resize(rank, 0);
     }
 }
 
@@ -133,12 +159,12 @@ pub(crate) fn fill_packet(
     let bytes = usize::try_from(u64::from(datums) * DATUM_BYTES as u64).map_err(|_| too_long)?;
     out.resize(bytes, 0);
     let (slots, _) = out.as_chunks_mut::<DATUM_BYTES>();
-    fill(&mut PacketSlots { slots: slots.iter_mut() })
+    fill(&mut PacketSlots { slots })
 }
 
 /// The places of a packet's datums, filled one after the other.
 pub(crate) struct PacketSlots<'a> {
-    slots: std::slice::IterMut<'a, DatumBytes>,
+    slots: &'a mut [DatumBytes],
 }
 
 impl PacketSlots<'_> {
@@ -146,14 +172,21 @@ impl PacketSlots<'_> {
     #[inline(always)]
     pub(crate) fn put(&mut self, datum: DatumBytes) {
         // There is a place for each: the packet was made as long as its datums were counted.
-        if let Some(slot) = self.slots.next() {
+        if let Some((slot, rest)) = std::mem::take(&mut self.slots).split_first_mut() {
             *slot = datum;
+            self.slots = rest;
         }
     }
 
-    /// Fills as many places as there are datums.
+    /// Fills as many places as there are values.
     #[inline(always)]
-    pub(crate) fn put_all(&mut self, datums: impl Iterator<Item = DatumBytes>) {
-        datums.for_each(|datum| self.put(datum));
+    pub(crate) fn put_all<T: Copy>(&mut self, values: &[T], datum: impl Fn(T) -> DatumBytes) {
+        let slots = std::mem::take(&mut self.slots);
+        // As above: never more values than places.
+        let (slots, rest) = slots.split_at_mut(values.len().min(slots.len()));
+        for (slot, value) in slots.iter_mut().zip(values) {
+            *slot = datum(*value);
+        }
+        self.slots = rest;
     }
 }

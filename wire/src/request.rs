@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use burst_hal::{DataLocation, RequestArgument, TimePoint};
 
-use crate::cursor::{Cursor, fill_packet};
+use crate::cursor::{Cursor, fill_packet, set_rank};
 use crate::datum::{self, DATUM_BYTES, InformationDatum, OperandDatum, RequestDatum, request_kind};
 use crate::{Features, RequestExtras, WireError};
 
@@ -82,14 +82,14 @@ impl RequestPacket<'_> {
             for argument in self.inputs {
                 to.put(RequestDatum::InputOperandInformation(operand(argument)?).encode());
                 let value = RequestDatum::InputOperandDimensionValue;
-                to.put_all(argument.dimensions.iter().map(|size| value(*size).encode()));
+                to.put_all(&argument.dimensions, |size| value(size).encode());
             }
             for argument in self.outputs {
                 to.put(RequestDatum::OutputOperandInformation(operand(argument)?).encode());
                 let value = RequestDatum::OutputOperandDimensionValue;
-                to.put_all(argument.dimensions.iter().map(|size| value(*size).encode()));
+                to.put_all(&argument.dimensions, |size| value(size).encode());
             }
-            to.put_all(self.slots.iter().map(|slot| RequestDatum::PoolIdentifier(*slot).encode()));
+            to.put_all(self.slots, |slot| RequestDatum::PoolIdentifier(slot).encode());
             to.put(RequestDatum::MeasureTiming(i32::from(self.measure_timing)).encode());
             if let Some(deadline) = self.extras.deadline {
                 to.put(RequestDatum::DeadlineNanos(deadline.nanos).encode());
@@ -195,7 +195,7 @@ fn arguments(
         argument.location = operand.location;
         let dimensions = &mut argument.dimensions;
         cursor.check_remaining(operand.number_of_dimensions)?;
-        dimensions.resize(operand.number_of_dimensions as usize, 0);
+        set_rank(dimensions, operand.number_of_dimensions);
         cursor.take_values(dimension, "a dimension of the argument", dimensions, |datum| {
             datum::u32_at(datum, 4)
         })?;

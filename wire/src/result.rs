@@ -5,7 +5,7 @@
 
 use burst_hal::{ErrorStatus, ExecutionResult, OutputShape, Timing};
 
-use crate::cursor::{Cursor, fill_packet};
+use crate::cursor::{Cursor, fill_packet, set_rank};
 use crate::datum::{self, DATUM_BYTES, ResultDatum, result_kind};
 use crate::{Features, ResultExtras, WireError};
 
@@ -102,7 +102,7 @@ impl<'a> ResultPacket<'a> {
                     ResultDatum::OperandInformation { is_sufficient, number_of_dimensions };
                 to.put(operand.encode());
                 let value = ResultDatum::OperandDimensionValue;
-                to.put_all(shape.dimensions.iter().map(|size| value(*size).encode()));
+                to.put_all(&shape.dimensions, |size| value(size).encode());
             }
             let Timing { time_on_device_us, time_in_driver_us } = self.timing;
             to.put(ResultDatum::ExecutionTiming { time_on_device_us, time_in_driver_us }.encode());
@@ -209,7 +209,7 @@ fn shapes(
         shape.is_sufficient = datum::bool_at(bytes, 8, "isSufficient")?;
         let (dimensions, count) = (&mut shape.dimensions, datum::u32_at(bytes, 12));
         cursor.check_remaining(count)?;
-        dimensions.resize(count as usize, 0);
+        set_rank(dimensions, count);
         let kind = result_kind::OPERAND_DIMENSION_VALUE;
         cursor.take_values(kind, "a dimension of the output", dimensions, |datum| {
             datum::u32_at(datum, 8)

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use burst_client::{Client, StreamPath};
 use burst_driver::{CpuDevice, DeviceOptions};
-use burst_harness::machine::Machine;
+use burst_harness::machine::{Machine, Pins};
 use burst_harness::model::{
     Connection, InProcess, Label, Lane, Memories, ModelReport, OperationRow, OperationTime,
-    Options, Remote, RemoteKind, Report, Subject, TURN, Track, measure, operation_rows, page,
-    paths, write_text,
+    Options, Pinned, Remote, RemoteKind, Report, Subject, TURN, Track, measure, operation_rows,
+    page, paths, write_text,
 };
 use burst_harness::{HarnessError, Progress, WaitKind};
 
@@ -57,6 +57,10 @@ pub(crate) struct Args {
     /// Executions per path and round; without it as many as fit into 0.3 seconds.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     executions: Option<u32>,
+    /// Let one thread compute on one CPU on every path, and the client of another process wait on
+    /// another; without it the system chooses.
+    #[arg(long)]
+    pin: bool,
     /// Say where the time goes, operation by operation.
     #[arg(long)]
     profile: bool,
@@ -149,18 +153,21 @@ fn one(args: &Args, subject: &Subject, progress: &mut Progress) -> Result<ModelR
 /// service makes the memory of the outputs.
 fn lanes<'s>(args: &Args, subject: &'s Subject) -> Result<Vec<Box<dyn Lane + 's>>> {
     let mut lanes: Vec<Box<dyn Lane + 's>> = Vec::new();
+    let pins = args.pin.then(Pins::take).transpose()?;
     for (turn, threads) in args.threads.iter().enumerate() {
+        let pins = pins.filter(|_| *threads == 1);
         for path in &args.path {
-            let remote = |name: &str, path, service_outputs| -> Box<dyn Lane + 's> {
+            let remote = |name: &str, path, service_outputs| {
                 let kind = RemoteKind { path, wait: args.wait.into(), service_outputs };
-                Box::new(remote(Label::new(name, *threads), kind, args.wait, subject))
+                let label = Label::new(name, *threads);
+                boxed(remote(label, kind, args.wait, pins, subject), pins)
             };
             match path {
                 PathKind::InProcess => {
                     let device = Arc::new(device(*threads));
                     let label = Label::new(paths::IN_PROCESS, *threads);
                     let lane = InProcess::new(label, device, subject)?;
-                    lanes.push(Box::new(if turn == 0 { lane.with_copies()? } else { lane }));
+                    lanes.push(boxed(if turn == 0 { lane.with_copies()? } else { lane }, pins));
                 }
                 PathKind::Sync => lanes.push(remote(paths::SYNC, StreamPath::Synchronous, true)),
                 PathKind::Burst => {
@@ -176,16 +183,32 @@ fn lanes<'s>(args: &Args, subject: &'s Subject) -> Result<Vec<Box<dyn Lane + 's>
     Ok(lanes)
 }
 
+fn boxed<'s>(lane: impl Lane + 's, pins: Option<Pins>) -> Box<dyn Lane + 's> {
+    match pins {
+        Some(pins) => Box::new(Pinned::new(lane, pins)),
+        None => Box::new(lane),
+    }
+}
+
 fn device(threads: u32) -> CpuDevice {
     let threads = usize::try_from(threads).unwrap_or(usize::MAX);
     CpuDevice::new(DeviceOptions { threads, ..DeviceOptions::default() })
 }
 
-fn remote(label: Label, kind: RemoteKind, wait: WaitKind, subject: &Subject) -> Remote<'_> {
+fn remote(
+    label: Label,
+    kind: RemoteKind,
+    wait: WaitKind,
+    pins: Option<Pins>,
+    subject: &Subject,
+) -> Remote<'_> {
     let threads = label.threads;
     Remote::new(label, kind, subject, move || {
         let (process, socket) =
             DriverProcess::start(wait.name(), threads).map_err(HarnessError::peer)?;
+        if let Some(pins) = pins {
+            pins.client()?; // the process stays where it was started
+        }
         let client = Client::from_socket(socket).map_err(HarnessError::peer)?;
         Ok(Connection { client, guard: Box::new(process) })
     })

@@ -27,7 +27,7 @@ mod text;
 mod times;
 
 pub use agreement::{Agreement, agreement};
-pub use lane::{Label, Lane, Length, Runs, Turn, take_turn};
+pub use lane::{Label, Lane, Length, Pinned, Runs, Turn, take_turn};
 pub use local::{InProcess, Memories};
 pub use page::{page, page_with};
 pub use remote::{Connection, Remote, RemoteKind};
