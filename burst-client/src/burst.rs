@@ -15,7 +15,7 @@ use crate::connection::BurstWatch;
 use crate::execute::Scratch;
 use crate::pipeline::Pipeline;
 use crate::results::Results;
-use crate::{ClientError, RemotePreparedModel};
+use crate::{ClientError, RemotePreparedModel, queue_length};
 
 /// How a burst is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,9 +23,10 @@ use crate::{ClientError, RemotePreparedModel};
 pub struct BurstOptions {
     /// How this end waits for results; the service is asked to wait for requests likewise.
     pub wait: Wait,
-    /// Length of each queue; several requests under way share it. A request needs 2 datums, one per pool, and per argument one and
-    /// one per dimension given; one that does not fit goes over the socket.
-    pub queue_datums: usize,
+    /// Length of each queue; several requests under way share it. A request needs 2 datums, one per
+    /// pool, and per argument one and one per dimension given; one that does not fit goes over the
+    /// socket. `None`: a page, or as much more as the model's requests need.
+    pub queue_datums: Option<usize>,
     /// Length of the result queue, where it should differ.
     pub result_datums: Option<usize>,
     /// Additions to HAL 1.2 to use, of those both ends know.
@@ -40,7 +41,7 @@ impl Default for BurstOptions {
     fn default() -> Self {
         BurstOptions {
             wait: Wait::default(),
-            queue_datums: 1024, // what the original takes
+            queue_datums: None,
             result_datums: None,
             features: Features::ALL,
             depth: 1,
@@ -58,7 +59,7 @@ impl BurstOptions {
     /// These options with queues of another length.
     #[must_use]
     pub fn with_queue_datums(self, queue_datums: usize) -> Self {
-        BurstOptions { queue_datums, ..self }
+        BurstOptions { queue_datums: Some(queue_datums), ..self }
     }
 
     /// These options with a result queue of another length.
@@ -118,8 +119,10 @@ impl Burst {
         options: &BurstOptions,
     ) -> Result<Self, ClientError> {
         let link = model.link();
-        let result_datums = options.result_datums.unwrap_or(options.queue_datums);
-        let mut requests = Producer::create(&QueueConfig::new(DATUM_BYTES, options.queue_datums))?;
+        let fitting = || queue_length::queue_datums(model.longest_packet(), options.depth);
+        let queue_datums = options.queue_datums.unwrap_or_else(fitting);
+        let result_datums = options.result_datums.unwrap_or(queue_datums);
+        let mut requests = Producer::create(&QueueConfig::new(DATUM_BYTES, queue_datums))?;
         let mut results = Consumer::create(&QueueConfig::new(DATUM_BYTES, result_datums))?;
         requests.set_wait(options.wait);
         results.set_wait(options.wait);

@@ -12,6 +12,7 @@ use burst_wire::control::{Answer, Call, DeviceInfo, ModelBody, encode_model};
 use fmq::Deadline;
 
 use crate::connection::Link;
+use crate::queue_length::longest_packet;
 use crate::{ClientError, RemotePreparedModel, ShmMemory, Stream, StreamOptions};
 
 /// A device in another process.
@@ -81,7 +82,8 @@ impl RemoteDevice {
         let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
         match self.link.call(call, &parcel.descriptors(model)?, deadline)? {
             (Answer::Prepared { model: number }, _) => {
-                Ok(Arc::new(RemotePreparedModel::new(&self.link, number)))
+                let longest = longest_packet(model);
+                Ok(Arc::new(RemotePreparedModel::new(&self.link, number, longest)))
             }
             _ => Err(ClientError::UnexpectedAnswer),
         }

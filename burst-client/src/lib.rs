@@ -38,6 +38,7 @@ mod execute;
 mod memory;
 mod pipeline;
 mod prepared;
+mod queue_length;
 mod reconnect;
 mod results;
 mod retry;
@@ -57,6 +58,7 @@ pub use fmq::{Deadline, Wait};
 pub use memory::ShmMemory;
 pub use pipeline::Ticket;
 pub use prepared::{Executed, RemotePreparedModel};
+pub use queue_length::PAGE_DATUMS;
 pub use reconnect::{
     Outages, ReconnectingBurst, ReconnectingDevice, ReconnectingModel, ReconnectingStream,
 };

@@ -20,6 +20,7 @@ use crate::{Burst, BurstOptions, ClientError, ShmMemory};
 pub struct RemotePreparedModel {
     link: Arc<Link>,
     number: u32,
+    longest_packet: usize,
 }
 
 /// What an execution over the socket gave.
@@ -32,8 +33,13 @@ pub struct Executed {
 }
 
 impl RemotePreparedModel {
-    pub(crate) fn new(link: &Arc<Link>, number: u32) -> Self {
-        RemotePreparedModel { link: Arc::clone(link), number }
+    /// `longest_packet` is how many datums a request for it may take.
+    pub(crate) fn new(link: &Arc<Link>, number: u32, longest_packet: usize) -> Self {
+        RemotePreparedModel { link: Arc::clone(link), number, longest_packet }
+    }
+
+    pub(crate) fn longest_packet(&self) -> usize {
+        self.longest_packet
     }
 
     pub(crate) fn link(&self) -> &Arc<Link> {

@@ -39,8 +39,8 @@ pub struct StreamOptions {
     pub wait: Wait,
     /// Frames that there is room for, so that one can be filled while another waits.
     pub frames: usize,
-    /// Datums of the burst's queues.
-    pub queue_datums: usize,
+    /// Datums of the burst's queues; see [`BurstOptions::queue_datums`].
+    pub queue_datums: Option<usize>,
     /// Whether to measure the time in the driver.
     pub measure_timing: bool,
     /// Bytes set aside for each output whose size the model does not know.
@@ -63,7 +63,7 @@ impl Default for StreamOptions {
             path: StreamPath::Burst,
             wait: Wait::default(),
             frames: 1,
-            queue_datums: BurstOptions::default().queue_datums,
+            queue_datums: None,
             measure_timing: true,
             unknown_output_bytes: None,
             service_outputs: true,
@@ -405,8 +405,8 @@ impl Way {
 
 impl Setup {
     fn new(options: &StreamOptions) -> Self {
-        let burst =
-            BurstOptions::default().waiting(options.wait).with_queue_datums(options.queue_datums);
+        let mut burst = BurstOptions::default().waiting(options.wait);
+        burst.queue_datums = options.queue_datums;
         let StreamOptions { path, service_outputs, retry, .. } = *options;
         Setup { path, burst, service_outputs, retry }
     }

@@ -99,6 +99,10 @@ const POLLS: u32 = 2;
 const FREE_BATCHES: u32 = 8;
 /// Batches between looks at the courtesy bit; the line it lies in is the writer's while it writes.
 const CLOSED_EVERY: u32 = 64;
+/// Waited so long, a poll may come one pause of the processor later: about a hundredth of the wait.
+const WAITED_PER_PAUSE_NS: u64 = 2_000;
+/// Most pauses between two batches, about a microsecond.
+const PAUSES_MAX: u64 = 32;
 /// Sleeps that a peer may spoil by flipping bits before we nap instead. An honest peer changes the
 /// word twice per message at most.
 const SPOILED_SLEEPS: u32 = 64;
@@ -242,6 +246,7 @@ impl Waiter {
             if at - *polling_since.get_or_insert(at) >= limit_ns {
                 break;
             }
+            relax(at - start.unwrap_or(at));
             if batch == FREE_BATCHES {
                 slot = SpinSlot::take();
                 if slot.is_none() {
@@ -323,6 +328,16 @@ impl Waiter {
 /// The end was closed: what was written before that is still handed out.
 fn last_look(awaited: &mut impl Awaited) -> Result<usize, QueueError> {
     awaited.look()?.ok_or(QueueError::PeerDied)
+}
+
+/// Rests between two batches of a wait that has lasted for `waited_ns`. What the processor spends on
+/// polling it takes from the other thread of the same core, which may be the very one that computes
+/// the answer.
+#[inline]
+fn relax(waited_ns: u64) {
+    for _ in 0..(waited_ns / WAITED_PER_PAUSE_NS).min(PAUSES_MAX) {
+        std::hint::spin_loop();
+    }
 }
 
 #[inline]

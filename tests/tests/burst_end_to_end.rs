@@ -179,7 +179,7 @@ fn requests_that_a_burst_cannot_carry_go_over_the_socket_with_the_same_result() 
 
     // A packet longer than the queue.
     let mut stream_options = StreamOptions::default();
-    stream_options.queue_datums = 3;
+    stream_options.queue_datums = Some(3);
     let mut stream = device.stream(&model(), &stream_options).unwrap();
     stream.input(0).copy_from_slice(&frame(1, 1));
     stream.run(long()).unwrap();

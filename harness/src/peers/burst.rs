@@ -2,6 +2,7 @@
 //! once, decoded and checked; 8 datums of answer (192 bytes), decoded and checked. No driver: what
 //! is left is what reaching a driver costs.
 
+use burst_client::PAGE_DATUMS;
 use burst_hal::{DataLocation, ErrorStatus, ExecutionResult, OutputShape, RequestArgument, Timing};
 use burst_wire::{
     DATUM_BYTES, Features, RequestExtras, RequestPacket, ResultExtras, ResultPacket, SlotRequest,
@@ -21,8 +22,6 @@ use crate::session::{ClientSession, Measured, Served, ServerSession};
 const REQUEST_DATUMS: usize = 19;
 /// Datums of an answer: its size, two shapes of two dimensions, the timing.
 const ANSWER_DATUMS: usize = 8;
-/// Datums a queue holds; a burst's queues are this long unless asked otherwise.
-const QUEUE_DATUMS: usize = 1024;
 /// Where the number of the request travels: the length of an operand is arbitrary to the codec.
 const NUMBER_BITS: u64 = 0x7fff_ffff;
 
@@ -45,7 +44,7 @@ impl Peer for Burst {
 
     fn client(&self, session: ClientSession<'_>) -> Result<Measured, HarnessError> {
         let deadline = session.deadline();
-        let config = QueueConfig::new(DATUM_BYTES, QUEUE_DATUMS);
+        let config = QueueConfig::new(DATUM_BYTES, PAGE_DATUMS);
         let (mut requests, mut answers) = create_pair(&session.link, session.case(), &config)?;
         let mut inputs = [argument(&[1, 224, 224, 3]), argument(&[1, 112, 112, 4])];
         let outputs = [argument(&[1, 1001]), argument(&[1, 10])];
