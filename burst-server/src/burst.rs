@@ -13,6 +13,7 @@ use crate::ServerError;
 use crate::Service;
 use crate::calls::{Done, find_model, guarded};
 use crate::context::{BurstContext, BurstContexts, BurstSetup};
+use crate::counts::BurstCounts;
 use crate::executor::{Runner, SharedExecutor};
 use crate::life::Life;
 use crate::limits::{Charge, Limit};
@@ -159,6 +160,7 @@ pub(crate) fn configure(
         return Err(burst_wire::WireError::Closed.into());
     }
     state.bursts.insert(number, handle);
+    session.service.metrics.burst_started();
     Ok(Answer::Burst { burst: number }.into())
 }
 
@@ -192,8 +194,9 @@ fn start_thread(
     requests.set_wait(wait);
     results.set_wait(wait);
     let runner = guarded(|| Runner::open(&entry.model))??;
-    let (metrics, meter) = (&session.service.metrics, entry.meter.burst());
-    let life = Life::begin(metrics, meter, options.idle_time, entry.preference);
+    let metrics = &session.service.metrics;
+    let counts = BurstCounts::new(metrics, entry.meter.burst());
+    let life = Life::begin(counts, options.idle_time, entry.preference);
     let executor = runner.executor();
     let name = format!("burst-{}-{}", session.number(), memories.number);
     let (ends, run) = ((requests, results), (entry, runner));
@@ -218,7 +221,8 @@ fn start_context(
     requests.set_wait(wait);
     results.set_wait(wait);
     let Wishes { features, depth, .. } = *wishes;
-    let setup = BurstSetup { requests, results, memories, features, depth, entry };
+    let counts = BurstCounts::new(&memories.session.service.metrics, entry.meter.burst());
+    let setup = BurstSetup { requests, results, memories, features, depth, counts, entry };
     let context = guarded(|| contexts.configure(setup))??;
     Ok(Server::Context(Arc::new(Mutex::new(context))))
 }

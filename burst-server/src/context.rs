@@ -9,6 +9,7 @@ use burst_wire::Features;
 use fmq::{Consumer, Producer};
 
 use crate::BurstMemories;
+use crate::counts::BurstCounts;
 use crate::model::PreparedEntry;
 
 /// Makes the contexts of bursts, in place of ours with its one thread per burst
@@ -39,7 +40,8 @@ pub trait BurstContext: Send {
 /// decodes it ([`burst_wire::decode_request`]), finds its memories
 /// ([`BurstMemories::resolve`]), checks it ([`BurstSetup::check`]), executes, and answers each
 /// packet with one [`burst_wire::ResultPacket`], in order. Without [`Features::PIPELINING`] a
-/// packet is everything there is; with it [`burst_wire::packet_datums`] says where it ends.
+/// packet is everything there is; with it [`burst_wire::packet_datums`] says where it ends. What
+/// the metrics say of its requests is what it tells [`counts`](BurstSetup::counts).
 #[derive(Debug)]
 pub struct BurstSetup {
     /// The client's requests.
@@ -53,6 +55,8 @@ pub struct BurstSetup {
     pub features: Features,
     /// Requests that may be under way at once.
     pub depth: u16,
+    /// Where its packets are counted, for the service's metrics.
+    pub counts: BurstCounts,
     pub(crate) entry: Arc<PreparedEntry>,
 }
 

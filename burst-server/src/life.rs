@@ -1,21 +1,20 @@
 //! A burst's life besides its requests: what it counts, its idle time, its wish for speed.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use burst_hal::{Burst, ErrorStatus, ExecutionPreference};
+use burst_hal::{Burst, ExecutionPreference};
 use fmq::{Consumer, Deadline, QueueError};
 
 use crate::calls::guarded;
-use crate::metrics::{BurstMeter, GivenUp, Metrics};
+use crate::counts::BurstCounts;
+use crate::metrics::GivenUp;
 use crate::performance::Hold;
 use crate::serve::End;
 
 /// Kept by the burst's own thread, which is the watchdog too (decision B7): whoever waits for
 /// requests knows best how long none came, and nobody else may touch the driver's resources.
 pub(crate) struct Life {
-    metrics: Arc<Metrics>,
-    meter: BurstMeter,
+    counts: BurstCounts,
     /// After which time without requests the driver's resources go; `None` for never.
     idle_time: Option<Duration>,
     wants_speed: bool,
@@ -26,15 +25,13 @@ pub(crate) struct Life {
 impl Life {
     /// The life of a burst that begins now.
     pub(crate) fn begin(
-        metrics: &Arc<Metrics>,
-        meter: BurstMeter,
+        counts: BurstCounts,
         idle_time: Option<Duration>,
         preference: ExecutionPreference,
     ) -> Self {
         let wants_speed = preference != ExecutionPreference::LowPower;
-        let hold = wants_speed.then(|| metrics.performance().hold());
-        let metrics = Arc::clone(metrics);
-        Life { metrics, meter, idle_time, wants_speed, hold, is_released: false }
+        let hold = wants_speed.then(|| counts.metrics().performance().hold());
+        Life { counts, idle_time, wants_speed, hold, is_released: false }
     }
 
     /// Waits for datums; gives how many there are. Where none come for the idle time, `burst` lets
@@ -50,7 +47,7 @@ impl Life {
                 other => {
                     self.is_released = false;
                     if self.wants_speed && self.hold.is_none() {
-                        self.hold = Some(self.metrics.performance().hold());
+                        self.hold = Some(self.counts.metrics().performance().hold());
                     }
                     return Ok(other?);
                 }
@@ -68,34 +65,22 @@ impl Life {
     fn release(&mut self, burst: &mut dyn Burst) -> Result<(), End> {
         self.is_released = true;
         self.hold = None;
-        self.metrics.resources_released();
+        self.counts.metrics().resources_released();
         guarded(|| burst.release_resources()).map_err(|_| End::Panicked)
     }
 
-    /// The request that came is no packet.
-    pub(crate) fn malformed(&self) {
-        self.metrics.malformed_packet();
-    }
-
-    /// A request goes to the device.
-    pub(crate) fn executing(&self) {
-        self.meter.counts.executing_alone();
-    }
-
-    /// A request was answered; `nanos` where its time was taken already.
-    pub(crate) fn answered(&self, status: ErrorStatus, arrived: Instant, nanos: Option<u64>) {
-        let taken = || u64::try_from(arrived.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let nanos = nanos.or_else(|| self.metrics.timed().then(taken));
-        self.meter.counts.count_alone(status, nanos);
+    /// Where this burst's requests are counted.
+    pub(crate) fn counts(&mut self) -> &mut BurstCounts {
+        &mut self.counts
     }
 
     /// The burst ends before its client wished it.
-    pub(crate) fn given_up(&self, end: &End) {
+    pub(crate) fn given_up(&mut self, end: &End) {
         match end {
             End::Closed => {}
-            End::Queue(_) | End::Framing(_) => self.metrics.burst_given_up(GivenUp::Queue),
-            End::ResultsNotTaken => self.metrics.burst_given_up(GivenUp::ResultsNotTaken),
-            End::Panicked => self.metrics.burst_given_up(GivenUp::Panicked),
+            End::Queue(_) | End::Framing(_) => self.counts.given_up(GivenUp::Queue),
+            End::ResultsNotTaken => self.counts.given_up(GivenUp::ResultsNotTaken),
+            End::Panicked => self.counts.given_up(GivenUp::Panicked),
         }
     }
 }

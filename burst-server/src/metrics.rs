@@ -1,6 +1,6 @@
 //! What a service counts about itself, and that as OpenMetrics text.
 //!
-//! A burst's thread is the only writer of its counters: counting a request there is a handful of
+//! Whoever serves a burst is the only writer of its counters: counting a request there is a handful of
 //! plain loads and stores. Whoever reads adds up what all bursts have; a burst that ends leaves its
 //! counts to its model, a model to the service, so that no total ever goes back.
 
@@ -61,9 +61,13 @@ impl LimitMeters {
 
 /// Why a burst ended before its client wished it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum GivenUp {
+#[non_exhaustive]
+pub enum GivenUp {
+    /// The client broke a queue, or nobody can tell where its next packet begins.
     Queue,
+    /// Nobody takes the results.
     ResultsNotTaken,
+    /// The driver panicked.
     Panicked,
 }
 
@@ -151,6 +155,10 @@ impl Metrics {
         self.clients.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn burst_started(&self) {
+        self.bursts.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn burst_given_up(&self, why: GivenUp) {
         self.given_up[why as usize].fetch_add(1, Ordering::Relaxed);
     }
@@ -203,7 +211,6 @@ impl ModelMeter {
 
     /// Begins to count for a burst on this model.
     pub(crate) fn burst(&self) -> BurstMeter {
-        self.metrics.bursts.fetch_add(1, Ordering::Relaxed);
         let counts = Arc::new(Tally::default());
         let mut bursts = lock(&self.tally.bursts);
         let number = bursts.next;
@@ -224,7 +231,7 @@ impl Drop for ModelMeter {
     }
 }
 
-/// A burst's counters; its thread alone writes them.
+/// A burst's counters; whoever serves it alone writes them.
 #[derive(Debug)]
 pub(crate) struct BurstMeter {
     model: Arc<ModelTally>,

@@ -129,7 +129,7 @@ impl Worker {
         let extras = self.execute(arrived)?;
         self.reply(extras)?;
         self.wake_client(arrived)?;
-        self.life.answered(self.result.status, arrived, extras.in_driver_ns);
+        self.life.counts().answered_after(self.result.status, arrived, extras.in_driver_ns);
         self.requests.release();
         // A client whose next request did not fit beside this one may sleep until there is room.
         Ok(self.requests.wake()?)
@@ -187,7 +187,7 @@ impl Worker {
             self.result.reset(ErrorStatus::MissedDeadlineTransient);
         } else {
             let Worker { runner, request, decoded, result, life, .. } = self;
-            life.executing();
+            life.counts().executing();
             if guarded(|| runner.run(request, &decoded.slots, &options, result)).is_err() {
                 self.result.reset(ErrorStatus::GeneralFailure);
                 self.reply(ResultExtras::default())?;
@@ -206,7 +206,7 @@ impl Worker {
         self.decoded.extras = RequestExtras::default(); // a malformed packet may leave the last one's
         decode_request(&self.packet, self.features, &mut self.decoded).map_err(|error| {
             tracing::debug!(burst = self.memories.number, %error, "request refused");
-            self.life.malformed();
+            self.life.counts().malformed();
             error.status()
         })?;
         // Both sides keep storage for the next request.

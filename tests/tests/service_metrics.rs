@@ -17,6 +17,7 @@ use burst_client::{StreamOptions, StreamPath};
 use burst_server::{Access, Listener, ServiceOptions, Stop, Stopper, serve_admin};
 use burst_support::raw::{RawBurst, request};
 use burst_support::{FakeDevice, LONG, long, model};
+use service_support::context::Contexts;
 use service_support::{Shared, value, wait_until};
 
 /// A service with its admin socket.
@@ -29,7 +30,10 @@ struct Admin {
 
 impl Admin {
     fn start() -> Admin {
-        let mut options = ServiceOptions::default();
+        Admin::start_with(ServiceOptions::default())
+    }
+
+    fn start_with(mut options: ServiceOptions) -> Admin {
         options.time_requests = true;
         let service = Shared::start(Arc::new(FakeDevice::default()), options);
         let path = service.folder.path().join("admin.sock");
@@ -245,6 +249,47 @@ fn malformed_packets_and_refused_requests_are_counted_by_their_status() {
     burst_wire::socket::send(&burst.client.socket, &[0xA5; 64], &[]).unwrap();
     let messages = || admin.service.metric("burst_malformed_messages_total");
     wait_until("the malformed message", || messages() == 1);
+}
+
+#[test]
+fn bursts_that_somebody_else_serves_are_counted_as_others_are() {
+    let mut options = ServiceOptions::default();
+    options.contexts = Some(Arc::new(Contexts));
+    let admin = Admin::start_with(options);
+    let client = admin.service.connect().unwrap();
+    let device = client.device("fake").unwrap();
+    let mut stream = device.stream(&model(), &StreamOptions::default()).unwrap();
+    for _ in 0..5 {
+        stream.run(long()).unwrap();
+    }
+    let mut burst = RawBurst::start(burst_client_socket(&admin.service.path), &model(), 1024);
+    let good = request(1, true);
+    burst.send(&good[1..]);
+    burst.receive();
+    assert_eq!(burst.run(&good, 1).status, burst_hal::ErrorStatus::None);
+    let ok = "burst_requests_total{path=\"burst\",status=\"NONE\"}";
+    wait_until("six good requests", || admin.service.metric(ok) == 6);
+    let want = [
+        ("burst_requests_total{path=\"burst\",status=\"GENERAL_FAILURE\"}", 1),
+        ("burst_executions_total{path=\"burst\"}", 6),
+        ("burst_request_duration_seconds_count{path=\"burst\"}", 7),
+        ("burst_malformed_packets_total", 1),
+        ("burst_bursts_total", 2),
+        ("burst_bursts_given_up_total{reason=\"queue\"}", 0),
+    ];
+    let text = admin.scrape();
+    for (series, want) in want {
+        assert_eq!(value(&text, series), want, "{series}");
+    }
+    // No total goes back with the burst and its model.
+    drop((stream, burst, device, client));
+    let used = |limit: &str| admin.service.metric(&format!("burst_in_use{{limit=\"{limit}\"}}"));
+    wait_until("nobody left", || used("clients") + used("bursts") + used("models") == 0);
+    let text = admin.scrape();
+    assert_eq!(value(&text, ok), 6);
+    for (series, want) in want {
+        assert_eq!(value(&text, series), want, "{series}");
+    }
 }
 
 /// A connection to the service, before any greeting.

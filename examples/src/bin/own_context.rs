@@ -3,14 +3,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use burst_hal::{
     Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model, PrepareOptions,
     PrepareResult, PreparedModel, Request,
 };
 use burst_server::{
-    BurstContext, BurstContexts, BurstSetup, Listener, Service, ServiceOptions, Stop,
+    BurstContext, BurstContexts, BurstSetup, GivenUp, Listener, Service, ServiceOptions, Stop,
 };
 use burst_wire::{
     DATUM_BYTES, Features, PacketKind, RequestExtras, ResultExtras, ResultPacket, SlotRequest,
@@ -109,6 +109,9 @@ impl Loop {
     fn run(mut self) -> QueueError {
         loop {
             if let Err(reason) = self.serve_one() {
+                if !matches!(reason, QueueError::PeerDied) {
+                    self.setup.counts.given_up(GivenUp::Queue);
+                }
                 self.setup.results.closer().close();
                 return reason;
             }
@@ -117,16 +120,20 @@ impl Loop {
 
     fn serve_one(&mut self) -> Result<(), QueueError> {
         self.take_packet()?;
+        let arrived = Instant::now();
         let result = match self.prepare() {
             Err(status) => ExecutionResult::of(status),
             Ok(()) => {
                 let _turn = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+                self.setup.counts.executing();
                 let model = self.setup.model();
                 model.execute_synchronously(&self.request, &ExecutionOptions::default())
             }
         };
         self.request.pools.clear(); // a freed slot's memory goes with its last execution
-        self.reply(&result)
+        self.reply(&result)?;
+        self.setup.counts.answered(result.status, arrived);
+        Ok(())
     }
 
     /// One packet, copied out once.
@@ -149,7 +156,10 @@ impl Loop {
     fn prepare(&mut self) -> Result<(), ErrorStatus> {
         let Loop { setup, packet, decoded, request, .. } = self;
         decoded.extras = RequestExtras::default();
-        decode_request(packet, setup.features, decoded).map_err(|error| error.status())?;
+        decode_request(packet, setup.features, decoded).map_err(|error| {
+            setup.counts.malformed();
+            error.status()
+        })?;
         request.inputs.clone_from(&decoded.inputs);
         request.outputs.clone_from(&decoded.outputs);
         setup.memories.resolve(&decoded.slots, &mut request.pools)?;

@@ -2,6 +2,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
+pub mod context;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
