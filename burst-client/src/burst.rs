@@ -275,7 +275,8 @@ impl Burst {
     /// Takes a memory away from the burst; one it does not have is no error. When this returns
     /// the service uses it no more, unless another burst or the model has it too.
     ///
-    /// Memories that were dropped are taken away by themselves when another one is sent.
+    /// Memories that were dropped are taken away by themselves before another one is sent or
+    /// allocated.
     ///
     /// # Errors
     /// [`ClientError::MemoryInUse`] while a submitted request uses it; the service is gone.
@@ -299,10 +300,8 @@ impl Burst {
         if let Some(slot) = self.watch.slots.slot(memory) {
             return Ok(Some(slot));
         }
-        for slot in self.watch.slots.dropped() {
-            self.free_slot(slot, deadline)?;
-        }
         let link = self.model.link();
+        link.give_back_dropped(deadline)?;
         let Some(number) = link.memories.number(link, memory, deadline)? else { return Ok(None) };
         let slots = &self.watch.slots;
         let Some(slot) = slots.reserve() else { return Ok(None) };

@@ -35,6 +35,8 @@ pub(crate) struct Connection {
     pub(crate) peer: Peer,
     pub(crate) calls: Calls,
     pub(crate) memories: SharedMemories,
+    /// Held by whoever gives dropped memories back, so that the next one knows that it is done.
+    giving_back: Mutex<()>,
     mark: ForkMark,
     slow_calls: Arc<SlowCalls>,
     dead: AtomicBool,
@@ -75,6 +77,7 @@ impl Link {
             peer,
             calls: Calls::default(),
             memories: SharedMemories::default(),
+            giving_back: Mutex::default(),
             mark: ForkMark::take()?,
             slow_calls: Arc::default(),
             dead: AtomicBool::new(false),
@@ -236,6 +239,30 @@ impl Connection {
             (Answer::Done, _) => Ok(()),
             _ => Err(ClientError::UnexpectedAnswer),
         }
+    }
+
+    /// Gives the service back what nobody has here any more: memories in slots of all bursts, then
+    /// the memories themselves. Whatever is asked of the service afterwards finds their room free.
+    ///
+    /// # Errors
+    /// The service is gone, or silent.
+    pub(crate) fn give_back_dropped(&self, deadline: Deadline) -> Result<(), ClientError> {
+        self.check_here()?;
+        let _alone = self.giving_back.lock().unwrap_or_else(PoisonError::into_inner);
+        let bursts: Vec<_> = {
+            let bursts = self.lock_bursts();
+            bursts.iter().map(|(burst, watch)| (*burst, Arc::clone(watch))).collect()
+        };
+        for (burst, watch) in bursts {
+            for slot in watch.slots.dropped() {
+                match self.order(Call::FreeMemory { burst, slot }, &[], deadline) {
+                    // Closed meanwhile by whoever has it: its slots went with it.
+                    Ok(()) | Err(ClientError::Refused { .. }) => watch.slots.remove(slot),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        self.memories.forget_dropped(self, deadline)
     }
 
     /// From now on the watcher looks after this burst.

@@ -54,6 +54,7 @@ impl RemoteDevice {
     pub fn query_operations(&self, model: &Model) -> Result<Vec<bool>, ClientError> {
         let parcel = Parcel::pack(model)?;
         let call = Call::SupportedOperations { device: self.number, model: parcel.body.clone() };
+        self.link.give_back_dropped(Deadline::never())?;
         match self.link.call(call, &parcel.descriptors(model)?, Deadline::never())? {
             (Answer::Supported(supported), _)
                 if supported.0.len() == model.main.operations.len() =>
@@ -80,6 +81,7 @@ impl RemoteDevice {
             options: options.into(),
         };
         let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        self.link.give_back_dropped(deadline)?;
         match self.link.call(call, &parcel.descriptors(model)?, deadline)? {
             (Answer::Prepared { model: number }, _) => {
                 let longest = longest_packet(model);

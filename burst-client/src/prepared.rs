@@ -67,10 +67,13 @@ impl RemotePreparedModel {
     /// Makes memory that the service writes and this process can only read: results in it need
     /// no copy on the service's side. It can be used in requests like any other.
     ///
+    /// Memories that were dropped are given back first, so that their room counts for this one.
+    ///
     /// # Errors
     /// The service refuses, or is gone.
     pub fn allocate_outputs(&self, length: u64) -> Result<Pool, ClientError> {
         self.link.check_here()?;
+        self.link.give_back_dropped(Deadline::never())?;
         let number = self.link.memories.reserve();
         let call = Call::AllocateMemory { memory: number, length };
         let (Answer::Done, descriptors) = self.link.quick_call(call, &[])? else {
@@ -149,6 +152,7 @@ impl RemotePreparedModel {
         if let Some(number) = self.link.memories.number(&self.link, memory, deadline)? {
             return Ok(PoolSource::Shared { memory: number });
         }
+        self.link.give_back_dropped(deadline)?;
         copies.add(memory)
     }
 }

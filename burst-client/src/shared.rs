@@ -45,7 +45,7 @@ impl SharedMemories {
             return Ok(Some(entry.number));
         }
         let Some(descriptor) = memory.fd() else { return Ok(None) };
-        self.forget_dropped(connection, deadline)?;
+        connection.give_back_dropped(deadline)?;
         let number = self.reserve();
         let call = Call::ShareMemory { memory: number, length: memory.len() };
         connection.order(call, &[descriptor], deadline)?;
@@ -69,8 +69,8 @@ impl SharedMemories {
         drop(before);
     }
 
-    /// Tells the service about memories that nobody has here any more.
-    fn forget_dropped(
+    /// Tells the service about memories that nobody has here any more; one thread at a time.
+    pub(crate) fn forget_dropped(
         &self,
         connection: &Connection,
         deadline: Deadline,

@@ -10,11 +10,13 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use burst_client::{BurstOptions, Client, ClientError, ShmMemory};
-use burst_hal::{ErrorStatus, Pool};
+use burst_hal::{
+    DataLocation, ErrorStatus, ExecutionOptions, Pool, Request, RequestArgument, RequestPool,
+};
 use burst_server::{Limits, ServiceOptions};
 use burst_shm::Memory;
 use burst_support::raw::RawClient;
-use burst_support::{FakeDevice, Private, model};
+use burst_support::{FakeDevice, Private, long, model};
 use burst_wire::Features;
 use burst_wire::control::{
     Answer, Call, ClientMessage, List, PoolSource, ServerMessage, SynchronousRequest, WireArgument,
@@ -151,6 +153,63 @@ fn allocated_bytes() {
     assert_eq!(refused(&mut client, allocate(2, 101), &none), PERSISTENT);
     assert_eq!(client.call(Call::ForgetMemory { memory: 1 }, &[]), Ok(Answer::Done));
     assert_eq!(client.call(allocate(2, 60), &[]), Ok(Answer::Done));
+}
+
+/// 16 bytes from one memory through the fake model into the other.
+fn request(input: &Pool, output: &Pool) -> Request {
+    let argument = |pool_index| RequestArgument {
+        location: DataLocation { pool_index, offset: 0, length: 16 },
+        ..RequestArgument::default()
+    };
+    Request {
+        inputs: vec![argument(0)],
+        outputs: vec![argument(1)],
+        pools: [input, output].map(|pool| RequestPool::Memory(Pool::clone(pool))).to_vec(),
+    }
+}
+
+/// Nothing here waits or tries twice: what was dropped is free when the next call counts.
+#[test]
+fn what_was_dropped_is_given_back_before_the_next_one_counts() {
+    let (_service, client) = limited(|limits| {
+        limits.allocated_bytes = 100;
+        limits.mapped_bytes = 100 << 10;
+        limits.memories = 4;
+    });
+    let device = client.device("fake").unwrap();
+    let prepared = device.prepare(&model(), &Default::default()).unwrap();
+    let burst = || prepared.configure_burst(&BurstOptions::default()).unwrap();
+    let (mut one, mut other) = (burst(), burst());
+    let input = || -> Pool { Arc::new(ShmMemory::create(60 << 10).unwrap()) };
+    for round in 0..20 {
+        let outputs = prepared.allocate_outputs(60).expect("what the round before had is free");
+        let inputs = input();
+        one.push_memory(&outputs).unwrap();
+        one.push_memory(&inputs).expect("that, too");
+        for burst in [&mut one, &mut other] {
+            let request = request(&inputs, &outputs);
+            let result = burst.execute(&request, &ExecutionOptions::default(), long()).unwrap();
+            assert_eq!(result.status, ErrorStatus::None);
+        }
+        if round == 0 {
+            assert_refused(prepared.allocate_outputs(60), TRANSIENT); // it is the limit
+            assert_refused(one.push_memory(&input()), TRANSIENT);
+        }
+    }
+    // Models come in memory too: at this limit one is taken only where the last inputs are gone.
+    let held = [input()];
+    one.push_memory(&held[0]).unwrap();
+    let small: Vec<Pool> =
+        (0..3).map(|_| -> Pool { Arc::new(ShmMemory::create(64).unwrap()) }).collect();
+    for memory in &small {
+        one.push_memory(memory).unwrap();
+    }
+    assert_refused(device.prepare(&model(), &Default::default()), TRANSIENT);
+    assert_refused(device.query_operations(&model()), TRANSIENT);
+    drop(small);
+    device.query_operations(&model()).unwrap();
+    device.prepare(&model(), &Default::default()).unwrap();
+    drop(held);
 }
 
 #[test]
