@@ -2,16 +2,15 @@
 
 use std::sync::{Arc, OnceLock};
 
-use burst_hal::validate::validate_model;
 use burst_hal::{
-    Capabilities, Device, DeviceType, Failure, HalVersion, Model, OperandKind, OperandType,
-    PerformanceInfo, PrepareOptions, PreparedModel,
+    Capabilities, Device, DeviceType, Failure, Model, OperandKind, OperandType, PerformanceInfo,
+    PrepareOptions, PreparedModel,
 };
 
 use crate::error::DriverError;
 use crate::kernels::Isa;
 use crate::op::PrepareContext;
-use crate::plan::survey;
+use crate::plan::{check_legal, survey};
 use crate::prepared::CpuPreparedModel;
 use crate::threads::{MAX_THREADS, Team};
 
@@ -62,7 +61,7 @@ impl CpuDevice {
     /// A model that is not legal, an operation this device lacks, or one whose parameters do not
     /// make sense.
     pub fn prepare(&self, model: &Model) -> Result<CpuPreparedModel, DriverError> {
-        validate_model(model, HalVersion::LATEST)?;
+        check_legal(model)?;
         let context =
             PrepareContext { fast_kernels: self.options.fast_kernels, isa: self.options.isa };
         CpuPreparedModel::new(model, &context, self.team())
@@ -109,7 +108,7 @@ impl Device for CpuDevice {
     }
 
     fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
-        validate_model(model, HalVersion::LATEST).map_err(DriverError::from)?;
+        check_legal(model)?;
         let verdicts = survey(model)?;
         Ok(verdicts.iter().map(Result::is_ok).collect())
     }

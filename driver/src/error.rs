@@ -168,7 +168,20 @@ pub enum DriverError {
         /// What it is.
         op: OperationType,
     },
-    /// Operation `index` failed.
+    /// Operation `index` has legal operands, but shapes or values that no execution can compute
+    /// with, or more than this driver takes.
+    #[error("operation {index} ({op}) of the {graph}: {cause}")]
+    Unplannable {
+        /// Which graph.
+        graph: GraphId,
+        /// Position in the graph.
+        index: usize,
+        /// What it is.
+        op: OperationType,
+        /// Why.
+        cause: OpError,
+    },
+    /// Operation `index` failed while the model ran.
     #[error("operation {index} ({op}) of the {graph}: {cause}")]
     Operation {
         /// Which graph.
@@ -230,10 +243,12 @@ impl DriverError {
             DriverError::Invalid(cause) => cause.status(),
             DriverError::Operation { cause, .. } => cause.status(),
             DriverError::Signature { .. }
-            | DriverError::Unsupported { .. }
             | DriverError::Token { .. }
             | DriverError::Argument { .. } => ErrorStatus::InvalidArgument,
-            DriverError::Memory { .. } => ErrorStatus::GeneralFailure,
+            // The model is legal, and whoever asks is told that the operation is not supported.
+            DriverError::Unsupported { .. }
+            | DriverError::Unplannable { .. }
+            | DriverError::Memory { .. } => ErrorStatus::GeneralFailure,
             DriverError::Deadline => ErrorStatus::MissedDeadlinePersistent,
             DriverError::LoopTimeout => ErrorStatus::MissedDeadlineTransient,
             DriverError::TooLarge { .. } => ErrorStatus::ResourceExhaustedPersistent,

@@ -1,8 +1,8 @@
 //! A model made ready to run: every operation looked up, shapes inferred as far as they can be,
 //! constants packed or folded, every value's place known.
 //!
-//! Each graph of the model is planned once (`plan/graphs.rs`), operation by operation
-//! (`plan/builder.rs`).
+//! A model must be legal (`plan/legal.rs`). Each of its graphs is planned once (`plan/graphs.rs`),
+//! operation by operation (`plan/builder.rs`).
 
 use std::ops::Range;
 
@@ -18,8 +18,10 @@ use crate::tensor::TensorInfo;
 
 mod builder;
 mod graphs;
+mod legal;
 
 pub(crate) use graphs::{plan, survey};
+pub(crate) use legal::check_legal;
 
 /// Most working memory one model may plan for, in bytes: a bound on what a client's model can
 /// make the service allocate. The largest model we know of needs some 200 MiB.

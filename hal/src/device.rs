@@ -88,8 +88,10 @@ pub trait Device: Send + Sync {
     /// Makes a model ready to execute.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT for a model that is not legal or has an operation this device lacks;
-    /// GENERAL_FAILURE, MISSED_DEADLINE_* or RESOURCE_EXHAUSTED_* otherwise.
+    /// INVALID_ARGUMENT for a model that is not legal, exactly where
+    /// [`supported_operations`](Device::supported_operations) says so; GENERAL_FAILURE for a legal
+    /// one with an operation that this device does not run; MISSED_DEADLINE_* or
+    /// RESOURCE_EXHAUSTED_* otherwise.
     fn prepare_model(&self, model: &Model, options: &PrepareOptions) -> PrepareResult;
 }
 

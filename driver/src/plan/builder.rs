@@ -1,7 +1,7 @@
 //! Plans one graph, operation by operation.
 
 use burst_hal::validate::GraphId;
-use burst_hal::{Dimensions, HalVersion, Model, Operand, OperandLifeTime, Operation, Subgraph};
+use burst_hal::{Dimensions, Model, Operand, OperandLifeTime, Operation, Subgraph};
 use smallvec::SmallVec;
 
 use super::graphs::Graphs;
@@ -9,7 +9,7 @@ use super::{Control, GraphPlan, Loop, MAX_ARENA_BYTES, Place, Planned, Step, che
 use crate::aligned::AlignedBytes;
 use crate::arena::{self, Need};
 use crate::error::DriverError;
-use crate::op::{Inferred, OpDef, PrepareContext, Run, Signature, Stop};
+use crate::op::{Inferred, OpDef, PrepareContext, Run, Stop};
 use crate::ops::control::boundary;
 use crate::scratch::Scratch;
 use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value, byte_count};
@@ -70,20 +70,16 @@ impl<'g, 'm> Builder<'g, 'm> {
         let Some(def) = ops::find(op) else {
             return Err(DriverError::Unsupported { graph, index, op });
         };
-        let signature = Signature::new(&subgraph.operands, operation, HalVersion::LATEST);
-        let illegal = |cause| DriverError::Signature { graph, index, op, cause };
-        (def.validate)(&signature).map_err(illegal)?;
-        let failed = |cause| DriverError::Operation { graph, index, op, cause };
-        if let Some(control) =
-            boundary::control(self.graphs.model, &subgraph.operands, operation).map_err(illegal)?
-        {
-            for referenced in control.graphs() {
-                self.graphs.require(referenced)?;
-            }
-            return self.plan_control(index, operation, def, control).map_err(failed);
+        let control = boundary::control(self.graphs.model, &subgraph.operands, operation)
+            .map_err(|cause| DriverError::Signature { graph, index, op, cause })?;
+        let failed = |cause| DriverError::Unplannable { graph, index, op, cause };
+        let Some(control) = control else {
+            return self.plan_step(index, operation, def).map_err(failed);
+        };
+        for referenced in control.graphs() {
+            self.graphs.require(referenced)?;
         }
-        signature.check_omitted(def.traits).map_err(illegal)?;
-        self.plan_step(index, operation, def).map_err(failed)
+        self.plan_control(index, operation, def, control).map_err(failed)
     }
 
     /// Plans an operation that runs other graphs, which are planned already.

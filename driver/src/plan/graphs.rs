@@ -2,7 +2,7 @@
 //!
 //! A legal model can reach a graph along exponentially many paths; it is planned when the first of
 //! them meets it. References nest at most [`burst_hal::validate::MAX_NESTING`] deep and form no
-//! cycles, which `validate_model` has seen to, so the recursion here ends.
+//! cycles, which [`check_legal`](super::check_legal) has seen to, so the recursion here ends.
 
 use burst_hal::Model;
 use burst_hal::validate::GraphId;
@@ -29,25 +29,20 @@ pub(crate) fn plan(model: &Model, context: &PrepareContext) -> Result<Plan, Driv
     Ok(plan)
 }
 
-/// Says for each operation of the main graph whether it can be planned; one that runs other graphs
-/// can when everything in them can. The outer error is a model that is not legal at all.
+/// Says for each operation of a legal model's main graph whether it can be planned; one that runs
+/// other graphs can when everything in them can. The outer error is a model whose constants cannot
+/// be read.
 pub(crate) fn survey(model: &Model) -> Result<Vec<Verdict>, DriverError> {
     let mut graphs = Graphs::new(model, None);
-    survey_operations(&mut Builder::new(&mut graphs, GraphId::Main)?)
-}
-
-fn survey_operations(builder: &mut Builder<'_, '_>) -> Result<Vec<Verdict>, DriverError> {
-    (0..builder.subgraph.operations.len())
-        .map(|index| match builder.operation(index) {
-            Err(error @ DriverError::Signature { .. }) => Err(error),
-            verdict => {
-                if verdict.is_err() {
-                    builder.trust_declared_shapes(index);
-                }
-                Ok(verdict)
-            }
-        })
-        .collect()
+    let mut builder = Builder::new(&mut graphs, GraphId::Main)?;
+    let verdicts = (0..builder.subgraph.operations.len()).map(|index| {
+        let verdict = builder.operation(index);
+        if verdict.is_err() {
+            builder.trust_declared_shapes(index);
+        }
+        verdict
+    });
+    Ok(verdicts.collect())
 }
 
 /// The graphs of a model as far as they are planned.
@@ -105,15 +100,9 @@ impl<'m> Graphs<'m> {
     }
 
     fn build(&mut self, graph: GraphId) -> Result<GraphPlan, DriverError> {
-        let is_survey = self.context.is_none();
         let mut builder = Builder::new(self, graph)?;
-        if is_survey {
-            // All of it is looked at, so that what is not legal is told from what is not supported.
-            survey_operations(&mut builder)?.into_iter().collect::<Result<(), _>>()?;
-        } else {
-            for index in 0..builder.subgraph.operations.len() {
-                builder.operation(index)?;
-            }
+        for index in 0..builder.subgraph.operations.len() {
+            builder.operation(index)?;
         }
         builder.finish()
     }
