@@ -122,10 +122,29 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(crate) fn check_remaining(&self, count: u32) -> Result<(), WireError> {
         if u64::from(count) > self.rest.len() as u64 {
-            let needed = self.at() as u64 + u64::from(count);
-            return Err(WireError::Counts { needed, received: self.len });
+            return Err(self.too_few(count));
         }
         Ok(())
+    }
+
+    #[cold]
+    fn too_few(&self, count: u32) -> WireError {
+        WireError::Counts { needed: self.at() as u64 + u64::from(count), received: self.len }
+    }
+
+    /// `dimensions` as a slice of so many sizes, to be overwritten. Most packets have the ranks of the
+    /// one before, and `resize` takes its time to do nothing.
+    #[inline(always)]
+    pub(crate) fn sized<'d>(
+        &self,
+        dimensions: &'d mut Dimensions,
+        rank: u32,
+    ) -> Result<&'d mut [u32], WireError> {
+        self.check_remaining(rank)?;
+        if dimensions.len() != rank as usize {
+            dimensions.resize(rank as usize, 0);
+        }
+        Ok(dimensions)
     }
 
     /// Nothing may follow the last record.
@@ -135,16 +154,6 @@ impl<'a> Cursor<'a> {
             return Ok(());
         }
         Err(WireError::Trailing { end: self.at(), received: self.len })
-    }
-}
-
-/// Gives `dimensions` room for so many sizes, to be overwritten. Most packets have the shapes of the
-/// one before, and `resize` takes its time to do nothing.
-#[inline(always)]
-pub(crate) fn set_rank(dimensions: &mut Dimensions, rank: u32) {
-    let rank = rank as usize;
-    if dimensions.len() != rank {
-        dimensions.resize(rank, 0);
     }
 }
 

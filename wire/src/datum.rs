@@ -193,9 +193,8 @@ const DATUM_WORDS: usize = DATUM_BYTES / size_of::<u32>();
 #[inline(always)]
 fn tagged(kind: u8, flag: u8, words: [u32; DATUM_WORDS]) -> DatumBytes {
     let pair = |at: usize| {
-        let [a, b, c, d] = words[at].to_ne_bytes();
-        let [e, f, g, h] = words[at + 1].to_ne_bytes();
-        u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+        let (first, second) = (u64::from(words[at]), u64::from(words[at + 1]));
+        if cfg!(target_endian = "little") { second << 32 | first } else { first << 32 | second }
     };
     let tags = u64::from_ne_bytes([kind, 0, 0, 0, flag, 0, 0, 0]);
     join([pair(0) | tags, pair(2), pair(4)])

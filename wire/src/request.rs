@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use burst_hal::{DataLocation, RequestArgument, TimePoint};
 
-use crate::cursor::{Cursor, fill_packet, set_rank};
+use crate::cursor::{Cursor, fill_packet};
 use crate::datum::{self, DATUM_BYTES, InformationDatum, OperandDatum, RequestDatum, request_kind};
 use crate::{Features, RequestExtras, WireError};
 
@@ -145,23 +145,25 @@ pub fn decode_request(
 ) -> Result<(), WireError> {
     let mut cursor = Cursor::new(bytes)?;
     let information = information(&mut cursor)?;
-    arguments(
-        &mut cursor,
-        information.number_of_input_operands,
-        [request_kind::INPUT_OPERAND_INFORMATION, request_kind::INPUT_OPERAND_DIMENSION_VALUE],
-        &mut out.inputs,
-    )?;
-    arguments(
-        &mut cursor,
-        information.number_of_output_operands,
-        [request_kind::OUTPUT_OPERAND_INFORMATION, request_kind::OUTPUT_OPERAND_DIMENSION_VALUE],
-        &mut out.outputs,
-    )?;
-    slots(&mut cursor, information.number_of_pools, &mut out.slots)?;
+    let pools = information.number_of_pools;
+    let inputs = arguments::<
+        { request_kind::INPUT_OPERAND_INFORMATION },
+        { request_kind::INPUT_OPERAND_DIMENSION_VALUE },
+    >(&mut cursor, information.number_of_input_operands, pools, &mut out.inputs)?;
+    let outputs =
+        arguments::<
+            { request_kind::OUTPUT_OPERAND_INFORMATION },
+            { request_kind::OUTPUT_OPERAND_DIMENSION_VALUE },
+        >(&mut cursor, information.number_of_output_operands, pools, &mut out.outputs)?;
+    slots(&mut cursor, pools, &mut out.slots)?;
     out.measure_timing = measure_timing(&mut cursor)?;
     out.extras = extras(&mut cursor, features);
     cursor.finish()?;
-    check_values(out)
+    // Only a packet that is whole can have values that are wrong, so this comes last.
+    if inputs.is_odd || outputs.is_odd || out.slots.iter().any(|slot| *slot < 0) {
+        check_values(out)?;
+    }
+    Ok(())
 }
 
 fn information(cursor: &mut Cursor<'_>) -> Result<InformationDatum, WireError> {
@@ -181,31 +183,43 @@ fn information(cursor: &mut Cursor<'_>) -> Result<InformationDatum, WireError> {
     Ok(information)
 }
 
-fn arguments(
+/// What was seen while arguments were read.
+struct Seen {
+    /// One of them is left out or names a pool that there is not: [`check_values`] has to look.
+    is_odd: bool,
+}
+
+/// Inputs or outputs, by the kinds of their datums.
+#[inline(always)]
+fn arguments<const INFORMATION: u8, const DIMENSION: u8>(
     cursor: &mut Cursor<'_>,
     count: u32,
-    [information, dimension]: [u8; 2],
+    pools: u32,
     out: &mut Vec<RequestArgument>,
-) -> Result<(), WireError> {
+) -> Result<Seen, WireError> {
     // `count` is no more than the datums in the packet: `information` checked that.
-    out.resize_with(count as usize, RequestArgument::default);
+    if out.len() != count as usize {
+        out.resize_with(count as usize, RequestArgument::default);
+    }
+    let mut is_odd = false;
     for argument in out {
-        let operand = OperandDatum::decode(cursor.take(information, "an argument")?)?;
+        let operand = OperandDatum::decode(cursor.take(INFORMATION, "an argument")?)?;
         argument.has_no_value = operand.has_no_value;
         argument.location = operand.location;
-        let dimensions = &mut argument.dimensions;
-        cursor.check_remaining(operand.number_of_dimensions)?;
-        set_rank(dimensions, operand.number_of_dimensions);
-        cursor.take_values(dimension, "a dimension of the argument", dimensions, |datum| {
+        is_odd |= operand.has_no_value | (operand.location.pool_index >= pools);
+        let dimensions = cursor.sized(&mut argument.dimensions, operand.number_of_dimensions)?;
+        cursor.take_values(DIMENSION, "a dimension of the argument", dimensions, |datum| {
             datum::u32_at(datum, 4)
         })?;
     }
-    Ok(())
+    Ok(Seen { is_odd })
 }
 
 fn slots(cursor: &mut Cursor<'_>, count: u32, out: &mut Vec<i32>) -> Result<(), WireError> {
     cursor.check_remaining(count)?;
-    out.resize(count as usize, 0);
+    if out.len() != count as usize {
+        out.resize(count as usize, 0);
+    }
     cursor
         .take_values(request_kind::POOL_IDENTIFIER, "a slot", out, |datum| datum::i32_at(datum, 4))
 }
@@ -235,6 +249,7 @@ fn extras(cursor: &mut Cursor<'_>, features: Features) -> RequestExtras {
 }
 
 /// What a well-formed packet can say that no request may.
+#[cold]
 fn check_values(request: &SlotRequest) -> Result<(), WireError> {
     if let Some(slot) = request.slots.iter().find(|slot| **slot < 0) {
         return Err(WireError::Slot { slot: *slot });

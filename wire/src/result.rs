@@ -5,7 +5,7 @@
 
 use burst_hal::{ErrorStatus, ExecutionResult, OutputShape, Timing};
 
-use crate::cursor::{Cursor, fill_packet, set_rank};
+use crate::cursor::{Cursor, fill_packet};
 use crate::datum::{self, DATUM_BYTES, ResultDatum, result_kind};
 use crate::{Features, ResultExtras, WireError};
 
@@ -203,13 +203,13 @@ fn shapes(
     out: &mut Vec<OutputShape>,
 ) -> Result<(), WireError> {
     // `count` is no more than the datums in the packet: the caller checked that.
-    out.resize_with(count as usize, OutputShape::default);
+    if out.len() != count as usize {
+        out.resize_with(count as usize, OutputShape::default);
+    }
     for shape in out {
         let bytes = cursor.take(result_kind::OPERAND_INFORMATION, "an output")?;
         shape.is_sufficient = datum::bool_at(bytes, 8, "isSufficient")?;
-        let (dimensions, count) = (&mut shape.dimensions, datum::u32_at(bytes, 12));
-        cursor.check_remaining(count)?;
-        set_rank(dimensions, count);
+        let dimensions = cursor.sized(&mut shape.dimensions, datum::u32_at(bytes, 12))?;
         let kind = result_kind::OPERAND_DIMENSION_VALUE;
         cursor.take_values(kind, "a dimension of the output", dimensions, |datum| {
             datum::u32_at(datum, 8)
