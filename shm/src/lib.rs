@@ -8,13 +8,16 @@
 //! | [`SealedBytes`] | memory nobody can write any more (model weights) | nobody |
 //! | [`ForkMark`] | a mark that a forked child does not have | this process |
 //! | [`Pool`] | a memory pool somebody handed us by descriptor, mapped where that is safe and read with `pread` where it is not | the peer |
+//! | [`DmaHeap`] | where buffers come from that devices share | – |
 //!
 //! # Why a peer cannot harm us through a descriptor
 //!
 //! * *It cannot make us fault.* Touching a mapping behind the end of a file raises `SIGBUS`. So
 //!   nothing is mapped unless it carries `F_SEAL_SHRINK` (we add the seal where it is missing),
 //!   and the length is read after the seal is known to be there. Everything else is read and
-//!   written with `pread` and `pwrite`, where a short file is an ordinary error.
+//!   written with `pread` and `pwrite`, where a short file is an ordinary error. Buffers of devices
+//!   (dma-bufs) know neither seals nor `pread`: they are mapped, and the kernel copies, for which a
+//!   page that is not there is an ordinary error too.
 //! * *It cannot make us disagree with ourselves.* Bytes which another process can write are copied
 //!   out before anybody looks at them; there is no `&[u8]` to them.
 //! * *It cannot break Rust's rules.* `&[u8]` and `&mut [u8]` exist only for memory that the kernel
@@ -22,8 +25,10 @@
 //!   by us before the descriptor ever left the process.
 //!
 //! What stays possible: a peer may hand over a descriptor of a file system that answers slowly or
-//! never (FUSE). Only the thread that serves this peer waits for it.
+//! never (FUSE), or of a buffer whose device is busy with it. Only the thread that serves this peer waits for it.
 
+mod copied;
+mod dma_buf;
 mod error;
 pub mod fork;
 mod mapping;
@@ -35,6 +40,7 @@ mod region;
 mod sealed;
 mod sole_writer;
 
+pub use dma_buf::{DMA_BUF_SYNC, DmaHeap};
 pub use error::{Refusal, ShmError};
 pub use fork::ForkMark;
 pub use mapping::Mapping;

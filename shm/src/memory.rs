@@ -8,6 +8,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
+use crate::dma_buf;
 use crate::error::{Refusal, ShmError};
 
 /// Largest object that is made or mapped here, in bytes: far above any model's weights, far below
@@ -52,6 +53,16 @@ pub struct Memory {
     fd: OwnedFd,
     len: u64,
     seals: Seals,
+    kind: Kind,
+}
+
+/// What a descriptor that is used as memory stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A memfd or a file.
+    File,
+    /// A buffer of a device: of fixed length, without seals.
+    DmaBuf,
 }
 
 impl Memory {
@@ -69,19 +80,20 @@ impl Memory {
         ftruncate(&fd, len).map_err(ShmError::system("ftruncate"))?;
         add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW, "F_SEAL_SHRINK")?;
         let seals = read_seals(&fd);
-        Ok(Memory { fd, len, seals })
+        Ok(Memory { fd, len, seals, kind: Kind::File })
     }
 
     /// Takes a descriptor that came from somebody else.
     ///
     /// Adds `F_SEAL_SHRINK` where it is missing and can be added; an object that stays unsealed is
     /// accepted (see [`is_shrink_sealed`](Memory::is_shrink_sealed)) but can never be mapped.
+    /// Of dma-bufs see [`is_dma_buf`](Memory::is_dma_buf).
     ///
     /// # Errors
     /// [`ShmError::Refused`] for pipes, directories, devices, huge pages and write-only
     /// descriptors; [`ShmError::Length`] for an empty or absurdly long file.
     pub fn from_fd(fd: OwnedFd) -> Result<Memory, ShmError> {
-        refuse_strange_kinds(&fd)?;
+        let kind = kind_of(&fd)?;
         let mut seals = read_seals(&fd);
         // Look first: adding to an object that carries F_SEAL_SEAL fails even when the seal we
         // want is there already.
@@ -90,11 +102,14 @@ impl Memory {
         }
         // The length comes after the seal: before it the peer could still shrink the file.
         let stat = fstat(&fd).map_err(ShmError::system("fstat"))?;
-        let len = u64::try_from(stat.st_size).unwrap_or(0);
+        let len = match kind {
+            Kind::File => u64::try_from(stat.st_size).unwrap_or(0),
+            Kind::DmaBuf => dma_buf::length(stat.st_size, || dma_buf::seek_end(fd.as_fd()))?,
+        };
         if len == 0 || len > MAX_LEN {
             return Err(ShmError::Length { len, max: MAX_LEN });
         }
-        Ok(Memory { fd, len, seals })
+        Ok(Memory { fd, len, seals, kind })
     }
 
     /// Length in bytes. Never zero.
@@ -113,13 +128,19 @@ impl Memory {
         self.seals.shrink
     }
 
+    /// Whether it is a buffer of a device. Its length never changes, although no seal says so; its
+    /// bytes are reached through a [`Pool`](crate::Pool) alone.
+    pub fn is_dma_buf(&self) -> bool {
+        self.kind == Kind::DmaBuf
+    }
+
     /// Another descriptor of the same object.
     ///
     /// # Errors
     /// [`ShmError::System`] when no descriptor is left.
     pub fn try_clone(&self) -> Result<Memory, ShmError> {
         let fd = self.duplicate_fd()?;
-        Ok(Memory { fd, len: self.len, seals: self.seals })
+        Ok(Memory { fd, len: self.len, seals: self.seals, kind: self.kind })
     }
 
     /// A duplicate of the descriptor, closed on exec, for sending.
@@ -206,8 +227,16 @@ fn read_seals(fd: &OwnedFd) -> Seals {
     fcntl_get_seals(fd).map(Seals::from).unwrap_or_default()
 }
 
-fn refuse_strange_kinds(fd: &OwnedFd) -> Result<(), ShmError> {
+/// What may be used as memory; everything else is refused.
+fn kind_of(fd: &OwnedFd) -> Result<Kind, ShmError> {
     let stat = fstat(fd).map_err(ShmError::system("fstat"))?;
+    let system = fstatfs(fd).map_err(ShmError::system("fstatfs"))?;
+    #[allow(clippy::useless_conversion, reason = "the field is narrower on 32-bit targets")]
+    let system = i64::from(system.f_type);
+    // Not a regular file, and open for whatever mapping it allows.
+    if system == dma_buf::MAGIC {
+        return Ok(Kind::DmaBuf);
+    }
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(ShmError::Refused(Refusal::NotAFile));
     }
@@ -216,12 +245,10 @@ fn refuse_strange_kinds(fd: &OwnedFd) -> Result<(), ShmError> {
     if mode.contains(OFlags::PATH) || mode & OFlags::RWMODE == OFlags::WRONLY {
         return Err(ShmError::Refused(Refusal::NotReadable));
     }
-    let system = fstatfs(fd).map_err(ShmError::system("fstatfs"))?;
-    #[allow(clippy::useless_conversion, reason = "the field is narrower on 32-bit targets")]
-    if i64::from(system.f_type) == HUGETLBFS_MAGIC {
+    if system == HUGETLBFS_MAGIC {
         return Err(ShmError::Refused(Refusal::HugePages));
     }
-    Ok(())
+    Ok(Kind::File)
 }
 
 #[cfg(test)]

@@ -4,13 +4,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::{Errno, pread, pwrite};
 
+use crate::dma_buf::DmaBuf;
 use crate::error::ShmError;
 use crate::mapping::Mapping;
 use crate::memory::Memory;
 use crate::sealed::SealedBytes;
 
 /// A pool of bytes, reached in the safest way its descriptor allows: borrowed where nobody can
-/// write it any more, mapped where it cannot shrink, read and written by system call otherwise.
+/// write it any more, mapped where it cannot shrink, read and written by system call otherwise. A
+/// buffer of a device (dma-buf), which can be neither sealed nor read, is mapped and copied by
+/// system call.
 #[derive(Debug)]
 pub struct Pool {
     len: u64,
@@ -25,6 +28,8 @@ enum Access {
     Mapped { mapping: Mapping, memory: Memory },
     /// Anything else: never mapped, for touching a truncated file through a mapping is `SIGBUS`.
     File { memory: Memory, writable: bool },
+    /// A buffer of a device: mapped, and copied by the kernel.
+    Device(DmaBuf),
 }
 
 impl Pool {
@@ -39,7 +44,9 @@ impl Pool {
             let size = memory.len();
             return Err(ShmError::OutOfBounds { offset: 0, len: expected_len, size });
         }
-        let access = if !memory.is_shrink_sealed() {
+        let access = if memory.is_dma_buf() {
+            Access::Device(DmaBuf::map(memory)?)
+        } else if !memory.is_shrink_sealed() {
             let writable = is_open_for_writing(&memory)?;
             Access::File { memory, writable }
         } else if memory.seals().write {
@@ -73,12 +80,13 @@ impl Pool {
             Access::Sealed(_) => true,
             Access::Mapped { mapping, .. } => !mapping.is_writable(),
             Access::File { writable, .. } => !writable,
+            Access::Device(buffer) => !buffer.is_writable(),
         }
     }
 
-    /// Whether the pool is mapped, so that reading it needs no system call.
+    /// Whether the pool is mapped so that reading it needs no system call.
     pub fn is_mapped(&self) -> bool {
-        !matches!(self.access, Access::File { .. })
+        matches!(self.access, Access::Sealed(_) | Access::Mapped { .. })
     }
 
     /// The bytes themselves, where nobody can change them any more.
@@ -86,7 +94,7 @@ impl Pool {
         let len = usize::try_from(self.len).ok()?;
         match &self.access {
             Access::Sealed(sealed) => sealed.bytes().get(..len),
-            Access::Mapped { .. } | Access::File { .. } => None,
+            Access::Mapped { .. } | Access::File { .. } | Access::Device(_) => None,
         }
     }
 
@@ -103,6 +111,7 @@ impl Pool {
             }
             Access::Mapped { mapping, .. } => mapping.region(at, bytes.len())?.copy_out(0, bytes),
             Access::File { memory, .. } => read_file(memory, offset, bytes),
+            Access::Device(buffer) => buffer.read(at, bytes),
         }
     }
 
@@ -120,6 +129,7 @@ impl Pool {
             Access::Sealed(_) => Err(ShmError::ReadOnly),
             Access::Mapped { mapping, .. } => mapping.region(at, bytes.len())?.copy_in(0, bytes),
             Access::File { memory, .. } => write_file(memory, offset, bytes),
+            Access::Device(buffer) => buffer.write(at, bytes),
         }
     }
 
@@ -128,6 +138,7 @@ impl Pool {
         match &self.access {
             Access::Sealed(sealed) => sealed.memory(),
             Access::Mapped { memory, .. } | Access::File { memory, .. } => memory,
+            Access::Device(buffer) => buffer.memory(),
         }
     }
 
