@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+pub mod documents;
 pub mod golden;
 
 /// The repository's root.

@@ -121,6 +121,39 @@ fn dependencies_only_go_down() {
     assert!(wrong.is_empty(), "dependencies in the wrong direction: {wrong:#?}");
 }
 
+/// Folders by line of the picture in `docs/ARCHITECTURE.md`, such as `level 2` or `beside`.
+fn picture(text: &str) -> BTreeMap<String, Vec<String>> {
+    let lines =
+        text.lines().filter(|line| line.starts_with("level ") || line.starts_with("beside"));
+    lines
+        .map(|line| {
+            let (name, rest) = line.split_at(line.find("   ").expect("a name, then folders"));
+            let folders = rest.split_whitespace().filter_map(|word| word.strip_suffix('/'));
+            (name.to_owned(), folders.map(str::to_owned).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn the_picture_and_the_table_of_crates_are_those_of_the_workspace() {
+    let text = fs::read_to_string(repository().join("docs/ARCHITECTURE.md")).expect("readable");
+    let levels: BTreeMap<&str, u8> = LEVELS.iter().copied().collect();
+    let mut drawn = picture(&text);
+    for package in packages() {
+        let folder = package.folder.file_name().expect("a folder").to_string_lossy().into_owned();
+        let level = levels.get(package.name.as_str());
+        let line = level.map_or("beside".to_owned(), |level| format!("level {level}"));
+        let folders = drawn.get_mut(&line).unwrap_or_else(|| panic!("no line {line}"));
+        let before = folders.len();
+        folders.retain(|drawn| *drawn != folder);
+        assert_eq!(before, folders.len() + 1, "{folder}/ stands once in the line {line}");
+        let row = format!("| `{folder}/` | `{}` |", package.name);
+        assert!(text.contains(&row), "docs/ARCHITECTURE.md has no row {row}");
+    }
+    let left: Vec<&String> = drawn.values().flatten().collect();
+    assert!(left.is_empty(), "folders in the picture that are no packages of this line: {left:?}");
+}
+
 #[test]
 fn bincode_is_known_to_wire_alone() {
     let users: Vec<String> = packages()
