@@ -288,3 +288,23 @@ fn transport_prints_a_table_per_way_to_wait_and_the_checks() {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
+
+#[test]
+fn pinned_paths_give_the_same_outputs() {
+    let arguments = ["bench", "model", "--rounds", "1", "--executions", "3", "--threads", "1,2"];
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let output = run(&[&arguments[..], &["--pin", "--json"]].concat());
+    if cpus < 2 {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("pinning needs two CPUs"), "{said}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report = json(&output);
+    let paths = report["models"][0]["paths"].as_array().unwrap();
+    assert_eq!(paths.len(), 7, "four with one thread, three with two");
+    for row in paths {
+        assert_eq!(row["outputs"]["equal"], true, "{row}");
+    }
+}

@@ -116,13 +116,24 @@ pub struct Case {
     pub service_ns: u64,
     /// Time between the starts of two requests; zero is full speed.
     pub period_ns: u64,
+    /// The system is asked to keep its CPUs from sleeping deeply meanwhile, as a service does while
+    /// bursts live.
+    pub kept_awake: bool,
 }
 
 impl Case {
     /// A ping-pong at full speed with a server that answers at once.
     #[must_use]
     pub const fn ping_pong(wait: WaitKind, placement: Placement, request_bytes: usize) -> Case {
-        Case { wait, placement, request_bytes, in_flight: 1, service_ns: 0, period_ns: 0 }
+        Case {
+            wait,
+            placement,
+            request_bytes,
+            in_flight: 1,
+            service_ns: 0,
+            period_ns: 0,
+            kept_awake: false,
+        }
     }
 
     /// A peer's name in tables and JSON, with what sets the case apart from a plain ping-pong.
@@ -137,6 +148,9 @@ impl Case {
         }
         if let Some(rate) = 1_000_000_000_u64.checked_div(self.period_ns) {
             label += &format!(", {rate} per second");
+        }
+        if self.kept_awake {
+            label += ", CPUs kept awake";
         }
         label
     }
@@ -196,6 +210,9 @@ mod tests {
         assert_eq!(plain.label("x"), "x");
         assert_eq!(Case { in_flight: 8, ..plain }.label("x"), "x, 8 in flight");
         assert_eq!(Case { service_ns: 200_000, ..plain }.label("x"), "x, 200 us of service");
-        assert_eq!(Case { period_ns: 1_000_000, ..plain }.label("x"), "x, 1000 per second");
+        let paced = Case { period_ns: 1_000_000, ..plain };
+        assert_eq!(paced.label("x"), "x, 1000 per second");
+        let awake = Case { kept_awake: true, ..paced };
+        assert_eq!(awake.label("x"), "x, 1000 per second, CPUs kept awake");
     }
 }

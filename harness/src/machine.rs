@@ -1,5 +1,7 @@
 //! What the numbers belong to: the machine and its CPUs.
 
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::time::Instant;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -21,6 +23,9 @@ pub struct Machine {
     pub clock_step_ns: u64,
     /// Load of the last minute when the run began.
     pub load: f64,
+    /// Whether this process may ask the system to keep its CPUs awake (`/dev/cpu_dma_latency`):
+    /// `permitted`, or why not.
+    pub keep_awake: String,
 }
 
 impl Machine {
@@ -38,8 +43,41 @@ impl Machine {
             cpus: usable_cpus().map_or(0, |cpus| cpus.len()),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             clock_step_ns: clock_step_ns(),
+            keep_awake: match KeepAwake::open() {
+                Ok(_) => "permitted".to_owned(),
+                Err(error) => format!("not permitted: {error}"),
+            },
             load: load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0),
         }
+    }
+}
+
+/// While it lives, no CPU enters a sleep state that takes time to leave.
+#[derive(Debug)]
+pub struct KeepAwake(File);
+
+impl KeepAwake {
+    /// Where the kernel takes the wish; it holds while the file is open.
+    const DEVICE: &str = "/dev/cpu_dma_latency";
+
+    fn open() -> io::Result<KeepAwake> {
+        OpenOptions::new().write(true).open(Self::DEVICE).map(KeepAwake)
+    }
+
+    /// Asks for wake-ups without delay.
+    ///
+    /// # Errors
+    /// Not permitted.
+    pub fn take() -> Result<KeepAwake, HarnessError> {
+        let mut wish = Self::open()?;
+        wish.0.write_all(&0_i32.to_ne_bytes())?; // microseconds
+        Ok(wish)
+    }
+
+    /// Whether it can be taken here.
+    #[must_use]
+    pub fn is_permitted() -> bool {
+        Self::open().is_ok()
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::case::{Case, Placement, REQUEST_SIZES, WaitKind};
 use crate::checks::{FRAME_BYTES, SERVICE_NS, checks, names};
 use crate::error::HarnessError;
-use crate::machine::Machine;
+use crate::machine::{KeepAwake, Machine};
 use crate::peers::Peer;
 use crate::process::{Length, Runner, has_strace};
 use crate::report::{More, Report, Row};
@@ -86,7 +86,8 @@ impl FloorKey {
             (false, true) => (names::LINE_FLOOR, WaitKind::Spin, 8),
             (false, false) => (names::FUTEX_FLOOR, WaitKind::Sleep, 4),
         };
-        FloorKey { name, case: Case { wait, in_flight: 1, request_bytes, ..*case } }
+        let case = Case { wait, in_flight: 1, request_bytes, kept_awake: false, ..*case };
+        FloorKey { name, case }
     }
 }
 
@@ -227,11 +228,20 @@ const SERVICES_US: [u64; 7] = [5, 10, 20, 50, 100, 200, 500];
 /// Requests per second of the sweep; full speed is the plain ping-pong.
 const RATES: [u64; 6] = [1, 10, 100, 1_000, 10_000, 100_000];
 
-/// What shows a policy of waiting at work: servers that need a while, and requests that are rare.
+/// Time between requests that are rare enough for both CPUs to halt in between.
+const HALTING_NS: u64 = 1_000_000;
+
+/// What shows a policy of waiting at work: servers that need a while, and requests that are rare;
+/// and what it is worth there that CPUs are kept awake.
 fn special_cases(options: &Options) -> Vec<Case> {
     let mut cases = Vec::new();
     for wait in options.waits.iter().filter(|wait| **wait != WaitKind::Spin) {
         let case = Case::ping_pong(*wait, Placement::PinnedApart, 64);
+        if *wait == WaitKind::Sleep {
+            let halting = Case { period_ns: HALTING_NS, ..case };
+            cases.extend((!options.sweeps).then_some(halting)); // the sweep over rates has it
+            cases.extend(KeepAwake::is_permitted().then_some(Case { kept_awake: true, ..halting }));
+        }
         if *wait == WaitKind::Adaptive && !options.sweeps {
             cases.push(Case { service_ns: SERVICE_NS, ..case });
         }
@@ -266,7 +276,9 @@ fn take_turns(
         };
         watch.about_to(pass, lane.peer.name(), &lane.case);
         let length = length(&lane.case, options.quick);
+        let awake = lane.case.kept_awake.then(KeepAwake::take).transpose()?;
         let (measured, served) = runner.measure(lane.peer.name(), &lane.case, length)?;
+        drop(awake);
         let after = run_floor(runner, key, floors, options)?;
         lane.rounds.push(Round { floors: [before, after], run: Run { measured, served } });
         last = Some((key, after));

@@ -94,13 +94,14 @@ impl Report {
     /// # Errors
     /// Writing.
     pub fn write_text(&self, out: &mut impl Write) -> Result<(), HarnessError> {
-        let Machine { processor, cpus, kernel, clock_step_ns, load } = &self.machine;
+        let Machine { processor, cpus, kernel, clock_step_ns, load, keep_awake } = &self.machine;
         writeln!(out, "{processor}, {cpus} CPUs, Linux {kernel}, clock step {clock_step_ns} ns")?;
         writeln!(
             out,
             "{} rounds asked for, peers taking turns; load at the start {load:.2}",
             self.rounds
         )?;
+        writeln!(out, "keeping CPUs awake while a burst lives: {keep_awake}")?;
         let dropped: usize = self.rows.iter().map(|row| row.more.dropped).sum();
         let kept: usize = self.rows.iter().map(|row| row.more.kept).sum();
         writeln!(out, "{kept} rounds count, {dropped} were dropped for their floors\n")?;

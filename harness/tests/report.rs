@@ -1,5 +1,6 @@
 //! A whole run, as short as can be: its rows, and the fields of its JSON.
 
+use burst_harness::machine::{KeepAwake, Machine, usable_cpus};
 use burst_harness::process::Runner;
 use burst_harness::{Case, Options, Placement, Report, WaitKind, own_peers};
 use serde_json::Value;
@@ -7,11 +8,15 @@ use serde_json::Value;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_burst-bench-peer");
 
 fn short_run(waits: &[WaitKind], peers: &[&str]) -> Report {
+    short_run_at(Placement::Unpinned, waits, peers)
+}
+
+fn short_run_at(placement: Placement, waits: &[WaitKind], peers: &[&str]) -> Report {
     let options = Options {
         rounds: 1,
         sizes: vec![64],
         waits: waits.to_vec(),
-        placements: vec![Placement::Unpinned],
+        placements: vec![placement],
         peers: peers.iter().map(|name| (*name).to_owned()).collect(),
         frames: false,
         sweeps: false,
@@ -64,6 +69,28 @@ fn the_json_has_the_fields_that_programs_read() {
     let check = &json["checks"][0];
     assert_eq!(sorted(keys(check)), ["must", "ok", "reach", "value", "what"]);
     assert_eq!(check["ok"], Value::Null, "nothing spun in this run");
+}
+
+/// What keeping the CPUs awake is worth, or that it is not permitted.
+#[test]
+fn halting_cpus_are_measured_asleep_and_where_permitted_kept_awake() {
+    let test = "halting_cpus_are_measured_asleep_and_where_permitted_kept_awake";
+    if usable_cpus().unwrap().len() < 2 {
+        eprintln!("ignored: {test} needs two CPUs, which are not here");
+        return;
+    }
+    let report = short_run_at(Placement::PinnedApart, &[WaitKind::Sleep], &["ours"]);
+    let names: Vec<&str> = report.rows.iter().map(|row| row.name.as_str()).collect();
+    assert!(names.contains(&"ours, 1000 per second"), "{names:?}");
+    let kept_awake = names.contains(&"ours, 1000 per second, CPUs kept awake");
+    assert_eq!(kept_awake, KeepAwake::is_permitted());
+    let Machine { keep_awake, .. } = &report.machine;
+    assert_eq!(keep_awake == "permitted", kept_awake, "{keep_awake}");
+    assert!(kept_awake || keep_awake.starts_with("not permitted: "), "{keep_awake}");
+    let mut text = Vec::new();
+    report.write_text(&mut text).unwrap();
+    let line = format!("keeping CPUs awake while a burst lives: {keep_awake}\n");
+    assert!(String::from_utf8(text).unwrap().contains(&line));
 }
 
 #[test]
