@@ -175,8 +175,10 @@ fn rules(may_remove: bool) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, Sandbox
     // The names of threads.
     let set_name = libc::PR_SET_NAME.unsigned_abs().into();
     rules.insert(libc::SYS_prctl, only(0, SeccompCmpOp::Eq, set_name)?);
-    // Whether standard error is a terminal.
-    rules.insert(libc::SYS_ioctl, only(1, SeccompCmpOp::Eq, libc::TCGETS)?);
+    // Whether standard error is a terminal, and access to buffers of devices that clients bring.
+    let mut ioctls = only(1, SeccompCmpOp::Eq, libc::TCGETS)?;
+    ioctls.extend(only(1, SeccompCmpOp::Eq, burst_shm::DMA_BUF_SYNC.into())?);
+    rules.insert(libc::SYS_ioctl, ioctls);
     Ok(rules)
 }
 
@@ -213,6 +215,9 @@ mod tests {
                 assert!(!rules.contains_key(&call), "system call {call}");
             }
             assert_eq!(rules.contains_key(&libc::SYS_unlinkat), may_remove);
+            let sync = only(1, SeccompCmpOp::Eq, burst_shm::DMA_BUF_SYNC.into()).unwrap();
+            let ioctls = &rules[&libc::SYS_ioctl];
+            assert!(ioctls.contains(&sync[0]) && ioctls.len() == 2, "terminals and dma-bufs");
             let action = SeccompAction::Errno(libc::EPERM.unsigned_abs());
             compile(rules, action, SeccompAction::Allow, architecture().unwrap()).unwrap();
         }
