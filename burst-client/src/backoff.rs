@@ -47,7 +47,7 @@ impl Backoff {
     pub(crate) fn run<T>(
         &self,
         deadline: Deadline,
-        may_pass: impl Fn(&ClientError) -> bool,
+        mut may_pass: impl FnMut(&ClientError) -> bool,
         mut attempt: impl FnMut() -> Result<T, ClientError>,
     ) -> Result<(T, u32), ClientError> {
         let mut pauses = self.pauses(clock::now_ns(), deadline);

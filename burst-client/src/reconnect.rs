@@ -79,11 +79,39 @@ impl ReconnectingDevice {
         mut connector: impl FnMut() -> Result<Client, ClientError> + Send + 'static,
     ) -> Result<Self, ClientError> {
         let first = connector()?.device(device)?;
-        let version = first.version_string().to_owned();
-        let connector = Box::new(connector);
+        Ok(Self::connected(first, backoff, Box::new(connector)))
+    }
+
+    /// As [`ReconnectingDevice::with_connector`], for a service that may not be there yet: the
+    /// first connection is tried for as later ones are, until `deadline`. `waiting` is told once, by
+    /// the first failure that may pass. Something else than such a service at the other end does
+    /// not.
+    ///
+    /// # Errors
+    /// The last attempt's.
+    pub fn when_there(
+        device: &str,
+        backoff: Backoff,
+        deadline: Deadline,
+        mut connector: impl FnMut() -> Result<Client, ClientError> + Send + 'static,
+        waiting: impl FnOnce(&ClientError),
+    ) -> Result<Self, ClientError> {
+        let mut waiting = Some(waiting);
+        let may_pass = |error: &ClientError| {
+            let passes = error.may_pass() && !matches!(error, ClientError::NotThisProtocol);
+            if let Some(say) = waiting.take_if(|_| passes) {
+                say(error);
+            }
+            passes
+        };
+        let (first, _) = backoff.run(deadline, may_pass, || connector()?.device(device))?;
+        Ok(Self::connected(first, backoff, Box::new(connector)))
+    }
+
+    fn connected(first: RemoteDevice, backoff: Backoff, connector: Connector) -> Self {
+        let (name, version) = (first.name().to_owned(), first.version_string().to_owned());
         let state = Mutex::new(State { connector, device: first, generation: 1 });
-        let name = device.to_owned();
-        Ok(ReconnectingDevice { shared: Arc::new(Shared { name, version, backoff, state }) })
+        ReconnectingDevice { shared: Arc::new(Shared { name, version, backoff, state }) }
     }
 
     /// The device over the connection there is now, alive or not.

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -142,6 +142,64 @@ fn a_private_driver_process_is_started_anew_and_the_gap_is_said() {
     println!("{gap}");
     assert!(out.contains("1 reconnect, ") && out.contains("longest gap "), "{out}");
     assert!(matches!(code, Some(0 | 1)), "{code:?} {err}");
+}
+
+/// Lines of standard error that say that the stream waits.
+fn waiting(err: &str) -> Vec<&str> {
+    err.lines().filter(|line| line.contains("; waiting up to ")).collect()
+}
+
+#[test]
+fn a_service_that_is_not_there_yet_is_waited_for_and_that_is_said_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("burst.sock");
+    let socket = socket.to_str().unwrap();
+    let pictures = folder.path().join("pictures");
+    let (mut client, mut frames) = stream(&pictures, &["--socket", socket]);
+    let mut err = BufReader::new(client.child.stderr.take().unwrap());
+    let mut said = String::new();
+    err.read_line(&mut said).unwrap();
+    assert_eq!(said, format!("no service listens at {socket}; waiting up to 30 s for one\n"));
+    // Now it waits; nobody was there when it began.
+    let _driver = service(socket);
+    frames.write_all(&[FRAME, FRAME].concat()).unwrap();
+    drop(frames);
+    err.read_to_string(&mut said).unwrap();
+    let mut out = String::new();
+    client.out.read_to_string(&mut out).unwrap();
+    assert_eq!(client.child.wait().unwrap().code(), Some(0), "{out} {said}");
+    assert_eq!(waiting(&said).len(), 1, "{said}");
+    assert!(!out.contains("reconnect"), "the first connection is none: {out}");
+}
+
+#[test]
+fn a_service_that_does_not_come_is_not_waited_for_beyond_the_deadline() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("burst.sock");
+    let socket = socket.to_str().unwrap();
+    let args = ["stream", "--socket", socket, "--frames", "1", "--deadline", "0.05"];
+    let output = support::run(&[&args[..], &["--reconnect"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(waiting(&err).len(), 1, "{err}");
+    assert!(err.contains("waiting up to 0.05 s") && err.lines().count() == 2, "{err}");
+    assert!(err.lines().last().unwrap().contains(socket), "{err}");
+    // Without the flag, at once and in one line.
+    let output = support::run(&args);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(String::from_utf8(output.stderr).unwrap().lines().count(), 1);
+}
+
+#[test]
+fn what_is_no_such_service_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.sock");
+    let _other = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let socket = path.to_str().unwrap();
+    let output = support::run(&["stream", "--socket", socket, "--frames", "1", "--reconnect"]);
+    assert_eq!(output.status.code(), Some(2));
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert!(waiting(&err).is_empty() && err.lines().count() == 1, "{err}");
 }
 
 #[test]

@@ -91,7 +91,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) threads: Threads,
     /// When the driver dies, go on with the next one: look for a service that is started again, or
-    /// start the private driver process anew. Requests under way are lost and count as errors.
+    /// start the private driver process anew. Requests under way are lost and count as errors. A
+    /// service that is not there yet is waited for, too: up to 30 s, and no longer than --deadline.
     #[arg(long)]
     pub(super) reconnect: bool,
     /// Give up on a request after this many seconds.

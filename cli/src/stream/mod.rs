@@ -97,6 +97,7 @@ fn stream(args: &Args) -> Result<Report> {
         socket: args.socket.as_deref(),
         device: &args.device,
         reconnect: args.reconnect,
+        deadline,
         threads: args.threads,
     };
     let pace = Pace::new(args.fps, args.drop)?;

@@ -111,6 +111,8 @@ pub(crate) struct Options<'a> {
     pub(crate) device: &'a str,
     /// Whether to go on after the driver died.
     pub(crate) reconnect: bool,
+    /// How long one request may take, and the first connection where `reconnect` waits for it.
+    pub(crate) deadline: Duration,
     /// Threads that compute, unless a service runs already.
     pub(crate) threads: Threads,
 }

@@ -49,7 +49,7 @@ pub(super) fn open(wanted: &Options<'_>, imported: &Imported) -> Result<Box<dyn 
     let mut connect = connector(wanted, &process);
     let model = &imported.model;
     let stream = if wanted.reconnect {
-        let device = ReconnectingDevice::with_connector(wanted.device, Backoff::RESTART, connect)?;
+        let device = reconnecting(wanted, connect)?;
         device.stream(model, &options).map(|stream| Link::Reconnecting(Box::new(stream)))
     } else {
         let device = connect()?.device(wanted.device)?;
@@ -57,6 +57,24 @@ pub(super) fn open(wanted: &Options<'_>, imported: &Imported) -> Result<Box<dyn 
     };
     let stream = stream.context("the driver cannot run this model")?;
     Ok(Box::new(Remote { stream, _process: process }))
+}
+
+/// A device that outlives its service. One that others run may be about to start; a process of our
+/// own that does not start will not do so later.
+fn reconnecting(
+    wanted: &Options<'_>,
+    connect: impl FnMut() -> Result<Client, ClientError> + Send + 'static,
+) -> Result<ReconnectingDevice, ClientError> {
+    let (device, backoff) = (wanted.device, Backoff::RESTART);
+    if wanted.socket.is_none() {
+        return ReconnectingDevice::with_connector(device, backoff, connect);
+    }
+    let longest = wanted.deadline.min(backoff.total);
+    let waiting = |error: &ClientError| {
+        eprintln!("{error}; waiting up to {} s for one", longest.as_secs_f32());
+    };
+    let deadline = Deadline::after(longest);
+    ReconnectingDevice::when_there(device, backoff, deadline, connect, waiting)
 }
 
 /// The way to the driver, for the first time and every later one.
