@@ -18,61 +18,60 @@ fn queue(bytes: usize) -> (Producer, Consumer) {
     fmq::pair(&QueueConfig::new(bytes, CAPACITY)).unwrap()
 }
 
-/// One item in and out again, by copy.
-fn write_and_read(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("ring/write_read");
+/// Measures passing one item, for items of each size: `ready` makes what passes it.
+fn pass<P>(criterion: &mut Criterion, name: &str, ready: impl Fn(usize) -> P)
+where
+    P: FnMut(&[u8], &mut [u8]) -> Result<(), QueueError>,
+{
+    let mut group = criterion.benchmark_group(name);
     for bytes in SIZES {
-        let (mut producer, mut consumer) = queue(bytes);
+        let mut pass = ready(bytes);
         let (sent, mut received) = (vec![1; bytes], vec![0; bytes]);
         group.throughput(Throughput::Bytes(bytes as u64));
         group.bench_function(BenchmarkId::from_parameter(bytes), |bencher| {
-            bencher.iter(|| {
-                producer.write(black_box(&sent)).unwrap();
-                consumer.read(black_box(&mut received)).unwrap();
-            });
+            bencher.iter(|| pass(black_box(&sent), black_box(&mut received)).unwrap());
         });
     }
     group.finish();
+}
+
+/// One item in and out again, by copy.
+fn write_and_read(criterion: &mut Criterion) {
+    pass(criterion, "ring/write_read", |bytes| {
+        let (mut producer, mut consumer) = queue(bytes);
+        move |sent, received| {
+            producer.write(sent)?;
+            consumer.read(received)
+        }
+    });
 }
 
 /// The same through claims on both sides.
 fn claim_and_commit(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("ring/claim_commit");
-    for bytes in SIZES {
+    pass(criterion, "ring/claim_commit", |bytes| {
         let (mut producer, mut consumer) = queue(bytes);
-        let (sent, mut received) = (vec![1; bytes], vec![0; bytes]);
-        group.throughput(Throughput::Bytes(bytes as u64));
-        group.bench_function(BenchmarkId::from_parameter(bytes), |bencher| {
-            bencher.iter(|| {
-                let mut claim = producer.claim(1).unwrap();
-                claim.copy_in(0, black_box(&sent)).unwrap();
-                claim.commit(1).unwrap();
-                let claim = consumer.peek(1).unwrap();
-                claim.copy_out(0, black_box(&mut received)).unwrap();
-                claim.commit(1).unwrap();
-            });
-        });
-    }
-    group.finish();
+        move |sent, received| {
+            let mut claim = producer.claim(1)?;
+            claim.copy_in(0, sent)?;
+            claim.commit(1)?;
+            let claim = consumer.peek(1)?;
+            claim.copy_out(0, received)?;
+            claim.commit(1)
+        }
+    });
 }
 
 /// One item through the flavour with many readers.
 fn unsynchronized(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("ring/unsynchronized_write_read");
-    for bytes in SIZES {
+    pass(criterion, "ring/unsynchronized_write_read", |bytes| {
         let config = QueueConfig::new(bytes, CAPACITY);
         let mut producer = UnsyncProducer::create(&config).unwrap();
         let mut consumer = UnsyncConsumer::attach(producer.descriptor().unwrap()).unwrap();
-        let (sent, mut received) = (vec![1; bytes], vec![0; bytes]);
-        group.throughput(Throughput::Bytes(bytes as u64));
-        group.bench_function(BenchmarkId::from_parameter(bytes), |bencher| {
-            bencher.iter(|| {
-                producer.write(black_box(&sent)).unwrap();
-                consumer.read(black_box(&mut received)).unwrap();
-            });
-        });
-    }
-    group.finish();
+        move |sent, received| {
+            producer.write(sent)?;
+            consumer.read(received)
+        }
+    });
 }
 
 /// Looks at a queue in which there is nothing, and writes to one without room.

@@ -45,6 +45,17 @@ fn sentence(args: &[&str], parts: &[&str]) {
     assert!(said.contains(&error), "text and JSON say the same: {said} / {error}");
 }
 
+/// A measurement that has to work: what it printed.
+fn measured(bench: &[&str], rest: &[&str]) -> Output {
+    let args: Vec<&str> = ["bench"].iter().chain(bench).chain(rest).copied().collect();
+    let output = run(&args);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {output:?}");
+    output
+}
+
+/// The fewest executions of a model on one thread that still are a measurement.
+const FEW: &[&str] = &["--threads", "1", "--rounds", "1", "--executions", "2"];
+
 /// Arguments that the command line itself refuses.
 fn refused(args: &[&str], part: &str) {
     let output: Output = run(args);
@@ -58,22 +69,9 @@ fn every_path_of_a_model_is_measured_and_gives_the_same_outputs() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("report.html");
     let page_path = page.to_str().unwrap();
-    let output = run(&[
-        "bench",
-        "model",
-        "--rounds",
-        "2",
-        "--executions",
-        "4",
-        "--threads",
-        "1",
-        "--profile",
-        "--json",
-        "--report",
-        page_path,
-    ]);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let report = json(&output);
+    let counts = ["--rounds", "2", "--executions", "4", "--threads", "1"];
+    let rest = ["--profile", "--json", "--report", page_path];
+    let report = json(&measured(&["model"], &[&counts[..], &rest].concat()));
     assert_eq!((&report["rounds"], &report["wait"]), (&2.into(), &"adaptive".into()));
     let model = &report["models"][0];
     let paths = model["paths"].as_array().unwrap();
@@ -102,22 +100,9 @@ fn every_path_of_a_model_is_measured_and_gives_the_same_outputs() {
 #[test]
 fn more_threads_are_compared_with_one_and_give_the_same_outputs() {
     let model = repository().join("models/shapes.tflite");
-    let output = run(&[
-        "bench",
-        "model",
-        model.to_str().unwrap(),
-        "--path",
-        "in-process",
-        "--threads",
-        "1,2,3",
-        "--rounds",
-        "1",
-        "--executions",
-        "3",
-        "--json",
-    ]);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let report = json(&output);
+    let counts = ["--threads", "1,2,3", "--rounds", "1", "--executions", "3", "--json"];
+    let what = ["model", model.to_str().unwrap(), "--path", "in-process"];
+    let report = json(&measured(&what, &counts));
     let model = &report["models"][0];
     assert_eq!(model["model"], "shapes");
     let threads: Vec<u64> = model["threads"]
@@ -139,23 +124,8 @@ fn a_folder_of_models_ends_with_a_table_of_all() {
         std::fs::copy(&model, folder.path().join(name)).unwrap();
     }
     let path = folder.path().to_str().unwrap();
-    let output = run(&[
-        "bench",
-        "model",
-        "--models",
-        path,
-        "--threads",
-        "1",
-        "--rounds",
-        "1",
-        "--executions",
-        "2",
-        "--wait",
-        "sleep",
-        "--path",
-        "in-process,burst",
-    ]);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let what = ["model", "--models", path, "--wait", "sleep", "--path", "in-process,burst"];
+    let output = measured(&what, FEW);
     let text = String::from_utf8(output.stdout).unwrap();
     let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part:?}: {text}"));
     assert!(at("\na: ") < at("\nb: ") && at("\nb: ") < at("burst : in-process  "), "{text}");
@@ -167,22 +137,8 @@ fn a_folder_of_models_ends_with_a_table_of_all() {
 fn of_a_model_that_does_not_import_whole_a_part_is_measured() {
     let test = "of_a_model_that_does_not_import_whole_a_part_is_measured";
     let Some(model) = shared(test, "models/yamnet_wavin_int8.tflite") else { return };
-    let output = run(&[
-        "bench",
-        "model",
-        model.to_str().unwrap(),
-        "--path",
-        "in-process",
-        "--threads",
-        "1",
-        "--rounds",
-        "1",
-        "--executions",
-        "2",
-        "--json",
-    ]);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let report = json(&output);
+    let what = ["model", model.to_str().unwrap(), "--path", "in-process", "--json"];
+    let report = json(&measured(&what, FEW));
     let part = report["models"][0]["part"].as_str().unwrap();
     assert!(part.starts_with("without its first "), "{part}");
     assert!(part.contains(" operators: from "), "{part}");
@@ -202,10 +158,8 @@ fn what_cannot_be_measured_is_said_in_one_sentence() {
     sentence(&["bench", "model", "--models", empty], &["no .tflite files"]);
     sentence(&["bench", "model", "--models", "/nonexistent"], &["/nonexistent", "No such"]);
     let nowhere = "/nonexistent/report.html";
-    let quick = ["--path", "in-process", "--threads", "1", "--rounds", "1", "--executions", "1"];
-    let mut args = vec!["bench", "model", "--report", nowhere];
-    args.extend(quick);
-    sentence(&args, &[nowhere]);
+    let into_nowhere = ["bench", "model", "--path", "in-process", "--report", nowhere];
+    sentence(&[&into_nowhere[..], FEW].concat(), &[nowhere]);
     sentence(&["bench", "transport", "--peers", "nobody"], &["no peer is called nobody"]);
 }
 
@@ -220,29 +174,15 @@ fn arguments_without_a_sense_are_refused() {
     refused(&["bench", "transport", "--wait", "often"], "--wait");
 }
 
-const TRANSPORT: [&str; 13] = [
-    "bench",
-    "transport",
-    "--quick",
-    "--rounds",
-    "1",
-    "--sizes",
-    "64",
-    "--wait",
-    "sleep",
-    "--placement",
-    "unpinned",
-    "--peers",
-    "ours",
-];
+/// The fewest round trips that still are a measurement.
+const TRANSPORT: &[&str] = &["transport", "--quick", "--rounds", "1", "--sizes", "64"];
+/// Ours and the floors, in one place.
+const OURS: &[&str] =
+    &["--wait", "sleep", "--placement", "unpinned", "--peers", "ours", "--no-frames"];
 
 #[test]
 fn transport_rows_and_checks_have_the_fields_that_are_promised() {
-    let mut args = TRANSPORT.to_vec();
-    args.extend(["--no-frames", "--json"]);
-    let output = run(&args);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let report = json(&output);
+    let report = json(&measured(TRANSPORT, &[OURS, &["--json"]].concat()));
     let rows = report["rows"].as_array().unwrap();
     let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
     // Rounds of others that fall into a change of the machine's mood do not count.
@@ -279,10 +219,7 @@ fn transport_rows_and_checks_have_the_fields_that_are_promised() {
 
 #[test]
 fn transport_prints_a_table_per_way_to_wait_and_the_checks() {
-    let mut args = TRANSPORT.to_vec();
-    args.push("--no-frames");
-    let output = run(&args);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let output = measured(TRANSPORT, OURS);
     let text = String::from_utf8(output.stdout).unwrap();
     for part in ["sleep, unpinned", "p50 : floor", "│ floor-futex ", "must"] {
         assert!(text.contains(part), "{part}: {text}");

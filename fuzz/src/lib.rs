@@ -28,6 +28,7 @@
 
 pub mod control_message;
 pub mod datums;
+mod ends;
 pub mod event_flag;
 mod frames;
 pub mod hal_model;

@@ -143,12 +143,10 @@ fn synchronized(descriptor: &Descriptor, copy: Descriptor) -> bool {
     let mut consumer = Consumer::attach(again).unwrap();
     assert_eq!(producer.capacity() * producer.quantum(), descriptor.grantors[2].extent as usize);
     let sent = items(producer.capacity(), producer.quantum());
-    let mut received = vec![0; sent.len()];
-    for _ in 0..2 {
-        producer.write(&sent).unwrap();
-        consumer.read(&mut received).unwrap();
-        assert!(sent == received, "an item was changed on its way");
-    }
+    arrives(&sent, |received| {
+        producer.write(&sent)?;
+        consumer.read(received)
+    });
     true
 }
 
@@ -158,13 +156,20 @@ fn unsynchronized(descriptor: &Descriptor, copy: Descriptor) -> bool {
     let again = producer.descriptor().unwrap();
     let mut consumer = UnsyncConsumer::attach(again).unwrap();
     let sent = items(producer.capacity(), producer.quantum());
+    arrives(&sent, |received| {
+        producer.write(&sent)?;
+        consumer.read(received)
+    });
+    true
+}
+
+/// Items come out as they went in, twice.
+fn arrives(sent: &[u8], mut pass: impl FnMut(&mut [u8]) -> Result<(), QueueError>) {
     let mut received = vec![0; sent.len()];
     for _ in 0..2 {
-        producer.write(&sent).unwrap();
-        consumer.read(&mut received).unwrap();
+        pass(&mut received).unwrap();
         assert!(sent == received, "an item was changed on its way");
     }
-    true
 }
 
 /// As many items as fit, two at most.

@@ -6,24 +6,23 @@
 
 use fmq::{Consumer, Producer, QueueError, SYNCHRONIZED};
 
+use crate::ends::{
+    Scripts, attached, begin, copy_somewhere, end_claim, refused_as_too_large, too_many,
+};
 use crate::words::{Arena, PAST, STEPS_MAX, Verdict, check_payload, expected, payload, wait};
-use crate::{Input, Script, Seed, seed};
+use crate::{Input, Seed};
 
 /// Runs a script.
 pub fn run(data: &[u8]) -> bool {
     let mut input = Input::new(data);
-    let arena = Arena::new(&mut input, SYNCHRONIZED);
-    let ends = input.u8();
-    for _ in 0..input.below(4) {
-        arena.attack(&mut input);
-    }
+    let (arena, ends) = begin(&mut input, SYNCHRONIZED);
     let passed = match ends % 3 {
-        0 => attach(Producer::attach(arena.descriptor()))
+        0 => attached(Producer::attach(arena.descriptor()))
             .is_some_and(|end| converse(Some(end), None, &arena, &mut input)),
-        1 => attach(Consumer::attach(arena.descriptor()))
+        1 => attached(Consumer::attach(arena.descriptor()))
             .is_some_and(|end| converse(None, Some(end), &arena, &mut input)),
-        _ => attach(Producer::attach(arena.descriptor()))
-            .zip(attach(Consumer::attach(arena.descriptor())))
+        _ => attached(Producer::attach(arena.descriptor()))
+            .zip(attached(Consumer::attach(arena.descriptor())))
             .is_some_and(|(p, c)| converse(Some(p), Some(c), &arena, &mut input)),
     };
     arena.check_gaps();
@@ -52,15 +51,6 @@ fn converse(
         }
     }
     verdicts.iter().all(Verdict::is_clean)
-}
-
-/// An end, unless the counters were impossible from the beginning.
-fn attach<E>(result: Result<E, QueueError>) -> Option<E> {
-    match result {
-        Ok(end) => Some(end),
-        Err(QueueError::Corrupt { .. }) => None,
-        Err(other) => panic!("the descriptor is legal: {other}"),
-    }
 }
 
 fn produce(
@@ -99,24 +89,14 @@ fn claim(end: &mut Producer, items: usize, input: &mut Input<'_>) -> Result<(), 
     let len = claim.len();
     assert_eq!(claim.piece_lens().iter().sum::<usize>(), len);
     for _ in 0..2 {
-        let (at, count) = (usize::from(input.u16()), input.below(64));
-        let result = claim.copy_in(at, &payload(count));
-        assert_eq!(result.is_ok(), at + count <= len, "{at}+{count} of {len}");
+        copy_somewhere(input, len, |at, count| claim.copy_in(at, &payload(count)));
     }
-    match input.below(items + 2) {
-        0 => Ok(()),
-        committed if committed <= items => claim.commit(committed),
-        more => {
-            assert!(matches!(claim.commit(more), Err(QueueError::TooLarge { .. })));
-            Ok(())
-        }
-    }
+    end_claim(input, items, |count, _| claim.commit(count))
 }
 
 fn refusals_of_writing(end: &mut Producer, arena: &Arena) {
-    let too_many = payload((arena.capacity + 1) * arena.quantum);
-    assert!(matches!(end.write(&too_many), Err(QueueError::TooLarge { .. })));
-    assert!(matches!(end.claim(usize::MAX), Err(QueueError::TooLarge { .. })));
+    refused_as_too_large(end.write(&too_many(arena)));
+    refused_as_too_large(end.claim(usize::MAX));
     if arena.quantum > 1 {
         assert!(matches!(end.write(&[0]), Err(QueueError::NotWhole { .. })));
     }
@@ -164,27 +144,25 @@ fn peek(end: &mut Consumer, items: usize, input: &mut Input<'_>) -> Result<(), Q
     let len = claim.len();
     assert_eq!(claim.piece_lens().iter().sum::<usize>(), len);
     for _ in 0..2 {
-        let (at, count) = (usize::from(input.u16()), input.below(64));
-        let mut bytes = vec![0; count];
-        let result = claim.copy_out(at, &mut bytes);
-        assert_eq!(result.is_ok(), at + count <= len, "{at}+{count} of {len}");
-        check_payload(&bytes);
+        copy_somewhere(input, len, |at, count| {
+            let mut bytes = vec![0; count];
+            let result = claim.copy_out(at, &mut bytes);
+            check_payload(&bytes);
+            result
+        });
     }
-    match input.below(items + 2) {
-        0 => Ok(()),
-        taken if taken <= items && input.flag() => claim.commit(taken),
-        taken if taken <= items => claim.commit_deferred(taken),
-        more => {
-            assert!(matches!(claim.commit(more), Err(QueueError::TooLarge { .. })));
-            Ok(())
+    end_claim(input, items, |count, input| {
+        if count > items || input.flag() {
+            claim.commit(count)
+        } else {
+            claim.commit_deferred(count)
         }
-    }
+    })
 }
 
 fn refusals_of_reading(end: &mut Consumer, arena: &Arena) {
-    let mut too_many = vec![0; (arena.capacity + 1) * arena.quantum];
-    assert!(matches!(end.read(&mut too_many), Err(QueueError::TooLarge { .. })));
-    assert!(matches!(end.peek(usize::MAX), Err(QueueError::TooLarge { .. })));
+    refused_as_too_large(end.read(&mut too_many(arena)));
+    refused_as_too_large(end.peek(usize::MAX));
     if arena.quantum > 1 {
         assert!(matches!(end.read(&mut [0]), Err(QueueError::NotWhole { .. })));
     }
@@ -216,30 +194,19 @@ pub fn seeds() -> Vec<Seed> {
         0x5C, 4, 0, 0, 9, 5, 0, 9, 2, // produce: claim
         0x87, 3, 0, 0, 9, 5, 0, 9, 1, 1, // consume: peek
     ];
-    let attacks: [(&str, &[u8]); 6] = [
-        ("counters", &[0, 0, 7, 1, 0, 1, 7, 2]),
-        ("backwards", &[0, 0, 2, 3, 0, 1, 2, 3]),
-        ("near_2_64", &[0, 0, 5, 200, 0, 1, 5, 199]),
-        ("event_word", &[0, 3, 0xFF, 0xFF, 0xFF, 0x7F, 0, 4, 1]),
-        ("closed_bit", &[0, 4, 31]),
-        ("payload", &[0, 5, 3, 0, 1, 2, 3, 4, 5, 6, 7, 8]),
-    ];
-    let mut seeds = Vec::new();
-    for (shape, name) in [(0, "apart"), (4, "packed"), (1, "no_event")] {
-        for ends in 0..3 {
-            let head = [23, 6, shape, ends, 0];
-            let script = Script::new().bytes(&head).bytes(traffic).bytes(traffic);
-            seeds.push(seed(&format!("honest_{name}_{ends}"), script));
-        }
+    Scripts {
+        size: [23, 6],
+        shapes: &[(0, "apart"), (4, "packed"), (1, "no_event")],
+        traffic,
+        attacks: &[
+            ("counters", &[0, 0, 7, 1, 0, 1, 7, 2]),
+            ("backwards", &[0, 0, 2, 3, 0, 1, 2, 3]),
+            ("near_2_64", &[0, 0, 5, 200, 0, 1, 5, 199]),
+            ("event_word", &[0, 3, 0xFF, 0xFF, 0xFF, 0x7F, 0, 4, 1]),
+            ("closed_bit", &[0, 4, 31]),
+            ("payload", &[0, 5, 3, 0, 1, 2, 3, 4, 5, 6, 7, 8]),
+        ],
+        history: ("counters_with_a_history", &[3, 2, 0, 2, 2, 0, 5, 1, 1, 5, 0]),
     }
-    for (name, attack) in attacks {
-        for ends in 0..3 {
-            let head = Script::new().bytes(&[7, 4, 0, ends, 0]);
-            let script = head.bytes(traffic).bytes(attack).bytes(traffic);
-            seeds.push(seed(&format!("{name}_{ends}"), script));
-        }
-    }
-    let before = Script::new().bytes(&[3, 2, 0, 2, 2, 0, 5, 1, 1, 5, 0]).bytes(traffic);
-    seeds.push(seed("counters_with_a_history", before));
-    seeds
+    .seeds()
 }

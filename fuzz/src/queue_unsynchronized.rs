@@ -6,22 +6,17 @@
 
 use fmq::{QueueError, UNSYNCHRONIZED, UnsyncConsumer, UnsyncProducer};
 
-use crate::words::{Arena, STEPS_MAX, Verdict, check_payload, expected, payload};
-use crate::{Input, Script, Seed, seed};
+use crate::ends::{
+    Scripts, answered, attached, begin, copy_somewhere, end_claim, refused_as_too_large, too_many,
+};
+use crate::words::{Arena, STEPS_MAX, Verdict, check_payload, payload};
+use crate::{Input, Seed};
 
 /// Runs a script.
 pub fn run(data: &[u8]) -> bool {
     let mut input = Input::new(data);
-    let arena = Arena::new(&mut input, UNSYNCHRONIZED);
-    let ends = input.u8();
-    for _ in 0..input.below(4) {
-        arena.attack(&mut input);
-    }
-    let producer = match UnsyncProducer::attach(arena.descriptor()) {
-        Ok(end) => Some(end),
-        Err(QueueError::Corrupt { .. }) => None,
-        Err(other) => panic!("the descriptor is legal: {other}"),
-    };
+    let (arena, ends) = begin(&mut input, UNSYNCHRONIZED);
+    let producer = attached(UnsyncProducer::attach(arena.descriptor()));
     let reader = || {
         let end = UnsyncConsumer::attach(arena.descriptor()).unwrap();
         assert_eq!((end.capacity(), end.quantum()), (arena.capacity, arena.quantum));
@@ -73,20 +68,11 @@ fn produce(
 ) -> Result<(), QueueError> {
     let items = 1 + input.below(arena.capacity);
     match step % 4 {
-        0 | 1 => {
-            let result = end.write(&payload(items * arena.quantum));
-            expected(result);
-            result
-        }
-        2 => {
-            let result = claim(end, items, input);
-            expected(result);
-            result
-        }
+        0 | 1 => answered(end.write(&payload(items * arena.quantum))),
+        2 => answered(claim(end, items, input)),
         _ => {
-            let too_many = payload((arena.capacity + 1) * arena.quantum);
-            assert!(matches!(end.write(&too_many), Err(QueueError::TooLarge { .. })));
-            assert!(matches!(end.claim(usize::MAX), Err(QueueError::TooLarge { .. })));
+            refused_as_too_large(end.write(&too_many(arena)));
+            refused_as_too_large(end.claim(usize::MAX));
             Ok(())
         }
     }
@@ -95,17 +81,8 @@ fn produce(
 fn claim(end: &mut UnsyncProducer, items: usize, input: &mut Input<'_>) -> Result<(), QueueError> {
     let mut claim = end.claim(items)?;
     let len: usize = claim.piece_lens().iter().sum();
-    let (at, count) = (usize::from(input.u16()), input.below(64));
-    let result = claim.copy_in(at, &payload(count));
-    assert_eq!(result.is_ok(), at + count <= len, "{at}+{count} of {len}");
-    match input.below(items + 2) {
-        0 => Ok(()),
-        committed if committed <= items => claim.commit(committed),
-        more => {
-            assert!(matches!(claim.commit(more), Err(QueueError::TooLarge { .. })));
-            Ok(())
-        }
-    }
+    copy_somewhere(input, len, |at, count| claim.copy_in(at, &payload(count)));
+    end_claim(input, items, |count, _| claim.commit(count))
 }
 
 fn consume(
@@ -125,9 +102,8 @@ fn consume(
         1 => verdict.judge(end.available_to_read().map(|there| assert!(there <= arena.capacity))),
         2 => verdict.judge(peek(end, items, arena, input)),
         _ => {
-            let mut too_many = vec![0; (arena.capacity + 1) * arena.quantum];
-            assert!(matches!(end.read(&mut too_many), Err(QueueError::TooLarge { .. })));
-            assert!(matches!(end.peek(usize::MAX), Err(QueueError::TooLarge { .. })));
+            refused_as_too_large(end.read(&mut too_many(arena)));
+            refused_as_too_large(end.peek(usize::MAX));
         }
     }
 }
@@ -143,22 +119,16 @@ fn peek(
     let claim = end.peek(items)?;
     let len: usize = claim.piece_lens().iter().sum();
     assert_eq!((claim.items(), len), (items, items * arena.quantum));
-    let (at, count) = (usize::from(input.u16()), input.below(64));
-    let mut bytes = vec![0; count];
-    let result = claim.copy_out(at, &mut bytes);
-    assert_eq!(result.is_ok(), at + count <= len, "{at}+{count} of {len}");
-    check_payload(&bytes);
+    copy_somewhere(input, len, |at, count| {
+        let mut bytes = vec![0; count];
+        let result = claim.copy_out(at, &mut bytes);
+        check_payload(&bytes);
+        result
+    });
     if input.flag() {
         arena.attack(input);
     }
-    match input.below(items + 2) {
-        0 => Ok(()),
-        taken if taken <= items => claim.commit(taken),
-        more => {
-            assert!(matches!(claim.commit(more), Err(QueueError::TooLarge { .. })));
-            Ok(())
-        }
-    }
+    end_claim(input, items, |count, _| claim.commit(count))
 }
 
 /// Shapes of queues with honest traffic, overruns, and each kind of attack between.
@@ -174,29 +144,18 @@ pub fn seeds() -> Vec<Seed> {
         0x40, 5, 0x40, 5, // produce: overrun
         0x80, 0, 0x81, 0, 0x80, 0, 0x81, 0, // both readers: told of it
     ];
-    let attacks: [(&str, &[u8]); 5] = [
-        ("write_counter", &[0, 1, 7, 2, 0, 1, 2, 3]),
-        ("intent", &[0, 2, 7, 2, 0, 2, 2, 9]),
-        ("near_2_64", &[0, 2, 5, 1, 0, 1, 5, 1]),
-        ("ragged", &[0, 1, 3, 1]),
-        ("payload", &[0, 5, 3, 0, 1, 2, 3, 4, 5, 6, 7, 8]),
-    ];
-    let mut seeds = Vec::new();
-    for (shape, name) in [(0, "apart"), (4, "packed"), (2, "no_intent"), (1, "libfmq")] {
-        for ends in 0..3 {
-            let head = [11, 5, shape, ends, 0];
-            let script = Script::new().bytes(&head).bytes(traffic).bytes(traffic);
-            seeds.push(seed(&format!("honest_{name}_{ends}"), script));
-        }
+    Scripts {
+        size: [11, 5],
+        shapes: &[(0, "apart"), (4, "packed"), (2, "no_intent"), (1, "libfmq")],
+        traffic,
+        attacks: &[
+            ("write_counter", &[0, 1, 7, 2, 0, 1, 2, 3]),
+            ("intent", &[0, 2, 7, 2, 0, 2, 2, 9]),
+            ("near_2_64", &[0, 2, 5, 1, 0, 1, 5, 1]),
+            ("ragged", &[0, 1, 3, 1]),
+            ("payload", &[0, 5, 3, 0, 1, 2, 3, 4, 5, 6, 7, 8]),
+        ],
+        history: ("a_counter_with_a_history", &[3, 2, 0, 2, 1, 1, 5, 1]),
     }
-    for (name, attack) in attacks {
-        for ends in 0..3 {
-            let head = Script::new().bytes(&[7, 4, 0, ends, 0]);
-            let script = head.bytes(traffic).bytes(attack).bytes(traffic);
-            seeds.push(seed(&format!("{name}_{ends}"), script));
-        }
-    }
-    let before = Script::new().bytes(&[3, 2, 0, 2, 1, 1, 5, 1]).bytes(traffic);
-    seeds.push(seed("a_counter_with_a_history", before));
-    seeds
+    .seeds()
 }

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 mod burst_support;
+#[path = "burst_support/peer.rs"]
+mod peer;
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use burst_support::{Private, long, model, wide_model};
 use burst_wire::control::{Answer, Call, PoolSource, ServerMessage};
 use burst_wire::{DATUM_BYTES, DatumBytes, Features, PIPELINE_DEPTH_MAX, RequestDatum};
 use fmq::{Consumer, Producer, QueueConfig};
+use peer::Service;
 
 fn prepared() -> (Private, Arc<RemotePreparedModel>) {
     let (service, client) = Private::connect();
@@ -260,23 +263,20 @@ fn a_service_without_pipelining_is_served_one_at_a_time() {
     }
 }
 
+/// A service in a process of its own, with a burst of this depth.
+fn peer_with_burst(role: &str, depth: u16) -> (Service, Burst) {
+    let (service, socket) = Service::private(role);
+    let device = Client::from_socket(socket).unwrap().device("fake").unwrap();
+    let prepared = device.prepare(&model(), &Default::default()).unwrap();
+    (service, burst(&prepared, depth))
+}
+
 #[test]
 fn requests_under_way_are_lost_together_when_the_service_dies() {
-    let (ours, theirs) = burst_wire::socket::pair().unwrap();
-    let mut peer = std::process::Command::new(env!("CARGO_BIN_EXE_burst_peer"))
-        .arg("serve-stuck")
-        .stdin(std::process::Stdio::from(theirs))
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    let client = Client::from_socket(ours).unwrap();
-    let device = client.device("fake").unwrap();
-    let prepared = device.prepare(&model(), &Default::default()).unwrap();
-    let mut burst = burst(&prepared, 3);
+    let (peer, mut burst) = peer_with_burst("serve-stuck", 3);
     let frame = Frame::shared();
     let tickets = [(); 3].map(|()| burst.submit(&frame.request, &PLAIN, long()).unwrap());
-    peer.kill().unwrap();
-    peer.wait().unwrap();
+    peer.kill();
     for ticket in &tickets {
         let error = burst.wait(ticket, long()).map(|_| ()).unwrap_err();
         assert!(error.is_loss(), "{error}");
@@ -289,17 +289,7 @@ fn requests_under_way_are_lost_together_when_the_service_dies() {
 
 #[test]
 fn two_processes_exchange_thousands_of_pipelined_requests() {
-    let (ours, theirs) = burst_wire::socket::pair().unwrap();
-    let mut peer = std::process::Command::new(env!("CARGO_BIN_EXE_burst_peer"))
-        .arg("serve-private")
-        .stdin(std::process::Stdio::from(theirs))
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    let client = Client::from_socket(ours).unwrap();
-    let device = client.device("fake").unwrap();
-    let prepared = device.prepare(&model(), &Default::default()).unwrap();
-    let mut burst = burst(&prepared, 8);
+    let (mut peer, mut burst) = peer_with_burst("serve-private", 8);
     let frames = [(); 8].map(|()| Frame::shared());
     for round in 0..500_u16 {
         let byte = u8::try_from(round % 251).unwrap();
@@ -312,8 +302,8 @@ fn two_processes_exchange_thousands_of_pipelined_requests() {
             assert_eq!(frame.output(), [byte + 1; 16]);
         }
     }
-    drop((burst, prepared, device, client));
-    assert!(peer.wait().unwrap().success());
+    drop(burst); // with it its model and its client: the peer hears of the hang-up
+    assert!(peer.0.wait().unwrap().success());
 }
 
 /// A pipelined burst whose packets are made by hand.

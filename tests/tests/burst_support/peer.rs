@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -22,9 +23,19 @@ impl Service {
 
     /// One of `burst_peer`'s roles that take a path.
     pub fn start_as(role: &str, path: &Path) -> Service {
+        Service::run(&[role, path.to_str().unwrap()], Stdio::null())
+    }
+
+    /// One of its roles that serve a single client, and that client's end of the socket.
+    pub fn private(role: &str) -> (Service, OwnedFd) {
+        let (ours, theirs) = burst_wire::socket::pair().unwrap();
+        (Service::run(&[role], Stdio::from(theirs)), ours)
+    }
+
+    fn run(arguments: &[&str], stdin: Stdio) -> Service {
         let mut child = Command::new(env!("CARGO_BIN_EXE_burst_peer"))
-            .args([role, path.to_str().unwrap()])
-            .stdin(Stdio::null())
+            .args(arguments)
+            .stdin(stdin)
             .stdout(Stdio::piped())
             .spawn()
             .expect("start peer");
