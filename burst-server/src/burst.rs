@@ -193,7 +193,7 @@ fn start_thread(
     let wait = waiting(wishes.wait, entry.preference, options.wait);
     requests.set_wait(wait);
     results.set_wait(wait);
-    let runner = guarded(|| Runner::open(&entry.model))??;
+    let runner = guarded(|| Runner::open(&entry.model, &session.cancel))??;
     let metrics = &session.service.metrics;
     let counts = BurstCounts::new(metrics, entry.meter.burst());
     let life = Life::begin(counts, options.idle_time, entry.preference);

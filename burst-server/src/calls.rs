@@ -238,7 +238,7 @@ fn execute(
     }
     let counts = entry.meter.socket();
     counts.executing();
-    let mut result = guarded(|| entry.model.execute_synchronously(&call, &options))?;
+    let mut result = guarded(|| entry.model.execute_cancellable(&call, &options, &session.cancel))?;
     let outputs = call.outputs.len();
     let in_driver = crate::serve::finish(&mut result, outputs, request.measure_timing, arrived);
     // Beside a system call per request the clock costs nothing.

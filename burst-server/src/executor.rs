@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use burst_hal::{
-    Burst, BurstExecutor, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, PreparedModel,
-    Request, RequestPool,
+    Burst, BurstExecutor, CancelWord, ErrorStatus, ExecutionOptions, ExecutionResult, Failure,
+    PreparedModel, Request, RequestPool,
 };
 
 /// Who executes.
@@ -22,12 +22,19 @@ pub(crate) struct SharedExecutor {
 }
 
 impl Runner {
-    /// What the model offers: an executor if it has one, a burst otherwise.
-    pub(crate) fn open(model: &Arc<dyn PreparedModel>) -> Result<Self, Failure> {
-        if let Some(executor) = Arc::clone(model).open_executor()? {
+    /// What the model offers: an executor if it has one, a burst otherwise. What it executes is
+    /// given up when `cancel` is set.
+    pub(crate) fn open(
+        model: &Arc<dyn PreparedModel>,
+        cancel: &CancelWord,
+    ) -> Result<Self, Failure> {
+        if let Some(mut executor) = Arc::clone(model).open_executor()? {
+            executor.cancel_with(cancel);
             return Ok(Runner::Caching(Arc::new(SharedExecutor::new(executor))));
         }
-        Ok(Runner::Plain(Arc::clone(model).open_burst()?))
+        let mut burst = Arc::clone(model).open_burst()?;
+        burst.cancel_with(cancel);
+        Ok(Runner::Plain(burst))
     }
 
     /// The executor, where there is one, to be told of freed slots.

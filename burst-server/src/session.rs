@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use burst_hal::Pool;
+use burst_hal::{CancelWord, Pool};
 use burst_wire::control::{
     self, Call, ClientGreeting, ClientMessage, PoolSource, Reply, ServerGreeting, ServerMessage,
     Text, Welcome,
@@ -34,6 +34,8 @@ pub(crate) struct Session {
     pub(crate) service: Arc<Service>,
     pub(crate) budgets: Budgets,
     pub(crate) callbacks: Callbacks,
+    /// Set when the client is gone: what runs for it is given up.
+    pub(crate) cancel: CancelWord,
     socket: OwnedFd,
     number: u64,
     features: OnceLock<Features>,
@@ -85,6 +87,7 @@ impl Session {
             service: Arc::clone(service),
             budgets: Budgets::new(&service.options.limits, &service.metrics.limits),
             callbacks: Callbacks::default(),
+            cancel: CancelWord::default(),
             socket,
             number,
             features: OnceLock::new(),
@@ -314,6 +317,10 @@ impl Session {
             && !matches!(wire, WireError::Closed | WireError::Socket(_))
         {
             self.service.metrics.malformed_message();
+        }
+        // A service that is told to stop has closed it before, and answers what is executed.
+        if !self.lock().closed {
+            self.cancel.cancel();
         }
         self.close();
     }

@@ -63,6 +63,9 @@ pub enum OpError {
         /// Which input.
         index: usize,
     },
+    /// Nobody wants the result any more.
+    #[error("the execution was cancelled")]
+    Cancelled,
     /// The whole execution ran longer than its deadline.
     #[error("the deadline passed")]
     Deadline,
@@ -95,7 +98,9 @@ impl OpError {
         match self {
             OpError::Deadline => ErrorStatus::MissedDeadlinePersistent,
             OpError::LoopTimeout => ErrorStatus::MissedDeadlineTransient,
-            OpError::NotYet | OpError::Internal { .. } => ErrorStatus::GeneralFailure,
+            OpError::NotYet | OpError::Cancelled | OpError::Internal { .. } => {
+                ErrorStatus::GeneralFailure
+            }
             _ => ErrorStatus::InvalidArgument,
         }
     }
@@ -219,6 +224,9 @@ pub enum DriverError {
         /// Why.
         cause: OpError,
     },
+    /// Nobody wants the result any more.
+    #[error("the execution was cancelled")]
+    Cancelled,
     /// The deadline passed before the work was done.
     #[error("the deadline passed")]
     Deadline,
@@ -248,6 +256,7 @@ impl DriverError {
             // The model is legal, and whoever asks is told that the operation is not supported.
             DriverError::Unsupported { .. }
             | DriverError::Unplannable { .. }
+            | DriverError::Cancelled
             | DriverError::Memory { .. } => ErrorStatus::GeneralFailure,
             DriverError::Deadline => ErrorStatus::MissedDeadlinePersistent,
             DriverError::LoopTimeout => ErrorStatus::MissedDeadlineTransient,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use burst_hal::{
-    Dimensions, HalVersion, Operand, OperandLifeTime, OperandType, Operation, OperationType,
-    TimePoint,
+    CancelWord, Dimensions, HalVersion, Operand, OperandLifeTime, OperandType, Operation,
+    OperationType, TimePoint,
 };
 use smallvec::SmallVec;
 
@@ -148,7 +148,7 @@ pub struct Run<'r, 't> {
     /// Working memory.
     pub scratch: &'r mut Scratch,
     /// When to give up.
-    pub stop: Stop,
+    pub stop: Stop<'r>,
     /// The threads that may compute.
     pub crew: Crew<'r>,
 }
@@ -201,19 +201,24 @@ impl<'t> Run<'_, 't> {
 
 /// When an execution has to give up. Long kernels look at it between tiles.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Stop {
+pub struct Stop<'a> {
+    /// Set when nobody wants the result any more.
+    pub cancel: Option<&'a CancelWord>,
     /// The point at which the result is no longer wanted.
     pub deadline: Option<TimePoint>,
     /// The point at which a loop around this operation has run too long.
     pub loop_deadline: Option<TimePoint>,
 }
 
-impl Stop {
-    /// Fails once the deadline passed, or the time-out of a loop.
+impl Stop<'_> {
+    /// Fails once the execution is cancelled, the deadline passed, or the time-out of a loop.
     ///
     /// # Errors
-    /// [`OpError::Deadline`], [`OpError::LoopTimeout`].
+    /// [`OpError::Cancelled`], [`OpError::Deadline`], [`OpError::LoopTimeout`].
     pub fn check(&self) -> Result<(), OpError> {
+        if self.cancel.is_some_and(CancelWord::is_cancelled) {
+            return Err(OpError::Cancelled);
+        }
         let passed = |deadline: Option<TimePoint>| deadline.is_some_and(TimePoint::has_passed);
         if passed(self.deadline) {
             return Err(OpError::Deadline);

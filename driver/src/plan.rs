@@ -200,6 +200,7 @@ impl GraphPlan {
 
     pub(crate) fn error(&self, step: &Step, cause: OpError) -> DriverError {
         match cause {
+            OpError::Cancelled => DriverError::Cancelled,
             OpError::Deadline => DriverError::Deadline,
             OpError::LoopTimeout => DriverError::LoopTimeout,
             cause => DriverError::Operation {

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use burst_hal::validate::{Direction, RequestRules, UnspecifiedOutputs};
 use burst_hal::{
-    Burst, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, LOOP_TIMEOUT_DEFAULT,
-    LOOP_TIMEOUT_MAXIMUM, Model, OutputShape, Pool, PreparedModel, Request, RequestArgument,
-    RequestPool, Timing,
+    Burst, CancelWord, ErrorStatus, ExecutionOptions, ExecutionResult, Failure,
+    LOOP_TIMEOUT_DEFAULT, LOOP_TIMEOUT_MAXIMUM, Model, OutputShape, Pool, PreparedModel, Request,
+    RequestArgument, RequestPool, TimePoint, Timing,
 };
 
 use crate::context::Context;
@@ -74,16 +74,29 @@ impl CpuPreparedModel {
         }
     }
 
+    fn execute_once(&self, request: &Request, wanted: Wanted<'_>) -> ExecutionResult {
+        let mut result = ExecutionResult::of(ErrorStatus::None);
+        match self.take_context() {
+            Ok(mut context) => {
+                self.execute(&mut context, request, wanted, &mut result);
+                self.give_back(context);
+            }
+            Err(error) => result.reset(error.status()),
+        }
+        result
+    }
+
     fn execute(
         &self,
         context: &mut Context,
         request: &Request,
-        options: &ExecutionOptions,
+        wanted: Wanted<'_>,
         result: &mut ExecutionResult,
     ) {
         let entered = Instant::now();
+        let options = wanted.options;
         result.reset(ErrorStatus::None);
-        match self.try_execute(context, request, options, result) {
+        match self.try_execute(context, request, wanted, result) {
             Ok(computed) if result.status == ErrorStatus::None && options.measure_timing => {
                 result.timing = Timing {
                     time_on_device_us: micros(computed),
@@ -103,11 +116,13 @@ impl CpuPreparedModel {
         &self,
         context: &mut Context,
         request: &Request,
-        options: &ExecutionOptions,
+        Wanted { options, cancel }: Wanted<'_>,
         result: &mut ExecutionResult,
     ) -> Result<Duration, DriverError> {
-        let stop = Stop { deadline: options.deadline, loop_deadline: None };
-        stop.check().map_err(|_| DriverError::Deadline)?;
+        let stop = Stop { cancel, deadline: options.deadline, loop_deadline: None };
+        if options.deadline.is_some_and(TimePoint::has_passed) {
+            return Err(DriverError::Deadline);
+        }
         self.rules.check(request, UnspecifiedOutputs::Allowed)?;
         // Helpers wake while inputs are copied.
         let shift = self.begin(context);
@@ -163,6 +178,13 @@ impl CpuPreparedModel {
     }
 }
 
+/// How an execution is to be run, and the word that ends it early.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    options: &'a ExecutionOptions,
+    cancel: Option<&'a CancelWord>,
+}
+
 /// How long each loop may take: what the client says, within what it may say.
 fn loop_timeout(options: &ExecutionOptions) -> Duration {
     options.loop_timeout.unwrap_or(LOOP_TIMEOUT_DEFAULT).min(LOOP_TIMEOUT_MAXIMUM)
@@ -195,26 +217,28 @@ impl PreparedModel for CpuPreparedModel {
         request: &Request,
         options: &ExecutionOptions,
     ) -> ExecutionResult {
-        let mut result = ExecutionResult::of(ErrorStatus::None);
-        match self.take_context() {
-            Ok(mut context) => {
-                self.execute(&mut context, request, options, &mut result);
-                self.give_back(context);
-            }
-            Err(error) => result.reset(error.status()),
-        }
-        result
+        self.execute_once(request, Wanted { options, cancel: None })
+    }
+
+    fn execute_cancellable(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+        cancel: &CancelWord,
+    ) -> ExecutionResult {
+        self.execute_once(request, Wanted { options, cancel: Some(cancel) })
     }
 
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {
         let context = Some(self.take_context()?);
-        Ok(Box::new(CpuBurst { model: self, context }))
+        Ok(Box::new(CpuBurst { model: self, cancel: None, context }))
     }
 }
 
 /// Executions in a row that keep one context.
 struct CpuBurst {
     model: Arc<CpuPreparedModel>,
+    cancel: Option<CancelWord>,
     /// `None` after idle time; made again by the next execution.
     context: Option<Context>,
 }
@@ -230,8 +254,13 @@ impl Burst for CpuBurst {
             Ok(context) => context,
             Err(error) => return result.reset(error.status()),
         };
-        self.model.execute(&mut context, request, options, result);
+        let wanted = Wanted { options, cancel: self.cancel.as_ref() };
+        self.model.execute(&mut context, request, wanted, result);
         self.context = Some(context);
+    }
+
+    fn cancel_with(&mut self, cancel: &CancelWord) {
+        self.cancel = Some(cancel.clone());
     }
 
     fn release_resources(&mut self) {

@@ -80,7 +80,7 @@ pub struct Tiling {
     pub step: usize,
     /// Least rows of a tile, where the work is shared.
     pub least: usize,
-    /// Most rows of a tile, rounded up to the step. Between tiles the deadline is looked at.
+    /// Most rows of a tile, rounded up to the step. Between tiles the deadline and the cancel word are looked at.
     pub most: usize,
     /// What all rows take one core, in nanoseconds; see [`speed`].
     pub nanos: u64,
@@ -188,7 +188,7 @@ pub struct Hands<'r> {
     /// Working memory of the calling thread.
     pub scratch: &'r mut Scratch,
     /// When to give up.
-    pub stop: Stop,
+    pub stop: Stop<'r>,
 }
 
 impl Hands<'_> {

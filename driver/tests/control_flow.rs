@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use burst_driver::CpuDevice;
 use burst_hal::{
-    DataLocation, Device, ErrorStatus, ExecutionOptions, HeapMemory, Model, ModelBuilder, Operand,
-    OperandLifeTime, OperandType, OperationType, OutputSpec, PrepareOptions, Request,
-    RequestArgument, RequestPool, TimePoint,
+    CancelWord, DataLocation, Device, ErrorStatus, ExecutionOptions, ExecutionResult, HeapMemory,
+    Memory, MemoryError, Model, ModelBuilder, Operand, OperandLifeTime, OperandType, OperationType,
+    OutputSpec, PrepareOptions, Request, RequestArgument, RequestPool, TimePoint,
 };
 
 const I32: OperandType = OperandType::TensorInt32;
@@ -278,6 +278,59 @@ fn a_loop_that_does_not_end_is_ended() {
     // A loop without rounds takes no time, however little it may take.
     let answer = run_with(&endless, &[bytes(&[1]), bytes(&[1])], &timeout(0));
     assert_eq!((answer.status, answer.ints), (ErrorStatus::None, vec![1]));
+}
+
+/// A pool that tells when it is read, which is when an execution has begun.
+#[derive(Debug)]
+struct Told {
+    bytes: HeapMemory,
+    read: std::sync::mpsc::Sender<()>,
+}
+
+impl Memory for Told {
+    fn len(&self) -> u64 {
+        self.bytes.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MemoryError> {
+        self.read.send(()).unwrap();
+        self.bytes.read(offset, out)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryError> {
+        self.bytes.write(offset, bytes)
+    }
+}
+
+#[test]
+fn a_loop_that_does_not_end_is_cancelled() {
+    let device = CpuDevice::default();
+    let prepared = device.prepare_model(&counting(0), &PrepareOptions::default()).unwrap();
+    let loop_timeout = Some(Duration::from_secs(15));
+    let options = ExecutionOptions { loop_timeout, ..ExecutionOptions::default() };
+    for in_a_burst in [false, true] {
+        let (read, was_read) = std::sync::mpsc::channel();
+        let (mut request, _) = request(&[bytes(&[0]), bytes(&[1])], 64);
+        let told = Told { bytes: HeapMemory::new(bytes(&[0])), read };
+        request.pools[0] = RequestPool::Memory(Arc::new(told));
+        let cancel = CancelWord::default();
+        let mut result = ExecutionResult::of(ErrorStatus::None);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                if in_a_burst {
+                    let mut burst = Arc::clone(&prepared).open_burst().unwrap();
+                    burst.cancel_with(&cancel);
+                    burst.execute(&request, &options, &mut result);
+                } else {
+                    result = prepared.execute_cancellable(&request, &options, &cancel);
+                }
+            });
+            was_read.recv().unwrap();
+            cancel.cancel();
+        });
+        // A loop that ran into its time-out would have another status.
+        assert_eq!(result, ExecutionResult::of(ErrorStatus::GeneralFailure));
+    }
 }
 
 /// Every level runs the next one four times over: 4^12 paths lead to the innermost graph.

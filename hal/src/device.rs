@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use crate::{
-    CacheFiles, Capabilities, DeviceStatus, DeviceType, ErrorStatus, ExecutionOptions,
+    CacheFiles, CancelWord, Capabilities, DeviceStatus, DeviceType, ErrorStatus, ExecutionOptions,
     ExecutionPreference, ExecutionResult, Extension, Failure, Model, Priority, Request, TimePoint,
 };
 
@@ -104,6 +104,19 @@ pub trait PreparedModel: Send + Sync {
         options: &ExecutionOptions,
     ) -> ExecutionResult;
 
+    /// As [`execute_synchronously`](PreparedModel::execute_synchronously), until `cancel` is set:
+    /// then the execution gives up with any status, as soon as it can. A driver whose executions
+    /// are short leaves this out, and they run to their end.
+    fn execute_cancellable(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+        cancel: &CancelWord,
+    ) -> ExecutionResult {
+        let _ = cancel;
+        self.execute_synchronously(request, options)
+    }
+
     /// Starts a series of executions that keep their resources in between. A driver that has
     /// nothing to keep leaves this to [`PlainBurst`].
     ///
@@ -138,6 +151,12 @@ pub trait Burst: Send {
         options: &ExecutionOptions,
         result: &mut ExecutionResult,
     );
+
+    /// From now on executions give up when this word is set, as in
+    /// [`PreparedModel::execute_cancellable`].
+    fn cancel_with(&mut self, cancel: &CancelWord) {
+        let _ = cancel;
+    }
 
     /// Lets go of whatever can be made again, after idle time.
     fn release_resources(&mut self) {}
@@ -179,18 +198,27 @@ pub trait BurstExecutor: Send {
         result: &mut ExecutionResult,
     );
 
+    /// From now on executions give up when this word is set, as in
+    /// [`PreparedModel::execute_cancellable`].
+    fn cancel_with(&mut self, cancel: &CancelWord) {
+        let _ = cancel;
+    }
+
     /// Lets go of whatever can be made again, after idle time.
     fn release_resources(&mut self) {}
 }
 
 /// The burst of a device that brings none of its own: every execution is a synchronous one.
-pub struct PlainBurst<M: ?Sized = dyn PreparedModel>(Arc<M>);
+pub struct PlainBurst<M: ?Sized = dyn PreparedModel> {
+    cancel: CancelWord,
+    model: Arc<M>,
+}
 
 impl<M: PreparedModel + ?Sized> PlainBurst<M> {
     /// A burst over a prepared model.
     #[must_use]
     pub fn new(model: Arc<M>) -> Self {
-        PlainBurst(model)
+        PlainBurst { cancel: CancelWord::default(), model }
     }
 }
 
@@ -201,7 +229,11 @@ impl<M: PreparedModel + ?Sized> Burst for PlainBurst<M> {
         options: &ExecutionOptions,
         result: &mut ExecutionResult,
     ) {
-        *result = self.0.execute_synchronously(request, options);
+        *result = self.model.execute_cancellable(request, options, &self.cancel);
+    }
+
+    fn cancel_with(&mut self, cancel: &CancelWord) {
+        self.cancel = cancel.clone();
     }
 }
 

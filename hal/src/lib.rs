@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod cancel;
 mod capabilities;
 mod compliance;
 mod device;
@@ -23,6 +24,7 @@ pub mod validate;
 mod version;
 
 pub use builder::{ModelBuilder, OutputSpec};
+pub use cancel::CancelWord;
 pub use capabilities::{
     CacheFiles, Capabilities, CapabilitiesV1_0, CapabilitiesV1_1, CapabilitiesV1_2, Extension,
     ExtensionOperandType, PerformanceInfo,

@@ -88,6 +88,24 @@ fn a_deadline_that_passed_stops_all_threads() {
 }
 
 #[test]
+fn a_cancelled_execution_begins_no_further_tile() {
+    let team = Team::new(2, CPUS);
+    let shift = team.begin(true);
+    let (cancel, begun) = (burst_hal::CancelWord::default(), AtomicUsize::new(0));
+    let stop = Stop { cancel: Some(&cancel), ..Stop::default() };
+    for crew in [Crew::ALONE, Crew::eager(&shift)] {
+        let mut scratch = Scratch::default();
+        let result = crew.tiles(&ONE_BY_ONE, &mut [0u8; 99], &mut scratch, stop, |_, _, _| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            cancel.cancel();
+            Ok(())
+        });
+        assert_eq!(result, Err(OpError::Cancelled));
+    }
+    assert_eq!(begun.into_inner(), 1, "the word stays set");
+}
+
+#[test]
 fn a_panic_in_a_helper_is_an_error_and_the_team_goes_on() {
     let team = Team::new(2, CPUS);
     let shift = team.begin(true);

@@ -148,7 +148,7 @@ struct Suppression<'a> {
     kernel: Kernel,
     /// Scores that fall below this are dropped.
     floor: f32,
-    stop: Stop,
+    stop: Stop<'a>,
 }
 
 impl Suppression<'_> {

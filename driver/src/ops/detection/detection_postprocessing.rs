@@ -183,7 +183,7 @@ struct Detector<'a> {
     scores: Reals<'a>,
     encoded: Reals<'a>,
     anchors: Reals<'a>,
-    stop: Stop,
+    stop: Stop<'a>,
 }
 
 impl Detector<'_> {

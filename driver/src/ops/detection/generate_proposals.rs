@@ -199,7 +199,7 @@ struct Proposals<'a> {
     after: usize,
     threshold: f32,
     smallest: f32,
-    stop: Stop,
+    stop: Stop<'a>,
 }
 
 impl Proposals<'_> {

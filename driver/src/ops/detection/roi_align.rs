@@ -208,13 +208,13 @@ impl Axis {
     }
 }
 
-struct Align {
+struct Align<'a> {
     regions: Regions,
     samples: [usize; 2],
-    stop: Stop,
+    stop: Stop<'a>,
 }
 
-impl Align {
+impl Align<'_> {
     fn run<T: Copy, A: Average<T>>(
         &self,
         average: &A,

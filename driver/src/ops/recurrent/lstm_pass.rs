@@ -263,7 +263,7 @@ pub(super) struct Pass<'a> {
     pub(super) direction: Direction,
     pub(super) input: &'a [f32],
     pub(super) aux: Option<&'a [f32]>,
-    pub(super) stop: Stop,
+    pub(super) stop: Stop<'a>,
 }
 
 /// The states after a pass.

@@ -33,7 +33,7 @@ pub(super) struct Fed<'a> {
     pub(super) aux: Option<&'a [f32]>,
     /// Output state and cell state to start from.
     pub(super) states: [&'a [f32]; 2],
-    pub(super) stop: Stop,
+    pub(super) stop: Stop<'a>,
 }
 
 impl PackedLayer {

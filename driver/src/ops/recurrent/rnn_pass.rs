@@ -61,7 +61,7 @@ pub(super) struct Pass<'a> {
     pub(super) direction: Direction,
     pub(super) input: &'a [f32],
     pub(super) aux: Option<&'a [f32]>,
-    pub(super) stop: Stop,
+    pub(super) stop: Stop<'a>,
 }
 
 impl Pass<'_> {
