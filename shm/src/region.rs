@@ -3,7 +3,9 @@
 //! Rules of this module:
 //! 1. Payload bytes leave only as copies; no `&[u8]` into a shared mapping is ever made.
 //! 2. A `&T` leaves only when `T: PeerWritable`, that is, atomics all the way down.
-//! 3. Every pointer is made by [`Region::check`], the only place that adds an offset.
+//! 3. Every pointer that is read or written through is made by [`Region::check`], the only place
+//!    that adds an offset. ([`Region::prefetch`] rounds one down to a cache line; it is a hint to
+//!    the processor and never read through.)
 //!
 //! # Why the copies are sound although the peer may write while they run
 //!

@@ -7,10 +7,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
 use burst_client::{Burst, BurstOptions, ClientError, Deadline, ShmMemory};
-use burst_hal::{
-    DataLocation, ErrorStatus, ExecutionOptions, Pool, Request, RequestArgument, RequestPool,
-};
-use burst_support::{LONG, Private, long, model, threads_named};
+use burst_hal::{ErrorStatus, ExecutionOptions, Pool, Request};
+use burst_support::{LONG, Private, long, model, request_in, threads_named};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Tests that count threads run one after the other.
@@ -25,15 +23,7 @@ fn setup(depth: u16) -> (Private, Burst, Pool, Request) {
     let prepared = device.prepare(&model(), &Default::default()).unwrap();
     let burst = prepared.configure_burst(&BurstOptions::default().with_depth(depth)).unwrap();
     let memory: Pool = Arc::new(ShmMemory::create(32).unwrap());
-    let argument = |offset| RequestArgument {
-        location: DataLocation { pool_index: 0, offset, length: 16 },
-        ..RequestArgument::default()
-    };
-    let request = Request {
-        inputs: vec![argument(0)],
-        outputs: vec![argument(16)],
-        pools: vec![RequestPool::Memory(Pool::clone(&memory))],
-    };
+    let request = request_in(&memory);
     (service, burst, memory, request)
 }
 

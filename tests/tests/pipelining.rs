@@ -14,13 +14,10 @@ use std::time::Duration;
 use burst_client::{
     Burst, BurstOptions, Client, ClientError, Deadline, RemotePreparedModel, ShmMemory, Wait,
 };
-use burst_hal::{
-    DataLocation, ErrorStatus, ExecutionOptions, HeapMemory, Pool, Request, RequestArgument,
-    RequestPool,
-};
+use burst_hal::{ErrorStatus, ExecutionOptions, HeapMemory, Pool, Request};
 use burst_server::ServiceOptions;
 use burst_support::raw::{RawClient, configure_call, request as raw_request};
-use burst_support::{Private, long, model, wide_model};
+use burst_support::{Private, long, model, request_in, wide_model};
 use burst_wire::control::{Answer, Call, PoolSource, ServerMessage};
 use burst_wire::{DATUM_BYTES, DatumBytes, Features, PIPELINE_DEPTH_MAX, RequestDatum};
 use fmq::{Consumer, Producer, QueueConfig};
@@ -45,15 +42,7 @@ struct Frame {
 
 impl Frame {
     fn new(memory: Pool) -> Self {
-        let argument = |offset| RequestArgument {
-            location: DataLocation { pool_index: 0, offset, length: 16 },
-            ..RequestArgument::default()
-        };
-        let request = Request {
-            inputs: vec![argument(0)],
-            outputs: vec![argument(16)],
-            pools: vec![RequestPool::Memory(Pool::clone(&memory))],
-        };
+        let request = request_in(&memory);
         Frame { memory, request }
     }
 

@@ -12,28 +12,12 @@ use burst_client::{
     Backoff, BurstOptions, Client, ClientError, Deadline, ReconnectingDevice, ShmMemory,
     StreamOptions, StreamPath,
 };
-use burst_hal::{
-    DataLocation, Device, ErrorStatus, ExecutionOptions, Pool, Request, RequestArgument,
-    RequestPool,
-};
-use burst_support::{LONG, long, model};
+use burst_hal::{Device, ErrorStatus, ExecutionOptions, Pool};
+use burst_support::{LONG, long, model, request_in};
 use peer::Service;
 
 fn shm() -> Pool {
     Arc::new(ShmMemory::create(32).unwrap())
-}
-
-/// Input in the first half of the pool, output in the second.
-fn request(pool: &Pool) -> Request {
-    let argument = |offset| RequestArgument {
-        location: DataLocation { pool_index: 0, offset, length: 16 },
-        ..RequestArgument::default()
-    };
-    Request {
-        inputs: vec![argument(0)],
-        outputs: vec![argument(16)],
-        pools: vec![RequestPool::Memory(Pool::clone(pool))],
-    }
 }
 
 #[test]
@@ -90,7 +74,7 @@ fn a_burst_is_made_again_with_its_model_and_memories_in_one_call() {
     let mut bursts: Vec<_> =
         (0..2).map(|_| model.configure_burst(&BurstOptions::default()).unwrap()).collect();
     let pool = shm();
-    let request = request(&pool);
+    let request = request_in(&pool);
     let options = ExecutionOptions::default();
     pool.write(0, &[7; 16]).unwrap();
     for burst in &mut bursts {

@@ -18,14 +18,28 @@ use std::time::Duration;
 
 use burst_client::{Client, Deadline};
 use burst_hal::{
-    Burst, Capabilities, Device, DeviceType, ErrorStatus, ExecutionOptions, ExecutionResult,
-    Failure, Model, ModelBuilder, OperandType, OperationType, OutputShape, OutputSpec,
-    PerformanceInfo, PlainBurst, PrepareOptions, PreparedModel, Request, RequestPool, Timing,
+    Burst, Capabilities, DataLocation, Device, DeviceType, ErrorStatus, ExecutionOptions,
+    ExecutionResult, Failure, Model, ModelBuilder, OperandType, OperationType, OutputShape,
+    OutputSpec, PerformanceInfo, PlainBurst, Pool, PrepareOptions, PreparedModel, Request,
+    RequestArgument, RequestPool, Timing,
 };
 use burst_server::{Service, ServiceOptions};
 
 /// Turns a hang into a failure.
 pub const LONG: Duration = Duration::from_secs(60);
+
+/// A request of the fake device: 16 bytes in at the beginning of `memory`, 16 out behind them.
+pub fn request_in(memory: &Pool) -> Request {
+    let argument = |offset| RequestArgument {
+        location: DataLocation { pool_index: 0, offset, length: 16 },
+        ..RequestArgument::default()
+    };
+    Request {
+        inputs: vec![argument(0)],
+        outputs: vec![argument(16)],
+        pools: vec![RequestPool::Memory(Pool::clone(memory))],
+    }
+}
 
 /// A deadline that only a hang misses.
 #[must_use]
