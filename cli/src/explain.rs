@@ -1,4 +1,4 @@
-//! `burst explain`: what becomes of each operator of a model, and whether the CPU device runs it.
+//! `burst explain`: what becomes of each operator of a model, and where it runs.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use burst_driver::CpuDevice;
-use burst_hal::Device;
-use burst_tflite::Outcome;
+use burst_hal::{Device, Model};
+use burst_tflite::{ImportError, Outcome, Spectrum, Verdict};
 use comfy_table::Table;
 use serde::Serialize;
 
 use crate::failure;
-use crate::model_file;
+use crate::model_file::{self, Front};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -26,10 +26,14 @@ pub(crate) struct Args {
 #[derive(Debug, Serialize)]
 struct Report {
     model: String,
-    /// Whether the whole model can be streamed through the CPU device.
+    /// Whether the model can be streamed: by the CPU device, where need be with a part of it in
+    /// the client.
     runs: bool,
     operators: Vec<Row>,
-    /// What stands in the way of the model as a whole.
+    /// What the client computes before the device's part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    front: Option<FrontReport>,
+    /// What stands in the way of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
 }
@@ -39,8 +43,27 @@ struct Row {
     index: usize,
     operator: String,
     outcome: String,
+    /// Whether operations of the HAL compute it.
     accepted: bool,
+    /// `None` where nothing is left to run, or nothing can run it.
+    runs_in: Option<Place>,
     notes: Vec<String>,
+}
+
+/// Who computes an operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Place {
+    Client,
+    Device,
+}
+
+#[derive(Debug, Serialize)]
+struct FrontReport {
+    /// Operators of the file that the client computes, those of the spectrum among them.
+    operators: usize,
+    spectrum_rows: usize,
+    spectrum_fft_length: usize,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -58,40 +81,91 @@ fn look(args: &Args) -> Result<Report> {
     let (model, bytes) = model_file::read(args.model.as_deref())?;
     let inspection =
         burst_tflite::inspect(&bytes).with_context(|| format!("cannot use the model {model}"))?;
-    let operators: Vec<Row> = inspection
-        .verdicts
-        .iter()
-        .map(|verdict| Row {
+    if let Some(report) = in_two_parts(&model, &bytes) {
+        return Ok(report);
+    }
+    let operators = inspection.verdicts.iter().map(|verdict| Row::of(verdict, Place::Device));
+    let operators = operators.collect();
+    let boundary = inspection.boundary.map(|error| error.to_string());
+    let refused = boundary.or_else(|| match burst_tflite::import(&bytes) {
+        Err(error) => Some(error.to_string()),
+        Ok(imported) => not_run(&imported.model),
+    });
+    Ok(Report { model, runs: refused.is_none(), operators, front: None, refused })
+}
+
+/// A model that the HAL has operations for before and behind its spectrum alone; `None` for any
+/// other, and where a part does not run either.
+fn in_two_parts(model: &str, bytes: &[u8]) -> Option<Report> {
+    let Err(ImportError::Refused { .. }) = burst_tflite::import(bytes) else { return None };
+    let (front, behind) = model_file::split(bytes).ok()??;
+    burst_sound::Magnitudes::new(front.spectrum.fft_length).ok()?;
+    if [&front.imported, &behind].into_iter().any(|part| not_run(&part.model).is_some()) {
+        return None;
+    }
+    let Front { imported: before, spectrum } = front;
+    let pairs = before.verdicts.iter().zip(&behind.verdicts);
+    let operators: Vec<Row> = pairs.map(|(before, behind)| Row::beside(before, behind)).collect();
+    let in_client = operators.iter().filter(|row| row.runs_in == Some(Place::Client)).count();
+    let front = Some(FrontReport::new(in_client, &spectrum));
+    Some(Report { model: model.to_owned(), runs: true, operators, front, refused: None })
+}
+
+/// The first operation that the device does not run.
+fn not_run(model: &Model) -> Option<String> {
+    let supported = match CpuDevice::default().supported_operations(model) {
+        Err(failure) => return Some(failure.to_string()),
+        Ok(supported) => supported,
+    };
+    let mut operations = supported.iter().zip(&model.main.operations).enumerate();
+    operations.find_map(|(index, (supported, operation))| {
+        (!supported)
+            .then(|| format!("the device does not run operation {index} ({})", operation.ty))
+    })
+}
+
+impl Row {
+    /// A row about an operator that is run in `place`, if anywhere.
+    fn of(verdict: &Verdict, place: Place) -> Self {
+        Row {
             index: verdict.index,
             operator: verdict.operator.clone(),
             outcome: verdict.outcome.to_string(),
-            accepted: !matches!(verdict.outcome, Outcome::Refused(_)),
+            accepted: !verdict.outcome.is_refused(),
+            runs_in: matches!(verdict.outcome, Outcome::Mapped(_)).then_some(place),
             notes: verdict.notes.iter().map(ToString::to_string).collect(),
-        })
-        .collect();
-    let refused = refusal(&bytes, inspection.boundary.map(|error| error.to_string()));
-    Ok(Report { model, runs: refused.is_none(), operators, refused })
+        }
+    }
+
+    /// A row about an operator of a model in two parts: what each of them says of it. What lies
+    /// in neither is the spectrum.
+    fn beside(before: &Verdict, behind: &Verdict) -> Self {
+        match (&before.outcome, &behind.outcome) {
+            (Outcome::Outside, Outcome::Outside) => Row {
+                outcome: "the client's spectrum".to_owned(),
+                accepted: false,
+                runs_in: Some(Place::Client),
+                ..Row::of(before, Place::Client)
+            },
+            (_, Outcome::Outside) => Row::of(before, Place::Client),
+            _ => Row::of(behind, Place::Device),
+        }
+    }
 }
 
-/// Why the model cannot run as a whole: at the importer, or at the device.
-fn refusal(bytes: &[u8], boundary: Option<String>) -> Option<String> {
-    if boundary.is_some() {
-        return boundary;
+impl FrontReport {
+    fn new(operators: usize, spectrum: &Spectrum) -> Self {
+        let Spectrum { rows, fft_length, .. } = *spectrum;
+        FrontReport { operators, spectrum_rows: rows, spectrum_fft_length: fft_length }
     }
-    let imported = match burst_tflite::import(bytes) {
-        Ok(imported) => imported,
-        Err(error) => return Some(error.to_string()),
-    };
-    let operations = &imported.model.main.operations;
-    match CpuDevice::default().supported_operations(&imported.model) {
-        Err(failure) => Some(failure.to_string()),
-        Ok(supported) => supported.iter().zip(operations).enumerate().find_map(
-            |(index, (supported, operation))| {
-                (!supported).then(|| {
-                    format!("the device does not run operation {index} ({})", operation.ty)
-                })
-            },
-        ),
+}
+
+impl Place {
+    fn name(self) -> &'static str {
+        match self {
+            Place::Client => "the client",
+            Place::Device => "the device",
+        }
     }
 }
 
@@ -99,20 +173,34 @@ impl Report {
     fn write_text(&self, out: &mut impl Write) -> Result<()> {
         let mut table = Table::new();
         table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-        table.set_header(["#", "operator", "becomes", "remarks"]);
+        table.set_header(["#", "operator", "becomes", "runs in", "remarks"]);
         for row in &self.operators {
             table.add_row([
                 row.index.to_string(),
                 row.operator.clone(),
                 row.outcome.clone(),
+                row.runs_in.map_or_else(String::new, |place| place.name().to_owned()),
                 row.notes.join("; "),
             ]);
         }
         writeln!(out, "{}\n{table}", self.model)?;
-        match &self.refused {
-            None => writeln!(out, "runs on the CPU device")?,
-            Some(reason) => writeln!(out, "does not run: {reason}")?,
+        match (&self.refused, &self.front) {
+            (Some(reason), _) => writeln!(out, "does not run: {reason}")?,
+            (None, None) => writeln!(out, "runs on the CPU device")?,
+            (None, Some(front)) => writeln!(out, "{front}")?,
         }
         Ok(())
+    }
+}
+
+impl std::fmt::Display for FrontReport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let FrontReport { operators, spectrum_rows, spectrum_fft_length } = self;
+        write!(
+            f,
+            "runs in two parts: {operators} operators in the client, with the spectrum \
+             ({spectrum_rows} transforms of {spectrum_fft_length} samples), which the HAL has no \
+             operation for; what lies behind on the CPU device"
+        )
     }
 }

@@ -45,14 +45,21 @@ pub(crate) fn load_with_front(path: Option<&Path>) -> Result<(Loaded, Option<Fro
         Err(error @ ImportError::Refused { .. }) => error,
         Err(error) => return Err(error).with_context(what),
     };
-    let Some(spectrum) = burst_tflite::spectrum(&bytes).with_context(what)? else {
+    let Some((front, imported)) = split(&bytes).with_context(what)? else {
         return Err(error).with_context(what);
     };
+    Ok((Loaded { name, imported }, Some(front)))
+}
+
+/// What lies before the end of a model's spectrum and what lies behind it; `None` for a model
+/// without one.
+pub(crate) fn split(bytes: &[u8]) -> Result<Option<(Front, Imported)>, ImportError> {
+    let Some(spectrum) = burst_tflite::spectrum(bytes)? else { return Ok(None) };
     let before = Part { from: &[], to: &[&spectrum.samples] };
     let behind = Part { from: &[&spectrum.magnitudes], to: &[] };
-    let front = burst_tflite::import_part(&bytes, before).with_context(what)?;
-    let imported = burst_tflite::import_part(&bytes, behind).with_context(what)?;
-    Ok((Loaded { name, imported }, Some(Front { imported: front, spectrum })))
+    let imported = burst_tflite::import_part(bytes, before)?;
+    let behind = burst_tflite::import_part(bytes, behind)?;
+    Ok(Some((Front { imported, spectrum }, behind)))
 }
 
 /// Name and bytes of a model file; `None` is the built-in one.
