@@ -68,7 +68,7 @@ pub(crate) fn draw(drawing: &Drawing<'_>) -> Result<String, HarnessError> {
             .x_desc(drawing.x)
             .y_desc(drawing.y)
             .x_label_formatter(&drawing.x_label)
-            .y_label_formatter(&|ns| crate::report::time(*ns))
+            .y_label_formatter(&|ns| y_label(*ns, y.1 / y.0.max(1.0)))
             .label_style(("sans-serif", 13))
             .axis_desc_style(("sans-serif", 14))
             .light_line_style(WHITE)
@@ -84,6 +84,16 @@ pub(crate) fn draw(drawing: &Drawing<'_>) -> Result<String, HarnessError> {
         root.present().map_err(HarnessError::peer)?;
     }
     Ok(svg)
+}
+
+/// How a time on the y axis is written. Over more than half a decade, ticks whose names would run
+/// into each other stay without one.
+fn y_label(ns: f64, range: f64) -> String {
+    const NAMED: [f64; 4] = [1.0, 2.0, 3.0, 5.0];
+    const NARROW: f64 = 4.0;
+    let first_digit = ns / 10.0_f64.powf(ns.log10().floor());
+    let is_named = NAMED.iter().any(|named| (first_digit - named).abs() < 0.01);
+    if is_named || range < NARROW { crate::report::time(ns) } else { String::new() }
 }
 
 fn colour(line: &Line) -> RGBColor {
@@ -111,4 +121,18 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
     // A range without width has no axis.
     (low <= high).then_some(if low < high { (low, high) } else { (low - 1.0, high + 1.0) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_of_a_wide_axis_are_named_where_there_is_room() {
+        let names = |ticks: &[f64], range| ticks.iter().map(|ns| y_label(*ns, range)).collect();
+        let wide: Vec<String> = names(&[80.0, 90.0, 100.0, 200.0, 300.0, 400.0, 1000.0], 50.0);
+        assert_eq!(wide, ["", "", "100 ns", "200 ns", "300 ns", "", "1.00 us"]);
+        let narrow: Vec<String> = names(&[80.0, 90.0, 100.0], 1.5);
+        assert_eq!(narrow, ["80 ns", "90 ns", "100 ns"]);
+    }
 }
