@@ -231,6 +231,36 @@ fn an_output_that_is_too_small_comes_with_the_shape_it_needs() {
 }
 
 #[test]
+fn a_result_queue_of_eight_datums_gives_an_error_and_neither_hangs_nor_falls_back() {
+    let (service, client) = Private::connect();
+    let device = client.device("fake").unwrap();
+    let prepared = device.prepare(&wide_model(2), &Default::default()).unwrap();
+    let memory: Pool = Arc::new(burst_client::ShmMemory::create(64).unwrap());
+    let argument = |offset| RequestArgument {
+        location: burst_hal::DataLocation { pool_index: 0, offset, length: 16 },
+        ..RequestArgument::default()
+    };
+    let request = Request {
+        inputs: vec![argument(0), argument(16)],
+        outputs: vec![argument(32), argument(48)],
+        pools: vec![RequestPool::Memory(memory)],
+    };
+    let options = BurstOptions::default().with_result_datums(8);
+    let mut burst = prepared.configure_burst(&options).unwrap();
+    for _ in 0..3 {
+        // Two shapes of three dimensions: ten datums.
+        service.controls.insufficient.store(true, Ordering::SeqCst);
+        let result = burst.execute(&request, &ExecutionOptions::default(), long()).unwrap();
+        assert_eq!(*result, burst_hal::ExecutionResult::of(ErrorStatus::GeneralFailure));
+        assert!(!burst.fell_back());
+        service.controls.insufficient.store(false, Ordering::SeqCst);
+        let result = burst.execute(&request, &ExecutionOptions::default(), long()).unwrap();
+        assert_eq!(result.status, ErrorStatus::None);
+        assert!(!burst.fell_back());
+    }
+}
+
+#[test]
 fn a_missed_deadline_leaves_the_burst_usable() {
     let (service, client) = Private::connect();
     let device = client.device("fake").unwrap();

@@ -4,11 +4,11 @@
 mod burst_support;
 
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use burst_client::{Client, StreamOptions};
+use burst_client::{Client, ClientError, Deadline, StreamOptions};
 use burst_server::{Listener, Service, ServiceOptions, Stop};
 use burst_shm::{Mapping, Memory};
 use burst_support::raw::{RawBurst, RawClient, request, wire_descriptor};
@@ -52,8 +52,8 @@ fn mapping_of(fd: std::os::fd::OwnedFd) -> Mapping {
     Mapping::map(&Memory::from_fd(fd).unwrap()).unwrap()
 }
 
-/// One burst: some honest traffic, then random words over its queues, packets and pools, with
-/// wake-ups in between, so that the service looks.
+/// One burst: some honest traffic, then random words over its queues, packets and pools, in the end
+/// over every one of them, with wake-ups in between, so that the service looks.
 fn attack(path: &std::path::Path, seed: u64) {
     let mut random = Random(seed);
     let mut burst = RawBurst::start(dial(path), &wide_model(2), 64);
@@ -95,6 +95,14 @@ fn attack(path: &std::path::Path, seed: u64) {
         let _ = burst.requests.wake();
         let _ = burst.results.wake();
     }
+    // Every shared word at once: those of the pools, and then those of the queues.
+    for memory in memories.iter().rev() {
+        let words = (0..memory.len().div_ceil(8)).flat_map(|_| random.next().to_ne_bytes());
+        let bytes: Vec<u8> = words.take(memory.len()).collect();
+        memory.region(0, bytes.len()).unwrap().copy_in(0, &bytes).unwrap();
+        let _ = burst.requests.wake();
+        let _ = burst.results.wake();
+    }
 }
 
 #[test]
@@ -105,38 +113,101 @@ fn random_bytes_in_all_shared_words_disturb_nobody_else() {
     let (stopper, stop) = Stop::new().unwrap();
     let listener = Listener::bind(&path).unwrap();
     let serving = std::thread::spawn(move || service.run(&listener, &stop));
+    let (undisturbed, before) = mpsc::channel();
     let attacked = Arc::new(AtomicBool::new(false));
-
     let honest = {
         let (path, attacked) = (path.clone(), Arc::clone(&attacked));
         std::thread::spawn(move || {
-            let client = Client::connect(path).unwrap();
-            let device = client.device("fake").unwrap();
-            let mut stream = device.stream(&model(), &StreamOptions::default()).unwrap();
-            let mut frames = 0_u64;
-            while !attacked.load(Ordering::SeqCst) || frames < 1000 {
-                let value = frames.to_le_bytes()[0];
-                stream.input(0).fill(value);
-                stream.run(long()).expect("an honest client sees no error");
-                assert_eq!(stream.output(0).unwrap(), [value.wrapping_add(1); 16]);
-                frames += 1;
-            }
-            frames
+            let mut honest = Honest::connect(&path);
+            undisturbed.send(honest.run_while(|frames| frames < 5000)).unwrap();
+            honest.run_while(|frames| !attacked.load(Ordering::SeqCst) || frames < 5000)
         })
     };
+    let before = before.recv().expect("an honest client alone is served");
     for seed in 1..=40 {
         attack(&path, 0x9E37_79B9_7F4A_7C15 ^ (seed << 17));
     }
     let start = Instant::now();
-    let mut seed = 0xB5 + u64::from(std::process::id());
-    while start.elapsed() < Duration::from_secs(1) {
+    let first = 0xB5 + u64::from(std::process::id());
+    println!("random seeds from {first}");
+    let mut seed = first;
+    while start.elapsed() < random_part() {
         seed += 1;
         attack(&path, seed.wrapping_mul(0x2545_F491_4F6C_DD1D));
     }
     attacked.store(true, Ordering::SeqCst);
-    println!("{} honest frames beside the attack", honest.join().expect("undisturbed"));
+    let during = honest.join().expect("undisturbed");
+    println!("before the attack: {before}");
+    println!("during {} attacks: {during}", 40 + seed - first);
+    for times in [&before, &during] {
+        assert_eq!((times.errors, times.missed), (0, 0), "an honest client is disturbed");
+    }
     drop(stopper);
     serving.join().expect("the service does not panic").unwrap();
+}
+
+/// How long attacks with seeds of their own go on: a second, or `HOSTILE_SECONDS`.
+fn random_part() -> Duration {
+    let seconds = std::env::var("HOSTILE_SECONDS").ok().map(|text| text.parse().expect("seconds"));
+    Duration::from_secs(seconds.unwrap_or(1))
+}
+
+/// How long an honest client may have to wait.
+const HONEST_DEADLINE: Duration = Duration::from_secs(5);
+
+/// A client that counts what goes wrong.
+struct Honest(burst_client::Stream);
+
+/// What an honest client saw.
+#[derive(Default)]
+struct Times {
+    nanos: Vec<u128>,
+    errors: u64,
+    missed: u64,
+}
+
+impl std::fmt::Display for Times {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut sorted = self.nanos.clone();
+        sorted.sort_unstable();
+        let micros = |share: usize| sorted[(sorted.len() - 1) * share / 100] / 1000;
+        let (p50, p99, longest) = (micros(50), micros(99), micros(100));
+        write!(
+            f,
+            "{} honest frames, p50 {p50} µs, p99 {p99} µs, longest {longest} µs, ",
+            sorted.len()
+        )?;
+        let Times { errors, missed, .. } = self;
+        write!(f, "{errors} errors, {missed} of the deadline of {HONEST_DEADLINE:?} missed")
+    }
+}
+
+impl Honest {
+    fn connect(path: &std::path::Path) -> Honest {
+        let client = Client::connect(path).unwrap();
+        let device = client.device("fake").unwrap();
+        Honest(device.stream(&model(), &StreamOptions::default()).unwrap())
+    }
+
+    /// Frames as long as it is told to, each with its own bytes.
+    fn run_while(&mut self, more: impl Fn(usize) -> bool) -> Times {
+        let mut times = Times::default();
+        while more(times.nanos.len()) {
+            let value = times.nanos.len().to_le_bytes()[0];
+            self.0.input(0).fill(value);
+            let sent = Instant::now();
+            match self.0.run(Deadline::after(HONEST_DEADLINE)) {
+                Ok(_) => assert_eq!(self.0.output(0).unwrap(), [value.wrapping_add(1); 16]),
+                Err(ClientError::Timeout) => times.missed += 1,
+                Err(error) => {
+                    eprintln!("an honest client was told: {error}");
+                    times.errors += 1;
+                }
+            }
+            times.nanos.push(sent.elapsed().as_nanos());
+        }
+        times
+    }
 }
 
 /// Honest messages, to be damaged.

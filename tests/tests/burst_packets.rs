@@ -12,7 +12,7 @@ use burst_server::ServiceOptions;
 use burst_support::raw::{INPUT_SLOT, OUTPUT_SLOT, RawBurst, packet, request};
 use burst_support::{Private, model, wide_model};
 use burst_wire::control::{ClientMessage, List, ServerMessage};
-use burst_wire::{DatumBytes, InformationDatum, OperandDatum, RequestDatum};
+use burst_wire::{DATUM_BYTES, DatumBytes, InformationDatum, OperandDatum, RequestDatum};
 
 fn start(count: u32) -> (Private, RawBurst) {
     let (service, socket) = Private::start(ServiceOptions::default());
@@ -242,22 +242,34 @@ fn results_leak_no_bytes_in_their_padding() {
 
 #[test]
 fn counters_that_cannot_be_end_this_burst_and_no_other() {
-    let (service, mut burst) = start(2);
-    // The request queue's counters, as the client has them mapped.
-    let descriptor = burst.requests.descriptor().unwrap();
-    let memory = burst_shm::Memory::from_fd(descriptor.fds.into_iter().next().unwrap()).unwrap();
-    let mapping = burst_shm::Mapping::map(&memory).unwrap();
-    let write = usize::try_from(descriptor.grantors[1].offset).unwrap();
-    let region = mapping.region(0, mapping.len()).unwrap();
-    region.copy_in(write, &u64::MAX.to_ne_bytes()).unwrap();
-    burst.requests.wake().unwrap();
-    let (message, _) = burst.client.receive();
-    assert!(matches!(message, ServerMessage::BurstEnded { .. }), "{message:?}");
-    // The session lives on.
-    let again = burst.client.prepare(&model());
-    assert!(again > 0);
-    drop(burst);
-    service.join();
+    const CAPACITY: u64 = 1024 * DATUM_BYTES as u64;
+    const DATUM: u64 = DATUM_BYTES as u64;
+    for (what, written) in [
+        ("as far as can be", u64::MAX),
+        ("2^63", 1 << 63),
+        ("a datum over the capacity", CAPACITY + DATUM),
+        ("a byte over the capacity", CAPACITY + 1),
+        ("half a datum", DATUM / 2),
+        ("a byte more than a datum", DATUM + 1),
+    ] {
+        let (service, mut burst) = start(2);
+        // The request queue's write counter, as the client has them mapped.
+        let descriptor = burst.requests.descriptor().unwrap();
+        let fd = descriptor.fds.into_iter().next().unwrap();
+        let memory = burst_shm::Memory::from_fd(fd).unwrap();
+        let mapping = burst_shm::Mapping::map(&memory).unwrap();
+        let at = usize::try_from(descriptor.grantors[1].offset).unwrap();
+        let region = mapping.region(0, mapping.len()).unwrap();
+        region.copy_in(at, &written.to_ne_bytes()).unwrap();
+        burst.requests.wake().unwrap();
+        let (message, _) = burst.client.receive();
+        assert!(matches!(message, ServerMessage::BurstEnded { .. }), "{what}: {message:?}");
+        // The session lives on.
+        let again = burst.client.prepare(&model());
+        assert!(again > 0, "{what}");
+        drop(burst);
+        service.join();
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use burst_hal::ErrorStatus;
 use burst_server::{Limits, ServiceOptions};
 use burst_shm::Memory;
 use burst_support::raw::{RawClient, configure_call, wire_descriptor};
-use burst_support::{Private, long, model};
+use burst_support::{LONG, Private, long, model};
 use burst_wire::control::{
     Answer, Call, ClientGreeting, ClientMessage, List, ModelBody, PoolSource, ServerGreeting, Text,
     WaitStyle, WirePrepareOptions,
@@ -77,6 +77,15 @@ fn what_is_no_greeting_is_hung_up_on() {
     socket::send(&theirs, b"220 mail.example ESMTP", &[]).unwrap();
     let error = Client::from_socket(ours).unwrap_err();
     assert!(matches!(error, ClientError::NotThisProtocol), "{error}");
+}
+
+#[test]
+fn who_says_nothing_instead_of_greeting_is_hung_up_on_in_time() {
+    let (service, socket) = Private::start(ServiceOptions::default());
+    let mut inbox = Inbox::default();
+    socket::set_receive_timeout(&socket, Some(LONG)).unwrap();
+    assert_eq!(socket::receive(&socket, &mut inbox), Err(WireError::Closed));
+    service.join();
 }
 
 #[test]

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 mod burst_support;
+#[path = "burst_support/peer.rs"]
+mod peer;
 mod service_support;
 
 use std::os::fd::AsFd;
@@ -21,6 +23,7 @@ use burst_wire::Features;
 use burst_wire::control::{
     Answer, Call, ClientMessage, List, PoolSource, ServerMessage, SynchronousRequest, WireArgument,
 };
+use rustix::process::{Resource, Rlimit};
 use service_support::{Shared, passes_after_waiting, wait_until};
 
 const TRANSIENT: ErrorStatus = ErrorStatus::ResourceExhaustedTransient;
@@ -228,6 +231,41 @@ fn datums_of_a_queue_and_so_of_a_packet() {
     assert_refused(prepared.configure_burst(&long), PERSISTENT);
     let right = BurstOptions::default().with_queue_datums(100);
     prepared.configure_burst(&right).unwrap();
+}
+
+/// Address space that is left when no thread is to start: enough for queues and small things, not for
+/// a thread's stack of two megabytes.
+const NO_ROOM_FOR_A_STACK: u64 = 1 << 20;
+
+#[test]
+fn threads_of_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("burst.sock");
+    let service = peer::Service::start(&path);
+    let client = Client::connect(&path).unwrap();
+    let prepared = client.device("fake").unwrap().prepare(&model(), &Default::default()).unwrap();
+    let burst = || prepared.configure_burst(&BurstOptions::default());
+    let mut bursts = vec![burst().unwrap()];
+    let pid = rustix::process::Pid::from_child(&service.0);
+    let limit = |current| {
+        let limits = Rlimit { current, maximum: None };
+        rustix::process::prlimit(Some(pid), Resource::As, limits).unwrap();
+    };
+    let status = std::fs::read_to_string(format!("/proc/{}/status", service.0.id())).unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    let kib: u64 = size.split_whitespace().next().unwrap().parse().unwrap();
+    limit(Some((kib << 10) + NO_ROOM_FOR_A_STACK));
+    // The stack of a thread that has ended may be there to be used again.
+    let refused = loop {
+        match burst() {
+            Ok(burst) => bursts.push(burst),
+            Err(refused) => break refused,
+        }
+    };
+    assert!(refused.to_string().contains("no thread left"), "{refused}");
+    assert_refused::<()>(Err(refused), TRANSIENT);
+    limit(None);
+    passes_after_waiting(burst);
 }
 
 /// One execution of the fake model on a memory that is shared as number 1.
