@@ -4,10 +4,9 @@
 use crate::OpError;
 use crate::kernels::Isa;
 use crate::kernels::float_rows::{FloatRows, MAX_SEGMENTS, Segments};
+pub(crate) use crate::kernels::panels::LANES;
+use crate::kernels::panels::Panels;
 use crate::kernels::simd;
-
-/// Units of a panel: one register of sums.
-pub(crate) const LANES: usize = 16;
 
 /// The weights of the units of a panel at one position of the depth.
 #[derive(Debug, Clone, Copy)]
@@ -16,18 +15,8 @@ pub(crate) struct Weights(pub(crate) [f32; LANES]);
 
 /// Weights in panels: for each panel and each position of the depth one weight per unit. Units that
 /// fill up the last panel have weights of 0.
-#[derive(Clone)]
-pub struct FloatPanels {
-    units: usize,
-    depth: usize,
-    weights: Vec<Weights>,
-}
-
-impl std::fmt::Debug for FloatPanels {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "FloatPanels({} x {})", self.depth, self.units)
-    }
-}
+#[derive(Debug, Clone)]
+pub struct FloatPanels(Panels<Weights, 1>);
 
 impl FloatPanels {
     /// Packs weights `[units, depth]`.
@@ -38,39 +27,32 @@ impl FloatPanels {
         if units == 0 || depth == 0 || Some(weights.len()) != units.checked_mul(depth) {
             return Err(wrong_size());
         }
-        let mut panels = Vec::with_capacity(units.div_ceil(LANES) * depth);
-        for first in (0..units).step_by(LANES) {
-            for position in 0..depth {
-                panels.push(Weights(std::array::from_fn(|lane| {
-                    weights.get((first + lane) * depth + position).copied().unwrap_or(0.0)
-                })));
-            }
-        }
-        Ok(FloatPanels { units, depth, weights: panels })
+        let block = |block: [[f32; 1]; LANES]| Weights(block.map(|[weight]| weight));
+        Ok(FloatPanels(Panels::pack(weights, units, depth, block)))
     }
 
     /// Number of units.
     #[must_use]
     pub fn units(&self) -> usize {
-        self.units
+        self.0.units()
     }
 
     /// Length of a row.
     #[must_use]
     pub fn depth(&self) -> usize {
-        self.depth
+        self.0.depth()
     }
 
     /// The weights of a panel in the order of the depth.
     #[inline(always)]
     pub(crate) fn panel(&self, panel: usize) -> &[Weights] {
-        &self.weights[panel * self.depth..(panel + 1) * self.depth]
+        self.0.panel(panel)
     }
 
     /// Bytes held.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        size_of_val(self.weights.as_slice())
+        self.0.held_bytes()
     }
 }
 
@@ -111,7 +93,7 @@ impl Product<'_> {
     /// # Errors
     /// [`OpError::Internal`] when sizes do not fit.
     pub(crate) fn run(&self, isa: Isa, out: &mut [f32]) -> Result<(), OpError> {
-        let units = self.panels.units;
+        let units = self.panels.units();
         let count = self.rows.count();
         if count == 0 {
             return Ok(());
@@ -120,7 +102,7 @@ impl Product<'_> {
             Start::Bias(bias) => bias.len() == units,
             Start::Output => true,
         };
-        let fits = self.rows.depth() == self.panels.depth
+        let fits = self.rows.depth() == self.panels.depth()
             && bias_fits
             && self.out_step >= units
             && out.len() >= (count - 1) * self.out_step + units;
@@ -136,7 +118,7 @@ impl Product<'_> {
     pub(crate) fn start<'s>(&'s self, row: usize, first: usize, out: &'s [f32]) -> &'s [f32] {
         match self.start {
             Start::Bias(bias) => &bias[first..],
-            Start::Output => &out[row * self.out_step..][first..self.panels.units],
+            Start::Output => &out[row * self.out_step..][first..self.panels.units()],
         }
     }
 }
@@ -148,7 +130,7 @@ const TILE: usize = 4;
 #[inline(always)]
 pub(crate) fn multiply(product: &Product<'_>, out: &mut [f32]) {
     let count = product.rows.count();
-    for first in (0..product.panels.units).step_by(LANES) {
+    for first in (0..product.panels.units()).step_by(LANES) {
         let mut cursor = product.rows.start();
         let mut list: Segments<'_, TILE> = [[&[]; TILE]; MAX_SEGMENTS];
         for row in (0..count).step_by(TILE) {
@@ -168,7 +150,7 @@ fn tile(
     pieces: &[[&[f32]; TILE]],
     out: &mut [f32],
 ) {
-    let lanes = (product.panels.units - first).min(LANES);
+    let lanes = (product.panels.units() - first).min(LANES);
     let mut sums = [[0f32; LANES]; TILE];
     for (index, sums) in sums[..taken].iter_mut().enumerate() {
         sums[..lanes].copy_from_slice(&product.start(row + index, first, out)[..lanes]);

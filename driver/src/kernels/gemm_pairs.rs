@@ -2,46 +2,24 @@
 //! widened to 16 bits and multiplied two by two, which every vector unit does without saturating.
 
 use crate::OpError;
+pub(crate) use crate::kernels::panels::LANES;
+use crate::kernels::panels::Panels;
 use crate::kernels::{Isa, simd};
-
-/// Output channels that are computed side by side.
-pub(crate) const LANES: usize = 16;
 
 /// Rows that share a pass over the weights.
 pub(crate) const ROWS: usize = 4;
 
 /// Weights of 16 bits, in blocks of [`LANES`] output channels: for each two positions of the depth
 /// the two weights of each channel. Missing channels and an odd last position are 0.
-#[derive(Clone)]
-pub struct PairMatrix {
-    units: usize,
-    depth: usize,
-    pairs: Vec<[[i16; 2]; LANES]>,
-}
-
-impl std::fmt::Debug for PairMatrix {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "PairMatrix({} x {})", self.depth, self.units)
-    }
-}
+#[derive(Debug, Clone)]
+pub struct PairMatrix(Panels<[[i16; 2]; LANES], 2>);
 
 impl PairMatrix {
     /// Packs weights `[units, depth]`; there must be that many.
     #[must_use]
     pub fn new(weights: &[i8], units: usize, depth: usize) -> Self {
-        let weight = |unit: usize, position: usize| {
-            let inside = unit < units && position < depth;
-            if inside { i16::from(weights[unit * depth + position]) } else { 0 }
-        };
-        let mut pairs = Vec::with_capacity(units.div_ceil(LANES) * depth.div_ceil(2));
-        for first in (0..units).step_by(LANES) {
-            for position in (0..depth).step_by(2) {
-                pairs.push(std::array::from_fn(|lane| {
-                    [weight(first + lane, position), weight(first + lane, position + 1)]
-                }));
-            }
-        }
-        PairMatrix { units, depth, pairs }
+        let wide = |block: [[i8; 2]; LANES]| block.map(|pair| pair.map(i16::from));
+        PairMatrix(Panels::pack(weights, units, depth, wide))
     }
 
     /// `out[row, unit] = sum(rows[row, ..] * weights[unit, ..])`.
@@ -49,11 +27,12 @@ impl PairMatrix {
     /// # Errors
     /// [`OpError::Internal`] when sizes do not fit.
     pub fn multiply(&self, isa: Isa, rows: &[u8], out: &mut [i32]) -> Result<(), OpError> {
-        let count = out.len() / self.units.max(1);
-        if rows.len() != count * self.depth || out.len() != count * self.units {
+        let (units, depth) = (self.units(), self.depth());
+        let count = out.len() / units.max(1);
+        if rows.len() != count * depth || out.len() != count * units {
             return Err(OpError::Internal { what: "sizes of a matrix product" });
         }
-        if self.depth == 0 {
+        if depth == 0 {
             out.fill(0);
         } else {
             simd::multiply_pairs(isa, self, rows, out);
@@ -61,36 +40,37 @@ impl PairMatrix {
         Ok(())
     }
 
+    #[inline(always)]
     pub(crate) fn units(&self) -> usize {
-        self.units
+        self.0.units()
     }
 
+    #[inline(always)]
     pub(crate) fn depth(&self) -> usize {
-        self.depth
+        self.0.depth()
     }
 
     /// The weights of a block of channels, for each two positions of the depth.
     pub(crate) fn block(&self, block: usize) -> &[[[i16; 2]; LANES]] {
-        let len = self.depth.div_ceil(2);
-        &self.pairs[block * len..(block + 1) * len]
+        self.0.panel(block)
     }
 
     /// As [`PairMatrix::multiply`], in whatever instructions the caller is compiled for.
     #[inline(always)]
     pub(crate) fn product(&self, rows: &[u8], out: &mut [i32]) {
-        let block_len = self.depth.div_ceil(2);
-        for (rows, out) in rows.chunks(ROWS * self.depth).zip(out.chunks_mut(ROWS * self.units)) {
-            let count = rows.len() / self.depth;
+        let (units, depth, block_len) = (self.units(), self.depth(), self.0.panel_len());
+        for (rows, out) in rows.chunks(ROWS * depth).zip(out.chunks_mut(ROWS * units)) {
+            let count = rows.len() / depth;
             for (block, first) in
-                self.pairs.chunks_exact(block_len).zip((0..self.units).step_by(LANES))
+                self.0.blocks().chunks_exact(block_len).zip((0..units).step_by(LANES))
             {
                 let mut sums = [[0i32; LANES]; ROWS];
-                for (row, sums) in rows.chunks_exact(self.depth).zip(&mut sums) {
+                for (row, sums) in rows.chunks_exact(depth).zip(&mut sums) {
                     row_times_block(row, block, sums);
                 }
-                let used = LANES.min(self.units - first);
+                let used = LANES.min(units - first);
                 for (row, sums) in sums.iter().take(count).enumerate() {
-                    let at = row * self.units + first;
+                    let at = row * units + first;
                     out[at..at + used].copy_from_slice(&sums[..used]);
                 }
             }
@@ -100,7 +80,7 @@ impl PairMatrix {
     /// Bytes held.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        size_of_val(self.pairs.as_slice())
+        self.0.held_bytes()
     }
 }
 

@@ -20,6 +20,7 @@ pub mod lstm_quant16;
 pub mod lstm_quant8;
 pub mod lut;
 pub mod norm;
+pub(crate) mod panels;
 pub mod pool;
 pub mod quant;
 pub mod reduce;

@@ -14,10 +14,10 @@ use burst_hal::{Dimensions, HalVersion, OperationType};
 
 use crate::OpError;
 use crate::op::types::{F16, F32, I32, TF16, TF32};
-use crate::op::{Inferred, Kernel, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
 use crate::ops::recurrent::lstm_pass::{CellOperands, Pass, Tuning};
 use crate::ops::recurrent::operands::{Floats, output, sizes, store};
-use crate::ops::recurrent::packed_layer::{Fed, PackedLayer};
+use crate::ops::recurrent::packed_layer::PackedLayer;
 use crate::ops::recurrent::sequence::{Direction, Sequence};
 use crate::tensor::Args;
 
@@ -101,45 +101,19 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
 /// The layer with its weights packed, when these are constants.
 fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>, OpError> {
     infer(args)?;
-    let layer = PackedLayer::new(args, CELL, TUNING, context.isa)?;
-    let packed_inputs = layer.packed_inputs(args);
-    Ok(Some(Prepared { kernel: Box::new(PackedStep(layer)), packed_inputs }))
+    PackedLayer::prepare(args, CELL, TUNING, context.isa, run_packed)
 }
 
-#[derive(Debug)]
-struct PackedStep(PackedLayer);
-
-impl Kernel for PackedStep {
-    fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
-        let PackedStep(layer) = self;
-        let [batches, inputs] = sizes(run.inputs, INPUT)?;
-        layer.check(run.inputs, batches, inputs)?;
-        let sequence = Sequence::single_step(batches);
-        let list =
-            [run.input(INPUT)?, run.input(CELL.output_state())?, run.input(CELL.cell_state())?];
-        let (floats, work) = Floats::new(&list, run.scratch, layer.work(sequence))?;
-        let fed = Fed {
-            sequence,
-            direction: Direction::Forward,
-            input: floats.required(0)?,
-            aux: None,
-            states: [floats.required(1)?, floats.required(2)?],
-            stop: run.stop,
-        };
-        let states = layer.run(&fed, work, |_, _| Ok(()))?;
-        output(run.outputs, 0)?.bytes_mut().fill(0);
-        store(output(run.outputs, 1)?, 0, states.output)?;
-        store(output(run.outputs, 2)?, 0, states.cell)?;
-        store(output(run.outputs, 3)?, 0, states.output)
-    }
-
-    fn held_bytes(&self) -> usize {
-        self.0.held_bytes()
-    }
-
-    fn name(&self) -> &'static str {
-        "cells with packed weights"
-    }
+fn run_packed(layer: &PackedLayer, run: &mut Run<'_, '_>) -> Result<(), OpError> {
+    let [batches, inputs] = sizes(run.inputs, INPUT)?;
+    layer.check(run.inputs, batches, inputs)?;
+    let given = layer.given(run, INPUT)?;
+    let (sequence, at) = (Sequence::single_step(batches), (&mut *run.scratch, run.stop));
+    let states = layer.run_forward(&given, at, sequence, |_, _| Ok(()))?;
+    output(run.outputs, 0)?.bytes_mut().fill(0);
+    store(output(run.outputs, 1)?, 0, states.output)?;
+    store(output(run.outputs, 2)?, 0, states.cell)?;
+    store(output(run.outputs, 3)?, 0, states.output)
 }
 
 #[cfg(test)]

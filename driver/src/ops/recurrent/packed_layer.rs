@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::OpError;
 use crate::kernels::Isa;
 use crate::kernels::lstm_packed::PackedLstm;
-use crate::op::Stop;
+use crate::op::{Kernel, Prepared, Run, Stop};
 use crate::ops::recurrent::lstm_pass::{CellOperands, LastStates, Tuning};
 use crate::ops::recurrent::operands::{Floats, expect};
 use crate::ops::recurrent::sequence::{Direction, Sequence, vector};
@@ -36,7 +36,79 @@ pub(super) struct Fed<'a> {
     pub(super) stop: Stop<'a>,
 }
 
+/// What an operation of one layer does with it: checks, steps through the sequence, stores states.
+pub(super) type RunLayer = fn(&PackedLayer, &mut Run<'_, '_>) -> Result<(), OpError>;
+
+/// The kernel of an operation of one layer that goes forward.
+#[derive(Debug)]
+struct PackedForward {
+    layer: PackedLayer,
+    run: RunLayer,
+}
+
+impl Kernel for PackedForward {
+    fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
+        (self.run)(&self.layer, run)
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.layer.held_bytes()
+    }
+
+    fn name(&self) -> &'static str {
+        "cells with packed weights"
+    }
+}
+
 impl PackedLayer {
+    /// The kernel of an operation of this one layer; as [`PackedLayer::new`].
+    ///
+    /// # Errors
+    /// [`OpError::NotYet`] when a weight is not a constant.
+    pub(super) fn prepare(
+        args: &Args<'_>,
+        operands: CellOperands,
+        tuning: usize,
+        isa: Isa,
+        run: RunLayer,
+    ) -> Result<Option<Prepared>, OpError> {
+        let layer = PackedLayer::new(args, operands, tuning, isa)?;
+        let packed_inputs = layer.packed_inputs(args);
+        Ok(Some(Prepared { kernel: Box::new(PackedForward { layer, run }), packed_inputs }))
+    }
+
+    /// What a step of an operation of this one layer reads: the vectors at operand `input`, output
+    /// state and cell state.
+    pub(super) fn given<'t>(
+        &self,
+        run: &Run<'_, 't>,
+        input: usize,
+    ) -> Result<[TensorRef<'t>; 3], OpError> {
+        let [output, cell] = [self.operands.output_state(), self.operands.cell_state()];
+        Ok([run.input(input)?, run.input(output)?, run.input(cell)?])
+    }
+
+    /// Steps forward through the sequence of vectors that is [given](PackedLayer::given), from the
+    /// states there; as [`PackedLayer::run`].
+    pub(super) fn run_forward<'w>(
+        &self,
+        given: &'w [TensorRef<'w>; 3],
+        (scratch, stop): (&'w mut Scratch, Stop<'_>),
+        sequence: Sequence,
+        emit: impl FnMut(usize, &[f32]) -> Result<(), OpError>,
+    ) -> Result<LastStates<'w>, OpError> {
+        let (floats, work) = Floats::new(given, scratch, self.work(sequence))?;
+        let fed = Fed {
+            sequence,
+            direction: Direction::Forward,
+            input: floats.required(0)?,
+            aux: None,
+            states: [floats.required(1)?, floats.required(2)?],
+            stop,
+        };
+        self.run(&fed, work, emit)
+    }
+
     /// Packs the weights; the scalars of the cell begin at operand `tuning`.
     ///
     /// # Errors

@@ -14,11 +14,11 @@ use smallvec::SmallVec;
 use crate::OpError;
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32};
 use crate::op::{
-    Inferred, Kernel, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature, TypeSet,
+    Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature, TypeSet,
 };
 use crate::ops::recurrent::lstm_pass::{CellOperands, Pass, Tuning};
 use crate::ops::recurrent::operands::{Floats, output, sizes, store};
-use crate::ops::recurrent::packed_layer::{Fed, PackedLayer};
+use crate::ops::recurrent::packed_layer::PackedLayer;
 use crate::ops::recurrent::sequence::{Direction, Sequence};
 use crate::tensor::Args;
 
@@ -98,49 +98,23 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
 /// The layer with its weights packed, when these are constants.
 fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>, OpError> {
     infer(args)?;
-    let layer = PackedLayer::new(args, CELL, TUNING, context.isa)?;
-    let packed_inputs = layer.packed_inputs(args);
-    Ok(Some(Prepared { kernel: Box::new(PackedSequence(layer)), packed_inputs }))
+    PackedLayer::prepare(args, CELL, TUNING, context.isa, run_packed)
 }
 
-#[derive(Debug)]
-struct PackedSequence(PackedLayer);
-
-impl Kernel for PackedSequence {
-    fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
-        let PackedSequence(layer) = self;
-        let time_major = run.input(TIME_MAJOR)?.scalar_bool()?;
-        let [outer, inner, inputs] = sizes(run.inputs, INPUT)?;
-        let sequence = Sequence::new(outer, inner, time_major);
-        layer.check(run.inputs, if time_major { inner } else { outer }, inputs)?;
-        let list =
-            [run.input(INPUT)?, run.input(CELL.output_state())?, run.input(CELL.cell_state())?];
-        let (floats, work) = Floats::new(&list, run.scratch, layer.work(sequence))?;
-        let fed = Fed {
-            sequence,
-            direction: Direction::Forward,
-            input: floats.required(0)?,
-            aux: None,
-            states: [floats.required(1)?, floats.required(2)?],
-            stop: run.stop,
-        };
-        let out = output(run.outputs, 0)?;
-        let states =
-            layer.run(&fed, work, |row, values| store(out, row * layer.outputs(), values))?;
-        if run.outputs.len() > 1 {
-            store(output(run.outputs, 1)?, 0, states.output)?;
-            store(output(run.outputs, 2)?, 0, states.cell)?;
-        }
-        Ok(())
+fn run_packed(layer: &PackedLayer, run: &mut Run<'_, '_>) -> Result<(), OpError> {
+    let time_major = run.input(TIME_MAJOR)?.scalar_bool()?;
+    let [outer, inner, inputs] = sizes(run.inputs, INPUT)?;
+    layer.check(run.inputs, if time_major { inner } else { outer }, inputs)?;
+    let given = layer.given(run, INPUT)?;
+    let sequence = Sequence::new(outer, inner, time_major);
+    let out = output(run.outputs, 0)?;
+    let emit = |row, values: &[f32]| store(out, row * layer.outputs(), values);
+    let states = layer.run_forward(&given, (&mut *run.scratch, run.stop), sequence, emit)?;
+    if run.outputs.len() > 1 {
+        store(output(run.outputs, 1)?, 0, states.output)?;
+        store(output(run.outputs, 2)?, 0, states.cell)?;
     }
-
-    fn held_bytes(&self) -> usize {
-        self.0.held_bytes()
-    }
-
-    fn name(&self) -> &'static str {
-        "cells with packed weights"
-    }
+    Ok(())
 }
 
 #[cfg(test)]
