@@ -231,6 +231,6 @@ fn planned(graph: Option<&Option<GraphPlan>>) -> Result<&GraphPlan, OpError> {
 }
 
 /// The value of a condition; any byte but 0 is true.
-fn is_true(condition: &[u8]) -> bool {
+pub(crate) fn is_true(condition: &[u8]) -> bool {
     condition.first().is_some_and(|byte| *byte != 0)
 }

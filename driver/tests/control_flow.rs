@@ -280,6 +280,41 @@ fn a_loop_that_does_not_end_is_ended() {
     assert_eq!((answer.status, answer.ints), (ErrorStatus::None, vec![1]));
 }
 
+/// `x` with 1 added; where the condition does not hold `x` itself, by way of a million copies.
+fn one_of_two(condition: impl FnOnce(&mut ModelBuilder) -> u32) -> Model {
+    let mut b = ModelBuilder::new();
+    let small = adding(&mut b, 1);
+    let large = b.referenced(|b| {
+        let (x, many) = (b.input(I32, &[1]), b.constant_i32(&[1], &[1 << 20]));
+        let (begin, size) = (b.constant_i32(&[1], &[7]), b.constant_i32(&[1], &[1]));
+        let all = b.result_of(OperationType::Tile, &[x, many], OutputSpec::new(I32, &[1 << 20]));
+        let one = b.result_of(OperationType::Slice, &[all, begin, size], int());
+        b.output(one);
+    });
+    let (condition, x) = (condition(&mut b), b.input(I32, &[1]));
+    let out = control(&mut b, OperationType::If, &[condition], [small, large], &[x], int());
+    b.output(out);
+    b.build().unwrap()
+}
+
+#[test]
+fn of_an_if_with_a_known_condition_one_branch_is_kept() {
+    const COPIES: usize = 4 << 20;
+    let arena = |model: &Model| CpuDevice::default().prepare(model).unwrap().plan().arena_bytes();
+    for (holds, want) in [(true, 6), (false, 5)] {
+        let constant = one_of_two(|b| b.constant_bool(&[1], &[holds]));
+        let folded = one_of_two(|b| {
+            let not = b.constant_bool(&[1], &[!holds]);
+            b.result_of(OperationType::LogicalNot, &[not], truth())
+        });
+        for model in [constant, folded] {
+            assert_eq!(run(&model, &[&[5]]).ints, [want]);
+            assert_eq!(arena(&model) >= COPIES, !holds, "{}", arena(&model));
+        }
+    }
+    assert!(arena(&one_of_two(|b| b.input(BOOL8, &[1]))) >= COPIES);
+}
+
 /// A pool that tells when it is read, which is when an execution has begun.
 #[derive(Debug)]
 struct Told {

@@ -208,7 +208,14 @@ fn what_no_execution_could_compute_is_legal_and_not_supported() {
         let x = b.input(F32, &[2]);
         choose(b, [good, bad], x)
     });
+    let never_chosen = model(|b| {
+        let [bad, good] = [f32::NAN, 1.0].map(|beta| graph(b, |b, x| softmax(b, x, beta)));
+        let (x, condition) = (b.input(F32, &[2]), b.constant_bool(&[1], &[true]));
+        let [then, otherwise] = [good, bad].map(|graph| b.subgraph(graph));
+        b.result_of(OperationType::If, &[condition, then, otherwise, x], floats(&[2]))
+    });
     for (name, model) in [
+        ("never chosen", never_chosen),
         ("shapes", shapes),
         ("declared", declared),
         ("rank", rank),

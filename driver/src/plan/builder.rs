@@ -8,6 +8,7 @@ use super::graphs::Graphs;
 use super::{Control, GraphPlan, Loop, MAX_ARENA_BYTES, Place, Planned, Step, check_declared};
 use crate::aligned::AlignedBytes;
 use crate::arena::{self, Need};
+use crate::control_flow::is_true;
 use crate::error::DriverError;
 use crate::op::{Inferred, OpDef, PrepareContext, Run, Stop};
 use crate::ops::control::boundary;
@@ -98,6 +99,7 @@ impl<'g, 'm> Builder<'g, 'm> {
         if let Some(index) = inputs.iter().position(is_omitted) {
             return Err(OpError::Omitted { index });
         }
+        let control = self.decided(control, &inputs);
         for (position, operand) in outputs.iter().enumerate() {
             let declared = &self.operands[*operand].declared;
             let dims = match self.control_output(control, &inputs, position) {
@@ -125,6 +127,19 @@ impl<'g, 'm> Builder<'g, 'm> {
             control: Some(self.with_sharing(control)),
         });
         Ok(())
+    }
+
+    /// An IF whose condition is known has one graph. The other one has been planned, so it must be
+    /// one that could run, and is dropped where nothing else runs it.
+    fn decided(&self, control: Control, inputs: &[usize]) -> Control {
+        let condition = inputs.first().map(|operand| &self.operands[*operand].place);
+        let (Control::If { then, otherwise }, Some(Place::Constant(condition))) =
+            (control, condition)
+        else {
+            return control;
+        };
+        let chosen = if is_true(condition.as_slice()) { then } else { otherwise };
+        Control::If { then: chosen, otherwise: chosen }
     }
 
     /// The shape of an output of a control flow operation, where it is the same whichever way the

@@ -19,7 +19,9 @@ pub(crate) type Verdict = Result<(), DriverError>;
 pub(crate) fn plan(model: &Model, context: &PrepareContext) -> Result<Plan, DriverError> {
     let mut graphs = Graphs::new(model, Some(*context));
     let main = graphs.build(GraphId::Main)?;
-    let referenced = graphs.referenced.into_iter().map(Referenced::into_plan).collect();
+    // A graph that no execution can come to was planned only to see that it could run.
+    let runs = graphs.referenced.into_iter().zip(&main.reaches);
+    let referenced = runs.map(|(graph, reached)| graph.into_plan().filter(|_| *reached)).collect();
     let plan = Plan { main, referenced };
     let bytes = plan.arena_bytes();
     if bytes > MAX_ARENA_BYTES {
