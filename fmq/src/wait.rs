@@ -207,9 +207,12 @@ impl Waiter {
         {
             return Ok(answer);
         }
-        let since = start.unwrap_or_else(clock::now_ns);
+        // Who learns nothing from a wait need not read the clock for it.
+        let since = start.or_else(|| self.budget_ns().map(|_| clock::now_ns()));
         let answer = sleeper.sleep(awaited, sleeper.deadline())?.ok_or(QueueError::Timeout)?;
-        self.learn(clock::now_ns().saturating_sub(since));
+        if let Some(since) = since {
+            self.learn(clock::now_ns().saturating_sub(since));
+        }
         Ok(answer)
     }
 
@@ -405,7 +408,7 @@ impl Sleeper<'_> {
 
 /// When to wake up and look at the latest: the deadline, or sooner.
 pub(crate) fn nap_until(deadline: Deadline) -> Deadline {
-    let soon = clock::now_ns().saturating_add(LONGEST_SLEEP_NS);
+    let soon = clock::coarse_now_ns().saturating_add(LONGEST_SLEEP_NS);
     deadline.min(Deadline::at_ns(soon))
 }
 
