@@ -90,25 +90,21 @@ impl CopiedMapping {
 
     /// From the mapping to `between`, as many bytes as can be read.
     fn take(&self, between: &Memory, at: usize, len: usize) -> Result<usize, ShmError> {
+        let from = self.raw.as_mut_ptr().wrapping_add(at);
         // SAFETY: `read` checked that `at..at + len` lies inside the mapping, which lives as long
         // as `self`. The kernel reads the bytes there and reports what it cannot read; that
         // others write them at the same time is between it and them.
-        let done = unsafe {
-            let from = self.raw.as_ptr().add(at).cast();
-            libc::pwrite(between.as_fd().as_raw_fd(), from, len, 0)
-        };
+        let done = unsafe { libc::pwrite(between.as_fd().as_raw_fd(), from.cast(), len, 0) };
         some(done, "pwrite")
     }
 
     /// From `between` to the mapping, as many bytes as can be written.
     fn give(&self, between: &Memory, at: usize, len: usize) -> Result<usize, ShmError> {
+        let to = self.raw.as_mut_ptr().wrapping_add(at);
         // SAFETY: `write` checked that `at..at + len` lies inside the mapping, which lives as long
         // as `self` and was made writable. Nothing here refers to a byte of it; the kernel writes
         // there and reports what it cannot write.
-        let done = unsafe {
-            let to = self.raw.as_mut_ptr().add(at).cast();
-            libc::pread(between.as_fd().as_raw_fd(), to, len, 0)
-        };
+        let done = unsafe { libc::pread(between.as_fd().as_raw_fd(), to.cast(), len, 0) };
         some(done, "pread")
     }
 
