@@ -2,27 +2,53 @@
 
 use crate::sync::{AtomicBool, Ordering};
 
-/// The truth about closing: a flag of our own process, which no peer can touch.
+/// The truth about closing: flags of our own process, which no peer can touch.
 #[derive(Debug)]
-pub struct Closed(AtomicBool);
+pub struct Closed {
+    closed: AtomicBool,
+    /// The thread of the end sleeps, or is about to, or has just woken up.
+    asleep: AtomicBool,
+}
 
 impl Closed {
-    /// Open.
+    /// Open, and awake.
     pub fn new() -> Closed {
-        Closed(AtomicBool::new(false))
+        Closed { closed: AtomicBool::new(false), asleep: AtomicBool::new(false) }
     }
 
     /// Whether the end was closed.
     #[inline]
     pub fn get(&self) -> bool {
-        // Acquire: pairs with Release in `set`; whoever sees the flag sees what led to it.
-        self.0.load(Ordering::Acquire)
+        // Acquire: pairs with SeqCst in `set`; whoever sees the flag sees what led to it.
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Closes, for ever. The waker still has to set bits in the event word.
     pub fn set(&self) {
-        // Release: pairs with Acquire in `get`.
-        self.0.store(true, Ordering::Release);
+        // SeqCst: with those of `fall_asleep` and `is_asleep`. Of a closer and a sleeper at least one
+        // sees what the other wrote.
+        self.closed.store(true, Ordering::SeqCst);
+    }
+
+    /// Announces a sleep to the closers of this process; false where the end is closed already.
+    #[inline]
+    pub fn fall_asleep(&self) -> bool {
+        // SeqCst, both: see `set`.
+        self.asleep.store(true, Ordering::SeqCst);
+        !self.closed.load(Ordering::SeqCst)
+    }
+
+    /// The sleep is over, or did not happen.
+    #[inline]
+    pub fn wake_up(&self) {
+        // Release: pairs with SeqCst in `is_asleep`; all that happens in the sleep comes before.
+        self.asleep.store(false, Ordering::Release);
+    }
+
+    #[cfg(not(loom))]
+    fn is_asleep(&self) -> bool {
+        // SeqCst: see `set`.
+        self.asleep.load(Ordering::SeqCst)
     }
 }
 
@@ -49,12 +75,22 @@ pub fn close(closed: &Closed, word: Option<&crate::sync::EventWord>) {
 
 #[cfg(not(loom))]
 mod handle {
+    use std::num::NonZeroU32;
     use std::sync::Arc;
+    use std::time::Duration;
 
     use burst_shm::Shared;
 
     use super::{Closed, close};
     use crate::sync::EventWord;
+
+    /// First pause before a sleeper that did not wake up is woken again; each is twice the last.
+    const FIRST_PAUSE: Duration = Duration::from_micros(20);
+    /// Longest of these pauses.
+    const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+    /// Pauses before a closer gives up, a second in all. It takes a thread that does not get to run
+    /// for so long, or that stayed behind in a process which forked.
+    const PAUSES_MAX: u32 = 110;
 
     /// Ends the blocking calls of one end of a queue, from any thread.
     ///
@@ -68,9 +104,26 @@ mod handle {
     }
 
     impl Closer {
-        /// Closes, and wakes all sleepers of the queue, on both sides.
+        /// Closes, and wakes all sleepers of the queue, on both sides. Returns when the thread of
+        /// this end, where it slept, is awake.
+        ///
+        /// A hostile peer can undo what this does to the event word in the instant between the
+        /// sleeper's last look and its sleep. It gets no second chance: whoever is woken now looks
+        /// at a flag that is this process's own. So the sleeper is woken until it says that it is
+        /// awake, and sleeps need no limit of their own.
         pub fn close(&self) {
             close(&self.closed, self.event.as_deref());
+            let Some(event) = self.event.as_deref() else { return };
+            let mut pause = FIRST_PAUSE;
+            for _ in 0..PAUSES_MAX {
+                if !self.closed.is_asleep() {
+                    return;
+                }
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                // It fails for no word that is mapped.
+                let _ = crate::futex::wake(event, NonZeroU32::MAX);
+            }
         }
 
         /// Whether somebody closed this end.

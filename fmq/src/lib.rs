@@ -125,7 +125,8 @@
 //!   value is [`QueueError::Corrupt`], for ever.
 //! * Payload leaves the ring as a copy. Validate the copy, not the ring.
 //! * The event word is a hint. Bits flipped at random cost spurious looks, a bounded number of them
-//!   before this end naps for a millisecond instead; a wiped wake-up is made good every five seconds.
+//!   before this end naps for a millisecond instead; whoever closes an end wakes its thread until
+//!   that says it is awake, so that a wiped wake-up is lost on nobody.
 //!
 //! What remains: a peer that holds the queue's memory can keep it allocated, and a peer that never
 //! answers makes every call run into its deadline. Readers of an unsynchronized queue can disturb

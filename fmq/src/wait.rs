@@ -109,10 +109,6 @@ const SPOILED_SLEEPS: u32 = 64;
 /// Length of such a nap: bounds what the peer can make us burn to a thousand looks a second.
 #[cfg(not(loom))]
 const NAP: Duration = Duration::from_millis(1);
-/// Longest single sleep. A hostile peer can clear bits that we set to wake ourselves (on closing);
-/// then we look for ourselves, this often. Nobody else ever waits for it. Shorter is dearer: each
-/// idle burst of a service wakes up so often.
-const LONGEST_SLEEP_NS: u64 = 5_000_000_000;
 /// Waits above so many budgets: polling without knowing when the answer is due is hopeless.
 const HOPELESS: u64 = 3;
 /// Longest wait that is worth a prediction: above it, the cost of a sleep is under two percent.
@@ -391,25 +387,21 @@ impl Sleeper<'_> {
             if let Some(answer) = awaited.look()? {
                 return Ok(Some(answer));
             }
-            if self.closed.get() || before & CLOSED != 0 {
+            let may_sleep = self.closed.fall_asleep() && before & CLOSED == 0;
+            if !may_sleep {
+                self.closed.wake_up();
                 return last_look(awaited).map(Some);
             }
-            let nap = nap_until(until);
-            match futex::wait(self.event, before & !bits, self.bits, nap) {
+            let woken = futex::wait(self.event, before & !bits, self.bits, until);
+            self.closed.wake_up();
+            match woken {
                 Ok(Woken::Woken | Woken::Interrupted) => {}
-                Ok(Woken::TimedOut) if nap != until => {}
                 Ok(Woken::Changed) if !spoiled.is_enough(before & bits != 0, until) => {}
                 Ok(Woken::TimedOut | Woken::Changed) => return awaited.look(),
                 Err(errno) => return Err(QueueError::System { call: "futex", errno }),
             }
         }
     }
-}
-
-/// When to wake up and look at the latest: the deadline, or sooner.
-pub(crate) fn nap_until(deadline: Deadline) -> Deadline {
-    let soon = clock::coarse_now_ns().saturating_add(LONGEST_SLEEP_NS);
-    deadline.min(Deadline::at_ns(soon))
 }
 
 /// Counts sleeps that came to nothing because the word changed, and naps when there were too many.

@@ -5,13 +5,13 @@ use rustix::thread::futex::{self, WaitFlags, WaitvFlags};
 
 use burst_shm::Errno;
 
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::consumer::Consumer;
 use crate::error::QueueError;
 use crate::event_flag::{CLOSED, NOT_EMPTY, announce_awake, announce_sleep};
 use crate::futex::timespec;
 use crate::sync::{EventWord, Ordering};
-use crate::wait::{Awaited, SleepOn, Spoiled, Wait, Waiter, nap_until};
+use crate::wait::{Awaited, SleepOn, Spoiled, Wait, Waiter};
 
 /// Most queues that one call can wait for: the kernel's limit for `futex_waitv`.
 pub const MAX_QUEUES: usize = 128;
@@ -107,6 +107,17 @@ impl Awaited for Any<'_, '_> {
         }
         Ok(None)
     }
+}
+
+/// Longest single sleep. A hostile peer can clear bits that we set to wake ourselves (on closing);
+/// then we look for ourselves, this often. Nobody else ever waits for it. A single queue needs no
+/// such limit, as its closers insist: see `Closer::close`.
+const LONGEST_SLEEP_NS: u64 = 5_000_000_000;
+
+/// When to wake up and look at the latest: the deadline, or sooner.
+fn nap_until(deadline: Deadline) -> Deadline {
+    let soon = clock::coarse_now_ns().saturating_add(LONGEST_SLEEP_NS);
+    deadline.min(Deadline::at_ns(soon))
 }
 
 /// The words of all queues.

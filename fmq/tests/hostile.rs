@@ -8,7 +8,7 @@
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use burst_shm::{Mapping, Memory, Shared};
@@ -215,23 +215,31 @@ fn a_hostile_writer_cannot_hurt_a_wait_set() {
 }
 
 /// The peer wipes the word all the time, our own wake-ups included: closing ends the wait all the
-/// same.
+/// same, and closing returns when the end is awake.
 #[test]
 fn a_peer_that_wipes_the_event_word_cannot_keep_a_closed_end_waiting() {
-    let mut consumer = Consumer::create(&CONFIG).unwrap();
-    consumer.set_wait(Wait::Sleep);
-    let descriptor = consumer.descriptor().unwrap();
-    let memory = Memory::from_fd(descriptor.fds[0].try_clone().unwrap()).unwrap();
-    let mapping = Arc::new(Mapping::map(&memory).unwrap());
-    let event: Shared<AtomicU32> =
-        Shared::new(mapping, descriptor.grantors[3].offset as usize).unwrap();
-    let closer = consumer.closer();
-    let reader = std::thread::spawn(move || consumer.wait(1, common::patience()));
-    event.store(0, Ordering::Release);
-    closer.close();
-    while !reader.is_finished() {
-        event.store(0, Ordering::Release);
-        std::thread::yield_now();
+    for _ in 0..200 {
+        let mut consumer = Consumer::create(&CONFIG).unwrap();
+        consumer.set_wait(Wait::Sleep);
+        let descriptor = consumer.descriptor().unwrap();
+        let memory = Memory::from_fd(descriptor.fds[0].try_clone().unwrap()).unwrap();
+        let mapping = Arc::new(Mapping::map(&memory).unwrap());
+        let event: Shared<AtomicU32> =
+            Shared::new(mapping, descriptor.grantors[3].offset as usize).unwrap();
+        let closer = consumer.closer();
+        let over = Arc::new(AtomicBool::new(false));
+        let attacker = std::thread::spawn({
+            let over = Arc::clone(&over);
+            move || {
+                while !over.load(Ordering::Relaxed) {
+                    event.store(0, Ordering::Release);
+                }
+            }
+        });
+        let reader = std::thread::spawn(move || consumer.wait(1, common::patience()));
+        closer.close();
+        assert_eq!(reader.join().unwrap(), Err(QueueError::PeerDied));
+        over.store(true, Ordering::Relaxed);
+        attacker.join().unwrap();
     }
-    assert_eq!(reader.join().unwrap(), Err(QueueError::PeerDied));
 }
