@@ -307,7 +307,8 @@ mod tests {
         let mut rows = vec![row("ours", 0), row("ours", 50_000), row("<peer>", 0)];
         rows[1].name += ", 50 us of service";
         let checks = checks(&rows);
-        let report = Report { rounds: 5, machine: Machine::look(), rows, checks };
+        let report =
+            Report { rounds: 5, machine: Machine::look(), rows, checks, failures: Vec::new() };
         let page = page(&report).unwrap();
         assert_eq!(page.matches("<svg").count(), 2, "one distribution, one sweep");
         assert!(page.contains("&lt;peer&gt;") && !page.contains("<peer>"), "names are escaped");

@@ -17,6 +17,10 @@ use crate::session::{Measured, Served};
 /// a row makes do with what it has.
 const PASSES_PER_ROUND: u32 = 3;
 
+/// Runs of one row that may fail before the whole run does: a peer may get stuck once in an hour, and
+/// that should not cost the rest. What failed is repeated like a round that does not count.
+const FAILURES_MAX: usize = 2;
+
 /// What to measure, and for how long.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -119,6 +123,8 @@ struct Lane<'p> {
     case: Case,
     floor: FloorKey,
     rounds: Vec<Round>,
+    /// What went wrong so far.
+    failures: Vec<String>,
 }
 
 type Floors = BTreeMap<FloorKey, Vec<Run>>;
@@ -142,7 +148,7 @@ impl Lane<'_> {
 /// Measures everything.
 ///
 /// # Errors
-/// The first run that fails: a peer that cannot do the work is not a slow peer.
+/// A peer whose runs fail again and again: one that cannot do the work is not a slow peer.
 pub fn run(
     runner: &Runner,
     peers: &[&dyn Peer],
@@ -168,7 +174,8 @@ pub fn run(
         rows.extend(lane.row(&floors, calls));
     }
     let checks = checks(&rows);
-    Ok(Report { rounds: options.rounds, machine, rows, checks })
+    let failures = lanes.iter().flat_map(|lane| lane.failures.clone()).collect();
+    Ok(Report { rounds: options.rounds, machine, rows, checks, failures })
 }
 
 /// Every row of a run, those with the same floor together.
@@ -192,6 +199,7 @@ fn lanes<'p>(runner: &Runner, peers: &[&'p dyn Peer], options: &Options) -> Vec<
             case,
             floor: FloorKey::of(peer.name(), &case),
             rounds: Vec::new(),
+            failures: Vec::new(),
         })
         .collect();
     lanes.sort_by_key(|lane| (lane.floor, lane.case)); // stable: peers stay in their order
@@ -277,8 +285,19 @@ fn take_turns(
         watch.about_to(pass, lane.peer.name(), &lane.case);
         let length = length(&lane.case, options.quick);
         let awake = lane.case.kept_awake.then(KeepAwake::take).transpose()?;
-        let (measured, served) = runner.measure(lane.peer.name(), &lane.case, length)?;
+        let run = runner.measure(lane.peer.name(), &lane.case, length);
         drop(awake);
+        let (measured, served) = match run {
+            Ok(run) => run,
+            Err(error) if lane.failures.len() < FAILURES_MAX => {
+                let Case { wait, placement, .. } = lane.case;
+                let (wait, placement) = (wait.name(), placement.name());
+                lane.failures.push(format!("{wait}, {placement}: {error}"));
+                last = None;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         let after = run_floor(runner, key, floors, options)?;
         lane.rounds.push(Round { floors: [before, after], run: Run { measured, served } });
         last = Some((key, after));

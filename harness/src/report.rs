@@ -22,6 +22,9 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// What must be reached, and what was.
     pub checks: Vec<Check>,
+    /// Runs that failed and were repeated.
+    #[serde(skip)]
+    pub failures: Vec<String>,
 }
 
 /// One peer in one case. Times are medians over the rounds that count, `max_ns` is the longest of
@@ -105,6 +108,9 @@ impl Report {
         let dropped: usize = self.rows.iter().map(|row| row.more.dropped).sum();
         let kept: usize = self.rows.iter().map(|row| row.more.kept).sum();
         writeln!(out, "{kept} rounds count, {dropped} were dropped for their floors\n")?;
+        for failure in &self.failures {
+            writeln!(out, "a run failed and was repeated: {failure}")?;
+        }
         let mut groups: Vec<(WaitKind, Placement)> = Vec::new();
         for row in &self.rows {
             let group = (row.wait, row.placement);

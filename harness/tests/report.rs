@@ -112,3 +112,51 @@ fn sorted(mut keys: Vec<&str>) -> Vec<&str> {
     keys.sort_unstable();
     keys
 }
+
+/// A program that fails once when the file is there, and is the usual one otherwise.
+fn failing_once(folder: &std::path::Path) -> (std::path::PathBuf, std::path::PathBuf) {
+    use std::os::unix::fs::PermissionsExt;
+    let (program, marker) = (folder.join("program"), folder.join("fail"));
+    let script = format!(
+        "#!/bin/sh\nrm '{}' 2>/dev/null && exit 1\nexec '{PROGRAM}' \"$@\"\n",
+        marker.display()
+    );
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    (program, marker)
+}
+
+#[test]
+fn a_run_that_fails_once_is_repeated_and_named_and_one_that_always_fails_ends_the_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let (program, marker) = failing_once(folder.path());
+    let options = Options {
+        rounds: 1,
+        sizes: vec![64],
+        waits: vec![WaitKind::Sleep],
+        placements: vec![Placement::Unpinned],
+        peers: vec!["pipe".to_owned()],
+        frames: false,
+        count_calls: false,
+        quick: true,
+        ..Options::default()
+    };
+    let runner = Runner::new(&program).unwrap();
+    let mut told = 0;
+    let mut fail_first = |_: u32, _: &str, _: &Case| {
+        told += 1;
+        if told == 1 {
+            std::fs::write(&marker, "").unwrap();
+        }
+    };
+    let report = burst_harness::run(&runner, &own_peers(), &options, &mut fail_first).unwrap();
+    assert!(report.rows.iter().any(|row| row.name == "pipe"));
+    let [failure] = &report.failures[..] else { panic!("{:?}", report.failures) };
+    assert!(failure.starts_with("sleep, unpinned: "), "{failure}");
+    let mut text = Vec::new();
+    report.write_text(&mut text).unwrap();
+    assert!(String::from_utf8(text).unwrap().contains(failure));
+
+    let mut fail_always = |_: u32, _: &str, _: &Case| std::fs::write(&marker, "").unwrap();
+    burst_harness::run(&runner, &own_peers(), &options, &mut fail_always).unwrap_err();
+}
