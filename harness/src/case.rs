@@ -155,6 +155,11 @@ impl Case {
         label
     }
 
+    /// What to say of a run that failed.
+    pub(crate) fn failure(&self, error: &dyn fmt::Display) -> String {
+        format!("{}, {}: {error}", self.wait.name(), self.placement.name())
+    }
+
     /// Whether polling on one CPU would keep the other end from running.
     #[must_use]
     pub fn spins_in_vain(&self) -> bool {

@@ -169,8 +169,11 @@ pub fn run(
         take_turns(runner, options, &mut lanes, &mut floors, (pass, pending), watch)?;
     }
     let mut rows = floor_rows(&floors);
-    for lane in &lanes {
-        let calls = count_calls(runner, lane, options)?;
+    for lane in &mut lanes {
+        let calls = count_calls(runner, lane, options).unwrap_or_else(|error| {
+            lane.failures.push(lane.case.failure(&format!("counting system calls: {error}")));
+            None
+        });
         rows.extend(lane.row(&floors, calls));
     }
     let checks = checks(&rows);
@@ -290,9 +293,7 @@ fn take_turns(
         let (measured, served) = match run {
             Ok(run) => run,
             Err(error) if lane.failures.len() < FAILURES_MAX => {
-                let Case { wait, placement, .. } = lane.case;
-                let (wait, placement) = (wait.name(), placement.name());
-                lane.failures.push(format!("{wait}, {placement}: {error}"));
+                lane.failures.push(lane.case.failure(&error));
                 last = None;
                 continue;
             }
