@@ -1,4 +1,5 @@
 //! A whole run, as short as can be: its rows, and the fields of its JSON.
+#![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 use burst_harness::machine::{KeepAwake, Machine, usable_cpus};
 use burst_harness::process::Runner;
