@@ -25,12 +25,6 @@ pub fn now_ns() -> u64 {
     0
 }
 
-/// And in the coarse clock.
-#[cfg(loom)]
-pub(crate) fn coarse_now_ns() -> u64 {
-    0
-}
-
 /// When a blocking call gives up: an absolute time of `CLOCK_MONOTONIC` in nanoseconds, or never.
 ///
 /// Absolute, so that it can be handed on through several calls without growing.
