@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 
 use burst_client::{Burst, BurstOptions, ClientError, Deadline, ShmMemory};
 use burst_hal::{ErrorStatus, ExecutionOptions, Pool, Request};
-use burst_support::{LONG, Private, long, model, request_in, threads_named};
+use burst_support::{
+    LONG, Private, long, model, request_in, threads_named, wait_for_no_thread_named, wait_until,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Tests that count threads run one after the other.
@@ -52,9 +54,7 @@ fn the_descriptor_is_readable_while_a_result_is_there_and_costs_a_thread_only_wh
         assert_eq!(threads_named("burst-answers"), 0, "nobody asked");
         assert!(!is_readable_now(&mut burst));
         // A thread gives itself its name, a moment after it was started.
-        while threads_named("burst-answers") != 1 {
-            std::thread::yield_now();
-        }
+        wait_until("its thread", || threads_named("burst-answers") == 1);
         for round in 0..50_u8 {
             memory.write(0, &[round; 16]).unwrap();
             service.controls.close_gate();
@@ -84,7 +84,7 @@ fn the_descriptor_is_readable_while_a_result_is_there_and_costs_a_thread_only_wh
         assert!(matches!(missed, Err(ClientError::Timeout)));
         service.controls.open_gate();
         drop(burst);
-        assert_eq!(threads_named("burst-answers"), 0);
+        wait_for_no_thread_named("burst-answers");
         service.join();
     }
 }

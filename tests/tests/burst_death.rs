@@ -2,17 +2,19 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 mod burst_support;
+#[path = "burst_support/peer.rs"]
+mod peer;
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use burst_client::{Client, ClientError, StreamOptions, StreamPath, Wait};
 use burst_server::{Listener, Service, ServiceOptions, Stop};
-use burst_support::{FakeDevice, LONG, long, model, threads_named};
+use burst_support::{FakeDevice, long, model, threads_named, wait_for_no_thread_named};
 
 /// Tests that count threads and descriptors run one after the other.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -25,13 +27,7 @@ struct Peer {
 
 impl Peer {
     fn start(arguments: &[&str], stdin: Stdio) -> Peer {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_burst_peer"))
-            .args(arguments)
-            .stdin(stdin)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("start peer");
-        let output = BufReader::new(child.stdout.take().unwrap());
+        let (child, output) = peer::spawn(arguments, stdin);
         Peer { child, output }
     }
 
@@ -71,14 +67,6 @@ fn descriptors() -> usize {
 fn shared_mappings() -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines().filter(|line| line.contains("/memfd:")).count()
-}
-
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + LONG;
-    while !is_so() {
-        assert!(Instant::now() < until, "{what} never came");
-        std::thread::yield_now();
-    }
 }
 
 #[test]
@@ -144,9 +132,8 @@ fn a_killed_client_leaves_nothing_behind_and_the_next_one_is_served() {
         client.child.kill().unwrap();
         client.child.wait().unwrap();
         drop(client);
-        wait_until("the end of the client's threads", || {
-            threads_named("burst-") == 0 && threads_named("client-") == 0
-        });
+        wait_for_no_thread_named("burst-");
+        wait_for_no_thread_named("client-");
         assert_eq!((descriptors(), shared_mappings()), before, "round {round}");
     }
     drop(stopper);
@@ -170,11 +157,11 @@ fn everything_is_freed_in_both_ends_when_a_client_closes_in_order() {
             stream.run(long()).unwrap();
         }
         drop(streams);
-        assert_eq!(threads_named("burst-1"), 0, "a closed burst keeps its thread");
+        wait_for_no_thread_named("burst-1"); // that of a closed burst
         drop((prepared, device, client));
         service.join();
         assert_eq!((descriptors(), shared_mappings()), before);
-        assert_eq!(threads_named("burst-watcher"), 0);
+        wait_for_no_thread_named("burst-watcher");
     }
 }
 

@@ -17,8 +17,8 @@ use burst_hal::{
     PrepareOptions, PrepareResult, PreparedModel, Request,
 };
 use burst_server::{Service, ServiceOptions};
-use burst_support::{LONG, long, model};
-use service_support::{Shared, wait_until};
+use burst_support::{LONG, long, model, wait_until};
+use service_support::Shared;
 
 /// What becomes of an execution.
 #[derive(Debug, PartialEq, Eq)]

@@ -4,29 +4,28 @@
 //! The conversation runs through a relay that knows the messages. At its step a message has been
 //! sent, and the victim is killed before the other end can see it: a receiver dies without having
 //! read it, a sender has just sent it.
+//!
+//! One test, so that no other begins or ends a thread of this process while threads are counted.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 mod burst_support;
 
+use std::fmt::Display;
 use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::time::Instant;
 
 use burst_client::ClientError;
 use burst_server::ServiceOptions;
 use burst_support::tour::{From, Kill, Relay, Step, tour};
-use burst_support::{LONG, Private};
+use burst_support::{Private, wait_until};
 use rustix::process::Pid;
 
 /// Steps that the conversation must at least have.
 const STEPS_MIN: usize = 20;
 /// By how much this process may grow over all rounds: the allocator keeps some pages.
 const GROWTH_MAX_KIB: i64 = 16 << 10;
-
-/// Descriptors and threads are counted: one test at a time.
-static ALONE: Mutex<()> = Mutex::new(());
 
 /// What a process must not keep of a dead peer.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
@@ -45,13 +44,9 @@ fn held() -> Held {
     }
 }
 
-/// Waits for threads that are on their way out.
-fn assert_level(before: Held, step: &Step) {
-    let until = Instant::now() + LONG;
-    while held() != before {
-        assert!(Instant::now() < until, "{step}: {:?} instead of {before:?}", held());
-        std::thread::yield_now();
-    }
+/// Waits for threads that are on their way out: one that was joined is still listed for a moment.
+fn back_at(level: Held, after: &dyn Display) {
+    wait_until(&format!("{level:?} after {after}, last seen {:?},", held()), || held() == level);
 }
 
 fn anonymous_kib() -> i64 {
@@ -105,26 +100,27 @@ fn rehearse() -> Vec<Step> {
 }
 
 #[test]
-fn the_conversation_has_every_step_that_the_specification_lists() {
-    let _alone = ALONE.lock();
+fn whoever_is_left_at_any_step_gets_a_typed_error_and_keeps_nothing() {
+    let level = held();
     let steps = rehearse();
-    for step in &steps {
-        println!("{step}");
-    }
-    assert!(steps.len() >= STEPS_MIN, "{}", steps.len());
     assert_eq!(steps, rehearse(), "the same each time");
+    back_at(level, &"two rehearsals");
+    every_step_is_listed_in_the_specification(&steps);
+    a_service_killed_is_a_typed_error_and_leaves_nothing_in_the_client(level, &steps);
+    a_client_killed_leaves_nothing_in_the_service(level, &steps);
+}
+
+fn every_step_is_listed_in_the_specification(steps: &[Step]) {
+    assert!(steps.len() >= STEPS_MIN, "{}", steps.len());
     let listed = include_str!("../../docs/SPEC.md");
-    for step in &steps {
+    for step in steps {
         assert!(listed.contains(&format!("`{step}`")), "docs/SPEC.md does not list `{step}`");
     }
 }
 
-#[test]
-fn a_service_killed_at_any_step_is_a_typed_error_and_leaves_nothing_in_the_client() {
-    let _alone = ALONE.lock();
-    let steps = rehearse();
-    let last = steps.last().unwrap().clone();
-    let (before, memory) = (held(), anonymous_kib());
+fn a_service_killed_is_a_typed_error_and_leaves_nothing_in_the_client(level: Held, steps: &[Step]) {
+    let last = steps.last().unwrap();
+    let memory = anonymous_kib();
     for step in steps {
         let (victim, to_service) = Victim::start("serve-private", Some("ready"));
         let (ours, to_client) = burst_wire::socket::pair().unwrap();
@@ -132,7 +128,7 @@ fn a_service_killed_at_any_step_is_a_typed_error_and_leaves_nothing_in_the_clien
         let relay = Relay::start(to_client, to_service, Some(kill));
         let start = Instant::now();
         let ended = tour(ours);
-        println!("{step}: {ended:?} after {:?}", start.elapsed());
+        println!("service killed at {step}: {ended:?} after {:?}", start.elapsed());
         match ended {
             // The last reply was on its way already.
             Ok(()) => assert_eq!(step, last),
@@ -140,29 +136,26 @@ fn a_service_killed_at_any_step_is_a_typed_error_and_leaves_nothing_in_the_clien
             Err(ClientError::NotThisProtocol) => assert_eq!(step.name, "greeting"),
             Err(other) => panic!("{step}: {other}"),
         }
-        assert!(relay.join().contains(&step), "{step} never came");
+        assert!(relay.join().contains(step), "{step} never came");
         drop(victim);
-        assert_level(before, &step);
+        back_at(level, step);
     }
     let growth = anonymous_kib() - memory;
     println!("anonymous memory grew by {growth} KiB over all rounds");
     assert!(growth < GROWTH_MAX_KIB, "{growth} KiB");
 }
 
-#[test]
-fn a_client_killed_at_any_step_leaves_nothing_in_the_service() {
-    let _alone = ALONE.lock();
-    let steps = rehearse();
-    let (before, memory) = (held(), anonymous_kib());
+fn a_client_killed_leaves_nothing_in_the_service(level: Held, steps: &[Step]) {
+    let memory = anonymous_kib();
     for step in steps {
         let (service, to_service) = Private::start(ServiceOptions::default());
         let (victim, to_client) = Victim::start("tour", None);
         let kill = Kill { at: step.clone(), victim: From::Client, pid: victim.pid };
         let relay = Relay::start(to_client, to_service, Some(kill));
-        assert!(relay.join().contains(&step), "{step} never came");
+        assert!(relay.join().contains(step), "{step} never came");
         service.join();
         drop(victim);
-        assert_level(before, &step);
+        back_at(level, step);
     }
     let growth = anonymous_kib() - memory;
     println!("anonymous memory grew by {growth} KiB over all rounds");

@@ -17,8 +17,8 @@ use burst_hal::{
     ExecutionResult, Failure, Model, PrepareOptions, PreparedModel, Request,
 };
 use burst_server::{Performance, PerformancePaths, ServiceOptions};
-use burst_support::{FakeDevice, LONG, long, model};
-use service_support::{Shared, wait_until};
+use burst_support::{FakeDevice, LONG, long, model, wait_until};
+use service_support::Shared;
 
 /// What a burst of [`HotDevice`] says of itself.
 #[derive(Debug, PartialEq, Eq)]

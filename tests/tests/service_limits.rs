@@ -12,19 +12,17 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use burst_client::{BurstOptions, Client, ClientError, ShmMemory};
-use burst_hal::{
-    DataLocation, ErrorStatus, ExecutionOptions, Pool, Request, RequestArgument, RequestPool,
-};
+use burst_hal::{ErrorStatus, ExecutionOptions, Pool};
 use burst_server::{Limits, ServiceOptions};
 use burst_shm::Memory;
 use burst_support::raw::RawClient;
-use burst_support::{FakeDevice, Private, long, model};
+use burst_support::{FakeDevice, Private, long, model, request_between, wait_until};
 use burst_wire::Features;
 use burst_wire::control::{
     Answer, Call, ClientMessage, List, PoolSource, ServerMessage, SynchronousRequest, WireArgument,
 };
 use rustix::process::{Resource, Rlimit};
-use service_support::{Shared, passes_after_waiting, wait_until};
+use service_support::{Shared, passes_after_waiting};
 
 const TRANSIENT: ErrorStatus = ErrorStatus::ResourceExhaustedTransient;
 const PERSISTENT: ErrorStatus = ErrorStatus::ResourceExhaustedPersistent;
@@ -158,19 +156,6 @@ fn allocated_bytes() {
     assert_eq!(client.call(allocate(2, 60), &[]), Ok(Answer::Done));
 }
 
-/// 16 bytes from one memory through the fake model into the other.
-fn request(input: &Pool, output: &Pool) -> Request {
-    let argument = |pool_index| RequestArgument {
-        location: DataLocation { pool_index, offset: 0, length: 16 },
-        ..RequestArgument::default()
-    };
-    Request {
-        inputs: vec![argument(0)],
-        outputs: vec![argument(1)],
-        pools: [input, output].map(|pool| RequestPool::Memory(Pool::clone(pool))).to_vec(),
-    }
-}
-
 /// Nothing here waits or tries twice: what was dropped is free when the next call counts.
 #[test]
 fn what_was_dropped_is_given_back_before_the_next_one_counts() {
@@ -190,7 +175,7 @@ fn what_was_dropped_is_given_back_before_the_next_one_counts() {
         one.push_memory(&outputs).unwrap();
         one.push_memory(&inputs).expect("that, too");
         for burst in [&mut one, &mut other] {
-            let request = request(&inputs, &outputs);
+            let request = request_between(&inputs, &outputs);
             let result = burst.execute(&request, &ExecutionOptions::default(), long()).unwrap();
             assert_eq!(result.status, ErrorStatus::None);
         }

@@ -16,9 +16,9 @@ use std::thread::JoinHandle;
 use burst_client::{StreamOptions, StreamPath};
 use burst_server::{Access, Listener, ServiceOptions, Stop, Stopper, serve_admin};
 use burst_support::raw::{RawBurst, request};
-use burst_support::{FakeDevice, LONG, long, model};
+use burst_support::{FakeDevice, LONG, long, model, wait_until};
 use service_support::context::Contexts;
-use service_support::{Shared, value, wait_until};
+use service_support::{Shared, value};
 
 /// A service with its admin socket.
 struct Admin {

@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use burst_client::{Client, Deadline};
 use burst_hal::{
@@ -38,6 +38,19 @@ pub fn request_in(memory: &Pool) -> Request {
         inputs: vec![argument(0)],
         outputs: vec![argument(16)],
         pools: vec![RequestPool::Memory(Pool::clone(memory))],
+    }
+}
+
+/// The same with a memory of its own for each: 16 bytes from one, 16 into the other.
+pub fn request_between(input: &Pool, output: &Pool) -> Request {
+    let argument = |pool_index| RequestArgument {
+        location: DataLocation { pool_index, offset: 0, length: 16 },
+        ..RequestArgument::default()
+    };
+    Request {
+        inputs: vec![argument(0)],
+        outputs: vec![argument(1)],
+        pools: [input, output].map(|pool| RequestPool::Memory(Pool::clone(pool))).to_vec(),
     }
 }
 
@@ -272,6 +285,23 @@ impl Private {
     pub fn join(mut self) {
         self.thread.take().unwrap().join().expect("the service does not panic");
     }
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + LONG;
+    while !is_so() {
+        assert!(Instant::now() < until, "{what} never came");
+        std::thread::yield_now();
+    }
+}
+
+/// Waits for the end of the threads whose names begin so: the kernel lists a thread for a moment
+/// after it was joined.
+#[track_caller]
+pub fn wait_for_no_thread_named(prefix: &str) {
+    wait_until("the end of a thread", || threads_named(prefix) == 0);
 }
 
 /// Threads of this process with names that begin so.

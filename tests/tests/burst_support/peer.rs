@@ -8,9 +8,21 @@
 use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use super::burst_support::LONG;
+
+/// `burst_peer` in a role, and what it says.
+pub fn spawn(arguments: &[&str], stdin: Stdio) -> (Child, BufReader<ChildStdout>) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_burst_peer"))
+        .args(arguments)
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("start peer");
+    let output = BufReader::new(child.stdout.take().unwrap());
+    (child, output)
+}
 
 /// A service at a path.
 pub struct Service(pub Child);
@@ -33,14 +45,9 @@ impl Service {
     }
 
     fn run(arguments: &[&str], stdin: Stdio) -> Service {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_burst_peer"))
-            .args(arguments)
-            .stdin(stdin)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("start peer");
+        let (child, mut output) = spawn(arguments, stdin);
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        output.read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
         Service(child)
     }

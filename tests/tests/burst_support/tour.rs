@@ -6,14 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use burst_client::{BurstOptions, Client, ClientError, ShmMemory};
-use burst_hal::{
-    DataLocation, ExecutionOptions, Pool, PrepareOptions, Request, RequestArgument, RequestPool,
-};
+use burst_hal::{ExecutionOptions, Pool, PrepareOptions};
 use burst_wire::control::{ClientMessage, ServerMessage, decode};
 use burst_wire::socket::{self, Inbox};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use super::{long, model};
+use super::{long, model, request_between};
 
 /// Each kind of call, over the socket and over a burst. Ends with a call, so that a service that
 /// died at any step before is noticed.
@@ -27,7 +25,7 @@ pub fn tour(socket: OwnedFd) -> Result<(), ClientError> {
     let prepared = device.prepare(&model(), &PrepareOptions::default())?;
     let output = prepared.allocate_outputs(64)?;
     let input: Pool = Arc::new(ShmMemory::create(64)?);
-    let request = request(&input, &output);
+    let request = request_between(&input, &output);
     prepared.execute(&request, &ExecutionOptions::default(), long())?;
     let mut burst = prepared.configure_burst(&BurstOptions::default())?;
     for _ in 0..2 {
@@ -36,19 +34,6 @@ pub fn tour(socket: OwnedFd) -> Result<(), ClientError> {
     burst.free_memory(&input)?;
     drop((burst, prepared, input, output, request));
     client.device_names().map(drop)
-}
-
-/// Input from the one memory, output to the other.
-fn request(input: &Pool, output: &Pool) -> Request {
-    let argument = |pool_index| RequestArgument {
-        location: DataLocation { pool_index, offset: 0, length: 16 },
-        ..RequestArgument::default()
-    };
-    Request {
-        inputs: vec![argument(0)],
-        outputs: vec![argument(1)],
-        pools: [input, output].map(|pool| RequestPool::Memory(Pool::clone(pool))).to_vec(),
-    }
 }
 
 /// Who sent a message.

@@ -78,13 +78,3 @@ pub fn passes_after_waiting<T, E: std::fmt::Display>(
         std::thread::yield_now();
     }
 }
-
-/// Waits until something is so.
-#[track_caller]
-pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + LONG;
-    while !is_so() {
-        assert!(Instant::now() < until, "{what} never came");
-        std::thread::yield_now();
-    }
-}
