@@ -5,8 +5,12 @@ use burst_wire::DATUM_BYTES;
 
 /// As many datums as lie in one page. A ring so small stays in the first-level caches of both CPUs,
 /// whoever writes it and whoever reads; one of 1,024 datums, which the original takes, does not, and
-/// an execution then costs a sixth more (`burst bench transport`, row `ours-whole-burst`).
+/// an execution then costs a quarter more (`docs/decisions/0010-queues-of-a-page.md`).
 pub const PAGE_DATUMS: usize = 4096 / DATUM_BYTES;
+/// No queue is made longer than this unless somebody says so: a quarter of what a service accepts
+/// by default. Where fewer packets lie in it than may be under way, a sender waits for room; a
+/// packet that is longer itself takes the socket.
+const LONGEST_DATUMS: usize = 16 << 10;
 
 /// Datums of a packet beside its arguments: its size, whether to measure, and three additions.
 const FIXED_DATUMS: usize = 5;
@@ -28,7 +32,7 @@ pub(crate) fn longest_packet(model: &Model) -> usize {
 
 /// Datums of a queue in which `depth` packets of that length may be under way.
 pub(crate) fn queue_datums(longest_packet: usize, depth: u16) -> usize {
-    longest_packet.saturating_mul(depth.max(1).into()).max(PAGE_DATUMS)
+    longest_packet.saturating_mul(depth.max(1).into()).clamp(PAGE_DATUMS, LONGEST_DATUMS)
 }
 
 #[cfg(test)]
@@ -61,6 +65,7 @@ mod tests {
         assert_eq!(open, 5 + (2 + 8) + (2 + 1));
         let wide = longest_packet(&model(&[4; 60]));
         assert_eq!(queue_datums(wide, 0), 5 + 60 * 6);
+        assert_eq!(queue_datums(wide, u16::MAX), LONGEST_DATUMS, "and no service refuses it");
         let mut broken = model(&[1]);
         broken.main.output_indexes = vec![u32::MAX];
         assert_eq!(longest_packet(&broken), 5 + 10);

@@ -88,9 +88,10 @@ impl Args {
             std::fs::write(path, crate::html::page(&report)?)?;
         }
         if self.json {
-            report.write_json(out)?
+            report.write_failures(&mut std::io::stderr().lock())?;
+            report.write_json(out)?;
         } else {
-            report.write_text(out)?
+            report.write_text(out)?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -92,6 +92,17 @@ impl Report {
         Ok(writeln!(out)?)
     }
 
+    /// A line for each run that failed.
+    ///
+    /// # Errors
+    /// Writing.
+    pub fn write_failures(&self, out: &mut impl Write) -> Result<(), HarnessError> {
+        for failure in &self.failures {
+            writeln!(out, "a run failed: {failure}")?;
+        }
+        Ok(())
+    }
+
     /// Tables.
     ///
     /// # Errors
@@ -108,9 +119,7 @@ impl Report {
         let dropped: usize = self.rows.iter().map(|row| row.more.dropped).sum();
         let kept: usize = self.rows.iter().map(|row| row.more.kept).sum();
         writeln!(out, "{kept} rounds count, {dropped} were dropped for their floors\n")?;
-        for failure in &self.failures {
-            writeln!(out, "a run failed: {failure}")?;
-        }
+        self.write_failures(out)?;
         let mut groups: Vec<(WaitKind, Placement)> = Vec::new();
         for row in &self.rows {
             let group = (row.wait, row.placement);

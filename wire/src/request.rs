@@ -146,21 +146,16 @@ pub fn decode_request(
     let mut cursor = Cursor::new(bytes)?;
     let information = information(&mut cursor)?;
     let pools = information.number_of_pools;
-    let inputs = arguments::<
-        { request_kind::INPUT_OPERAND_INFORMATION },
-        { request_kind::INPUT_OPERAND_DIMENSION_VALUE },
-    >(&mut cursor, information.number_of_input_operands, pools, &mut out.inputs)?;
-    let outputs =
-        arguments::<
-            { request_kind::OUTPUT_OPERAND_INFORMATION },
-            { request_kind::OUTPUT_OPERAND_DIMENSION_VALUE },
-        >(&mut cursor, information.number_of_output_operands, pools, &mut out.outputs)?;
+    let (inputs, outputs) =
+        (information.number_of_input_operands, information.number_of_output_operands);
+    let odd_inputs = arguments(&mut cursor, INPUT_KINDS, inputs, pools, &mut out.inputs)?;
+    let odd_outputs = arguments(&mut cursor, OUTPUT_KINDS, outputs, pools, &mut out.outputs)?;
     slots(&mut cursor, pools, &mut out.slots)?;
     out.measure_timing = measure_timing(&mut cursor)?;
     out.extras = extras(&mut cursor, features);
     cursor.finish()?;
     // Only a packet that is whole can have values that are wrong, so this comes last.
-    if inputs.is_odd || outputs.is_odd || out.slots.iter().any(|slot| *slot < 0) {
+    if odd_inputs || odd_outputs || out.slots.iter().any(|slot| *slot < 0) {
         check_values(out)?;
     }
     Ok(())
@@ -183,36 +178,40 @@ fn information(cursor: &mut Cursor<'_>) -> Result<InformationDatum, WireError> {
     Ok(information)
 }
 
-/// What was seen while arguments were read.
-struct Seen {
-    /// One of them is left out or names a pool that there is not: [`check_values`] has to look.
-    is_odd: bool,
-}
+/// The kinds of an argument's datums: of the argument itself, and of each of its dimensions.
+type Kinds = [u8; 2];
 
-/// Inputs or outputs, by the kinds of their datums.
+const INPUT_KINDS: Kinds =
+    [request_kind::INPUT_OPERAND_INFORMATION, request_kind::INPUT_OPERAND_DIMENSION_VALUE];
+const OUTPUT_KINDS: Kinds =
+    [request_kind::OUTPUT_OPERAND_INFORMATION, request_kind::OUTPUT_OPERAND_DIMENSION_VALUE];
+
+/// Inputs or outputs. Tells whether one of them is left out or names a pool that there is not:
+/// [`check_values`] has to look then.
 #[inline(always)]
-fn arguments<const INFORMATION: u8, const DIMENSION: u8>(
+fn arguments(
     cursor: &mut Cursor<'_>,
+    [information, dimension]: Kinds,
     count: u32,
     pools: u32,
     out: &mut Vec<RequestArgument>,
-) -> Result<Seen, WireError> {
+) -> Result<bool, WireError> {
     // `count` is no more than the datums in the packet: `information` checked that.
     if out.len() != count as usize {
         out.resize_with(count as usize, RequestArgument::default);
     }
     let mut is_odd = false;
     for argument in out {
-        let operand = OperandDatum::decode(cursor.take(INFORMATION, "an argument")?)?;
+        let operand = OperandDatum::decode(cursor.take(information, "an argument")?)?;
         argument.has_no_value = operand.has_no_value;
         argument.location = operand.location;
         is_odd |= operand.has_no_value | (operand.location.pool_index >= pools);
         let dimensions = cursor.sized(&mut argument.dimensions, operand.number_of_dimensions)?;
-        cursor.take_values(DIMENSION, "a dimension of the argument", dimensions, |datum| {
+        cursor.take_values(dimension, "a dimension of the argument", dimensions, |datum| {
             datum::u32_at(datum, 4)
         })?;
     }
-    Ok(Seen { is_odd })
+    Ok(is_odd)
 }
 
 fn slots(cursor: &mut Cursor<'_>, count: u32, out: &mut Vec<i32>) -> Result<(), WireError> {
