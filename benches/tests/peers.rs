@@ -31,6 +31,8 @@ fn every_third_party_answers_every_request_in_every_case_it_supports() {
                 cases += 1;
             }
         }
-        assert!(cases > 0, "{} supports nothing", peer.name());
+        // Frames are measured between two CPUs alone.
+        let has_cpus = runner.can(Placement::PinnedApart);
+        assert!(cases > 0 || !has_cpus, "{} supports nothing", peer.name());
     }
 }

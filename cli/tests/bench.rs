@@ -232,7 +232,7 @@ fn pinned_paths_give_the_same_outputs() {
     let cpus = std::thread::available_parallelism().unwrap().get();
     let output = run(&[&arguments[..], &["--pin", "--json"]].concat());
     if cpus < 2 {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains("pinning needs two CPUs"), "{said}");
         return;

@@ -15,7 +15,7 @@ mod litert;
 
 use std::cell::RefCell;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use std::sync::Arc;
 use burst_client::StreamPath;
 use burst_harness::machine::Machine;
 use burst_harness::model::{
-    InProcess, Label, Lane, ModelReport, Options, Remote, RemoteKind, Subject, measure, paths,
+    InProcess, Label, Lane, ModelReport, Remote, RemoteKind, Subject, measure, paths,
 };
-use burst_harness::{HarnessError, Progress, WaitKind};
+use burst_harness::{HarnessError, Progress};
 
 pub use class::Class;
 pub use comparison::{Compared, Comparison, REFERENCE, ThreadRatio};
@@ -35,38 +35,14 @@ pub use litert::{LiteRt, Package, Python};
 /// What to measure.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// Model files (.tflite); without any, the one that this repository trained.
-    #[arg(value_name = "MODEL", conflicts_with = "models")]
-    files: Vec<PathBuf>,
-    /// Every .tflite file of a folder.
-    #[arg(long, value_name = "DIR")]
-    models: Option<PathBuf>,
+    #[command(flatten)]
+    common: burst_harness::model::Args,
     /// A Python that has the package ai-edge-litert (or tensorflow, or tflite-runtime).
     #[arg(long, default_value = "python3")]
     python: PathBuf,
-    /// Numbers of threads that compute, several with commas.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_values_t = [1, 2],
-        value_parser = clap::value_parser!(u32).range(1..=64)
-    )]
-    threads: Vec<u32>,
-    /// How both ends of the burst wait.
-    #[arg(long, value_enum, default_value_t = WaitKind::Adaptive)]
-    wait: WaitKind,
-    /// Rounds in which everybody takes a turn.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: u32,
-    /// Executions per turn; without it as many as fit into 0.3 seconds.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    executions: Option<u32>,
     /// Leave our reference kernels out: they take minutes where others take milliseconds.
     #[arg(long)]
     no_reference: bool,
-    /// Write a page with drawings, which needs no other file.
-    #[arg(long, value_name = "FILE.html")]
-    report: Option<PathBuf>,
     /// Print the table as Markdown.
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
@@ -94,9 +70,10 @@ impl Args {
         let models: Result<Vec<Compared>, HarnessError> = models.collect();
         progress.end();
         let litert = python.borrow().package.clone();
-        let comparison = Comparison { machine, rounds: self.rounds, litert, models: models? };
-        if let Some(path) = &self.report {
-            std::fs::write(path, comparison.page(self.wait)?)?;
+        let comparison =
+            Comparison { machine, rounds: self.common.rounds, litert, models: models? };
+        if let Some(path) = &self.common.report {
+            std::fs::write(path, comparison.page(self.common.wait)?)?;
         }
         match (self.json, self.markdown) {
             (true, _) => comparison.write_json(out)?,
@@ -107,19 +84,8 @@ impl Args {
     }
 
     fn files(&self) -> Result<Vec<PathBuf>, HarnessError> {
-        let Some(folder) = &self.models else {
-            let own = || vec![PathBuf::from(OWN_MODEL)];
-            return Ok(if self.files.is_empty() { own() } else { self.files.clone() });
-        };
-        let mut files = models_of(folder).map_err(|error| {
-            HarnessError::peer(format!("cannot read the folder {}: {error}", folder.display()))
-        })?;
-        if files.is_empty() {
-            let nothing = format!("{} has no .tflite files", folder.display());
-            return Err(HarnessError::peer(nothing));
-        }
-        files.sort();
-        Ok(files)
+        let files = self.common.model_files()?;
+        Ok(if files.is_empty() { vec![PathBuf::from(OWN_MODEL)] } else { files })
     }
 
     fn one(
@@ -133,12 +99,11 @@ impl Args {
             LiteRt::new(python, subject, 1).and_then(|mut lane| lane.check()).err();
         let mut lanes = self.lanes(subject).map_err(named)?;
         if not_comparable.is_none() {
-            for threads in &self.threads {
+            for threads in &self.common.threads {
                 lanes.push(Box::new(LiteRt::new(python, subject, *threads).map_err(named)?));
             }
         }
-        let options = Options { rounds: self.rounds, executions: self.executions };
-        let tracks = measure(&mut lanes, &options, &mut |round, label| {
+        let tracks = measure(&mut lanes, &self.common.length(), &mut |round, label| {
             progress.show(&format!("{}, round {round}: {label}", subject.name));
         });
         let tracks = tracks.map_err(named)?;
@@ -151,12 +116,12 @@ impl Args {
     /// Our own, of which the first one's outputs are those the others are compared with.
     fn lanes<'s>(&self, subject: &'s Subject) -> Result<Vec<Box<dyn Lane + 's>>, HarnessError> {
         let mut lanes: Vec<Box<dyn Lane + 's>> = Vec::new();
-        for (turn, threads) in self.threads.iter().enumerate() {
+        for (turn, threads) in self.common.threads.iter().enumerate() {
             let label = Label::new(paths::IN_PROCESS, *threads);
             let lane = InProcess::new(label, Arc::new(driver::device(*threads, true)), subject)?;
             lanes.push(Box::new(if turn == 0 { lane.with_copies()? } else { lane }));
         }
-        let (path, wait) = (StreamPath::Burst, self.wait.into());
+        let (path, wait) = (StreamPath::Burst, self.common.wait.into());
         let kind = RemoteKind { path, wait, service_outputs: true };
         let label = Label::new(paths::BURST, 1);
         lanes.push(Box::new(Remote::new(label, kind, subject, driver::connect)));
@@ -167,11 +132,4 @@ impl Args {
         }
         Ok(lanes)
     }
-}
-
-fn models_of(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(folder)?;
-    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
-    let is_model = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "tflite");
-    paths.filter(|path| path.as_ref().map_or(true, is_model)).collect()
 }

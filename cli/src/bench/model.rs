@@ -5,18 +5,17 @@
 //! turns of one round, so that a change of the machine's mood hits both sides.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use burst_client::{Client, StreamPath};
 use burst_driver::{CpuDevice, DeviceOptions};
 use burst_harness::machine::{Machine, Pins};
 use burst_harness::model::{
-    Connection, InProcess, Label, Lane, Memories, ModelReport, OperationRow, OperationTime,
-    Options, Pinned, Remote, RemoteKind, Report, Subject, TURN, Track, measure, operation_rows,
-    page, paths, write_text,
+    Connection, InProcess, Label, Lane, Memories, ModelReport, OperationRow, OperationTime, Pinned,
+    Remote, RemoteKind, Report, Subject, TURN, Track, measure, operation_rows, page, paths,
+    write_text,
 };
 use burst_harness::{HarnessError, Progress, WaitKind};
 
@@ -25,12 +24,8 @@ use crate::{failure, model_file};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Model files (.tflite); without any, the built-in one.
-    #[arg(value_name = "MODEL", conflicts_with = "models")]
-    files: Vec<PathBuf>,
-    /// Every .tflite file of a folder.
-    #[arg(long, value_name = "DIR")]
-    models: Option<PathBuf>,
+    #[command(flatten)]
+    common: burst_harness::model::Args,
     /// Ways to a driver, several with commas. The first one's outputs are those that all others'
     /// must equal.
     #[arg(
@@ -40,23 +35,6 @@ pub(crate) struct Args {
         default_values_t = [PathKind::InProcess, PathKind::Burst, PathKind::Sync]
     )]
     path: Vec<PathKind>,
-    /// How both ends of a burst wait for each other.
-    #[arg(long, value_enum, default_value_t = WaitKind::Adaptive)]
-    wait: WaitKind,
-    /// Numbers of threads that compute, several with commas.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_values_t = [1, 2],
-        value_parser = clap::value_parser!(u32).range(1..=64)
-    )]
-    threads: Vec<u32>,
-    /// Rounds in which every path takes its turn.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: u32,
-    /// Executions per path and round; without it as many as fit into 0.3 seconds.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    executions: Option<u32>,
     /// Let one thread compute on one CPU on every path, and the client of another process wait on
     /// another; without it the system chooses.
     #[arg(long)]
@@ -64,9 +42,6 @@ pub(crate) struct Args {
     /// Say where the time goes, operation by operation.
     #[arg(long)]
     profile: bool,
-    /// Write a page with drawings, which needs no other file.
-    #[arg(long, value_name = "FILE.html")]
-    report: Option<PathBuf>,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -91,9 +66,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let models =
         subjects.iter().map(|subject| one(args, subject, &mut progress)).collect::<Result<_>>();
     progress.end();
-    let report =
-        Report { machine, rounds: args.rounds, wait: args.wait.name().to_owned(), models: models? };
-    if let Some(path) = &args.report {
+    let report = Report {
+        machine,
+        rounds: args.common.rounds,
+        wait: args.common.wait.name().to_owned(),
+        models: models?,
+    };
+    if let Some(path) = &args.common.report {
         std::fs::write(path, page(&report)?)
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
@@ -109,38 +88,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn subjects(args: &Args) -> Result<Vec<Subject>> {
-    if let Some(folder) = &args.models {
-        let files = files_of(folder)?;
-        return files.iter().map(|file| Ok(Subject::read(file)?)).collect();
-    }
-    if args.files.is_empty() {
+    let files = args.common.model_files()?;
+    if files.is_empty() {
         let (name, bytes) = model_file::read(None)?;
         return Ok(vec![Subject::of_bytes(&name, &bytes)?]);
     }
-    args.files.iter().map(|file| Ok(Subject::read(file)?)).collect()
-}
-
-/// The model files of a folder, by name.
-fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
-    let what = || format!("cannot read the folder {}", folder.display());
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).with_context(what)? {
-        let path = entry.with_context(what)?.path();
-        if path.extension().is_some_and(|extension| extension == "tflite") {
-            files.push(path);
-        }
-    }
-    if files.is_empty() {
-        bail!("{} has no .tflite files", folder.display());
-    }
-    files.sort();
-    Ok(files)
+    files.iter().map(|file| Ok(Subject::read(file)?)).collect()
 }
 
 fn one(args: &Args, subject: &Subject, progress: &mut Progress) -> Result<ModelReport> {
     let mut lanes = lanes(args, subject)?;
-    let options = Options { rounds: args.rounds, executions: args.executions };
-    let tracks = measure(&mut lanes, &options, &mut |round, label| {
+    let tracks = measure(&mut lanes, &args.common.length(), &mut |round, label| {
         progress.show(&format!("{}, round {round}: {label}", subject.name));
     });
     let tracks = tracks.with_context(|| subject.name.clone())?;
@@ -154,13 +112,13 @@ fn one(args: &Args, subject: &Subject, progress: &mut Progress) -> Result<ModelR
 fn lanes<'s>(args: &Args, subject: &'s Subject) -> Result<Vec<Box<dyn Lane + 's>>> {
     let mut lanes: Vec<Box<dyn Lane + 's>> = Vec::new();
     let pins = args.pin.then(Pins::take).transpose()?;
-    for (turn, threads) in args.threads.iter().enumerate() {
+    for (turn, threads) in args.common.threads.iter().enumerate() {
         let pins = pins.filter(|_| *threads == 1);
         for path in &args.path {
             let remote = |name: &str, path, service_outputs| {
-                let kind = RemoteKind { path, wait: args.wait.into(), service_outputs };
+                let kind = RemoteKind { path, wait: args.common.wait.into(), service_outputs };
                 let label = Label::new(name, *threads);
-                boxed(remote(label, kind, args.wait, pins, subject), pins)
+                boxed(remote(label, kind, args.common.wait, pins, subject), pins)
             };
             match path {
                 PathKind::InProcess => {
@@ -225,8 +183,8 @@ fn profile(args: &Args, subject: &Subject, tracks: &[Track]) -> Result<Vec<Opera
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time")]
     let took = quickest.max(1.0) as u128;
     let fitting = (TURN.as_nanos() / took).clamp(PROFILED_MIN, PROFILED_MAX);
-    let executions = args.executions.unwrap_or(u32::try_from(fitting)?);
-    let threads = args.threads.first().copied().unwrap_or(1);
+    let executions = args.common.executions.unwrap_or(u32::try_from(fitting)?);
+    let threads = args.common.threads.first().copied().unwrap_or(1);
     let prepared = device(threads).prepare(&subject.imported.model)?;
     let operations = prepared.profile(&Memories::new(subject)?.request, executions)?;
     let times: Vec<OperationTime> = operations

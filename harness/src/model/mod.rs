@@ -8,6 +8,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `command.rs` | what every command that measures models can be told |
 //! | `subject.rs` | a model file, or the part of it that can be run, with inputs |
 //! | `lane.rs` | lanes and turns; the loop that takes the times |
 //! | `local.rs`, `remote.rs` | the lanes of a driver in this process, and in another one |
@@ -16,6 +17,7 @@
 //! | `report.rs`, `text.rs`, `page.rs` | what was found: JSON, tables, a page with drawings |
 
 mod agreement;
+mod command;
 mod lane;
 mod local;
 mod page;
@@ -27,6 +29,7 @@ mod text;
 mod times;
 
 pub use agreement::{Agreement, agreement};
+pub use command::Args;
 pub use lane::{Label, Lane, Length, Pinned, Runs, Turn, take_turn};
 pub use local::{InProcess, Memories};
 pub use page::{page, page_with};
