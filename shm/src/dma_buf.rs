@@ -95,7 +95,12 @@ fn accessing<T>(
     done
 }
 
+/// How often the kernel is asked again while it says that a signal or a fence came between: whoever
+/// made the buffer decides how long that goes on.
+const SYNC_TRIES: u32 = 1000;
+
 fn sync(fd: BorrowedFd<'_>, flags: u64) -> Result<(), ShmError> {
+    let mut tries = 0;
     loop {
         // SAFETY: `DMA_BUF_SYNC` reads a u64 at the address given, which `flags` is and outlives the call.
         let done = unsafe { libc::ioctl(fd.as_raw_fd(), DMA_BUF_SYNC as _, &raw const flags) };
@@ -104,7 +109,9 @@ fn sync(fd: BorrowedFd<'_>, flags: u64) -> Result<(), ShmError> {
         }
         let error = std::io::Error::last_os_error();
         // Both are to be asked again.
-        if !matches!(Errno::from_io_error(&error), Some(Errno::INTR | Errno::AGAIN)) {
+        tries += 1;
+        let is_passing = matches!(Errno::from_io_error(&error), Some(Errno::INTR | Errno::AGAIN));
+        if !is_passing || tries == SYNC_TRIES {
             return Err(ShmError::from_io("ioctl(DMA_BUF_IOCTL_SYNC)", &error));
         }
     }

@@ -233,6 +233,7 @@ fn measure_timing(cursor: &mut Cursor<'_>) -> Result<bool, WireError> {
 }
 
 /// What was not negotiated stays where it is, and is trailing data then.
+#[inline(always)]
 fn extras(cursor: &mut Cursor<'_>, features: Features) -> RequestExtras {
     let mut long = |kind, feature| {
         let datum = features.contains(feature).then(|| cursor.take_if(kind)).flatten()?;
