@@ -24,8 +24,8 @@ const QUICK_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long an object that goes waits to hear that the service let go of its part: the service
 /// does so anyway, once it comes to it.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long to wait for the reason after a queue was found closed: the message or the hang-up
-/// that says so is already on its way.
+/// How long to wait for the reason after a queue or the socket was found closed: the message or the
+/// hang-up that says so is already on its way.
 const REASON_PATIENCE: Duration = Duration::from_secs(1);
 
 /// One connection, as the watcher sees it.
@@ -170,6 +170,10 @@ impl Connection {
         let (id, waiting) = self.calls.open().map_err(|reason| self.no_reply(reason))?;
         let undo = Undo::of(&call);
         if let Err(error) = self.send(id, call, descriptors) {
+            if matches!(error, ClientError::PeerDied { .. }) {
+                // Whoever hears that it died finds it dead: the watcher is about to say so.
+                let _ = waiting.wait(Deadline::after(REASON_PATIENCE));
+            }
             self.calls.forget(id);
             return Err(error);
         }

@@ -30,6 +30,9 @@ pub use stream::{Outages, ReconnectingStream};
 /// Makes a connection, the first and every later one.
 type Connector = Box<dyn FnMut() -> Result<Client, ClientError> + Send>;
 
+/// Services that one set-up may outlive, and one more.
+const SET_UP_TRIES: u32 = 3;
+
 /// A device of a service that may die and come back. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ReconnectingDevice {
@@ -134,11 +137,20 @@ impl ReconnectingDevice {
         self.again(deadline, || self.alive().map(|_| ()))
     }
 
-    /// Makes a model ready to execute, now and after every reconnection.
+    /// Makes a model ready to execute, now and after every reconnection. A service that dies over
+    /// it is waited for and asked again, twice: a model may be what kills it.
     ///
     /// # Errors
     /// As [`RemoteDevice::prepare`].
     pub fn prepare(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+    ) -> Result<Arc<ReconnectingModel>, ClientError> {
+        self.surviving(|| self.prepare_once(model, options))
+    }
+
+    fn prepare_once(
         &self,
         model: &Model,
         options: &PrepareOptions,
@@ -153,7 +165,8 @@ impl ReconnectingDevice {
         }))
     }
 
-    /// Prepares a model and sets everything up to run it often.
+    /// Prepares a model and sets everything up to run it often. A service that dies over it is
+    /// treated as by [`ReconnectingDevice::prepare`].
     ///
     /// # Errors
     /// As [`RemoteDevice::stream`].
@@ -162,7 +175,27 @@ impl ReconnectingDevice {
         model: &Model,
         options: &StreamOptions,
     ) -> Result<ReconnectingStream, ClientError> {
-        ReconnectingStream::new(self.prepare(model, &options.prepare)?, options)
+        self.surviving(|| {
+            ReconnectingStream::new(self.prepare_once(model, &options.prepare)?, options)
+        })
+    }
+
+    /// Sets something up, again where the service dies over it and comes back.
+    fn surviving<T>(
+        &self,
+        mut attempt: impl FnMut() -> Result<T, ClientError>,
+    ) -> Result<T, ClientError> {
+        let deadline = Deadline::after(self.shared.backoff.total);
+        for _ in 1..SET_UP_TRIES {
+            match attempt() {
+                Err(error) if error.is_loss() => {
+                    tracing::info!(%error, device = self.shared.name, "lost while setting up");
+                    self.reconnect(deadline)?;
+                }
+                other => return other,
+            }
+        }
+        attempt()
     }
 
     /// Tries until it works, or until trying again does not help.

@@ -5,7 +5,7 @@ mod burst_support;
 #[path = "burst_support/peer.rs"]
 mod peer;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use burst_client::{
@@ -13,8 +13,10 @@ use burst_client::{
     StreamOptions, StreamPath,
 };
 use burst_hal::{Device, ErrorStatus, ExecutionOptions, Pool};
+use burst_support::tour::{From, Kill, Relay, Step};
 use burst_support::{LONG, long, model, request_in};
 use peer::Service;
+use rustix::process::Pid;
 
 fn shm() -> Pool {
     Arc::new(ShmMemory::create(32).unwrap())
@@ -62,6 +64,63 @@ fn a_stream_goes_on_after_its_service_was_killed_and_started_again() {
         }
         assert_eq!(device.reconnects(), 3);
     }
+}
+
+/// A connector to services of its own; each is killed at its step of the conversation, those after
+/// the last step live. Who said what over the first connection stands in the list.
+fn mortal(
+    mut deaths: std::vec::IntoIter<Step>,
+    steps: Arc<Mutex<Vec<Step>>>,
+) -> impl FnMut() -> Result<Client, ClientError> + Send + 'static {
+    let mut services = Vec::new();
+    move || {
+        let (service, to_service) = Service::private("serve-private");
+        let (ours, to_client) = burst_wire::socket::pair().unwrap();
+        let pid = Pid::from_child(&service.0);
+        let kill = deaths.next().map(|at| Kill { at, victim: From::Service, pid });
+        let relay = Relay::start_into(Arc::clone(&steps), to_client, to_service, kill);
+        services.push((service, relay));
+        Client::from_socket(ours)
+    }
+}
+
+#[test]
+fn a_stream_is_set_up_although_its_service_dies_over_it_twice() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let set_up = |deaths: Vec<Step>| {
+        let connector = mortal(deaths.into_iter(), Arc::clone(&heard));
+        let device = ReconnectingDevice::with_connector("fake", Backoff::RESTART, connector);
+        let device = device.unwrap();
+        let stream = device.stream(&model(), &StreamOptions::default());
+        (device.reconnects(), stream)
+    };
+    let (reconnects, stream) = set_up(Vec::new());
+    assert_eq!(reconnects, 0);
+    drop(stream.unwrap());
+    let steps: Vec<Step> = std::mem::take(&mut heard.lock().unwrap());
+    let known = steps.iter().position(|step| step.name == "Device").expect("found the device");
+    let last = steps.iter().position(|step| step.name == "Burst").expect("a burst");
+    assert!(last > known + 4, "{steps:?}");
+    for step in &steps[known + 1..=last] {
+        println!("{step}");
+        let (reconnects, stream) = set_up(vec![step.clone(), step.clone()]);
+        let mut stream = stream.unwrap();
+        // What was said last is heard before the hang-up.
+        assert!(reconnects == 2 || step.name == "Burst", "{step}: {reconnects}");
+        stream.stream().input(0).fill(1);
+        let mut ran = stream.run(long()).map(|_| ());
+        while ran.as_ref().is_err_and(ClientError::is_loss) {
+            ran = stream.run(long()).map(|_| ());
+        }
+        ran.unwrap();
+        assert_eq!(stream.stream().output(0).unwrap(), [2; 16]);
+    }
+    let prepare = &steps[known + 1];
+    assert_eq!(prepare.name, "Prepare");
+    let (reconnects, stream) = set_up(vec![prepare.clone(); 3]);
+    assert_eq!(reconnects, 2, "a model that kills every service is given up");
+    let error = stream.map(|_| ()).unwrap_err();
+    assert!(error.is_loss(), "{error}");
 }
 
 #[test]

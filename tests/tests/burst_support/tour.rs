@@ -79,8 +79,18 @@ impl Relay {
     /// Between the socket that leads to the client and the one that leads to the service.
     #[must_use]
     pub fn start(client: OwnedFd, service: OwnedFd, kill: Option<Kill>) -> Relay {
+        Relay::start_into(Arc::default(), client, service, kill)
+    }
+
+    /// The same, with what is said added to a list.
+    #[must_use]
+    pub fn start_into(
+        steps: Arc<Mutex<Vec<Step>>>,
+        client: OwnedFd,
+        service: OwnedFd,
+        kill: Option<Kill>,
+    ) -> Relay {
         let (client, service) = (Arc::new(client), Arc::new(service));
-        let steps = Arc::new(Mutex::new(Vec::new()));
         let ways = [
             (From::Client, Arc::clone(&client), Arc::clone(&service)),
             (From::Service, service, client),
