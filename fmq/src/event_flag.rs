@@ -62,8 +62,10 @@ pub fn announce_sleep(word: &EventWord, bits: u32) -> u32 {
 /// Says that the end behind `bits` is awake, so that nobody needs to call the kernel for it.
 #[inline]
 pub fn announce_awake(word: &EventWord, bits: u32) {
-    // Relaxed: it tells nothing but itself.
-    word.fetch_or(bits, Ordering::Relaxed);
+    // Relaxed: it tells nothing but itself. Who was woken finds it said already.
+    if word.load(Ordering::Relaxed) & bits != bits {
+        word.fetch_or(bits, Ordering::Relaxed);
+    }
 }
 
 #[cfg(not(loom))]

@@ -395,7 +395,12 @@ impl Sleeper<'_> {
             let woken = futex::wait(self.event, before & !bits, self.bits, until);
             self.closed.wake_up();
             match woken {
-                Ok(Woken::Woken | Woken::Interrupted) => {}
+                // Whoever woke us has set our bit: with the answer there is no reason to clear it.
+                Ok(Woken::Woken | Woken::Interrupted) => {
+                    if let Some(answer) = awaited.look()? {
+                        return Ok(Some(answer));
+                    }
+                }
                 Ok(Woken::Changed) if !spoiled.is_enough(before & bits != 0, until) => {}
                 Ok(Woken::TimedOut | Woken::Changed) => return awaited.look(),
                 Err(errno) => return Err(QueueError::System { call: "futex", errno }),
