@@ -218,52 +218,34 @@ fn datums_of_a_queue_and_so_of_a_packet() {
     prepared.configure_burst(&right).unwrap();
 }
 
-/// Address space that is left when no thread is to start: enough for queues and small things, not for
-/// a thread's stack of two megabytes.
-const NO_ROOM_FOR_A_STACK: u64 = 1 << 20;
-
-/// Each leaves stacks in use, so that the next finds fewer to use again.
-const ATTEMPTS: u32 = 20;
+/// Stack of each of the service's threads: more than the C library keeps of threads that have ended.
+const STACK_BYTES: u64 = 64 << 20;
+/// Address space that is left when no thread is to start: plenty for all but a stack.
+const NO_ROOM_FOR_A_STACK: u64 = STACK_BYTES / 4;
 
 #[test]
 fn threads_of_the_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("burst.sock");
-    let service = peer::Service::start(&path);
+    let service = peer::Service::start_with_stacks(&path, STACK_BYTES);
     let client = Client::connect(&path).unwrap();
     let prepared = client.device("fake").unwrap().prepare(&model(), &Default::default()).unwrap();
     let burst = || prepared.configure_burst(&BurstOptions::default());
-    let mut bursts = vec![burst().unwrap()];
+    let _first = burst().unwrap();
     let pid = rustix::process::Pid::from_child(&service.0);
     let limit = |current| {
         let limits = Rlimit { current, maximum: None };
         rustix::process::prlimit(Some(pid), Resource::As, limits).unwrap();
     };
-    let size_kib = || -> u64 {
-        let path = format!("/proc/{}/status", service.0.id());
-        let status = std::fs::read_to_string(path).unwrap();
-        let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
-        size.split_whitespace().next().unwrap().parse().unwrap()
-    };
-    // The stack of a thread that has ended may be there to be used again, until the small things
-    // have no room either and something else is refused: then it begins anew.
-    for _ in 0..ATTEMPTS {
-        limit(Some((size_kib() << 10) + NO_ROOM_FOR_A_STACK));
-        let refused = loop {
-            match burst() {
-                Ok(burst) => bursts.push(burst),
-                Err(refused) => break refused,
-            }
-        };
-        limit(None);
-        if refused.to_string().contains("no thread left") {
-            assert_refused::<()>(Err(refused), TRANSIENT);
-            passes_after_waiting(burst);
-            return;
-        }
-        eprintln!("refused for another reason: {refused}");
-    }
-    panic!("no burst was refused for want of a thread");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", service.0.id())).unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    let size_kib: u64 = size.split_whitespace().next().unwrap().parse().unwrap();
+    limit(Some((size_kib << 10) + NO_ROOM_FOR_A_STACK));
+    let refused = burst().map(drop).unwrap_err();
+    limit(None);
+    assert!(refused.to_string().contains("no thread left"), "{refused}");
+    assert_refused::<()>(Err(refused), TRANSIENT);
+    passes_after_waiting(burst);
 }
 
 /// One execution of the fake model on a memory that is shared as number 1.

@@ -70,6 +70,7 @@ fn serve_stdin(controls: Arc<Controls>) {
 
 /// Serves at a path until it is killed.
 fn serve(path: &str, options: ServiceOptions) {
+    fmq::warm_up(); // as every service does
     let (_stopper, stop) = Stop::new().expect("a pipe");
     let listener = Listener::bind(path).expect("the path is free");
     say("ready");

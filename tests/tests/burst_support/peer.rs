@@ -14,12 +14,11 @@ use super::burst_support::LONG;
 
 /// `burst_peer` in a role, and what it says.
 pub fn spawn(arguments: &[&str], stdin: Stdio) -> (Child, BufReader<ChildStdout>) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_burst_peer"))
-        .args(arguments)
-        .stdin(stdin)
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("start peer");
+    start(Command::new(env!("CARGO_BIN_EXE_burst_peer")).args(arguments).stdin(stdin))
+}
+
+fn start(command: &mut Command) -> (Child, BufReader<ChildStdout>) {
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("start peer");
     let output = BufReader::new(child.stdout.take().unwrap());
     (child, output)
 }
@@ -31,6 +30,13 @@ impl Service {
     /// Serves all comers, any number of models.
     pub fn start(path: &Path) -> Service {
         Service::start_as("serve", path)
+    }
+
+    /// The same, with stacks of so many bytes for its threads.
+    pub fn start_with_stacks(path: &Path, bytes: u64) -> Service {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_burst_peer"));
+        command.arg("serve").arg(path).stdin(Stdio::null());
+        Service::when_ready(start(command.env("RUST_MIN_STACK", bytes.to_string())))
     }
 
     /// One of `burst_peer`'s roles that take a path.
@@ -45,7 +51,10 @@ impl Service {
     }
 
     fn run(arguments: &[&str], stdin: Stdio) -> Service {
-        let (child, mut output) = spawn(arguments, stdin);
+        Service::when_ready(spawn(arguments, stdin))
+    }
+
+    fn when_ready((child, mut output): (Child, BufReader<ChildStdout>)) -> Service {
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
