@@ -9,11 +9,13 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 mod burst_support;
+#[path = "burst_support/peer.rs"]
+mod peer;
 
 use std::fmt::Display;
-use std::io::{BufRead, BufReader};
+use std::io::BufRead;
 use std::os::fd::OwnedFd;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Instant;
 
 use burst_client::ClientError;
@@ -64,13 +66,7 @@ struct Victim {
 impl Victim {
     fn start(role: &str, first_word: Option<&str>) -> (Victim, OwnedFd) {
         let (ours, theirs) = burst_wire::socket::pair().unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_burst_peer"))
-            .arg(role)
-            .stdin(Stdio::from(theirs))
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("start peer");
-        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let (child, mut output) = peer::spawn(&[role], Stdio::from(theirs));
         if let Some(word) = first_word {
             let mut line = String::new();
             output.read_line(&mut line).unwrap();
