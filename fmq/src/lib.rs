@@ -158,6 +158,7 @@ pub mod machine;
 pub mod ring;
 #[doc(hidden)]
 pub mod sync;
+mod turn;
 #[doc(hidden)]
 pub mod unsync_ring;
 #[doc(hidden)]

@@ -15,6 +15,7 @@ use crate::event_flag::{CLOSED, announce_awake, announce_sleep};
 use crate::futex::{self, Woken};
 use crate::machine::{self, SpinSlot};
 use crate::sync::{EventWord, Ordering};
+use crate::turn::{self, Turns};
 
 /// How an end waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,9 @@ pub enum Wait {
         /// How long to poll, in nanoseconds; `None` for the measured cost of a sleep.
         budget_ns: Option<u64>,
     },
-    /// Sleeps at once. Least CPU, two system calls per message.
+    /// Sleeps, but first gives the CPU away once where that was of use before: a peer that shares
+    /// it then answers without either end being woken. Least CPU, one or two system calls per
+    /// message.
     Sleep,
 }
 
@@ -159,12 +162,15 @@ pub struct Waiter {
     vain: u32,
     /// Waits that are left to sleep at once.
     pause: u32,
+    /// What was learned about letting the peer have our CPU.
+    turns: Turns,
 }
 
 impl Waiter {
     /// Nothing learned yet.
     pub fn new(policy: Wait) -> Waiter {
-        Waiter { policy, average_ns: 0, deviation_ns: 0, vain: 0, pause: 0 }
+        let turns = Turns::new();
+        Waiter { policy, average_ns: 0, deviation_ns: 0, vain: 0, pause: 0, turns }
     }
 
     /// Changes the policy and forgets what was learned under the old one.
@@ -205,7 +211,10 @@ impl Waiter {
         }
         // Who learns nothing from a wait need not read the clock for it.
         let since = start.or_else(|| self.budget_ns().map(|_| clock::now_ns()));
-        let answer = sleeper.sleep(awaited, sleeper.deadline())?.ok_or(QueueError::Timeout)?;
+        let answer = match self.give_a_turn(awaited)? {
+            Some(answer) => answer,
+            None => sleeper.sleep(awaited, sleeper.deadline())?.ok_or(QueueError::Timeout)?,
+        };
         if let Some(since) = since {
             self.learn(clock::now_ns().saturating_sub(since));
         }
@@ -258,6 +267,18 @@ impl Waiter {
         Ok(Spun::Sleep)
     }
 
+    /// Lets the peer run first if it may share our CPU; the answer if that was enough.
+    fn give_a_turn(&mut self, awaited: &mut impl Awaited) -> Result<Option<usize>, QueueError> {
+        if !self.turns.is_due() {
+            return Ok(None);
+        }
+        let given = clock::now_ns();
+        turn::give();
+        let answer = awaited.look()?;
+        self.turns.learn(clock::now_ns().saturating_sub(given), answer.is_some());
+        Ok(answer)
+    }
+
     /// Gives up polling for a while when it keeps failing.
     fn polled_in_vain(&mut self) {
         self.vain += 1;
@@ -272,6 +293,9 @@ impl Waiter {
             return Plan::Sleep;
         }
         let Some(budget) = self.budget_ns() else { return Plan::Poll { limit_ns: u64::MAX } };
+        if self.turns.share_a_cpu() {
+            return Plan::Sleep;
+        }
         if self.pause > 0 {
             self.pause -= 1;
             return Plan::Sleep;
@@ -440,109 +464,4 @@ fn nap() {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    const BUDGET: u64 = 1000;
-
-    fn adaptive() -> Waiter {
-        Waiter::new(Wait::Adaptive { budget_ns: Some(BUDGET) })
-    }
-
-    fn learned(average_ns: u64, deviation_ns: u64) -> Waiter {
-        Waiter { average_ns, deviation_ns, ..adaptive() }
-    }
-
-    /// What the policy says where polling is possible at all.
-    fn plans(waiters: Vec<(Waiter, Plan)>) {
-        for (i, (mut waiter, expected)) in waiters.into_iter().enumerate() {
-            let expected = if machine::max_spinners() > 0 { expected } else { Plan::Sleep };
-            assert_eq!(waiter.plan(), expected, "case {i}");
-        }
-    }
-
-    fn poll(limit_ns: u64) -> Plan {
-        Plan::Poll { limit_ns }
-    }
-
-    #[test]
-    fn the_longer_the_waits_the_shorter_the_polling() {
-        let unlike = |average_ns| learned(average_ns, average_ns);
-        plans(vec![
-            (Waiter::new(Wait::Sleep), Plan::Sleep),
-            (Waiter::new(Wait::Spin), poll(u64::MAX)),
-            (unlike(0), poll(2 * BUDGET)),
-            (unlike(BUDGET), poll(2 * BUDGET)),
-            (unlike(BUDGET + 1), poll(BUDGET)),
-            (unlike(HOPELESS * BUDGET), poll(BUDGET)),
-            (unlike(HOPELESS * BUDGET + 1), Plan::Sleep),
-        ]);
-    }
-
-    #[test]
-    fn waits_that_are_alike_are_polled_through_or_napped_through() {
-        let margin = BUDGET + TIMER_SLACK_NS;
-        let far = 10 * margin;
-        plans(vec![
-            (learned(BUDGET + 1, 0), poll(2 * BUDGET + 1)),
-            (learned(margin + BUDGET - 1, 0), poll(margin + 2 * BUDGET - 1)),
-            (learned(margin + BUDGET, 0), Plan::Nap { nap_ns: BUDGET, limit_ns: margin + BUDGET }),
-            (
-                learned(far, 100),
-                Plan::Nap { nap_ns: far - margin - 200, limit_ns: margin + BUDGET + 400 },
-            ),
-            (learned(far, far / ALIKE + 1), Plan::Sleep),
-        ]);
-    }
-
-    #[test]
-    fn a_steady_service_is_predicted_after_some_requests_and_a_hiccup_is_forgotten() {
-        let mut waiter = adaptive();
-        for _ in 0..40 {
-            waiter.learn(2_000_000);
-        }
-        let napped = |waiter: &mut Waiter| match waiter.plan() {
-            Plan::Nap { nap_ns, limit_ns } => {
-                let due = 2_000_000 - nap_ns;
-                (TIMER_SLACK_NS..200_000).contains(&due) && limit_ns > due
-            }
-            _ => machine::max_spinners() == 0,
-        };
-        assert!(napped(&mut waiter), "{waiter:?}");
-        waiter.learn(20_000);
-        for _ in 0..40 {
-            waiter.learn(2_000_000);
-        }
-        assert!(napped(&mut waiter), "{waiter:?}");
-    }
-
-    #[test]
-    fn an_idle_hour_is_forgotten_within_thirty_short_waits() {
-        let mut waiter = adaptive();
-        for _ in 0..100 {
-            waiter.learn(3_600_000_000_000);
-        }
-        assert!(waiter.average_ns <= LONGEST_SAMPLE * BUDGET);
-        for _ in 0..30 {
-            waiter.learn(BUDGET / 2);
-        }
-        plans(vec![(waiter, poll(2 * BUDGET))]);
-    }
-
-    #[test]
-    fn polls_in_vain_are_given_up_and_tried_again_later() {
-        let mut waiter = adaptive();
-        for _ in 0..VAIN_POLLS {
-            waiter.polled_in_vain();
-        }
-        if machine::max_spinners() == 0 {
-            return; // nobody polls on one CPU
-        }
-        for wait in 0..POLL_PAUSE {
-            assert_eq!(waiter.plan(), Plan::Sleep, "wait {wait}");
-        }
-        assert_eq!(waiter.plan(), poll(2 * BUDGET));
-        waiter.polled_in_vain();
-        assert_eq!(waiter.plan(), Plan::Sleep, "one failure is enough the second time");
-    }
-}
+mod tests;

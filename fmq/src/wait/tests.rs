@@ -1,0 +1,172 @@
+use std::cell::Cell;
+
+use super::*;
+
+const BUDGET: u64 = 1000;
+
+fn adaptive() -> Waiter {
+    Waiter::new(Wait::Adaptive { budget_ns: Some(BUDGET) })
+}
+
+fn learned(average_ns: u64, deviation_ns: u64) -> Waiter {
+    Waiter { average_ns, deviation_ns, ..adaptive() }
+}
+
+/// What the policy says where polling is possible at all.
+fn plans(waiters: Vec<(Waiter, Plan)>) {
+    for (i, (mut waiter, expected)) in waiters.into_iter().enumerate() {
+        let expected = if machine::max_spinners() > 0 { expected } else { Plan::Sleep };
+        assert_eq!(waiter.plan(), expected, "case {i}");
+    }
+}
+
+fn poll(limit_ns: u64) -> Plan {
+    Plan::Poll { limit_ns }
+}
+
+#[test]
+fn the_longer_the_waits_the_shorter_the_polling() {
+    let unlike = |average_ns| learned(average_ns, average_ns);
+    plans(vec![
+        (Waiter::new(Wait::Sleep), Plan::Sleep),
+        (Waiter::new(Wait::Spin), poll(u64::MAX)),
+        (unlike(0), poll(2 * BUDGET)),
+        (unlike(BUDGET), poll(2 * BUDGET)),
+        (unlike(BUDGET + 1), poll(BUDGET)),
+        (unlike(HOPELESS * BUDGET), poll(BUDGET)),
+        (unlike(HOPELESS * BUDGET + 1), Plan::Sleep),
+    ]);
+}
+
+#[test]
+fn waits_that_are_alike_are_polled_through_or_napped_through() {
+    let margin = BUDGET + TIMER_SLACK_NS;
+    let far = 10 * margin;
+    plans(vec![
+        (learned(BUDGET + 1, 0), poll(2 * BUDGET + 1)),
+        (learned(margin + BUDGET - 1, 0), poll(margin + 2 * BUDGET - 1)),
+        (learned(margin + BUDGET, 0), Plan::Nap { nap_ns: BUDGET, limit_ns: margin + BUDGET }),
+        (
+            learned(far, 100),
+            Plan::Nap { nap_ns: far - margin - 200, limit_ns: margin + BUDGET + 400 },
+        ),
+        (learned(far, far / ALIKE + 1), Plan::Sleep),
+    ]);
+}
+
+#[test]
+fn a_steady_service_is_predicted_after_some_requests_and_a_hiccup_is_forgotten() {
+    let mut waiter = adaptive();
+    for _ in 0..40 {
+        waiter.learn(2_000_000);
+    }
+    let napped = |waiter: &mut Waiter| match waiter.plan() {
+        Plan::Nap { nap_ns, limit_ns } => {
+            let due = 2_000_000 - nap_ns;
+            (TIMER_SLACK_NS..200_000).contains(&due) && limit_ns > due
+        }
+        _ => machine::max_spinners() == 0,
+    };
+    assert!(napped(&mut waiter), "{waiter:?}");
+    waiter.learn(20_000);
+    for _ in 0..40 {
+        waiter.learn(2_000_000);
+    }
+    assert!(napped(&mut waiter), "{waiter:?}");
+}
+
+#[test]
+fn an_idle_hour_is_forgotten_within_thirty_short_waits() {
+    let mut waiter = adaptive();
+    for _ in 0..100 {
+        waiter.learn(3_600_000_000_000);
+    }
+    assert!(waiter.average_ns <= LONGEST_SAMPLE * BUDGET);
+    for _ in 0..30 {
+        waiter.learn(BUDGET / 2);
+    }
+    plans(vec![(waiter, poll(2 * BUDGET))]);
+}
+
+#[test]
+fn polls_in_vain_are_given_up_and_tried_again_later() {
+    let mut waiter = adaptive();
+    for _ in 0..VAIN_POLLS {
+        waiter.polled_in_vain();
+    }
+    if machine::max_spinners() == 0 {
+        return; // nobody polls on one CPU
+    }
+    for wait in 0..POLL_PAUSE {
+        assert_eq!(waiter.plan(), Plan::Sleep, "wait {wait}");
+    }
+    assert_eq!(waiter.plan(), poll(2 * BUDGET));
+    waiter.polled_in_vain();
+    assert_eq!(waiter.plan(), Plan::Sleep, "one failure is enough the second time");
+}
+
+/// Gives an answer from a certain look on.
+struct News {
+    looks: u32,
+    there_at: u32,
+}
+
+impl Awaited for News {
+    fn has_moved(&self) -> bool {
+        false
+    }
+
+    fn look(&mut self) -> Result<Option<usize>, QueueError> {
+        self.looks += 1;
+        Ok((self.looks >= self.there_at).then_some(1))
+    }
+}
+
+/// Counts the sleeps, each of which ends with an answer at once.
+#[derive(Default)]
+struct Bed(Cell<u32>);
+
+impl SleepOn for Bed {
+    fn is_closed(&self) -> bool {
+        false
+    }
+
+    fn was_told(&self) -> bool {
+        false
+    }
+
+    fn deadline(&self) -> Deadline {
+        Deadline::never()
+    }
+
+    fn sleep(&self, _: &mut impl Awaited, _: Deadline) -> Result<Option<usize>, QueueError> {
+        self.0.set(self.0.get() + 1);
+        Ok(Some(2))
+    }
+}
+
+#[test]
+fn who_gives_the_cpu_away_and_finds_the_answer_does_not_sleep() {
+    let (mut waiter, bed) = (Waiter::new(Wait::Sleep), Bed::default());
+    let mut news = News { looks: 0, there_at: 2 };
+    assert_eq!(waiter.wait(&mut news, &bed).unwrap(), 1);
+    assert_eq!((news.looks, bed.0.get()), (2, 0));
+}
+
+#[test]
+fn a_peer_elsewhere_is_slept_for_and_the_cpu_given_away_but_rarely() {
+    let (mut waiter, bed) = (Waiter::new(Wait::Sleep), Bed::default());
+    let mut looks = || {
+        let mut news = News { looks: 0, there_at: u32::MAX };
+        assert_eq!(waiter.wait(&mut news, &bed).unwrap(), 2);
+        news.looks
+    };
+    assert_eq!(looks(), 2, "the first wait tries it");
+    for wait in 0..64 {
+        assert_eq!(looks(), 1, "wait {wait}");
+    }
+    // A turn that took long, as on a busy machine, is followed by a longer pause.
+    assert!((64..=256).any(|_| looks() == 2), "never tried again");
+    let waits = bed.0.get();
+    assert!((66..=258).contains(&waits), "{waits} sleeps");
+}
