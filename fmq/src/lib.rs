@@ -89,13 +89,14 @@
 //! |---|---|---|---|
 //! | [`Adaptive`](Wait::Adaptive) (default) | that of spinning while answers come quickly or at even times; one sleep otherwise | little more than sleeping | nearly everybody |
 //! | [`Spin`](Wait::Spin) | lowest, about a cache line's trip | a whole CPU per waiting end | one pair of pinned processes with a CPU each |
-//! | [`Sleep`](Wait::Sleep) | two wake-ups per round trip, 5 to 60 µs | least | rare messages; more processes than CPUs |
+//! | [`Sleep`](Wait::Sleep) | two wake-ups per round trip, 30 to 60 µs; 3 to 5 µs where both ends share a CPU | least | rare messages; more processes than CPUs |
 //!
 //! Adaptive measures once per process what it costs that both sides sleep (call [`warm_up`] at start
 //! to get it over with), polls for that long, then sleeps. It keeps the average of its waits: where they
 //! are longer than that but alike, it naps until shortly before the answer is due and polls from there;
 //! where they are far longer and not alike, it sleeps at once; and it pauses after polls in vain (a peer
-//! on the same CPU). Whatever the choice, nobody spins on a machine with one CPU, and no more
+//! on the same CPU). Whoever is about to sleep gives its CPU away once before, where it learned that
+//! this is of use: a peer on the same CPU then answers without anybody being woken. Whatever the choice, nobody spins on a machine with one CPU, and no more
 //! threads of a process spin than it has CPUs, less one: so always [`wake`](Producer::wake) after
 //! writing, it costs a system call only where somebody sleeps.
 //!
