@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::case::{Case, Placement, REQUEST_SIZES, WaitKind};
+use crate::case::{Case, Placement, REQUEST_MAX, REQUEST_SIZES, WaitKind};
 use crate::checks::{FRAME_BYTES, SERVICE_NS, checks, names};
 use crate::error::HarnessError;
 use crate::machine::{KeepAwake, Machine};
@@ -13,9 +13,13 @@ use crate::rounds::{Spread, Verdict, judge, median};
 use crate::sample::to_f64;
 use crate::session::{Measured, Served};
 
-/// Passes over all rows, as a multiple of the rounds asked for: so often rounds are repeated before
-/// a row makes do with what it has.
-const PASSES_PER_ROUND: u32 = 3;
+/// Rounds of a row, those that do not count among them, as a multiple of the rounds wanted: so often
+/// they are repeated before a row makes do with what it has.
+const TRIES_PER_ROUND: usize = 3;
+
+/// Where both poll, each on a CPU of its own, a round takes a twentieth of a second, and half of
+/// what it measures is where the system has put the two just now: so there are so many times more.
+const QUICK_ROUNDS: u32 = 3;
 
 /// Runs of one row that may fail before the whole run does: a peer may get stuck once in an hour, and
 /// that should not cost the rest. What failed is repeated like a round that does not count.
@@ -24,7 +28,7 @@ const FAILURES_MAX: usize = 2;
 /// What to measure, and for how long.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Rounds per row that must count.
+    /// Rounds per row that must count; three times as many where a round is quick.
     pub rounds: u32,
     /// Sizes of requests.
     pub sizes: Vec<usize>,
@@ -130,6 +134,22 @@ struct Lane<'p> {
 type Floors = BTreeMap<FloorKey, Vec<Run>>;
 
 impl Lane<'_> {
+    /// Rounds that must count.
+    fn wanted(&self, options: &Options) -> usize {
+        let Case { wait, placement, request_bytes, .. } = self.case;
+        let small = request_bytes <= REQUEST_MAX || self.peer.name() == names::FRAME_IN_POOL;
+        let is_quick = wait == WaitKind::Spin && placement == Placement::PinnedApart && small;
+        let times = if is_quick && !options.quick { QUICK_ROUNDS } else { 1 };
+        options.rounds.saturating_mul(times) as usize
+    }
+
+    fn wants_more(&self, options: &Options, floors: &Floors) -> bool {
+        let wanted = self.wanted(options);
+        let tries = self.rounds.len() + self.failures.len();
+        tries < wanted.saturating_mul(TRIES_PER_ROUND)
+            && self.kept(floors).take(wanted).count() < wanted
+    }
+
     fn verdict(&self, round: &Round, floors: &Floors) -> Verdict {
         let runs = floors.get(&self.floor).map_or(&[][..], Vec::as_slice);
         let usual = median(runs.iter().map(Run::p50)).unwrap_or(f64::NAN);
@@ -158,11 +178,9 @@ pub fn run(
     let machine = Machine::look();
     let mut lanes = lanes(runner, peers, options);
     let mut floors = Floors::new();
-    let wanted = options.rounds as usize;
-    for pass in 0..options.rounds.saturating_mul(PASSES_PER_ROUND) {
-        let pending: Vec<usize> = (0..lanes.len())
-            .filter(|index| lanes[*index].kept(&floors).take(wanted).count() < wanted)
-            .collect();
+    for pass in 0.. {
+        let pending: Vec<usize> =
+            (0..lanes.len()).filter(|index| lanes[*index].wants_more(options, &floors)).collect();
         if pending.is_empty() {
             break;
         }

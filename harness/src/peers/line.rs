@@ -69,7 +69,7 @@ impl Peer for TwoLines {
 /// Far enough that no processor fetches both lines together.
 const ANSWER_AT: usize = 1024;
 
-fn polls(case: &Case) -> bool {
+pub(super) fn polls(case: &Case) -> bool {
     case.wait == WaitKind::Spin && !case.spins_in_vain() && case.in_flight == 1
 }
 

@@ -6,6 +6,7 @@ mod frame;
 mod futex;
 mod libfmq;
 mod line;
+mod mailbox;
 mod ours;
 mod pipe;
 mod seqpacket;
@@ -20,6 +21,7 @@ pub use frame::{FrameInPool, FrameOurs, FramePlain, FrameStream};
 pub use futex::FutexFloor;
 pub use libfmq::Libfmq;
 pub use line::{LineFloor, TwoLines};
+pub use mailbox::Mailbox;
 pub use ours::Ours;
 pub use pipe::Pipe;
 pub use seqpacket::Seqpacket;
@@ -59,6 +61,7 @@ pub fn own_peers() -> Vec<&'static dyn Peer> {
     vec![
         &LineFloor,
         &TwoLines,
+        &Mailbox,
         &FutexFloor,
         &EventfdFloor,
         &Ours,
