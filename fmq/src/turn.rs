@@ -13,13 +13,17 @@ use std::ops::RangeInclusive;
 /// A turn that lasted longer was a stranger's, or the answer took so long that a sleep would hardly
 /// have shown.
 const LONGEST_NS: u64 = 50_000;
-/// Waits without a turn after one that did not pay: one for each microsecond that it took, which is
-/// about what a turn saves that pays, but so many at least and at most.
-const FIRST_PAUSE: RangeInclusive<u64> = 64..=256;
+/// After a turn that did not pay there is one wait without for so many nanoseconds that it took:
+/// about what a round trip takes on one CPU.
+const PER_WAIT_NS: u64 = 4_000;
+/// But so many waits at least and at most.
+const FIRST_PAUSE: RangeInclusive<u64> = 16..=1024;
 /// Most waits without a turn, after many in vain.
 const LONGEST_PAUSE: u64 = 1 << 16;
 /// So many turns in a row paid: the peer does share our CPU, and polling cannot help.
 const CERTAIN: u64 = 4;
+/// With more waits before the next turn, that is no longer certain: the peer may have moved.
+const FORGOTTEN: u64 = 256;
 
 /// What was learned about giving turns.
 #[derive(Debug)]
@@ -32,12 +36,14 @@ pub(crate) struct Turns {
     factor: u64,
     /// Turns in a row that paid.
     paid: u64,
+    /// The same, not counting those that a stranger took: they say nothing of the peer.
+    met: u64,
 }
 
 impl Turns {
     /// Nothing learned yet: the first wait tries it.
     pub(crate) fn new() -> Turns {
-        Turns { left: 0, pause: 0, factor: 1, paid: 0 }
+        Turns { left: 0, pause: 0, factor: 1, paid: 0, met: 0 }
     }
 
     /// Whether this wait should give its CPU away before it sleeps.
@@ -51,13 +57,17 @@ impl Turns {
     pub(crate) fn learn(&mut self, lasted_ns: u64, answered: bool) {
         if answered && lasted_ns <= LONGEST_NS {
             self.paid += 1;
+            self.met += 1;
             if self.paid >= self.pause {
                 self.factor = 1;
             }
             return;
         }
         self.paid = 0;
-        let first = (lasted_ns / 1_000).clamp(*FIRST_PAUSE.start(), *FIRST_PAUSE.end());
+        if lasted_ns <= LONGEST_NS {
+            self.met = 0;
+        }
+        let first = (lasted_ns / PER_WAIT_NS).clamp(*FIRST_PAUSE.start(), *FIRST_PAUSE.end());
         self.pause = (first * self.factor).min(LONGEST_PAUSE);
         self.left = self.pause;
         self.factor = (self.factor * 2).min(LONGEST_PAUSE);
@@ -65,7 +75,7 @@ impl Turns {
 
     /// Whether the peer is known to share our CPU.
     pub(crate) fn share_a_cpu(&self) -> bool {
-        self.paid >= CERTAIN
+        self.met >= CERTAIN && self.left <= FORGOTTEN
     }
 }
 
@@ -103,7 +113,9 @@ mod tests {
     fn turns_in_vain_become_rare_and_are_never_given_up() {
         let mut turns = Turns::new();
         assert_eq!(pause(&mut turns), 0);
-        for expected in [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 65536] {
+        for expected in
+            [16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 65536]
+        {
             turns.learn(300, false);
             assert_eq!(pause(&mut turns), expected);
         }
@@ -120,15 +132,26 @@ mod tests {
         let mut turns = Turns::new();
         (0..CERTAIN).for_each(|_| turns.learn(2_000, true));
         assert!(turns.share_a_cpu());
-        turns.learn(3_000_000, true);
-        assert!(!turns.share_a_cpu());
-        assert_eq!(pause(&mut turns), 256);
+        turns.learn(1_000_000, true);
+        assert!(turns.share_a_cpu(), "a stranger says nothing of the peer");
+        assert_eq!(pause(&mut turns), 250);
+        turns.learn(1_000_000, true);
+        assert!(!turns.share_a_cpu(), "the pause is so long that the peer may have moved");
+        assert_eq!(pause(&mut turns), 500);
         // A stranger with a short breath lets some turns pay in between.
-        for expected in [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 65536] {
+        for expected in [3000, 6000, 12000, 24000, 48000, 65536, 65536] {
             (0..200).for_each(|_| turns.learn(2_000, true));
             turns.learn(3_000_000, true);
             assert_eq!(pause(&mut turns), expected);
         }
+    }
+
+    #[test]
+    fn a_short_turn_without_an_answer_shows_that_the_peer_is_elsewhere() {
+        let mut turns = Turns::new();
+        (0..CERTAIN).for_each(|_| turns.learn(2_000, true));
+        turns.learn(300, false);
+        assert!(!turns.share_a_cpu());
     }
 
     #[test]
@@ -137,7 +160,7 @@ mod tests {
         for _ in 0..10 {
             (0..1000).for_each(|_| turns.learn(2_000, true));
             turns.learn(200_000, true);
-            assert_eq!(pause(&mut turns), 200);
+            assert_eq!(pause(&mut turns), 50);
         }
     }
 }
