@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::case::{Case, Placement, REQUEST_MAX, REQUEST_SIZES, WaitKind};
+use crate::case::{Case, Placement, REQUEST_SIZES, WaitKind};
 use crate::checks::{FRAME_BYTES, SERVICE_NS, checks, names};
 use crate::error::HarnessError;
 use crate::machine::{KeepAwake, Machine};
@@ -17,8 +17,8 @@ use crate::session::{Measured, Served};
 /// they are repeated before a row makes do with what it has.
 const TRIES_PER_ROUND: usize = 3;
 
-/// Where both poll, each on a CPU of its own, a round takes a twentieth of a second, and half of
-/// what it measures is where the system has put the two just now: so there are so many times more.
+/// Where both poll, each on a CPU of its own, a round takes a twentieth of a second, and rounds are of
+/// two kinds, quick and slow ones: a median needs more of them, and they cost little.
 const QUICK_ROUNDS: u32 = 3;
 
 /// Runs of one row that may fail before the whole run does: a peer may get stuck once in an hour, and
@@ -88,8 +88,7 @@ impl FloorKey {
     /// takes as long as its memory; a word's trip says nothing about that, a plain copy does.
     fn of(peer: &str, case: &Case) -> FloorKey {
         let polls = case.wait == WaitKind::Spin && !case.spins_in_vain();
-        let is_frame = FRAME_BYTES.contains(&case.request_bytes) && peer != names::FRAME_IN_POOL;
-        let (name, wait, request_bytes) = match (is_frame, polls) {
+        let (name, wait, request_bytes) = match (carries_a_frame(peer, case), polls) {
             (true, _) => (names::FRAME_FLOOR, WaitKind::Spin, case.request_bytes),
             (false, true) => (names::LINE_FLOOR, WaitKind::Spin, 8),
             (false, false) => (names::FUTEX_FLOOR, WaitKind::Sleep, 4),
@@ -97,6 +96,11 @@ impl FloorKey {
         let case = Case { wait, in_flight: 1, request_bytes, kept_awake: false, ..*case };
         FloorKey { name, case }
     }
+}
+
+/// Whether a whole frame travels; one that lies in the pool already costs a small message.
+fn carries_a_frame(peer: &str, case: &Case) -> bool {
+    FRAME_BYTES.contains(&case.request_bytes) && peer != names::FRAME_IN_POOL
 }
 
 /// Peers that run before and after others, not by themselves.
@@ -136,9 +140,10 @@ type Floors = BTreeMap<FloorKey, Vec<Run>>;
 impl Lane<'_> {
     /// Rounds that must count.
     fn wanted(&self, options: &Options) -> usize {
-        let Case { wait, placement, request_bytes, .. } = self.case;
-        let small = request_bytes <= REQUEST_MAX || self.peer.name() == names::FRAME_IN_POOL;
-        let is_quick = wait == WaitKind::Spin && placement == Placement::PinnedApart && small;
+        let Case { wait, placement, .. } = self.case;
+        let is_quick = wait == WaitKind::Spin
+            && placement == Placement::PinnedApart
+            && !carries_a_frame(self.peer.name(), &self.case);
         let times = if is_quick && !options.quick { QUICK_ROUNDS } else { 1 };
         options.rounds.saturating_mul(times) as usize
     }
