@@ -191,6 +191,7 @@ impl Consumer {
     ///
     /// # Errors
     /// As [`wait`](Consumer::wait); [`QueueError::BadBits`].
+    #[inline]
     pub fn wait_bits(
         &mut self,
         min_items: usize,

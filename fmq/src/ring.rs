@@ -109,13 +109,11 @@ impl WriteSide {
         write.store(self.write, Ordering::Release);
     }
 
-    /// `read_cached` passed `in_flight`, so this cannot be negative.
+    /// `read_cached` passed `in_flight`, so this cannot be negative; it is nothing once the counters
+    /// were found impossible, see `condemn`.
     #[inline]
     fn free_cached(&self) -> u64 {
-        match self.corrupt {
-            None => self.geometry.capacity() - (self.write - self.read_cached),
-            Some(_) => 0,
-        }
+        self.geometry.capacity() - self.write.wrapping_sub(self.read_cached)
     }
 
     /// Counters never wrap: 2^64 bytes are centuries. A queue started close to it by a peer ends
@@ -129,9 +127,11 @@ impl WriteSide {
         Ok(())
     }
 
+    /// From here on nothing seems free, so that whoever wants room has to look, and is told.
     #[cold]
     fn condemn(&mut self, error: QueueError) -> QueueError {
         self.corrupt = Some(error);
+        self.read_cached = self.write.wrapping_sub(self.geometry.capacity());
         error
     }
 }
@@ -215,19 +215,14 @@ impl ReadSide {
         }
         // Acquire: pairs with Release in `WriteSide::publish`; these bytes are written.
         let seen = write.load(Ordering::Acquire);
-        // Against what was released: the writer knows no other counter of ours.
-        if let Err(error) = self.geometry.in_flight(self.released, seen) {
-            return Err(self.condemn(error));
-        }
+        // The writer may fill what was released; it knows no other counter of ours.
+        let most = self.geometry.capacity() - (self.read - self.released);
         match seen.checked_sub(self.read) {
-            Some(available) => {
+            Some(available) if available <= most && self.geometry.items(available).is_some() => {
                 self.write_cached = seen;
                 Ok(available)
             }
-            None => {
-                let error = self.geometry.corrupt(self.read, seen);
-                Err(self.condemn(error))
-            }
+            _ => Err(self.condemn(seen)),
         }
     }
 
@@ -260,17 +255,21 @@ impl ReadSide {
         read.store(self.read, Ordering::Release);
     }
 
+    /// Nothing once the counters were found impossible, see `condemn`.
     #[inline]
     fn available_cached(&self) -> u64 {
-        match self.corrupt {
-            None => self.write_cached - self.read,
-            Some(_) => 0,
-        }
+        self.write_cached - self.read
     }
 
+    /// From here on nothing seems readable, so that whoever wants some has to look, and is told.
     #[cold]
-    fn condemn(&mut self, error: QueueError) -> QueueError {
+    fn condemn(&mut self, seen: u64) -> QueueError {
+        // The writer knows our counter as it was released, and may not have gone back behind it.
+        let went_back = (self.released..self.read).contains(&seen);
+        let ours = if went_back { self.read } else { self.released };
+        let error = self.geometry.corrupt(ours, seen);
         self.corrupt = Some(error);
+        self.write_cached = self.read;
         error
     }
 }

@@ -182,14 +182,24 @@ impl Waiter {
     ///
     /// # Errors
     /// [`QueueError::PeerDied`], [`QueueError::Timeout`], and what a look gives.
+    #[inline]
     pub fn wait(
         &mut self,
         awaited: &mut impl Awaited,
         sleeper: &impl SleepOn,
     ) -> Result<usize, QueueError> {
-        if let Some(answer) = awaited.look()? {
-            return Ok(answer);
+        match awaited.look()? {
+            Some(answer) => Ok(answer),
+            None => self.wait_on(awaited, sleeper),
         }
+    }
+
+    /// Waits for an answer that is not there yet.
+    fn wait_on(
+        &mut self,
+        awaited: &mut impl Awaited,
+        sleeper: &impl SleepOn,
+    ) -> Result<usize, QueueError> {
         if sleeper.is_closed() {
             return last_look(awaited);
         }

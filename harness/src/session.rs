@@ -79,9 +79,12 @@ impl<'a> ClientSession<'a> {
         if ahead > 0 {
             return self.run_pipelined(end, ahead);
         }
+        request.renew(0);
         self.run_trips(|sequence| {
-            request.renew(sequence);
             end.send(request.bytes())?;
+            // While the server works: whoever copies a message right after its first word was
+            // stored waits for that word.
+            request.renew(sequence + 1);
             end.receive(&mut answer)?;
             request.check(sequence, &answer)
         })
@@ -94,11 +97,12 @@ impl<'a> ClientSession<'a> {
         let mut answer = [0; ANSWER_BYTES];
         let total = u64::from(self.job.warm_up) + u64::from(self.job.trips);
         let mut sent = 0;
+        request.renew(sent);
         self.run_trips(|sequence| {
             while sent < total && sent <= sequence + ahead {
-                request.renew(sent);
                 end.send(request.bytes())?;
                 sent += 1;
+                request.renew(sent);
             }
             end.receive(&mut answer)?;
             request.check(sequence, &answer)
