@@ -105,6 +105,10 @@
 //!   cache line is touched once per message, after the answer is on its way.
 //! * One thread for several queues: [`WaitSet`].
 //! * Powers of two are not needed: no operation divides.
+//! * A short ring is a quick one. It is walked from end to end, so all of it passes through the
+//!   first-level caches of both CPUs: room for what may be under way, up to a page, stays there; with
+//!   24 KiB a round trip of half a kibibyte takes a quarter more
+//!   (`docs/decisions/0010-queues-of-a-page.md`).
 //!
 //! # Ending
 //!
