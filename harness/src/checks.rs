@@ -259,6 +259,7 @@ mod tests {
             round_trips_per_s: 1e7,
             cpu_ns_per_round_trip: 200.0,
             syscalls_per_message: Some(0.0),
+            ratio_on_shared_cores: None,
             more: crate::report::More::default(),
         }
     }

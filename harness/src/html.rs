@@ -287,6 +287,7 @@ mod tests {
             round_trips_per_s: 1e7,
             cpu_ns_per_round_trip: 200.0,
             syscalls_per_message: None,
+            ratio_on_shared_cores: None,
             more: More {
                 peer,
                 service_ns,

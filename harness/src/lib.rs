@@ -3,7 +3,8 @@
 //!
 //! A bare number says nothing on a shared machine. So a measurement here is a *triple*: a floor
 //! (two processes that hand a word to and fro, nothing else), the peer, the floor again. Peers take
-//! turns; triples whose two floors disagree are thrown away and repeated ([`rounds`]).
+//! turns; triples whose two floors disagree, or whose cores were busy with somebody else's threads, are
+//! thrown away and repeated ([`rounds`]).
 //!
 //! ```text
 //!                 coordinator (this process)
@@ -27,8 +28,10 @@
 //! | [`peers`] | the peers that need no other crate |
 //! | [`process`] | starting the two ends and collecting what they say |
 //! | [`sample`] | times to quantiles |
+//! | [`quiet`] | whether a core is ours alone |
 //! | [`rounds`] | which triples count; medians |
 //! | [`plan`] | the rows of a run, in turns |
+//! | `lane` | one row: its rounds, and which of them count |
 //! | [`report`], [`checks`] | table and JSON, and what must be reached |
 //! | [`html`] | the page with drawings |
 //! | [`model`] | whole models over every path to a driver, in turns |
@@ -41,6 +44,7 @@ pub mod checks;
 pub mod command;
 pub mod error;
 pub mod html;
+mod lane;
 pub mod link;
 pub mod machine;
 pub mod model;
@@ -49,6 +53,7 @@ pub mod plan;
 mod plot;
 pub mod process;
 mod progress;
+pub mod quiet;
 pub mod report;
 pub mod rounds;
 pub mod sample;

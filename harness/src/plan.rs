@@ -1,25 +1,13 @@
 //! A run: which peers in which cases, taking turns.
 
-use std::collections::BTreeMap;
-
 use crate::case::{Case, Placement, REQUEST_SIZES, WaitKind};
 use crate::checks::{FRAME_BYTES, SERVICE_NS, checks, names};
 use crate::error::HarnessError;
+use crate::lane::{FloorKey, Floors, Lane, Round, Run, floor_rows};
 use crate::machine::{KeepAwake, Machine};
 use crate::peers::Peer;
 use crate::process::{Length, Runner, has_strace};
-use crate::report::{More, Report, Row};
-use crate::rounds::{Spread, Verdict, judge, median};
-use crate::sample::to_f64;
-use crate::session::{Measured, Served};
-
-/// Rounds of a row, those that do not count among them, as a multiple of the rounds wanted: so often
-/// they are repeated before a row makes do with what it has.
-const TRIES_PER_ROUND: usize = 3;
-
-/// Where both poll, each on a CPU of its own, a round takes a twentieth of a second, and rounds are of
-/// two kinds, quick and slow ones: a median needs more of them, and they cost little.
-const QUICK_ROUNDS: u32 = 3;
+use crate::report::Report;
 
 /// Runs of one row that may fail before the whole run does: a peer may get stuck once in an hour, and
 /// that should not cost the rest. What failed is repeated like a round that does not count.
@@ -76,99 +64,8 @@ impl<F: FnMut(u32, &str, &Case)> Watch for F {
     }
 }
 
-/// Which floor a row is compared with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct FloorKey {
-    name: &'static str,
-    case: Case,
-}
-
-impl FloorKey {
-    /// The floor for a case: it waits in the same way, in the same place, at the same pace. A frame
-    /// takes as long as its memory; a word's trip says nothing about that, a plain copy does.
-    fn of(peer: &str, case: &Case) -> FloorKey {
-        let polls = case.wait == WaitKind::Spin && !case.spins_in_vain();
-        let (name, wait, request_bytes) = match (carries_a_frame(peer, case), polls) {
-            (true, _) => (names::FRAME_FLOOR, WaitKind::Spin, case.request_bytes),
-            (false, true) => (names::LINE_FLOOR, WaitKind::Spin, 8),
-            (false, false) => (names::FUTEX_FLOOR, WaitKind::Sleep, 4),
-        };
-        let case = Case { wait, in_flight: 1, request_bytes, kept_awake: false, ..*case };
-        FloorKey { name, case }
-    }
-}
-
-/// Whether a whole frame travels; one that lies in the pool already costs a small message.
-fn carries_a_frame(peer: &str, case: &Case) -> bool {
-    FRAME_BYTES.contains(&case.request_bytes) && peer != names::FRAME_IN_POOL
-}
-
 /// Peers that run before and after others, not by themselves.
 const FLOORS: [&str; 3] = [names::LINE_FLOOR, names::FUTEX_FLOOR, names::FRAME_FLOOR];
-
-/// One run of one peer.
-struct Run {
-    measured: Measured,
-    served: Served,
-}
-
-impl Run {
-    fn p50(&self) -> f64 {
-        self.measured.sample.p50_ns
-    }
-}
-
-/// One round of one row.
-struct Round {
-    /// Indices into the runs of the row's floor.
-    floors: [usize; 2],
-    run: Run,
-}
-
-/// One peer in one case, with its rounds so far.
-struct Lane<'p> {
-    peer: &'p dyn Peer,
-    case: Case,
-    floor: FloorKey,
-    rounds: Vec<Round>,
-    /// What went wrong so far.
-    failures: Vec<String>,
-}
-
-type Floors = BTreeMap<FloorKey, Vec<Run>>;
-
-impl Lane<'_> {
-    /// Rounds that must count.
-    fn wanted(&self, options: &Options) -> usize {
-        let Case { wait, placement, .. } = self.case;
-        let is_quick = wait == WaitKind::Spin
-            && placement == Placement::PinnedApart
-            && !carries_a_frame(self.peer.name(), &self.case);
-        let times = if is_quick && !options.quick { QUICK_ROUNDS } else { 1 };
-        options.rounds.saturating_mul(times) as usize
-    }
-
-    fn wants_more(&self, options: &Options, floors: &Floors) -> bool {
-        let wanted = self.wanted(options);
-        let tries = self.rounds.len() + self.failures.len();
-        tries < wanted.saturating_mul(TRIES_PER_ROUND)
-            && self.kept(floors).take(wanted).count() < wanted
-    }
-
-    fn verdict(&self, round: &Round, floors: &Floors) -> Verdict {
-        let runs = floors.get(&self.floor).map_or(&[][..], Vec::as_slice);
-        let usual = median(runs.iter().map(Run::p50)).unwrap_or(f64::NAN);
-        judge(self.floor_p50(round, runs), usual)
-    }
-
-    fn floor_p50(&self, round: &Round, runs: &[Run]) -> [f64; 2] {
-        round.floors.map(|index| runs.get(index).map_or(f64::NAN, Run::p50))
-    }
-
-    fn kept<'l>(&'l self, floors: &'l Floors) -> impl Iterator<Item = &'l Round> {
-        self.rounds.iter().filter(|round| self.verdict(round, floors) == Verdict::Keep)
-    }
-}
 
 /// Measures everything.
 ///
@@ -197,7 +94,7 @@ pub fn run(
             lane.failures.push(lane.case.failure(&format!("counting system calls: {error}")));
             None
         });
-        rows.extend(lane.row(&floors, calls));
+        rows.extend(lane.row(options, &floors, calls));
     }
     let checks = checks(&rows);
     let failures = lanes.iter().flat_map(|lane| lane.failures.clone()).collect();
@@ -218,16 +115,8 @@ fn lanes<'p>(runner: &Runner, peers: &[&'p dyn Peer], options: &Options) -> Vec<
             }
         }
     }
-    let mut lanes: Vec<Lane<'p>> = cases
-        .into_iter()
-        .map(|(peer, case)| Lane {
-            peer,
-            case,
-            floor: FloorKey::of(peer.name(), &case),
-            rounds: Vec::new(),
-            failures: Vec::new(),
-        })
-        .collect();
+    let mut lanes: Vec<Lane<'p>> =
+        cases.into_iter().map(|(peer, case)| Lane::new(peer, case)).collect();
     lanes.sort_by_key(|lane| (lane.floor, lane.case)); // stable: peers stay in their order
     lanes
 }
@@ -338,18 +227,16 @@ fn run_floor(
 ) -> Result<usize, HarnessError> {
     let (measured, served) =
         runner.measure(key.name, &key.case, length(&key.case, options.quick))?;
-    let runs = floors.entry(key).or_default();
-    runs.push(Run { measured, served });
-    Ok(runs.len() - 1)
+    Ok(floors.push(key, Run { measured, served }))
 }
 
 /// How many round trips: enough for a p99.9 where they are quick, a fraction of a second where they
-/// are slow.
+/// are slow. Not more: a neighbour of a core is seldom quiet for longer than some milliseconds.
 fn length(case: &Case, quick: bool) -> Length {
     /// Longest run in which the pace is set by the case.
     const PACED_NS: u64 = 1_000_000_000;
     let usual = match case.wait {
-        WaitKind::Spin if !case.spins_in_vain() => 200_000,
+        WaitKind::Spin if !case.spins_in_vain() => 50_000,
         WaitKind::Adaptive if case.placement == Placement::PinnedApart => 50_000,
         _ => 5_000,
     };
@@ -375,86 +262,4 @@ fn count_calls(
     let polls = lane.case.wait == WaitKind::Spin && !lane.case.spins_in_vain();
     let lengths = if polls { [1_000, 21_000] } else { [100, 600] };
     runner.calls_per_message(lane.peer.name(), &lane.case, lengths).map(Some)
-}
-
-impl Lane<'_> {
-    /// `None` where no round counts.
-    fn row(&self, floors: &Floors, calls: Option<f64>) -> Option<Row> {
-        let runs = floors.get(&self.floor)?;
-        let kept: Vec<&Round> = self.kept(floors).collect();
-        let floor = |round: &Round| self.floor_p50(round, runs).iter().sum::<f64>() / 2.0;
-        let ratio = Spread::of(kept.iter().map(|round| round.run.p50() / floor(round)))?;
-        let service = to_f64(self.case.service_ns);
-        let overhead =
-            kept.iter().map(|round| (round.run.p50() - service) / (floor(round) - service));
-        let overhead = (self.case.service_ns > 0).then(|| median(overhead)).flatten();
-        let dropped = self.rounds.len() - kept.len();
-        let kept: Vec<&Run> = kept.into_iter().map(|round| &round.run).collect();
-        let bytes = self.peer.fixed_request_bytes().unwrap_or(self.case.request_bytes);
-        let mut row = summary(self.peer.name(), bytes, &self.case, &kept, ratio)?;
-        row.syscalls_per_message = calls;
-        row.more.dropped = dropped;
-        row.more.overhead_ratio = overhead;
-        Some(row)
-    }
-}
-
-/// The floors themselves, over all their runs. Their ratio is that to their own median.
-fn floor_rows(floors: &Floors) -> Vec<Row> {
-    let rows = floors.iter().filter_map(|(key, runs)| {
-        let runs: Vec<&Run> = runs.iter().collect();
-        let usual = median(runs.iter().map(|run| run.p50()))?;
-        let ratio = Spread::of(runs.iter().map(|run| run.p50() / usual))?;
-        summary(key.name, key.case.request_bytes, &key.case, &runs, ratio)
-    });
-    rows.collect()
-}
-
-fn summary(
-    name: &'static str,
-    bytes: usize,
-    case: &Case,
-    runs: &[&Run],
-    ratio: Spread,
-) -> Option<Row> {
-    let of = |value: fn(&Run) -> f64| median(runs.iter().map(|run| value(run)));
-    let trips = |run: &Run| to_f64(run.measured.sample.trips);
-    let cpu = |run: &Run| to_f64(run.measured.cpu_ns + run.served.cpu_ns) / trips(run);
-    let rate = |run: &Run| trips(run) * 1e9 / to_f64(run.measured.sample.elapsed_ns.max(1));
-    Some(Row {
-        name: case.label(name),
-        request_bytes: bytes,
-        wait: case.wait,
-        placement: case.placement,
-        p50_ns: of(|run| run.measured.sample.p50_ns)?,
-        p90_ns: of(|run| run.measured.sample.p90_ns)?,
-        p99_ns: of(|run| run.measured.sample.p99_ns)?,
-        p999_ns: of(|run| run.measured.sample.p999_ns)?,
-        max_ns: runs.iter().map(|run| run.measured.sample.max_ns).fold(0.0, f64::max),
-        ratio_to_floor: ratio,
-        round_trips_per_s: median(runs.iter().map(|run| rate(run)))?,
-        cpu_ns_per_round_trip: median(runs.iter().map(|run| cpu(run)))?,
-        syscalls_per_message: None,
-        more: More {
-            kept: runs.len(),
-            dropped: 0,
-            peer: name,
-            service_ns: case.service_ns,
-            period_ns: case.period_ns,
-            overhead_ratio: None,
-            curve: curve(runs),
-        },
-    })
-}
-
-/// Quantile by quantile the median over all runs.
-fn curve(runs: &[&Run]) -> Vec<(f64, f64)> {
-    let Some(first) = runs.first() else { return Vec::new() };
-    let points = first.measured.sample.curve.iter().enumerate();
-    points
-        .filter_map(|(index, (quantile, _))| {
-            let times = runs.iter().filter_map(|run| run.measured.sample.curve.get(index));
-            Some((*quantile, median(times.map(|(_, ns)| *ns))?))
-        })
-        .collect()
 }

@@ -58,6 +58,9 @@ pub struct Row {
     /// System calls of both processes over messages (two per round trip); `None` where they were
     /// not counted.
     pub syscalls_per_message: Option<f64>,
+    /// As `ratio_to_floor`, over the rounds in which an end had to share its core with a thread of
+    /// somebody else; `None` where there were none, or where that is not asked.
+    pub ratio_on_shared_cores: Option<Spread>,
     /// What only the text and the drawings use.
     #[serde(skip)]
     pub more: More,
@@ -70,6 +73,10 @@ pub struct More {
     pub kept: usize,
     /// Rounds that were thrown away.
     pub dropped: usize,
+    /// Rounds in which an end had to share its core.
+    pub shared: usize,
+    /// Whether these do not count; they do where there were too few others.
+    pub is_quiet: bool,
     /// The peer's name alone.
     pub peer: &'static str,
     /// How long the server worked on each request.
@@ -118,7 +125,21 @@ impl Report {
         writeln!(out, "keeping CPUs awake while a burst lives: {keep_awake}")?;
         let dropped: usize = self.rows.iter().map(|row| row.more.dropped).sum();
         let kept: usize = self.rows.iter().map(|row| row.more.kept).sum();
-        writeln!(out, "{kept} rounds count, {dropped} were dropped for their floors\n")?;
+        let quiet = self.rows.iter().filter(|row| row.more.is_quiet);
+        let shared: usize = quiet.map(|row| row.more.shared).sum();
+        writeln!(
+            out,
+            "{kept} rounds count, {dropped} were dropped: {} for their floors, {shared} because an end \
+             shared its core with somebody else's thread",
+            dropped.saturating_sub(shared)
+        )?;
+        if self.rows.iter().any(|row| !row.more.is_quiet) {
+            writeln!(
+                out,
+                "in rows marked {MARK} such rounds count too, there were too few others"
+            )?;
+        }
+        writeln!(out)?;
         self.write_failures(out)?;
         let mut groups: Vec<(WaitKind, Placement)> = Vec::new();
         for row in &self.rows {
@@ -147,6 +168,17 @@ impl Report {
             ]);
         }
         Ok(writeln!(out, "{table}")?)
+    }
+}
+
+/// At the rounds of a row that had to count those on shared cores.
+const MARK: &str = "*";
+
+fn rounds(more: &More) -> String {
+    let mark = if more.is_quiet { "" } else { MARK };
+    match more.dropped {
+        0 => format!("{}{mark}", more.kept),
+        dropped => format!("{}{mark} (-{dropped})", more.kept),
     }
 }
 
@@ -184,10 +216,7 @@ fn table<'r>(rows: impl Iterator<Item = &'r Row>) -> Table {
             right(format!("{:.0}", row.round_trips_per_s)),
             right(time(row.cpu_ns_per_round_trip)),
             right(calls.map_or_else(|| "-".to_owned(), |calls| format!("{calls:.3}"))),
-            right(match row.more.dropped {
-                0 => row.more.kept.to_string(),
-                dropped => format!("{} (-{dropped})", row.more.kept),
-            }),
+            right(rounds(&row.more)),
         ]);
     }
     table

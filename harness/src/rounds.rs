@@ -22,6 +22,8 @@ pub enum Verdict {
     FloorsDisagree,
     /// The floor ran in its fast mode, in which most runs are not.
     FloorTooFast,
+    /// An end of the peer had a part of its core only. Counts where too few others do.
+    CoreShared,
 }
 
 /// Judges a round by its two floors and the median of all floors of its kind in this run.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::case::{ANSWER_BYTES, Case, Job};
 use crate::error::HarnessError;
 use crate::link::Link;
+use crate::quiet;
 use crate::sample::{Sample, Times};
 use crate::work::{self, AnswerBytes, Request};
 
@@ -34,6 +35,8 @@ pub struct Measured {
     pub sample: Sample,
     /// CPU time that this process used for them.
     pub cpu_ns: u64,
+    /// What computing took before and after, the longer of both: see [`quiet`].
+    pub compute_ns: f64,
 }
 
 /// What the server used.
@@ -41,6 +44,8 @@ pub struct Measured {
 pub struct Served {
     /// CPU time that this process used for the measured round trips.
     pub cpu_ns: u64,
+    /// What computing took before and after, the longer of both: see [`quiet`].
+    pub compute_ns: f64,
 }
 
 /// A peer's client, about to be measured.
@@ -118,6 +123,7 @@ impl<'a> ClientSession<'a> {
         mut self,
         mut trip: impl FnMut(u64) -> Result<(), HarnessError>,
     ) -> Result<Measured, HarnessError> {
+        let compute_before = quiet::compute_ns();
         self.link.meet()?;
         let warm_up = u64::from(self.job.warm_up);
         for sequence in 0..warm_up {
@@ -151,7 +157,8 @@ impl<'a> ClientSession<'a> {
         }
         let elapsed = begin.elapsed();
         let cpu_ns = cpu_ns()?.saturating_sub(cpu);
-        Ok(Measured { sample: times.into_sample(elapsed), cpu_ns })
+        let compute_ns = compute_before.max(quiet::compute_ns());
+        Ok(Measured { sample: times.into_sample(elapsed), cpu_ns, compute_ns })
     }
 }
 
@@ -189,6 +196,7 @@ impl<'a> ServerSession<'a> {
         mut serve: impl FnMut(&Work) -> Result<(), HarnessError>,
     ) -> Result<Served, HarnessError> {
         let work = Work { service: Duration::from_nanos(self.job.case.service_ns) };
+        let compute_before = quiet::compute_ns();
         self.link.meet()?;
         for _ in 0..self.job.warm_up {
             serve(&work)?;
@@ -197,7 +205,8 @@ impl<'a> ServerSession<'a> {
         for _ in 0..self.job.trips {
             serve(&work)?;
         }
-        Ok(Served { cpu_ns: cpu_ns()?.saturating_sub(cpu) })
+        let cpu_ns = cpu_ns()?.saturating_sub(cpu);
+        Ok(Served { cpu_ns, compute_ns: compute_before.max(quiet::compute_ns()) })
     }
 }
 
