@@ -16,9 +16,9 @@ use crate::session::{Measured, Served};
 /// they are repeated before a row makes do with what it has.
 const TRIES_PER_ROUND: usize = 3;
 /// The same where a round is quick: those on shared cores, of which a busy host has many, come on top.
-const TRIES_PER_QUICK_ROUND: usize = 8;
+const TRIES_PER_QUICK_ROUND: usize = 10;
 
-/// Where both poll, each on a CPU of its own, a round takes a twentieth of a second, and rounds differ
+/// Where both poll, each on a CPU of its own, a round takes a thirtieth of a second, and rounds differ
 /// more: a median needs more of them, and they cost little.
 const QUICK_ROUNDS: u32 = 3;
 
@@ -45,7 +45,7 @@ impl FloorKey {
 }
 
 /// Whether a whole frame travels; one that lies in the pool already costs a small message.
-fn carries_a_frame(peer: &str, case: &Case) -> bool {
+pub(crate) fn carries_a_frame(peer: &str, case: &Case) -> bool {
     FRAME_BYTES.contains(&case.request_bytes) && peer != names::FRAME_IN_POOL
 }
 
@@ -137,7 +137,8 @@ impl<'p> Lane<'p> {
     pub(crate) fn wants_more(&self, options: &Options, floors: &Floors) -> bool {
         let wanted = self.wanted(options);
         let tries = self.rounds.len() + self.failures.len();
-        let times = if self.is_quick() { TRIES_PER_QUICK_ROUND } else { TRIES_PER_ROUND };
+        let patient = self.is_quick() && !options.quick;
+        let times = if patient { TRIES_PER_QUICK_ROUND } else { TRIES_PER_ROUND };
         tries < wanted.saturating_mul(times) && self.with(Verdict::Keep, floors).len() < wanted
     }
 

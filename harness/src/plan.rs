@@ -3,7 +3,7 @@
 use crate::case::{Case, Placement, REQUEST_SIZES, WaitKind};
 use crate::checks::{FRAME_BYTES, SERVICE_NS, checks, names};
 use crate::error::HarnessError;
-use crate::lane::{FloorKey, Floors, Lane, Round, Run, floor_rows};
+use crate::lane::{FloorKey, Floors, Lane, Round, Run, carries_a_frame, floor_rows};
 use crate::machine::{KeepAwake, Machine};
 use crate::peers::Peer;
 use crate::process::{Length, Runner, has_strace};
@@ -198,7 +198,7 @@ fn take_turns(
             _ => run_floor(runner, key, floors, options)?,
         };
         watch.about_to(pass, lane.peer.name(), &lane.case);
-        let length = length(&lane.case, options.quick);
+        let length = length(lane.peer.name(), &lane.case, options.quick);
         let awake = lane.case.kept_awake.then(KeepAwake::take).transpose()?;
         let run = runner.measure(lane.peer.name(), &lane.case, length);
         drop(awake);
@@ -226,23 +226,23 @@ fn run_floor(
     options: &Options,
 ) -> Result<usize, HarnessError> {
     let (measured, served) =
-        runner.measure(key.name, &key.case, length(&key.case, options.quick))?;
+        runner.measure(key.name, &key.case, length(key.name, &key.case, options.quick))?;
     Ok(floors.push(key, Run { measured, served }))
 }
 
 /// How many round trips: enough for a p99.9 where they are quick, a fraction of a second where they
 /// are slow. Not more: a neighbour of a core is seldom quiet for longer than some milliseconds.
-fn length(case: &Case, quick: bool) -> Length {
+fn length(peer: &str, case: &Case, quick: bool) -> Length {
     /// Longest run in which the pace is set by the case.
     const PACED_NS: u64 = 1_000_000_000;
     let usual = match case.wait {
-        WaitKind::Spin if !case.spins_in_vain() => 50_000,
+        WaitKind::Spin if !case.spins_in_vain() => 20_000,
         WaitKind::Adaptive if case.placement == Placement::PinnedApart => 50_000,
         _ => 5_000,
     };
     // A frame of some hundred kilobytes takes as long as a hundred small messages.
-    let size = u32::try_from(case.request_bytes / 4096).unwrap_or(u32::MAX);
-    let usual = usual / (1 + size);
+    let carried = if carries_a_frame(peer, case) { case.request_bytes } else { 0 };
+    let usual = usual / (1 + u32::try_from(carried / 4096).unwrap_or(u32::MAX - 1));
     let pace = case.service_ns.max(case.period_ns).max(1);
     let paced = u32::try_from(PACED_NS / pace).unwrap_or(u32::MAX).max(3);
     let trips = if quick { usual / 10 } else { usual }.min(paced);
