@@ -16,7 +16,8 @@ use crate::session::{Measured, Served};
 /// they are repeated before a row makes do with what it has.
 const TRIES_PER_ROUND: usize = 3;
 /// The same where a round is quick: those on shared cores, of which a busy host has many, come on top.
-const TRIES_PER_QUICK_ROUND: usize = 10;
+/// The whole run waits no longer for quiet than [`plan`](crate::plan) says.
+const TRIES_PER_QUICK_ROUND: usize = 40;
 
 /// Where both poll, each on a CPU of its own, a round takes a thirtieth of a second, and rounds differ
 /// more: a median needs more of them, and they cost little.
@@ -136,10 +137,19 @@ impl<'p> Lane<'p> {
 
     pub(crate) fn wants_more(&self, options: &Options, floors: &Floors) -> bool {
         let wanted = self.wanted(options);
-        let tries = self.rounds.len() + self.failures.len();
         let patient = self.is_quick() && !options.quick;
         let times = if patient { TRIES_PER_QUICK_ROUND } else { TRIES_PER_ROUND };
-        tries < wanted.saturating_mul(times) && self.with(Verdict::Keep, floors).len() < wanted
+        self.tries() < wanted.saturating_mul(times)
+            && self.with(Verdict::Keep, floors).len() < wanted
+    }
+
+    /// Whether it was tried so often that it can only be the machine that is not quiet.
+    pub(crate) fn waits_for_quiet(&self, options: &Options) -> bool {
+        self.tries() >= self.wanted(options).saturating_mul(TRIES_PER_ROUND)
+    }
+
+    fn tries(&self) -> usize {
+        self.rounds.len() + self.failures.len()
     }
 
     fn verdict(&self, round: &Round, floors: &Floors) -> Verdict {
@@ -339,5 +349,8 @@ mod tests {
         assert!(!lane.wants_more(&options(6), &floors), "who sleeps has as many as were asked for");
         let (lane, floors) = lane_of(WaitKind::Spin, &[(120, 150.0); 6 * TRIES_PER_QUICK_ROUND]);
         assert!(!lane.wants_more(&options(2), &floors), "a host that is never quiet");
+        let (lane, floors) = lane_of(WaitKind::Spin, &[(120, 150.0); 6 * TRIES_PER_ROUND]);
+        assert!(lane.wants_more(&options(2), &floors) && lane.waits_for_quiet(&options(2)));
+        assert!(!lane.waits_for_quiet(&options(3)), "it might be the floors");
     }
 }

@@ -1,5 +1,7 @@
 //! A run: which peers in which cases, taking turns.
 
+use std::time::{Duration, Instant};
+
 use crate::case::{Case, Placement, REQUEST_SIZES, WaitKind};
 use crate::checks::{FRAME_BYTES, SERVICE_NS, checks, names};
 use crate::error::HarnessError;
@@ -8,6 +10,9 @@ use crate::machine::{KeepAwake, Machine};
 use crate::peers::Peer;
 use crate::process::{Length, Runner, has_strace};
 use crate::report::Report;
+
+/// Once all else is measured, a run waits so long for rounds in which the cores are not shared.
+const QUIET_PATIENCE: Duration = Duration::from_secs(240);
 
 /// Runs of one row that may fail before the whole run does: a peer may get stuck once in an hour, and
 /// that should not cost the rest. What failed is repeated like a round that does not count.
@@ -80,10 +85,16 @@ pub fn run(
     let machine = Machine::look();
     let mut lanes = lanes(runner, peers, options);
     let mut floors = Floors::new();
+    let mut waiting_since = None;
     for pass in 0.. {
         let pending: Vec<usize> =
             (0..lanes.len()).filter(|index| lanes[*index].wants_more(options, &floors)).collect();
         if pending.is_empty() {
+            break;
+        }
+        if pending.iter().all(|index| lanes[*index].waits_for_quiet(options))
+            && waiting_since.get_or_insert_with(Instant::now).elapsed() > QUIET_PATIENCE
+        {
             break;
         }
         take_turns(runner, options, &mut lanes, &mut floors, (pass, pending), watch)?;

@@ -60,6 +60,7 @@ pub struct Row {
     pub syscalls_per_message: Option<f64>,
     /// As `ratio_to_floor`, over the rounds in which an end had to share its core with a thread of
     /// somebody else; `None` where there were none, or where that is not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_on_shared_cores: Option<Spread>,
     /// What only the text and the drawings use.
     #[serde(skip)]
