@@ -98,8 +98,8 @@
 //! on the same CPU). Whoever is about to sleep gives its CPU away once before, where it learned that
 //! this is of use: a peer on the same CPU then answers without anybody being woken. Whatever the
 //! choice, nobody spins on a machine with one CPU, and no more threads of a process spin than it has
-//! CPUs, less one: so always [`wake`](Producer::wake) after
-//! writing, it costs a system call only where somebody sleeps.
+//! CPUs, less one: so always [`wake`](Producer::wake) after writing, it costs a system call only
+//! where somebody sleeps.
 //!
 //! * Release late: [`Consumer::read_deferred`], answer, then [`Consumer::release`]. The writer's
 //!   cache line is touched once per message, after the answer is on its way.

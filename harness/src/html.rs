@@ -6,7 +6,7 @@ use crate::case::{Placement, WaitKind};
 use crate::error::HarnessError;
 use crate::machine::Machine;
 use crate::plot::{Drawing, Line, draw};
-use crate::report::{Report, Row, time};
+use crate::report::{Report, Row, rounds, time};
 use crate::sample::to_f64;
 
 const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;padding:0 1em;\
@@ -223,7 +223,7 @@ fn rows(out: &mut String, report: &Report) {
             out,
             "<h2>{}, {}</h2><div class=\"wide\"><table><tr><th>peer<th>bytes<th>p50 : floor\
              <th>min – max<th>p50<th>p90<th>p99<th>p99.9<th>max<th>round trips/s<th>CPU per trip\
-             <th>calls per message<th>rounds (dropped)</tr>",
+             <th>calls per message<th>rounds (dropped; * on shared cores too)</tr>",
             wait.name(),
             placement.name()
         );
@@ -253,11 +253,10 @@ fn one_row(out: &mut String, row: &Row) {
     }
     let _ = write!(
         out,
-        "<td>{:.0}<td>{}<td>{calls}<td>{} ({})</tr>",
+        "<td>{:.0}<td>{}<td>{calls}<td>{}</tr>",
         row.round_trips_per_s,
         time(row.cpu_ns_per_round_trip),
-        row.more.kept,
-        row.more.dropped
+        rounds(&row.more)
     );
 }
 

@@ -155,10 +155,9 @@ impl<'p> Lane<'p> {
     fn verdict(&self, round: &Round, floors: &Floors) -> Verdict {
         let runs = floors.of(&self.floor);
         let usual = median(runs.iter().map(Run::p50)).unwrap_or(f64::NAN);
-        let verdict = judge(self.floor_p50(round, runs), usual);
-        let is_shared =
+        let core_shared =
             self.is_quick() && quiet::was_shared(round.run.compute_ns(), floors.least_compute_ns);
-        if verdict == Verdict::Keep && is_shared { Verdict::CoreShared } else { verdict }
+        judge(self.floor_p50(round, runs), usual, core_shared)
     }
 
     fn floor_p50(&self, round: &Round, runs: &[Run]) -> [f64; 2] {

@@ -175,7 +175,8 @@ impl Report {
 /// At the rounds of a row that had to count those on shared cores.
 const MARK: &str = "*";
 
-fn rounds(more: &More) -> String {
+/// Rounds that count, with the mark where it belongs, and those that were dropped.
+pub(crate) fn rounds(more: &More) -> String {
     let mark = if more.is_quiet { "" } else { MARK };
     match more.dropped {
         0 => format!("{}{mark}", more.kept),
@@ -255,6 +256,15 @@ pub fn time(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_that_was_not_quiet_is_marked() {
+        let rounds = |is_quiet, dropped| {
+            super::rounds(&More { kept: 15, dropped, is_quiet, ..More::default() })
+        };
+        assert_eq!((rounds(true, 0), rounds(true, 3)), ("15".to_owned(), "15 (-3)".to_owned()));
+        assert_eq!((rounds(false, 0), rounds(false, 3)), ("15*".to_owned(), "15* (-3)".to_owned()));
+    }
 
     #[test]
     fn times_have_three_digits_and_the_unit_they_are_read_in() {

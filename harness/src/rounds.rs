@@ -26,9 +26,10 @@ pub enum Verdict {
     CoreShared,
 }
 
-/// Judges a round by its two floors and the median of all floors of its kind in this run.
+/// Judges a round by its two floors, the median of all floors of its kind in this run, and whether an
+/// end had to share its core.
 #[must_use]
-pub fn judge([before, after]: [f64; 2], median_floor: f64) -> Verdict {
+pub fn judge([before, after]: [f64; 2], median_floor: f64, core_shared: bool) -> Verdict {
     let (less, more) = (before.min(after), before.max(after));
     // `min` and `max` skip a NaN; a floor that was not measured agrees with nothing.
     let measured = before > 0.0 && after > 0.0;
@@ -37,6 +38,9 @@ pub fn judge([before, after]: [f64; 2], median_floor: f64) -> Verdict {
     }
     if f64::midpoint(before, after) < median_floor * FLOOR_TOO_FAST {
         return Verdict::FloorTooFast;
+    }
+    if core_shared {
+        return Verdict::CoreShared;
     }
     Verdict::Keep
 }
@@ -98,7 +102,7 @@ mod tests {
             ([0.0, 0.0], 120.0, FloorsDisagree, "no floor at all"),
             ([f64::NAN, 120.0], 120.0, FloorsDisagree, "nothing measured"),
         ] {
-            assert_eq!(judge(floors, median), expected, "{floors:?} of {median}: {why}");
+            assert_eq!(judge(floors, median, false), expected, "{floors:?} of {median}: {why}");
         }
     }
 
