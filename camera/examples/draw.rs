@@ -17,9 +17,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use burst_camera::{Camera, Drawing, HEIGHT, LABELS, WIDTH};
+use burst_pictures::{Area, Scaler, rgb_bytes};
 use clap::Parser;
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 
 /// Pictures across and down a contact sheet.
 const SHEET: [u32; 2] = [16, 10];
@@ -98,9 +97,11 @@ struct Source {
     camera: Camera,
     stream: bool,
     frame: Vec<u8>,
-    resizer: Resizer,
-    options: ResizeOptions,
-    picture: Image<'static>,
+    scaler: Scaler,
+    /// The centred square of a frame.
+    square: Area,
+    size: u32,
+    picture: Vec<u8>,
     spent: Duration,
 }
 
@@ -109,16 +110,16 @@ impl Source {
         let camera = Camera::new(args.seed, args.width, args.height)?;
         let side = args.width.min(args.height);
         let [left, top] = [args.width, args.height].map(|all| (all - side) as f64 / 2.0);
-        let options = ResizeOptions::new()
-            .crop(left, top, side as f64, side as f64)
-            .resize_alg(ResizeAlg::Convolution(FilterType::CatmullRom));
+        let square = Area { left, top, width: side as f64, height: side as f64 };
+        let bytes = rgb_bytes(args.size, args.size).context("pictures of that size")?;
         Ok(Source {
             frame: vec![0; camera.frame_bytes()],
             camera,
             stream: args.stream,
-            resizer: Resizer::new(),
-            options,
-            picture: Image::new(args.size, args.size, PixelType::U8x3),
+            scaler: Scaler::new(),
+            square,
+            size: args.size,
+            picture: vec![0; bytes],
             spent: Duration::ZERO,
         })
     }
@@ -136,19 +137,23 @@ impl Source {
 
     fn picture(&mut self) -> anyhow::Result<&[u8]> {
         let [width, height] = [self.camera.width(), self.camera.height()].map(u32::try_from);
-        let frame = ImageRef::new(width?, height?, &self.frame, PixelType::U8x3)?;
-        self.resizer.resize(&frame, &mut self.picture, &self.options)?;
-        Ok(self.picture.buffer())
+        let to = (&mut self.picture[..], (self.size, self.size));
+        self.scaler.fill((&self.frame, (width?, height?)), self.square, to)?;
+        Ok(&self.picture)
     }
 }
 
 fn write_sheet(path: &Path, size: u32, pictures: &[Vec<u8>]) -> anyhow::Result<()> {
-    let mut sheet = image::RgbImage::new(size * SHEET[0], size * SHEET[1]);
-    for (place, picture) in (0u32..).zip(pictures) {
-        let picture = image::RgbImage::from_raw(size, size, picture.clone())
-            .context("picture has the wrong size")?;
-        let [x, y] = [place % SHEET[0] * size, place / SHEET[0] * size];
-        image::imageops::replace(&mut sheet, &picture, x.into(), y.into());
+    let (row, width, height) = (size as usize * 3, size * SHEET[0], size * SHEET[1]);
+    let mut sheet = vec![0; rgb_bytes(width, height).context("a contact sheet of that size")?];
+    let across = SHEET[0] as usize;
+    for (index, picture) in pictures.iter().enumerate() {
+        let (column, line) = (index % across, index / across);
+        for (y, pixels) in picture.chunks_exact(row).enumerate() {
+            let start = ((line * size as usize + y) * across + column) * row;
+            sheet[start..][..row].copy_from_slice(pixels);
+        }
     }
-    sheet.save(path).with_context(|| format!("write {}", path.display()))
+    burst_pictures::write_png(path, width, height, &sheet)
+        .with_context(|| format!("write {}", path.display()))
 }

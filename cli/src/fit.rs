@@ -2,8 +2,7 @@
 
 use anyhow::{Result, bail};
 use burst_hal::OperandType;
-use fast_image_resize::images::{CroppedImageMut, Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use burst_pictures::{Area, Scaler};
 
 use crate::source::Frame;
 
@@ -104,7 +103,7 @@ pub(crate) struct Fitter {
     shape: InputShape,
     fit: Fit,
     range: FloatRange,
-    resizer: Resizer,
+    scaler: Scaler,
     /// The resized picture, where the input does not take its bytes as they are; else empty.
     bytes: Vec<u8>,
 }
@@ -113,7 +112,7 @@ impl Fitter {
     pub(crate) fn new(shape: InputShape, fit: Fit, range: FloatRange) -> Self {
         let as_they_are = shape.channels == 3 && shape.ty != OperandType::TensorFloat32;
         let bytes = vec![0; if as_they_are { 0 } else { shape.pixels() * 3 }];
-        Fitter { shape, fit, range, resizer: Resizer::new(), bytes }
+        Fitter { shape, fit, range, scaler: Scaler::new(), bytes }
     }
 
     /// Writes the frame into `input`, the memory that the driver reads.
@@ -185,29 +184,25 @@ impl Fitter {
             out.copy_from_slice(frame.rgb);
             return Ok(());
         }
-        let from = ImageRef::new(frame.width, frame.height, frame.rgb, PixelType::U8x3)?;
-        let options = ResizeOptions::new()
-            .use_alpha(false)
-            .resize_alg(ResizeAlg::Convolution(FilterType::CatmullRom));
+        let from = (frame.rgb, (frame.width, frame.height));
         match self.fit {
             Fit::Crop => {
                 let (left, top, crop_width, crop_height) =
                     centre_crop(frame.width, frame.height, width, height);
-                let options = options.crop(left, top, crop_width, crop_height);
-                let mut to = Image::from_slice_u8(width, height, out, PixelType::U8x3)?;
-                self.resizer.resize(&from, &mut to, &options)?;
+                let area = Area { left, top, width: crop_width, height: crop_height };
+                self.scaler.fill(from, area, (out, (width, height)))?;
             }
             Fit::Stretch => {
-                let mut to = Image::from_slice_u8(width, height, out, PixelType::U8x3)?;
-                self.resizer.resize(&from, &mut to, &options)?;
+                let (all_across, all_down) = (f64::from(frame.width), f64::from(frame.height));
+                let area = Area { left: 0.0, top: 0.0, width: all_across, height: all_down };
+                self.scaler.fill(from, area, (out, (width, height)))?;
             }
             Fit::Pad => {
                 out.fill(0);
                 let (left, top, inner_width, inner_height) =
                     inside(frame.width, frame.height, width, height);
-                let mut to = Image::from_slice_u8(width, height, out, PixelType::U8x3)?;
-                let mut to = CroppedImageMut::new(&mut to, left, top, inner_width, inner_height)?;
-                self.resizer.resize(&from, &mut to, &options)?;
+                let inner = ((left, top), (inner_width, inner_height));
+                self.scaler.inset(from, inner, (out, (width, height)))?;
             }
         }
         Ok(())

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use image::RgbImage;
+use burst_pictures::Picture;
 use serde_json::Value;
 
 mod support;
@@ -123,10 +123,10 @@ fn boxes_are_drawn_into_the_frame_that_they_belong_to() {
     let names: Vec<_> =
         std::fs::read_dir(&saved).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names.len(), 2, "{names:?}");
-    let plain = image::open(&dogs).unwrap().into_rgb8();
-    let drawn = image::open(saved.join("frame-000002.png")).unwrap().into_rgb8();
-    assert_eq!(plain.dimensions(), drawn.dimensions());
-    let (width, height) = plain.dimensions();
+    let plain = burst_pictures::read(&dogs).unwrap();
+    let drawn = burst_pictures::read(&saved.join("frame-000002.png")).unwrap();
+    let (width, height) = (plain.width, plain.height);
+    assert_eq!((width, height), (drawn.width, drawn.height));
     for (_, _, [left, top, right, bottom]) in boxes(&report) {
         let middle = |a: f32, b: f32| (a + b) / 2.0;
         for (x, y) in [(left, middle(top, bottom)), (middle(left, right), bottom)] {
@@ -137,12 +137,18 @@ fn boxes_are_drawn_into_the_frame_that_they_belong_to() {
             );
         }
     }
-    let changed = plain.pixels().zip(drawn.pixels()).filter(|(a, b)| a != b).count();
-    assert!(changed < plain.pixels().len() / 5, "boxes are lines: {changed} pixels changed");
+    let changed =
+        plain.rgb.chunks_exact(3).zip(drawn.rgb.chunks_exact(3)).filter(|(a, b)| a != b).count();
+    assert!(changed < plain.rgb.len() / 3 / 5, "boxes are lines: {changed} pixels changed");
+}
+
+fn pixel(picture: &Picture, column: u32, row: u32) -> [u8; 3] {
+    let at = (row as usize * picture.width as usize + column as usize) * 3;
+    [picture.rgb[at], picture.rgb[at + 1], picture.rgb[at + 2]]
 }
 
 /// The pixels about a place that is given in parts of the picture.
-fn near(picture: &RgbImage, x: f32, y: f32, width: u32, height: u32) -> Vec<[u8; 3]> {
+fn near(picture: &Picture, x: f32, y: f32, width: u32, height: u32) -> Vec<[u8; 3]> {
     let at = |part: f32, length: u32| {
         #[expect(
             clippy::cast_possible_truncation,
@@ -156,7 +162,7 @@ fn near(picture: &RgbImage, x: f32, y: f32, width: u32, height: u32) -> Vec<[u8;
     let columns = at(x, width);
     at(y, height)
         .flat_map(|row| columns.clone().map(move |column| (column, row)))
-        .map(|(column, row)| picture.get_pixel(column, row).0)
+        .map(|(column, row)| pixel(picture, column, row))
         .collect()
 }
 
@@ -223,14 +229,14 @@ fn a_super_resolution_model_saves_the_larger_picture() {
         let more = ["--size", "240x135", "--save-frames", save.as_str()];
         let report = stream(&root, model, "coco_labels.txt", &raw, &more);
         assert_eq!(report["results"][0]["width"], 480, "{report}");
-        let picture = image::open(saved.join("frame-000001.png")).unwrap().into_rgb8();
-        assert_eq!(picture.dimensions(), (480, 270));
+        let picture = burst_pictures::read(&saved.join("frame-000001.png")).unwrap();
+        assert_eq!((picture.width, picture.height), (480, 270));
         // Four pixels for one: their mean is near the one they come from.
         let mut off = 0_u64;
         for (at, channel) in bytes.iter().enumerate() {
             let (x, y, c) = (at / 3 % 240, at / 720, at % 3);
             let (x, y) = (u32::try_from(x * 2).unwrap(), u32::try_from(y * 2).unwrap());
-            let of = |dx, dy| u64::from(picture.get_pixel(x + dx, y + dy).0[c]);
+            let of = |dx, dy| u64::from(pixel(&picture, x + dx, y + dy)[c]);
             off +=
                 (of(0, 0) + of(1, 0) + of(0, 1) + of(1, 1)).div_ceil(4).abs_diff((*channel).into());
         }
@@ -264,7 +270,7 @@ fn classes_are_written_into_saved_frames() {
     assert_eq!(report["frames"], 3, "{report}");
     for number in 1..=3 {
         let file = folder.path().join(format!("frame-{number:06}.png"));
-        let picture = image::open(&file).unwrap().into_rgb8();
-        assert_eq!(picture.dimensions(), (160, 120), "the synthetic camera's size");
+        let picture = burst_pictures::read(&file).unwrap();
+        assert_eq!((picture.width, picture.height), (160, 120), "the synthetic camera's size");
     }
 }

@@ -14,6 +14,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("burst-shm", 1),
     ("burst-hal", 1),
     ("burst-sound", 1),
+    ("burst-pictures", 1),
     ("fmq", 2),
     ("burst-wire", 2),
     ("burst-driver", 2),

@@ -13,8 +13,7 @@ mod y4m;
 
 pub(crate) use raw::{PixelFormat, RawFormat, Size};
 
-/// Largest side of a frame in pixels: a bound on what a file can make us allocate.
-pub(crate) const MAX_SIDE: u32 = 16_384;
+pub(crate) use burst_pictures::MAX_SIDE;
 
 /// One picture, as RGB bytes.
 pub(crate) struct Frame<'a> {

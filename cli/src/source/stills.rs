@@ -3,18 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use image::{ImageReader, Limits};
+use burst_pictures::Picture;
 
-use super::{Frame, MAX_SIDE, Source};
-
-/// Most bytes a picture may take while it is decoded: a small file can claim a huge picture.
-const MAX_DECODED_BYTES: u64 = 1 << 30;
+use super::{Frame, Source};
 
 pub(super) struct Stills {
     files: std::vec::IntoIter<PathBuf>,
     name: String,
-    rgb: Vec<u8>,
-    size: (u32, u32),
+    picture: Picture,
 }
 
 impl Stills {
@@ -41,35 +37,22 @@ impl Stills {
     }
 
     fn new(files: Vec<PathBuf>) -> Self {
-        Stills { files: files.into_iter(), name: String::new(), rgb: Vec::new(), size: (0, 0) }
+        let picture = Picture { width: 0, height: 0, rgb: Vec::new() };
+        Stills { files: files.into_iter(), name: String::new(), picture }
     }
 }
 
 impl Source for Stills {
     fn advance(&mut self) -> Result<bool> {
         let Some(path) = self.files.next() else { return Ok(false) };
-        let (width, height, rgb) = decode(&path)?;
-        self.rgb = rgb;
-        self.size = (width, height);
+        self.picture = burst_pictures::read(&path)
+            .with_context(|| format!("cannot read the picture {}", path.display()))?;
         self.name = path.display().to_string();
         Ok(true)
     }
 
     fn frame(&self) -> Frame<'_> {
-        let (width, height) = self.size;
-        Frame { width, height, rgb: &self.rgb, name: &self.name, truth: None }
+        let Picture { width, height, ref rgb } = self.picture;
+        Frame { width, height, rgb, name: &self.name, truth: None }
     }
-}
-
-fn decode(path: &Path) -> Result<(u32, u32, Vec<u8>)> {
-    let mut limits = Limits::default();
-    limits.max_image_width = Some(MAX_SIDE);
-    limits.max_image_height = Some(MAX_SIDE);
-    limits.max_alloc = Some(MAX_DECODED_BYTES);
-    let what = || format!("cannot read the picture {}", path.display());
-    let mut reader = ImageReader::open(path).with_context(what)?;
-    reader.limits(limits);
-    let picture =
-        reader.with_guessed_format().with_context(what)?.decode().with_context(what)?.into_rgb8();
-    Ok((picture.width(), picture.height(), picture.into_raw()))
 }

@@ -5,7 +5,6 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use image::{ExtendedColorType, ImageFormat};
 use rustix::fs::Access;
 
 use crate::draw::Canvas;
@@ -42,17 +41,8 @@ impl FrameSaver {
             tracing::warn!("{MAX_FRAMES} frames are saved; no more are");
         }
         let file = self.folder.join(format!("frame-{:06}.png", self.saved));
-        let (width, height) = (picture.width(), picture.height());
-        let colour = ExtendedColorType::Rgb8;
-        image::save_buffer_with_format(
-            &file,
-            picture.rgb(),
-            width,
-            height,
-            colour,
-            ImageFormat::Png,
-        )
-        .with_context(|| format!("cannot write {}", file.display()))
+        burst_pictures::write_png(&file, picture.width(), picture.height(), picture.rgb())
+            .with_context(|| format!("cannot write {}", file.display()))
     }
 }
 
@@ -91,8 +81,8 @@ mod tests {
         for _ in 0..2 {
             saver.save(&Canvas::new(2, 3, rgb.clone())).unwrap();
         }
-        let read = image::open(inner.join("frame-000002.png")).unwrap().into_rgb8();
-        assert_eq!((read.width(), read.height(), read.into_raw()), (2, 3, rgb));
+        let read = burst_pictures::read(&inner.join("frame-000002.png")).unwrap();
+        assert_eq!((read.width, read.height, read.rgb), (2, 3, rgb));
         assert_eq!(std::fs::read_dir(&inner).unwrap().count(), 2);
     }
 

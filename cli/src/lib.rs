@@ -1,0 +1,85 @@
+//! `burst`: a neural-network driver service that is reached in microseconds, and the tools around
+//! it. Without a subcommand it streams the synthetic camera through the built-in model.
+//!
+//! The command as a library: `main.rs` only calls [`main`]. So its code is compiled once for the
+//! binary, for the tests that start it and for the examples beside it.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod bench;
+mod devices;
+mod draw;
+mod driver_process;
+mod dump;
+mod explain;
+mod failure;
+mod fit;
+mod model_file;
+mod run;
+mod serve;
+mod source;
+mod stream;
+mod threads;
+mod verify;
+
+/// A neural-network driver service reached in microseconds.
+///
+/// Without a subcommand: stream the synthetic camera through the built-in model, in a driver
+/// process of its own.
+#[derive(Parser)]
+#[command(name = "burst", version, args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    stream: stream::Args,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Stream pictures or sound through a model in a driver process (the default).
+    Stream(Box<stream::Args>),
+    /// Offer this machine's CPU as a driver service on a socket.
+    Serve(serve::Args),
+    /// Measure latency against a floor or a peer in the same run.
+    Bench(bench::Args),
+    /// Say what becomes of each operator of a model.
+    Explain(explain::Args),
+    /// Print a model as a Graphviz graph.
+    Dump(dump::Args),
+    /// Run a model once, on raw tensors from files.
+    Run(run::Args),
+    /// Run a folder of conformance vectors, or of real models and goldens, against a driver.
+    Verify(verify::Args),
+    /// List the devices of a service.
+    Devices(devices::Args),
+}
+
+/// Reads the command line, does what it says, and tells how that ended: 0 fine, 1 the answer is
+/// "no", 2 could not.
+#[must_use]
+pub fn main() -> ExitCode {
+    // One end of `burst bench transport`: before anything else touches this process.
+    if let Some(code) = burst_harness::serve_if_asked(&burst_harness::own_peers()) {
+        return code;
+    }
+    let cli = Cli::parse();
+    let command = cli.command.unwrap_or(Command::Stream(Box::new(cli.stream)));
+    match &command {
+        Command::Serve(args) => args.start_logging(),
+        _ => serve::log::start(serve::log::LogFormat::Text, "warn"),
+    }
+    let (result, json) = match &command {
+        Command::Stream(args) => (stream::run(args), args.json),
+        Command::Serve(args) => (serve::run(args), args.json),
+        Command::Bench(args) => (bench::run(args), args.json()),
+        Command::Explain(args) => (explain::run(args), args.json),
+        Command::Dump(args) => (dump::run(args), false),
+        Command::Run(args) => (run::run(args), args.json),
+        Command::Verify(args) => (verify::run(args), args.json),
+        Command::Devices(args) => (devices::run(args), args.json),
+    };
+    result.unwrap_or_else(|error| failure::report(&error, json))
+}
