@@ -7,8 +7,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-mod support;
-use support::{json, repository, run, shared};
+use crate::support::{json, repository, run, shared};
 
 fn quantiles_ascend(row: &Value) {
     let latency = &row["latency_us"];

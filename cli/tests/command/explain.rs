@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
-mod support;
-use support::{json, run, shared};
+use crate::support::{json, run, shared};
 
 #[test]
 fn the_built_in_model_runs_operator_by_operator() {

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::process::Command;
 
 #[allow(unreachable_pub, reason = "a file of the tests across crates, where it is public")]
-#[path = "../../tests/src/documents.rs"]
+#[path = "../../../tests/src/documents.rs"]
 mod documents;
-mod support;
 use documents::{code, documents};
-use support::{Service, repository, run};
+
+use crate::support::{Service, repository, run};
 
 fn example_source() -> String {
     std::fs::read_to_string(repository().join("cli/examples/frame.rs")).unwrap()

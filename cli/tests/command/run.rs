@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-mod support;
-use support::{Service, json as parse, repository, run, shared};
+use crate::support::{Service, json as parse, repository, run, shared};
 
 /// Height, width and channels of the built-in model's input, which are bytes.
 const INPUT: [usize; 3] = [64, 64, 3];

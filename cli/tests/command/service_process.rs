@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 use burst_client::{Client, ClientError};
 use burst_hal::ErrorStatus;
 
-mod support;
-use support::{Process, json, run};
+use crate::support::{self, Process, json, run};
 
 /// Far longer than anything here takes; only turns a hang into a failure.
 const HANG: Duration = Duration::from_secs(60);

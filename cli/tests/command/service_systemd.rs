@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-mod support;
-use support::{Process, json, run};
+use crate::support::{self, Process, json, run};
 
 /// Far longer than anything here takes; only turns a hang into a failure.
 const HANG: Duration = Duration::from_secs(60);

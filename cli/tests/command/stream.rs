@@ -4,8 +4,7 @@
 
 use serde_json::Value;
 
-mod support;
-use support::{Service, json, run, shared};
+use crate::support::{self, Service, json, run, shared};
 
 fn number(value: &Value, key: &str) -> f64 {
     value[key].as_f64().unwrap_or_else(|| panic!("no number {key} in {value}"))

@@ -7,8 +7,7 @@ use std::path::Path;
 use image::RgbImage;
 use serde_json::Value;
 
-mod support;
-use support::{json, run, shared};
+use crate::support::{json, run, shared};
 
 /// A detection: class, score, and left, top, right, bottom.
 type Found = (u64, f32, [f32; 4]);

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-mod support;
-use support::{json, run, shared};
+use crate::support::{json, run, shared};
 
 /// A model with states or sound, and how far its float outputs may be from the reference.
 const MODELS: [&str; 5] = [

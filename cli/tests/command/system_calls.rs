@@ -5,8 +5,6 @@
 use std::collections::HashMap;
 use std::process::Command;
 
-mod support;
-
 /// System calls per process of a run with this many frames, and descriptors sent after set-up.
 fn count(folder: &std::path::Path, frames: u32) -> HashMap<String, usize> {
     let log = folder.join(format!("log-{frames}"));

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
-mod support;
-use support::run;
+use crate::support::run;
 
 #[test]
 fn a_stream_on_several_threads_computes_what_it_does_on_one() {

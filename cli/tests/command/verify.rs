@@ -7,8 +7,7 @@ use std::path::Path;
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
-mod support;
-use support::{Service, json as parse, run, shared};
+use crate::support::{Service, json as parse, run, shared};
 
 /// A test of RELU on four values, of which `expected` should come out.
 fn relu_test(name: &str, suites: &[&str], expected: &[f32; 4]) -> (Value, Vec<u8>) {
@@ -146,7 +145,7 @@ fn what_cannot_be_run_ends_with_status_2_and_one_sentence() {
     }
 }
 
-/// In this process all of them are run: `tests/tests/conformance.rs`.
+/// In this process all of them are run: `tests/tests/driver/conformance.rs`.
 #[test]
 fn a_tenth_of_the_vectors_holds_over_the_burst() {
     let Some(vectors) = shared("a_tenth_of_the_vectors_holds_over_the_burst", "vts") else {

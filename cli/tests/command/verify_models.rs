@@ -6,8 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-mod support;
-use support::{Service, json as parse, repository, run, shared};
+use crate::support::{Service, json as parse, repository, run, shared};
 
 /// Bytes of the built-in model's input.
 const INPUT_BYTES: usize = 64 * 64 * 3;
@@ -123,7 +122,7 @@ fn what_cannot_be_run_ends_with_status_2_and_one_sentence() {
     expect(&["--models", root], "output0.bin has 1 bytes, output 0 needs");
 }
 
-/// In `tests/tests/models.rs` all of them are run; the whole of every pan of the camera by
+/// In `tests/tests/driver/models.rs` all of them are run; the whole of every pan of the camera by
 /// `burst verify --models ../shared`.
 #[test]
 fn small_models_pass_over_a_driver_process() {

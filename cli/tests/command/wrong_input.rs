@@ -5,8 +5,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
-mod support;
-use support::{json, repository, run};
+use crate::support::{self, json, repository, run};
 
 /// The sentence of a failed run, which must be the whole of standard error.
 fn sentence(output: &Output) -> String {

@@ -1,6 +1,6 @@
 //! What is no legal model gets INVALID_ARGUMENT from both calls that take one. What is legal, but
 //! nothing this device runs, is "not supported" to the one and GENERAL_FAILURE to the other. The same
-//! over Android's fuzz corpus: `tests/tests/fuzz_corpus.rs`.
+//! over Android's fuzz corpus: `tests/tests/driver/fuzz_corpus.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 

@@ -2,8 +2,6 @@
 //! interleaving in which one of them would never wake (a deadlock in the model). The code is that
 //! of the blocking calls; the kernel's futex is a lock, a compare and a condition variable.
 
-#![cfg(loom)]
-
 use std::num::NonZeroU32;
 
 use burst_shm::model::ModelWord;

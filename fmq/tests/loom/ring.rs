@@ -2,8 +2,6 @@
 //! interleaving and every value a weak memory may show. Two slots and three values, so that it
 //! wraps and both ends meet full and empty.
 
-#![cfg(loom)]
-
 use burst_shm::model::ModelWord;
 use fmq::QueueError;
 use fmq::geometry::Geometry;

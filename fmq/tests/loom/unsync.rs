@@ -2,8 +2,6 @@
 //! while it copied, with our writer. With a libfmq writer, which announces nothing, it can: the last
 //! model shows that this window exists, so that nobody claims otherwise.
 
-#![cfg(loom)]
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use fmq::QueueError;

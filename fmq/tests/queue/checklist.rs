@@ -2,21 +2,19 @@
 //! in the README tells which lines are refused on purpose. Each runs with one memory and with a ring
 //! memory of the caller.
 
-#![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test panics")]
-
-mod common;
 
 use std::thread;
 use std::time::Duration;
 
 use burst_shm::Memory;
-use common::libfmq::{duplicate, grantor};
-use common::{CAPACITY, both_layouts, both_unsync_layouts, patience, pattern};
 use fmq::{
     Consumer, Deadline, Descriptor, DescriptorError, EventError, EventFlag, MAX_RING_BYTES, Part,
     Producer, QueueConfig, QueueError, SYNCHRONIZED, UnsyncConsumer, UnsyncProducer,
 };
+
+use crate::common::libfmq::{duplicate, grantor};
+use crate::common::{self, CAPACITY, both_layouts, both_unsync_layouts, patience, pattern};
 
 /// The tests' own bits: libfmq's suite swaps the meaning of 1 and 2.
 const TEST_NOT_EMPTY: u32 = 1;

@@ -2,20 +2,19 @@
 //! while this process reads and writes with deadlines. Only typed errors may come of it: no panic, no
 //! hang, no access outside the mapping (which would be a signal).
 
-#![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test panics")]
-
-mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use burst_shm::{Mapping, Memory, Shared};
-use common::process::{Peer, Socket};
 use fmq::clock::now_ns;
 use fmq::{Consumer, Deadline, Producer, QueueConfig, QueueError, UnsyncConsumer, UnsyncProducer};
 use fmq::{Wait, WaitSet};
+
+use crate::common;
+use crate::common::process::{Peer, Socket};
 
 /// Enough randomness for an attacker, and repeatable.
 struct Random(u64);
@@ -110,7 +109,7 @@ fn under_attack<E>(
     mut open: impl FnMut(usize) -> (E, fmq::Descriptor),
     mut step: impl FnMut(&mut E, usize) -> Result<(), QueueError>,
 ) {
-    let peer = Peer::start("attacker");
+    let peer = Peer::start("hostile::attacker");
     let mut finished = 0;
     for round in 0..400 {
         let (mut end, descriptor) = open(round);

@@ -1,19 +1,17 @@
 //! A process that follows libfmq's rules can sit at the other end: it attaches to our layout, and
 //! we attach to its own.
 
-#![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test panics")]
-
-mod common;
 
 use std::thread;
 
-use common::libfmq::{Libfmq, NOT_EMPTY, describe, duplicate};
-use common::patience;
 use fmq::{
     Consumer, Producer, QueueConfig, QueueError, SYNCHRONIZED, UNSYNCHRONIZED, UnsyncConsumer,
     UnsyncProducer, Wait,
 };
+
+use crate::common::libfmq::{Libfmq, NOT_EMPTY, describe, duplicate};
+use crate::common::patience;
 
 const WAITS: [Wait; 3] = [Wait::Spin, Wait::Adaptive { budget_ns: None }, Wait::Sleep];
 const ITEM: usize = 24;

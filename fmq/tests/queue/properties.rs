@@ -1,20 +1,19 @@
 //! The ends against a plain model: a `VecDeque` of bytes for the synchronized flavour, a `Vec` of all
 //! items ever written for the other. Rings of any size, counters that start anywhere, random steps.
 
-#![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test panics")]
-
-mod common;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use burst_shm::{Mapping, Memory, Shared};
-use common::libfmq::{describe, duplicate};
 use fmq::{Consumer, Descriptor, Producer, QueueError, SYNCHRONIZED, UNSYNCHRONIZED};
 use fmq::{QueueConfig, UnsyncConsumer, UnsyncProducer};
 use proptest::prelude::*;
+
+use crate::common;
+use crate::common::libfmq::{describe, duplicate};
 
 #[derive(Debug, Clone)]
 enum Step {

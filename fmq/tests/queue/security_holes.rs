@@ -1,21 +1,19 @@
 //! One test per hole of `fmq.md` 7, named after it: those that libfmq closed, and those that were
 //! still open in the version studied.
 
-#![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test panics")]
-
-mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use burst_shm::{Errno, Mapping, Memory, Shared, ShmError};
-use common::libfmq::{Libfmq, describe, duplicate, grantor};
-use common::patience;
 use fmq::{
     Consumer, Descriptor, DescriptorError, Part, Producer, QueueConfig, QueueError, SYNCHRONIZED,
     UNSYNCHRONIZED, UnsyncConsumer, UnsyncProducer,
 };
+
+use crate::common::libfmq::{Libfmq, describe, duplicate, grantor};
+use crate::common::patience;
 
 const ITEMS: u64 = 8;
 const QUANTUM: u32 = 24;

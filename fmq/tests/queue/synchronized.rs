@@ -1,6 +1,5 @@
 //! The synchronized flavour between two ends of one process: surface and blocking calls.
 
-#![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test panics")]
 
 use std::thread;

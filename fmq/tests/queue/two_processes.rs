@@ -3,18 +3,16 @@
 //!
 //! Items are `i32`, as many as libfmq's service has: a page less 16 bytes, by four.
 
-#![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test panics")]
-
-mod common;
 
 use std::time::Duration;
 
-use common::patience;
-use common::process::{Peer, Socket};
 use fmq::{
     Consumer, Deadline, Producer, QueueConfig, QueueError, UnsyncConsumer, UnsyncProducer, Wait,
 };
+
+use crate::common::process::{Peer, Socket};
+use crate::common::{self, patience};
 
 const CAPACITY: usize = (4096 - 16) / 4;
 
@@ -103,28 +101,28 @@ fn service() {
 
 /// A service that writes, and our reading end.
 fn reading() -> (Peer, Consumer) {
-    let peer = Peer::start("service");
+    let peer = Peer::start("two_processes::service");
     let consumer = Consumer::attach(peer.ask_for_queue("open producer")).unwrap();
     (peer, consumer)
 }
 
 /// A service that reads, and our writing end.
 fn writing() -> (Peer, Producer) {
-    let peer = Peer::start("service");
+    let peer = Peer::start("two_processes::service");
     let producer = Producer::attach(peer.ask_for_queue("open consumer")).unwrap();
     (peer, producer)
 }
 
 /// A service that writes an unsynchronized queue, and our reading end.
 fn unsync_reading() -> (Peer, UnsyncConsumer) {
-    let peer = Peer::start("service");
+    let peer = Peer::start("two_processes::service");
     let consumer = UnsyncConsumer::attach(peer.ask_for_queue("open unsync")).unwrap();
     (peer, consumer)
 }
 
 /// A service that reads an unsynchronized queue, and our writing end.
 fn unsync_writing() -> (Peer, UnsyncProducer) {
-    let peer = Peer::start("service");
+    let peer = Peer::start("two_processes::service");
     let producer = UnsyncProducer::create(&QueueConfig::new(4, CAPACITY)).unwrap();
     peer.socket.send("take", Some(&producer.descriptor().unwrap()));
     assert_eq!(peer.answer(), "Ok(())");
@@ -201,7 +199,7 @@ fn small_input_reader_and_writer() {
 /// The client moves the service's counters out of step: the service refuses to go on, for ever.
 #[test]
 fn misaligned_write_counter() {
-    let peer = Peer::start("service");
+    let peer = Peer::start("two_processes::service");
     let descriptor = peer.ask_for_queue("open producer");
     let theirs = common::libfmq::Libfmq::attach(descriptor, false);
     assert_eq!(peer.ask("write 4 1"), "Ok(())");
@@ -329,7 +327,7 @@ fn unsync_multiple_read_multiple_write_and_wrap_around() {
 #[test]
 fn unsync_two_readers_in_two_processes_get_all_items() {
     let (first, mut producer) = unsync_writing();
-    let second = Peer::start("service");
+    let second = Peer::start("two_processes::service");
     second.socket.send("take", Some(&producer.descriptor().unwrap()));
     assert_eq!(second.answer(), "Ok(())");
     producer.write(&items(0, 16)).unwrap();
@@ -341,7 +339,7 @@ fn unsync_two_readers_in_two_processes_get_all_items() {
 #[test]
 fn unsync_overflow_notification_in_two_processes() {
     let (first, mut producer) = unsync_writing();
-    let second = Peer::start("service");
+    let second = Peer::start("two_processes::service");
     second.socket.send("take", Some(&producer.descriptor().unwrap()));
     assert_eq!(second.answer(), "Ok(())");
     producer.write(&items(0, CAPACITY)).unwrap();
@@ -364,7 +362,7 @@ fn unsync_multiple_readers_after_overflow() {
     producer.write(&items(0, 1)).unwrap();
     assert_eq!(first.ask("uread 1 1"), "Ok(())");
 
-    let second = Peer::start("service");
+    let second = Peer::start("two_processes::service");
     second.socket.send("take", Some(&producer.descriptor().unwrap()));
     assert_eq!(second.answer(), "Ok(())");
     assert!(second.ask("uread 1 1").contains("Overrun"));
@@ -435,7 +433,7 @@ fn reader() {
 fn eight_readers_never_accept_a_torn_or_missing_item() {
     let seconds = std::env::var("FMQ_READERS_SECONDS").map_or(2, |s| s.parse().unwrap());
     let mut producer = UnsyncProducer::create(&QueueConfig::new(WORDS * 8, 100)).unwrap();
-    let readers: Vec<Peer> = (0..8).map(|_| Peer::start("reader")).collect();
+    let readers: Vec<Peer> = (0..8).map(|_| Peer::start("two_processes::reader")).collect();
     for peer in &readers {
         peer.socket.send("queue", Some(&producer.descriptor().unwrap()));
         assert_eq!(peer.answer(), "ready");

@@ -1,14 +1,12 @@
 //! One thread that serves several queues.
 
-#![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test panics")]
-
-mod common;
 
 use std::time::Duration;
 
-use common::patience;
 use fmq::{Consumer, Deadline, Producer, QueueConfig, QueueError, Wait, WaitSet, pair};
+
+use crate::common::patience;
 
 fn pairs(n: usize) -> (Vec<Producer>, Vec<Consumer>) {
     (0..n).map(|_| pair(&QueueConfig::new(8, 4)).expect("a queue")).unzip()

@@ -13,6 +13,8 @@ use burst_hal::{
 use burst_tests::repository;
 use serde::Deserialize;
 
+burst_testing::tests![the_built_in_model_gives_its_golden_outputs_bit_for_bit()];
+
 #[derive(Deserialize)]
 struct Golden {
     count: usize,
@@ -40,7 +42,6 @@ fn argument(pool_index: u32, length: usize) -> RequestArgument {
     }
 }
 
-#[test]
 fn the_built_in_model_gives_its_golden_outputs_bit_for_bit() {
     let models = repository().join("models");
     let read = |name: &str| std::fs::read(models.join(name)).unwrap();

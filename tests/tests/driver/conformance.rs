@@ -1,13 +1,16 @@
 //! Android's conformance vectors in this process: every test, in every suite it belongs to.
 //!
-//! Over a socket and a burst `burst verify` runs them: see `cli/tests/verify.rs`.
+//! Over a socket and a burst `burst verify` runs them: see `cli/tests/command/verify.rs`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Instant;
 
 use burst_driver::CpuDevice;
-use burst_tests::shared;
+use burst_testing::shared;
 use burst_verify::{HeapMaker, Lane, Mode, Plan, Report, Target, run, specs};
+
+burst_testing::tests![every_vector_holds_in_this_process(&shared("vts")?)];
 
 /// The CPU device in this process, which all workers share.
 struct InProcess<'a>(&'a CpuDevice);
@@ -19,7 +22,7 @@ impl Lane for InProcess<'_> {
 }
 
 /// What is to be run: everything, unless someone at work on an operation says otherwise:
-/// `VTS_OP=CONV_2D,ADD cargo test -p burst-tests --test conformance`.
+/// `VTS_OP=CONV_2D,ADD cargo test -p burst-tests --test driver conformance`.
 fn plan() -> Plan {
     let mut plan = Plan::everything(&[Mode::Sync]);
     let ops = std::env::var("VTS_OP").ok();
@@ -27,13 +30,11 @@ fn plan() -> Plan {
     plan
 }
 
-#[test]
-fn every_vector_holds_in_this_process() {
-    let Some(folder) = shared("every_vector_holds_in_this_process", "vts") else { return };
+fn every_vector_holds_in_this_process(folder: &Path) {
     let device = CpuDevice::default();
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let started = Instant::now();
-    let specs = specs(&folder).unwrap();
+    let specs = specs(folder).unwrap();
     let report = run(&specs, &plan(), workers, || Ok(InProcess(&device)), |_, _| {}).unwrap();
     print(&report);
     println!("{:.1} s on {workers} CPUs", started.elapsed().as_secs_f64());

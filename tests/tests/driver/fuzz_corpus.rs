@@ -17,10 +17,15 @@ use burst_hal::{
     Model, Operand, OperandLifeTime, OperandType, Operation, OperationType, Pool, PrepareOptions,
     Request, RequestArgument, RequestPool, Subgraph, TimePoint, Timing,
 };
-use burst_tests::shared;
+use burst_testing::shared;
 use burst_wire::check_shapes;
 use flate2::read::GzDecoder;
 use serde_json::Value;
+
+burst_testing::tests![
+    models_of_androids_fuzzer_are_refused_or_run_and_break_nothing(&shared("fuzz-corpus")?),
+    random_bytes_are_those_of_the_converter(),
+];
 
 /// Longest execution: some models ask for work without end.
 const EXECUTION_NS: u64 = 300_000_000;
@@ -36,10 +41,7 @@ enum Fill {
     Fitting,
 }
 
-#[test]
-fn models_of_androids_fuzzer_are_refused_or_run_and_break_nothing() {
-    let name = "models_of_androids_fuzzer_are_refused_or_run_and_break_nothing";
-    let Some(folder) = shared(name, "fuzz-corpus") else { return };
+fn models_of_androids_fuzzer_are_refused_or_run_and_break_nothing(folder: &Path) {
     let document: Value = serde_json::from_slice(&unpack(&folder.join("corpus.json.gz"))).unwrap();
     let blob = unpack(&folder.join("corpus.bin.gz"));
     let device = CpuDevice::default();
@@ -233,7 +235,6 @@ fn random(seed: u64) -> Vec<u8> {
     bytes
 }
 
-#[test]
 fn random_bytes_are_those_of_the_converter() {
     for (seed, length, first) in
         [(2, 44_995, 0x3e8c_a2fa_u32), (0, 48_270, 0x57e1_1f45), (1, 48_270, 0x57e1_1f45)]

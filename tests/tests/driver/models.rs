@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -10,10 +11,17 @@ use burst_client::{Client, RemoteDevice, ShmMemory};
 use burst_driver::{CpuDevice, DeviceOptions};
 use burst_hal::{Failure, Pool};
 use burst_server::{Service, ServiceOptions};
-use burst_tests::{golden, shared};
+use burst_testing::shared;
+use burst_tests::golden;
 use burst_verify::models::{Folder, GoldenReport, Route, run_goldens};
 use burst_verify::{HeapMaker, Lane, MemoryMaker, Mode, RunError, Target};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+burst_testing::tests![
+    goldens_are_strict_over_the_burst_with_the_same_bytes_on_every_path(&shared("")?),
+    repetitions_give_the_same_bytes(&shared("")?),
+    goldens_hold_with_reference_kernels(&shared("")?),
+];
 
 /// Executions per golden in these tests: a camera's pan has 60, of which the command runs all.
 const MOST_EXECUTIONS: usize = 6;
@@ -86,12 +94,12 @@ fn every_route() -> Result<Vec<Route<'static>>, RunError> {
 }
 
 /// The goldens of the shared folder, long ones cut short.
-fn goldens(test: &str, most_executions: usize) -> Option<Folder> {
-    let mut folder = golden::folder(&shared(test, "")?);
+fn goldens(shared: &Path, most_executions: usize) -> Folder {
+    let mut folder = golden::folder(shared);
     for golden in folder.models.iter_mut().flat_map(|model| &mut model.goldens) {
         golden.truncate(if golden.name == "camera" { most_executions } else { STREAMED });
     }
-    Some(folder)
+    folder
 }
 
 fn assert_passes(report: &GoldenReport, wanted: usize) {
@@ -105,10 +113,8 @@ fn assert_passes(report: &GoldenReport, wanted: usize) {
     assert_eq!((report.goldens, report.strict), (wanted, wanted), "every golden is strict");
 }
 
-#[test]
-fn goldens_are_strict_over_the_burst_with_the_same_bytes_on_every_path() {
-    let test = "goldens_are_strict_over_the_burst_with_the_same_bytes_on_every_path";
-    let Some(folder) = goldens(test, MOST_EXECUTIONS) else { return };
+fn goldens_are_strict_over_the_burst_with_the_same_bytes_on_every_path(shared: &Path) {
+    let folder = goldens(shared, MOST_EXECUTIONS);
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let wanted = folder.golden_count();
     let report =
@@ -116,9 +122,8 @@ fn goldens_are_strict_over_the_burst_with_the_same_bytes_on_every_path() {
     assert_passes(&report, wanted);
 }
 
-#[test]
-fn repetitions_give_the_same_bytes() {
-    let Some(mut folder) = goldens("repetitions_give_the_same_bytes", 2) else { return };
+fn repetitions_give_the_same_bytes(shared: &Path) {
+    let mut folder = goldens(shared, 2);
     for model in &mut folder.models {
         model.goldens.truncate(1);
     }
@@ -130,9 +135,8 @@ fn repetitions_give_the_same_bytes() {
 }
 
 /// The large ones take minutes with reference kernels.
-#[test]
-fn goldens_hold_with_reference_kernels() {
-    let Some(mut folder) = goldens("goldens_hold_with_reference_kernels", 1) else { return };
+fn goldens_hold_with_reference_kernels(shared: &Path) {
+    let mut folder = goldens(shared, 1);
     for model in &mut folder.models {
         model.goldens.truncate(1);
     }

@@ -6,6 +6,7 @@
 //! is accepted has to be what the list says.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use burst_driver::op::Signature;
 use burst_driver::ops;
@@ -13,8 +14,17 @@ use burst_hal::{
     Dimensions, ExtraParams, HalVersion, Operand, OperandLifeTime, OperandType, Operation,
     OperationType,
 };
-use burst_tests::shared;
+use burst_testing::shared;
 use serde::Deserialize;
+
+burst_testing::tests![
+    the_table_has_every_operation_once_in_order(),
+    the_table_and_the_list_name_the_same_operations(&shared(LIST)?),
+    every_type_of_the_list_is_accepted_from_its_version_on_and_no_other(&shared(LIST)?),
+];
+
+/// The list, in the shared data.
+const LIST: &str = "spec/operations.json";
 
 /// An operation of the list.
 #[derive(Debug, Deserialize)]
@@ -298,13 +308,11 @@ fn operand(code: OperationType, ty: OperandType, lifetime: OperandLifeTime) -> O
     operand
 }
 
-fn rows(test: &str) -> Option<Vec<Row>> {
-    let path = shared(test, "spec/operations.json")?;
-    let text = std::fs::read(path).expect("a readable list");
-    Some(serde_json::from_slice(&text).expect("the list of operations"))
+fn rows(list: &Path) -> Vec<Row> {
+    let text = std::fs::read(list).expect("a readable list");
+    serde_json::from_slice(&text).expect("the list of operations")
 }
 
-#[test]
 fn the_table_has_every_operation_once_in_order() {
     let codes: Vec<i32> = OperationType::ALL.iter().map(|op| op.code()).collect();
     assert_eq!(codes, (0..102).collect::<Vec<i32>>(), "sorted, no gaps");
@@ -317,9 +325,8 @@ fn the_table_has_every_operation_once_in_order() {
     assert_eq!(ops::all().count(), 102, "an operation stands in two rows");
 }
 
-#[test]
-fn the_table_and_the_list_name_the_same_operations() {
-    let Some(rows) = rows("the_table_and_the_list_name_the_same_operations") else { return };
+fn the_table_and_the_list_name_the_same_operations(list: &Path) {
+    let rows = rows(list);
     assert_eq!(rows.len(), OperationType::ALL.len());
     for (row, op) in rows.iter().zip(OperationType::ALL) {
         assert_eq!((row.code, row.name.as_str()), (op.code(), op.name()));
@@ -327,10 +334,8 @@ fn the_table_and_the_list_name_the_same_operations() {
     }
 }
 
-#[test]
-fn every_type_of_the_list_is_accepted_from_its_version_on_and_no_other() {
-    let test = "every_type_of_the_list_is_accepted_from_its_version_on_and_no_other";
-    let Some(rows) = rows(test) else { return };
+fn every_type_of_the_list_is_accepted_from_its_version_on_and_no_other(list: &Path) {
+    let rows = rows(list);
     let (mut asked, mut wrong) = (0, Vec::new());
     for row in &rows {
         let forms = row.forms();

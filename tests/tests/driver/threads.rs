@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
+use std::path::Path;
 use std::sync::Arc;
 
 use burst_driver::kernels::Isa;
@@ -12,9 +13,17 @@ use burst_hal::{
     ModelBuilder, OperandType, OperationType, OutputSpec, PrepareOptions, PreparedModel, Request,
     RequestArgument, RequestPool,
 };
-use burst_tests::{golden, repository, shared};
+use burst_testing::shared;
+use burst_tests::{golden, repository};
 use burst_verify::models::{Route, run_goldens};
 use burst_verify::{HeapMaker, Lane, Mode, Target};
+
+burst_testing::tests![
+    the_built_in_model_computes_the_same_bits_on_every_number_of_threads(),
+    convolutions_of_random_shapes_compute_the_same_bits_on_every_number_of_threads(),
+    executions_at_the_same_time_share_the_helpers_and_all_are_right(),
+    real_models_compute_the_same_bits_on_one_two_and_three_threads(&shared("")?),
+];
 
 /// Executions per golden of a real model.
 const EXECUTIONS: usize = 2;
@@ -84,7 +93,6 @@ impl Numbers {
     }
 }
 
-#[test]
 fn the_built_in_model_computes_the_same_bits_on_every_number_of_threads() {
     let model = built_in();
     let (input, output) =
@@ -154,7 +162,6 @@ fn convolution(numbers: &mut Numbers, is_float: bool, is_depthwise: bool) -> (Mo
     (b.build().unwrap(), size(images), size(out_dims))
 }
 
-#[test]
 fn convolutions_of_random_shapes_compute_the_same_bits_on_every_number_of_threads() {
     for seed in 0..24 {
         let (is_float, is_depthwise) = (seed % 2 == 0, seed % 4 >= 2);
@@ -178,7 +185,6 @@ fn convolutions_of_random_shapes_compute_the_same_bits_on_every_number_of_thread
     }
 }
 
-#[test]
 fn executions_at_the_same_time_share_the_helpers_and_all_are_right() {
     let model = built_in();
     let (input, output) =
@@ -208,11 +214,8 @@ impl Lane for InProcess {
     }
 }
 
-#[test]
-fn real_models_compute_the_same_bits_on_one_two_and_three_threads() {
-    let test = "real_models_compute_the_same_bits_on_one_two_and_three_threads";
-    let Some(root) = shared(test, "") else { return };
-    let mut folder = golden::folder(&root);
+fn real_models_compute_the_same_bits_on_one_two_and_three_threads(shared: &Path) {
+    let mut folder = golden::folder(shared);
     for model in &mut folder.models {
         model.goldens.truncate(1);
         for golden in &mut model.goldens {

@@ -1,20 +1,21 @@
 //! Completion as a file descriptor: readable exactly while there is something to take.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use burst_client::{Burst, BurstOptions, ClientError, Deadline, ShmMemory};
 use burst_hal::{ErrorStatus, ExecutionOptions, Pool, Request};
-use burst_support::{
-    LONG, Private, long, model, request_in, threads_named, wait_for_no_thread_named, wait_until,
-};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Tests that count threads run one after the other.
-static ALONE: Mutex<()> = Mutex::new(());
+use crate::burst_support::{
+    LONG, Private, long, model, request_in, threads_named, wait_for_no_thread_named, wait_until,
+};
+
+burst_testing::tests![
+    the_descriptor_is_readable_while_a_result_is_there_and_costs_a_thread_only_when_asked_for(),
+    the_end_of_a_burst_is_readable_too(),
+];
 
 const PLAIN: ExecutionOptions =
     ExecutionOptions { measure_timing: false, deadline: None, loop_timeout: None };
@@ -45,9 +46,7 @@ fn wait_readable(burst: &mut Burst) {
     assert!(readable(burst.completion_fd().unwrap(), Some(patience)), "never readable");
 }
 
-#[test]
 fn the_descriptor_is_readable_while_a_result_is_there_and_costs_a_thread_only_when_asked_for() {
-    let _alone = ALONE.lock();
     for depth in [1, 4] {
         let (service, mut burst, memory, request) = setup(depth);
         burst.execute(&request, &PLAIN, long()).unwrap();
@@ -89,9 +88,7 @@ fn the_descriptor_is_readable_while_a_result_is_there_and_costs_a_thread_only_wh
     }
 }
 
-#[test]
 fn the_end_of_a_burst_is_readable_too() {
-    let _alone = ALONE.lock();
     let (service, mut burst, _memory, request) = setup(2);
     burst.completion_fd().unwrap();
     service.controls.panic.store(true, std::sync::atomic::Ordering::SeqCst);

@@ -1,23 +1,28 @@
 //! Either side killed: the other learns of it at once and keeps nothing.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-#[path = "burst_support/peer.rs"]
-mod peer;
-
 use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use burst_client::{Client, ClientError, StreamOptions, StreamPath, Wait};
 use burst_server::{Listener, Service, ServiceOptions, Stop};
-use burst_support::{FakeDevice, long, model, threads_named, wait_for_no_thread_named};
 
-/// Tests that count threads and descriptors run one after the other.
-static ALONE: Mutex<()> = Mutex::new(());
+use crate::burst_support::{
+    self, FakeDevice, long, model, threads_named, wait_for_no_thread_named,
+};
+use crate::peer;
+
+burst_testing::tests![
+    a_client_learns_at_once_that_the_service_was_killed_in_the_middle_of_a_request(),
+    a_private_service_ends_with_its_client(),
+    a_killed_client_leaves_nothing_behind_and_the_next_one_is_served(),
+    everything_is_freed_in_both_ends_when_a_client_closes_in_order(),
+    a_service_that_hangs_up_at_any_step_is_a_typed_error(),
+];
 
 /// A second process that never outlives its test.
 struct Peer {
@@ -69,9 +74,7 @@ fn shared_mappings() -> usize {
     maps.lines().filter(|line| line.contains("/memfd:")).count()
 }
 
-#[test]
 fn a_client_learns_at_once_that_the_service_was_killed_in_the_middle_of_a_request() {
-    let _alone = ALONE.lock();
     for (path, wait) in [
         (StreamPath::Burst, Wait::Spin),
         (StreamPath::Burst, Wait::Sleep),
@@ -103,9 +106,7 @@ fn a_client_learns_at_once_that_the_service_was_killed_in_the_middle_of_a_reques
     }
 }
 
-#[test]
 fn a_private_service_ends_with_its_client() {
-    let _alone = ALONE.lock();
     let (mut service, socket) = Peer::serve("serve-private");
     let client = Client::from_socket(socket).unwrap();
     let device = client.device("fake").unwrap();
@@ -115,9 +116,7 @@ fn a_private_service_ends_with_its_client() {
     assert!(service.child.wait().unwrap().success());
 }
 
-#[test]
 fn a_killed_client_leaves_nothing_behind_and_the_next_one_is_served() {
-    let _alone = ALONE.lock();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("burst.sock");
     let service = Service::new(vec![Arc::new(FakeDevice::default())], ServiceOptions::default());
@@ -140,9 +139,7 @@ fn a_killed_client_leaves_nothing_behind_and_the_next_one_is_served() {
     serving.join().unwrap().unwrap();
 }
 
-#[test]
 fn everything_is_freed_in_both_ends_when_a_client_closes_in_order() {
-    let _alone = ALONE.lock();
     let before = (descriptors(), shared_mappings());
     for _ in 0..3 {
         let (service, client) = burst_support::Private::connect();
@@ -165,9 +162,7 @@ fn everything_is_freed_in_both_ends_when_a_client_closes_in_order() {
     }
 }
 
-#[test]
 fn a_service_that_hangs_up_at_any_step_is_a_typed_error() {
-    let _alone = ALONE.lock();
     // Before the greeting.
     let (ours, theirs) = burst_wire::socket::pair().unwrap();
     drop(theirs);

@@ -8,10 +8,6 @@
 //! One test, so that no other begins or ends a thread of this process while threads are counted.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-#[path = "burst_support/peer.rs"]
-mod peer;
-
 use std::fmt::Display;
 use std::io::BufRead;
 use std::os::fd::OwnedFd;
@@ -20,9 +16,13 @@ use std::time::Instant;
 
 use burst_client::ClientError;
 use burst_server::ServiceOptions;
-use burst_support::tour::{From, Kill, Relay, Step, tour};
-use burst_support::{Private, wait_until};
 use rustix::process::Pid;
+
+use crate::burst_support::tour::{From, Kill, Relay, Step, tour};
+use crate::burst_support::{Private, wait_until};
+use crate::peer;
+
+burst_testing::tests![whoever_is_left_at_any_step_gets_a_typed_error_and_keeps_nothing()];
 
 /// Steps that the conversation must at least have.
 const STEPS_MIN: usize = 20;
@@ -95,7 +95,6 @@ fn rehearse() -> Vec<Step> {
     steps
 }
 
-#[test]
 fn whoever_is_left_at_any_step_gets_a_typed_error_and_keeps_nothing() {
     let level = held();
     let steps = rehearse();
@@ -108,7 +107,7 @@ fn whoever_is_left_at_any_step_gets_a_typed_error_and_keeps_nothing() {
 
 fn every_step_is_listed_in_the_specification(steps: &[Step]) {
     assert!(steps.len() >= STEPS_MIN, "{}", steps.len());
-    let listed = include_str!("../../docs/SPEC.md");
+    let listed = include_str!("../../../docs/SPEC.md");
     for step in steps {
         assert!(listed.contains(&format!("`{step}`")), "docs/SPEC.md does not list `{step}`");
     }

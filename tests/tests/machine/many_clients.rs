@@ -1,21 +1,24 @@
 //! Many clients with many bursts each on one service in a second process: every result is right and
 //! comes once; idle bursts cost next to nothing.
 //!
-//! Runs five seconds; `SOAK_SECONDS=60 cargo test --release -p burst-tests --test many_clients --
-//! --nocapture` runs a minute.
+//! Runs five seconds; `SOAK_SECONDS=60 cargo test --release -p burst-tests --test machine many_clients`
+//! runs a minute.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-#[path = "burst_support/peer.rs"]
-mod peer;
-
 use std::path::{Path, PathBuf};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
 use burst_client::{Burst, BurstOptions, Client, Stream, StreamOptions, Wait};
-use burst_support::{long, model};
+
+use crate::burst_support::{long, model};
+use crate::peer;
+
+burst_testing::tests![
+    sixty_four_clients_with_four_bursts_each_get_every_result_once(),
+    five_hundred_idle_bursts_cost_next_to_nothing(),
+];
 
 const CLIENTS: u64 = 64;
 const BURSTS_EACH: u64 = 4;
@@ -25,8 +28,6 @@ const IDLE_BURSTS_EACH: usize = 50;
 const WATCH: Duration = Duration::from_secs(3);
 /// Share of one processor that all idle bursts together may use.
 const IDLE_SHARE_MAX: f64 = 0.01;
-
-static ALONE: Mutex<()> = Mutex::new(());
 
 /// A service in a process of its own.
 struct Service {
@@ -103,9 +104,7 @@ fn client(path: &Path, number: u64, start: &Barrier, total: &AtomicU64) {
     });
 }
 
-#[test]
 fn sixty_four_clients_with_four_bursts_each_get_every_result_once() {
-    let _alone = ALONE.lock();
     let service = Service::start();
     let total = AtomicU64::new(0);
     let start = Barrier::new(usize::try_from(CLIENTS * BURSTS_EACH).unwrap());
@@ -119,9 +118,7 @@ fn sixty_four_clients_with_four_bursts_each_get_every_result_once() {
     println!("{total} requests over {} bursts in {:?}", CLIENTS * BURSTS_EACH, soak());
 }
 
-#[test]
 fn five_hundred_idle_bursts_cost_next_to_nothing() {
-    let _alone = ALONE.lock();
     let service = Service::start();
     let idle = |bursts: &mut Vec<Burst>| {
         let client = Client::connect(&service.path).unwrap();

@@ -38,12 +38,21 @@ fn meant(root: &Path, beside: &Path, written: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Where a test file has a main function of its own, its tests are the rows of this table.
-const OWN_TABLE: &str = "const CASES: &[Case]";
+/// How the list of a file's tests begins where no attribute marks them (`testing/src/lib.rs`).
+const LIST: &str = "burst_testing::tests![";
+
+/// Whether a test of this name stands in the file's list.
+fn is_listed(source: &str, name: &str) -> bool {
+    let list = source.split_once(LIST).and_then(|(_, rest)| rest.split("];").next());
+    list.is_some_and(|list| {
+        list.split_whitespace()
+            .any(|word| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('(')))
+    })
+}
 
 /// The attributes above the function or module of this name; `None` where there is none.
 fn attributes_of(source: &str, name: &str) -> Option<String> {
-    if source.contains(OWN_TABLE) && source.contains(&format!("(\"{name}\", ")) {
+    if is_listed(source, name) {
         return Some("#[test]".to_owned());
     }
     let lines: Vec<&str> = source.lines().map(str::trim).collect();
@@ -70,7 +79,7 @@ fn fault_of_test(root: &Path, file: &str, name: Option<&str>) -> Option<String> 
         found.iter().filter_map(|path| fs::read_to_string(path).ok()).collect();
     let Some(name) = name else {
         let tested = |source: &String| {
-            ["#[test]", "mod tests", OWN_TABLE].iter().any(|mark| source.contains(mark))
+            ["#[test]", "mod tests", LIST].iter().any(|mark| source.contains(mark))
         };
         let folder = found.iter().any(|path| path.is_dir());
         return (!folder && !sources.iter().any(tested)).then(|| format!("{file} has no test"));
@@ -144,18 +153,18 @@ fn every_promise_names_tests_that_there_are() {
 
 #[test]
 fn a_promise_without_its_test_is_found_out() {
-    let here = "tests/tests/documents.rs";
+    let here = "tests/tests/repository/documents.rs";
     for (cell, want) in [
         (format!("`{here}::every_promise_names_tests_that_there_are`"), None),
         (format!("`{here}`, `::a_promise_without_its_test_is_found_out`"), None),
         (format!("`{here}::a_test_that_was_renamed`"), Some("has no a_test_that_was_renamed")),
         (format!("`{here}::tests_of`, `::faults_of_promises`"), None),
         ("`tests/src/lib.rs::not_a_test_at_all`".to_owned(), Some("has no not_a_test_at_all")),
-        ("`cli/tests/reconnect.rs::wait_for_an_answer`".to_owned(), Some("is no test")),
+        ("`cli/tests/command/reconnect.rs::wait_for_an_answer`".to_owned(), Some("is no test")),
         ("`tests/tests/nowhere.rs`".to_owned(), Some("no file tests/tests/nowhere.rs")),
         ("`tests/src/lib.rs`".to_owned(), Some("has no test")),
-        ("`fmq/tests/two_processes.rs::service`".to_owned(), Some("is ignored")),
-        ("`fmq/tests/loom_*.rs`, `elementwise/{add,sub}.rs`".to_owned(), None),
+        ("`fmq/tests/queue/two_processes.rs::service`".to_owned(), Some("is ignored")),
+        ("`fmq/tests/loom/*.rs`, `elementwise/{add,sub}.rs`".to_owned(), None),
         ("`elementwise/{add,nowhere}.rs`".to_owned(), Some("no file elementwise/")),
         ("by hand".to_owned(), Some("a promise without a test")),
     ] {
@@ -313,7 +322,9 @@ fn fault_of_cargo(packages: &BTreeMap<String, PathBuf>, line: &str) -> Option<St
     places.iter().find_map(|(flag, place)| {
         let name = after(flag)?;
         let file = format!("{place}/{name}.rs");
-        meant(folder, Path::new("Cargo.toml"), &file).is_empty().then(|| format!("no {file}"))
+        let files = [file.clone(), format!("{place}/{name}/main.rs")];
+        let is_there = |file: &String| !meant(folder, Path::new("Cargo.toml"), file).is_empty();
+        (!files.iter().any(is_there)).then(|| format!("no {file}"))
     })
 }
 
@@ -337,7 +348,7 @@ fn what_documents_give_to_cargo_is_there() {
 fn a_command_with_a_package_or_test_that_is_not_there_is_found_out() {
     let packages = packages(&repository());
     for (line, want) in [
-        ("RUSTFLAGS=\"--cfg loom\" cargo test -p fmq --release --test 'loom_*'", None),
+        ("RUSTFLAGS=\"--cfg loom\" cargo test -p fmq --release --test loom", None),
         ("cargo bench -p benches --bench ring", None),
         ("cargo test -p CRATE", None),
         ("cargo test -p nobody", Some("no package nobody")),

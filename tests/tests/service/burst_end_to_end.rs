@@ -1,8 +1,6 @@
 //! Client and service together: the whole way of a frame, over either path.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,7 +11,8 @@ use burst_hal::{
     Request, RequestArgument, RequestPool, Timing,
 };
 use burst_server::{Listener, Service, ServiceOptions, Stop};
-use burst_support::{Controls, FakeDevice, Private, long, model, wide_model};
+
+use crate::burst_support::{self, Controls, FakeDevice, Private, long, model, wide_model};
 
 fn frame(seed: usize, index: usize) -> Vec<u8> {
     (0..16).map(|at| u8::try_from((seed * 7 + index * 31 + at) % 251).unwrap()).collect()

@@ -1,8 +1,6 @@
 //! A client that writes random bytes over everything it shares, beside an honest one.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -11,14 +9,15 @@ use std::time::{Duration, Instant};
 use burst_client::{Client, ClientError, Deadline, StreamOptions};
 use burst_server::{Listener, Service, ServiceOptions, Stop};
 use burst_shm::{Mapping, Memory};
-use burst_support::raw::{RawBurst, RawClient, request, wire_descriptor};
-use burst_support::{FakeDevice, LONG, long, model, wide_model};
 use burst_wire::DATUM_BYTES;
 use burst_wire::control::{
     self, Call, ClientMessage, List, ModelBody, PoolSource, SynchronousRequest, WaitStyle,
     WireArgument, WirePrepareOptions,
 };
 use fmq::{Producer, QueueConfig};
+
+use crate::burst_support::raw::{RawBurst, RawClient, request, wire_descriptor};
+use crate::burst_support::{self, FakeDevice, LONG, long, model, wide_model};
 
 /// A small generator, so that a finding can be repeated from its seed.
 struct Random(u64);

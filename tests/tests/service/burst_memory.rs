@@ -1,8 +1,6 @@
 //! Memories of bursts: sent once, freed when asked or dropped, kept by what runs.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -14,10 +12,11 @@ use burst_hal::{
 };
 use burst_server::ServiceOptions;
 use burst_shm::DmaHeap;
-use burst_support::raw::{INPUT_SLOT, RawBurst, request as raw_request};
-use burst_support::{Private, long, model, wide_model};
 use burst_wire::control::{Answer, Call, PoolSource};
 use std::os::fd::AsFd;
+
+use crate::burst_support::raw::{INPUT_SLOT, RawBurst, request as raw_request};
+use crate::burst_support::{Private, long, model, wide_model};
 
 fn shm(length: usize) -> Pool {
     Arc::new(ShmMemory::create(length).unwrap())

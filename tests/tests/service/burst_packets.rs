@@ -2,17 +2,16 @@
 //! Each gets one well-formed answer, and the burst works afterwards.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
 use burst_hal::{DataLocation, ErrorStatus, ExecutionResult, RequestArgument, Timing};
 use burst_server::ServiceOptions;
-use burst_support::raw::{INPUT_SLOT, OUTPUT_SLOT, RawBurst, packet, request};
-use burst_support::{Private, model, wide_model};
 use burst_wire::control::{ClientMessage, List, ServerMessage};
 use burst_wire::{DATUM_BYTES, DatumBytes, InformationDatum, OperandDatum, RequestDatum};
+
+use crate::burst_support::raw::{INPUT_SLOT, OUTPUT_SLOT, RawBurst, packet, request};
+use crate::burst_support::{Private, model, wide_model};
 
 fn start(count: u32) -> (Private, RawBurst) {
     let (service, socket) = Private::start(ServiceOptions::default());

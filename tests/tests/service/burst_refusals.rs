@@ -2,16 +2,12 @@
 //! more than its limits. And what a client refuses of a service.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use burst_client::{BurstOptions, Client, ClientError, StreamOptions};
 use burst_hal::ErrorStatus;
 use burst_server::{Limits, ServiceOptions};
 use burst_shm::Memory;
-use burst_support::raw::{RawClient, configure_call, wire_descriptor};
-use burst_support::{LONG, Private, long, model};
 use burst_wire::control::{
     Answer, Call, ClientGreeting, ClientMessage, List, ModelBody, PoolSource, ServerGreeting, Text,
     WaitStyle, WirePrepareOptions,
@@ -19,6 +15,9 @@ use burst_wire::control::{
 use burst_wire::socket::{self, Inbox};
 use burst_wire::{DATUM_BYTES, WireError};
 use fmq::{Consumer, Producer, QueueConfig};
+
+use crate::burst_support::raw::{RawClient, configure_call, wire_descriptor};
+use crate::burst_support::{LONG, Private, long, model};
 
 fn raw() -> (Private, RawClient) {
     let (service, socket) = Private::start(ServiceOptions::default());

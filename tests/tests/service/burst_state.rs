@@ -1,12 +1,11 @@
 //! States go from run to run where they lie: no copy, no write of the client.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-
 use std::sync::atomic::Ordering;
 
 use burst_client::{Carried, ClientError, StreamOptions, StreamPath, Wait};
-use burst_support::{Private, long, wide_model};
+
+use crate::burst_support::{Private, long, wide_model};
 
 fn carrying(carried: Vec<Carried>) -> StreamOptions {
     let mut options = StreamOptions::default();

@@ -2,9 +2,6 @@
 //! to stop is not.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-mod service_support;
-
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -17,8 +14,9 @@ use burst_hal::{
     PrepareOptions, PrepareResult, PreparedModel, Request,
 };
 use burst_server::{Service, ServiceOptions};
-use burst_support::{LONG, long, model, wait_until};
-use service_support::Shared;
+
+use crate::burst_support::{LONG, long, model, wait_until};
+use crate::service_support::Shared;
 
 /// What becomes of an execution.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,8 +2,6 @@
 //! an error for the one request or call, never a signal, and the burst beside it goes on.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,15 +9,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use burst_hal::ErrorStatus;
 use burst_server::ServiceOptions;
 use burst_shm::{Mapping, Memory};
-use burst_support::raw::{
-    INPUT_SLOT, OUTPUT_SLOT, POOL_BYTES, RawBurst, RawClient, configure_call, request,
-};
-use burst_support::{Private, model};
 use burst_wire::DATUM_BYTES;
 use burst_wire::control::{Answer, Call, PoolSource};
 use fmq::{Consumer, Descriptor, Producer, QueueConfig};
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
+
+use crate::burst_support::raw::{
+    INPUT_SLOT, OUTPUT_SLOT, POOL_BYTES, RawBurst, RawClient, configure_call, request,
+};
+use crate::burst_support::{Private, model};
 
 const SEALABLE: MemfdFlags = MemfdFlags::CLOEXEC.union(MemfdFlags::ALLOW_SEALING);
 /// Such a memfd carries `F_SEAL_SEAL` from the start: nobody can seal it against shrinking.

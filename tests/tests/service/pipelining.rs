@@ -2,10 +2,6 @@
 //! error ends that burst alone. A peer without pipelining sees plain HAL 1.2.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-#[path = "burst_support/peer.rs"]
-mod peer;
-
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,12 +12,13 @@ use burst_client::{
 };
 use burst_hal::{ErrorStatus, ExecutionOptions, HeapMemory, Pool, Request};
 use burst_server::ServiceOptions;
-use burst_support::raw::{RawClient, configure_call, request as raw_request};
-use burst_support::{Private, long, model, request_in, wide_model};
 use burst_wire::control::{Answer, Call, PoolSource, ServerMessage};
 use burst_wire::{DATUM_BYTES, DatumBytes, Features, PIPELINE_DEPTH_MAX, RequestDatum};
 use fmq::{Consumer, Producer, QueueConfig};
-use peer::Service;
+
+use crate::burst_support::raw::{RawClient, configure_call, request as raw_request};
+use crate::burst_support::{self, Private, long, model, request_in, wide_model};
+use crate::peer::Service;
 
 fn prepared() -> (Private, Arc<RemotePreparedModel>) {
     let (service, client) = Private::connect();

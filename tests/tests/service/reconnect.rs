@@ -1,10 +1,6 @@
 //! Services that die and come back, stop and go on: what a client sees, and what it keeps.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-#[path = "burst_support/peer.rs"]
-mod peer;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,10 +9,11 @@ use burst_client::{
     StreamOptions, StreamPath,
 };
 use burst_hal::{Device, ErrorStatus, ExecutionOptions, Pool};
-use burst_support::tour::{From, Kill, Relay, Step};
-use burst_support::{LONG, long, model, request_in};
-use peer::Service;
 use rustix::process::Pid;
+
+use crate::burst_support::tour::{From, Kill, Relay, Step};
+use crate::burst_support::{self, LONG, long, model, request_in};
+use crate::peer::Service;
 
 fn shm() -> Pool {
     Arc::new(ShmMemory::create(32).unwrap())

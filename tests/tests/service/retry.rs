@@ -1,8 +1,6 @@
 //! A service that is short of something: what a stream with a policy does about it.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +10,8 @@ use burst_hal::{
     PrepareResult, PreparedModel, Request,
 };
 use burst_server::{Service, ServiceOptions};
-use burst_support::{LONG, long, model};
+
+use crate::burst_support::{LONG, long, model};
 
 /// Fails so many executions with a status, then works.
 #[derive(Clone)]

@@ -2,9 +2,6 @@
 //! system's high-performance state, held for as long as a burst wants speed.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-mod service_support;
-
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -17,8 +14,9 @@ use burst_hal::{
     ExecutionResult, Failure, Model, PrepareOptions, PreparedModel, Request,
 };
 use burst_server::{Performance, PerformancePaths, ServiceOptions};
-use burst_support::{FakeDevice, LONG, long, model, wait_until};
-use service_support::Shared;
+
+use crate::burst_support::{FakeDevice, LONG, long, model, wait_until};
+use crate::service_support::Shared;
 
 /// What a burst of [`HotDevice`] says of itself.
 #[derive(Debug, PartialEq, Eq)]

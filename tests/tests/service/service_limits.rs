@@ -3,11 +3,6 @@
 //! `docs/SPEC.md` names these tests.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-#[path = "burst_support/peer.rs"]
-mod peer;
-mod service_support;
-
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -15,14 +10,16 @@ use burst_client::{BurstOptions, Client, ClientError, ShmMemory};
 use burst_hal::{ErrorStatus, ExecutionOptions, Pool};
 use burst_server::{Limits, ServiceOptions};
 use burst_shm::Memory;
-use burst_support::raw::RawClient;
-use burst_support::{FakeDevice, Private, long, model, request_between, wait_until};
 use burst_wire::Features;
 use burst_wire::control::{
     Answer, Call, ClientMessage, List, PoolSource, ServerMessage, SynchronousRequest, WireArgument,
 };
 use rustix::process::{Resource, Rlimit};
-use service_support::{Shared, passes_after_waiting};
+
+use crate::burst_support::raw::RawClient;
+use crate::burst_support::{FakeDevice, Private, long, model, request_between, wait_until};
+use crate::peer;
+use crate::service_support::{Shared, passes_after_waiting};
 
 const TRANSIENT: ErrorStatus = ErrorStatus::ResourceExhaustedTransient;
 const PERSISTENT: ErrorStatus = ErrorStatus::ResourceExhaustedPersistent;

@@ -1,9 +1,6 @@
 //! The admin socket: OpenMetrics text over HTTP on a Unix socket, and what it counts.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-mod service_support;
-
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -15,10 +12,11 @@ use std::thread::JoinHandle;
 
 use burst_client::{StreamOptions, StreamPath};
 use burst_server::{Access, Listener, ServiceOptions, Stop, Stopper, serve_admin};
-use burst_support::raw::{RawBurst, request};
-use burst_support::{FakeDevice, LONG, long, model, wait_until};
-use service_support::context::Contexts;
-use service_support::{Shared, value};
+
+use crate::burst_support::raw::{RawBurst, request};
+use crate::burst_support::{FakeDevice, LONG, long, model, wait_until};
+use crate::service_support::context::Contexts;
+use crate::service_support::{Shared, value};
 
 /// A service with its admin socket.
 struct Admin {

@@ -1,10 +1,9 @@
 //! The LSTM on integers: one operation per step, biases as weights of constant inputs.
 
-mod support;
-
 use burst_hal::{Model, Operand, OperandLifeTime, OperandType, OperationType};
 use burst_tflite::{ImportError, Imported, Note, Outcome, Refusal, import};
-use support::*;
+
+use crate::support::*;
 
 const UNIDIRECTIONAL_SEQUENCE_LSTM: i32 = 44;
 const LSTM_OPTIONS: u8 = 71;

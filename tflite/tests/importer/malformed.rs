@@ -1,9 +1,8 @@
 //! Files that are no models, damaged, or wrong: each gives one clear error, never a panic.
 
-mod support;
-
 use burst_tflite::{ImportError, Outcome, Refusal, import, inspect};
-use support::*;
+
+use crate::support::*;
 
 fn refused(file: &File) -> ImportError {
     import(&file.write()).expect_err("an error")

@@ -1,10 +1,9 @@
 //! Single operators: which operations compute them, with which operands.
 
-mod support;
-
 use burst_hal::{ExtraParams, Model, Operand, OperandLifeTime, OperandType, OperationType};
 use burst_tflite::{ImportError, Imported, Note, Outcome, Refusal, import};
-use support::*;
+
+use crate::support::*;
 
 /// Codes of operators in the file.
 const ADD: i32 = 0;

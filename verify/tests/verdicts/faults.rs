@@ -5,8 +5,7 @@ use burst_hal::Device;
 use burst_verify::{HeapMaker, Lane, Mode, Plan, Report, Target, run, specs};
 use serde_json::Value;
 
-mod support;
-use support::{Fault, Floor, floor_blob, floor_test, write_spec};
+use crate::support::{Fault, Floor, floor_blob, floor_test, write_spec};
 
 struct Local<D>(D);
 

@@ -6,8 +6,7 @@ use std::path::Path;
 use burst_verify::{VectorError, open, specs};
 use serde_json::{Value, json};
 
-mod support;
-use support::{floor_blob, floor_test, write_spec};
+use crate::support::{floor_blob, floor_test, write_spec};
 
 fn open_one(folder: &Path) -> Result<burst_verify::Vectors, VectorError> {
     open(&specs(folder).unwrap()[0])

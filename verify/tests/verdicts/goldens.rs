@@ -15,8 +15,7 @@ use burst_verify::models::{
 use burst_verify::{HeapMaker, Lane, Mode, Target};
 use serde_json::{Value, json};
 
-mod support;
-use support::{Fault, Floor};
+use crate::support::{Fault, Floor};
 
 const INPUT: [f32; 4] = [-1.5, 0.0, 2.25, 3.5];
 const RIGHT: [f32; 4] = [-2.0, 0.0, 2.0, 3.0];
