@@ -1,0 +1,4 @@
+//! The sources and documents of the repository itself.
+
+mod documents;
+mod structure;
