@@ -75,13 +75,24 @@ fn status_line(status: &str, name: &str) -> String {
     line.trim_start_matches(':').trim().to_owned()
 }
 
+/// A page of memory, to read and write.
+fn anonymous() -> memmap2::MmapMut {
+    memmap2::MmapMut::map_anon(4096).expect("a page")
+}
+
 fn closed(folder: &Path) {
     let mut status = File::open("/proc/self/status").expect("before");
     let mut kept = File::create(folder.join("kept")).expect("before");
     let listener = std::os::unix::net::UnixListener::bind(folder.join("socket")).expect("before");
     assert!(can_open_files());
+    assert!(anonymous().make_exec().is_ok(), "memory can be made executable outside");
+    let made_before = anonymous();
     if !enter(&Sandbox::new()) {
         return;
+    }
+    for memory in [made_before, anonymous()] {
+        let refused = memory.make_exec().expect_err("no memory becomes executable inside");
+        assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
     }
     let mut text = String::new();
     status.read_to_string(&mut text).expect("an open file stays open");

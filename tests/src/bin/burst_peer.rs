@@ -8,9 +8,17 @@
 //! that service and forks a child that becomes another. `drive COUNT spin|adaptive|sleep|sync`
 //! is a client with a service of its own, for counting system calls and for a first look at
 //! latencies: `strace -f -c burst_peer drive 10000 spin`.
+//!
+//! Three roles stop between two steps of a request's way through the queues, say so and wait to be
+//! killed: `publish-unwoken` is a client that says `published` when its request is in the queue and
+//! the service, which sleeps, is not woken; `leave-unread` one that says `answered` when the answer
+//! is there and not read; `answer-unwoken` a service that says `answered` when its answer is in the
+//! queue and the client, which sleeps, is not woken.
 
 #[path = "../../tests/burst_support/mod.rs"]
 mod burst_support;
+#[path = "burst_peer/halfway.rs"]
+mod halfway;
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -49,6 +57,9 @@ fn main() {
         }
         (Some("stream"), Some(path)) => stream(&path),
         (Some("fork-and-connect"), Some(path)) => fork_and_connect(&path),
+        (Some("publish-unwoken"), None) => halfway::publish_unwoken(),
+        (Some("leave-unread"), None) => halfway::leave_unread(),
+        (Some("answer-unwoken"), None) => halfway::answer_unwoken(),
         (Some("drive"), Some(count)) => {
             drive(count.parse().expect("a count"), arguments.next().as_deref());
         }

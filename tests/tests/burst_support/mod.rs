@@ -122,6 +122,9 @@ impl Controls {
     }
 }
 
+/// An input at which the fake device panics, for a service that the test cannot reach otherwise.
+pub const PANIC_INPUT: &[u8; 16] = b"panic when read!";
+
 /// A device that adds 1 to every byte of each input and writes it to the output of the same
 /// number.
 #[derive(Debug, Default)]
@@ -219,6 +222,7 @@ fn add_one(
     };
     let mut bytes = vec![0; input.location.length as usize];
     pool(input.location.pool_index).read(input.location.offset.into(), &mut bytes)?;
+    assert!(bytes != PANIC_INPUT, "asked to panic");
     for byte in &mut bytes {
         *byte = byte.wrapping_add(1);
     }
@@ -307,9 +311,23 @@ pub fn wait_for_no_thread_named(prefix: &str) {
 /// Threads of this process with names that begin so.
 #[must_use]
 pub fn threads_named(prefix: &str) -> usize {
-    std::fs::read_dir("/proc/self/task")
-        .unwrap()
-        .filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("comm")).ok())
-        .filter(|name| name.starts_with(prefix))
-        .count()
+    states_of_threads("self", prefix).len()
+}
+
+/// Waits until a process has a thread of this name, and it sleeps in the kernel.
+#[track_caller]
+pub fn wait_for_sleep_of(process: u32, thread: &str) {
+    let what = format!("sleep of {thread} in process {process}");
+    wait_until(&what, || states_of_threads(&process.to_string(), thread) == ['S']);
+}
+
+/// The kernel's letters for the states of a process's threads whose names begin so.
+fn states_of_threads(process: &str, prefix: &str) -> Vec<char> {
+    let state = |entry: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
+        rest.chars().next().filter(|_| name.starts_with(prefix))
+    };
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    threads.filter_map(|entry| state(entry.ok()?)).collect()
 }

@@ -21,6 +21,14 @@ pub struct RawClient {
     next: u64,
 }
 
+/// A socket connected to the service that listens at this path.
+pub fn connect(path: &std::path::Path) -> OwnedFd {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, socket};
+    let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+    socket
+}
+
 impl RawClient {
     /// Greets the service at the other end.
     pub fn greet(socket: OwnedFd) -> Self {
@@ -148,12 +156,25 @@ impl RawBurst {
 
     /// The same, with memories that the service has to ask for.
     pub fn start_without_memories(socket: OwnedFd, model: &Model, result_datums: usize) -> Self {
+        RawBurst::start_with_features(socket, model, result_datums, Features::NONE)
+    }
+
+    /// The same, with these additions to HAL 1.2 agreed on.
+    pub fn start_with_features(
+        socket: OwnedFd,
+        model: &Model,
+        result_datums: usize,
+        agreed: Features,
+    ) -> Self {
         let mut client = RawClient::greet(socket);
         let model = client.prepare(model);
         let requests = Producer::create(&QueueConfig::new(DATUM_BYTES, 1024)).unwrap();
         let results = Consumer::create(&QueueConfig::new(DATUM_BYTES, result_datums)).unwrap();
         let descriptors = (requests.descriptor().unwrap(), results.descriptor().unwrap());
-        let (call, fds) = configure_call(model, &descriptors.0, &descriptors.1);
+        let (mut call, fds) = configure_call(model, &descriptors.0, &descriptors.1);
+        if let Call::ConfigureBurst { features, .. } = &mut call {
+            *features = agreed.bits();
+        }
         let number = match client.call(call, &fds) {
             Ok(Answer::Burst { burst }) => burst,
             other => panic!("{other:?}"),
@@ -184,6 +205,50 @@ impl RawBurst {
         decode_result(packet.as_flattened(), Features::NONE, outputs, true, &mut result)
             .expect("a well-formed result");
         result
+    }
+}
+
+/// Another burst on the connection of a [`RawBurst`], used as it should be.
+pub struct Beside {
+    number: u32,
+    requests: Producer,
+    results: Consumer,
+    memory: Memory,
+    is_pushed: bool,
+}
+
+impl RawBurst {
+    /// One more burst of the same client, on a model of its own.
+    pub fn beside(&mut self, model: &Model) -> Beside {
+        let model = self.client.prepare(model);
+        let requests = Producer::create(&QueueConfig::new(DATUM_BYTES, 64)).unwrap();
+        let results = Consumer::create(&QueueConfig::new(DATUM_BYTES, 64)).unwrap();
+        let descriptors = (requests.descriptor().unwrap(), results.descriptor().unwrap());
+        let (call, fds) = configure_call(model, &descriptors.0, &descriptors.1);
+        let Ok(Answer::Burst { burst: number }) = self.client.call(call, &fds) else {
+            panic!("no second burst")
+        };
+        let memory = Memory::create("pool", POOL_BYTES).unwrap();
+        Beside { number, requests, results, memory, is_pushed: false }
+    }
+}
+
+impl Beside {
+    /// Runs a request of one input and one output, and takes its result.
+    #[track_caller]
+    pub fn is_served(&mut self, client: &mut RawClient, during: &str) {
+        for slot in [INPUT_SLOT, OUTPUT_SLOT].into_iter().filter(|_| !self.is_pushed) {
+            let source = PoolSource::Descriptor { length: POOL_BYTES as u64 };
+            let push = Call::PushMemory { burst: self.number, slot, source };
+            assert_eq!(client.call(push, &[self.memory.as_fd()]), Ok(Answer::Done), "{during}");
+        }
+        self.is_pushed = true;
+        self.requests.write_blocking(request(1, false).as_flattened(), long()).unwrap();
+        let datums = self.results.wait(1, long()).expect("a result");
+        let mut bytes = vec![0; datums * DATUM_BYTES];
+        self.results.read(&mut bytes).unwrap();
+        self.results.wake().unwrap();
+        assert_eq!(bytes[12..16], [0; 4], "{during}: the status of the burst beside");
     }
 }
 

@@ -5,22 +5,23 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use burst_client::{BurstOptions, Client, ClientError, ShmMemory};
-use burst_hal::{ExecutionOptions, Pool, PrepareOptions};
-use burst_wire::control::{ClientMessage, ServerMessage, decode};
+use burst_client::{Burst, BurstOptions, Client, ClientError, ShmMemory};
+use burst_hal::{Device, ExecutionOptions, Pool, PrepareOptions, Request};
+use burst_wire::control::{Answer, Call, ClientMessage, Reply, ServerMessage, decode, encode};
 use burst_wire::socket::{self, Inbox};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use super::{long, model, request_between};
+use super::{PANIC_INPUT, long, model, request_between};
 
-/// Each kind of call, over the socket and over a burst. Ends with a call, so that a service that
-/// died at any step before is noticed.
+/// Each kind of call, over the socket and over a burst; a burst that its service gives up. Ends with
+/// a call, so that a service that died at any step before is noticed.
 ///
 /// # Errors
 /// That the service is gone.
 pub fn tour(socket: OwnedFd) -> Result<(), ClientError> {
     let client = Client::from_socket(socket)?;
     let device = client.device("fake")?;
+    let _ = device.status(); // "offline" where the service died; the next call says so
     device.query_operations(&model())?;
     let prepared = device.prepare(&model(), &PrepareOptions::default())?;
     let output = prepared.allocate_outputs(64)?;
@@ -32,8 +33,27 @@ pub fn tour(socket: OwnedFd) -> Result<(), ClientError> {
         burst.execute(&request, &ExecutionOptions::default(), long())?;
     }
     burst.free_memory(&input)?;
-    drop((burst, prepared, input, output, request));
+    drop((input, request));
+    // Before it makes another memory, the client gives back the number of the one dropped.
+    let output_of_last = prepared.allocate_outputs(64)?;
+    let fatal: Pool = Arc::new(ShmMemory::create(64)?);
+    fatal.write(0, PANIC_INPUT).expect("as long as that");
+    run_until_given_up(&mut burst, &request_between(&fatal, &output_of_last))?;
+    drop((burst, prepared, fatal, output, output_of_last));
     client.device_names().map(drop)
+}
+
+/// Runs a request at which the driver panics, until the client knows from the service's message
+/// that the burst is no more.
+fn run_until_given_up(burst: &mut Burst, request: &Request) -> Result<(), ClientError> {
+    loop {
+        match burst.execute(request, &ExecutionOptions::default(), long()) {
+            Err(ClientError::BurstEnded { detail }) if detail.contains("panicked") => return Ok(()),
+            // Its queue was closed; the message with the reason comes right behind.
+            Ok(_) | Err(ClientError::BurstEnded { .. }) => std::thread::yield_now(),
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Who sent a message.
@@ -69,6 +89,9 @@ pub struct Kill {
     pub pid: Pid,
 }
 
+/// The `PushMemory`, counted from 1, that a relay which withholds keeps to itself.
+const WITHHELD_PUSH: usize = 2;
+
 /// Two threads that carry messages between two sockets.
 pub struct Relay {
     threads: Vec<JoinHandle<()>>,
@@ -76,19 +99,30 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Between the socket that leads to the client and the one that leads to the service.
+    /// Between the socket that leads to the client and the one that leads to the service. One
+    /// `PushMemory` does not get through: the relay answers it, and the service, which then lacks a
+    /// memory that a request names, has to ask the client with `GetMemories`.
     #[must_use]
-    pub fn start(client: OwnedFd, service: OwnedFd, kill: Option<Kill>) -> Relay {
-        Relay::start_into(Arc::default(), client, service, kill)
+    pub fn start_withholding(client: OwnedFd, service: OwnedFd, kill: Option<Kill>) -> Relay {
+        Relay::carry_all(Arc::default(), (client, service), kill, Some(WITHHELD_PUSH))
     }
 
-    /// The same, with what is said added to a list.
+    /// Between the same sockets, with every message let through and added to a list.
     #[must_use]
     pub fn start_into(
         steps: Arc<Mutex<Vec<Step>>>,
         client: OwnedFd,
         service: OwnedFd,
         kill: Option<Kill>,
+    ) -> Relay {
+        Relay::carry_all(steps, (client, service), kill, None)
+    }
+
+    fn carry_all(
+        steps: Arc<Mutex<Vec<Step>>>,
+        (client, service): (OwnedFd, OwnedFd),
+        kill: Option<Kill>,
+        withheld_push: Option<usize>,
     ) -> Relay {
         let (client, service) = (Arc::new(client), Arc::new(service));
         let ways = [
@@ -98,7 +132,7 @@ impl Relay {
         let threads = ways.into_iter().map(|(from, source, target)| {
             let (steps, kill) = (Arc::clone(&steps), kill.clone());
             std::thread::spawn(move || {
-                carry(from, &source, &target, &steps, kill.as_ref());
+                carry(from, (&source, &target), &steps, kill.as_ref(), withheld_push);
                 let _ = rustix::net::shutdown(&*target, rustix::net::Shutdown::Both);
             })
         });
@@ -118,12 +152,13 @@ impl Relay {
 /// Carries messages until either end hangs up.
 fn carry(
     from: From,
-    source: &OwnedFd,
-    target: &OwnedFd,
+    (source, target): (&OwnedFd, &OwnedFd),
     steps: &Mutex<Vec<Step>>,
     kill: Option<&Kill>,
+    withheld_push: Option<usize>,
 ) {
     let mut inbox = Inbox::default();
+    let mut pushes = 0;
     for number in 1.. {
         if socket::receive(source, &mut inbox).is_err() {
             return;
@@ -138,6 +173,17 @@ fn carry(
             }
         }
         let descriptors = inbox.take_descriptors();
+        if from == From::Client
+            && let Some(id) = push_memory(number, inbox.message())
+        {
+            pushes += 1;
+            if Some(pushes) == withheld_push {
+                let done = ServerMessage::Reply(Reply { id, outcome: Ok(Answer::Done) });
+                // A client that was killed here does not hear it.
+                let _ = socket::send(source, &encode(&done).expect("short"), &[]);
+                continue;
+            }
+        }
         let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
         if socket::send(target, inbox.message(), &borrowed).is_err() {
             return;
@@ -150,6 +196,14 @@ fn end(pid: Pid) {
     kill_process(pid, Signal::KILL).expect("a child of ours");
     let dead = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     waitid(WaitId::Pid(pid), dead).expect("a child of ours");
+}
+
+/// The call's number, where a client's message is a `PushMemory`.
+fn push_memory(number: usize, message: &[u8]) -> Option<u64> {
+    match decode::<ClientMessage>(message) {
+        Ok(ClientMessage::Call { id, call: Call::PushMemory { .. } }) if number > 1 => Some(id),
+        _ => None,
+    }
 }
 
 /// The name of a message: of the call, or of the answer.

@@ -8,6 +8,7 @@ mod peer;
 mod async_fd;
 mod burst_death;
 mod kill_matrix;
+mod killed_at_the_queue;
 mod many_clients;
 
 fn main() -> std::process::ExitCode {
@@ -15,6 +16,7 @@ fn main() -> std::process::ExitCode {
         async_fd::TESTS,
         burst_death::TESTS,
         kill_matrix::TESTS,
+        killed_at_the_queue::TESTS,
         many_clients::TESTS,
     ])
 }

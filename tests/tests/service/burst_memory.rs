@@ -6,16 +6,21 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use burst_client::{Burst, BurstOptions, ShmMemory};
+use burst_client::{Burst, BurstOptions, Client, ShmMemory};
 use burst_hal::{
     DataLocation, ErrorStatus, ExecutionOptions, Pool, Request, RequestArgument, RequestPool,
 };
 use burst_server::ServiceOptions;
 use burst_shm::DmaHeap;
-use burst_wire::control::{Answer, Call, PoolSource};
+use burst_wire::control::{
+    self, Answer, Call, ClientMessage, List, PoolSource, ServerGreeting, ServerMessage, Text,
+    Welcome,
+};
+use burst_wire::socket::{self, Inbox};
 use std::os::fd::AsFd;
 
 use crate::burst_support::raw::{INPUT_SLOT, RawBurst, request as raw_request};
+use crate::burst_support::tour::{From, Relay};
 use crate::burst_support::{Private, long, model, wide_model};
 
 fn shm(length: usize) -> Pool {
@@ -208,4 +213,61 @@ fn slots_are_refused_when_in_use_or_negative() {
         let refusal = burst.client.call(call, &[input.as_fd()]).unwrap_err();
         assert_eq!(refusal.status(), ErrorStatus::InvalidArgument, "slot {slot}");
     }
+}
+
+/// A service is served by our client, too: it may ask for memories that it lacks. Here a message
+/// with one got lost on the way, as if a client of HAL 1.2 had never sent it.
+#[test]
+fn a_client_answers_a_service_that_asks_for_a_memory_of_a_slot() {
+    let (service, to_service) = Private::start(ServiceOptions::default());
+    let (ours, to_client) = burst_wire::socket::pair().unwrap();
+    let relay = Relay::start_withholding(to_client, to_service, None);
+    let client = Client::from_socket(ours).unwrap();
+    let device = client.device("fake").unwrap();
+    let prepared = device.prepare(&model(), &Default::default()).unwrap();
+    let mut burst = prepared.configure_burst(&BurstOptions::default()).unwrap();
+    let (input, output) = (shm(64), shm(64));
+    input.write(0, &[41; 16]).unwrap();
+    assert_eq!(run(&mut burst, &request(&input, &output)), ErrorStatus::None);
+    let mut answer = [0; 16];
+    output.read(16, &mut answer).unwrap();
+    assert_eq!(answer, [42; 16], "the memory that was asked for is the right one");
+    assert_eq!(run(&mut burst, &request(&input, &output)), ErrorStatus::None);
+    drop((burst, prepared, device, client));
+    service.join();
+    let steps = relay.join();
+    let count =
+        |from, name| steps.iter().filter(|step| step.from == from && step.name == name).count();
+    assert_eq!(count(From::Service, "GetMemories"), 1, "asked once: {steps:?}");
+    assert_eq!(count(From::Client, "Memories"), 1, "{steps:?}");
+}
+
+/// A service that asks for what the client does not have is told so, and the connection lives on.
+#[test]
+fn a_client_asked_for_slots_or_bursts_that_it_does_not_have_says_so() {
+    let (ours, theirs) = burst_wire::socket::pair().unwrap();
+    let service = std::thread::spawn(move || {
+        let mut inbox = Inbox::default();
+        socket::receive(&theirs, &mut inbox).unwrap();
+        let hello = ServerGreeting {
+            welcome: Welcome::Accepted,
+            features: 0,
+            pid: 1,
+            name: Text::cut("asks"),
+        };
+        socket::send(&theirs, &hello.encode().unwrap(), &[]).unwrap();
+        let question = ServerMessage::GetMemories { id: 9, burst: 77, slots: List(vec![1, 2]) };
+        socket::send(&theirs, &control::encode(&question).unwrap(), &[]).unwrap();
+        socket::receive(&theirs, &mut inbox).unwrap();
+        let answer: ClientMessage = control::decode(inbox.message()).unwrap();
+        let status = ErrorStatus::InvalidArgument.code();
+        let want = ClientMessage::Memories { id: 9, status, lengths: List::default() };
+        assert_eq!(answer, want);
+        assert!(inbox.take_descriptors().is_empty());
+        theirs
+    });
+    let client = Client::from_socket(ours).unwrap();
+    let theirs = service.join().unwrap();
+    assert!(client.is_alive());
+    drop(theirs);
 }

@@ -4,6 +4,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use burst_tests::repository;
 use fuzz::{Mutator, TARGETS, Target};
@@ -11,6 +14,9 @@ use fuzz::{Mutator, TARGETS, Target};
 /// Mutations per target, and for those whose runs are mostly system calls.
 const MUTATIONS: usize = 20_000;
 const SLOW_MUTATIONS: usize = 2_000;
+/// What no single input may take: a thousand times what the slowest one takes. An input that takes
+/// longer hangs, and fails its test by name.
+const HANG: Duration = Duration::from_secs(60);
 
 fn folder(target: &Target) -> PathBuf {
     repository().join("fuzz/seeds").join(target.name)
@@ -29,44 +35,72 @@ fn kept(target: &Target) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Runs a target's seeds, then mutations of them.
-fn shake(name: &str, mutations: usize) {
+fn shake(name: &'static str, mutations: usize) {
     let target = fuzz::target(name).expect("a target of this name");
-    let seeds = kept(target);
-    let passed = seeds.values().filter(|seed| (target.run)(seed)).count();
-    assert!(passed > 0, "no seed gets past the first checks");
-    let seeds: Vec<Vec<u8>> = seeds.into_values().collect();
+    let seeds: Vec<Vec<u8>> = kept(target).into_values().collect();
     let mut mutator = Mutator::new(0x9E37_79B9_7F4A_7C15);
-    let mut passed = 0;
-    for number in 0..mutations {
-        let input = mutator.mutated(&seeds);
-        // Shown only when the test fails: which input it was.
-        let at_hand = AtHand { name, number, input: &input };
-        passed += usize::from((target.run)(at_hand.input));
-        std::mem::forget(at_hand);
-    }
+    let mutated = seeds.clone();
+    let passed = passed(name, seeds.into_iter(), target.run, HANG);
+    assert!(passed > 0, "no seed gets past the first checks");
+    let inputs = (0..mutations).map(move |_| mutator.mutated(&mutated));
+    let passed = self::passed(name, inputs, target.run, HANG);
     assert!(passed > 0, "no mutation gets past the first checks");
 }
 
-/// Tells on a panic how the input came about, and keeps it as a file.
-struct AtHand<'a> {
-    name: &'a str,
-    number: usize,
-    input: &'a [u8],
+/// How many inputs get past the target's first checks.
+///
+/// # Panics
+/// An input panics or takes longer than `hang`: with its number, and kept as a file.
+fn passed(
+    name: &'static str,
+    inputs: impl Iterator<Item = Vec<u8>> + Send + 'static,
+    run: fn(&[u8]) -> bool,
+    hang: Duration,
+) -> usize {
+    let (progress, steps) = channel();
+    let at_hand = Arc::new(Mutex::new((0, Vec::new())));
+    let current = Arc::clone(&at_hand);
+    // On a thread of its own, which is left behind where an input does not come to its end.
+    let running = std::thread::spawn(move || {
+        let mut passed = 0;
+        for (number, input) in inputs.enumerate() {
+            *current.lock().expect("not while it runs") = (number, input.clone());
+            passed += usize::from(run(&input));
+            progress.send(()).expect("it is waited for");
+        }
+        passed
+    });
+    let verdict = loop {
+        match steps.recv_timeout(hang) {
+            Ok(()) => {}
+            Err(RecvTimeoutError::Timeout) => break Err("hangs"),
+            Err(RecvTimeoutError::Disconnected) => break running.join().map_err(|_| "panics"),
+        }
+    };
+    verdict.unwrap_or_else(|what| {
+        let (number, input) = &*at_hand.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let file = std::env::temp_dir().join(format!("fuzz-{name}-{number}"));
+        let kept = fs::write(&file, input);
+        panic!(
+            "input {number} of {name} {what}: kept as {} ({kept:?}); run it with\n  cargo run -p \
+             fuzz -- replay {name} {}",
+            file.display(),
+            file.display(),
+        )
+    })
 }
 
-impl Drop for AtHand<'_> {
-    fn drop(&mut self) {
-        let file = std::env::temp_dir().join(format!("fuzz-{}-{}", self.name, self.number));
-        let kept = fs::write(&file, self.input);
-        eprintln!(
-            "mutation {} of {}: kept as {} ({kept:?}); run it with\n  cargo run -p fuzz -- replay {} {}",
-            self.number,
-            self.name,
-            file.display(),
-            self.name,
-            file.display(),
-        );
-    }
+#[test]
+#[should_panic(expected = "input 1 of a_made_up_target hangs")]
+fn an_input_that_hangs_fails_by_its_number() {
+    let run = |input: &[u8]| {
+        if input == b"hang" {
+            std::thread::sleep(Duration::from_secs(3600));
+        }
+        true
+    };
+    let inputs = [b"fine".to_vec(), b"hang".to_vec()].into_iter();
+    passed("a_made_up_target", inputs, run, Duration::from_secs(2));
 }
 
 #[test]
