@@ -175,9 +175,9 @@ mod consumer;
 #[cfg(not(loom))]
 mod descriptor;
 #[cfg(not(loom))]
-mod memory;
-#[cfg(not(loom))]
 mod producer;
+#[cfg(not(loom))]
+mod queue_memory;
 #[cfg(not(loom))]
 mod span;
 #[cfg(not(loom))]
@@ -197,8 +197,8 @@ pub use self::{
     consumer::{Consumer, ReadClaim},
     descriptor::{Descriptor, Grantor, MAX_PARTS, SYNCHRONIZED, UNSYNCHRONIZED},
     event_flag::{EventError, EventFlag},
-    memory::QueueConfig,
     producer::{Claim, Producer},
+    queue_memory::QueueConfig,
     unsync::{UnsyncClaim, UnsyncConsumer, UnsyncProducer, UnsyncReadClaim},
     wait_set::{MAX_QUEUES, WaitSet},
 };

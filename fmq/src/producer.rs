@@ -12,7 +12,7 @@ use crate::closer::Closer;
 use crate::descriptor::{Descriptor, SYNCHRONIZED};
 use crate::error::QueueError;
 use crate::event_flag::{NOT_EMPTY, NOT_FULL, announce_awake, wake};
-use crate::memory::{Access, Parts, QueueConfig};
+use crate::queue_memory::{Access, Parts, QueueConfig};
 use crate::ring::WriteSide;
 use crate::span::{Span, copy_in};
 use crate::sync::{AtomicU64, Ordering};

@@ -8,7 +8,7 @@ use burst_shm::{Memory, Shared, SharedRegion};
 
 use crate::descriptor::{Descriptor, UNSYNCHRONIZED};
 use crate::error::QueueError;
-use crate::memory::{Access, Parts, QueueConfig};
+use crate::queue_memory::{Access, Parts, QueueConfig};
 use crate::span::{Span, copy_in, copy_out};
 use crate::sync::{AtomicU64, Ordering};
 use crate::unsync_ring::{UnsyncReadSide, UnsyncWriteSide};

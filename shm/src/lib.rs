@@ -30,9 +30,10 @@
 mod copied;
 mod dma_buf;
 mod error;
+mod fd_kind;
 pub mod fork;
 mod mapping;
-mod memory;
+mod memory_object;
 #[cfg(loom)]
 pub mod model;
 mod pool;
@@ -44,7 +45,7 @@ pub use dma_buf::{DMA_BUF_SYNC, DmaHeap};
 pub use error::{Refusal, ShmError};
 pub use fork::ForkMark;
 pub use mapping::Mapping;
-pub use memory::{MAX_LEN, Memory, Seals};
+pub use memory_object::{MAX_LEN, Memory, Seals};
 pub use pool::Pool;
 pub use region::{PeerWritable, Region, Shared, SharedRegion};
 pub use rustix::io::Errno;

@@ -7,7 +7,7 @@ use rustix::io::{Errno, pread, pwrite};
 use crate::dma_buf::DmaBuf;
 use crate::error::ShmError;
 use crate::mapping::Mapping;
-use crate::memory::Memory;
+use crate::memory_object::Memory;
 use crate::sealed::SealedBytes;
 
 /// A pool of bytes, reached in the safest way its descriptor allows: borrowed where nobody can

@@ -62,8 +62,18 @@ unsafe impl Send for Region<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Region<'_> {}
 
+impl Mapping {
+    /// A window of `len` bytes at `offset`.
+    ///
+    /// # Errors
+    /// [`ShmError::OutOfBounds`].
+    pub fn region(&self, offset: usize, len: usize) -> Result<Region<'_>, ShmError> {
+        Region::whole(self).subregion(offset, len)
+    }
+}
+
 impl<'m> Region<'m> {
-    pub(crate) fn whole(mapping: &'m Mapping) -> Region<'m> {
+    fn whole(mapping: &'m Mapping) -> Region<'m> {
         let (base, len, writable) = (mapping.base(), mapping.len(), mapping.is_writable());
         Region { base, len, writable, mapping: PhantomData }
     }
@@ -308,7 +318,7 @@ impl<T: PeerWritable> std::fmt::Debug for Shared<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Memory;
+    use crate::memory_object::Memory;
     use std::sync::atomic::Ordering;
 
     fn mapping(len: usize) -> Arc<Mapping> {

@@ -3,8 +3,6 @@
 
 use std::f64::consts::PI;
 
-use crate::sound::MAX_SAMPLES;
-
 /// Zero crossings of the sinc to each side: 60 dB and a narrow transition.
 const CROSSINGS: f64 = 24.0;
 /// The part of the lower of both rates' bands that passes unharmed.
@@ -12,10 +10,10 @@ const BAND: f64 = 0.95;
 /// Shape of the Kaiser window: side lobes of about -80 dB.
 const BETA: f64 = 8.0;
 
-/// Samples at `to` per second; both rates were checked. At most [`MAX_SAMPLES`].
-pub(crate) fn resample(samples: &[f32], from: u32, to: u32) -> Vec<f32> {
+/// Samples at `to` per second, at most `max_samples` of them; both rates were checked.
+pub(crate) fn resample(samples: &[f32], from: u32, to: u32, max_samples: usize) -> Vec<f32> {
     let wanted = samples.len() as u128 * u128::from(to) / u128::from(from.max(1));
-    let count = usize::try_from(wanted).unwrap_or(MAX_SAMPLES).min(MAX_SAMPLES);
+    let count = usize::try_from(wanted).unwrap_or(max_samples).min(max_samples);
     let step = f64::from(from) / f64::from(to);
     let cutoff = BAND * (1.0 / step).min(1.0);
     let reach = CROSSINGS / cutoff;
@@ -83,7 +81,7 @@ mod tests {
     #[test]
     fn a_tone_stays_the_same_tone() {
         for (from, to) in [(44_100, 16_000), (8_000, 16_000), (48_000, 16_000), (16_000, 22_050)] {
-            let got = resample(&tone(1_000.0, from, from / 5), from, to);
+            let got = resample(&tone(1_000.0, from, from / 5), from, to, usize::MAX);
             let want = tone(1_000.0, to, to / 5);
             assert_eq!(got.len(), want.len(), "{from} to {to}");
             // The ends lack neighbours.
@@ -97,7 +95,7 @@ mod tests {
 
     #[test]
     fn what_the_lower_rate_cannot_hold_is_taken_out() {
-        let got = resample(&tone(12_000.0, 48_000, 9_600), 48_000, 16_000);
+        let got = resample(&tone(12_000.0, 48_000, 9_600), 48_000, 16_000, usize::MAX);
         let loudest = got[100..got.len() - 100].iter().fold(0_f32, |m, s| m.max(s.abs()));
         assert!(loudest < 2e-3, "an alias of {loudest}");
     }

@@ -3,20 +3,16 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
-    FileType, MemfdFlags, OFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fcntl_getfl, fstat,
-    fstatfs, ftruncate, memfd_create,
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
 };
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
-use crate::dma_buf;
-use crate::error::{Refusal, ShmError};
+use crate::error::ShmError;
+use crate::fd_kind::{FdKind, dma_buf_length, kind_of, seek_end};
 
 /// Largest object that is made or mapped here, in bytes: far above any model's weights, far below
 /// the point where adding two lengths could overflow.
 pub const MAX_LEN: u64 = 1 << 40;
-
-/// `f_type` of the file system behind huge-page memfds.
-const HUGETLBFS_MAGIC: i64 = 0x9584_58f6;
 
 /// Which seals a memory carries. A seal is never taken off again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,16 +49,7 @@ pub struct Memory {
     fd: OwnedFd,
     len: u64,
     seals: Seals,
-    kind: Kind,
-}
-
-/// What a descriptor that is used as memory stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// A memfd or a file.
-    File,
-    /// A buffer of a device: of fixed length, without seals.
-    DmaBuf,
+    kind: FdKind,
 }
 
 impl Memory {
@@ -80,7 +67,7 @@ impl Memory {
         ftruncate(&fd, len).map_err(ShmError::system("ftruncate"))?;
         add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW, "F_SEAL_SHRINK")?;
         let seals = read_seals(&fd);
-        Ok(Memory { fd, len, seals, kind: Kind::File })
+        Ok(Memory { fd, len, seals, kind: FdKind::File })
     }
 
     /// Takes a descriptor that came from somebody else.
@@ -103,8 +90,8 @@ impl Memory {
         // The length comes after the seal: before it the peer could still shrink the file.
         let stat = fstat(&fd).map_err(ShmError::system("fstat"))?;
         let len = match kind {
-            Kind::File => u64::try_from(stat.st_size).unwrap_or(0),
-            Kind::DmaBuf => dma_buf::length(stat.st_size, || dma_buf::seek_end(fd.as_fd()))?,
+            FdKind::File => u64::try_from(stat.st_size).unwrap_or(0),
+            FdKind::DmaBuf => dma_buf_length(stat.st_size, || seek_end(fd.as_fd()))?,
         };
         if len == 0 || len > MAX_LEN {
             return Err(ShmError::Length { len, max: MAX_LEN });
@@ -131,7 +118,7 @@ impl Memory {
     /// Whether it is a buffer of a device. Its length never changes, although no seal says so; its
     /// bytes are reached through a [`Pool`](crate::Pool) alone.
     pub fn is_dma_buf(&self) -> bool {
-        self.kind == Kind::DmaBuf
+        self.kind == FdKind::DmaBuf
     }
 
     /// Another descriptor of the same object.
@@ -227,33 +214,10 @@ fn read_seals(fd: &OwnedFd) -> Seals {
     fcntl_get_seals(fd).map(Seals::from).unwrap_or_default()
 }
 
-/// What may be used as memory; everything else is refused.
-fn kind_of(fd: &OwnedFd) -> Result<Kind, ShmError> {
-    let stat = fstat(fd).map_err(ShmError::system("fstat"))?;
-    let system = fstatfs(fd).map_err(ShmError::system("fstatfs"))?;
-    #[allow(clippy::useless_conversion, reason = "the field is narrower on 32-bit targets")]
-    let system = i64::from(system.f_type);
-    // Not a regular file, and open for whatever mapping it allows.
-    if system == dma_buf::MAGIC {
-        return Ok(Kind::DmaBuf);
-    }
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(ShmError::Refused(Refusal::NotAFile));
-    }
-    let mode = fcntl_getfl(fd).map_err(ShmError::system("fcntl(F_GETFL)"))?;
-    // O_PATH descriptors read as neither; O_RDONLY is zero, so ask what it must not be.
-    if mode.contains(OFlags::PATH) || mode & OFlags::RWMODE == OFlags::WRONLY {
-        return Err(ShmError::Refused(Refusal::NotReadable));
-    }
-    if system == HUGETLBFS_MAGIC {
-        return Err(ShmError::Refused(Refusal::HugePages));
-    }
-    Ok(Kind::File)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Refusal;
     use rustix::pipe::pipe;
     use std::io::Write;
 
