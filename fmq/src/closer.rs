@@ -58,8 +58,8 @@ impl Default for Closed {
     }
 }
 
-/// Closes, then makes sleepers look: both ends' bits, so that a libfmq peer wakes too, and the
-/// courtesy bit that tells a peer of our kind why.
+/// Closes, then wakes the sleepers of both ends by their bits, which a libfmq peer understands too; the
+/// CLOSED bit tells a peer that uses this library why.
 pub fn close(closed: &Closed, word: Option<&crate::sync::EventWord>) {
     use crate::event_flag::{CLOSED, NOT_EMPTY, NOT_FULL};
     closed.set();

@@ -16,7 +16,7 @@ use crate::queue_memory::{Access, Parts, QueueConfig};
 use crate::ring::ReadSide;
 use crate::span::{Span, copy_out};
 use crate::sync::{AtomicU64, Ordering};
-use crate::wait::{Awaited, Sleeper, Wait, Waiter};
+use crate::wait::{Sleeper, Wait, WaitCondition, Waiter};
 
 /// The reading end. One per queue; one thread at a time.
 #[derive(Debug)]
@@ -264,11 +264,11 @@ impl Consumer {
     }
 }
 
-/// As much of a message is brought near while it is awaited; of longer ones the processor sees the
-/// pattern itself.
-const NEAR_BYTES: usize = 1024;
+/// Bytes of a message that are prefetched while a reader waits for it. The processor's own prefetcher
+/// follows longer ones once the copy has begun.
+const MAX_PREFETCH_BYTES: usize = 1024;
 
-/// Waiting for readable bytes.
+/// The condition of a reader: so many bytes are readable.
 pub(crate) struct Items<'a> {
     pub(crate) side: &'a mut ReadSide,
     pub(crate) write: &'a AtomicU64,
@@ -276,22 +276,22 @@ pub(crate) struct Items<'a> {
     pub(crate) wanted: u64,
 }
 
-impl Awaited for Items<'_> {
+impl WaitCondition for Items<'_> {
     #[inline]
     fn has_moved(&self) -> bool {
         self.side.changed(self.write)
     }
 
     #[inline]
-    fn bring_near(&self) {
+    fn prefetch(&self) {
         let ring = self.ring.region();
         let at = usize::try_from(self.side.position()).unwrap_or(usize::MAX);
         let len = usize::try_from(self.side.last_taken()).unwrap_or(usize::MAX);
-        ring.prefetch(at, len.min(NEAR_BYTES).min(ring.len().saturating_sub(at)));
+        ring.prefetch(at, len.min(MAX_PREFETCH_BYTES).min(ring.len().saturating_sub(at)));
     }
 
     #[inline]
-    fn look(&mut self) -> Result<Option<usize>, QueueError> {
+    fn poll(&mut self) -> Result<Option<usize>, QueueError> {
         let available = self.side.available(self.write)?;
         let items = self.side.geometry().items(available).and_then(|n| usize::try_from(n).ok());
         Ok(items.filter(|_| available >= self.wanted))

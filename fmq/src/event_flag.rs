@@ -6,8 +6,8 @@
 //! # Why no wake-up is lost
 //!
 //! Both sides change the word by read-modify-writes, and these have one order. Let the waker store
-//! its news and then set the bit; the sleeper clears the bit and then looks for news.
-//! * Set before clear: the clear reads what the set wrote (Acquire meets Release), so the look that
+//! its news and then set the bit; the sleeper clears the bit and then polls for news.
+//! * Set before clear: the clear reads what the set wrote (Acquire meets Release), so the poll that
 //!   follows finds the news.
 //! * Clear before set: the set finds the bit clear and wakes. The kernel compares the word under a
 //!   lock before it puts anybody to sleep, so the sleeper either sleeps already, and is woken, or
@@ -37,8 +37,8 @@ pub const CLOSED: u32 = 1 << 31;
 #[inline]
 pub fn wake(word: &EventWord, bits: u32) -> Result<(), Errno> {
     // Release: pairs with Acquire in `announce_sleep`, see the module. It is always a
-    // read-modify-write, never skipped after a mere look: a libfmq sleeper has no fence that a look
-    // could rely on, and on x86 a look would need a full fence of the same price.
+    // read-modify-write, never skipped after a plain load: a libfmq sleeper has no fence that a load
+    // could rely on, and on x86 a load would need a full fence of the same price.
     let before = word.fetch_or(bits, Ordering::Release);
     if before & bits == bits { Ok(()) } else { wake_sleepers(word, bits) }
 }

@@ -16,7 +16,7 @@ use crate::queue_memory::{Access, Parts, QueueConfig};
 use crate::ring::WriteSide;
 use crate::span::{Span, copy_in};
 use crate::sync::{AtomicU64, Ordering};
-use crate::wait::{Awaited, Sleeper, Wait, Waiter};
+use crate::wait::{Sleeper, Wait, WaitCondition, Waiter};
 
 /// The writing end. One per queue; one thread at a time.
 #[derive(Debug)]
@@ -230,20 +230,20 @@ pub(crate) fn waitable(bits: u32) -> Result<NonZeroU32, QueueError> {
     }
 }
 
-/// Waiting for free bytes.
+/// The condition of a writer: so many bytes are free.
 struct Room<'a> {
     side: &'a mut WriteSide,
     read: &'a AtomicU64,
     wanted: u64,
 }
 
-impl Awaited for Room<'_> {
+impl WaitCondition for Room<'_> {
     #[inline]
     fn has_moved(&self) -> bool {
         self.side.changed(self.read)
     }
 
-    fn look(&mut self) -> Result<Option<usize>, QueueError> {
+    fn poll(&mut self) -> Result<Option<usize>, QueueError> {
         let free = self.side.free(self.read)?;
         let items = self.side.geometry().items(free).and_then(|n| usize::try_from(n).ok());
         Ok(items.filter(|_| free >= self.wanted))

@@ -207,7 +207,7 @@ impl UnsyncConsumer {
     /// # Errors
     /// [`QueueError::Overrun`], [`QueueError::Corrupt`].
     pub fn available_to_read(&mut self) -> Result<usize, QueueError> {
-        let available = self.side.look(&self.parts.write)?;
+        let available = self.side.available(&self.parts.write)?;
         let items = self.side.geometry().items(available).unwrap_or(0);
         Ok(usize::try_from(items).unwrap_or(usize::MAX))
     }

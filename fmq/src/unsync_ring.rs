@@ -128,7 +128,7 @@ impl UnsyncReadSide {
             if wanted > self.geometry.capacity() {
                 return Err(QueueError::TooLarge { wanted, limit: self.geometry.capacity() });
             }
-            available = self.look(write)?;
+            available = self.available(write)?;
         }
         if available < wanted {
             return Err(QueueError::Empty { wanted, available });
@@ -136,12 +136,12 @@ impl UnsyncReadSide {
         Ok(())
     }
 
-    /// Readable bytes, by one look at the write counter.
+    /// Readable bytes, by one load of the write counter.
     ///
     /// # Errors
     /// [`QueueError::Overrun`] once, then on from what is written now; [`QueueError::Corrupt`].
     #[inline]
-    pub fn look(&mut self, write: &AtomicU64) -> Result<u64, QueueError> {
+    pub fn available(&mut self, write: &AtomicU64) -> Result<u64, QueueError> {
         if let Some(error) = self.corrupt {
             return Err(error);
         }
@@ -168,15 +168,15 @@ impl UnsyncReadSide {
         taken: u64,
     ) -> Result<(), QueueError> {
         // Acquire: pairs with the Release fence in `UnsyncWriteSide::claim`; the copy comes before
-        // the look at the intent.
+        // the load of the intent.
         fence(Ordering::Acquire);
         let touched = intent.unwrap_or(write).load(Ordering::Relaxed);
         if touched < self.write_cached {
             let error = self.geometry.corrupt(self.read, touched);
-            return Err(self.condemn(error));
+            return Err(self.poison(error));
         }
         if self.ahead(touched)? > self.geometry.capacity() {
-            // Acquire: as in `look`.
+            // Acquire: as in `available`.
             let seen = write.load(Ordering::Acquire);
             self.ahead(seen)?;
             return Err(self.resync(seen));
@@ -193,7 +193,7 @@ impl UnsyncReadSide {
             Some(ahead) if self.geometry.items(ahead).is_some() => Ok(ahead),
             _ => {
                 let error = self.geometry.corrupt(self.read, theirs);
-                Err(self.condemn(error))
+                Err(self.poison(error))
             }
         }
     }
@@ -208,8 +208,9 @@ impl UnsyncReadSide {
         QueueError::Overrun { lost }
     }
 
+    /// Poisons this end: every later call gives the same error.
     #[cold]
-    fn condemn(&mut self, error: QueueError) -> QueueError {
+    fn poison(&mut self, error: QueueError) -> QueueError {
         self.corrupt = Some(error);
         error
     }

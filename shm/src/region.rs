@@ -164,8 +164,8 @@ impl<'m> Region<'m> {
         Ok(())
     }
 
-    /// Asks the processor to bring these bytes near, where it can be asked. Changes nothing and
-    /// waits for nothing; bytes outside the region are left alone.
+    /// Prefetches these bytes into the processor's caches, on processors where this crate knows how.
+    /// Changes nothing and waits for nothing; bytes outside the region are left alone.
     #[inline]
     pub fn prefetch(&self, offset: usize, len: usize) {
         let Ok(from) = self.check(offset, len) else { return };

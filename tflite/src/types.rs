@@ -127,7 +127,9 @@ mod tests {
     #[test]
     fn types_are_those_of_the_specification() {
         let Some(specification) = specification() else {
-            println!("types_are_those_of_the_specification: ignored, no ../shared/spec");
+            println!(
+                "types_are_those_of_the_specification: ignored, no ../shared/spec/operations.json"
+            );
             return;
         };
         for row in specification.as_array().expect("a list") {
