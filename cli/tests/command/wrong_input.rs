@@ -3,9 +3,22 @@
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Output;
 
+use burst_testing::shared;
+
 use crate::support::{self, json, repository, run};
+
+burst_testing::tests![
+    a_missing_file_is_named(),
+    a_file_that_is_no_model_and_one_cut_short_are_told_apart(),
+    a_picture_of_the_wrong_kind_is_refused(),
+    a_model_that_takes_no_pictures_or_has_an_operation_we_lack_is_refused(&shared("models")?),
+    a_socket_without_a_service_or_without_permission_is_told(),
+    options_that_make_no_sense_are_refused(),
+    a_second_service_does_not_take_a_socket_away(),
+];
 
 /// The sentence of a failed run, which must be the whole of standard error.
 fn sentence(output: &Output) -> String {
@@ -31,7 +44,6 @@ fn expect(args: &[&str], parts: &[&str]) {
     assert!(said.contains(&error), "text and JSON say the same: {said} / {error}");
 }
 
-#[test]
 fn a_missing_file_is_named() {
     expect(&["stream", "--source", "/nonexistent/a.jpg"], &["/nonexistent/a.jpg", "No such file"]);
     expect(&["stream", "--model", "/nonexistent/m.tflite"], &["/nonexistent/m.tflite"]);
@@ -39,7 +51,6 @@ fn a_missing_file_is_named() {
     expect(&["stream", "--model", "/"], &["not a file"]);
 }
 
-#[test]
 fn a_file_that_is_no_model_and_one_cut_short_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("m.tflite");
@@ -53,7 +64,6 @@ fn a_file_that_is_no_model_and_one_cut_short_are_told_apart() {
     }
 }
 
-#[test]
 fn a_picture_of_the_wrong_kind_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("a.txt");
@@ -71,17 +81,13 @@ fn a_picture_of_the_wrong_kind_is_refused() {
     expect(&["stream", "--source", "-"], &["--size"]);
 }
 
-#[test]
-fn a_model_that_takes_no_pictures_or_has_an_operation_we_lack_is_refused() {
-    let test = "a_model_that_takes_no_pictures_or_has_an_operation_we_lack_is_refused";
-    let Some(models) = support::shared(test, "models") else { return };
+fn a_model_that_takes_no_pictures_or_has_an_operation_we_lack_is_refused(models: &Path) {
     let model = |name: &str| models.join(name).to_str().unwrap().to_owned();
     expect(&["stream", "--model", &model("kws_svdf_rnn_float.tflite")], &["kws_svdf_rnn_float"]);
     // The spectrum in it has no form in the operations of the HAL; sound gets it from the client.
     expect(&["stream", "--model", &model("yamnet_wavin_int8.tflite")], &["RFFT2D", "operator"]);
 }
 
-#[test]
 fn a_socket_without_a_service_or_without_permission_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("none.sock");
@@ -100,7 +106,6 @@ fn a_socket_without_a_service_or_without_permission_is_told() {
     drop(listener);
 }
 
-#[test]
 fn options_that_make_no_sense_are_refused() {
     expect(&["stream", "--fps", "0"], &["--fps"]);
     expect(&["stream", "--deadline", "nan"], &["--deadline"]);
@@ -111,7 +116,6 @@ fn options_that_make_no_sense_are_refused() {
     );
 }
 
-#[test]
 fn a_second_service_does_not_take_a_socket_away() {
     let service = support::Service::start();
     let output = run(&["serve", "--socket", service.path()]);
