@@ -12,11 +12,22 @@ use std::thread::JoinHandle;
 
 use burst_client::{StreamOptions, StreamPath};
 use burst_server::{Access, Listener, ServiceOptions, Stop, Stopper, serve_admin};
+use burst_testing::program;
 
 use crate::burst_support::raw::{RawBurst, request};
 use crate::burst_support::{FakeDevice, LONG, long, model, wait_until};
 use crate::service_support::context::Contexts;
 use crate::service_support::{Shared, value};
+
+burst_testing::tests![
+    the_text_is_openmetrics_and_counts_what_clients_did(),
+    malformed_packets_and_refused_requests_are_counted_by_their_status(),
+    bursts_that_somebody_else_serves_are_counted_as_others_are(),
+    who_asks_for_anything_else_gets_its_code(),
+    who_says_nothing_is_hung_up_on_and_the_next_is_answered(),
+    the_admin_socket_is_for_its_owner(),
+    curl_gets_the_text(&program("curl")?),
+];
 
 /// A service with its admin socket.
 struct Admin {
@@ -169,7 +180,6 @@ fn check_histogram(name: &str, family: &Family) {
     }
 }
 
-#[test]
 fn the_text_is_openmetrics_and_counts_what_clients_did() {
     let admin = Admin::start();
     let client = admin.service.connect().unwrap();
@@ -225,7 +235,6 @@ fn the_text_is_openmetrics_and_counts_what_clients_did() {
     assert!(!devices.is_empty() && devices.iter().all(|device| *device == "fake"));
 }
 
-#[test]
 fn malformed_packets_and_refused_requests_are_counted_by_their_status() {
     let admin = Admin::start();
     let socket = burst_client_socket(&admin.service.path);
@@ -249,7 +258,6 @@ fn malformed_packets_and_refused_requests_are_counted_by_their_status() {
     wait_until("the malformed message", || messages() == 1);
 }
 
-#[test]
 fn bursts_that_somebody_else_serves_are_counted_as_others_are() {
     let mut options = ServiceOptions::default();
     options.contexts = Some(Arc::new(Contexts));
@@ -299,7 +307,6 @@ fn burst_client_socket(path: &Path) -> std::os::fd::OwnedFd {
     socket
 }
 
-#[test]
 fn who_asks_for_anything_else_gets_its_code() {
     let admin = Admin::start();
     for (question, code) in [
@@ -317,7 +324,6 @@ fn who_asks_for_anything_else_gets_its_code() {
     assert!(head.ends_with("\r\n\r\n") && head.contains("Content-Length: "), "{head}");
 }
 
-#[test]
 fn who_says_nothing_is_hung_up_on_and_the_next_is_answered() {
     let admin = Admin::start();
     let mut silent = connect(&admin.path);
@@ -329,7 +335,6 @@ fn who_says_nothing_is_hung_up_on_and_the_next_is_answered() {
     assert_eq!(answer(&mut slow), "");
 }
 
-#[test]
 fn the_admin_socket_is_for_its_owner() {
     let admin = Admin::start();
     let mode = std::fs::metadata(&admin.path).unwrap().permissions().mode();
@@ -339,15 +344,10 @@ fn the_admin_socket_is_for_its_owner() {
     assert!(!path.exists());
 }
 
-#[test]
-fn curl_gets_the_text() {
-    if Command::new("curl").arg("--version").output().is_err() {
-        eprintln!("ignored: curl_gets_the_text needs curl, which is not installed");
-        return;
-    }
+fn curl_gets_the_text(curl: &Path) {
     let admin = Admin::start();
     let path = admin.path.to_str().unwrap();
-    let output = Command::new("curl")
+    let output = Command::new(curl)
         .args(["--silent", "--show-error", "--fail", "--max-time", "60"])
         .args(["--unix-socket", path, "http://burst/metrics"])
         .output()

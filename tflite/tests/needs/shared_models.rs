@@ -1,27 +1,28 @@
 //! The models of `../shared/models`, against what its manifest says of them.
 
-mod support;
-
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use burst_hal::{OperandType, OperationType, validate::validate_model};
+use burst_testing::shared;
 use burst_tflite::{Imported, Outcome, Part, Verdict, cut, import, import_part, inspect, spectrum};
 use serde_json::Value;
-use support::assert_valid;
 
-/// The folder with models and goldens, where it is there.
-fn shared(test: &str) -> Option<PathBuf> {
-    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared");
-    let folder = std::env::var_os("BURST_SHARED").map_or(beside, PathBuf::from);
-    if folder.join("models/MANIFEST.json").is_file() {
-        return Some(folder);
-    }
-    println!("{test}: ignored, no models in {}", folder.display());
-    None
-}
+use crate::support::assert_valid;
 
-fn models(folder: &std::path::Path) -> Vec<(String, Value, Vec<u8>)> {
+burst_testing::tests![
+    operators_are_those_of_the_manifest(&shared("")?),
+    sizes_of_the_graphs_are_as_expected(&shared("")?),
+    inputs_and_outputs_are_those_of_the_manifest(&shared("")?),
+    no_convolution_reads_float16(&shared("")?),
+    quantized_biases_have_the_scale_that_nnapi_wants(&shared("")?),
+    the_part_behind_a_refused_operator_can_be_imported(&shared("")?),
+    the_part_before_a_refused_operator_can_be_imported(&shared("")?),
+    the_spectrum_of_an_audio_model_is_found(&shared("")?),
+    damaged_real_models_never_panic(&shared("")?),
+];
+
+fn models(folder: &Path) -> Vec<(String, Value, Vec<u8>)> {
     let manifest = std::fs::read(folder.join("models/MANIFEST.json")).expect("the manifest");
     let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
     let models = manifest["models"].as_array().expect("a list");
@@ -35,14 +36,12 @@ fn models(folder: &std::path::Path) -> Vec<(String, Value, Vec<u8>)> {
         .collect()
 }
 
-fn model(folder: &std::path::Path, name: &str) -> Vec<u8> {
+fn model(folder: &Path, name: &str) -> Vec<u8> {
     std::fs::read(folder.join(format!("models/{name}.tflite"))).expect("the model")
 }
 
-#[test]
-fn operators_are_those_of_the_manifest() {
-    let Some(folder) = shared("operators_are_those_of_the_manifest") else { return };
-    for (name, manifest, bytes) in models(&folder) {
+fn operators_are_those_of_the_manifest(folder: &Path) {
+    for (name, manifest, bytes) in models(folder) {
         let verdicts = inspect(&bytes).expect("a readable file").verdicts;
         let mut found = BTreeMap::<String, u64>::new();
         for verdict in &verdicts {
@@ -90,9 +89,7 @@ fn assert_verdicts_agree(name: &str, manifest: &Value, verdicts: &[Verdict]) {
     }
 }
 
-#[test]
-fn sizes_of_the_graphs_are_as_expected() {
-    let Some(folder) = shared("sizes_of_the_graphs_are_as_expected") else { return };
+fn sizes_of_the_graphs_are_as_expected(folder: &Path) {
     // Name, operations, operands, states.
     for (name, operations, operands, states) in [
         ("mobilenet_v1_0.25_224_float", 31, 95, 0),
@@ -109,7 +106,7 @@ fn sizes_of_the_graphs_are_as_expected() {
         ("asr_lstm_float", 5, 66, 4),
         ("kws_svdf_rnn_float", 5, 28, 3),
     ] {
-        let imported = import(&model(&folder, name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let imported = import(&model(folder, name)).unwrap_or_else(|e| panic!("{name}: {e}"));
         let graph = &imported.model.main;
         let found = (graph.operations.len(), graph.operands.len(), imported.states.len());
         assert_eq!(found, (operations, operands, states), "{name}");
@@ -117,10 +114,8 @@ fn sizes_of_the_graphs_are_as_expected() {
     }
 }
 
-#[test]
-fn inputs_and_outputs_are_those_of_the_manifest() {
-    let Some(folder) = shared("inputs_and_outputs_are_those_of_the_manifest") else { return };
-    for (name, manifest, bytes) in models(&folder) {
+fn inputs_and_outputs_are_those_of_the_manifest(folder: &Path) {
+    for (name, manifest, bytes) in models(folder) {
         let Ok(imported) = import(&bytes) else {
             assert_eq!(manifest["nnapi"], "partial", "{name}");
             continue;
@@ -158,20 +153,16 @@ fn assert_states_pair(name: &str, imported: &Imported) {
     }
 }
 
-#[test]
-fn no_convolution_reads_float16() {
-    let Some(folder) = shared("no_convolution_reads_float16") else { return };
-    let imported = import(&model(&folder, "mobilenet_v2_1.0_224_float_fp16w")).expect("a model");
+fn no_convolution_reads_float16(folder: &Path) {
+    let imported = import(&model(folder, "mobilenet_v2_1.0_224_float_fp16w")).expect("a model");
     let folded = imported.verdicts.iter().filter(|v| v.outcome == Outcome::Folded).count();
     assert_eq!(folded, 53);
     let operands = &imported.model.main.operands;
     assert!(operands.iter().all(|operand| operand.ty != OperandType::TensorFloat16));
 }
 
-#[test]
-fn quantized_biases_have_the_scale_that_nnapi_wants() {
-    let Some(folder) = shared("quantized_biases_have_the_scale_that_nnapi_wants") else { return };
-    for (name, _, bytes) in models(&folder) {
+fn quantized_biases_have_the_scale_that_nnapi_wants(folder: &Path) {
+    for (name, _, bytes) in models(folder) {
         let Ok(imported) = import(&bytes) else { continue };
         let graph = &imported.model.main;
         for operation in &graph.operations {
@@ -186,11 +177,9 @@ fn quantized_biases_have_the_scale_that_nnapi_wants() {
     }
 }
 
-#[test]
-fn the_part_behind_a_refused_operator_can_be_imported() {
-    let Some(folder) = shared("the_part_behind_a_refused_operator_can_be_imported") else { return };
+fn the_part_behind_a_refused_operator_can_be_imported(folder: &Path) {
     let name = "yamnet_wavin_int8";
-    let bytes = model(&folder, name);
+    let bytes = model(folder, name);
     let found = cut(&bytes).expect("readable").expect("a cut");
     assert_eq!(found.operators_before, 10);
     assert_eq!(found.from, ["magnitude_spectrogram"]);
@@ -202,14 +191,12 @@ fn the_part_behind_a_refused_operator_can_be_imported() {
     let outside = part.verdicts.iter().filter(|v| v.outcome == Outcome::Outside).count();
     assert_eq!(outside, 10);
     for whole in ["mobilenet_v1_0.25_128_quant", "lstm_mnist_int8"] {
-        assert_eq!(cut(&model(&folder, whole)).expect("readable"), None, "{whole}");
+        assert_eq!(cut(&model(folder, whole)).expect("readable"), None, "{whole}");
     }
 }
 
-#[test]
-fn the_part_before_a_refused_operator_can_be_imported() {
-    let Some(folder) = shared("the_part_before_a_refused_operator_can_be_imported") else { return };
-    let bytes = model(&folder, "yamnet_wavin_int8");
+fn the_part_before_a_refused_operator_can_be_imported(folder: &Path) {
+    let bytes = model(folder, "yamnet_wavin_int8");
     let part = Part { from: &["magnitude_spectrogram"], to: &["tfl.quantize"] };
     let imported = import_part(&bytes, part).expect("the front of the back");
     let found: Vec<&str> = imported.model.main.operations.iter().map(|o| o.ty.name()).collect();
@@ -218,23 +205,19 @@ fn the_part_before_a_refused_operator_can_be_imported() {
     assert!(import_part(&bytes, unknown).is_err());
 }
 
-#[test]
-fn the_spectrum_of_an_audio_model_is_found() {
-    let Some(folder) = shared("the_spectrum_of_an_audio_model_is_found") else { return };
-    let bytes = model(&folder, "yamnet_wavin_int8");
+fn the_spectrum_of_an_audio_model_is_found(folder: &Path) {
+    let bytes = model(folder, "yamnet_wavin_int8");
     let found = spectrum(&bytes).expect("readable").expect("a spectrum");
     assert_eq!((found.rows, found.row_length, found.fft_length), (96, 512, 512));
     assert_eq!(found.magnitudes, "magnitude_spectrogram");
     let front = Part { from: &[], to: &[&found.samples] };
     let front = import_part(&bytes, front).expect("the part before");
     assert_eq!(front.outputs[0].dims.as_slice(), [96, 1, 512]);
-    assert_eq!(spectrum(&model(&folder, "asr_lstm_float")).expect("readable"), None);
+    assert_eq!(spectrum(&model(folder, "asr_lstm_float")).expect("readable"), None);
 }
 
-#[test]
-fn damaged_real_models_never_panic() {
-    let Some(folder) = shared("damaged_real_models_never_panic") else { return };
-    let good = model(&folder, "lstm_mnist_int8");
+fn damaged_real_models_never_panic(folder: &Path) {
+    let good = model(folder, "lstm_mnist_int8");
     for at in (0..good.len()).step_by(3) {
         let _ = import(&good[..at]);
         let mut bad = good.clone();
