@@ -160,36 +160,3 @@ fn once(runs: &mut dyn Runs) -> Result<(Duration, Option<Duration>), HarnessErro
 pub(super) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::machine::usable_cpus;
-
-    /// Says on how many CPUs it could have run.
-    struct Where(Label, usize);
-
-    impl Lane for Where {
-        fn label(&self) -> &Label {
-            &self.0
-        }
-
-        fn turn(&mut self, _: Length) -> Result<Turn, HarnessError> {
-            self.1 = usable_cpus()?.len();
-            Ok(Turn::default())
-        }
-    }
-
-    #[test]
-    fn a_pinned_lane_runs_on_one_cpu_and_leaves_its_thread_as_it_was() {
-        let Ok(pins) = Pins::take() else {
-            eprintln!("ignored: a_pinned_lane_runs_on_one_cpu_... needs two CPUs");
-            return;
-        };
-        let before = usable_cpus().unwrap();
-        let mut lane = Pinned::new(Where(Label::new("here", 1), 0), pins);
-        lane.turn(Length { warm_up: 0, executions: 1 }).unwrap();
-        assert_eq!(lane.lane.1, 1);
-        assert_eq!(usable_cpus().unwrap(), before);
-    }
-}
