@@ -110,6 +110,10 @@ pub mod names {
     pub const ICEORYX_REQUEST: &str = "iceoryx2-request-response";
     /// iceoryx2, publish and subscribe.
     pub const ICEORYX_PUBLISH: &str = "iceoryx2-publish-subscribe";
+    /// iceoryx2, a frame loaned and read in place.
+    pub const ICEORYX_FRAME: &str = "frame-iceoryx2";
+    /// ipc-channel.
+    pub const IPC_CHANNEL: &str = "ipc-channel";
     /// shmem-ipc.
     pub const SHMEM_IPC: &str = "shmem-ipc";
     /// A frame handed over by our queue.

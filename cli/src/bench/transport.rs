@@ -1,8 +1,8 @@
 //! `burst bench transport`: round trips between two processes, ours against floors and against what
 //! the system offers.
 //!
-//! The same measurement with third-party peers beside it: `cargo run --release -p benches --
-//! transport`.
+//! The same measurement with third-party peers beside it: `cargo run --release -p benches --features
+//! peers -- transport`.
 
 use std::process::ExitCode;
 

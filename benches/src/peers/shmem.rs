@@ -12,7 +12,7 @@ use burst_harness::{
 };
 use shmem_ipc::sharedring::{Receiver, Sender};
 
-use crate::{has_size, sized};
+use super::{has_size, sized};
 
 /// Values in a ring. One message is one value, so that none is ever cut in two at the ring's end.
 const VALUES: usize = 16;

@@ -1,5 +1,6 @@
 //! ipc-channel: bytes over its channels, which are Unix sockets here.
 
+use burst_harness::checks::names;
 use burst_harness::session::{Measured, Served};
 use burst_harness::work::AnswerBytes;
 use burst_harness::{Case, ClientEnd, ClientSession, HarnessError, Peer, ServerSession, WaitKind};
@@ -13,7 +14,7 @@ pub struct IpcChannel;
 
 impl Peer for IpcChannel {
     fn name(&self) -> &'static str {
-        "ipc-channel"
+        names::IPC_CHANNEL
     }
 
     fn supports(&self, case: &Case) -> bool {

@@ -15,7 +15,7 @@ use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::prelude::*;
 
-use crate::{has_size, sized, with_size};
+use super::{has_size, sized, with_size};
 
 type Answer = [u8; ANSWER_BYTES];
 type Pending<const N: usize> = PendingResponse<ipc::Service, [u8; N], (), Answer, ()>;
@@ -273,7 +273,7 @@ pub struct Frame;
 
 impl Peer for Frame {
     fn name(&self) -> &'static str {
-        "frame-iceoryx2"
+        names::ICEORYX_FRAME
     }
 
     fn supports(&self, case: &Case) -> bool {
