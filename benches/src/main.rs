@@ -6,7 +6,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use benches::{all_peers, check_built, left_out_notice, model};
-use burst_harness::{HarnessError, Peer, command};
+use burst_harness::transport::command;
+use burst_harness::{HarnessError, Peer};
 use clap::{Parser, Subcommand};
 
 /// Our transport beside third-party peers, and our driver beside LiteRT, each in one run.

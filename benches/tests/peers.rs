@@ -1,7 +1,7 @@
 //! Every third-party peer does the same work as ours: two real processes, each answer checked.
 
 use benches::{THIRD_PARTIES, all_peers, left_out, left_out_notice};
-use burst_harness::process::{Length, Runner};
+use burst_harness::transport::process::{Length, Runner};
 use burst_harness::{Case, Placement, WaitKind, own_peers};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_benches");

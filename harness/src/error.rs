@@ -4,7 +4,7 @@ use burst_shm::{Errno, ShmError};
 use burst_wire::WireError;
 use fmq::QueueError;
 
-use crate::case::Role;
+use crate::transport::case::Role;
 
 /// Why something could not be measured.
 #[derive(Debug, thiserror::Error)]

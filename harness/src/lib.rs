@@ -39,33 +39,20 @@
 
 #![forbid(unsafe_code)]
 
-pub mod case;
-pub mod checks;
-pub mod command;
+pub mod engine;
 pub mod error;
-pub mod html;
-mod lane;
-pub mod link;
 pub mod machine;
 pub mod model;
-pub mod peers;
-pub mod plan;
-mod plot;
-pub mod process;
 mod progress;
-pub mod quiet;
 pub mod report;
-pub mod rounds;
-pub mod sample;
-pub mod session;
-pub mod work;
+pub mod transport;
 
-pub use case::{Case, Job, Placement, Role, WaitKind};
 pub use error::HarnessError;
-pub use link::Link;
-pub use peers::{Peer, own_peers};
-pub use plan::{Options, run};
-pub use process::{CHILD_ARGUMENT, serve_child, serve_if_asked};
 pub use progress::Progress;
-pub use report::Report;
-pub use session::{ClientEnd, ClientSession, ServerSession};
+pub use transport::case::{Case, Job, Placement, Role, WaitKind};
+pub use transport::link::Link;
+pub use transport::peers::{Peer, own_peers};
+pub use transport::plan::{Options, run};
+pub use transport::process::{CHILD_ARGUMENT, serve_child, serve_if_asked};
+pub use transport::report::Report;
+pub use transport::session::{ClientEnd, ClientSession, ServerSession};

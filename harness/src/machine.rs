@@ -7,8 +7,8 @@ use std::time::Instant;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-use crate::case::Placement;
 use crate::error::HarnessError;
+use crate::transport::case::Placement;
 
 /// What a report says about the machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! Every peer does the work it says it does: two real processes, each answer checked. Nothing here
 //! depends on how long anything takes.
 
-use burst_harness::process::{Length, Runner, has_strace};
+use burst_harness::transport::process::{Length, Runner, has_strace};
 use burst_harness::{Case, HarnessError, Placement, WaitKind, own_peers};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_burst-bench-peer");

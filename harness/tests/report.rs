@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 use burst_harness::machine::{KeepAwake, Machine, usable_cpus};
-use burst_harness::process::Runner;
+use burst_harness::transport::process::Runner;
 use burst_harness::{Case, Options, Placement, Report, WaitKind, own_peers};
 use serde_json::Value;
 

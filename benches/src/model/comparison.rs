@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
+use burst_harness::engine::verdict::Spread;
 use burst_harness::machine::Machine;
 use burst_harness::model::{
     Agreement, ModelReport, PathReport, Report, Track, page_with, paths, ratio,
 };
-use burst_harness::report::time;
-use burst_harness::rounds::Spread;
+use burst_harness::transport::report::time;
 use burst_harness::{HarnessError, WaitKind};
 use comfy_table::{Table, TableStyle, presets};
 use serde::Serialize;

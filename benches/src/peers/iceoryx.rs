@@ -1,9 +1,9 @@
 //! iceoryx2, both of its patterns, polling and with its events.
 
-use burst_harness::case::ANSWER_BYTES;
-use burst_harness::checks::{FRAME_BYTES, names};
-use burst_harness::session::{Measured, Served};
-use burst_harness::work::AnswerBytes;
+use burst_harness::transport::case::ANSWER_BYTES;
+use burst_harness::transport::checks::{FRAME_BYTES, names};
+use burst_harness::transport::session::{Measured, Served};
+use burst_harness::transport::work::AnswerBytes;
 use burst_harness::{
     Case, ClientEnd, ClientSession, HarnessError, Link, Peer, Placement, ServerSession, WaitKind,
 };

@@ -1,8 +1,8 @@
 //! ipc-channel: bytes over its channels, which are Unix sockets here.
 
-use burst_harness::checks::names;
-use burst_harness::session::{Measured, Served};
-use burst_harness::work::AnswerBytes;
+use burst_harness::transport::checks::names;
+use burst_harness::transport::session::{Measured, Served};
+use burst_harness::transport::work::AnswerBytes;
 use burst_harness::{Case, ClientEnd, ClientSession, HarnessError, Peer, ServerSession, WaitKind};
 use ipc_channel::ipc::{
     IpcBytesReceiver, IpcBytesSender, IpcOneShotServer, IpcSender, bytes_channel,

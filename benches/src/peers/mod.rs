@@ -37,9 +37,7 @@ fn has_size(bytes: usize) -> bool {
 
 /// The request as a value of its size.
 #[inline]
-fn sized<const N: usize>(
-    request: &[u8],
-) -> Result<&[u8; N], burst_harness::HarnessError> {
+fn sized<const N: usize>(request: &[u8]) -> Result<&[u8; N], burst_harness::HarnessError> {
     let got = request.len();
     request.try_into().map_err(|_| burst_harness::HarnessError::WrongLength { got, expected: N })
 }

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 
-use burst_harness::checks::names;
-use burst_harness::session::{Measured, Served};
-use burst_harness::work::AnswerBytes;
+use burst_harness::transport::checks::names;
+use burst_harness::transport::session::{Measured, Served};
+use burst_harness::transport::work::AnswerBytes;
 use burst_harness::{
     Case, ClientEnd, ClientSession, HarnessError, Link, Peer, ServerSession, WaitKind,
 };

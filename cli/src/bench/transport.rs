@@ -7,7 +7,8 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use burst_harness::{command, own_peers};
+use burst_harness::own_peers;
+use burst_harness::transport::command;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

@@ -3,8 +3,8 @@
 use burst_hal::{OperandType, OperationType};
 use serde::{Deserialize, Serialize};
 
-use super::subject::Subject;
-use crate::sample::to_f64;
+use super::workload::Subject;
+use crate::transport::sample::to_f64;
 
 /// Root mean square of the difference over that of the values around their mean. Kernels that
 /// round differently stay far below it; another model, or another input, is far above.

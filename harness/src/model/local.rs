@@ -11,9 +11,9 @@ use burst_hal::{
 };
 use burst_tflite::TensorInfo;
 
-use super::lane::{Label, Lane, Length, Runs, Turn, nanos, take_turn};
-use super::subject::Subject;
-use super::times::Times;
+use super::subject::{Label, Lane, Length, Runs, Turn, nanos, take_turn};
+use super::workload::Subject;
+use crate::engine::times::Times;
 use crate::error::HarnessError;
 
 /// Bytes set aside for an output whose shape only an execution shows.

@@ -18,27 +18,26 @@
 
 mod agreement;
 mod command;
-mod lane;
 mod local;
+mod measure;
 mod page;
 mod remote;
-mod report;
-mod rounds;
+pub(crate) mod report;
 mod subject;
 mod text;
-mod times;
+mod workload;
 
+pub use crate::engine::times::Times;
 pub use agreement::{Agreement, agreement};
 pub use command::Args;
-pub use lane::{Label, Lane, Length, Pinned, Runs, Turn, take_turn};
 pub use local::{InProcess, Memories};
+pub use measure::{Options, TURN, Track, measure, ratio};
 pub use page::{page, page_with};
 pub use remote::{Connection, Remote, RemoteKind};
 pub use report::{
     Copies, ModelReport, OperationRow, OperationTime, PathReport, Quantiles, Report, ThreadGain,
     operation_rows, paths,
 };
-pub use rounds::{Options, TURN, Track, measure, ratio};
-pub use subject::{MAX_MODEL_BYTES, Subject};
+pub use subject::{Label, Lane, Length, Pinned, Runs, Turn, take_turn};
 pub use text::write_text;
-pub use times::Times;
+pub use workload::{MAX_MODEL_BYTES, Subject};

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use super::report::{ModelReport, OperationRow, PathReport, Report};
 use super::text::{SUMMARY, copy_lines, dash, mega, spread, summary_row};
 use crate::error::HarnessError;
-use crate::html::{begin, end, escape, nines, nines_label};
-use crate::plot::{Drawing, Line, draw};
-use crate::report::time;
+use crate::report::page::{begin, end, escape, nines, nines_label};
+use crate::report::plot::{Drawing, Line, draw};
+use crate::transport::report::time;
 
 /// The page; a table of all models where there are several.
 ///
@@ -180,8 +180,8 @@ mod tests {
     use super::super::agreement::Agreement;
     use super::super::report::{Copies, Quantiles, ThreadGain, paths};
     use super::*;
+    use crate::engine::verdict::Spread;
     use crate::machine::Machine;
-    use crate::rounds::Spread;
 
     const SPREAD: Spread = Spread { median: 1.125, min: 1.0, max: 1.25 };
 

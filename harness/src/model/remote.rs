@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use burst_client::{Carried, Client, Deadline, Stream, StreamOptions, StreamPath};
 
-use super::lane::{Label, Lane, Length, Runs, Turn, take_turn};
 use super::local::UNKNOWN_OUTPUT_BYTES;
-use super::subject::Subject;
+use super::subject::{Label, Lane, Length, Runs, Turn, take_turn};
+use super::workload::Subject;
 use crate::error::HarnessError;
 
 /// Far above any execution; only turns a hang into an error.

@@ -5,11 +5,11 @@ use std::io::Write;
 use serde::{Deserialize, Serialize};
 
 use super::agreement::{Agreement, agreement};
-use super::rounds::{Track, ratio};
-use super::subject::Subject;
+use super::measure::{Track, ratio};
+use super::workload::Subject;
+use crate::engine::verdict::Spread;
 use crate::error::HarnessError;
 use crate::machine::Machine;
-use crate::rounds::Spread;
 
 /// A whole run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -275,7 +275,7 @@ pub fn operation_rows(operations: &[OperationTime]) -> Vec<OperationRow> {
     }
     for row in &mut rows {
         row.share = if total > 0.0 { row.us * 1e3 / total } else { 0.0 };
-        let rate = row.macs.map(|macs| crate::sample::to_f64(macs) / (row.us * 1e3));
+        let rate = row.macs.map(|macs| crate::transport::sample::to_f64(macs) / (row.us * 1e3));
         row.gmacs_per_s = rate.filter(|rate| rate.is_finite());
     }
     rows.sort_by(|a, b| b.us.total_cmp(&a.us));

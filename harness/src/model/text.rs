@@ -5,9 +5,9 @@ use std::io::Write;
 use comfy_table::{Cell, Table};
 
 use super::report::{ModelReport, OperationRow, PathReport, Report, paths};
+use crate::engine::verdict::Spread;
 use crate::error::HarnessError;
-use crate::report::{new_table, right, time};
-use crate::rounds::Spread;
+use crate::transport::report::{new_table, right, time};
 
 /// One line and tables per model; a table of all models where there are several.
 ///
@@ -172,7 +172,7 @@ pub(super) fn spread(spread: &Spread, digits: usize) -> String {
 
 /// Millions.
 pub(super) fn mega(macs: u64) -> String {
-    format!("{:.2}", crate::sample::to_f64(macs) / 1e6)
+    format!("{:.2}", crate::transport::sample::to_f64(macs) / 1e6)
 }
 
 pub(super) fn dash() -> String {

@@ -6,10 +6,10 @@ use rustix::io;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::Peer;
-use crate::case::{Case, REQUEST_MAX, WaitKind};
 use crate::error::HarnessError;
-use crate::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
-use crate::work::AnswerBytes;
+use crate::transport::case::{Case, REQUEST_MAX, WaitKind};
+use crate::transport::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
+use crate::transport::work::AnswerBytes;
 
 /// Messages that a socket always takes without blocking (its queue holds ten and more).
 const IN_FLIGHT_MAX: u32 = 8;

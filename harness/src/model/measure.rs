@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::lane::{Label, Lane, Length, Turn};
-use super::times::Times;
+use super::subject::{Label, Lane, Length, Turn};
+use crate::engine::times::Times;
+use crate::engine::verdict::Spread;
 use crate::error::HarnessError;
-use crate::rounds::Spread;
 
 /// How long measuring goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Track {
     }
 
     fn add(&mut self, turn: &Turn) {
-        let one = |duration| Times::new(vec![super::lane::nanos(duration)]);
+        let one = |duration| Times::new(vec![super::subject::nanos(duration)]);
         self.times.extend(&turn.times);
         self.transport.extend(&turn.transport);
         self.copies.extend(&turn.copies);
@@ -155,7 +155,7 @@ mod tests {
 
         fn turn(&mut self, length: Length) -> Result<Turn, HarnessError> {
             self.log.borrow_mut().push((self.label.path.clone(), length.executions));
-            let took = super::super::lane::nanos(self.took);
+            let took = super::super::subject::nanos(self.took);
             let times = Times::new(vec![took; length.executions as usize]);
             Ok(Turn { first: self.took * 2, times, ..Turn::default() })
         }

@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use crate::case::{Case, Placement, WaitKind};
-use crate::checks::{FRAME_BYTES, names};
-use crate::peers::Peer;
-use crate::plan::Options;
-use crate::quiet;
-use crate::report::{More, Row};
-use crate::rounds::{Spread, Verdict, judge, median};
-use crate::sample::to_f64;
-use crate::session::{Measured, Served};
+use crate::engine::quiet;
+use crate::engine::verdict::{Spread, Verdict, judge, median};
+use crate::transport::case::{Case, Placement, WaitKind};
+use crate::transport::checks::{FRAME_BYTES, names};
+use crate::transport::peers::Peer;
+use crate::transport::plan::Options;
+use crate::transport::report::{More, Row};
+use crate::transport::sample::to_f64;
+use crate::transport::session::{Measured, Served};
 
 /// Rounds of a row, those that do not count among them, as a multiple of the rounds wanted: so often
 /// they are repeated before a row makes do with what it has.
 const TRIES_PER_ROUND: usize = 3;
 /// The same where a round is quick: those on shared cores, of which a busy host has many, come on top.
-/// The whole run waits no longer for quiet than [`plan`](crate::plan) says.
+/// The whole run waits no longer for quiet than [`plan`](crate::transport::plan) says.
 const TRIES_PER_QUICK_ROUND: usize = 40;
 
 /// Where both poll, each on a CPU of its own, a round takes a thirtieth of a second, and rounds differ
@@ -278,8 +278,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::peers::own_peers;
-    use crate::sample::Times;
+    use crate::transport::peers::own_peers;
+    use crate::transport::sample::Times;
 
     /// A run of `p50_ns`, at whose slower end computing took `compute_ns`.
     fn run(p50_ns: u64, compute_ns: f64) -> Run {

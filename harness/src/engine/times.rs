@@ -1,7 +1,7 @@
 //! Times of executions: any number, any length.
 
-use super::report::Quantiles;
-use crate::sample::to_f64;
+use crate::model::report::Quantiles;
+use crate::transport::sample::to_f64;
 
 /// Quantiles that are drawn, as far as there are enough executions to tell them.
 const CURVE: [f64; 17] = [

@@ -10,10 +10,10 @@ use burst_shm::{Mapping, Memory, Shared, SharedRegion};
 
 use super::Peer;
 use super::line::{polls, wait_for};
-use crate::case::{ANSWER_BYTES, Case, REQUEST_MAX};
 use crate::error::HarnessError;
-use crate::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
-use crate::work::AnswerBytes;
+use crate::transport::case::{ANSWER_BYTES, Case, REQUEST_MAX};
+use crate::transport::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
+use crate::transport::work::AnswerBytes;
 
 /// Payload and flag, each way.
 #[derive(Debug)]

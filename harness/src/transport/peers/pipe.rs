@@ -6,10 +6,10 @@ use rustix::io;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::Peer;
-use crate::case::{Case, REQUEST_MAX, WaitKind};
 use crate::error::HarnessError;
-use crate::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
-use crate::work::AnswerBytes;
+use crate::transport::case::{Case, REQUEST_MAX, WaitKind};
+use crate::transport::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
+use crate::transport::work::AnswerBytes;
 
 /// Bytes that always fit an empty pipe.
 const PIPE_BYTES: usize = 64 << 10;

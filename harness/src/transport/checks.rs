@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::case::{Case, Placement, WaitKind};
-use crate::report::Row;
+use crate::transport::case::{Case, Placement, WaitKind};
+use crate::transport::report::Row;
 
 /// One line of what must be reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -246,7 +246,7 @@ fn frames(rows: &Rows<'_>, checks: &mut Vec<Check>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rounds::Spread;
+    use crate::engine::verdict::Spread;
 
     fn row(name: &str, request_bytes: usize, ratio: f64) -> Row {
         Row {
@@ -264,7 +264,7 @@ mod tests {
             cpu_ns_per_round_trip: 200.0,
             syscalls_per_message: Some(0.0),
             ratio_on_shared_cores: None,
-            more: crate::report::More::default(),
+            more: crate::transport::report::More::default(),
         }
     }
 

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use crate::case::{Placement, WaitKind};
 use crate::error::HarnessError;
 use crate::machine::Machine;
-use crate::plot::{Drawing, Line, draw};
-use crate::report::{Report, Row, rounds, time};
-use crate::sample::to_f64;
+use crate::report::plot::{Drawing, Line, draw};
+use crate::transport::case::{Placement, WaitKind};
+use crate::transport::report::{Report, Row, rounds, time};
+use crate::transport::sample::to_f64;
 
 const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;padding:0 1em;\
 max-width:96em;color:#222}h2{margin-top:2em}table{border-collapse:collapse;margin:1em 0;\
@@ -172,7 +172,9 @@ fn sweep(
     point: impl Fn(&Row) -> (f64, f64),
 ) -> Vec<Line> {
     let mut lines = Vec::new();
-    for peer in [crate::checks::names::OURS, crate::checks::names::FUTEX_FLOOR] {
+    for peer in
+        [crate::transport::checks::names::OURS, crate::transport::checks::names::FUTEX_FLOOR]
+    {
         for wait in WaitKind::ALL {
             let rows: Vec<&Row> = report
                 .rows
@@ -267,9 +269,9 @@ pub(crate) fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::checks;
-    use crate::report::More;
-    use crate::rounds::Spread;
+    use crate::engine::verdict::Spread;
+    use crate::transport::checks::checks;
+    use crate::transport::report::More;
 
     fn row(peer: &'static str, service_ns: u64) -> Row {
         Row {

@@ -15,10 +15,10 @@ use fmq::{Consumer, QueueConfig, QueueError};
 
 use super::Peer;
 use super::ours::{attach_pair, create_pair};
-use crate::case::Case;
-use crate::checks::names;
 use crate::error::HarnessError;
-use crate::session::{ClientSession, Measured, Served, ServerSession};
+use crate::transport::case::Case;
+use crate::transport::checks::names;
+use crate::transport::session::{ClientSession, Measured, Served, ServerSession};
 
 /// Datums of a request: its size, two inputs of four dimensions, two outputs of two, a pool,
 /// whether to measure.

@@ -93,7 +93,7 @@ fn y_label(ns: f64, range: f64) -> String {
     const NARROW: f64 = 4.0;
     let first_digit = ns / 10.0_f64.powf(ns.log10().floor());
     let is_named = NAMED.iter().any(|named| (first_digit - named).abs() < 0.01);
-    if is_named || range < NARROW { crate::report::time(ns) } else { String::new() }
+    if is_named || range < NARROW { crate::transport::report::time(ns) } else { String::new() }
 }
 
 fn colour(line: &Line) -> RGBColor {

@@ -17,11 +17,11 @@ use rustix::thread::futex::{self, Flags};
 
 use super::Peer;
 use super::ours::{ITEM, RING_BYTES, fits_rings};
-use crate::case::{Case, WaitKind};
-use crate::checks::names;
 use crate::error::HarnessError;
-use crate::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
-use crate::work::AnswerBytes;
+use crate::transport::case::{Case, WaitKind};
+use crate::transport::checks::names;
+use crate::transport::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
+use crate::transport::work::AnswerBytes;
 
 /// The layout of one queue: counters at 0 and 8, the ring, the event word.
 const READ_AT: usize = 0;

@@ -5,11 +5,11 @@ use std::io::Write;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde::{Deserialize, Serialize};
 
-use crate::case::{Placement, WaitKind};
-use crate::checks::Check;
+use crate::engine::verdict::Spread;
 use crate::error::HarnessError;
 use crate::machine::Machine;
-use crate::rounds::Spread;
+use crate::transport::case::{Placement, WaitKind};
+use crate::transport::checks::Check;
 
 /// A whole run.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use crate::case::{Case, Placement, REQUEST_SIZES, WaitKind};
-use crate::checks::{FRAME_BYTES, SERVICE_NS, checks, names};
 use crate::error::HarnessError;
-use crate::lane::{FloorKey, Floors, Lane, Round, Run, carries_a_frame, floor_rows};
 use crate::machine::{KeepAwake, Machine};
-use crate::peers::Peer;
-use crate::process::{Length, Runner, has_strace};
-use crate::report::Report;
+use crate::transport::case::{Case, Placement, REQUEST_SIZES, WaitKind};
+use crate::transport::checks::{FRAME_BYTES, SERVICE_NS, checks, names};
+use crate::transport::peers::Peer;
+use crate::transport::process::{Length, Runner, has_strace};
+use crate::transport::report::Report;
+use crate::transport::subject::{FloorKey, Floors, Lane, Round, Run, carries_a_frame, floor_rows};
 
 /// Once all else is measured, a run waits so long for rounds in which the cores are not shared.
 const QUIET_PATIENCE: Duration = Duration::from_secs(240);

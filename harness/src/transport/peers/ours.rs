@@ -3,12 +3,12 @@
 use fmq::{Consumer, Deadline, Producer, QueueConfig};
 
 use super::Peer;
-use crate::case::{ANSWER_BYTES, Case};
-use crate::checks::names;
 use crate::error::HarnessError;
-use crate::link::Link;
-use crate::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
-use crate::work::AnswerBytes;
+use crate::transport::case::{ANSWER_BYTES, Case};
+use crate::transport::checks::names;
+use crate::transport::link::Link;
+use crate::transport::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
+use crate::transport::work::AnswerBytes;
 
 /// Bytes of an item, for our queues and for libfmq's: a half cache line divides all messages.
 pub(super) const ITEM: usize = 32;

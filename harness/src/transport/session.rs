@@ -6,12 +6,12 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde::{Deserialize, Serialize};
 
-use crate::case::{ANSWER_BYTES, Case, Job};
+use crate::engine::quiet;
 use crate::error::HarnessError;
-use crate::link::Link;
-use crate::quiet;
-use crate::sample::{Sample, Times};
-use crate::work::{self, AnswerBytes, Request};
+use crate::transport::case::{ANSWER_BYTES, Case, Job};
+use crate::transport::link::Link;
+use crate::transport::sample::{Sample, Times};
+use crate::transport::work::{self, AnswerBytes, Request};
 
 /// The client's end of a channel that carries bytes.
 pub trait ClientEnd {

@@ -9,8 +9,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::case::ANSWER_BYTES;
 use crate::error::HarnessError;
+use crate::transport::case::ANSWER_BYTES;
 
 /// Bytes of a word.
 const WORD: usize = 8;

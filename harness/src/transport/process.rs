@@ -10,12 +10,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
-use crate::case::{Case, Job, Placement, Role};
 use crate::error::HarnessError;
-use crate::link::Link;
 use crate::machine::{cpus_for, pin, usable_cpus};
-use crate::peers::Peer;
-use crate::session::{ClientSession, Measured, Served, ServerSession};
+use crate::transport::case::{Case, Job, Placement, Role};
+use crate::transport::link::Link;
+use crate::transport::peers::Peer;
+use crate::transport::session::{ClientSession, Measured, Served, ServerSession};
 
 /// The first argument of a program that is to be one end of a measurement. Its standard input then
 /// is a socket with its job.

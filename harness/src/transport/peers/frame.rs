@@ -22,11 +22,11 @@ use fmq::{Consumer, Deadline, Producer, QueueConfig};
 
 use super::Peer;
 use super::ours::{ITEM, ITEMS, attach_pair, create_pair};
-use crate::case::{ANSWER_BYTES, Case, Placement, WaitKind};
-use crate::checks::{FRAME_BYTES, names};
 use crate::error::HarnessError;
-use crate::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
-use crate::work::{self, AnswerBytes, Request};
+use crate::transport::case::{ANSWER_BYTES, Case, Placement, WaitKind};
+use crate::transport::checks::{FRAME_BYTES, names};
+use crate::transport::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
+use crate::transport::work::{self, AnswerBytes, Request};
 
 /// Bytes copied out at a time: half of a usual first-level cache.
 const BLOCK: usize = 16 << 10;

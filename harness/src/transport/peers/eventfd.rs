@@ -6,9 +6,9 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io;
 
 use super::Peer;
-use crate::case::{Case, WaitKind};
 use crate::error::HarnessError;
-use crate::session::{ClientSession, Measured, Served, ServerSession};
+use crate::transport::case::{Case, WaitKind};
+use crate::transport::session::{ClientSession, Measured, Served, ServerSession};
 
 /// Two counters of the kernel, one each way.
 #[derive(Debug)]

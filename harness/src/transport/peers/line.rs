@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use burst_shm::{Mapping, Memory, Shared};
 
 use super::Peer;
-use crate::case::{Case, WaitKind};
-use crate::checks::names;
 use crate::error::HarnessError;
-use crate::session::{ClientSession, Measured, Served, ServerSession};
+use crate::transport::case::{Case, WaitKind};
+use crate::transport::checks::names;
+use crate::transport::session::{ClientSession, Measured, Served, ServerSession};
 
 /// An 8-byte word, stored and polled by both.
 #[derive(Debug)]

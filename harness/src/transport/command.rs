@@ -4,12 +4,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::case::{Case, Placement, REQUEST_MAX, REQUEST_SIZES, WaitKind};
 use crate::error::HarnessError;
-use crate::peers::Peer;
-use crate::plan::{Options, run};
-use crate::process::Runner;
 use crate::progress::Progress;
+use crate::transport::case::{Case, Placement, REQUEST_MAX, REQUEST_SIZES, WaitKind};
+use crate::transport::peers::Peer;
+use crate::transport::plan::{Options, run};
+use crate::transport::process::Runner;
 
 /// What to measure.
 #[derive(Debug, Clone, clap::Args)]
@@ -60,7 +60,7 @@ impl Args {
     /// As [`run`]; [`HarnessError::UnknownPeer`].
     pub fn run(&self, peers: &[&dyn Peer], out: &mut impl Write) -> Result<ExitCode, HarnessError> {
         for name in &self.peers {
-            crate::process::find(peers, name)?;
+            crate::transport::process::find(peers, name)?;
         }
         let options = Options {
             rounds: if self.quick { self.rounds.min(2) } else { self.rounds },
@@ -85,7 +85,7 @@ impl Args {
         progress.end();
         let report = report?;
         if let Some(path) = &self.report {
-            std::fs::write(path, crate::html::page(&report)?)?;
+            std::fs::write(path, crate::report::page::page(&report)?)?;
         }
         if self.json {
             report.write_failures(&mut std::io::stderr().lock())?;

@@ -11,9 +11,9 @@ mod ours;
 mod pipe;
 mod seqpacket;
 
-use crate::case::Case;
 use crate::error::HarnessError;
-use crate::session::{ClientSession, Measured, Served, ServerSession};
+use crate::transport::case::Case;
+use crate::transport::session::{ClientSession, Measured, Served, ServerSession};
 
 pub use burst::Burst;
 pub use eventfd::EventfdFloor;

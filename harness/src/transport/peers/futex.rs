@@ -8,10 +8,10 @@ use burst_shm::{Errno, Mapping, Memory, Shared};
 use rustix::thread::futex::{self, Flags};
 
 use super::Peer;
-use crate::case::{Case, WaitKind};
-use crate::checks::names;
 use crate::error::HarnessError;
-use crate::session::{ClientSession, Measured, Served, ServerSession};
+use crate::transport::case::{Case, WaitKind};
+use crate::transport::checks::names;
+use crate::transport::session::{ClientSession, Measured, Served, ServerSession};
 
 /// A 4-byte word with a futex on it.
 #[derive(Debug)]

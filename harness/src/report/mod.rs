@@ -1,0 +1,4 @@
+//! One report.
+
+pub mod page;
+pub(crate) mod plot;
