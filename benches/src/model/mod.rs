@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use burst_client::StreamPath;
+use burst_client::Route;
 use burst_harness::machine::Machine;
 use burst_harness::model::{
     InProcess, Label, Lane, ModelReport, Remote, RemoteKind, Subject, measure, paths,
@@ -121,8 +121,8 @@ impl Args {
             let lane = InProcess::new(label, Arc::new(driver::device(*threads, true)), subject)?;
             lanes.push(Box::new(if turn == 0 { lane.with_copies()? } else { lane }));
         }
-        let (path, wait) = (StreamPath::Burst, self.common.wait.into());
-        let kind = RemoteKind { path, wait, service_outputs: true };
+        let (route, wait) = (Route::Burst, self.common.wait.into());
+        let kind = RemoteKind { route, wait, service_outputs: true };
         let label = Label::new(paths::BURST, 1);
         lanes.push(Box::new(Remote::new(label, kind, subject, driver::connect)));
         if !self.no_reference {

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use burst_client::{Client, StreamPath};
+use burst_client::{Client, Route};
 use burst_driver::{CpuDevice, DeviceOptions};
 use burst_harness::machine::{Machine, Pins};
 use burst_harness::model::{
@@ -115,8 +115,8 @@ fn lanes<'s>(args: &Args, subject: &'s Subject) -> Result<Vec<Box<dyn Lane + 's>
     for (turn, threads) in args.common.threads.iter().enumerate() {
         let pins = pins.filter(|_| *threads == 1);
         for path in &args.path {
-            let remote = |name: &str, path, service_outputs| {
-                let kind = RemoteKind { path, wait: args.common.wait.into(), service_outputs };
+            let remote = |name: &str, route, service_outputs| {
+                let kind = RemoteKind { route, wait: args.common.wait.into(), service_outputs };
                 let label = Label::new(name, *threads);
                 boxed(remote(label, kind, args.common.wait, pins, subject), pins)
             };
@@ -127,12 +127,12 @@ fn lanes<'s>(args: &Args, subject: &'s Subject) -> Result<Vec<Box<dyn Lane + 's>
                     let lane = InProcess::new(label, device, subject)?;
                     lanes.push(boxed(if turn == 0 { lane.with_copies()? } else { lane }, pins));
                 }
-                PathKind::Sync => lanes.push(remote(paths::SYNC, StreamPath::Synchronous, true)),
+                PathKind::Sync => lanes.push(remote(paths::SYNC, Route::Synchronous, true)),
                 PathKind::Burst => {
-                    lanes.push(remote(paths::BURST, StreamPath::Burst, true));
+                    lanes.push(remote(paths::BURST, Route::Burst, true));
                     if turn == 0 {
                         let name = paths::BURST_CLIENT_OUTPUTS;
-                        lanes.push(remote(name, StreamPath::Burst, false));
+                        lanes.push(remote(name, Route::Burst, false));
                     }
                 }
             }

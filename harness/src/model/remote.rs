@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::time::{Duration, Instant};
 
-use burst_client::{Carried, Client, Deadline, Stream, StreamOptions, StreamPath};
+use burst_client::{Client, Deadline, Route, StateBinding, Stream, StreamOptions};
 
 use super::local::UNKNOWN_OUTPUT_BYTES;
 use super::subject::{Label, Lane, Length, Runs, Turn, take_turn};
@@ -25,7 +25,7 @@ pub struct Connection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteKind {
     /// Burst or control socket.
-    pub path: StreamPath,
+    pub route: Route,
     /// How both ends of a burst wait.
     pub wait: fmq::Wait,
     /// Whether the service makes the memory for the outputs.
@@ -53,13 +53,13 @@ impl<'s> Remote<'s> {
 
     fn options(&self) -> StreamOptions {
         let mut options = StreamOptions::default();
-        options.path = self.kind.path;
+        options.route = self.kind.route;
         options.wait = self.kind.wait;
         options.service_outputs = self.kind.service_outputs;
         options.unknown_output_bytes = Some(UNKNOWN_OUTPUT_BYTES);
         let states = self.subject.imported.states.iter();
-        options.carried = states
-            .map(|state| Carried { input: state.input_index, output: state.output_index })
+        options.states = states
+            .map(|state| StateBinding { input: state.input_index, output: state.output_index })
             .collect();
         options
     }
