@@ -10,7 +10,7 @@ pub mod model;
 #[cfg(feature = "peers")]
 pub mod peers;
 
-use burst_harness::transport::checks::names;
+use burst_harness::transport::names;
 use burst_harness::{HarnessError, Peer, own_peers};
 
 /// Names of the transport's third parties, whether this program was built with them or not.

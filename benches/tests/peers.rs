@@ -1,11 +1,12 @@
 //! Every third-party peer does the same work as ours: two real processes, each answer checked.
 
 use benches::{THIRD_PARTIES, all_peers, left_out, left_out_notice};
-use burst_harness::transport::process::{Length, Runner};
+use burst_harness::engine::Length;
+use burst_harness::transport::process::Runner;
 use burst_harness::{Case, Placement, WaitKind, own_peers};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_benches");
-const SHORT: Length = Length { warm_up: 3, trips: 40 };
+const SHORT: Length = Length { warm_up: 3, counted: 40 };
 
 #[test]
 fn every_third_party_answers_every_request_in_every_case_it_supports() {

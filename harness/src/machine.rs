@@ -31,7 +31,7 @@ pub struct Machine {
 impl Machine {
     /// This one, now.
     #[must_use]
-    pub fn look() -> Machine {
+    pub fn detect() -> Machine {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let processor = read("/proc/cpuinfo")
             .lines()

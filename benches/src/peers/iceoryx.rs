@@ -1,7 +1,8 @@
 //! iceoryx2, both of its patterns, polling and with its events.
 
 use burst_harness::transport::case::ANSWER_BYTES;
-use burst_harness::transport::checks::{FRAME_BYTES, names};
+use burst_harness::transport::case::FRAME_BYTES;
+use burst_harness::transport::names;
 use burst_harness::transport::session::{Measured, Served};
 use burst_harness::transport::work::AnswerBytes;
 use burst_harness::{

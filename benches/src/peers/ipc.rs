@@ -1,6 +1,6 @@
 //! ipc-channel: bytes over its channels, which are Unix sockets here.
 
-use burst_harness::transport::checks::names;
+use burst_harness::transport::names;
 use burst_harness::transport::session::{Measured, Served};
 use burst_harness::transport::work::AnswerBytes;
 use burst_harness::{Case, ClientEnd, ClientSession, HarnessError, Peer, ServerSession, WaitKind};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 
-use burst_harness::transport::checks::names;
+use burst_harness::transport::names;
 use burst_harness::transport::session::{Measured, Served};
 use burst_harness::transport::work::AnswerBytes;
 use burst_harness::{

@@ -1,7 +1,6 @@
 //! Times of executions: any number, any length.
 
-use crate::model::report::Quantiles;
-use crate::transport::sample::to_f64;
+use serde::{Deserialize, Serialize};
 
 /// Quantiles that are drawn, as far as there are enough executions to tell them.
 const CURVE: [f64; 17] = [
@@ -42,14 +41,7 @@ impl Times {
     /// there are none.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<f64> {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "between zero and the number of executions"
-        )]
-        let rank = (q * to_f64(self.0.len() as u64)).ceil() as usize;
-        let found = self.0.get(rank.saturating_sub(1)).or(self.0.last());
-        found.copied().map(to_f64)
+        nearest_rank(&self.0, q).map(to_f64)
     }
 
     /// The median, in nanoseconds; of an even number of times the mean of the two in the middle.
@@ -78,10 +70,43 @@ impl Times {
     /// Quantiles and times in nanoseconds, for drawing.
     #[must_use]
     pub(crate) fn curve(&self) -> Vec<(f64, f64)> {
-        let told = 1.0 - 1.0 / to_f64(self.0.len().max(1) as u64);
-        let points = CURVE.iter().filter(|q| **q <= told);
+        let last = 1.0 - 1.0 / to_f64(self.0.len().max(1) as u64);
+        let points = CURVE.iter().filter(|q| **q <= last);
         points.filter_map(|q| Some((*q, self.quantile(*q)?))).collect()
     }
+}
+
+/// Quantiles of a distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// The median.
+    pub p50: f64,
+    /// 90 %.
+    pub p90: f64,
+    /// 99 %.
+    pub p99: f64,
+    /// 99.9 %.
+    pub p999: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+/// The value that a share `q` of all did not exceed; `None` where there are none.
+#[must_use]
+pub fn nearest_rank<T: Copy>(sorted: &[T], q: f64) -> Option<T> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between zero and the number of values"
+    )]
+    let rank = (q * to_f64(sorted.len() as u64)).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).or(sorted.last()).copied()
+}
+
+/// Exact up to 2^53, which is 104 days in nanoseconds.
+#[expect(clippy::cast_precision_loss, reason = "see above")]
+pub(crate) fn to_f64(number: u64) -> f64 {
+    number as f64
 }
 
 #[cfg(test)]

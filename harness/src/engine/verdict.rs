@@ -1,16 +1,14 @@
-//! Which rounds count, and what is said about those that do.
+//! Which rounds count.
 //!
-//! Machines have moods: the host moves a virtual CPU away and every line takes four times as long,
-//! or a poll loop falls into step with its line and is twice as fast for a while. A ratio means
-//! something only where the floor was the same right before and right after the peer. So a round is
-//! three runs (floor, peer, floor), and it is thrown away where the floors tell that the mood
-//! changed.
+//! A machine does not run at one speed: the host moves a virtual CPU away and every cache line takes
+//! four times as long, or a poll loop falls into step with its line and is twice as fast for a while.
+//! A ratio to a floor means something only where the floor took the same time right before and right
+//! after the subject. So a round with a floor is three trials (floor, subject, floor), and it does not
+//! count where the floors show that the machine changed in between.
 
-use serde::{Deserialize, Serialize};
-
-/// Floors of one round may differ by so much.
+/// The floors of one round may differ by this part of the smaller one.
 pub const FLOORS_APART_MAX: f64 = 0.15;
-/// A floor below so much of the run's median floor is another mode of the machine.
+/// A floor below this part of the run's median floor shows the machine in a mode that is not its usual one.
 pub const FLOOR_TOO_FAST: f64 = 0.6;
 
 /// What becomes of a round.
@@ -18,11 +16,12 @@ pub const FLOOR_TOO_FAST: f64 = 0.6;
 pub enum Verdict {
     /// It counts.
     Keep,
-    /// The machine changed while it ran.
+    /// The machine changed while the subject ran.
     FloorsDisagree,
     /// The floor ran in its fast mode, in which most runs are not.
     FloorTooFast,
-    /// An end of the peer had a part of its core only. Counts where too few others do.
+    /// An end of the subject shared its core with a thread of somebody else. Counts where too few
+    /// other rounds do.
     CoreShared,
 }
 
@@ -43,41 +42,6 @@ pub fn judge([before, after]: [f64; 2], median_floor: f64, core_shared: bool) ->
         return Verdict::CoreShared;
     }
     Verdict::Keep
-}
-
-/// Median and range of something measured once per round.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
-    /// Half of the rounds had less.
-    pub median: f64,
-    /// The least.
-    pub min: f64,
-    /// The most.
-    pub max: f64,
-}
-
-impl Spread {
-    /// `None` without values.
-    #[must_use]
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
-        let mut values: Vec<f64> = values.into_iter().collect();
-        values.sort_by(f64::total_cmp);
-        Some(Spread { median: median_of(&values)?, min: *values.first()?, max: *values.last()? })
-    }
-}
-
-/// The median; of an even number of values the mean of the two in the middle.
-#[must_use]
-pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    Spread::of(values).map(|spread| spread.median)
-}
-
-fn median_of(sorted: &[f64]) -> Option<f64> {
-    let upper = *sorted.get(sorted.len() / 2)?;
-    if sorted.len() % 2 == 1 {
-        return Some(upper);
-    }
-    Some(f64::midpoint(*sorted.get(sorted.len() / 2 - 1)?, upper))
 }
 
 #[cfg(test)]
@@ -104,13 +68,5 @@ mod tests {
         ] {
             assert_eq!(judge(floors, median, false), expected, "{floors:?} of {median}: {why}");
         }
-    }
-
-    #[test]
-    fn medians_and_ranges() {
-        assert_eq!(Spread::of([]), None);
-        assert_eq!(Spread::of([3.0]), Some(Spread { median: 3.0, min: 3.0, max: 3.0 }));
-        assert_eq!(Spread::of([4.0, 1.0, 2.0]).map(|s| s.median), Some(2.0));
-        assert_eq!(Spread::of([4.0, 1.0, 2.0, 3.0]).map(|s| s.median), Some(2.5));
     }
 }

@@ -1,34 +1,33 @@
-//! Who runs when, and how often: every lane once per round, in turns.
+//! Models over paths, measured by the engine: how long trials are, and what is kept of them.
 
 use std::time::Duration;
 
-use super::subject::{Label, Lane, Length, Turn};
-use crate::engine::times::Times;
-use crate::engine::verdict::Spread;
+use super::subject::{Executions, Label, ModelSubject, nanos};
+use crate::engine::{Length, Run, Spread, Subject, Times, Track, Wanted};
 use crate::error::HarnessError;
 
 /// How long measuring goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Rounds in which every lane takes its turn.
+    /// Rounds in which every subject has a trial.
     pub rounds: u32,
-    /// Executions that count in each turn; `None`: as many as fit into [`TURN`].
+    /// Executions that count in each trial; `None`: as many as fit into [`TRIAL`].
     pub executions: Option<u32>,
 }
 
-/// How long a turn should be, where nobody says how many executions.
-pub const TURN: Duration = Duration::from_millis(300);
-/// Executions of a turn, whatever they take.
+/// How long a trial should be, where nobody says how many executions.
+pub const TRIAL: Duration = Duration::from_millis(300);
+/// Executions of a trial, whatever they take.
 const EXECUTIONS: std::ops::RangeInclusive<u128> = 3..=2000;
-/// A lane whose executions take longer has a turn in the first round only.
+/// A subject whose executions take longer has a trial in the first round only.
 const SLOW: Duration = Duration::from_secs(1);
 /// Most executions before those that count.
 const WARM_UP_MAX: u32 = 20;
 
-/// One lane over all rounds.
+/// What is kept of one subject's trials.
 #[derive(Debug, Clone)]
-pub struct Track {
-    /// Who.
+pub struct Series {
+    /// Which path.
     pub label: Label,
     /// Executions that count, of all rounds.
     pub times: Times,
@@ -42,84 +41,90 @@ pub struct Track {
     pub firsts: Times,
     /// Outputs of a first execution.
     pub outputs: Vec<Vec<u8>>,
-    /// Median in nanoseconds of each round; `None` where the lane had no turn.
+    /// Median in nanoseconds of each round; `None` where the subject had no trial.
     pub p50s: Vec<Option<f64>>,
 }
 
-impl Track {
-    fn new(label: Label, trial: Turn) -> Track {
-        Track {
-            label,
+/// A subject after the trial that showed how long its executions take, and what they come to.
+struct Calibrated<'s> {
+    subject: Box<dyn ModelSubject + 's>,
+    outputs: Vec<Vec<u8>>,
+}
+
+impl Subject for Calibrated<'_> {
+    type Trial = Executions;
+
+    fn context(&self) -> String {
+        self.subject.context()
+    }
+
+    /// Without the outputs, which are the same in every trial and may be large.
+    fn trial(&mut self, length: Length) -> Result<Executions, HarnessError> {
+        Ok(Executions { outputs: Vec::new(), ..self.subject.trial(length)? })
+    }
+}
+
+/// Lets every subject run once to see how long it takes, then measures all of them in rounds. `watch`
+/// is told before each trial in which round it is, counted from 1, or 0 for the one that calibrates.
+///
+/// # Errors
+/// Those of the subjects, with the path's name.
+pub fn measure(
+    subjects: Vec<Box<dyn ModelSubject + '_>>,
+    options: &Options,
+    watch: &mut dyn FnMut(u32, &Label),
+) -> Result<Vec<Series>, HarnessError> {
+    let mut tracks = Vec::with_capacity(subjects.len());
+    for mut subject in subjects {
+        watch(0, subject.label());
+        let once = Length { warm_up: 0, counted: 1 };
+        let trial = subject
+            .trial(once)
+            .map_err(|error| HarnessError::peer(format!("{}: {error}", subject.context())))?;
+        let took = Duration::from_nanos(trial.times.quantile(0.0).map_or(1, whole));
+        let rounds = if took > SLOW { options.rounds.min(1) } else { options.rounds };
+        let length = length(took, options);
+        let subject = Calibrated { subject, outputs: trial.outputs };
+        tracks.push(Track::new(subject, length, None, Wanted::all_of(rounds as usize)));
+    }
+    let mut run = Run::new(Vec::new(), tracks);
+    run.measure(&mut |round, calibrated| watch(round, calibrated.subject.label()))?;
+    Ok(run.into_tracks().into_iter().map(|track| Series::new(track, options.rounds)).collect())
+}
+
+impl Series {
+    fn new(track: Track<Calibrated<'_>>, rounds: u32) -> Series {
+        let mut series = Series {
+            label: track.subject.subject.label().clone(),
             times: Times::default(),
             transport: Times::default(),
             copies: Times::default(),
             prepares: Times::default(),
             firsts: Times::default(),
-            outputs: trial.outputs,
-            p50s: Vec::new(),
+            outputs: track.subject.outputs,
+            p50s: vec![None; rounds as usize],
+        };
+        let one = |duration| Times::new(vec![nanos(duration)]);
+        for round in track.rounds {
+            let trial = round.trial;
+            series.times.extend(&trial.times);
+            series.transport.extend(&trial.transport);
+            series.copies.extend(&trial.copies);
+            series.prepares.extend(&one(trial.prepare));
+            series.firsts.extend(&one(trial.first));
+            series.p50s[round.number as usize - 1] = trial.times.p50();
         }
+        series
     }
-
-    fn add(&mut self, turn: &Turn) {
-        let one = |duration| Times::new(vec![super::subject::nanos(duration)]);
-        self.times.extend(&turn.times);
-        self.transport.extend(&turn.transport);
-        self.copies.extend(&turn.copies);
-        self.prepares.extend(&one(turn.prepare));
-        self.firsts.extend(&one(turn.first));
-        self.p50s.push(turn.times.p50());
-    }
-}
-
-/// Lets every lane run once to see how long it takes, then measures all of them in turns. `watch`
-/// is told who is next: in which round, counted from 1, or 0 for the trial.
-///
-/// # Errors
-/// Those of the lanes, with the lane's name.
-pub fn measure(
-    lanes: &mut [Box<dyn Lane + '_>],
-    options: &Options,
-    watch: &mut dyn FnMut(u32, &Label),
-) -> Result<Vec<Track>, HarnessError> {
-    let mut tracks = Vec::with_capacity(lanes.len());
-    let mut lengths = Vec::with_capacity(lanes.len());
-    for lane in &mut *lanes {
-        watch(0, lane.label());
-        let trial = turn(&mut **lane, Length { warm_up: 0, executions: 1 })?;
-        let took = Duration::from_nanos(trial.times.quantile(0.0).map_or(1, whole));
-        lengths.push((took <= SLOW, length(took, options)));
-        tracks.push(Track::new(lane.label().clone(), trial));
-    }
-    for round in 0..options.rounds {
-        let mut order: Vec<usize> = (0..lanes.len()).collect();
-        if round % 2 == 1 {
-            order.reverse(); // so that nobody always follows the same one
-        }
-        for index in order {
-            let (is_quick, length) = lengths[index];
-            if round > 0 && !is_quick {
-                tracks[index].p50s.push(None);
-                continue;
-            }
-            watch(round + 1, lanes[index].label());
-            let turn = turn(&mut *lanes[index], length)?;
-            tracks[index].add(&turn);
-        }
-    }
-    Ok(tracks)
-}
-
-fn turn(lane: &mut dyn Lane, length: Length) -> Result<Turn, HarnessError> {
-    lane.turn(length).map_err(|error| HarnessError::peer(format!("{}: {error}", lane.label())))
 }
 
 fn length(took: Duration, options: &Options) -> Length {
-    let fitting = TURN.as_nanos() / took.as_nanos().max(1);
+    let fitting = TRIAL.as_nanos() / took.as_nanos().max(1);
     let fitting =
         if took > SLOW { 1 } else { fitting.clamp(*EXECUTIONS.start(), *EXECUTIONS.end()) };
-    let executions = options.executions.unwrap_or(u32::try_from(fitting).unwrap_or(u32::MAX));
-    let warm_up = if took > SLOW { 0 } else { (executions / 10).clamp(1, WARM_UP_MAX) };
-    Length { warm_up, executions }
+    let counted = options.executions.unwrap_or(u32::try_from(fitting).unwrap_or(u32::MAX));
+    let warm_up = if took > SLOW { 0 } else { (counted / 10).clamp(1, WARM_UP_MAX) };
+    Length { warm_up, counted }
 }
 
 fn whole(ns: f64) -> u64 {
@@ -128,11 +133,11 @@ fn whole(ns: f64) -> u64 {
     ns
 }
 
-/// The p50 of one lane over that of another, round by round. `None` where they never met.
+/// The p50 of one subject over that of another, round by round. `None` where they never met.
 #[must_use]
-pub fn ratio(track: &Track, base: &Track) -> Option<Spread> {
-    let rounds = track.p50s.iter().zip(&base.p50s);
-    Spread::of(rounds.filter_map(|(own, base)| Some((*own)? / (*base)?)))
+pub fn ratio(series: &Series, base: &Series) -> Option<Spread> {
+    let rounds = series.p50s.iter().zip(&base.p50s);
+    Spread::of_ratios(rounds.filter_map(|(own, base)| (*own).zip(*base)))
 }
 
 #[cfg(test)]
@@ -141,51 +146,57 @@ mod tests {
 
     use super::*;
 
-    /// Claims to have taken so long, and writes down when it had its turn.
+    /// Claims to have taken so long, and logs its trials.
     struct Fake<'l> {
         label: Label,
         took: Duration,
         log: &'l RefCell<Vec<(String, u32)>>,
     }
 
-    impl Lane for Fake<'_> {
+    impl ModelSubject for Fake<'_> {
         fn label(&self) -> &Label {
             &self.label
         }
+    }
 
-        fn turn(&mut self, length: Length) -> Result<Turn, HarnessError> {
-            self.log.borrow_mut().push((self.label.path.clone(), length.executions));
-            let took = super::super::subject::nanos(self.took);
-            let times = Times::new(vec![took; length.executions as usize]);
-            Ok(Turn { first: self.took * 2, times, ..Turn::default() })
+    impl Subject for Fake<'_> {
+        type Trial = Executions;
+
+        fn context(&self) -> String {
+            self.label.to_string()
+        }
+
+        fn trial(&mut self, length: Length) -> Result<Executions, HarnessError> {
+            self.log.borrow_mut().push((self.label.path.clone(), length.counted));
+            let times = Times::new(vec![nanos(self.took); length.counted as usize]);
+            Ok(Executions { first: self.took * 2, times, ..Executions::default() })
         }
     }
 
-    fn run(options: Options, lanes: &[(&str, Duration)]) -> (Vec<Track>, Vec<(String, u32)>) {
+    fn run(options: Options, paths: &[(&str, Duration)]) -> (Vec<Series>, Vec<(String, u32)>) {
         let log = RefCell::default();
-        let mut fakes: Vec<Box<dyn Lane>> = Vec::new();
-        for (path, took) in lanes {
+        let mut fakes: Vec<Box<dyn ModelSubject + '_>> = Vec::new();
+        for (path, took) in paths {
             fakes.push(Box::new(Fake { label: Label::new(path, 1), took: *took, log: &log }));
         }
-        let tracks = measure(&mut fakes, &options, &mut |_, _| {}).unwrap();
-        drop(fakes);
-        (tracks, log.into_inner())
+        let series = measure(fakes, &options, &mut |_, _| {}).unwrap();
+        (series, log.into_inner())
     }
 
     const TWO: [(&str, Duration); 2] =
         [("a", Duration::from_millis(1)), ("b", Duration::from_millis(3))];
 
     #[test]
-    fn lanes_take_turns_in_changing_order_as_long_as_fits() {
-        let (tracks, log) = run(Options { rounds: 3, executions: None }, &TWO);
+    fn subjects_have_trials_in_changing_order_as_long_as_fits() {
+        let (series, log) = run(Options { rounds: 3, executions: None }, &TWO);
         let log: Vec<(&str, u32)> = log.iter().map(|(path, n)| (path.as_str(), *n)).collect();
-        let trial = [("a", 1), ("b", 1)];
+        let calibration = [("a", 1), ("b", 1)];
         let rounds = [("a", 300), ("b", 100), ("b", 100), ("a", 300), ("a", 300), ("b", 100)];
-        assert_eq!(log, [&trial[..], &rounds[..]].concat());
-        assert_eq!((tracks[0].times.len(), tracks[1].times.len()), (900, 300));
-        let spread = ratio(&tracks[1], &tracks[0]).unwrap();
+        assert_eq!(log, [&calibration[..], &rounds[..]].concat());
+        assert_eq!((series[0].times.len(), series[1].times.len()), (900, 300));
+        let spread = ratio(&series[1], &series[0]).unwrap();
         assert_eq!(spread, Spread { median: 3.0, min: 3.0, max: 3.0 });
-        assert_eq!(tracks[0].firsts.p50(), Some(2e6));
+        assert_eq!(series[0].firsts.p50(), Some(2e6));
     }
 
     #[test]
@@ -195,18 +206,22 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_lane_has_one_turn_and_is_compared_in_that_round_alone() {
+    fn a_slow_subject_has_one_trial_and_is_compared_in_that_round_alone() {
         let slow = [("quick", Duration::from_millis(1)), ("slow", Duration::from_secs(2))];
-        let (tracks, log) = run(Options { rounds: 4, executions: None }, &slow);
-        assert_eq!(log.iter().filter(|(path, _)| path == "slow").count(), 2, "trial and one turn");
-        assert_eq!(tracks[1].p50s, [Some(2e9), None, None, None]);
-        assert_eq!(ratio(&tracks[1], &tracks[0]).map(|s| s.median), Some(2000.0));
+        let (series, log) = run(Options { rounds: 4, executions: None }, &slow);
+        assert_eq!(
+            log.iter().filter(|(path, _)| path == "slow").count(),
+            2,
+            "calibration and one trial"
+        );
+        assert_eq!(series[1].p50s, [Some(2e9), None, None, None]);
+        assert_eq!(ratio(&series[1], &series[0]).map(|s| s.median), Some(2000.0));
     }
 
     #[test]
-    fn lanes_that_never_met_have_no_ratio() {
-        let (mut tracks, _) = run(Options { rounds: 1, executions: Some(1) }, &TWO);
-        tracks[0].p50s = vec![None];
-        assert_eq!(ratio(&tracks[0], &tracks[1]), None);
+    fn subjects_that_never_met_have_no_ratio() {
+        let (mut series, _) = run(Options { rounds: 1, executions: Some(1) }, &TWO);
+        series[0].p50s = vec![None];
+        assert_eq!(ratio(&series[0], &series[1]), None);
     }
 }

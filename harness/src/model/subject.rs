@@ -1,18 +1,19 @@
-//! A lane runs a model; a turn of it is a life of its own, timed execution by execution.
+//! A path over which a model runs, as a subject of the engine. A trial is a life of its own, timed
+//! execution by execution.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::times::Times;
+use crate::engine::{Length, Subject, Times, Trial};
 use crate::error::HarnessError;
 use crate::machine::Pins;
 
-/// Who runs a model.
+/// Which path, and how many threads compute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Label {
-    /// The way to a driver, or another library.
+    /// The path to a driver, or another library.
     pub path: String,
     /// Threads that compute.
     pub threads: u32,
@@ -33,18 +34,9 @@ impl fmt::Display for Label {
     }
 }
 
-/// How long a turn is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Length {
-    /// Executions between the first one and those that count.
-    pub warm_up: u32,
-    /// Executions that count.
-    pub executions: u32,
-}
-
-/// What a turn found.
+/// What a trial found.
 #[derive(Debug, Clone, Default)]
-pub struct Turn {
+pub struct Executions {
     /// Preparing the model and setting up what its executions need.
     pub prepare: Duration,
     /// The first execution.
@@ -53,53 +45,62 @@ pub struct Turn {
     pub times: Times,
     /// What those took beyond the time that the driver itself measured.
     pub transport: Times,
-    /// Copies of the inputs' bytes out of shared memory, where the lane makes them.
+    /// Copies of the inputs' bytes out of shared memory, where the subject makes them.
     pub copies: Times,
     /// Outputs of the first execution, without states.
     pub outputs: Vec<Vec<u8>>,
 }
 
-/// Somebody who can run one model.
-pub trait Lane {
-    /// Who.
-    fn label(&self) -> &Label;
-
-    /// Prepares the model, runs it, and gives everything back.
-    ///
-    /// # Errors
-    /// Whatever stops it.
-    fn turn(&mut self, length: Length) -> Result<Turn, HarnessError>;
+impl Trial for Executions {
+    fn p50_ns(&self) -> Option<f64> {
+        self.times.p50()
+    }
 }
 
-/// A lane that computes on one CPU with one thread. A lane with another process starts that during
-/// its turn, so that it inherits the place, and then moves away itself.
-pub struct Pinned<L> {
-    lane: L,
+/// A subject that runs one model over one path. In each trial it prepares the model, runs it, and gives
+/// everything back.
+pub trait ModelSubject: Subject<Trial = Executions> {
+    /// Which path.
+    fn label(&self) -> &Label;
+}
+
+/// A subject that computes on one CPU with one thread. A subject with another process starts that
+/// during its trial, so that the process inherits the CPU, and then moves away itself.
+pub struct Pinned<S> {
+    subject: S,
     pins: Pins,
 }
 
-impl<L: Lane> Pinned<L> {
-    /// Keeps `lane` where `pins` says.
-    pub fn new(lane: L, pins: Pins) -> Pinned<L> {
-        Pinned { lane, pins }
+impl<S: ModelSubject> Pinned<S> {
+    /// Keeps `subject` on the CPUs that `pins` names.
+    pub fn new(subject: S, pins: Pins) -> Pinned<S> {
+        Pinned { subject, pins }
     }
 }
 
-impl<L: Lane> Lane for Pinned<L> {
-    fn label(&self) -> &Label {
-        self.lane.label()
+impl<S: ModelSubject> Subject for Pinned<S> {
+    type Trial = Executions;
+
+    fn context(&self) -> String {
+        self.subject.context()
     }
 
-    fn turn(&mut self, length: Length) -> Result<Turn, HarnessError> {
+    fn trial(&mut self, length: Length) -> Result<Executions, HarnessError> {
         self.pins.compute()?;
-        let turn = self.lane.turn(length);
+        let trial = self.subject.trial(length);
         self.pins.release()?;
-        turn
+        trial
     }
 }
 
-/// A model that is prepared and can be run.
-pub trait Runs {
+impl<S: ModelSubject> ModelSubject for Pinned<S> {
+    fn label(&self) -> &Label {
+        self.subject.label()
+    }
+}
+
+/// A model that is prepared and can be executed.
+pub trait Executable {
     /// Writes the inputs. Not timed: an application does it in any case.
     ///
     /// # Errors
@@ -119,28 +120,28 @@ pub trait Runs {
     fn outputs(&mut self) -> Result<Vec<Vec<u8>>, HarnessError>;
 }
 
-/// One turn: `prepare` says how long it took to come so far.
+/// The executions of one trial; `prepare` says how long it took to come so far.
 ///
 /// # Errors
 /// Those of the executions.
-pub fn take_turn(
-    runs: &mut dyn Runs,
+pub fn take_trial(
+    model: &mut dyn Executable,
     prepare: Duration,
     length: Length,
-) -> Result<Turn, HarnessError> {
-    let (first, _) = once(runs)?;
-    let outputs = runs.outputs()?;
+) -> Result<Executions, HarnessError> {
+    let (first, _) = once(model)?;
+    let outputs = model.outputs()?;
     for _ in 0..length.warm_up {
-        once(runs)?;
+        once(model)?;
     }
-    let mut times = Vec::with_capacity(length.executions as usize);
-    let mut transport = Vec::with_capacity(length.executions as usize);
-    for _ in 0..length.executions {
-        let (took, driver) = once(runs)?;
+    let mut times = Vec::with_capacity(length.counted as usize);
+    let mut transport = Vec::with_capacity(length.counted as usize);
+    for _ in 0..length.counted {
+        let (took, driver) = once(model)?;
         times.push(nanos(took));
         transport.extend(driver.map(|driver| nanos(took.saturating_sub(driver))));
     }
-    Ok(Turn {
+    Ok(Executions {
         prepare,
         first,
         times: Times::new(times),
@@ -150,10 +151,10 @@ pub fn take_turn(
     })
 }
 
-fn once(runs: &mut dyn Runs) -> Result<(Duration, Option<Duration>), HarnessError> {
-    runs.fill()?;
+fn once(model: &mut dyn Executable) -> Result<(Duration, Option<Duration>), HarnessError> {
+    model.fill()?;
     let started = Instant::now();
-    let driver = runs.run()?;
+    let driver = model.run()?;
     Ok((started.elapsed(), driver))
 }
 

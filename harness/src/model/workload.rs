@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use burst_hal::OperandType;
+use burst_hal::session::{LayoutOptions, StateBinding, fill_with_zero};
 use burst_tflite::{Cut, Imported, Part, TensorInfo};
 
 use crate::error::HarnessError;
@@ -10,9 +11,12 @@ use crate::error::HarnessError;
 /// Largest model file that is read, in bytes: descriptors and offsets are 32-bit.
 pub const MAX_MODEL_BYTES: u64 = 2 << 30;
 
+/// Bytes set aside for an output whose shape only an execution shows.
+const UNKNOWN_OUTPUT_BYTES: u32 = 64 << 10;
+
 /// A model to measure.
 #[derive(Debug)]
-pub struct Subject {
+pub struct Workload {
     /// The name it goes by.
     pub name: String,
     /// Where it was read from.
@@ -25,12 +29,12 @@ pub struct Subject {
     pub inputs: Vec<Vec<u8>>,
 }
 
-impl Subject {
+impl Workload {
     /// Reads a model file.
     ///
     /// # Errors
     /// It cannot be read, or nothing of it can be run.
-    pub fn read(path: &Path) -> Result<Subject, HarnessError> {
+    pub fn read(path: &Path) -> Result<Workload, HarnessError> {
         let named = |error: &dyn std::fmt::Display| {
             HarnessError::peer(format!("cannot read the model {}: {error}", path.display()))
         };
@@ -44,9 +48,9 @@ impl Subject {
         }
         let bytes = std::fs::read(path).map_err(|error| named(&error))?;
         let stem = path.file_stem().unwrap_or(path.as_os_str());
-        let mut subject = Subject::of_bytes(&stem.to_string_lossy(), &bytes)?;
-        subject.file = Some(path.to_owned());
-        Ok(subject)
+        let mut workload = Workload::of_bytes(&stem.to_string_lossy(), &bytes)?;
+        workload.file = Some(path.to_owned());
+        Ok(workload)
     }
 
     /// A model from the bytes of its file. Where the CPU device's operations cannot run all of it,
@@ -54,7 +58,7 @@ impl Subject {
     ///
     /// # Errors
     /// The file is damaged, or nothing of it can be run.
-    pub fn of_bytes(name: &str, bytes: &[u8]) -> Result<Subject, HarnessError> {
+    pub fn of_bytes(name: &str, bytes: &[u8]) -> Result<Workload, HarnessError> {
         let wrong = |error: &dyn std::fmt::Display| format!("cannot use the model {name}: {error}");
         let cut = burst_tflite::cut(bytes).map_err(|error| HarnessError::peer(wrong(&error)))?;
         let imported = match &cut {
@@ -82,7 +86,7 @@ impl Subject {
             }
             inputs.push(bytes);
         }
-        Ok(Subject { name: name.to_owned(), file: None, imported, cut, inputs })
+        Ok(Workload { name: name.to_owned(), file: None, imported, cut, inputs })
     }
 
     /// Positions of the inputs that are no states.
@@ -95,6 +99,19 @@ impl Subject {
     #[must_use]
     pub fn given_outputs(&self) -> usize {
         self.imported.outputs.len() - self.imported.states.len()
+    }
+
+    /// How its tensors and states are laid out, whoever makes the memory.
+    #[must_use]
+    pub fn layout(&self) -> LayoutOptions {
+        let states = self.imported.states.iter();
+        let states = states
+            .map(|state| StateBinding { input: state.input_index, output: state.output_index });
+        LayoutOptions {
+            states: states.collect(),
+            unknown_output_bytes: Some(UNKNOWN_OUTPUT_BYTES),
+            ..LayoutOptions::default()
+        }
     }
 
     /// Bytes that an execution copies in.
@@ -127,12 +144,9 @@ fn pattern(tensor: &TensorInfo, is_state: bool) -> Option<Vec<u8>> {
         return None;
     }
     if is_state {
-        let is_bytes = matches!(
-            tensor.ty,
-            OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned
-        );
-        let [zero, ..] = tensor.zero_point.to_le_bytes();
-        return Some(vec![if is_bytes { zero } else { 0 }; bytes]);
+        let mut state = vec![0; bytes];
+        fill_with_zero(&mut state, tensor.ty, tensor.zero_point);
+        return Some(state);
     }
     let channels = match tensor.dims.as_slice() {
         [_, _, _, channels] => *channels as usize,
@@ -207,6 +221,14 @@ mod tests {
         let indexes = tensor(OperandType::TensorInt32, &[4]);
         assert_eq!(pattern(&indexes, false), Some(vec![0; 16]));
         assert_eq!(pattern(&tensor(OperandType::TensorFloat32, &[0, 3]), false), None);
+    }
+
+    #[test]
+    fn states_of_16_bits_begin_at_their_zero_point() {
+        let mut state = tensor(OperandType::TensorQuant16Asymm, &[3]);
+        state.zero_point = 0x1234;
+        let zero = 0x1234_u16.to_ne_bytes();
+        assert_eq!(pattern(&state, true), Some(zero.repeat(3)));
     }
 
     #[test]

@@ -5,21 +5,29 @@ use plotters::prelude::*;
 use crate::error::HarnessError;
 
 /// A line in a drawing.
-pub(crate) struct Line {
-    pub(crate) name: String,
+#[derive(Debug)]
+pub struct Line {
+    /// Its name beside the axes.
+    pub name: String,
     /// Which of the colours, counted from 0; the same number is the same colour in every drawing.
-    pub(crate) colour: usize,
-    pub(crate) points: Vec<(f64, f64)>,
+    pub colour: usize,
+    /// Its points.
+    pub points: Vec<(f64, f64)>,
 }
 
 /// What a drawing shows.
-pub(crate) struct Drawing<'d> {
-    pub(crate) title: &'d str,
-    pub(crate) x: &'d str,
-    pub(crate) y: &'d str,
-    pub(crate) lines: Vec<Line>,
-    /// How a place on the x axis is written.
-    pub(crate) x_label: fn(&f64) -> String,
+#[derive(Debug)]
+pub struct Drawing<'d> {
+    /// Above it.
+    pub title: &'d str,
+    /// What the x axis is.
+    pub x: &'d str,
+    /// What the y axis is; its values are nanoseconds.
+    pub y: &'d str,
+    /// Its lines.
+    pub lines: Vec<Line>,
+    /// How a value on the x axis is written.
+    pub x_label: fn(&f64) -> String,
 }
 
 const SIZE: (u32, u32) = (1120, 440);
@@ -44,8 +52,8 @@ const COLOURS: [RGBColor; 10] = [
     RGBColor(0x11, 0x11, 0x11),
 ];
 
-/// Both axes as they are given, y logarithmic: times here range over six decades.
-pub(crate) fn draw(drawing: &Drawing<'_>) -> Result<String, HarnessError> {
+/// One drawing as SVG; nothing without points. Both axes as they are given, y logarithmic: times here range over six decades.
+pub(super) fn draw(drawing: &Drawing<'_>) -> Result<String, HarnessError> {
     let points = || drawing.lines.iter().flat_map(|line| &line.points);
     let (x, y) = (range(points().map(|p| p.0)), range(points().map(|p| p.1)));
     let (Some(x), Some(y)) = (x, y) else { return Ok(String::new()) };
@@ -93,7 +101,7 @@ fn y_label(ns: f64, range: f64) -> String {
     const NARROW: f64 = 4.0;
     let first_digit = ns / 10.0_f64.powf(ns.log10().floor());
     let is_named = NAMED.iter().any(|named| (first_digit - named).abs() < 0.01);
-    if is_named || range < NARROW { crate::transport::report::time(ns) } else { String::new() }
+    if is_named || range < NARROW { super::units::time(ns) } else { String::new() }
 }
 
 fn colour(line: &Line) -> RGBColor {

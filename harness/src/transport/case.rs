@@ -1,6 +1,5 @@
 //! What is measured: how large, how both ends wait, on which CPUs.
 
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +10,10 @@ pub const ANSWER_BYTES: usize = 64;
 pub const REQUEST_SIZES: [usize; 3] = [64, 256, 1024];
 /// Largest request of the small-message cases.
 pub const REQUEST_MAX: usize = 1024;
+/// Bytes of the frames that are measured: 224 x 224 pixels, and 448 x 448, of three bytes.
+pub const FRAME_BYTES: [usize; 2] = [150_528, 602_112];
+/// How long the server works on each request where one check is about that.
+pub const SERVICE_NS: u64 = 200_000;
 
 /// How both ends wait for each other.
 #[derive(
@@ -155,11 +158,6 @@ impl Case {
         label
     }
 
-    /// What to say of a run that failed.
-    pub(crate) fn failure(&self, error: &dyn fmt::Display) -> String {
-        format!("{}, {}: {error}", self.wait.name(), self.placement.name())
-    }
-
     /// Whether polling on one CPU would keep the other end from running.
     #[must_use]
     pub fn spins_in_vain(&self) -> bool {
@@ -177,16 +175,18 @@ pub enum Role {
     Server,
 }
 
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Role {
+    /// The name in messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
             Role::Client => "client",
             Role::Server => "server",
-        })
+        }
     }
 }
 
-/// What one of the two processes is told to do.
+/// What one of the two processes has to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Job {
     /// Which peer, by name.

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::transport::case::{Case, Placement, WaitKind};
-use crate::transport::report::Row;
+use crate::transport::case::{Case, FRAME_BYTES, Placement, SERVICE_NS, WaitKind};
+use crate::transport::names;
+use crate::transport::row::Row;
 
 /// One line of what must be reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,7 +15,7 @@ pub struct Check {
     pub value: Option<f64>,
     /// What it must be at most, or at least.
     pub must: Bound,
-    /// What we are here for.
+    /// What it should be.
     pub reach: Bound,
     /// Whether `must` holds; `None` without a value.
     pub ok: Option<bool>,
@@ -94,47 +95,20 @@ impl Check {
     }
 }
 
-/// Names of the peers that checks speak of.
-pub mod names {
-    /// One word in one cache line.
-    pub const LINE_FLOOR: &str = "floor-line";
-    /// One word and a futex.
-    pub const FUTEX_FLOOR: &str = "floor-futex";
-    /// Our queues.
-    pub const OURS: &str = "ours";
-    /// Our queues with a burst's datums in them.
-    pub const BURST: &str = "ours-whole-burst";
-    /// libfmq's algorithm.
-    pub const LIBFMQ: &str = "libfmq-algorithm";
-    /// iceoryx2, request and response.
-    pub const ICEORYX_REQUEST: &str = "iceoryx2-request-response";
-    /// iceoryx2, publish and subscribe.
-    pub const ICEORYX_PUBLISH: &str = "iceoryx2-publish-subscribe";
-    /// iceoryx2, a frame loaned and read in place.
-    pub const ICEORYX_FRAME: &str = "frame-iceoryx2";
-    /// ipc-channel.
-    pub const IPC_CHANNEL: &str = "ipc-channel";
-    /// shmem-ipc.
-    pub const SHMEM_IPC: &str = "shmem-ipc";
-    /// A frame handed over by our queue.
-    pub const FRAME: &str = "frame-ours";
-    /// A frame handed over by a bare word.
-    pub const FRAME_FLOOR: &str = "frame-plain-copy";
-    /// A frame that is there already, named in a message.
-    pub const FRAME_IN_POOL: &str = "frame-in-pool";
-}
-
-/// Service time of the check on overhead.
-pub const SERVICE_NS: u64 = 200_000;
-
 struct Rows<'r>(&'r [Row]);
 
 impl<'r> Rows<'r> {
     /// The plain ping-pong of a peer: whatever else is measured with it is part of a row's name.
-    fn get(&self, name: &str, wait: WaitKind, place: Placement, bytes: usize) -> Option<&'r Row> {
+    fn get(
+        &self,
+        name: &str,
+        wait: WaitKind,
+        placement: Placement,
+        bytes: usize,
+    ) -> Option<&'r Row> {
         self.0.iter().find(|row| {
             row.name == name
-                && (row.wait, row.placement) == (wait, place)
+                && (row.wait, row.placement) == (wait, placement)
                 && row.request_bytes == bytes
         })
     }
@@ -143,8 +117,8 @@ impl<'r> Rows<'r> {
         self.get(name, WaitKind::Spin, Placement::PinnedApart, bytes)
     }
 
-    fn any_size(&self, name: &str, wait: WaitKind, place: Placement) -> Option<&'r Row> {
-        self.0.iter().find(|row| row.name == name && (row.wait, row.placement) == (wait, place))
+    fn any_size(&self, name: &str, wait: WaitKind, placement: Placement) -> Option<&'r Row> {
+        self.0.iter().find(|row| row.name == name && (row.wait, row.placement) == (wait, placement))
     }
 
     /// Of a row to the floor.
@@ -227,9 +201,6 @@ fn sleeping(rows: &Rows<'_>, checks: &mut Vec<Check>) {
     checks.push(Check::new(what, value, AtMost(0.6), AtMost(0.45)));
 }
 
-/// Bytes of the frames that are measured: 224 x 224 pixels, and 448 x 448, of three bytes.
-pub const FRAME_BYTES: [usize; 2] = [150_528, 602_112];
-
 fn frames(rows: &Rows<'_>, checks: &mut Vec<Check>) {
     use Bound::AtMost;
     for bytes in FRAME_BYTES {
@@ -246,7 +217,7 @@ fn frames(rows: &Rows<'_>, checks: &mut Vec<Check>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::verdict::Spread;
+    use crate::engine::Spread;
 
     fn row(name: &str, request_bytes: usize, ratio: f64) -> Row {
         Row {
@@ -264,7 +235,7 @@ mod tests {
             cpu_ns_per_round_trip: 200.0,
             syscalls_per_message: Some(0.0),
             ratio_on_shared_cores: None,
-            more: crate::transport::report::More::default(),
+            more: crate::transport::row::More::default(),
         }
     }
 

@@ -9,7 +9,8 @@ use crate::progress::Progress;
 use crate::transport::case::{Case, Placement, REQUEST_MAX, REQUEST_SIZES, WaitKind};
 use crate::transport::peers::Peer;
 use crate::transport::plan::{Options, run};
-use crate::transport::process::Runner;
+use crate::transport::process::{Runner, find};
+use crate::transport::subject::PeerInCase;
 
 /// What to measure.
 #[derive(Debug, Clone, clap::Args)]
@@ -60,7 +61,7 @@ impl Args {
     /// As [`run`]; [`HarnessError::UnknownPeer`].
     pub fn run(&self, peers: &[&dyn Peer], out: &mut impl Write) -> Result<ExitCode, HarnessError> {
         for name in &self.peers {
-            crate::transport::process::find(peers, name)?;
+            find(peers, name)?;
         }
         let options = Options {
             rounds: if self.quick { self.rounds.min(2) } else { self.rounds },
@@ -74,25 +75,15 @@ impl Args {
             quick: self.quick,
         };
         let mut progress = Progress::default();
-        let report =
-            run(&Runner::this_program()?, peers, &options, &mut |pass, peer: &str, case: &Case| {
-                let Case { wait, placement, request_bytes, .. } = case;
-                let (round, wait, placement) = (pass + 1, wait.name(), placement.name());
-                progress.show(&format!(
-                    "round {round}: {wait}, {placement}, {request_bytes} B, {peer}"
-                ));
-            });
+        let runner = Runner::this_program()?;
+        let report = run(&runner, peers, &options, &mut |round, subject: &PeerInCase<'_>| {
+            let Case { wait, placement, request_bytes, .. } = &subject.case;
+            let (wait, placement, peer) = (wait.name(), placement.name(), subject.peer.name());
+            progress
+                .show(&format!("round {round}: {wait}, {placement}, {request_bytes} B, {peer}"));
+        });
         progress.end();
-        let report = report?;
-        if let Some(path) = &self.report {
-            std::fs::write(path, crate::report::page::page(&report)?)?;
-        }
-        if self.json {
-            report.write_failures(&mut std::io::stderr().lock())?;
-            report.write_json(out)?;
-        } else {
-            report.write_text(out)?;
-        }
+        report?.print(self.report.as_deref(), self.json, out)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -1,22 +1,16 @@
-//! A run: which peers in which cases, taking turns.
+//! What a run measures: which peers, in which cases, compared with which floors.
 
-use std::time::{Duration, Instant};
-
+use crate::engine::{Floor, Run, Track};
 use crate::error::HarnessError;
 use crate::machine::{KeepAwake, Machine};
-use crate::transport::case::{Case, Placement, REQUEST_SIZES, WaitKind};
-use crate::transport::checks::{FRAME_BYTES, SERVICE_NS, checks, names};
+use crate::transport::case::{Case, FRAME_BYTES, Placement, REQUEST_SIZES, SERVICE_NS, WaitKind};
+use crate::transport::checks::checks;
+use crate::transport::names;
 use crate::transport::peers::Peer;
-use crate::transport::process::{Length, Runner, has_strace};
-use crate::transport::report::Report;
-use crate::transport::subject::{FloorKey, Floors, Lane, Round, Run, carries_a_frame, floor_rows};
-
-/// Once all else is measured, a run waits so long for rounds in which the cores are not shared.
-const QUIET_PATIENCE: Duration = Duration::from_secs(240);
-
-/// Runs of one row that may fail before the whole run does: a peer may get stuck once in an hour, and
-/// that should not cost the rest. What failed is repeated like a round that does not count.
-const FAILURES_MAX: usize = 2;
+use crate::transport::process::{Runner, find, has_strace};
+use crate::transport::report::{Report, RoundTripReport};
+use crate::transport::row::{floor_rows, row};
+use crate::transport::subject::{FloorKey, PeerInCase};
 
 /// What to measure, and for how long.
 #[derive(Debug, Clone)]
@@ -57,64 +51,47 @@ impl Default for Options {
     }
 }
 
-/// Told what happens, for a line of progress.
-pub trait Watch {
-    /// Pass `pass` is about to measure `peer`.
-    fn about_to(&mut self, pass: u32, peer: &str, case: &Case);
-}
-
-impl<F: FnMut(u32, &str, &Case)> Watch for F {
-    fn about_to(&mut self, pass: u32, peer: &str, case: &Case) {
-        self(pass, peer, case);
-    }
-}
-
 /// Peers that run before and after others, not by themselves.
 const FLOORS: [&str; 3] = [names::LINE_FLOOR, names::FUTEX_FLOOR, names::FRAME_FLOOR];
 
-/// Measures everything.
+/// Measures everything; `watch` is told before each trial of a peer
+/// in which round it is, counted from 1.
 ///
 /// # Errors
-/// A peer whose runs fail again and again: one that cannot do the work is not a slow peer.
+/// A peer whose trials fail again and again: one that cannot do the work is not a slow peer. A floor
+/// that is needed and not among the peers.
 pub fn run(
     runner: &Runner,
     peers: &[&dyn Peer],
     options: &Options,
-    watch: &mut dyn Watch,
+    watch: &mut dyn FnMut(u32, &PeerInCase<'_>),
 ) -> Result<Report, HarnessError> {
-    let machine = Machine::look();
-    let mut lanes = lanes(runner, peers, options);
-    let mut floors = Floors::new();
-    let mut waiting_since = None;
-    for pass in 0.. {
-        let pending: Vec<usize> =
-            (0..lanes.len()).filter(|index| lanes[*index].wants_more(options, &floors)).collect();
-        if pending.is_empty() {
-            break;
-        }
-        if pending.iter().all(|index| lanes[*index].waits_for_quiet(options))
-            && waiting_since.get_or_insert_with(Instant::now).elapsed() > QUIET_PATIENCE
-        {
-            break;
-        }
-        take_turns(runner, options, &mut lanes, &mut floors, (pass, pending), watch)?;
-    }
-    let mut rows = floor_rows(&floors);
-    for lane in &mut lanes {
-        let calls = count_calls(runner, lane, options).unwrap_or_else(|error| {
-            lane.failures.push(lane.case.failure(&format!("counting system calls: {error}")));
+    let machine = Machine::detect();
+    let mut run = subjects(runner, peers, options)?;
+    run.measure(&mut |round, subject| watch(round, subject))?;
+    let mut rows = floor_rows(&run);
+    for index in 0..run.tracks().len() {
+        let calls = count_calls(runner, &run.tracks()[index].subject, options);
+        let calls = calls.unwrap_or_else(|error| {
+            let what = format!("counting system calls: {error}");
+            run.tracks_mut()[index].note_failure(&what);
             None
         });
-        rows.extend(lane.row(options, &floors, calls));
+        rows.extend(row(&run, &run.tracks()[index], calls));
     }
     let checks = checks(&rows);
-    let failures = lanes.iter().flat_map(|lane| lane.failures.clone()).collect();
-    Ok(Report { rounds: options.rounds, machine, rows, checks, failures })
+    let failures = run.into_tracks().into_iter().flat_map(|track| track.failures).collect();
+    let found = RoundTripReport { rows, checks, failures };
+    Ok(Report { machine, rounds: options.rounds, found })
 }
 
-/// Every row of a run, those with the same floor together.
-fn lanes<'p>(runner: &Runner, peers: &[&'p dyn Peer], options: &Options) -> Vec<Lane<'p>> {
-    let mut cases: Vec<(&'p dyn Peer, Case)> = Vec::new();
+/// Every subject of a run, those with the same floor together.
+fn subjects<'p>(
+    runner: &'p Runner,
+    peers: &[&'p dyn Peer],
+    options: &Options,
+) -> Result<Run<PeerInCase<'p>>, HarnessError> {
+    let mut cases: Vec<(FloorKey, &'p dyn Peer, Case)> = Vec::new();
     for peer in peers {
         let asked = options.peers.is_empty() || options.peers.iter().any(|p| p == peer.name());
         if !asked || FLOORS.contains(&peer.name()) {
@@ -122,14 +99,25 @@ fn lanes<'p>(runner: &Runner, peers: &[&'p dyn Peer], options: &Options) -> Vec<
         }
         for case in cases_of(*peer, options) {
             if peer.supports(&case) && runner.can(case.placement) {
-                cases.push((*peer, case));
+                cases.push((FloorKey::of(peer.name(), &case), *peer, case));
             }
         }
     }
-    let mut lanes: Vec<Lane<'p>> =
-        cases.into_iter().map(|(peer, case)| Lane::new(peer, case)).collect();
-    lanes.sort_by_key(|lane| (lane.floor, lane.case)); // stable: peers stay in their order
-    lanes
+    cases.sort_by_key(|(floor, _, case)| (*floor, *case)); // stable: peers stay in their order
+    let mut keys: Vec<FloorKey> = Vec::new();
+    let (mut floors, mut tracks) = (Vec::new(), Vec::new());
+    for (key, peer, case) in cases {
+        if keys.last() != Some(&key) {
+            let floor = PeerInCase::new(runner, find(peers, key.name)?, key.case);
+            floors.push(Floor::new(floor, floor.length(options.quick)));
+            keys.push(key);
+        }
+        let subject = PeerInCase::new(runner, peer, case);
+        let wanted = subject.wanted(options.rounds, options.quick);
+        let length = subject.length(options.quick);
+        tracks.push(Track::new(subject, length, Some(keys.len() - 1), wanted));
+    }
+    Ok(Run::new(floors, tracks))
 }
 
 fn cases_of(peer: &dyn Peer, options: &Options) -> Vec<Case> {
@@ -187,90 +175,17 @@ fn special_cases(options: &Options) -> Vec<Case> {
     cases
 }
 
-/// One round of each lane that needs one. Between two lanes with the same floor one floor run is
-/// enough: it comes after the first and before the second.
-fn take_turns(
-    runner: &Runner,
-    options: &Options,
-    lanes: &mut [Lane<'_>],
-    floors: &mut Floors,
-    (pass, mut pending): (u32, Vec<usize>),
-    watch: &mut dyn Watch,
-) -> Result<(), HarnessError> {
-    if pass % 2 == 1 {
-        pending.reverse(); // so that nobody always follows the same one
-    }
-    let mut last: Option<(FloorKey, usize)> = None;
-    for index in pending {
-        let lane = &mut lanes[index];
-        let key = lane.floor;
-        let before = match last {
-            Some((measured, index)) if measured == key => index,
-            _ => run_floor(runner, key, floors, options)?,
-        };
-        watch.about_to(pass, lane.peer.name(), &lane.case);
-        let length = length(lane.peer.name(), &lane.case, options.quick);
-        let awake = lane.case.kept_awake.then(KeepAwake::take).transpose()?;
-        let run = runner.measure(lane.peer.name(), &lane.case, length);
-        drop(awake);
-        let (measured, served) = match run {
-            Ok(run) => run,
-            Err(error) if lane.failures.len() < FAILURES_MAX => {
-                lane.failures.push(lane.case.failure(&error));
-                last = None;
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
-        let after = run_floor(runner, key, floors, options)?;
-        lane.rounds.push(Round { floors: [before, after], run: Run { measured, served } });
-        last = Some((key, after));
-    }
-    Ok(())
-}
-
-/// Index of the new run.
-fn run_floor(
-    runner: &Runner,
-    key: FloorKey,
-    floors: &mut Floors,
-    options: &Options,
-) -> Result<usize, HarnessError> {
-    let (measured, served) =
-        runner.measure(key.name, &key.case, length(key.name, &key.case, options.quick))?;
-    Ok(floors.push(key, Run { measured, served }))
-}
-
-/// How many round trips: enough for a p99.9 where they are quick, a fraction of a second where they
-/// are slow. Not more: a neighbour of a core is seldom quiet for longer than some milliseconds.
-fn length(peer: &str, case: &Case, quick: bool) -> Length {
-    /// Longest run in which the pace is set by the case.
-    const PACED_NS: u64 = 1_000_000_000;
-    let usual = match case.wait {
-        WaitKind::Spin if !case.spins_in_vain() => 20_000,
-        WaitKind::Adaptive if case.placement == Placement::PinnedApart => 50_000,
-        _ => 5_000,
-    };
-    // A frame of some hundred kilobytes takes as long as a hundred small messages.
-    let carried = if carries_a_frame(peer, case) { case.request_bytes } else { 0 };
-    let usual = usual / (1 + u32::try_from(carried / 4096).unwrap_or(u32::MAX - 1));
-    let pace = case.service_ns.max(case.period_ns).max(1);
-    let paced = u32::try_from(PACED_NS / pace).unwrap_or(u32::MAX).max(3);
-    let trips = if quick { usual / 10 } else { usual }.min(paced);
-    Length { warm_up: trips / 10 + 10, trips }
-}
-
 /// System calls per message, where they are to be counted and can be.
 fn count_calls(
     runner: &Runner,
-    lane: &Lane<'_>,
+    subject: &PeerInCase<'_>,
     options: &Options,
 ) -> Result<Option<f64>, HarnessError> {
-    let special = lane.case.period_ns > 0 || lane.case.service_ns > 0;
+    let special = subject.case.period_ns > 0 || subject.case.service_ns > 0;
     if !options.count_calls || special || !has_strace() {
         return Ok(None);
     }
-    let polls = lane.case.wait == WaitKind::Spin && !lane.case.spins_in_vain();
+    let polls = subject.case.wait == WaitKind::Spin && !subject.case.spins_in_vain();
     let lengths = if polls { [1_000, 21_000] } else { [100, 600] };
-    runner.calls_per_message(lane.peer.name(), &lane.case, lengths).map(Some)
+    runner.calls_per_message(subject.peer.name(), &subject.case, lengths).map(Some)
 }

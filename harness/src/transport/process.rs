@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
+use crate::engine::Length;
 use crate::error::HarnessError;
 use crate::machine::{cpus_for, pin, usable_cpus};
 use crate::transport::case::{Case, Job, Placement, Role};
@@ -105,15 +106,6 @@ pub struct Runner {
     usable: Vec<usize>,
 }
 
-/// How long a run is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Length {
-    /// Round trips before the measured ones.
-    pub warm_up: u32,
-    /// Measured round trips.
-    pub trips: u32,
-}
-
 impl Runner {
     /// Starts `program` as both ends; it must call [`serve_if_asked`] with the same peers.
     ///
@@ -161,7 +153,7 @@ impl Runner {
         case: &Case,
         [short, long]: [u32; 2],
     ) -> Result<f64, HarnessError> {
-        let counted = |trips| self.count_calls(peer, case, Length { warm_up: 0, trips });
+        let counted = |trips| self.count_calls(peer, case, Length { warm_up: 0, counted: trips });
         let (few, many) = (counted(short)?, counted(long)?);
         let calls = (many - few) / (2.0 * f64::from(long - short));
         // Starting up costs a few calls more or less each time: less than the third digit.
@@ -170,7 +162,7 @@ impl Runner {
 
     fn count_calls(&self, peer: &str, case: &Case, length: Length) -> Result<f64, HarnessError> {
         let folder = Folder::new()?;
-        let file = |role: Role| folder.0.join(role.to_string());
+        let file = |role: Role| folder.0.join(role.name());
         self.run(peer, case, length, |role| {
             let mut command = Command::new("strace");
             command.args(["-f", "-c", "-U", "name,calls", "-o"]).arg(file(role)).arg(&self.program);
@@ -195,7 +187,7 @@ impl Runner {
         let (client_link, server_link) = burst_wire::socket::pair()?;
         let limit = limit(case, length);
         let start = |role, cpu, link| {
-            let Length { warm_up, trips } = length;
+            let Length { warm_up, counted: trips } = length;
             let job = Job { peer: peer.to_owned(), role, case: *case, warm_up, trips, cpu, limit };
             End::start(command(role), &job, link)
         };
@@ -214,7 +206,7 @@ impl Runner {
 
 /// What a run takes at most, unless it hangs.
 fn limit(case: &Case, length: Length) -> Duration {
-    let trips = length.warm_up.saturating_add(length.trips);
+    let trips = length.warm_up.saturating_add(length.counted);
     let planned = Duration::from_nanos(case.service_ns.saturating_add(case.period_ns));
     PATIENCE.saturating_add((planned + SLOW_TRIP).saturating_mul(trips))
 }
@@ -238,7 +230,7 @@ impl End {
 
     fn outcome(&mut self, peer: &str) -> Result<Outcome, HarnessError> {
         let failed = |message| {
-            let (peer, role) = (peer.to_owned(), self.role);
+            let (peer, role) = (peer.to_owned(), self.role.name());
             Err(HarnessError::EndFailed { peer, role, message })
         };
         match self.control.receive() {
@@ -353,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_run_may_take_longer_when_it_is_meant_to() {
-        let length = Length { warm_up: 0, trips: 1000 };
+        let length = Length { warm_up: 0, counted: 1000 };
         let mut case = Case::ping_pong(crate::WaitKind::Sleep, Placement::Unpinned, 64);
         let quick = limit(&case, length);
         case.service_ns = 1_000_000_000;

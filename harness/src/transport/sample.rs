@@ -4,17 +4,19 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::{nearest_rank, to_f64};
+
 /// Times of one run, in nanoseconds. Recording is one store to memory that is there already.
 #[derive(Debug)]
-pub struct Times(Vec<u32>);
+pub struct Recorder(Vec<u32>);
 
-impl Times {
+impl Recorder {
     /// Room for so many, touched, so that no page fault falls into the measured part.
     #[must_use]
-    pub fn with_capacity(trips: usize) -> Times {
+    pub fn with_capacity(trips: usize) -> Recorder {
         let mut times = vec![u32::MAX; trips];
         times.clear();
-        Times(times)
+        Recorder(times)
     }
 
     /// One more. Times above four seconds count as four seconds.
@@ -28,7 +30,7 @@ impl Times {
     pub fn into_sample(mut self, elapsed: Duration) -> Sample {
         self.0.sort_unstable();
         let times = &self.0;
-        let quantile = |q: f64| f64::from(at(times, q));
+        let quantile = |q: f64| f64::from(nearest_rank(times, q).unwrap_or(0));
         Sample {
             trips: times.len() as u64,
             elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
@@ -83,29 +85,12 @@ fn middle(sorted: &[u32]) -> f64 {
     to_f64(sum) / to_f64(part.len() as u64)
 }
 
-/// The time that a share `q` of all trips did not exceed.
-fn at(sorted: &[u32], q: f64) -> u32 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "between zero and the number of trips"
-    )]
-    let rank = (q * to_f64(sorted.len() as u64)).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).or(sorted.last()).copied().unwrap_or(0)
-}
-
-/// Exact up to 2^53, which is 104 days in nanoseconds.
-#[expect(clippy::cast_precision_loss, reason = "see above")]
-pub(crate) fn to_f64(number: u64) -> f64 {
-    number as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn sample(ns: impl IntoIterator<Item = u64>) -> Sample {
-        let mut times = Times::with_capacity(8);
+        let mut times = Recorder::with_capacity(8);
         ns.into_iter().for_each(|ns| times.push(Duration::from_nanos(ns)));
         times.into_sample(Duration::from_micros(1))
     }

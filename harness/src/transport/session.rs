@@ -10,7 +10,7 @@ use crate::engine::quiet;
 use crate::error::HarnessError;
 use crate::transport::case::{ANSWER_BYTES, Case, Job};
 use crate::transport::link::Link;
-use crate::transport::sample::{Sample, Times};
+use crate::transport::sample::{Recorder, Sample};
 use crate::transport::work::{self, AnswerBytes, Request};
 
 /// The client's end of a channel that carries bytes.
@@ -130,7 +130,7 @@ impl<'a> ClientSession<'a> {
             trip(sequence)?;
         }
         let last = warm_up + u64::from(self.job.trips);
-        let mut times = Times::with_capacity(self.job.trips as usize);
+        let mut times = Recorder::with_capacity(self.job.trips as usize);
         let cpu = cpu_ns()?;
         let begin = Instant::now();
         match self.job.case.period_ns {

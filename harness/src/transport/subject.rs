@@ -1,29 +1,31 @@
-//! One row of a run: its rounds so far, which of them count, and what they come to.
+//! A peer in one case, as a subject of the engine; and which floor it is compared with.
 
-use std::collections::BTreeMap;
-
-use crate::engine::quiet;
-use crate::engine::verdict::{Spread, Verdict, judge, median};
-use crate::transport::case::{Case, Placement, WaitKind};
-use crate::transport::checks::{FRAME_BYTES, names};
+use crate::engine::{Length, Subject, Trial, Wanted};
+use crate::error::HarnessError;
+use crate::machine::KeepAwake;
+use crate::transport::case::{Case, FRAME_BYTES, Placement, WaitKind};
+use crate::transport::names;
 use crate::transport::peers::Peer;
-use crate::transport::plan::Options;
-use crate::transport::report::{More, Row};
-use crate::transport::sample::to_f64;
+use crate::transport::process::Runner;
 use crate::transport::session::{Measured, Served};
 
-/// Rounds of a row, those that do not count among them, as a multiple of the rounds wanted: so often
-/// they are repeated before a row makes do with what it has.
+/// Rounds of a subject, those that do not count among them, as a multiple of the rounds wanted: so
+/// often they are repeated before a subject makes do with what it has.
 const TRIES_PER_ROUND: usize = 3;
 /// The same where a round is quick: those on shared cores, of which a busy host has many, come on top.
-/// The whole run waits no longer for quiet than [`plan`](crate::transport::plan) says.
 const TRIES_PER_QUICK_ROUND: usize = 40;
+/// Where both ends poll, each on a CPU of its own, a round takes a thirtieth of a second, and rounds
+/// differ more: a median needs more of them, and they cost little.
+const QUICK_ROUNDS: usize = 3;
+/// Trials of one subject that may fail before the whole run does.
+const FAILURES_MAX: usize = 2;
 
-/// Where both poll, each on a CPU of its own, a round takes a thirtieth of a second, and rounds differ
-/// more: a median needs more of them, and they cost little.
-const QUICK_ROUNDS: u32 = 3;
+/// Whether a whole frame travels; one that lies in the pool already costs a small message.
+pub(crate) fn carries_a_frame(peer: &str, case: &Case) -> bool {
+    FRAME_BYTES.contains(&case.request_bytes) && peer != names::FRAME_IN_POOL
+}
 
-/// Which floor a row is compared with.
+/// Which floor a subject is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FloorKey {
     pub(crate) name: &'static str,
@@ -31,7 +33,7 @@ pub(crate) struct FloorKey {
 }
 
 impl FloorKey {
-    /// The floor for a case: it waits in the same way, in the same place, at the same pace. A frame
+    /// The floor for a case: it waits in the same way, on the same CPUs, at the same pace. A frame
     /// takes as long as its memory; a word's trip says nothing about that, a plain copy does.
     pub(crate) fn of(peer: &str, case: &Case) -> FloorKey {
         let polls = case.wait == WaitKind::Spin && !case.spins_in_vain();
@@ -45,83 +47,23 @@ impl FloorKey {
     }
 }
 
-/// Whether a whole frame travels; one that lies in the pool already costs a small message.
-pub(crate) fn carries_a_frame(peer: &str, case: &Case) -> bool {
-    FRAME_BYTES.contains(&case.request_bytes) && peer != names::FRAME_IN_POOL
+/// A peer in one case, between two processes that each trial starts.
+#[derive(Clone, Copy)]
+pub struct PeerInCase<'p> {
+    runner: &'p Runner,
+    /// How requests and answers travel.
+    pub peer: &'p dyn Peer,
+    /// Sizes, waits, CPUs.
+    pub case: Case,
 }
 
-/// One run of one peer.
-pub(crate) struct Run {
-    pub(crate) measured: Measured,
-    pub(crate) served: Served,
-}
-
-impl Run {
-    fn p50(&self) -> f64 {
-        self.measured.sample.p50_ns
+impl<'p> PeerInCase<'p> {
+    pub(crate) fn new(runner: &'p Runner, peer: &'p dyn Peer, case: Case) -> PeerInCase<'p> {
+        PeerInCase { runner, peer, case }
     }
 
-    /// Of both ends, the one that computed slower.
-    fn compute_ns(&self) -> f64 {
-        self.measured.compute_ns.max(self.served.compute_ns)
-    }
-
-    /// Of both ends, the one that computed quicker.
-    fn least_compute_ns(&self) -> f64 {
-        self.measured.compute_ns.min(self.served.compute_ns)
-    }
-}
-
-/// One round of one row.
-pub(crate) struct Round {
-    /// Indices into the runs of the row's floor.
-    pub(crate) floors: [usize; 2],
-    pub(crate) run: Run,
-}
-
-/// One peer in one case, with its rounds so far.
-pub(crate) struct Lane<'p> {
-    pub(crate) peer: &'p dyn Peer,
-    pub(crate) case: Case,
-    pub(crate) floor: FloorKey,
-    pub(crate) rounds: Vec<Round>,
-    /// What went wrong so far.
-    pub(crate) failures: Vec<String>,
-}
-
-/// What rounds are compared with.
-pub(crate) struct Floors {
-    runs: BTreeMap<FloorKey, Vec<Run>>,
-    /// What computing takes here at best.
-    least_compute_ns: f64,
-}
-
-impl Floors {
-    pub(crate) fn new() -> Floors {
-        Floors { runs: BTreeMap::new(), least_compute_ns: f64::INFINITY }
-    }
-
-    fn of(&self, key: &FloorKey) -> &[Run] {
-        self.runs.get(key).map_or(&[], Vec::as_slice)
-    }
-
-    /// Index of the new run.
-    pub(crate) fn push(&mut self, key: FloorKey, run: Run) -> usize {
-        self.least_compute_ns = self.least_compute_ns.min(run.least_compute_ns());
-        let runs = self.runs.entry(key).or_default();
-        runs.push(run);
-        runs.len() - 1
-    }
-}
-
-impl<'p> Lane<'p> {
-    pub(crate) fn new(peer: &'p dyn Peer, case: Case) -> Lane<'p> {
-        let floor = FloorKey::of(peer.name(), &case);
-        Lane { peer, case, floor, rounds: Vec::new(), failures: Vec::new() }
-    }
-
-    /// Both ends poll, each on a CPU of its own: a round is quick, and its time is that of a few lines
-    /// and a few hundred instructions.
+    /// Both ends poll, each on a CPU of its own: a round is quick, and its time is that of a few cache
+    /// lines and a few hundred instructions.
     fn is_quick(&self) -> bool {
         let Case { wait, placement, .. } = self.case;
         wait == WaitKind::Spin
@@ -129,227 +71,103 @@ impl<'p> Lane<'p> {
             && !carries_a_frame(self.peer.name(), &self.case)
     }
 
-    /// Rounds that must count.
-    fn wanted(&self, options: &Options) -> usize {
-        let times = if self.is_quick() && !options.quick { QUICK_ROUNDS } else { 1 };
-        options.rounds.saturating_mul(times) as usize
-    }
-
-    pub(crate) fn wants_more(&self, options: &Options, floors: &Floors) -> bool {
-        let wanted = self.wanted(options);
-        let patient = self.is_quick() && !options.quick;
-        let times = if patient { TRIES_PER_QUICK_ROUND } else { TRIES_PER_ROUND };
-        self.tries() < wanted.saturating_mul(times)
-            && self.with(Verdict::Keep, floors).len() < wanted
-    }
-
-    /// Whether it was tried so often that it can only be the machine that is not quiet.
-    pub(crate) fn waits_for_quiet(&self, options: &Options) -> bool {
-        self.tries() >= self.wanted(options).saturating_mul(TRIES_PER_ROUND)
-    }
-
-    fn tries(&self) -> usize {
-        self.rounds.len() + self.failures.len()
-    }
-
-    fn verdict(&self, round: &Round, floors: &Floors) -> Verdict {
-        let runs = floors.of(&self.floor);
-        let usual = median(runs.iter().map(Run::p50)).unwrap_or(f64::NAN);
-        let core_shared =
-            self.is_quick() && quiet::was_shared(round.run.compute_ns(), floors.least_compute_ns);
-        judge(self.floor_p50(round, runs), usual, core_shared)
-    }
-
-    fn floor_p50(&self, round: &Round, runs: &[Run]) -> [f64; 2] {
-        round.floors.map(|index| runs.get(index).map_or(f64::NAN, Run::p50))
-    }
-
-    fn with(&self, verdict: Verdict, floors: &Floors) -> Vec<&Round> {
-        self.rounds.iter().filter(|round| self.verdict(round, floors) == verdict).collect()
-    }
-
-    /// The rounds that count: those with the cores to themselves, and where these are fewer than was
-    /// asked for the others too.
-    fn kept(&self, options: &Options, floors: &Floors) -> Vec<&Round> {
-        let mut kept = self.with(Verdict::Keep, floors);
-        if kept.len() < options.rounds as usize {
-            kept.extend(self.with(Verdict::CoreShared, floors));
+    /// How many rounds of it are wanted, where `rounds` were asked for; `hurried` where they only have
+    /// to show that everything works.
+    pub(crate) fn wanted(&self, rounds: u32, hurried: bool) -> Wanted {
+        let asked = rounds as usize;
+        let is_patient = self.is_quick() && !hurried;
+        let rounds = asked.saturating_mul(if is_patient { QUICK_ROUNDS } else { 1 });
+        let tries = if is_patient { TRIES_PER_QUICK_ROUND } else { TRIES_PER_ROUND };
+        Wanted {
+            rounds,
+            tries: rounds.saturating_mul(tries),
+            tries_before_quiet: rounds.saturating_mul(TRIES_PER_ROUND),
+            failures: FAILURES_MAX,
+            own_cores: self.is_quick().then_some(asked),
         }
-        kept
+    }
+
+    /// How many round trips a trial has: enough for a p99.9 where they are quick, a fraction of a
+    /// second where they are slow. Not more: the other hardware thread of a core is seldom idle for
+    /// longer than some milliseconds.
+    pub(crate) fn length(&self, hurried: bool) -> Length {
+        /// Longest trial in which the case sets the pace.
+        const PACED_NS: u64 = 1_000_000_000;
+        let case = &self.case;
+        let usual = match case.wait {
+            WaitKind::Spin if !case.spins_in_vain() => 20_000,
+            WaitKind::Adaptive if case.placement == Placement::PinnedApart => 50_000,
+            _ => 5_000,
+        };
+        // A frame of some hundred kilobytes takes as long as a hundred small messages.
+        let carried = if carries_a_frame(self.peer.name(), case) { case.request_bytes } else { 0 };
+        let usual = usual / (1 + u32::try_from(carried / 4096).unwrap_or(u32::MAX - 1));
+        let pace = case.service_ns.max(case.period_ns).max(1);
+        let paced = u32::try_from(PACED_NS / pace).unwrap_or(u32::MAX).max(3);
+        let counted = if hurried { usual / 10 } else { usual }.min(paced);
+        Length { warm_up: counted / 10 + 10, counted }
     }
 }
 
-impl Lane<'_> {
-    /// `None` where no round counts.
-    pub(crate) fn row(
-        &self,
-        options: &Options,
-        floors: &Floors,
-        calls: Option<f64>,
-    ) -> Option<Row> {
-        let runs = floors.of(&self.floor);
-        let kept = self.kept(options, floors);
-        let floor = |round: &Round| self.floor_p50(round, runs).iter().sum::<f64>() / 2.0;
-        let ratio = |round: &Round| round.run.p50() / floor(round);
-        let shared = self.with(Verdict::CoreShared, floors);
-        let service = to_f64(self.case.service_ns);
-        let overhead =
-            kept.iter().map(|round| (round.run.p50() - service) / (floor(round) - service));
-        let overhead = (self.case.service_ns > 0).then(|| median(overhead)).flatten();
-        let bytes = self.peer.fixed_request_bytes().unwrap_or(self.case.request_bytes);
-        let spread = Spread::of(kept.iter().map(|round| ratio(round)))?;
-        let measured: Vec<&Run> = kept.iter().map(|round| &round.run).collect();
-        let mut row = summary(self.peer.name(), bytes, &self.case, &measured, spread)?;
-        row.syscalls_per_message = calls;
-        row.ratio_on_shared_cores = Spread::of(shared.iter().map(|round| ratio(round)));
-        row.more.dropped = self.rounds.len() - kept.len();
-        row.more.shared = shared.len();
-        row.more.is_quiet = kept.iter().all(|round| self.verdict(round, floors) == Verdict::Keep);
-        row.more.overhead_ratio = overhead;
-        Some(row)
+/// What the two ends of a peer measured.
+#[derive(Debug)]
+pub struct RoundTrips {
+    pub(crate) measured: Measured,
+    pub(crate) served: Served,
+}
+
+impl Trial for RoundTrips {
+    fn p50_ns(&self) -> Option<f64> {
+        Some(self.measured.sample.p50_ns)
+    }
+
+    fn compute_ns(&self) -> Option<[f64; 2]> {
+        let (client, server) = (self.measured.compute_ns, self.served.compute_ns);
+        Some([client.min(server), client.max(server)])
     }
 }
 
-/// The floors themselves, over all their runs. Their ratio is that to their own median.
-pub(crate) fn floor_rows(floors: &Floors) -> Vec<Row> {
-    let rows = floors.runs.iter().filter_map(|(key, runs)| {
-        let runs: Vec<&Run> = runs.iter().collect();
-        let usual = median(runs.iter().map(|run| run.p50()))?;
-        let ratio = Spread::of(runs.iter().map(|run| run.p50() / usual))?;
-        summary(key.name, key.case.request_bytes, &key.case, &runs, ratio)
-    });
-    rows.collect()
-}
+impl Subject for PeerInCase<'_> {
+    type Trial = RoundTrips;
 
-fn summary(
-    name: &'static str,
-    bytes: usize,
-    case: &Case,
-    runs: &[&Run],
-    ratio: Spread,
-) -> Option<Row> {
-    let of = |value: fn(&Run) -> f64| median(runs.iter().map(|run| value(run)));
-    let trips = |run: &Run| to_f64(run.measured.sample.trips);
-    let cpu = |run: &Run| to_f64(run.measured.cpu_ns + run.served.cpu_ns) / trips(run);
-    let rate = |run: &Run| trips(run) * 1e9 / to_f64(run.measured.sample.elapsed_ns.max(1));
-    Some(Row {
-        name: case.label(name),
-        request_bytes: bytes,
-        wait: case.wait,
-        placement: case.placement,
-        p50_ns: of(|run| run.measured.sample.p50_ns)?,
-        p90_ns: of(|run| run.measured.sample.p90_ns)?,
-        p99_ns: of(|run| run.measured.sample.p99_ns)?,
-        p999_ns: of(|run| run.measured.sample.p999_ns)?,
-        max_ns: runs.iter().map(|run| run.measured.sample.max_ns).fold(0.0, f64::max),
-        ratio_to_floor: ratio,
-        round_trips_per_s: median(runs.iter().map(|run| rate(run)))?,
-        cpu_ns_per_round_trip: median(runs.iter().map(|run| cpu(run)))?,
-        syscalls_per_message: None,
-        ratio_on_shared_cores: None,
-        more: More {
-            kept: runs.len(),
-            dropped: 0,
-            shared: 0,
-            is_quiet: true,
-            peer: name,
-            service_ns: case.service_ns,
-            period_ns: case.period_ns,
-            overhead_ratio: None,
-            curve: curve(runs),
-        },
-    })
-}
+    fn context(&self) -> String {
+        format!("{}, {}", self.case.wait.name(), self.case.placement.name())
+    }
 
-/// Quantile by quantile the median over all runs.
-fn curve(runs: &[&Run]) -> Vec<(f64, f64)> {
-    let Some(first) = runs.first() else { return Vec::new() };
-    let points = first.measured.sample.curve.iter().enumerate();
-    points
-        .filter_map(|(index, (quantile, _))| {
-            let times = runs.iter().filter_map(|run| run.measured.sample.curve.get(index));
-            Some((*quantile, median(times.map(|(_, ns)| *ns))?))
-        })
-        .collect()
+    fn trial(&mut self, length: Length) -> Result<RoundTrips, HarnessError> {
+        let awake = self.case.kept_awake.then(KeepAwake::take).transpose()?;
+        let (measured, served) = self.runner.measure(self.peer.name(), &self.case, length)?;
+        drop(awake);
+        Ok(RoundTrips { measured, served })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::transport::peers::own_peers;
-    use crate::transport::sample::Times;
 
-    /// A run of `p50_ns`, at whose slower end computing took `compute_ns`.
-    fn run(p50_ns: u64, compute_ns: f64) -> Run {
-        let mut times = Times::with_capacity(1);
-        times.push(Duration::from_nanos(p50_ns));
-        let sample = times.into_sample(Duration::from_nanos(p50_ns));
-        let measured = Measured { sample, cpu_ns: 0, compute_ns };
-        Run { measured, served: Served { cpu_ns: 0, compute_ns: 100.0 } }
-    }
-
-    /// A lane of `ours`, with a round between floors of 100 ns for each time.
-    fn lane_of(wait: WaitKind, rounds: &[(u64, f64)]) -> (Lane<'static>, Floors) {
-        let peers: &'static [&'static dyn Peer] = Box::leak(own_peers().into());
+    fn wanted(wait: WaitKind, rounds: u32, hurried: bool) -> Wanted {
+        let runner = Runner::new("/bin/true").unwrap();
+        let peers = own_peers();
         let peer = peers.iter().find(|peer| peer.name() == names::OURS).unwrap();
-        let mut lane = Lane::new(*peer, Case::ping_pong(wait, Placement::PinnedApart, 64));
-        let mut floors = Floors::new();
-        let floor = floors.push(lane.floor, run(100, 100.0));
-        for (p50_ns, compute_ns) in rounds {
-            let run = run(*p50_ns, *compute_ns);
-            lane.rounds.push(Round { floors: [floor; 2], run });
-        }
-        (lane, floors)
-    }
-
-    fn options(rounds: u32) -> Options {
-        Options { rounds, ..Options::default() }
-    }
-
-    const ROUNDS: [(u64, f64); 4] = [(120, 100.0), (200, 150.0), (130, 110.0), (210, 116.0)];
-
-    #[test]
-    fn rounds_on_shared_cores_do_not_count_where_there_are_others() {
-        let (lane, floors) = lane_of(WaitKind::Spin, &ROUNDS);
-        let row = lane.row(&options(2), &floors, None).unwrap();
-        assert_eq!(row.ratio_to_floor, Spread { median: 1.25, min: 1.2, max: 1.3 });
-        let shared = Spread { median: 2.05, min: 2.0, max: 2.1 };
-        assert_eq!(row.ratio_on_shared_cores, Some(shared));
-        let More { kept, dropped, shared, is_quiet, .. } = row.more;
-        assert_eq!((kept, dropped, shared, is_quiet), (2, 2, 2, true));
+        let case = Case::ping_pong(wait, Placement::PinnedApart, 64);
+        PeerInCase::new(&runner, *peer, case).wanted(rounds, hurried)
     }
 
     #[test]
-    fn they_count_where_there_are_too_few_others_and_the_row_says_so() {
-        let (lane, floors) = lane_of(WaitKind::Spin, &ROUNDS);
-        let row = lane.row(&options(3), &floors, None).unwrap();
-        assert_eq!(row.ratio_to_floor, Spread { median: 1.65, min: 1.2, max: 2.1 });
-        let More { kept, dropped, shared, is_quiet, .. } = row.more;
-        assert_eq!((kept, dropped, shared, is_quiet), (4, 0, 2, false));
+    fn quick_subjects_want_three_times_the_rounds_and_cores_of_their_own() {
+        let spin = wanted(WaitKind::Spin, 5, false);
+        assert_eq!((spin.rounds, spin.tries, spin.tries_before_quiet), (15, 600, 45));
+        assert_eq!((spin.own_cores, spin.failures), (Some(5), 2));
+        let hurried = wanted(WaitKind::Spin, 2, true);
+        assert_eq!((hurried.rounds, hurried.tries, hurried.own_cores), (2, 6, Some(2)));
     }
 
     #[test]
-    fn who_sleeps_is_not_asked_for_its_core() {
-        let (lane, floors) = lane_of(WaitKind::Sleep, &ROUNDS);
-        let row = lane.row(&options(2), &floors, None).unwrap();
-        assert_eq!((row.more.kept, row.more.shared, row.more.is_quiet), (4, 0, true));
-        assert_eq!(row.ratio_on_shared_cores, None);
-    }
-
-    #[test]
-    fn quick_rows_want_three_times_the_rounds_and_end_when_they_have_them() {
-        let quiet = [(120, 100.0); 6];
-        let (lane, floors) = lane_of(WaitKind::Spin, &quiet);
-        assert!(!lane.wants_more(&options(2), &floors), "six of six");
-        assert!(lane.wants_more(&options(3), &floors), "six of nine");
-        let (lane, floors) = lane_of(WaitKind::Sleep, &quiet);
-        assert!(!lane.wants_more(&options(6), &floors), "who sleeps has as many as were asked for");
-        let (lane, floors) = lane_of(WaitKind::Spin, &[(120, 150.0); 6 * TRIES_PER_QUICK_ROUND]);
-        assert!(!lane.wants_more(&options(2), &floors), "a host that is never quiet");
-        let (lane, floors) = lane_of(WaitKind::Spin, &[(120, 150.0); 6 * TRIES_PER_ROUND]);
-        assert!(lane.wants_more(&options(2), &floors) && lane.waits_for_quiet(&options(2)));
-        assert!(!lane.waits_for_quiet(&options(3)), "it might be the floors");
+    fn a_subject_that_sleeps_has_as_many_as_were_asked_for_whatever_its_core_does() {
+        let sleep = wanted(WaitKind::Sleep, 5, false);
+        assert_eq!((sleep.rounds, sleep.tries, sleep.tries_before_quiet), (5, 15, 15));
+        assert_eq!(sleep.own_cores, None);
     }
 }

@@ -17,7 +17,7 @@ use super::Peer;
 use super::ours::{attach_pair, create_pair};
 use crate::error::HarnessError;
 use crate::transport::case::Case;
-use crate::transport::checks::names;
+use crate::transport::names;
 use crate::transport::session::{ClientSession, Measured, Served, ServerSession};
 
 /// Datums of a request: its size, two inputs of four dimensions, two outputs of two, a pool,

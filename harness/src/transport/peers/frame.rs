@@ -23,8 +23,9 @@ use fmq::{Consumer, Deadline, Producer, QueueConfig};
 use super::Peer;
 use super::ours::{ITEM, ITEMS, attach_pair, create_pair};
 use crate::error::HarnessError;
+use crate::transport::case::FRAME_BYTES;
 use crate::transport::case::{ANSWER_BYTES, Case, Placement, WaitKind};
-use crate::transport::checks::{FRAME_BYTES, names};
+use crate::transport::names;
 use crate::transport::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
 use crate::transport::work::{self, AnswerBytes, Request};
 

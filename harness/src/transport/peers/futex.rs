@@ -10,7 +10,7 @@ use rustix::thread::futex::{self, Flags};
 use super::Peer;
 use crate::error::HarnessError;
 use crate::transport::case::{Case, WaitKind};
-use crate::transport::checks::names;
+use crate::transport::names;
 use crate::transport::session::{ClientSession, Measured, Served, ServerSession};
 
 /// A 4-byte word with a futex on it.

@@ -19,7 +19,7 @@ use super::Peer;
 use super::ours::{ITEM, RING_BYTES, fits_rings};
 use crate::error::HarnessError;
 use crate::transport::case::{Case, WaitKind};
-use crate::transport::checks::names;
+use crate::transport::names;
 use crate::transport::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
 use crate::transport::work::AnswerBytes;
 

@@ -10,7 +10,7 @@ use burst_shm::{Mapping, Memory, Shared};
 use super::Peer;
 use crate::error::HarnessError;
 use crate::transport::case::{Case, WaitKind};
-use crate::transport::checks::names;
+use crate::transport::names;
 use crate::transport::session::{ClientSession, Measured, Served, ServerSession};
 
 /// An 8-byte word, stored and polled by both.

@@ -5,8 +5,8 @@ use fmq::{Consumer, Deadline, Producer, QueueConfig};
 use super::Peer;
 use crate::error::HarnessError;
 use crate::transport::case::{ANSWER_BYTES, Case};
-use crate::transport::checks::names;
 use crate::transport::link::Link;
+use crate::transport::names;
 use crate::transport::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
 use crate::transport::work::AnswerBytes;
 
