@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use benches::model::{Class, Python};
-use burst_harness::model::Subject;
+use burst_harness::model::Workload;
 use serde_json::Value;
 
 fn run(args: &[&str]) -> Output {
@@ -33,7 +33,7 @@ fn without_python_or_its_package_one_sentence_says_what_to_install() {
 #[test]
 fn models_are_held_to_what_is_expected_of_their_kind() {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/shapes.tflite");
-    assert_eq!(Class::of(&Subject::read(&own).unwrap()), Class::Int8PerChannel);
+    assert_eq!(Class::of(&Workload::read(&own).unwrap()), Class::Int8PerChannel);
     let shared = std::env::var_os("BURST_SHARED").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
         std::path::PathBuf::from,
@@ -51,8 +51,8 @@ fn models_are_held_to_what_is_expected_of_their_kind() {
         ("tts_lstm_float", Class::FloatLstm),
         ("kws_svdf_rnn_float", Class::Other),
     ] {
-        let subject = Subject::read(&models.join(format!("{name}.tflite"))).unwrap();
-        assert_eq!(Class::of(&subject), class, "{name}");
+        let workload = Workload::read(&models.join(format!("{name}.tflite"))).unwrap();
+        assert_eq!(Class::of(&workload), class, "{name}");
     }
 }
 
@@ -69,8 +69,8 @@ fn python(test: &str) -> Option<String> {
 }
 
 #[test]
-fn beside_litert_every_lane_is_measured_and_outputs_agree() {
-    let Some(python) = python("beside_litert_every_lane_is_measured_and_outputs_agree") else {
+fn beside_litert_every_path_is_measured_and_outputs_agree() {
+    let Some(python) = python("beside_litert_every_path_is_measured_and_outputs_agree") else {
         return;
     };
     let output = run(&[
@@ -87,7 +87,7 @@ fn beside_litert_every_lane_is_measured_and_outputs_agree() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let model = &report["models"][0];
-    let lanes: Vec<(&str, u64)> = model["paths"]
+    let paths: Vec<(&str, u64)> = model["paths"]
         .as_array()
         .unwrap()
         .iter()
@@ -101,7 +101,7 @@ fn beside_litert_every_lane_is_measured_and_outputs_agree() {
         ("litert", 1),
         ("litert", 2),
     ];
-    assert_eq!(lanes, expected);
+    assert_eq!(paths, expected);
     for row in &model["paths"].as_array().unwrap()[..4] {
         assert_eq!(row["outputs"]["equal"], true, "a quantized model of ours: {row}");
     }

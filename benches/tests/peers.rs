@@ -1,11 +1,12 @@
 //! Every third-party peer does the same work as ours: two real processes, each answer checked.
 
-use benches::all_peers;
-use burst_harness::process::{Length, Runner};
+use benches::{THIRD_PARTIES, all_peers, left_out, left_out_notice};
+use burst_harness::engine::Length;
+use burst_harness::transport::process::Runner;
 use burst_harness::{Case, Placement, WaitKind, own_peers};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_benches");
-const SHORT: Length = Length { warm_up: 3, trips: 40 };
+const SHORT: Length = Length { warm_up: 3, counted: 40 };
 
 #[test]
 fn every_third_party_answers_every_request_in_every_case_it_supports() {
@@ -35,4 +36,13 @@ fn every_third_party_answers_every_request_in_every_case_it_supports() {
         let has_cpus = runner.can(Placement::PinnedApart);
         assert!(cases > 0 || !has_cpus, "{} supports nothing", peer.name());
     }
+}
+
+#[test]
+fn with_the_feature_no_third_party_is_left_out() {
+    let ours: Vec<&str> = own_peers().iter().map(|peer| peer.name()).collect();
+    let built = all_peers().into_iter().map(|peer| peer.name());
+    let third: Vec<&str> = built.filter(|name| !ours.contains(name)).collect();
+    assert_eq!(third, THIRD_PARTIES);
+    assert_eq!((left_out(), left_out_notice()), (Vec::new(), None));
 }

@@ -1,11 +1,12 @@
 //! Every peer does the work it says it does: two real processes, each answer checked. Nothing here
 //! depends on how long anything takes.
 
-use burst_harness::process::{Length, Runner, has_strace};
+use burst_harness::engine::Length;
+use burst_harness::transport::process::{Runner, has_strace};
 use burst_harness::{Case, HarnessError, Placement, WaitKind, own_peers};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_burst-bench-peer");
-const SHORT: Length = Length { warm_up: 3, trips: 40 };
+const SHORT: Length = Length { warm_up: 3, counted: 40 };
 
 fn runner() -> Runner {
     Runner::new(PROGRAM).expect("the CPUs of this process")

@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 use burst_harness::machine::{KeepAwake, Machine, usable_cpus};
-use burst_harness::process::Runner;
-use burst_harness::{Case, Options, Placement, Report, WaitKind, own_peers};
+use burst_harness::transport::PeerInCase;
+use burst_harness::transport::process::Runner;
+use burst_harness::{Options, Placement, Report, WaitKind, own_peers};
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_burst-bench-peer");
@@ -27,7 +28,9 @@ fn short_run_at(placement: Placement, waits: &[WaitKind], peers: &[&str]) -> (Re
     };
     let runner = Runner::new(PROGRAM).expect("the CPUs of this process");
     let mut measured = Vec::new();
-    let mut watch = |_: u32, peer: &str, case: &Case| measured.push(case.label(peer));
+    let mut watch = |_: u32, subject: &PeerInCase<'_>| {
+        measured.push(subject.case.label(subject.peer.name()));
+    };
     let report =
         burst_harness::run(&runner, &own_peers(), &options, &mut watch).expect("a short run");
     for peer in peers {
@@ -101,10 +104,10 @@ fn the_table_names_each_row_and_each_check() {
     let mut text = Vec::new();
     report.write_text(&mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
-    for row in &report.rows {
+    for row in &report.found.rows {
         assert!(text.contains(&row.name), "{}", row.name);
     }
-    for check in &report.checks {
+    for check in &report.found.checks {
         assert!(text.contains(check.what.split(' ').next().unwrap()), "{}", check.what);
     }
     assert!(text.contains("rounds count"), "{text}");
@@ -144,21 +147,21 @@ fn a_run_that_fails_once_is_repeated_and_named_and_one_that_always_fails_ends_th
         ..Options::default()
     };
     let runner = Runner::new(&program).unwrap();
-    let mut told = 0;
-    let mut fail_first = |_: u32, _: &str, _: &Case| {
-        told += 1;
-        if told == 1 {
+    let mut trials = 0;
+    let mut fail_first = |_: u32, _: &PeerInCase<'_>| {
+        trials += 1;
+        if trials == 1 {
             std::fs::write(&marker, "").unwrap();
         }
     };
     let report = burst_harness::run(&runner, &own_peers(), &options, &mut fail_first).unwrap();
-    assert!(told > 1, "not repeated");
-    let [failure] = &report.failures[..] else { panic!("{:?}", report.failures) };
+    assert!(trials > 1, "not repeated");
+    let [failure] = &report.found.failures[..] else { panic!("{:?}", report.found.failures) };
     assert!(failure.starts_with("sleep, unpinned: "), "{failure}");
     let mut text = Vec::new();
     report.write_text(&mut text).unwrap();
     assert!(String::from_utf8(text).unwrap().contains(failure));
 
-    let mut fail_always = |_: u32, _: &str, _: &Case| std::fs::write(&marker, "").unwrap();
+    let mut fail_always = |_: u32, _: &PeerInCase<'_>| std::fs::write(&marker, "").unwrap();
     burst_harness::run(&runner, &own_peers(), &options, &mut fail_always).unwrap_err();
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use burst_client::{StreamOptions, StreamPath};
+use burst_client::{Route, StreamOptions};
 use burst_server::{Access, Listener, ServiceOptions, Stop, Stopper, serve_admin};
 use burst_testing::program;
 
@@ -186,7 +186,7 @@ fn the_text_is_openmetrics_and_counts_what_clients_did() {
     let device = client.device("fake").unwrap();
     let mut burst = device.stream(&model(), &StreamOptions::default()).unwrap();
     let mut options = StreamOptions::default();
-    options.path = StreamPath::Synchronous;
+    options.route = Route::Synchronous;
     let mut socket = device.stream(&model(), &options).unwrap();
     for _ in 0..10 {
         burst.run(long()).unwrap();
