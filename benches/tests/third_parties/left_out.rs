@@ -1,10 +1,15 @@
 //! Built without third parties the program says so: which are left out, and how to get them.
-#![cfg(not(feature = "peers"))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on")]
 
 use std::process::{Command, Output};
 
 use benches::THIRD_PARTIES;
+
+burst_testing::tests![
+    a_run_over_all_peers_names_those_it_was_built_without(),
+    a_peer_that_is_not_built_in_is_an_error_that_says_how_to_get_it(),
+    whoever_asks_for_our_own_peers_alone_is_not_told_of_others(),
+];
 
 /// The fewest round trips that still are a measurement.
 const SHORT: &[&str] = &["--quick", "--rounds", "1", "--sizes", "64", "--no-frames", "--json"];
@@ -16,7 +21,6 @@ fn transport(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_benches")).arg("transport").args(arguments).output().unwrap()
 }
 
-#[test]
 fn a_run_over_all_peers_names_those_it_was_built_without() {
     let output = transport(&[]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -28,7 +32,6 @@ fn a_run_over_all_peers_names_those_it_was_built_without() {
     assert!(report["rows"].is_array(), "the report itself is not disturbed");
 }
 
-#[test]
 fn a_peer_that_is_not_built_in_is_an_error_that_says_how_to_get_it() {
     for name in THIRD_PARTIES {
         let output = transport(&["--peers", name]);
@@ -43,7 +46,6 @@ fn a_peer_that_is_not_built_in_is_an_error_that_says_how_to_get_it() {
     }
 }
 
-#[test]
 fn whoever_asks_for_our_own_peers_alone_is_not_told_of_others() {
     let output = transport(&["--peers", "ours"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");

@@ -7,13 +7,20 @@ use std::process::{Command, Output};
 
 use benches::model::{Class, Python};
 use burst_harness::model::Workload;
+use burst_testing::{Missing, shared};
 use serde_json::Value;
+
+burst_testing::tests![
+    without_python_or_its_package_one_sentence_says_what_to_install(),
+    the_built_in_model_is_held_to_what_is_expected_of_its_kind(),
+    models_are_held_to_what_is_expected_of_their_kind(&shared("models")?),
+    beside_litert_every_path_is_measured_and_outputs_agree(&python_with_litert()?),
+];
 
 fn run(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_benches")).arg("model").args(args).output().unwrap()
 }
 
-#[test]
 fn without_python_or_its_package_one_sentence_says_what_to_install() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("python");
@@ -30,19 +37,12 @@ fn without_python_or_its_package_one_sentence_says_what_to_install() {
     }
 }
 
-#[test]
-fn models_are_held_to_what_is_expected_of_their_kind() {
+fn the_built_in_model_is_held_to_what_is_expected_of_its_kind() {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/shapes.tflite");
     assert_eq!(Class::of(&Workload::read(&own).unwrap()), Class::Int8PerChannel);
-    let shared = std::env::var_os("BURST_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
-        std::path::PathBuf::from,
-    );
-    let models = shared.join("models");
-    if !models.exists() {
-        eprintln!("ignored: {} is not here; only the repository's own model", models.display());
-        return;
-    }
+}
+
+fn models_are_held_to_what_is_expected_of_their_kind(models: &Path) {
     for (name, class) in [
         ("mobilenet_v1_0.25_224_float", Class::FloatConvolution),
         ("mobilenet_v2_1.0_224_float_fp16w", Class::FloatConvolution),
@@ -56,26 +56,21 @@ fn models_are_held_to_what_is_expected_of_their_kind() {
     }
 }
 
-/// A Python with the package: `BURST_PYTHON`, else `python3`; `None` where there is none.
-fn python(test: &str) -> Option<String> {
+/// A Python with the package: `BURST_PYTHON`, else `python3`.
+fn python_with_litert() -> Result<String, Missing> {
     let python = std::env::var("BURST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     match Python::start(Path::new(&python)) {
-        Ok(_) => Some(python),
+        Ok(_) => Ok(python),
         Err(error) => {
-            eprintln!("ignored: {test}: {error}");
-            None
+            Err(Missing::new(format!("LiteRT (BURST_PYTHON says which Python): {error}")))
         }
     }
 }
 
-#[test]
-fn beside_litert_every_path_is_measured_and_outputs_agree() {
-    let Some(python) = python("beside_litert_every_path_is_measured_and_outputs_agree") else {
-        return;
-    };
+fn beside_litert_every_path_is_measured_and_outputs_agree(python: &str) {
     let output = run(&[
         "--python",
-        &python,
+        python,
         "--rounds",
         "2",
         "--executions",

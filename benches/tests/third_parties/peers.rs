@@ -5,10 +5,14 @@ use burst_harness::engine::Length;
 use burst_harness::transport::process::Runner;
 use burst_harness::{Case, Placement, WaitKind, own_peers};
 
+burst_testing::tests![
+    every_third_party_answers_every_request_in_every_case_it_supports(),
+    with_the_feature_no_third_party_is_left_out(),
+];
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_benches");
 const SHORT: Length = Length { warm_up: 3, counted: 40 };
 
-#[test]
 fn every_third_party_answers_every_request_in_every_case_it_supports() {
     let runner = Runner::new(PROGRAM).expect("the CPUs of this process");
     let ours: Vec<&str> = own_peers().iter().map(|peer| peer.name()).collect();
@@ -38,7 +42,6 @@ fn every_third_party_answers_every_request_in_every_case_it_supports() {
     }
 }
 
-#[test]
 fn with_the_feature_no_third_party_is_left_out() {
     let ours: Vec<&str> = own_peers().iter().map(|peer| peer.name()).collect();
     let built = all_peers().into_iter().map(|peer| peer.name());

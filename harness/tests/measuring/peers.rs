@@ -1,9 +1,23 @@
 //! Every peer does the work it says it does: two real processes, each answer checked. Nothing here
 //! depends on how long anything takes.
+#![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
+
+use std::path::Path;
 
 use burst_harness::engine::Length;
 use burst_harness::transport::process::{Runner, has_strace};
 use burst_harness::{Case, HarnessError, Placement, WaitKind, own_peers};
+use burst_testing::program;
+
+burst_testing::tests![
+    every_peer_answers_every_request_in_every_case_it_supports(),
+    requests_overtake_no_answer_when_several_are_in_flight(),
+    service_time_is_part_of_every_round_trip(),
+    requests_come_no_faster_than_their_period(),
+    an_end_that_cannot_do_its_part_is_named_and_nobody_hangs(),
+    a_program_that_is_no_peer_is_an_error(),
+    system_calls_are_those_of_the_messages_alone(&program("strace")?),
+];
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_burst-bench-peer");
 const SHORT: Length = Length { warm_up: 3, counted: 40 };
@@ -12,7 +26,6 @@ fn runner() -> Runner {
     Runner::new(PROGRAM).expect("the CPUs of this process")
 }
 
-#[test]
 fn every_peer_answers_every_request_in_every_case_it_supports() {
     let runner = runner();
     for peer in own_peers() {
@@ -39,7 +52,6 @@ fn every_peer_answers_every_request_in_every_case_it_supports() {
     }
 }
 
-#[test]
 fn requests_overtake_no_answer_when_several_are_in_flight() {
     let runner = runner();
     for name in ["ours", "libfmq-algorithm", "pipe", "unix-seqpacket"] {
@@ -50,7 +62,6 @@ fn requests_overtake_no_answer_when_several_are_in_flight() {
     }
 }
 
-#[test]
 fn service_time_is_part_of_every_round_trip() {
     let case = Case::ping_pong(WaitKind::Adaptive, Placement::Unpinned, 64);
     let case = Case { service_ns: 300_000, ..case };
@@ -59,7 +70,6 @@ fn service_time_is_part_of_every_round_trip() {
     assert!(fastest >= 300_000.0, "{fastest}");
 }
 
-#[test]
 fn requests_come_no_faster_than_their_period() {
     let case = Case::ping_pong(WaitKind::Adaptive, Placement::Unpinned, 64);
     let case = Case { period_ns: 500_000, ..case };
@@ -67,7 +77,6 @@ fn requests_come_no_faster_than_their_period() {
     assert!(measured.sample.elapsed_ns >= 40 * 500_000, "{}", measured.sample.elapsed_ns);
 }
 
-#[test]
 fn an_end_that_cannot_do_its_part_is_named_and_nobody_hangs() {
     let case = Case::ping_pong(WaitKind::Spin, Placement::Unpinned, 64);
     let error = runner().measure("nobody", &case, SHORT).unwrap_err();
@@ -81,19 +90,14 @@ fn an_end_that_cannot_do_its_part_is_named_and_nobody_hangs() {
     assert!(matches!(error, HarnessError::EndFailed { .. }), "{error}");
 }
 
-#[test]
 fn a_program_that_is_no_peer_is_an_error() {
     let runner = Runner::new("/bin/true").unwrap();
     let case = Case::ping_pong(WaitKind::Sleep, Placement::Unpinned, 64);
     assert!(runner.measure("ours", &case, SHORT).is_err());
 }
 
-#[test]
-fn system_calls_are_those_of_the_messages_alone() {
-    if !has_strace() {
-        println!("ignored: strace is not installed");
-        return;
-    }
+fn system_calls_are_those_of_the_messages_alone(_strace: &Path) {
+    assert!(has_strace(), "the command finds it too");
     // A pipe costs each end one read and one write per round trip: two calls per message.
     let case = Case::ping_pong(WaitKind::Sleep, Placement::Unpinned, 64);
     let calls = runner().calls_per_message("pipe", &case, [10, 510]).unwrap();

@@ -8,6 +8,11 @@ use burst_harness::HarnessError;
 use burst_harness::engine::{Length, Subject};
 use burst_harness::machine::{Pins, usable_cpus};
 use burst_harness::model::{Executions, Label, ModelSubject, Pinned};
+use burst_testing::{TwoCpus, two_cpus};
+
+burst_testing::tests![
+    a_pinned_subject_runs_on_one_cpu_and_leaves_its_thread_as_it_was(two_cpus()?),
+];
 
 /// Notes on how many CPUs it could have run.
 struct CpuCount {
@@ -34,12 +39,8 @@ impl Subject for CpuCount {
     }
 }
 
-#[test]
-fn a_pinned_subject_runs_on_one_cpu_and_leaves_its_thread_as_it_was() {
-    let Ok(pins) = Pins::take() else {
-        eprintln!("ignored: a_pinned_subject_runs_on_one_cpu_... needs two CPUs");
-        return;
-    };
+fn a_pinned_subject_runs_on_one_cpu_and_leaves_its_thread_as_it_was(_: TwoCpus) {
+    let pins = Pins::take().unwrap();
     let before = usable_cpus().unwrap();
     let cpus = Rc::new(Cell::new(0));
     let subject = CpuCount { label: Label::new("here", 1), cpus: Rc::clone(&cpus) };

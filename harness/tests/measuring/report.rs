@@ -1,11 +1,19 @@
 //! A whole run, as short as can be: its rows, and the fields of its JSON.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-use burst_harness::machine::{KeepAwake, Machine, usable_cpus};
+use burst_harness::machine::{KeepAwake, Machine};
 use burst_harness::transport::PeerInCase;
 use burst_harness::transport::process::Runner;
 use burst_harness::{Options, Placement, Report, WaitKind, own_peers};
+use burst_testing::{TwoCpus, two_cpus};
 use serde_json::Value;
+
+burst_testing::tests![
+    the_json_has_the_fields_that_programs_read(),
+    halting_cpus_are_measured_asleep_and_where_permitted_kept_awake(two_cpus()?),
+    the_table_names_each_row_and_each_check(),
+    a_run_that_fails_once_is_repeated_and_named_and_one_that_always_fails_ends_the_whole(),
+];
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_burst-bench-peer");
 
@@ -43,7 +51,6 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().expect("an object").keys().map(String::as_str).collect()
 }
 
-#[test]
 fn the_json_has_the_fields_that_programs_read() {
     let report = short_run(&[WaitKind::Sleep], &["ours", "pipe"]);
     let mut json = Vec::new();
@@ -77,13 +84,7 @@ fn the_json_has_the_fields_that_programs_read() {
 }
 
 /// What keeping the CPUs awake is worth, or that it is not permitted.
-#[test]
-fn halting_cpus_are_measured_asleep_and_where_permitted_kept_awake() {
-    let test = "halting_cpus_are_measured_asleep_and_where_permitted_kept_awake";
-    if usable_cpus().unwrap().len() < 2 {
-        eprintln!("ignored: {test} needs two CPUs, which are not here");
-        return;
-    }
+fn halting_cpus_are_measured_asleep_and_where_permitted_kept_awake(_: TwoCpus) {
     let (report, names) = short_run_at(Placement::PinnedApart, &[WaitKind::Sleep], &["ours"]);
     let was_measured = |name: &str| names.iter().any(|measured| measured == name);
     assert!(was_measured("ours, 1000 per second"), "{names:?}");
@@ -98,7 +99,6 @@ fn halting_cpus_are_measured_asleep_and_where_permitted_kept_awake() {
     assert!(String::from_utf8(text).unwrap().contains(&line));
 }
 
-#[test]
 fn the_table_names_each_row_and_each_check() {
     let report = short_run(&[WaitKind::Sleep], &["unix-seqpacket"]);
     let mut text = Vec::new();
@@ -131,7 +131,6 @@ fn failing_once(folder: &std::path::Path) -> (std::path::PathBuf, std::path::Pat
     (program, marker)
 }
 
-#[test]
 fn a_run_that_fails_once_is_repeated_and_named_and_one_that_always_fails_ends_the_whole() {
     let folder = tempfile::tempdir().unwrap();
     let (program, marker) = failing_once(folder.path());

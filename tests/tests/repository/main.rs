@@ -1,4 +1,5 @@
 //! The sources and documents of the repository itself.
 
+mod binaries;
 mod documents;
 mod structure;
