@@ -145,7 +145,7 @@
 //! # How it is shown
 //!
 //! The protocol (`ring`, `unsync_ring`, `event_flag`, `wait`, `closer`) knows neither mappings nor
-//! system calls; loom runs it under every interleaving (`tests/loom_*.rs`), with the weakened
+//! system calls; loom runs it under every interleaving (`tests/loom/*.rs`), with the weakened
 //! variants in `tests/README.md` each seen to fail. `README.md` maps libfmq's own tests to ours.
 
 #![forbid(unsafe_code)]

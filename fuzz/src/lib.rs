@@ -2,7 +2,7 @@
 //!
 //! A target is an ordinary function over bytes. `fuzz/run` gives it to libFuzzer, which looks for
 //! bytes that reach new code; `cargo test` gives it the kept seeds and a fixed number of their
-//! mutations (`tests/tests/fuzz_seeds.rs`); `fuzz-tool replay` gives it single files.
+//! mutations (`tests/tests/service/fuzz_seeds.rs`); `fuzz-tool replay` gives it single files.
 //!
 //! What a target may do with any bytes: return. What it must never do: panic, hang, touch memory
 //! outside of a mapping, keep a descriptor, accept what an independent look at the same bytes

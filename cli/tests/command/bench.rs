@@ -1,0 +1,251 @@
+//! `burst bench`: shapes of its reports, pages that need nothing else, and what it says of wrong
+//! arguments. No test here looks at a time.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on")]
+
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+
+use burst_testing::shared;
+
+use crate::support::{json, repository, run};
+
+burst_testing::tests![
+    every_path_of_a_model_is_measured_and_gives_the_same_outputs(),
+    more_threads_are_compared_with_one_and_give_the_same_outputs(),
+    a_folder_of_models_ends_with_a_table_of_all(),
+    of_a_model_that_does_not_import_whole_a_part_is_measured(&shared(
+        "models/yamnet_wavin_int8.tflite"
+    )?),
+    what_cannot_be_measured_is_said_in_one_sentence(),
+    arguments_without_a_sense_are_refused(),
+    transport_rows_and_checks_have_the_fields_that_are_promised(),
+    transport_prints_a_table_per_way_to_wait_and_the_checks(),
+    pinned_paths_give_the_same_outputs(),
+];
+
+fn quantiles_ascend(row: &Value) {
+    let latency = &row["latency_us"];
+    let values: Vec<f64> =
+        ["p50", "p90", "p99", "p999", "max"].map(|q| latency[q].as_f64().unwrap()).to_vec();
+    assert!(values[0] > 0.0 && values.is_sorted(), "{row}");
+}
+
+/// A page with so many drawings that asks for nothing from anywhere.
+fn expect_page(path: &Path, drawings: usize, texts: &[&str]) {
+    let page = std::fs::read_to_string(path).unwrap();
+    assert_eq!(page.matches("<svg").count(), drawings);
+    // The name of SVG's elements is no address that a browser would ask.
+    let asks = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+    for outside in ["http:", "https:", "src=", "href=", "@import", "url("] {
+        assert!(!asks.contains(outside), "{outside}");
+    }
+    for text in texts {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+/// The sentence of a run that could not do its work.
+fn sentence(args: &[&str], parts: &[&str]) {
+    let output = run(args);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said.lines().count(), 1, "one sentence: {said}");
+    for part in parts {
+        assert!(said.contains(part), "{args:?}: no {part:?} in: {said}");
+    }
+    let with_json: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
+    let error = json(&run(&with_json))["error"].as_str().unwrap().to_owned();
+    assert!(said.contains(&error), "text and JSON say the same: {said} / {error}");
+}
+
+/// A measurement that has to work: what it printed.
+fn measured(bench: &[&str], rest: &[&str]) -> Output {
+    let args: Vec<&str> = ["bench"].iter().chain(bench).chain(rest).copied().collect();
+    let output = run(&args);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {output:?}");
+    output
+}
+
+/// The fewest executions of a model on one thread that still are a measurement.
+const FEW: &[&str] = &["--threads", "1", "--rounds", "1", "--executions", "2"];
+
+/// Arguments that the command line itself refuses.
+fn refused(args: &[&str], part: &str) {
+    let output: Output = run(args);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains(part), "{args:?}: no {part:?} in: {said}");
+}
+
+fn every_path_of_a_model_is_measured_and_gives_the_same_outputs() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("report.html");
+    let page_path = page.to_str().unwrap();
+    let counts = ["--rounds", "2", "--executions", "4", "--threads", "1"];
+    let rest = ["--profile", "--json", "--report", page_path];
+    let report = json(&measured(&["model"], &[&counts[..], &rest].concat()));
+    assert_eq!((&report["rounds"], &report["wait"]), (&2.into(), &"adaptive".into()));
+    let model = &report["models"][0];
+    let paths = model["paths"].as_array().unwrap();
+    let names: Vec<&str> = paths.iter().map(|row| row["path"].as_str().unwrap()).collect();
+    assert_eq!(names, ["in-process", "burst", "burst-client-outputs", "sync"]);
+    for row in paths {
+        quantiles_ascend(row);
+        assert_eq!((&row["executions"], &row["threads"]), (&8.into(), &1.into()), "{row}");
+        assert_eq!(row["outputs"]["equal"], true, "{row}");
+        assert!(row["first_to_p50"].as_f64().unwrap() > 0.0, "{row}");
+        assert_eq!(row["transport_us"].is_null(), row["path"] == "in-process", "{row}");
+    }
+    let own = &paths[0]["ratio_to_in_process"];
+    assert_eq!((own["min"].as_f64(), own["max"].as_f64()), (Some(1.0), Some(1.0)));
+    assert!(model["copies"]["inputs_us"].as_f64().unwrap() > 0.0, "{model}");
+    assert!(model["copies"]["service_to_client"]["median"].as_f64().unwrap() > 0.0, "{model}");
+    let profile = model["profile"].as_array().unwrap();
+    let share: f64 = profile.iter().map(|row| row["share"].as_f64().unwrap()).sum();
+    assert!((share - 1.0).abs() < 1e-6, "{share}");
+    let convolutions: Vec<&Value> =
+        profile.iter().filter(|row| row["operation"] == "CONV_2D").collect();
+    assert!(!convolutions.is_empty() && convolutions.iter().all(|row| row["macs"].is_u64()));
+    expect_page(&page, 1, &["built-in shapes", "CONV_2D", "burst-client-outputs"]);
+}
+
+fn more_threads_are_compared_with_one_and_give_the_same_outputs() {
+    let model = repository().join("models/shapes.tflite");
+    let counts = ["--threads", "1,2,3", "--rounds", "1", "--executions", "3", "--json"];
+    let what = ["model", model.to_str().unwrap(), "--path", "in-process"];
+    let report = json(&measured(&what, &counts));
+    let model = &report["models"][0];
+    assert_eq!(model["model"], "shapes");
+    let threads: Vec<u64> = model["threads"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|gain| gain["threads"].as_u64().unwrap())
+        .collect();
+    assert_eq!(threads, [2, 3]);
+    assert_eq!(model["paths"].as_array().unwrap().len(), 3);
+    assert!(model["profile"].is_null());
+}
+
+fn a_folder_of_models_ends_with_a_table_of_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = repository().join("models/shapes.tflite");
+    for name in ["b.tflite", "a.tflite", "c.txt"] {
+        std::fs::copy(&model, folder.path().join(name)).unwrap();
+    }
+    let path = folder.path().to_str().unwrap();
+    let what = ["model", "--models", path, "--wait", "sleep", "--path", "in-process,burst"];
+    let output = measured(&what, FEW);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part:?}: {text}"));
+    assert!(at("\na: ") < at("\nb: ") && at("\nb: ") < at("burst : in-process  "), "{text}");
+    assert!(text.contains("both ends of a burst wait: sleep"), "{text}");
+    assert!(!text.contains("c.txt"), "{text}");
+}
+
+fn of_a_model_that_does_not_import_whole_a_part_is_measured(model: &Path) {
+    let what = ["model", model.to_str().unwrap(), "--path", "in-process", "--json"];
+    let report = json(&measured(&what, FEW));
+    let part = report["models"][0]["part"].as_str().unwrap();
+    assert!(part.starts_with("without its first "), "{part}");
+    assert!(part.contains(" operators: from "), "{part}");
+}
+
+fn what_cannot_be_measured_is_said_in_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("text.tflite");
+    std::fs::write(&text, "this is a text and not a model at all").unwrap();
+    let empty = folder.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let (text, empty) = (text.to_str().unwrap(), empty.to_str().unwrap());
+    sentence(&["bench", "model", "/nonexistent/m.tflite"], &["/nonexistent/m.tflite", "No such"]);
+    sentence(&["bench", "model", "/"], &["not a file"]);
+    sentence(&["bench", "model", text], &["cannot use the model text"]);
+    sentence(&["bench", "model", "--models", empty], &["no .tflite files"]);
+    sentence(&["bench", "model", "--models", "/nonexistent"], &["/nonexistent", "No such"]);
+    let nowhere = "/nonexistent/report.html";
+    let into_nowhere = ["bench", "model", "--path", "in-process", "--report", nowhere];
+    sentence(&[&into_nowhere[..], FEW].concat(), &[nowhere]);
+    sentence(&["bench", "transport", "--peers", "nobody"], &["no peer is called nobody"]);
+}
+
+fn arguments_without_a_sense_are_refused() {
+    refused(&["bench", "model", "--threads", "0"], "--threads");
+    refused(&["bench", "model", "--rounds", "0"], "--rounds");
+    refused(&["bench", "model", "--executions", "0"], "--executions");
+    refused(&["bench", "model", "--path", "telepathy"], "--path");
+    refused(&["bench", "model", "m.tflite", "--models", "folder"], "--models");
+    refused(&["bench", "transport", "--sizes", "65"], "a multiple of 64");
+    refused(&["bench", "transport", "--wait", "often"], "--wait");
+}
+
+/// The fewest round trips that still are a measurement.
+const TRANSPORT: &[&str] = &["transport", "--quick", "--rounds", "1", "--sizes", "64"];
+/// Ours and the floors, in one place.
+const OURS: &[&str] =
+    &["--wait", "sleep", "--placement", "unpinned", "--peers", "ours", "--no-frames"];
+
+fn transport_rows_and_checks_have_the_fields_that_are_promised() {
+    let report = json(&measured(TRANSPORT, &[OURS, &["--json"]].concat()));
+    let rows = report["rows"].as_array().unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    // Rounds of others that fall into a change of the machine's mood do not count.
+    assert!(names.contains(&"floor-futex"), "{names:?}");
+    let numbers = [
+        "p50_ns",
+        "p90_ns",
+        "p99_ns",
+        "p999_ns",
+        "max_ns",
+        "round_trips_per_s",
+        "cpu_ns_per_round_trip",
+        "request_bytes",
+    ];
+    for row in rows {
+        for field in numbers {
+            assert!(row[field].as_f64().is_some(), "{field}: {row}");
+        }
+        for field in ["median", "min", "max"] {
+            assert!(row["ratio_to_floor"][field].as_f64().is_some(), "{field}: {row}");
+        }
+        assert_eq!((&row["wait"], &row["placement"]), (&"sleep".into(), &"unpinned".into()));
+        assert!(row["syscalls_per_message"].is_null(), "quick runs do not count: {row}");
+    }
+    let checks = report["checks"].as_array().unwrap();
+    assert!(!checks.is_empty());
+    for check in checks {
+        let fields: Vec<&String> = check.as_object().unwrap().keys().collect();
+        assert_eq!(fields.len(), 5, "{fields:?}");
+        assert!(["what", "value", "must", "reach", "ok"].iter().all(|f| check.get(f).is_some()));
+    }
+    assert!(report["machine"]["cpus"].as_u64().unwrap() > 0);
+}
+
+fn transport_prints_a_table_per_way_to_wait_and_the_checks() {
+    let output = measured(TRANSPORT, OURS);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in ["sleep, unpinned", "p50 : floor", "│ floor-futex ", "must"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+fn pinned_paths_give_the_same_outputs() {
+    let arguments = ["bench", "model", "--rounds", "1", "--executions", "3", "--threads", "1,2"];
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let output = run(&[&arguments[..], &["--pin", "--json"]].concat());
+    if cpus < 2 {
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("pinning needs two CPUs"), "{said}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report = json(&output);
+    let paths = report["models"][0]["paths"].as_array().unwrap();
+    assert_eq!(paths.len(), 7, "four with one thread, three with two");
+    for row in paths {
+        assert_eq!(row["outputs"]["equal"], true, "{row}");
+    }
+}

@@ -1,0 +1,13 @@
+//! The queue with real memory: between threads and between processes.
+
+#![cfg(not(loom))]
+
+mod checklist;
+mod common;
+mod hostile;
+mod libfmq_peer;
+mod properties;
+mod security_holes;
+mod synchronized;
+mod two_processes;
+mod wait_set;

@@ -1,0 +1,158 @@
+//! Either end killed at each step of a conversation that has every kind of call in it. The one that
+//! is left gets a typed error within its deadline and keeps nothing.
+//!
+//! The conversation runs through a relay that knows the messages. At its step a message has been
+//! sent, and the victim is killed before the other end can see it: a receiver dies without having
+//! read it, a sender has just sent it.
+//!
+//! One test, so that no other begins or ends a thread of this process while threads are counted.
+#![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
+
+use std::fmt::Display;
+use std::io::BufRead;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Stdio};
+use std::time::Instant;
+
+use burst_client::ClientError;
+use burst_server::ServiceOptions;
+use rustix::process::Pid;
+
+use crate::burst_support::tour::{From, Kill, Relay, Step, tour};
+use crate::burst_support::{Private, wait_until};
+use crate::peer;
+
+burst_testing::tests![whoever_is_left_at_any_step_gets_a_typed_error_and_keeps_nothing()];
+
+/// Steps that the conversation must at least have.
+const STEPS_MIN: usize = 20;
+/// By how much this process may grow over all rounds: the allocator keeps some pages.
+const GROWTH_MAX_KIB: i64 = 16 << 10;
+
+/// What a process must not keep of a dead peer.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+struct Held {
+    descriptors: usize,
+    mappings: usize,
+    threads: usize,
+}
+
+fn held() -> Held {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    Held {
+        descriptors: std::fs::read_dir("/proc/self/fd").unwrap().count(),
+        mappings: maps.lines().filter(|line| line.contains("/memfd:")).count(),
+        threads: std::fs::read_dir("/proc/self/task").unwrap().count(),
+    }
+}
+
+/// Waits for threads that are on their way out: one that was joined is still listed for a moment.
+fn back_at(level: Held, after: &dyn Display) {
+    wait_until(&format!("{level:?} after {after}, last seen {:?},", held()), || held() == level);
+}
+
+fn anonymous_kib() -> i64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// A second process with one end of a socket as its standard input.
+struct Victim {
+    child: Child,
+    pid: Pid,
+}
+
+impl Victim {
+    fn start(role: &str, first_word: Option<&str>) -> (Victim, OwnedFd) {
+        let (ours, theirs) = burst_wire::socket::pair().unwrap();
+        let (child, mut output) = peer::spawn(&[role], Stdio::from(theirs));
+        if let Some(word) = first_word {
+            let mut line = String::new();
+            output.read_line(&mut line).unwrap();
+            assert_eq!(line.trim_end(), word);
+        }
+        let pid = Pid::from_child(&child);
+        (Victim { child, pid }, ours)
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What is said when nobody dies.
+fn rehearse() -> Vec<Step> {
+    let (service, to_service) = Private::start(ServiceOptions::default());
+    let (ours, to_client) = burst_wire::socket::pair().unwrap();
+    let relay = Relay::start(to_client, to_service, None);
+    tour(ours).unwrap();
+    let steps = relay.join();
+    service.join();
+    steps
+}
+
+fn whoever_is_left_at_any_step_gets_a_typed_error_and_keeps_nothing() {
+    let level = held();
+    let steps = rehearse();
+    assert_eq!(steps, rehearse(), "the same each time");
+    back_at(level, &"two rehearsals");
+    every_step_is_listed_in_the_specification(&steps);
+    a_service_killed_is_a_typed_error_and_leaves_nothing_in_the_client(level, &steps);
+    a_client_killed_leaves_nothing_in_the_service(level, &steps);
+}
+
+fn every_step_is_listed_in_the_specification(steps: &[Step]) {
+    assert!(steps.len() >= STEPS_MIN, "{}", steps.len());
+    let listed = include_str!("../../../docs/SPEC.md");
+    for step in steps {
+        assert!(listed.contains(&format!("`{step}`")), "docs/SPEC.md does not list `{step}`");
+    }
+}
+
+fn a_service_killed_is_a_typed_error_and_leaves_nothing_in_the_client(level: Held, steps: &[Step]) {
+    let last = steps.last().unwrap();
+    let memory = anonymous_kib();
+    for step in steps {
+        let (victim, to_service) = Victim::start("serve-private", Some("ready"));
+        let (ours, to_client) = burst_wire::socket::pair().unwrap();
+        let kill = Kill { at: step.clone(), victim: From::Service, pid: victim.pid };
+        let relay = Relay::start(to_client, to_service, Some(kill));
+        let start = Instant::now();
+        let ended = tour(ours);
+        println!("service killed at {step}: {ended:?} after {:?}", start.elapsed());
+        match ended {
+            // The last reply was on its way already.
+            Ok(()) => assert_eq!(step, last),
+            Err(ClientError::PeerDied { .. }) => {}
+            Err(ClientError::NotThisProtocol) => assert_eq!(step.name, "greeting"),
+            Err(other) => panic!("{step}: {other}"),
+        }
+        assert!(relay.join().contains(step), "{step} never came");
+        drop(victim);
+        back_at(level, step);
+    }
+    let growth = anonymous_kib() - memory;
+    println!("anonymous memory grew by {growth} KiB over all rounds");
+    assert!(growth < GROWTH_MAX_KIB, "{growth} KiB");
+}
+
+fn a_client_killed_leaves_nothing_in_the_service(level: Held, steps: &[Step]) {
+    let memory = anonymous_kib();
+    for step in steps {
+        let (service, to_service) = Private::start(ServiceOptions::default());
+        let (victim, to_client) = Victim::start("tour", None);
+        let kill = Kill { at: step.clone(), victim: From::Client, pid: victim.pid };
+        let relay = Relay::start(to_client, to_service, Some(kill));
+        assert!(relay.join().contains(step), "{step} never came");
+        service.join();
+        drop(victim);
+        back_at(level, step);
+    }
+    let growth = anonymous_kib() - memory;
+    println!("anonymous memory grew by {growth} KiB over all rounds");
+    assert!(growth < GROWTH_MAX_KIB, "{growth} KiB");
+}

@@ -1,0 +1,360 @@
+//! The documents name what there is: promises their tests, pages their files, commands their
+//! packages. A test or file that gets another name is found out here.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use burst_tests::documents::{Document, code, documents, files};
+use burst_tests::repository;
+
+/// Where a path without a folder may lie, as the documents themselves say.
+const FOLDERS: &[&str] = &["", "tests/tests", "driver/src/ops"];
+
+/// The files that a path of a document means: braces and stars stand for several.
+fn meant(root: &Path, beside: &Path, written: &str) -> Vec<PathBuf> {
+    let own = FOLDERS.iter().map(|folder| root.join(folder));
+    let mut bases: Vec<PathBuf> = own.collect();
+    bases.extend(root.join(beside).ancestors().skip(1).map(Path::to_path_buf));
+    let exists = |written: &str| {
+        let found = bases.iter().map(|base| base.join(written)).find(|path| path.exists());
+        found.into_iter().collect()
+    };
+    if let Some((before, rest)) = written.split_once('{') {
+        let (names, after) = rest.split_once('}').unwrap_or((rest, ""));
+        let each = names.split(',').map(|name| exists(&format!("{before}{name}{after}")));
+        let found: Vec<Vec<PathBuf>> = each.collect();
+        return if found.iter().any(Vec::is_empty) { Vec::new() } else { found.concat() };
+    }
+    let Some((before, after)) = written.split_once('*') else { return exists(written) };
+    let (folder, start) = before.rsplit_once('/').unwrap_or(("", before));
+    let all = bases.iter().filter_map(|base| fs::read_dir(base.join(folder)).ok()).flatten();
+    all.flatten()
+        .filter(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            name.starts_with(start) && name.ends_with(after)
+        })
+        .map(|entry| entry.path())
+        .collect()
+}
+
+/// How the list of a file's tests begins where no attribute marks them (`testing/src/lib.rs`).
+const LIST: &str = "burst_testing::tests![";
+
+/// Whether a test of this name stands in the file's list.
+fn is_listed(source: &str, name: &str) -> bool {
+    let list = source.split_once(LIST).and_then(|(_, rest)| rest.split("];").next());
+    list.is_some_and(|list| {
+        list.split_whitespace()
+            .any(|word| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('(')))
+    })
+}
+
+/// The attributes above the function or module of this name; `None` where there is none.
+fn attributes_of(source: &str, name: &str) -> Option<String> {
+    if is_listed(source, name) {
+        return Some("#[test]".to_owned());
+    }
+    let lines: Vec<&str> = source.lines().map(str::trim).collect();
+    let opens = |line: &str| {
+        ["fn ", "mod "].iter().any(|keyword| {
+            line.split_once(keyword).is_some_and(|(_, rest)| {
+                rest.strip_prefix(name).is_some_and(|rest| rest.starts_with(['(', '<', ' ', ';']))
+            })
+        })
+    };
+    let at = lines.iter().position(|line| opens(line))?;
+    let above = lines[..at].iter().rev().take_while(|line| !line.is_empty() && **line != "}");
+    let attributes: Vec<&str> = above.copied().filter(|line| line.starts_with("#[")).collect();
+    Some(attributes.concat())
+}
+
+/// What is wrong with a test that a promise names, such as `tests/tests/fork.rs::name`.
+fn fault_of_test(root: &Path, file: &str, name: Option<&str>) -> Option<String> {
+    let found = meant(root, Path::new("docs/SPEC.md"), file);
+    if found.is_empty() {
+        return Some(format!("no file {file}"));
+    }
+    let sources: Vec<String> =
+        found.iter().filter_map(|path| fs::read_to_string(path).ok()).collect();
+    let Some(name) = name else {
+        let tested = |source: &String| {
+            ["#[test]", "mod tests", LIST].iter().any(|mark| source.contains(mark))
+        };
+        let folder = found.iter().any(|path| path.is_dir());
+        return (!folder && !sources.iter().any(tested)).then(|| format!("{file} has no test"));
+    };
+    let last = name.rsplit("::").next().unwrap_or(name);
+    let Some(attributes) = sources.iter().find_map(|source| attributes_of(source, last)) else {
+        return Some(format!("{file} has no {last}"));
+    };
+    if attributes.contains("#[ignore") {
+        return Some(format!("{file}::{last} is ignored"));
+    }
+    let words = last.split('_').count();
+    let is_test = attributes.contains("#[test]");
+    (words > 3 && !is_test).then(|| format!("{file}::{last} is no test"))
+}
+
+/// What is wrong with the promises of a text, by line.
+fn faults_of_promises(root: &Path, text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut promises = false;
+    for (number, line) in text.lines().enumerate() {
+        let cells: Vec<&str> = line.trim().trim_matches('|').split(" | ").collect();
+        if !line.starts_with('|') || line.starts_with("|---") {
+            continue;
+        }
+        let last = cells.last().unwrap_or(&"").trim();
+        if last == "test" || line.starts_with("| step ") {
+            promises = last == "test";
+            continue;
+        }
+        let tests = tests_of(last);
+        if promises && tests.is_empty() {
+            faults.push(format!("line {}: a promise without a test", number + 1));
+        }
+        // Beside the tests a row may name other files; those are looked at with all other paths.
+        for (file, name) in tests {
+            let fault = fault_of_test(root, &file, name.as_deref());
+            faults.extend(fault.map(|fault| format!("line {}: {fault}", number + 1)));
+        }
+    }
+    faults
+}
+
+/// Files and names of the tests in a cell; `::name` stands for another one of the same file.
+fn tests_of(cell: &str) -> Vec<(String, Option<String>)> {
+    let mut found: Vec<(String, Option<String>)> = Vec::new();
+    for span in cell.split('`').skip(1).step_by(2) {
+        let (file, name) = match span.split_once("::") {
+            Some((file, name)) => (file, Some(name.to_owned())),
+            None => (span, None),
+        };
+        if file.is_empty() {
+            let (file, _) = found.last().expect("a name behind a file").clone();
+            found.push((file, name));
+        } else if file.ends_with(".rs") || (file.ends_with('/') && name.is_none()) {
+            found.push((file.to_owned(), name));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_promise_names_tests_that_there_are() {
+    let root = repository();
+    let text = fs::read_to_string(root.join("docs/SPEC.md")).expect("docs/SPEC.md");
+    let promised: usize = text.lines().map(|line| tests_of(line).len()).sum();
+    assert!(promised > 100, "the promises are read: {promised}");
+    let faults = faults_of_promises(&root, &text);
+    assert!(faults.is_empty(), "docs/SPEC.md: {faults:#?}");
+}
+
+#[test]
+fn a_promise_without_its_test_is_found_out() {
+    let here = "tests/tests/repository/documents.rs";
+    for (cell, want) in [
+        (format!("`{here}::every_promise_names_tests_that_there_are`"), None),
+        (format!("`{here}`, `::a_promise_without_its_test_is_found_out`"), None),
+        (format!("`{here}::a_test_that_was_renamed`"), Some("has no a_test_that_was_renamed")),
+        (format!("`{here}::tests_of`, `::faults_of_promises`"), None),
+        ("`tests/src/lib.rs::not_a_test_at_all`".to_owned(), Some("has no not_a_test_at_all")),
+        ("`cli/tests/command/reconnect.rs::wait_for_an_answer`".to_owned(), Some("is no test")),
+        ("`tests/tests/nowhere.rs`".to_owned(), Some("no file tests/tests/nowhere.rs")),
+        ("`tests/src/lib.rs`".to_owned(), Some("has no test")),
+        ("`fmq/tests/queue/two_processes.rs::service`".to_owned(), Some("is ignored")),
+        ("`fmq/tests/loom/*.rs`, `elementwise/{add,sub}.rs`".to_owned(), None),
+        ("`elementwise/{add,nowhere}.rs`".to_owned(), Some("no file elementwise/")),
+        ("by hand".to_owned(), Some("a promise without a test")),
+    ] {
+        let text = format!("| promise | test |\n|---|---|\n| It holds | {cell} |\n");
+        let faults = faults_of_promises(&repository(), &text);
+        match want {
+            None => assert!(faults.is_empty(), "{cell}: {faults:?}"),
+            Some(want) => assert!(faults.concat().contains(want), "{cell}: {faults:?}"),
+        }
+    }
+}
+
+/// Endings that make a word with a `/` in it a path.
+const ENDINGS: &[&str] =
+    &[".rs", ".md", ".toml", ".py", ".txt", ".json", ".bin", ".tflite", ".service", ".socket", "/"];
+
+/// What a word in code says of a file of this repository, if it speaks of one. Parts in capitals
+/// or angle brackets are the reader's to fill in.
+fn path_in(word: &str) -> Option<String> {
+    let word = word.split("::").next().unwrap_or_default().trim_end_matches([',', '.', ';']);
+    let elsewhere = word.starts_with(['/', '$', '-', '<', '~']) || word.starts_with("../shared");
+    let made = ["target/", "out/", "fuzz/artifacts", "fuzz/corpus-work", "venv/"];
+    if elsewhere || made.iter().any(|folder| word.starts_with(folder)) || word.contains("://") {
+        return None;
+    }
+    if !word.contains('/') || !ENDINGS.iter().any(|ending| word.ends_with(ending)) {
+        return None;
+    }
+    let open = |part: &&str| {
+        part.contains('<') || (part.len() > 2 && part.chars().all(|c| c.is_ascii_uppercase()))
+    };
+    let known: Vec<&str> = word.split('/').take_while(|part| !open(part)).collect();
+    Some(known.join("/"))
+}
+
+#[test]
+fn files_that_documents_name_are_there() {
+    let root = repository();
+    let (mut seen, mut faults) = (0, Vec::new());
+    for Document { path, text } in documents(&root) {
+        for code in code(&text) {
+            for written in code.text.split_whitespace().filter_map(path_in) {
+                seen += 1;
+                if meant(&root, &path, &written).is_empty() {
+                    faults.push(format!("{}:{}: {written}", path.display(), code.line));
+                }
+            }
+        }
+    }
+    assert!(seen > 200 && faults.is_empty(), "of {seen} files are not there: {faults:#?}");
+}
+
+#[test]
+fn paths_are_told_from_other_words() {
+    for (word, want) in [
+        ("driver/src/ops/<family>/", Some("driver/src/ops")),
+        ("fuzz/seeds/TARGET/found_WHAT_IT_WAS", None),
+        ("models/shapes.tflite,", Some("models/shapes.tflite")),
+        ("burst-client/src/calls.rs::tests", Some("burst-client/src/calls.rs")),
+        ("/run/burst/admin.sock", None),
+        ("../shared/spec/fmq.md", None),
+        ("speed/", Some("speed/")),
+        ("x.bin", None),
+    ] {
+        assert_eq!(path_in(word).as_deref(), want, "{word}");
+    }
+}
+
+#[test]
+fn links_lead_to_files_and_headings() {
+    let root = repository();
+    let mut faults = Vec::new();
+    for Document { path, text } in documents(&root) {
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = root.join(&path).parent().expect("a folder").join(file);
+            let target = if file.is_empty() { root.join(&path) } else { target };
+            let there = target.exists() && (heading.is_empty() || headings(&target, heading));
+            if !link.starts_with("http") && !there {
+                faults.push(format!("{}: {link}", path.display()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "links that lead nowhere: {faults:#?}");
+}
+
+/// Whether a document has a heading with this anchor.
+fn headings(document: &Path, anchor: &str) -> bool {
+    let text = fs::read_to_string(document).unwrap_or_default();
+    text.lines().filter(|line| line.starts_with('#')).any(|line| {
+        let kept = line.trim_start_matches(['#', ' ']).to_lowercase();
+        let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        kept.collect::<String>().replace(' ', "-") == anchor
+    })
+}
+
+#[test]
+fn long_names_in_documents_stand_in_the_sources() {
+    let root = repository();
+    let sources: Vec<PathBuf> = files(&root, "rs");
+    let all: String = sources.iter().filter_map(|path| fs::read_to_string(path).ok()).collect();
+    let mut faults = Vec::new();
+    for Document { path, text } in documents(&root) {
+        for code in code(&text) {
+            let name = code.text.rsplit("::").next().unwrap_or_default();
+            let plain =
+                name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+            if plain && name.split('_').count() > 4 && !is_named(&all, name) {
+                faults.push(format!("{}:{}: {name}", path.display(), code.line));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "names that are not there: {faults:#?}");
+}
+
+fn is_named(sources: &str, name: &str) -> bool {
+    [format!("fn {name}("), format!("(\"{name}\", ")].iter().any(|form| sources.contains(form))
+}
+
+/// Folder of each package of the workspace.
+fn packages(root: &Path) -> BTreeMap<String, PathBuf> {
+    let parse = |path: &Path| -> toml::Table {
+        fs::read_to_string(path).expect("a manifest").parse().expect("a table")
+    };
+    let workspace = parse(&root.join("Cargo.toml"));
+    let members = workspace["workspace"]["members"].as_array().expect("members");
+    let folders = members.iter().map(|member| root.join(member.as_str().expect("a path")));
+    folders
+        .map(|folder| {
+            let manifest = parse(&folder.join("Cargo.toml"));
+            (manifest["package"]["name"].as_str().expect("a name").to_owned(), folder)
+        })
+        .collect()
+}
+
+/// What is wrong with a line that calls cargo: a package, test, bench or example that is not there.
+fn fault_of_cargo(packages: &BTreeMap<String, PathBuf>, line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split_whitespace().map(|word| word.trim_matches('\'')).collect();
+    let start = words.iter().position(|word| *word == "cargo")?;
+    let words: Vec<&str> =
+        words[start..].iter().copied().take_while(|word| !matches!(*word, "--" | "#")).collect();
+    let after = |flag: &str| {
+        words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1).copied())
+    };
+    let package = after("-p")?;
+    let Some(folder) = packages.get(package) else {
+        return (package.chars().any(char::is_lowercase)).then(|| format!("no package {package}"));
+    };
+    let places = [
+        ("--test", "tests"),
+        ("--bench", "benches"),
+        ("--example", "examples"),
+        ("--bin", "src/bin"),
+    ];
+    places.iter().find_map(|(flag, place)| {
+        let name = after(flag)?;
+        let file = format!("{place}/{name}.rs");
+        let files = [file.clone(), format!("{place}/{name}/main.rs")];
+        let is_there = |file: &String| !meant(folder, Path::new("Cargo.toml"), file).is_empty();
+        (!files.iter().any(is_there)).then(|| format!("no {file}"))
+    })
+}
+
+#[test]
+fn what_documents_give_to_cargo_is_there() {
+    let root = repository();
+    let packages = packages(&root);
+    let (mut seen, mut faults) = (0, Vec::new());
+    for Document { path, text } in documents(&root) {
+        for code in code(&text).iter().filter(|code| code.text.contains("cargo ")) {
+            seen += 1;
+            let fault = fault_of_cargo(&packages, code.text);
+            let place = format!("{}:{}", path.display(), code.line);
+            faults.extend(fault.map(|fault| format!("{place}: {fault}: {}", code.text)));
+        }
+    }
+    assert!(seen > 10 && faults.is_empty(), "{seen} commands: {faults:#?}");
+}
+
+#[test]
+fn a_command_with_a_package_or_test_that_is_not_there_is_found_out() {
+    let packages = packages(&repository());
+    for (line, want) in [
+        ("RUSTFLAGS=\"--cfg loom\" cargo test -p fmq --release --test loom", None),
+        ("cargo bench -p benches --bench ring", None),
+        ("cargo test -p CRATE", None),
+        ("cargo test -p nobody", Some("no package nobody")),
+        ("cargo test -p fmq --test nothing -- --nocapture", Some("no tests/nothing.rs")),
+        ("cargo run -p examples --bin nothing", Some("no src/bin/nothing.rs")),
+    ] {
+        assert_eq!(fault_of_cargo(&packages, line).as_deref(), want, "{line}");
+    }
+}

@@ -1,0 +1,182 @@
+//! Memories of bursts: sent once, freed when asked or dropped, kept by what runs.
+#![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
+
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use burst_client::{Burst, BurstOptions, ShmMemory};
+use burst_hal::{
+    DataLocation, ErrorStatus, ExecutionOptions, Pool, Request, RequestArgument, RequestPool,
+};
+use burst_server::ServiceOptions;
+use burst_wire::control::{Answer, Call, PoolSource};
+use std::os::fd::AsFd;
+
+use crate::burst_support::raw::{INPUT_SLOT, RawBurst, request as raw_request};
+use crate::burst_support::{Private, long, model, wide_model};
+
+fn shm(length: usize) -> Pool {
+    Arc::new(ShmMemory::create(length).unwrap())
+}
+
+/// Input at 0, output at 16 of the same or of two memories.
+fn request(input: &Pool, output: &Pool) -> Request {
+    let argument = |pool_index, offset| RequestArgument {
+        location: DataLocation { pool_index, offset, length: 16 },
+        ..RequestArgument::default()
+    };
+    Request {
+        inputs: vec![argument(0, 0)],
+        outputs: vec![argument(1, 16)],
+        pools: [input, output].map(|pool| RequestPool::Memory(Pool::clone(pool))).to_vec(),
+    }
+}
+
+fn run(burst: &mut Burst, request: &Request) -> ErrorStatus {
+    let result = burst.execute(request, &ExecutionOptions::default(), long()).unwrap();
+    result.status
+}
+
+fn burst() -> (Private, Burst) {
+    let (service, client) = Private::connect();
+    let device = client.device("fake").unwrap();
+    let prepared = device.prepare(&model(), &Default::default()).unwrap();
+    (service, prepared.configure_burst(&BurstOptions::default()).unwrap())
+}
+
+/// Mappings of pools in this process with this many bytes.
+fn mappings_of(bytes: usize) -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let length = |line: &str| {
+        let (from, to) = line.split_once(' ')?.0.split_once('-')?;
+        let parse = |text| usize::from_str_radix(text, 16).ok();
+        Some(parse(to)? - parse(from)?)
+    };
+    maps.lines()
+        .filter(|line| line.contains("/memfd:burst-pool") && length(line) == Some(bytes))
+        .count()
+}
+
+#[test]
+fn a_memory_is_mapped_once_by_the_service_and_let_go_when_it_is_freed() {
+    const BYTES: usize = 13 * 4096; // no other test's
+    let (_service, mut burst) = burst();
+    let memory = shm(BYTES);
+    assert_eq!(mappings_of(BYTES), 1, "ours");
+    memory.write(0, &[5; 16]).unwrap();
+    let both = request(&memory, &memory);
+    for _ in 0..10 {
+        assert_eq!(run(&mut burst, &both), ErrorStatus::None);
+    }
+    assert_eq!(mappings_of(BYTES), 2, "ours and the service's");
+    let mut output = [0; 16];
+    memory.read(16, &mut output).unwrap();
+    assert_eq!(output, [6; 16]);
+    burst.free_memory(&memory).unwrap();
+    burst.free_memory(&memory).unwrap();
+    burst.free_memory(&shm(4096)).unwrap();
+    // The connection still shares it; it goes with the memory itself.
+    drop((both, memory));
+    let other = shm(4096);
+    burst.push_memory(&other).unwrap();
+    assert_eq!(mappings_of(BYTES), 0);
+}
+
+#[test]
+fn memories_that_were_dropped_leave_the_service_with_the_next_new_one() {
+    const BYTES: usize = 17 * 4096;
+    let (_service, mut burst) = burst();
+    for _ in 0..5 {
+        let memory = shm(BYTES);
+        assert_eq!(run(&mut burst, &request(&memory, &memory)), ErrorStatus::None);
+        assert!(mappings_of(BYTES) <= 3, "{}", mappings_of(BYTES));
+    }
+}
+
+#[test]
+fn one_memory_serves_several_bursts_and_ways() {
+    const BYTES: usize = 19 * 4096;
+    let (_service, client) = Private::connect();
+    let device = client.device("fake").unwrap();
+    let memory = shm(BYTES);
+    let both = request(&memory, &memory);
+    let models: Vec<_> =
+        (0..2).map(|_| device.prepare(&model(), &Default::default()).unwrap()).collect();
+    let mut bursts: Vec<_> = models
+        .iter()
+        .flat_map(|model| [model, model])
+        .map(|model| model.configure_burst(&BurstOptions::default()).unwrap())
+        .collect();
+    for burst in &mut bursts {
+        assert_eq!(run(burst, &both), ErrorStatus::None);
+    }
+    let executed = models[0].execute(&both, &ExecutionOptions::default(), long()).unwrap();
+    assert_eq!(executed.result.status, ErrorStatus::None);
+    assert_eq!(mappings_of(BYTES), 2, "ours, and one of the service for all");
+    bursts[0].free_memory(&memory).unwrap();
+    assert_eq!(run(&mut bursts[1], &both), ErrorStatus::None);
+    assert_eq!(run(&mut bursts[0], &both), ErrorStatus::None, "sent again");
+}
+
+#[test]
+fn a_file_is_a_memory_too_and_cutting_it_off_is_an_error() {
+    let (_service, mut burst) = burst();
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&[1; 32]).unwrap();
+    let descriptor = OwnedFd::from(file.try_clone().unwrap());
+    let memory: Pool = Arc::new(ShmMemory::open(descriptor, 32).unwrap());
+    let both = request(&memory, &memory);
+    assert_eq!(run(&mut burst, &both), ErrorStatus::None);
+    let mut output = [0; 16];
+    memory.read(16, &mut output).unwrap();
+    assert_eq!(output, [2; 16]);
+    file.set_len(8).unwrap();
+    assert_eq!(run(&mut burst, &both), ErrorStatus::GeneralFailure);
+    file.set_len(32).unwrap();
+    assert_eq!(run(&mut burst, &both), ErrorStatus::None, "the burst still works");
+}
+
+#[test]
+fn outputs_in_memory_that_may_only_be_read_fail() {
+    let (_service, mut burst) = burst();
+    let output = shm(4096);
+    let sealed = burst_shm::SealedBytes::from_bytes("sealed", &[7; 32]).unwrap();
+    let descriptor = sealed.memory().duplicate_fd().unwrap();
+    let constant: Pool = Arc::new(ShmMemory::open(descriptor, 32).unwrap());
+    assert_eq!(run(&mut burst, &request(&constant, &output)), ErrorStatus::None);
+    let mut bytes = [0; 16];
+    output.read(16, &mut bytes).unwrap();
+    assert_eq!(bytes, [8; 16]);
+    assert_eq!(run(&mut burst, &request(&output, &constant)), ErrorStatus::GeneralFailure);
+}
+
+#[test]
+fn freeing_a_slot_neither_waits_for_the_execution_nor_takes_its_memory() {
+    let (service, socket) = Private::start(ServiceOptions::default());
+    let mut burst = RawBurst::start(socket, &wide_model(2), 1024);
+    service.controls.close_gate();
+    burst.send(&raw_request(2, false));
+    service.controls.wait_begun(1);
+    // The reply comes while the execution stands at the gate.
+    let free = Call::FreeMemory { burst: burst.number, slot: INPUT_SLOT };
+    assert_eq!(burst.client.call(free.clone(), &[]), Ok(Answer::Done));
+    assert_eq!(burst.client.call(free, &[]), Ok(Answer::Done), "twice");
+    let unknown = Call::FreeMemory { burst: burst.number, slot: -3 };
+    assert_eq!(burst.client.call(unknown, &[]), Ok(Answer::Done));
+    service.controls.open_gate();
+    assert_eq!(burst.receive()[0][12..16], [0; 4], "NONE");
+}
+
+#[test]
+fn slots_are_refused_when_in_use_or_negative() {
+    let (_service, socket) = Private::start(ServiceOptions::default());
+    let mut burst = RawBurst::start(socket, &wide_model(2), 1024);
+    let source = PoolSource::Descriptor { length: 64 };
+    for slot in [INPUT_SLOT, -1, i32::MIN] {
+        let call = Call::PushMemory { burst: burst.number, slot, source };
+        let input = burst.input.try_clone().unwrap();
+        let refusal = burst.client.call(call, &[input.as_fd()]).unwrap_err();
+        assert_eq!(refusal.status(), ErrorStatus::InvalidArgument, "slot {slot}");
+    }
+}

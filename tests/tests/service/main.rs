@@ -1,0 +1,23 @@
+//! A client and a service over every path, in this process and in two.
+
+#[path = "../burst_support/mod.rs"]
+mod burst_support;
+#[path = "../burst_support/peer.rs"]
+mod peer;
+#[path = "../service_support/mod.rs"]
+mod service_support;
+
+mod burst_end_to_end;
+mod burst_hostile;
+mod burst_memory;
+mod burst_packets;
+mod burst_refusals;
+mod burst_state;
+mod cancelled;
+mod descriptor_tricks;
+mod fuzz_seeds;
+mod pipelining;
+mod reconnect;
+mod retry;
+mod service_idle;
+mod service_limits;

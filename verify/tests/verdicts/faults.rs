@@ -1,0 +1,126 @@
+//! The harness finds what is wrong: a right device passes, and each fault is named.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on")]
+
+use burst_hal::Device;
+use burst_verify::{HeapMaker, Lane, Mode, Plan, Report, Target, run, specs};
+use serde_json::Value;
+
+use crate::support::{Fault, Floor, floor_blob, floor_test, write_spec};
+
+struct Local<D>(D);
+
+impl<D: Device> Lane for Local<D> {
+    fn target(&self) -> Target<'_> {
+        Target { device: &self.0, memory: &HeapMaker }
+    }
+}
+
+const SUITES: [&str; 3] = ["GENERAL", "DYNAMIC_SHAPE", "VALIDATION"];
+
+fn run_on(fault: Fault, tests: &[Value], plan: &Plan) -> Report {
+    let folder = tempfile::tempdir().unwrap();
+    write_spec(folder.path(), "floor", tests, &floor_blob());
+    let specs = specs(folder.path()).unwrap();
+    run(&specs, plan, 2, || Ok(Local(Floor(fault))), |_, _| {}).unwrap()
+}
+
+fn everything(fault: Fault) -> Report {
+    run_on(fault, &[floor_test("floor", &SUITES)], &Plan::everything(&Mode::ALL))
+}
+
+#[test]
+fn a_right_device_passes_and_everything_is_counted() {
+    let report = everything(Fault::None);
+    assert!(report.is_sound(), "{report:?}");
+    assert_eq!((report.tests, report.passed, report.failed, report.skipped), (1, 1, 0, 0));
+    let count = |suite: &str, mode: &str| report.per_suite[suite][mode];
+    for mode in ["sync", "burst"] {
+        assert_eq!(count("GENERAL", mode), 2, "without and with timing");
+        assert_eq!(count("DYNAMIC_SHAPE", mode), 4, "unspecified and insufficient");
+        assert_eq!(count("VALIDATION", mode), 2, "without input, without output");
+    }
+    assert_eq!(report.executions, 2 * (2 + 4 + 2), "broken models are no executions");
+    // Two operands of 18 types: 4 unknown types, scale, zero point and 15 other types each;
+    // 1 or 2 wrong numbers of readers, 2 wrong lifetimes and 1 that the lists deny. One operation:
+    // 3 unknown types; 2 unknown operands; written twice, not at all; input and output removed,
+    // one more of each; removed itself; and its input removed from everything, in two ways.
+    let of_operands = 2 * (4 + 1 + 1 + 15 + 2 + 1) + 2 + 1;
+    assert_eq!(count("VALIDATION", "model"), of_operands + 3 + 2 + 2 + 2 + 2 + 1 + 2);
+    assert_eq!(report.per_op["FLOOR"].passed, 1);
+}
+
+#[test]
+fn every_fault_is_named() {
+    for (fault, suite, what) in [
+        (Fault::WrongValue, "GENERAL", "output 0, element 0: got 3, expected 2"),
+        (Fault::NoShapes, "DYNAMIC_SHAPE", "0 shapes for 1 outputs"),
+        (Fault::WrongShape, "GENERAL", "expected [3, 1]"),
+        (Fault::TimingUnasked, "GENERAL", "although it was not asked for"),
+        (Fault::DeviceSlowerThanDriver, "GENERAL", "more time on the device"),
+        (Fault::WritesBehindTheOutput, "DYNAMIC_SHAPE", "no output's"),
+        (Fault::IgnoresLength, "DYNAMIC_SHAPE", "expected OUTPUT_INSUFFICIENT_SIZE"),
+        (Fault::DeclinesDynamicShapes, "DYNAMIC_SHAPE", "status GENERAL_FAILURE"),
+        (Fault::TakesAnyType, "VALIDATION", "operand 0 with the type"),
+        (Fault::TakesAnyConsumers, "VALIDATION", "operand 0 with 0 readers instead of 1"),
+        (Fault::RefusesWithAnotherStatus, "VALIDATION", "expected INVALID_ARGUMENT"),
+        (Fault::TakesAnyArguments, "VALIDATION", "request without input 0"),
+        (Fault::TimingOnFailure, "DYNAMIC_SHAPE", "did not succeed"),
+        (Fault::LacksButPrepares, "GENERAL", "unsupported, but prepared"),
+        (Fault::HasButRefuses, "GENERAL", "prepare_model"),
+        (Fault::Panics, "GENERAL", "panicked"),
+        (Fault::FewAnswers, "GENERAL", "gave 0 answers"),
+    ] {
+        let report = everything(fault);
+        assert_eq!((report.failed, report.passed), (1, 0), "{fault:?}");
+        assert_eq!(report.per_op["FLOOR"].failed, 1, "{fault:?}");
+        let found = report.failures.iter().any(|f| f.suite == suite && f.what.contains(what));
+        assert!(found, "{fault:?} should be {what:?} in {suite}: {:#?}", report.failures);
+    }
+}
+
+#[test]
+fn a_device_that_lacks_an_operation_is_neither_right_nor_wrong() {
+    let report = everything(Fault::Lacks);
+    assert_eq!((report.tests, report.skipped, report.failed), (1, 1, 0), "{report:?}");
+    assert_eq!(report.per_op["FLOOR"].skipped, 1);
+}
+
+#[test]
+fn a_test_that_has_to_fail_is_wrong_when_it_succeeds() {
+    let mut test = floor_test("floor", &["VALIDATION"]);
+    test["expect_failure"] = true.into();
+    let plan = Plan::everything(&[Mode::Sync]);
+    let report = run_on(Fault::None, &[test.clone()], &plan);
+    assert!(report.failures[0].what.contains("has to fail"), "{report:?}");
+    // Outside of the suites of the HAL any step may fail.
+    test["vts"] = serde_json::json!([]);
+    assert!(!run_on(Fault::None, &[test.clone()], &plan).is_sound());
+    assert!(run_on(Fault::HasButRefuses, &[test], &plan).is_sound());
+}
+
+#[test]
+fn a_plan_leaves_out_what_it_does_not_name() {
+    let tests: Vec<Value> =
+        (0..10).map(|index| floor_test(&format!("floor_{index}"), &SUITES)).collect();
+    let plan = |change: fn(&mut Plan)| {
+        let mut plan = Plan::everything(&[Mode::Sync]);
+        change(&mut plan);
+        run_on(Fault::None, &tests, &plan)
+    };
+    assert_eq!(plan(|_| {}).tests, 10);
+    assert_eq!(plan(|plan| plan.one_in = 5).tests, 2);
+    assert_eq!(plan(|plan| plan.ops = Some(["ADD".to_owned()].into())).tests, 0);
+    let report = plan(|plan| plan.suites = vec![burst_verify::Suite::General]);
+    assert_eq!((report.tests, report.executions), (10, 20));
+    assert_eq!(report.per_suite.len(), 1);
+}
+
+#[test]
+fn a_device_that_is_lost_ends_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    write_spec(folder.path(), "floor", &[floor_test("floor", &SUITES)], &floor_blob());
+    let specs = specs(folder.path()).unwrap();
+    let gone = || Err::<Local<Floor>, _>(burst_verify::RunError::Device("gone".into()));
+    let error = run(&specs, &Plan::everything(&Mode::ALL), 2, gone, |_, _| {}).unwrap_err();
+    assert_eq!(error.to_string(), "no device: gone");
+}

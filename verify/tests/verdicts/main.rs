@@ -1,0 +1,6 @@
+//! What is said of devices and of files, right ones and wrong ones.
+
+mod faults;
+mod files;
+mod goldens;
+mod support;
