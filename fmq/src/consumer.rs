@@ -46,7 +46,7 @@ impl Consumer {
         Consumer::from_parts(Parts::create(config, SYNCHRONIZED, Some(ring))?)
     }
 
-    /// Takes the reading end of a queue that somebody else made. Counters are not reset: what was
+    /// Takes the reading end of a queue that the peer made. Counters are not reset: what was
     /// written before is read.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Consumer {
     }
 
     /// Reads whole items, as many as `items` holds: all of them or none, and gives their room back
-    /// to the writer. Wakes nobody: see [`wake`](Consumer::wake).
+    /// to the writer. Does not wake it: see [`wake`](Consumer::wake).
     ///
     /// # Errors
     /// [`QueueError::Empty`], [`QueueError::TooLarge`], [`QueueError::NotWhole`],
@@ -138,7 +138,7 @@ impl Consumer {
         Ok(())
     }
 
-    /// Gives the room of everything read so far back to the writer. Wakes nobody.
+    /// Gives the room of everything read so far back to the writer. Does not wake it.
     #[inline]
     pub fn release(&mut self) {
         if self.side.has_unreleased() {

@@ -16,7 +16,7 @@
 //! # The memory
 //!
 //! One memfd holds it all. Four grantors (five for the unsynchronized flavour) say where each part
-//! lies; whoever attaches believes only what it checked.
+//! lies; the end that attaches checks every number before it uses it.
 //!
 //! ```text
 //!         0          128         256         384             512
@@ -80,7 +80,7 @@
 //! One side makes the queue and sends [`Producer::descriptor`] or [`Consumer::descriptor`], plain
 //! numbers and file descriptors, over a Unix socket; the other side attaches. Counters are never
 //! reset, so the order in which the two come does not matter. (libfmq resets them by default: with
-//! such a peer nobody may write before both have attached.) `examples/two_processes.rs` is a whole
+//! such a peer neither end may write before both have attached.) `examples/two_processes.rs` is a whole
 //! program; run it with `cargo run --release -p fmq --example two_processes`.
 //!
 //! # Which wait to choose
@@ -112,8 +112,8 @@
 //!
 //! # Ending
 //!
-//! Nothing in a queue says that the peer is alive. Whoever watches the process (a socket's hang-up, a
-//! pidfd) calls [`Closer::close`], and every blocking call of that end returns
+//! Nothing in a queue says that the peer is alive. The thread that watches the peer's process (by a
+//! socket's hang-up or a pidfd) calls [`Closer::close`], and every blocking call of that end returns
 //! [`QueueError::PeerDied`] at once, asleep or polling. The CLOSED bit of the event word tells a peer
 //! that uses this library the same. Items written before the close are still handed out.
 //!

@@ -46,7 +46,7 @@ impl Producer {
         Producer::from_parts(Parts::create(config, SYNCHRONIZED, Some(ring))?)
     }
 
-    /// Takes the writing end of a queue that somebody else made. Counters are not reset.
+    /// Takes the writing end of a queue that the peer made. Counters are not reset.
     ///
     /// # Errors
     /// [`QueueError::Descriptor`] and [`QueueError::Memory`] say what is wrong with the
@@ -105,7 +105,7 @@ impl Producer {
         Ok(usize::try_from(items).unwrap_or(usize::MAX))
     }
 
-    /// Writes whole items: all of them or none. Wakes nobody: see [`wake`](Producer::wake).
+    /// Writes whole items: all of them or none. Does not wake the reader: see [`wake`](Producer::wake).
     ///
     /// # Errors
     /// [`QueueError::Full`], [`QueueError::TooLarge`], [`QueueError::NotWhole`],

@@ -52,7 +52,7 @@ pub(crate) struct Parts {
     pub(crate) event: Option<Shared<EventWord>>,
     pub(crate) intent: Option<Shared<AtomicU64>>,
     pub(crate) closed: Arc<Closed>,
-    /// The description, for whoever attaches next.
+    /// The description, for the end that attaches.
     grantors: Vec<Grantor>,
     memories: Vec<Memory>,
     quantum: u32,
@@ -73,7 +73,7 @@ impl Parts {
         Ok(parts)
     }
 
-    /// A new queue that nobody but its maker can map writable.
+    /// A new queue that only the process that made it can map writable.
     pub(crate) fn create_sealed(config: &QueueConfig, flavour: u32) -> Result<Parts, QueueError> {
         let mut parts = Parts::create_open(config, flavour, None)?;
         parts.memories[0].seal_future_write()?;
@@ -90,7 +90,7 @@ impl Parts {
         let mut fds = vec![OwnedFd::from(Memory::create("fmq", len)?)];
         fds.extend(ring_memory.map(OwnedFd::from));
         let quantum = u32::try_from(geometry.quantum()).unwrap_or(0);
-        // The same checks as for a stranger's descriptor: the caller's ring memory may be too small.
+        // The same checks as for a peer's descriptor: the caller's ring memory may be too small.
         let descriptor = Descriptor { grantors, fds, quantum, flags: flavour };
         Parts::attach(descriptor, flavour, Access::Write)
     }
@@ -106,7 +106,7 @@ impl Parts {
         usize::try_from(self.geometry.quantum()).unwrap_or(usize::MAX)
     }
 
-    /// A queue that somebody else made. Counters are taken as they are.
+    /// A queue that the peer made. Counters are taken as they are.
     pub(crate) fn attach(
         descriptor: Descriptor,
         flavour: u32,

@@ -1,8 +1,8 @@
 //! The synchronized ring: two counters, one owned by each end.
 //!
 //! Pure protocol. An end keeps its own counter in private memory and never reads the shared copy
-//! back; of the other's counter it keeps the last value it saw, and looks again only when that
-//! value says "maybe full" or "maybe empty". Each look is one load, checked once, used from the
+//! back; of the other's counter it keeps the last value it saw, and loads it again only when that
+//! value says "maybe full" or "maybe empty": without that load a call is on the fast path. It is one load, checked once, used from the
 //! local copy.
 
 use crate::error::QueueError;
@@ -72,7 +72,7 @@ impl WriteSide {
         self.check_room_below_2_64(wanted)
     }
 
-    /// Free bytes, by one look at the peer's counter.
+    /// Free bytes, by one load of the peer's counter.
     ///
     /// # Errors
     /// [`QueueError::Corrupt`].
@@ -186,7 +186,7 @@ impl ReadSide {
         self.last_taken
     }
 
-    /// Checks that `wanted` bytes are readable; looks at the writer's counter only when it must.
+    /// Checks that `wanted` bytes are readable; loads the writer's counter only when it must.
     ///
     /// # Errors
     /// [`QueueError::Empty`], [`QueueError::TooLarge`], [`QueueError::Corrupt`].
@@ -205,7 +205,7 @@ impl ReadSide {
         Ok(())
     }
 
-    /// Readable bytes, by one look at the writer's counter.
+    /// Readable bytes, by one load of the writer's counter.
     ///
     /// # Errors
     /// [`QueueError::Corrupt`].

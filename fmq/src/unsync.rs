@@ -39,7 +39,7 @@ impl UnsyncProducer {
         UnsyncProducer::from_parts(Parts::create(config, UNSYNCHRONIZED, Some(ring))?)
     }
 
-    /// As [`create`](UnsyncProducer::create), but nobody else can write a byte of the queue: no
+    /// As [`create`](UnsyncProducer::create), but no other process can write a byte of the queue: no
     /// reader can disturb another one. libfmq readers have to attach without resetting counters.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl UnsyncProducer {
         UnsyncProducer::from_parts(Parts::create_sealed(config, UNSYNCHRONIZED)?)
     }
 
-    /// Takes the writing end of a queue that somebody else made. Counters are not reset.
+    /// Takes the writing end of a queue that the peer made. Counters are not reset.
     ///
     /// # Errors
     /// [`QueueError::Descriptor`], [`QueueError::Memory`], [`QueueError::Corrupt`].

@@ -7,7 +7,7 @@
 //! The write counter cannot tell that last case: it moves after the bytes did. Hence a third
 //! counter, the *intent*: the writer raises it to where it is going to write, before it touches a
 //! byte. A reader that saw any of the new bytes sees the intent too, and throws its copy away. A
-//! plain libfmq writer has no intent; there the write counter is looked at again, as libfmq does,
+//! plain libfmq writer has no intent; there the write counter is loaded again, as libfmq does,
 //! and a copy made while the writer was inside its own can be torn without a trace.
 
 use crate::error::QueueError;
@@ -69,7 +69,7 @@ impl UnsyncWriteSide {
         if let Some(intent) = intent {
             intent.store(self.intent, Ordering::Relaxed);
         }
-        // Release: pairs with the Acquire fence in `UnsyncReadSide::confirm`; whoever saw a byte
+        // Release: pairs with the Acquire fence in `UnsyncReadSide::confirm`; a reader that saw a byte
         // written after this fence sees the intent stored before it.
         fence(Ordering::Release);
         Ok(())
@@ -80,7 +80,7 @@ impl UnsyncWriteSide {
     pub fn publish(&mut self, write: &AtomicU64, written: u64) {
         self.write += written;
         self.position = self.geometry.advance(self.position, written);
-        // Release: pairs with Acquire in `UnsyncReadSide::look`; payload first, counter second.
+        // Release: pairs with Acquire in `UnsyncReadSide::available`; payload first, counter second.
         write.store(self.write, Ordering::Release);
     }
 }
@@ -100,7 +100,7 @@ pub struct UnsyncReadSide {
 
 impl UnsyncReadSide {
     /// A reader that has read nothing: its counter is zero, as in libfmq. Where the writer is more
-    /// than a ring ahead already, the first look reports an overrun and goes on from there.
+    /// than a ring ahead already, the first poll reports an overrun and goes on from there.
     pub fn new(geometry: Geometry) -> UnsyncReadSide {
         UnsyncReadSide { geometry, read: 0, position: 0, write_cached: 0, corrupt: None }
     }

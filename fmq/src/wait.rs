@@ -222,7 +222,7 @@ impl Waiter {
         {
             return Ok(answer);
         }
-        // Who learns nothing from a wait need not read the clock for it.
+        // A policy that learns nothing from waits saves reading the clock.
         let since = start.or_else(|| self.budget_ns().map(|_| clock::now_ns()));
         let answer = match self.yield_once(condition)? {
             Some(answer) => answer,
@@ -330,8 +330,8 @@ impl Waiter {
         Plan::Sleep
     }
 
-    /// The answer is due `average` from now, give or take twice the `deviation`. Whoever naps wakes
-    /// up late, by the timer's slack and the price of a wake, and must not oversleep: then the peer
+    /// The answer is due `average` from now, give or take twice the `deviation`. A nap ends late,
+    /// by the timer's slack and the cost of a wake-up, and must not last longer than the wait: then the peer
     /// would have to wake it, and it had better not have predicted anything.
     fn plan_until(average: u64, deviation: u64, budget: u64) -> Plan {
         let tolerance = deviation.saturating_mul(2).saturating_add(budget);
@@ -435,7 +435,7 @@ impl Sleeper<'_> {
             let woken = futex::wait(self.event, before & !bits, self.bits, until);
             self.closed.wake_up();
             match woken {
-                // Whoever woke us has set our bit: with the answer there is no reason to clear it.
+                // The waker has set our bit: with the answer there is no reason to clear it.
                 Ok(Woken::Woken | Woken::Interrupted) => {
                     if let Some(answer) = condition.poll()? {
                         return Ok(Some(answer));

@@ -1,7 +1,7 @@
 //! dma-bufs: buffers that cameras, decoders and accelerators share with each other by descriptor.
 //!
 //! * A dma-buf is no file: it cannot be read, written, cut off or sealed. Its length is fixed when
-//!   it is made, so nobody can take bytes away from under us.
+//!   it is made, so no process can shrink it while it is mapped.
 //! * What is behind it is up to the driver that made it, and some give `SIGBUS` for a page that
 //!   they cannot provide. So its bytes are touched by the kernel alone ([`CopiedMapping`]).
 //! * The processor's caches need not agree with the device: each access stands between a word to
@@ -21,7 +21,7 @@ use crate::copied::CopiedMapping;
 use crate::error::ShmError;
 use crate::memory_object::Memory;
 
-/// The only `ioctl` that memory of others needs, for whoever filters system calls:
+/// The only `ioctl` that memory of others needs, for a sandbox that filters system calls:
 /// `DMA_BUF_IOCTL_SYNC`, `_IOW('b', 0, u64)`.
 pub const DMA_BUF_SYNC: u32 = 0x4008_6200;
 /// `DMA_HEAP_IOCTL_ALLOC`: `_IOWR('H', 0, struct dma_heap_allocation_data)`.

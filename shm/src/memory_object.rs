@@ -41,7 +41,7 @@ impl From<SealFlags> for Seals {
     }
 }
 
-/// A memory object: an owned descriptor and the length it had when it was looked at.
+/// A memory object: an owned descriptor and the length it had when it was opened.
 ///
 /// Where [`Seals::shrink`] is set the object cannot be shorter than [`len`](Memory::len) any more.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Memory {
         Ok(Memory { fd, len, seals, kind: FdKind::File })
     }
 
-    /// Takes a descriptor that came from somebody else.
+    /// Takes a descriptor that came from a peer.
     ///
     /// Adds `F_SEAL_SHRINK` where it is missing and can be added; an object that stays unsealed is
     /// accepted (see [`is_shrink_sealed`](Memory::is_shrink_sealed)) but can never be mapped.
@@ -149,7 +149,7 @@ impl Memory {
         Ok(ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino)
     }
 
-    /// From now on nobody can make a writable mapping; those that exist stay writable. Also seals
+    /// From now on no process can make a writable mapping; those that exist stay writable. Also seals
     /// the set of seals.
     ///
     /// # Errors
@@ -161,7 +161,7 @@ impl Memory {
         Ok(())
     }
 
-    /// From now on nobody can write. Also seals the set of seals.
+    /// From now on no process can write. Also seals the set of seals.
     ///
     /// # Errors
     /// [`ShmError::SealRefused`], with `EBUSY` while a writable mapping exists anywhere.
@@ -172,7 +172,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Forbids further seals, so that nobody can stop others from mapping the object writable.
+    /// Forbids further seals, so that no process can stop others from mapping the object writable.
     ///
     /// # Errors
     /// [`ShmError::SealRefused`] where it was sealed already.

@@ -13,7 +13,7 @@
 //! this program: to the compiler its stores are like those of a device. What must not happen is
 //! that the compiler reads a byte twice and believes that it saw one value. So a copy is one call
 //! of `copy_nonoverlapping` between raw pointers, or a row of atomic stores, and one side of it is
-//! private memory that nobody else can reach: there is no reference to the shared side whose
+//! private memory that no other process can reach: there is no reference to the shared side whose
 //! stability the compiler could assume, and everything that is decided about the bytes is decided
 //! on the private copy. A copy made while the peer writes holds arbitrary bytes, which is harmless
 //! for `u8`, and no more than a hostile peer could have sent anyway.

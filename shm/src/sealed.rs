@@ -1,4 +1,4 @@
-//! Memory that nobody can write any more: model weights, large messages.
+//! Memory that no process can write any more: model weights, large messages.
 
 #![allow(unsafe_code, reason = "hands out references into the mapping")]
 

@@ -46,12 +46,13 @@ fn expect_page(path: &Path, drawings: usize, texts: &[&str]) {
     }
 }
 
-/// The sentence of a run that could not do its work.
-fn sentence(args: &[&str], parts: &[&str]) {
+/// Asserts that a run fails with exit status 2 and one line on standard error that contains all `parts`,
+/// and that `--json` gives the same text.
+fn assert_fails_with(args: &[&str], parts: &[&str]) {
     let output = run(args);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(said.lines().count(), 1, "one sentence: {said}");
+    assert_eq!(said.lines().count(), 1, "one line: {said}");
     for part in parts {
         assert!(said.contains(part), "{args:?}: no {part:?} in: {said}");
     }
@@ -160,15 +161,21 @@ fn what_cannot_be_measured_is_said_in_one_sentence() {
     let empty = folder.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
     let (text, empty) = (text.to_str().unwrap(), empty.to_str().unwrap());
-    sentence(&["bench", "model", "/nonexistent/m.tflite"], &["/nonexistent/m.tflite", "No such"]);
-    sentence(&["bench", "model", "/"], &["not a file"]);
-    sentence(&["bench", "model", text], &["cannot use the model text"]);
-    sentence(&["bench", "model", "--models", empty], &["no .tflite files"]);
-    sentence(&["bench", "model", "--models", "/nonexistent"], &["/nonexistent", "No such"]);
+    assert_fails_with(
+        &["bench", "model", "/nonexistent/m.tflite"],
+        &["/nonexistent/m.tflite", "No such"],
+    );
+    assert_fails_with(&["bench", "model", "/"], &["not a file"]);
+    assert_fails_with(&["bench", "model", text], &["cannot use the model text"]);
+    assert_fails_with(&["bench", "model", "--models", empty], &["no .tflite files"]);
+    assert_fails_with(
+        &["bench", "model", "--models", "/nonexistent"],
+        &["/nonexistent", "No such"],
+    );
     let nowhere = "/nonexistent/report.html";
     let into_nowhere = ["bench", "model", "--path", "in-process", "--report", nowhere];
-    sentence(&[&into_nowhere[..], FEW].concat(), &[nowhere]);
-    sentence(&["bench", "transport", "--peers", "nobody"], &["no peer is called nobody"]);
+    assert_fails_with(&[&into_nowhere[..], FEW].concat(), &[nowhere]);
+    assert_fails_with(&["bench", "transport", "--peers", "nobody"], &["no peer is called nobody"]);
 }
 
 fn arguments_without_a_sense_are_refused() {

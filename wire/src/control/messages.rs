@@ -270,7 +270,7 @@ pub enum ServerMessage {
         /// The slots.
         slots: List<i32, MEMORIES_MAX>,
     },
-    /// The service gave up a burst whose queues were corrupt or whose results nobody took;
+    /// The service gave up a burst whose queues were corrupt or whose results the client did not take;
     /// nothing more will come from it.
     BurstEnded {
         /// Which.
