@@ -1,59 +1,73 @@
 //! Third parties for the harness: other ways for two processes on one machine to exchange requests
-//! and answers, doing the same work with the same checks; and another library that runs the same
-//! models ([`model`]).
+//! and answers, and another library that runs the same models ([`model`]).
 //!
-//! They are dependencies of this package alone; building the product never compiles them.
+//! The transport's third parties are compiled with the feature `peers` alone: who only builds or tests
+//! this repository does not wait for them.
 
 #![forbid(unsafe_code)]
 
-mod iceoryx;
-mod ipc;
 pub mod model;
-mod shmem;
+#[cfg(feature = "peers")]
+pub mod peers;
 
-use burst_harness::{Peer, own_peers};
+use burst_harness::transport::names;
+use burst_harness::{HarnessError, Peer, own_peers};
 
-pub use iceoryx::{Frame as IceoryxFrame, PublishSubscribe, RequestResponse};
-pub use ipc::IpcChannel;
-pub use shmem::ShmemIpc;
+/// Names of the transport's third parties, whether this program was built with them or not.
+pub const THIRD_PARTIES: [&str; 5] = [
+    names::ICEORYX_REQUEST,
+    names::ICEORYX_PUBLISH,
+    names::ICEORYX_FRAME,
+    names::SHMEM_IPC,
+    names::IPC_CHANNEL,
+];
 
-/// Every peer there is: floors, ours, what the system offers, third parties.
+/// How to build and start this program with its third parties.
+const WITH_PEERS: &str = "cargo run --release -p benches --features peers -- transport";
+
+/// Every peer that this program was built with: floors, ours, what the system offers and, with the
+/// feature `peers`, third parties.
 #[must_use]
 pub fn all_peers() -> Vec<&'static dyn Peer> {
-    let mut peers = own_peers();
-    peers.extend([
-        &RequestResponse as &dyn Peer,
-        &PublishSubscribe,
-        &IceoryxFrame,
-        &ShmemIpc,
-        &IpcChannel,
-    ]);
-    peers
+    #[cfg_attr(not(feature = "peers"), expect(unused_mut, reason = "nothing is added"))]
+    let mut all = own_peers();
+    #[cfg(feature = "peers")]
+    all.extend(peers::third_parties());
+    all
 }
 
-/// Calls a method with the size of the request as a constant: these peers move typed values.
-macro_rules! with_size {
-    ($bytes:expr, $call:ident::<$size:ident>($($argument:expr),*)) => {
-        match $bytes {
-            64 => $call::<64>($($argument),*),
-            256 => $call::<256>($($argument),*),
-            1024 => $call::<1024>($($argument),*),
-            got => Err(burst_harness::HarnessError::WrongLength { got, expected: 1024 }),
-        }
-    };
-}
-pub(crate) use with_size;
-
-/// Sizes that [`with_size`] knows.
-pub(crate) fn has_size(bytes: usize) -> bool {
-    matches!(bytes, 64 | 256 | 1024)
+/// The third parties that this program was built without.
+#[must_use]
+pub fn left_out() -> Vec<&'static str> {
+    let built = all_peers();
+    let is_built = |name: &&str| built.iter().any(|peer| peer.name() == *name);
+    THIRD_PARTIES.into_iter().filter(|name| !is_built(name)).collect()
 }
 
-/// The request as a value of its size.
-#[inline]
-pub(crate) fn sized<const N: usize>(
-    request: &[u8],
-) -> Result<&[u8; N], burst_harness::HarnessError> {
-    let got = request.len();
-    request.try_into().map_err(|_| burst_harness::HarnessError::WrongLength { got, expected: N })
+/// What a run over all peers has to say of those that it leaves out; `None` where it leaves out none.
+#[must_use]
+pub fn left_out_notice() -> Option<String> {
+    let names = left_out().join(", ");
+    (!names.is_empty()).then(|| {
+        format!(
+            "this program was built without its feature `peers`, so these third parties are left \
+             out: {names}; `{WITH_PEERS}` measures them too"
+        )
+    })
+}
+
+/// Whether each peer that was asked for by name can be measured as far as the features go.
+///
+/// # Errors
+/// One of them is a third party that this program was built without: a sentence that says how to
+/// build it in.
+pub fn check_built(asked: &[String]) -> Result<(), HarnessError> {
+    let left_out = left_out();
+    match asked.iter().find(|name| left_out.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => Err(HarnessError::peer(format!(
+            "{name} is a third party that this program was built without: `{WITH_PEERS} --peers \
+             {name}` builds and measures it"
+        ))),
+    }
 }

@@ -95,7 +95,7 @@ impl RemoteDevice {
     /// outputs, and a burst.
     ///
     /// # Errors
-    /// As [`RemoteDevice::prepare`]; [`ClientError::UnknownSize`] for a model whose inputs or
+    /// As [`RemoteDevice::prepare`]; [`ClientError::Layout`] for a model whose inputs or
     /// outputs have no fixed size.
     pub fn stream(&self, model: &Model, options: &StreamOptions) -> Result<Stream, ClientError> {
         Stream::new(&self.prepare(model, &options.prepare)?, model, options)

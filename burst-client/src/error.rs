@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use burst_hal::session::LayoutError;
 use burst_hal::{ErrorStatus, Failure};
 use burst_shm::ShmError;
 use burst_wire::WireError;
@@ -139,27 +140,15 @@ pub enum ClientError {
         /// Names of the devices there are.
         available: Vec<String>,
     },
-    /// The size of an input or output is not known from the model.
-    #[error("the size of {what} {index} is not known from the model")]
-    UnknownSize {
-        /// "input" or "output".
-        what: &'static str,
-        /// Which.
-        index: usize,
-    },
-    /// All frames and outputs together are more than one pool can have.
+    /// Inputs, outputs and states have no place in pools: an open shape, too many bytes, or pairs
+    /// that are no states.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// A model or a memory is longer than a pool can be.
     #[error("a pool of {bytes} bytes is more than locations can address")]
     PoolTooLong {
         /// Bytes needed.
         bytes: u64,
-    },
-    /// A carried output and input are not there, not of one type and shape, or used twice.
-    #[error("output {output} cannot be carried into input {input}")]
-    NotAState {
-        /// Position among the inputs.
-        input: usize,
-        /// Position among the outputs.
-        output: usize,
     },
     /// Buffers of the driver cannot be used over this connection.
     #[error("buffers of the driver cannot be used over this connection")]
@@ -176,9 +165,8 @@ impl ClientError {
             ClientError::Timeout => ErrorStatus::MissedDeadlineTransient,
             ClientError::TooManyClients => ErrorStatus::ResourceExhaustedTransient,
             ClientError::NoBuffers
-            | ClientError::UnknownSize { .. }
+            | ClientError::Layout(_)
             | ClientError::PoolTooLong { .. }
-            | ClientError::NotAState { .. }
             | ClientError::NoDevice { .. } => ErrorStatus::InvalidArgument,
             _ => ErrorStatus::GeneralFailure,
         }

@@ -28,7 +28,6 @@
 mod backoff;
 mod burst;
 mod calls;
-mod carried;
 mod client;
 mod connect;
 mod connection;
@@ -49,7 +48,8 @@ mod watcher;
 
 pub use backoff::Backoff;
 pub use burst::{Burst, BurstOptions};
-pub use carried::Carried;
+pub use burst_hal::Route;
+pub use burst_hal::session::StateBinding;
 pub use client::{Client, ServiceInfo};
 pub use connect::default_socket_path;
 pub use device::RemoteDevice;
@@ -63,4 +63,4 @@ pub use reconnect::{
     Outages, ReconnectingBurst, ReconnectingDevice, ReconnectingModel, ReconnectingStream,
 };
 pub use retry::RetryPolicy;
-pub use stream::{Stream, StreamOptions, StreamPath};
+pub use stream::{Stream, StreamOptions};

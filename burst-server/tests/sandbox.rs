@@ -1,73 +1,101 @@
-//! What a process can still do after it locked itself in. Each case is this program again, as a
-//! process of its own that enters the sandbox and says what it could do.
+//! What a process can still do after it locked itself in. Each test starts this program again
+//! in a role: a process of its own, without a thread, that enters the sandbox and looks what it can do.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus};
 
 use burst_server::{LayerState, Sandbox, can_open_files};
+use burst_testing::Missing;
 
-type Case = (&'static str, fn(&Path));
-
-const CASES: &[Case] = &[
-    ("a_closed_sandbox_leaves_what_a_service_needs_and_nothing_else", closed),
-    ("a_name_can_be_removed_in_the_folder_of_the_socket_alone", removing),
-    ("threads_started_inside_are_inside", threads),
-    ("who_has_threads_already_is_told_and_stays_outside", too_late),
-    ("a_panic_inside_is_an_ordinary_panic", panics),
+burst_testing::tests![
+    a_closed_sandbox_leaves_what_a_service_needs_and_nothing_else(closed_sandbox()?),
+    a_name_can_be_removed_in_the_folder_of_the_socket_alone(closed_sandbox()?),
+    threads_started_inside_are_inside(closed_sandbox()?),
+    who_has_threads_already_is_told_and_stays_outside(),
+    a_panic_inside_is_an_ordinary_panic(),
 ];
+
+/// What a process of its own does, in a folder that is its own too.
+type Role = fn(&Path);
+
+const ROLES: &[(&str, Role)] = &[
+    ("look", look),
+    ("closed", closed),
+    ("removing", removing),
+    ("threads", threads),
+    ("too-late", too_late),
+    ("panics", panics),
+];
+
+/// How the role `look` ends where the kernel has no full sandbox.
+const NOT_CLOSED: u8 = 77;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [role, name, folder] = arguments.as_slice()
-        && role == "--inside"
+    if let [inside, name, folder] = arguments.as_slice()
+        && inside == "--inside"
     {
-        let (_, case) = CASES.iter().find(|(case, _)| case == name).expect("a case");
-        case(Path::new(folder));
+        let (_, role) = ROLES.iter().find(|(role, _)| role == name).expect("a role");
+        role(Path::new(folder));
         return ExitCode::SUCCESS;
     }
-    let wanted = |name: &str| {
-        let mut filters = arguments.iter().filter(|argument| !argument.starts_with("--"));
-        let exact = arguments.iter().any(|argument| argument == "--exact");
-        let fits =
-            |filter: &String| if exact { name == filter } else { name.contains(filter.as_str()) };
-        filters.clone().next().is_none() || filters.any(fits)
-    };
-    let listed = arguments.iter().any(|argument| argument == "--list");
-    let mut failed = false;
-    for (name, _) in CASES.iter().filter(|(name, _)| wanted(name)) {
-        if listed {
-            println!("{name}: test");
-            continue;
-        }
-        let passed = run(name);
-        failed |= !passed;
-        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
-    }
-    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    burst_testing::run(&[TESTS])
 }
 
-/// Runs a case in a process of its own.
-fn run(name: &str) -> bool {
+/// This program once more, in a role.
+fn in_a_process(role: &str) -> ExitStatus {
     let folder = tempfile::tempdir().expect("a folder");
     let program = std::env::current_exe().expect("this program");
-    let status = Command::new(program)
-        .args(["--inside", name])
-        .arg(folder.path())
-        .status()
-        .expect("the case starts");
-    status.success()
+    let mut command = Command::new(program);
+    command.args(["--inside", role]).arg(folder.path()).status().expect("the role starts")
 }
 
-/// Locks in; where the kernel lacks a layer the case says so and proves less.
-fn enter(sandbox: &Sandbox) -> bool {
-    let report = sandbox.enter().expect("no threads yet");
-    if !report.is_closed() {
-        eprintln!("this kernel has no full sandbox: {report:?}");
+/// This kernel has both layers of the sandbox.
+struct ClosedSandbox;
+
+fn closed_sandbox() -> Result<ClosedSandbox, Missing> {
+    let status = in_a_process("look");
+    if status.code() == Some(i32::from(NOT_CLOSED)) {
+        return Err(Missing::new("landlock and seccomp, which this kernel does not have in full"));
     }
-    report.is_closed()
+    assert!(status.success(), "{status}");
+    Ok(ClosedSandbox)
+}
+
+fn look(_: &Path) {
+    let report = Sandbox::new().enter().expect("no threads yet");
+    if !report.is_closed() {
+        std::process::exit(NOT_CLOSED.into());
+    }
+}
+
+fn a_closed_sandbox_leaves_what_a_service_needs_and_nothing_else(_: ClosedSandbox) {
+    assert!(in_a_process("closed").success());
+}
+
+fn a_name_can_be_removed_in_the_folder_of_the_socket_alone(_: ClosedSandbox) {
+    assert!(in_a_process("removing").success());
+}
+
+fn threads_started_inside_are_inside(_: ClosedSandbox) {
+    assert!(in_a_process("threads").success());
+}
+
+fn who_has_threads_already_is_told_and_stays_outside() {
+    assert!(in_a_process("too-late").success());
+}
+
+fn a_panic_inside_is_an_ordinary_panic() {
+    assert!(in_a_process("panics").success());
+}
+
+/// Locks in.
+fn enter(sandbox: &Sandbox) {
+    let report = sandbox.enter().expect("no threads yet");
+    assert!(report.is_closed(), "{report:?}");
 }
 
 fn status_line(status: &str, name: &str) -> String {
@@ -87,9 +115,7 @@ fn closed(folder: &Path) {
     assert!(can_open_files());
     assert!(anonymous().make_exec().is_ok(), "memory can be made executable outside");
     let made_before = anonymous();
-    if !enter(&Sandbox::new()) {
-        return;
-    }
+    enter(&Sandbox::new());
     for memory in [made_before, anonymous()] {
         let refused = memory.make_exec().expect_err("no memory becomes executable inside");
         assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
@@ -133,9 +159,7 @@ fn removing(folder: &Path) {
     fs::create_dir(&inside).expect("before");
     fs::write(inside.join("socket"), "").expect("before");
     fs::write(folder.join("other"), "").expect("before");
-    if !enter(&Sandbox::new().with_removable_in(&inside)) {
-        return;
-    }
+    enter(&Sandbox::new().with_removable_in(&inside));
     fs::remove_file(inside.join("socket")).expect("its own");
     let refused = fs::remove_file(folder.join("other")).expect_err("somebody else's");
     // Seccomp lets the call through; it is landlock that refuses it.
@@ -144,9 +168,7 @@ fn removing(folder: &Path) {
 }
 
 fn threads(_: &Path) {
-    if !enter(&Sandbox::new()) {
-        return;
-    }
+    enter(&Sandbox::new());
     let threads: Vec<_> = (0..4)
         .map(|number| {
             let builder = std::thread::Builder::new().name(format!("inside-{number}"));
@@ -172,7 +194,7 @@ fn too_late(_: &Path) {
 }
 
 fn panics(_: &Path) {
-    enter(&Sandbox::new());
+    Sandbox::new().enter().expect("no threads yet");
     let caught = std::panic::catch_unwind(|| panic!("a panic that is wanted here"));
     assert!(caught.is_err());
 }

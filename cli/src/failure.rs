@@ -10,7 +10,7 @@ pub(crate) const COULD_NOT: u8 = 2;
 
 /// Says why a command could not do its work: one sentence, or one JSON object with `error`.
 pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
-    let sentence = sentence(error);
+    let text = error_text(error);
     if json {
         let object = serde_json::json!({ "error": sentence });
         // A reader that went away cannot be told.
@@ -22,7 +22,7 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
 }
 
 /// The causes from the outermost in, each once, in one line.
-fn sentence(error: &anyhow::Error) -> String {
+fn error_text(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
         let cause = cause.to_string();
@@ -47,10 +47,10 @@ mod tests {
     fn a_sentence_names_every_cause_once() {
         let error = std::fs::read("/nonexistent/x").context("cannot open m.tflite").unwrap_err();
         assert_eq!(
-            sentence(&error),
+            error_text(&error),
             "cannot open m.tflite: No such file or directory (os error 2)"
         );
         let error = anyhow::anyhow!("inner").context("outer: inner");
-        assert_eq!(sentence(&error), "outer: inner");
+        assert_eq!(error_text(&error), "outer: inner");
     }
 }

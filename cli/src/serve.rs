@@ -1,6 +1,6 @@
 //! `burst serve`: this machine's CPU as a driver service.
 //!
-//! The order of the start is what keeps it safe (decision S2): first whatever needs the file system
+//! The order of the start is what keeps it safe (`docs/SERVICE.md`): first whatever needs the file system
 //! (sockets, the number of CPUs, the levers of the high-performance state), then the sandbox, then
 //! threads, then connections.
 

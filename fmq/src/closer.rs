@@ -19,7 +19,7 @@ impl Closed {
     /// Whether the end was closed.
     #[inline]
     pub fn get(&self) -> bool {
-        // Acquire: pairs with SeqCst in `set`; whoever sees the flag sees what led to it.
+        // Acquire: pairs with SeqCst in `set`; a thread that sees the flag also sees what was written before it was set.
         self.closed.load(Ordering::Acquire)
     }
 
@@ -58,8 +58,8 @@ impl Default for Closed {
     }
 }
 
-/// Closes, then makes sleepers look: both ends' bits, so that a libfmq peer wakes too, and the
-/// courtesy bit that tells a peer of our kind why.
+/// Closes, then wakes the sleepers of both ends by their bits, which a libfmq peer understands too; the
+/// CLOSED bit tells a peer that uses this library why.
 pub fn close(closed: &Closed, word: Option<&crate::sync::EventWord>) {
     use crate::event_flag::{CLOSED, NOT_EMPTY, NOT_FULL};
     closed.set();
@@ -108,9 +108,9 @@ mod handle {
         /// this end, where it slept, is awake.
         ///
         /// A hostile peer can undo what this does to the event word in the instant between the
-        /// sleeper's last look and its sleep. It gets no second chance: whoever is woken now looks
-        /// at a flag that is this process's own. So the sleeper is woken until it says that it is
-        /// awake, and sleeps need no limit of their own.
+        /// sleeper's last poll and its sleep. So the closer wakes the sleeper again and again until
+        /// that says it is awake; once awake it reads the flag of its own process, which no peer can
+        /// touch. That is why sleeps need no limit of their own.
         pub fn close(&self) {
             close(&self.closed, self.event.as_deref());
             let Some(event) = self.event.as_deref() else { return };
@@ -126,7 +126,7 @@ mod handle {
             }
         }
 
-        /// Whether somebody closed this end.
+        /// Whether this end was closed.
         pub fn is_closed(&self) -> bool {
             self.closed.get()
         }

@@ -11,12 +11,12 @@ use crate::closer::Closer;
 use crate::descriptor::{Descriptor, SYNCHRONIZED};
 use crate::error::QueueError;
 use crate::event_flag::{NOT_EMPTY, NOT_FULL, announce_awake, wake};
-use crate::memory::{Access, Parts, QueueConfig};
 use crate::producer::waitable;
+use crate::queue_memory::{Access, Parts, QueueConfig};
 use crate::ring::ReadSide;
 use crate::span::{Span, copy_out};
 use crate::sync::{AtomicU64, Ordering};
-use crate::wait::{Awaited, Sleeper, Wait, Waiter};
+use crate::wait::{Sleeper, Wait, WaitCondition, Waiter};
 
 /// The reading end. One per queue; one thread at a time.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Consumer {
         Consumer::from_parts(Parts::create(config, SYNCHRONIZED, Some(ring))?)
     }
 
-    /// Takes the reading end of a queue that somebody else made. Counters are not reset: what was
+    /// Takes the reading end of a queue that the peer made. Counters are not reset: what was
     /// written before is read.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Consumer {
     }
 
     /// Reads whole items, as many as `items` holds: all of them or none, and gives their room back
-    /// to the writer. Wakes nobody: see [`wake`](Consumer::wake).
+    /// to the writer. Does not wake it: see [`wake`](Consumer::wake).
     ///
     /// # Errors
     /// [`QueueError::Empty`], [`QueueError::TooLarge`], [`QueueError::NotWhole`],
@@ -138,7 +138,7 @@ impl Consumer {
         Ok(())
     }
 
-    /// Gives the room of everything read so far back to the writer. Wakes nobody.
+    /// Gives the room of everything read so far back to the writer. Does not wake it.
     #[inline]
     pub fn release(&mut self) {
         if self.side.has_unreleased() {
@@ -264,11 +264,11 @@ impl Consumer {
     }
 }
 
-/// As much of a message is brought near while it is awaited; of longer ones the processor sees the
-/// pattern itself.
-const NEAR_BYTES: usize = 1024;
+/// Bytes of a message that are prefetched while a reader waits for it. The processor's own prefetcher
+/// follows longer ones once the copy has begun.
+const MAX_PREFETCH_BYTES: usize = 1024;
 
-/// Waiting for readable bytes.
+/// The condition of a reader: so many bytes are readable.
 pub(crate) struct Items<'a> {
     pub(crate) side: &'a mut ReadSide,
     pub(crate) write: &'a AtomicU64,
@@ -276,22 +276,22 @@ pub(crate) struct Items<'a> {
     pub(crate) wanted: u64,
 }
 
-impl Awaited for Items<'_> {
+impl WaitCondition for Items<'_> {
     #[inline]
     fn has_moved(&self) -> bool {
         self.side.changed(self.write)
     }
 
     #[inline]
-    fn bring_near(&self) {
+    fn prefetch(&self) {
         let ring = self.ring.region();
         let at = usize::try_from(self.side.position()).unwrap_or(usize::MAX);
         let len = usize::try_from(self.side.last_taken()).unwrap_or(usize::MAX);
-        ring.prefetch(at, len.min(NEAR_BYTES).min(ring.len().saturating_sub(at)));
+        ring.prefetch(at, len.min(MAX_PREFETCH_BYTES).min(ring.len().saturating_sub(at)));
     }
 
     #[inline]
-    fn look(&mut self) -> Result<Option<usize>, QueueError> {
+    fn poll(&mut self) -> Result<Option<usize>, QueueError> {
         let available = self.side.available(self.write)?;
         let items = self.side.geometry().items(available).and_then(|n| usize::try_from(n).ok());
         Ok(items.filter(|_| available >= self.wanted))

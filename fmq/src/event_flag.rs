@@ -1,13 +1,14 @@
 //! The event word: 32 sticky notifications that two processes share, and sleep on.
 //!
-//! A set bit says "notified", or for the two bits of a queue "this end is awake". Who is about to
-//! sleep clears its bit; who has news sets the bit and calls the kernel only if it was clear.
+//! A set bit says "notified", or for the two bits of a queue "this end is awake". An end
+//! that is about to sleep clears its bit; the other end, when it has news, sets that bit and calls the
+//! kernel only if it was clear.
 //!
 //! # Why no wake-up is lost
 //!
 //! Both sides change the word by read-modify-writes, and these have one order. Let the waker store
-//! its news and then set the bit; the sleeper clears the bit and then looks for news.
-//! * Set before clear: the clear reads what the set wrote (Acquire meets Release), so the look that
+//! its news and then set the bit; the sleeper clears the bit and then polls for news.
+//! * Set before clear: the clear reads what the set wrote (Acquire meets Release), so the poll that
 //!   follows finds the news.
 //! * Clear before set: the set finds the bit clear and wakes. The kernel compares the word under a
 //!   lock before it puts anybody to sleep, so the sleeper either sleeps already, and is woken, or
@@ -37,8 +38,8 @@ pub const CLOSED: u32 = 1 << 31;
 #[inline]
 pub fn wake(word: &EventWord, bits: u32) -> Result<(), Errno> {
     // Release: pairs with Acquire in `announce_sleep`, see the module. It is always a
-    // read-modify-write, never skipped after a mere look: a libfmq sleeper has no fence that a look
-    // could rely on, and on x86 a look would need a full fence of the same price.
+    // read-modify-write, never skipped after a plain load: a libfmq sleeper has no fence that a load
+    // could rely on, and on x86 a load would need a full fence of the same price.
     let before = word.fetch_or(bits, Ordering::Release);
     if before & bits == bits { Ok(()) } else { wake_sleepers(word, bits) }
 }
@@ -59,10 +60,10 @@ pub fn announce_sleep(word: &EventWord, bits: u32) -> u32 {
     word.fetch_and(!bits, Ordering::Acquire)
 }
 
-/// Says that the end behind `bits` is awake, so that nobody needs to call the kernel for it.
+/// Says that the end behind `bits` is awake, so that the other end need not call the kernel to wake it.
 #[inline]
 pub fn announce_awake(word: &EventWord, bits: u32) {
-    // Relaxed: it tells nothing but itself. Who was woken finds it said already.
+    // Relaxed: it announces nothing else. After a wake-up the waker has set the bits already.
     if word.load(Ordering::Relaxed) & bits != bits {
         word.fetch_or(bits, Ordering::Relaxed);
     }
@@ -139,7 +140,7 @@ mod alone {
             if word.is_writable() { Ok(EventFlag { word }) } else { Err(ShmError::ReadOnly) }
         }
 
-        /// Sets `bits` and wakes whoever waits for one of them. No bits: no effect. Calls the
+        /// Sets `bits` and wakes the waiters for any of them. No bits: no effect. Calls the
         /// kernel only where a bit was clear.
         ///
         /// # Errors

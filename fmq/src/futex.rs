@@ -9,7 +9,7 @@ use crate::sync::EventWord;
 /// How a sleep ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Woken {
-    /// Somebody woke us, or the kernel did for no reason.
+    /// The waker called the kernel, or this is a spurious wake-up.
     Woken,
     /// The word was not what we expected: we did not sleep.
     Changed,
@@ -34,7 +34,7 @@ mod kernel {
         })
     }
 
-    /// Sleeps while the word is `expected`, until somebody wakes one of `bits`.
+    /// Sleeps while the word is `expected`, until a waker names one of `bits`.
     pub fn wait(
         word: &EventWord,
         expected: u32,

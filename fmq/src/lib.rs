@@ -9,14 +9,14 @@
 //! | | [`Producer`], [`Consumer`] | [`UnsyncProducer`], [`UnsyncConsumer`] |
 //! |---|---|---|
 //! | readers | one | any number |
-//! | a full queue | the writer waits, or is told [`Full`](QueueError::Full) | the oldest items are overwritten |
-//! | a slow reader | impossible | is told [`Overrun`](QueueError::Overrun) once |
+//! | a full queue | back-pressure: the writer waits, or gets [`Full`](QueueError::Full) | the oldest items are overwritten |
+//! | a slow reader | slows the writer down | gets [`Overrun`](QueueError::Overrun) once |
 //! | blocking calls | yes, with an absolute [`Deadline`] | none |
 //!
 //! # The memory
 //!
 //! One memfd holds it all. Four grantors (five for the unsynchronized flavour) say where each part
-//! lies; whoever attaches believes only what it checked.
+//! lies; the end that attaches checks every number before it uses it.
 //!
 //! ```text
 //!         0          128         256         384             512
@@ -80,7 +80,7 @@
 //! One side makes the queue and sends [`Producer::descriptor`] or [`Consumer::descriptor`], plain
 //! numbers and file descriptors, over a Unix socket; the other side attaches. Counters are never
 //! reset, so the order in which the two come does not matter. (libfmq resets them by default: with
-//! such a peer nobody may write before both have attached.) `examples/two_processes.rs` is a whole
+//! such a peer neither end may write before both have attached.) `examples/two_processes.rs` is a whole
 //! program; run it with `cargo run --release -p fmq --example two_processes`.
 //!
 //! # Which wait to choose
@@ -92,14 +92,14 @@
 //! | [`Sleep`](Wait::Sleep) | two wake-ups per round trip, 30 to 60 µs; 3 to 5 µs where both ends share a CPU | least | rare messages; more processes than CPUs |
 //!
 //! Adaptive measures once per process what it costs that both sides sleep (call [`warm_up`] at start
-//! to get it over with), polls for that long, then sleeps. It keeps the average of its waits: where they
+//! to have it done before the first message), polls for that long, then sleeps. It keeps the average of its waits: where they
 //! are longer than that but alike, it naps until shortly before the answer is due and polls from there;
-//! where they are far longer and not alike, it sleeps at once; and it pauses after polls in vain (a peer
-//! on the same CPU). Whoever is about to sleep gives its CPU away once before, where it learned that
-//! this is of use: a peer on the same CPU then answers without anybody being woken. Whatever the
-//! choice, nobody spins on a machine with one CPU, and no more threads of a process spin than it has
-//! CPUs, less one: so always [`wake`](Producer::wake) after writing, it costs a system call only
-//! where somebody sleeps.
+//! where they are far longer and not alike, it sleeps at once; and after failed polls (a peer on the
+//! same CPU) it sleeps at once for a while. Before a sleep, an end yields its CPU once where it has
+//! learned that this helps: a peer on the same CPU then answers without either end being woken.
+//! Whatever the choice, no end spins on a machine with one CPU, and at most as many threads of a
+//! process spin as it has CPUs, less one. So the peer may sleep at any time: always call
+//! [`wake`](Producer::wake) after writing. It is a system call only while the peer sleeps.
 //!
 //! * Release late: [`Consumer::read_deferred`], answer, then [`Consumer::release`]. The writer's
 //!   cache line is touched once per message, after the answer is on its way.
@@ -112,10 +112,10 @@
 //!
 //! # Ending
 //!
-//! Nothing in a queue says that the peer is alive. Whoever watches the process (a socket's hang-up, a
-//! pidfd) calls [`Closer::close`], and every blocking call of that end returns
-//! [`QueueError::PeerDied`] at once, asleep or polling. A bit in the event word tells a peer of our
-//! kind the same. What was written before the end is still handed out.
+//! Nothing in a queue says that the peer is alive. The thread that watches the peer's process (by a
+//! socket's hang-up or a pidfd) calls [`Closer::close`], and every blocking call of that end returns
+//! [`QueueError::PeerDied`] at once, asleep or polling. The CLOSED bit of the event word tells a peer
+//! that uses this library the same. Items written before the close are still handed out.
 //!
 //! # Threat model
 //!
@@ -127,12 +127,13 @@
 //!   their memory, parts disjoint (also through two descriptors of one memory), a ring of whole
 //!   items. Memory that can shrink is sealed by us or refused, so there is no `SIGBUS`.
 //! * Our own counter lives in private memory; the shared copy is written and never read back. The
-//!   peer's counter is loaded once per look, checked, and used from the local copy. An impossible
-//!   value is [`QueueError::Corrupt`], for ever.
+//!   peer's counter is loaded once per poll, checked, and used from the local copy. An impossible
+//!   value poisons this end: every later call gives [`QueueError::Corrupt`].
 //! * Payload leaves the ring as a copy. Validate the copy, not the ring.
-//! * The event word is a hint. Bits flipped at random cost spurious looks, a bounded number of them
-//!   before this end naps for a millisecond instead; whoever closes an end wakes its thread until
-//!   that says it is awake, so that a wiped wake-up is lost on nobody.
+//! * The event word is a hint. A peer that flips its bits causes spurious wake-ups, a bounded number of
+//!   them before this end naps for a millisecond instead. The thread that closes an end wakes the
+//!   sleeping one again and again until that says it is awake, so a peer that clears the bits cannot
+//!   make the sleeper miss the close.
 //!
 //! What remains: a peer that holds the queue's memory can keep it allocated, and a peer that never
 //! answers makes every call run into its deadline. Readers of an unsynchronized queue can disturb
@@ -164,7 +165,6 @@ pub mod machine;
 pub mod ring;
 #[doc(hidden)]
 pub mod sync;
-mod turn;
 #[doc(hidden)]
 pub mod unsync_ring;
 #[doc(hidden)]
@@ -175,15 +175,16 @@ mod consumer;
 #[cfg(not(loom))]
 mod descriptor;
 #[cfg(not(loom))]
-mod memory;
-#[cfg(not(loom))]
 mod producer;
+#[cfg(not(loom))]
+mod queue_memory;
 #[cfg(not(loom))]
 mod span;
 #[cfg(not(loom))]
 mod unsync;
 #[cfg(not(loom))]
 mod wait_set;
+mod yield_policy;
 
 pub use clock::Deadline;
 pub use error::{DescriptorError, Part, QueueError};
@@ -197,8 +198,8 @@ pub use self::{
     consumer::{Consumer, ReadClaim},
     descriptor::{Descriptor, Grantor, MAX_PARTS, SYNCHRONIZED, UNSYNCHRONIZED},
     event_flag::{EventError, EventFlag},
-    memory::QueueConfig,
     producer::{Claim, Producer},
+    queue_memory::QueueConfig,
     unsync::{UnsyncClaim, UnsyncConsumer, UnsyncProducer, UnsyncReadClaim},
     wait_set::{MAX_QUEUES, WaitSet},
 };

@@ -23,7 +23,7 @@ mod measured {
 
     /// How many threads of this process may spin at once. Read once: later changes are not seen.
     ///
-    /// None where the machine has one CPU: whoever we wait for could not run. A process that is
+    /// None where the machine has one CPU: the peer could not run while this end spins. A process that is
     /// tied to some of several CPUs may still spin, as its peer may well be on another.
     pub fn max_spinners() -> usize {
         static MAX: OnceLock<usize> = OnceLock::new();
@@ -150,7 +150,7 @@ mod measured {
 
     fn sleep_while(word: &AtomicU32, value: u32) {
         while word.load(Ordering::Acquire) == value {
-            // A failed call is a spurious wake: the loop looks at the word.
+            // A failed call is a spurious wake-up: the loop reads the word.
             let _ = futex::wait(word, value, NonZeroU32::MAX, Deadline::never());
         }
     }

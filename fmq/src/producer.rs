@@ -12,11 +12,11 @@ use crate::closer::Closer;
 use crate::descriptor::{Descriptor, SYNCHRONIZED};
 use crate::error::QueueError;
 use crate::event_flag::{NOT_EMPTY, NOT_FULL, announce_awake, wake};
-use crate::memory::{Access, Parts, QueueConfig};
+use crate::queue_memory::{Access, Parts, QueueConfig};
 use crate::ring::WriteSide;
 use crate::span::{Span, copy_in};
 use crate::sync::{AtomicU64, Ordering};
-use crate::wait::{Awaited, Sleeper, Wait, Waiter};
+use crate::wait::{Sleeper, Wait, WaitCondition, Waiter};
 
 /// The writing end. One per queue; one thread at a time.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Producer {
         Producer::from_parts(Parts::create(config, SYNCHRONIZED, Some(ring))?)
     }
 
-    /// Takes the writing end of a queue that somebody else made. Counters are not reset.
+    /// Takes the writing end of a queue that the peer made. Counters are not reset.
     ///
     /// # Errors
     /// [`QueueError::Descriptor`] and [`QueueError::Memory`] say what is wrong with the
@@ -105,7 +105,7 @@ impl Producer {
         Ok(usize::try_from(items).unwrap_or(usize::MAX))
     }
 
-    /// Writes whole items: all of them or none. Wakes nobody: see [`wake`](Producer::wake).
+    /// Writes whole items: all of them or none. Does not wake the reader: see [`wake`](Producer::wake).
     ///
     /// # Errors
     /// [`QueueError::Full`], [`QueueError::TooLarge`], [`QueueError::NotWhole`],
@@ -230,20 +230,20 @@ pub(crate) fn waitable(bits: u32) -> Result<NonZeroU32, QueueError> {
     }
 }
 
-/// Waiting for free bytes.
+/// The condition of a writer: so many bytes are free.
 struct Room<'a> {
     side: &'a mut WriteSide,
     read: &'a AtomicU64,
     wanted: u64,
 }
 
-impl Awaited for Room<'_> {
+impl WaitCondition for Room<'_> {
     #[inline]
     fn has_moved(&self) -> bool {
         self.side.changed(self.read)
     }
 
-    fn look(&mut self) -> Result<Option<usize>, QueueError> {
+    fn poll(&mut self) -> Result<Option<usize>, QueueError> {
         let free = self.side.free(self.read)?;
         let items = self.side.geometry().items(free).and_then(|n| usize::try_from(n).ok());
         Ok(items.filter(|_| free >= self.wanted))

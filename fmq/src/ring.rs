@@ -1,8 +1,8 @@
 //! The synchronized ring: two counters, one owned by each end.
 //!
 //! Pure protocol. An end keeps its own counter in private memory and never reads the shared copy
-//! back; of the other's counter it keeps the last value it saw, and looks again only when that
-//! value says "maybe full" or "maybe empty". Each look is one load, checked once, used from the
+//! back; of the other's counter it keeps the last value it saw, and loads it again only when that
+//! value says "maybe full" or "maybe empty": without that load a call is on the fast path. It is one load, checked once, used from the
 //! local copy.
 
 use crate::error::QueueError;
@@ -72,7 +72,7 @@ impl WriteSide {
         self.check_room_below_2_64(wanted)
     }
 
-    /// Free bytes, by one look at the peer's counter.
+    /// Free bytes, by one load of the peer's counter.
     ///
     /// # Errors
     /// [`QueueError::Corrupt`].
@@ -89,11 +89,11 @@ impl WriteSide {
                 self.read_cached = seen;
                 Ok(self.geometry.capacity() - in_flight)
             }
-            Err(error) => Err(self.condemn(error)),
+            Err(error) => Err(self.poison(error)),
         }
     }
 
-    /// Whether the peer's counter moved since the last look. A hint for polling.
+    /// Whether the peer's counter moved since it was last read. A hint for polling.
     #[inline]
     pub fn changed(&self, read: &AtomicU64) -> bool {
         read.load(Ordering::Relaxed) != self.read_cached
@@ -109,8 +109,8 @@ impl WriteSide {
         write.store(self.write, Ordering::Release);
     }
 
-    /// `read_cached` passed `in_flight`, so this cannot be negative; it is nothing once the counters
-    /// were found impossible, see `condemn`.
+    /// `read_cached` passed `in_flight`, so this cannot be negative; it is nothing once the
+    /// end is poisoned, see `poison`.
     #[inline]
     fn free_cached(&self) -> u64 {
         self.geometry.capacity() - self.write.wrapping_sub(self.read_cached)
@@ -122,14 +122,15 @@ impl WriteSide {
     fn check_room_below_2_64(&mut self, wanted: u64) -> Result<(), QueueError> {
         if self.write.checked_add(wanted).is_none() {
             let error = self.geometry.corrupt(self.read_cached, self.write);
-            return Err(self.condemn(error));
+            return Err(self.poison(error));
         }
         Ok(())
     }
 
-    /// From here on nothing seems free, so that whoever wants room has to look, and is told.
+    /// Poisons this end: from here on nothing seems free, so that every call takes the slow path and gets
+    /// the error there, and the fast path needs no check.
     #[cold]
-    fn condemn(&mut self, error: QueueError) -> QueueError {
+    fn poison(&mut self, error: QueueError) -> QueueError {
         self.corrupt = Some(error);
         self.read_cached = self.write.wrapping_sub(self.geometry.capacity());
         error
@@ -185,7 +186,7 @@ impl ReadSide {
         self.last_taken
     }
 
-    /// Checks that `wanted` bytes are readable; looks at the writer's counter only when it must.
+    /// Checks that `wanted` bytes are readable; loads the writer's counter only when it must.
     ///
     /// # Errors
     /// [`QueueError::Empty`], [`QueueError::TooLarge`], [`QueueError::Corrupt`].
@@ -204,7 +205,7 @@ impl ReadSide {
         Ok(())
     }
 
-    /// Readable bytes, by one look at the writer's counter.
+    /// Readable bytes, by one load of the writer's counter.
     ///
     /// # Errors
     /// [`QueueError::Corrupt`].
@@ -222,11 +223,11 @@ impl ReadSide {
                 self.write_cached = seen;
                 Ok(available)
             }
-            _ => Err(self.condemn(seen)),
+            _ => Err(self.poison(seen)),
         }
     }
 
-    /// Whether the peer's counter moved since the last look. A hint for polling.
+    /// Whether the peer's counter moved since it was last read. A hint for polling.
     #[inline]
     pub fn changed(&self, write: &AtomicU64) -> bool {
         write.load(Ordering::Relaxed) != self.write_cached
@@ -255,15 +256,16 @@ impl ReadSide {
         read.store(self.read, Ordering::Release);
     }
 
-    /// Nothing once the counters were found impossible, see `condemn`.
+    /// Nothing once the end is poisoned, see `poison`.
     #[inline]
     fn available_cached(&self) -> u64 {
         self.write_cached - self.read
     }
 
-    /// From here on nothing seems readable, so that whoever wants some has to look, and is told.
+    /// Poisons this end: from here on nothing seems readable, so that every call takes the slow path and
+    /// gets the error there, and the fast path needs no check.
     #[cold]
-    fn condemn(&mut self, seen: u64) -> QueueError {
+    fn poison(&mut self, seen: u64) -> QueueError {
         // The writer knows our counter as it was released, and may not have gone back behind it.
         let went_back = (self.released..self.read).contains(&seen);
         let ours = if went_back { self.read } else { self.released };

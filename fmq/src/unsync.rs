@@ -8,7 +8,7 @@ use burst_shm::{Memory, Shared, SharedRegion};
 
 use crate::descriptor::{Descriptor, UNSYNCHRONIZED};
 use crate::error::QueueError;
-use crate::memory::{Access, Parts, QueueConfig};
+use crate::queue_memory::{Access, Parts, QueueConfig};
 use crate::span::{Span, copy_in, copy_out};
 use crate::sync::{AtomicU64, Ordering};
 use crate::unsync_ring::{UnsyncReadSide, UnsyncWriteSide};
@@ -39,7 +39,7 @@ impl UnsyncProducer {
         UnsyncProducer::from_parts(Parts::create(config, UNSYNCHRONIZED, Some(ring))?)
     }
 
-    /// As [`create`](UnsyncProducer::create), but nobody else can write a byte of the queue: no
+    /// As [`create`](UnsyncProducer::create), but no other process can write a byte of the queue: no
     /// reader can disturb another one. libfmq readers have to attach without resetting counters.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl UnsyncProducer {
         UnsyncProducer::from_parts(Parts::create_sealed(config, UNSYNCHRONIZED)?)
     }
 
-    /// Takes the writing end of a queue that somebody else made. Counters are not reset.
+    /// Takes the writing end of a queue that the peer made. Counters are not reset.
     ///
     /// # Errors
     /// [`QueueError::Descriptor`], [`QueueError::Memory`], [`QueueError::Corrupt`].
@@ -207,7 +207,7 @@ impl UnsyncConsumer {
     /// # Errors
     /// [`QueueError::Overrun`], [`QueueError::Corrupt`].
     pub fn available_to_read(&mut self) -> Result<usize, QueueError> {
-        let available = self.side.look(&self.parts.write)?;
+        let available = self.side.available(&self.parts.write)?;
         let items = self.side.geometry().items(available).unwrap_or(0);
         Ok(usize::try_from(items).unwrap_or(usize::MAX))
     }

@@ -7,7 +7,7 @@
 //! The write counter cannot tell that last case: it moves after the bytes did. Hence a third
 //! counter, the *intent*: the writer raises it to where it is going to write, before it touches a
 //! byte. A reader that saw any of the new bytes sees the intent too, and throws its copy away. A
-//! plain libfmq writer has no intent; there the write counter is looked at again, as libfmq does,
+//! plain libfmq writer has no intent; there the write counter is loaded again, as libfmq does,
 //! and a copy made while the writer was inside its own can be torn without a trace.
 
 use crate::error::QueueError;
@@ -69,7 +69,7 @@ impl UnsyncWriteSide {
         if let Some(intent) = intent {
             intent.store(self.intent, Ordering::Relaxed);
         }
-        // Release: pairs with the Acquire fence in `UnsyncReadSide::confirm`; whoever saw a byte
+        // Release: pairs with the Acquire fence in `UnsyncReadSide::confirm`; a reader that saw a byte
         // written after this fence sees the intent stored before it.
         fence(Ordering::Release);
         Ok(())
@@ -80,7 +80,7 @@ impl UnsyncWriteSide {
     pub fn publish(&mut self, write: &AtomicU64, written: u64) {
         self.write += written;
         self.position = self.geometry.advance(self.position, written);
-        // Release: pairs with Acquire in `UnsyncReadSide::look`; payload first, counter second.
+        // Release: pairs with Acquire in `UnsyncReadSide::available`; payload first, counter second.
         write.store(self.write, Ordering::Release);
     }
 }
@@ -100,7 +100,7 @@ pub struct UnsyncReadSide {
 
 impl UnsyncReadSide {
     /// A reader that has read nothing: its counter is zero, as in libfmq. Where the writer is more
-    /// than a ring ahead already, the first look reports an overrun and goes on from there.
+    /// than a ring ahead already, the first poll reports an overrun and goes on from there.
     pub fn new(geometry: Geometry) -> UnsyncReadSide {
         UnsyncReadSide { geometry, read: 0, position: 0, write_cached: 0, corrupt: None }
     }
@@ -128,7 +128,7 @@ impl UnsyncReadSide {
             if wanted > self.geometry.capacity() {
                 return Err(QueueError::TooLarge { wanted, limit: self.geometry.capacity() });
             }
-            available = self.look(write)?;
+            available = self.available(write)?;
         }
         if available < wanted {
             return Err(QueueError::Empty { wanted, available });
@@ -136,12 +136,12 @@ impl UnsyncReadSide {
         Ok(())
     }
 
-    /// Readable bytes, by one look at the write counter.
+    /// Readable bytes, by one load of the write counter.
     ///
     /// # Errors
     /// [`QueueError::Overrun`] once, then on from what is written now; [`QueueError::Corrupt`].
     #[inline]
-    pub fn look(&mut self, write: &AtomicU64) -> Result<u64, QueueError> {
+    pub fn available(&mut self, write: &AtomicU64) -> Result<u64, QueueError> {
         if let Some(error) = self.corrupt {
             return Err(error);
         }
@@ -168,15 +168,15 @@ impl UnsyncReadSide {
         taken: u64,
     ) -> Result<(), QueueError> {
         // Acquire: pairs with the Release fence in `UnsyncWriteSide::claim`; the copy comes before
-        // the look at the intent.
+        // the load of the intent.
         fence(Ordering::Acquire);
         let touched = intent.unwrap_or(write).load(Ordering::Relaxed);
         if touched < self.write_cached {
             let error = self.geometry.corrupt(self.read, touched);
-            return Err(self.condemn(error));
+            return Err(self.poison(error));
         }
         if self.ahead(touched)? > self.geometry.capacity() {
-            // Acquire: as in `look`.
+            // Acquire: as in `available`.
             let seen = write.load(Ordering::Acquire);
             self.ahead(seen)?;
             return Err(self.resync(seen));
@@ -193,7 +193,7 @@ impl UnsyncReadSide {
             Some(ahead) if self.geometry.items(ahead).is_some() => Ok(ahead),
             _ => {
                 let error = self.geometry.corrupt(self.read, theirs);
-                Err(self.condemn(error))
+                Err(self.poison(error))
             }
         }
     }
@@ -208,8 +208,9 @@ impl UnsyncReadSide {
         QueueError::Overrun { lost }
     }
 
+    /// Poisons this end: every later call gives the same error.
     #[cold]
-    fn condemn(&mut self, error: QueueError) -> QueueError {
+    fn poison(&mut self, error: QueueError) -> QueueError {
         self.corrupt = Some(error);
         error
     }

@@ -1,8 +1,8 @@
 //! Waiting for the other end: poll, then sleep.
 //!
-//! While it polls, a thread makes no system call and no allocation: it looks at one counter in
+//! While it polls, a thread makes no system call and no allocation: it reads one counter in
 //! fixed batches, with a clock read between them. Before it sleeps it clears its bit in the event
-//! word and looks once more; `event_flag` explains why that loses no wake-up.
+//! word and polls once more; `event_flag` explains why that loses no wake-up.
 
 use std::num::NonZeroU32;
 #[cfg(not(loom))]
@@ -15,7 +15,7 @@ use crate::event_flag::{CLOSED, announce_awake, announce_sleep};
 use crate::futex::{self, Woken};
 use crate::machine::{self, SpinSlot};
 use crate::sync::{EventWord, Ordering};
-use crate::turn::{self, Turns};
+use crate::yield_policy::{self, YieldBackoff};
 
 /// How an end waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,9 +32,9 @@ pub enum Wait {
         /// How long to poll, in nanoseconds; `None` for the measured cost of a sleep.
         budget_ns: Option<u64>,
     },
-    /// Sleeps, but first gives the CPU away once where that was of use before: a peer that shares
-    /// it then answers without either end being woken. Least CPU, one or two system calls per
-    /// message.
+    /// Sleeps, but first yields the CPU once (`sched_yield`) where that helped before: a peer that
+    /// shares the CPU then answers without either end being woken. Least CPU time, one or two system
+    /// calls per message.
     Sleep,
 }
 
@@ -44,37 +44,38 @@ impl Default for Wait {
     }
 }
 
-/// What an end waits for.
-pub trait Awaited {
-    /// Whether the other end moved since it was last looked at: one relaxed load.
+/// The condition that an end waits for.
+pub trait WaitCondition {
+    /// Whether the other end's counter has moved since the last [`poll`](Self::poll): one relaxed load.
     fn has_moved(&self) -> bool;
-    /// Asks the processor for the cache lines that the answer will most likely lie in, so that they
-    /// travel beside the counter and not after it.
+    /// Prefetches the cache lines that the answer will most likely lie in, so that the processor
+    /// fetches them together with the counter and not after it.
     #[inline]
-    fn bring_near(&self) {}
-    /// A proper look: the answer if it can be given now.
+    fn prefetch(&self) {}
+    /// Checks in full, with Acquire: the answer if it can be given now.
     ///
     /// # Errors
     /// What ends the wait, `Corrupt` above all.
-    fn look(&mut self) -> Result<Option<usize>, QueueError>;
+    fn poll(&mut self) -> Result<Option<usize>, QueueError>;
 }
 
 /// How to sleep, and what else ends a wait.
 pub trait SleepOn {
-    /// Closed from outside.
+    /// Whether a thread of this process closed this end.
     fn is_closed(&self) -> bool;
-    /// Whether the peer said that it is going. Reads a line that the peer writes.
-    fn was_told(&self) -> bool;
+    /// Whether the peer closed the queue: it set the CLOSED bit. Reads a cache line that the peer
+    /// writes.
+    fn peer_closed(&self) -> bool;
     /// When to give up.
     fn deadline(&self) -> Deadline;
-    /// Sleeps until `awaited` gives an answer, looking again after each wake; `None` when there is
+    /// Sleeps until `condition` gives an answer, polling it again after each wake-up; `None` when there is
     /// none at `until`, which may be sooner than the deadline.
     ///
     /// # Errors
-    /// [`QueueError::PeerDied`] and what a look gives.
+    /// [`QueueError::PeerDied`] and what a poll gives.
     fn sleep(
         &self,
-        awaited: &mut impl Awaited,
+        condition: &mut impl WaitCondition,
         until: Deadline,
     ) -> Result<Option<usize>, QueueError>;
 }
@@ -86,43 +87,45 @@ pub struct Sleeper<'a> {
     pub event: &'a EventWord,
     /// The bits that the other end sets when it has news.
     pub bits: NonZeroU32,
-    /// Closed from outside.
+    /// Whether a thread of this process closed this end.
     pub closed: &'a Closed,
     /// When to give up.
     pub deadline: Deadline,
 }
 
 /// Polls in one batch, between two clock reads. The clock read is the pause between batches: a
-/// tighter loop takes the line from the writer more often than it helps (measured: 2 is a tenth
-/// faster than 16 once [`Awaited::bring_near`] follows each poll, and polling without a clock read
+/// tighter loop takes the cache line from the writer more often than it helps (measured: 2 is a tenth
+/// faster than 16 once [`WaitCondition::prefetch`] follows each poll, and polling without a clock read
 /// is slower by a fifth).
 const POLLS: u32 = 2;
-/// Batches before a spin slot is taken: a busy conversation never gets there, and need not touch
-/// the counter that all threads share.
+/// Batches before a spin slot is taken. On the fast path the answer comes sooner, so that a busy
+/// conversation never touches the counter of spinning threads, which all of them share.
 const FREE_BATCHES: u32 = 8;
-/// Batches between looks at the courtesy bit; the line it lies in is the writer's while it writes.
+/// Batches between two reads of the CLOSED bit: it lies in the cache line that the peer writes with each
+/// message, and every read takes that line from it (contention).
 const CLOSED_EVERY: u32 = 64;
 /// Waited so long, a poll may come one pause of the processor later: about a hundredth of the wait.
 const WAITED_PER_PAUSE_NS: u64 = 2_000;
 /// Most pauses between two batches, about a microsecond.
 const PAUSES_MAX: u64 = 32;
-/// Sleeps that a peer may spoil by flipping bits before we nap instead. An honest peer changes the
-/// word twice per message at most.
-const SPOILED_SLEEPS: u32 = 64;
-/// Length of such a nap: bounds what the peer can make us burn to a thousand looks a second.
+/// Spurious wake-ups that a peer may cause by flipping bits before the waiter naps instead. An honest
+/// peer changes the word twice per message at most.
+const MAX_SPURIOUS_WAKES: u32 = 64;
+/// Length of such a nap: a hostile peer can make the waiter poll a thousand times a second, no more.
 #[cfg(not(loom))]
 const NAP: Duration = Duration::from_millis(1);
-/// Waits above so many budgets: polling without knowing when the answer is due is hopeless.
-const HOPELESS: u64 = 3;
+/// When the average wait is longer than so many budgets, and the waits are not alike, polling is given up: the
+/// answer hardly ever comes while the waiter polls.
+const GIVE_UP_FACTOR: u64 = 3;
 /// Longest wait that is worth a prediction: above it, the cost of a sleep is under two percent.
 const LONGEST_PREDICTED_NS: u64 = 5_000_000;
 /// Waits are alike when they differ from their average by so small a part of it.
 const ALIKE: u64 = 4;
 /// By how much the kernel may be late with a timer (`PR_SET_TIMERSLACK` has this default).
 const TIMER_SLACK_NS: u64 = 50_000;
-/// So many polls in vain, one after the other, and the peer cannot answer while we poll: it shares
-/// our CPU, or its CPU is busy with others.
-const VAIN_POLLS: u32 = 8;
+/// After so many failed polls in a row the peer evidently cannot answer while this end polls: it
+/// shares this CPU, or its own CPU is busy with other work.
+const MAX_FAILED_POLLS: u32 = 8;
 /// Waits that sleep at once after that, before polling is tried again. At a full budget for each
 /// try this bounds the waste to a few percent.
 const POLL_PAUSE: u32 = 64;
@@ -145,7 +148,7 @@ enum Plan {
 /// How polling ended.
 enum Spun {
     Answer(usize),
-    /// In vain: time to sleep.
+    /// The poll failed: time to sleep.
     Sleep,
 }
 
@@ -158,19 +161,19 @@ pub struct Waiter {
     /// Moving average of how far a wait was from the average, in nanoseconds; the last one counts a
     /// quarter.
     deviation_ns: u64,
-    /// Polls in vain since the last one that saw an answer.
-    vain: u32,
+    /// Failed polls since the last one that saw an answer.
+    failed_polls: u32,
     /// Waits that are left to sleep at once.
     pause: u32,
-    /// What was learned about letting the peer have our CPU.
-    turns: Turns,
+    /// What was learned about yielding the CPU to the peer.
+    backoff: YieldBackoff,
 }
 
 impl Waiter {
     /// Nothing learned yet.
     pub fn new(policy: Wait) -> Waiter {
-        let turns = Turns::new();
-        Waiter { policy, average_ns: 0, deviation_ns: 0, vain: 0, pause: 0, turns }
+        let backoff = YieldBackoff::new();
+        Waiter { policy, average_ns: 0, deviation_ns: 0, failed_polls: 0, pause: 0, backoff }
     }
 
     /// Changes the policy and forgets what was learned under the old one.
@@ -178,30 +181,30 @@ impl Waiter {
         *self = Waiter::new(policy);
     }
 
-    /// Waits until `awaited` gives an answer.
+    /// Waits until `condition` gives an answer.
     ///
     /// # Errors
-    /// [`QueueError::PeerDied`], [`QueueError::Timeout`], and what a look gives.
+    /// [`QueueError::PeerDied`], [`QueueError::Timeout`], and what a poll gives.
     #[inline]
     pub fn wait(
         &mut self,
-        awaited: &mut impl Awaited,
+        condition: &mut impl WaitCondition,
         sleeper: &impl SleepOn,
     ) -> Result<usize, QueueError> {
-        match awaited.look()? {
+        match condition.poll()? {
             Some(answer) => Ok(answer),
-            None => self.wait_on(awaited, sleeper),
+            None => self.wait_on(condition, sleeper),
         }
     }
 
     /// Waits for an answer that is not there yet.
     fn wait_on(
         &mut self,
-        awaited: &mut impl Awaited,
+        condition: &mut impl WaitCondition,
         sleeper: &impl SleepOn,
     ) -> Result<usize, QueueError> {
         if sleeper.is_closed() {
-            return last_look(awaited);
+            return last_poll(condition);
         }
         let plan = self.plan();
         let mut start = None;
@@ -209,21 +212,21 @@ impl Waiter {
             let now = clock::now_ns();
             start = Some(now);
             let due = Deadline::at_ns(now.saturating_add(nap_ns));
-            if let Some(answer) = sleeper.sleep(awaited, due.min(sleeper.deadline()))? {
+            if let Some(answer) = sleeper.sleep(condition, due.min(sleeper.deadline()))? {
                 self.learn(clock::now_ns().saturating_sub(now));
                 return Ok(answer);
             }
         }
         if let Plan::Poll { limit_ns } | Plan::Nap { limit_ns, .. } = plan
-            && let Spun::Answer(answer) = self.spin(awaited, sleeper, limit_ns, &mut start)?
+            && let Spun::Answer(answer) = self.spin(condition, sleeper, limit_ns, &mut start)?
         {
             return Ok(answer);
         }
-        // Who learns nothing from a wait need not read the clock for it.
+        // A policy that learns nothing from waits saves reading the clock.
         let since = start.or_else(|| self.budget_ns().map(|_| clock::now_ns()));
-        let answer = match self.give_a_turn(awaited)? {
+        let answer = match self.yield_once(condition)? {
             Some(answer) => answer,
-            None => sleeper.sleep(awaited, sleeper.deadline())?.ok_or(QueueError::Timeout)?,
+            None => sleeper.sleep(condition, sleeper.deadline())?.ok_or(QueueError::Timeout)?,
         };
         if let Some(since) = since {
             self.learn(clock::now_ns().saturating_sub(since));
@@ -235,7 +238,7 @@ impl Waiter {
     /// the clock yet.
     fn spin(
         &mut self,
-        awaited: &mut impl Awaited,
+        condition: &mut impl WaitCondition,
         sleeper: &impl SleepOn,
         limit_ns: u64,
         start: &mut Option<u64>,
@@ -244,22 +247,22 @@ impl Waiter {
         let mut polling_since = None;
         let mut now = None;
         for batch in 0_u32.. {
-            if moved_in_batch(awaited)
-                && let Some(answer) = awaited.look()?
+            if moved_in_batch(condition)
+                && let Some(answer) = condition.poll()?
             {
                 self.learn(now.zip(*start).map_or(0, |(now, start): (u64, u64)| now - start));
-                self.vain = 0;
+                self.failed_polls = 0;
                 return Ok(Spun::Answer(answer));
             }
             let ask = batch % CLOSED_EVERY == CLOSED_EVERY - 1;
-            if sleeper.is_closed() || (ask && sleeper.was_told()) {
-                return last_look(awaited).map(Spun::Answer);
+            if sleeper.is_closed() || (ask && sleeper.peer_closed()) {
+                return last_poll(condition).map(Spun::Answer);
             }
             let at = clock::now_ns();
             now = Some(at);
             start.get_or_insert(at);
             if sleeper.deadline().has_passed(at) {
-                return awaited.look()?.map(Spun::Answer).ok_or(QueueError::Timeout);
+                return condition.poll()?.map(Spun::Answer).ok_or(QueueError::Timeout);
             }
             if at - *polling_since.get_or_insert(at) >= limit_ns {
                 break;
@@ -273,28 +276,31 @@ impl Waiter {
             }
         }
         drop(slot);
-        self.polled_in_vain();
+        self.polling_failed();
         Ok(Spun::Sleep)
     }
 
-    /// Lets the peer run first if it may share our CPU; the answer if that was enough.
-    fn give_a_turn(&mut self, awaited: &mut impl Awaited) -> Result<Option<usize>, QueueError> {
-        if !self.turns.is_due() {
+    /// Yields the CPU once if the peer may share it; the answer if the peer gave it meanwhile.
+    fn yield_once(
+        &mut self,
+        condition: &mut impl WaitCondition,
+    ) -> Result<Option<usize>, QueueError> {
+        if !self.backoff.is_due() {
             return Ok(None);
         }
-        let given = clock::now_ns();
-        turn::give();
-        let answer = awaited.look()?;
-        self.turns.learn(clock::now_ns().saturating_sub(given), answer.is_some());
+        let since = clock::now_ns();
+        yield_policy::yield_now();
+        let answer = condition.poll()?;
+        self.backoff.learn(clock::now_ns().saturating_sub(since), answer.is_some());
         Ok(answer)
     }
 
-    /// Gives up polling for a while when it keeps failing.
-    fn polled_in_vain(&mut self) {
-        self.vain += 1;
-        if self.vain >= VAIN_POLLS {
+    /// Gives up polling for a while when it keeps failing: [`POLL_PAUSE`] waits sleep at once.
+    fn polling_failed(&mut self) {
+        self.failed_polls += 1;
+        if self.failed_polls >= MAX_FAILED_POLLS {
             // One more failure after the pause is enough for the next.
-            (self.vain, self.pause) = (VAIN_POLLS - 1, POLL_PAUSE);
+            (self.failed_polls, self.pause) = (MAX_FAILED_POLLS - 1, POLL_PAUSE);
         }
     }
 
@@ -303,7 +309,7 @@ impl Waiter {
             return Plan::Sleep;
         }
         let Some(budget) = self.budget_ns() else { return Plan::Poll { limit_ns: u64::MAX } };
-        if self.turns.share_a_cpu() {
+        if self.backoff.peer_shares_cpu() {
             return Plan::Sleep;
         }
         if self.pause > 0 {
@@ -318,14 +324,14 @@ impl Waiter {
         if deviation <= average / ALIKE {
             return Waiter::plan_until(average, deviation, budget);
         }
-        if average <= budget.saturating_mul(HOPELESS) {
+        if average <= budget.saturating_mul(GIVE_UP_FACTOR) {
             return Plan::Poll { limit_ns: budget };
         }
         Plan::Sleep
     }
 
-    /// The answer is due `average` from now, give or take twice the `deviation`. Whoever naps wakes
-    /// up late, by the timer's slack and the price of a wake, and must not oversleep: then the peer
+    /// The answer is due `average` from now, give or take twice the `deviation`. A nap ends late,
+    /// by the timer's slack and the cost of a wake-up, and must not last longer than the wait: then the peer
     /// would have to wake it, and it had better not have predicted anything.
     fn plan_until(average: u64, deviation: u64, budget: u64) -> Plan {
         let tolerance = deviation.saturating_mul(2).saturating_add(budget);
@@ -359,8 +365,8 @@ impl Waiter {
 }
 
 /// The end was closed: what was written before that is still handed out.
-fn last_look(awaited: &mut impl Awaited) -> Result<usize, QueueError> {
-    awaited.look()?.ok_or(QueueError::PeerDied)
+fn last_poll(condition: &mut impl WaitCondition) -> Result<usize, QueueError> {
+    condition.poll()?.ok_or(QueueError::PeerDied)
 }
 
 /// Rests between two batches of a wait that has lasted for `waited_ns`. What the processor spends on
@@ -374,12 +380,12 @@ fn relax(waited_ns: u64) {
 }
 
 #[inline]
-fn moved_in_batch(awaited: &impl Awaited) -> bool {
+fn moved_in_batch(condition: &impl WaitCondition) -> bool {
     for _ in 0..POLLS {
-        if awaited.has_moved() {
+        if condition.has_moved() {
             return true;
         }
-        awaited.bring_near();
+        condition.prefetch();
     }
     false
 }
@@ -389,7 +395,7 @@ impl SleepOn for Sleeper<'_> {
         self.closed.get()
     }
 
-    fn was_told(&self) -> bool {
+    fn peer_closed(&self) -> bool {
         self.event.load(Ordering::Acquire) & CLOSED != 0
     }
 
@@ -399,10 +405,10 @@ impl SleepOn for Sleeper<'_> {
 
     fn sleep(
         &self,
-        awaited: &mut impl Awaited,
+        condition: &mut impl WaitCondition,
         until: Deadline,
     ) -> Result<Option<usize>, QueueError> {
-        let result = self.sleep_until_answered(awaited, until);
+        let result = self.sleep_until_answered(condition, until);
         announce_awake(self.event, self.bits.get());
         result
     }
@@ -411,48 +417,49 @@ impl SleepOn for Sleeper<'_> {
 impl Sleeper<'_> {
     fn sleep_until_answered(
         &self,
-        awaited: &mut impl Awaited,
+        condition: &mut impl WaitCondition,
         until: Deadline,
     ) -> Result<Option<usize>, QueueError> {
         let bits = self.bits.get();
-        let mut spoiled = Spoiled::default();
+        let mut spurious = SpuriousWakes::default();
         loop {
             let before = announce_sleep(self.event, bits);
-            if let Some(answer) = awaited.look()? {
+            if let Some(answer) = condition.poll()? {
                 return Ok(Some(answer));
             }
             let may_sleep = self.closed.fall_asleep() && before & CLOSED == 0;
             if !may_sleep {
                 self.closed.wake_up();
-                return last_look(awaited).map(Some);
+                return last_poll(condition).map(Some);
             }
             let woken = futex::wait(self.event, before & !bits, self.bits, until);
             self.closed.wake_up();
             match woken {
-                // Whoever woke us has set our bit: with the answer there is no reason to clear it.
+                // The waker has set our bit: with the answer there is no reason to clear it.
                 Ok(Woken::Woken | Woken::Interrupted) => {
-                    if let Some(answer) = awaited.look()? {
+                    if let Some(answer) = condition.poll()? {
                         return Ok(Some(answer));
                     }
                 }
-                Ok(Woken::Changed) if !spoiled.is_enough(before & bits != 0, until) => {}
-                Ok(Woken::TimedOut | Woken::Changed) => return awaited.look(),
+                Ok(Woken::Changed) if !spurious.is_too_many(before & bits != 0, until) => {}
+                Ok(Woken::TimedOut | Woken::Changed) => return condition.poll(),
                 Err(errno) => return Err(QueueError::System { call: "futex", errno }),
             }
         }
     }
 }
 
-/// Counts sleeps that came to nothing because the word changed, and naps when there were too many.
+/// Counts spurious wake-ups: sleeps that ended at once because the word changed, without a reason.
+/// After [`MAX_SPURIOUS_WAKES`] of them each one costs a nap.
 #[derive(Debug, Default)]
-pub struct Spoiled(u32);
+pub struct SpuriousWakes(u32);
 
-impl Spoiled {
-    /// One more; `notified` says that there was a reason. True when they are too many and the time
-    /// is over.
-    pub fn is_enough(&mut self, notified: bool, until: Deadline) -> bool {
+impl SpuriousWakes {
+    /// Counts one more, unless the waiter was `notified`, and naps where there were too many. True when
+    /// `until` has passed as well.
+    pub fn is_too_many(&mut self, notified: bool, until: Deadline) -> bool {
         self.0 += u32::from(!notified);
-        if self.0 > SPOILED_SLEEPS {
+        if self.0 > MAX_SPURIOUS_WAKES {
             if until.has_passed(clock::now_ns()) {
                 return true;
             }
@@ -462,7 +469,7 @@ impl Spoiled {
     }
 }
 
-/// The peer does not let us sleep on the word: sleep without it for a moment.
+/// Sleeps without the word for a moment, since the peer does not let this end sleep on it.
 #[cfg(not(loom))]
 fn nap() {
     std::thread::sleep(NAP);

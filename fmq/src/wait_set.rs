@@ -11,26 +11,26 @@ use crate::error::QueueError;
 use crate::event_flag::{CLOSED, NOT_EMPTY, announce_awake, announce_sleep};
 use crate::futex::timespec;
 use crate::sync::{EventWord, Ordering};
-use crate::wait::{Awaited, SleepOn, Spoiled, Wait, Waiter};
+use crate::wait::{SleepOn, SpuriousWakes, Wait, WaitCondition, Waiter};
 
 /// Most queues that one call can wait for: the kernel's limit for `futex_waitv`.
 pub const MAX_QUEUES: usize = 128;
 
 /// Waits for whichever of several queues has something to read.
 ///
-/// Keeps what it learned about waiting from call to call, and whose turn it is: a busy queue does
-/// not starve the others. Sleeping needs `futex_waitv`, Linux 5.16.
+/// From call to call it keeps what it learned about waiting and which queue to poll first: a busy
+/// queue does not starve the others. Sleeping needs `futex_waitv`, Linux 5.16.
 #[derive(Debug)]
 pub struct WaitSet {
     waiter: Waiter,
-    /// Where the next look begins.
-    turn: usize,
+    /// Index of the queue that is polled first.
+    first: usize,
 }
 
 impl WaitSet {
     /// A set that waits by this policy.
     pub fn new(wait: Wait) -> WaitSet {
-        WaitSet { waiter: Waiter::new(wait), turn: 0 }
+        WaitSet { waiter: Waiter::new(wait), first: 0 }
     }
 
     /// Waits until one of `consumers` has at least one item, or an error to report: a corrupt or
@@ -52,12 +52,12 @@ impl WaitSet {
         for consumer in consumers.iter_mut() {
             consumer.release_before_wait()?;
         }
-        let first = self.turn % queues;
-        let ready = match (Any { consumers, first }).look()? {
+        let first = self.first % queues;
+        let ready = match (Any { consumers, first }).poll()? {
             Some(ready) => ready,
             None => self.wait_for_news(consumers, first, deadline)?,
         };
-        self.turn = ready + 1;
+        self.first = ready + 1;
         Ok(ready)
     }
 
@@ -67,7 +67,7 @@ impl WaitSet {
         first: usize,
         deadline: Deadline,
     ) -> Result<usize, QueueError> {
-        // Cheap handles to the words, so that the consumers themselves can be looked at meanwhile.
+        // Cheap handles to the words, so that the consumers themselves can be polled meanwhile.
         let words: Option<Vec<_>> = consumers.iter().map(|c| c.parts.event.clone()).collect();
         let words = words.ok_or(QueueError::NoEventFlag)?;
         let words: Vec<&EventWord> = words.iter().map(|word| &**word).collect();
@@ -75,32 +75,32 @@ impl WaitSet {
     }
 }
 
-/// Whether a peer said in this word that it is going.
-fn is_going(word: &EventWord) -> bool {
+/// Whether a peer set the CLOSED bit of this word.
+fn is_closed_by_peer(word: &EventWord) -> bool {
     // Acquire: pairs with the release half of the closer's read-modify-write, so that what was
     // written before it is seen first.
     word.load(Ordering::Acquire) & CLOSED != 0
 }
 
-/// The queues, looked at in turn.
+/// The queues, polled round robin.
 struct Any<'a, 'c> {
     consumers: &'a mut [&'c mut Consumer],
     first: usize,
 }
 
-impl Awaited for Any<'_, '_> {
+impl WaitCondition for Any<'_, '_> {
     #[inline]
     fn has_moved(&self) -> bool {
         self.consumers.iter().any(|c| c.side.changed(&c.parts.write) || c.parts.closed.get())
     }
 
-    fn look(&mut self) -> Result<Option<usize>, QueueError> {
+    fn poll(&mut self) -> Result<Option<usize>, QueueError> {
         let queues = self.consumers.len();
         for index in (self.first..queues).chain(0..self.first) {
             let consumer = &mut *self.consumers[index];
             let idle = consumer.side.available(&consumer.parts.write) == Ok(0)
                 && !consumer.parts.closed.get()
-                && !consumer.parts.event.as_deref().is_some_and(is_going);
+                && !consumer.parts.event.as_deref().is_some_and(is_closed_by_peer);
             if !idle {
                 return Ok(Some(index));
             }
@@ -109,12 +109,13 @@ impl Awaited for Any<'_, '_> {
     }
 }
 
-/// Longest single sleep. A hostile peer can clear bits that we set to wake ourselves (on closing);
-/// then we look for ourselves, this often. Nobody else ever waits for it. A single queue needs no
-/// such limit, as its closers insist: see `Closer::close`.
+/// Longest single sleep, in nanoseconds. A closer of this process sets bits to wake the sleeper, and a
+/// hostile peer can clear them again; so the sleeper wakes up by itself this often and polls. With
+/// honest peers no call ever lasts for it. A single queue needs no such limit, as its closer repeats
+/// the wake-up: see `Closer::close`.
 const LONGEST_SLEEP_NS: u64 = 5_000_000_000;
 
-/// When to wake up and look at the latest: the deadline, or sooner.
+/// When to wake up and poll at the latest: the deadline, or sooner.
 fn nap_until(deadline: Deadline) -> Deadline {
     let soon = clock::coarse_now_ns().saturating_add(LONGEST_SLEEP_NS);
     deadline.min(Deadline::at_ns(soon))
@@ -132,8 +133,8 @@ impl SleepOn for Words<'_> {
         false
     }
 
-    fn was_told(&self) -> bool {
-        self.words.iter().any(|word| is_going(word))
+    fn peer_closed(&self) -> bool {
+        self.words.iter().any(|word| is_closed_by_peer(word))
     }
 
     fn deadline(&self) -> Deadline {
@@ -142,10 +143,10 @@ impl SleepOn for Words<'_> {
 
     fn sleep(
         &self,
-        awaited: &mut impl Awaited,
+        condition: &mut impl WaitCondition,
         until: Deadline,
     ) -> Result<Option<usize>, QueueError> {
-        let result = self.sleep_until_ready(awaited, until);
+        let result = self.sleep_until_ready(condition, until);
         for word in self.words {
             announce_awake(word, NOT_EMPTY);
         }
@@ -156,14 +157,14 @@ impl SleepOn for Words<'_> {
 impl Words<'_> {
     fn sleep_until_ready(
         &self,
-        awaited: &mut impl Awaited,
+        condition: &mut impl WaitCondition,
         until: Deadline,
     ) -> Result<Option<usize>, QueueError> {
-        let mut spoiled = Spoiled::default();
+        let mut spurious = SpuriousWakes::default();
         loop {
             let before: Vec<u32> =
                 self.words.iter().map(|word| announce_sleep(word, NOT_EMPTY)).collect();
-            if let Some(index) = awaited.look()? {
+            if let Some(index) = condition.poll()? {
                 return Ok(Some(index));
             }
             if let Some(index) = before.iter().position(|word| word & CLOSED != 0) {
@@ -174,8 +175,8 @@ impl Words<'_> {
             match self.wait_for_any(&before, nap) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(Errno::TIMEDOUT) if nap != until => {}
-                Err(Errno::AGAIN) if !spoiled.is_enough(notified, until) => {}
-                Err(Errno::TIMEDOUT | Errno::AGAIN) => return awaited.look(),
+                Err(Errno::AGAIN) if !spurious.is_too_many(notified, until) => {}
+                Err(Errno::TIMEDOUT | Errno::AGAIN) => return condition.poll(),
                 Err(errno) => return Err(QueueError::System { call: "futex_waitv", errno }),
             }
         }

@@ -1,9 +1,9 @@
 //! The Neural Networks HAL contract, versions 1.0 to 1.3, without any transport.
 //!
 //! Models and requests as data; status and timing; the traits [`Device`], [`PreparedModel`],
-//! [`Burst`] and [`Buffer`]; validation that holds for every operation; version rules; a graph
-//! dump. Nothing here knows of processes, and nothing of kernels: a driver implements the traits,
-//! a transport carries them.
+//! [`Burst`] and [`Buffer`]; sessions, which run a model on any device; validation that holds for
+//! every operation; version rules; a graph dump. Nothing here knows of processes, and nothing of
+//! kernels: a driver implements the traits, a transport carries them.
 #![forbid(unsafe_code)]
 
 mod builder;
@@ -18,6 +18,8 @@ mod operand_type;
 mod operation_type;
 mod request;
 mod result_code;
+mod route;
+pub mod session;
 mod status;
 mod time;
 pub mod validate;
@@ -45,6 +47,7 @@ pub use request::{
     ExecutionOptions, ExecutionResult, OutputShape, Request, RequestArgument, RequestPool,
 };
 pub use result_code::ResultCode;
+pub use route::Route;
 pub use status::{
     DeviceStatus, DeviceType, ErrorStatus, ExecutionPreference, Failure, FusedActivation, Priority,
 };

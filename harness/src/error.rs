@@ -4,8 +4,6 @@ use burst_shm::{Errno, ShmError};
 use burst_wire::WireError;
 use fmq::QueueError;
 
-use crate::case::Role;
-
 /// Why something could not be measured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -19,7 +17,7 @@ pub enum HarnessError {
     /// A socket between the processes, or a packet of a burst.
     #[error("wire: {0}")]
     Wire(#[from] WireError),
-    /// A job or an outcome that is not one.
+    /// A job or an outcome that cannot be read.
     #[error("job or outcome: {0}")]
     Json(#[from] serde_json::Error),
     /// The system refused.
@@ -62,14 +60,14 @@ pub enum HarnessError {
         /// What was expected.
         expected: &'static str,
     },
-    /// An end failed; its own words.
+    /// An end failed, with its own message.
     #[error("{peer}, {role}: {message}")]
     EndFailed {
         /// Which peer.
         peer: String,
-        /// Which end.
-        role: Role,
-        /// What it said.
+        /// Which end: `client` or `server`.
+        role: &'static str,
+        /// Its message.
         message: String,
     },
     /// The two ends did not finish in time.
@@ -77,7 +75,7 @@ pub enum HarnessError {
     Stuck {
         /// Which peer.
         peer: String,
-        /// How long we waited.
+        /// How long the coordinator waited.
         seconds: u64,
     },
     /// A peer's own error.

@@ -7,8 +7,8 @@ use std::time::Instant;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-use crate::case::Placement;
 use crate::error::HarnessError;
+use crate::transport::case::Placement;
 
 /// What a report says about the machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct Machine {
 impl Machine {
     /// This one, now.
     #[must_use]
-    pub fn look() -> Machine {
+    pub fn detect() -> Machine {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let processor = read("/proc/cpuinfo")
             .lines()

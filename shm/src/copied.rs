@@ -16,7 +16,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use rustix::io::{Errno, pread, pwrite};
 
 use crate::error::ShmError;
-use crate::memory::Memory;
+use crate::memory_object::Memory;
 
 /// Bytes that are copied at once: few enough to stay in a cache between the two copies.
 const PIECE: usize = 64 << 10;

@@ -1,7 +1,7 @@
 //! dma-bufs: buffers that cameras, decoders and accelerators share with each other by descriptor.
 //!
 //! * A dma-buf is no file: it cannot be read, written, cut off or sealed. Its length is fixed when
-//!   it is made, so nobody can take bytes away from under us.
+//!   it is made, so no process can shrink it while it is mapped.
 //! * What is behind it is up to the driver that made it, and some give `SIGBUS` for a page that
 //!   they cannot provide. So its bytes are touched by the kernel alone ([`CopiedMapping`]).
 //! * The processor's caches need not agree with the device: each access stands between a word to
@@ -19,12 +19,9 @@ use rustix::io::Errno;
 
 use crate::copied::CopiedMapping;
 use crate::error::ShmError;
-use crate::memory::Memory;
+use crate::memory_object::Memory;
 
-/// `f_type` of the file system that dma-bufs live in, since Linux 5.3.
-pub(crate) const MAGIC: i64 = 0x444d_4142;
-
-/// The only `ioctl` that memory of others needs, for whoever filters system calls:
+/// The only `ioctl` that memory of others needs, for a sandbox that filters system calls:
 /// `DMA_BUF_IOCTL_SYNC`, `_IOW('b', 0, u64)`.
 pub const DMA_BUF_SYNC: u32 = 0x4008_6200;
 /// `DMA_HEAP_IOCTL_ALLOC`: `_IOWR('H', 0, struct dma_heap_allocation_data)`.
@@ -35,22 +32,6 @@ const READ: u64 = 1;
 const WRITE: u64 = 2;
 /// The access is over; otherwise it begins.
 const END: u64 = 4;
-
-/// The length of a dma-buf: what `fstat` says, or, where that is nothing, where its end is.
-pub(crate) fn length(
-    stated: i64,
-    seek: impl FnOnce() -> Result<u64, ShmError>,
-) -> Result<u64, ShmError> {
-    match u64::try_from(stated) {
-        Ok(stated @ 1..) => Ok(stated),
-        _ => seek(),
-    }
-}
-
-/// Where the end of something is. A dma-buf has no position that this could move.
-pub(crate) fn seek_end(fd: BorrowedFd<'_>) -> Result<u64, ShmError> {
-    rustix::fs::seek(fd, rustix::fs::SeekFrom::End(0)).map_err(ShmError::system("lseek"))
-}
 
 /// A dma-buf, mapped.
 #[derive(Debug)]
@@ -165,22 +146,6 @@ impl DmaHeap {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_length_is_what_fstat_says_and_the_end_where_it_says_nothing() {
-        let end = || Ok(4096);
-        let never = || panic!("fstat has said it");
-        assert_eq!(length(100, never), Ok(100));
-        assert_eq!(length(0, end), Ok(4096));
-        assert_eq!(length(-1, end), Ok(4096));
-        let failed = ShmError::System { call: "lseek", errno: Errno::SPIPE };
-        assert_eq!(length(0, || Err(failed)), Err(failed));
-        // The real question, to something that has an end.
-        let memory = Memory::create("end", 12_345).unwrap();
-        assert_eq!(seek_end(memory.as_fd()), Ok(12_345));
-        let (pipe, _write) = rustix::pipe::pipe().unwrap();
-        assert_eq!(seek_end(pipe.as_fd()), Err(failed));
-    }
 
     #[test]
     fn what_is_no_dma_buf_does_not_take_the_word_to_its_driver() {

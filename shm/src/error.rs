@@ -60,7 +60,7 @@ pub enum ShmError {
     /// The peer did not permit writing.
     #[error("the memory is read-only")]
     ReadOnly,
-    /// The file ended before the range did: somebody truncated it.
+    /// The file ended before the range did: another process truncated it.
     #[error("the file ended after {got} of {wanted} bytes at offset {offset}")]
     Short {
         /// Start of the range.

@@ -2,8 +2,8 @@
 //!
 //! `fork` copies a process's memory, but none of its threads, and leaves sockets and shared
 //! mappings in the hands of both. An object that is more than its bytes (a connection with a
-//! thread that reads it, an end of a queue) takes a [`ForkMark`] when it is made and looks at it
-//! before it does anything. The look is one load from a page that the kernel zeroes in a child
+//! thread that reads it, an end of a queue) takes a [`ForkMark`] when it is made and checks it
+//! before it does anything. The check is one load from a page that the kernel zeroes in a child
 //! (`MADV_WIPEONFORK`): no system call, as asking for the process id would be.
 
 #![allow(unsafe_code, reason = "maps a page of its own and keeps it for the process's life")]

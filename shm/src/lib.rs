@@ -5,9 +5,9 @@
 //! | [`Memory`] | a descriptor and its length: memfd made here, or a descriptor from a peer | – |
 //! | [`Mapping`], [`Region`], [`SharedRegion`], [`Shared`] | a mapping of a [`Memory`] and windows onto it; bytes come and go as copies, words as atomics | both processes, at any instant |
 //! | [`SoleWriter`] | memory made here that no other process can ever map writable | this process, through `&mut` |
-//! | [`SealedBytes`] | memory nobody can write any more (model weights) | nobody |
+//! | [`SealedBytes`] | memory that no process can write any more (model weights) | no process |
 //! | [`ForkMark`] | a mark that a forked child does not have | this process |
-//! | [`Pool`] | a memory pool somebody handed us by descriptor, mapped where that is safe and read with `pread` where it is not | the peer |
+//! | [`Pool`] | a memory pool that the peer handed over by descriptor, mapped where that is safe and read with `pread` where it is not | the peer |
 //! | [`DmaHeap`] | where buffers come from that devices share | – |
 //!
 //! # Why a peer cannot harm us through a descriptor
@@ -19,7 +19,7 @@
 //!   (dma-bufs) know neither seals nor `pread`: they are mapped, and the kernel copies, for which a
 //!   page that is not there is an ordinary error too.
 //! * *It cannot make us disagree with ourselves.* Bytes which another process can write are copied
-//!   out before anybody looks at them; there is no `&[u8]` to them.
+//!   out before any code reads them; there is no `&[u8]` to them.
 //! * *It cannot break Rust's rules.* `&[u8]` and `&mut [u8]` exist only for memory that the kernel
 //!   keeps everybody else from writing: sealed `F_SEAL_WRITE`, or sealed `F_SEAL_FUTURE_WRITE`
 //!   by us before the descriptor ever left the process.
@@ -30,9 +30,10 @@
 mod copied;
 mod dma_buf;
 mod error;
+mod fd_kind;
 pub mod fork;
 mod mapping;
-mod memory;
+mod memory_object;
 #[cfg(loom)]
 pub mod model;
 mod pool;
@@ -44,7 +45,7 @@ pub use dma_buf::{DMA_BUF_SYNC, DmaHeap};
 pub use error::{Refusal, ShmError};
 pub use fork::ForkMark;
 pub use mapping::Mapping;
-pub use memory::{MAX_LEN, Memory, Seals};
+pub use memory_object::{MAX_LEN, Memory, Seals};
 pub use pool::Pool;
 pub use region::{PeerWritable, Region, Shared, SharedRegion};
 pub use rustix::io::Errno;

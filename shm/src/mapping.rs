@@ -5,8 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use memmap2::{Advice, MmapOptions, MmapRaw};
 
 use crate::error::ShmError;
-use crate::memory::Memory;
-use crate::region::Region;
+use crate::memory_object::Memory;
 
 /// The whole of a [`Memory`], mapped shared. Unmapped on drop.
 ///
@@ -59,14 +58,6 @@ impl Mapping {
     /// Whether the mapping was made for writing.
     pub fn is_writable(&self) -> bool {
         self.writable
-    }
-
-    /// A window of `len` bytes at `offset`.
-    ///
-    /// # Errors
-    /// [`ShmError::OutOfBounds`].
-    pub fn region(&self, offset: usize, len: usize) -> Result<Region<'_>, ShmError> {
-        Region::whole(self).subregion(offset, len)
     }
 
     pub(crate) fn base(&self) -> *mut u8 {

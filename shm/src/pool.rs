@@ -1,4 +1,4 @@
-//! A memory pool that somebody handed us by descriptor.
+//! A memory pool that a peer handed over by descriptor.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -7,10 +7,10 @@ use rustix::io::{Errno, pread, pwrite};
 use crate::dma_buf::DmaBuf;
 use crate::error::ShmError;
 use crate::mapping::Mapping;
-use crate::memory::Memory;
+use crate::memory_object::Memory;
 use crate::sealed::SealedBytes;
 
-/// A pool of bytes, reached in the safest way its descriptor allows: borrowed where nobody can
+/// A pool of bytes, reached in the safest way its descriptor allows: borrowed where no process can
 /// write it any more, mapped where it cannot shrink, read and written by system call otherwise. A
 /// buffer of a device (dma-buf), which can be neither sealed nor read, is mapped and copied by
 /// system call.
@@ -89,7 +89,7 @@ impl Pool {
         matches!(self.access, Access::Sealed(_) | Access::Mapped { .. })
     }
 
-    /// The bytes themselves, where nobody can change them any more.
+    /// The bytes themselves, where no process can change them any more.
     pub fn as_sealed_bytes(&self) -> Option<&[u8]> {
         let len = usize::try_from(self.len).ok()?;
         match &self.access {

@@ -13,7 +13,7 @@
 //! this program: to the compiler its stores are like those of a device. What must not happen is
 //! that the compiler reads a byte twice and believes that it saw one value. So a copy is one call
 //! of `copy_nonoverlapping` between raw pointers, or a row of atomic stores, and one side of it is
-//! private memory that nobody else can reach: there is no reference to the shared side whose
+//! private memory that no other process can reach: there is no reference to the shared side whose
 //! stability the compiler could assume, and everything that is decided about the bytes is decided
 //! on the private copy. A copy made while the peer writes holds arbitrary bytes, which is harmless
 //! for `u8`, and no more than a hostile peer could have sent anyway.
@@ -62,8 +62,18 @@ unsafe impl Send for Region<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Region<'_> {}
 
+impl Mapping {
+    /// A window of `len` bytes at `offset`.
+    ///
+    /// # Errors
+    /// [`ShmError::OutOfBounds`].
+    pub fn region(&self, offset: usize, len: usize) -> Result<Region<'_>, ShmError> {
+        Region::whole(self).subregion(offset, len)
+    }
+}
+
 impl<'m> Region<'m> {
-    pub(crate) fn whole(mapping: &'m Mapping) -> Region<'m> {
+    fn whole(mapping: &'m Mapping) -> Region<'m> {
         let (base, len, writable) = (mapping.base(), mapping.len(), mapping.is_writable());
         Region { base, len, writable, mapping: PhantomData }
     }
@@ -154,8 +164,8 @@ impl<'m> Region<'m> {
         Ok(())
     }
 
-    /// Asks the processor to bring these bytes near, where it can be asked. Changes nothing and
-    /// waits for nothing; bytes outside the region are left alone.
+    /// Prefetches these bytes into the processor's caches, on processors where this crate knows how.
+    /// Changes nothing and waits for nothing; bytes outside the region are left alone.
     #[inline]
     pub fn prefetch(&self, offset: usize, len: usize) {
         let Ok(from) = self.check(offset, len) else { return };
@@ -308,7 +318,7 @@ impl<T: PeerWritable> std::fmt::Debug for Shared<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Memory;
+    use crate::memory_object::Memory;
     use std::sync::atomic::Ordering;
 
     fn mapping(len: usize) -> Arc<Mapping> {

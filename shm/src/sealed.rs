@@ -1,4 +1,4 @@
-//! Memory that nobody can write any more: model weights, large messages.
+//! Memory that no process can write any more: model weights, large messages.
 
 #![allow(unsafe_code, reason = "hands out references into the mapping")]
 
@@ -7,7 +7,7 @@ use std::slice;
 
 use crate::error::ShmError;
 use crate::mapping::Mapping;
-use crate::memory::Memory;
+use crate::memory_object::Memory;
 
 /// A read-only mapping of memory sealed `F_SEAL_WRITE` and `F_SEAL_SHRINK`: its bytes never change
 /// again, whoever made it, so they can be borrowed like any slice.

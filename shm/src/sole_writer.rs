@@ -12,7 +12,7 @@ use std::slice;
 
 use crate::error::ShmError;
 use crate::mapping::Mapping;
-use crate::memory::Memory;
+use crate::memory_object::Memory;
 
 /// Memory made here, sealed `F_SEAL_FUTURE_WRITE` before anybody else saw it, and mapped writable
 /// by this process alone. Peers get a descriptor they can only map for reading.

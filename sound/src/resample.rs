@@ -3,8 +3,6 @@
 
 use std::f64::consts::PI;
 
-use crate::sound::MAX_SAMPLES;
-
 /// Zero crossings of the sinc to each side: 60 dB and a narrow transition.
 const CROSSINGS: f64 = 24.0;
 /// The part of the lower of both rates' bands that passes unharmed.
@@ -12,10 +10,10 @@ const BAND: f64 = 0.95;
 /// Shape of the Kaiser window: side lobes of about -80 dB.
 const BETA: f64 = 8.0;
 
-/// Samples at `to` per second; both rates were checked. At most [`MAX_SAMPLES`].
-pub(crate) fn resample(samples: &[f32], from: u32, to: u32) -> Vec<f32> {
+/// Samples at `to` per second, at most `max_samples` of them; both rates were checked.
+pub(crate) fn resample(samples: &[f32], from: u32, to: u32, max_samples: usize) -> Vec<f32> {
     let wanted = samples.len() as u128 * u128::from(to) / u128::from(from.max(1));
-    let count = usize::try_from(wanted).unwrap_or(MAX_SAMPLES).min(MAX_SAMPLES);
+    let count = usize::try_from(wanted).unwrap_or(max_samples).min(max_samples);
     let step = f64::from(from) / f64::from(to);
     let cutoff = BAND * (1.0 / step).min(1.0);
     let reach = CROSSINGS / cutoff;

@@ -60,7 +60,7 @@ impl Sound {
         if rate == self.rate {
             return Ok(self);
         }
-        let samples = resample(&self.samples, self.rate, rate);
+        let samples = resample(&self.samples, self.rate, rate, MAX_SAMPLES);
         Ok(Sound { rate, samples })
     }
 

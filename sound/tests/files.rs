@@ -2,10 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use burst_sound::{LogMel, LogMelShape, Sound, SoundError, normalise};
+use burst_testing::shared;
 use hound::{SampleFormat, WavSpec, WavWriter};
+
+burst_testing::tests![
+    samples_of_every_kind_are_numbers_from_minus_1_to_1(),
+    channels_become_their_mean(),
+    what_is_no_sound_is_refused_in_words(),
+    another_rate_lasts_as_long(),
+    log_mel_frames_are_those_that_the_models_were_given(&shared("")?),
+];
 
 fn spec(channels: u16, bits_per_sample: u16, sample_format: SampleFormat) -> WavSpec {
     WavSpec { channels, sample_rate: 16_000, bits_per_sample, sample_format }
@@ -18,7 +27,6 @@ fn written<S: hound::Sample + Copy>(path: &Path, spec: WavSpec, samples: &[S]) -
     Sound::read(path).unwrap()
 }
 
-#[test]
 fn samples_of_every_kind_are_numbers_from_minus_1_to_1() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.wav");
@@ -35,7 +43,6 @@ fn samples_of_every_kind_are_numbers_from_minus_1_to_1() {
     assert_eq!(sound.samples, [-1.0, 0.25]);
 }
 
-#[test]
 fn channels_become_their_mean() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("stereo.wav");
@@ -44,7 +51,6 @@ fn channels_become_their_mean() {
     assert_eq!(sound.duration().as_micros(), 125);
 }
 
-#[test]
 fn what_is_no_sound_is_refused_in_words() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("wrong.wav");
@@ -68,7 +74,6 @@ fn what_is_no_sound_is_refused_in_words() {
     assert!(matches!(Sound::read(&file), Err(SoundError::NotFinite { at: 0, .. })));
 }
 
-#[test]
 fn another_rate_lasts_as_long() {
     let sound = Sound { rate: 44_100, samples: vec![0.1; 44_100] };
     let other = sound.clone().resampled(16_000).unwrap();
@@ -77,14 +82,7 @@ fn another_rate_lasts_as_long() {
 }
 
 /// The frames of speech that go with the shared models.
-#[test]
-fn log_mel_frames_are_those_that_the_models_were_given() {
-    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared");
-    let shared = std::env::var_os("BURST_SHARED").map_or(beside, PathBuf::from);
-    if !shared.exists() {
-        println!("ignored: log_mel_frames_are_those_that_the_models_were_given needs {shared:?}");
-        return;
-    }
+fn log_mel_frames_are_those_that_the_models_were_given(shared: &Path) {
     let bytes = std::fs::read(shared.join("inputs/raw/speech_logmel80.f32")).unwrap();
     let want: Vec<f32> =
         bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
@@ -96,4 +94,8 @@ fn log_mel_frames_are_those_that_the_models_were_given() {
         let off = (got - want).abs();
         assert!(off < 5e-3, "frame {} band {}: {got}, want {want}", at / 80, at % 80);
     }
+}
+
+fn main() -> std::process::ExitCode {
+    burst_testing::run(&[TESTS])
 }

@@ -1,9 +1,10 @@
 //! What the driver takes from the heap: little while idle, nothing while it runs.
 //!
-//! One test in this file: the allocator counts for the whole process.
+//! A binary of its own, one test after the other: the allocator counts for the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
+use std::path::Path;
 use std::sync::Arc;
 
 use burst_driver::CpuDevice;
@@ -11,7 +12,17 @@ use burst_hal::{
     DataLocation, Dimensions, ErrorStatus, ExecutionOptions, ExecutionResult, HeapMemory, Model,
     PreparedModel, Request, RequestArgument, RequestPool,
 };
-use burst_tests::{golden, repository, shared};
+use burst_testing::shared;
+use burst_tests::{golden, repository};
+
+burst_testing::tests![
+    an_idle_model_holds_its_weights_and_a_running_one_allocates_nothing(),
+    idle_mobilenets_hold_their_weights_and_running_ones_allocate_nothing(&shared("")?),
+];
+
+fn main() -> std::process::ExitCode {
+    burst_testing::run_one_after_the_other(&[TESTS])
+}
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
@@ -81,14 +92,15 @@ fn check(name: &str, model: &Model) {
     assert_eq!(least, Some(0), "{name}: allocations in {COUNTED} executions after the first");
 }
 
-#[test]
 fn an_idle_model_holds_its_weights_and_a_running_one_allocates_nothing() {
     let _profiler = dhat::Profiler::builder().testing().build();
     let built_in = std::fs::read(repository().join("models/shapes.tflite")).unwrap();
     check("built-in", &burst_tflite::import(&built_in).unwrap().model);
-    let test = "an_idle_model_holds_its_weights_and_a_running_one_allocates_nothing";
-    let Some(root) = shared(test, "models") else { return };
-    for entry in golden::folder(root.parent().unwrap()).models {
+}
+
+fn idle_mobilenets_hold_their_weights_and_running_ones_allocate_nothing(shared: &Path) {
+    let _profiler = dhat::Profiler::builder().testing().build();
+    for entry in golden::folder(shared).models {
         if !entry.name.starts_with("mobilenet") {
             continue;
         }

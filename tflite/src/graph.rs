@@ -8,7 +8,7 @@ use burst_hal::{
 };
 
 use crate::error::Refusal;
-use crate::types;
+use crate::main_types;
 
 /// Every constant begins at a multiple of this, so that kernels can load whole cache lines.
 const CONSTANT_ALIGNMENT_BYTES: usize = 64;
@@ -201,7 +201,7 @@ impl Graph {
     ) -> Result<(), Refusal> {
         let main = inputs.first().map(|&first| self.operand(first).ty);
         if let Some(main) = main
-            && !types::main_types(ty).contains(&main)
+            && !main_types::main_types(ty).contains(&main)
         {
             return Err(Refusal::MainType { operation: ty, ty: main });
         }

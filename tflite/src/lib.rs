@@ -18,17 +18,18 @@
 //! looked up before it is used, and every number that a file controls has a limit.
 #![forbid(unsafe_code)]
 
+mod batch_inputs;
 mod builtin;
 mod element;
 mod error;
 mod file;
 mod graph;
 mod import;
+mod main_types;
 mod mapper;
 mod ops;
 mod schema;
 mod spectrum;
-mod types;
 mod verdict;
 
 pub use element::ElementType;

@@ -8,11 +8,11 @@ use burst_hal::{
 };
 
 use crate::ElementType;
+use crate::batch_inputs;
 use crate::error::Refusal;
 use crate::file::{File, Operator, Tensor};
 use crate::graph::{Graph, OperandIndex, Quant};
 use crate::schema::Options;
-use crate::types;
 use crate::verdict::Note;
 
 /// A state tensor: the operand that brings it in, and the one that takes it out.
@@ -332,7 +332,7 @@ impl<'f, 'a> Mapper<'f, 'a> {
     /// Files with an open batch leave it open everywhere; what keeps it has that of its input.
     fn learn_batch(&mut self, ty: OperationType, inputs: &[OperandIndex], output: OperandIndex) {
         let rank = self.graph.operand(output).dimensions.len();
-        let deciding = inputs.iter().take(types::batch_inputs(ty));
+        let deciding = inputs.iter().take(batch_inputs::batch_inputs(ty));
         let mut largest = 0;
         for &input in deciding {
             let dimensions = &self.graph.operand(input).dimensions;

@@ -14,11 +14,11 @@ mod values;
 pub use bounded::{List, Text};
 pub use greeting::{ClientGreeting, MAGIC, PROTOCOL_VERSION, ServerGreeting, Welcome};
 pub use messages::{
-    Answer, Call, ClientMessage, DETAIL_MAX, Executed, MEMORIES_MAX, POOLS_MAX, PoolSource,
-    QueueDescriptor, QueueGrantor, Refusal, Reply, ServerMessage, SynchronousRequest, WaitStyle,
+    Answer, Call, ClientMessage, DETAIL_MAX, MEMORIES_MAX, POOLS_MAX, PoolSource, QueueDescriptor,
+    QueueGrantor, Refusal, Reply, ServerMessage, SynchronousRequest, WaitStyle,
 };
 pub use model::{ModelBody, VALUES_ALIGNMENT, decode_model, encode_model};
-pub use values::{DeviceInfo, WireArgument, WirePrepareOptions, WireShape};
+pub use values::{DeviceInfo, Executed, WireArgument, WirePrepareOptions, WireShape};
 
 use bincode::error::DecodeError;
 use bincode::{Decode, Encode};

@@ -24,7 +24,7 @@ pub enum PacketKind {
 /// How many datums the packet has that begins with `first`, of which `available` are there.
 ///
 /// A writer publishes a packet as a whole, so one that is not complete is broken, and with it
-/// everything behind: nobody knows where the next one begins.
+/// everything behind: the reader cannot tell where the next one begins.
 ///
 /// # Errors
 /// [`WireError::NoPacketInformation`], or [`WireError::PacketSize`] for a length that cannot be.

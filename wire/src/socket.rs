@@ -38,7 +38,7 @@ impl Inbox {
         &self.bytes[..self.length]
     }
 
-    /// Takes the descriptors that came with it. Those nobody takes are closed with the next
+    /// Takes the descriptors that came with it. Those that the caller does not take are closed with the next
     /// message.
     #[must_use]
     pub fn take_descriptors(&mut self) -> Vec<OwnedFd> {
@@ -62,7 +62,7 @@ pub fn pair() -> Result<(OwnedFd, OwnedFd), WireError> {
 /// Sends one message with its descriptors; from several threads at once too.
 ///
 /// # Errors
-/// [`WireError::Closed`] when nobody will read it; [`WireError::MessageTooLong`] and
+/// [`WireError::Closed`] when the peer has closed the socket; [`WireError::MessageTooLong`] and
 /// [`WireError::Limit`] for what no receiver takes.
 pub fn send(
     socket: impl AsFd,

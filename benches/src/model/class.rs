@@ -1,7 +1,7 @@
 //! What kind of model it is, and what is expected of it beside LiteRT.
 
 use burst_hal::{OperandType, Operation, OperationType};
-use burst_harness::model::Subject;
+use burst_harness::model::Workload;
 use serde::Serialize;
 
 /// Models that are held to the same numbers.
@@ -23,9 +23,9 @@ pub enum Class {
 impl Class {
     /// By what the model's convolutions and recurrent layers compute with.
     #[must_use]
-    pub fn of(subject: &Subject) -> Class {
+    pub fn of(workload: &Workload) -> Class {
         use OperationType::{Conv2d, UnidirectionalSequenceLstm};
-        let graph = &subject.imported.model.main;
+        let graph = &workload.imported.model.main;
         let find = |ty: OperationType| graph.operations.iter().find(move |op| op.ty == ty);
         let weights = |op: &Operation| {
             let operand = op.inputs.get(1).and_then(|index| graph.operands.get(*index as usize));

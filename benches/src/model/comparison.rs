@@ -2,14 +2,13 @@
 
 use std::io::Write;
 
+use burst_harness::engine::Spread;
 use burst_harness::machine::Machine;
 use burst_harness::model::{
-    Agreement, ModelReport, PathReport, Report, Track, page_with, paths, ratio,
+    Agreement, ModelReport, ModelsReport, PathReport, Series, page_of, paths, ratio,
 };
-use burst_harness::report::time;
-use burst_harness::rounds::Spread;
+use burst_harness::report::{Column, Findings, Report, Table, dash, time};
 use burst_harness::{HarnessError, WaitKind};
-use comfy_table::{Table, TableStyle, presets};
 use serde::Serialize;
 
 use super::class::Class;
@@ -18,17 +17,16 @@ use super::litert::{PATH as LITERT, Package};
 /// The path of our reference kernels, in this process.
 pub const REFERENCE: &str = "reference kernels";
 
-/// A whole run.
+/// What a run found.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
-    /// Where.
-    pub machine: Machine,
-    /// Rounds in which everybody took a turn.
-    pub rounds: u32,
     /// Which package LiteRT came from.
     pub litert: Package,
     /// One per model.
     pub models: Vec<Compared>,
+    /// How both ends of the burst waited.
+    #[serde(skip)]
+    pub wait: WaitKind,
 }
 
 /// One model.
@@ -61,19 +59,19 @@ pub struct ThreadRatio {
 }
 
 impl Compared {
-    /// What one model's tracks say.
+    /// What was measured of one model.
     #[must_use]
     pub fn new(
         report: ModelReport,
         class: Class,
-        tracks: &[Track],
+        series: &[Series],
         not_comparable: Option<String>,
     ) -> Compared {
         let find = |path: &str, threads| {
-            let is_it = |t: &&Track| t.label.path == path && t.label.threads == threads;
-            tracks.iter().find(is_it)
+            let is_it = |t: &&Series| t.label.path == path && t.label.threads == threads;
+            series.iter().find(is_it)
         };
-        let theirs = tracks.iter().filter(|track| track.label.path == LITERT);
+        let theirs = series.iter().filter(|one| one.label.path == LITERT);
         let ours_to_litert = theirs.filter_map(|theirs| {
             let threads = theirs.label.threads;
             let ratio = ratio(find(paths::IN_PROCESS, threads)?, theirs)?;
@@ -139,9 +137,8 @@ impl Compared {
     }
 }
 
-const HEADER: [&str; 13] = [
-    "model",
-    "class",
+/// Columns of numbers, behind the name of the model and its class.
+const NUMBERS: [&str; 11] = [
     "ours",
     "LiteRT",
     "ours : LiteRT",
@@ -155,83 +152,71 @@ const HEADER: [&str; 13] = [
     "share",
 ];
 
-impl Comparison {
-    /// One JSON object.
-    ///
-    /// # Errors
-    /// Writing.
-    pub fn write_json(&self, out: &mut impl Write) -> Result<(), HarnessError> {
-        serde_json::to_writer(&mut *out, self)?;
-        Ok(writeln!(out)?)
-    }
-
+impl Findings for Comparison {
     /// A table, and a line about every model that has one to itself.
-    ///
-    /// # Errors
-    /// Writing.
-    pub fn write_text(&self, out: &mut impl Write) -> Result<(), HarnessError> {
-        for line in self.preface() {
+    fn write_text(
+        &self,
+        machine: &Machine,
+        rounds: u32,
+        out: &mut dyn Write,
+    ) -> Result<(), HarnessError> {
+        for line in self.preface(machine, rounds) {
             writeln!(out, "{line}")?;
         }
-        writeln!(out, "{}", self.table(presets::UTF8_FULL_CONDENSED))?;
+        writeln!(out, "{}", self.table().text())?;
         self.write_remarks(out, "")
     }
 
-    /// The same for a document.
-    ///
-    /// # Errors
-    /// Writing.
-    pub fn write_markdown(&self, out: &mut impl Write) -> Result<(), HarnessError> {
-        for line in self.preface() {
-            writeln!(out, "{line}")?;
-        }
-        writeln!(out, "\n{}\n", self.table(presets::ASCII_MARKDOWN))?;
-        self.write_remarks(out, "- ")
+    fn page(&self, machine: &Machine, rounds: u32) -> Result<String, HarnessError> {
+        let models = self.models.iter().map(|model| model.report.clone()).collect();
+        let found = ModelsReport { wait: self.wait.name().to_owned(), models };
+        page_of(&found, "Our driver beside LiteRT", Some(&self.table()), (machine, rounds))
     }
+}
 
-    fn preface(&self) -> [String; 2] {
-        let Machine { processor, cpus, kernel, load, .. } = &self.machine;
+/// The text of a report for a document.
+///
+/// # Errors
+/// Writing.
+pub fn write_markdown(
+    report: &Report<Comparison>,
+    out: &mut impl Write,
+) -> Result<(), HarnessError> {
+    let comparison = &report.found;
+    for line in comparison.preface(&report.machine, report.rounds) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out, "\n{}\n", comparison.table().markdown())?;
+    comparison.write_remarks(out, "- ")
+}
+
+impl Comparison {
+    fn preface(&self, machine: &Machine, rounds: u32) -> [String; 2] {
+        let Machine { processor, cpus, kernel, load, .. } = machine;
         let Package { package, version } = &self.litert;
         [
             format!("{processor}, {cpus} CPUs, Linux {kernel}; {package} {version} with XNNPACK."),
             format!(
-                "Medians of p50 in {} rounds, everybody taking turns, with the range in brackets; \
-                 one thread where nothing else is said. Load at the start {load:.2}.",
-                self.rounds
+                "Medians of p50 in {rounds} rounds, everybody taking turns, with the range in \
+                 brackets; one thread where nothing else is said. Load at the start {load:.2}."
             ),
         ]
     }
 
-    fn table(&self, style: TableStyle) -> Table {
-        let mut table = Table::new();
-        table.load_style(style);
-        table.set_header(HEADER);
+    fn table(&self) -> Table {
+        let words = ["model", "class"].map(Column::text);
+        let mut table = Table::new([&words[..], &NUMBERS.map(Column::number)].concat());
         for model in &self.models {
-            table.add_row(model.row());
+            table.add(model.row());
         }
         table
     }
 
-    fn write_remarks(&self, out: &mut impl Write, bullet: &str) -> Result<(), HarnessError> {
+    fn write_remarks(&self, out: &mut dyn Write, bullet: &str) -> Result<(), HarnessError> {
         for remark in self.models.iter().flat_map(remarks) {
             writeln!(out, "{bullet}{remark}")?;
         }
         Ok(())
-    }
-
-    /// A page with drawings that needs no other file.
-    ///
-    /// # Errors
-    /// A drawing that fails.
-    pub fn page(&self, wait: WaitKind) -> Result<String, HarnessError> {
-        let report = Report {
-            machine: self.machine.clone(),
-            rounds: self.rounds,
-            wait: wait.name().to_owned(),
-            models: self.models.iter().map(|model| model.report.clone()).collect(),
-        };
-        let rows = self.models.iter().map(Compared::row).collect();
-        page_with(&report, "Our driver beside LiteRT", (&HEADER, 2), rows)
     }
 }
 
@@ -252,10 +237,5 @@ fn remarks(model: &Compared) -> Vec<String> {
 }
 
 fn spread(spread: &Spread) -> String {
-    let Spread { median, min, max } = spread;
-    format!("{median:.2} ({min:.2} - {max:.2})")
-}
-
-fn dash() -> String {
-    "-".to_owned()
+    spread.text(2)
 }

@@ -8,7 +8,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use burst_harness::HarnessError;
-use burst_harness::model::{Label, Lane, Length, Subject, Times, Turn};
+use burst_harness::engine::{Length, Subject, Times};
+use burst_harness::model::{Executions, Label, ModelSubject, Workload};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -99,11 +100,11 @@ impl Drop for Python {
     }
 }
 
-/// LiteRT as a lane.
+/// LiteRT as a subject.
 pub struct LiteRt<'s> {
     label: Label,
     python: Rc<RefCell<Python>>,
-    subject: &'s Subject,
+    workload: &'s Workload,
     file: PathBuf,
     folder: TempDir,
 }
@@ -112,22 +113,22 @@ pub struct LiteRt<'s> {
 pub(super) const PATH: &str = "litert";
 
 impl<'s> LiteRt<'s> {
-    /// A lane with so many threads; the inputs are written where Python finds them.
+    /// A subject with so many threads; the inputs are written where Python finds them.
     ///
     /// # Errors
-    /// A subject without a file, or no room for the inputs.
+    /// A workload without a file, or no room for the inputs.
     pub fn new(
         python: &Rc<RefCell<Python>>,
-        subject: &'s Subject,
+        workload: &'s Workload,
         threads: u32,
     ) -> Result<Self, HarnessError> {
-        let file = subject.file.clone().ok_or_else(|| HarnessError::peer("it has no file"))?;
+        let file = workload.file.clone().ok_or_else(|| HarnessError::peer("it has no file"))?;
         let folder = tempfile::tempdir()?;
-        for index in subject.given_inputs() {
-            std::fs::write(input_file(&folder, index), &subject.inputs[index])?;
+        for index in workload.given_inputs() {
+            std::fs::write(input_file(&folder, index), &workload.inputs[index])?;
         }
         let (label, python) = (Label::new(PATH, threads), Rc::clone(python));
-        Ok(LiteRt { label, python, subject, file, folder })
+        Ok(LiteRt { label, python, workload, file, folder })
     }
 
     /// Whether this model, or its part, can be run: one execution.
@@ -135,19 +136,19 @@ impl<'s> LiteRt<'s> {
     /// # Errors
     /// Why not.
     pub fn check(&mut self) -> Result<(), HarnessError> {
-        self.turn(Length { warm_up: 0, executions: 0 }).map(|_| ())
+        self.trial(Length { warm_up: 0, counted: 0 }).map(|_| ())
     }
 
     fn load(&self) -> Value {
-        let subject = self.subject;
-        let inputs: Vec<Value> = subject
+        let workload = self.workload;
+        let inputs: Vec<Value> = workload
             .given_inputs()
             .map(|index| {
-                let name = &subject.imported.inputs[index].name;
+                let name = &workload.imported.inputs[index].name;
                 json!({ "name": name, "file": input_file(&self.folder, index) })
             })
             .collect();
-        let cut = subject
+        let cut = workload
             .cut
             .as_ref()
             .map(|cut| json!({ "before": cut.operators_before, "from": cut.from, "to": cut.to }));
@@ -158,7 +159,7 @@ impl<'s> LiteRt<'s> {
     }
 
     fn outputs(&self, python: &mut Python) -> Result<Vec<Vec<u8>>, HarnessError> {
-        let outputs = &self.subject.imported.outputs[..self.subject.given_outputs()];
+        let outputs = &self.workload.imported.outputs[..self.workload.given_outputs()];
         let names: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
         let request = json!({ "do": "outputs", "names": names, "folder": self.folder.path() });
         let answer = python.ask(&request)?;
@@ -176,26 +177,34 @@ fn run(python: &mut Python, count: u32) -> Result<Vec<u64>, HarnessError> {
     Ok(serde_json::from_value(answer["ns"].clone())?)
 }
 
-impl Lane for LiteRt<'_> {
+impl ModelSubject for LiteRt<'_> {
     fn label(&self) -> &Label {
         &self.label
     }
+}
 
-    fn turn(&mut self, length: Length) -> Result<Turn, HarnessError> {
+impl Subject for LiteRt<'_> {
+    type Trial = Executions;
+
+    fn context(&self) -> String {
+        self.label.to_string()
+    }
+
+    fn trial(&mut self, length: Length) -> Result<Executions, HarnessError> {
         let python = Rc::clone(&self.python);
         let mut python = python.borrow_mut();
         let loaded = python.ask(&self.load())?;
         let first = run(&mut python, 1)?;
         let outputs = self.outputs(&mut python)?;
         run(&mut python, length.warm_up)?;
-        let times = run(&mut python, length.executions)?;
+        let times = run(&mut python, length.counted)?;
         python.ask(&json!({ "do": "unload" }))?;
-        Ok(Turn {
+        Ok(Executions {
             prepare: Duration::from_secs_f64(loaded["seconds"].as_f64().unwrap_or(0.0).max(0.0)),
             first: Duration::from_nanos(first.first().copied().unwrap_or(0)),
             times: Times::new(times),
             outputs,
-            ..Turn::default()
+            ..Executions::default()
         })
     }
 }

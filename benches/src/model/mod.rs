@@ -1,9 +1,9 @@
 //! `cargo run --release -p benches -- model`: our driver beside LiteRT on the same models, with the
-//! same inputs, taking turns in one run; our reference kernels and the burst beside them.
+//! same inputs, in the same rounds; our reference kernels and the burst beside them.
 //!
 //! | file | what |
 //! |---|---|
-//! | `litert.py`, `litert.rs` | LiteRT in a Python process, as a lane |
+//! | `litert.py`, `litert.rs` | LiteRT in a Python process, as a subject |
 //! | `driver.rs` | a driver process, for the burst |
 //! | `class.rs` | what is expected of which model |
 //! | `comparison.rs` | what was found: ratios, JSON, tables |
@@ -20,15 +20,16 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use burst_client::StreamPath;
+use burst_client::Route;
 use burst_harness::machine::Machine;
 use burst_harness::model::{
-    InProcess, Label, Lane, ModelReport, Remote, RemoteKind, Subject, measure, paths,
+    InProcess, Label, ModelReport, ModelSubject, Remote, RemoteKind, Workload, measure, paths,
 };
+use burst_harness::report::Report;
 use burst_harness::{HarnessError, Progress};
 
 pub use class::Class;
-pub use comparison::{Compared, Comparison, REFERENCE, ThreadRatio};
+pub use comparison::{Compared, Comparison, REFERENCE, ThreadRatio, write_markdown};
 pub use driver::serve_driver_if_asked;
 pub use litert::{LiteRt, Package, Python};
 
@@ -58,27 +59,25 @@ impl Args {
     /// Measures and prints.
     ///
     /// # Errors
-    /// No Python or no package; a model of which nothing can be run; whatever stops a lane.
+    /// No Python or no package; a model of which nothing can be run; whatever stops a subject.
     pub fn run(&self, out: &mut impl Write) -> Result<ExitCode, HarnessError> {
         let python = Rc::new(RefCell::new(Python::start(&self.python)?));
-        let subjects: Vec<Subject> =
-            self.files()?.iter().map(|file| Subject::read(file)).collect::<Result<_, _>>()?;
+        let workloads: Vec<Workload> =
+            self.files()?.iter().map(|file| Workload::read(file)).collect::<Result<_, _>>()?;
         fmq::warm_up();
-        let machine = Machine::look();
+        let machine = Machine::detect();
         let mut progress = Progress::default();
-        let models = subjects.iter().map(|subject| self.one(subject, &python, &mut progress));
+        let models = workloads.iter().map(|workload| self.one(workload, &python, &mut progress));
         let models: Result<Vec<Compared>, HarnessError> = models.collect();
         progress.end();
         let litert = python.borrow().package.clone();
-        let comparison =
-            Comparison { machine, rounds: self.common.rounds, litert, models: models? };
-        if let Some(path) = &self.common.report {
-            std::fs::write(path, comparison.page(self.common.wait)?)?;
-        }
-        match (self.json, self.markdown) {
-            (true, _) => comparison.write_json(out)?,
-            (_, true) => comparison.write_markdown(out)?,
-            _ => comparison.write_text(out)?,
+        let found = Comparison { litert, models: models?, wait: self.common.wait };
+        let report = Report { machine, rounds: self.common.rounds, found };
+        if self.markdown {
+            report.write_page(self.common.report.as_deref())?;
+            write_markdown(&report, out)?;
+        } else {
+            report.print(self.common.report.as_deref(), self.json, out)?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -90,46 +89,50 @@ impl Args {
 
     fn one(
         &self,
-        subject: &Subject,
+        workload: &Workload,
         python: &Rc<RefCell<Python>>,
         progress: &mut Progress,
     ) -> Result<Compared, HarnessError> {
-        let named = |error| HarnessError::peer(format!("{}: {error}", subject.name));
+        let named = |error| HarnessError::peer(format!("{}: {error}", workload.name));
         let not_comparable =
-            LiteRt::new(python, subject, 1).and_then(|mut lane| lane.check()).err();
-        let mut lanes = self.lanes(subject).map_err(named)?;
+            LiteRt::new(python, workload, 1).and_then(|mut litert| litert.check()).err();
+        let mut subjects = self.subjects(workload).map_err(named)?;
         if not_comparable.is_none() {
             for threads in &self.common.threads {
-                lanes.push(Box::new(LiteRt::new(python, subject, *threads).map_err(named)?));
+                let litert = LiteRt::new(python, workload, *threads).map_err(named)?;
+                subjects.push(Box::new(litert));
             }
         }
-        let tracks = measure(&mut lanes, &self.common.length(), &mut |round, label| {
-            progress.show(&format!("{}, round {round}: {label}", subject.name));
+        let series = measure(subjects, &self.common.length(), &mut |round, label| {
+            progress.show(&format!("{}, round {round}: {label}", workload.name));
         });
-        let tracks = tracks.map_err(named)?;
-        drop(lanes);
-        let report = ModelReport::new(subject, &tracks, None);
+        let series = series.map_err(named)?;
+        let report = ModelReport::new(workload, &series, None);
         let reason = not_comparable.map(|error| error.to_string());
-        Ok(Compared::new(report, Class::of(subject), &tracks, reason))
+        Ok(Compared::new(report, Class::of(workload), &series, reason))
     }
 
-    /// Our own, of which the first one's outputs are those the others are compared with.
-    fn lanes<'s>(&self, subject: &'s Subject) -> Result<Vec<Box<dyn Lane + 's>>, HarnessError> {
-        let mut lanes: Vec<Box<dyn Lane + 's>> = Vec::new();
-        for (turn, threads) in self.common.threads.iter().enumerate() {
+    /// Our own, of which the first one's outputs are those that the others are compared with.
+    fn subjects<'w>(
+        &self,
+        workload: &'w Workload,
+    ) -> Result<Vec<Box<dyn ModelSubject + 'w>>, HarnessError> {
+        let mut subjects: Vec<Box<dyn ModelSubject + 'w>> = Vec::new();
+        for (at, threads) in self.common.threads.iter().enumerate() {
             let label = Label::new(paths::IN_PROCESS, *threads);
-            let lane = InProcess::new(label, Arc::new(driver::device(*threads, true)), subject)?;
-            lanes.push(Box::new(if turn == 0 { lane.with_copies()? } else { lane }));
+            let device = Arc::new(driver::device(*threads, true));
+            let subject = InProcess::new(label, device, workload)?;
+            subjects.push(Box::new(if at == 0 { subject.with_copies()? } else { subject }));
         }
-        let (path, wait) = (StreamPath::Burst, self.common.wait.into());
-        let kind = RemoteKind { path, wait, service_outputs: true };
+        let (route, wait) = (Route::Burst, self.common.wait.into());
+        let kind = RemoteKind { route, wait, service_outputs: true };
         let label = Label::new(paths::BURST, 1);
-        lanes.push(Box::new(Remote::new(label, kind, subject, driver::connect)));
+        subjects.push(Box::new(Remote::new(label, kind, workload, driver::connect)));
         if !self.no_reference {
             let label = Label::new(REFERENCE, 1);
             let device = Arc::new(driver::device(1, false));
-            lanes.push(Box::new(InProcess::new(label, device, subject)?));
+            subjects.push(Box::new(InProcess::new(label, device, workload)?));
         }
-        Ok(lanes)
+        Ok(subjects)
     }
 }

@@ -1,21 +1,21 @@
 //! `burst bench model`: what each path to a driver costs, what more threads bring, what copying
 //! inputs and outputs takes, and where the time of a model goes.
 //!
-//! All paths take turns within each round ([`burst_harness::model`]), and ratios are taken between
-//! turns of one round, so that a change of the machine's mood hits both sides.
+//! Every path has a trial in each round ([`burst_harness::engine`]), and ratios are taken within a round,
+//! so that a change of the machine from one round to the next acts on both sides.
 
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use burst_client::{Client, StreamPath};
+use burst_client::{Client, Route};
 use burst_driver::{CpuDevice, DeviceOptions};
 use burst_harness::machine::{Machine, Pins};
 use burst_harness::model::{
-    Connection, InProcess, Label, Lane, Memories, ModelReport, OperationRow, OperationTime, Pinned,
-    Remote, RemoteKind, Report, Subject, TURN, Track, measure, operation_rows, page, paths,
-    write_text,
+    Connection, InProcess, Label, LocalMemory, ModelReport, ModelSubject, ModelsReport,
+    OperationRow, OperationTime, Pinned, Remote, RemoteKind, Report, Series, TRIAL, Workload,
+    measure, operation_rows, paths,
 };
 use burst_harness::{HarnessError, Progress, WaitKind};
 
@@ -59,92 +59,80 @@ enum PathKind {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let subjects = subjects(args)?;
+    let workloads = workloads(args)?;
     fmq::warm_up();
-    let machine = Machine::look();
+    let machine = Machine::detect();
     let mut progress = Progress::default();
     let models =
-        subjects.iter().map(|subject| one(args, subject, &mut progress)).collect::<Result<_>>();
+        workloads.iter().map(|workload| one(args, workload, &mut progress)).collect::<Result<_>>();
     progress.end();
-    let report = Report {
-        machine,
-        rounds: args.common.rounds,
-        wait: args.common.wait.name().to_owned(),
-        models: models?,
-    };
-    if let Some(path) = &args.common.report {
-        std::fs::write(path, page(&report)?)
-            .with_context(|| format!("cannot write {}", path.display()))?;
-    }
+    let found = ModelsReport { wait: args.common.wait.name().to_owned(), models: models? };
+    let report = Report { machine, rounds: args.common.rounds, found };
     let mut out = std::io::stdout();
-    if args.json {
-        report.write_json(&mut out)?;
-    } else {
-        write_text(&report, &mut out)?;
-    }
+    report.print(args.common.report.as_deref(), args.json, &mut out)?;
     out.flush()?;
-    let same = report.models.iter().flat_map(|model| &model.paths).all(|path| path.outputs.equal);
+    let mut paths = report.found.models.iter().flat_map(|model| &model.paths);
+    let same = paths.all(|path| path.outputs.equal);
     Ok(if same { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) })
 }
 
-fn subjects(args: &Args) -> Result<Vec<Subject>> {
+fn workloads(args: &Args) -> Result<Vec<Workload>> {
     let files = args.common.model_files()?;
     if files.is_empty() {
         let (name, bytes) = model_file::read(None)?;
-        return Ok(vec![Subject::of_bytes(&name, &bytes)?]);
+        return Ok(vec![Workload::of_bytes(&name, &bytes)?]);
     }
-    files.iter().map(|file| Ok(Subject::read(file)?)).collect()
+    files.iter().map(|file| Ok(Workload::read(file)?)).collect()
 }
 
-fn one(args: &Args, subject: &Subject, progress: &mut Progress) -> Result<ModelReport> {
-    let mut lanes = lanes(args, subject)?;
-    let tracks = measure(&mut lanes, &args.common.length(), &mut |round, label| {
-        progress.show(&format!("{}, round {round}: {label}", subject.name));
+fn one(args: &Args, workload: &Workload, progress: &mut Progress) -> Result<ModelReport> {
+    let series = measure(subjects(args, workload)?, &args.common.length(), &mut |round, label| {
+        progress.show(&format!("{}, round {round}: {label}", workload.name));
     });
-    let tracks = tracks.with_context(|| subject.name.clone())?;
-    drop(lanes);
-    let profile = args.profile.then(|| profile(args, subject, &tracks)).transpose()?;
-    Ok(ModelReport::new(subject, &tracks, profile))
+    let series = series.with_context(|| workload.name.clone())?;
+    let profile = args.profile.then(|| profile(args, workload, &series)).transpose()?;
+    Ok(ModelReport::new(workload, &series, profile))
 }
 
-/// Who takes turns. Beside the paths that were asked for, one that shows what it is worth that the
+/// What is measured. Beside the paths that were asked for, one that shows what it is worth that the
 /// service makes the memory of the outputs.
-fn lanes<'s>(args: &Args, subject: &'s Subject) -> Result<Vec<Box<dyn Lane + 's>>> {
-    let mut lanes: Vec<Box<dyn Lane + 's>> = Vec::new();
+fn subjects<'w>(args: &Args, workload: &'w Workload) -> Result<Vec<Box<dyn ModelSubject + 'w>>> {
+    let mut subjects: Vec<Box<dyn ModelSubject + 'w>> = Vec::new();
     let pins = args.pin.then(Pins::take).transpose()?;
-    for (turn, threads) in args.common.threads.iter().enumerate() {
+    for (at, threads) in args.common.threads.iter().enumerate() {
         let pins = pins.filter(|_| *threads == 1);
         for path in &args.path {
-            let remote = |name: &str, path, service_outputs| {
-                let kind = RemoteKind { path, wait: args.common.wait.into(), service_outputs };
+            let remote = |name: &str, route, service_outputs| {
+                let kind = RemoteKind { route, wait: args.common.wait.into(), service_outputs };
                 let label = Label::new(name, *threads);
-                boxed(remote(label, kind, args.common.wait, pins, subject), pins)
+                boxed(remote(label, kind, args.common.wait, pins, workload), pins)
             };
             match path {
                 PathKind::InProcess => {
                     let device = Arc::new(device(*threads));
                     let label = Label::new(paths::IN_PROCESS, *threads);
-                    let lane = InProcess::new(label, device, subject)?;
-                    lanes.push(boxed(if turn == 0 { lane.with_copies()? } else { lane }, pins));
+                    let subject = InProcess::new(label, device, workload)?;
+                    subjects
+                        .push(boxed(if at == 0 { subject.with_copies()? } else { subject }, pins));
                 }
-                PathKind::Sync => lanes.push(remote(paths::SYNC, StreamPath::Synchronous, true)),
+                PathKind::Sync => subjects.push(remote(paths::SYNC, Route::Synchronous, true)),
                 PathKind::Burst => {
-                    lanes.push(remote(paths::BURST, StreamPath::Burst, true));
-                    if turn == 0 {
+                    subjects.push(remote(paths::BURST, Route::Burst, true));
+                    if at == 0 {
                         let name = paths::BURST_CLIENT_OUTPUTS;
-                        lanes.push(remote(name, StreamPath::Burst, false));
+                        subjects.push(remote(name, Route::Burst, false));
                     }
                 }
             }
         }
     }
-    Ok(lanes)
+    Ok(subjects)
 }
 
-fn boxed<'s>(lane: impl Lane + 's, pins: Option<Pins>) -> Box<dyn Lane + 's> {
+fn boxed<'w>(subject: impl ModelSubject + 'w, pins: Option<Pins>) -> Box<dyn ModelSubject + 'w> {
     match pins {
-        Some(pins) => Box::new(Pinned::new(lane, pins)),
-        None => Box::new(lane),
+        Some(pins) => Box::new(Pinned::new(subject, pins)),
+        None => Box::new(subject),
     }
 }
 
@@ -158,10 +146,10 @@ fn remote(
     kind: RemoteKind,
     wait: WaitKind,
     pins: Option<Pins>,
-    subject: &Subject,
+    workload: &Workload,
 ) -> Remote<'_> {
     let threads = label.threads;
-    Remote::new(label, kind, subject, move || {
+    Remote::new(label, kind, workload, move || {
         let (process, socket) =
             DriverProcess::start(wait.name(), threads).map_err(HarnessError::peer)?;
         if let Some(pins) = pins {
@@ -178,15 +166,16 @@ const PROFILED_MIN: u128 = 5;
 const PROFILED_MAX: u128 = 1000;
 
 /// Where the time of a model goes, with the first number of threads.
-fn profile(args: &Args, subject: &Subject, tracks: &[Track]) -> Result<Vec<OperationRow>> {
-    let quickest = tracks.iter().filter_map(|track| track.times.p50()).fold(f64::MAX, f64::min);
+fn profile(args: &Args, workload: &Workload, series: &[Series]) -> Result<Vec<OperationRow>> {
+    let quickest = series.iter().filter_map(|one| one.times.p50()).fold(f64::MAX, f64::min);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time")]
     let took = quickest.max(1.0) as u128;
-    let fitting = (TURN.as_nanos() / took).clamp(PROFILED_MIN, PROFILED_MAX);
+    let fitting = (TRIAL.as_nanos() / took).clamp(PROFILED_MIN, PROFILED_MAX);
     let executions = args.common.executions.unwrap_or(u32::try_from(fitting)?);
     let threads = args.common.threads.first().copied().unwrap_or(1);
-    let prepared = device(threads).prepare(&subject.imported.model)?;
-    let operations = prepared.profile(&Memories::new(subject)?.request, executions)?;
+    let prepared = device(threads).prepare(&workload.imported.model)?;
+    let operations =
+        prepared.profile(LocalMemory::new(workload)?.tensors().request(0), executions)?;
     let times: Vec<OperationTime> = operations
         .into_iter()
         .map(|operation| OperationTime {

@@ -1,13 +1,14 @@
 //! `burst bench transport`: round trips between two processes, ours against floors and against what
 //! the system offers.
 //!
-//! The same measurement with third-party peers beside it: `cargo run --release -p benches --
-//! transport`.
+//! The same measurement with third-party peers beside it: `cargo run --release -p benches --features
+//! peers -- transport`.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
-use burst_harness::{command, own_peers};
+use burst_harness::own_peers;
+use burst_harness::transport::command;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

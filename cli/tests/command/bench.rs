@@ -7,7 +7,23 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::support::{json, repository, run, shared};
+use burst_testing::shared;
+
+use crate::support::{json, repository, run};
+
+burst_testing::tests![
+    every_path_of_a_model_is_measured_and_gives_the_same_outputs(),
+    more_threads_are_compared_with_one_and_give_the_same_outputs(),
+    a_folder_of_models_ends_with_a_table_of_all(),
+    of_a_model_that_does_not_import_whole_a_part_is_measured(&shared(
+        "models/yamnet_wavin_int8.tflite"
+    )?),
+    what_cannot_be_measured_is_said_in_one_sentence(),
+    arguments_without_a_sense_are_refused(),
+    transport_rows_and_checks_have_the_fields_that_are_promised(),
+    transport_prints_a_table_per_way_to_wait_and_the_checks(),
+    pinned_paths_give_the_same_outputs(),
+];
 
 fn quantiles_ascend(row: &Value) {
     let latency = &row["latency_us"];
@@ -30,12 +46,13 @@ fn expect_page(path: &Path, drawings: usize, texts: &[&str]) {
     }
 }
 
-/// The sentence of a run that could not do its work.
-fn sentence(args: &[&str], parts: &[&str]) {
+/// Asserts that a run fails with exit status 2 and one line on standard error that contains all `parts`,
+/// and that `--json` gives the same text.
+fn assert_fails_with(args: &[&str], parts: &[&str]) {
     let output = run(args);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(said.lines().count(), 1, "one sentence: {said}");
+    assert_eq!(said.lines().count(), 1, "one line: {said}");
     for part in parts {
         assert!(said.contains(part), "{args:?}: no {part:?} in: {said}");
     }
@@ -63,7 +80,6 @@ fn refused(args: &[&str], part: &str) {
     assert!(said.contains(part), "{args:?}: no {part:?} in: {said}");
 }
 
-#[test]
 fn every_path_of_a_model_is_measured_and_gives_the_same_outputs() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("report.html");
@@ -96,7 +112,6 @@ fn every_path_of_a_model_is_measured_and_gives_the_same_outputs() {
     expect_page(&page, 1, &["built-in shapes", "CONV_2D", "burst-client-outputs"]);
 }
 
-#[test]
 fn more_threads_are_compared_with_one_and_give_the_same_outputs() {
     let model = repository().join("models/shapes.tflite");
     let counts = ["--threads", "1,2,3", "--rounds", "1", "--executions", "3", "--json"];
@@ -115,7 +130,6 @@ fn more_threads_are_compared_with_one_and_give_the_same_outputs() {
     assert!(model["profile"].is_null());
 }
 
-#[test]
 fn a_folder_of_models_ends_with_a_table_of_all() {
     let folder = tempfile::tempdir().unwrap();
     let model = repository().join("models/shapes.tflite");
@@ -132,10 +146,7 @@ fn a_folder_of_models_ends_with_a_table_of_all() {
     assert!(!text.contains("c.txt"), "{text}");
 }
 
-#[test]
-fn of_a_model_that_does_not_import_whole_a_part_is_measured() {
-    let test = "of_a_model_that_does_not_import_whole_a_part_is_measured";
-    let Some(model) = shared(test, "models/yamnet_wavin_int8.tflite") else { return };
+fn of_a_model_that_does_not_import_whole_a_part_is_measured(model: &Path) {
     let what = ["model", model.to_str().unwrap(), "--path", "in-process", "--json"];
     let report = json(&measured(&what, FEW));
     let part = report["models"][0]["part"].as_str().unwrap();
@@ -143,7 +154,6 @@ fn of_a_model_that_does_not_import_whole_a_part_is_measured() {
     assert!(part.contains(" operators: from "), "{part}");
 }
 
-#[test]
 fn what_cannot_be_measured_is_said_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("text.tflite");
@@ -151,18 +161,23 @@ fn what_cannot_be_measured_is_said_in_one_sentence() {
     let empty = folder.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
     let (text, empty) = (text.to_str().unwrap(), empty.to_str().unwrap());
-    sentence(&["bench", "model", "/nonexistent/m.tflite"], &["/nonexistent/m.tflite", "No such"]);
-    sentence(&["bench", "model", "/"], &["not a file"]);
-    sentence(&["bench", "model", text], &["cannot use the model text"]);
-    sentence(&["bench", "model", "--models", empty], &["no .tflite files"]);
-    sentence(&["bench", "model", "--models", "/nonexistent"], &["/nonexistent", "No such"]);
+    assert_fails_with(
+        &["bench", "model", "/nonexistent/m.tflite"],
+        &["/nonexistent/m.tflite", "No such"],
+    );
+    assert_fails_with(&["bench", "model", "/"], &["not a file"]);
+    assert_fails_with(&["bench", "model", text], &["cannot use the model text"]);
+    assert_fails_with(&["bench", "model", "--models", empty], &["no .tflite files"]);
+    assert_fails_with(
+        &["bench", "model", "--models", "/nonexistent"],
+        &["/nonexistent", "No such"],
+    );
     let nowhere = "/nonexistent/report.html";
     let into_nowhere = ["bench", "model", "--path", "in-process", "--report", nowhere];
-    sentence(&[&into_nowhere[..], FEW].concat(), &[nowhere]);
-    sentence(&["bench", "transport", "--peers", "nobody"], &["no peer is called nobody"]);
+    assert_fails_with(&[&into_nowhere[..], FEW].concat(), &[nowhere]);
+    assert_fails_with(&["bench", "transport", "--peers", "nobody"], &["no peer is called nobody"]);
 }
 
-#[test]
 fn arguments_without_a_sense_are_refused() {
     refused(&["bench", "model", "--threads", "0"], "--threads");
     refused(&["bench", "model", "--rounds", "0"], "--rounds");
@@ -179,7 +194,6 @@ const TRANSPORT: &[&str] = &["transport", "--quick", "--rounds", "1", "--sizes",
 const OURS: &[&str] =
     &["--wait", "sleep", "--placement", "unpinned", "--peers", "ours", "--no-frames"];
 
-#[test]
 fn transport_rows_and_checks_have_the_fields_that_are_promised() {
     let report = json(&measured(TRANSPORT, &[OURS, &["--json"]].concat()));
     let rows = report["rows"].as_array().unwrap();
@@ -216,7 +230,6 @@ fn transport_rows_and_checks_have_the_fields_that_are_promised() {
     assert!(report["machine"]["cpus"].as_u64().unwrap() > 0);
 }
 
-#[test]
 fn transport_prints_a_table_per_way_to_wait_and_the_checks() {
     let output = measured(TRANSPORT, OURS);
     let text = String::from_utf8(output.stdout).unwrap();
@@ -225,7 +238,6 @@ fn transport_prints_a_table_per_way_to_wait_and_the_checks() {
     }
 }
 
-#[test]
 fn pinned_paths_give_the_same_outputs() {
     let arguments = ["bench", "model", "--rounds", "1", "--executions", "3", "--threads", "1,2"];
     let cpus = std::thread::available_parallelism().unwrap().get();

@@ -8,6 +8,14 @@ use std::time::{Duration, Instant};
 
 use crate::support::{self, Process, Service, json, run};
 
+burst_testing::tests![
+    a_killed_driver_process_is_named_and_nothing_is_waited_for(),
+    a_private_driver_process_ends_with_a_killed_client(),
+    a_service_forgets_a_killed_client_and_serves_the_next(),
+    nothing_is_left_in_the_file_system(),
+    a_service_told_to_stop_ends_in_order_and_takes_its_socket_away(),
+];
+
 /// Far longer than anything here takes; only turns a hang into a failure.
 const HANG: Duration = Duration::from_secs(60);
 
@@ -71,7 +79,6 @@ fn wait_for_frames(client: u32, driver: u32) {
     wait_until("shared memory in both processes", mapped);
 }
 
-#[test]
 fn a_killed_driver_process_is_named_and_nothing_is_waited_for() {
     for wait in ["adaptive", "sleep", "spin"] {
         let mut client = endless(&["--wait", wait]);
@@ -92,7 +99,6 @@ fn a_killed_driver_process_is_named_and_nothing_is_waited_for() {
     }
 }
 
-#[test]
 fn a_private_driver_process_ends_with_a_killed_client() {
     let mut client = endless(&[]);
     let pid = client.child.id();
@@ -104,7 +110,6 @@ fn a_private_driver_process_ends_with_a_killed_client() {
     println!("the driver process ended {took:?} after its client was killed");
 }
 
-#[test]
 fn a_service_forgets_a_killed_client_and_serves_the_next() {
     let service = Service::start();
     let driver = service.process.child.id();
@@ -126,7 +131,6 @@ fn a_service_forgets_a_killed_client_and_serves_the_next() {
     }
 }
 
-#[test]
 fn nothing_is_left_in_the_file_system() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = support::burst(&["stream", "--frames", "1000000000"]);
@@ -142,7 +146,6 @@ fn nothing_is_left_in_the_file_system() {
     assert_eq!(fs::read_dir("/dev/shm").map_or(0, Iterator::count), shm_before);
 }
 
-#[test]
 fn a_service_told_to_stop_ends_in_order_and_takes_its_socket_away() {
     let mut service = Service::start();
     let pid = service.process.child.id().to_string();

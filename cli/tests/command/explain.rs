@@ -2,9 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
-use crate::support::{json, run, shared};
+use std::path::Path;
 
-#[test]
+use burst_testing::shared;
+
+use crate::support::{json, run};
+
+burst_testing::tests![
+    the_built_in_model_runs_operator_by_operator(),
+    a_model_with_a_spectrum_runs_in_two_parts(&shared("models/yamnet_wavin_int8.tflite")?),
+    what_runs_nowhere_is_named_and_the_answer_is_no(),
+    a_model_is_dumped_as_a_graph(),
+];
+
 fn the_built_in_model_runs_operator_by_operator() {
     let output = run(&["explain", "--json"]);
     assert!(output.status.success());
@@ -18,10 +28,7 @@ fn the_built_in_model_runs_operator_by_operator() {
 }
 
 /// The streams of this model are in `stream_sound.rs`.
-#[test]
-fn a_model_with_a_spectrum_runs_in_two_parts() {
-    let test = "a_model_with_a_spectrum_runs_in_two_parts";
-    let Some(model) = shared(test, "models/yamnet_wavin_int8.tflite") else { return };
+fn a_model_with_a_spectrum_runs_in_two_parts(model: &Path) {
     let model = model.to_str().unwrap();
     let output = run(&["explain", model, "--json"]);
     assert_eq!(output.status.code(), Some(0));
@@ -44,7 +51,6 @@ fn a_model_with_a_spectrum_runs_in_two_parts() {
     assert!(text.contains("runs in two parts") && !text.contains("does not run"), "{text}");
 }
 
-#[test]
 fn what_runs_nowhere_is_named_and_the_answer_is_no() {
     // The built-in model with RFFT2D in place of its SOFTMAX, and nothing that it could be of.
     let shapes = concat!(env!("CARGO_MANIFEST_DIR"), "/../models/shapes.tflite");
@@ -66,7 +72,6 @@ fn what_runs_nowhere_is_named_and_the_answer_is_no() {
     assert!(text.contains("does not run: ") && text.contains("RFFT2D"), "{text}");
 }
 
-#[test]
 fn a_model_is_dumped_as_a_graph() {
     let output = run(&["dump"]);
     assert!(output.status.success());

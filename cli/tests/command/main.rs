@@ -17,3 +17,24 @@ mod threads;
 mod verify;
 mod verify_models;
 mod wrong_input;
+
+fn main() -> std::process::ExitCode {
+    burst_testing::run(&[
+        bench::TESTS,
+        death::TESTS,
+        explain::TESTS,
+        readme::TESTS,
+        reconnect::TESTS,
+        run::TESTS,
+        service_process::TESTS,
+        service_systemd::TESTS,
+        stream::TESTS,
+        stream_pictures::TESTS,
+        stream_sound::TESTS,
+        system_calls::TESTS,
+        threads::TESTS,
+        verify::TESTS,
+        verify_models::TESTS,
+        wrong_input::TESTS,
+    ])
+}

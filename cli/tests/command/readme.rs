@@ -14,11 +14,18 @@ use documents::{code, documents};
 
 use crate::support::{Service, repository, run};
 
+burst_testing::tests![
+    the_example_in_the_readme_is_the_one_that_is_built(),
+    the_example_connects_loads_and_runs_a_frame(),
+    commands_and_options_in_the_documents_are_those_of_the_binary(),
+    options_in_the_documents_are_those_of_the_binary(),
+    a_command_or_option_that_is_not_there_is_found_out(),
+];
+
 fn example_source() -> String {
     std::fs::read_to_string(repository().join("cli/examples/frame.rs")).unwrap()
 }
 
-#[test]
 fn the_example_in_the_readme_is_the_one_that_is_built() {
     let source = example_source();
     let code = &source[source.find("use std::time").expect("the code starts there")..];
@@ -28,7 +35,6 @@ fn the_example_in_the_readme_is_the_one_that_is_built() {
     assert!(lines <= 25, "about 20 lines, not {lines}");
 }
 
-#[test]
 fn the_example_connects_loads_and_runs_a_frame() {
     let folder = PathBuf::from(env!("CARGO_BIN_EXE_burst"));
     let example = folder.parent().unwrap().join("examples/frame");
@@ -106,7 +112,6 @@ fn fault(help: &BTreeMap<String, String>, call: &[&str]) -> Option<String> {
         .map(|option| format!("no {option} of burst {command}"))
 }
 
-#[test]
 fn commands_and_options_in_the_documents_are_those_of_the_binary() {
     let help = help();
     assert!(help.contains_key("bench model") && help.contains_key("serve"), "{:?}", help.keys());
@@ -137,7 +142,6 @@ const OF_OTHERS: &[&str] = &[
     "--trust-inputs",
 ];
 
-#[test]
 fn options_in_the_documents_are_those_of_the_binary() {
     let all: String = help().into_values().collect();
     let mut faults = Vec::new();
@@ -157,7 +161,6 @@ fn options_in_the_documents_are_those_of_the_binary() {
     assert!(faults.is_empty(), "options that nothing explains: {faults:#?}");
 }
 
-#[test]
 fn a_command_or_option_that_is_not_there_is_found_out() {
     let help = help();
     for (code, want) in [

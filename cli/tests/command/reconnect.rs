@@ -12,6 +12,15 @@ use serde_json::Value;
 
 use crate::support::{self, Process, burst};
 
+burst_testing::tests![
+    a_stream_goes_on_when_its_service_is_killed_and_started_again(),
+    a_private_driver_process_is_started_anew_and_the_gap_is_said(),
+    a_service_that_is_not_there_yet_is_waited_for_and_that_is_said_once(),
+    a_service_that_does_not_come_is_not_waited_for_beyond_the_deadline(),
+    what_is_no_such_service_is_not_waited_for(),
+    a_path_without_a_driver_process_has_nothing_to_connect_to(),
+];
+
 /// Far longer than anything here takes; only turns a hang into a failure.
 const HANG: Duration = Duration::from_secs(60);
 /// Raw frames of 32 by 32 pixels, three bytes each.
@@ -89,7 +98,6 @@ fn assert_survived(report: &Value, frames: u64, deaths: u64, code: Option<i32>) 
     assert_eq!(code, Some(i32::from(report["errors"] != 0)), "{report}");
 }
 
-#[test]
 fn a_stream_goes_on_when_its_service_is_killed_and_started_again() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("burst.sock");
@@ -116,7 +124,6 @@ fn a_stream_goes_on_when_its_service_is_killed_and_started_again() {
     assert_eq!(report["driver_pid"], driver.child.id());
 }
 
-#[test]
 fn a_private_driver_process_is_started_anew_and_the_gap_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let pictures = folder.path().join("pictures");
@@ -148,7 +155,6 @@ fn waiting(err: &str) -> Vec<&str> {
     err.lines().filter(|line| line.contains("; waiting up to ")).collect()
 }
 
-#[test]
 fn a_service_that_is_not_there_yet_is_waited_for_and_that_is_said_once() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("burst.sock");
@@ -171,7 +177,6 @@ fn a_service_that_is_not_there_yet_is_waited_for_and_that_is_said_once() {
     assert!(!out.contains("reconnect"), "the first connection is none: {out}");
 }
 
-#[test]
 fn a_service_that_does_not_come_is_not_waited_for_beyond_the_deadline() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("burst.sock");
@@ -189,7 +194,6 @@ fn a_service_that_does_not_come_is_not_waited_for_beyond_the_deadline() {
     assert_eq!(String::from_utf8(output.stderr).unwrap().lines().count(), 1);
 }
 
-#[test]
 fn what_is_no_such_service_is_not_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.sock");
@@ -201,7 +205,6 @@ fn what_is_no_such_service_is_not_waited_for() {
     assert!(waiting(&err).is_empty() && err.lines().count() == 1, "{err}");
 }
 
-#[test]
 fn a_path_without_a_driver_process_has_nothing_to_connect_to() {
     let output = support::run(&["stream", "--path", "in-process", "--reconnect", "--frames", "1"]);
     assert_eq!(output.status.code(), Some(2));

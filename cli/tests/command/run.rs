@@ -6,7 +6,16 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::support::{Service, json as parse, repository, run, shared};
+use burst_testing::shared;
+
+use crate::support::{Service, json as parse, repository, run};
+
+burst_testing::tests![
+    every_path_writes_the_same_tensors_and_names_them(),
+    wrong_inputs_are_refused_with_what_they_should_be(),
+    states_are_written_and_can_be_given_back(&shared("")?),
+    tensors_have_the_types_of_the_model_file(&shared("")?),
+];
 
 /// Height, width and channels of the built-in model's input, which are bytes.
 const INPUT: [usize; 3] = [64, 64, 3];
@@ -23,7 +32,6 @@ fn picture(folder: &Path) -> PathBuf {
     file
 }
 
-#[test]
 fn every_path_writes_the_same_tensors_and_names_them() {
     let folder = tempfile::tempdir().unwrap();
     let picture = picture(folder.path());
@@ -69,7 +77,6 @@ fn every_path_writes_the_same_tensors_and_names_them() {
     );
 }
 
-#[test]
 fn wrong_inputs_are_refused_with_what_they_should_be() {
     let folder = tempfile::tempdir().unwrap();
     let picture = picture(folder.path());
@@ -106,11 +113,7 @@ fn wrong_inputs_are_refused_with_what_they_should_be() {
 }
 
 /// A run that begins with the states of the one before goes on where that ended.
-#[test]
-fn states_are_written_and_can_be_given_back() {
-    let test = "states_are_written_and_can_be_given_back";
-    let Some(root) = shared(test, "models/kws_svdf_rnn_float.tflite") else { return };
-    let root = root.parent().unwrap().parent().unwrap().to_owned();
+fn states_are_written_and_can_be_given_back(root: &Path) {
     let model = root.join("models/kws_svdf_rnn_float.tflite");
     let frames = fs::read(root.join("inputs/raw/speech_logmel80.f32")).unwrap();
     let want = fs::read(root.join("golden/kws_svdf_rnn_float/stream_at_0_n120.bin")).unwrap();
@@ -140,10 +143,7 @@ fn states_are_written_and_can_be_given_back() {
 }
 
 /// In the file the classes are int64; the driver has them as int32.
-#[test]
-fn tensors_have_the_types_of_the_model_file() {
-    let test = "tensors_have_the_types_of_the_model_file";
-    let Some(root) = shared(test, "") else { return };
+fn tensors_have_the_types_of_the_model_file(root: &Path) {
     let folder = tempfile::tempdir().unwrap();
     let model = root.join("models/deeplabv3_mnv2_dm05_513_quant.tflite");
     let picture = root.join("inputs/raw/pets_513.rgb");

@@ -15,6 +15,17 @@ use burst_hal::ErrorStatus;
 
 use crate::support::{self, Process, json, run};
 
+burst_testing::tests![
+    a_service_that_is_locked_in_does_the_whole_job_on_every_path(),
+    a_private_driver_process_is_locked_in_too(),
+    without_a_sandbox_the_service_says_so(),
+    the_limit_of_descriptors_is_raised_as_far_as_it_may(),
+    a_service_without_descriptors_waits_calmly_and_goes_on_when_it_has_some(),
+    a_call_whose_descriptors_find_no_room_is_told_so_and_passes_later(),
+    a_service_is_asked_for_its_metrics_while_it_is_locked_in(),
+    wrong_flags_end_in_one_sentence(),
+];
+
 /// Far longer than anything here takes; only turns a hang into a failure.
 const HANG: Duration = Duration::from_secs(60);
 
@@ -100,7 +111,6 @@ fn assert_locked_in(pid: u32) {
     }
 }
 
-#[test]
 fn a_service_that_is_locked_in_does_the_whole_job_on_every_path() {
     let mut service = Service::start(&[], &["--log", "json", "--require-sandbox"]);
     assert_locked_in(service.pid());
@@ -128,7 +138,6 @@ fn a_service_that_is_locked_in_does_the_whole_job_on_every_path() {
     assert!(log.contains("\"message\":\"listening\""), "{log}");
 }
 
-#[test]
 fn a_private_driver_process_is_locked_in_too() {
     let mut command = support::burst(&["stream", "--frames", "1000000000"]);
     command.stderr(Stdio::null());
@@ -150,7 +159,6 @@ fn a_private_driver_process_is_locked_in_too() {
     assert_locked_in(driver.unwrap());
 }
 
-#[test]
 fn without_a_sandbox_the_service_says_so() {
     let mut service = Service::start(&[], &["--no-sandbox"]);
     assert!(statuses(service.pid()).iter().all(|status| status["Seccomp"] == "0"));
@@ -158,7 +166,6 @@ fn without_a_sandbox_the_service_says_so() {
     assert!(service.log().contains("no sandbox, as asked for"));
 }
 
-#[test]
 fn the_limit_of_descriptors_is_raised_as_far_as_it_may() {
     let wrap = ["sh", "-c", "ulimit -S -n 64; exec \"$0\" \"$@\""];
     let service = Service::start(&wrap, &[]);
@@ -189,7 +196,6 @@ fn crowd(socket: &Path, count: usize) -> Vec<std::os::fd::OwnedFd> {
     (0..count).map_while(connect).collect()
 }
 
-#[test]
 fn a_service_without_descriptors_waits_calmly_and_goes_on_when_it_has_some() {
     let wrap = ["sh", "-c", "ulimit -n 24; exec \"$0\" \"$@\""];
     let mut service = Service::start(&wrap, &["--no-high-performance"]);
@@ -211,7 +217,6 @@ fn a_service_without_descriptors_waits_calmly_and_goes_on_when_it_has_some() {
     assert_eq!(service.log().matches("cannot take connections").count(), 1, "said once");
 }
 
-#[test]
 fn a_call_whose_descriptors_find_no_room_is_told_so_and_passes_later() {
     let wrap = ["sh", "-c", "ulimit -n 40; exec \"$0\" \"$@\""];
     let service = Service::start(&wrap, &["--no-high-performance"]);
@@ -246,7 +251,6 @@ fn one_relu() -> burst_hal::Model {
     builder.build().unwrap()
 }
 
-#[test]
 fn a_service_is_asked_for_its_metrics_while_it_is_locked_in() {
     let folder = tempfile::tempdir().unwrap();
     let admin = folder.path().join("admin.sock");
@@ -273,7 +277,6 @@ fn a_service_is_asked_for_its_metrics_while_it_is_locked_in() {
     assert!(!admin.exists() && !service.socket.exists());
 }
 
-#[test]
 fn wrong_flags_end_in_one_sentence() {
     for (arguments, said) in [
         (["--idle-release", "-1"], "number of seconds"),

@@ -9,9 +9,19 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use burst_testing::program;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::support::{self, Process, json, run};
+
+burst_testing::tests![
+    a_socket_is_taken_over_and_the_supervisor_is_told(),
+    a_socket_that_is_meant_for_another_process_is_left_alone(),
+    a_socket_of_another_kind_is_refused_in_one_sentence(),
+    a_supervisor_that_cannot_be_reached_is_an_error(),
+    systemd_finds_no_fault_in_the_unit_files(&program("systemd-analyze")?),
+    the_unit_starts_the_service_with_flags_that_it_has(),
+];
 
 /// Far longer than anything here takes; only turns a hang into a failure.
 const HANG: Duration = Duration::from_secs(60);
@@ -43,7 +53,6 @@ fn news(supervisor: &UnixDatagram) -> String {
     String::from_utf8(bytes[..length].to_vec()).unwrap()
 }
 
-#[test]
 fn a_socket_is_taken_over_and_the_supervisor_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let (path, notify) = (folder.path().join("burst.sock"), folder.path().join("notify"));
@@ -73,7 +82,6 @@ fn a_socket_is_taken_over_and_the_supervisor_is_told() {
     assert!(waiting.join().unwrap().status.success());
 }
 
-#[test]
 fn a_socket_that_is_meant_for_another_process_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (handed_over, own) = (folder.path().join("a.sock"), folder.path().join("b.sock"));
@@ -84,7 +92,6 @@ fn a_socket_that_is_meant_for_another_process_is_left_alone() {
     assert_eq!(service.line(), format!("listening on {}\n", own.display()));
 }
 
-#[test]
 fn a_socket_of_another_kind_is_refused_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let stream = UnixListener::bind(folder.path().join("stream")).unwrap();
@@ -113,7 +120,6 @@ fn a_socket_of_another_kind_is_refused_in_one_sentence() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("handed over"));
 }
 
-#[test]
 fn a_supervisor_that_cannot_be_reached_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("burst.sock");
@@ -125,13 +131,7 @@ fn a_supervisor_that_cannot_be_reached_is_an_error() {
     assert!(!socket.exists());
 }
 
-#[test]
-fn systemd_finds_no_fault_in_the_unit_files() {
-    let test = "systemd_finds_no_fault_in_the_unit_files";
-    if Command::new("systemd-analyze").arg("--version").output().is_err() {
-        eprintln!("ignored: {test} needs systemd-analyze, which is not installed");
-        return;
-    }
+fn systemd_finds_no_fault_in_the_unit_files(systemd_analyze: &Path) {
     // The units name the installed program; here it is the one under test.
     let folder = tempfile::tempdir().unwrap();
     let mut units = Vec::new();
@@ -141,7 +141,7 @@ fn systemd_finds_no_fault_in_the_unit_files() {
         units.push(folder.path().join(name));
         std::fs::write(units.last().unwrap(), unit).unwrap();
     }
-    let output = Command::new("systemd-analyze").arg("verify").args(&units).output().unwrap();
+    let output = Command::new(systemd_analyze).arg("verify").args(&units).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     let about_ours: Vec<&str> = said.lines().filter(|line| line.contains("burst.")).collect();
     assert!(about_ours.is_empty(), "{about_ours:#?}");
@@ -150,7 +150,6 @@ fn systemd_finds_no_fault_in_the_unit_files() {
     }
 }
 
-#[test]
 fn the_unit_starts_the_service_with_flags_that_it_has() {
     let unit = std::fs::read_to_string(support::repository().join("dist/burst.service")).unwrap();
     let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();

@@ -2,15 +2,28 @@
 
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
+use std::path::Path;
+
 use serde_json::Value;
 
-use crate::support::{self, Service, json, run, shared};
+use burst_testing::shared;
+
+use crate::support::{self, Service, json, run};
+
+burst_testing::tests![
+    the_first_command_classifies_the_synthetic_camera_in_another_process(),
+    the_text_says_what_the_json_says(),
+    every_path_and_wait_gives_the_same_answers(),
+    a_schedule_counts_late_and_dropped_frames(),
+    raw_frames_and_video_come_from_files_and_standard_input(),
+    pictures_of_a_folder_are_streamed_by_name(),
+    real_models_name_a_real_cat_as_their_goldens_do(&shared("")?),
+];
 
 fn number(value: &Value, key: &str) -> f64 {
     value[key].as_f64().unwrap_or_else(|| panic!("no number {key} in {value}"))
 }
 
-#[test]
 fn the_first_command_classifies_the_synthetic_camera_in_another_process() {
     let output = run(&["--json"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -31,7 +44,6 @@ fn the_first_command_classifies_the_synthetic_camera_in_another_process() {
     }
 }
 
-#[test]
 fn the_text_says_what_the_json_says() {
     let output = run(&["stream", "--frames", "20"]);
     assert!(output.status.success());
@@ -42,7 +54,6 @@ fn the_text_says_what_the_json_says() {
     }
 }
 
-#[test]
 fn every_path_and_wait_gives_the_same_answers() {
     let service = Service::start();
     let mut answers: Vec<(Vec<&str>, Value)> = Vec::new();
@@ -67,7 +78,6 @@ fn every_path_and_wait_gives_the_same_answers() {
     }
 }
 
-#[test]
 fn a_schedule_counts_late_and_dropped_frames() {
     let report = json(&run(&["stream", "--frames", "10", "--fps", "1000000", "--json"]));
     let (frames, dropped) = (number(&report, "frames"), number(&report, "dropped"));
@@ -82,7 +92,6 @@ fn a_schedule_counts_late_and_dropped_frames() {
     assert!(number(&report, "late") >= 9.0, "no driver answers in a microsecond: {report}");
 }
 
-#[test]
 fn raw_frames_and_video_come_from_files_and_standard_input() {
     use std::io::Write;
     use std::process::Stdio;
@@ -113,7 +122,6 @@ fn raw_frames_and_video_come_from_files_and_standard_input() {
     assert_eq!(report["frames"], 3, "{report}");
 }
 
-#[test]
 fn pictures_of_a_folder_are_streamed_by_name() {
     let folder = tempfile::tempdir().unwrap();
     // The smallest of pictures: one grey pixel, as PNG.
@@ -132,10 +140,7 @@ fn pictures_of_a_folder_are_streamed_by_name() {
     assert!(report["results"][0]["source"].as_str().unwrap().ends_with("a.png"));
 }
 
-#[test]
-fn real_models_name_a_real_cat_as_their_goldens_do() {
-    let test = "real_models_name_a_real_cat_as_their_goldens_do";
-    let Some(root) = shared(test, "") else { return };
+fn real_models_name_a_real_cat_as_their_goldens_do(root: &Path) {
     let file = |path: &str| root.join(path).to_str().unwrap().to_owned();
     for name in [
         "mobilenet_v2_1.0_224_quant",

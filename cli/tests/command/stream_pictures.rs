@@ -7,7 +7,18 @@ use std::path::Path;
 use burst_pictures::Picture;
 use serde_json::Value;
 
-use crate::support::{json, run, shared};
+use burst_testing::shared;
+
+use crate::support::{json, run};
+
+burst_testing::tests![
+    a_detector_finds_what_the_golden_finds(&shared("")?),
+    boxes_are_drawn_into_the_frame_that_they_belong_to(&shared("")?),
+    a_segmentation_has_the_shares_of_the_golden(&shared("")?),
+    a_super_resolution_model_saves_the_larger_picture(&shared("")?),
+    a_folder_that_cannot_be_written_is_told_before_the_stream_starts(),
+    classes_are_written_into_saved_frames(),
+];
 
 /// A detection: class, score, and left, top, right, bottom.
 type Found = (u64, f32, [f32; 4]);
@@ -82,15 +93,13 @@ fn overlap(a: [f32; 4], b: [f32; 4]) -> f32 {
 
 const DETECTOR: &str = "ssd_mobilenet_v1_coco_quant";
 
-#[test]
-fn a_detector_finds_what_the_golden_finds() {
-    let Some(root) = shared("a_detector_finds_what_the_golden_finds", "") else { return };
+fn a_detector_finds_what_the_golden_finds(root: &Path) {
     for picture in ["cats_and_dogs", "pets", "dogs"] {
-        let want = golden_boxes(&root, &format!("{picture}_300"));
+        let want = golden_boxes(root, &format!("{picture}_300"));
         assert!(!want.is_empty(), "{picture}: a picture with something in it");
         // The very bytes that the reference had.
         let raw = text(&root.join(format!("inputs/raw/{picture}_300.rgb")));
-        let report = stream(&root, DETECTOR, "coco_labels.txt", &raw, &["--size", "300x300"]);
+        let report = stream(root, DETECTOR, "coco_labels.txt", &raw, &["--size", "300x300"]);
         let got = boxes(&report);
         assert_eq!(got.len(), want.len(), "{picture}: {report}");
         for (want, got) in want.iter().zip(&got) {
@@ -99,7 +108,7 @@ fn a_detector_finds_what_the_golden_finds() {
         }
         // The photograph as published: decoded and resized here.
         let jpeg = text(&root.join(format!("inputs/images/{picture}.jpg")));
-        let got = boxes(&stream(&root, DETECTOR, "coco_labels.txt", &jpeg, &[]));
+        let got = boxes(&stream(root, DETECTOR, "coco_labels.txt", &jpeg, &[]));
         for want in &want {
             let found = got.iter().any(|one| one.0 == want.0 && overlap(one.2, want.2) > 0.7);
             // A little above the least score it may just fall below it.
@@ -108,17 +117,13 @@ fn a_detector_finds_what_the_golden_finds() {
     }
 }
 
-#[test]
-fn boxes_are_drawn_into_the_frame_that_they_belong_to() {
-    let Some(root) = shared("boxes_are_drawn_into_the_frame_that_they_belong_to", "") else {
-        return;
-    };
+fn boxes_are_drawn_into_the_frame_that_they_belong_to(root: &Path) {
     let folder = tempfile::tempdir().unwrap();
     let dogs = root.join("inputs/images/dogs.jpg");
     let saved = folder.path().join("new/folder");
     let save = text(&saved);
     let more = ["--save-frames", save.as_str(), "--frames", "2"];
-    let report = stream(&root, DETECTOR, "coco_labels.txt", &text(&dogs), &more);
+    let report = stream(root, DETECTOR, "coco_labels.txt", &text(&dogs), &more);
     let names: Vec<_> =
         std::fs::read_dir(&saved).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names.len(), 2, "{names:?}");
@@ -165,9 +170,7 @@ fn near(picture: &Picture, x: f32, y: f32, width: u32, height: u32) -> Vec<[u8; 
         .collect()
 }
 
-#[test]
-fn a_segmentation_has_the_shares_of_the_golden() {
-    let Some(root) = shared("a_segmentation_has_the_shares_of_the_golden", "") else { return };
+fn a_segmentation_has_the_shares_of_the_golden(root: &Path) {
     let labels = "pascal_voc_segmentation_labels.txt";
     for (model, input, side) in [
         ("deeplabv3_257_float", "dogs_257", 257),
@@ -176,8 +179,8 @@ fn a_segmentation_has_the_shares_of_the_golden() {
     ] {
         let raw = text(&root.join(format!("inputs/raw/{input}.rgb")));
         let size = format!("{side}x{side}");
-        let report = stream(&root, model, labels, &raw, &["--size", &size]);
-        let want = golden_classes(&root, model, input);
+        let report = stream(root, model, labels, &raw, &["--size", &size]);
+        let want = golden_classes(root, model, input);
         let pixels: f64 = want.iter().map(|(_, count)| count).sum();
         let got = report["results"][0]["classes"].as_array().unwrap();
         for (class, count) in &want {
@@ -214,11 +217,7 @@ fn golden_classes(root: &Path, model: &str, input: &str) -> Vec<(u64, f64)> {
     counted.filter(|(_, count)| *count > 0.0).collect()
 }
 
-#[test]
-fn a_super_resolution_model_saves_the_larger_picture() {
-    let Some(root) = shared("a_super_resolution_model_saves_the_larger_picture", "") else {
-        return;
-    };
+fn a_super_resolution_model_saves_the_larger_picture(root: &Path) {
     let folder = tempfile::tempdir().unwrap();
     let raw = text(&root.join("inputs/raw/cat_240x135.rgb"));
     let bytes = std::fs::read(&raw).unwrap();
@@ -226,7 +225,7 @@ fn a_super_resolution_model_saves_the_larger_picture() {
         let saved = folder.path().join(model);
         let save = text(&saved);
         let more = ["--size", "240x135", "--save-frames", save.as_str()];
-        let report = stream(&root, model, "coco_labels.txt", &raw, &more);
+        let report = stream(root, model, "coco_labels.txt", &raw, &more);
         assert_eq!(report["results"][0]["width"], 480, "{report}");
         let picture = burst_pictures::read(&saved.join("frame-000001.png")).unwrap();
         assert_eq!((picture.width, picture.height), (480, 270));
@@ -244,7 +243,6 @@ fn a_super_resolution_model_saves_the_larger_picture() {
     }
 }
 
-#[test]
 fn a_folder_that_cannot_be_written_is_told_before_the_stream_starts() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a-file");
@@ -261,7 +259,6 @@ fn a_folder_that_cannot_be_written_is_told_before_the_stream_starts() {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
 
-#[test]
 fn classes_are_written_into_saved_frames() {
     let folder = tempfile::tempdir().unwrap();
     let save = text(folder.path());

@@ -6,7 +6,20 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::{json, run, shared};
+use burst_testing::shared;
+
+use crate::support::{json, run};
+
+burst_testing::tests![
+    a_keyword_spotter_carries_its_state_as_the_reference_does(&shared("")?),
+    lstm_models_begin_as_their_goldens_do_and_then_remember(&shared("")?),
+    an_audio_model_hears_what_its_goldens_hear(&shared("")?),
+    a_row_of_pixels_goes_through_an_integer_lstm(&shared("")?),
+    ten_seconds_of_sound_go_through_every_model_of_sound_and_state(&shared("")?),
+    the_text_goes_along_with_the_sound(&shared("")?),
+    sound_for_a_model_of_pictures_is_refused_in_words(),
+    sound_that_cannot_be_streamed_is_refused_in_words(&shared("")?),
+];
 
 /// A model with states or sound, and how far its float outputs may be from the reference.
 const MODELS: [&str; 5] = [
@@ -100,42 +113,34 @@ fn assert_near(got: &[f32], want: &[f32], tolerance: f32, what: &str) {
 }
 
 /// One frame per execution, with three states that the driver alone ever touches.
-#[test]
-fn a_keyword_spotter_carries_its_state_as_the_reference_does() {
-    let Some(root) = shared("a_keyword_spotter_carries_its_state_as_the_reference_does", "") else {
-        return;
-    };
+fn a_keyword_spotter_carries_its_state_as_the_reference_does(root: &Path) {
     let name = "kws_svdf_rnn_float";
     let frames = text(&root.join("inputs/raw/speech_logmel80.f32"));
-    let (want, tolerance) = golden(&root, name, "stream_at_0_n120");
+    let (want, tolerance) = golden(root, name, "stream_at_0_n120");
     for path in ["burst", "sync", "in-process"] {
         let more = ["--frames", "120", "--path", path];
-        let (report, got) = streamed(&model(&root, name), &frames, &more);
+        let (report, got) = streamed(&model(root, name), &frames, &more);
         assert_eq!((&report["frames"], &report["states"]), (&120.into(), &3.into()));
         assert_near(&floats(&got), &want, tolerance, path);
     }
     // All frames of the file: the state goes on, the beginning stays the same.
-    let (report, got) = streamed(&model(&root, name), &frames, &[]);
+    let (report, got) = streamed(&model(root, name), &frames, &[]);
     assert_eq!(report["frames"], 283);
     assert_near(&floats(&got)[..want.len()], &want, tolerance, "the whole file");
 }
 
 /// The reference ran these models from states that are zero.
-#[test]
-fn lstm_models_begin_as_their_goldens_do_and_then_remember() {
-    let Some(root) = shared("lstm_models_begin_as_their_goldens_do_and_then_remember", "") else {
-        return;
-    };
+fn lstm_models_begin_as_their_goldens_do_and_then_remember(root: &Path) {
     let source = text(&root.join("inputs/raw/speech_logmel80.f32"));
     for (name, frames, offsets) in
         [("asr_lstm_float", 40, &[0_usize, 40, 80, 120][..]), ("tts_lstm_float", 64, &[0, 64, 128])]
     {
-        let model = model(&root, name);
+        let model = model(root, name);
         let (report, got) = streamed(&model, &source, &["--state", "reset"]);
         assert_eq!(report["frames"], 283 / frames, "{report}");
         let fresh = floats(&got);
         for (execution, offset) in offsets.iter().enumerate() {
-            let (want, tolerance) = golden(&root, name, &format!("logmel_at_{offset}"));
+            let (want, tolerance) = golden(root, name, &format!("logmel_at_{offset}"));
             let got = &fresh[execution * want.len()..][..want.len()];
             assert_near(got, &want, tolerance, &format!("{name} at {offset}"));
         }
@@ -143,7 +148,7 @@ fn lstm_models_begin_as_their_goldens_do_and_then_remember() {
         let (report, got) = streamed(&model, &source, &["--frames", "2"]);
         assert_eq!(report["states"], 4, "{report}");
         let got = floats(&got);
-        let (first, tolerance) = golden(&root, name, "logmel_at_0");
+        let (first, tolerance) = golden(root, name, "logmel_at_0");
         let (got_first, got_second) = got.split_at(first.len());
         assert_near(got_first, &first, tolerance, name);
         let fresh = &fresh[first.len()..][..first.len()];
@@ -152,19 +157,17 @@ fn lstm_models_begin_as_their_goldens_do_and_then_remember() {
     }
 }
 
-#[test]
-fn an_audio_model_hears_what_its_goldens_hear() {
-    let Some(root) = shared("an_audio_model_hears_what_its_goldens_hear", "") else { return };
+fn an_audio_model_hears_what_its_goldens_hear(root: &Path) {
     let name = "yamnet_wavin_int8";
     let labels = text(&root.join("inputs/yamnet_521_labels.txt"));
     for (sound, offsets) in [("speech", &[0_usize, 15_600, 31_200][..]), ("two_heads", &[0])] {
         let source = text(&root.join(format!("inputs/audio/{sound}.wav")));
         let more = ["--labels", &labels, "--top", "5"];
-        let (report, got) = streamed(&model(&root, name), &source, &more);
+        let (report, got) = streamed(&model(root, name), &source, &more);
         let got = floats(&got);
         for (window, offset) in offsets.iter().enumerate() {
             let input = format!("{sound}_at_{offset}");
-            let (want, _) = golden(&root, name, &input);
+            let (want, _) = golden(root, name, &input);
             // The spectrum is computed in this process; all behind it is exact.
             assert_eq!(got[window * 521..][..521], want, "{input}");
             let file = root.join(format!("golden/{name}/{input}.json"));
@@ -178,13 +181,11 @@ fn an_audio_model_hears_what_its_goldens_hear() {
     }
 }
 
-#[test]
-fn a_row_of_pixels_goes_through_an_integer_lstm() {
-    let Some(root) = shared("a_row_of_pixels_goes_through_an_integer_lstm", "") else { return };
+fn a_row_of_pixels_goes_through_an_integer_lstm(root: &Path) {
     for digit in ["digit9_28x28", "digit9_shift_28x28"] {
         let source = text(&root.join(format!("inputs/raw/{digit}.gray")));
         let more = ["--size", "28x28", "--pixels", "gray", "--top", "1"];
-        let (report, got) = streamed(&model(&root, "lstm_mnist_int8"), &source, &more);
+        let (report, got) = streamed(&model(root, "lstm_mnist_int8"), &source, &more);
         let want = root.join(format!("golden/lstm_mnist_int8/{digit}.bin"));
         assert_eq!(got, std::fs::read(want).unwrap(), "{digit}");
         assert_eq!(report["results"][0]["top"][0]["index"], 9, "{report}");
@@ -197,16 +198,13 @@ fn real(report: &Value, key: &str) -> f64 {
 
 /// No speed is asserted but the one that a stream cannot do without: sound goes through faster than
 /// it plays, by far even where the machine is busy (the factor is printed).
-#[test]
-fn ten_seconds_of_sound_go_through_every_model_of_sound_and_state() {
-    let test = "ten_seconds_of_sound_go_through_every_model_of_sound_and_state";
-    let Some(root) = shared(test, "") else { return };
+fn ten_seconds_of_sound_go_through_every_model_of_sound_and_state(root: &Path) {
     let folder = tempfile::tempdir().unwrap();
     let ten = text(&ten_seconds(folder.path()));
     let speech = text(&root.join("inputs/audio/speech.wav"));
     for name in MODELS {
         for (source, seconds) in [(&ten, 10.0), (&speech, 4.2725)] {
-            let (report, got) = streamed(&model(&root, name), source, &[]);
+            let (report, got) = streamed(&model(root, name), source, &[]);
             assert_eq!(report["errors"], 0, "{report}");
             let sound = report["sound_seconds"].as_f64().unwrap();
             assert!((sound - seconds).abs() < 0.03, "{name}: {sound} of {seconds} s");
@@ -219,11 +217,9 @@ fn ten_seconds_of_sound_go_through_every_model_of_sound_and_state() {
     }
 }
 
-#[test]
-fn the_text_goes_along_with_the_sound() {
-    let Some(root) = shared("the_text_goes_along_with_the_sound", "") else { return };
+fn the_text_goes_along_with_the_sound(root: &Path) {
     let labels = text(&root.join("inputs/yamnet_521_labels.txt"));
-    let yamnet = model(&root, "yamnet_wavin_int8");
+    let yamnet = model(root, "yamnet_wavin_int8");
     let speech = text(&root.join("inputs/audio/speech.wav"));
     let args = ["stream", "--model", &yamnet, "--source", &speech, "--labels", &labels];
     let output = run(&args);
@@ -237,30 +233,35 @@ fn the_text_goes_along_with_the_sound() {
     overlapping.extend(["--hop", "0.4875", "--json"]);
     let report = json(&run(&overlapping));
     assert_eq!(report["frames"], 9, "{report}");
-    let steps = run(&["stream", "--model", &model(&root, "asr_lstm_float"), "--source", &speech]);
+    let steps = run(&["stream", "--model", &model(root, "asr_lstm_float"), "--source", &speech]);
     let said = String::from_utf8(steps.stdout).unwrap();
     assert!(said.contains("4 states carried from frame to frame"), "{said}");
 }
 
-#[test]
-fn sound_that_cannot_be_streamed_is_refused_in_words() {
+/// Runs what must be refused, in words that have all these parts.
+#[track_caller]
+fn expect(args: &[&str], parts: &[&str]) {
+    let output = run(args);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    for part in parts {
+        assert!(said.contains(part), "{args:?}: no {part:?} in: {said}");
+    }
+}
+
+/// The built-in model sees only.
+fn sound_for_a_model_of_pictures_is_refused_in_words() {
     let folder = tempfile::tempdir().unwrap();
-    let expect = |args: &[&str], parts: &[&str]| {
-        let output = run(args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {output:?}");
-        let said = String::from_utf8(output.stderr).unwrap();
-        for part in parts {
-            assert!(said.contains(part), "{args:?}: no {part:?} in: {said}");
-        }
-    };
+    let path = text(&folder.path().join("a.wav"));
+    expect(&["stream", "--source", &path], &["a.wav", "shape"]);
+}
+
+fn sound_that_cannot_be_streamed_is_refused_in_words(root: &Path) {
+    let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.wav");
     let path = text(&file);
-    expect(&["stream", "--source", &path], &["a.wav", "shape"]); // the built-in model sees only
     std::fs::write(&file, wav(16_000, &[0; 100])).unwrap();
-    let Some(root) = shared("sound_that_cannot_be_streamed_is_refused_in_words", "") else {
-        return;
-    };
-    let kws = model(&root, "kws_svdf_rnn_float");
+    let kws = model(root, "kws_svdf_rnn_float");
     expect(&["stream", "--model", &kws, "--source", &path], &["a.wav", "too short"]);
     std::fs::write(&file, b"no sound at all").unwrap();
     expect(&["stream", "--model", &kws, "--source", &path], &["a.wav", "cannot read"]);

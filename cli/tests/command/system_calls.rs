@@ -3,12 +3,20 @@
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::process::Command;
 
+use burst_testing::{TwoCpus, program, two_cpus};
+
+burst_testing::tests![five_thousand_more_frames_cost_no_more_system_calls(
+    &program("strace")?,
+    two_cpus()?
+),];
+
 /// System calls per process of a run with this many frames, and descriptors sent after set-up.
-fn count(folder: &std::path::Path, frames: u32) -> HashMap<String, usize> {
+fn count(strace: &Path, folder: &Path, frames: u32) -> HashMap<String, usize> {
     let log = folder.join(format!("log-{frames}"));
-    let status = Command::new("strace")
+    let status = Command::new(strace)
         .args(["-f", "-ff", "-qq", "-o", log.to_str().unwrap()])
         .arg(env!("CARGO_BIN_EXE_burst"))
         .args(["stream", "--wait", "spin", "--threads", "1", "--json"])
@@ -34,21 +42,11 @@ fn count(folder: &std::path::Path, frames: u32) -> HashMap<String, usize> {
     calls
 }
 
-#[test]
-fn five_thousand_more_frames_cost_no_more_system_calls() {
-    let test = "five_thousand_more_frames_cost_no_more_system_calls";
-    let Ok(version) = Command::new("strace").arg("--version").output() else {
-        eprintln!("ignored: {test} needs strace, which is not installed");
-        return;
-    };
-    assert!(version.status.success());
-    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    if cpus < 2 {
-        eprintln!("ignored: {test} needs two CPUs: nobody spins on one");
-        return;
-    }
+/// Two CPUs: nobody spins on one.
+fn five_thousand_more_frames_cost_no_more_system_calls(strace: &Path, _: TwoCpus) {
     let folder = tempfile::tempdir().unwrap();
-    let (few, many) = (count(folder.path(), 500), count(folder.path(), 5_500));
+    let count = |frames| count(strace, folder.path(), frames);
+    let (few, many) = (count(500), count(5_500));
     let total = |calls: &HashMap<String, usize>| calls.values().sum::<usize>();
     println!("{} calls for 500 frames, {} for 5,500", total(&few), total(&many));
     assert!(total(&many) < total(&few) + 100, "few {few:?}\nmany {many:?}");

@@ -4,7 +4,12 @@
 
 use crate::support::run;
 
-#[test]
+burst_testing::tests![
+    a_stream_on_several_threads_computes_what_it_does_on_one(),
+    a_number_of_threads_that_cannot_be_is_refused_in_words(),
+    a_running_service_keeps_its_own_number(),
+];
+
 fn a_stream_on_several_threads_computes_what_it_does_on_one() {
     let folder = tempfile::tempdir().unwrap();
     for path in ["burst", "in-process"] {
@@ -24,7 +29,6 @@ fn a_stream_on_several_threads_computes_what_it_does_on_one() {
     }
 }
 
-#[test]
 fn a_number_of_threads_that_cannot_be_is_refused_in_words() {
     let folder = "/nonexistent";
     for command in [&["stream"][..], &["serve"], &["verify", folder], &["bench", "model"]] {
@@ -37,7 +41,6 @@ fn a_number_of_threads_that_cannot_be_is_refused_in_words() {
     }
 }
 
-#[test]
 fn a_running_service_keeps_its_own_number() {
     for command in [&["stream"][..], &["verify", "/nonexistent"]] {
         let output = run(&[command, &["--threads", "2", "--socket", "/nonexistent/s"]].concat());

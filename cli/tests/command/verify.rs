@@ -7,7 +7,17 @@ use std::path::Path;
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
-use crate::support::{Service, json as parse, run, shared};
+use burst_testing::shared;
+
+use crate::support::{Service, json as parse, run};
+
+burst_testing::tests![
+    right_vectors_pass_in_every_mode_and_everything_is_counted(),
+    a_wrong_value_is_named_with_its_place_and_ends_with_status_1(),
+    a_running_service_can_be_verified(),
+    what_cannot_be_run_ends_with_status_2_and_one_sentence(),
+    a_tenth_of_the_vectors_holds_over_the_burst(&shared("vts")?),
+];
 
 /// A test of RELU on four values, of which `expected` should come out.
 fn relu_test(name: &str, suites: &[&str], expected: &[f32; 4]) -> (Value, Vec<u8>) {
@@ -50,7 +60,6 @@ fn write_spec(folder: &Path, name: &str, (test, blob): (Value, Vec<u8>)) {
     pack("bin", &blob);
 }
 
-#[test]
 fn right_vectors_pass_in_every_mode_and_everything_is_counted() {
     let folder = tempfile::tempdir().unwrap();
     write_spec(folder.path(), "relu", relu_test("relu", &SUITES, &RIGHT));
@@ -78,7 +87,6 @@ fn right_vectors_pass_in_every_mode_and_everything_is_counted() {
     assert!(text.contains("2 tests: 2 passed, 0 failed, 0 skipped; 10 executions"), "{text}");
 }
 
-#[test]
 fn a_wrong_value_is_named_with_its_place_and_ends_with_status_1() {
     let folder = tempfile::tempdir().unwrap();
     write_spec(folder.path(), "relu", relu_test("relu", &["GENERAL"], &WRONG));
@@ -105,7 +113,6 @@ fn a_wrong_value_is_named_with_its_place_and_ends_with_status_1() {
     assert!(text.contains("relu (GENERAL, burst): output 0, element 3"), "{text}");
 }
 
-#[test]
 fn a_running_service_can_be_verified() {
     let folder = tempfile::tempdir().unwrap();
     write_spec(folder.path(), "relu", relu_test("relu", &SUITES, &RIGHT));
@@ -119,7 +126,6 @@ fn a_running_service_can_be_verified() {
     assert!(parse(&output)["error"].as_str().unwrap().contains("none"), "{output:?}");
 }
 
-#[test]
 fn what_cannot_be_run_ends_with_status_2_and_one_sentence() {
     let empty = tempfile::tempdir().unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -146,11 +152,7 @@ fn what_cannot_be_run_ends_with_status_2_and_one_sentence() {
 }
 
 /// In this process all of them are run: `tests/tests/driver/conformance.rs`.
-#[test]
-fn a_tenth_of_the_vectors_holds_over_the_burst() {
-    let Some(vectors) = shared("a_tenth_of_the_vectors_holds_over_the_burst", "vts") else {
-        return;
-    };
+fn a_tenth_of_the_vectors_holds_over_the_burst(vectors: &Path) {
     let path = vectors.to_str().unwrap();
     let output = run(&["verify", path, "--mode", "burst", "--one-in", "10", "--json"]);
     let report = parse(&output);

@@ -6,7 +6,16 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{Service, json as parse, repository, run, shared};
+use burst_testing::shared;
+
+use crate::support::{Service, json as parse, repository, run};
+
+burst_testing::tests![
+    goldens_of_a_folder_are_judged_on_every_path(),
+    another_value_than_the_reference_ends_with_status_1_and_says_where(),
+    what_cannot_be_run_ends_with_status_2_and_one_sentence(),
+    small_models_pass_over_a_driver_process(&shared("")?),
+];
 
 /// Bytes of the built-in model's input.
 const INPUT_BYTES: usize = 64 * 64 * 3;
@@ -53,7 +62,6 @@ fn grey(class: &str, max_diff: f64) -> Value {
     })
 }
 
-#[test]
 fn goldens_of_a_folder_are_judged_on_every_path() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path());
@@ -75,7 +83,6 @@ fn goldens_of_a_folder_are_judged_on_every_path() {
     assert!(said.contains("1 goldens over sync: 1 strict, 0 fair, 0 failed"), "{said}");
 }
 
-#[test]
 fn another_value_than_the_reference_ends_with_status_1_and_says_where() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path());
@@ -94,7 +101,6 @@ fn another_value_than_the_reference_ends_with_status_1_and_says_where() {
     assert!(said.contains("execution 0, output 0, value 1: "), "{said}");
 }
 
-#[test]
 fn what_cannot_be_run_ends_with_status_2_and_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path());
@@ -124,9 +130,7 @@ fn what_cannot_be_run_ends_with_status_2_and_one_sentence() {
 
 /// In `tests/tests/driver/models.rs` all of them are run; the whole of every pan of the camera by
 /// `burst verify --models ../shared`.
-#[test]
-fn small_models_pass_over_a_driver_process() {
-    let Some(root) = shared("small_models_pass_over_a_driver_process", "") else { return };
+fn small_models_pass_over_a_driver_process(root: &Path) {
     let models = "mobilenet_v1_0.25_128_quant,yamnet_wavin_int8,lstm_mnist_int8,tts_lstm_float,\
                   asr_lstm_float,kws_svdf_rnn_float";
     let root = root.to_str().unwrap();

@@ -33,8 +33,8 @@ fn the_longer_the_waits_the_shorter_the_polling() {
         (unlike(0), poll(2 * BUDGET)),
         (unlike(BUDGET), poll(2 * BUDGET)),
         (unlike(BUDGET + 1), poll(BUDGET)),
-        (unlike(HOPELESS * BUDGET), poll(BUDGET)),
-        (unlike(HOPELESS * BUDGET + 1), Plan::Sleep),
+        (unlike(GIVE_UP_FACTOR * BUDGET), poll(BUDGET)),
+        (unlike(GIVE_UP_FACTOR * BUDGET + 1), Plan::Sleep),
     ]);
 }
 
@@ -89,10 +89,10 @@ fn an_idle_hour_is_forgotten_within_thirty_short_waits() {
 }
 
 #[test]
-fn polls_in_vain_are_given_up_and_tried_again_later() {
+fn failed_polls_are_given_up_and_tried_again_later() {
     let mut waiter = adaptive();
-    for _ in 0..VAIN_POLLS {
-        waiter.polled_in_vain();
+    for _ in 0..MAX_FAILED_POLLS {
+        waiter.polling_failed();
     }
     if machine::max_spinners() == 0 {
         return; // nobody polls on one CPU
@@ -101,24 +101,24 @@ fn polls_in_vain_are_given_up_and_tried_again_later() {
         assert_eq!(waiter.plan(), Plan::Sleep, "wait {wait}");
     }
     assert_eq!(waiter.plan(), poll(2 * BUDGET));
-    waiter.polled_in_vain();
+    waiter.polling_failed();
     assert_eq!(waiter.plan(), Plan::Sleep, "one failure is enough the second time");
 }
 
-/// Gives an answer from a certain look on.
+/// Gives an answer from a certain poll on.
 struct News {
-    looks: u32,
+    polls: u32,
     there_at: u32,
 }
 
-impl Awaited for News {
+impl WaitCondition for News {
     fn has_moved(&self) -> bool {
         false
     }
 
-    fn look(&mut self) -> Result<Option<usize>, QueueError> {
-        self.looks += 1;
-        Ok((self.looks >= self.there_at).then_some(1))
+    fn poll(&mut self) -> Result<Option<usize>, QueueError> {
+        self.polls += 1;
+        Ok((self.polls >= self.there_at).then_some(1))
     }
 }
 
@@ -131,7 +131,7 @@ impl SleepOn for Bed {
         false
     }
 
-    fn was_told(&self) -> bool {
+    fn peer_closed(&self) -> bool {
         false
     }
 
@@ -139,34 +139,34 @@ impl SleepOn for Bed {
         Deadline::never()
     }
 
-    fn sleep(&self, _: &mut impl Awaited, _: Deadline) -> Result<Option<usize>, QueueError> {
+    fn sleep(&self, _: &mut impl WaitCondition, _: Deadline) -> Result<Option<usize>, QueueError> {
         self.0.set(self.0.get() + 1);
         Ok(Some(2))
     }
 }
 
 #[test]
-fn who_gives_the_cpu_away_and_finds_the_answer_does_not_sleep() {
+fn a_yield_that_brings_the_answer_saves_the_sleep() {
     let (mut waiter, bed) = (Waiter::new(Wait::Sleep), Bed::default());
-    let mut news = News { looks: 0, there_at: 2 };
+    let mut news = News { polls: 0, there_at: 2 };
     assert_eq!(waiter.wait(&mut news, &bed).unwrap(), 1);
-    assert_eq!((news.looks, bed.0.get()), (2, 0));
+    assert_eq!((news.polls, bed.0.get()), (2, 0));
 }
 
 #[test]
-fn a_peer_elsewhere_is_slept_for_and_the_cpu_given_away_but_rarely() {
+fn for_a_peer_on_another_cpu_the_end_sleeps_and_yields_but_rarely() {
     let (mut waiter, bed) = (Waiter::new(Wait::Sleep), Bed::default());
-    let mut looks = || {
-        let mut news = News { looks: 0, there_at: u32::MAX };
+    let mut polls = || {
+        let mut news = News { polls: 0, there_at: u32::MAX };
         assert_eq!(waiter.wait(&mut news, &bed).unwrap(), 2);
-        news.looks
+        news.polls
     };
-    assert_eq!(looks(), 2, "the first wait tries it");
+    assert_eq!(polls(), 2, "the first wait yields");
     for wait in 0..16 {
-        assert_eq!(looks(), 1, "wait {wait}");
+        assert_eq!(polls(), 1, "wait {wait}");
     }
-    // A turn that took long, as on a busy machine, is followed by a longer pause.
-    assert!((16..=1024).any(|_| looks() == 2), "never tried again");
+    // A yield that took long, as on a busy machine, is followed by a longer pause.
+    assert!((16..=1024).any(|_| polls() == 2), "never tried again");
     let waits = bed.0.get();
     assert!((18..=1026).contains(&waits), "{waits} sleeps");
 }

@@ -10,7 +10,7 @@ use fmq::event_flag::{NOT_EMPTY, NOT_FULL, wake};
 use fmq::geometry::Geometry;
 use fmq::ring::{ReadSide, WriteSide};
 use fmq::sync::{AtomicU64, EventWord};
-use fmq::wait::{Awaited, Sleeper, Wait, Waiter};
+use fmq::wait::{Sleeper, Wait, WaitCondition, Waiter};
 use fmq::{Deadline, QueueError};
 use loom::sync::Arc;
 use loom::thread;
@@ -45,24 +45,24 @@ fn geometry() -> Geometry {
 
 struct Room<'a>(&'a mut WriteSide, &'a AtomicU64);
 
-impl Awaited for Room<'_> {
+impl WaitCondition for Room<'_> {
     fn has_moved(&self) -> bool {
         self.0.changed(self.1)
     }
 
-    fn look(&mut self) -> Result<Option<usize>, QueueError> {
+    fn poll(&mut self) -> Result<Option<usize>, QueueError> {
         Ok((self.0.free(self.1)? == 8).then_some(1))
     }
 }
 
 struct Item<'a>(&'a mut ReadSide, &'a AtomicU64);
 
-impl Awaited for Item<'_> {
+impl WaitCondition for Item<'_> {
     fn has_moved(&self) -> bool {
         self.0.changed(self.1)
     }
 
-    fn look(&mut self) -> Result<Option<usize>, QueueError> {
+    fn poll(&mut self) -> Result<Option<usize>, QueueError> {
         Ok((self.0.available(self.1)? == 8).then_some(1))
     }
 }
@@ -137,7 +137,7 @@ fn closing_wakes_a_sleeper_whenever_it_comes() {
 }
 
 #[test]
-fn the_courtesy_bit_wakes_the_other_process() {
+fn the_closed_bit_wakes_the_other_process() {
     loom::model(|| {
         let shared = Shared::new();
         let theirs = Arc::clone(&shared);
@@ -193,9 +193,9 @@ fn whoever_sees_the_flag_sees_what_was_written_before_it() {
     });
 }
 
-/// A hostile peer may have wiped the courtesy bit: the flag of our own process counts.
+/// A hostile peer may have wiped the CLOSED bit: the flag of our own process counts.
 #[test]
-fn the_flag_ends_the_wait_without_the_courtesy_bit() {
+fn the_flag_ends_the_wait_without_the_closed_bit() {
     loom::model(|| {
         let shared = Shared::new();
         let theirs = Arc::clone(&shared);
@@ -211,7 +211,7 @@ fn the_flag_ends_the_wait_without_the_courtesy_bit() {
 
 /// The other process writes, does not wake, and says good-bye.
 #[test]
-fn what_was_written_before_the_courtesy_bit_is_read() {
+fn what_was_written_before_the_closed_bit_is_read() {
     loom::model(|| {
         let shared = Shared::new();
         let theirs = Arc::clone(&shared);

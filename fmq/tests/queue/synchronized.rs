@@ -209,7 +209,7 @@ fn closing_ends_a_wait_on_either_end() {
 }
 
 #[test]
-fn the_courtesy_bit_tells_a_peer_of_our_kind() {
+fn the_closed_bit_tells_a_peer_of_our_kind() {
     for wait in [Wait::Spin, Wait::Sleep, Wait::default()] {
         let (producer, mut consumer) = pair(&QueueConfig::new(1, 1)).unwrap();
         consumer.set_wait(wait);

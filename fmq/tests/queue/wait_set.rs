@@ -61,7 +61,7 @@ fn a_busy_queue_does_not_starve_the_others() {
 fn a_closed_queue_is_ready_and_says_why() {
     for wait in [Wait::Spin, Wait::Sleep] {
         let (producers, mut consumers) = pairs(2);
-        let closer = producers[1].closer(); // the other end: only the courtesy bit reaches us
+        let closer = producers[1].closer(); // the other end: only the CLOSED bit reaches us
         let own = consumers[0].closer();
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
@@ -84,9 +84,9 @@ fn a_closed_queue_is_ready_and_says_why() {
 /// A queue that is closed while all are polled: nobody waits for the deadline to see it.
 #[test]
 fn a_queue_closed_in_the_middle_of_polling_ends_the_wait() {
-    for courtesy in [false, true] {
+    for from_peer in [false, true] {
         let (producers, mut consumers) = pairs(2);
-        let closer = if courtesy { producers[1].closer() } else { consumers[1].closer() };
+        let closer = if from_peer { producers[1].closer() } else { consumers[1].closer() };
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
                 let mut all: Vec<&mut Consumer> = consumers.iter_mut().collect();
@@ -95,7 +95,7 @@ fn a_queue_closed_in_the_middle_of_polling_ends_the_wait() {
             // It polls by now, or sees the close at once; either way it has to return.
             std::thread::sleep(Duration::from_millis(20));
             closer.close();
-            assert_eq!(waiter.join().unwrap(), Ok(1), "courtesy bit: {courtesy}");
+            assert_eq!(waiter.join().unwrap(), Ok(1), "CLOSED bit: {from_peer}");
         });
     }
 }

@@ -1,16 +1,16 @@
-//! Whether two lanes computed the same: a time means something only where they did.
+//! Whether two subjects computed the same: a time means something only where they did.
 
 use burst_hal::{OperandType, OperationType};
 use serde::{Deserialize, Serialize};
 
-use super::subject::Subject;
-use crate::sample::to_f64;
+use super::workload::Workload;
+use crate::engine::to_f64;
 
 /// Root mean square of the difference over that of the values around their mean. Kernels that
 /// round differently stay far below it; another model, or another input, is far above.
 const APART_MAX: f64 = 0.5;
 
-/// How the outputs of two lanes compare.
+/// How the outputs of two subjects compare.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
     /// Whether every byte is the same.
@@ -37,20 +37,20 @@ impl Agreement {
 /// Where a detector's scores stand among its outputs.
 const DETECTION_SCORES: usize = 2;
 
-/// Compares the outputs of two lanes. Of a detector only the scores are looked at, unless all is
+/// Compares the outputs of two subjects. Of a detector only the scores are looked at, unless all is
 /// equal: they come in order, while boxes of scores that are nearly alike change places.
 #[must_use]
-pub fn agreement(subject: &Subject, one: &[Vec<u8>], other: &[Vec<u8>]) -> Agreement {
+pub fn agreement(workload: &Workload, one: &[Vec<u8>], other: &[Vec<u8>]) -> Agreement {
     if one == other {
         return Agreement::EQUAL;
     }
     if one.len() != other.len() {
         return Agreement::DIFFERENT;
     }
-    let graph = &subject.imported.model.main;
+    let graph = &workload.imported.model.main;
     let detection = OperationType::DetectionPostprocessing;
     let is_detector = graph.operations.iter().any(|operation| operation.ty == detection);
-    let types = subject.imported.outputs.iter().map(|output| output.ty);
+    let types = workload.imported.outputs.iter().map(|output| output.ty);
     let pairs = one.iter().zip(other).zip(types).enumerate();
     let looked_at = pairs.filter(|(index, _)| !is_detector || *index == DETECTION_SCORES);
     looked_at.fold(

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::Options;
-use crate::case::WaitKind;
 use crate::error::HarnessError;
+use crate::transport::case::WaitKind;
 
 /// Which models, on how many threads, and for how long.
 #[derive(Debug, Clone, clap::Args)]

@@ -1,44 +1,39 @@
-//! Whole models, run in turns by everybody who can run them: a driver in this process, the same
+//! Whole models, run in rounds over every path that can run them: a driver in this process, the same
 //! driver over a burst or a socket, another library.
 //!
-//! Each contender is a [`Lane`]. A [`Turn`] is a life of its own: the model is prepared anew, run
-//! for the first time, warmed up, run as often as fits into a share of a second, and everything is
-//! given back; so nobody who waits for a turn polls or holds caches in the meantime. In every round
-//! each lane has one turn, and ratios are taken between turns of one round ([`measure`]).
+//! Each is a [`ModelSubject`] of the [`engine`](crate::engine). In a trial the model is prepared anew,
+//! run for the first time, warmed up, run as often as fits into a share of a second, and everything is
+//! given back ([`Executions`]). Ratios are between trials of one round ([`ratio`]).
 //!
 //! | file | what |
 //! |---|---|
-//! | `command.rs` | what every command that measures models can be told |
-//! | `subject.rs` | a model file, or the part of it that can be run, with inputs |
-//! | `lane.rs` | lanes and turns; the loop that takes the times |
-//! | `local.rs`, `remote.rs` | the lanes of a driver in this process, and in another one |
-//! | `rounds.rs` | who runs when, and how often |
-//! | `agreement.rs` | whether two lanes computed the same |
-//! | `report.rs`, `text.rs`, `page.rs` | what was found: JSON, tables, a page with drawings |
+//! | `command.rs` | options that every command has which measures models |
+//! | `workload.rs` | a model file, or the part of it that can be run, with inputs |
+//! | `subject.rs` | subjects and trials; the loop that takes the times |
+//! | `local.rs`, `remote.rs` | a driver in this process, and in another one |
+//! | `measure.rs` | how long trials are; what is kept of them |
+//! | `agreement.rs` | whether two subjects computed the same |
+//! | `report.rs`, `findings.rs` | what was found: the fields of the JSON; text and page |
 
 mod agreement;
 mod command;
-mod lane;
+mod findings;
 mod local;
-mod page;
+mod measure;
 mod remote;
 mod report;
-mod rounds;
 mod subject;
-mod text;
-mod times;
+mod workload;
 
 pub use agreement::{Agreement, agreement};
 pub use command::Args;
-pub use lane::{Label, Lane, Length, Pinned, Runs, Turn, take_turn};
-pub use local::{InProcess, Memories};
-pub use page::{page, page_with};
+pub use findings::page_of;
+pub use local::{InProcess, LocalMemory};
+pub use measure::{Options, Series, TRIAL, measure, ratio};
 pub use remote::{Connection, Remote, RemoteKind};
 pub use report::{
-    Copies, ModelReport, OperationRow, OperationTime, PathReport, Quantiles, Report, ThreadGain,
+    Copies, ModelReport, ModelsReport, OperationRow, OperationTime, PathReport, Report, ThreadGain,
     operation_rows, paths,
 };
-pub use rounds::{Options, TURN, Track, measure, ratio};
-pub use subject::{MAX_MODEL_BYTES, Subject};
-pub use text::write_text;
-pub use times::Times;
+pub use subject::{Executable, Executions, Label, ModelSubject, Pinned, take_trial};
+pub use workload::{MAX_MODEL_BYTES, Workload};

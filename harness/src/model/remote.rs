@@ -3,11 +3,11 @@
 use std::any::Any;
 use std::time::{Duration, Instant};
 
-use burst_client::{Carried, Client, Deadline, Stream, StreamOptions, StreamPath};
+use burst_client::{Client, Deadline, Route, Stream, StreamOptions};
 
-use super::lane::{Label, Lane, Length, Runs, Turn, take_turn};
-use super::local::UNKNOWN_OUTPUT_BYTES;
-use super::subject::Subject;
+use super::subject::{Executable, Executions, Label, ModelSubject, take_trial};
+use super::workload::Workload;
+use crate::engine::{Length, Subject};
 use crate::error::HarnessError;
 
 /// Far above any execution; only turns a hang into an error.
@@ -25,74 +25,80 @@ pub struct Connection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteKind {
     /// Burst or control socket.
-    pub path: StreamPath,
+    pub route: Route,
     /// How both ends of a burst wait.
     pub wait: fmq::Wait,
     /// Whether the service makes the memory for the outputs.
     pub service_outputs: bool,
 }
 
-/// A device called `cpu` in another process. Each turn has a connection of its own.
+/// A device called `cpu` in another process. Each trial has a connection of its own.
 pub struct Remote<'s> {
     label: Label,
     kind: RemoteKind,
-    subject: &'s Subject,
+    workload: &'s Workload,
     connect: Box<dyn Fn() -> Result<Connection, HarnessError> + 's>,
 }
 
 impl<'s> Remote<'s> {
-    /// A lane over connections that `connect` makes.
+    /// A subject over connections that `connect` makes.
     pub fn new(
         label: Label,
         kind: RemoteKind,
-        subject: &'s Subject,
+        workload: &'s Workload,
         connect: impl Fn() -> Result<Connection, HarnessError> + 's,
     ) -> Self {
-        Remote { label, kind, subject, connect: Box::new(connect) }
+        Remote { label, kind, workload, connect: Box::new(connect) }
     }
 
     fn options(&self) -> StreamOptions {
         let mut options = StreamOptions::default();
-        options.path = self.kind.path;
+        options.route = self.kind.route;
         options.wait = self.kind.wait;
         options.service_outputs = self.kind.service_outputs;
-        options.unknown_output_bytes = Some(UNKNOWN_OUTPUT_BYTES);
-        let states = self.subject.imported.states.iter();
-        options.carried = states
-            .map(|state| Carried { input: state.input_index, output: state.output_index })
-            .collect();
+        let layout = self.workload.layout();
+        options.unknown_output_bytes = layout.unknown_output_bytes;
+        options.states = layout.states;
         options
     }
 }
 
-impl Lane for Remote<'_> {
+impl ModelSubject for Remote<'_> {
     fn label(&self) -> &Label {
         &self.label
     }
+}
 
-    fn turn(&mut self, length: Length) -> Result<Turn, HarnessError> {
+impl Subject for Remote<'_> {
+    type Trial = Executions;
+
+    fn context(&self) -> String {
+        self.label.to_string()
+    }
+
+    fn trial(&mut self, length: Length) -> Result<Executions, HarnessError> {
         // Dropped last, after all that was made from it: its process ends when nobody is connected.
         let connection = (self.connect)()?;
         let device = connection.client.device("cpu").map_err(HarnessError::peer)?;
         let started = Instant::now();
         let stream = device
-            .stream(&self.subject.imported.model, &self.options())
+            .stream(&self.workload.imported.model, &self.options())
             .map_err(HarnessError::peer)?;
         let prepare = started.elapsed();
-        let mut far = Far { stream, subject: self.subject };
-        take_turn(&mut far, prepare, length)
+        let mut remotely = Remotely { stream, workload: self.workload };
+        take_trial(&mut remotely, prepare, length)
     }
 }
 
-struct Far<'a> {
+struct Remotely<'a> {
     stream: Stream,
-    subject: &'a Subject,
+    workload: &'a Workload,
 }
 
-impl Runs for Far<'_> {
+impl Executable for Remotely<'_> {
     fn fill(&mut self) -> Result<(), HarnessError> {
-        for index in self.subject.given_inputs() {
-            self.stream.input(index).copy_from_slice(&self.subject.inputs[index]);
+        for index in self.workload.given_inputs() {
+            self.stream.input(index).copy_from_slice(&self.workload.inputs[index]);
         }
         Ok(())
     }
@@ -106,7 +112,7 @@ impl Runs for Far<'_> {
     }
 
     fn outputs(&mut self) -> Result<Vec<Vec<u8>>, HarnessError> {
-        (0..self.subject.given_outputs())
+        (0..self.workload.given_outputs())
             .map(|index| Ok(self.stream.output(index).map_err(HarnessError::peer)?.to_vec()))
             .collect()
     }

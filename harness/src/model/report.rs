@@ -1,28 +1,23 @@
 //! What was found of each model. The fields are those of the JSON; times are in microseconds.
 
-use std::io::Write;
-
 use serde::{Deserialize, Serialize};
 
 use super::agreement::{Agreement, agreement};
-use super::rounds::{Track, ratio};
-use super::subject::Subject;
-use crate::error::HarnessError;
-use crate::machine::Machine;
-use crate::rounds::Spread;
+use super::measure::{Series, ratio};
+use super::workload::Workload;
+use crate::engine::{Quantiles, Spread, to_f64};
 
-/// A whole run.
+/// What a run over models found.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Report {
-    /// Where.
-    pub machine: Machine,
-    /// Rounds in which every path had its turn.
-    pub rounds: u32,
+pub struct ModelsReport {
     /// How both ends of a burst waited.
     pub wait: String,
     /// One per model.
     pub models: Vec<ModelReport>,
 }
+
+/// A whole run over models.
+pub type Report = crate::report::Report<ModelsReport>;
 
 /// One model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -73,21 +68,6 @@ pub struct PathReport {
     /// Quantiles and nanoseconds, for drawing.
     #[serde(skip)]
     pub curve: Vec<(f64, f64)>,
-}
-
-/// Quantiles of a distribution.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Quantiles {
-    /// The median.
-    pub p50: f64,
-    /// 90 %.
-    pub p90: f64,
-    /// 99 %.
-    pub p99: f64,
-    /// 99.9 %.
-    pub p999: f64,
-    /// The longest.
-    pub max: f64,
 }
 
 /// More threads against one, on one path.
@@ -149,7 +129,7 @@ pub struct OperationTime {
     pub macs: Option<u64>,
 }
 
-/// The names of the paths that this harness has lanes for.
+/// The names of the paths that this harness has subjects for.
 pub mod paths {
     /// A driver in this process.
     pub const IN_PROCESS: &str = "in-process";
@@ -162,35 +142,35 @@ pub mod paths {
 }
 
 impl ModelReport {
-    /// What the tracks of one model's lanes say. The first one's outputs are those the others are
+    /// What was measured of one model's subjects. The first one's outputs are those that the others are
     /// compared with.
     #[must_use]
-    pub fn new(subject: &Subject, tracks: &[Track], profile: Option<Vec<OperationRow>>) -> Self {
+    pub fn new(workload: &Workload, series: &[Series], profile: Option<Vec<OperationRow>>) -> Self {
         let find = |path: &str, threads| {
-            let is_it = |t: &&Track| t.label.path == path && t.label.threads == threads;
-            tracks.iter().find(is_it)
+            let is_it = |t: &&Series| t.label.path == path && t.label.threads == threads;
+            series.iter().find(is_it)
         };
-        let outputs = tracks.first().map_or(&[][..], |first| &first.outputs);
-        let path = |track: &Track| {
-            let base = find(paths::IN_PROCESS, track.label.threads);
-            let ratio = base.and_then(|base| ratio(track, base));
-            PathReport::new(track, ratio, agreement(subject, outputs, &track.outputs))
+        let outputs = series.first().map_or(&[][..], |first| &first.outputs);
+        let path = |one: &Series| {
+            let base = find(paths::IN_PROCESS, one.label.threads);
+            let ratio = base.and_then(|base| ratio(one, base));
+            PathReport::new(one, ratio, agreement(workload, outputs, &one.outputs))
         };
-        let gain = |track: &Track| {
-            let one = find(&track.label.path, 1).filter(|_| track.label.threads > 1)?;
-            let ratio_to_one = ratio(track, one)?;
-            let (path, threads) = (track.label.path.clone(), track.label.threads);
+        let gain = |own: &Series| {
+            let one = find(&own.label.path, 1).filter(|_| own.label.threads > 1)?;
+            let ratio_to_one = ratio(own, one)?;
+            let (path, threads) = (own.label.path.clone(), own.label.threads);
             Some(ThreadGain { path, threads, ratio_to_one })
         };
         ModelReport {
-            model: subject.name.clone(),
-            part: subject.part(),
-            operations: subject.imported.model.main.operations.len(),
-            input_bytes: subject.input_bytes(),
-            output_bytes: subject.output_bytes(),
-            paths: tracks.iter().filter_map(path).collect(),
-            threads: tracks.iter().filter_map(gain).collect(),
-            copies: Copies::new(tracks),
+            model: workload.name.clone(),
+            part: workload.part(),
+            operations: workload.imported.model.main.operations.len(),
+            input_bytes: workload.input_bytes(),
+            output_bytes: workload.output_bytes(),
+            paths: series.iter().filter_map(path).collect(),
+            threads: series.iter().filter_map(gain).collect(),
+            copies: Copies::new(series),
             profile,
         }
     }
@@ -204,38 +184,38 @@ impl ModelReport {
 
 impl PathReport {
     /// `None` where nothing was measured.
-    fn new(track: &Track, ratio: Option<Spread>, outputs: Agreement) -> Option<PathReport> {
-        let latency = track.times.quantiles_us()?;
-        let first = track.firsts.p50()? / 1e3;
+    fn new(one: &Series, ratio: Option<Spread>, outputs: Agreement) -> Option<PathReport> {
+        let latency = one.times.quantiles_us()?;
+        let first = one.firsts.p50()? / 1e3;
         Some(PathReport {
-            path: track.label.path.clone(),
-            threads: track.label.threads,
-            executions: track.times.len(),
-            prepare_us: track.prepares.p50()? / 1e3,
+            path: one.label.path.clone(),
+            threads: one.label.threads,
+            executions: one.times.len(),
+            prepare_us: one.prepares.p50()? / 1e3,
             first_us: first,
             first_to_p50: first / latency.p50,
             latency_us: latency,
-            transport_us: track.transport.quantiles_us(),
+            transport_us: one.transport.quantiles_us(),
             ratio_to_in_process: ratio,
             outputs,
-            curve: track.times.curve(),
+            curve: one.times.curve(),
         })
     }
 }
 
 impl Copies {
-    fn new(tracks: &[Track]) -> Copies {
-        let find = |path: &str| tracks.iter().find(|track| track.label.path == path);
-        let us = |track: Option<&Track>| Some(track?.times.p50()? / 1e3);
-        let copied = tracks.iter().find(|track| !track.copies.is_empty());
-        let inputs_us = copied.and_then(|track| Some(track.copies.p50()? / 1e3));
+    fn new(series: &[Series]) -> Copies {
+        let find = |path: &str| series.iter().find(|one| one.label.path == path);
+        let us = |one: Option<&Series>| Some(one?.times.p50()? / 1e3);
+        let copied = series.iter().find(|one| !one.copies.is_empty());
+        let inputs_us = copied.and_then(|one| Some(one.copies.p50()? / 1e3));
         let client = find(paths::BURST_CLIENT_OUTPUTS);
         let service = client
             .and_then(|client| {
-                let is_it = |t: &&Track| {
+                let is_it = |t: &&Series| {
                     t.label.path == paths::BURST && t.label.threads == client.label.threads
                 };
-                tracks.iter().find(is_it)
+                series.iter().find(is_it)
             })
             .or_else(|| find(paths::BURST));
         Copies {
@@ -275,22 +255,11 @@ pub fn operation_rows(operations: &[OperationTime]) -> Vec<OperationRow> {
     }
     for row in &mut rows {
         row.share = if total > 0.0 { row.us * 1e3 / total } else { 0.0 };
-        let rate = row.macs.map(|macs| crate::sample::to_f64(macs) / (row.us * 1e3));
+        let rate = row.macs.map(|macs| to_f64(macs) / (row.us * 1e3));
         row.gmacs_per_s = rate.filter(|rate| rate.is_finite());
     }
     rows.sort_by(|a, b| b.us.total_cmp(&a.us));
     rows
-}
-
-impl Report {
-    /// One JSON object.
-    ///
-    /// # Errors
-    /// Writing.
-    pub fn write_json(&self, out: &mut impl Write) -> Result<(), HarnessError> {
-        serde_json::to_writer(&mut *out, self)?;
-        Ok(writeln!(out)?)
-    }
 }
 
 #[cfg(test)]

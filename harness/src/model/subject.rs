@@ -1,217 +1,163 @@
-//! What is run: a model, or the part of it that can be, with inputs that are the same for all.
+//! A path over which a model runs, as a subject of the engine. A trial is a life of its own, timed
+//! execution by execution.
 
-use std::path::{Path, PathBuf};
+use std::fmt;
+use std::time::{Duration, Instant};
 
-use burst_hal::OperandType;
-use burst_tflite::{Cut, Imported, Part, TensorInfo};
+use serde::{Deserialize, Serialize};
 
+use crate::engine::{Length, Subject, Times, Trial};
 use crate::error::HarnessError;
+use crate::machine::Pins;
 
-/// Largest model file that is read, in bytes: descriptors and offsets are 32-bit.
-pub const MAX_MODEL_BYTES: u64 = 2 << 30;
-
-/// A model to measure.
-#[derive(Debug)]
-pub struct Subject {
-    /// The name it goes by.
-    pub name: String,
-    /// Where it was read from.
-    pub file: Option<PathBuf>,
-    /// The model, or its part.
-    pub imported: Imported,
-    /// Where the part begins, when it is one.
-    pub cut: Option<Cut>,
-    /// Bytes of each input of the model; states begin with real zeros.
-    pub inputs: Vec<Vec<u8>>,
+/// Which path, and how many threads compute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Label {
+    /// The path to a driver, or another library.
+    pub path: String,
+    /// Threads that compute.
+    pub threads: u32,
 }
 
-impl Subject {
-    /// Reads a model file.
-    ///
-    /// # Errors
-    /// It cannot be read, or nothing of it can be run.
-    pub fn read(path: &Path) -> Result<Subject, HarnessError> {
-        let named = |error: &dyn std::fmt::Display| {
-            HarnessError::peer(format!("cannot read the model {}: {error}", path.display()))
-        };
-        let meta = std::fs::metadata(path).map_err(|error| named(&error))?;
-        if !meta.is_file() {
-            return Err(named(&"it is not a file"));
-        }
-        if meta.len() > MAX_MODEL_BYTES {
-            let excess = format!("it has {} bytes, over {MAX_MODEL_BYTES}", meta.len());
-            return Err(named(&excess));
-        }
-        let bytes = std::fs::read(path).map_err(|error| named(&error))?;
-        let stem = path.file_stem().unwrap_or(path.as_os_str());
-        let mut subject = Subject::of_bytes(&stem.to_string_lossy(), &bytes)?;
-        subject.file = Some(path.to_owned());
-        Ok(subject)
-    }
-
-    /// A model from the bytes of its file. Where the CPU device's operations cannot run all of it,
-    /// the part behind the last operator that they cannot.
-    ///
-    /// # Errors
-    /// The file is damaged, or nothing of it can be run.
-    pub fn of_bytes(name: &str, bytes: &[u8]) -> Result<Subject, HarnessError> {
-        let wrong = |error: &dyn std::fmt::Display| format!("cannot use the model {name}: {error}");
-        let cut = burst_tflite::cut(bytes).map_err(|error| HarnessError::peer(wrong(&error)))?;
-        let imported = match &cut {
-            None => burst_tflite::import(bytes),
-            Some(cut) => {
-                let names = |names: &'_ [String]| -> Vec<String> { names.to_vec() };
-                let (from, to) = (names(&cut.from), names(&cut.to));
-                let from: Vec<&str> = from.iter().map(String::as_str).collect();
-                let to: Vec<&str> = to.iter().map(String::as_str).collect();
-                burst_tflite::import_part(bytes, Part { from: &from, to: &to })
-            }
-        };
-        let imported = imported.map_err(|error| HarnessError::peer(wrong(&error)))?;
-        let mut inputs = Vec::with_capacity(imported.inputs.len());
-        for (index, tensor) in imported.inputs.iter().enumerate() {
-            let is_state = imported.states.iter().any(|state| state.input_index == index);
-            let mut bytes = pattern(tensor, is_state).ok_or_else(|| {
-                let shape =
-                    format!("its input {} has the open shape {:?}", tensor.name, tensor.dims);
-                HarnessError::peer(wrong(&shape))
-            })?;
-            if cut.is_some() && tensor.ty == OperandType::TensorFloat32 {
-                // Within a model come activations and magnitudes, of which logarithms are taken.
-                bytes.as_chunks_mut::<4>().0.iter_mut().for_each(without_sign);
-            }
-            inputs.push(bytes);
-        }
-        Ok(Subject { name: name.to_owned(), file: None, imported, cut, inputs })
-    }
-
-    /// Positions of the inputs that are no states.
-    pub fn given_inputs(&self) -> impl Iterator<Item = usize> {
-        let is_state = |index: &usize| self.imported.states.iter().any(|s| s.input_index == *index);
-        (0..self.inputs.len()).filter(move |index| !is_state(index))
-    }
-
-    /// How many outputs are no states; they come first.
+impl Label {
+    /// A path with so many threads.
     #[must_use]
-    pub fn given_outputs(&self) -> usize {
-        self.imported.outputs.len() - self.imported.states.len()
-    }
-
-    /// Bytes that an execution copies in.
-    #[must_use]
-    pub fn input_bytes(&self) -> u64 {
-        self.inputs.iter().map(|input| input.len() as u64).sum()
-    }
-
-    /// Bytes of the outputs whose shape is known before an execution.
-    #[must_use]
-    pub fn output_bytes(&self) -> u64 {
-        let known = |tensor: &TensorInfo| tensor.ty.byte_length(&tensor.dims);
-        self.imported.outputs.iter().filter_map(known).sum()
-    }
-
-    /// What is missing of the file's graph, for people.
-    #[must_use]
-    pub fn part(&self) -> Option<String> {
-        let cut = self.cut.as_ref()?;
-        let from = cut.from.join(", ");
-        Some(format!("without its first {} operators: from {from} on", cut.operators_before))
+    pub fn new(path: &str, threads: u32) -> Label {
+        Label { path: path.to_owned(), threads }
     }
 }
 
-/// Bytes that look like a smooth picture or a tone with some roughness, in the tensor's type;
-/// real zeros for a state. `None` for a shape that is not known.
-fn pattern(tensor: &TensorInfo, is_state: bool) -> Option<Vec<u8>> {
-    let bytes = usize::try_from(tensor.ty.byte_length(&tensor.dims)?).ok()?;
-    if bytes == 0 {
-        return None;
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.threads == 1 { "" } else { "s" };
+        write!(f, "{}, {} thread{plural}", self.path, self.threads)
     }
-    if is_state {
-        let is_bytes = matches!(
-            tensor.ty,
-            OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned
-        );
-        let [zero, ..] = tensor.zero_point.to_le_bytes();
-        return Some(vec![if is_bytes { zero } else { 0 }; bytes]);
+}
+
+/// What a trial found.
+#[derive(Debug, Clone, Default)]
+pub struct Executions {
+    /// Preparing the model and setting up what its executions need.
+    pub prepare: Duration,
+    /// The first execution.
+    pub first: Duration,
+    /// The executions that count.
+    pub times: Times,
+    /// What those took beyond the time that the driver itself measured.
+    pub transport: Times,
+    /// Copies of the inputs' bytes out of shared memory, where the subject makes them.
+    pub copies: Times,
+    /// Outputs of the first execution, without states.
+    pub outputs: Vec<Vec<u8>>,
+}
+
+impl Trial for Executions {
+    fn p50_ns(&self) -> Option<f64> {
+        self.times.p50()
     }
-    let channels = match tensor.dims.as_slice() {
-        [_, _, _, channels] => *channels as usize,
-        _ => 1,
-    };
-    let fill = |width: usize, value: &dyn Fn(f32) -> [u8; 4]| {
-        (0..bytes / width).flat_map(|i| value(wave(i, channels)).into_iter().take(width)).collect()
-    };
-    Some(match tensor.ty {
-        OperandType::TensorFloat32 => fill(4, &|v| v.to_ne_bytes()),
-        OperandType::TensorQuant8Asymm => fill(1, &|v| [unsigned(v), 0, 0, 0]),
-        OperandType::TensorQuant8AsymmSigned | OperandType::TensorQuant8Symm => {
-            fill(1, &|v| [unsigned(v) ^ 0x80, 0, 0, 0])
-        }
-        _ => vec![0; bytes], // indexes, flags, halves: zero is legal in each
+}
+
+/// A subject that runs one model over one path. In each trial it prepares the model, runs it, and gives
+/// everything back.
+pub trait ModelSubject: Subject<Trial = Executions> {
+    /// Which path.
+    fn label(&self) -> &Label;
+}
+
+/// A subject that computes on one CPU with one thread. A subject with another process starts that
+/// during its trial, so that the process inherits the CPU, and then moves away itself.
+pub struct Pinned<S> {
+    subject: S,
+    pins: Pins,
+}
+
+impl<S: ModelSubject> Pinned<S> {
+    /// Keeps `subject` on the CPUs that `pins` names.
+    pub fn new(subject: S, pins: Pins) -> Pinned<S> {
+        Pinned { subject, pins }
+    }
+}
+
+impl<S: ModelSubject> Subject for Pinned<S> {
+    type Trial = Executions;
+
+    fn context(&self) -> String {
+        self.subject.context()
+    }
+
+    fn trial(&mut self, length: Length) -> Result<Executions, HarnessError> {
+        self.pins.compute()?;
+        let trial = self.subject.trial(length);
+        self.pins.release()?;
+        trial
+    }
+}
+
+impl<S: ModelSubject> ModelSubject for Pinned<S> {
+    fn label(&self) -> &Label {
+        self.subject.label()
+    }
+}
+
+/// A model that is prepared and can be executed.
+pub trait Executable {
+    /// Writes the inputs. Not timed: an application does it in any case.
+    ///
+    /// # Errors
+    /// Memory that cannot be written.
+    fn fill(&mut self) -> Result<(), HarnessError>;
+
+    /// Runs once on what was filled in; the time that the driver measured, where it did.
+    ///
+    /// # Errors
+    /// An execution that fails.
+    fn run(&mut self) -> Result<Option<Duration>, HarnessError>;
+
+    /// The outputs of the last execution, without states.
+    ///
+    /// # Errors
+    /// Memory that cannot be read.
+    fn outputs(&mut self) -> Result<Vec<Vec<u8>>, HarnessError>;
+}
+
+/// The executions of one trial; `prepare` says how long it took to come so far.
+///
+/// # Errors
+/// Those of the executions.
+pub fn take_trial(
+    model: &mut dyn Executable,
+    prepare: Duration,
+    length: Length,
+) -> Result<Executions, HarnessError> {
+    let (first, _) = once(model)?;
+    let outputs = model.outputs()?;
+    for _ in 0..length.warm_up {
+        once(model)?;
+    }
+    let mut times = Vec::with_capacity(length.counted as usize);
+    let mut transport = Vec::with_capacity(length.counted as usize);
+    for _ in 0..length.counted {
+        let (took, driver) = once(model)?;
+        times.push(nanos(took));
+        transport.extend(driver.map(|driver| nanos(took.saturating_sub(driver))));
+    }
+    Ok(Executions {
+        prepare,
+        first,
+        times: Times::new(times),
+        transport: Times::new(transport),
+        copies: Times::default(),
+        outputs,
     })
 }
 
-fn without_sign(value: &mut [u8; 4]) {
-    *value = f32::from_ne_bytes(*value).abs().to_ne_bytes();
+fn once(model: &mut dyn Executable) -> Result<(Duration, Option<Duration>), HarnessError> {
+    model.fill()?;
+    let started = Instant::now();
+    let driver = model.run()?;
+    Ok((started.elapsed(), driver))
 }
 
-/// Between -1 and 1; neighbours are alike, and so are the channels of a pixel.
-fn wave(element: usize, channels: usize) -> f32 {
-    #[expect(clippy::cast_precision_loss, reason = "elements of an input, far below 2^24")]
-    let at = |position: usize| position as f32;
-    let (pixel, channel) = (at(element / channels.max(1)), at(element % channels.max(1)));
-    0.6 * (pixel * 0.013 + channel).sin() + 0.25 * (pixel * 0.31).sin() + 0.1 * (pixel * 1.7).sin()
-}
-
-fn unsigned(value: f32) -> u8 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "between 0 and 255"
-    )]
-    let byte = (128.0 + 127.0 * value).clamp(0.0, 255.0) as u8;
-    byte
-}
-
-#[cfg(test)]
-mod tests {
-    use burst_tflite::ElementType;
-
-    use super::*;
-
-    fn tensor(ty: OperandType, dims: &[u32]) -> TensorInfo {
-        TensorInfo {
-            name: String::new(),
-            ty,
-            file_type: ElementType::Float32,
-            dims: dims.into(),
-            scale: 1.0,
-            zero_point: -3,
-        }
-    }
-
-    #[test]
-    fn inputs_vary_in_every_type_and_states_do_not() {
-        for (ty, width) in [
-            (OperandType::TensorFloat32, 4),
-            (OperandType::TensorQuant8Asymm, 1),
-            (OperandType::TensorQuant8AsymmSigned, 1),
-        ] {
-            let tensor = tensor(ty, &[1, 8, 8, 3]);
-            let bytes = pattern(&tensor, false).unwrap();
-            assert_eq!(bytes.len(), 192 * width, "{ty}");
-            assert!(bytes.chunks(width).any(|value| value != &bytes[..width]), "{ty}");
-            let zero = if width == 1 { 0xFD } else { 0 };
-            assert_eq!(pattern(&tensor, true), Some(vec![zero; 192 * width]), "{ty}");
-        }
-        let indexes = tensor(OperandType::TensorInt32, &[4]);
-        assert_eq!(pattern(&indexes, false), Some(vec![0; 16]));
-        assert_eq!(pattern(&tensor(OperandType::TensorFloat32, &[0, 3]), false), None);
-    }
-
-    #[test]
-    fn values_stay_within_one() {
-        assert!((0..100_000).all(|i| wave(i, 3).abs() <= 1.0));
-        assert_eq!((unsigned(-1.1), unsigned(0.0), unsigned(1.1)), (0, 128, 255));
-    }
+pub(super) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -26,7 +26,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
-use burst_client::{Client, StreamOptions, StreamPath, Wait};
+use burst_client::{Client, Route, StreamOptions, Wait};
 use burst_server::{Listener, Service, ServiceOptions, Stop};
 use burst_support::tour::tour;
 use burst_support::{Controls, FakeDevice, long, model};
@@ -137,7 +137,7 @@ fn drive(count: usize, way: Option<&str>) {
         _ => Wait::default(),
     };
     if way == Some("sync") {
-        options.path = StreamPath::Synchronous;
+        options.route = Route::Synchronous;
     }
     let device = client.device("fake").expect("the fake device");
     let mut stream = device.stream(&model(), &options).expect("a stream");

@@ -34,8 +34,9 @@ fn every_vector_holds_in_this_process(folder: &Path) {
     let device = CpuDevice::default();
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let started = Instant::now();
-    let specs = specs(folder).unwrap();
-    let report = run(&specs, &plan(), workers, || Ok(InProcess(&device)), |_, _| {}).unwrap();
+    let specs = specs(folder).expect("readable vectors");
+    let report = run(&specs, &plan(), workers, || Ok(InProcess(&device)), |_, _| {})
+        .expect("every test runs");
     print(&report);
     println!("{:.1} s on {workers} CPUs", started.elapsed().as_secs_f64());
     assert!(report.tests > 0, "no test has these operations");

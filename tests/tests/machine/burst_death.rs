@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use burst_client::{Client, ClientError, StreamOptions, StreamPath, Wait};
+use burst_client::{Client, ClientError, Route, StreamOptions, Wait};
 use burst_server::{Listener, Service, ServiceOptions, Stop};
 
 use crate::burst_support::{
@@ -75,18 +75,16 @@ fn shared_mappings() -> usize {
 }
 
 fn a_client_learns_at_once_that_the_service_was_killed_in_the_middle_of_a_request() {
-    for (path, wait) in [
-        (StreamPath::Burst, Wait::Spin),
-        (StreamPath::Burst, Wait::Sleep),
-        (StreamPath::Synchronous, Wait::Sleep),
-    ] {
+    for (route, wait) in
+        [(Route::Burst, Wait::Spin), (Route::Burst, Wait::Sleep), (Route::Synchronous, Wait::Sleep)]
+    {
         let (mut service, socket) = Peer::serve("serve-stuck");
         let pid = service.child.id();
         let client = Client::from_socket(socket).unwrap();
         assert_eq!(client.driver_pid(), pid);
         let device = client.device("fake").unwrap();
         let mut options = StreamOptions::default();
-        options.path = path;
+        options.route = route;
         options.wait = wait;
         let mut stream = device.stream(&model(), &options).unwrap();
         let waiting = std::thread::spawn(move || {
@@ -98,7 +96,7 @@ fn a_client_learns_at_once_that_the_service_was_killed_in_the_middle_of_a_reques
         service.child.kill().unwrap();
         let (error, at) = waiting.join().unwrap();
         let delay = at - killed;
-        println!("{path:?} {wait:?}: told after {delay:?}");
+        println!("{route} {wait:?}: told after {delay:?}");
         assert!(matches!(error, ClientError::PeerDied { pid: dead } if dead == pid), "{error}");
         assert!(delay < Duration::from_secs(5), "{delay:?}");
         assert!(!client.is_alive());

@@ -22,7 +22,7 @@ use crate::burst_support::tour::{From, Kill, Relay, Step, tour};
 use crate::burst_support::{Private, wait_until};
 use crate::peer;
 
-burst_testing::tests![whoever_is_left_at_any_step_gets_a_typed_error_and_keeps_nothing()];
+burst_testing::tests![survivor_gets_typed_error_and_leaks_nothing()];
 
 /// Steps that the conversation must at least have.
 const STEPS_MIN: usize = 40;
@@ -109,7 +109,7 @@ fn rehearse() -> Vec<Step> {
     steps
 }
 
-fn whoever_is_left_at_any_step_gets_a_typed_error_and_keeps_nothing() {
+fn survivor_gets_typed_error_and_leaks_nothing() {
     let level = held();
     let steps = rehearse();
     assert_eq!(steps, rehearse(), "the same each time");

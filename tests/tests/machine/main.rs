@@ -1,22 +1,29 @@
-//! What the whole process holds, and what its machine has: each test has the process to itself.
+//! What the whole process holds, and what its machine has: one test after the other, so that each has
+//! the process to itself.
 
 #[path = "../burst_support/mod.rs"]
 mod burst_support;
 #[path = "../burst_support/peer.rs"]
 mod peer;
+#[path = "../service_support/mod.rs"]
+mod service_support;
 
 mod async_fd;
 mod burst_death;
+mod dma_heap;
 mod kill_matrix;
 mod killed_at_the_queue;
 mod many_clients;
+mod service_metrics;
 
 fn main() -> std::process::ExitCode {
     burst_testing::run_one_after_the_other(&[
         async_fd::TESTS,
         burst_death::TESTS,
+        dma_heap::TESTS,
         kill_matrix::TESTS,
         killed_at_the_queue::TESTS,
         many_clients::TESTS,
+        service_metrics::TESTS,
     ])
 }

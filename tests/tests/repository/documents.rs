@@ -225,7 +225,7 @@ fn paths_are_told_from_other_words() {
         ("models/shapes.tflite,", Some("models/shapes.tflite")),
         ("burst-client/src/calls.rs::tests", Some("burst-client/src/calls.rs")),
         ("/run/burst/admin.sock", None),
-        ("../shared/spec/fmq.md", None),
+        ("../shared/models/manifest.json", None),
         ("speed/", Some("speed/")),
         ("x.bin", None),
     ] {
@@ -259,6 +259,58 @@ fn headings(document: &Path, anchor: &str) -> bool {
         let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
         kept.collect::<String>().replace(' ', "-") == anchor
     })
+}
+
+/// Whether a line refers to a document that is not in the repository: notes of those who planned it,
+/// by name or by the number of a decision, or a text beside the repository. (Data there is fine.)
+fn names_a_document_elsewhere(line: &str) -> bool {
+    let numbered = line.split(concat!("decision", " ")).skip(1).any(|rest| {
+        let mut chars = rest.chars();
+        let letter = chars.next().is_some_and(|c| c.is_ascii_uppercase());
+        letter && chars.next().is_some_and(|c| c.is_ascii_digit())
+    });
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let notes = line.split(|c| !is_word(c)).any(|word| word == concat!("DES", "IGN"));
+    let text = line.split(concat!("../", "shared/")).skip(1).any(|rest| {
+        let path = rest.split(|c: char| !is_word(c) && !matches!(c, '.' | '/' | '-')).next();
+        path.is_some_and(|path| path.contains(".md"))
+    });
+    numbered || notes || text
+}
+
+#[test]
+fn nothing_refers_to_a_document_that_is_not_here() {
+    let root = repository();
+    let mut sources: Vec<PathBuf> =
+        ["rs", "md", "toml", "sh"].iter().flat_map(|ending| files(&root, ending)).collect();
+    sources.push(root.join(".ci/run"));
+    let (mut lines, mut faults) = (0, Vec::new());
+    for path in &sources {
+        let text = fs::read_to_string(path).expect("a text");
+        for (number, line) in text.lines().enumerate() {
+            lines += 1;
+            if names_a_document_elsewhere(line) {
+                let path = path.strip_prefix(&root).expect("below the root").display();
+                faults.push(format!("{path}:{}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(lines > 50_000 && faults.is_empty(), "of {lines} lines: {faults:#?}");
+}
+
+#[test]
+fn a_reference_to_a_document_elsewhere_is_told_from_other_words() {
+    for (line, want) in [
+        (concat!("// As DES", "IGN says: edges only go down."), true),
+        (concat!("/// Mapped as its kind allows (decision", " M1)."), true),
+        (concat!("The numbers are those of `../", "shared/spec/fmq.md` 8.1."), true),
+        ("REDESIGNED, and DESIGNS, are other words", false),
+        ("a decision M", false),
+        ("`docs/decisions/0005-waiting-and-waking.md`", false),
+        ("needs `../shared/models`, see README.md", false),
+    ] {
+        assert_eq!(names_a_document_elsewhere(line), want, "{line}");
+    }
 }
 
 #[test]

@@ -1,4 +1,6 @@
 //! The sources and documents of the repository itself.
 
+mod binaries;
+mod circles;
 mod documents;
 mod structure;

@@ -28,7 +28,8 @@ const LEVELS: &[(&str, u8)] = &[
 ];
 
 /// The synthetic camera draws pictures and knows nothing of ours; anyone may use it.
-const BESIDE: &[&str] = &["burst-camera", "burst-tests", "benches", "fuzz", "examples"];
+const BESIDE: &[&str] =
+    &["burst-camera", "burst-testing", "burst-tests", "benches", "fuzz", "examples"];
 
 /// Pairs that are forbidden although their levels would allow them.
 const FORBIDDEN: &[(&str, &str)] = &[

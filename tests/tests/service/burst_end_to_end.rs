@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use burst_client::{BurstOptions, Client, ClientError, StreamOptions, StreamPath, Wait};
+use burst_client::{BurstOptions, Client, ClientError, Route, StreamOptions, Wait};
+use burst_hal::session::LayoutError;
 use burst_hal::{
     Device, DeviceStatus, DeviceType, ErrorStatus, ExecutionOptions, HeapMemory, OperandType, Pool,
     Request, RequestArgument, RequestPool, Timing,
@@ -22,9 +23,9 @@ fn plus_one(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|byte| byte.wrapping_add(1)).collect()
 }
 
-fn options(path: StreamPath, wait: Wait) -> StreamOptions {
+fn options(route: Route, wait: Wait) -> StreamOptions {
     let mut options = StreamOptions::default();
-    options.path = path;
+    options.route = route;
     options.wait = wait;
     options.frames = 3;
     options
@@ -34,13 +35,13 @@ fn options(path: StreamPath, wait: Wait) -> StreamOptions {
 fn frames_come_back_right_over_every_path_and_with_every_way_to_wait() {
     let (service, client) = Private::connect();
     let device = client.device("fake").unwrap();
-    for (path, wait) in [
-        (StreamPath::Burst, Wait::Spin),
-        (StreamPath::Burst, Wait::Adaptive { budget_ns: None }),
-        (StreamPath::Burst, Wait::Sleep),
-        (StreamPath::Synchronous, Wait::Sleep),
+    for (route, wait) in [
+        (Route::Burst, Wait::Spin),
+        (Route::Burst, Wait::Adaptive { budget_ns: None }),
+        (Route::Burst, Wait::Sleep),
+        (Route::Synchronous, Wait::Sleep),
     ] {
-        let mut stream = device.stream(&wide_model(3), &options(path, wait)).unwrap();
+        let mut stream = device.stream(&wide_model(3), &options(route, wait)).unwrap();
         assert_eq!((stream.inputs(), stream.outputs(), stream.frames()), (3, 3, 3));
         for round in 0..50 {
             let place = round % 3;
@@ -49,10 +50,10 @@ fn frames_come_back_right_over_every_path_and_with_every_way_to_wait() {
             }
             let result = stream.run_frame(place, long()).unwrap();
             assert_eq!(result.status, ErrorStatus::None);
-            assert!(stream.driver_time().is_some(), "{path:?}");
+            assert!(stream.driver_time().is_some(), "{route}");
             for output in 0..3 {
                 let want = plus_one(&frame(round, output));
-                assert_eq!(stream.output(output).unwrap(), want, "{path:?} {wait:?} {round}");
+                assert_eq!(stream.output(output).unwrap(), want, "{route} {wait:?} {round}");
             }
         }
         assert!(stream.burst().is_none_or(|burst| !burst.fell_back()));
@@ -215,15 +216,15 @@ fn an_output_that_is_too_small_comes_with_the_shape_it_needs() {
     let (service, client) = Private::connect();
     service.controls.insufficient.store(true, Ordering::SeqCst);
     let device = client.device("fake").unwrap();
-    for path in [StreamPath::Burst, StreamPath::Synchronous] {
-        let mut stream = device.stream(&model(), &options(path, Wait::Sleep)).unwrap();
+    for route in Route::ALL {
+        let mut stream = device.stream(&model(), &options(route, Wait::Sleep)).unwrap();
         let error = stream.run(long()).unwrap_err();
         assert!(
             matches!(error, ClientError::Execution { status: ErrorStatus::OutputInsufficientSize }),
-            "{path:?}: {error}"
+            "{route}: {error}"
         );
         let shapes = &stream.result().output_shapes;
-        assert_eq!(shapes[0].dimensions.as_slice(), [1, 2, 3], "{path:?}");
+        assert_eq!(shapes[0].dimensions.as_slice(), [1, 2, 3], "{route}");
         assert!(!shapes[0].is_sufficient);
         assert_eq!(stream.result().timing, Timing::UNAVAILABLE);
     }
@@ -308,8 +309,7 @@ fn a_panic_of_the_driver_ends_its_burst_and_nothing_else() {
     let (service, client) = Private::connect();
     let device = client.device("fake").unwrap();
     let mut stream = device.stream(&model(), &StreamOptions::default()).unwrap();
-    let mut other =
-        device.stream(&model(), &options(StreamPath::Synchronous, Wait::Sleep)).unwrap();
+    let mut other = device.stream(&model(), &options(Route::Synchronous, Wait::Sleep)).unwrap();
     service.controls.panic.store(true, Ordering::SeqCst);
     let error = stream.run(long()).unwrap_err();
     assert_eq!(error.status(), ErrorStatus::GeneralFailure, "{error}");
@@ -344,8 +344,8 @@ fn executions_on_one_connection_run_side_by_side() {
     controls.close_gate();
     let threads: Vec<_> = (0..3)
         .map(|number| {
-            let path = options(StreamPath::Synchronous, Wait::Sleep);
-            let mut stream = device.stream(&model(), &path).unwrap();
+            let options = options(Route::Synchronous, Wait::Sleep);
+            let mut stream = device.stream(&model(), &options).unwrap();
             std::thread::spawn(move || {
                 stream.input(0).copy_from_slice(&frame(number, 0));
                 stream.run(long()).unwrap();
@@ -376,5 +376,11 @@ fn a_model_without_fixed_sizes_is_refused_by_the_short_way() {
     builder.output(output);
     let unknown = builder.build().unwrap();
     let error = device.stream(&unknown, &StreamOptions::default()).unwrap_err();
-    assert!(matches!(error, ClientError::UnknownSize { what: "input", index: 0 }), "{error}");
+    assert!(
+        matches!(
+            error,
+            ClientError::Layout(LayoutError::OpenShape { what: "input", index: 0, .. })
+        ),
+        "{error}"
+    );
 }

@@ -3,7 +3,6 @@
 
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::sync::Arc;
 
 use burst_client::{Burst, BurstOptions, Client, ShmMemory};
@@ -11,7 +10,6 @@ use burst_hal::{
     DataLocation, ErrorStatus, ExecutionOptions, Pool, Request, RequestArgument, RequestPool,
 };
 use burst_server::ServiceOptions;
-use burst_shm::DmaHeap;
 use burst_wire::control::{
     self, Answer, Call, ClientMessage, List, PoolSource, ServerGreeting, ServerMessage, Text,
     Welcome,
@@ -142,33 +140,6 @@ fn a_file_is_a_memory_too_and_cutting_it_off_is_an_error() {
     assert_eq!(run(&mut burst, &both), ErrorStatus::GeneralFailure);
     file.set_len(32).unwrap();
     assert_eq!(run(&mut burst, &both), ErrorStatus::None, "the burst still works");
-}
-
-#[test]
-fn a_buffer_of_a_device_is_a_memory_too() {
-    const HEAP: &str = "/dev/dma_heap/system";
-    let Ok(heap) = DmaHeap::open(Path::new(HEAP)) else {
-        eprintln!("ignored: a_buffer_of_a_device_is_a_memory_too needs {HEAP}, which is not here");
-        return;
-    };
-    let (_service, mut burst) = burst();
-    let buffer = heap.allocate(4096).unwrap();
-    let longer = ShmMemory::open(buffer.try_clone().unwrap(), 1 << 30);
-    assert!(longer.is_err(), "longer than it is");
-    let memory: Pool = Arc::new(ShmMemory::open(buffer, 4096).unwrap());
-    memory.write(0, &[1; 16]).unwrap();
-    let both = request(&memory, &memory);
-    for _ in 0..3 {
-        assert_eq!(run(&mut burst, &both), ErrorStatus::None);
-    }
-    let mut output = [0; 16];
-    memory.read(16, &mut output).unwrap();
-    assert_eq!(output, [2; 16]);
-    let other = shm(64);
-    assert_eq!(run(&mut burst, &request(&memory, &other)), ErrorStatus::None);
-    assert_eq!(run(&mut burst, &request(&other, &memory)), ErrorStatus::None);
-    memory.read(16, &mut output).unwrap();
-    assert_eq!(output, [1; 16]);
 }
 
 #[test]

@@ -3,14 +3,16 @@
 
 use std::sync::atomic::Ordering;
 
-use burst_client::{Carried, ClientError, StreamOptions, StreamPath, Wait};
+use burst_client::{ClientError, Route, StateBinding, StreamOptions, Wait};
+use burst_hal::OperandType;
+use burst_hal::session::LayoutError;
 
 use crate::burst_support::{Private, long, wide_model};
 
-fn carrying(carried: Vec<Carried>) -> StreamOptions {
+fn carrying(states: Vec<StateBinding>) -> StreamOptions {
     let mut options = StreamOptions::default();
     options.wait = Wait::Sleep;
-    options.carried = carried;
+    options.states = states;
     options
 }
 
@@ -19,16 +21,18 @@ fn carrying(carried: Vec<Carried>) -> StreamOptions {
 fn a_carried_output_is_the_input_of_the_next_run() {
     let (service, client) = Private::connect();
     let device = client.device("fake").unwrap();
-    for (path, service_outputs) in [
-        (StreamPath::Burst, true),
-        (StreamPath::Burst, false),
-        (StreamPath::Synchronous, true),
-        (StreamPath::Synchronous, false),
+    for (route, service_outputs) in [
+        (Route::Burst, true),
+        (Route::Burst, false),
+        (Route::Synchronous, true),
+        (Route::Synchronous, false),
     ] {
         // Crosswise: input 1 is fed by output 2, input 2 by output 1.
-        let mut options =
-            carrying(vec![Carried { input: 1, output: 2 }, Carried { input: 2, output: 1 }]);
-        (options.path, options.service_outputs) = (path, service_outputs);
+        let mut options = carrying(vec![
+            StateBinding { input: 1, output: 2 },
+            StateBinding { input: 2, output: 1 },
+        ]);
+        (options.route, options.service_outputs) = (route, service_outputs);
         let mut stream = device.stream(&wide_model(3), &options).unwrap();
         assert_eq!(stream.input(1), [0; 16], "what states begin with");
         for run in 1..=300_u32 {
@@ -37,7 +41,7 @@ fn a_carried_output_is_the_input_of_the_next_run() {
             let counted = u8::try_from(run % 256).unwrap();
             assert_eq!(stream.output(0).unwrap(), [u8::try_from(run % 7).unwrap() + 1; 16]);
             for output in [1, 2] {
-                assert_eq!(stream.output(output).unwrap(), [counted; 16], "{path:?} {run}");
+                assert_eq!(stream.output(output).unwrap(), [counted; 16], "{route} {run}");
             }
         }
         stream.reset_states();
@@ -55,11 +59,44 @@ fn a_carried_output_is_the_input_of_the_next_run() {
     service.join();
 }
 
+/// A state whose type has a zero point begins there: in every frame, and again after a reset.
+#[test]
+fn a_state_of_quant16_asymm_begins_at_its_zero_point() {
+    let (service, client) = Private::connect();
+    let device = client.device("fake").unwrap();
+    let mut model = wide_model(1);
+    for operand in &mut model.main.operands {
+        if operand.ty == OperandType::TensorFloat32 {
+            (operand.ty, operand.scale) = (OperandType::TensorQuant16Asymm, 0.5);
+            operand.zero_point = 0x0A0B;
+        }
+    }
+    let after = |runs: u8| -> Vec<u8> {
+        let element = 0x0A0B_u16.to_ne_bytes().map(|byte| byte + runs);
+        element.repeat(4)
+    };
+    for route in Route::ALL {
+        let mut options = carrying(vec![StateBinding { input: 0, output: 0 }]);
+        (options.route, options.frames) = (route, 2);
+        let mut stream = device.stream(&model, &options).unwrap();
+        for frame in 0..2 {
+            assert_eq!(stream.input_of(frame, 0), after(0), "{route}, frame {frame}");
+            for runs in 1..=3 {
+                stream.run_frame(frame, long()).unwrap();
+                assert_eq!(stream.output(0).unwrap(), after(runs), "{route}, frame {frame}");
+            }
+            stream.reset_states();
+        }
+    }
+    drop((device, client));
+    service.join();
+}
+
 #[test]
 fn a_run_that_fails_leaves_the_state_as_it_was() {
     let (service, client) = Private::connect();
     let device = client.device("fake").unwrap();
-    let options = carrying(vec![Carried { input: 0, output: 0 }]);
+    let options = carrying(vec![StateBinding { input: 0, output: 0 }]);
     let mut stream = device.stream(&wide_model(2), &options).unwrap();
     for _ in 0..2 {
         stream.run(long()).unwrap();
@@ -78,7 +115,7 @@ fn a_run_that_fails_leaves_the_state_as_it_was() {
 fn pairs_that_are_no_states_are_refused() {
     let (_service, client) = Private::connect();
     let device = client.device("fake").unwrap();
-    let pair = |input, output| Carried { input, output };
+    let pair = |input, output| StateBinding { input, output };
     for wrong in [
         vec![pair(2, 0)],
         vec![pair(0, 2)],
@@ -86,6 +123,6 @@ fn pairs_that_are_no_states_are_refused() {
         vec![pair(0, 0), pair(1, 0)],
     ] {
         let error = device.stream(&wide_model(2), &carrying(wrong)).unwrap_err();
-        assert!(matches!(error, ClientError::NotAState { .. }), "{error}");
+        assert!(matches!(error, ClientError::Layout(LayoutError::NotAState { .. })), "{error}");
     }
 }

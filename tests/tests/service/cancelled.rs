@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use burst_client::{Client, ClientError, Stream, StreamOptions, StreamPath};
+use burst_client::{Client, ClientError, Route, Stream, StreamOptions};
 use burst_hal::{
     CancelWord, Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model,
     PrepareOptions, PrepareResult, PreparedModel, Request,
@@ -96,9 +96,9 @@ impl PreparedModel for Endless {
     }
 }
 
-fn stream(client: &Client, path: StreamPath) -> Stream {
+fn stream(client: &Client, route: Route) -> Stream {
     let mut options = StreamOptions::default();
-    options.path = path;
+    options.route = route;
     client.device("endless").unwrap().stream(&model(), &options).unwrap()
 }
 
@@ -117,14 +117,14 @@ fn hang_up(socket: &OwnedFd) {
 
 #[test]
 fn what_runs_for_a_client_that_is_gone_is_given_up() {
-    for path in [StreamPath::Burst, StreamPath::Synchronous] {
+    for route in [Route::Burst, Route::Synchronous] {
         let (device, watch) = endless();
         let (ours, theirs) = burst_wire::socket::pair().unwrap();
         let service = Service::new(vec![Arc::new(device)], ServiceOptions::default());
         let service = std::thread::spawn(move || service.serve_socket(theirs));
         let socket = ours.try_clone().unwrap();
         let client = Client::from_socket(ours).unwrap();
-        let asking = request(stream(&client, path));
+        let asking = request(stream(&client, route));
         watch.expect(News::Begun);
         hang_up(&socket);
         // Ends with the session, and that with the last execution.
@@ -139,8 +139,8 @@ fn what_runs_for_one_client_goes_on_when_another_one_is_gone() {
     let (device, watch) = endless();
     let service = Shared::start(Arc::new(device), ServiceOptions::default());
     let [staying, leaving] = [(); 2].map(|()| service.connect().unwrap());
-    let mut stays = stream(&staying, StreamPath::Burst);
-    let leaves = stream(&leaving, StreamPath::Burst);
+    let mut stays = stream(&staying, Route::Burst);
+    let leaves = stream(&leaving, Route::Burst);
     std::thread::scope(|scope| {
         let asking = scope.spawn(|| stays.run(long()).map(drop));
         watch.expect(News::Begun);
@@ -157,7 +157,7 @@ fn a_service_that_is_told_to_stop_ends_what_it_executes() {
     let (device, watch) = endless();
     let service = Shared::start(Arc::new(device), ServiceOptions::default());
     let client = service.connect().unwrap();
-    let asking = request(stream(&client, StreamPath::Burst));
+    let asking = request(stream(&client, Route::Burst));
     watch.expect(News::Begun);
     let stopping = std::thread::spawn(move || drop(service));
     wait_until("the connection's end", || !client.is_alive());

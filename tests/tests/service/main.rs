@@ -23,4 +23,3 @@ mod reconnect;
 mod retry;
 mod service_idle;
 mod service_limits;
-mod service_metrics;

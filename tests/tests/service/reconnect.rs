@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use burst_client::{
-    Backoff, BurstOptions, Client, ClientError, Deadline, ReconnectingDevice, ShmMemory,
-    StreamOptions, StreamPath,
+    Backoff, BurstOptions, Client, ClientError, Deadline, ReconnectingDevice, Route, ShmMemory,
+    StreamOptions,
 };
 use burst_hal::{Device, ErrorStatus, ExecutionOptions, Pool};
 use rustix::process::Pid;
@@ -23,16 +23,16 @@ fn shm() -> Pool {
 fn a_stream_goes_on_after_its_service_was_killed_and_started_again() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("burst.sock");
-    for way in [StreamPath::Burst, StreamPath::Synchronous] {
+    for route in Route::ALL {
         let mut service = Service::start(&path);
         let device = ReconnectingDevice::connect(&path, "fake").unwrap();
         let mut options = StreamOptions::default();
-        options.path = way;
+        options.route = route;
         let mut stream = device.stream(&model(), &options).unwrap();
         for round in 1..=3 {
             stream.stream().input(0).fill(round);
             stream.run(long()).unwrap();
-            assert_eq!(stream.stream().output(0).unwrap(), [round + 1; 16], "{way:?}");
+            assert_eq!(stream.stream().output(0).unwrap(), [round + 1; 16], "{route}");
             let pid = stream.stream().driver_pid();
             service.kill();
             // The supervisor is slow: nobody is there while the client looks for the service.
@@ -52,7 +52,7 @@ fn a_stream_goes_on_after_its_service_was_killed_and_started_again() {
             service = restart.join().unwrap();
             // The frame written before is still there.
             stream.run(long()).unwrap();
-            assert_eq!(stream.stream().output(0).unwrap(), [round + 1; 16], "{way:?}");
+            assert_eq!(stream.stream().output(0).unwrap(), [round + 1; 16], "{route}");
             assert_ne!(stream.stream().driver_pid(), pid);
             let outages = stream.outages();
             assert_eq!(outages.reconnects, u64::from(round));
@@ -201,7 +201,7 @@ fn a_stopped_service_is_a_missed_deadline_and_goes_on_when_it_is_continued() {
     let prepared = device.prepare(&model(), &Default::default()).unwrap();
     let mut options = StreamOptions::default();
     let mut over_burst = device.stream(&model(), &options).unwrap();
-    options.path = StreamPath::Synchronous;
+    options.route = Route::Synchronous;
     let mut over_socket = device.stream(&model(), &options).unwrap();
     service.stop();
     let soon = || Deadline::after(Duration::from_millis(5));

@@ -5,15 +5,13 @@ use burst_hal::ErrorStatus;
 
 use super::bounded::{List, Text};
 use super::model::ModelBody;
-use super::values::{DeviceInfo, WireArgument, WirePrepareOptions, WireShape};
+use super::values::{ARGUMENTS_MAX, DeviceInfo, Executed, WireArgument, WirePrepareOptions};
 
 /// Pools that one request over the socket may have; the descriptors of one message are limited
 /// by the kernel to 253.
 pub const POOLS_MAX: usize = 128;
 /// Slots that one `GetMemories` may ask for; more are asked for in turn.
 pub const MEMORIES_MAX: usize = 128;
-/// Inputs, or outputs, that one request over the socket may have.
-const ARGUMENTS_MAX: usize = 1024;
 /// Grantors that a queue's descriptor may have: four of libfmq, one of ours, and room.
 const GRANTORS_MAX: usize = 8;
 /// Operations whose support one reply tells of; each is a byte, and all fit one message.
@@ -272,7 +270,7 @@ pub enum ServerMessage {
         /// The slots.
         slots: List<i32, MEMORIES_MAX>,
     },
-    /// The service gave up a burst whose queues were corrupt or whose results nobody took;
+    /// The service gave up a burst whose queues were corrupt or whose results the client did not take;
     /// nothing more will come from it.
     BurstEnded {
         /// Which.
@@ -342,19 +340,4 @@ pub enum Answer {
     },
     /// The result of an execution.
     Executed(Executed),
-}
-
-/// The result of an execution over the socket.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Executed {
-    /// Code of the status.
-    pub status: i32,
-    /// Shapes of the outputs.
-    pub shapes: List<WireShape, ARGUMENTS_MAX>,
-    /// Microseconds in the hardware.
-    pub on_device_us: u64,
-    /// Microseconds in the driver.
-    pub in_driver_us: u64,
-    /// Nanoseconds in the driver, from the call's arrival to just before the reply.
-    pub in_driver_ns: Option<u64>,
 }

@@ -8,9 +8,10 @@ use burst_hal::{
 };
 
 use super::bounded::{List, Text};
-use super::messages::Executed;
 use crate::WireError;
 
+/// Inputs, or outputs, that one request over the socket may have.
+pub(super) const ARGUMENTS_MAX: usize = 1024;
 /// Axes of one shape on the control socket: far more than any operation takes.
 const RANK_MAX: usize = 64;
 /// Operand types a device can have figures for.
@@ -68,6 +69,21 @@ pub struct WireShape {
     pub dimensions: List<u32, RANK_MAX>,
     /// Whether its memory was large enough.
     pub is_sufficient: bool,
+}
+
+/// The result of an execution over the socket.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Executed {
+    /// Code of the status.
+    pub status: i32,
+    /// Shapes of the outputs.
+    pub shapes: List<WireShape, ARGUMENTS_MAX>,
+    /// Microseconds in the hardware.
+    pub on_device_us: u64,
+    /// Microseconds in the driver.
+    pub in_driver_us: u64,
+    /// Nanoseconds in the driver, from the call's arrival to just before the reply.
+    pub in_driver_ns: Option<u64>,
 }
 
 impl Executed {

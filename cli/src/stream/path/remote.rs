@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use burst_client::{
-    Backoff, Carried, Client, ClientError, Deadline, Outages, ReconnectingDevice,
-    ReconnectingStream, RetryPolicy, Stream, StreamOptions, StreamPath,
+    Backoff, Client, ClientError, Deadline, Outages, ReconnectingDevice, ReconnectingStream,
+    RetryPolicy, Route, StateBinding, Stream, StreamOptions,
 };
 use burst_hal::ErrorStatus;
 use burst_tflite::{Imported, StatePair};
@@ -36,13 +36,14 @@ pub(super) fn open(wanted: &Options<'_>, imported: &Imported) -> Result<Box<dyn 
     fmq::warm_up();
     let mut options = StreamOptions::default();
     options.wait = wanted.wait.policy();
-    options.path = match wanted.kind {
-        Kind::Sync => StreamPath::Synchronous,
-        _ => StreamPath::Burst,
+    options.route = match wanted.kind {
+        Kind::Sync => Route::Synchronous,
+        _ => Route::Burst,
     };
     options.retry = RetryPolicy::default();
-    let carried = |pair: &StatePair| Carried { input: pair.input_index, output: pair.output_index };
-    options.carried = imported.states.iter().map(carried).collect();
+    let binding =
+        |pair: &StatePair| StateBinding { input: pair.input_index, output: pair.output_index };
+    options.states = imported.states.iter().map(binding).collect();
     // Bound before the connection, so that on an error the connection goes first, and the process
     // ends.
     let process = PrivateDriver::default();

@@ -1,7 +1,5 @@
 //! What the tests of the command share: running it, and a process that never outlives its test.
 
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
-
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -9,19 +7,19 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use serde_json::Value;
 
 /// A command that runs `burst` with these arguments and nothing inherited that could matter.
-pub fn burst(args: &[&str]) -> Command {
+pub(crate) fn burst(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_burst"));
     command.args(args).stdin(Stdio::null()).env_remove("BURST_SOCKET").env_remove("BURST_LOG");
     command
 }
 
 /// Runs `burst` to its end.
-pub fn run(args: &[&str]) -> Output {
+pub(crate) fn run(args: &[&str]) -> Output {
     burst(args).output().expect("burst runs")
 }
 
 /// The JSON object that a run with `--json` printed.
-pub fn json(output: &Output) -> Value {
+pub(crate) fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
         panic!(
             "not one JSON object ({error}): {} / {}",
@@ -32,37 +30,25 @@ pub fn json(output: &Output) -> Value {
 }
 
 /// The repository's root.
-pub fn repository() -> PathBuf {
+pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the repository").into()
 }
 
-/// A file of the shared data; where it is absent the test is reported as ignored by name.
-pub fn shared(test: &str, path: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("BURST_SHARED")
-        .map_or_else(|| repository().join("../shared"), PathBuf::from);
-    let found = root.join(path);
-    if !found.exists() {
-        eprintln!("ignored: {test} needs {}, which is not here", found.display());
-        return None;
-    }
-    Some(found)
-}
-
 /// A child process that is killed with its test, pass or fail.
-pub struct Process {
-    pub child: Child,
-    pub out: BufReader<ChildStdout>,
+pub(crate) struct Process {
+    pub(crate) child: Child,
+    pub(crate) out: BufReader<ChildStdout>,
 }
 
 impl Process {
-    pub fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the process starts");
         let out = BufReader::new(child.stdout.take().expect("piped"));
         Process { child, out }
     }
 
     /// The next line it prints.
-    pub fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.out.read_line(&mut line).expect("a line");
         line
@@ -77,14 +63,14 @@ impl Drop for Process {
 }
 
 /// A service on a socket in a folder of its own.
-pub struct Service {
-    pub process: Process,
-    pub socket: PathBuf,
+pub(crate) struct Service {
+    pub(crate) process: Process,
+    pub(crate) socket: PathBuf,
     _folder: tempfile::TempDir,
 }
 
 impl Service {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("burst.sock");
         let mut process =
@@ -94,7 +80,7 @@ impl Service {
         Service { process, socket, _folder: folder }
     }
 
-    pub fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         self.socket.to_str().expect("UTF-8")
     }
 }

@@ -1,0 +1,109 @@
+//! The comparison with LiteRT: what it says where there is no LiteRT, and what it reports where
+//! there is one.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use benches::model::{Class, Python};
+use burst_harness::model::Workload;
+use burst_testing::{Missing, shared};
+use serde_json::Value;
+
+burst_testing::tests![
+    without_python_or_its_package_one_sentence_says_what_to_install(),
+    the_built_in_model_is_held_to_what_is_expected_of_its_kind(),
+    models_are_held_to_what_is_expected_of_their_kind(&shared("models")?),
+    beside_litert_every_path_is_measured_and_outputs_agree(&python_with_litert()?),
+];
+
+fn run(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_benches")).arg("model").args(args).output().unwrap()
+}
+
+fn without_python_or_its_package_one_sentence_says_what_to_install() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("python");
+    // A program that ends without a word, and one that is not there.
+    for python in [missing.to_str().unwrap(), "/bin/true"] {
+        let output = run(&["--python", python]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(said.lines().count(), 1, "{said}");
+        for part in [python, "pip install ai-edge-litert", "--python"] {
+            assert!(said.contains(part), "no {part:?} in: {said}");
+        }
+    }
+}
+
+fn the_built_in_model_is_held_to_what_is_expected_of_its_kind() {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/shapes.tflite");
+    assert_eq!(Class::of(&Workload::read(&own).unwrap()), Class::Int8PerChannel);
+}
+
+fn models_are_held_to_what_is_expected_of_their_kind(models: &Path) {
+    for (name, class) in [
+        ("mobilenet_v1_0.25_224_float", Class::FloatConvolution),
+        ("mobilenet_v2_1.0_224_float_fp16w", Class::FloatConvolution),
+        ("mobilenet_v2_1.0_224_ptq_int8", Class::Int8PerChannel),
+        ("mobilenet_v2_1.0_224_quant", Class::Uint8),
+        ("tts_lstm_float", Class::FloatLstm),
+        ("kws_svdf_rnn_float", Class::Other),
+    ] {
+        let workload = Workload::read(&models.join(format!("{name}.tflite"))).unwrap();
+        assert_eq!(Class::of(&workload), class, "{name}");
+    }
+}
+
+/// A Python with the package: `BURST_PYTHON`, else `python3`.
+fn python_with_litert() -> Result<String, Missing> {
+    let python = std::env::var("BURST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    match Python::start(Path::new(&python)) {
+        Ok(_) => Ok(python),
+        Err(error) => {
+            Err(Missing::new(format!("LiteRT (BURST_PYTHON says which Python): {error}")))
+        }
+    }
+}
+
+fn beside_litert_every_path_is_measured_and_outputs_agree(python: &str) {
+    let output = run(&[
+        "--python",
+        python,
+        "--rounds",
+        "2",
+        "--executions",
+        "3",
+        "--threads",
+        "1,2",
+        "--json",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let model = &report["models"][0];
+    let paths: Vec<(&str, u64)> = model["paths"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["path"].as_str().unwrap(), row["threads"].as_u64().unwrap()))
+        .collect();
+    let expected = [
+        ("in-process", 1),
+        ("in-process", 2),
+        ("burst", 1),
+        ("reference kernels", 1),
+        ("litert", 1),
+        ("litert", 2),
+    ];
+    assert_eq!(paths, expected);
+    for row in &model["paths"].as_array().unwrap()[..4] {
+        assert_eq!(row["outputs"]["equal"], true, "a quantized model of ours: {row}");
+    }
+    let apart = model["outputs"]["relative"].as_f64().unwrap();
+    assert!(apart < 0.5, "the same picture, the same classes: {}", model["outputs"]);
+    for ratio in model["ours_to_litert"].as_array().unwrap() {
+        assert!(ratio["ratio"]["median"].as_f64().unwrap() > 0.0, "{ratio}");
+    }
+    assert!(model["not_comparable"].is_null());
+}

@@ -1,0 +1,244 @@
+//! What was found of models, as text and as a page.
+
+use std::io::Write;
+
+use super::report::{ModelReport, ModelsReport, OperationRow, PathReport, paths};
+use crate::engine::to_f64;
+use crate::error::HarnessError;
+use crate::machine::Machine;
+use crate::report::{Column, Drawing, Findings, Line, Page, Table, dash, nines, nines_label, time};
+
+impl Findings for ModelsReport {
+    /// One line and tables per model; a table of all models where there are several.
+    fn write_text(
+        &self,
+        machine: &Machine,
+        rounds: u32,
+        out: &mut dyn Write,
+    ) -> Result<(), HarnessError> {
+        writeln!(out, "{}, {} CPUs, Linux {}", machine.processor, machine.cpus, machine.kernel)?;
+        writeln!(
+            out,
+            "{rounds} rounds, paths taking turns; both ends of a burst wait: {}; load at the start \
+             {:.2}",
+            self.wait, machine.load
+        )?;
+        for model in &self.models {
+            write_model(model, out)?;
+        }
+        if self.models.len() > 1 {
+            writeln!(out, "\n{}", summary(&self.models).text())?;
+        }
+        Ok(())
+    }
+
+    /// A table of all models where there are several, then each of them.
+    fn page(&self, machine: &Machine, rounds: u32) -> Result<String, HarnessError> {
+        let summary = (self.models.len() > 1).then(|| summary(&self.models));
+        page_of(self, "Models over every path to a driver", summary.as_ref(), (machine, rounds))
+    }
+}
+
+/// A page of models with a heading and a table before them.
+///
+/// # Errors
+/// [`HarnessError::Peer`] where a drawing fails.
+pub fn page_of(
+    found: &ModelsReport,
+    heading: &str,
+    summary: Option<&Table>,
+    (machine, rounds): (&Machine, u32),
+) -> Result<String, HarnessError> {
+    let how =
+        format!("{rounds} rounds, paths taking turns; both ends of a burst wait: {}.", found.wait);
+    let mut page = Page::new("Models", heading, machine, &how);
+    if let Some(summary) = summary {
+        page.table(summary);
+    }
+    for model in &found.models {
+        section(&mut page, model)?;
+    }
+    Ok(page.finish())
+}
+
+fn write_model(model: &ModelReport, out: &mut dyn Write) -> Result<(), HarnessError> {
+    writeln!(
+        out,
+        "\n{}: {} operations, {} B in, {} B out",
+        model.model, model.operations, model.input_bytes, model.output_bytes
+    )?;
+    if let Some(part) = &model.part {
+        writeln!(out, "only a part of it runs here, {part}")?;
+    }
+    writeln!(out, "{}", path_table(&model.paths).text())?;
+    for line in gain_lines(model).into_iter().chain(copy_lines(model)) {
+        writeln!(out, "{line}")?;
+    }
+    for path in model.paths.iter().filter(|path| !path.outputs.holds()) {
+        writeln!(out, "{}: its outputs are NOT those of the first path", path.path)?;
+    }
+    if let Some(profile) = &model.profile {
+        writeln!(out, "{}", profile_table(profile).text())?;
+    }
+    Ok(())
+}
+
+/// One model on a page: drawing and tables.
+fn section(page: &mut Page, model: &ModelReport) -> Result<(), HarnessError> {
+    page.heading(&model.model);
+    let ModelReport { operations, input_bytes, output_bytes, .. } = model;
+    let mut what = format!("{operations} operations, {input_bytes} B in, {output_bytes} B out.");
+    if let Some(part) = &model.part {
+        what += &format!(" Only a part of it runs here, {part}.");
+    }
+    page.paragraph(&what);
+    page.drawing(&distribution(model))?;
+    page.table(&path_table(&model.paths));
+    let lines: Vec<String> = gain_lines(model).into_iter().chain(copy_lines(model)).collect();
+    page.list(&lines);
+    if let Some(profile) = &model.profile {
+        page.table(&profile_table(profile));
+    }
+    Ok(())
+}
+
+fn distribution(model: &ModelReport) -> Drawing<'_> {
+    let line = |(colour, path): (usize, &PathReport)| Line {
+        colour,
+        name: match path.threads {
+            1 => path.path.clone(),
+            threads => format!("{}, {threads} threads", path.path),
+        },
+        points: path.curve.iter().map(|(quantile, ns)| (nines(*quantile), *ns)).collect(),
+    };
+    Drawing {
+        title: &model.model,
+        x: "share of executions that took no longer",
+        y: "execution",
+        lines: model.paths.iter().enumerate().map(line).collect(),
+        x_label: nines_label,
+    }
+}
+
+fn path_table(paths: &[PathReport]) -> Table {
+    let mut table = Table::new(vec![
+        Column::text("path"),
+        Column::number("threads"),
+        Column::number("p50"),
+        Column::number("p90"),
+        Column::number("p99"),
+        Column::number("p99.9"),
+        Column::number("max"),
+        Column::number("prepare").on_pages(),
+        Column::number("first").on_pages(),
+        Column::number("first : p50"),
+        Column::number("p50 : in-process"),
+        Column::number("transport p50"),
+        Column::number("executions"),
+        Column::number("outputs").on_pages(),
+    ]);
+    for path in paths {
+        let q = path.latency_us;
+        let mut cells = vec![path.path.clone(), path.threads.to_string()];
+        let times = [q.p50, q.p90, q.p99, q.p999, q.max, path.prepare_us, path.first_us];
+        cells.extend(times.map(|us| time(us * 1e3)));
+        cells.extend([
+            format!("{:.2}", path.first_to_p50),
+            path.ratio_to_in_process.map_or_else(dash, |ratio| ratio.text(3)),
+            path.transport_us.map_or_else(dash, |q| time(q.p50 * 1e3)),
+            path.executions.to_string(),
+            match (path.outputs.equal, path.outputs.holds()) {
+                (true, _) => "equal".to_owned(),
+                (false, true) => format!("within {:.3}", path.outputs.largest),
+                (false, false) => "different".to_owned(),
+            },
+        ]);
+        table.add(cells);
+    }
+    table
+}
+
+/// What more threads bring, in sentences.
+fn gain_lines(model: &ModelReport) -> Vec<String> {
+    let line = |gain: &super::report::ThreadGain| {
+        let ratio = gain.ratio_to_one.text(2);
+        format!("{}, {} threads : 1 thread = {ratio}", gain.path, gain.threads)
+    };
+    model.threads.iter().map(line).collect()
+}
+
+/// What moving inputs and outputs costs, in sentences.
+fn copy_lines(model: &ModelReport) -> Vec<String> {
+    let copies = &model.copies;
+    let mut lines = Vec::new();
+    if let (Some(us), Some(share)) = (copies.inputs_us, copies.inputs_share) {
+        let share = 100.0 * share;
+        lines.push(format!("copying the inputs: {}, {share:.2} % of p50", time(us * 1e3)));
+    }
+    if let Some(ratio) = copies.service_to_client {
+        let us = |us: Option<f64>| us.map_or_else(dash, |us| time(us * 1e3));
+        lines.push(format!(
+            "outputs in memory of the client {}, of the service {}: ratio {}",
+            us(copies.outputs_of_client_us),
+            us(copies.outputs_of_service_us),
+            ratio.text(3)
+        ));
+    }
+    lines
+}
+
+fn profile_table(rows: &[OperationRow]) -> Table {
+    let numbers = ["count", "time", "share", "MMAC", "GMAC/s"].map(Column::number);
+    let words = ["operation", "kernel"].map(Column::text);
+    let mut table = Table::new([&words[..], &numbers[..]].concat());
+    for row in rows {
+        table.add([
+            row.operation.clone(),
+            row.kernel.clone().unwrap_or_else(|| "reference".to_owned()),
+            row.count.to_string(),
+            time(row.us * 1e3),
+            format!("{:.1} %", 100.0 * row.share),
+            row.macs.map_or_else(dash, |macs| format!("{:.2}", to_f64(macs) / 1e6)),
+            row.gmacs_per_s.map_or_else(dash, |rate| format!("{rate:.1}")),
+        ]);
+    }
+    table
+}
+
+/// A table of all models, one row for each.
+fn summary(models: &[ModelReport]) -> Table {
+    let numbers = [
+        "in-process p50",
+        "burst p50",
+        "burst : in-process",
+        "first : p50",
+        "2 threads : 1",
+        "inputs copied",
+        "share",
+    ];
+    let numbers = numbers.map(Column::number);
+    let mut table = Table::new([&[Column::text("model")], &numbers[..]].concat());
+    for model in models {
+        let (local, burst) = (model.path(paths::IN_PROCESS, 1), model.path(paths::BURST, 1));
+        let p50 =
+            |path: Option<&PathReport>| path.map_or_else(dash, |p| time(p.latency_us.p50 * 1e3));
+        let ratio = burst.and_then(|burst| burst.ratio_to_in_process);
+        let gain = model.threads.iter().find(|gain| gain.path == paths::IN_PROCESS);
+        let copies = &model.copies;
+        table.add([
+            model.model.clone(),
+            p50(local),
+            p50(burst),
+            ratio.map_or_else(dash, |ratio| ratio.text(3)),
+            local.map_or_else(dash, |path| format!("{:.2}", path.first_to_p50)),
+            gain.map_or_else(dash, |gain| gain.ratio_to_one.text(2)),
+            copies.inputs_us.map_or_else(dash, |us| time(us * 1e3)),
+            copies.inputs_share.map_or_else(dash, |share| format!("{:.2} %", 100.0 * share)),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+#[path = "findings_tests.rs"]
+mod tests;

@@ -1,0 +1,82 @@
+use super::super::agreement::Agreement;
+use super::super::report::{Copies, Report, ThreadGain};
+use super::*;
+use crate::engine::{Quantiles, Spread};
+
+const SPREAD: Spread = Spread { median: 1.125, min: 1.0, max: 1.25 };
+
+fn path(name: &str, threads: u32) -> PathReport {
+    PathReport {
+        path: name.to_owned(),
+        threads,
+        executions: 1000,
+        prepare_us: 900.0,
+        first_us: 300.0,
+        first_to_p50: 3.0,
+        latency_us: Quantiles { p50: 100.0, p90: 110.0, p99: 150.0, p999: 200.0, max: 900.0 },
+        transport_us: None,
+        ratio_to_in_process: Some(SPREAD),
+        outputs: Agreement { equal: true, largest: 0.0, relative: 0.0 },
+        curve: vec![(0.0, 90e3), (0.5, 100e3), (0.99, 150e3)],
+    }
+}
+
+fn model(name: &str) -> ModelReport {
+    ModelReport {
+        model: name.to_owned(),
+        part: None,
+        operations: 31,
+        input_bytes: 10,
+        output_bytes: 20,
+        paths: vec![path(paths::IN_PROCESS, 1), path(paths::BURST, 1), path("<i>", 2)],
+        threads: vec![ThreadGain {
+            path: paths::IN_PROCESS.to_owned(),
+            threads: 2,
+            ratio_to_one: Spread { median: 0.6, min: 0.5, max: 0.7 },
+        }],
+        copies: Copies { inputs_us: Some(3.25), inputs_share: Some(0.0325), ..Copies::default() },
+        profile: Some(vec![OperationRow {
+            operation: "CONV_2D".to_owned(),
+            kernel: None,
+            count: 15,
+            us: 88.0,
+            share: 0.88,
+            macs: Some(1_000_000),
+            gmacs_per_s: Some(11.4),
+        }]),
+    }
+}
+
+fn report(wait: &str, models: Vec<ModelReport>) -> Report {
+    let found = ModelsReport { wait: wait.to_owned(), models };
+    Report { machine: Machine::detect(), rounds: 5, found }
+}
+
+#[test]
+fn a_page_draws_each_model_and_needs_no_other_file() {
+    let report = report("adaptive", vec![model("one"), model("<two>")]);
+    let page = report.page().unwrap();
+    assert_eq!(page.matches("<svg").count(), 2, "one drawing per model");
+    assert!(!page.contains("<two>") && !page.contains("<i>"), "names are escaped");
+    for outside in ["src=", "href=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let seen =
+        ["1.125 (1.000 - 1.250)", "0.60 (0.50 - 0.70)", "3.25 us, 3.25 %", "CONV_2D", "88.0 %"];
+    for text in seen {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn the_text_has_a_row_per_path_and_one_per_model() {
+    let report = report("spin", vec![model("one"), model("two")]);
+    let mut text = Vec::new();
+    report.write_text(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert_eq!(text.matches("│ in-process ").count(), 2, "a row per path: {text}");
+    assert!(text.contains("│ two   ┆         100 us ┆    100 us ┆ 1.125"), "a summary: {text}");
+    assert!(text.contains("in-process, 2 threads : 1 thread = 0.60 (0.50 - 0.70)"), "{text}");
+    assert!(text.contains("copying the inputs: 3.25 us, 3.25 % of p50"), "{text}");
+    assert!(text.contains("reference"), "{text}");
+}

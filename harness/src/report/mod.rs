@@ -1,0 +1,126 @@
+//! One report of everything that is measured here: text for people, one JSON object for programs, and
+//! a page with drawings. What was found is one of two kinds of [`Findings`]: round trips between two
+//! processes, or models over every path to a driver.
+//!
+//! | file | what |
+//! |---|---|
+//! | `page.rs`, `plot.rs` | the page; its drawings |
+//! | `table.rs` | a table in every form |
+//! | `units.rs` | how numbers are written |
+
+mod page;
+mod plot;
+mod table;
+mod units;
+
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::HarnessError;
+use crate::machine::Machine;
+
+pub use page::Page;
+pub use plot::{Drawing, Line};
+pub use table::{Cell, Column, Table};
+pub use units::{dash, time};
+pub(crate) use units::{nines, nines_label};
+
+/// A whole run: where, how long, and what was found. In JSON the fields of `found` stand beside the
+/// other two.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Report<F> {
+    /// Where.
+    pub machine: Machine,
+    /// Rounds that were asked for.
+    pub rounds: u32,
+    /// What was found.
+    #[serde(flatten)]
+    pub found: F,
+}
+
+/// What one kind of measurement finds.
+pub trait Findings: Serialize {
+    /// Lines and tables for people, what failed among them.
+    ///
+    /// # Errors
+    /// Writing.
+    fn write_text(
+        &self,
+        machine: &Machine,
+        rounds: u32,
+        out: &mut dyn Write,
+    ) -> Result<(), HarnessError>;
+
+    /// A line for each thing that failed and was repeated or left out: it belongs beside the JSON.
+    ///
+    /// # Errors
+    /// Writing.
+    fn write_warnings(&self, _out: &mut dyn Write) -> Result<(), HarnessError> {
+        Ok(())
+    }
+
+    /// A page that needs no other file.
+    ///
+    /// # Errors
+    /// [`HarnessError::Peer`] where a drawing fails.
+    fn page(&self, machine: &Machine, rounds: u32) -> Result<String, HarnessError>;
+}
+
+impl<F: Findings> Report<F> {
+    /// One JSON object.
+    ///
+    /// # Errors
+    /// Writing.
+    pub fn write_json(&self, out: &mut dyn Write) -> Result<(), HarnessError> {
+        serde_json::to_writer(&mut *out, self)?;
+        Ok(writeln!(out)?)
+    }
+
+    /// Lines and tables for people.
+    ///
+    /// # Errors
+    /// Writing.
+    pub fn write_text(&self, out: &mut dyn Write) -> Result<(), HarnessError> {
+        self.found.write_text(&self.machine, self.rounds, out)
+    }
+
+    /// A page that needs no other file.
+    ///
+    /// # Errors
+    /// [`HarnessError::Peer`] where a drawing fails.
+    pub fn page(&self) -> Result<String, HarnessError> {
+        self.found.page(&self.machine, self.rounds)
+    }
+
+    /// Writes the page into a file, where one is named.
+    ///
+    /// # Errors
+    /// The file cannot be written, which the error names; a drawing fails.
+    pub fn write_page(&self, path: Option<&Path>) -> Result<(), HarnessError> {
+        let Some(path) = path else { return Ok(()) };
+        std::fs::write(path, self.page()?).map_err(|error| {
+            HarnessError::peer(format!("cannot write {}: {error}", path.display()))
+        })
+    }
+
+    /// What a command line asks for: the page into a file, where one is named, then text or one JSON
+    /// object. Beside the JSON, what failed goes to standard error.
+    ///
+    /// # Errors
+    /// The file cannot be written, which the error names; a drawing fails; writing.
+    pub fn print(
+        &self,
+        page: Option<&Path>,
+        json: bool,
+        out: &mut dyn Write,
+    ) -> Result<(), HarnessError> {
+        self.write_page(page)?;
+        if json {
+            self.found.write_warnings(&mut std::io::stderr().lock())?;
+            return self.write_json(out);
+        }
+        self.write_text(out)
+    }
+}

@@ -1,0 +1,28 @@
+//! Names of the peers that the engine, the checks and the drawings speak of.
+
+/// One word in one cache line.
+pub const LINE_FLOOR: &str = "floor-line";
+/// One word and a futex.
+pub const FUTEX_FLOOR: &str = "floor-futex";
+/// Our queues.
+pub const OURS: &str = "ours";
+/// Our queues with a burst's datums in them.
+pub const BURST: &str = "ours-whole-burst";
+/// libfmq's algorithm.
+pub const LIBFMQ: &str = "libfmq-algorithm";
+/// iceoryx2, request and response.
+pub const ICEORYX_REQUEST: &str = "iceoryx2-request-response";
+/// iceoryx2, publish and subscribe.
+pub const ICEORYX_PUBLISH: &str = "iceoryx2-publish-subscribe";
+/// iceoryx2, a frame loaned and read in place.
+pub const ICEORYX_FRAME: &str = "frame-iceoryx2";
+/// ipc-channel.
+pub const IPC_CHANNEL: &str = "ipc-channel";
+/// shmem-ipc.
+pub const SHMEM_IPC: &str = "shmem-ipc";
+/// A frame handed over by our queue.
+pub const FRAME: &str = "frame-ours";
+/// A frame handed over by a bare word.
+pub const FRAME_FLOOR: &str = "frame-plain-copy";
+/// A frame that is there already, named in a message.
+pub const FRAME_IN_POOL: &str = "frame-in-pool";

@@ -1,0 +1,296 @@
+//! What a run of round trips found: text and page.
+
+use std::io::Write;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Spread, to_f64};
+use crate::error::HarnessError;
+use crate::machine::Machine;
+use crate::report::{
+    Cell, Column, Drawing, Findings, Line, Page, Table, dash, nines, nines_label, time,
+};
+use crate::transport::case::{Placement, WaitKind};
+use crate::transport::checks::Check;
+use crate::transport::names;
+use crate::transport::row::{More, Row};
+
+/// A whole run of round trips.
+pub type Report = crate::report::Report<RoundTripReport>;
+
+/// What is known of round trips at the end of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RoundTripReport {
+    /// One per peer and case.
+    pub rows: Vec<Row>,
+    /// What must be reached, and what was.
+    pub checks: Vec<Check>,
+    /// Trials that failed and were repeated, and counts of system calls that are missing.
+    #[serde(skip)]
+    pub failures: Vec<String>,
+}
+
+impl Findings for RoundTripReport {
+    fn write_text(
+        &self,
+        machine: &Machine,
+        rounds: u32,
+        out: &mut dyn Write,
+    ) -> Result<(), HarnessError> {
+        let Machine { processor, cpus, kernel, clock_step_ns, load, keep_awake } = machine;
+        writeln!(out, "{processor}, {cpus} CPUs, Linux {kernel}, clock step {clock_step_ns} ns")?;
+        writeln!(
+            out,
+            "{rounds} rounds asked for, peers taking turns; load at the start {load:.2}"
+        )?;
+        writeln!(out, "keeping CPUs awake while a burst lives: {keep_awake}")?;
+        self.write_counts(out)?;
+        writeln!(out)?;
+        self.write_warnings(out)?;
+        let mut groups: Vec<(WaitKind, Placement)> = Vec::new();
+        for row in &self.rows {
+            let group = (row.wait, row.placement);
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+        for group in groups {
+            writeln!(out, "{}, {}", group.0.name(), group.1.name())?;
+            writeln!(out, "{}\n", self.row_table(group).text())?;
+        }
+        Ok(writeln!(out, "{}", self.check_table().text())?)
+    }
+
+    fn write_warnings(&self, out: &mut dyn Write) -> Result<(), HarnessError> {
+        for failure in &self.failures {
+            writeln!(out, "a run failed: {failure}")?;
+        }
+        Ok(())
+    }
+
+    fn page(&self, machine: &Machine, rounds: u32) -> Result<String, HarnessError> {
+        let how = format!(
+            "{rounds} rounds, peers taking turns; each ratio is taken against floors measured right \
+             before and right after."
+        );
+        let mut page = Page::new("Transport", "Round trips between two processes", machine, &how);
+        page.table(&self.check_table());
+        for (wait, placement) in self.groups() {
+            let title =
+                format!("Latency, {}, {}, smallest requests", wait.name(), placement.name());
+            page.drawing(&self.distribution(&title, (wait, placement)))?;
+        }
+        page.drawing(&self.services())?;
+        page.drawing(&self.rates())?;
+        for group in self.groups() {
+            page.heading(&format!("{}, {}", group.0.name(), group.1.name()));
+            page.table(&self.row_table(group));
+        }
+        Ok(page.finish())
+    }
+}
+
+impl RoundTripReport {
+    /// How many rounds count, and why others do not.
+    fn write_counts(&self, out: &mut dyn Write) -> Result<(), HarnessError> {
+        let dropped: usize = self.rows.iter().map(|row| row.more.dropped).sum();
+        let kept: usize = self.rows.iter().map(|row| row.more.kept).sum();
+        let quiet = self.rows.iter().filter(|row| row.more.is_quiet);
+        let shared: usize = quiet.map(|row| row.more.shared).sum();
+        writeln!(
+            out,
+            "{kept} rounds count, {dropped} were dropped: {} for their floors, {shared} because an end \
+             shared its core with somebody else's thread",
+            dropped.saturating_sub(shared)
+        )?;
+        if self.rows.iter().any(|row| !row.more.is_quiet) {
+            writeln!(
+                out,
+                "in rows marked {MARK} such rounds count too, there were too few others"
+            )?;
+        }
+        Ok(())
+    }
+
+    fn groups(&self) -> Vec<(WaitKind, Placement)> {
+        let all = WaitKind::ALL.into_iter();
+        let all = all.flat_map(|wait| Placement::ALL.map(|placement| (wait, placement)));
+        all.filter(|group| self.rows.iter().any(|row| (row.wait, row.placement) == *group))
+            .collect()
+    }
+
+    fn row_table(&self, group: (WaitKind, Placement)) -> Table {
+        let mut table = Table::new(vec![
+            Column::text("peer"),
+            Column::number("B").in_full("bytes"),
+            Column::number("p50 : floor"),
+            Column::number("min - max"),
+            Column::number("p50"),
+            Column::number("p90"),
+            Column::number("p99"),
+            Column::number("p99.9"),
+            Column::number("max"),
+            Column::number("RT/s").in_full("round trips/s"),
+            Column::number("CPU/RT").in_full("CPU per trip"),
+            Column::number("calls/msg").in_full("calls per message"),
+            Column::number("rounds").in_full("rounds (dropped; * on shared cores too)"),
+        ]);
+        for row in self.rows.iter().filter(|row| (row.wait, row.placement) == group) {
+            let Spread { median, min, max } = row.ratio_to_floor;
+            let calls = row.syscalls_per_message;
+            table.add([
+                row.name.clone(),
+                row.request_bytes.to_string(),
+                format!("{median:.3}"),
+                format!("{min:.3} - {max:.3}"),
+                time(row.p50_ns),
+                time(row.p90_ns),
+                time(row.p99_ns),
+                time(row.p999_ns),
+                time(row.max_ns),
+                format!("{:.0}", row.round_trips_per_s),
+                time(row.cpu_ns_per_round_trip),
+                calls.map_or_else(dash, |calls| format!("{calls:.3}")),
+                counted_rounds(&row.more),
+            ]);
+        }
+        table
+    }
+
+    fn check_table(&self) -> Table {
+        let columns = ["value", "must", "reach"].map(Column::number);
+        let mut table =
+            Table::new([&[Column::text("what")], &columns[..], &[Column::text("")]].concat());
+        for check in &self.checks {
+            table.add([
+                Cell::from(check.what.clone()),
+                check.value.map_or_else(dash, |value| format!("{value:.4}")).into(),
+                check.must.to_string().into(),
+                check.reach.to_string().into(),
+                Cell::judged(check.verdict(), check.ok),
+            ]);
+        }
+        table
+    }
+
+    fn distribution<'d>(
+        &self,
+        title: &'d str,
+        (wait, placement): (WaitKind, Placement),
+    ) -> Drawing<'d> {
+        let plain = |row: &&Row| {
+            (row.wait, row.placement) == (wait, placement)
+                && row.name == row.more.peer
+                && row.request_bytes <= SMALL
+        };
+        let line = |row: &Row| Line {
+            name: row.name.clone(),
+            colour: self.colour(row.more.peer),
+            points: row
+                .more
+                .curve
+                .iter()
+                .filter(|(quantile, _)| *quantile < 1.0)
+                .map(|(quantile, ns)| (nines(*quantile), *ns))
+                .collect(),
+        };
+        Drawing {
+            title,
+            x: "share of round trips that took no longer",
+            y: "round trip",
+            lines: self.rows.iter().filter(plain).map(line).collect(),
+            x_label: nines_label,
+        }
+    }
+
+    /// One for each peer, the same in every drawing.
+    fn colour(&self, peer: &str) -> usize {
+        let mut peers: Vec<&str> = Vec::new();
+        for row in self.rows.iter().filter(|row| row.request_bytes <= SMALL) {
+            if !peers.contains(&row.more.peer) {
+                peers.push(row.more.peer);
+            }
+        }
+        peers.iter().position(|one| *one == peer).unwrap_or(0)
+    }
+
+    /// What a wait costs beyond the service itself.
+    fn services(&self) -> Drawing<'static> {
+        let point = |row: &Row| {
+            let service = to_f64(row.more.service_ns);
+            (service / 1000.0, (row.p50_ns - service).max(1.0))
+        };
+        Drawing {
+            title: "Overhead over the service time, two CPUs",
+            x: "service time, us",
+            y: "p50 less the service time",
+            lines: self.sweep(|row| row.more.period_ns == 0, |row| row.more.service_ns, point),
+            x_label: |us| format!("{us:.0}"),
+        }
+    }
+
+    fn rates(&self) -> Drawing<'static> {
+        let rate = |row: &Row| match row.more.period_ns {
+            0 => row.round_trips_per_s,
+            period => 1e9 / to_f64(period),
+        };
+        Drawing {
+            title: "Round trip by rate of requests, two CPUs",
+            x: "requests per second",
+            y: "p50",
+            lines: self.sweep(
+                |row| row.more.service_ns == 0,
+                |row| row.more.period_ns,
+                |row| (rate(row).max(1.0).log10(), row.p50_ns),
+            ),
+            x_label: |decade| format!("{:.0}", 10_f64.powf(*decade)),
+        }
+    }
+    /// One line for each way to wait of ours and of the floor, where there are points of a sweep.
+    fn sweep(
+        &self,
+        belongs: impl Fn(&Row) -> bool,
+        swept: impl Fn(&Row) -> u64,
+        point: impl Fn(&Row) -> (f64, f64),
+    ) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for peer in [names::OURS, names::FUTEX_FLOOR] {
+            for wait in WaitKind::ALL {
+                let is_part = |row: &&Row| {
+                    row.more.peer == peer
+                        && (row.wait, row.placement) == (wait, Placement::PinnedApart)
+                        && row.request_bytes <= SMALL
+                        && belongs(row)
+                };
+                let rows: Vec<&Row> = self.rows.iter().filter(is_part).collect();
+                if !rows.iter().any(|row| swept(row) > 0) {
+                    continue;
+                }
+                let mut points: Vec<(f64, f64)> = rows.into_iter().map(&point).collect();
+                points.sort_by(|a, b| a.0.total_cmp(&b.0));
+                let (name, colour) = (format!("{peer}, {}", wait.name()), lines.len());
+                lines.push(Line { name, colour, points });
+            }
+        }
+        lines
+    }
+}
+
+/// Bytes of the requests whose distributions are drawn; floors have fewer.
+const SMALL: usize = 64;
+
+/// At the rounds of a row that had to count those on shared cores.
+const MARK: &str = "*";
+
+/// Rounds that count, with the mark where it belongs, and those that were dropped.
+fn counted_rounds(more: &More) -> String {
+    let mark = if more.is_quiet { "" } else { MARK };
+    match more.dropped {
+        0 => format!("{}{mark}", more.kept),
+        dropped => format!("{}{mark} (-{dropped})", more.kept),
+    }
+}
+
+#[cfg(test)]
+#[path = "report_tests.rs"]
+mod tests;

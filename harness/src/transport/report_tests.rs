@@ -1,0 +1,53 @@
+use super::*;
+use crate::transport::checks::checks;
+
+fn row(peer: &'static str, service_ns: u64) -> Row {
+    Row {
+        name: peer.to_owned(),
+        request_bytes: 64,
+        wait: WaitKind::Adaptive,
+        placement: Placement::PinnedApart,
+        p50_ns: 100.0 + to_f64(service_ns),
+        p90_ns: 110.0,
+        p99_ns: 150.0,
+        p999_ns: 200.0,
+        max_ns: 1e6,
+        ratio_to_floor: Spread { median: 1.0, min: 0.9, max: 1.1 },
+        round_trips_per_s: 1e7,
+        cpu_ns_per_round_trip: 200.0,
+        syscalls_per_message: None,
+        ratio_on_shared_cores: None,
+        more: More {
+            peer,
+            service_ns,
+            curve: vec![(0.0, 90.0), (0.5, 100.0), (0.99, 150.0), (1.0, 1e6)],
+            ..More::default()
+        },
+    }
+}
+
+#[test]
+fn a_row_that_was_not_quiet_is_marked() {
+    let rounds = |is_quiet, dropped| {
+        counted_rounds(&More { kept: 15, dropped, is_quiet, ..More::default() })
+    };
+    assert_eq!((rounds(true, 0), rounds(true, 3)), ("15".to_owned(), "15 (-3)".to_owned()));
+    assert_eq!((rounds(false, 0), rounds(false, 3)), ("15*".to_owned(), "15* (-3)".to_owned()));
+}
+
+#[test]
+fn a_page_needs_no_other_file_and_draws_what_was_swept() {
+    let mut rows = vec![row("ours", 0), row("ours", 50_000), row("<peer>", 0)];
+    rows[1].name += ", 50 us of service";
+    let checks = checks(&rows);
+    let found = RoundTripReport { rows, checks, failures: Vec::new() };
+    let page = Report { machine: Machine::detect(), rounds: 5, found }.page().unwrap();
+    assert_eq!(page.matches("<svg").count(), 2, "one distribution, one sweep");
+    assert!(page.contains("&lt;peer&gt;") && !page.contains("<peer>"), "names are escaped");
+    // The only address is the name of SVG's own elements.
+    for outside in ["src=", "href=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(page.contains("Overhead over the service time"));
+    assert!(page.trim_end().ends_with("</html>"));
+}
