@@ -24,15 +24,14 @@ mod suite;
 mod validation;
 mod vectors;
 
-pub use arguments::{HeapMaker, MemoryMaker};
-pub use case::{Mode, Target};
+pub use case::Target;
 pub use error::{RunError, VectorError};
 pub use execute::run_suite;
 pub use judge::{Tolerance, tolerance};
 pub use model::{Built, OutputShapes, build, to_signed};
 pub use outcome::{Miss, Outcome};
 pub use report::{Finding, Report, Tally};
-pub use run::{Lane, Plan, run};
+pub use run::{DeviceLease, Plan, run};
 pub use suite::Suite;
 pub use validation::wrong_models;
 pub use vectors::{Graph, Op, Operand, Spec, Test, Vectors, open, specs};

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use burst_client::{Client, Route};
+use burst_client::Client;
 use burst_driver::{CpuDevice, DeviceOptions};
 use burst_harness::machine::{Machine, Pins};
 use burst_harness::model::{
@@ -20,6 +20,7 @@ use burst_harness::model::{
 use burst_harness::{HarnessError, Progress, WaitKind};
 
 use crate::driver_process::DriverProcess;
+use crate::route::RouteArg;
 use crate::{failure, model_file};
 
 #[derive(clap::Args)]
@@ -32,9 +33,9 @@ pub(crate) struct Args {
         long,
         value_enum,
         value_delimiter = ',',
-        default_values_t = [PathKind::InProcess, PathKind::Burst, PathKind::Sync]
+        default_values_t = [RouteArg::InProcess, RouteArg::Burst, RouteArg::Sync]
     )]
-    path: Vec<PathKind>,
+    path: Vec<RouteArg>,
     /// Let one thread compute on one CPU on every path, and the client of another process wait on
     /// another; without it the system chooses.
     #[arg(long)]
@@ -45,17 +46,6 @@ pub(crate) struct Args {
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// How requests reach the driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum PathKind {
-    /// The CPU device in this process.
-    InProcess,
-    /// A driver process, one packet through shared memory each way.
-    Burst,
-    /// A driver process, one message over the control socket each way.
-    Sync,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -121,18 +111,18 @@ fn lanes<'s>(args: &Args, subject: &'s Subject) -> Result<Vec<Box<dyn Lane + 's>
                 boxed(remote(label, kind, args.common.wait, pins, subject), pins)
             };
             match path {
-                PathKind::InProcess => {
+                RouteArg::InProcess => {
                     let device = Arc::new(device(*threads));
                     let label = Label::new(paths::IN_PROCESS, *threads);
                     let lane = InProcess::new(label, device, subject)?;
                     lanes.push(boxed(if turn == 0 { lane.with_copies()? } else { lane }, pins));
                 }
-                PathKind::Sync => lanes.push(remote(paths::SYNC, Route::Synchronous, true)),
-                PathKind::Burst => {
-                    lanes.push(remote(paths::BURST, Route::Burst, true));
+                RouteArg::Sync => lanes.push(remote(paths::SYNC, path.route(), true)),
+                RouteArg::Burst => {
+                    lanes.push(remote(paths::BURST, path.route(), true));
                     if turn == 0 {
                         let name = paths::BURST_CLIENT_OUTPUTS;
-                        lanes.push(remote(name, Route::Burst, false));
+                        lanes.push(remote(name, path.route(), false));
                     }
                 }
             }

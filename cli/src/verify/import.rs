@@ -1,5 +1,6 @@
 //! Model files for [`burst_verify::models`]: whole, or in two parts where a spectrum lies between.
 
+use burst_hal::session::StateBinding;
 use burst_sound::Magnitudes;
 use burst_tflite::{ImportError, Imported, Part, Spectrum, import_part};
 use burst_verify::models::{Bridge, ImportedModel, Importer, OutputTensor, StatefulModel};
@@ -20,7 +21,9 @@ impl From<Parts> for ImportedModel {
 
 /// The model of an imported file, with its states.
 fn stateful(imported: Imported) -> StatefulModel {
-    let states = imported.states.iter().map(|state| (state.input_index, state.output_index));
+    let states = imported.states.iter();
+    let states =
+        states.map(|pair| StateBinding { input: pair.input_index, output: pair.output_index });
     StatefulModel { states: states.collect(), model: imported.model }
 }
 
