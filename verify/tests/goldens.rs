@@ -277,7 +277,7 @@ fn a_state_of_quant16_asymm_begins_at_its_zero_point() {
         operand.dimensions = Dimensions::from_slice(&[4]);
     }
     model.states.push(StateBinding { input: 0, output: 0 });
-    let own = Own(Floor(Fault::None), Arc::new(HeapAllocator));
+    let own = Own(Floor(Fault::TakesAnyType), Arc::new(HeapAllocator));
     let mut pipeline = Pipeline::open(own.target(), &whole(&model), Route::Burst).unwrap();
     let state = |pipeline: &Pipeline| pipeline.states().unwrap().remove(0);
     let zero = 0x0A0B_u16.to_ne_bytes().repeat(4);

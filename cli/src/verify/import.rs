@@ -1,6 +1,5 @@
 //! Model files for [`burst_verify::models`]: whole, or in two parts where a spectrum lies between.
 
-use burst_hal::session::StateBinding;
 use burst_sound::Magnitudes;
 use burst_tflite::{ImportError, Imported, Part, Spectrum, import_part};
 use burst_verify::models::{Bridge, ImportedModel, Importer, OutputTensor, StatefulModel};
@@ -21,10 +20,7 @@ impl From<Parts> for ImportedModel {
 
 /// The model of an imported file, with its states.
 fn stateful(imported: Imported) -> StatefulModel {
-    let states = imported.states.iter();
-    let states =
-        states.map(|pair| StateBinding { input: pair.input_index, output: pair.output_index });
-    StatefulModel { states: states.collect(), model: imported.model }
+    StatefulModel { states: imported.state_bindings(), model: imported.model }
 }
 
 /// Imports the part of a file between the named tensors. A spectrum, which no device computes, is

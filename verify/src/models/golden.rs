@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::element::Element;
-use super::error::GoldenError;
 use super::files::{read, read_json};
 use super::input::{Input, InputSpec};
+use crate::golden_error::GoldenError;
 
 /// Most axes that an output can have.
 const MAX_RANK: usize = 8;

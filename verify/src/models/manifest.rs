@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::element::Element;
-use super::error::GoldenError;
 use super::files::read_json;
 use super::golden::Golden;
+use crate::golden_error::GoldenError;
 
 /// A folder with models, inputs and the outputs of reference kernels.
 #[derive(Debug)]

@@ -11,7 +11,6 @@
 mod closeness;
 mod device_route;
 mod element;
-mod error;
 mod files;
 mod golden;
 mod input;
@@ -23,8 +22,8 @@ mod report;
 mod run;
 mod wave;
 
+pub use crate::golden_error::GoldenError;
 pub use device_route::DeviceRoute;
-pub use error::GoldenError;
 pub use golden::Golden;
 pub use manifest::{Fair, FairClasses, Folder, ModelEntry, Tolerance};
 pub use model::{OutputTensor, StatefulModel};

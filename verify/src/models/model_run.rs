@@ -4,7 +4,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::closeness::{Judge, Judgement};
 use super::device_route::DeviceRoute;
-use super::error::GoldenError;
 use super::files::read;
 use super::golden::{BoundaryTensor, Golden};
 use super::manifest::{Fair, ModelEntry, Tolerance};
@@ -12,6 +11,7 @@ use super::model::OutputTensor;
 use super::pipeline::{ImportedModel, Importer, Pipeline};
 use super::report::{Class, GoldenResult};
 use crate::error::RunError;
+use crate::golden_error::GoldenError;
 use crate::judge::elements;
 use crate::run::message;
 

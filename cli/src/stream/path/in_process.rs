@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use burst_hal::session::{
-    HeapAllocator, LayoutOptions, ModelSession, SessionError, SessionOptions, StateBinding,
+    HeapAllocator, LayoutOptions, ModelSession, SessionError, SessionOptions,
 };
 use burst_hal::{Device, ErrorStatus, ExecutionOptions, Route, TimePoint};
 use burst_tflite::Imported;
@@ -28,11 +28,8 @@ impl InProcess {
     }
 
     fn on(device: &dyn Device, imported: &Imported) -> Result<Self> {
-        let states = imported.states.iter();
-        let states = states
-            .map(|pair| StateBinding { input: pair.input_index, output: pair.output_index })
-            .collect();
-        let layout = LayoutOptions { states, ..LayoutOptions::default() };
+        let layout =
+            LayoutOptions { states: imported.state_bindings(), ..LayoutOptions::default() };
         let options = SessionOptions { route: Route::Burst, layout, ..SessionOptions::default() };
         let session =
             ModelSession::open(device, &imported.model, &options, Arc::new(HeapAllocator))

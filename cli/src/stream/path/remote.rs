@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use burst_client::{
     Backoff, Client, ClientError, Deadline, Outages, ReconnectingDevice, ReconnectingStream,
-    RetryPolicy, StateBinding, Stream, StreamOptions,
+    RetryPolicy, Stream, StreamOptions,
 };
 use burst_hal::ErrorStatus;
-use burst_tflite::{Imported, StatePair};
+use burst_tflite::Imported;
 
 use crate::driver_process::DriverProcess;
 use crate::stream::path::Options;
@@ -38,9 +38,7 @@ pub(super) fn open(wanted: &Options<'_>, imported: &Imported) -> Result<Box<dyn 
     options.wait = wanted.wait.into();
     options.route = wanted.route.route();
     options.retry = RetryPolicy::default();
-    let binding =
-        |pair: &StatePair| StateBinding { input: pair.input_index, output: pair.output_index };
-    options.states = imported.states.iter().map(binding).collect();
+    options.states = imported.state_bindings();
     // Bound before the connection, so that on an error the connection goes first, and the process
     // ends.
     let process = PrivateDriver::default();
