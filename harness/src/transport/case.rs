@@ -31,9 +31,9 @@ pub const SERVICE_NS: u64 = 200_000;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitKind {
-    /// Poll, never sleep.
+    /// Poll without a pause: fastest, one CPU each.
     Spin,
-    /// The peer's own policy of polling and then sleeping.
+    /// Poll for about as long as a wake-up takes, then sleep.
     Adaptive,
     /// Sleep at once.
     Sleep,
