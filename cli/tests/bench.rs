@@ -31,8 +31,8 @@ fn expect_page(path: &Path, drawings: usize, texts: &[&str]) {
     }
 }
 
-/// The sentence of a run that could not do its work.
-fn sentence(args: &[&str], parts: &[&str]) {
+/// A run that cannot do its work says why in one sentence, with these parts, and in JSON the same.
+fn assert_fails_with(args: &[&str], parts: &[&str]) {
     let output = run(args);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let said = String::from_utf8(output.stderr).unwrap();
@@ -152,15 +152,21 @@ fn what_cannot_be_measured_is_said_in_one_sentence() {
     let empty = folder.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
     let (text, empty) = (text.to_str().unwrap(), empty.to_str().unwrap());
-    sentence(&["bench", "model", "/nonexistent/m.tflite"], &["/nonexistent/m.tflite", "No such"]);
-    sentence(&["bench", "model", "/"], &["not a file"]);
-    sentence(&["bench", "model", text], &["cannot use the model text"]);
-    sentence(&["bench", "model", "--models", empty], &["no .tflite files"]);
-    sentence(&["bench", "model", "--models", "/nonexistent"], &["/nonexistent", "No such"]);
+    assert_fails_with(
+        &["bench", "model", "/nonexistent/m.tflite"],
+        &["/nonexistent/m.tflite", "No such"],
+    );
+    assert_fails_with(&["bench", "model", "/"], &["not a file"]);
+    assert_fails_with(&["bench", "model", text], &["cannot use the model text"]);
+    assert_fails_with(&["bench", "model", "--models", empty], &["no .tflite files"]);
+    assert_fails_with(
+        &["bench", "model", "--models", "/nonexistent"],
+        &["/nonexistent", "No such"],
+    );
     let nowhere = "/nonexistent/report.html";
     let into_nowhere = ["bench", "model", "--path", "in-process", "--report", nowhere];
-    sentence(&[&into_nowhere[..], FEW].concat(), &[nowhere]);
-    sentence(&["bench", "transport", "--peers", "nobody"], &["no peer is called nobody"]);
+    assert_fails_with(&[&into_nowhere[..], FEW].concat(), &[nowhere]);
+    assert_fails_with(&["bench", "transport", "--peers", "nobody"], &["no peer is called nobody"]);
 }
 
 #[test]
@@ -176,7 +182,7 @@ fn arguments_without_a_sense_are_refused() {
 
 /// The fewest round trips that still are a measurement.
 const TRANSPORT: &[&str] = &["transport", "--quick", "--rounds", "1", "--sizes", "64"];
-/// Ours and the floors, in one place.
+/// Ours and the floors, in one case.
 const OURS: &[&str] =
     &["--wait", "sleep", "--placement", "unpinned", "--peers", "ours", "--no-frames"];
 
@@ -185,7 +191,7 @@ fn transport_rows_and_checks_have_the_fields_that_are_promised() {
     let report = json(&measured(TRANSPORT, &[OURS, &["--json"]].concat()));
     let rows = report["rows"].as_array().unwrap();
     let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
-    // Rounds of others that fall into a change of the machine's mood do not count.
+    // Rounds of others during which the machine changed do not count.
     assert!(names.contains(&"floor-futex"), "{names:?}");
     let numbers = [
         "p50_ns",
