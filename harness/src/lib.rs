@@ -18,13 +18,15 @@ pub mod model;
 mod progress;
 pub mod report;
 pub mod transport;
+mod wait;
 
 pub use error::HarnessError;
 pub use progress::Progress;
-pub use transport::case::{Case, Job, Placement, Role, WaitKind};
+pub use transport::case::{Case, Job, Placement, Role};
 pub use transport::link::Link;
 pub use transport::peers::{Peer, own_peers};
 pub use transport::plan::{Options, run};
 pub use transport::process::{CHILD_ARGUMENT, serve_child, serve_if_asked};
 pub use transport::report::Report;
 pub use transport::session::{ClientEnd, ClientSession, ServerSession};
+pub use wait::WaitKind;

@@ -8,7 +8,6 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
 use crate::error::HarnessError;
-use crate::transport::case::Placement;
 
 /// What a report says about the machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -57,21 +56,21 @@ impl Machine {
 pub struct KeepAwake(File);
 
 impl KeepAwake {
-    /// Where the kernel takes the wish; it holds while the file is open.
+    /// Where the kernel takes the request; it holds while the file is open.
     const DEVICE: &str = "/dev/cpu_dma_latency";
 
     fn open() -> io::Result<KeepAwake> {
         OpenOptions::new().write(true).open(Self::DEVICE).map(KeepAwake)
     }
 
-    /// Asks for wake-ups without delay.
+    /// Asks the kernel for wake-ups without delay.
     ///
     /// # Errors
     /// Not permitted.
     pub fn take() -> Result<KeepAwake, HarnessError> {
-        let mut wish = Self::open()?;
-        wish.0.write_all(&0_i32.to_ne_bytes())?; // microseconds
-        Ok(wish)
+        let mut request = Self::open()?;
+        request.0.write_all(&0_i32.to_ne_bytes())?; // microseconds
+        Ok(request)
     }
 
     /// Whether it can be taken here.
@@ -88,17 +87,6 @@ impl KeepAwake {
 pub fn usable_cpus() -> Result<Vec<usize>, HarnessError> {
     let set = sched_getaffinity(None).map_err(HarnessError::system("sched_getaffinity"))?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
-}
-
-/// The CPUs of client and server; `None` where there are not enough.
-#[must_use]
-pub fn cpus_for(placement: Placement, usable: &[usize]) -> Option<[Option<usize>; 2]> {
-    match (placement, usable) {
-        (Placement::Unpinned, _) => Some([None, None]),
-        (Placement::SameCore, [one, ..]) => Some([Some(*one), Some(*one)]),
-        (Placement::PinnedApart, [one, two, ..]) => Some([Some(*one), Some(*two)]),
-        _ => None,
-    }
 }
 
 /// Keeps this thread, and those it starts, on one CPU.
@@ -161,11 +149,11 @@ impl Pins {
 
 /// The smallest difference between clock readings that differ.
 fn clock_step_ns() -> u64 {
-    const LOOKS: usize = 20_000;
+    const READINGS: usize = 20_000;
     let start = Instant::now();
     let mut smallest = u64::MAX;
     let mut before = start.elapsed();
-    for _ in 0..LOOKS {
+    for _ in 0..READINGS {
         let now = start.elapsed();
         let step = u64::try_from((now - before).as_nanos()).unwrap_or(u64::MAX);
         if step > 0 {
@@ -174,18 +162,4 @@ fn clock_step_ns() -> u64 {
         before = now;
     }
     smallest
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn placements_need_as_many_cpus_as_they_say() {
-        use Placement::{PinnedApart, SameCore, Unpinned};
-        assert_eq!(cpus_for(PinnedApart, &[2, 5, 7]), Some([Some(2), Some(5)]));
-        assert_eq!(cpus_for(PinnedApart, &[2]), None);
-        assert_eq!(cpus_for(SameCore, &[2, 5]), Some([Some(2), Some(2)]));
-        assert_eq!(cpus_for(Unpinned, &[2, 5]), Some([None, None]));
-    }
 }

@@ -46,8 +46,7 @@ fn expect_page(path: &Path, drawings: usize, texts: &[&str]) {
     }
 }
 
-/// Asserts that a run fails with exit status 2 and one line on standard error that contains all `parts`,
-/// and that `--json` gives the same text.
+/// A run that cannot do its work says why in one sentence, with these parts, and in JSON the same.
 fn assert_fails_with(args: &[&str], parts: &[&str]) {
     let output = run(args);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
@@ -190,7 +189,7 @@ fn arguments_without_a_sense_are_refused() {
 
 /// The fewest round trips that still are a measurement.
 const TRANSPORT: &[&str] = &["transport", "--quick", "--rounds", "1", "--sizes", "64"];
-/// Ours and the floors, in one place.
+/// Ours and the floors, in one case.
 const OURS: &[&str] =
     &["--wait", "sleep", "--placement", "unpinned", "--peers", "ours", "--no-frames"];
 
@@ -198,7 +197,7 @@ fn transport_rows_and_checks_have_the_fields_that_are_promised() {
     let report = json(&measured(TRANSPORT, &[OURS, &["--json"]].concat()));
     let rows = report["rows"].as_array().unwrap();
     let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
-    // Rounds of others that fall into a change of the machine's mood do not count.
+    // Rounds of others during which the machine changed do not count.
     assert!(names.contains(&"floor-futex"), "{names:?}");
     let numbers = [
         "p50_ns",

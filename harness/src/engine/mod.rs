@@ -2,7 +2,7 @@
 //!
 //! A [`Subject`] is what is compared: a peer of the transport in one case, a model over one path. A
 //! [`Trial`] is one timed life of it, from setting up to giving back. In each round of a [`Run`] every
-//! subject that still needs one has a trial, in an order that turns round from round to round; so no
+//! subject that still needs one has a trial, in an order that is reversed from one round to the next; so no
 //! subject polls or holds caches during another's trial, and none always follows the same one. Ratios
 //! are taken within a round, and a [`Spread`] is their median and range, so that a change of the
 //! machine from one round to the next acts on both sides of each ratio.

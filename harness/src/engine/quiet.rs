@@ -1,4 +1,4 @@
-//! Whether the core that a CPU belongs to is ours alone.
+//! Whether this process has the core of its CPU to itself.
 //!
 //! On a rented machine, and on any with two hardware threads per core, a CPU shares its core with one
 //! that somebody else uses. While that one is busy everything which is limited by computing takes 1.3
@@ -10,8 +10,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Turns of the loop: about five microseconds.
-const TURNS: u32 = 4_000;
+/// Iterations of the loop: about five microseconds.
+const ITERATIONS: u32 = 4_000;
 /// Loops of which the quickest counts: an interrupt falls into one of them at most.
 const LOOPS: usize = 3;
 /// Independent sums: more than a core can add at once, so that the loop is limited by its adders and
@@ -32,9 +32,9 @@ pub fn compute_ns() -> f64 {
 }
 
 fn compute(mut sums: [u64; SUMS]) -> [u64; SUMS] {
-    for turn in 0..TURNS {
+    for iteration in 0..ITERATIONS {
         for sum in &mut sums {
-            *sum = sum.rotate_left(5).wrapping_add(u64::from(turn));
+            *sum = sum.rotate_left(5).wrapping_add(u64::from(iteration));
         }
     }
     sums

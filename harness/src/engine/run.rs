@@ -20,8 +20,8 @@ pub struct Run<S: Subject> {
     least_compute_ns: f64,
 }
 
-/// Is told before each trial of a subject (not of a floor) in which round it is, counted from 1, and
-/// whose it is.
+/// Called before each trial of a subject (not of a floor) with the number of the round, counted from 1,
+/// and the subject.
 pub type Watch<'w, S> = dyn FnMut(u32, &S) + 'w;
 
 impl<S: Subject> Run<S> {

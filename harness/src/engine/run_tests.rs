@@ -92,7 +92,7 @@ fn subjects_have_their_trials_in_changing_order_with_their_floors_around_them() 
     assert_eq!(names, [first, second].concat());
     let first = [(1, "a"), (1, "b"), (1, "c"), (1, "d")];
     let second = [(2, "d"), (2, "c"), (2, "b"), (2, "a")];
-    assert_eq!(seen, [first, second].concat(), "floors are not told of");
+    assert_eq!(seen, [first, second].concat(), "floors are not announced");
     let ratios = run.tracks()[1].rounds.iter().map(|r| run.beside_floor(&run.tracks()[1], r));
     assert_eq!(ratios.collect::<Vec<_>>(), [(200.0, 100.0); 2]);
 }

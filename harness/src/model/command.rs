@@ -1,10 +1,10 @@
-//! What everybody who measures whole models can be told on a command line.
+//! Options that every command has which measures models.
 
 use std::path::{Path, PathBuf};
 
 use super::Options;
 use crate::error::HarnessError;
-use crate::transport::case::WaitKind;
+use crate::wait::WaitKind;
 
 /// Which models, on how many threads, and for how long.
 #[derive(Debug, Clone, clap::Args)]
@@ -26,10 +26,10 @@ pub struct Args {
         value_parser = clap::value_parser!(u32).range(1..=64)
     )]
     pub threads: Vec<u32>,
-    /// Rounds in which everybody takes a turn.
+    /// Rounds in which every path has a trial.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
-    /// Executions per turn; without it as many as fit into 0.3 seconds.
+    /// Executions per trial; without it as many as fit into 0.3 seconds.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub executions: Option<u32>,
     /// Write a page with drawings, which needs no other file.
@@ -44,7 +44,7 @@ impl Args {
         Options { rounds: self.rounds, executions: self.executions }
     }
 
-    /// The model files that are meant; none where nobody said any.
+    /// The model files to measure; none where none was named.
     ///
     /// # Errors
     /// A folder that cannot be read, or without a model.

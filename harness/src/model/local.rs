@@ -29,7 +29,7 @@ impl LocalMemory {
     /// New memory.
     ///
     /// # Errors
-    /// Tensors that have no place in pools, or no memory.
+    /// Tensors that cannot be laid out, or no memory.
     pub fn new(workload: &Workload) -> Result<LocalMemory, HarnessError> {
         let layout = SessionLayout::new(&workload.imported.model, &workload.layout());
         let layout = layout.map_err(HarnessError::peer)?;

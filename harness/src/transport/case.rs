@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::wait::WaitKind;
+
 /// Bytes of every answer.
 pub const ANSWER_BYTES: usize = 64;
 /// Sizes of requests that are measured.
@@ -14,55 +16,6 @@ pub const REQUEST_MAX: usize = 1024;
 pub const FRAME_BYTES: [usize; 2] = [150_528, 602_112];
 /// How long the server works on each request where one check is about that.
 pub const SERVICE_NS: u64 = 200_000;
-
-/// How both ends wait for each other.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    clap::ValueEnum,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum WaitKind {
-    /// Poll without a pause: fastest, one CPU each.
-    Spin,
-    /// Poll for about as long as a wake-up takes, then sleep.
-    Adaptive,
-    /// Sleep at once.
-    Sleep,
-}
-
-impl WaitKind {
-    /// All of them.
-    pub const ALL: [WaitKind; 3] = [WaitKind::Spin, WaitKind::Adaptive, WaitKind::Sleep];
-
-    /// The name in tables and JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            WaitKind::Spin => "spin",
-            WaitKind::Adaptive => "adaptive",
-            WaitKind::Sleep => "sleep",
-        }
-    }
-}
-
-impl From<WaitKind> for fmq::Wait {
-    fn from(wait: WaitKind) -> fmq::Wait {
-        match wait {
-            WaitKind::Spin => fmq::Wait::Spin,
-            WaitKind::Adaptive => fmq::Wait::default(),
-            WaitKind::Sleep => fmq::Wait::Sleep,
-        }
-    }
-}
 
 /// Where the two processes run.
 #[derive(

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::transport::case::{Case, FRAME_BYTES, Placement, SERVICE_NS, WaitKind};
+use crate::transport::case::{Case, FRAME_BYTES, Placement, SERVICE_NS};
 use crate::transport::names;
 use crate::transport::row::Row;
+use crate::wait::WaitKind;
 
 /// One line of what must be reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

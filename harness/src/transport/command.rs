@@ -6,11 +6,12 @@ use std::process::ExitCode;
 
 use crate::error::HarnessError;
 use crate::progress::Progress;
-use crate::transport::case::{Case, Placement, REQUEST_MAX, REQUEST_SIZES, WaitKind};
+use crate::transport::case::{Case, Placement, REQUEST_MAX, REQUEST_SIZES};
 use crate::transport::peers::Peer;
 use crate::transport::plan::{Options, run};
 use crate::transport::process::{Runner, find};
 use crate::transport::subject::PeerInCase;
+use crate::wait::WaitKind;
 
 /// What to measure.
 #[derive(Debug, Clone, clap::Args)]

@@ -50,7 +50,7 @@ impl Link {
         fds.try_into().map_err(|_| HarnessError::Handshake { expected: "its descriptors" })
     }
 
-    /// Both ends call this: neither goes on before the other came here too.
+    /// Both ends call this: neither returns before the other has called it too.
     ///
     /// # Errors
     /// As [`Link::receive`].

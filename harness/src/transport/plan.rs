@@ -3,7 +3,7 @@
 use crate::engine::{Floor, Run, Track};
 use crate::error::HarnessError;
 use crate::machine::{KeepAwake, Machine};
-use crate::transport::case::{Case, FRAME_BYTES, Placement, REQUEST_SIZES, SERVICE_NS, WaitKind};
+use crate::transport::case::{Case, FRAME_BYTES, Placement, REQUEST_SIZES, SERVICE_NS};
 use crate::transport::checks::checks;
 use crate::transport::names;
 use crate::transport::peers::Peer;
@@ -11,6 +11,7 @@ use crate::transport::process::{Runner, find, has_strace};
 use crate::transport::report::{Report, RoundTripReport};
 use crate::transport::row::{floor_rows, row};
 use crate::transport::subject::{FloorKey, PeerInCase};
+use crate::wait::WaitKind;
 
 /// What to measure, and for how long.
 #[derive(Debug, Clone)]

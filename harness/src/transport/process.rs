@@ -1,4 +1,5 @@
-//! The two ends as processes: started, told what to do, heard, and never left behind.
+//! The two ends as processes: the coordinator starts them, sends their jobs, receives their outcomes,
+//! and never leaves one behind.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Length;
 use crate::error::HarnessError;
-use crate::machine::{cpus_for, pin, usable_cpus};
+use crate::machine::{pin, usable_cpus};
 use crate::transport::case::{Case, Job, Placement, Role};
 use crate::transport::link::Link;
 use crate::transport::peers::Peer;
@@ -27,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What a round trip takes at most, on average, on a loaded machine.
 const SLOW_TRIP: Duration = Duration::from_millis(2);
 
-/// What an end has to say.
+/// What an end sends back.
 #[derive(Debug, Serialize, Deserialize)]
 enum Outcome {
     Client(Measured),
@@ -44,7 +45,7 @@ pub fn serve_if_asked(peers: &[&dyn Peer]) -> Option<ExitCode> {
 /// One end of a measurement, with its job on standard input.
 #[must_use]
 pub fn serve_child(peers: &[&dyn Peer]) -> ExitCode {
-    match obey(peers) {
+    match serve(peers) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{CHILD_ARGUMENT}: {error}");
@@ -53,7 +54,7 @@ pub fn serve_child(peers: &[&dyn Peer]) -> ExitCode {
     }
 }
 
-fn obey(peers: &[&dyn Peer]) -> Result<(), HarnessError> {
+fn serve(peers: &[&dyn Peer]) -> Result<(), HarnessError> {
     // A coordinator that is killed takes its ends along: they would spin for ever.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(HarnessError::system("prctl"))?;
     let stdin = std::io::stdin().as_fd().try_clone_to_owned()?;
@@ -61,14 +62,14 @@ fn obey(peers: &[&dyn Peer]) -> Result<(), HarnessError> {
     let (job, fds): (Job, _) = coordinator.receive()?;
     let [link]: [OwnedFd; 1] =
         fds.try_into().map_err(|_| HarnessError::Handshake { expected: "a link" })?;
-    let outcome = work(peers, &job, Link::new(link))
+    let outcome = be_an_end(peers, &job, Link::new(link))
         .unwrap_or_else(|error| Outcome::Failed(error.to_string()));
     coordinator.send(&outcome, &[])
 }
 
-fn work(peers: &[&dyn Peer], job: &Job, link: Link) -> Result<Outcome, HarnessError> {
+fn be_an_end(peers: &[&dyn Peer], job: &Job, link: Link) -> Result<Outcome, HarnessError> {
     let peer = find(peers, &job.peer)?;
-    settle(job)?;
+    pin_and_warm_up(job)?;
     Ok(match job.role {
         Role::Client => Outcome::Client(peer.client(ClientSession::new(job, link))?),
         Role::Server => Outcome::Server(peer.server(ServerSession::new(job, link))?),
@@ -84,10 +85,10 @@ pub fn find<'p>(peers: &[&'p dyn Peer], name: &str) -> Result<&'p dyn Peer, Harn
     found.copied().ok_or_else(|| HarnessError::UnknownPeer(name.to_owned()))
 }
 
-/// Goes to its CPU. A queue measures once what a sleep costs between the CPUs of its process: two
+/// Pins this process to its CPU. A queue measures once what a sleep costs between the CPUs of its process: two
 /// processes on CPUs of their own pay for a sleep between two, two on one CPU for one on that. So
 /// that comes before pinning in the first case and after it in the second.
-fn settle(job: &Job) -> Result<(), HarnessError> {
+fn pin_and_warm_up(job: &Job) -> Result<(), HarnessError> {
     let same = job.case.placement == Placement::SameCore;
     if !same {
         fmq::warm_up();
@@ -194,13 +195,24 @@ impl Runner {
         let mut server = start(Role::Server, cpus[1], server_link)?;
         let mut client = start(Role::Client, cpus[0], client_link)?;
         let until = Instant::now() + limit;
-        let [client_said, server_said] = listen([&mut client, &mut server], peer, until, limit)?;
+        let [client_outcome, server_outcome] =
+            receive_outcomes([&mut client, &mut server], peer, until, limit)?;
         client.child.wait()?;
         server.child.wait()?;
-        match (client_said, server_said) {
+        match (client_outcome, server_outcome) {
             (Outcome::Client(measured), Outcome::Server(served)) => Ok((measured, served)),
             _ => Err(HarnessError::Handshake { expected: "its own role" }),
         }
+    }
+}
+
+/// The CPUs of client and server; `None` where there are not enough.
+fn cpus_for(placement: Placement, usable: &[usize]) -> Option<[Option<usize>; 2]> {
+    match (placement, usable) {
+        (Placement::Unpinned, _) => Some([None, None]),
+        (Placement::SameCore, [one, ..]) => Some([Some(*one), Some(*one)]),
+        (Placement::PinnedApart, [one, two, ..]) => Some([Some(*one), Some(*two)]),
+        _ => None,
     }
 }
 
@@ -236,7 +248,9 @@ impl End {
         match self.control.receive() {
             Ok((Outcome::Failed(message), _)) => failed(message),
             Ok((outcome, _)) => Ok(outcome),
-            Err(HarnessError::Wire(WireError::Closed)) => failed("ended without a word".to_owned()),
+            Err(HarnessError::Wire(WireError::Closed)) => {
+                failed("ended without an outcome".to_owned())
+            }
             Err(error) => Err(error),
         }
     }
@@ -250,20 +264,21 @@ impl Drop for End {
     }
 }
 
-/// Hears both, in whatever order they speak: when one failed the other may wait for it for ever.
-fn listen(
+/// Receives both outcomes in whatever order they come: when one end failed the other may wait for it
+/// for ever.
+fn receive_outcomes(
     ends: [&mut End; 2],
     peer: &str,
     until: Instant,
     limit: Duration,
 ) -> Result<[Outcome; 2], HarnessError> {
-    let mut said = [None, None];
+    let mut outcomes = [None, None];
     loop {
-        said = match said {
+        outcomes = match outcomes {
             [Some(client), Some(server)] => return Ok([client, server]),
             other => other,
         };
-        let waiting: Vec<usize> = (0..2).filter(|index| said[*index].is_none()).collect();
+        let waiting: Vec<usize> = (0..2).filter(|index| outcomes[*index].is_none()).collect();
         let left = until.saturating_duration_since(Instant::now());
         let ready: Vec<bool> = {
             let mut fds: Vec<PollFd<'_>> = waiting
@@ -282,7 +297,7 @@ fn listen(
         }
         for (index, ready) in waiting.into_iter().zip(ready) {
             if ready {
-                said[index] = Some(ends[index].outcome(peer)?);
+                outcomes[index] = Some(ends[index].outcome(peer)?);
             }
         }
     }
@@ -333,6 +348,7 @@ impl Drop for Folder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wait::WaitKind;
 
     #[test]
     fn the_table_of_strace_is_added_up_without_its_own_total() {
@@ -346,9 +362,18 @@ mod tests {
     #[test]
     fn a_run_may_take_longer_when_it_is_meant_to() {
         let length = Length { warm_up: 0, counted: 1000 };
-        let mut case = Case::ping_pong(crate::WaitKind::Sleep, Placement::Unpinned, 64);
+        let mut case = Case::ping_pong(WaitKind::Sleep, Placement::Unpinned, 64);
         let quick = limit(&case, length);
         case.service_ns = 1_000_000_000;
         assert_eq!(limit(&case, length) - quick, Duration::from_secs(1000));
+    }
+
+    #[test]
+    fn placements_need_as_many_cpus_as_they_say() {
+        use Placement::{PinnedApart, SameCore, Unpinned};
+        assert_eq!(cpus_for(PinnedApart, &[2, 5, 7]), Some([Some(2), Some(5)]));
+        assert_eq!(cpus_for(PinnedApart, &[2]), None);
+        assert_eq!(cpus_for(SameCore, &[2, 5]), Some([Some(2), Some(2)]));
+        assert_eq!(cpus_for(Unpinned, &[2, 5]), Some([None, None]));
     }
 }

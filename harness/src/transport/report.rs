@@ -10,10 +10,11 @@ use crate::machine::Machine;
 use crate::report::{
     Cell, Column, Drawing, Findings, Line, Page, Table, dash, nines, nines_label, time,
 };
-use crate::transport::case::{Placement, WaitKind};
+use crate::transport::case::Placement;
 use crate::transport::checks::Check;
 use crate::transport::names;
 use crate::transport::row::{More, Row};
+use crate::wait::WaitKind;
 
 /// A whole run of round trips.
 pub type Report = crate::report::Report<RoundTripReport>;

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Round, Run, Spread, Track, Verdict, median, to_f64};
-use crate::transport::case::{Case, Placement, WaitKind};
+use crate::transport::case::{Case, Placement};
 use crate::transport::subject::{PeerInCase, RoundTrips};
+use crate::wait::WaitKind;
 
 /// One peer in one case. Times are medians over the rounds that count, `max_ns` is the longest of
 /// all.

@@ -3,11 +3,12 @@
 use crate::engine::{Length, Subject, Trial, Wanted};
 use crate::error::HarnessError;
 use crate::machine::KeepAwake;
-use crate::transport::case::{Case, FRAME_BYTES, Placement, WaitKind};
+use crate::transport::case::{Case, FRAME_BYTES, Placement};
 use crate::transport::names;
 use crate::transport::peers::Peer;
 use crate::transport::process::Runner;
 use crate::transport::session::{Measured, Served};
+use crate::wait::WaitKind;
 
 /// Rounds of a subject, those that do not count among them, as a multiple of the rounds wanted: so
 /// often they are repeated before a subject makes do with what it has.

@@ -7,8 +7,9 @@ use rustix::io;
 
 use super::Peer;
 use crate::error::HarnessError;
-use crate::transport::case::{Case, WaitKind};
+use crate::transport::case::Case;
 use crate::transport::session::{ClientSession, Measured, Served, ServerSession};
+use crate::wait::WaitKind;
 
 /// Two counters of the kernel, one each way.
 #[derive(Debug)]
@@ -52,13 +53,13 @@ fn ring(fd: &OwnedFd) -> Result<(), HarnessError> {
     Ok(())
 }
 
-/// One ring per turn: more would mean that an end went ahead.
+/// One ring per message: more would mean that an end did not wait for the other.
 fn listen(fd: &OwnedFd) -> Result<(), HarnessError> {
     let mut count = [0; 8];
     let read = io::retry_on_intr(|| io::read(fd, &mut count[..]));
     let got = read.map_err(HarnessError::system("read"))?;
     match u64::from_ne_bytes(count) {
         1 if got == count.len() => Ok(()),
-        _ => Err(HarnessError::Handshake { expected: "one ring per turn" }),
+        _ => Err(HarnessError::Handshake { expected: "one ring per message" }),
     }
 }

@@ -1,5 +1,5 @@
 //! Frames: too large to copy through a ring, so they lie in memory that both processes have mapped
-//! and only their place travels.
+//! and only offset and length travel.
 //!
 //! | peer | the frame | the message |
 //! |---|---|---|
@@ -24,10 +24,11 @@ use super::Peer;
 use super::ours::{ITEM, ITEMS, attach_pair, create_pair};
 use crate::error::HarnessError;
 use crate::transport::case::FRAME_BYTES;
-use crate::transport::case::{ANSWER_BYTES, Case, Placement, WaitKind};
+use crate::transport::case::{ANSWER_BYTES, Case, Placement};
 use crate::transport::names;
 use crate::transport::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
 use crate::transport::work::{self, AnswerBytes, Request};
+use crate::wait::WaitKind;
 
 /// Bytes copied out at a time: half of a usual first-level cache.
 const BLOCK: usize = 16 << 10;
@@ -99,20 +100,20 @@ impl Peer for FramePlain {
         let len = session.case().request_bytes;
         let memory = Pool::create(len)?;
         session.link.send(&(), &[memory.as_fd()])?;
-        session.run(&mut PlainEnd { pool: Pool::map(&memory, len)?, turn: 0 })
+        session.run(&mut PlainEnd { pool: Pool::map(&memory, len)?, value: 0 })
     }
 
     fn server(&self, mut session: ServerSession<'_>) -> Result<Served, HarnessError> {
         let [fd] = session.link.receive_fds()?;
         let pool = Pool::map(&Memory::from_fd(fd)?, session.case().request_bytes)?;
         let mut block = [0; BLOCK];
-        let mut turn = 0;
+        let mut value = 0;
         session.run(|work| {
-            super::line::wait_for(&pool.word, turn + 1);
+            super::line::wait_for(&pool.word, value + 1);
             let (sequence, sum) = read_all(&pool.frame, &mut block)?;
             pool.answer.region().copy_in(0, &work.answer_to(sequence, sum))?;
-            turn += 2;
-            pool.word.store(turn, Ordering::Release);
+            value += 2;
+            pool.word.store(value, Ordering::Release);
             Ok(())
         })
     }
@@ -120,19 +121,19 @@ impl Peer for FramePlain {
 
 struct PlainEnd {
     pool: Pool,
-    turn: u64,
+    value: u64,
 }
 
 impl ClientEnd for PlainEnd {
     fn send(&mut self, request: &[u8]) -> Result<(), HarnessError> {
         self.pool.frame.region().copy_in(0, request)?;
-        self.pool.word.store(self.turn + 1, Ordering::Release);
+        self.pool.word.store(self.value + 1, Ordering::Release);
         Ok(())
     }
 
     fn receive(&mut self, answer: &mut AnswerBytes) -> Result<(), HarnessError> {
-        self.turn += 2;
-        super::line::wait_for(&self.pool.word, self.turn);
+        self.value += 2;
+        super::line::wait_for(&self.pool.word, self.value);
         Ok(self.pool.answer.region().copy_out(0, answer)?)
     }
 }
@@ -153,11 +154,11 @@ fn named<'p>(
 ) -> Result<(u64, burst_shm::Region<'p>), HarnessError> {
     let words = message.as_chunks::<8>().0;
     let [sequence, offset, len] = [0, 1, 2].map(|index| u64::from_le_bytes(words[index]));
-    let place = |number| usize::try_from(number).unwrap_or(usize::MAX);
-    Ok((sequence, pool.frame.region().subregion(place(offset), place(len))?))
+    let bytes = |number| usize::try_from(number).unwrap_or(usize::MAX);
+    Ok((sequence, pool.frame.region().subregion(bytes(offset), bytes(len))?))
 }
 
-/// A frame in shared memory, its place in our queues.
+/// A frame in shared memory, its offset and length in our queues.
 #[derive(Debug)]
 pub struct FrameOurs;
 

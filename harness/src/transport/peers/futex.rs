@@ -9,9 +9,10 @@ use rustix::thread::futex::{self, Flags};
 
 use super::Peer;
 use crate::error::HarnessError;
-use crate::transport::case::{Case, WaitKind};
+use crate::transport::case::Case;
 use crate::transport::names;
 use crate::transport::session::{ClientSession, Measured, Served, ServerSession};
+use crate::wait::WaitKind;
 
 /// A 4-byte word with a futex on it.
 #[derive(Debug)]
@@ -34,23 +35,23 @@ impl Peer for FutexFloor {
         let memory = Memory::create("floor", 4096)?;
         session.link.send(&(), &[memory.as_fd()])?;
         let word = word(&memory)?;
-        let mut turn: u32 = 0;
+        let mut value: u32 = 0;
         session.run_trips(|_| {
-            give(&word, turn.wrapping_add(1))?;
-            turn = turn.wrapping_add(2);
-            wait_for(&word, turn)
+            give(&word, value.wrapping_add(1))?;
+            value = value.wrapping_add(2);
+            wait_for(&word, value)
         })
     }
 
     fn server(&self, mut session: ServerSession<'_>) -> Result<Served, HarnessError> {
         let [fd] = session.link.receive_fds()?;
         let word = word(&Memory::from_fd(fd)?)?;
-        let mut turn: u32 = 0;
+        let mut value: u32 = 0;
         session.run(|work| {
-            wait_for(&word, turn.wrapping_add(1))?;
+            wait_for(&word, value.wrapping_add(1))?;
             work.serve();
-            turn = turn.wrapping_add(2);
-            give(&word, turn)
+            value = value.wrapping_add(2);
+            give(&word, value)
         })
     }
 }

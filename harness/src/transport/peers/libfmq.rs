@@ -18,10 +18,11 @@ use rustix::thread::futex::{self, Flags};
 use super::Peer;
 use super::ours::{ITEM, RING_BYTES, fits_rings};
 use crate::error::HarnessError;
-use crate::transport::case::{Case, WaitKind};
+use crate::transport::case::Case;
 use crate::transport::names;
 use crate::transport::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
 use crate::transport::work::AnswerBytes;
+use crate::wait::WaitKind;
 
 /// The layout of one queue: counters at 0 and 8, the ring, the event word.
 const READ_AT: usize = 0;
@@ -129,7 +130,7 @@ impl Queue {
         }
         let (first, second) = bytes.split_at(self.contiguous(write, bytes.len()));
         let ring = self.ring.region();
-        ring.copy_in(self.place(write), first)?;
+        ring.copy_in(self.position(write), first)?;
         if !second.is_empty() {
             ring.copy_in(0, second)?;
         }
@@ -155,7 +156,7 @@ impl Queue {
         }
         let (first, second) = bytes.split_at_mut(self.contiguous(read, len));
         let ring = self.ring.region();
-        ring.copy_out(self.place(read), first)?;
+        ring.copy_out(self.position(read), first)?;
         if !second.is_empty() {
             ring.copy_out(0, second)?;
         }
@@ -175,7 +176,7 @@ impl Queue {
         Ok(true)
     }
 
-    fn place(&self, counter: u64) -> usize {
+    fn position(&self, counter: u64) -> usize {
         usize::try_from(counter % self.size).unwrap_or(0)
     }
 

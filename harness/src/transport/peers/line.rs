@@ -9,9 +9,10 @@ use burst_shm::{Mapping, Memory, Shared};
 
 use super::Peer;
 use crate::error::HarnessError;
-use crate::transport::case::{Case, WaitKind};
+use crate::transport::case::Case;
 use crate::transport::names;
 use crate::transport::session::{ClientSession, Measured, Served, ServerSession};
+use crate::wait::WaitKind;
 
 /// An 8-byte word, stored and polled by both.
 #[derive(Debug)]

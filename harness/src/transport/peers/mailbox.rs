@@ -63,7 +63,7 @@ fn boxes(memory: &Memory) -> Result<Boxes, HarnessError> {
     let one_way = |flag, at, len| {
         let flag = Shared::new(Arc::clone(&mapping), flag)?;
         let payload = SharedRegion::new(Arc::clone(&mapping), at, len)?;
-        Ok::<_, HarnessError>(OneWay { flag, payload, turn: 0 })
+        Ok::<_, HarnessError>(OneWay { flag, payload, sequence: 0 })
     };
     Ok(Boxes {
         requests: one_way(REQUEST_FLAG_AT, REQUEST_AT, REQUEST_MAX)?,
@@ -76,24 +76,24 @@ struct OneWay {
     flag: Shared<AtomicU64>,
     payload: SharedRegion,
     /// Messages so far.
-    turn: u64,
+    sequence: u64,
 }
 
 impl OneWay {
     #[inline]
     fn put(&mut self, message: &[u8]) -> Result<(), HarnessError> {
         self.payload.region().copy_in(0, message)?;
-        self.turn += 1;
+        self.sequence += 1;
         // Release: pairs with Acquire in `wait_for`; the payload first, then the flag.
-        self.flag.store(self.turn, Ordering::Release);
+        self.flag.store(self.sequence, Ordering::Release);
         Ok(())
     }
 
     /// With one message under way the other end writes no more before it has heard from us.
     #[inline]
     fn take(&mut self, message: &mut [u8]) -> Result<(), HarnessError> {
-        self.turn += 1;
-        wait_for(&self.flag, self.turn);
+        self.sequence += 1;
+        wait_for(&self.flag, self.sequence);
         Ok(self.payload.region().copy_out(0, message)?)
     }
 }

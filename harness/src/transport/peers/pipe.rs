@@ -7,9 +7,10 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::Peer;
 use crate::error::HarnessError;
-use crate::transport::case::{Case, REQUEST_MAX, WaitKind};
+use crate::transport::case::{Case, REQUEST_MAX};
 use crate::transport::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
 use crate::transport::work::AnswerBytes;
+use crate::wait::WaitKind;
 
 /// Bytes that always fit an empty pipe.
 const PIPE_BYTES: usize = 64 << 10;

@@ -7,9 +7,10 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::Peer;
 use crate::error::HarnessError;
-use crate::transport::case::{Case, REQUEST_MAX, WaitKind};
+use crate::transport::case::{Case, REQUEST_MAX};
 use crate::transport::session::{ClientEnd, ClientSession, Measured, Served, ServerSession};
 use crate::transport::work::AnswerBytes;
+use crate::wait::WaitKind;
 
 /// Messages that a socket always takes without blocking (its queue holds ten and more).
 const IN_FLIGHT_MAX: u32 = 8;
