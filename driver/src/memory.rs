@@ -226,7 +226,7 @@ impl Memory {
                     (&planned.info, planned.declared.as_slice())
                 })
                 .collect();
-            match (step.def.infer)(&Args { inputs: &inputs, outputs: &outputs })? {
+            match step.stages().infer(&Args { inputs: &inputs, outputs: &outputs })? {
                 Inferred::WhileRunning => return Ok(false),
                 Inferred::Shapes(shapes) => shapes,
             }
@@ -299,7 +299,7 @@ impl Memory {
         let mut run = Run { inputs: &inputs, outputs: &mut outputs, scratch, stop, crew };
         match &step.kernel {
             Some(kernel) => kernel.run(&mut run),
-            None => (step.def.execute)(&mut run),
+            None => step.stages().execute(&mut run),
         }
     }
 }

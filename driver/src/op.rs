@@ -13,6 +13,12 @@ use crate::tensor::{Args, TensorMut, TensorRef};
 use crate::threads::{Crew, Hands};
 use crate::{OpError, SignatureError};
 
+mod body;
+mod operands;
+
+pub use body::{Body, Parsed, Plain, PrepareWith, Stages, WithAttributes};
+pub use operands::Operands;
+
 /// Everything the driver knows of one operation. Each stands in one file, and in one row of
 /// [`crate::ops::find`]'s table.
 #[derive(Debug)]
@@ -21,12 +27,8 @@ pub struct OpDef {
     pub code: OperationType,
     /// Checks types, counts and whatever else can be said from the operands' declarations alone.
     pub validate: fn(&Signature<'_>) -> Result<(), SignatureError>,
-    /// Works out the outputs' shapes from the inputs' shapes, and from values where they matter.
-    pub infer: fn(&Args<'_>) -> Result<Inferred, OpError>,
-    /// Chooses a fast kernel where one fits, with constants packed for it.
-    pub prepare: Option<Prepare>,
-    /// Computes the outputs: the plain reference for every type the operation has.
-    pub execute: fn(&mut Run<'_, '_>) -> Result<(), OpError>,
+    /// How it infers shapes, chooses kernels, and computes.
+    pub body: &'static dyn Body,
     /// What else the plan has to know.
     pub traits: OpTraits,
 }
@@ -126,7 +128,7 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
     /// Computes the outputs.
     ///
     /// # Errors
-    /// What the operation's `execute` would answer for the same inputs.
+    /// What the operation's [`Stages::execute`] would answer for the same inputs.
     fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError>;
 
     /// Bytes of packed constants it holds.

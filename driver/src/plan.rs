@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use crate::OpError;
 use crate::aligned::AlignedBytes;
 use crate::error::DriverError;
-use crate::op::{Kernel, OpDef};
+use crate::op::{Kernel, OpDef, Stages};
 use crate::tensor::TensorInfo;
 
 mod builder;
@@ -62,6 +62,8 @@ pub(crate) struct Step {
     pub(crate) index: usize,
     /// What it does.
     pub(crate) def: &'static OpDef,
+    /// The operation with its attributes parsed, where it has any and all of them are constants.
+    pub(crate) bound: Option<Box<dyn Stages>>,
     /// Operands it reads.
     pub(crate) inputs: Box<[usize]>,
     /// Operands it writes.
@@ -79,6 +81,14 @@ pub(crate) struct Step {
 }
 
 impl Step {
+    /// The operation's code, with the attributes that were parsed when the model was prepared.
+    pub(crate) fn stages(&self) -> &dyn Stages {
+        match &self.bound {
+            Some(bound) => bound.as_ref(),
+            None => self.def.body,
+        }
+    }
+
     /// Operands whose values a control flow operation hands to its graphs.
     pub(crate) fn handed_over(&self) -> &[usize] {
         match self.control {

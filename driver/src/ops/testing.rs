@@ -155,9 +155,9 @@ pub(crate) fn infer(
                 ..*arg
             })
             .collect();
-        let early = (def.infer)(&Args { inputs: &partly, outputs: &outputs });
+        let early = def.body.infer(&Args { inputs: &partly, outputs: &outputs });
         if let Ok(Inferred::Shapes(early)) = early {
-            let late = (def.infer)(&Args { inputs: &known, outputs: &outputs });
+            let late = def.body.infer(&Args { inputs: &known, outputs: &outputs });
             assert!(
                 late.is_err() || late == Ok(Inferred::Shapes(early)),
                 "{:?} inferred another shape when more was known",
@@ -165,7 +165,7 @@ pub(crate) fn infer(
             );
         }
     }
-    (def.infer)(&Args { inputs: &known, outputs: &outputs })
+    def.body.infer(&Args { inputs: &known, outputs: &outputs })
 }
 
 /// Validates (which must succeed), infers and executes the reference.
@@ -174,7 +174,7 @@ pub(crate) fn run(
     inputs: &[Tensor],
     outputs: &[Tensor],
 ) -> Result<Vec<Tensor>, OpError> {
-    run_with(def, inputs, outputs, def.execute)
+    run_with(def, inputs, outputs, |run| def.body.execute(run))
 }
 
 /// As [`run`], by the fast kernel that the operation chooses when everything is known; `None` where
@@ -194,11 +194,10 @@ pub(crate) fn run_fast_on(
     inputs: &[Tensor],
     outputs: &[Tensor],
 ) -> Result<Option<Vec<Tensor>>, OpError> {
-    let Some(prepare) = def.prepare else { return Ok(None) };
     let context = PrepareContext { fast_kernels: true, isa };
     let args: Vec<Arg<'_>> = inputs.iter().map(Tensor::arg).collect();
     let meanings: Vec<_> = outputs.iter().map(|out| (&out.info, &*out.dims)).collect();
-    match prepare(&Args { inputs: &args, outputs: &meanings }, &context)? {
+    match def.body.prepare(&Args { inputs: &args, outputs: &meanings }, &context)? {
         None => Ok(None),
         Some(fast) => run_with(def, inputs, outputs, |run| fast.kernel.run(run)).map(Some),
     }

@@ -10,7 +10,7 @@ use crate::aligned::AlignedBytes;
 use crate::arena::{self, Need};
 use crate::control_flow::is_true;
 use crate::error::DriverError;
-use crate::op::{Inferred, OpDef, PrepareContext, Run, Stop};
+use crate::op::{Inferred, OpDef, PrepareContext, Run, Stages, Stop};
 use crate::ops::control::boundary;
 use crate::scratch::Scratch;
 use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value, byte_count};
@@ -118,6 +118,7 @@ impl<'g, 'm> Builder<'g, 'm> {
         self.steps.push(Step {
             index,
             def,
+            bound: None,
             inputs,
             outputs,
             arena_order: Box::default(),
@@ -177,14 +178,19 @@ impl<'g, 'm> Builder<'g, 'm> {
     ) -> Result<(), OpError> {
         let inputs = operand_list(&operation.inputs);
         let outputs = operand_list(&operation.outputs);
-        let fixed_shapes = self.infer(def, &inputs, &outputs)?;
-        if fixed_shapes && def.traits.pure && self.fold(def, &inputs, &outputs) {
+        let bound = self.bind(def, &inputs, &outputs);
+        let stages: &dyn Stages = match &bound {
+            Some(bound) => bound.as_ref(),
+            None => def.body,
+        };
+        let fixed_shapes = self.infer(stages, &inputs, &outputs)?;
+        if fixed_shapes && def.traits.pure && self.fold(stages, &inputs, &outputs) {
             return Ok(());
         }
-        let prepared = match (def.prepare, &self.context) {
-            (Some(prepare), Some(context)) if context.fast_kernels => {
+        let prepared = match &self.context {
+            Some(context) if context.fast_kernels => {
                 let (inputs, outputs) = self.args(&inputs, &outputs);
-                match prepare(&Args { inputs: &inputs, outputs: &outputs }, context) {
+                match stages.prepare(&Args { inputs: &inputs, outputs: &outputs }, context) {
                     Err(OpError::NotYet) => None,
                     other => other?,
                 }
@@ -200,6 +206,7 @@ impl<'g, 'm> Builder<'g, 'm> {
         self.steps.push(Step {
             index,
             def,
+            bound,
             inputs,
             outputs,
             arena_order: Box::default(),
@@ -211,12 +218,24 @@ impl<'g, 'm> Builder<'g, 'm> {
         Ok(())
     }
 
+    /// The operation with its attributes parsed, where it has any and all are known. Attributes that
+    /// are wrong do not fail here: the stage that needs them parses them again and says so.
+    fn bind(&self, def: &OpDef, inputs: &[usize], outputs: &[usize]) -> Option<Box<dyn Stages>> {
+        let (inputs, outputs) = self.args(inputs, outputs);
+        def.body.bind(&Args { inputs: &inputs, outputs: &outputs }).ok().flatten()
+    }
+
     /// Infers the outputs' shapes and writes down those that hold in every execution. Says
     /// whether all of them do.
-    fn infer(&mut self, def: &OpDef, inputs: &[usize], outputs: &[usize]) -> Result<bool, OpError> {
+    fn infer(
+        &mut self,
+        stages: &dyn Stages,
+        inputs: &[usize],
+        outputs: &[usize],
+    ) -> Result<bool, OpError> {
         let inferred = {
             let (inputs, outputs) = self.args(inputs, outputs);
-            (def.infer)(&Args { inputs: &inputs, outputs: &outputs })
+            stages.infer(&Args { inputs: &inputs, outputs: &outputs })
         };
         match inferred {
             Ok(Inferred::Shapes(shapes)) => {
@@ -238,7 +257,7 @@ impl<'g, 'm> Builder<'g, 'm> {
 
     /// Computes the operation now when all its inputs are constants. Says whether it did. An
     /// operation that fails now is left to fail when the model runs.
-    fn fold(&mut self, def: &OpDef, inputs: &[usize], outputs: &[usize]) -> bool {
+    fn fold(&mut self, stages: &dyn Stages, inputs: &[usize], outputs: &[usize]) -> bool {
         let constant = |operand: &usize| match &self.operands[*operand].place {
             Place::Constant(_) => true,
             Place::None => self.subgraph.operands[*operand].lifetime == OperandLifeTime::NoValue,
@@ -250,7 +269,7 @@ impl<'g, 'm> Builder<'g, 'm> {
         if !inputs.iter().all(constant) || outputs.iter().any(is_output) {
             return false;
         }
-        let Ok(results) = self.compute(def, inputs, outputs) else { return false };
+        let Ok(results) = self.compute(stages, inputs, outputs) else { return false };
         for (operand, bytes) in outputs.iter().zip(results) {
             self.operands[*operand].place = Place::Constant(bytes);
         }
@@ -259,7 +278,7 @@ impl<'g, 'm> Builder<'g, 'm> {
 
     fn compute(
         &mut self,
-        def: &OpDef,
+        stages: &dyn Stages,
         inputs: &[usize],
         outputs: &[usize],
     ) -> Result<Vec<AlignedBytes>, OpError> {
@@ -297,7 +316,7 @@ impl<'g, 'm> Builder<'g, 'm> {
                 storage: Storage::Fixed(bytes.as_mut_slice()),
             })
             .collect();
-        (def.execute)(&mut Run {
+        stages.execute(&mut Run {
             inputs: &inputs,
             outputs: &mut outputs,
             scratch: &mut self.scratch,

@@ -10,16 +10,14 @@ use half::f16;
 
 use crate::OpError;
 use crate::op::types::{F16, F32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::tensor::Args;
 
 /// The definition of ELU.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Elu,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

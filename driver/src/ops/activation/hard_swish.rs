@@ -17,7 +17,7 @@ use crate::OpError;
 use crate::kernels::lut::{self, Quant8, Table};
 use crate::kernels::quant::{Multiplier, rounding_divide_by_power_of_two};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, PrepareContext, Prepared, Row, Run, Signature};
 use crate::ops::activation::unary;
 use crate::ops::quantization::rules::quant8;
 use crate::ops::reduce::axes;
@@ -27,9 +27,7 @@ use crate::tensor::{Args, TensorInfo};
 pub static DEF: OpDef = OpDef {
     code: OperationType::HardSwish,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &Plain { infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN,
 };
 

@@ -13,7 +13,7 @@ use crate::OpError;
 use crate::kernels::lanes::Lanes;
 use crate::kernels::softmax::log_softmax_lane;
 use crate::op::types::{F16, F32, I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::activation::{optional_axis, positive_beta, unary};
 use crate::ops::reduce::axes;
 use crate::tensor::Args;
@@ -22,9 +22,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::LogSoftmax,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

@@ -16,7 +16,9 @@ use crate::kernels::lanes::Lanes;
 use crate::kernels::quant::type_range;
 use crate::kernels::softmax::{ExpTable, softmax_lane};
 use crate::op::types::{F16, F32, I32, TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, Kernel, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{
+    Inferred, Kernel, OpDef, OpTraits, Plain, PrepareContext, Prepared, Row, Run, Signature,
+};
 use crate::ops::activation::{MAX_RANK, expect_input_rank, optional_axis, positive_beta, unary};
 use crate::ops::quantization::rules::{expect_fixed, quant8};
 use crate::ops::reduce::axes;
@@ -26,9 +28,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::Softmax,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &Plain { infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN,
 };
 

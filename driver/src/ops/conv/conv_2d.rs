@@ -11,7 +11,7 @@ use burst_hal::OperationType;
 
 use crate::OpError;
 use crate::kernels::conv_geometry::{Conv, Filter, Images};
-use crate::op::{Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, PrepareContext, Prepared, Row, Run, Signature};
 use crate::ops::conv::matrix::{self, Rows};
 use crate::ops::conv::one_bias_per_channel;
 use crate::ops::conv::quantized::{Scales, Task, check_filter};
@@ -24,9 +24,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::Conv2d,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &Plain { infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN,
 };
 

@@ -12,7 +12,7 @@ use burst_hal::{OperandType, OperationType};
 
 use crate::OpError;
 use crate::kernels::conv_geometry::{Conv, Filter};
-use crate::op::{Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, PrepareContext, Prepared, Row, Run, Signature};
 use crate::ops::conv::conv_2d::of_sizes;
 use crate::ops::conv::quantized::{Scales, Task, check_filter};
 use crate::ops::conv::reference;
@@ -25,9 +25,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::DepthwiseConv2d,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &Plain { infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN,
 };
 

@@ -13,7 +13,7 @@ use crate::OpError;
 use crate::kernels::conv_geometry::{Axis, Conv, Filter, Images};
 use crate::kernels::quant::activation;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, PrepareContext, Prepared, Row, Run, Signature};
 use crate::ops::conv::matrix::{self, Rows};
 use crate::ops::conv::one_bias_per_channel;
 use crate::ops::conv::quantized::{Scales, Task};
@@ -24,9 +24,7 @@ use crate::tensor::{Args, element_count};
 pub static DEF: OpDef = OpDef {
     code: OperationType::FullyConnected,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &Plain { infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN,
 };
 

@@ -11,7 +11,7 @@ use burst_hal::OperationType;
 
 use crate::OpError;
 use crate::kernels::conv_geometry::{Conv, Filter};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::conv::conv_2d::of_sizes;
 use crate::ops::conv::one_bias_per_channel;
 use crate::ops::conv::quantized::{Scales, Task, check_filter};
@@ -24,9 +24,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::GroupedConv2d,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

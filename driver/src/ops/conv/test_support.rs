@@ -97,7 +97,7 @@ impl Case {
 
     /// What inference says. Where a value is not `known`, it is as while preparing.
     pub(super) fn infer(&self, known: impl Fn(usize) -> bool) -> Result<Dimensions, OpError> {
-        self.with_args(known, |args| match (self.def.infer)(args)? {
+        self.with_args(known, |args| match self.def.body.infer(args)? {
             Inferred::Shapes(shapes) => Ok(shapes[0].clone()),
             Inferred::WhileRunning => Err(OpError::NotYet),
         })
@@ -123,15 +123,15 @@ impl Case {
 
     /// What the reference computes.
     pub(super) fn reference(&self) -> Result<Computed, OpError> {
-        self.run(&[], Crew::ALONE, |run| (self.def.execute)(run))
+        self.run(&[], Crew::ALONE, |run| self.def.body.execute(run))
     }
 
     /// What the fast kernel computes, on one thread and, bit for bit, on three; `None` where there is
     /// none.
     pub(super) fn fast(&self, isa: Isa) -> Result<Option<Computed>, OpError> {
         let context = PrepareContext { fast_kernels: true, isa };
-        let Some(prepare) = self.def.prepare else { return Ok(None) };
-        let Some(prepared) = self.with_args(|index| index > 0, |args| prepare(args, &context))?
+        let Some(prepared) =
+            self.with_args(|index| index > 0, |args| self.def.body.prepare(args, &context))?
         else {
             return Ok(None);
         };

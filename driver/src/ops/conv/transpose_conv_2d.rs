@@ -15,7 +15,7 @@ use burst_hal::OperationType;
 
 use crate::OpError;
 use crate::kernels::conv_geometry::{Axis, Conv, Filter};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::conv::one_bias_per_channel;
 use crate::ops::conv::quantized::{Scales, Task, check_filter};
 use crate::ops::conv::reference;
@@ -27,9 +27,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::TransposeConv2d,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 

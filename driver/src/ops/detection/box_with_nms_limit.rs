@@ -17,7 +17,7 @@ use burst_hal::HalVersion::{V1_2, V1_3};
 use burst_hal::OperationType;
 
 use crate::op::types::{F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S, TQ16A};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, Stop};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature, Stop};
 use crate::ops::detection::boxes::{
     best_first, expect_few, expect_ordered, index, limit, overlap, position,
 };
@@ -30,9 +30,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::BoxWithNmsLimit,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 

@@ -14,7 +14,7 @@ use burst_hal::HalVersion::V1_2;
 use burst_hal::{Dimensions, OperationType};
 
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TI32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, Stop};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature, Stop};
 use crate::ops::detection::boxes::{Corners, best_first, expect_few, index, position, suppress};
 use crate::ops::detection::reals::{Reals, RealsMut, Scalars, expect};
 use crate::tensor::{Args, TensorMut};
@@ -24,9 +24,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::DetectionPostprocessing,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

@@ -15,7 +15,7 @@ use burst_hal::HalVersion::{V1_2, V1_3};
 use burst_hal::{Dimensions, OperandType, OperationType};
 
 use crate::op::types::{BOOL, TF16, TF32, TQ8, TQ8S, TQ16A};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::detection::boxes::expect_ordered;
 use crate::ops::detection::reals::{Reals, RealsMut, Scalars, expect, expect_eighths};
 use crate::tensor::Args;
@@ -25,9 +25,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::HeatmapMaxKeypoint,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

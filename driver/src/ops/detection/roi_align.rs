@@ -24,7 +24,7 @@ use half::f16;
 
 use crate::kernels::quant::Multiplier;
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S, TQ16A};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, Stop};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature, Stop};
 use crate::ops::detection::reals::Scalars;
 use crate::ops::detection::regions::{Regions, Source, expect_ranks};
 use crate::tensor::{Args, TensorInfo};
@@ -34,9 +34,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::RoiAlign,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 

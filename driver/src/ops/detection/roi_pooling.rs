@@ -23,7 +23,7 @@ use burst_hal::{OperandType, OperationType};
 use half::f16;
 
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S, TQ16A};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, Stop};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature, Stop};
 use crate::ops::detection::regions::{Regions, Source, expect_ranks};
 use crate::ops::quantization::rules::expect_same;
 use crate::tensor::Args;
@@ -33,9 +33,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::RoiPooling,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

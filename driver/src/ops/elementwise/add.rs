@@ -11,7 +11,7 @@ use burst_hal::OperationType;
 
 use crate::OpError;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{OpDef, OpTraits, Plain, PrepareContext, Prepared, Row, Run, Signature};
 use crate::ops::elementwise::arithmetic::{self, QuantizedSum};
 use crate::tensor::Args;
 
@@ -19,9 +19,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::Add,
     validate,
-    infer: arithmetic::infer,
-    prepare: Some(prepare),
-    execute,
+    body: &Plain { infer: arithmetic::infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN,
 };
 

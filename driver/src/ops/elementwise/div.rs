@@ -10,16 +10,14 @@ use burst_hal::OperationType;
 
 use super::arithmetic;
 use crate::op::types::{I32, TF16, TF32, TI32};
-use crate::op::{OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::{OpError, SignatureError};
 
 /// The definition of DIV.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Div,
     validate,
-    infer: arithmetic::infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer: arithmetic::infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 

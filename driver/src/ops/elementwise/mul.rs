@@ -12,7 +12,7 @@ use burst_hal::{OperandType, OperationType};
 use super::arithmetic::{self, Quantized};
 use crate::kernels::quant::Multiplier;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::tensor::TensorInfo;
 use crate::{OpError, SignatureError};
 
@@ -20,9 +20,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Mul,
     validate,
-    infer: arithmetic::infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer: arithmetic::infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 

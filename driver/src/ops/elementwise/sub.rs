@@ -10,7 +10,7 @@ use burst_hal::OperationType;
 
 use super::arithmetic::{self, QuantizedSum};
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{OpDef, OpTraits, Plain, PrepareContext, Prepared, Row, Run, Signature};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -18,9 +18,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Sub,
     validate,
-    infer: arithmetic::infer,
-    prepare: Some(prepare),
-    execute,
+    body: &Plain { infer: arithmetic::infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN,
 };
 

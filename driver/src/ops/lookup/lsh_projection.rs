@@ -16,7 +16,7 @@ use burst_hal::{OperandType, OperationType};
 
 use crate::OpError;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, TypeSet};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature, TypeSet};
 use crate::ops::lookup::fingerprint::fingerprint64;
 use crate::tensor::{Args, TensorRef, Value};
 
@@ -24,9 +24,7 @@ use crate::tensor::{Args, TensorRef, Value};
 pub static DEF: OpDef = OpDef {
     code: OperationType::LshProjection,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.omit(&[2]).no_zero_sized(),
 };
 

@@ -13,7 +13,7 @@ use burst_hal::{OperandType, OperationType};
 
 use crate::OpError;
 use crate::op::types::{I32, TF16, TF32, TI32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::lookup::philox::uniform;
 use crate::tensor::{Args, TensorRef};
 
@@ -21,9 +21,7 @@ use crate::tensor::{Args, TensorRef};
 pub static DEF: OpDef = OpDef {
     code: OperationType::RandomMultinomial,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized().impure(),
 };
 

@@ -22,7 +22,7 @@ use crate::OpError;
 use crate::kernels::pool::Rule;
 use crate::kernels::quant::{activation_range, activation_range_f32};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Run, Signature};
 use crate::ops::pooling::window::{self, Window, pool_shared};
 use crate::ops::quantization::rules::quant8;
 use crate::scratch::Scratch;
@@ -32,9 +32,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::AveragePool2d,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 

@@ -12,7 +12,7 @@ use half::f16;
 use crate::OpError;
 use crate::kernels::norm::instance;
 use crate::op::types::{BOOL, F16, F32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::pooling::resizing::expect_input_rank;
 use crate::tensor::Args;
 
@@ -20,9 +20,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::InstanceNormalization,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

@@ -20,7 +20,7 @@ use crate::kernels::lanes::{Lane, Lanes};
 use crate::kernels::norm::{inverse_sqrt, l2_lane};
 use crate::kernels::quant::Multiplier;
 use crate::op::types::{I32, TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::pooling::{MAX_RANK, expect_lane_rank};
 use crate::ops::quantization::rules::expect_fixed;
 use crate::ops::reduce::axes;
@@ -30,9 +30,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::L2Normalization,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

@@ -14,7 +14,7 @@ use crate::OpError;
 use crate::kernels::lanes::Lanes;
 use crate::kernels::norm::local_response_lane;
 use crate::op::types::{F16, F32, I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::pooling::{MAX_RANK, expect_lane_rank};
 use crate::ops::reduce::axes;
 use crate::tensor::Args;
@@ -23,9 +23,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::LocalResponseNormalization,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

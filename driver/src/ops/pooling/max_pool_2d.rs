@@ -18,7 +18,7 @@ use crate::OpError;
 use crate::kernels::pool::Rule;
 use crate::kernels::quant::{activation_range, activation_range_f32};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Run, Signature};
 use crate::ops::pooling::window::{self, Window, pool_shared};
 use crate::scratch::Scratch;
 use crate::tensor::Args;
@@ -27,9 +27,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::MaxPool2d,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 

@@ -21,7 +21,9 @@ use crate::OpError;
 use crate::kernels::resize_lines::{self, Work};
 use crate::kernels::{Isa, simd};
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, Kernel, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{
+    Inferred, Kernel, OpDef, OpTraits, Plain, PrepareContext, Prepared, Row, Run, Signature,
+};
 use crate::ops::pooling::resizing;
 use crate::tensor::Args;
 use crate::threads::{Tiling, speed};
@@ -30,9 +32,7 @@ use crate::threads::{Tiling, speed};
 pub static DEF: OpDef = OpDef {
     code: OperationType::ResizeBilinear,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &Plain { infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN,
 };
 

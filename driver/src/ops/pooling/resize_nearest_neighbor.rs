@@ -9,7 +9,7 @@ use burst_hal::{HalVersion, OperandType, OperationType};
 
 use crate::OpError;
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::pooling::resizing;
 use crate::tensor::Args;
 
@@ -17,9 +17,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::ResizeNearestNeighbor,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 

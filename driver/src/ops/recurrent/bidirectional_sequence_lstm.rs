@@ -19,7 +19,8 @@ use burst_hal::OperationType;
 use crate::OpError;
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32};
 use crate::op::{
-    Inferred, Kernel, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature, TypeSet,
+    Inferred, Kernel, OpDef, OpTraits, Plain, PrepareContext, Prepared, Row, Run, Signature,
+    TypeSet,
 };
 use crate::ops::recurrent::bidirectional::{Linking, output_shapes};
 use crate::ops::recurrent::lstm_pass::{CellOperands, CellSizes, Pass, Tuning};
@@ -32,9 +33,7 @@ use crate::tensor::{Args, TensorRef};
 pub static DEF: OpDef = OpDef {
     code: OperationType::BidirectionalSequenceLstm,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &Plain { infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN
         .omit(&[1, 5, 9, 10, 11, 12, 16, 17])
         .omit(&[18, 22, 26, 27, 28, 29, 33, 34])

@@ -14,7 +14,7 @@ use burst_hal::OperationType;
 
 use crate::OpError;
 use crate::op::types::{BOOL, I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, TypeSet};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature, TypeSet};
 use crate::ops::recurrent::bidirectional::{Linking, output_shapes};
 use crate::ops::recurrent::operands::{
     Floats, Shapes, activation, expect, expect_if_given, output, sizes, store, together,
@@ -27,9 +27,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::BidirectionalSequenceRnn,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.omit(&[9, 10, 11]).no_zero_sized(),
 };
 

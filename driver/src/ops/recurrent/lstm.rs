@@ -14,7 +14,7 @@ use burst_hal::{Dimensions, HalVersion, OperationType};
 
 use crate::OpError;
 use crate::op::types::{F16, F32, I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, PrepareContext, Prepared, Row, Run, Signature};
 use crate::ops::recurrent::lstm_pass::{CellOperands, Pass, Tuning};
 use crate::ops::recurrent::operands::{Floats, output, sizes, store};
 use crate::ops::recurrent::packed_layer::PackedLayer;
@@ -25,9 +25,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::Lstm,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &Plain { infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN.omit(&[1, 5, 9, 10, 11, 12, 16, 17, 23, 24, 25, 26]).no_zero_sized(),
 };
 

@@ -18,7 +18,7 @@ use crate::OpError;
 use crate::kernels::lstm_quant8::{Gate, LayerNorm, Lstm8, Projection, Step};
 use crate::kernels::quant::Multiplier;
 use crate::op::types::{F32, I32, TI32, TQ8S, TQ8SYMM, TQ16S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::quantization::rules::expect_same;
 use crate::ops::recurrent::lstm_pass::{
     CELL_GATE, CellOperands, FORGET_GATE, INPUT_GATE, OUTPUT_GATE,
@@ -30,9 +30,7 @@ use crate::tensor::{Args, TensorInfo, TensorRef};
 pub static DEF: OpDef = OpDef {
     code: OperationType::QuantizedLstm,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.omit(&[1, 5, 9, 10, 11, 12, 16, 17, 20, 21, 22, 23]).no_zero_sized(),
 };
 

@@ -15,7 +15,7 @@ use burst_hal::OperationType;
 use crate::OpError;
 use crate::kernels::svdf::Svdf;
 use crate::op::types::{I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::recurrent::operands::{
     Floats, Shapes, activation, expect, expect_if_given, output, sizes, store,
 };
@@ -26,9 +26,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::Svdf,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.omit(&[3]).no_zero_sized(),
 };
 

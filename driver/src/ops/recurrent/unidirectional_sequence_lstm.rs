@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::OpError;
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32};
 use crate::op::{
-    Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature, TypeSet,
+    Inferred, OpDef, OpTraits, Plain, PrepareContext, Prepared, Row, Run, Signature, TypeSet,
 };
 use crate::ops::recurrent::lstm_pass::{CellOperands, Pass, Tuning};
 use crate::ops::recurrent::operands::{Floats, output, sizes, store};
@@ -26,9 +26,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::UnidirectionalSequenceLstm,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &Plain { infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN.omit(&[1, 5, 9, 10, 11, 12, 16, 17, 24, 25, 26, 27]).no_zero_sized(),
 };
 

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::op::types::{I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::recurrent::operands::{Floats, activation, output, sizes, store};
 use crate::ops::recurrent::rnn_pass::{CellOperands, Pass};
 use crate::ops::recurrent::sequence::{Direction, Sequence};
@@ -22,9 +22,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::UnidirectionalSequenceRnn,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

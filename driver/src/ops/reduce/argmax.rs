@@ -8,7 +8,7 @@
 use burst_hal::OperationType;
 
 use crate::OpError;
-use crate::op::{OpDef, OpTraits, PrepareContext, Prepared, Run};
+use crate::op::{OpDef, OpTraits, Plain, PrepareContext, Prepared, Run};
 use crate::ops::reduce::arg::{self, Best};
 use crate::tensor::Args;
 
@@ -16,9 +16,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::Argmax,
     validate: arg::validate,
-    infer: arg::infer,
-    prepare: Some(prepare),
-    execute,
+    body: &Plain { infer: arg::infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

@@ -22,7 +22,7 @@ use crate::OpError;
 use crate::kernels::quant::{Multiplier, type_range};
 use crate::kernels::reduce::Reduction;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::quantization::rules::quant8;
 use crate::ops::reduce::axes::AxisSet;
 use crate::ops::reduce::{MAX_RANK, expect_input_rank, reduced_shape};
@@ -32,9 +32,7 @@ use crate::tensor::{Args, TensorInfo};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Mean,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

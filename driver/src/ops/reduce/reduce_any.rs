@@ -10,7 +10,7 @@ use burst_hal::HalVersion::V1_2;
 use burst_hal::OperationType;
 
 use crate::op::types::{BOOL, TB8, TI32};
-use crate::op::{OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::reduce::listed;
 use crate::{OpError, SignatureError};
 
@@ -18,9 +18,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::ReduceAny,
     validate,
-    infer: listed::infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer: listed::infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

@@ -11,7 +11,7 @@ use burst_hal::OperationType;
 use super::common;
 use crate::kernels::strided::Move;
 use crate::op::types::{I32, TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -20,9 +20,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::ChannelShuffle,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

@@ -18,7 +18,7 @@ use burst_hal::HalVersion::{self, V1_0, V1_2, V1_3};
 use burst_hal::{Dimensions, OperandType, OperationType};
 
 use super::common;
-use crate::op::{Inferred, OpDef, OpTraits, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Run, Signature};
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::{Args, TensorInfo};
 use crate::{OpError, SignatureError};
@@ -27,9 +27,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Concatenation,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 

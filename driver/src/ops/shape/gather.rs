@@ -11,7 +11,7 @@ use burst_hal::{Dimensions, OperationType};
 
 use super::common;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -19,9 +19,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Gather,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

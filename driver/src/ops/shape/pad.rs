@@ -10,7 +10,7 @@ use burst_hal::{OperandType, OperationType};
 
 use super::{common, padding};
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -19,9 +19,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Pad,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

@@ -19,7 +19,7 @@ use half::f16;
 use super::{common, padding};
 use crate::kernels::quant::type_range;
 use crate::op::types::{F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -28,9 +28,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::PadV2,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

@@ -15,7 +15,7 @@ use super::common::{self, Images};
 use super::{blocks, pad, padding};
 use crate::kernels::strided::Move;
 use crate::op::types::{BOOL, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -23,9 +23,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::SpaceToBatchNd,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

@@ -9,7 +9,7 @@ use burst_hal::HalVersion::{self, V1_2, V1_3};
 use burst_hal::{Dimensions, OperandType, OperationType};
 
 use super::common;
-use crate::op::{Inferred, OpDef, OpTraits, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Run, Signature};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -17,9 +17,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Split,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

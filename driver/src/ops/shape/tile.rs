@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::common;
 use crate::kernels::strided::{Move, steps};
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -20,9 +20,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Tile,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
