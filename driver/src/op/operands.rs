@@ -62,10 +62,10 @@ pub trait Operands {
         let bytes = self.bytes(index)?;
         let short = OpError::Range { what: "size of a float scalar" };
         match self.ty(index) {
-            Some(OperandType::Float16) => {
+            Some(OperandType::Float16 | OperandType::TensorFloat16) => {
                 bytes.first_chunk().map(|bytes| f16::from_ne_bytes(*bytes).to_f32()).ok_or(short)
             }
-            Some(OperandType::Float32) => {
+            Some(OperandType::Float32 | OperandType::TensorFloat32) => {
                 bytes.first_chunk().map(|bytes| f32::from_ne_bytes(*bytes)).ok_or(short)
             }
             Some(got) => Err(OpError::Type { want: "a float scalar", got }),

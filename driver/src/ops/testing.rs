@@ -134,6 +134,12 @@ pub(crate) fn validate(
     (def.validate)(&Signature::new(&operands, &operation, version))
 }
 
+/// What a function finds in these inputs, all of them known.
+pub(crate) fn with_args<T>(inputs: &[Tensor], look: impl FnOnce(&Args<'_>) -> T) -> T {
+    let inputs: Vec<Arg<'_>> = inputs.iter().map(Tensor::arg).collect();
+    look(&Args { inputs: &inputs, outputs: &[] })
+}
+
 /// The shapes that the operation's `infer` finds for values that are all known.
 pub(crate) fn infer(
     def: &OpDef,

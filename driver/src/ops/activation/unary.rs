@@ -9,7 +9,7 @@ use crate::OpError;
 use crate::kernels::lut::{self, Table};
 use crate::op::{Inferred, Kernel, Prepared, Run};
 use crate::ops::quantization::rules::quant8;
-use crate::ops::reduce::axes::expect_rank;
+use crate::ops::rank_limit::expect_rank;
 use crate::tensor::{Args, TensorInfo};
 use crate::threads::{Hands, Tiling};
 

@@ -1,221 +1,164 @@
-//! The parameters that convolutions share: padding, strides, dilation, activation, layout; and the
-//! output size that follows from them.
+//! What the attributes of a convolution make of the shapes of its operands.
 
-use burst_hal::{Dimensions, FusedActivation, OperandType};
+use burst_hal::Dimensions;
 
 use crate::OpError;
-use crate::kernels::conv_geometry::{Axis, Images};
-use crate::kernels::quant::activation;
-use crate::op::Run;
-use crate::tensor::Args;
+use crate::kernels::conv_geometry::{Axis, Conv, Filter, Images};
+use crate::op::{Inferred, Parsed};
+use crate::ops::attributes::{ConvAttributes, Layout};
+use crate::ops::conv::one_bias_per_channel;
+use crate::ops::conv::quantized::{Scales, Task};
+use crate::tensor::{Args, element_count};
 
-/// Where scalar operands are read from: known constants while preparing, operands while running.
-pub(super) trait Scalars {
-    /// How many operands there are.
-    fn count(&self) -> usize;
-    /// The type of operand `index`.
-    fn ty(&self, index: usize) -> Option<OperandType>;
-    /// An INT32.
-    fn int(&self, index: usize) -> Result<i32, OpError>;
-    /// A BOOL.
-    fn flag(&self, index: usize) -> Result<bool, OpError>;
+/// Works out a convolution from its attributes and the shapes of images and filter.
+pub(super) type Geometry = fn(&ConvAttributes, &[u32], &[u32]) -> Result<Conv, OpError>;
+
+/// Infers the shape of the only output, and checks bias and scales against it.
+pub(super) fn infer(
+    args: &Args<'_>,
+    attributes: Parsed<'_, ConvAttributes>,
+    geometry: Geometry,
+) -> Result<Inferred, OpError> {
+    let attributes = attributes?;
+    let conv = geometry(attributes, args.dims(0)?, args.dims(1)?)?;
+    check_operands(args, &conv, Task::Convolution)?;
+    Ok(Inferred::one(dims_of(attributes.layout, &conv.output)?))
 }
 
-impl Scalars for Args<'_> {
-    fn count(&self) -> usize {
-        self.inputs.len()
-    }
-    fn ty(&self, index: usize) -> Option<OperandType> {
-        self.inputs.get(index).map(|arg| arg.info.ty)
-    }
-    fn int(&self, index: usize) -> Result<i32, OpError> {
-        self.i32(index)
-    }
-    fn flag(&self, index: usize) -> Result<bool, OpError> {
-        self.bool(index)
-    }
+/// Checks that there is one bias per output channel, and that the scales go together.
+pub(super) fn check_operands(args: &Args<'_>, conv: &Conv, task: Task) -> Result<(), OpError> {
+    one_bias_per_channel(args, conv.filter.outputs)?;
+    Scales::of_args(task, args)?.check(conv.filter.outputs)
 }
 
-impl Scalars for Run<'_, '_> {
-    fn count(&self) -> usize {
-        self.inputs.len()
+/// CONV_2D: every output channel sees every input channel.
+pub(super) fn dense(
+    attributes: &ConvAttributes,
+    input: &[u32],
+    filter: &[u32],
+) -> Result<Conv, OpError> {
+    let images = images(attributes.layout, four("images of a convolution", input)?);
+    let taps = four("filter of a convolution", filter)?;
+    if taps[0] == 0 || taps[3] != images.channels {
+        return Err(OpError::shape("channels of images and filter", input, filter));
     }
-    fn ty(&self, index: usize) -> Option<OperandType> {
-        self.inputs.get(index).map(|input| input.info.ty)
-    }
-    fn int(&self, index: usize) -> Result<i32, OpError> {
-        self.i32(index)
-    }
-    fn flag(&self, index: usize) -> Result<bool, OpError> {
-        self.input(index)?.scalar_bool()
-    }
+    of_sizes(attributes, images, Filter::dense(taps), 1)
 }
 
-/// How an input is padded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Padding {
-    /// As many zeros as make the output `input / stride` large, rounded up.
-    Same,
-    /// None.
-    Valid,
-    /// So many zeros before and after: vertical, horizontal. A transposed convolution may have
-    /// negative ones after.
-    Explicit([(i32, i32); 2]),
+/// DEPTHWISE_CONV_2D: every output channel sees one input channel.
+pub(super) fn depthwise(
+    attributes: &ConvAttributes,
+    input: &[u32],
+    filter: &[u32],
+) -> Result<Conv, OpError> {
+    let images = images(attributes.layout, four("images of a depthwise convolution", input)?);
+    let [one, height, width, outputs] = four("filter of a depthwise convolution", filter)?;
+    if one != 1 || images.channels.checked_mul(attributes.number) != Some(outputs) {
+        return Err(OpError::shape("channels of images, filter and multiplier", input, filter));
+    }
+    of_sizes(attributes, images, Filter::depthwise([height, width, outputs]), images.channels)
 }
 
-impl Padding {
-    /// The implicit padding with this code.
-    pub(super) fn implicit(code: i32) -> Result<Self, OpError> {
-        match code {
-            1 => Ok(Padding::Same),
-            2 => Ok(Padding::Valid),
-            other => Err(OpError::value("padding scheme", other)),
-        }
+/// GROUPED_CONV_2D: every output channel sees the input channels of its group.
+pub(super) fn grouped(
+    attributes: &ConvAttributes,
+    input: &[u32],
+    filter: &[u32],
+) -> Result<Conv, OpError> {
+    let images = images(attributes.layout, four("images of a grouped convolution", input)?);
+    let taps @ [outputs, _, _, depth] = four("filter of a grouped convolution", filter)?;
+    let groups = attributes.number;
+    if images.batches == 0
+        || outputs == 0
+        || depth.checked_mul(groups) != Some(images.channels)
+        || !outputs.is_multiple_of(groups)
+    {
+        return Err(OpError::shape("channels of images, filter and groups", input, filter));
     }
-
-    /// The four INT32 operands from `first` on: left, right, top, bottom.
-    fn explicit(scalars: &impl Scalars, first: usize) -> Result<Self, OpError> {
-        let [left, right, top, bottom] = [
-            scalars.int(first)?,
-            scalars.int(first + 1)?,
-            scalars.int(first + 2)?,
-            scalars.int(first + 3)?,
-        ];
-        Ok(Padding::Explicit([(top, bottom), (left, right)]))
-    }
+    of_sizes(attributes, images, Filter::dense(taps), groups)
 }
 
-/// Which of the operands after the bias an operation has.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Form {
-    /// Position of the first padding operand.
-    pub(super) padding: usize,
-    /// Whether padding is given as four numbers.
-    pub(super) is_explicit: bool,
-    /// Whether a number (depth multiplier, groups) stands between strides and activation.
-    pub(super) has_number: bool,
+/// FULLY_CONNECTED: a convolution of images of one pixel.
+pub(super) fn fully_connected(input: &[u32], weights: &[u32]) -> Result<Conv, OpError> {
+    let mismatch =
+        || OpError::shape("input and weights of a fully connected layer", input, weights);
+    let [units, inputs] = *weights else { return Err(mismatch()) };
+    if !(2..=4).contains(&input.len()) || units == 0 || inputs == 0 {
+        return Err(mismatch());
+    }
+    let (units, inputs) = (units as usize, inputs as usize);
+    let values = element_count(input)?;
+    if !values.is_multiple_of(inputs) {
+        return Err(mismatch());
+    }
+    let batches = values / inputs;
+    let still = Axis { stride: 1, dilation: 1, pad: 0 };
+    Ok(Conv {
+        input: Images::nhwc([batches, 1, 1, inputs]),
+        filter: Filter::dense([units, 1, 1, inputs]),
+        output: Images::nhwc([batches, 1, 1, units]),
+        vertical: still,
+        horizontal: still,
+        groups: 1,
+    })
 }
 
-/// What the operands after the bias say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Window {
-    /// The padding.
-    pub(super) padding: Padding,
-    /// Vertical and horizontal stride, above 0.
-    pub(super) strides: [usize; 2],
-    /// Vertical and horizontal dilation, above 0.
-    pub(super) dilations: [usize; 2],
-    /// Depth multiplier or groups, above 0; 1 where the operation has neither.
-    pub(super) number: usize,
-    /// The activation.
-    pub(super) activation: FusedActivation,
-    /// Whether images are stored channel by channel.
-    pub(super) is_nchw: bool,
+/// A convolution of these images by this filter.
+fn of_sizes(
+    attributes: &ConvAttributes,
+    input: Images,
+    filter: Filter,
+    groups: usize,
+) -> Result<Conv, OpError> {
+    let (vertical, height) = slide(attributes, 0, input.height, filter.height)?;
+    let (horizontal, width) = slide(attributes, 1, input.width, filter.width)?;
+    let output = output(attributes.layout, [input.batches, height, width, filter.outputs])?;
+    Ok(Conv { input, filter, output, vertical, horizontal, groups })
 }
 
-impl Window {
-    /// Reads the operands.
-    pub(super) fn read(scalars: &impl Scalars, form: Form) -> Result<Self, OpError> {
-        let padding = if form.is_explicit {
-            Padding::explicit(scalars, form.padding)?
-        } else {
-            Padding::implicit(scalars.int(form.padding)?)?
-        };
-        let mut at = form.padding + if form.is_explicit { 4 } else { 1 };
-        let positive = |index, what| {
-            let value = scalars.int(index)?;
-            usize::try_from(value).ok().filter(|v| *v > 0).ok_or(OpError::value(what, value))
-        };
-        let strides = [positive(at + 1, "stride")?, positive(at, "stride")?];
-        at += 2;
-        let mut number = 1;
-        if form.has_number {
-            number = positive(at, "depth multiplier or number of groups")?;
-            at += 1;
-        }
-        let activation = activation(scalars.int(at)?)?;
-        let is_nchw = scalars.count() > at + 1 && scalars.flag(at + 1)?;
-        let dilations = if scalars.count() > at + 3 {
-            [positive(at + 3, "dilation")?, positive(at + 2, "dilation")?]
-        } else {
-            [1, 1]
-        };
-        Ok(Window { padding, strides, dilations, number, activation, is_nchw })
-    }
-
-    /// Images of this layout.
-    pub(super) fn images(&self, dims: [usize; 4]) -> Images {
-        if self.is_nchw { Images::nchw(dims) } else { Images::nhwc(dims) }
-    }
-
-    /// Images of this layout and these sizes.
-    pub(super) fn images_of(&self, [batches, height, width, channels]: [usize; 4]) -> Images {
-        if self.is_nchw {
-            Images::nchw([batches, channels, height, width])
-        } else {
-            Images::nhwc([batches, height, width, channels])
-        }
-    }
-
-    /// The shape of images of this layout.
-    pub(super) fn dims_of(&self, images: &Images) -> Result<Dimensions, OpError> {
-        let Images { batches, height, width, channels, .. } = *images;
-        let order = if self.is_nchw {
-            [batches, channels, height, width]
-        } else {
-            [batches, height, width, channels]
-        };
-        order
-            .into_iter()
-            .map(|size| u32::try_from(size).map_err(|_| OpError::Range { what: "output size" }))
-            .collect()
-    }
-
-    /// How a filter of `taps` moves over an input of `size` in one dimension (0: vertical, 1:
-    /// horizontal), and how many outputs that gives.
-    pub(super) fn slide(
-        &self,
-        dimension: usize,
-        size: usize,
-        taps: usize,
-    ) -> Result<(Axis, usize), OpError> {
-        let (stride, dilation) = (self.strides[dimension], self.dilations[dimension]);
-        let range = OpError::Range { what: "extent of a filter" };
-        let span = taps
-            .checked_sub(1)
-            .and_then(|gaps| gaps.checked_mul(dilation))
-            .and_then(|span| span.checked_add(1))
-            .ok_or(range)?;
-        let (head, tail) = match self.padding {
-            Padding::Valid => (0, 0),
-            Padding::Same => {
-                let outputs = size.div_ceil(stride);
-                let reach = outputs.saturating_sub(1) * stride + span;
-                let total = reach.saturating_sub(size);
-                (total / 2, total - total / 2)
-            }
-            Padding::Explicit(pads) => {
-                let (head, tail) = pads[dimension];
-                (self.pad(head, span)?, self.pad(tail, span)?)
-            }
-        };
-        let padded = size + head + tail;
-        if padded < span {
-            return Err(OpError::value("filter larger than the padded input: size", clip(span)));
-        }
-        Ok((Axis { stride, dilation, pad: head }, (padded - span) / stride + 1))
-    }
-
-    fn pad(&self, pad: i32, span: usize) -> Result<usize, OpError> {
-        usize::try_from(pad)
-            .ok()
-            .filter(|pad| *pad < span)
-            .ok_or(OpError::value("padding (negative, or not smaller than the filter)", pad))
+/// Images of this shape.
+pub(super) fn images(layout: Layout, dims: [usize; 4]) -> Images {
+    match layout {
+        Layout::Nhwc => Images::nhwc(dims),
+        Layout::Nchw => Images::nchw(dims),
     }
 }
 
-fn clip(size: usize) -> i64 {
-    i64::try_from(size).unwrap_or(i64::MAX)
+/// Images of these batches, height, width and channels, whose elements can be counted.
+pub(super) fn output(layout: Layout, sizes: [usize; 4]) -> Result<Images, OpError> {
+    sizes
+        .iter()
+        .try_fold(1usize, |count, size| count.checked_mul(*size))
+        .ok_or(OpError::Range { what: "output size of a convolution" })?;
+    Ok(images(layout, layout.shape(sizes)))
+}
+
+/// The shape of images.
+pub(super) fn dims_of(layout: Layout, images: &Images) -> Result<Dimensions, OpError> {
+    let Images { batches, height, width, channels, .. } = *images;
+    layout
+        .shape([batches, height, width, channels])
+        .into_iter()
+        .map(|size| u32::try_from(size).map_err(|_| OpError::Range { what: "output size" }))
+        .collect()
+}
+
+/// How a filter of `taps` moves over an input of `size` in one dimension (0: vertical, 1:
+/// horizontal), and how many outputs that gives.
+fn slide(
+    attributes: &ConvAttributes,
+    dimension: usize,
+    size: usize,
+    taps: usize,
+) -> Result<(Axis, usize), OpError> {
+    let (stride, dilation) = (attributes.strides[dimension], attributes.dilations[dimension]);
+    let span = taps
+        .checked_sub(1)
+        .and_then(|gaps| gaps.checked_mul(dilation))
+        .and_then(|span| span.checked_add(1))
+        .ok_or(OpError::Range { what: "extent of a filter" })?;
+    let (pad, outputs) = attributes.padding.slide(dimension, size, stride, span)?;
+    Ok((Axis { stride, dilation, pad }, outputs))
 }
 
 /// A shape of rank 4 of which only the first dimension may be 0.
@@ -229,16 +172,19 @@ pub(super) fn four(what: &'static str, dims: &[u32]) -> Result<[usize; 4], OpErr
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use burst_hal::FusedActivation;
 
-    fn window(padding: Padding, strides: [usize; 2], dilations: [usize; 2]) -> Window {
-        Window {
+    use super::*;
+    use crate::ops::attributes::Padding;
+
+    fn attributes(padding: Padding, strides: [usize; 2], dilations: [usize; 2]) -> ConvAttributes {
+        ConvAttributes {
             padding,
             strides,
             dilations,
             number: 1,
             activation: FusedActivation::None,
-            is_nchw: false,
+            layout: Layout::Nhwc,
         }
     }
 
@@ -256,9 +202,9 @@ mod tests {
             ("filter over input", Padding::Valid, 2, 3, 1, 1, Err(())),
             ("no taps", Padding::Valid, 2, 0, 1, 1, Err(())),
         ] {
-            let window = window(padding, [stride; 2], [dilation; 2]);
+            let attributes = attributes(padding, [stride; 2], [dilation; 2]);
             for dimension in [0, 1] {
-                let got = window.slide(dimension, size, taps);
+                let got = slide(&attributes, dimension, size, taps);
                 let got = got.map(|(axis, out)| (axis.pad, out)).map_err(|_| ());
                 assert_eq!(got, want, "{what}");
             }
@@ -270,9 +216,9 @@ mod tests {
         let huge = i32::MAX as usize;
         let explicit = Padding::Explicit([(i32::MAX, i32::MAX); 2]);
         for padding in [Padding::Same, Padding::Valid, explicit] {
-            let window = window(padding, [huge; 2], [huge; 2]);
+            let attributes = attributes(padding, [huge; 2], [huge; 2]);
             for (size, taps) in [(u32::MAX as usize, u32::MAX as usize), (1, 2), (1, 1)] {
-                let _ = window.slide(0, size, taps);
+                let _ = slide(&attributes, 0, size, taps);
             }
         }
     }

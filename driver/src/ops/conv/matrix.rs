@@ -24,10 +24,10 @@ use crate::kernels::quant::activation_range_f32;
 use crate::kernels::requantize::Requantize;
 use crate::kernels::{Isa, simd};
 use crate::op::{Kernel, PrepareContext, Prepared, Run};
+use crate::ops::attributes::{ConvAttributes, Layout};
 use crate::ops::conv::float_product::FloatProduct;
+use crate::ops::conv::geometry;
 use crate::ops::conv::quantized::{Scales, Task, is_quantized};
-use crate::ops::conv::window::Window;
-use crate::ops::conv::{conv_2d, fully_connected};
 use crate::scratch::Scratch;
 use crate::tensor::{Args, TensorRef};
 use crate::threads::{Tiling, speed};
@@ -50,7 +50,7 @@ const WEIGHTS_READ: usize = 16;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Rows {
     /// Pixels of images under a filter.
-    Images(Window),
+    Images(ConvAttributes),
     /// The batches of a fully connected layer.
     Batches,
 }
@@ -58,8 +58,8 @@ pub(super) enum Rows {
 impl Rows {
     pub(super) fn geometry(&self, input: &[u32], filter: &[u32]) -> Result<Conv, OpError> {
         match self {
-            Rows::Images(window) => conv_2d::geometry(window, input, filter),
-            Rows::Batches => fully_connected::geometry(input, filter),
+            Rows::Images(attributes) => geometry::dense(attributes, input, filter),
+            Rows::Batches => geometry::fully_connected(input, filter),
         }
     }
 
@@ -78,7 +78,7 @@ pub(super) fn prepare(
     activation: FusedActivation,
     context: &PrepareContext,
 ) -> Result<Option<Prepared>, OpError> {
-    if matches!(rows, Rows::Images(window) if window.is_nchw) {
+    if matches!(rows, Rows::Images(attributes) if attributes.layout == Layout::Nchw) {
         return Ok(None);
     }
     let (filter, bias) = (args.tensor(1)?, args.tensor(2)?);

@@ -22,7 +22,8 @@ use crate::OpError;
 use crate::kernels::pool::Rule;
 use crate::kernels::quant::{activation_range, activation_range_f32};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Plain, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Parsed, Run, Signature, WithAttributes};
+use crate::ops::attributes::PoolAttributes;
 use crate::ops::pooling::window::{self, Window, pool_shared};
 use crate::ops::quantization::rules::quant8;
 use crate::scratch::Scratch;
@@ -32,7 +33,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::AveragePool2d,
     validate,
-    body: &Plain { infer, prepare: None, execute },
+    body: &WithAttributes { parse: PoolAttributes::parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 
@@ -46,17 +47,18 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     )
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let (window, inferred) = window::infer(args)?;
+fn infer(args: &Args<'_>, attributes: Parsed<'_, PoolAttributes>) -> Result<Inferred, OpError> {
+    let (window, inferred) = window::infer(args, attributes)?;
     if quant8(args.input(0)?.info).is_some() && window.most_covered() > MAX_COUNT {
         return Err(OpError::Range { what: "number of values in a quantized mean" });
     }
     Ok(inferred)
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &PoolAttributes) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let Window { pooling, activation, .. } = Window::read(run, input.dims)?;
+    let Window { pooling, .. } = Window::new(attributes, input.dims)?;
+    let activation = attributes.activation;
     let (out, mut hands) = run.output_and_hands()?;
     let info = out.info;
     let (low, high) = activation_range_f32(activation);

@@ -18,7 +18,8 @@ use crate::OpError;
 use crate::kernels::pool::Rule;
 use crate::kernels::quant::{activation_range, activation_range_f32};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Plain, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Parsed, Run, Signature, WithAttributes};
+use crate::ops::attributes::PoolAttributes;
 use crate::ops::pooling::window::{self, Window, pool_shared};
 use crate::scratch::Scratch;
 use crate::tensor::Args;
@@ -27,7 +28,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::MaxPool2d,
     validate,
-    body: &Plain { infer, prepare: None, execute },
+    body: &WithAttributes { parse: PoolAttributes::parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 
@@ -38,13 +39,14 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     )
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    window::infer(args).map(|(_, inferred)| inferred)
+fn infer(args: &Args<'_>, attributes: Parsed<'_, PoolAttributes>) -> Result<Inferred, OpError> {
+    window::infer(args, attributes).map(|(_, inferred)| inferred)
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &PoolAttributes) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let Window { pooling, activation, .. } = Window::read(run, input.dims)?;
+    let Window { pooling, .. } = Window::new(attributes, input.dims)?;
+    let activation = attributes.activation;
     let (out, mut hands) = run.output_and_hands()?;
     let info = out.info;
     let (low, high) = activation_range_f32(activation);

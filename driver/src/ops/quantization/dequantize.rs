@@ -15,7 +15,7 @@ use crate::OpError;
 use crate::kernels::lanes::Lanes;
 use crate::op::types::{TF16, TF32, TQ8, TQ8PC, TQ8S, TQ8SYMM};
 use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
-use crate::ops::reduce::axes::expect_rank;
+use crate::ops::rank_limit::expect_rank;
 use crate::tensor::{Args, TensorInfo, TensorRef};
 
 /// The definition of DEQUANTIZE.

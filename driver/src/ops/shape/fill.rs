@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use super::common;
 use crate::op::types::{F16, F32, I32, TF16, TF32, TI32};
 use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
+use crate::ops::attributes::list;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -35,8 +36,7 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let list = common::list(args, 0)?;
-    common::check_rank(list.len())?;
+    let list = list(args, 0)?;
     if let Some(bad) = list.iter().find(|size| **size < 0) {
         return Err(OpError::value("size to fill", *bad));
     }

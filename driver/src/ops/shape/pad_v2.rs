@@ -19,16 +19,15 @@ use half::f16;
 use super::{common, padding};
 use crate::kernels::quant::type_range;
 use crate::op::types::{F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
-use crate::ops::rank_limit::dims_up_to_four;
-use crate::tensor::Args;
+use crate::op::{OpDef, OpTraits, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::Pairs;
 use crate::{OpError, SignatureError};
 
 /// The definition of PAD_V2.
 pub static DEF: OpDef = OpDef {
     code: OperationType::PadV2,
     validate,
-    body: &Plain { infer, prepare: None, execute },
+    body: &WithAttributes { parse: padding::parse, infer: padding::infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -44,13 +43,7 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     common::keeps_quantization(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let dims = dims_up_to_four(args, 0)?;
-    let pairs = padding::pairs(args, 1, dims.len())?;
-    Ok(Inferred::one(padding::padded(dims, pairs)?))
-}
-
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, pairs: &Pairs) -> Result<(), OpError> {
     let value = run.input(2)?;
     let out = run.output(0)?;
     match out.info.ty {
@@ -72,7 +65,7 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
             out.bytes_mut().fill(value as u8);
         }
     }
-    padding::place(run)
+    padding::place(run, pairs)
 }
 
 #[cfg(test)]
