@@ -10,7 +10,8 @@ use crate::context::Runner;
 use crate::error::DriverError;
 use crate::memory::{Memory, fill};
 use crate::op::Stop;
-use crate::plan::{Control, GraphPlan, Loop, Step};
+use crate::ops::control::flow::{Control, Loop};
+use crate::plan::{GraphPlan, Step};
 
 /// The graph that a control flow operation stands in.
 #[derive(Clone, Copy)]

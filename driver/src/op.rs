@@ -173,14 +173,6 @@ impl<'t> Run<'_, 't> {
         self.inputs.get(index).copied().filter(TensorRef::is_present)
     }
 
-    /// The INT32 scalar at input `index`.
-    ///
-    /// # Errors
-    /// As [`Run::input`] and [`TensorRef::scalar_i32`].
-    pub fn i32(&self, index: usize) -> Result<i32, OpError> {
-        self.input(index)?.scalar_i32()
-    }
-
     /// Output `index`.
     ///
     /// # Errors

@@ -149,14 +149,6 @@ pub fn activation_range_f32(activation: FusedActivation) -> (f32, f32) {
     }
 }
 
-/// The activation with this code.
-///
-/// # Errors
-/// [`OpError::Value`] for a code outside of 0 to 3.
-pub fn activation(code: i32) -> Result<FusedActivation, OpError> {
-    FusedActivation::from_code(code).ok_or(OpError::value("fused activation", code))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

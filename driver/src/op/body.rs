@@ -163,3 +163,52 @@ impl<A: Debug + Send + Sync> Stages for Bound<A> {
         (self.body.execute)(run, &self.attributes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::Scratch;
+    use crate::ops::testing::{Tensor, with_args};
+    use crate::threads::Crew;
+
+    static PARSED: AtomicUsize = AtomicUsize::new(0);
+
+    /// Its only operand is its attribute; to execute it checks that it is 7.
+    static BODY: WithAttributes<i32> = WithAttributes {
+        parse: |operands| {
+            PARSED.fetch_add(1, Ordering::Relaxed);
+            operands.i32(0)
+        },
+        infer: |_, seven| seven.map(|_| Inferred::many([])),
+        prepare: Some(|_, seven, _| expect_seven(*seven).map(|()| None)),
+        execute: |_, seven| expect_seven(*seven),
+    };
+
+    fn expect_seven(value: i32) -> Result<(), OpError> {
+        if value == 7 { Ok(()) } else { Err(OpError::value("seven", value)) }
+    }
+
+    #[test]
+    fn bound_attributes_are_not_parsed_again() {
+        let inputs = [Tensor::scalar_i32(7)];
+        let context = PrepareContext { fast_kernels: true, isa: crate::kernels::Isa::PORTABLE };
+        let execute = |stages: &dyn Stages| {
+            let tensors = inputs.each_ref().map(Tensor::as_ref);
+            let (outputs, scratch) = (&mut [], &mut Scratch::default());
+            let (stop, crew) = (crate::op::Stop::default(), Crew::ALONE);
+            stages.execute(&mut Run { inputs: &tensors, outputs, scratch, stop, crew })
+        };
+        let bound = with_args(&inputs, |args| BODY.bind(args)).unwrap().unwrap();
+        assert_eq!(PARSED.load(Ordering::Relaxed), 1);
+        for _ in 0..3 {
+            assert!(with_args(&inputs, |args| bound.infer(args)).is_ok());
+            assert!(with_args(&inputs, |args| bound.prepare(args, &context)).is_ok());
+            assert_eq!(execute(bound.as_ref()), Ok(()));
+        }
+        assert_eq!(PARSED.load(Ordering::Relaxed), 1, "what is bound is parsed");
+        assert_eq!(execute(&BODY), Ok(()));
+        assert_eq!(PARSED.load(Ordering::Relaxed), 2, "what is not bound is parsed when it runs");
+    }
+}

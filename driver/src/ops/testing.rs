@@ -113,7 +113,7 @@ impl Tensor {
         Arg { info: &self.info, dims: Some(&self.dims), value }
     }
 
-    fn as_ref(&self) -> TensorRef<'_> {
+    pub(crate) fn as_ref(&self) -> TensorRef<'_> {
         let bytes = self.bytes.as_ref().map(AlignedBytes::as_slice);
         TensorRef { info: &self.info, dims: &self.dims, bytes }
     }

@@ -5,13 +5,14 @@ use burst_hal::{Dimensions, Model, Operand, OperandLifeTime, Operation, Subgraph
 use smallvec::SmallVec;
 
 use super::graphs::Graphs;
-use super::{Control, GraphPlan, Loop, MAX_ARENA_BYTES, Place, Planned, Step, check_declared};
+use super::{GraphPlan, MAX_ARENA_BYTES, Place, Planned, Step, check_declared};
 use crate::aligned::AlignedBytes;
 use crate::arena::{self, Need};
 use crate::control_flow::is_true;
 use crate::error::DriverError;
 use crate::op::{Inferred, OpDef, PrepareContext, Run, Stages, Stop};
 use crate::ops::control::boundary;
+use crate::ops::control::flow::{Control, Loop};
 use crate::scratch::Scratch;
 use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value, byte_count};
 use crate::threads::Crew;

@@ -20,7 +20,7 @@ pub(crate) use axis::{Axis, AxisList, AxisSet, MAX_RANK};
 pub(crate) use conv::{ConvAttributes, ConvForm};
 pub(crate) use layout::Layout;
 pub(crate) use lists::{List, Pairs, list, pairs};
-pub(crate) use numbers::{positive_float, positive_i32};
+pub(crate) use numbers::{Number, positive_float, positive_i32};
 pub(crate) use padding::Padding;
 pub(crate) use pool::PoolAttributes;
 pub(crate) use resize::ResizeAttributes;

@@ -1,13 +1,14 @@
 //! Control flow: IF and WHILE, which run other graphs of their model.
 //!
 //! What stands here are their rules. The plan of a step that runs graphs is a
-//! [`Control`](crate::plan::Control), and `control_flow.rs` executes it.
+//! [`Control`](flow::Control), and `control_flow.rs` executes it.
 
 use crate::OpError;
 use crate::op::{Inferred, OpDef, Run};
 use crate::tensor::Args;
 
 pub(crate) mod boundary;
+pub(crate) mod flow;
 pub mod if_operation;
 pub mod while_operation;
 

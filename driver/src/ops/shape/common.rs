@@ -2,10 +2,12 @@
 
 use burst_hal::validate::MAX_RANK;
 use burst_hal::{Dimensions, OperandType};
+use half::f16;
 
 use crate::kernels::strided::{Move, steps};
 use crate::op::{Run, Signature};
-use crate::ops::attributes::Layout;
+use crate::ops::attributes::{Layout, Number};
+use crate::tensor::TensorMut;
 use crate::{OpError, SignatureError};
 
 /// A quantized output has to mean the same as input 0: nothing here computes.
@@ -103,6 +105,36 @@ impl Images {
             .map_err(|_| OpError::shape("images must have four dimensions", dims, &[]))?;
         Ok(layout.sizes(steps))
     }
+}
+
+/// Writes a number to every element.
+///
+/// # Errors
+/// [`OpError::Value`] when it is no stored value of a quantized type, [`OpError::Type`] when it is a
+/// stored value for a type of real numbers, or the other way round.
+pub(super) fn fill(out: &mut TensorMut<'_>, number: Number) -> Result<(), OpError> {
+    match (out.info.ty, number) {
+        (OperandType::TensorFloat32, Number::Float(value)) => out.f32_mut()?.fill(value),
+        // Widened and narrowed again: exact.
+        (OperandType::TensorFloat16, Number::Float(value)) => {
+            out.f16_mut()?.fill(f16::from_f32(value));
+        }
+        (OperandType::TensorInt32, Number::Int(value)) => out.i32_mut()?.fill(value),
+        (OperandType::TensorQuant8Asymm, Number::Int(value)) => {
+            let stored = u8::try_from(value).map_err(|_| not_stored(value))?;
+            out.u8_mut()?.fill(stored);
+        }
+        (OperandType::TensorQuant8AsymmSigned, Number::Int(value)) => {
+            let stored = i8::try_from(value).map_err(|_| not_stored(value))?;
+            out.i8_mut()?.fill(stored);
+        }
+        (got, _) => return Err(OpError::Type { want: "the type of the number to fill with", got }),
+    }
+    Ok(())
+}
+
+fn not_stored(value: i32) -> OpError {
+    OpError::value("stored value to fill with", value)
 }
 
 /// Copies input 0 to output 0 as it is.
