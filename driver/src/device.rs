@@ -9,6 +9,7 @@ use burst_hal::{
 
 use crate::error::DriverError;
 use crate::kernels::Isa;
+use crate::kernels::table::KERNELS;
 use crate::op::PrepareContext;
 use crate::plan::{check_legal, survey};
 use crate::prepared::CpuPreparedModel;
@@ -52,6 +53,14 @@ impl CpuDevice {
             0 | 1 => 1,
             _ => std::thread::available_parallelism().map_or(1, usize::from),
         };
+        for kernel in KERNELS {
+            // Those without a form for these instructions are not run.
+            if let Some(level) = kernel.level(options.isa) {
+                let is_written_for_it = kernel.written_for.contains(&level);
+                let (operations, types) = (kernel.operations, kernel.types);
+                tracing::debug!(name = kernel.name, ?level, is_written_for_it, ?operations, ?types);
+            }
+        }
         CpuDevice { options, cpus, team: OnceLock::new() }
     }
 

@@ -1,12 +1,13 @@
-//! Positions of the largest bytes: see [`arg_bytes`](crate::kernels::arg_bytes).
+//! Positions of the largest bytes, 32 at a time.
 
 use core::arch::x86_64::*;
 
-use crate::kernels::arg_bytes::{BLOCK, MAX_LEN};
+use super::portable::{BLOCK, MAX_LEN};
+use crate::kernels::simd::avx512::{load_block, load_i16s};
 
-/// See [`arg_bytes`](super::super::arg_bytes).
+/// As [`portable::positions`](super::portable::positions).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(in super::super) fn positions(rows: &[u8], len: usize, flip: u8, out: &mut [i32]) {
+pub(crate) fn positions(rows: &[u8], len: usize, flip: u8, out: &mut [i32]) {
     assert!(len <= MAX_LEN, "positions of 8 bits");
     let flip = _mm512_set1_epi16(i16::from(flip));
     // What position 0 and those after it add to their values.
@@ -17,18 +18,14 @@ pub(in super::super) fn positions(rows: &[u8], len: usize, flip: u8, out: &mut [
             next
         })
     };
-    // SAFETY: 64 bytes are read from an array of 32 numbers of 2 bytes.
-    let ranks = unsafe { _mm512_loadu_si512(ranks.as_ptr().cast()) };
+    let ranks = load_i16s(&ranks);
     for (row, out) in rows.chunks_exact(len).zip(out) {
         let (mut best, mut ranks) = (_mm512_setzero_si512(), ranks);
         for values in row.chunks(BLOCK) {
-            let mask = if values.len() == BLOCK { !0 } else { (1 << values.len()) - 1 };
-            // SAFETY: the mask is a run of low bits, as many as there are bytes in the slice; bytes
-            // that are not in it are not read.
-            let bytes = unsafe { _mm256_maskz_loadu_epi8(mask, values.as_ptr().cast()) };
+            let (lanes, bytes) = load_block(values);
             let values = _mm512_xor_si512(_mm512_cvtepu8_epi16(bytes), flip);
             let keys = _mm512_or_si512(_mm512_slli_epi16::<8>(values), ranks);
-            best = _mm512_mask_max_epu16(best, mask, best, keys);
+            best = _mm512_mask_max_epu16(best, lanes.mask(), best, keys);
             ranks = _mm512_sub_epi16(ranks, _mm512_set1_epi16(32));
         }
         *out = 255 - (largest(best) & 0xFF);

@@ -1,5 +1,4 @@
-//! The position of the largest of a few bytes, by one comparison for all: value and position make
-//! one number, in which the earlier of two equal values is the larger.
+//! Positions of the largest bytes, in blocks that vectors hold.
 
 /// Most values that positions of 8 bits tell apart.
 pub(crate) const MAX_LEN: usize = 256;

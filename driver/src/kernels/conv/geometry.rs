@@ -5,29 +5,29 @@ use std::ops::Range;
 
 /// A batch of images in memory: sizes, and how many elements neighbours lie apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Images {
+pub(crate) struct Images {
     /// Number of images.
-    pub batches: usize,
+    pub(crate) batches: usize,
     /// Rows of an image.
-    pub height: usize,
+    pub(crate) height: usize,
     /// Columns of an image.
-    pub width: usize,
+    pub(crate) width: usize,
     /// Values per pixel.
-    pub channels: usize,
+    pub(crate) channels: usize,
     /// From an image to the next.
-    pub batch_step: usize,
+    pub(crate) batch_step: usize,
     /// From a row to the next.
-    pub row_step: usize,
+    pub(crate) row_step: usize,
     /// From a pixel to the one on its right.
-    pub column_step: usize,
+    pub(crate) column_step: usize,
     /// From a value to the next of the same pixel.
-    pub channel_step: usize,
+    pub(crate) channel_step: usize,
 }
 
 impl Images {
     /// Images with the values of a pixel side by side.
     #[must_use]
-    pub fn nhwc([batches, height, width, channels]: [usize; 4]) -> Self {
+    pub(crate) fn nhwc([batches, height, width, channels]: [usize; 4]) -> Self {
         Images {
             batches,
             height,
@@ -42,7 +42,7 @@ impl Images {
 
     /// Images as one plane per channel.
     #[must_use]
-    pub fn nchw([batches, channels, height, width]: [usize; 4]) -> Self {
+    pub(crate) fn nchw([batches, channels, height, width]: [usize; 4]) -> Self {
         Images {
             batches,
             height,
@@ -57,55 +57,55 @@ impl Images {
 
     /// Number of values.
     #[must_use]
-    pub fn values(&self) -> usize {
+    pub(crate) fn values(&self) -> usize {
         self.batches * self.height * self.width * self.channels
     }
 
     /// Number of pixels of all images.
     #[must_use]
-    pub fn pixels(&self) -> usize {
+    pub(crate) fn pixels(&self) -> usize {
         self.batches * self.height * self.width
     }
 
     /// Whether the values of a pixel lie side by side.
     #[must_use]
-    pub fn is_nhwc(&self) -> bool {
+    pub(crate) fn is_nhwc(&self) -> bool {
         *self == Images::nhwc([self.batches, self.height, self.width, self.channels])
     }
 
     /// Index of the first value of a pixel.
     #[inline]
     #[must_use]
-    pub fn at(&self, batch: usize, row: usize, column: usize) -> usize {
+    pub(crate) fn at(&self, batch: usize, row: usize, column: usize) -> usize {
         batch * self.batch_step + row * self.row_step + column * self.column_step
     }
 }
 
 /// A filter in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Filter {
+pub(crate) struct Filter {
     /// Output channels.
-    pub outputs: usize,
+    pub(crate) outputs: usize,
     /// Rows of taps.
-    pub height: usize,
+    pub(crate) height: usize,
     /// Columns of taps.
-    pub width: usize,
+    pub(crate) width: usize,
     /// Input channels that one output channel sees.
-    pub depth: usize,
+    pub(crate) depth: usize,
     /// From an output channel to the next.
-    pub output_step: usize,
+    pub(crate) output_step: usize,
     /// From a row of taps to the next.
-    pub row_step: usize,
+    pub(crate) row_step: usize,
     /// From a tap to the one on its right.
-    pub column_step: usize,
+    pub(crate) column_step: usize,
     /// From an input channel to the next.
-    pub depth_step: usize,
+    pub(crate) depth_step: usize,
 }
 
 impl Filter {
     /// One box of weights per output channel.
     #[must_use]
-    pub fn dense([outputs, height, width, depth]: [usize; 4]) -> Self {
+    pub(crate) fn dense([outputs, height, width, depth]: [usize; 4]) -> Self {
         Filter {
             outputs,
             height,
@@ -120,7 +120,7 @@ impl Filter {
 
     /// One plane of weights per output channel, the output channels side by side.
     #[must_use]
-    pub fn depthwise([height, width, outputs]: [usize; 3]) -> Self {
+    pub(crate) fn depthwise([height, width, outputs]: [usize; 3]) -> Self {
         Filter {
             outputs,
             height,
@@ -135,27 +135,27 @@ impl Filter {
 
     /// Number of weights.
     #[must_use]
-    pub fn values(&self) -> usize {
+    pub(crate) fn values(&self) -> usize {
         self.outputs * self.height * self.width * self.depth
     }
 }
 
 /// How a filter moves over one dimension of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Axis {
+pub(crate) struct Axis {
     /// Input elements from one output to the next.
-    pub stride: usize,
+    pub(crate) stride: usize,
     /// Input elements from one tap to the next.
-    pub dilation: usize,
+    pub(crate) dilation: usize,
     /// Zeros imagined before the first input element.
-    pub pad: usize,
+    pub(crate) pad: usize,
 }
 
 impl Axis {
     /// The taps, of `taps`, that fall onto an input of `size` elements for output `out`.
     #[inline]
     #[must_use]
-    pub fn taps(&self, out: usize, taps: usize, size: usize) -> Range<usize> {
+    pub(crate) fn taps(&self, out: usize, taps: usize, size: usize) -> Range<usize> {
         let start = out * self.stride;
         let first = self.taps_within(self.pad.saturating_sub(start));
         let end = self.taps_within((size + self.pad).saturating_sub(start)).min(taps);
@@ -164,7 +164,7 @@ impl Axis {
 
     /// The outputs, of `outputs`, for which all of `taps` taps fall onto an input of `size` elements.
     #[must_use]
-    pub fn whole(&self, taps: usize, size: usize, outputs: usize) -> Range<usize> {
+    pub(crate) fn whole(&self, taps: usize, size: usize, outputs: usize) -> Range<usize> {
         let span = taps.saturating_sub(1) * self.dilation + 1;
         let first = self.pad.div_ceil(self.stride);
         let end = match (size + self.pad).checked_sub(span) {
@@ -183,7 +183,7 @@ impl Axis {
     /// The input element under `tap` for output `out`. The tap must be one of [`Axis::taps`].
     #[inline]
     #[must_use]
-    pub fn position(&self, out: usize, tap: usize) -> usize {
+    pub(crate) fn position(&self, out: usize, tap: usize) -> usize {
         out * self.stride + tap * self.dilation - self.pad
     }
 
@@ -195,26 +195,26 @@ impl Axis {
 
 /// A 2-D convolution: what goes in, the filter, what comes out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Conv {
+pub(crate) struct Conv {
     /// What goes in.
-    pub input: Images,
+    pub(crate) input: Images,
     /// The filter.
-    pub filter: Filter,
+    pub(crate) filter: Filter,
     /// What comes out.
-    pub output: Images,
+    pub(crate) output: Images,
     /// How the filter moves down.
-    pub vertical: Axis,
+    pub(crate) vertical: Axis,
     /// How the filter moves right.
-    pub horizontal: Axis,
+    pub(crate) horizontal: Axis,
     /// Groups that input and output channels are divided into; a group of outputs sees the group
     /// of inputs of the same number.
-    pub groups: usize,
+    pub(crate) groups: usize,
 }
 
 impl Conv {
     /// Whether slices of these lengths hold what the convolution reads and writes.
     #[must_use]
-    pub fn fits(&self, input: usize, filter: usize, bias: usize, output: usize) -> bool {
+    pub(crate) fn fits(&self, input: usize, filter: usize, bias: usize, output: usize) -> bool {
         input == self.input.values()
             && filter == self.filter.values()
             && bias == self.filter.outputs
@@ -223,7 +223,7 @@ impl Conv {
 
     /// Whether the rows of the matrix form are the input's pixels as they lie in memory.
     #[must_use]
-    pub fn is_pointwise(&self) -> bool {
+    pub(crate) fn is_pointwise(&self) -> bool {
         self.filter.height == 1
             && self.filter.width == 1
             && self.vertical.is_identity()
@@ -234,7 +234,7 @@ impl Conv {
 
     /// Length of a row of the matrix form: weights per output channel.
     #[must_use]
-    pub fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         self.filter.height * self.filter.width * self.filter.depth
     }
 }

@@ -1,11 +1,11 @@
 //! The matrix form of a convolution: one row per output pixel with the input values under the
 //! filter, in the order of the filter's weights.
 
-use crate::kernels::conv_geometry::Conv;
+use super::geometry::Conv;
 
 /// Writes the rows of output pixels from `first` on, as many as `rows` has room for. Input outside
 /// of the image becomes `zero`. Images must be NHWC, and there must be one group.
-pub fn fill_rows<T: Copy>(conv: &Conv, input: &[T], zero: T, first: usize, rows: &mut [T]) {
+pub(crate) fn fill_rows<T: Copy>(conv: &Conv, input: &[T], zero: T, first: usize, rows: &mut [T]) {
     let mut pixel = Pixel::at(conv, first);
     let depth = conv.depth();
     for at in (0..rows.len() / depth * depth).step_by(depth) {
@@ -94,7 +94,7 @@ fn copy<T: Copy>(input: &[T], from: usize, rows: &mut [T], to: usize, len: usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::conv_geometry::{Axis, Filter, Images};
+    use crate::kernels::conv::{Axis, Filter, Images};
 
     #[test]
     fn rows_hold_what_lies_under_the_filter() {

@@ -1,14 +1,14 @@
 //! Convolutions as their definition says: plain loops, every type, every layout. What fast kernels
 //! are compared with, and what runs where no fast kernel fits.
 
-use crate::kernels::conv_geometry::{Axis, Conv};
+use super::geometry::{Axis, Conv};
 
 /// Convolution with groups; with as many groups as input channels it is depthwise.
 ///
 /// `step` adds the product of an input value and a weight to a sum that begins with `zero`;
 /// `finish` makes an output value from the sum and the number of its channel. Input outside of the
 /// image counts as real 0: it adds nothing. Slices must fit ([`Conv::fits`]).
-pub fn convolve<I: Copy, F: Copy, A: Copy, O>(
+pub(crate) fn convolve<I: Copy, F: Copy, A: Copy, O>(
     conv: &Conv,
     input: &[I],
     filter: &[F],
@@ -48,7 +48,7 @@ pub fn convolve<I: Copy, F: Copy, A: Copy, O>(
 /// Written from the output's side, so that no sums have to be kept; taps run backwards, so that
 /// sums are taken in the order of the input's pixels. As [`convolve`] otherwise; one group, no
 /// dilation.
-pub fn convolve_transposed<I: Copy, F: Copy, A: Copy, O>(
+pub(crate) fn convolve_transposed<I: Copy, F: Copy, A: Copy, O>(
     conv: &Conv,
     input: &[I],
     filter: &[F],

@@ -1,16 +1,20 @@
 //! Depthwise convolution of floats, line by line: where the filter lies wholly on the image, the
 //! weights of a block of channels stay in registers for all pixels of a line.
+//!
+//! The one rule of the `unsafe` here: a source is cut to what the loop over a line's pixels reaches
+//! before that loop begins, so that the loop itself checks no bounds.
+#![allow(unsafe_code, reason = "loads within a bound that is checked once for a line of pixels")]
 
 use core::arch::x86_64::*;
 use std::ops::Range;
 
-use super::{LANES, lanes, load_floats};
-use crate::kernels::conv_geometry::Conv;
-use crate::kernels::depthwise::{self, FloatFilter, MAX_TAPS};
+use super::portable::{self, FloatFilter, MAX_TAPS};
+use crate::kernels::conv::Conv;
+use crate::kernels::simd::avx512::{LANES, Lanes16, load_floats, store_floats};
 
-/// See [`depthwise_floats`](super::super::depthwise_floats).
+/// As [`portable::rows`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(in super::super) fn depthwise_floats(
+pub(crate) fn rows(
     conv: &Conv,
     input: &[f32],
     filter: FloatFilter<'_>,
@@ -18,7 +22,7 @@ pub(in super::super) fn depthwise_floats(
     out: &mut [f32],
 ) {
     if conv.filter.height * conv.filter.width > MAX_TAPS {
-        return depthwise::floats(conv, input, filter, rows, out);
+        return portable::rows(conv, input, filter, rows, out);
     }
     let Conv { output, horizontal, vertical, .. } = conv;
     let (width, channels) = (output.width, output.channels);
@@ -70,37 +74,37 @@ impl Line<'_> {
     fn pixels<const T: usize>(&self, columns: Range<usize>, out: &mut [f32]) {
         let channels = self.conv.output.channels;
         for first in (0..channels).step_by(LANES) {
-            let mask = lanes(first, channels);
-            if mask == !0 {
-                self.block::<T, true>(columns.clone(), first, mask, out);
+            let lanes = Lanes16::holding(first, channels);
+            if lanes == Lanes16::ALL {
+                self.block::<T, true>(columns.clone(), first, lanes, out);
             } else {
-                self.block::<T, false>(columns.clone(), first, mask, out);
+                self.block::<T, false>(columns.clone(), first, lanes, out);
             }
         }
     }
 
-    /// Channels from `first` on, as many as the mask has; `FULL`: 16.
+    /// Channels from `first` on, as many as there are lanes; `FULL`: 16.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     fn block<const T: usize, const FULL: bool>(
         &self,
         columns: Range<usize>,
         first: usize,
-        mask: __mmask16,
+        lanes: Lanes16,
         out: &mut [f32],
     ) {
         let Conv { output, filter, horizontal, .. } = self.conv;
-        let (channels, count) = (output.channels, mask.count_ones() as usize);
+        let (channels, count) = (output.channels, lanes.count());
         let step = horizontal.stride * self.conv.input.column_step;
         let reach = (columns.len() - 1) * step + count;
         let mut weights = [_mm512_setzero_ps(); T];
         let mut sources: [&[f32]; T] = [&[]; T];
         for (index, (weights, source)) in weights.iter_mut().zip(&mut sources).enumerate() {
             let tap = (self.down.start + index / filter.width, index % filter.width);
-            *weights = load_floats(self.weights(tap), first, mask);
+            *weights = load_floats(self.weights(tap), first, lanes);
             *source = &self.input[self.at(columns.start, tap) + first..][..reach];
         }
-        let bias = load_floats(self.filter.bias, first, mask);
+        let bias = load_floats(self.filter.bias, first, lanes);
         let bounds = (_mm512_set1_ps(self.filter.low), _mm512_set1_ps(self.filter.high));
         let out = &mut out[columns.start * channels..columns.end * channels];
         for (index, out) in out.chunks_exact_mut(channels).enumerate() {
@@ -115,11 +119,11 @@ impl Line<'_> {
                 } else {
                     // SAFETY: as said for the pointer; lanes that are not in the mask, a run of
                     // `count` low bits, are not read.
-                    unsafe { _mm512_maskz_loadu_ps(mask, values) }
+                    unsafe { _mm512_maskz_loadu_ps(lanes.mask(), values) }
                 };
                 sum = _mm512_fmadd_ps(values, *weights, sum);
             }
-            finish(_mm512_add_ps(sum, bias), bounds, mask, &mut out[first..]);
+            finish(_mm512_add_ps(sum, bias), bounds, lanes, &mut out[first..]);
         }
     }
 
@@ -131,17 +135,17 @@ impl Line<'_> {
         let right = horizontal.taps(column, filter.width, input.width);
         let bounds = (_mm512_set1_ps(self.filter.low), _mm512_set1_ps(self.filter.high));
         for first in (0..channels).step_by(LANES) {
-            let mask = lanes(first, channels);
+            let lanes = Lanes16::holding(first, channels);
             let mut sum = _mm512_setzero_ps();
             for down in self.down.clone() {
                 for right in right.clone() {
                     let values = &self.input[self.at(column, (down, right))..][..channels];
-                    let weights = load_floats(self.weights((down, right)), first, mask);
-                    sum = _mm512_fmadd_ps(load_floats(values, first, mask), weights, sum);
+                    let weights = load_floats(self.weights((down, right)), first, lanes);
+                    sum = _mm512_fmadd_ps(load_floats(values, first, lanes), weights, sum);
                 }
             }
-            let sum = _mm512_add_ps(sum, load_floats(self.filter.bias, first, mask));
-            finish(sum, bounds, mask, &mut out[first..]);
+            let sum = _mm512_add_ps(sum, load_floats(self.filter.bias, first, lanes));
+            finish(sum, bounds, lanes, &mut out[first..]);
         }
     }
 }
@@ -149,11 +153,8 @@ impl Line<'_> {
 /// Writes sums, held between two bounds, to the front of `out`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn finish(sum: __m512, (low, high): (__m512, __m512), mask: __mmask16, out: &mut [f32]) {
+fn finish(sum: __m512, (low, high): (__m512, __m512), lanes: Lanes16, out: &mut [f32]) {
     // Operands in this order keep a NaN: the second one is the answer for it.
     let sum = _mm512_min_ps(high, _mm512_max_ps(low, sum));
-    let out = &mut out[..mask.count_ones() as usize];
-    // SAFETY: the lanes in the mask, a run of low bits, are the elements of the slice; the others
-    // are not written.
-    unsafe { _mm512_mask_storeu_ps(out.as_mut_ptr(), mask, sum) };
+    store_floats(out, lanes, sum);
 }

@@ -1,30 +1,33 @@
-//! Depthwise convolution.
+//! Depthwise convolution, two taps and 32 channels at a time.
 
 use core::arch::x86_64::*;
 use std::ops::Range;
 
-use super::{LANES, Rules};
-use crate::kernels::conv_geometry::Conv;
-use crate::kernels::depthwise::{PairedFilter, Sources, pixels};
+use super::pairs::{PairedFilter, Sources};
+use crate::kernels::conv::{Conv, pixels};
 use crate::kernels::requantize::Channels;
+use crate::kernels::requantize::avx512::Rules;
+use crate::kernels::simd::avx512::{
+    LANES, Lanes16, Lanes32, load_bytes, load_pairs, store_32_bytes,
+};
 
 /// Channels of a block of [`PairedFilter`]: one register of 16-bit values.
 const PAIRED: usize = PairedFilter::BLOCK;
 
 /// The rules of a [`PairedFilter`] in registers' form: for each block its two halves.
 #[derive(Debug, Clone)]
-pub(in super::super) struct PairedRules(Vec<[Rules; 2]>);
+pub(crate) struct PairedRules(Vec<[Rules; 2]>);
 
 impl PairedRules {
     /// The rules of this filter.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(in super::super) fn new(filter: &PairedFilter) -> Self {
+    pub(crate) fn new(filter: &PairedFilter) -> Self {
         let rules = filter.rules();
         let half = |first: usize| {
             if rules.low >= 0 {
-                Rules::new::<true>(rules, first, !0)
+                Rules::new::<true>(rules, first, Lanes16::ALL)
             } else {
-                Rules::new::<false>(rules, first, !0)
+                Rules::new::<false>(rules, first, Lanes16::ALL)
             }
         };
         let blocks = (0..rules.bias.len()).step_by(PAIRED);
@@ -32,14 +35,14 @@ impl PairedRules {
     }
 
     /// Bytes held.
-    pub(in super::super) fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         size_of_val(self.0.as_slice())
     }
 }
 
-/// See [`DepthwisePairs::run`](super::super::DepthwisePairs::run).
+/// See [`DepthwisePairs::run`](super::DepthwisePairs::run).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(in super::super) fn depthwise_pairs(
+pub(crate) fn depthwise_pairs(
     conv: &Conv,
     input: &[u8],
     filter: &PairedFilter,
@@ -73,17 +76,9 @@ fn pairs<const SIGNED: bool, const NOT_NEGATIVE: bool>(
         let sources = sources.under(taps, input);
         for (block, rules) in rules.iter().enumerate() {
             let first = block * PAIRED;
-            let count = (channels - first).min(PAIRED);
-            let mask = if count == PAIRED { !0 } else { (1 << count) - 1 };
-            let bytes = paired_block::<SIGNED, NOT_NEGATIVE>(sources, filter, rules, block, mask);
-            let out = &mut out[first..first + count];
-            if let Some(full) = out.first_chunk_mut::<PAIRED>() {
-                // SAFETY: 32 bytes are written to an array of 32.
-                unsafe { _mm256_storeu_si256(full.as_mut_ptr().cast(), bytes) };
-            } else {
-                // SAFETY: the bytes in the mask are those of the slice; the others are not written.
-                unsafe { _mm256_mask_storeu_epi8(out.as_mut_ptr().cast(), mask, bytes) };
-            }
+            let lanes = Lanes32::first(channels - first);
+            let bytes = paired_block::<SIGNED, NOT_NEGATIVE>(sources, filter, rules, block, lanes);
+            store_32_bytes(&mut out[first..], lanes, bytes);
         }
     }
 }
@@ -100,19 +95,16 @@ fn paired_block<const SIGNED: bool, const NOT_NEGATIVE: bool>(
     filter: &PairedFilter,
     rules: &[Rules; 2],
     block: usize,
-    mask: __mmask32,
+    lanes: Lanes32,
 ) -> __m256i {
     let [low_rules, high_rules] = rules;
     let (mut low_sums, mut high_sums) = (low_rules.bias, high_rules.bias);
     let first = block * PAIRED;
     for (taps, weights) in sources.chunks_exact(2).zip(filter.block(block)) {
-        let a = widen::<SIGNED>(taps[0], first, mask);
-        let b = widen::<SIGNED>(taps[1], first, mask);
+        let a = widen::<SIGNED>(taps[0], first, lanes);
+        let b = widen::<SIGNED>(taps[1], first, lanes);
         let [low_weights, high_weights] = weights;
-        // SAFETY: 64 bytes are read from an array of 32 numbers of 2 bytes.
-        let low_weights = unsafe { _mm512_loadu_si512(low_weights.as_ptr().cast()) };
-        // SAFETY: as above.
-        let high_weights = unsafe { _mm512_loadu_si512(high_weights.as_ptr().cast()) };
+        let (low_weights, high_weights) = (load_pairs(low_weights), load_pairs(high_weights));
         let low = _mm512_madd_epi16(_mm512_unpacklo_epi16(a, b), low_weights);
         let high = _mm512_madd_epi16(_mm512_unpackhi_epi16(a, b), high_weights);
         low_sums = _mm512_add_epi32(low_sums, low);
@@ -128,13 +120,10 @@ fn paired_block<const SIGNED: bool, const NOT_NEGATIVE: bool>(
     _mm512_cvtepi16_epi8(_mm512_add_epi16(values, bound(zero_point)))
 }
 
-/// 32 bytes of a pixel from channel `first` on, with 16 bits each; bytes not in the mask are 0.
+/// 32 bytes of a pixel from channel `first` on, with 16 bits each; bytes not in the lanes are 0.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn widen<const SIGNED: bool>(pixel: &[u8], first: usize, mask: __mmask32) -> __m512i {
-    let pixel = &pixel[first..][..mask.count_ones() as usize];
-    // SAFETY: the mask is a run of low bits; the bytes in it are those of the slice, and bytes that
-    // are not in it are not read.
-    let bytes = unsafe { _mm256_maskz_loadu_epi8(mask, pixel.as_ptr().cast()) };
+fn widen<const SIGNED: bool>(pixel: &[u8], first: usize, lanes: Lanes32) -> __m512i {
+    let bytes = load_bytes(pixel, first, lanes);
     if SIGNED { _mm512_cvtepi8_epi16(bytes) } else { _mm512_cvtepu8_epi16(bytes) }
 }

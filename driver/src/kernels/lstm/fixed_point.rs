@@ -15,19 +15,19 @@ use crate::kernels::quant::rounding_divide_by_power_of_two;
 const ONE: i16 = i16::MAX;
 
 /// Integer bits of what gates are computed from.
-pub const GATE_INTEGER_BITS: u32 = 3;
+pub(crate) const GATE_INTEGER_BITS: u32 = 3;
 
 /// The nearest number in 16 bits.
 #[inline]
 #[must_use]
-pub fn saturate(x: i32) -> i16 {
+pub(crate) fn saturate(x: i32) -> i16 {
     x.clamp(i16::MIN.into(), i16::MAX.into()) as i16
 }
 
 /// The high 16 bits of `2 * a * b`, rounded; saturates in the one case that overflows.
 #[inline]
 #[must_use]
-pub fn high_mul(a: i16, b: i16) -> i16 {
+pub(crate) fn high_mul(a: i16, b: i16) -> i16 {
     let product = i32::from(a) * i32::from(b);
     let nudge = if product >= 0 { 1 << 14 } else { 1 - (1 << 14) };
     saturate((product + nudge) / (1 << 15))
@@ -36,14 +36,14 @@ pub fn high_mul(a: i16, b: i16) -> i16 {
 /// `x * 2^bits`, saturating.
 #[inline]
 #[must_use]
-pub fn shift_left(x: i16, bits: u32) -> i16 {
+pub(crate) fn shift_left(x: i16, bits: u32) -> i16 {
     saturate(i32::from(x) << bits)
 }
 
 /// `x / 2^bits`, rounded with ties away from zero.
 #[inline]
 #[must_use]
-pub fn shift_right(x: i16, bits: i32) -> i16 {
+pub(crate) fn shift_right(x: i16, bits: i32) -> i16 {
     rounding_divide_by_power_of_two(x.into(), bits) as i16
 }
 
@@ -102,7 +102,7 @@ fn reciprocal_of_mean_with_one(x: i16) -> i16 {
 
 /// `1 / (1 + e^-x)`, Q3 to Q0.
 #[must_use]
-pub fn logistic(x: i16) -> i16 {
+pub(crate) fn logistic(x: i16) -> i16 {
     if x == 0 {
         return 1 << 14;
     }
@@ -115,7 +115,7 @@ pub fn logistic(x: i16) -> i16 {
 
 /// The hyperbolic tangent of a number with 0 to 6 integer bits, as Q0.
 #[must_use]
-pub fn tanh(x: i16, integer_bits: u32) -> i16 {
+pub(crate) fn tanh(x: i16, integer_bits: u32) -> i16 {
     if x == 0 {
         return 0;
     }

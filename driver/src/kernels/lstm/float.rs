@@ -12,58 +12,58 @@ pub(crate) const VARIANCE_EPSILON: f32 = 1e-8;
 
 /// The weights of one gate.
 #[derive(Debug, Clone, Copy)]
-pub struct Gate<'a> {
+pub(crate) struct Gate<'a> {
     /// `[units, inputs]`.
-    pub input: &'a [f32],
+    pub(crate) input: &'a [f32],
     /// `[units, auxiliary inputs]`.
-    pub aux: Option<&'a [f32]>,
+    pub(crate) aux: Option<&'a [f32]>,
     /// `[units, outputs]`.
-    pub recurrent: &'a [f32],
+    pub(crate) recurrent: &'a [f32],
     /// `[units]`, for the cell's own value.
-    pub peephole: Option<&'a [f32]>,
+    pub(crate) peephole: Option<&'a [f32]>,
     /// `[units]`, for normalised sums.
-    pub layer_norm: Option<&'a [f32]>,
+    pub(crate) layer_norm: Option<&'a [f32]>,
     /// `[units]`.
-    pub bias: &'a [f32],
+    pub(crate) bias: &'a [f32],
 }
 
 /// The weights that turn units into outputs.
 #[derive(Debug, Clone, Copy)]
-pub struct Projection<'a> {
+pub(crate) struct Projection<'a> {
     /// `[outputs, units]`.
-    pub weights: &'a [f32],
+    pub(crate) weights: &'a [f32],
     /// `[outputs]`.
-    pub bias: Option<&'a [f32]>,
+    pub(crate) bias: Option<&'a [f32]>,
 }
 
 /// A layer of cells.
 #[derive(Debug, Clone, Copy)]
-pub struct Lstm<'a> {
+pub(crate) struct Lstm<'a> {
     /// How much is taken in; `None`: 1 less what the forget gate keeps.
-    pub input_gate: Option<Gate<'a>>,
+    pub(crate) input_gate: Option<Gate<'a>>,
     /// How much is kept.
-    pub forget_gate: Gate<'a>,
+    pub(crate) forget_gate: Gate<'a>,
     /// What is taken in.
-    pub cell_gate: Gate<'a>,
+    pub(crate) cell_gate: Gate<'a>,
     /// How much is given out.
-    pub output_gate: Gate<'a>,
+    pub(crate) output_gate: Gate<'a>,
     /// Outputs from units; `None`: the units are the outputs.
-    pub projection: Option<Projection<'a>>,
+    pub(crate) projection: Option<Projection<'a>>,
     /// Of what is taken in, and of the cell before it is given out.
-    pub activation: Activation,
+    pub(crate) activation: Activation,
     /// Bound of the cell's magnitude; 0 for none.
-    pub cell_clip: f32,
+    pub(crate) cell_clip: f32,
     /// Bound of a projected output's magnitude; 0 for none.
-    pub projection_clip: f32,
+    pub(crate) projection_clip: f32,
 }
 
 /// What one sequence carries from step to step.
 #[derive(Debug)]
-pub struct State<'a> {
+pub(crate) struct State<'a> {
     /// `[outputs]`.
-    pub output: &'a mut [f32],
+    pub(crate) output: &'a mut [f32],
     /// `[units]`.
-    pub cell: &'a mut [f32],
+    pub(crate) cell: &'a mut [f32],
 }
 
 /// What the gates of one step see.
@@ -130,12 +130,12 @@ fn clip(values: &mut [f32], bound: f32) {
 impl Lstm<'_> {
     /// Floats of working memory that a step of this many units takes.
     #[must_use]
-    pub fn work(units: usize) -> usize {
+    pub(crate) fn work(units: usize) -> usize {
         4 * units
     }
 
     /// Takes one sequence a step further.
-    pub fn step(&self, x: &[f32], aux: Option<&[f32]>, state: State<'_>, work: &mut [f32]) {
+    pub(crate) fn step(&self, x: &[f32], aux: Option<&[f32]>, state: State<'_>, work: &mut [f32]) {
         let State { output, cell } = state;
         let units = cell.len();
         let (taken, work) = work.split_at_mut(units);

@@ -1,35 +1,30 @@
-//! The cell of [`lstm`](crate::kernels::lstm) with packed weights: what the gates take from the
-//! inputs is computed for many time steps in one product, what they take from the previous output
-//! for all gates at once.
+//! A layer of cells with packed weights, and what its gates do with their sums.
 
+use super::float::{Gate, Lstm, VARIANCE_EPSILON};
+use super::sigmoid::{logistic, tanh};
 use crate::OpError;
-use crate::kernels::Isa;
-use crate::kernels::float_panels::{EVERYTHING, FloatPanels, Product, Start};
-use crate::kernels::float_rows::FloatRows;
-use crate::kernels::lstm::{Gate, Lstm, VARIANCE_EPSILON};
+use crate::kernels::matmul_float::FloatPanels;
 use crate::kernels::rnn::Activation;
-use crate::kernels::sigmoid::{logistic, tanh};
-use crate::kernels::simd;
 
 /// A layer of cells. The sums of its gates stand side by side: input gate (unless coupled), forget
 /// gate, output gate, cell gate.
 #[derive(Debug)]
-pub struct PackedLstm {
-    input: FloatPanels,
-    aux: Option<FloatPanels>,
-    recurrent: FloatPanels,
+pub(crate) struct PackedLstm {
+    pub(super) input: FloatPanels,
+    pub(super) aux: Option<FloatPanels>,
+    pub(super) recurrent: FloatPanels,
     /// What the sums begin with.
-    start: Vec<f32>,
-    units: usize,
+    pub(super) start: Vec<f32>,
+    pub(super) units: usize,
     coupled: bool,
     /// Of input, forget and output gate, where they look at the cell.
     peepholes: [Option<Vec<f32>>; 3],
     /// Weights and biases of normalised sums, in the order of the sums.
     layer_norm: Option<[Vec<f32>; 2]>,
-    projection: Option<(FloatPanels, Vec<f32>)>,
+    pub(super) projection: Option<(FloatPanels, Vec<f32>)>,
     activation: Activation,
     cell_clip: f32,
-    projection_clip: f32,
+    pub(super) projection_clip: f32,
 }
 
 /// The matrices of all gates as one, `units` rows each.
@@ -48,7 +43,7 @@ impl PackedLstm {
     ///
     /// # Errors
     /// [`OpError::Internal`] when sizes do not fit.
-    pub fn new(lstm: &Lstm<'_>) -> Result<Self, OpError> {
+    pub(crate) fn new(lstm: &Lstm<'_>) -> Result<Self, OpError> {
         let units = lstm.forget_gate.bias.len();
         let own = lstm.input_gate.as_ref();
         let gates: Vec<&Gate<'_>> = own
@@ -96,105 +91,43 @@ impl PackedLstm {
 
     /// Number of units.
     #[must_use]
-    pub fn units(&self) -> usize {
+    pub(crate) fn units(&self) -> usize {
         self.units
     }
 
     /// Number of outputs.
     #[must_use]
-    pub fn outputs(&self) -> usize {
+    pub(crate) fn outputs(&self) -> usize {
         self.recurrent.depth()
     }
 
     /// Size of the vectors that go in.
     #[must_use]
-    pub fn inputs(&self) -> usize {
+    pub(crate) fn inputs(&self) -> usize {
         self.input.depth()
     }
 
     /// Size of the auxiliary vectors, where there are weights for them.
     #[must_use]
-    pub fn aux_inputs(&self) -> Option<usize> {
+    pub(crate) fn aux_inputs(&self) -> Option<usize> {
         self.aux.as_ref().map(FloatPanels::depth)
     }
 
     /// Numbers that the gates of one step of one sequence sum up to.
     #[must_use]
-    pub fn sums(&self) -> usize {
+    pub(crate) fn sums(&self) -> usize {
         self.start.len()
     }
 
     /// Bytes held.
     #[must_use]
-    pub fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         let vectors = self.peepholes.iter().flatten().chain(self.layer_norm.iter().flatten());
         let vectors = vectors.chain([&self.start]).map(|vector| size_of_val(vector.as_slice()));
         let projection = self.projection.as_ref().map(|(weights, _)| weights);
         let matrices = [Some(&self.input), self.aux.as_ref(), Some(&self.recurrent), projection];
         vectors.chain(matrices.into_iter().flatten().map(FloatPanels::held_bytes)).sum()
     }
-
-    /// What the gates take from the input vectors in `rows` and the auxiliary ones in `aux`: sums,
-    /// `step` apart.
-    ///
-    /// # Errors
-    /// [`OpError::Internal`] when sizes do not fit.
-    pub fn take_inputs(
-        &self,
-        isa: Isa,
-        rows: &[f32],
-        aux: Option<&[f32]>,
-        sums: &mut [f32],
-        step: usize,
-    ) -> Result<(), OpError> {
-        let start = Start::Bias(&self.start);
-        product(&self.input, rows, start, step).run(isa, sums)?;
-        match (&self.aux, aux) {
-            (Some(weights), Some(aux)) => product(weights, aux, Start::Output, step).run(isa, sums),
-            _ => Ok(()),
-        }
-    }
-
-    /// Takes sequences a step further: `sums` are what [`PackedLstm::take_inputs`] made of their
-    /// inputs, `output` and `cell` their states, all of them one after the other.
-    ///
-    /// # Errors
-    /// [`OpError::Internal`] when sizes do not fit.
-    pub fn step(
-        &self,
-        isa: Isa,
-        sums: &mut [f32],
-        output: &mut [f32],
-        cell: &mut [f32],
-    ) -> Result<(), OpError> {
-        let count = self.sums();
-        product(&self.recurrent, output, Start::Output, count).run(isa, sums)?;
-        let states = output.chunks_exact_mut(self.outputs()).zip(cell.chunks_exact_mut(self.units));
-        for (sums, (output, cell)) in sums.chunks_exact_mut(count).zip(states) {
-            simd::lstm_gates(isa, self, sums, cell);
-            let given = &sums[count - 2 * self.units..count - self.units];
-            match &self.projection {
-                None => output.copy_from_slice(given),
-                Some((weights, bias)) => {
-                    let clip = self.projection_clip;
-                    let range = if clip > 0.0 { (-clip, clip) } else { EVERYTHING };
-                    let product = product(weights, given, Start::Bias(bias), self.outputs());
-                    Product { range, ..product }.run(isa, output)?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn product<'a>(
-    panels: &'a FloatPanels,
-    values: &'a [f32],
-    start: Start<'a>,
-    out_step: usize,
-) -> Product<'a> {
-    let rows = FloatRows::Matrix { values, depth: panels.depth() };
-    Product { panels, rows, start, range: EVERYTHING, out_step }
 }
 
 // Loops rather than iterators with closures: those would not be compiled for the instructions of the

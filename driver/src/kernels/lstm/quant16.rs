@@ -10,7 +10,7 @@
     reason = "values are clamped to their type before they are narrowed"
 )]
 
-use crate::kernels::lstm_fixed::{
+use super::fixed_point::{
     GATE_INTEGER_BITS, high_mul, logistic, saturate, shift_left, shift_right, tanh,
 };
 use crate::kernels::quant::Multiplier;
@@ -18,39 +18,46 @@ use crate::kernels::quant::Multiplier;
 /// Stored value of real 0 in inputs and outputs.
 const ZERO_POINT: i32 = 128;
 /// Integer bits of the cell.
-pub const CELL_INTEGER_BITS: u32 = 4;
+pub(crate) const CELL_INTEGER_BITS: u32 = 4;
 
 /// The weights of one gate.
 #[derive(Debug, Clone, Copy)]
-pub struct Gate<'a> {
+pub(crate) struct Gate<'a> {
     /// `[units, inputs]`.
-    pub input: &'a [u8],
+    pub(crate) input: &'a [u8],
     /// `[units, units]`.
-    pub recurrent: &'a [u8],
+    pub(crate) recurrent: &'a [u8],
     /// `[units]`.
-    pub bias: &'a [i32],
+    pub(crate) bias: &'a [i32],
 }
 
 /// A layer of such cells.
 #[derive(Debug, Clone, Copy)]
-pub struct Lstm16<'a> {
+pub(crate) struct Lstm16<'a> {
     /// How much is taken in.
-    pub input_gate: Gate<'a>,
+    pub(crate) input_gate: Gate<'a>,
     /// How much is kept.
-    pub forget_gate: Gate<'a>,
+    pub(crate) forget_gate: Gate<'a>,
     /// What is taken in.
-    pub cell_gate: Gate<'a>,
+    pub(crate) cell_gate: Gate<'a>,
     /// How much is given out.
-    pub output_gate: Gate<'a>,
+    pub(crate) output_gate: Gate<'a>,
     /// Stored value of real 0 in all weights.
-    pub weights_zero_point: i32,
+    pub(crate) weights_zero_point: i32,
     /// From sums to Q3.
-    pub multiplier: Multiplier,
+    pub(crate) multiplier: Multiplier,
 }
 
 impl Lstm16<'_> {
     /// Takes one sequence a step further: from an input, the last output and cell to the next.
-    pub fn step(&self, x: &[u8], previous: &[u8], cell: &[i16], next: &mut [i16], out: &mut [u8]) {
+    pub(crate) fn step(
+        &self,
+        x: &[u8],
+        previous: &[u8],
+        cell: &[i16],
+        next: &mut [i16],
+        out: &mut [u8],
+    ) {
         for (unit, ((next, out), cell)) in next.iter_mut().zip(out).zip(cell).enumerate() {
             let sum = |gate: &Gate<'_>| self.sum(gate, unit, x, previous);
             let taken = high_mul(

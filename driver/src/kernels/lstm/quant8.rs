@@ -9,98 +9,98 @@
     reason = "values are clamped to their type before they are narrowed; counts are small"
 )]
 
-use crate::kernels::lstm_fixed::{GATE_INTEGER_BITS, logistic, saturate, tanh};
+use super::fixed_point::{GATE_INTEGER_BITS, logistic, saturate, tanh};
 use crate::kernels::norm::inverse_sqrt;
 use crate::kernels::quant::{Multiplier, rounding_divide_by_power_of_two};
 
 /// The weights of one gate.
 #[derive(Debug, Clone, Copy)]
-pub struct Gate<'a> {
+pub(crate) struct Gate<'a> {
     /// `[units, inputs]`.
-    pub input: &'a [i8],
+    pub(crate) input: &'a [i8],
     /// From products of the input to the gate's own scale.
-    pub input_scale: Multiplier,
+    pub(crate) input_scale: Multiplier,
     /// `[units, outputs]`.
-    pub recurrent: &'a [i8],
+    pub(crate) recurrent: &'a [i8],
     /// From products of the last output to the gate's own scale.
-    pub recurrent_scale: Multiplier,
+    pub(crate) recurrent_scale: Multiplier,
     /// `[units]`, for the cell's own value, and from their products to the gate's own scale.
-    pub peephole: Option<(&'a [i16], Multiplier)>,
+    pub(crate) peephole: Option<(&'a [i16], Multiplier)>,
     /// Without it the gate's own scale should be that of Q3, and there is no bias.
-    pub layer_norm: Option<LayerNorm<'a>>,
+    pub(crate) layer_norm: Option<LayerNorm<'a>>,
 }
 
 /// What makes Q3 of a gate's sums.
 #[derive(Debug, Clone, Copy)]
-pub struct LayerNorm<'a> {
+pub(crate) struct LayerNorm<'a> {
     /// `[units]`.
-    pub weights: &'a [i16],
+    pub(crate) weights: &'a [i16],
     /// `[units]`.
-    pub bias: &'a [i32],
+    pub(crate) bias: &'a [i32],
     /// The real value of one step of the weights.
-    pub scale: Multiplier,
+    pub(crate) scale: Multiplier,
 }
 
 /// The weights that turn units into outputs.
 #[derive(Debug, Clone, Copy)]
-pub struct Projection<'a> {
+pub(crate) struct Projection<'a> {
     /// `[outputs, units]`.
-    pub weights: &'a [i8],
+    pub(crate) weights: &'a [i8],
     /// `[outputs]`.
-    pub bias: Option<&'a [i32]>,
+    pub(crate) bias: Option<&'a [i32]>,
     /// From products to the output's scale.
-    pub scale: Multiplier,
+    pub(crate) scale: Multiplier,
     /// Bound of a stored output's magnitude; 0 for none.
-    pub clip: i32,
+    pub(crate) clip: i32,
 }
 
 /// A layer of such cells.
 #[derive(Debug, Clone, Copy)]
-pub struct Lstm8<'a> {
+pub(crate) struct Lstm8<'a> {
     /// How much is taken in; `None`: 1 less what the forget gate keeps.
-    pub input_gate: Option<Gate<'a>>,
+    pub(crate) input_gate: Option<Gate<'a>>,
     /// How much is kept.
-    pub forget_gate: Gate<'a>,
+    pub(crate) forget_gate: Gate<'a>,
     /// What is taken in.
-    pub cell_gate: Gate<'a>,
+    pub(crate) cell_gate: Gate<'a>,
     /// How much is given out.
-    pub output_gate: Gate<'a>,
+    pub(crate) output_gate: Gate<'a>,
     /// Outputs from units; `None`: the units are the outputs.
-    pub projection: Option<Projection<'a>>,
+    pub(crate) projection: Option<Projection<'a>>,
     /// Stored value of real 0 in inputs.
-    pub input_zero_point: i32,
+    pub(crate) input_zero_point: i32,
     /// Stored value of real 0 in outputs.
-    pub output_zero_point: i32,
+    pub(crate) output_zero_point: i32,
     /// Integer bits of the cell: 0 to 6.
-    pub cell_integer_bits: u32,
+    pub(crate) cell_integer_bits: u32,
     /// Bound of the stored cell's magnitude; 0 for none.
-    pub cell_clip: i32,
+    pub(crate) cell_clip: i32,
     /// From Q0 times Q0 to what a projection reads.
-    pub hidden_scale: Multiplier,
+    pub(crate) hidden_scale: Multiplier,
     /// Taken off what a projection reads; it adds it again.
-    pub hidden_zero_point: i32,
+    pub(crate) hidden_zero_point: i32,
 }
 
 /// What one step reads.
 #[derive(Debug, Clone, Copy)]
-pub struct Step<'a> {
+pub(crate) struct Step<'a> {
     /// `[inputs]`.
-    pub x: &'a [i8],
+    pub(crate) x: &'a [i8],
     /// `[outputs]`.
-    pub previous: &'a [i8],
+    pub(crate) previous: &'a [i8],
     /// `[units]`.
-    pub cell: &'a [i16],
+    pub(crate) cell: &'a [i16],
 }
 
 impl Lstm8<'_> {
     /// Integers of working memory that a step of this many units takes.
     #[must_use]
-    pub fn work(units: usize) -> usize {
+    pub(crate) fn work(units: usize) -> usize {
         4 * units
     }
 
     /// Takes one sequence a step further.
-    pub fn step(&self, step: Step<'_>, next: &mut [i16], out: &mut [i8], work: &mut [i32]) {
+    pub(crate) fn step(&self, step: Step<'_>, next: &mut [i16], out: &mut [i8], work: &mut [i32]) {
         let units = next.len();
         let (taken, work) = work.split_at_mut(units);
         let (kept, work) = work.split_at_mut(units);

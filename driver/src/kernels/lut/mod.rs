@@ -7,31 +7,40 @@
     reason = "values are clamped to their 8-bit type before they are narrowed"
 )]
 
+use crate::kernels::simd::portable_kernel;
+
+portable_kernel! {
+    /// `lut/table`: see [`apply`].
+    TABLE = "lut/table",
+    operations: [HardSwish, Logistic, Relu, Relu1, Relu6, Tanh],
+    types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],
+}
+
 /// One output byte per input byte. Signed values are indexed and stored by their two's complement.
-pub type Table = [u8; 256];
+pub(crate) type Table = [u8; 256];
 
 /// How the stored values of an 8-bit type stand for real ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Quant8 {
+pub(crate) struct Quant8 {
     /// Whether values are -128 to 127 rather than 0 to 255.
-    pub signed: bool,
+    pub(crate) signed: bool,
     /// Real value of one step.
-    pub scale: f32,
+    pub(crate) scale: f32,
     /// Stored value of real 0.
-    pub zero_point: i32,
+    pub(crate) zero_point: i32,
 }
 
 impl Quant8 {
     /// Smallest and largest stored value.
     #[must_use]
-    pub fn range(&self) -> (i32, i32) {
+    pub(crate) fn range(&self) -> (i32, i32) {
         if self.signed { (-128, 127) } else { (0, 255) }
     }
 }
 
 /// The table of a function from stored value to stored value; results are clamped to `output`'s
 /// type.
-pub fn table(input: Quant8, output: Quant8, function: impl Fn(i32) -> i32) -> Table {
+pub(crate) fn table(input: Quant8, output: Quant8, function: impl Fn(i32) -> i32) -> Table {
     let (first, last) = input.range();
     let (low, high) = output.range();
     let mut table = [0; 256];
@@ -42,7 +51,7 @@ pub fn table(input: Quant8, output: Quant8, function: impl Fn(i32) -> i32) -> Ta
 }
 
 /// The table of a function of real numbers, computed in `f32` and rounded with ties away from 0.
-pub fn real_table(input: Quant8, output: Quant8, function: impl Fn(f32) -> f32) -> Table {
+pub(crate) fn real_table(input: Quant8, output: Quant8, function: impl Fn(f32) -> f32) -> Table {
     // The reference multiplies by the inverse, which differs from a division in the last bit.
     let inverse = 1.0 / output.scale;
     table(input, output, |stored| {
@@ -53,7 +62,7 @@ pub fn real_table(input: Quant8, output: Quant8, function: impl Fn(f32) -> f32) 
 }
 
 /// Looks every byte up.
-pub fn apply(table: &Table, input: &[u8], output: &mut [u8]) {
+pub(crate) fn apply(table: &Table, input: &[u8], output: &mut [u8]) {
     for (out, byte) in output.iter_mut().zip(input) {
         *out = table[usize::from(*byte)];
     }

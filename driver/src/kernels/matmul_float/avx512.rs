@@ -1,10 +1,14 @@
 //! Products of floats, in tiles of rows and panels of units.
+//!
+//! The one rule of the `unsafe` here: the rows of a tile are asserted, and the weights of a panel cut, to
+//! what the loop over the depth reads before that loop begins, so that the loop itself checks no bounds.
+#![allow(unsafe_code, reason = "loads within bounds that are checked once for a piece of a tile")]
 
 use core::arch::x86_64::*;
 
-use super::{LANES, lanes, load_floats};
-use crate::kernels::float_panels::{Product, Start, Weights};
-use crate::kernels::float_rows::{Cursor, MAX_SEGMENTS, Segments};
+use super::portable::{Product, Start, Weights};
+use super::rows::{Cursor, MAX_SEGMENTS, Segments};
+use crate::kernels::simd::avx512::{LANES, Lanes16, load_floats, store_floats};
 
 /// Most panels of a tile of several rows.
 const WIDE: usize = 4;
@@ -12,9 +16,9 @@ const WIDE: usize = 4;
 /// Most panels of a single row: as many sums as hide how long a multiplication takes.
 const WIDEST: usize = 8;
 
-/// See [`multiply_panels`](super::super::multiply_panels).
+/// As [`portable::multiply`](super::portable::multiply).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(in super::super) fn multiply_panels(product: &Product<'_>, out: &mut [f32]) {
+pub(crate) fn multiply_panels(product: &Product<'_>, out: &mut [f32]) {
     let panels = product.panels.units().div_ceil(LANES);
     let is_single = product.rows.count() == 1;
     let groups = panels.div_ceil(if is_single { WIDEST } else { WIDE });
@@ -46,7 +50,7 @@ struct Group<'a, const P: usize> {
     /// The first unit.
     first: usize,
     panels: [&'a [Weights]; P],
-    masks: [__mmask16; P],
+    lanes: [Lanes16; P],
 }
 
 impl<'a, const P: usize> Group<'a, P> {
@@ -55,11 +59,11 @@ impl<'a, const P: usize> Group<'a, P> {
             product,
             first: first * LANES,
             panels: [product.panels.panel(first); P],
-            masks: [0; P],
+            lanes: [Lanes16::ALL; P],
         };
         for panel in 0..P {
             group.panels[panel] = product.panels.panel(first + panel);
-            group.masks[panel] = lanes((first + panel) * LANES, product.panels.units());
+            group.lanes[panel] = Lanes16::holding((first + panel) * LANES, product.panels.units());
         }
         group
     }
@@ -101,14 +105,14 @@ impl<'a, const P: usize> Group<'a, P> {
         if let Start::Bias(bias) = self.product.start {
             let mut first = [_mm512_setzero_ps(); P];
             for (panel, first) in first.iter_mut().enumerate() {
-                *first = load_floats(bias, self.first + panel * LANES, self.masks[panel]);
+                *first = load_floats(bias, self.first + panel * LANES, self.lanes[panel]);
             }
             return [first; R];
         }
         for (index, sums) in sums[..taken].iter_mut().enumerate() {
             let start = self.product.start(row + index, self.first, out);
             for (panel, sum) in sums.iter_mut().enumerate() {
-                *sum = load_floats(start, panel * LANES, self.masks[panel]);
+                *sum = load_floats(start, panel * LANES, self.lanes[panel]);
             }
         }
         sums
@@ -173,11 +177,7 @@ impl<'a, const P: usize> Group<'a, P> {
             for panel in 0..P {
                 // Operands in this order keep a NaN: the second one is the answer for it.
                 let sum = _mm512_min_ps(high, _mm512_max_ps(low, sums[panel]));
-                let mask = self.masks[panel];
-                let out = &mut out[panel * LANES..][..mask.count_ones() as usize];
-                // SAFETY: the lanes in the mask, a run of low bits, are the elements of the slice;
-                // the others are not written.
-                unsafe { _mm512_mask_storeu_ps(out.as_mut_ptr(), mask, sum) };
+                store_floats(&mut out[panel * LANES..], self.lanes[panel], sum);
             }
         }
     }

@@ -2,8 +2,7 @@
 //! convolution, without a copy of what lies wholly on the image.
 
 use crate::OpError;
-use crate::kernels::conv_geometry::Conv;
-use crate::kernels::im2col::fill_rows;
+use crate::kernels::conv::{Conv, fill_rows};
 
 /// Most pieces that a row is read in: those of a dilated filter of 5 by 5.
 pub(crate) const MAX_SEGMENTS: usize = 25;
@@ -303,7 +302,7 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::conv_geometry::{Axis, Filter, Images};
+    use crate::kernels::conv::{Axis, Filter, Images};
 
     /// The rows as [`fill_rows`] writes them, and as they are listed, in pieces put together.
     fn compare(conv: &Conv, first: usize, count: usize) {

@@ -2,11 +2,12 @@
 
 use core::arch::x86_64::*;
 
-use crate::kernels::gemm_pairs::{LANES, PairMatrix, ROWS};
+use super::pairs::{LANES, PairMatrix, ROWS};
+use crate::kernels::simd::avx2::{load_pairs, store_i32s};
 
-/// See [`super::multiply_pairs`].
+/// As [`PairMatrix::product`].
 #[target_feature(enable = "avx2")]
-pub(super) fn multiply_pairs(matrix: &PairMatrix, rows: &[u8], out: &mut [i32]) {
+pub(crate) fn multiply_pairs(matrix: &PairMatrix, rows: &[u8], out: &mut [i32]) {
     let (units, depth) = (matrix.units(), matrix.depth());
     for (rows, out) in rows.chunks(ROWS * depth).zip(out.chunks_mut(ROWS * units)) {
         for first in (0..units).step_by(LANES) {
@@ -37,7 +38,7 @@ fn product<const R: usize>(
     let mut sums = [[_mm256_setzero_si256(); 2]; R];
     let whole = depth / 4;
     for quad in 0..whole {
-        let couple = [weights(&block[2 * quad]), weights(&block[2 * quad + 1])];
+        let couple = [load_pairs(&block[2 * quad]), load_pairs(&block[2 * quad + 1])];
         for (row, sums) in sums.iter_mut().enumerate() {
             let values = rows[row * depth + quad * 4..].first_chunk().copied().unwrap_or_default();
             add(sums, values, &couple);
@@ -45,8 +46,8 @@ fn product<const R: usize>(
     }
     if !depth.is_multiple_of(4) {
         let zero = [_mm256_setzero_si256(); 2];
-        let second = block.get(2 * whole + 1).map_or(zero, |pair| weights(pair));
-        let couple = [weights(&block[2 * whole]), second];
+        let second = block.get(2 * whole + 1).map_or(zero, |pair| load_pairs(pair));
+        let couple = [load_pairs(&block[2 * whole]), second];
         for (row, sums) in sums.iter_mut().enumerate() {
             let mut values = [0; 4];
             let rest = &rows[row * depth + whole * 4..(row + 1) * depth];
@@ -56,25 +57,9 @@ fn product<const R: usize>(
     }
     let mut out = [[0; LANES]; R];
     for (out, sums) in out.iter_mut().zip(&sums) {
-        let (low, high) = out.split_at_mut(LANES / 2);
-        // SAFETY: 32 bytes are written to 8 numbers of 4.
-        unsafe { _mm256_storeu_si256(low.as_mut_ptr().cast(), sums[0]) };
-        // SAFETY: as above.
-        unsafe { _mm256_storeu_si256(high.as_mut_ptr().cast(), sums[1]) };
+        store_i32s(out, *sums);
     }
     out
-}
-
-/// The weights of 16 channels for two positions, in two registers.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn weights(pair: &[[i16; 2]; LANES]) -> [__m256i; 2] {
-    let (low, high) = pair.split_at(LANES / 2);
-    // SAFETY: 32 bytes are read from 8 pairs of numbers of 2.
-    let low = unsafe { _mm256_loadu_si256(low.as_ptr().cast()) };
-    // SAFETY: as above.
-    let high = unsafe { _mm256_loadu_si256(high.as_ptr().cast()) };
-    [low, high]
 }
 
 /// Adds the products of four values with the weights of their four positions.
@@ -85,8 +70,8 @@ fn add(sums: &mut [__m256i; 2], values: [u8; 4], weights: &[[__m256i; 2]; 2]) {
     // Bytes 0 and 1, or 2 and 3, of every lane with 16 bits each; -1 gives a zero byte.
     let first = _mm256_set1_epi32(i32::from_ne_bytes([0, 0xFF, 1, 0xFF]));
     let second = _mm256_set1_epi32(i32::from_ne_bytes([2, 0xFF, 3, 0xFF]));
-    for (places, weights) in [first, second].into_iter().zip(weights) {
-        let pair = _mm256_shuffle_epi8(values, places);
+    for (bytes, weights) in [first, second].into_iter().zip(weights) {
+        let pair = _mm256_shuffle_epi8(values, bytes);
         for (sum, weights) in sums.iter_mut().zip(weights) {
             *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(pair, *weights));
         }

@@ -1,18 +1,24 @@
 //! Products of bytes with VNNI, in tiles of rows and panels of channels.
+//!
+//! The one rule of the `unsafe` here: the activations of a tile and the weights of a panel are asserted
+//! to be as many as the loop over the depth reads before that loop begins, so that the loop itself
+//! checks no bounds.
+#![allow(unsafe_code, reason = "loads within bounds that are checked once for a tile")]
 
 use core::arch::x86_64::*;
 
-use super::{Bounds, LANES, Rules, lanes, store};
-use crate::kernels::gemm_quads::{Quad, QuadPanels};
+use super::quads::{Quad, QuadPanels};
 use crate::kernels::requantize::Channels;
+use crate::kernels::requantize::avx512::{Bounds, Rules};
+use crate::kernels::simd::avx512::{LANES, Lanes16, store_16_bytes};
 
 /// Rows that [`multiply_quads`] computes at a time: with four panels of sums, four registers of
 /// weights and one of activations they fill 29 of 32 registers.
 const TILE: usize = 6;
 
-/// See [`multiply_quads`](super::super::multiply_quads).
+/// See [`multiply_quads`](super::dispatch::multiply_quads).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-pub(in super::super) fn multiply_quads(
+pub(crate) fn multiply_quads(
     matrix: QuadPanels<'_>,
     rows: &[u8],
     rules: Channels<'_>,
@@ -59,22 +65,22 @@ impl Product<'_> {
     /// All rows of `P` panels from panel `first` on.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
     fn panels<const NOT_NEGATIVE: bool, const P: usize>(&self, first: usize, out: &mut [u8]) {
-        let mut masks = [0; P];
-        for (panel, mask) in masks.iter_mut().enumerate() {
-            *mask = lanes((first + panel) * LANES, self.matrix.units());
+        let mut lanes = [Lanes16::ALL; P];
+        for (panel, lanes) in lanes.iter_mut().enumerate() {
+            *lanes = Lanes16::holding((first + panel) * LANES, self.matrix.units());
         }
-        let mut rules = [Rules::new::<NOT_NEGATIVE>(self.rules, first * LANES, masks[0]); P];
+        let mut rules = [Rules::new::<NOT_NEGATIVE>(self.rules, first * LANES, lanes[0]); P];
         for panel in 1..P {
             let channel = (first + panel) * LANES;
-            rules[panel] = Rules::new::<NOT_NEGATIVE>(self.rules, channel, masks[panel]);
+            rules[panel] = Rules::new::<NOT_NEGATIVE>(self.rules, channel, lanes[panel]);
         }
         let count = self.rows.len() / self.matrix.depth();
         let whole = count - count % TILE;
         for row in (0..whole).step_by(TILE) {
-            self.tile::<NOT_NEGATIVE, P, TILE>(first, row, &rules, &masks, out);
+            self.tile::<NOT_NEGATIVE, P, TILE>(first, row, &rules, &lanes, out);
         }
         for row in whole..count {
-            self.tile::<NOT_NEGATIVE, P, 1>(first, row, &rules, &masks, out);
+            self.tile::<NOT_NEGATIVE, P, 1>(first, row, &rules, &lanes, out);
         }
     }
 
@@ -86,7 +92,7 @@ impl Product<'_> {
         first: usize,
         row: usize,
         rules: &[Rules; P],
-        masks: &[__mmask16; P],
+        lanes: &[Lanes16; P],
         out: &mut [u8],
     ) {
         let (depth, units) = (self.matrix.depth(), self.matrix.units());
@@ -99,7 +105,7 @@ impl Product<'_> {
                 let biased = _mm512_add_epi32(sums[panel], rules[panel].bias);
                 let values = rules[panel].apply::<NOT_NEGATIVE>(_mm512_add_epi32(biased, term));
                 let bytes = self.bounds.bytes(values);
-                store(&mut out[(first + panel) * LANES..], masks[panel], bytes);
+                store_16_bytes(&mut out[(first + panel) * LANES..], lanes[panel], bytes);
             }
         }
     }

@@ -1,10 +1,8 @@
 //! Products of unsigned bytes with signed ones where no instruction for them is exact: weights are
 //! widened to 16 bits and multiplied two by two, which every vector unit does without saturating.
 
-use crate::OpError;
 pub(crate) use crate::kernels::panels::LANES;
 use crate::kernels::panels::Panels;
-use crate::kernels::{Isa, simd};
 
 /// Rows that share a pass over the weights.
 pub(crate) const ROWS: usize = 4;
@@ -12,39 +10,23 @@ pub(crate) const ROWS: usize = 4;
 /// Weights of 16 bits, in blocks of [`LANES`] output channels: for each two positions of the depth
 /// the two weights of each channel. Missing channels and an odd last position are 0.
 #[derive(Debug, Clone)]
-pub struct PairMatrix(Panels<[[i16; 2]; LANES], 2>);
+pub(crate) struct PairMatrix(Panels<[[i16; 2]; LANES], 2>);
 
 impl PairMatrix {
     /// Packs weights `[units, depth]`; there must be that many.
     #[must_use]
-    pub fn new(weights: &[i8], units: usize, depth: usize) -> Self {
+    pub(crate) fn new(weights: &[i8], units: usize, depth: usize) -> Self {
         let wide = |block: [[i8; 2]; LANES]| block.map(|pair| pair.map(i16::from));
         PairMatrix(Panels::pack(weights, units, depth, wide))
     }
 
-    /// `out[row, unit] = sum(rows[row, ..] * weights[unit, ..])`.
-    ///
-    /// # Errors
-    /// [`OpError::Internal`] when sizes do not fit.
-    pub fn multiply(&self, isa: Isa, rows: &[u8], out: &mut [i32]) -> Result<(), OpError> {
-        let (units, depth) = (self.units(), self.depth());
-        let count = out.len() / units.max(1);
-        if rows.len() != count * depth || out.len() != count * units {
-            return Err(OpError::Internal { what: "sizes of a matrix product" });
-        }
-        if depth == 0 {
-            out.fill(0);
-        } else {
-            simd::multiply_pairs(isa, self, rows, out);
-        }
-        Ok(())
-    }
-
+    /// Number of output channels.
     #[inline(always)]
     pub(crate) fn units(&self) -> usize {
         self.0.units()
     }
 
+    /// Length of a row of activations.
     #[inline(always)]
     pub(crate) fn depth(&self) -> usize {
         self.0.depth()
@@ -55,7 +37,8 @@ impl PairMatrix {
         self.0.panel(block)
     }
 
-    /// As [`PairMatrix::multiply`], in whatever instructions the caller is compiled for.
+    /// `out[row, unit] = sum(rows[row, ..] * weights[unit, ..])`, in whatever instructions the caller
+    /// is compiled for. Sizes must fit, and the depth be above 0.
     #[inline(always)]
     pub(crate) fn product(&self, rows: &[u8], out: &mut [i32]) {
         let (units, depth, block_len) = (self.units(), self.depth(), self.0.panel_len());
@@ -79,7 +62,7 @@ impl PairMatrix {
 
     /// Bytes held.
     #[must_use]
-    pub fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.0.held_bytes()
     }
 }
@@ -96,50 +79,4 @@ fn row_times_block(row: &[u8], block: &[[[i16; 2]; LANES]], sums: &mut [i32; LAN
         }
     }
     *sums = totals;
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn equals_plain_sums(
-            count in 1usize..10,
-            units in 1usize..40,
-            depth in 1usize..50,
-            bytes in proptest::collection::vec(any::<u8>(), 500),
-        ) {
-            let rows: Vec<u8> = bytes.iter().copied().cycle().take(count * depth).collect();
-            let weights: Vec<i8> =
-                bytes.iter().rev().copied().cycle().take(units * depth).map(u8::cast_signed).collect();
-            let mut want = Vec::new();
-            for row in rows.chunks(depth) {
-                for unit in weights.chunks(depth) {
-                    let products = row.iter().zip(unit).map(|(a, w)| i32::from(*a) * i32::from(*w));
-                    want.push(products.sum::<i32>());
-                }
-            }
-            let matrix = PairMatrix::new(&weights, units, depth);
-            for isa in [Isa::PORTABLE, Isa::detect()] {
-                let mut got = vec![-1; count * units];
-                matrix.multiply(isa, &rows, &mut got).unwrap();
-                prop_assert_eq!(&got, &want);
-            }
-        }
-    }
-
-    #[test]
-    fn the_largest_products_do_not_saturate() {
-        let depth = 1000;
-        let matrix = PairMatrix::new(&vec![-128; depth], 1, depth);
-        for isa in [Isa::PORTABLE, Isa::detect()] {
-            let mut out = [0];
-            matrix.multiply(isa, &vec![255; depth], &mut out).unwrap();
-            assert_eq!(out, [-128 * 255 * 1000]);
-        }
-        assert!(matrix.multiply(Isa::PORTABLE, &[1; 3], &mut [0]).is_err());
-    }
 }

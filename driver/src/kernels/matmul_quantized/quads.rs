@@ -12,24 +12,24 @@ pub(crate) struct Quad(pub(crate) [[i8; 4]; LANES]);
 /// Weights in panels of [`LANES`] output channels: for each four positions of the depth the four
 /// weights of each channel. Missing channels and positions are 0.
 #[derive(Debug, Clone)]
-pub struct QuadMatrix(Panels<Quad, 4>);
+pub(crate) struct QuadMatrix(Panels<Quad, 4>);
 
 impl QuadMatrix {
     /// Packs weights `[units, depth]`; there must be that many, and neither may be 0.
     #[must_use]
-    pub fn new(weights: &[i8], units: usize, depth: usize) -> Self {
+    pub(crate) fn new(weights: &[i8], units: usize, depth: usize) -> Self {
         QuadMatrix(Panels::pack(weights, units, depth, Quad))
     }
 
     /// Number of output channels.
     #[must_use]
-    pub fn units(&self) -> usize {
+    pub(crate) fn units(&self) -> usize {
         self.0.units()
     }
 
     /// Length of a row of activations.
     #[must_use]
-    pub fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         self.0.depth()
     }
 
@@ -44,7 +44,7 @@ impl QuadMatrix {
 
     /// Bytes held.
     #[must_use]
-    pub fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.0.held_bytes()
     }
 }

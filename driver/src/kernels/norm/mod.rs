@@ -10,12 +10,34 @@
 use crate::kernels::quant::{
     Multiplier, doubling_high_mul, rounding_divide_by_power_of_two as divide,
 };
+use crate::kernels::simd::portable_kernel;
+
+portable_kernel! {
+    /// `norm/l2`: see [`l2_lane`].
+    L2 = "norm/l2",
+    operations: [L2Normalization],
+    types: [TensorFloat32, TensorFloat16, TensorQuant8Asymm, TensorQuant8AsymmSigned],
+}
+
+portable_kernel! {
+    /// `norm/local_response`: see [`local_response_lane`].
+    LOCAL_RESPONSE = "norm/local_response",
+    operations: [LocalResponseNormalization],
+    types: [TensorFloat32, TensorFloat16],
+}
+
+portable_kernel! {
+    /// `norm/instance`: see [`instance`].
+    INSTANCE = "norm/instance",
+    operations: [InstanceNormalization],
+    types: [TensorFloat32, TensorFloat16],
+}
 
 /// Lengths below this count as this: nothing is divided by zero.
 const SHORTEST: f32 = 1e-6;
 
 /// Divides a lane by its length.
-pub fn l2_lane(input: &[f32], output: &mut [f32]) {
+pub(crate) fn l2_lane(input: &[f32], output: &mut [f32]) {
     let length = input.iter().map(|x| x * x).sum::<f32>().sqrt().max(SHORTEST);
     for (out, x) in output.iter_mut().zip(input) {
         *out = x / length;
@@ -26,7 +48,7 @@ pub fn l2_lane(input: &[f32], output: &mut [f32]) {
 ///
 /// Five Newton steps in fixed point, as the answers of quantized models are defined by them.
 #[must_use]
-pub fn inverse_sqrt(square: i32) -> Multiplier {
+pub(crate) fn inverse_sqrt(square: i32) -> Multiplier {
     const HALF_OF_SQRT_TWO: i32 = 1_518_500_250; // Q0
     const THREE_HALVES: i32 = (1 << 28) + (1 << 27); // Q3
     if square <= 1 {
@@ -63,7 +85,7 @@ fn saturating_shl(x: i32, bits: u32) -> i32 {
 }
 
 /// Divides each value by a power of a sum over its neighbours: `radius` to either side.
-pub fn local_response_lane(
+pub(crate) fn local_response_lane(
     input: &[f32],
     output: &mut [f32],
     radius: usize,
@@ -83,7 +105,7 @@ pub fn local_response_lane(
 /// `sqrt(variance + epsilon)`, multiplies by `gamma` and adds `beta`.
 ///
 /// `scratch` is working memory of two values per channel.
-pub fn instance<T: Copy>(
+pub(crate) fn instance<T: Copy>(
     input: &[T],
     output: &mut [T],
     scratch: &mut [f32],

@@ -5,27 +5,35 @@
 
 use std::ops::Range;
 
+use crate::kernels::simd::portable_kernel;
 use crate::threads::{Tiling, speed};
+
+portable_kernel! {
+    /// `pool/windows`: see [`pool`].
+    WINDOWS = "pool/windows",
+    operations: [AveragePool2d, L2Pool2d, MaxPool2d],
+    types: [TensorFloat32, TensorFloat16, TensorQuant8Asymm, TensorQuant8AsymmSigned],
+}
 
 /// One spatial axis of a pooling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PoolAxis {
+pub(crate) struct PoolAxis {
     /// Pixels of the input.
-    pub input: usize,
+    pub(crate) input: usize,
     /// Pixels of the output.
-    pub output: usize,
+    pub(crate) output: usize,
     /// Pixels of the window.
-    pub filter: usize,
+    pub(crate) filter: usize,
     /// Pixels between the starts of two windows.
-    pub stride: usize,
+    pub(crate) stride: usize,
     /// Pixels by which the first window begins before the input.
-    pub pad: usize,
+    pub(crate) pad: usize,
 }
 
 impl PoolAxis {
     /// The input pixels that window `index` covers; padding is no pixel.
     #[must_use]
-    pub fn covered(&self, index: usize) -> Range<usize> {
+    pub(crate) fn covered(&self, index: usize) -> Range<usize> {
         let start = index * self.stride;
         let end = (start + self.filter).saturating_sub(self.pad).min(self.input);
         start.saturating_sub(self.pad).min(end)..end
@@ -33,22 +41,22 @@ impl PoolAxis {
 
     /// Most pixels that any window covers.
     #[must_use]
-    pub fn most_covered(&self) -> usize {
+    pub(crate) fn most_covered(&self) -> usize {
         self.filter.min(self.input)
     }
 }
 
 /// The sizes of a pooling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pooling {
+pub(crate) struct Pooling {
     /// Number of pictures.
-    pub batches: usize,
+    pub(crate) batches: usize,
     /// Rows.
-    pub height: PoolAxis,
+    pub(crate) height: PoolAxis,
     /// Columns.
-    pub width: PoolAxis,
+    pub(crate) width: PoolAxis,
     /// Values per pixel.
-    pub channels: usize,
+    pub(crate) channels: usize,
 }
 
 /// Additions between two looks at the deadline: about a millisecond.
@@ -57,7 +65,7 @@ const ADDITIONS_PER_LOOK: usize = 1 << 20;
 impl Pooling {
     /// How rows of the output are shared.
     #[must_use]
-    pub fn tiling(&self) -> Tiling {
+    pub(crate) fn tiling(&self) -> Tiling {
         let row_len = self.width.output * self.channels;
         let window = [self.height.most_covered(), self.width.most_covered()];
         let additions = row_len.saturating_mul(window[0]).saturating_mul(window[1]);
@@ -74,18 +82,18 @@ impl Pooling {
 
 /// What a pooling computes of a window's values, channel by channel.
 #[derive(Debug, Clone, Copy)]
-pub struct Rule<A, Add, Finish> {
+pub(crate) struct Rule<A, Add, Finish> {
     /// What an accumulator begins as.
-    pub empty: A,
+    pub(crate) empty: A,
     /// Takes a covered value into an accumulator.
-    pub add: Add,
+    pub(crate) add: Add,
     /// Makes the output of an accumulator and the number of values.
-    pub finish: Finish,
+    pub(crate) finish: Finish,
 }
 
 /// Pools `input` into rows of the output from row `first` on, counted over all pictures, as many as
 /// `output` has room for. `sums` is working memory of one accumulator per channel.
-pub fn pool<T: Copy, A: Copy>(
+pub(crate) fn pool<T: Copy, A: Copy>(
     pooling: &Pooling,
     rule: &Rule<A, impl Fn(A, T) -> A, impl Fn(A, usize) -> T>,
     input: &[T],

@@ -2,6 +2,15 @@
 
 use smallvec::SmallVec;
 
+use crate::kernels::simd::portable_kernel;
+
+portable_kernel! {
+    /// `reduce/fold`: see [`Reduction::fold`].
+    FOLD = "reduce/fold",
+    operations: [Mean, ReduceAll, ReduceAny, ReduceMax, ReduceMin, ReduceProd, ReduceSum],
+    types: [TensorFloat32, TensorFloat16, TensorQuant8Asymm, TensorQuant8AsymmSigned, TensorBool8],
+}
+
 /// Neighbouring axes that are all kept or all folded, as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Section {
@@ -11,14 +20,14 @@ struct Section {
 
 /// A shape, and which of its axes are folded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reduction {
+pub(crate) struct Reduction {
     sections: SmallVec<[Section; 6]>,
 }
 
 impl Reduction {
     /// `folded` says for each dimension whether it goes.
     #[must_use]
-    pub fn new(dims: &[u32], folded: impl Fn(usize) -> bool) -> Self {
+    pub(crate) fn new(dims: &[u32], folded: impl Fn(usize) -> bool) -> Self {
         let mut sections: SmallVec<[Section; 6]> = SmallVec::new();
         for (axis, dim) in dims.iter().enumerate() {
             let section = Section { len: *dim as usize, folded: folded(axis) };
@@ -34,14 +43,14 @@ impl Reduction {
 
     /// How many inputs make one output; the largest number for a shape that no memory holds.
     #[must_use]
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         let folded = self.sections.iter().filter(|section| section.folded);
         folded.fold(1, |count: usize, section| count.saturating_mul(section.len))
     }
 
     /// Takes every input into the accumulator of its output, in row-major order. There must be
     /// exactly one accumulator per output.
-    pub fn fold<T: Copy, A: Copy>(
+    pub(crate) fn fold<T: Copy, A: Copy>(
         &self,
         input: &[T],
         accumulators: &mut [A],

@@ -1,24 +1,10 @@
-//! Kernels for AVX-512 (F, BW, DQ, VL). Here: the exact rescaling of sums to stored values.
-//!
-//! Functions carry the features they need; [`super`] calls them only where the CPU has those.
-#![allow(
-    clippy::incompatible_msrv,
-    reason = "the matrix library, which this crate cannot do without, needs a newer compiler still"
-)]
-
-pub(super) mod arg;
-pub(super) mod depthwise;
-pub(super) mod depthwise_lines;
-pub(super) mod panels;
-pub(super) mod quads;
-pub(super) mod resize;
+//! The exact rescaling of sums to stored values. Its [`Rules`] also end the products of other families,
+//! whose sums need not leave the registers before.
 
 use core::arch::x86_64::*;
 
-use crate::kernels::requantize::Channels;
-
-/// Channels of one register of sums.
-const LANES: usize = 16;
+use super::portable::Channels;
+use crate::kernels::simd::avx512::{LANES, Lanes16, load_i32s, store_16_bytes};
 
 /// Rows of sums that share one reading of the rules.
 const ROWS: usize = 16;
@@ -29,8 +15,9 @@ const ROWS: usize = 16;
 /// below `2^32` but may have no place in a signed number: for `x` of either sign the product is then
 /// taken with `2 * m - 2^32`, and `x` added to the upper half makes up for it.
 #[derive(Debug, Clone, Copy)]
-struct Rules {
-    bias: __m512i,
+pub(crate) struct Rules {
+    /// Added to each channel's sum first.
+    pub(crate) bias: __m512i,
     /// Twice the multipliers, modulo 2^32.
     doubled: __m512i,
     /// Those of odd channels, moved to even places.
@@ -47,12 +34,17 @@ struct Rules {
 }
 
 impl Rules {
+    /// The rules of the channels from `first` on that are in `lanes`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn new<const NOT_NEGATIVE: bool>(rules: Channels<'_>, first: usize, mask: __mmask16) -> Self {
-        let multipliers = load(rules.multipliers, first, mask);
+    pub(crate) fn new<const NOT_NEGATIVE: bool>(
+        rules: Channels<'_>,
+        first: usize,
+        lanes: Lanes16,
+    ) -> Self {
+        let multipliers = load_i32s(rules.multipliers, first, lanes);
         let doubled = _mm512_add_epi32(multipliers, multipliers);
-        let right = load(rules.right_shifts, first, mask);
+        let right = load_i32s(rules.right_shifts, first, lanes);
         let one = _mm512_set1_epi32(1);
         let dropped = _mm512_sub_epi32(_mm512_sllv_epi32(one, right), one);
         let mut nudges = [_mm512_set1_epi64(1 << 31); 2];
@@ -62,11 +54,11 @@ impl Rules {
             nudges[1] = _mm512_mask_mov_epi32(nudges[1], ODD, half);
         }
         Rules {
-            bias: load(rules.bias, first, mask),
+            bias: load_i32s(rules.bias, first, lanes),
             doubled,
             odd_doubled: _mm512_srli_epi64::<32>(doubled),
             wrapped: _mm512_movepi32_mask(doubled),
-            left: load(rules.left_shifts, first, mask),
+            left: load_i32s(rules.left_shifts, first, lanes),
             right,
             nudges,
             dropped,
@@ -78,7 +70,7 @@ impl Rules {
     /// are of no interest, `NOT_NEGATIVE` gives 0 for them.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn apply<const NOT_NEGATIVE: bool>(&self, sums: __m512i) -> __m512i {
+    pub(crate) fn apply<const NOT_NEGATIVE: bool>(&self, sums: __m512i) -> __m512i {
         let sums = _mm512_sllv_epi32(sums, self.left);
         if NOT_NEGATIVE {
             // Both roundings in one addition: the upper half is below 2^31, and half of what the
@@ -123,35 +115,9 @@ fn upper_halves(values: __m512i) -> __m512i {
     _mm512_shuffle_epi32::<UPPER>(values)
 }
 
-/// The lanes of a register that hold channels `first..len`.
-fn lanes(first: usize, len: usize) -> __mmask16 {
-    let count = (len - first).min(LANES);
-    if count == LANES { !0 } else { (1 << count) - 1 }
-}
-
-/// 16 numbers of `values` from `first` on; lanes not in `mask` are 0.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load(values: &[i32], first: usize, mask: __mmask16) -> __m512i {
-    let values = &values[first..][..mask.count_ones() as usize];
-    // SAFETY: masks here are runs of low bits ([`lanes`]); the lanes in the mask are the elements of
-    // the slice, and lanes that are not in it are not read.
-    unsafe { _mm512_maskz_loadu_epi32(mask, values.as_ptr()) }
-}
-
-/// 16 floats from `first` on; lanes not in `mask` are 0.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load_floats(values: &[f32], first: usize, mask: __mmask16) -> __m512 {
-    let values = &values[first..][..mask.count_ones() as usize];
-    // SAFETY: masks here are runs of low bits ([`lanes`]); the lanes in the mask are the elements of
-    // the slice, and lanes that are not in it are not read.
-    unsafe { _mm512_maskz_loadu_ps(mask, values.as_ptr()) }
-}
-
-/// See [`super::requantize_rows`].
+/// As [`Channels::rows`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) fn requantize_rows(
+pub(crate) fn requantize_rows(
     rules: Channels<'_>,
     sums: &[i32],
     row_terms: &[i32],
@@ -179,15 +145,15 @@ fn requantize<const NOT_NEGATIVE: bool>(
         sums.chunks(ROWS * width).zip(out.chunks_mut(ROWS * width)).enumerate()
     {
         for first in (0..width).step_by(LANES) {
-            let mask = lanes(first, width);
-            let block = Rules::new::<NOT_NEGATIVE>(rules, first, mask);
+            let lanes = Lanes16::holding(first, width);
+            let block = Rules::new::<NOT_NEGATIVE>(rules, first, lanes);
             for (row, (sums, out)) in
                 sums.chunks_exact(width).zip(out.chunks_exact_mut(width)).enumerate()
             {
                 let term = row_terms.get(group * ROWS + row).copied().unwrap_or(0);
-                let sums = _mm512_add_epi32(load(sums, first, mask), _mm512_set1_epi32(term));
+                let sums = _mm512_add_epi32(load_i32s(sums, first, lanes), _mm512_set1_epi32(term));
                 let values = block.apply::<NOT_NEGATIVE>(_mm512_add_epi32(sums, block.bias));
-                store(&mut out[first..], mask, bounds.bytes(values));
+                store_16_bytes(&mut out[first..], lanes, bounds.bytes(values));
             }
         }
     }
@@ -195,16 +161,17 @@ fn requantize<const NOT_NEGATIVE: bool>(
 
 /// The range of stored values, and the zero point.
 #[derive(Clone, Copy)]
-struct Bounds {
+pub(crate) struct Bounds {
     low: __m512i,
     high: __m512i,
     zero_point: __m512i,
 }
 
 impl Bounds {
+    /// Those of all channels.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn new(rules: Channels<'_>) -> Self {
+    pub(crate) fn new(rules: Channels<'_>) -> Self {
         Bounds {
             low: _mm512_set1_epi32(rules.low),
             high: _mm512_set1_epi32(rules.high),
@@ -215,22 +182,8 @@ impl Bounds {
     /// Stored values, from rescaled sums.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn bytes(&self, values: __m512i) -> __m128i {
+    pub(crate) fn bytes(&self, values: __m512i) -> __m128i {
         let values = _mm512_min_epi32(_mm512_max_epi32(values, self.low), self.high);
         _mm512_cvtepi32_epi8(_mm512_add_epi32(values, self.zero_point))
-    }
-}
-
-/// Writes the bytes in `mask`, a run of low bits, to the front of `out`.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn store(out: &mut [u8], mask: __mmask16, bytes: __m128i) {
-    let out = &mut out[..mask.count_ones() as usize];
-    if let Some(full) = out.first_chunk_mut::<LANES>() {
-        // SAFETY: 16 bytes are written to an array of 16.
-        unsafe { _mm_storeu_si128(full.as_mut_ptr().cast(), bytes) };
-    } else {
-        // SAFETY: the bytes in the mask are those of the slice; the others are not written.
-        unsafe { _mm_mask_storeu_epi8(out.as_mut_ptr().cast(), mask, bytes) };
     }
 }

@@ -1,4 +1,4 @@
-//! From 32-bit sums to stored values: the last step of every quantized product.
+//! The rules by which 32-bit sums become stored values, and their arithmetic in portable code.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -7,27 +7,25 @@
 )]
 
 use crate::OpError;
-use crate::kernels::Isa;
 use crate::kernels::quant::Multiplier;
-use crate::kernels::simd;
 
 /// How sums become stored values of 8 bits, channel by channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Requantize {
+pub(crate) struct Requantize {
     /// Added to each channel's sum first.
-    pub bias: Vec<i32>,
+    pub(crate) bias: Vec<i32>,
     /// Fraction of each channel's factor, 31-bit fixed point.
-    pub multipliers: Vec<i32>,
+    pub(crate) multipliers: Vec<i32>,
     /// Bits that each channel's sum is shifted left before it is multiplied.
-    pub left_shifts: Vec<i32>,
+    pub(crate) left_shifts: Vec<i32>,
     /// Bits that each channel's product is shifted right, rounding.
-    pub right_shifts: Vec<i32>,
+    pub(crate) right_shifts: Vec<i32>,
     /// Stored value of real 0.
-    pub zero_point: i32,
+    pub(crate) zero_point: i32,
     /// Smallest stored value.
-    pub low: i32,
+    pub(crate) low: i32,
     /// Largest stored value.
-    pub high: i32,
+    pub(crate) high: i32,
 }
 
 impl Requantize {
@@ -36,7 +34,7 @@ impl Requantize {
     ///
     /// # Errors
     /// What `factor` answers.
-    pub fn new(
+    pub(crate) fn new(
         bias: Vec<i32>,
         mut factor: impl FnMut(usize) -> Result<Multiplier, OpError>,
         zero_point: i32,
@@ -63,7 +61,7 @@ impl Requantize {
 
     /// Bytes held.
     #[must_use]
-    pub fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         4 * (self.bias.capacity()
             + self.multipliers.capacity()
             + self.left_shifts.capacity()
@@ -72,7 +70,7 @@ impl Requantize {
 
     /// The rules of `channels`, as kernels read them.
     #[must_use]
-    pub fn channels(&self, channels: std::ops::Range<usize>) -> Channels<'_> {
+    pub(crate) fn channels(&self, channels: std::ops::Range<usize>) -> Channels<'_> {
         Channels {
             bias: &self.bias[channels.clone()],
             multipliers: &self.multipliers[channels.clone()],
@@ -84,35 +82,25 @@ impl Requantize {
             zero_point: self.zero_point,
         }
     }
-
-    /// Turns rows of sums, one column per channel, into stored values (of either sign, as bytes).
-    /// `row_terms` holds a number per row that is added to all its sums; empty: none.
-    pub fn rows(&self, isa: Isa, sums: &[i32], row_terms: &[i32], out: &mut [u8]) {
-        let width = self.bias.len();
-        if width == 0 {
-            return;
-        }
-        simd::requantize_rows(isa, self.channels(0..width), sums, row_terms, out);
-    }
 }
 
 /// The rules of a run of channels; all slices have one length.
 #[derive(Debug, Clone, Copy)]
-pub struct Channels<'a> {
+pub(crate) struct Channels<'a> {
     /// Added to each channel's sum first.
-    pub bias: &'a [i32],
+    pub(crate) bias: &'a [i32],
     /// Fraction of each channel's factor.
-    pub multipliers: &'a [i32],
+    pub(crate) multipliers: &'a [i32],
     /// Shift before the product.
-    pub left_shifts: &'a [i32],
+    pub(crate) left_shifts: &'a [i32],
     /// Shift after the product.
-    pub right_shifts: &'a [i32],
+    pub(crate) right_shifts: &'a [i32],
     /// Smallest value before the zero point is added.
-    pub low: i32,
+    pub(crate) low: i32,
     /// Largest value before the zero point is added.
-    pub high: i32,
+    pub(crate) high: i32,
     /// Stored value of real 0.
-    pub zero_point: i32,
+    pub(crate) zero_point: i32,
 }
 
 impl<'a> Channels<'a> {
@@ -171,49 +159,8 @@ impl<'a> Channels<'a> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn check(real: f64, zero_point: i32, sums: &[i32], isa: Isa) -> Result<(), TestCaseError> {
-        let factor = Multiplier::new(real).unwrap();
-        let bias: Vec<i32> = (0..).take(sums.len()).map(|channel| channel * 7 - 50).collect();
-        let rules = Requantize::new(bias.clone(), |_| Ok(factor), zero_point, (3, 250)).unwrap();
-        let mut out = vec![0; sums.len()];
-        rules.rows(isa, sums, &[11], &mut out);
-        for (channel, (sum, got)) in sums.iter().zip(&out).enumerate() {
-            let biased = sum.wrapping_add(bias[channel]).wrapping_add(11);
-            let want = factor.apply(biased).saturating_add(zero_point).clamp(3, 250);
-            prop_assert_eq!(i32::from(*got), want, "sum {} times {}", sum, real);
-        }
-        Ok(())
-    }
-
-    proptest! {
-        #[test]
-        fn equals_the_scalar_rule(
-            exponent in -40.0f64..12.0,
-            zero_point in 0i32..256,
-            sums in proptest::collection::vec(any::<i32>(), 1..70),
-            small in proptest::collection::vec(-40_000i32..40_000, 1..70),
-        ) {
-            for isa in [Isa::detect(), Isa::PORTABLE] {
-                check(exponent.exp2(), zero_point, &sums, isa)?;
-                check(exponent.exp2(), zero_point, &small, isa)?;
-            }
-        }
-    }
-
-    #[test]
-    fn ties_and_extremes_round_as_the_scalar_rule() {
-        let sums: Vec<i32> =
-            (-40..40).chain([i32::MIN, i32::MIN + 1, i32::MAX, i32::MAX - 1]).collect();
-        for isa in [Isa::detect(), Isa::PORTABLE] {
-            for real in [0.5, 0.25, 0.125, 1.0, 2.0, 2f64.powi(-31), 0.999_999_999, 0.0] {
-                check(real, 128, &sums, isa).unwrap();
-            }
-        }
-    }
+/// As [`Channels::rows`], for a kernel's announcement.
+#[inline(always)]
+pub(crate) fn rows(rules: Channels<'_>, sums: &[i32], row_terms: &[i32], out: &mut [u8]) {
+    rules.rows(sums, row_terms, out);
 }

@@ -1,14 +1,14 @@
-//! Bilinear resizing: see [`resize_lines`](crate::kernels::resize_lines).
+//! Bilinear resizing, 16 values at a time.
 
 use core::arch::x86_64::*;
 
-use super::{lanes, store};
-use crate::kernels::resize::Resize;
-use crate::kernels::resize_lines::{BLOCK, Work, block, weigh_line};
+use super::portable::{BLOCK, Work, block, weigh_line};
+use super::reference::Resize;
+use crate::kernels::simd::avx512::{Lanes16, load_16_floats, store_16_bytes, store_floats};
 
-/// See [`resize_bytes`](super::super::resize_bytes).
+/// As [`portable::lines`](super::portable::lines).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(in super::super) fn bytes(
+pub(crate) fn bytes(
     resize: &Resize,
     input: &[u8],
     first: usize,
@@ -20,23 +20,23 @@ pub(in super::super) fn bytes(
     for index in 0..out.len() / len {
         weigh_line(resize, input, first + index, work);
         let out = &mut out[index * len..];
-        for (pixel, (places, weight)) in work.columns().enumerate() {
+        for (pixel, (offsets, weight)) in work.columns().enumerate() {
             for channel in (0..channels).step_by(BLOCK) {
-                let sums = mixed(work, places, channel, weight);
+                let sums = mixed(work, offsets, channel, weight);
                 // Truncated, and held in 0 to 255.
                 let values = _mm512_cvttps_epi32(_mm512_add_ps(sums, half));
                 let values = _mm512_max_epi32(values, _mm512_setzero_si512());
                 let at = pixel * channels + channel;
-                let mask = lanes(at, out.len());
-                store(&mut out[at..], mask, _mm512_cvtusepi32_epi8(values));
+                let lanes = Lanes16::holding(at, out.len());
+                store_16_bytes(&mut out[at..], lanes, _mm512_cvtusepi32_epi8(values));
             }
         }
     }
 }
 
-/// See [`resize_floats`](super::super::resize_floats).
+/// As [`portable::lines`](super::portable::lines).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(in super::super) fn floats(
+pub(crate) fn floats(
     resize: &Resize,
     input: &[f32],
     first: usize,
@@ -47,15 +47,12 @@ pub(in super::super) fn floats(
     for index in 0..out.len() / len {
         weigh_line(resize, input, first + index, work);
         let out = &mut out[index * len..];
-        for (pixel, (places, weight)) in work.columns().enumerate() {
+        for (pixel, (offsets, weight)) in work.columns().enumerate() {
             for channel in (0..channels).step_by(BLOCK) {
-                let sums = mixed(work, places, channel, weight);
+                let sums = mixed(work, offsets, channel, weight);
                 let at = pixel * channels + channel;
-                let mask = lanes(at, out.len());
-                let out = &mut out[at..][..mask.count_ones() as usize];
-                // SAFETY: the lanes in the mask, a run of low bits, are the elements of the slice;
-                // the others are not written.
-                unsafe { _mm512_mask_storeu_ps(out.as_mut_ptr(), mask, sums) };
+                let lanes = Lanes16::holding(at, out.len());
+                store_floats(&mut out[at..], lanes, sums);
             }
         }
     }
@@ -65,17 +62,11 @@ pub(in super::super) fn floats(
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn mixed(work: &Work<'_>, (left, right): (usize, usize), channel: usize, weight: f32) -> __m512 {
-    let [left, right] = [left, right].map(|place| place + channel);
+    let [left, right] = [left, right].map(|offset| offset + channel);
     let (weight, rest) = (_mm512_set1_ps(weight), _mm512_set1_ps(1.0 - weight));
-    let sum = _mm512_mul_ps(load(block(&work.upper[left..])), rest);
-    let sum = _mm512_add_ps(sum, _mm512_mul_ps(load(block(&work.lower[left..])), rest));
-    let sum = _mm512_add_ps(sum, _mm512_mul_ps(load(block(&work.upper[right..])), weight));
-    _mm512_add_ps(sum, _mm512_mul_ps(load(block(&work.lower[right..])), weight))
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load(values: &[f32; BLOCK]) -> __m512 {
-    // SAFETY: 64 bytes are read from an array of 16 floats.
-    unsafe { _mm512_loadu_ps(values.as_ptr()) }
+    let sum = _mm512_mul_ps(load_16_floats(block(&work.upper[left..])), rest);
+    let sum = _mm512_add_ps(sum, _mm512_mul_ps(load_16_floats(block(&work.lower[left..])), rest));
+    let sum =
+        _mm512_add_ps(sum, _mm512_mul_ps(load_16_floats(block(&work.upper[right..])), weight));
+    _mm512_add_ps(sum, _mm512_mul_ps(load_16_floats(block(&work.lower[right..])), weight))
 }

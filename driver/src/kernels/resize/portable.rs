@@ -1,7 +1,7 @@
 //! Bilinear resizing line by line, in blocks of values that vectors hold; the same bits as
 //! [`Resize::bilinear`].
 
-use crate::kernels::resize::Resize;
+use super::reference::Resize;
 use crate::scratch::Scratch;
 
 /// Values that are computed together. Those that lie beyond a pixel's end are written over by the
@@ -66,10 +66,10 @@ impl<'s> Work<'s> {
     )]
     pub(crate) fn new(resize: &Resize, scratch: &'s mut Scratch) -> Self {
         let (line, columns) = (resize.width.input * resize.channels, resize.width.output);
-        let (floats, places) = scratch.f32_and_i32(2 * (line + BLOCK) + columns, 2 * columns);
+        let (floats, offsets) = scratch.f32_and_i32(2 * (line + BLOCK) + columns, 2 * columns);
         let (upper, rest) = floats.split_at_mut(line + BLOCK);
         let (lower, weights) = rest.split_at_mut(line + BLOCK);
-        let (left, right) = places.split_at_mut(columns);
+        let (left, right) = offsets.split_at_mut(columns);
         let ratio = resize.width.ratio();
         for column in 0..columns {
             let between = resize.width.between(column, ratio);
@@ -86,10 +86,10 @@ impl Work<'_> {
     /// the left one to the right one.
     #[inline(always)]
     pub(crate) fn columns(&self) -> impl Iterator<Item = ((usize, usize), f32)> {
-        // Places are not negative: they were made from positions.
-        let place = |place: &i32| place.unsigned_abs() as usize;
-        let places = self.left.iter().map(place).zip(self.right.iter().map(place));
-        places.zip(self.weights.iter().copied())
+        // Offsets are not negative: they were made from positions.
+        let offset = |offset: &i32| offset.unsigned_abs() as usize;
+        let offsets = self.left.iter().map(offset).zip(self.right.iter().map(offset));
+        offsets.zip(self.weights.iter().copied())
     }
 }
 

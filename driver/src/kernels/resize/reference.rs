@@ -1,6 +1,6 @@
-//! Resizing pictures: bilinear and nearest neighbour.
+//! Resizing pixel by pixel, as it is defined: what fast kernels are compared with.
 //!
-//! Pictures are NHWC. Coordinates are computed in `f32` as TFLite's reference does, except for
+//! Coordinates are computed in `f32` as TFLite's reference does, except for
 //! signed bytes, which it interpolates in integers of 10 fraction bits.
 
 #![allow(
@@ -13,7 +13,7 @@
 
 /// Where output pixels lie over the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Alignment {
+pub(crate) enum Alignment {
     /// Left edges of pixels meet at 0.
     Edges,
     /// First and last pixels meet.
@@ -24,13 +24,13 @@ pub enum Alignment {
 
 /// One axis of a resized picture. Sizes are above 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ResizeAxis {
+pub(crate) struct ResizeAxis {
     /// Pixels of the input.
-    pub input: usize,
+    pub(crate) input: usize,
     /// Pixels of the output.
-    pub output: usize,
+    pub(crate) output: usize,
     /// How they lie.
-    pub alignment: Alignment,
+    pub(crate) alignment: Alignment,
 }
 
 /// Two neighbours, and how far the point lies from the first to the second.
@@ -111,15 +111,15 @@ impl ResizeAxis {
 
 /// A picture, or a batch of them, to be resized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Resize {
+pub(crate) struct Resize {
     /// Number of pictures.
-    pub batches: usize,
+    pub(crate) batches: usize,
     /// Rows.
-    pub height: ResizeAxis,
+    pub(crate) height: ResizeAxis,
     /// Columns.
-    pub width: ResizeAxis,
+    pub(crate) width: ResizeAxis,
     /// Values per pixel.
-    pub channels: usize,
+    pub(crate) channels: usize,
 }
 
 impl Resize {
@@ -152,7 +152,7 @@ impl Resize {
     }
 
     /// Each output pixel is the nearest input pixel.
-    pub fn nearest<T: Copy>(&self, input: &[T], output: &mut [T]) {
+    pub(crate) fn nearest<T: Copy>(&self, input: &[T], output: &mut [T]) {
         let (vertical, horizontal) = (self.height.ratio(), self.width.ratio());
         self.for_each_pixel(input, output, |picture, row, column, pixel| {
             let y = self.height.nearest(row, vertical);
@@ -163,7 +163,7 @@ impl Resize {
 
     /// How many floats [`Resize::bilinear`] needs as working memory: two rows of the input.
     #[must_use]
-    pub fn bilinear_scratch(&self) -> usize {
+    pub(crate) fn bilinear_scratch(&self) -> usize {
         2 * self.width.input * self.channels
     }
 
@@ -171,7 +171,7 @@ impl Resize {
     ///
     /// For each output row the two input rows it lies between are weighted, once for all its
     /// pixels; then pixels are mixed of those. The order of the products is the reference's.
-    pub fn bilinear<T: Copy>(
+    pub(crate) fn bilinear<T: Copy>(
         &self,
         input: &[T],
         output: &mut [T],
@@ -218,7 +218,7 @@ impl Resize {
     }
 
     /// As [`Resize::bilinear`] for signed bytes, in integers; ties are rounded away from 0.
-    pub fn bilinear_fixed(&self, input: &[i8], output: &mut [i8]) {
+    pub(crate) fn bilinear_fixed(&self, input: &[i8], output: &mut [i8]) {
         const HALF: i64 = 1 << (2 * BITS - 1);
         let (vertical, horizontal) = (self.height.ratio_fixed(), self.width.ratio_fixed());
         self.for_each_pixel(input, output, |picture, row, column, pixel| {

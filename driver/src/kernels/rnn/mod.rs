@@ -1,8 +1,17 @@
 //! Recurrent layers on `f32`: what every cell is made of, and the plain cell.
 
+use crate::kernels::simd::portable_kernel;
+
+portable_kernel! {
+    /// `rnn/step`: see [`Rnn::step`].
+    STEP = "rnn/step",
+    operations: [BidirectionalSequenceRnn, Rnn, UnidirectionalSequenceRnn],
+    types: [TensorFloat32, TensorFloat16],
+}
+
 /// What a recurrent layer applies to its sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activation {
+pub(crate) enum Activation {
     /// Nothing.
     None,
     /// `max(0, x)`.
@@ -19,7 +28,7 @@ impl Activation {
     /// The activation with this code. Recurrent operations have codes of their own: those of fused
     /// activations without RELU1, and two more.
     #[must_use]
-    pub fn from_code(code: i32) -> Option<Self> {
+    pub(crate) fn from_code(code: i32) -> Option<Self> {
         Some(match code {
             0 => Activation::None,
             1 => Activation::Relu,
@@ -31,7 +40,7 @@ impl Activation {
     }
 
     /// Applies it to every value.
-    pub fn apply(self, values: &mut [f32]) {
+    pub(crate) fn apply(self, values: &mut [f32]) {
         match self {
             Activation::None => {}
             Activation::Relu => map(values, |x| if x < 0.0 { 0.0 } else { x }),
@@ -51,7 +60,7 @@ fn map(values: &mut [f32], function: impl Fn(f32) -> f32) {
 
 /// The sum of products, in several partial sums so that the compiler can use vectors.
 #[must_use]
-pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     const LANES: usize = 16;
     let (a, b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     let tail: f32 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
@@ -65,7 +74,7 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// Adds the product of a matrix of `out.len()` rows with the vector `x` to `out`.
-pub fn add_product(matrix: &[f32], x: &[f32], out: &mut [f32]) {
+pub(crate) fn add_product(matrix: &[f32], x: &[f32], out: &mut [f32]) {
     for (out, row) in out.iter_mut().zip(matrix.chunks_exact(x.len().max(1))) {
         *out += dot(row, x);
     }
@@ -73,22 +82,28 @@ pub fn add_product(matrix: &[f32], x: &[f32], out: &mut [f32]) {
 
 /// A plain cell: `act(weights * x + aux_weights * aux + recurrent * hidden + bias)`.
 #[derive(Debug, Clone, Copy)]
-pub struct Rnn<'a> {
+pub(crate) struct Rnn<'a> {
     /// `[units, inputs]`.
-    pub weights: &'a [f32],
+    pub(crate) weights: &'a [f32],
     /// `[units, auxiliary inputs]`.
-    pub aux_weights: Option<&'a [f32]>,
+    pub(crate) aux_weights: Option<&'a [f32]>,
     /// `[units, units]`.
-    pub recurrent: &'a [f32],
+    pub(crate) recurrent: &'a [f32],
     /// `[units]`.
-    pub bias: &'a [f32],
+    pub(crate) bias: &'a [f32],
     /// What the sums go through.
-    pub activation: Activation,
+    pub(crate) activation: Activation,
 }
 
 impl Rnn<'_> {
     /// Replaces the hidden state of one sequence by the next; `work` has the same size.
-    pub fn step(&self, x: &[f32], aux: Option<&[f32]>, hidden: &mut [f32], work: &mut [f32]) {
+    pub(crate) fn step(
+        &self,
+        x: &[f32],
+        aux: Option<&[f32]>,
+        hidden: &mut [f32],
+        work: &mut [f32],
+    ) {
         work.copy_from_slice(self.bias);
         add_product(self.weights, x, work);
         if let (Some(weights), Some(aux)) = (self.aux_weights, aux) {

@@ -7,9 +7,9 @@
 use crate::kernels::quant::{doubling_high_mul, rounding_divide_by_power_of_two};
 
 /// Integer bits of the exponent that [`exp_of_negative`] takes.
-pub const EXP_INTEGER_BITS: i32 = 5;
+pub(crate) const EXP_INTEGER_BITS: i32 = 5;
 /// Integer bits of a sum of exponentials.
-pub const SUM_INTEGER_BITS: i32 = 12;
+pub(crate) const SUM_INTEGER_BITS: i32 = 12;
 
 /// `x * 2^exponent` for an exponent above 0, saturating.
 fn shift_left(x: i32, exponent: u32) -> i32 {
@@ -35,7 +35,7 @@ fn exp_of_small(x: i32) -> i32 {
 /// The part of `x` below a quarter goes through the polynomial; each bit above multiplies the
 /// result by a constant.
 #[must_use]
-pub fn exp_of_negative(x: i32) -> i32 {
+pub(crate) fn exp_of_negative(x: i32) -> i32 {
     /// `e^(-2^k)` in Q0 for k = -2 to 4.
     const FACTORS: [i32; 7] =
         [1_672_461_947, 1_302_514_674, 790_015_084, 290_630_308, 39_332_535, 720_401, 242];
@@ -79,7 +79,7 @@ fn half_sum(a: i32, b: i32) -> i32 {
 /// The reciprocal of a Q12 number above 0, as a Q0 fraction and the power of two that the
 /// reciprocal is smaller by.
 #[must_use]
-pub fn reciprocal(x: i32) -> (i32, i32) {
+pub(crate) fn reciprocal(x: i32) -> (i32, i32) {
     let zeros = x.leading_zeros();
     // `x` is (1 + fraction) * 2^bits; shifting its leading one out leaves the fraction.
     let fraction = (x.cast_unsigned() << zeros).wrapping_sub(1 << 31).cast_signed();

@@ -7,15 +7,30 @@
     reason = "results are clamped to 8 bits before they are narrowed; differences are 0 to 255"
 )]
 
+mod fixed_point;
+
+use self::fixed_point::{EXP_INTEGER_BITS, SUM_INTEGER_BITS, exp_of_negative, reciprocal};
 use crate::OpError;
 use crate::kernels::lanes::Lanes;
 use crate::kernels::quant::{Multiplier, doubling_high_mul, rounding_divide_by_power_of_two};
-use crate::kernels::softmax_fixed::{
-    EXP_INTEGER_BITS, SUM_INTEGER_BITS, exp_of_negative, reciprocal,
-};
+use crate::kernels::simd::portable_kernel;
+
+portable_kernel! {
+    /// `softmax/floats`: see [`softmax_lane`] and [`log_softmax_lane`].
+    FLOATS = "softmax/floats",
+    operations: [LogSoftmax, Softmax],
+    types: [TensorFloat32, TensorFloat16],
+}
+
+portable_kernel! {
+    /// `softmax/bytes`: see [`ExpTable::softmax`].
+    BYTES = "softmax/bytes",
+    operations: [Softmax],
+    types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],
+}
 
 /// `exp(beta * (x - max))` over its sum, for one lane.
-pub fn softmax_lane(input: &[f32], output: &mut [f32], beta: f32) {
+pub(crate) fn softmax_lane(input: &[f32], output: &mut [f32], beta: f32) {
     let max = input.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let mut sum = 0.0;
     for (out, x) in output.iter_mut().zip(input) {
@@ -28,7 +43,7 @@ pub fn softmax_lane(input: &[f32], output: &mut [f32], beta: f32) {
 }
 
 /// `beta * (x - max)` minus the logarithm of the sum of its exponentials, for one lane.
-pub fn log_softmax_lane(input: &[f32], output: &mut [f32], beta: f32) {
+pub(crate) fn log_softmax_lane(input: &[f32], output: &mut [f32], beta: f32) {
     let max = input.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f32 = input.iter().map(|x| ((x - max) * beta).exp()).sum();
     let log_sum = sum.ln();
@@ -42,7 +57,7 @@ const ONE: f64 = (1u32 << (31 - EXP_INTEGER_BITS)) as f64;
 
 /// The exponentials of all differences that two 8-bit values can have.
 #[derive(Debug, Clone)]
-pub struct ExpTable {
+pub(crate) struct ExpTable {
     /// `exp(-beta * scale * difference)` in Q0.
     by_difference: [i32; 256],
 }
@@ -52,7 +67,7 @@ impl ExpTable {
     ///
     /// # Errors
     /// [`OpError::Range`] when `beta * scale` is not a positive number.
-    pub fn new(beta: f32, scale: f32) -> Result<Self, OpError> {
+    pub(crate) fn new(beta: f32, scale: f32) -> Result<Self, OpError> {
         let multiplier = Self::check(beta, scale)?;
         // Differences beyond this would not be representable in Q5; their exponential is 0.
         let reach = f64::from((1 << EXP_INTEGER_BITS) - 1) * ONE / 2f64.powi(multiplier.shift);
@@ -69,7 +84,7 @@ impl ExpTable {
     ///
     /// # Errors
     /// As [`ExpTable::new`].
-    pub fn check(beta: f32, scale: f32) -> Result<Multiplier, OpError> {
+    pub(crate) fn check(beta: f32, scale: f32) -> Result<Multiplier, OpError> {
         let real = f64::from(beta) * f64::from(scale) * ONE;
         if real.is_nan() || real <= 0.0 {
             return Err(OpError::Range { what: "beta times scale of SOFTMAX" });
@@ -80,7 +95,7 @@ impl ExpTable {
     /// SOFTMAX of stored values; the output's scale is 1/256 and its zero point the lowest value.
     ///
     /// `low` is the smallest stored value of the type. Values are given and taken as bytes.
-    pub fn softmax(&self, lanes: &Lanes, low: i32, input: &[u8], output: &mut [u8]) {
+    pub(crate) fn softmax(&self, lanes: &Lanes, low: i32, input: &[u8], output: &mut [u8]) {
         // Flipping the sign bit of signed values keeps their order and makes them unsigned.
         let flip = if low < 0 { 0x80 } else { 0 };
         lanes.for_each(|lane| {

@@ -9,32 +9,43 @@
 use smallvec::SmallVec;
 
 use crate::OpError;
+use crate::kernels::simd::portable_kernel;
+
+portable_kernel! {
+    /// `strided/move`: see [`Move::apply`].
+    MOVE = "strided/move",
+    operations: [
+        BatchToSpaceNd, ChannelShuffle, DepthToSpace, Pad, PadV2, Slice, SpaceToBatchNd,
+        SpaceToDepth, StridedSlice, Tile, Transpose,
+    ],
+    types: [TensorFloat32, TensorFloat16, TensorQuant8Asymm, TensorQuant8AsymmSigned, TensorInt32],
+}
 
 /// One axis of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Axis {
+pub(crate) struct Axis {
     /// Elements along it.
-    pub size: usize,
+    pub(crate) size: usize,
     /// Step in the source from one to the next, in elements.
-    pub from: isize,
+    pub(crate) from: isize,
     /// Step in the destination.
-    pub to: isize,
+    pub(crate) to: isize,
 }
 
 /// A move of elements: which axes to walk, and where the first element is on each side.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Move {
+pub(crate) struct Move {
     /// From the outermost axis to the innermost.
-    pub axes: SmallVec<[Axis; 8]>,
+    pub(crate) axes: SmallVec<[Axis; 8]>,
     /// Position of the first element in the source.
-    pub from: usize,
+    pub(crate) from: usize,
     /// Position of the first element in the destination.
-    pub to: usize,
+    pub(crate) to: usize,
 }
 
 impl Move {
     /// Appends an axis inside of all others.
-    pub fn axis(&mut self, size: usize, from: isize, to: isize) {
+    pub(crate) fn axis(&mut self, size: usize, from: isize, to: isize) {
         self.axes.push(Axis { size, from, to });
     }
 
@@ -42,7 +53,7 @@ impl Move {
     ///
     /// # Errors
     /// [`OpError::Internal`] when the walk leaves one of the slices; nothing is written then.
-    pub fn apply<T: Copy>(&self, source: &[T], out: &mut [T]) -> Result<(), OpError> {
+    pub(crate) fn apply<T: Copy>(&self, source: &[T], out: &mut [T]) -> Result<(), OpError> {
         if self.axes.iter().any(|axis| axis.size == 0) {
             return Ok(());
         }
@@ -109,7 +120,7 @@ fn walk<T: Copy>(source: &[T], from: isize, out: &mut [T], to: isize, axes: &[Ax
 /// Products that overflow wrap: only the shape of an empty tensor can have such, and nobody takes a
 /// step in one.
 #[must_use]
-pub fn steps(dims: &[u32]) -> SmallVec<[isize; 8]> {
+pub(crate) fn steps(dims: &[u32]) -> SmallVec<[isize; 8]> {
     let mut steps = SmallVec::from_elem(1, dims.len());
     for axis in (1..dims.len()).rev() {
         steps[axis - 1] = isize::wrapping_mul(steps[axis], dims[axis] as isize);

@@ -2,22 +2,30 @@
 //! decomposition filters).
 
 use crate::kernels::rnn::{Activation, dot};
+use crate::kernels::simd::portable_kernel;
+
+portable_kernel! {
+    /// `svdf/step`: see [`Svdf::step`].
+    STEP = "svdf/step",
+    operations: [Svdf],
+    types: [TensorFloat32, TensorFloat16],
+}
 
 /// The weights of such a layer.
 #[derive(Debug, Clone, Copy)]
-pub struct Svdf<'a> {
+pub(crate) struct Svdf<'a> {
     /// What each filter takes of an input: `[filters, inputs]`.
-    pub feature: &'a [f32],
+    pub(crate) feature: &'a [f32],
     /// What each filter takes of its memory: `[filters, memory]`.
-    pub time: &'a [f32],
+    pub(crate) time: &'a [f32],
     /// `[filters / rank]`.
-    pub bias: Option<&'a [f32]>,
+    pub(crate) bias: Option<&'a [f32]>,
     /// Filters summed up in one unit.
-    pub rank: usize,
+    pub(crate) rank: usize,
     /// Slots of each filter's memory, the newest last.
-    pub memory: usize,
+    pub(crate) memory: usize,
     /// What the sums go through.
-    pub activation: Activation,
+    pub(crate) activation: Activation,
 }
 
 impl Svdf<'_> {
@@ -25,7 +33,7 @@ impl Svdf<'_> {
     /// output.
     ///
     /// The last slot is only ever written and read within a step: it comes back as 0.
-    pub fn step(&self, x: &[f32], state: &mut [f32], out: &mut [f32]) {
+    pub(crate) fn step(&self, x: &[f32], state: &mut [f32], out: &mut [f32]) {
         match self.bias {
             Some(bias) => out.copy_from_slice(bias),
             None => out.fill(0.0),
