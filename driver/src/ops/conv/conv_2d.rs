@@ -10,7 +10,7 @@
 use burst_hal::OperationType;
 
 use crate::OpError;
-use crate::kernels::conv_geometry::{Conv, Filter, Images};
+use crate::kernels::conv::{Conv, Filter, Images};
 use crate::op::{Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
 use crate::ops::conv::matrix::{self, Rows};
 use crate::ops::conv::one_bias_per_channel;

@@ -11,7 +11,7 @@
 use burst_hal::{OperandType, OperationType};
 
 use crate::OpError;
-use crate::kernels::conv_geometry::{Conv, Filter};
+use crate::kernels::conv::{Conv, Filter};
 use crate::op::{Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
 use crate::ops::conv::conv_2d::of_sizes;
 use crate::ops::conv::quantized::{Scales, Task, check_filter};

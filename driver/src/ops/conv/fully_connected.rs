@@ -10,7 +10,7 @@ use burst_hal::HalVersion::{V1_0, V1_2, V1_3};
 use burst_hal::{HalVersion, OperandType, OperationType};
 
 use crate::OpError;
-use crate::kernels::conv_geometry::{Axis, Conv, Filter, Images};
+use crate::kernels::conv::{Axis, Conv, Filter, Images};
 use crate::kernels::quant::activation;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
 use crate::op::{Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};

@@ -10,7 +10,7 @@
 use burst_hal::OperationType;
 
 use crate::OpError;
-use crate::kernels::conv_geometry::{Conv, Filter};
+use crate::kernels::conv::{Conv, Filter};
 use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
 use crate::ops::conv::conv_2d::of_sizes;
 use crate::ops::conv::one_bias_per_channel;

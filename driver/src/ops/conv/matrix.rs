@@ -17,12 +17,12 @@ use burst_hal::{FusedActivation, OperandType};
 use smallvec::SmallVec;
 
 use crate::OpError;
-use crate::kernels::conv_geometry::Conv;
-use crate::kernels::gemm::{ByteMatrix, MAX_EXACT_DEPTH};
-use crate::kernels::im2col::fill_rows;
+use crate::kernels::Isa;
+use crate::kernels::conv::Conv;
+use crate::kernels::conv::fill_rows;
+use crate::kernels::matmul_quantized::{self, ByteMatrix, MAX_EXACT_DEPTH};
 use crate::kernels::quant::activation_range_f32;
 use crate::kernels::requantize::Requantize;
-use crate::kernels::{Isa, simd};
 use crate::op::{Kernel, PrepareContext, Prepared, Run};
 use crate::ops::conv::float_product::FloatProduct;
 use crate::ops::conv::quantized::{Scales, Task, is_quantized};
@@ -256,7 +256,7 @@ impl ByteProduct {
             gathered
         };
         if terms_len > 0 {
-            simd::row_sums(self.isa, rows, -self.weight_zero, terms);
+            matmul_quantized::row_sums(self.isa, rows, -self.weight_zero, terms);
         }
         (rows, terms, sums)
     }
@@ -269,7 +269,7 @@ impl ByteProduct {
             fill_rows(conv, input, self.zero, first, rows);
         }
         if self.flip != 0 {
-            simd::flip(self.isa, rows, self.flip);
+            matmul_quantized::flip(self.isa, rows, self.flip);
         }
     }
 }

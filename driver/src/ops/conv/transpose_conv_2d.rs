@@ -14,7 +14,7 @@
 use burst_hal::OperationType;
 
 use crate::OpError;
-use crate::kernels::conv_geometry::{Axis, Conv, Filter};
+use crate::kernels::conv::{Axis, Conv, Filter};
 use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
 use crate::ops::conv::one_bias_per_channel;
 use crate::ops::conv::quantized::{Scales, Task, check_filter};

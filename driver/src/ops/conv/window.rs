@@ -4,7 +4,7 @@
 use burst_hal::{Dimensions, FusedActivation, OperandType};
 
 use crate::OpError;
-use crate::kernels::conv_geometry::{Axis, Images};
+use crate::kernels::conv::{Axis, Images};
 use crate::kernels::quant::activation;
 use crate::op::Run;
 use crate::tensor::Args;

@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::kernels::Isa;
+use crate::kernels::add_quantized::{self, Sum};
 use crate::kernels::quant::{Multiplier, activation, activation_range, activation_range_f32};
-use crate::kernels::sum::{self, Sum};
 use crate::op::{Inferred, Kernel, PrepareContext, Prepared, Run};
 use crate::ops::broadcast::{Side, broadcast_shape, zip, zip_shared};
 use crate::ops::rank_limit::dims_up_to_four;
@@ -136,7 +136,7 @@ impl QuantizedSum {
     pub(super) fn new(a: &TensorInfo, b: &TensorInfo, out: &TensorInfo) -> Result<Self, OpError> {
         let (a_scale, b_scale) = (f64::from(a.scale), f64::from(b.scale));
         let twice_max = 2.0 * a_scale.max(b_scale);
-        let out_real = twice_max / (f64::from(1u32 << sum::SHIFT) * f64::from(out.scale));
+        let out_real = twice_max / (f64::from(1u32 << add_quantized::SHIFT) * f64::from(out.scale));
         Ok(QuantizedSum {
             a: (a.zero_point, Multiplier::new(a_scale / twice_max)?),
             b: (b.zero_point, Multiplier::new(b_scale / twice_max)?),
@@ -195,14 +195,14 @@ impl Kernel for SumKernel {
         let (out, mut hands) = run.output_and_hands()?;
         if out.info.ty == OperandType::TensorQuant8Asymm {
             let (a, b, out) = (a.u8()?, b.u8()?, out.u8_mut()?);
-            sum::check_lengths(a.len(), b.len(), out.len())?;
+            add_quantized::check_lengths(a.len(), b.len(), out.len())?;
             hands.tiles(&Tiling::values(SUM_BYTES * out.len()), out, |first, out, _| {
                 let part = first..first + out.len();
                 self.sum.unsigned(self.isa, &a[part.clone()], &b[part], out)
             })
         } else {
             let (a, b, out) = (a.i8()?, b.i8()?, out.i8_mut()?);
-            sum::check_lengths(a.len(), b.len(), out.len())?;
+            add_quantized::check_lengths(a.len(), b.len(), out.len())?;
             hands.tiles(&Tiling::values(SUM_BYTES * out.len()), out, |first, out, _| {
                 let part = first..first + out.len();
                 self.sum.signed(self.isa, &a[part.clone()], &b[part], out)
@@ -219,7 +219,7 @@ impl Quantized for QuantizedSum {
     #[inline]
     fn combine(&self, a: i32, b: i32) -> i32 {
         let scaled = |(zero_point, multiplier): (i32, Multiplier), stored: i32| {
-            multiplier.apply((stored - zero_point) << sum::SHIFT)
+            multiplier.apply((stored - zero_point) << add_quantized::SHIFT)
         };
         let sum = scaled(self.a, a) + scaled(self.b, b);
         self.out.1.apply(sum).saturating_add(self.out.0)

@@ -18,8 +18,8 @@ use half::f16;
 use smallvec::SmallVec;
 
 use crate::OpError;
-use crate::kernels::resize_lines::{self, Work};
-use crate::kernels::{Isa, simd};
+use crate::kernels::Isa;
+use crate::kernels::resize::{self, Work};
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TQ8, TQ8S};
 use crate::op::{Inferred, Kernel, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
 use crate::ops::pooling::resizing;
@@ -90,7 +90,7 @@ fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>
     Ok(Some(Prepared { kernel, packed_inputs: SmallVec::new() }))
 }
 
-/// See [`resize_lines`].
+/// See [`resize::lines`].
 #[derive(Debug)]
 struct Lines {
     isa: Isa,
@@ -107,7 +107,7 @@ impl Kernel for Lines {
         let input = run.input(0)?;
         let (resize, dims) = resizing::read(run, input.dims)?;
         let count = crate::tensor::element_count(&dims)?;
-        if !resize_lines::fits(&resize) {
+        if !resize::fits(&resize) {
             return execute(run);
         }
         let row_len = resize.width.output * resize.channels;
@@ -124,14 +124,14 @@ impl Kernel for Lines {
             let (input, out) = (input.f32()?, expect_count(out.f32_mut()?, count)?);
             crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
                 let work = &mut Work::new(&resize, scratch);
-                simd::resize_floats(self.isa, &resize, input, first, work, out);
+                resize::floats(self.isa, &resize, input, first, work, out);
                 Ok(())
             })
         } else {
             let (input, out) = (input.u8()?, expect_count(out.u8_mut()?, count)?);
             crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
                 let work = &mut Work::new(&resize, scratch);
-                simd::resize_bytes(self.isa, &resize, input, first, work, out);
+                resize::bytes(self.isa, &resize, input, first, work, out);
                 Ok(())
             })
         }
