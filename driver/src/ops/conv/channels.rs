@@ -82,9 +82,9 @@ impl Kernel for FloatChannels {
         }
         let (low, high) = activation_range_f32(self.window.activation);
         let filter = FloatFilter { weights: &self.weights, bias: &self.bias, low, high };
-        let Run { scratch, stop, crew, .. } = run;
+        let Run { scratch, stop, parallelism, .. } = run;
         let tiling = tiling(&conv);
-        crew.tiles(&tiling, out, scratch, *stop, |first, out, _| {
+        parallelism.tiles(&tiling, out, scratch, *stop, |first, out, _| {
             let rows = first..first + out.len() / tiling.row_len;
             depthwise_float::rows(self.isa, &conv, input, filter, rows, out);
             Ok(())
@@ -167,9 +167,9 @@ impl Kernel for ByteChannels {
         if !conv.fits(input.len(), weights_len, channels, out.len()) {
             return Err(sizes_differ());
         }
-        let Run { scratch, stop, crew, .. } = run;
+        let Run { scratch, stop, parallelism, .. } = run;
         let tiling = tiling(&conv);
-        crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+        parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
             let rows = first..first + out.len() / tiling.row_len;
             match &self.form {
                 ByteForm::Plain { weights, rules, flip, zero } => {

@@ -121,9 +121,9 @@ impl Kernel for FloatProduct {
         if !conv.fits(input.len(), conv.filter.values(), self.bias.len(), out.len()) {
             return Err(sizes_differ());
         }
-        let Run { scratch, stop, crew, .. } = run;
-        let tiling = self.tiling(&conv, crew.threads());
-        crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+        let Run { scratch, stop, parallelism, .. } = run;
+        let tiling = self.tiling(&conv, parallelism.threads());
+        parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
             self.part(&conv, input, first, scratch, out)
         })
     }

@@ -191,16 +191,16 @@ impl Kernel for ByteProduct {
         if !conv.fits(input.len(), conv.filter.values(), self.rules.bias.len(), out.len()) {
             return Err(sizes_differ());
         }
-        let Run { scratch, stop, crew, .. } = run;
+        let Run { scratch, stop, parallelism, .. } = run;
         if let (1, Some(step)) = (conv.output.pixels(), self.weights.channel_step()) {
             let tiling = one_row_tiling(&conv, step);
-            return crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+            return parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
                 let (row, terms, _) = self.rows(&conv, input, 0, 1, 0, scratch);
                 self.weights.multiply_channels(self.isa, row, &self.rules, terms, first, out)
             });
         }
         let units = conv.filter.outputs;
-        crew.tiles(&self.tiling(&conv), out, scratch, *stop, |first, out, scratch| {
+        parallelism.tiles(&self.tiling(&conv), out, scratch, *stop, |first, out, scratch| {
             let sums_len = self.weights.sums_len(out.len());
             let (rows, terms, sums) =
                 self.rows(&conv, input, first, out.len() / units, sums_len, scratch);

@@ -59,7 +59,7 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     expect_eighths(args.input(1)?.info)?;
     sizes(args.dims(0)?, args.dims(1)?, args.dims(2)?)?;
     Kernel::read(args)?;
-    Ok(Inferred::WhileRunning)
+    Ok(Inferred::DataDependent)
 }
 
 /// Numbers of boxes and of classes.

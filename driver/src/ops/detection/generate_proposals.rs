@@ -86,7 +86,7 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     }
     let shapes = [args.dims(0)?, args.dims(1)?, args.dims(2)?, args.dims(3)?];
     Grid::read(args, shapes)?;
-    Ok(Inferred::WhileRunning)
+    Ok(Inferred::DataDependent)
 }
 
 /// The sizes of the feature map, and how it is stored.

@@ -57,12 +57,12 @@ pub(super) fn execute_plain(
     let (a, b) = (run.input(0)?, run.input(1)?);
     let activation = activation(run.i32(2)?)?;
     let (low, high) = activation_range_f32(activation);
-    let (out, mut hands) = run.output_and_hands()?;
+    let (out, mut runner) = run.output_and_runner()?;
     match out.info.ty {
         OperandType::TensorFloat32 => {
             let a = Side { values: a.f32()?, dims: a.dims };
             let b = Side { values: b.f32()?, dims: b.dims };
-            zip_shared(&mut hands, out.f32_mut()?, a, b, |x, y| clamp(float(x, y), low, high))
+            zip_shared(&mut runner, out.f32_mut()?, a, b, |x, y| clamp(float(x, y), low, high))
         }
         OperandType::TensorFloat16 => {
             let a = Side { values: a.f16()?, dims: a.dims };
@@ -192,18 +192,18 @@ struct SumKernel {
 impl Kernel for SumKernel {
     fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
         let (a, b) = (run.input(0)?, run.input(1)?);
-        let (out, mut hands) = run.output_and_hands()?;
+        let (out, mut runner) = run.output_and_runner()?;
         if out.info.ty == OperandType::TensorQuant8Asymm {
             let (a, b, out) = (a.u8()?, b.u8()?, out.u8_mut()?);
             add_quantized::check_lengths(a.len(), b.len(), out.len())?;
-            hands.tiles(&Tiling::values(SUM_BYTES * out.len()), out, |first, out, _| {
+            runner.tiles(&Tiling::values(SUM_BYTES * out.len()), out, |first, out, _| {
                 let part = first..first + out.len();
                 self.sum.unsigned(self.isa, &a[part.clone()], &b[part], out)
             })
         } else {
             let (a, b, out) = (a.i8()?, b.i8()?, out.i8_mut()?);
             add_quantized::check_lengths(a.len(), b.len(), out.len())?;
-            hands.tiles(&Tiling::values(SUM_BYTES * out.len()), out, |first, out, _| {
+            runner.tiles(&Tiling::values(SUM_BYTES * out.len()), out, |first, out, _| {
                 let part = first..first + out.len();
                 self.sum.signed(self.isa, &a[part.clone()], &b[part], out)
             })

@@ -118,18 +118,18 @@ impl Kernel for Lines {
             most: (TILE / row_len).max(1),
             nanos: speed::nanos(&[count], MIXED),
         };
-        let Run { outputs, scratch, stop, crew, .. } = run;
+        let Run { outputs, scratch, stop, parallelism, .. } = run;
         let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
         if out.info.ty == OperandType::TensorFloat32 {
             let (input, out) = (input.f32()?, expect_count(out.f32_mut()?, count)?);
-            crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+            parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
                 let work = &mut Work::new(&resize, scratch);
                 resize::floats(self.isa, &resize, input, first, work, out);
                 Ok(())
             })
         } else {
             let (input, out) = (input.u8()?, expect_count(out.u8_mut()?, count)?);
-            crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+            parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
                 let work = &mut Work::new(&resize, scratch);
                 resize::bytes(self.isa, &resize, input, first, work, out);
                 Ok(())

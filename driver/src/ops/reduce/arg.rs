@@ -105,14 +105,14 @@ impl Kernel for Bytes {
         if !is_last || length > argmax::MAX_LEN || length == 0 {
             return execute(run, self.best);
         }
-        let Run { outputs, scratch, stop, crew, .. } = run;
+        let Run { outputs, scratch, stop, parallelism, .. } = run;
         let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?.i32_mut()?;
         if bytes.len() != out.len() * length {
             return Err(OpError::Internal { what: "size of a list of positions" });
         }
         let nanos = speed::nanos(&[out.len(), length.div_ceil(32), ROW_NANOS], 1);
         let tiling = Tiling { nanos, ..Tiling::values(bytes.len()) };
-        crew.tiles(&tiling, out, scratch, *stop, |first, out, _| {
+        parallelism.tiles(&tiling, out, scratch, *stop, |first, out, _| {
             argmax::positions(self.isa, &bytes[first * length..], length, self.flip, out);
             Ok(())
         })
