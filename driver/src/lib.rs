@@ -27,6 +27,7 @@ mod plan;
 mod prepared;
 mod profile;
 mod scratch;
+mod stop;
 mod tensor;
 pub mod threads;
 

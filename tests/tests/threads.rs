@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use burst_driver::kernels::Isa;
-use burst_driver::{CpuDevice, DeviceOptions, MAX_THREADS};
+use burst_driver::{CpuDevice, DeviceOptions, Isa, MAX_THREADS};
 use burst_hal::{
     DataLocation, Device, Dimensions, ErrorStatus, ExecutionOptions, HeapMemory, Model,
     ModelBuilder, OperandType, OperationType, OutputSpec, PrepareOptions, PreparedModel, Request,

@@ -1,8 +1,4 @@
-//! A model made ready to run: every operation looked up, shapes inferred as far as they can be,
-//! constants packed or folded, every value's place known.
-//!
-//! A model must be legal (`plan/legal.rs`). Each of its graphs is planned once (`plan/graphs.rs`),
-//! operation by operation (`plan/builder.rs`).
+//! What a plan is made of: graphs, their operands and where each value lies, steps.
 
 use std::ops::Range;
 
@@ -15,13 +11,6 @@ use crate::aligned::AlignedBytes;
 use crate::error::DriverError;
 use crate::op::{Kernel, OpDef};
 use crate::tensor::TensorInfo;
-
-mod builder;
-mod graphs;
-mod legal;
-
-pub(crate) use graphs::{plan, survey};
-pub(crate) use legal::check_legal;
 
 /// Most working memory one model may plan for, in bytes: a bound on what a client's model can
 /// make the service allocate. The largest model we know of needs some 200 MiB.
@@ -37,7 +26,7 @@ pub(crate) enum Place {
     /// In the arena.
     Arena(Range<usize>),
     /// In memory of its own that follows its shape.
-    Growing,
+    Dynamic,
     /// It stands for a referenced graph.
     Graph,
 }

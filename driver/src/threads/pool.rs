@@ -1,47 +1,46 @@
 //! The helper threads of a device, and how they wait for work.
 //!
-//! A helper watches one word, `calls`, which every execution that begins and every piece of work
-//! that is lent moves on. While executions are in progress it polls for a bounded time, then it
-//! gives its core away between looks, then it parks; between executions it parks almost at once.
-//! So there is no system call between the operations of an execution that keeps its helpers busy.
+//! A helper watches one word, `calls`, which every execution that begins and every job increments.
+//! While executions are in progress it polls for a bounded time, then it yields its core between polls,
+//! then it parks; between executions it parks almost at once. So there is no system call between the operations of an execution that keeps its helpers busy.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use super::lending::{HelperPanicked, Lending, Wait, Work};
-use super::place::Place;
+use super::affinity::Affinity;
+use super::scoped_job::{HelperDelay, HelperPanicked, ScopedJob, Work};
 use crate::scratch::Scratch;
 
 /// How long an idle helper polls while an execution is in progress: longer than most operations
 /// that are not shared take.
 const SPIN_IN_RUN: Duration = Duration::from_micros(100);
 
-/// How long it then looks again and again, giving its core away in between, before it parks.
+/// How long it then yields its core between polls, before it parks.
 const YIELD_IN_RUN: Duration = Duration::from_millis(1);
 
 /// How long it polls after the last execution ended: about what a wake-up costs, so that executions
 /// that follow each other at once find it awake.
 const SPIN_BETWEEN_RUNS: Duration = Duration::from_micros(20);
 
-/// Looks between two looks at the clock.
-const LOOKS_PER_CLOCK: u32 = 32;
+/// How often a helper polls between two reads of the clock.
+const POLLS_PER_CLOCK_READ: u32 = 32;
 
-/// Helper threads that several executions share: each piece of work goes to whoever is free.
+/// Helper threads that several executions share: each job is worked on by the helpers that are free.
 ///
 /// The threads end when this value is dropped.
-pub(crate) struct Team {
+pub(crate) struct ThreadPool {
     shared: Arc<Shared>,
     helpers: Vec<JoinHandle<()>>,
 }
 
 struct Shared {
-    lending: Lending,
-    /// Moves on whenever helpers have a reason to look.
+    job: ScopedJob,
+    /// Incremented whenever helpers have a reason to look for work.
     calls: AtomicU64,
     /// Executions in progress.
-    runs: AtomicUsize,
+    executions: AtomicUsize,
     ended: AtomicBool,
     /// The CPU of the thread that last called.
     caller_cpu: AtomicUsize,
@@ -53,7 +52,7 @@ struct Shared {
 #[derive(Default)]
 struct Sleeper {
     /// One of [`AWAKE`], [`PARKED`] and [`CROWDED`]. A helper says that it sleeps before it parks;
-    /// who then says that it is awake unparks it.
+    /// the caller that then says that it is awake unparks it.
     state: AtomicU8,
     thread: OnceLock<Thread>,
 }
@@ -73,21 +72,21 @@ enum Wake {
     Everybody,
 }
 
-impl std::fmt::Debug for Team {
+impl std::fmt::Debug for ThreadPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Team of {}", self.threads())
+        write!(f, "ThreadPool of {}", self.threads())
     }
 }
 
-impl Team {
-    /// A team of so many threads on a machine of so many CPUs: the thread that executes, and helpers.
+impl ThreadPool {
+    /// A pool of so many threads on a machine of so many CPUs: the thread that executes, and helpers.
     /// Where the system has no more threads to give, a smaller one.
     pub(crate) fn new(threads: usize, cpus: usize) -> Self {
         let count = threads.saturating_sub(1);
         let shared = Arc::new(Shared {
-            lending: Lending::default(),
+            job: ScopedJob::default(),
             calls: AtomicU64::new(0),
-            runs: AtomicUsize::new(0),
+            executions: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
             caller_cpu: AtomicUsize::new(usize::MAX),
             // Where threads share cores, one that polls keeps another from working.
@@ -108,7 +107,7 @@ impl Team {
                 }
             }
         }
-        Team { shared, helpers }
+        ThreadPool { shared, helpers }
     }
 
     /// Threads that work on one execution.
@@ -118,20 +117,20 @@ impl Team {
 
     /// An execution begins; it ends when the value is dropped. `is_expected` wakes helpers that
     /// sleep, so that they are there when the first work comes.
-    pub(crate) fn begin(&self, is_expected: bool) -> Shift<'_> {
-        // Pairs with the look before a helper parks, through `calls`.
-        self.shared.runs.fetch_add(1, Ordering::Relaxed);
-        self.shared.caller_cpu.store(Place::current(), Ordering::Relaxed);
+    pub(crate) fn begin(&self, is_expected: bool) -> Scope<'_> {
+        // Pairs with the check before a helper parks, through `calls`.
+        self.shared.executions.fetch_add(1, Ordering::Relaxed);
+        self.shared.caller_cpu.store(Affinity::current(), Ordering::Relaxed);
         if is_expected {
             self.shared.call(Wake::Everybody);
         }
-        Shift { team: self, lent: AtomicBool::new(false), held_up: AtomicBool::new(false) }
+        Scope { pool: self, shared_work: AtomicBool::new(false), held_up: AtomicBool::new(false) }
     }
 }
 
-impl Drop for Team {
+impl Drop for ThreadPool {
     fn drop(&mut self) {
-        // Seen by whoever sees the call.
+        // Seen by every helper that sees the call.
         self.shared.ended.store(true, Ordering::Relaxed);
         self.shared.call(Wake::Everybody);
         for helper in self.helpers.drain(..) {
@@ -142,26 +141,26 @@ impl Drop for Team {
     }
 }
 
-/// One execution's use of a team.
+/// One execution's use of a pool.
 #[derive(Debug)]
-pub(crate) struct Shift<'a> {
-    team: &'a Team,
-    /// Whether anything was lent so far.
-    lent: AtomicBool,
-    /// Whether a helper was waited for because something else ran on its CPU. The rest of the
-    /// execution is then done alone: it would be held up again and again, by a slice of time each.
+pub(crate) struct Scope<'a> {
+    pool: &'a ThreadPool,
+    /// Whether any work was shared so far.
+    shared_work: AtomicBool,
+    /// Whether this thread had to wait for a helper because something else ran on its CPU. It does
+    /// the rest of the execution alone: it would be held up again and again, by a time slice each.
     held_up: AtomicBool,
 }
 
-impl Shift<'_> {
+impl Scope<'_> {
     /// Threads that may work.
     pub(crate) fn threads(&self) -> usize {
-        self.team.threads()
+        self.pool.threads()
     }
 
-    /// Whether any work was given to the team: the next execution will have some too.
-    pub(crate) fn has_lent(&self) -> bool {
-        self.lent.load(Ordering::Relaxed)
+    /// Whether any work was shared with the pool: the next execution will have some too.
+    pub(crate) fn has_shared_work(&self) -> bool {
+        self.shared_work.load(Ordering::Relaxed)
     }
 
     /// Has the work done by this thread and whichever helper is free. `wake`: it is worth the
@@ -175,30 +174,30 @@ impl Shift<'_> {
         wake: bool,
         scratch: &mut Scratch,
     ) -> Result<(), HelperPanicked> {
-        self.lent.store(true, Ordering::Relaxed);
+        self.shared_work.store(true, Ordering::Relaxed);
         if self.held_up.load(Ordering::Relaxed) {
             work(0, scratch);
             return Ok(());
         }
-        let shared = &*self.team.shared;
-        let wait = shared.lending.lend(work, |lent| {
-            if lent {
+        let shared = &*self.pool.shared;
+        let delay = shared.job.run(work, |is_shared| {
+            if is_shared {
                 // Only a hint.
-                shared.caller_cpu.store(Place::current(), Ordering::Relaxed);
+                shared.caller_cpu.store(Affinity::current(), Ordering::Relaxed);
                 shared.call(if wake { Wake::Useful } else { Wake::Nobody });
             }
             work(0, scratch);
         })?;
-        if wait == Wait::Long {
+        if delay == HelperDelay::Long {
             self.held_up.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
 }
 
-impl Drop for Shift<'_> {
+impl Drop for Scope<'_> {
     fn drop(&mut self) {
-        self.team.shared.runs.fetch_sub(1, Ordering::Relaxed);
+        self.pool.shared.executions.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -228,40 +227,40 @@ impl Shared {
         crate::compute::enter();
         let sleeper = &self.sleepers[index];
         sleeper.thread.get_or_init(std::thread::current);
-        let mut place = Place::of_this_thread();
+        let mut affinity = Affinity::of_this_thread();
         let mut scratch = Scratch::default();
         let mut seen = 0;
         loop {
-            seen = self.wait(sleeper, &mut place, seen);
+            seen = self.wait(sleeper, &mut affinity, seen);
             // Written before the call that was seen.
             if self.ended.load(Ordering::Relaxed) {
                 return;
             }
-            self.lending.help(index + 1, &mut scratch);
+            self.job.help(index + 1, &mut scratch);
         }
     }
 
     /// Waits until `calls` is no longer `seen`; returns what it is then.
-    fn wait(&self, sleeper: &Sleeper, place: &mut Place, seen: u64) -> u64 {
+    fn wait(&self, sleeper: &Sleeper, affinity: &mut Affinity, seen: u64) -> u64 {
         let began = Instant::now();
-        let mut looks = 0u32;
+        let mut polls = 0u32;
         loop {
             // Pairs with the SeqCst addition in `call`.
             let calls = self.calls.load(Ordering::Acquire);
             if calls != seen {
                 return calls;
             }
-            looks = looks.wrapping_add(1);
-            if !looks.is_multiple_of(LOOKS_PER_CLOCK) && !self.spin.is_zero() {
+            polls = polls.wrapping_add(1);
+            if !polls.is_multiple_of(POLLS_PER_CLOCK_READ) && !self.spin.is_zero() {
                 std::hint::spin_loop();
                 continue;
             }
             let idle = began.elapsed();
             // Only a hint: a count that is out of date costs a little time.
-            let in_run = self.runs.load(Ordering::Relaxed) > 0;
+            let in_run = self.executions.load(Ordering::Relaxed) > 0;
             let spin = if in_run { self.spin } else { self.spin.min(SPIN_BETWEEN_RUNS) };
             let caller_cpu = self.caller_cpu.load(Ordering::Relaxed);
-            if in_run && Place::current() == caller_cpu && !place.avoid(caller_cpu) {
+            if in_run && Affinity::current() == caller_cpu && !affinity.avoid(caller_cpu) {
                 sleeper.park(CROWDED, || self.calls.load(Ordering::SeqCst) == seen);
             } else if idle < spin {
                 std::hint::spin_loop();
@@ -291,14 +290,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn helpers_end_with_their_team() {
+    fn helpers_end_with_their_pool() {
         for threads in [1, 2, 9] {
-            let team = Team::new(threads, 2);
-            assert_eq!(team.threads(), threads);
+            let pool = ThreadPool::new(threads, 2);
+            assert_eq!(pool.threads(), threads);
             // Each helper holds what they share for as long as it lives.
-            let shared = Arc::downgrade(&team.shared);
-            drop(team.begin(true));
-            drop(team);
+            let shared = Arc::downgrade(&pool.shared);
+            drop(pool.begin(true));
+            drop(pool);
             assert!(shared.upgrade().is_none());
         }
     }

@@ -1,17 +1,17 @@
-//! Lends a borrowed piece of work to threads that live longer than the borrow.
+//! Runs a borrowed closure on threads that live longer than the borrow: a scoped job.
 //!
 //! The only place outside of the kernels where this crate needs `unsafe`: a thread that waits for
 //! work across executions cannot name the lifetime of what it will be given. Every thread pool
 //! erases that lifetime somewhere. Here it is one function, and everything the proof rests on is in
 //! this file. Why not a library: `docs/decisions/0008-threads.md`.
 //!
-//! 1. The work stands in `offer` only between the two places in [`Lending::lend`] where it is put
-//!    there and taken away again.
+//! 1. The work stands in `offer` only between the two lines of [`ScopedJob::run`] that put it there
+//!    and take it away again.
 //! 2. A helper counts itself in `inside` before it lets go of the lock under which it found the
 //!    work, and out after its last use of it.
-//! 3. `lend` takes the work away under that lock and then waits until `inside` is 0, also when
-//!    the caller's own share panics: nobody can come in any more, and everybody has left.
-#![allow(unsafe_code, reason = "the lifetime of lent work; see above")]
+//! 3. `run` takes the work away under that lock and then waits until `inside` is 0, also when
+//!    the caller's own share panics: no helper can come in any more, and all have left.
+#![allow(unsafe_code, reason = "the lifetime of a scoped job; see above")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -20,67 +20,68 @@ use super::sync::{AtomicBool, AtomicUsize, Mutex, lock, spin_loop, yield_now};
 use crate::scratch::Scratch;
 
 /// Work that several threads do together: called by each with its number and its working memory.
-/// Number 0 is the thread that lends.
+/// Number 0 is the thread that calls [`ScopedJob::run`].
 pub(super) type Work<'w> = dyn Fn(usize, &mut Scratch) + Sync + 'w;
 
-/// A helper panicked in lent work.
+/// A helper panicked in its share of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HelperPanicked;
 
-/// Looks at the count of helpers before the thread that waits for them gives its core away: several
-/// times what a tile takes.
+/// How often the calling thread polls the count of helpers before it yields its core: several times
+/// what a tile takes.
 const SPINS_BEFORE_YIELD: u32 = 10_000;
 
-/// How it was to wait for the helpers in the end.
+/// How long the calling thread waited for the helpers after its own share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wait {
-    /// They had left, or left soon.
+pub(super) enum HelperDelay {
+    /// They had left, or left while it polled.
     Short,
-    /// Longer than their work takes: one of them does not have its CPU for itself.
+    /// It polled longer than their work takes and yielded: one of them shares its CPU with something
+    /// else.
     Long,
 }
 
-/// A place where one piece of work at a time is lent out.
+/// One job at a time that helpers may take a share of.
 #[derive(Default)]
-pub(super) struct Lending {
+pub(super) struct ScopedJob {
     offer: Mutex<Option<&'static Work<'static>>>,
     /// Helpers that took the work up and have not put it down.
     inside: AtomicUsize,
     panicked: AtomicBool,
 }
 
-impl Lending {
+impl ScopedJob {
     /// Runs `own` while helpers may take up `work`; returns when none of them is in it any more.
-    /// `own` is told whether the work is lent: it is not while another thread lends here.
+    /// `own` is told whether helpers can see the work: they cannot while another thread's job is on.
     ///
     /// # Errors
-    /// [`HelperPanicked`], after everybody has left.
-    pub(super) fn lend(
+    /// [`HelperPanicked`], after all helpers have left.
+    pub(super) fn run(
         &self,
         work: &Work<'_>,
         own: impl FnOnce(bool),
-    ) -> Result<Wait, HelperPanicked> {
-        let end = self.put(work).then(|| End(self));
+    ) -> Result<HelperDelay, HelperPanicked> {
+        let end = self.offer(work).then(|| End(self));
         own(end.is_some());
-        let Some(end) = end else { return Ok(Wait::Short) };
-        let wait = self.end();
+        let Some(end) = end else { return Ok(HelperDelay::Short) };
+        let delay = self.end();
         // Once only: the next offer here may be another thread's.
         std::mem::forget(end);
         // Written by a helper before it left, which the wait has seen (Acquire).
-        if self.panicked.load(Ordering::Relaxed) { Err(HelperPanicked) } else { Ok(wait) }
+        if self.panicked.load(Ordering::Relaxed) { Err(HelperPanicked) } else { Ok(delay) }
     }
 
-    /// Offers the work unless there is some already. Who gets `true` has to end the offer, whatever
-    /// happens, before `work` is gone.
-    fn put(&self, work: &Work<'_>) -> bool {
+    /// Offers the work unless there is some already. A caller that gets `true` has to end the offer,
+    /// whatever happens, before `work` is gone.
+    fn offer(&self, work: &Work<'_>) -> bool {
         let mut offer = lock(&self.offer);
         // Pairs with the Release of helpers that leave: what they did is over.
         if offer.is_some() || self.inside.load(Ordering::Acquire) > 0 {
             return false;
         }
         self.panicked.store(false, Ordering::Relaxed);
-        // SAFETY: only the lifetime changes. The reference is used by helpers between `take_up`
-        // and `leave` alone, and `lend`, the only caller, ends the offer before it returns or
+        // SAFETY: only the lifetime changes. Helpers use the reference in `help` alone, between the
+        // two changes of `inside`, and `run`, the only caller, ends the offer before it returns or
         // unwinds, which waits for them (1 to 3 above): `work` outlives every use.
         *offer = Some(unsafe { std::mem::transmute::<&Work<'_>, &'static Work<'static>>(work) });
         true
@@ -91,7 +92,7 @@ impl Lending {
         let work = {
             let offer = lock(&self.offer);
             let Some(work) = *offer else { return };
-            // Under the lock: who takes the offer away sees it in the count.
+            // Under the lock: the thread that takes the offer away sees it in the count.
             self.inside.fetch_add(1, Ordering::Relaxed);
             work
         };
@@ -103,7 +104,7 @@ impl Lending {
         self.inside.fetch_sub(1, Ordering::Release);
     }
 
-    fn end(&self) -> Wait {
+    fn end(&self) -> HelperDelay {
         *lock(&self.offer) = None;
         let mut spins = 0;
         // Pairs with the Release in `help`.
@@ -115,12 +116,12 @@ impl Lending {
                 yield_now();
             }
         }
-        if spins < SPINS_BEFORE_YIELD { Wait::Short } else { Wait::Long }
+        if spins < SPINS_BEFORE_YIELD { HelperDelay::Short } else { HelperDelay::Long }
     }
 }
 
-/// Ends an offer, also when the lender's own share panics.
-struct End<'a>(&'a Lending);
+/// Ends an offer, also when the caller's own share panics.
+struct End<'a>(&'a ScopedJob);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     /// Helps until told to stop.
-    fn helpers(lending: &Lending, count: usize, then: impl FnOnce()) {
+    fn helpers(job: &ScopedJob, count: usize, then: impl FnOnce()) {
         struct Set<'a>(&'a AtomicBool);
         impl Drop for Set<'_> {
             fn drop(&mut self) {
@@ -150,7 +151,7 @@ mod tests {
                 scope.spawn(move || {
                     let mut scratch = Scratch::default();
                     while !stop.load(Ordering::Relaxed) {
-                        lending.help(number, &mut scratch);
+                        job.help(number, &mut scratch);
                         std::thread::yield_now();
                     }
                 });
@@ -160,9 +161,9 @@ mod tests {
     }
 
     #[test]
-    fn borrowed_work_is_done_by_others_and_over_when_lend_returns() {
-        let lending = Lending::default();
-        helpers(&lending, 3, || {
+    fn borrowed_work_is_done_by_others_and_over_when_run_returns() {
+        let job = ScopedJob::default();
+        helpers(&job, 3, || {
             for round in 0..200 {
                 // On this stack frame, gone after the round.
                 let (entered, left) = (AtomicU32::new(0), AtomicU32::new(0));
@@ -171,14 +172,13 @@ mod tests {
                     entered.fetch_add(1, Ordering::Relaxed);
                     left.fetch_add(1, Ordering::Release);
                 };
-                lending
-                    .lend(&work, |lent| {
-                        assert!(lent, "round {round}");
-                        while entered.load(Ordering::Relaxed) == 0 {
-                            std::thread::yield_now();
-                        }
-                    })
-                    .unwrap();
+                job.run(&work, |is_shared| {
+                    assert!(is_shared, "round {round}");
+                    while entered.load(Ordering::Relaxed) == 0 {
+                        std::thread::yield_now();
+                    }
+                })
+                .unwrap();
                 let left = left.load(Ordering::Acquire);
                 assert_eq!(left, entered.load(Ordering::Relaxed), "round {round}");
             }
@@ -187,24 +187,23 @@ mod tests {
 
     #[test]
     fn one_piece_of_work_at_a_time() {
-        let lending = Lending::default();
+        let job = ScopedJob::default();
         let work = |_: usize, _: &mut Scratch| {};
         let mut inner = None;
-        lending
-            .lend(&work, |outer| {
-                assert!(outer);
-                lending.lend(&work, |lent| inner = Some(lent)).unwrap();
-            })
-            .unwrap();
+        job.run(&work, |outer| {
+            assert!(outer);
+            job.run(&work, |is_shared| inner = Some(is_shared)).unwrap();
+        })
+        .unwrap();
         assert_eq!(inner, Some(false));
-        lending.lend(&work, |lent| assert!(lent, "free again")).unwrap();
+        job.run(&work, |is_shared| assert!(is_shared, "free again")).unwrap();
     }
 
     #[test]
     fn a_helper_that_is_held_up_is_told_from_one_that_is_not() {
-        let lending = Lending::default();
-        assert_eq!(lending.lend(&|_, _| {}, |_| {}), Ok(Wait::Short), "nobody came");
-        helpers(&lending, 1, || {
+        let job = ScopedJob::default();
+        assert_eq!(job.run(&|_, _| {}, |_| {}), Ok(HelperDelay::Short), "nobody came");
+        helpers(&job, 1, || {
             let entered = AtomicBool::new(false);
             let slow = |_: usize, _: &mut Scratch| {
                 entered.store(true, Ordering::Relaxed);
@@ -215,14 +214,14 @@ mod tests {
                     std::thread::yield_now();
                 }
             };
-            assert_eq!(lending.lend(&slow, wait), Ok(Wait::Long));
+            assert_eq!(job.run(&slow, wait), Ok(HelperDelay::Long));
         });
     }
 
     #[test]
     fn a_helpers_panic_is_an_error_and_the_next_work_is_not_touched_by_it() {
-        let lending = Lending::default();
-        helpers(&lending, 1, || {
+        let job = ScopedJob::default();
+        helpers(&job, 1, || {
             let entered = AtomicBool::new(false);
             let bad = |_: usize, _: &mut Scratch| {
                 entered.store(true, Ordering::Relaxed);
@@ -233,15 +232,15 @@ mod tests {
                     std::thread::yield_now();
                 }
             };
-            assert_eq!(lending.lend(&bad, wait), Err(HelperPanicked));
-            assert!(lending.lend(&|_, _| {}, |_| {}).is_ok());
+            assert_eq!(job.run(&bad, wait), Err(HelperPanicked));
+            assert!(job.run(&|_, _| {}, |_| {}).is_ok());
         });
     }
 
     #[test]
-    fn a_panic_of_the_lender_waits_for_the_helpers() {
-        let lending = Lending::default();
-        helpers(&lending, 1, || {
+    fn a_panic_of_the_caller_waits_for_the_helpers() {
+        let job = ScopedJob::default();
+        helpers(&job, 1, || {
             let entered = AtomicBool::new(false);
             let finished = AtomicBool::new(false);
             let caught = catch_unwind(AssertUnwindSafe(|| {
@@ -255,7 +254,7 @@ mod tests {
                         finished.store(true, Ordering::Relaxed);
                     }
                 };
-                let _ = lending.lend(&work, |_| {
+                let _ = job.run(&work, |_| {
                     while !entered.load(Ordering::Relaxed) {
                         std::thread::yield_now();
                     }
@@ -264,7 +263,7 @@ mod tests {
             }));
             assert!(caught.is_err());
             assert!(finished.load(Ordering::Relaxed));
-            assert!(lending.lend(&|_, _| {}, |lent| assert!(lent)).is_ok());
+            assert!(job.run(&|_, _| {}, |is_shared| assert!(is_shared)).is_ok());
         });
     }
 }
@@ -277,17 +276,17 @@ mod models {
 
     use super::*;
 
-    /// The memory of the work is marked dead when `lend` has returned; no helper may see the mark.
+    /// The memory of the work is marked dead when `run` has returned; no helper may see the mark.
     #[test]
-    fn loom_work_is_never_used_after_lend_returned() {
+    fn loom_work_is_never_used_after_run_returned() {
         loom::model(|| {
-            let lending = Arc::new(Lending::default());
+            let job = Arc::new(ScopedJob::default());
             let helper = {
-                let lending = Arc::clone(&lending);
+                let job = Arc::clone(&job);
                 loom::thread::spawn(move || {
                     let mut scratch = Scratch::default();
-                    lending.help(1, &mut scratch);
-                    lending.help(1, &mut scratch);
+                    job.help(1, &mut scratch);
+                    job.help(1, &mut scratch);
                 })
             };
             for _ in 0..2 {
@@ -295,7 +294,7 @@ mod models {
                 let work = |_: usize, _: &mut Scratch| {
                     assert!(!dead.load(Ordering::Relaxed));
                 };
-                lending.lend(&work, |lent| assert!(lent)).unwrap();
+                job.run(&work, |is_shared| assert!(is_shared)).unwrap();
                 dead.store(true, Ordering::Relaxed);
             }
             helper.join().unwrap();

@@ -1,9 +1,9 @@
 //! A long short-term memory cell on `f32`, with all its options.
 //!
 //! Every gate sums products of the input, an auxiliary input and the previous output; an input
-//! gate, a forget gate and an output gate may also look at the cell ("peephole"). Sums may be
-//! normalised over the units of a layer. Without an input gate of its own a cell takes in as much
-//! as it forgets ("coupled input and forget gate").
+//! gate, a forget gate and an output gate may also see the cell ("peephole"). Sums may be
+//! normalised over the units of a layer. Without an input gate of its own a cell adds as much
+//! of the candidate as it forgets of itself ("coupled input and forget gate", CIFG).
 
 use crate::kernels::rnn::{Activation, add_product};
 
@@ -39,17 +39,17 @@ pub(crate) struct Projection<'a> {
 /// A layer of cells.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lstm<'a> {
-    /// How much is taken in; `None`: 1 less what the forget gate keeps.
+    /// How much of the candidate is added to the cell; `None`: 1 less the forget gate ("coupled").
     pub(crate) input_gate: Option<Gate<'a>>,
-    /// How much is kept.
+    /// How much of the cell is kept.
     pub(crate) forget_gate: Gate<'a>,
-    /// What is taken in.
+    /// The candidate: what may be added to the cell.
     pub(crate) cell_gate: Gate<'a>,
-    /// How much is given out.
+    /// How much of the activated cell is the hidden value.
     pub(crate) output_gate: Gate<'a>,
     /// Outputs from units; `None`: the units are the outputs.
     pub(crate) projection: Option<Projection<'a>>,
-    /// Of what is taken in, and of the cell before it is given out.
+    /// Of the candidate, and of the cell before the output gate.
     pub(crate) activation: Activation,
     /// Bound of the cell's magnitude; 0 for none.
     pub(crate) cell_clip: f32,
@@ -138,32 +138,37 @@ impl Lstm<'_> {
     pub(crate) fn step(&self, x: &[f32], aux: Option<&[f32]>, state: State<'_>, work: &mut [f32]) {
         let State { output, cell } = state;
         let units = cell.len();
-        let (taken, work) = work.split_at_mut(units);
-        let (kept, work) = work.split_at_mut(units);
-        let (fresh, work) = work.split_at_mut(units);
-        let given = &mut work[..units];
+        let (input_gate, work) = work.split_at_mut(units);
+        let (forget_gate, work) = work.split_at_mut(units);
+        let (candidate, work) = work.split_at_mut(units);
+        let output_gate = &mut work[..units];
         let seen = Seen { x, aux, output };
 
-        self.forget_gate.open(seen, cell, kept);
+        self.forget_gate.open(seen, cell, forget_gate);
         match &self.input_gate {
-            Some(gate) => gate.open(seen, cell, taken),
-            None => taken.iter_mut().zip(&*kept).for_each(|(taken, kept)| *taken = 1.0 - kept),
+            Some(gate) => gate.open(seen, cell, input_gate),
+            None => input_gate
+                .iter_mut()
+                .zip(&*forget_gate)
+                .for_each(|(input_gate, forget_gate)| *input_gate = 1.0 - forget_gate),
         }
-        self.cell_gate.sums(seen, cell, fresh);
-        self.activation.apply(fresh);
-        for (((cell, kept), taken), fresh) in cell.iter_mut().zip(kept).zip(taken).zip(&*fresh) {
-            *cell = *kept * *cell + *taken * fresh;
+        self.cell_gate.sums(seen, cell, candidate);
+        self.activation.apply(candidate);
+        for (((cell, forget_gate), input_gate), candidate) in
+            cell.iter_mut().zip(forget_gate).zip(input_gate).zip(&*candidate)
+        {
+            *cell = *forget_gate * *cell + *input_gate * candidate;
         }
         clip(cell, self.cell_clip);
-        self.output_gate.open(seen, cell, given);
+        self.output_gate.open(seen, cell, output_gate);
 
-        let seen_cell = fresh;
+        let seen_cell = candidate;
         seen_cell.copy_from_slice(cell);
         self.activation.apply(seen_cell);
-        for (given, cell) in given.iter_mut().zip(seen_cell) {
-            *given *= *cell;
+        for (output_gate, cell) in output_gate.iter_mut().zip(seen_cell) {
+            *output_gate *= *cell;
         }
-        self.project(given, output);
+        self.project(output_gate, output);
     }
 
     fn project(&self, units: &[f32], output: &mut [f32]) {
@@ -210,13 +215,13 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_keeps_and_takes_in() {
-        // 4 / 2 + 3, of which half is given out.
+    fn a_cell_forgets_and_adds_its_candidate() {
+        // 4 / 2 + 3, of which the output gate passes half.
         assert_eq!(step(&cell(), 3.0, 0.0, 4.0), (2.5, 5.0));
     }
 
     #[test]
-    fn coupled_gates_take_in_what_they_forget() {
+    fn coupled_gates_add_as_much_as_they_forget() {
         let lstm = Lstm { input_gate: None, ..cell() };
         assert_eq!(step(&lstm, 3.0, 0.0, 4.0), (1.75, 3.5));
     }
@@ -232,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_output_gate_looks_at_the_new_cell() {
+    fn the_output_gate_sees_the_new_cell() {
         // Sums of -1000 shut the gate; with the old cell they would be 1000 and open it.
         let output_gate = Gate { peephole: Some(&[200.0]), ..cell().output_gate };
         let (output, cell) = step(&Lstm { output_gate, ..cell() }, -10.0, 0.0, 10.0);

@@ -17,7 +17,7 @@ pub(crate) struct PackedLstm {
     pub(super) start: Vec<f32>,
     pub(super) units: usize,
     coupled: bool,
-    /// Of input, forget and output gate, where they look at the cell.
+    /// Of input, forget and output gate, where they have peepholes.
     peepholes: [Option<Vec<f32>>; 3],
     /// Weights and biases of normalised sums, in the order of the sums.
     layer_norm: Option<[Vec<f32>; 2]>,
@@ -133,55 +133,57 @@ impl PackedLstm {
 // Loops rather than iterators with closures: those would not be compiled for the instructions of the
 // function that the ones here end up in.
 
-/// Opens the gates of one step of one sequence: the sums of the output gate become what the units
-/// give out, those of the other gates are of no meaning afterwards.
+/// Computes the gates of one step of one sequence: the sums of the output gate become the hidden values,
+/// those of the other gates are of no meaning afterwards.
 #[inline(always)]
 pub(crate) fn gates(layer: &PackedLstm, sums: &mut [f32], cell: &mut [f32]) {
     let units = cell.len();
     let own = if layer.coupled { 0 } else { units };
     let (open, rest) = sums.split_at_mut(own + units);
-    let (given, fresh) = rest.split_at_mut(units);
+    let (output_gate, candidate) = rest.split_at_mut(units);
     let [input_peephole, forget_peephole, output_peephole] = &layer.peepholes;
 
-    let (taken, kept) = open.split_at_mut(own);
-    look_at(taken, input_peephole, cell);
-    look_at(kept, forget_peephole, cell);
+    let (input_gate, forget_gate) = open.split_at_mut(own);
+    add_peephole(input_gate, input_peephole, cell);
+    add_peephole(forget_gate, forget_peephole, cell);
     if let Some([weights, bias]) = &layer.layer_norm {
-        normalise(taken, weights, bias);
-        normalise(kept, &weights[own..], &bias[own..]);
+        normalise(input_gate, weights, bias);
+        normalise(forget_gate, &weights[own..], &bias[own..]);
         let at = own + 2 * units;
-        normalise(fresh, &weights[at..], &bias[at..]);
+        normalise(candidate, &weights[at..], &bias[at..]);
     }
     for value in open.iter_mut() {
         *value = logistic(*value);
     }
-    activate(layer.activation, fresh);
-    let (taken, kept) = open.split_at(own);
-    update(cell, taken, kept, fresh, layer.cell_clip);
+    activate(layer.activation, candidate);
+    let (input_gate, forget_gate) = open.split_at(own);
+    update(cell, input_gate, forget_gate, candidate, layer.cell_clip);
 
-    look_at(given, output_peephole, cell);
+    add_peephole(output_gate, output_peephole, cell);
     if let Some([weights, bias]) = &layer.layer_norm {
         let at = own + units;
-        normalise(given, &weights[at..], &bias[at..]);
+        normalise(output_gate, &weights[at..], &bias[at..]);
     }
-    fresh.copy_from_slice(cell);
-    activate(layer.activation, fresh);
-    for (given, cell) in given.iter_mut().zip(fresh) {
-        *given = logistic(*given) * *cell;
+    candidate.copy_from_slice(cell);
+    activate(layer.activation, candidate);
+    for (output_gate, cell) in output_gate.iter_mut().zip(candidate) {
+        *output_gate = logistic(*output_gate) * *cell;
     }
 }
 
-/// What is kept of the cells, and what is taken in: the complement of what is kept where nothing is
-/// said of it.
+/// The next cells: what the forget gate keeps of them, and what the input gate adds of the candidate.
+/// Without an input gate it is the complement of the forget gate.
 #[inline(always)]
-fn update(cell: &mut [f32], taken: &[f32], kept: &[f32], fresh: &[f32], clip: f32) {
-    if taken.is_empty() {
-        for ((cell, kept), fresh) in cell.iter_mut().zip(kept).zip(fresh) {
-            *cell = kept * *cell + (1.0 - kept) * fresh;
+fn update(cell: &mut [f32], input_gate: &[f32], forget_gate: &[f32], candidate: &[f32], clip: f32) {
+    if input_gate.is_empty() {
+        for ((cell, forget_gate), candidate) in cell.iter_mut().zip(forget_gate).zip(candidate) {
+            *cell = forget_gate * *cell + (1.0 - forget_gate) * candidate;
         }
     } else {
-        for (((cell, kept), taken), fresh) in cell.iter_mut().zip(kept).zip(taken).zip(fresh) {
-            *cell = kept * *cell + taken * fresh;
+        for (((cell, forget_gate), input_gate), candidate) in
+            cell.iter_mut().zip(forget_gate).zip(input_gate).zip(candidate)
+        {
+            *cell = forget_gate * *cell + input_gate * candidate;
         }
     }
     if clip > 0.0 {
@@ -192,9 +194,9 @@ fn update(cell: &mut [f32], taken: &[f32], kept: &[f32], fresh: &[f32], clip: f3
     }
 }
 
-/// Adds what a gate sees of the cell.
+/// Adds a gate's peephole: its weights for the cell's own value.
 #[inline(always)]
-fn look_at(sums: &mut [f32], weights: &Option<Vec<f32>>, cell: &[f32]) {
+fn add_peephole(sums: &mut [f32], weights: &Option<Vec<f32>>, cell: &[f32]) {
     if let Some(weights) = weights {
         for ((sum, weight), cell) in sums.iter_mut().zip(weights).zip(cell) {
             *sum += weight * cell;

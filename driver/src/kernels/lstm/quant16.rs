@@ -36,11 +36,11 @@ pub(crate) struct Gate<'a> {
 pub(crate) struct Lstm16<'a> {
     /// How much is taken in.
     pub(crate) input_gate: Gate<'a>,
-    /// How much is kept.
+    /// How much of the cell is kept.
     pub(crate) forget_gate: Gate<'a>,
-    /// What is taken in.
+    /// The candidate: what may be added to the cell.
     pub(crate) cell_gate: Gate<'a>,
-    /// How much is given out.
+    /// How much of the activated cell is the hidden value.
     pub(crate) output_gate: Gate<'a>,
     /// Stored value of real 0 in all weights.
     pub(crate) weights_zero_point: i32,
@@ -60,16 +60,16 @@ impl Lstm16<'_> {
     ) {
         for (unit, ((next, out), cell)) in next.iter_mut().zip(out).zip(cell).enumerate() {
             let sum = |gate: &Gate<'_>| self.sum(gate, unit, x, previous);
-            let taken = high_mul(
+            let from_candidate = high_mul(
                 logistic(sum(&self.input_gate)),
                 tanh(sum(&self.cell_gate), GATE_INTEGER_BITS),
             );
-            let kept = high_mul(logistic(sum(&self.forget_gate)), *cell);
-            *next = shift_right(taken, 4).saturating_add(kept);
+            let from_cell = high_mul(logistic(sum(&self.forget_gate)), *cell);
+            *next = shift_right(from_candidate, 4).saturating_add(from_cell);
             let gate_like = shift_left(*next, CELL_INTEGER_BITS - GATE_INTEGER_BITS);
-            let given =
+            let hidden =
                 high_mul(logistic(sum(&self.output_gate)), tanh(gate_like, GATE_INTEGER_BITS));
-            let stored = i32::from(shift_right(given, 8)).clamp(-128, 127) + ZERO_POINT;
+            let stored = i32::from(shift_right(hidden, 8)).clamp(-128, 127) + ZERO_POINT;
             *out = stored as u8;
         }
     }
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn half_open_gates_halve() {
-        // The cell is kept by half: 1000 -> 500. Of tanh(500 / 2048) = 0.2394 half is given out:
+        // The cell is kept by half: 1000 -> 500. Of tanh(500 / 2048) = 0.2394 half is the output:
         // 0.1197 * 128 = 15.3.
         assert_eq!(step(0, 0, 0, 0, 1000), (500, 128 + 15));
         assert_eq!(step(0, 0, 0, 0, -1000), (-500, 128 - 15));

@@ -57,13 +57,13 @@ pub(crate) struct Projection<'a> {
 /// A layer of such cells.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lstm8<'a> {
-    /// How much is taken in; `None`: 1 less what the forget gate keeps.
+    /// How much of the candidate is added to the cell; `None`: 1 less the forget gate ("coupled").
     pub(crate) input_gate: Option<Gate<'a>>,
-    /// How much is kept.
+    /// How much of the cell is kept.
     pub(crate) forget_gate: Gate<'a>,
-    /// What is taken in.
+    /// The candidate: what may be added to the cell.
     pub(crate) cell_gate: Gate<'a>,
-    /// How much is given out.
+    /// How much of the activated cell is the hidden value.
     pub(crate) output_gate: Gate<'a>,
     /// Outputs from units; `None`: the units are the outputs.
     pub(crate) projection: Option<Projection<'a>>,
@@ -102,31 +102,31 @@ impl Lstm8<'_> {
     /// Takes one sequence a step further.
     pub(crate) fn step(&self, step: Step<'_>, next: &mut [i16], out: &mut [i8], work: &mut [i32]) {
         let units = next.len();
-        let (taken, work) = work.split_at_mut(units);
-        let (kept, work) = work.split_at_mut(units);
-        let (fresh, work) = work.split_at_mut(units);
-        let given = &mut work[..units];
+        let (input_gate, work) = work.split_at_mut(units);
+        let (forget_gate, work) = work.split_at_mut(units);
+        let (candidate, work) = work.split_at_mut(units);
+        let output_gate = &mut work[..units];
 
-        self.sums(&self.forget_gate, step, step.cell, kept);
-        apply(kept, logistic);
+        self.sums(&self.forget_gate, step, step.cell, forget_gate);
+        apply(forget_gate, logistic);
         match &self.input_gate {
             Some(gate) => {
-                self.sums(gate, step, step.cell, taken);
-                apply(taken, logistic);
+                self.sums(gate, step, step.cell, input_gate);
+                apply(input_gate, logistic);
             }
             None => {
-                for (taken, kept) in taken.iter_mut().zip(&*kept) {
-                    *taken = i32::from(i16::MAX) - kept;
+                for (input_gate, forget_gate) in input_gate.iter_mut().zip(&*forget_gate) {
+                    *input_gate = i32::from(i16::MAX) - forget_gate;
                 }
             }
         }
-        self.sums(&self.cell_gate, step, step.cell, fresh);
-        apply(fresh, |x| tanh(x, GATE_INTEGER_BITS));
-        self.next_cell(step.cell, kept, taken, fresh, next);
+        self.sums(&self.cell_gate, step, step.cell, candidate);
+        apply(candidate, |x| tanh(x, GATE_INTEGER_BITS));
+        self.next_cell(step.cell, forget_gate, input_gate, candidate, next);
 
-        self.sums(&self.output_gate, step, next, given);
-        apply(given, logistic);
-        let hidden = given;
+        self.sums(&self.output_gate, step, next, output_gate);
+        apply(output_gate, logistic);
+        let hidden = output_gate;
         for (hidden, cell) in hidden.iter_mut().zip(&*next) {
             let product = *hidden * i32::from(tanh(*cell, self.cell_integer_bits));
             let scaled = self.hidden_scale.apply(product);
@@ -159,15 +159,18 @@ impl Lstm8<'_> {
     fn next_cell(
         &self,
         cell: &[i16],
-        kept: &[i32],
-        taken: &[i32],
-        fresh: &[i32],
+        forget_gate: &[i32],
+        input_gate: &[i32],
+        candidate: &[i32],
         next: &mut [i16],
     ) {
         let fraction_bits = 15 - self.cell_integer_bits as i32;
-        let inputs = taken.iter().zip(fresh).map(|(taken, fresh)| taken * fresh);
-        for (((next, cell), kept), product) in next.iter_mut().zip(cell).zip(kept).zip(inputs) {
-            let old = rounding_divide_by_power_of_two(kept * i32::from(*cell), 15);
+        let inputs =
+            input_gate.iter().zip(candidate).map(|(input_gate, candidate)| input_gate * candidate);
+        for (((next, cell), forget_gate), product) in
+            next.iter_mut().zip(cell).zip(forget_gate).zip(inputs)
+        {
+            let old = rounding_divide_by_power_of_two(forget_gate * i32::from(*cell), 15);
             let new = rounding_divide_by_power_of_two(product, 30 - fraction_bits);
             let mut sum = clamp16(old + new);
             if self.cell_clip > 0 {
@@ -291,7 +294,7 @@ mod tests {
 
     #[test]
     fn half_open_gates_halve() {
-        // 4096 is real 1, kept by half; half of tanh(0.5) = 0.4621 is given out: 29.6 of 128.
+        // 4096 is real 1, kept by half; half of tanh(0.5) = 0.4621 is the output: 29.6 of 128.
         assert_eq!(step(&cell(), 1, 1, 4096), (2048, 30));
         assert_eq!(step(&cell(), 1, 1, -4096), (-2048, -30));
     }
@@ -313,8 +316,8 @@ mod tests {
     }
 
     #[test]
-    fn coupled_gates_take_in_what_they_forget() {
-        // 20 * 1000 shuts or opens the forget gate; tanh of the same sum is what is fresh.
+    fn coupled_gates_add_as_much_as_they_forget() {
+        // 20 * 1000 shuts or opens the forget gate; tanh of the same sum is the candidate.
         let shift = Multiplier { multiplier: 1 << 30, shift: 11 };
         let forget_gate = Gate { input_scale: shift, ..gate(&[-20], &[0]) };
         let cell_gate = Gate { input_scale: shift, ..gate(&[20], &[0]) };

@@ -46,13 +46,13 @@ impl PackedLstm {
         let states = output.chunks_exact_mut(self.outputs()).zip(cell.chunks_exact_mut(self.units));
         for (sums, (output, cell)) in sums.chunks_exact_mut(count).zip(states) {
             dispatch::gates(isa, self, sums, cell);
-            let given = &sums[count - 2 * self.units..count - self.units];
+            let hidden = &sums[count - 2 * self.units..count - self.units];
             match &self.projection {
-                None => output.copy_from_slice(given),
+                None => output.copy_from_slice(hidden),
                 Some((weights, bias)) => {
                     let clip = self.projection_clip;
                     let range = if clip > 0.0 { (-clip, clip) } else { EVERYTHING };
-                    let product = product(weights, given, Start::Bias(bias), self.outputs());
+                    let product = product(weights, hidden, Start::Bias(bias), self.outputs());
                     Product { range, ..product }.run(isa, output)?;
                 }
             }

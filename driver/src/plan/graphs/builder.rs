@@ -4,17 +4,20 @@ use burst_hal::validate::GraphId;
 use burst_hal::{Dimensions, Model, Operand, OperandLifeTime, Operation, Subgraph};
 use smallvec::SmallVec;
 
-use super::graphs::Graphs;
-use super::{Control, GraphPlan, Loop, MAX_ARENA_BYTES, Place, Planned, Step, check_declared};
+use super::Graphs;
 use crate::aligned::AlignedBytes;
 use crate::arena::{self, Need};
 use crate::control_flow::is_true;
 use crate::error::DriverError;
-use crate::op::{Inferred, OpDef, PrepareContext, Run, Stop};
+use crate::op::{Inferred, OpDef, PrepareContext, Run};
 use crate::ops::control::boundary;
+use crate::plan::graph_plan::{
+    Control, GraphPlan, Loop, MAX_ARENA_BYTES, Place, Planned, Step, check_declared,
+};
 use crate::scratch::Scratch;
+use crate::stop::Stop;
 use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value, byte_count};
-use crate::threads::Crew;
+use crate::threads::Parallelism;
 use crate::{OpError, ops};
 
 /// A constant is folded only when the result is at most this large: folding must not turn a
@@ -231,7 +234,7 @@ impl<'g, 'm> Builder<'g, 'm> {
                 }
                 Ok(true)
             }
-            Ok(Inferred::WhileRunning) | Err(OpError::NotYet) => Ok(false),
+            Ok(Inferred::DataDependent) | Err(OpError::NotYet) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -302,7 +305,7 @@ impl<'g, 'm> Builder<'g, 'm> {
             outputs: &mut outputs,
             scratch: &mut self.scratch,
             stop: Stop::default(),
-            crew: Crew::ALONE,
+            parallelism: Parallelism::ALONE,
         })?;
         drop(outputs);
         Ok(results)
@@ -437,7 +440,7 @@ impl<'g, 'm> Builder<'g, 'm> {
                     operands.push(operand);
                     needs.push(Need { size, first, last });
                 }
-                None => planned.place = Place::Growing,
+                None => planned.place = Place::Dynamic,
             }
         }
         Ok((operands, needs))
