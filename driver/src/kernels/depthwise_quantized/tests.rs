@@ -34,7 +34,8 @@ fn cases() -> impl Iterator<Item = Case> {
                 numbers.bytes(conv.filter.values()).iter().map(|w| i16::from(*w) - 130).collect();
             let bias: Vec<i32> =
                 (0..).take(conv.filter.outputs).map(|unit| unit * 91 - 900).collect();
-            let factor = |unit: usize| Multiplier::new(1e-3 / (unit + 1) as f64);
+            let factor =
+                |unit: usize| Multiplier::new(1e-3 / f64::from(u16::try_from(unit + 1).unwrap()));
             let (zero, zero_point) = (if is_signed { -11 } else { 100 }, low);
             let range = (low, if is_signed { 127 } else { 255 });
             let rules = Requantize::new(bias.clone(), factor, zero_point, range).unwrap();

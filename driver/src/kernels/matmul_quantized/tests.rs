@@ -91,7 +91,8 @@ pub(crate) fn quads(isa: Isa) {
             let (rows, weights, sums) = product(count, units, depth);
             let bias: Vec<i32> = (0..).take(units).map(|unit| unit * 71 - 500).collect();
             let terms: Vec<i32> = (0..).take(count).map(|row| 300 - row * 37).collect();
-            let factor = |unit: usize| Multiplier::new(1e-3 / (unit + 1) as f64);
+            let factor =
+                |unit: usize| Multiplier::new(1e-3 / f64::from(u16::try_from(unit + 1).unwrap()));
             let rules = Requantize::new(bias.clone(), factor, low, (low, low + 200)).unwrap();
             let want: Vec<u8> = sums
                 .chunks_exact(units)
