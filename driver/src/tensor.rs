@@ -228,7 +228,7 @@ pub(crate) enum Storage<'a> {
     /// A range whose size was planned.
     Fixed(&'a mut [u8]),
     /// Memory that follows the shape.
-    Growing(&'a mut AlignedBytes),
+    Dynamic(&'a mut AlignedBytes),
 }
 
 impl TensorMut<'_> {
@@ -236,7 +236,7 @@ impl TensorMut<'_> {
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.storage {
             Storage::Fixed(bytes) => bytes,
-            Storage::Growing(bytes) => bytes.as_mut_slice(),
+            Storage::Dynamic(bytes) => bytes.as_mut_slice(),
         }
     }
 
@@ -248,7 +248,7 @@ impl TensorMut<'_> {
     pub fn resize(&mut self, dims: &[u32]) -> Result<(), OpError> {
         let bytes = byte_count(self.info.ty, dims)?;
         match &mut self.storage {
-            Storage::Growing(storage) => storage.resize(bytes)?,
+            Storage::Dynamic(storage) => storage.resize(bytes)?,
             Storage::Fixed(fixed) if fixed.len() == bytes => {}
             Storage::Fixed(_) => {
                 return Err(OpError::Internal { what: "a planned output changed its size" });

@@ -1,9 +1,11 @@
-//! What the tests across crates share: where the shared data is, and the golden outputs.
+//! What the tests across crates share: where the shared data is, the golden outputs, and the readers
+//! of this repository's documents and sources.
 
 use std::path::{Path, PathBuf};
 
 pub mod documents;
 pub mod golden;
+pub mod modules;
 
 /// The repository's root.
 #[must_use]

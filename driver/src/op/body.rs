@@ -35,7 +35,7 @@ pub trait Stages: Debug + Send + Sync {
     /// Computes the outputs: the plain reference for every type the operation has.
     ///
     /// # Errors
-    /// What is wrong with the operands; what [`Stop::check`](crate::op::Stop::check) says.
+    /// What is wrong with the operands; what [`Stop::check`](crate::stop::Stop::check) says.
     fn execute(&self, run: &mut Run<'_, '_>) -> Result<(), OpError>;
 }
 
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::Scratch;
     use crate::ops::testing::{Tensor, with_args};
-    use crate::threads::Crew;
+    use crate::threads::Parallelism;
 
     static PARSED: AtomicUsize = AtomicUsize::new(0);
 
@@ -197,8 +197,8 @@ mod tests {
         let execute = |stages: &dyn Stages| {
             let tensors = inputs.each_ref().map(Tensor::as_ref);
             let (outputs, scratch) = (&mut [], &mut Scratch::default());
-            let (stop, crew) = (crate::op::Stop::default(), Crew::ALONE);
-            stages.execute(&mut Run { inputs: &tensors, outputs, scratch, stop, crew })
+            let (stop, parallelism) = (crate::stop::Stop::default(), Parallelism::ALONE);
+            stages.execute(&mut Run { inputs: &tensors, outputs, scratch, stop, parallelism })
         };
         let bound = with_args(&inputs, |args| BODY.bind(args)).unwrap().unwrap();
         assert_eq!(PARSED.load(Ordering::Relaxed), 1);

@@ -232,14 +232,14 @@ fn run_with(
         .map(|result| TensorMut {
             info: &result.info,
             dims: &mut result.dims,
-            storage: Storage::Growing(result.bytes.get_or_insert_default()),
+            storage: Storage::Dynamic(result.bytes.get_or_insert_default()),
         })
         .collect();
     let mut scratch = Scratch::default();
     let stop = Stop::default();
-    let crew = crate::threads::Crew::ALONE;
+    let parallelism = crate::threads::Parallelism::ALONE;
     let scratch = &mut scratch;
-    execute(&mut Run { inputs: &inputs, outputs: &mut outputs, scratch, stop, crew })?;
+    execute(&mut Run { inputs: &inputs, outputs: &mut outputs, scratch, stop, parallelism })?;
     drop(outputs);
     Ok(results)
 }

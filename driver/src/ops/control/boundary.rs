@@ -4,7 +4,7 @@ use burst_hal::{HalVersion, Model, Operand, OperandType, Operation, OperationTyp
 
 use crate::SignatureError;
 use crate::op::Signature;
-use crate::ops::control::flow::{Control, Loop};
+use crate::plan::{Control, Loop};
 
 /// Control flow is new in HAL 1.3.
 pub(super) fn expect_version(signature: &Signature<'_>) -> Result<(), SignatureError> {

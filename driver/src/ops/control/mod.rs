@@ -1,14 +1,13 @@
 //! Control flow: IF and WHILE, which run other graphs of their model.
 //!
 //! What stands here are their rules. The plan of a step that runs graphs is a
-//! [`Control`](flow::Control), and `control_flow.rs` executes it.
+//! [`Control`](crate::plan::Control), and `control_flow.rs` executes it.
 
 use crate::OpError;
 use crate::op::{Inferred, OpDef, Run};
 use crate::tensor::Args;
 
 pub(crate) mod boundary;
-pub(crate) mod flow;
 pub mod if_operation;
 pub mod while_operation;
 
@@ -17,7 +16,7 @@ pub static OPS: &[&OpDef] = &[&if_operation::DEF, &while_operation::DEF];
 
 /// The shapes come from the graphs, which an operation alone does not see.
 fn infer(_: &Args<'_>) -> Result<Inferred, OpError> {
-    Ok(Inferred::WhileRunning)
+    Ok(Inferred::DataDependent)
 }
 
 /// Never called on a planned step: the graphs to run belong to the model.

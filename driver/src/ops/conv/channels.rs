@@ -1,16 +1,16 @@
 //! DEPTHWISE_CONV_2D channel by channel, with weights prepared for
-//! [`depthwise`](crate::kernels::depthwise).
+//! [`depthwise_float`], [`depthwise_quantized`].
 
 use burst_hal::OperandType;
 use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::kernels::Isa;
-use crate::kernels::conv_geometry::Conv;
-use crate::kernels::depthwise::{ByteFilter, FloatFilter};
+use crate::kernels::conv::Conv;
+use crate::kernels::depthwise_float::{self, FloatFilter};
+use crate::kernels::depthwise_quantized::{self, ByteFilter, DepthwisePairs};
 use crate::kernels::quant::activation_range_f32;
 use crate::kernels::requantize::Requantize;
-use crate::kernels::simd::{self, DepthwisePairs};
 use crate::op::{Kernel, PrepareContext, Prepared, Run};
 use crate::ops::attributes::{ConvAttributes, Layout};
 use crate::ops::conv::geometry;
@@ -82,11 +82,11 @@ impl Kernel for FloatChannels {
         }
         let (low, high) = activation_range_f32(self.attributes.activation);
         let filter = FloatFilter { weights: &self.weights, bias: &self.bias, low, high };
-        let Run { scratch, stop, crew, .. } = run;
+        let Run { scratch, stop, parallelism, .. } = run;
         let tiling = tiling(&conv);
-        crew.tiles(&tiling, out, scratch, *stop, |first, out, _| {
+        parallelism.tiles(&tiling, out, scratch, *stop, |first, out, _| {
             let rows = first..first + out.len() / tiling.row_len;
-            simd::depthwise_floats(self.isa, &conv, input, filter, rows, out);
+            depthwise_float::rows(self.isa, &conv, input, filter, rows, out);
             Ok(())
         })
     }
@@ -166,16 +166,18 @@ impl Kernel for ByteChannels {
         if !conv.fits(input.len(), weights_len, channels, out.len()) {
             return Err(sizes_differ());
         }
-        let Run { scratch, stop, crew, .. } = run;
+        let Run { scratch, stop, parallelism, .. } = run;
         let tiling = tiling(&conv);
-        crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+        parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
             let rows = first..first + out.len() / tiling.row_len;
             match &self.form {
                 ByteForm::Plain { weights, rules, flip, zero } => {
                     let filter = ByteFilter { weights, flip: *flip, zero: *zero };
                     let rules = rules.channels(0..channels);
                     let sums = scratch.i32(channels);
-                    simd::depthwise_bytes(self.isa, &conv, input, filter, rules, rows, sums, out);
+                    depthwise_quantized::rows(
+                        self.isa, &conv, input, filter, rules, rows, sums, out,
+                    );
                     Ok(())
                 }
                 ByteForm::Paired(filter) => filter.run(self.isa, &conv, input, rows, out),

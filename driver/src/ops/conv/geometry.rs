@@ -3,7 +3,7 @@
 use burst_hal::Dimensions;
 
 use crate::OpError;
-use crate::kernels::conv_geometry::{Axis, Conv, Filter, Images};
+use crate::kernels::conv::{Axis, Conv, Filter, Images};
 use crate::op::{Inferred, Parsed};
 use crate::ops::attributes::{ConvAttributes, Layout};
 use crate::ops::conv::one_bias_per_channel;

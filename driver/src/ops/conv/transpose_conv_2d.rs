@@ -14,7 +14,7 @@
 use burst_hal::OperationType;
 
 use crate::OpError;
-use crate::kernels::conv_geometry::{Axis, Conv, Filter};
+use crate::kernels::conv::{Axis, Conv, Filter};
 use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
 use crate::ops::attributes::{ConvAttributes, ConvForm, Padding};
 use crate::ops::conv::geometry::{self, dims_of, four, images};

@@ -78,7 +78,7 @@ fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred
     expect_eighths(args.input(1)?.info)?;
     sizes(args.dims(0)?, args.dims(1)?, args.dims(2)?)?;
     attributes?;
-    Ok(Inferred::WhileRunning)
+    Ok(Inferred::DataDependent)
 }
 
 /// Numbers of boxes and of classes.

@@ -120,7 +120,7 @@ fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred
     }
     let shapes = [args.dims(0)?, args.dims(1)?, args.dims(2)?, args.dims(3)?];
     Grid::new(attributes?, shapes)?;
-    Ok(Inferred::WhileRunning)
+    Ok(Inferred::DataDependent)
 }
 
 /// The sizes of the feature map, and how it is stored.

@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::kernels::Isa;
+use crate::kernels::add_quantized::{self, Sum};
 use crate::kernels::quant::{Multiplier, activation_range, activation_range_f32};
-use crate::kernels::sum::{self, Sum};
 use crate::op::{Inferred, Kernel, Operands, Parsed, PrepareContext, Prepared, Run};
 use crate::ops::attributes::activation;
 use crate::ops::broadcast::{Side, broadcast_shape, zip, zip_shared};
@@ -64,12 +64,12 @@ pub(super) fn execute_plain(
 ) -> Result<(), OpError> {
     let (a, b) = (run.input(0)?, run.input(1)?);
     let (low, high) = activation_range_f32(activation);
-    let (out, mut hands) = run.output_and_hands()?;
+    let (out, mut runner) = run.output_and_runner()?;
     match out.info.ty {
         OperandType::TensorFloat32 => {
             let a = Side { values: a.f32()?, dims: a.dims };
             let b = Side { values: b.f32()?, dims: b.dims };
-            zip_shared(&mut hands, out.f32_mut()?, a, b, |x, y| clamp(float(x, y), low, high))
+            zip_shared(&mut runner, out.f32_mut()?, a, b, |x, y| clamp(float(x, y), low, high))
         }
         OperandType::TensorFloat16 => {
             let a = Side { values: a.f16()?, dims: a.dims };
@@ -141,7 +141,7 @@ impl QuantizedSum {
     pub(super) fn new(a: &TensorInfo, b: &TensorInfo, out: &TensorInfo) -> Result<Self, OpError> {
         let (a_scale, b_scale) = (f64::from(a.scale), f64::from(b.scale));
         let twice_max = 2.0 * a_scale.max(b_scale);
-        let out_real = twice_max / (f64::from(1u32 << sum::SHIFT) * f64::from(out.scale));
+        let out_real = twice_max / (f64::from(1u32 << add_quantized::SHIFT) * f64::from(out.scale));
         Ok(QuantizedSum {
             a: (a.zero_point, Multiplier::new(a_scale / twice_max)?),
             b: (b.zero_point, Multiplier::new(b_scale / twice_max)?),
@@ -198,18 +198,18 @@ struct SumKernel {
 impl Kernel for SumKernel {
     fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
         let (a, b) = (run.input(0)?, run.input(1)?);
-        let (out, mut hands) = run.output_and_hands()?;
+        let (out, mut runner) = run.output_and_runner()?;
         if out.info.ty == OperandType::TensorQuant8Asymm {
             let (a, b, out) = (a.u8()?, b.u8()?, out.u8_mut()?);
-            sum::check_lengths(a.len(), b.len(), out.len())?;
-            hands.tiles(&Tiling::values(SUM_BYTES * out.len()), out, |first, out, _| {
+            add_quantized::check_lengths(a.len(), b.len(), out.len())?;
+            runner.tiles(&Tiling::values(SUM_BYTES * out.len()), out, |first, out, _| {
                 let part = first..first + out.len();
                 self.sum.unsigned(self.isa, &a[part.clone()], &b[part], out)
             })
         } else {
             let (a, b, out) = (a.i8()?, b.i8()?, out.i8_mut()?);
-            sum::check_lengths(a.len(), b.len(), out.len())?;
-            hands.tiles(&Tiling::values(SUM_BYTES * out.len()), out, |first, out, _| {
+            add_quantized::check_lengths(a.len(), b.len(), out.len())?;
+            runner.tiles(&Tiling::values(SUM_BYTES * out.len()), out, |first, out, _| {
                 let part = first..first + out.len();
                 self.sum.signed(self.isa, &a[part.clone()], &b[part], out)
             })
@@ -225,7 +225,7 @@ impl Quantized for QuantizedSum {
     #[inline]
     fn combine(&self, a: i32, b: i32) -> i32 {
         let scaled = |(zero_point, multiplier): (i32, Multiplier), stored: i32| {
-            multiplier.apply((stored - zero_point) << sum::SHIFT)
+            multiplier.apply((stored - zero_point) << add_quantized::SHIFT)
         };
         let sum = scaled(self.a, a) + scaled(self.b, b);
         self.out.1.apply(sum).saturating_add(self.out.0)

@@ -59,13 +59,13 @@ fn execute(run: &mut Run<'_, '_>, attributes: &PoolAttributes) -> Result<(), OpE
     let input = run.input(0)?;
     let Window { pooling, .. } = Window::new(attributes, input.dims)?;
     let activation = attributes.activation;
-    let (out, mut hands) = run.output_and_hands()?;
+    let (out, mut runner) = run.output_and_runner()?;
     let info = out.info;
     let (low, high) = activation_range_f32(activation);
     let (first, last) = activation_range(activation, info.ty, info.scale, info.zero_point);
     match info.ty {
         OperandType::TensorFloat32 => pool_shared(
-            &mut hands,
+            &mut runner,
             &pooling,
             input.f32()?,
             out.f32_mut()?,
@@ -77,7 +77,7 @@ fn execute(run: &mut Run<'_, '_>, attributes: &PoolAttributes) -> Result<(), OpE
             },
         ),
         OperandType::TensorFloat16 => pool_shared(
-            &mut hands,
+            &mut runner,
             &pooling,
             input.f16()?,
             out.f16_mut()?,
@@ -91,7 +91,7 @@ fn execute(run: &mut Run<'_, '_>, attributes: &PoolAttributes) -> Result<(), OpE
             },
         ),
         OperandType::TensorQuant8AsymmSigned => pool_shared(
-            &mut hands,
+            &mut runner,
             &pooling,
             input.i8()?,
             out.i8_mut()?,
@@ -105,7 +105,7 @@ fn execute(run: &mut Run<'_, '_>, attributes: &PoolAttributes) -> Result<(), OpE
             },
         ),
         _ => pool_shared(
-            &mut hands,
+            &mut runner,
             &pooling,
             input.u8()?,
             out.u8_mut()?,

@@ -40,12 +40,12 @@ fn execute(run: &mut Run<'_, '_>, attributes: &PoolAttributes) -> Result<(), OpE
     let input = run.input(0)?;
     let Window { pooling, .. } = Window::new(attributes, input.dims)?;
     let activation = attributes.activation;
-    let (out, mut hands) = run.output_and_hands()?;
+    let (out, mut runner) = run.output_and_runner()?;
     let (low, high) = activation_range_f32(activation);
     let root = |sum: f32, count: usize| (sum / count as f32).sqrt().max(low).min(high);
     match out.info.ty {
         OperandType::TensorFloat32 => pool_shared(
-            &mut hands,
+            &mut runner,
             &pooling,
             input.f32()?,
             out.f32_mut()?,
@@ -53,7 +53,7 @@ fn execute(run: &mut Run<'_, '_>, attributes: &PoolAttributes) -> Result<(), OpE
             Rule { empty: 0.0, add: |sum: f32, x: f32| sum + x * x, finish: root },
         ),
         _ => pool_shared(
-            &mut hands,
+            &mut runner,
             &pooling,
             input.f16()?,
             out.f16_mut()?,

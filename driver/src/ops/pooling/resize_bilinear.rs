@@ -18,8 +18,8 @@ use half::f16;
 use smallvec::SmallVec;
 
 use crate::OpError;
-use crate::kernels::resize_lines::{self, Work};
-use crate::kernels::{Isa, simd};
+use crate::kernels::Isa;
+use crate::kernels::resize::{self, Work};
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TQ8, TQ8S};
 use crate::op::{
     Kernel, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature, WithAttributes,
@@ -96,7 +96,7 @@ fn prepare(
     Ok(Some(Prepared { kernel, packed_inputs: SmallVec::new() }))
 }
 
-/// See [`resize_lines`].
+/// See [`resize::lines`].
 #[derive(Debug)]
 struct Lines {
     attributes: ResizeAttributes,
@@ -114,7 +114,7 @@ impl Kernel for Lines {
         let input = run.input(0)?;
         let (resize, dims) = resizing::sizes(&self.attributes, input.dims)?;
         let count = crate::tensor::element_count(&dims)?;
-        if !resize_lines::fits(&resize) {
+        if !resize::fits(&resize) {
             return execute(run, &self.attributes);
         }
         let row_len = resize.width.output * resize.channels;
@@ -125,20 +125,20 @@ impl Kernel for Lines {
             most: (TILE / row_len).max(1),
             nanos: speed::nanos(&[count], MIXED),
         };
-        let Run { outputs, scratch, stop, crew, .. } = run;
+        let Run { outputs, scratch, stop, parallelism, .. } = run;
         let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
         if out.info.ty == OperandType::TensorFloat32 {
             let (input, out) = (input.f32()?, expect_count(out.f32_mut()?, count)?);
-            crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+            parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
                 let work = &mut Work::new(&resize, scratch);
-                simd::resize_floats(self.isa, &resize, input, first, work, out);
+                resize::floats(self.isa, &resize, input, first, work, out);
                 Ok(())
             })
         } else {
             let (input, out) = (input.u8()?, expect_count(out.u8_mut()?, count)?);
-            crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+            parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
                 let work = &mut Work::new(&resize, scratch);
-                simd::resize_bytes(self.isa, &resize, input, first, work, out);
+                resize::bytes(self.isa, &resize, input, first, work, out);
                 Ok(())
             })
         }

@@ -13,7 +13,7 @@ use crate::ops::attributes::{Layout, PoolAttributes};
 use crate::ops::quantization::rules::expect_same;
 use crate::scratch::Scratch;
 use crate::tensor::Args;
-use crate::threads::Hands;
+use crate::threads::TileRunner;
 
 /// Lengths of the input list with explicit padding; the layout may be left off.
 const EXPLICIT: &[(usize, HalVersion)] = &[(10, V1_0), (11, V1_2)];
@@ -101,14 +101,14 @@ impl Window {
 /// Pools a tensor, see [`pool`]; threads share the rows. `sums` is working memory of one accumulator
 /// per channel.
 pub(super) fn pool_shared<T: Copy + Send + Sync, A: Copy + Sync>(
-    hands: &mut Hands<'_>,
+    runner: &mut TileRunner<'_>,
     pooling: &Pooling,
     input: &[T],
     output: &mut [T],
     sums: impl Fn(&mut Scratch, usize) -> &mut [A] + Sync,
     rule: Rule<A, impl Fn(A, T) -> A + Sync, impl Fn(A, usize) -> T + Sync>,
 ) -> Result<(), OpError> {
-    hands.tiles(&pooling.tiling(), output, |first, output, scratch| {
+    runner.tiles(&pooling.tiling(), output, |first, output, scratch| {
         let sums = sums(scratch, pooling.channels);
         pool(pooling, &rule, input, first, output, sums);
         Ok(())

@@ -2,7 +2,7 @@
 //! together, and a pass through time.
 
 use crate::OpError;
-use crate::kernels::lstm::{Gate, Lstm, Projection, State};
+use crate::kernels::lstm::float::{Gate, Lstm, Projection, State};
 use crate::kernels::rnn::Activation;
 use crate::op::{Operands, Stop};
 use crate::ops::attributes::recurrent_activation;

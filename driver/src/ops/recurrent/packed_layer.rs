@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::kernels::Isa;
-use crate::kernels::lstm_packed::PackedLstm;
+use crate::kernels::lstm::PackedLstm;
 use crate::op::{Kernel, Prepared, Run, Stop};
 use crate::ops::recurrent::lstm_pass::{CellOperands, LastStates, Tuning};
 use crate::ops::recurrent::operands::{Floats, expect};

@@ -16,7 +16,7 @@ use burst_hal::HalVersion::V1_2;
 use burst_hal::{Dimensions, OperationType};
 
 use crate::OpError;
-use crate::kernels::lstm_quant16::{CELL_INTEGER_BITS, Gate, Lstm16};
+use crate::kernels::lstm::quant16::{CELL_INTEGER_BITS, Gate, Lstm16};
 use crate::kernels::quant::Multiplier;
 use crate::op::types::{TI32, TQ8, TQ16S};
 use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};

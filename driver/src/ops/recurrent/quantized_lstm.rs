@@ -15,7 +15,7 @@ use burst_hal::HalVersion::V1_3;
 use burst_hal::{Dimensions, OperationType};
 
 use crate::OpError;
-use crate::kernels::lstm_quant8::{Gate, LayerNorm, Lstm8, Projection, Step};
+use crate::kernels::lstm::quant8::{Gate, LayerNorm, Lstm8, Projection, Step};
 use crate::kernels::quant::Multiplier;
 use crate::op::types::{F32, I32, TI32, TQ8S, TQ8SYMM, TQ16S};
 use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};

@@ -6,7 +6,7 @@ use half::f16;
 use smallvec::SmallVec;
 
 use crate::OpError;
-use crate::kernels::{Isa, arg_bytes, simd};
+use crate::kernels::{Isa, argmax};
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
 use crate::op::{
     Inferred, Kernel, Operands, Parsed, PrepareContext, Prepared, Row, Run, Signature,
@@ -90,7 +90,7 @@ pub(super) fn prepare(
     Ok(Some(Prepared { kernel, packed_inputs: SmallVec::new() }))
 }
 
-/// See [`arg_bytes`].
+/// See [`argmax`].
 #[derive(Debug)]
 struct Bytes {
     axis: Axis,
@@ -110,18 +110,18 @@ impl Kernel for Bytes {
         let length = input.dims[axis] as usize;
         let bytes = input.bytes.ok_or(OpError::Omitted { index: 0 })?;
         let is_last = input.dims[axis + 1..].iter().all(|size| *size == 1);
-        if !is_last || length > arg_bytes::MAX_LEN || length == 0 {
+        if !is_last || length > argmax::MAX_LEN || length == 0 {
             return execute(run, self.axis, self.best);
         }
-        let Run { outputs, scratch, stop, crew, .. } = run;
+        let Run { outputs, scratch, stop, parallelism, .. } = run;
         let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?.i32_mut()?;
         if bytes.len() != out.len() * length {
             return Err(OpError::Internal { what: "size of a list of positions" });
         }
         let nanos = speed::nanos(&[out.len(), length.div_ceil(32), ROW_NANOS], 1);
         let tiling = Tiling { nanos, ..Tiling::values(bytes.len()) };
-        crew.tiles(&tiling, out, scratch, *stop, |first, out, _| {
-            simd::arg_bytes(self.isa, &bytes[first * length..], length, self.flip, out);
+        parallelism.tiles(&tiling, out, scratch, *stop, |first, out, _| {
+            argmax::positions(self.isa, &bytes[first * length..], length, self.flip, out);
             Ok(())
         })
     }

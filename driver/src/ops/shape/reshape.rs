@@ -105,7 +105,7 @@ mod tests {
         let out = Tensor::output(OperandType::TensorFloat32);
         match infer(&DEF, &[input, Tensor::i32(&[length], to)], &[out])? {
             Inferred::Shapes(shapes) => Ok(shapes[0].to_vec()),
-            Inferred::WhileRunning => panic!("RESHAPE knows its shape"),
+            Inferred::DataDependent => panic!("RESHAPE knows its shape"),
         }
     }
 
