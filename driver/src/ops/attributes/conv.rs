@@ -18,11 +18,11 @@ pub(crate) struct ConvForm {
 }
 
 impl ConvForm {
-    /// The form of a convolution whose shortest explicit list has `explicit` operands. So many can
-    /// also be an implicit list with layout and dilations; then the operand at `stride` tells the
-    /// two apart: it is a stride, or the layout.
-    pub(crate) fn by_stride(operands: &dyn Operands, explicit: usize, stride: usize) -> bool {
-        operands.count() >= explicit && operands.ty(stride) == Some(OperandType::Int32)
+    /// Whether a convolution gives its padding as four numbers. Its shortest list that does has
+    /// `shortest` operands. An implicit list with layout and dilations can be as long; the type of
+    /// the operand at `stride` tells the two apart: a stride, or the layout.
+    pub(crate) fn is_explicit(operands: &dyn Operands, shortest: usize, stride: usize) -> bool {
+        operands.count() >= shortest && operands.ty(stride) == Some(OperandType::Int32)
     }
 }
 

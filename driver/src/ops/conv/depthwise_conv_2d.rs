@@ -43,7 +43,7 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
 }
 
 fn parse(operands: &dyn Operands) -> Result<ConvAttributes, OpError> {
-    let is_explicit = ConvForm::by_stride(operands, 11, 8);
+    let is_explicit = ConvForm::is_explicit(operands, 11, 8);
     ConvAttributes::parse(operands, ConvForm { padding: 3, is_explicit, has_number: true })
 }
 
