@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use crate::OpError;
 use crate::error::DriverError;
 use crate::memory::Memory;
-use crate::op::Stop;
 use crate::plan::{GraphPlan, Plan, Step};
 use crate::scratch::Scratch;
-use crate::threads::Crew;
+use crate::stop::Stop;
+use crate::threads::Parallelism;
 
 /// Working memory of one execution at a time; used again by the next one.
 ///
@@ -75,11 +75,11 @@ impl Context {
         plan: &Plan,
         stop: Stop,
         loop_timeout: Duration,
-        crew: Crew<'_>,
+        parallelism: Parallelism<'_>,
     ) -> Result<(), DriverError> {
         crate::compute::enter();
         let Context { main, referenced, scratch, .. } = self;
-        let mut runner = Runner { plan, memories: referenced, scratch, loop_timeout, crew };
+        let mut runner = Runner { plan, memories: referenced, scratch, loop_timeout, parallelism };
         runner.graph(&plan.main, main, stop)
     }
 
@@ -89,12 +89,12 @@ impl Context {
         plan: &Plan,
         stop: Stop,
         loop_timeout: Duration,
-        crew: Crew<'_>,
+        parallelism: Parallelism<'_>,
         times: &mut [Duration],
     ) -> Result<(), DriverError> {
         crate::compute::enter();
         let Context { main, referenced, scratch, .. } = self;
-        let mut runner = Runner { plan, memories: referenced, scratch, loop_timeout, crew };
+        let mut runner = Runner { plan, memories: referenced, scratch, loop_timeout, parallelism };
         for (step, time) in plan.main.steps.iter().zip(times) {
             let started = Instant::now();
             runner.step(&plan.main, step, main, stop)?;
@@ -111,7 +111,7 @@ pub(crate) struct Runner<'c> {
     pub(crate) memories: &'c mut [Memory],
     scratch: &'c mut Scratch,
     pub(crate) loop_timeout: Duration,
-    crew: Crew<'c>,
+    parallelism: Parallelism<'c>,
 }
 
 impl Runner<'_> {
@@ -138,7 +138,7 @@ impl Runner<'_> {
         stop.check().map_err(|cause| graph.error(step, cause))?;
         match step.control {
             None => memory
-                .step(graph, step, self.scratch, stop, self.crew)
+                .step(graph, step, self.scratch, stop, self.parallelism)
                 .map_err(|cause| graph.error(step, cause)),
             Some(control) => self.control(graph, step, control, memory, stop),
         }

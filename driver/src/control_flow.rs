@@ -9,8 +9,8 @@ use crate::OpError;
 use crate::context::Runner;
 use crate::error::DriverError;
 use crate::memory::{Memory, fill};
-use crate::op::Stop;
 use crate::plan::{Control, GraphPlan, Loop, Step};
+use crate::stop::Stop;
 
 /// The graph that a control flow operation stands in.
 #[derive(Clone, Copy)]

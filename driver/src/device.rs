@@ -9,10 +9,11 @@ use burst_hal::{
 
 use crate::error::DriverError;
 use crate::kernels::Isa;
+use crate::kernels::table::KERNELS;
 use crate::op::PrepareContext;
 use crate::plan::{check_legal, survey};
 use crate::prepared::CpuPreparedModel;
-use crate::threads::{MAX_THREADS, Team};
+use crate::threads::{MAX_THREADS, ThreadPool};
 
 /// How a [`CpuDevice`] works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub struct CpuDevice {
     /// Counted when the device is made: a service that locks itself in later may not be able to.
     cpus: usize,
     /// Made with the first model: a device that only answers questions has no threads.
-    team: OnceLock<Arc<Team>>,
+    pool: OnceLock<Arc<ThreadPool>>,
 }
 
 impl CpuDevice {
@@ -52,7 +53,15 @@ impl CpuDevice {
             0 | 1 => 1,
             _ => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        CpuDevice { options, cpus, team: OnceLock::new() }
+        for kernel in KERNELS {
+            // Those without a form for these instructions are not run.
+            if let Some(level) = kernel.level(options.isa) {
+                let is_written_for_it = kernel.written_for.contains(&level);
+                let (operations, types) = (kernel.operations, kernel.types);
+                tracing::debug!(name = kernel.name, ?level, is_written_for_it, ?operations, ?types);
+            }
+        }
+        CpuDevice { options, cpus, pool: OnceLock::new() }
     }
 
     /// Prepares a model, for callers in the same process that want to look into it.
@@ -64,14 +73,14 @@ impl CpuDevice {
         check_legal(model)?;
         let context =
             PrepareContext { fast_kernels: self.options.fast_kernels, isa: self.options.isa };
-        CpuPreparedModel::new(model, &context, self.team())
+        CpuPreparedModel::new(model, &context, self.pool())
     }
 
     /// The helpers, where there are to be any.
-    fn team(&self) -> Option<Arc<Team>> {
+    fn pool(&self) -> Option<Arc<ThreadPool>> {
         let threads = self.options.threads.min(MAX_THREADS);
-        let make = || Arc::new(Team::new(threads, self.cpus));
-        (threads > 1).then(|| Arc::clone(self.team.get_or_init(make)))
+        let make = || Arc::new(ThreadPool::new(threads, self.cpus));
+        (threads > 1).then(|| Arc::clone(self.pool.get_or_init(make)))
     }
 }
 

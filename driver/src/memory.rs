@@ -8,18 +8,19 @@ use smallvec::SmallVec;
 use crate::OpError;
 use crate::aligned::AlignedBytes;
 use crate::arena;
-use crate::op::{Inferred, Run, Stop};
+use crate::op::{Inferred, Run};
 use crate::plan::{GraphPlan, Place, Step, check_declared};
 use crate::scratch::Scratch;
+use crate::stop::Stop;
 use crate::tensor::{Arg, Args, Storage, TensorMut, TensorRef, Value, byte_count};
-use crate::threads::Crew;
+use crate::threads::Parallelism;
 
 /// Working memory of one graph for one execution at a time; used again by the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     arena: AlignedBytes,
     /// Memory of operands whose shape is not planned, by operand.
-    growing: Vec<AlignedBytes>,
+    dynamic: Vec<AlignedBytes>,
     /// The shape of every operand in this execution.
     dims: Vec<Dimensions>,
     /// Graph inputs that this execution leaves out, by operand.
@@ -32,11 +33,11 @@ impl Memory {
     /// # Errors
     /// [`OpError::Range`] when the system has no such memory.
     pub(crate) fn new(plan: &GraphPlan) -> Result<Self, OpError> {
-        let mut growing = Vec::new();
-        growing.resize_with(plan.operands.len(), AlignedBytes::default);
+        let mut dynamic = Vec::new();
+        dynamic.resize_with(plan.operands.len(), AlignedBytes::default);
         Ok(Memory {
             arena: AlignedBytes::zeroed(plan.arena_bytes)?,
-            growing,
+            dynamic,
             dims: plan
                 .operands
                 .iter()
@@ -48,8 +49,8 @@ impl Memory {
 
     /// Bytes held between executions.
     pub(crate) fn held_bytes(&self) -> usize {
-        let growing: usize = self.growing.iter().map(AlignedBytes::held_bytes).sum();
-        self.arena.held_bytes() + growing
+        let dynamic: usize = self.dynamic.iter().map(AlignedBytes::held_bytes).sum();
+        self.arena.held_bytes() + dynamic
     }
 
     /// Marks graph input `position` as left out.
@@ -92,13 +93,13 @@ impl Memory {
                 }
                 Ok(&mut self.arena.as_mut_slice()[range.clone()])
             }
-            Place::Growing => {
+            Place::Dynamic => {
                 check_declared(&planned.declared, dims)?;
                 self.dims[operand].clear();
                 self.dims[operand].extend_from_slice(dims);
                 let bytes = byte_count(planned.info.ty, dims)?;
-                self.growing[operand].resize(bytes)?;
-                Ok(self.growing[operand].as_mut_slice())
+                self.dynamic[operand].resize(bytes)?;
+                Ok(self.dynamic[operand].as_mut_slice())
             }
             Place::None | Place::Constant(_) | Place::Graph => Ok(&mut []),
         }
@@ -144,12 +145,12 @@ impl Memory {
                 let (source, at) = (source.clone(), target.start);
                 self.arena.as_mut_slice().copy_within(source, at);
             }
-            (Place::Growing, _) => {
-                let source = std::mem::take(&mut self.growing[from]);
+            (Place::Dynamic, _) => {
+                let source = std::mem::take(&mut self.dynamic[from]);
                 let copied = self
                     .input(plan, position, &dims)
                     .and_then(|target| fill(target, source.as_slice()));
-                self.growing[from] = source;
+                self.dynamic[from] = source;
                 copied?;
             }
             (Place::Arena(source), _) => {
@@ -173,7 +174,7 @@ impl Memory {
         step: &Step,
         scratch: &mut Scratch,
         stop: Stop,
-        crew: Crew<'_>,
+        parallelism: Parallelism<'_>,
     ) -> Result<(), OpError> {
         self.expect_elements(step)?;
         let shapes_known = step.fixed_shapes || self.infer(plan, step)?;
@@ -182,7 +183,7 @@ impl Memory {
         }
         // Outputs leave the memory while the kernel runs, so that inputs can be borrowed from it.
         let mut outputs = OutputParts::take(self, step);
-        let result = self.execute(plan, step, (scratch, stop, crew), &mut outputs);
+        let result = self.execute(plan, step, (scratch, stop, parallelism), &mut outputs);
         outputs.put_back(self, step);
         result
     }
@@ -226,8 +227,8 @@ impl Memory {
                     (&planned.info, planned.declared.as_slice())
                 })
                 .collect();
-            match (step.def.infer)(&Args { inputs: &inputs, outputs: &outputs })? {
-                Inferred::WhileRunning => return Ok(false),
+            match step.stages().infer(&Args { inputs: &inputs, outputs: &outputs })? {
+                Inferred::DataDependent => return Ok(false),
                 Inferred::Shapes(shapes) => shapes,
             }
         };
@@ -237,7 +238,7 @@ impl Memory {
         for (operand, shape) in step.outputs.iter().zip(shapes) {
             let planned = &plan.operands[*operand];
             check_declared(&planned.declared, &shape)?;
-            self.growing[*operand].resize(byte_count(planned.info.ty, &shape)?)?;
+            self.dynamic[*operand].resize(byte_count(planned.info.ty, &shape)?)?;
             self.dims[*operand] = shape;
         }
         Ok(true)
@@ -250,17 +251,17 @@ impl Memory {
     /// An operand to read while nothing is written.
     fn tensor<'a>(&'a self, plan: &'a GraphPlan, operand: usize) -> Result<TensorRef<'a>, OpError> {
         let arena = |range: &Range<usize>| Ok(&self.arena.as_slice()[range.clone()]);
-        read_operand(plan, &self.growing, &self.dims, &self.omitted, operand, arena)
+        read_operand(plan, &self.dynamic, &self.dims, &self.omitted, operand, arena)
     }
 
     fn execute(
         &mut self,
         plan: &GraphPlan,
         step: &Step,
-        (scratch, stop, crew): (&mut Scratch, Stop, Crew<'_>),
+        (scratch, stop, parallelism): (&mut Scratch, Stop, Parallelism<'_>),
         parts: &mut OutputParts,
     ) -> Result<(), OpError> {
-        let Memory { arena, growing, dims, omitted } = self;
+        let Memory { arena, dynamic, dims, omitted } = self;
         let ranges = step.arena_order.iter().map(|position| {
             match &plan.operands[step.outputs[*position]].place {
                 Place::Arena(range) => range.clone(),
@@ -272,7 +273,7 @@ impl Memory {
             .inputs
             .iter()
             .map(|operand| {
-                read_operand(plan, growing, dims, omitted, *operand, |range| gaps.get(range))
+                read_operand(plan, dynamic, dims, omitted, *operand, |range| gaps.get(range))
             })
             .collect::<Result<_, OpError>>()?;
         if let Some(index) = inputs.iter().enumerate().position(|(index, input)| {
@@ -283,23 +284,23 @@ impl Memory {
             return Err(OpError::Omitted { index });
         }
         let mut outputs: SmallVec<[TensorMut<'_>; 4]> = parts
-            .growing
+            .dynamic
             .iter_mut()
             .zip(&mut parts.dims)
             .zip(&*step.outputs)
-            .map(|((growing, dims), operand)| TensorMut {
+            .map(|((dynamic, dims), operand)| TensorMut {
                 info: &plan.operands[*operand].info,
                 dims,
-                storage: Storage::Growing(growing),
+                storage: Storage::Dynamic(dynamic),
             })
             .collect();
         for (position, bytes) in step.arena_order.iter().zip(written) {
             outputs[*position].storage = Storage::Fixed(bytes);
         }
-        let mut run = Run { inputs: &inputs, outputs: &mut outputs, scratch, stop, crew };
+        let mut run = Run { inputs: &inputs, outputs: &mut outputs, scratch, stop, parallelism };
         match &step.kernel {
             Some(kernel) => kernel.run(&mut run),
-            None => (step.def.execute)(&mut run),
+            None => step.stages().execute(&mut run),
         }
     }
 }
@@ -315,7 +316,7 @@ pub(crate) fn fill(target: &mut [u8], value: &[u8]) -> Result<(), OpError> {
 
 fn read_operand<'a>(
     plan: &'a GraphPlan,
-    growing: &'a [AlignedBytes],
+    dynamic: &'a [AlignedBytes],
     dims: &'a [Dimensions],
     omitted: &[bool],
     operand: usize,
@@ -326,7 +327,7 @@ fn read_operand<'a>(
         _ if omitted[operand] => None,
         Place::Constant(bytes) => Some(bytes.as_slice()),
         Place::Arena(range) => Some(arena(range)?),
-        Place::Growing => Some(growing[operand].as_slice()),
+        Place::Dynamic => Some(dynamic[operand].as_slice()),
         Place::None | Place::Graph => None,
     };
     Ok(TensorRef { info: &planned.info, dims: &dims[operand], bytes })
@@ -335,21 +336,21 @@ fn read_operand<'a>(
 /// The parts of a memory that the outputs of one step own while it runs.
 struct OutputParts {
     dims: SmallVec<[Dimensions; 4]>,
-    growing: SmallVec<[AlignedBytes; 4]>,
+    dynamic: SmallVec<[AlignedBytes; 4]>,
 }
 
 impl OutputParts {
     fn take(memory: &mut Memory, step: &Step) -> Self {
         OutputParts {
             dims: step.outputs.iter().map(|o| std::mem::take(&mut memory.dims[*o])).collect(),
-            growing: step.outputs.iter().map(|o| std::mem::take(&mut memory.growing[*o])).collect(),
+            dynamic: step.outputs.iter().map(|o| std::mem::take(&mut memory.dynamic[*o])).collect(),
         }
     }
 
     fn put_back(self, memory: &mut Memory, step: &Step) {
-        for ((operand, dims), growing) in step.outputs.iter().zip(self.dims).zip(self.growing) {
+        for ((operand, dims), dynamic) in step.outputs.iter().zip(self.dims).zip(self.dynamic) {
             memory.dims[*operand] = dims;
-            memory.growing[*operand] = growing;
+            memory.dynamic[*operand] = dynamic;
         }
     }
 }

@@ -1,17 +1,21 @@
 //! What an operation is to the driver: one [`OpDef`] with its rules and its code.
 
-use std::time::Duration;
-
 use burst_hal::{
-    CancelWord, Dimensions, HalVersion, Operand, OperandLifeTime, OperandType, Operation,
-    OperationType, TimePoint,
+    Dimensions, HalVersion, Operand, OperandLifeTime, OperandType, Operation, OperationType,
 };
 use smallvec::SmallVec;
 
 use crate::scratch::Scratch;
+pub use crate::stop::Stop;
 use crate::tensor::{Args, TensorMut, TensorRef};
-use crate::threads::{Crew, Hands};
+use crate::threads::{Parallelism, TileRunner};
 use crate::{OpError, SignatureError};
+
+mod body;
+mod operands;
+
+pub use body::{Body, Parsed, Plain, PrepareWith, Stages, WithAttributes};
+pub use operands::Operands;
 
 /// Everything the driver knows of one operation. Each stands in one file, and in one row of
 /// [`crate::ops::find`]'s table.
@@ -21,12 +25,8 @@ pub struct OpDef {
     pub code: OperationType,
     /// Checks types, counts and whatever else can be said from the operands' declarations alone.
     pub validate: fn(&Signature<'_>) -> Result<(), SignatureError>,
-    /// Works out the outputs' shapes from the inputs' shapes, and from values where they matter.
-    pub infer: fn(&Args<'_>) -> Result<Inferred, OpError>,
-    /// Chooses a fast kernel where one fits, with constants packed for it.
-    pub prepare: Option<Prepare>,
-    /// Computes the outputs: the plain reference for every type the operation has.
-    pub execute: fn(&mut Run<'_, '_>) -> Result<(), OpError>,
+    /// How it infers shapes, chooses kernels, and computes.
+    pub body: &'static dyn Body,
     /// What else the plan has to know.
     pub traits: OpTraits,
 }
@@ -87,7 +87,7 @@ pub enum Inferred {
     /// One shape per output.
     Shapes(SmallVec<[Dimensions; 2]>),
     /// The shapes depend on what the kernel computes; it sets them by [`TensorMut::resize`].
-    WhileRunning,
+    DataDependent,
 }
 
 impl Inferred {
@@ -126,7 +126,7 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
     /// Computes the outputs.
     ///
     /// # Errors
-    /// What the operation's `execute` would answer for the same inputs.
+    /// What the operation's [`Stages::execute`] would answer for the same inputs.
     fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError>;
 
     /// Bytes of packed constants it holds.
@@ -150,7 +150,7 @@ pub struct Run<'r, 't> {
     /// When to give up.
     pub stop: Stop<'r>,
     /// The threads that may compute.
-    pub crew: Crew<'r>,
+    pub parallelism: Parallelism<'r>,
 }
 
 impl<'t> Run<'_, 't> {
@@ -171,14 +171,6 @@ impl<'t> Run<'_, 't> {
         self.inputs.get(index).copied().filter(TensorRef::is_present)
     }
 
-    /// The INT32 scalar at input `index`.
-    ///
-    /// # Errors
-    /// As [`Run::input`] and [`TensorRef::scalar_i32`].
-    pub fn i32(&self, index: usize) -> Result<i32, OpError> {
-        self.input(index)?.scalar_i32()
-    }
-
     /// Output `index`.
     ///
     /// # Errors
@@ -192,49 +184,14 @@ impl<'t> Run<'_, 't> {
     ///
     /// # Errors
     /// [`OpError::Arity`] when there is no output.
-    pub fn output_and_hands(&mut self) -> Result<(&mut TensorMut<'t>, Hands<'_>), OpError> {
+    pub fn output_and_runner(&mut self) -> Result<(&mut TensorMut<'t>, TileRunner<'_>), OpError> {
         let output = self.outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
-        let hands = Hands { crew: self.crew, scratch: &mut *self.scratch, stop: self.stop };
-        Ok((output, hands))
-    }
-}
-
-/// When an execution has to give up. Long kernels look at it between tiles.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Stop<'a> {
-    /// Set when nobody wants the result any more.
-    pub cancel: Option<&'a CancelWord>,
-    /// The point at which the result is no longer wanted.
-    pub deadline: Option<TimePoint>,
-    /// The point at which a loop around this operation has run too long.
-    pub loop_deadline: Option<TimePoint>,
-}
-
-impl Stop<'_> {
-    /// Fails once the execution is cancelled, the deadline passed, or the time-out of a loop.
-    ///
-    /// # Errors
-    /// [`OpError::Cancelled`], [`OpError::Deadline`], [`OpError::LoopTimeout`].
-    pub fn check(&self) -> Result<(), OpError> {
-        if self.cancel.is_some_and(CancelWord::is_cancelled) {
-            return Err(OpError::Cancelled);
-        }
-        let passed = |deadline: Option<TimePoint>| deadline.is_some_and(TimePoint::has_passed);
-        if passed(self.deadline) {
-            return Err(OpError::Deadline);
-        }
-        if passed(self.loop_deadline) {
-            return Err(OpError::LoopTimeout);
-        }
-        Ok(())
-    }
-
-    /// What holds inside a loop that begins now and may run for `timeout`.
-    #[must_use]
-    pub(crate) fn within_loop(self, timeout: Duration) -> Self {
-        let own = TimePoint::after(timeout);
-        let loop_deadline = self.loop_deadline.map_or(own, |outer| outer.min(own));
-        Stop { loop_deadline: Some(loop_deadline), ..self }
+        let runner = TileRunner {
+            parallelism: self.parallelism,
+            scratch: &mut *self.scratch,
+            stop: self.stop,
+        };
+        Ok((output, runner))
     }
 }
 

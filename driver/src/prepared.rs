@@ -12,9 +12,10 @@ use burst_hal::{
 
 use crate::context::Context;
 use crate::error::DriverError;
-use crate::op::{PrepareContext, Stop};
+use crate::op::PrepareContext;
 use crate::plan::{Plan, plan};
-use crate::threads::{Crew, Shift, Team};
+use crate::stop::Stop;
+use crate::threads::{Parallelism, Scope, ThreadPool};
 
 /// Contexts kept for the next execution when several threads ran at once. More are dropped: they
 /// are large, and only as many as run at the same time are of use.
@@ -27,21 +28,21 @@ pub struct CpuPreparedModel {
     pub(crate) rules: RequestRules,
     idle: Mutex<Vec<Context>>,
     /// The device's helpers, if it has any.
-    team: Option<Arc<Team>>,
+    pool: Option<Arc<ThreadPool>>,
 }
 
 impl CpuPreparedModel {
     pub(crate) fn new(
         model: &Model,
         context: &PrepareContext,
-        team: Option<Arc<Team>>,
+        pool: Option<Arc<ThreadPool>>,
     ) -> Result<Self, DriverError> {
         let plan = plan(model, context)?;
         let mut rules = RequestRules::new(model)?;
         for position in plan.main.required_inputs() {
             rules.require(Direction::Input, position);
         }
-        Ok(CpuPreparedModel { plan, rules, idle: Mutex::new(Vec::new()), team })
+        Ok(CpuPreparedModel { plan, rules, idle: Mutex::new(Vec::new()), pool })
     }
 
     /// The plan, to look at.
@@ -63,8 +64,8 @@ impl CpuPreparedModel {
     }
 
     /// The threads of an execution in this context.
-    pub(crate) fn begin(&self, context: &Context) -> Option<Shift<'_>> {
-        self.team.as_deref().map(|team| team.begin(context.expects_help))
+    pub(crate) fn begin(&self, context: &Context) -> Option<Scope<'_>> {
+        self.pool.as_deref().map(|pool| pool.begin(context.expects_help))
     }
 
     fn give_back(&self, context: Context) {
@@ -125,11 +126,11 @@ impl CpuPreparedModel {
         }
         self.rules.check(request, UnspecifiedOutputs::Allowed)?;
         // Helpers wake while inputs are copied.
-        let shift = self.begin(context);
+        let scope = self.begin(context);
         self.copy_inputs(context, request)?;
         let started = Instant::now();
-        context.run(&self.plan, stop, loop_timeout(options), Crew::of(shift.as_ref()))?;
-        context.expects_help = shift.is_some_and(|shift| shift.has_lent());
+        context.run(&self.plan, stop, loop_timeout(options), Parallelism::of(scope.as_ref()))?;
+        context.expects_help = scope.is_some_and(|scope| scope.has_shared_work());
         let computed = started.elapsed();
         self.copy_outputs(context, request, result)?;
         Ok(computed)

@@ -6,10 +6,10 @@ use burst_hal::validate::UnspecifiedOutputs;
 use burst_hal::{LOOP_TIMEOUT_MAXIMUM, OperationType, Request};
 
 use crate::error::DriverError;
-use crate::op::Stop;
 use crate::plan::{GraphPlan, Step};
 use crate::prepared::CpuPreparedModel;
-use crate::threads::Crew;
+use crate::stop::Stop;
+use crate::threads::Parallelism;
 
 /// What one operation of a model's main graph took. An IF or WHILE includes the graphs it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,11 +44,17 @@ impl CpuPreparedModel {
         let mut context = self.new_context()?;
         let mut times = vec![Duration::ZERO; plan.main.steps.len()];
         for _ in 0..executions {
-            let shift = self.begin(&context);
+            let scope = self.begin(&context);
             self.copy_inputs(&mut context, request)?;
-            let crew = Crew::of(shift.as_ref());
-            context.run_timed(plan, Stop::default(), LOOP_TIMEOUT_MAXIMUM, crew, &mut times)?;
-            context.expects_help = shift.is_some_and(|shift| shift.has_lent());
+            let parallelism = Parallelism::of(scope.as_ref());
+            context.run_timed(
+                plan,
+                Stop::default(),
+                LOOP_TIMEOUT_MAXIMUM,
+                parallelism,
+                &mut times,
+            )?;
+            context.expects_help = scope.is_some_and(|scope| scope.has_shared_work());
         }
         let steps = plan.main.steps.iter().zip(times);
         let profile = steps.map(|(step, time)| OperationProfile {

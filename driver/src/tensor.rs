@@ -140,32 +140,6 @@ impl<'a> Args<'a> {
         let bytes = self.bytes(index)?;
         Ok(TensorRef { info: self.input(index)?.info, dims, bytes: Some(bytes) })
     }
-
-    /// The INT32 (or UINT32) scalar at input `index`.
-    ///
-    /// # Errors
-    /// As [`Args::bytes`]; [`OpError::Range`] when the operand is too short.
-    pub fn i32(&self, index: usize) -> Result<i32, OpError> {
-        scalar_i32(self.bytes(index)?)
-    }
-
-    /// The BOOL scalar at input `index`; any byte but 0 is true.
-    ///
-    /// # Errors
-    /// As [`Args::bytes`]; [`OpError::Range`] when the operand is too short.
-    pub fn bool(&self, index: usize) -> Result<bool, OpError> {
-        self.bytes(index)?
-            .first()
-            .map(|byte| *byte != 0)
-            .ok_or(OpError::Range { what: "size of a BOOL scalar" })
-    }
-}
-
-fn scalar_i32(bytes: &[u8]) -> Result<i32, OpError> {
-    bytes
-        .first_chunk()
-        .map(|bytes| i32::from_ne_bytes(*bytes))
-        .ok_or(OpError::Range { what: "size of an INT32 scalar" })
 }
 
 /// An operand that a kernel reads.
@@ -235,41 +209,6 @@ impl TensorRef<'_> {
     pub fn is_present(&self) -> bool {
         self.bytes.is_some()
     }
-
-    /// The INT32 or UINT32 scalar.
-    ///
-    /// # Errors
-    /// [`OpError::Omitted`] or [`OpError::Range`].
-    pub fn scalar_i32(&self) -> Result<i32, OpError> {
-        scalar_i32(self.bytes.ok_or(OpError::Omitted { index: usize::MAX })?)
-    }
-
-    /// The FLOAT32 scalar, or the FLOAT16 scalar as `f32`.
-    ///
-    /// # Errors
-    /// [`OpError::Omitted`], [`OpError::Range`] or [`OpError::Type`].
-    pub fn scalar_float(&self) -> Result<f32, OpError> {
-        let bytes = self.bytes.ok_or(OpError::Omitted { index: usize::MAX })?;
-        let short = OpError::Range { what: "size of a float scalar" };
-        match self.info.ty {
-            OperandType::Float16 | OperandType::TensorFloat16 => {
-                bytes.first_chunk().map(|bytes| f16::from_ne_bytes(*bytes).to_f32()).ok_or(short)
-            }
-            OperandType::Float32 | OperandType::TensorFloat32 => {
-                bytes.first_chunk().map(|bytes| f32::from_ne_bytes(*bytes)).ok_or(short)
-            }
-            got => Err(OpError::Type { want: "a float scalar", got }),
-        }
-    }
-
-    /// The BOOL scalar; any byte but 0 is true.
-    ///
-    /// # Errors
-    /// [`OpError::Omitted`] or [`OpError::Range`].
-    pub fn scalar_bool(&self) -> Result<bool, OpError> {
-        let bytes = self.bytes.ok_or(OpError::Omitted { index: usize::MAX })?;
-        bytes.first().map(|byte| *byte != 0).ok_or(OpError::Range { what: "size of a BOOL scalar" })
-    }
 }
 
 /// An operand that a kernel writes.
@@ -289,7 +228,7 @@ pub(crate) enum Storage<'a> {
     /// A range whose size was planned.
     Fixed(&'a mut [u8]),
     /// Memory that follows the shape.
-    Growing(&'a mut AlignedBytes),
+    Dynamic(&'a mut AlignedBytes),
 }
 
 impl TensorMut<'_> {
@@ -297,7 +236,7 @@ impl TensorMut<'_> {
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.storage {
             Storage::Fixed(bytes) => bytes,
-            Storage::Growing(bytes) => bytes.as_mut_slice(),
+            Storage::Dynamic(bytes) => bytes.as_mut_slice(),
         }
     }
 
@@ -309,7 +248,7 @@ impl TensorMut<'_> {
     pub fn resize(&mut self, dims: &[u32]) -> Result<(), OpError> {
         let bytes = byte_count(self.info.ty, dims)?;
         match &mut self.storage {
-            Storage::Growing(storage) => storage.resize(bytes)?,
+            Storage::Dynamic(storage) => storage.resize(bytes)?,
             Storage::Fixed(fixed) if fixed.len() == bytes => {}
             Storage::Fixed(_) => {
                 return Err(OpError::Internal { what: "a planned output changed its size" });

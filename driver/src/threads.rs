@@ -1,9 +1,10 @@
 //! Several threads for one operation.
 //!
-//! A device has one [`Team`]: the thread that executes, and helpers that wait for it
-//! (`threads/team.rs`). A kernel that wants help cuts its output into tiles of whole rows and hands
-//! them to its [`Crew`]; whoever is free takes the next tile, and the call returns when all are
-//! done. A helper that comes late takes what is left; one that never comes is not waited for.
+//! A device has one [`ThreadPool`]: the thread that executes, and helpers that wait for it
+//! (`threads/pool.rs`). A kernel that wants help cuts its output into tiles of whole rows and gives
+//! them to its [`Parallelism`]; each thread that is free takes the next tile, and the call returns when
+//! all tiles are done. A helper that comes late takes what is left; the call does not wait for one that
+//! never comes.
 //!
 //! Every value is computed by one thread, in the same order of operations whichever tile it falls
 //! into: results are the same bits for every number of threads. A kernel must therefore treat the
@@ -16,15 +17,15 @@ use std::sync::{Mutex, PoisonError};
 use smallvec::SmallVec;
 
 use crate::OpError;
-use crate::op::Stop;
 use crate::scratch::Scratch;
+use crate::stop::Stop;
 
-mod lending;
-mod place;
+mod affinity;
+mod pool;
+mod scoped_job;
 mod sync;
-mod team;
 
-pub(crate) use team::{Shift, Team};
+pub(crate) use pool::{Scope, ThreadPool};
 
 /// Most threads of a device: more than the CPUs of the machines this is for, few enough that they
 /// cost nothing while they sleep.
@@ -48,7 +49,7 @@ const TILES_PER_THREAD: usize = 4;
 /// Most runs of tiles that an output is cut into. Each thread begins with a run of its own, so that
 /// the rows it reads are mostly those it wrote in the operation before; with more threads than runs
 /// several begin with the same.
-const MAX_LANES: usize = 8;
+const MAX_TILE_RUNS: usize = 8;
 
 /// How much a core does in a nanosecond, for estimates of what work takes. Roughly what our kernels
 /// reach with wide vectors; on other machines work takes longer, and is worth sharing all the more.
@@ -80,14 +81,15 @@ pub struct Tiling {
     pub step: usize,
     /// Least rows of a tile, where the work is shared.
     pub least: usize,
-    /// Most rows of a tile, rounded up to the step. Between tiles the deadline and the cancel word are looked at.
+    /// Most rows of a tile, rounded up to the step. The deadline and the cancel
+    /// word are checked between tiles.
     pub most: usize,
     /// What all rows take one core, in nanoseconds; see [`speed`].
     pub nanos: u64,
 }
 
 impl Tiling {
-    /// Single values, each from those in the same place of other tensors: `bytes` are read and
+    /// Single values, each from those at the same index of other tensors: `bytes` are read and
     /// written in all.
     #[must_use]
     pub fn values(bytes: usize) -> Self {
@@ -119,37 +121,37 @@ impl Tiling {
 
 /// The threads that an execution may use.
 #[derive(Debug, Clone, Copy)]
-pub struct Crew<'a> {
+pub struct Parallelism<'a> {
     /// `None`: the calling thread alone.
-    shift: Option<&'a Shift<'a>>,
+    scope: Option<&'a Scope<'a>>,
     least_shared: u64,
     least_tile: u64,
 }
 
-impl<'a> Crew<'a> {
+impl<'a> Parallelism<'a> {
     /// The calling thread, alone.
-    pub const ALONE: Crew<'static> =
-        Crew { shift: None, least_shared: LEAST_SHARED, least_tile: LEAST_TILE };
+    pub const ALONE: Parallelism<'static> =
+        Parallelism { scope: None, least_shared: LEAST_SHARED, least_tile: LEAST_TILE };
 
-    /// The calling thread and the helpers of a team.
-    pub(crate) fn of(shift: Option<&'a Shift<'a>>) -> Self {
-        Crew { shift, ..Crew::ALONE }
+    /// The calling thread and the helpers of a pool.
+    pub(crate) fn of(scope: Option<&'a Scope<'a>>) -> Self {
+        Parallelism { scope, ..Parallelism::ALONE }
     }
 
-    /// A crew that shares work however little it is.
+    /// As [`Parallelism::of`], but sharing work however little it is.
     #[cfg(test)]
-    pub(crate) fn eager(shift: &'a Shift<'a>) -> Self {
-        Crew { shift: Some(shift), least_shared: 0, least_tile: 0 }
+    pub(crate) fn eager(scope: &'a Scope<'a>) -> Self {
+        Parallelism { scope: Some(scope), least_shared: 0, least_tile: 0 }
     }
 
     /// How many threads there are, at least 1.
     #[must_use]
     pub fn threads(&self) -> usize {
-        self.shift.map_or(1, Shift::threads)
+        self.scope.map_or(1, Scope::threads)
     }
 
     /// Computes every tile of `out`: `compute` gets the number of the tile's first row, the tile,
-    /// and working memory of the thread it runs on. Looks at `stop` before each tile.
+    /// and working memory of the thread it runs on. Checks `stop` before each tile.
     ///
     /// # Errors
     /// The first error of `stop` or `compute`, after which no further tile is begun;
@@ -164,11 +166,11 @@ impl<'a> Crew<'a> {
     ) -> Result<(), OpError> {
         let row_len = tiling.row_len.max(1);
         let rows = out.len() / row_len;
-        if let Some(shift) = self.shift.filter(|_| tiling.nanos >= self.least_shared) {
-            let tile = tiling.shared_rows(rows, shift.threads(), self.least_tile);
+        if let Some(scope) = self.scope.filter(|_| tiling.nanos >= self.least_shared) {
+            let tile = tiling.shared_rows(rows, scope.threads(), self.least_tile);
             if tile < rows {
-                let lanes = Lanes::new(out, row_len, tile, shift.threads());
-                return lanes.share(shift, tiling.nanos, scratch, stop, &compute);
+                let runs = TileRuns::new(out, row_len, tile, scope.threads());
+                return runs.share(scope, tiling.nanos, scratch, stop, &compute);
             }
         }
         let tile = tiling.whole_steps(tiling.most);
@@ -180,36 +182,36 @@ impl<'a> Crew<'a> {
     }
 }
 
-/// A crew with what it needs: working memory of the calling thread, and when to give up.
+/// Runs the tiles of an output: the threads, working memory of the calling one, and when to give up.
 #[derive(Debug)]
-pub struct Hands<'r> {
+pub struct TileRunner<'r> {
     /// The threads.
-    pub crew: Crew<'r>,
+    pub parallelism: Parallelism<'r>,
     /// Working memory of the calling thread.
     pub scratch: &'r mut Scratch,
     /// When to give up.
     pub stop: Stop<'r>,
 }
 
-impl Hands<'_> {
-    /// See [`Crew::tiles`].
+impl TileRunner<'_> {
+    /// See [`Parallelism::tiles`].
     ///
     /// # Errors
-    /// As [`Crew::tiles`].
+    /// As [`Parallelism::tiles`].
     pub fn tiles<T: Send>(
         &mut self,
         tiling: &Tiling,
         out: &mut [T],
         compute: impl Fn(usize, &mut [T], &mut Scratch) -> Result<(), OpError> + Sync,
     ) -> Result<(), OpError> {
-        self.crew.tiles(tiling, out, self.scratch, self.stop, compute)
+        self.parallelism.tiles(tiling, out, self.scratch, self.stop, compute)
     }
 
     /// Writes `compute(value)` to `out` for each value of `input`, which has as many; each takes
     /// about `nanos`.
     ///
     /// # Errors
-    /// [`OpError::Internal`] for another number of values, and as [`Crew::tiles`].
+    /// [`OpError::Internal`] for another number of values, and as [`Parallelism::tiles`].
     pub fn map<I: Copy + Sync, O: Send>(
         &mut self,
         input: &[I],
@@ -232,65 +234,65 @@ impl Hands<'_> {
 }
 
 /// A run of tiles of an output, taken one by one from the front.
-struct Lane<'o, T> {
+struct TileRun<'o, T> {
     next_row: usize,
     tiles: ChunksMut<'o, T>,
 }
 
 /// An output cut into runs of tiles.
-struct Lanes<'o, T> {
+struct TileRuns<'o, T> {
     tile_rows: usize,
-    lanes: SmallVec<[Mutex<Lane<'o, T>>; MAX_LANES]>,
+    runs: SmallVec<[Mutex<TileRun<'o, T>>; MAX_TILE_RUNS]>,
     failed: AtomicBool,
     failure: Mutex<Option<OpError>>,
 }
 
-/// Locks. Nothing panics while one of these locks is held.
+/// Locks. No code here panics while it holds one of these locks.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<'o, T: Send> Lanes<'o, T> {
+impl<'o, T: Send> TileRuns<'o, T> {
     fn new(out: &'o mut [T], row_len: usize, tile_rows: usize, threads: usize) -> Self {
         let tile_len = tile_rows * row_len;
         let tiles = out.len().div_ceil(tile_len);
-        let count = threads.min(MAX_LANES).min(tiles).max(1);
-        let mut lanes = SmallVec::new();
+        let count = threads.min(MAX_TILE_RUNS).min(tiles).max(1);
+        let mut runs = SmallVec::new();
         let mut rest = out;
-        for lane in 0..count {
-            let (first, end) = (lane * tiles / count, (lane + 1) * tiles / count);
+        for run in 0..count {
+            let (first, end) = (run * tiles / count, (run + 1) * tiles / count);
             let len = ((end - first) * tile_len).min(rest.len());
             let (own, others) = rest.split_at_mut(len);
             rest = others;
             let next_row = first * tile_rows;
-            lanes.push(Mutex::new(Lane { next_row, tiles: own.chunks_mut(tile_len) }));
+            runs.push(Mutex::new(TileRun { next_row, tiles: own.chunks_mut(tile_len) }));
         }
-        Lanes { tile_rows, lanes, failed: AtomicBool::new(false), failure: Mutex::default() }
+        TileRuns { tile_rows, runs, failed: AtomicBool::new(false), failure: Mutex::default() }
     }
 
-    /// Takes the next tile of a lane: its first row, and the tile.
-    fn take(&self, lane: usize) -> Option<(usize, &'o mut [T])> {
-        let mut lane = lock(self.lanes.get(lane)?);
-        let tile = lane.tiles.next()?;
-        let row = lane.next_row;
-        lane.next_row += self.tile_rows;
+    /// Takes the next tile of a run: its first row, and the tile.
+    fn take(&self, run: usize) -> Option<(usize, &'o mut [T])> {
+        let mut run = lock(self.runs.get(run)?);
+        let tile = run.tiles.next()?;
+        let row = run.next_row;
+        run.next_row += self.tile_rows;
         Some((row, tile))
     }
 
     fn share(
         &self,
-        shift: &Shift<'_>,
+        scope: &Scope<'_>,
         nanos: u64,
         scratch: &mut Scratch,
         stop: Stop,
         compute: &(impl Fn(usize, &mut [T], &mut Scratch) -> Result<(), OpError> + Sync),
     ) -> Result<(), OpError> {
         let work = |number: usize, scratch: &mut Scratch| {
-            for offset in 0..self.lanes.len() {
-                let lane = (number + offset) % self.lanes.len();
+            for offset in 0..self.runs.len() {
+                let run = (number + offset) % self.runs.len();
                 // Relaxed: a tile more or less does not matter once one has failed.
                 while !self.failed.load(Ordering::Relaxed)
-                    && let Some((row, tile)) = self.take(lane)
+                    && let Some((row, tile)) = self.take(run)
                 {
                     if let Err(error) = stop.check().and_then(|()| compute(row, tile, scratch)) {
                         lock(&self.failure).get_or_insert(error);
@@ -299,7 +301,7 @@ impl<'o, T: Send> Lanes<'o, T> {
                 }
             }
         };
-        shift
+        scope
             .share(&work, nanos >= LEAST_WOKEN, scratch)
             .map_err(|_| OpError::Internal { what: "a thread that helped to compute panicked" })?;
         lock(&self.failure).take().map_or(Ok(()), Err)

@@ -3,18 +3,18 @@
 /// A tensor seen from one axis: `outer` blocks of `len` rows of `inner` values. A lane takes one
 /// value of each row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lanes {
+pub(crate) struct Lanes {
     /// Product of the sizes before the axis.
-    pub outer: usize,
+    pub(crate) outer: usize,
     /// Size of the axis.
-    pub len: usize,
+    pub(crate) len: usize,
     /// Product of the sizes after the axis.
-    pub inner: usize,
+    pub(crate) inner: usize,
 }
 
 /// One lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lane {
+pub(crate) struct Lane {
     first: usize,
     len: usize,
     step: usize,
@@ -22,7 +22,7 @@ pub struct Lane {
 
 impl Lane {
     /// Flat indexes of its values, in order.
-    pub fn indexes(self) -> impl Iterator<Item = usize> + Clone {
+    pub(crate) fn indexes(self) -> impl Iterator<Item = usize> + Clone {
         (0..self.len).map(move |position| self.first + position * self.step)
     }
 }
@@ -31,7 +31,7 @@ impl Lanes {
     /// The lanes of a tensor of this shape along `axis`; the sizes must be known to multiply
     /// without overflow.
     #[must_use]
-    pub fn new(dims: &[u32], axis: usize) -> Self {
+    pub(crate) fn new(dims: &[u32], axis: usize) -> Self {
         let product = |dims: &[u32]| dims.iter().map(|dim| *dim as usize).product();
         let (before, rest) = dims.split_at(axis.min(dims.len()));
         match rest {
@@ -43,7 +43,7 @@ impl Lanes {
     }
 
     /// Visits every lane, in the order of their first values.
-    pub fn for_each(&self, mut visit: impl FnMut(Lane)) {
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(Lane)) {
         for outer in 0..self.outer {
             for inner in 0..self.inner {
                 let first = outer * self.len * self.inner + inner;
@@ -55,7 +55,7 @@ impl Lanes {
     /// Makes each lane of `output` from the same lane of `input`, in `f32`.
     ///
     /// `scratch` is working memory of two lanes.
-    pub fn map<T: Copy>(
+    pub(crate) fn map<T: Copy>(
         &self,
         input: &[T],
         output: &mut [T],

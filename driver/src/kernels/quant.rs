@@ -16,11 +16,11 @@ use crate::OpError;
 /// A positive real number as `multiplier * 2^shift / 2^31`, with `multiplier` in
 /// `2^30..2^31` (or both 0 for 0).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Multiplier {
+pub(crate) struct Multiplier {
     /// The fraction, as a 31-bit fixed-point number.
-    pub multiplier: i32,
+    pub(crate) multiplier: i32,
     /// The power of two: above 0 shifts left before, below 0 rounds right after.
-    pub shift: i32,
+    pub(crate) shift: i32,
 }
 
 /// Splits a finite number above 0 into a fraction in `0.5..1` and a power of two.
@@ -41,7 +41,7 @@ impl Multiplier {
     ///
     /// # Errors
     /// [`OpError::Range`] for a number that is negative, not finite, or not below 2^31.
-    pub fn new(real: f64) -> Result<Self, OpError> {
+    pub(crate) fn new(real: f64) -> Result<Self, OpError> {
         let bad = OpError::Range { what: "a quantization multiplier" };
         if !real.is_finite() || real < 0.0 {
             return Err(bad);
@@ -67,7 +67,7 @@ impl Multiplier {
     /// `x` times this number: high half of the doubled product, rounded, then a rounding shift.
     #[inline]
     #[must_use]
-    pub fn apply(self, x: i32) -> i32 {
+    pub(crate) fn apply(self, x: i32) -> i32 {
         let left = self.shift.max(0);
         let right = (-self.shift).max(0);
         let shifted = x.wrapping_shl(left as u32);
@@ -79,7 +79,7 @@ impl Multiplier {
 /// one case that overflows.
 #[inline]
 #[must_use]
-pub fn doubling_high_mul(a: i32, b: i32) -> i32 {
+pub(crate) fn doubling_high_mul(a: i32, b: i32) -> i32 {
     if a == i32::MIN && b == i32::MIN {
         return i32::MAX;
     }
@@ -91,7 +91,7 @@ pub fn doubling_high_mul(a: i32, b: i32) -> i32 {
 /// `x / 2^exponent`, rounded to nearest with ties away from zero. `exponent` is 0 to 31.
 #[inline]
 #[must_use]
-pub fn rounding_divide_by_power_of_two(x: i32, exponent: i32) -> i32 {
+pub(crate) fn rounding_divide_by_power_of_two(x: i32, exponent: i32) -> i32 {
     let mask = ((1i64 << exponent) - 1) as i32;
     let remainder = x & mask;
     let threshold = (mask >> 1) + i32::from(x < 0);
@@ -100,7 +100,7 @@ pub fn rounding_divide_by_power_of_two(x: i32, exponent: i32) -> i32 {
 
 /// Smallest and largest stored value of a quantized type.
 #[must_use]
-pub fn type_range(ty: OperandType) -> (i32, i32) {
+pub(crate) fn type_range(ty: OperandType) -> (i32, i32) {
     match ty {
         OperandType::TensorQuant8Asymm => (0, 255),
         OperandType::TensorQuant8AsymmSigned
@@ -115,14 +115,14 @@ pub fn type_range(ty: OperandType) -> (i32, i32) {
 /// The stored value nearest to `real`: `zero_point + real / scale`, rounded with ties away from
 /// zero, in `f32` as the reference does.
 #[must_use]
-pub fn quantize_bound(real: f32, scale: f32, zero_point: i32) -> i32 {
+pub(crate) fn quantize_bound(real: f32, scale: f32, zero_point: i32) -> i32 {
     // A float to integer cast saturates, so that a tiny scale gives the ends of the range.
     zero_point.saturating_add((real / scale).round() as i32)
 }
 
 /// The range of stored values that an activation leaves, within the type's own.
 #[must_use]
-pub fn activation_range(
+pub(crate) fn activation_range(
     activation: FusedActivation,
     ty: OperandType,
     scale: f32,
@@ -140,21 +140,13 @@ pub fn activation_range(
 
 /// The range of real values that an activation leaves.
 #[must_use]
-pub fn activation_range_f32(activation: FusedActivation) -> (f32, f32) {
+pub(crate) fn activation_range_f32(activation: FusedActivation) -> (f32, f32) {
     match activation {
         FusedActivation::None => (f32::NEG_INFINITY, f32::INFINITY),
         FusedActivation::Relu => (0.0, f32::INFINITY),
         FusedActivation::Relu1 => (-1.0, 1.0),
         FusedActivation::Relu6 => (0.0, 6.0),
     }
-}
-
-/// The activation with this code.
-///
-/// # Errors
-/// [`OpError::Value`] for a code outside of 0 to 3.
-pub fn activation(code: i32) -> Result<FusedActivation, OpError> {
-    FusedActivation::from_code(code).ok_or(OpError::value("fused activation", code))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use burst_hal::Dimensions;
 use smallvec::SmallVec;
 
 use crate::OpError;
-use crate::threads::{Hands, Tiling};
+use crate::threads::{TileRunner, Tiling};
 
 /// The shape that two shapes broadcast to.
 ///
@@ -86,7 +86,7 @@ pub fn zip<A: Copy, B: Copy, O>(
 /// # Errors
 /// As [`zip`], and the passing of the deadline.
 pub(crate) fn zip_shared<A: Copy + Sync, B: Copy + Sync, O: Send>(
-    hands: &mut Hands<'_>,
+    runner: &mut TileRunner<'_>,
     out: &mut [O],
     a: Side<'_, A>,
     b: Side<'_, B>,
@@ -96,7 +96,7 @@ pub(crate) fn zip_shared<A: Copy + Sync, B: Copy + Sync, O: Send>(
         return zip(out, a, b, combine);
     }
     let bytes = size_of_val(a.values) + size_of_val(b.values) + size_of_val(out);
-    hands.tiles(&Tiling::values(bytes), out, |first, out, _| {
+    runner.tiles(&Tiling::values(bytes), out, |first, out, _| {
         let part = first..first + out.len();
         for ((out, a), b) in out.iter_mut().zip(&a.values[part.clone()]).zip(&b.values[part]) {
             *out = combine(*a, *b);

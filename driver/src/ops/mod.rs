@@ -5,6 +5,7 @@ use burst_hal::OperationType;
 use crate::op::OpDef;
 
 pub mod activation;
+mod attributes;
 pub mod broadcast;
 pub mod control;
 pub mod conv;

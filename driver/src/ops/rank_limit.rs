@@ -1,4 +1,4 @@
-//! How many dimensions the older operations take.
+//! How many dimensions operations take.
 
 use crate::OpError;
 use crate::tensor::Args;
@@ -17,6 +17,17 @@ pub(super) fn dims_up_to_four<'a>(args: &Args<'a>, index: usize) -> Result<&'a [
         return Err(OpError::shape("more dimensions than the operation takes", dims, &[]));
     }
     Ok(dims)
+}
+
+/// A shape may have at most `limit` dimensions, and at least one.
+///
+/// # Errors
+/// [`OpError::Shape`].
+pub(super) fn expect_rank(dims: &[u32], limit: usize) -> Result<(), OpError> {
+    if dims.is_empty() || dims.len() > limit {
+        return Err(OpError::shape("number of dimensions", dims, &[]));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -113,7 +113,7 @@ impl Tensor {
         Arg { info: &self.info, dims: Some(&self.dims), value }
     }
 
-    fn as_ref(&self) -> TensorRef<'_> {
+    pub(crate) fn as_ref(&self) -> TensorRef<'_> {
         let bytes = self.bytes.as_ref().map(AlignedBytes::as_slice);
         TensorRef { info: &self.info, dims: &self.dims, bytes }
     }
@@ -132,6 +132,12 @@ pub(crate) fn validate(
     let operation =
         Operation { ty: def.code, inputs: (0..count).collect(), outputs: (count..all).collect() };
     (def.validate)(&Signature::new(&operands, &operation, version))
+}
+
+/// What a function finds in these inputs, all of them known.
+pub(crate) fn with_args<T>(inputs: &[Tensor], look: impl FnOnce(&Args<'_>) -> T) -> T {
+    let inputs: Vec<Arg<'_>> = inputs.iter().map(Tensor::arg).collect();
+    look(&Args { inputs: &inputs, outputs: &[] })
 }
 
 /// The shapes that the operation's `infer` finds for values that are all known.
@@ -155,9 +161,9 @@ pub(crate) fn infer(
                 ..*arg
             })
             .collect();
-        let early = (def.infer)(&Args { inputs: &partly, outputs: &outputs });
+        let early = def.body.infer(&Args { inputs: &partly, outputs: &outputs });
         if let Ok(Inferred::Shapes(early)) = early {
-            let late = (def.infer)(&Args { inputs: &known, outputs: &outputs });
+            let late = def.body.infer(&Args { inputs: &known, outputs: &outputs });
             assert!(
                 late.is_err() || late == Ok(Inferred::Shapes(early)),
                 "{:?} inferred another shape when more was known",
@@ -165,7 +171,7 @@ pub(crate) fn infer(
             );
         }
     }
-    (def.infer)(&Args { inputs: &known, outputs: &outputs })
+    def.body.infer(&Args { inputs: &known, outputs: &outputs })
 }
 
 /// Validates (which must succeed), infers and executes the reference.
@@ -174,7 +180,7 @@ pub(crate) fn run(
     inputs: &[Tensor],
     outputs: &[Tensor],
 ) -> Result<Vec<Tensor>, OpError> {
-    run_with(def, inputs, outputs, def.execute)
+    run_with(def, inputs, outputs, |run| def.body.execute(run))
 }
 
 /// As [`run`], by the fast kernel that the operation chooses when everything is known; `None` where
@@ -194,11 +200,10 @@ pub(crate) fn run_fast_on(
     inputs: &[Tensor],
     outputs: &[Tensor],
 ) -> Result<Option<Vec<Tensor>>, OpError> {
-    let Some(prepare) = def.prepare else { return Ok(None) };
     let context = PrepareContext { fast_kernels: true, isa };
     let args: Vec<Arg<'_>> = inputs.iter().map(Tensor::arg).collect();
     let meanings: Vec<_> = outputs.iter().map(|out| (&out.info, &*out.dims)).collect();
-    match prepare(&Args { inputs: &args, outputs: &meanings }, &context)? {
+    match def.body.prepare(&Args { inputs: &args, outputs: &meanings }, &context)? {
         None => Ok(None),
         Some(fast) => run_with(def, inputs, outputs, |run| fast.kernel.run(run)).map(Some),
     }
@@ -227,14 +232,14 @@ fn run_with(
         .map(|result| TensorMut {
             info: &result.info,
             dims: &mut result.dims,
-            storage: Storage::Growing(result.bytes.get_or_insert_default()),
+            storage: Storage::Dynamic(result.bytes.get_or_insert_default()),
         })
         .collect();
     let mut scratch = Scratch::default();
     let stop = Stop::default();
-    let crew = crate::threads::Crew::ALONE;
+    let parallelism = crate::threads::Parallelism::ALONE;
     let scratch = &mut scratch;
-    execute(&mut Run { inputs: &inputs, outputs: &mut outputs, scratch, stop, crew })?;
+    execute(&mut Run { inputs: &inputs, outputs: &mut outputs, scratch, stop, parallelism })?;
     drop(outputs);
     Ok(results)
 }

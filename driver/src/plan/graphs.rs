@@ -7,10 +7,12 @@
 use burst_hal::Model;
 use burst_hal::validate::GraphId;
 
-use super::builder::Builder;
-use super::{GraphPlan, MAX_ARENA_BYTES, Plan};
+use self::builder::Builder;
+use super::graph_plan::{GraphPlan, MAX_ARENA_BYTES, Plan};
 use crate::error::DriverError;
 use crate::op::PrepareContext;
+
+mod builder;
 
 /// What a survey found of one operation.
 pub(crate) type Verdict = Result<(), DriverError>;

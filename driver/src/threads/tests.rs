@@ -12,18 +12,19 @@ const CPUS: usize = 4;
 /// Turns a hang into a failure.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Runs `compute` on an output of so many rows of 3, on a team of so many threads.
+/// Runs `compute` on an output of so many rows of 3, on a pool of so many threads.
 fn run(
     threads: usize,
     rows: usize,
     tiling: Tiling,
     compute: impl Fn(usize, &mut [usize], &mut Scratch) -> Result<(), OpError> + Sync,
 ) -> (Vec<usize>, Result<(), OpError>) {
-    let team = Team::new(threads, CPUS);
-    let shift = team.begin(true);
+    let pool = ThreadPool::new(threads, CPUS);
+    let scope = pool.begin(true);
     let mut out = vec![usize::MAX; rows * 3];
-    let crew = Crew::eager(&shift);
-    let result = crew.tiles(&tiling, &mut out, &mut Scratch::default(), Stop::default(), compute);
+    let parallelism = Parallelism::eager(&scope);
+    let result =
+        parallelism.tiles(&tiling, &mut out, &mut Scratch::default(), Stop::default(), compute);
     (out, result)
 }
 
@@ -51,30 +52,31 @@ fn every_row_is_computed_once_by_someone() {
     }
 }
 
-/// Has rounds of work done until each thread of the team took part. Whether a helper comes to a
+/// Has rounds of work done until each thread of the pool took part. Whether a helper comes to a
 /// certain round is up to the machine: one that has no CPU for itself stays away.
-fn all_take_part(team: &Team, is_expected: bool) {
+fn all_take_part(pool: &ThreadPool, is_expected: bool) {
     let until = Instant::now() + LONG;
     let there = Mutex::new(HashSet::new());
     loop {
-        let shift = team.begin(is_expected);
-        let mut out = vec![0u8; 3 * team.threads()];
+        let scope = pool.begin(is_expected);
+        let mut out = vec![0u8; 3 * pool.threads()];
         let mut scratch = Scratch::default();
-        let crew = Crew::eager(&shift);
-        let result = crew.tiles(&ONE_BY_ONE, &mut out, &mut scratch, Stop::default(), |_, _, _| {
-            lock(&there).insert(std::thread::current().id());
-            yield_until(|| lock(&there).len() == team.threads());
-            Ok(())
-        });
+        let parallelism = Parallelism::eager(&scope);
+        let result =
+            parallelism.tiles(&ONE_BY_ONE, &mut out, &mut scratch, Stop::default(), |_, _, _| {
+                lock(&there).insert(std::thread::current().id());
+                yield_until(|| lock(&there).len() == pool.threads());
+                Ok(())
+            });
         assert_eq!(result, Ok(()));
-        assert!(shift.has_lent());
-        if lock(&there).len() == team.threads() {
+        assert!(scope.has_shared_work());
+        if lock(&there).len() == pool.threads() {
             return;
         }
         assert!(Instant::now() < until, "a helper never comes");
-        drop(shift);
+        drop(scope);
         // Those who had no CPU look again, and lie down as those who had nothing to do.
-        drop(team.begin(true));
+        drop(pool.begin(true));
         yield_until(|| false);
     }
 }
@@ -91,7 +93,7 @@ fn yield_until(is_so: impl Fn() -> bool) {
 
 #[test]
 fn helpers_take_part() {
-    all_take_part(&Team::new(2, CPUS), true);
+    all_take_part(&ThreadPool::new(2, CPUS), true);
 }
 
 #[test]
@@ -107,13 +109,13 @@ fn an_error_in_any_tile_is_the_result_and_ends_the_work() {
 
 #[test]
 fn a_deadline_that_passed_stops_all_threads() {
-    let team = Team::new(2, CPUS);
-    let shift = team.begin(true);
+    let pool = ThreadPool::new(2, CPUS);
+    let scope = pool.begin(true);
     let stop = Stop {
         deadline: Some(burst_hal::TimePoint::after(std::time::Duration::ZERO)),
         ..Stop::default()
     };
-    let result = Crew::eager(&shift).tiles(
+    let result = Parallelism::eager(&scope).tiles(
         &ONE_BY_ONE,
         &mut [0u8; 99],
         &mut Scratch::default(),
@@ -125,40 +127,42 @@ fn a_deadline_that_passed_stops_all_threads() {
 
 #[test]
 fn a_cancelled_execution_begins_no_further_tile() {
-    let team = Team::new(2, CPUS);
-    let shift = team.begin(true);
+    let pool = ThreadPool::new(2, CPUS);
+    let scope = pool.begin(true);
     let (cancel, begun) = (burst_hal::CancelWord::default(), AtomicUsize::new(0));
     let stop = Stop { cancel: Some(&cancel), ..Stop::default() };
-    for crew in [Crew::ALONE, Crew::eager(&shift)] {
+    for parallelism in [Parallelism::ALONE, Parallelism::eager(&scope)] {
         let mut scratch = Scratch::default();
-        let result = crew.tiles(&ONE_BY_ONE, &mut [0u8; 99], &mut scratch, stop, |_, _, _| {
-            begun.fetch_add(1, Ordering::Relaxed);
-            cancel.cancel();
-            Ok(())
-        });
+        let result =
+            parallelism.tiles(&ONE_BY_ONE, &mut [0u8; 99], &mut scratch, stop, |_, _, _| {
+                begun.fetch_add(1, Ordering::Relaxed);
+                cancel.cancel();
+                Ok(())
+            });
         assert_eq!(result, Err(OpError::Cancelled));
     }
     assert_eq!(begun.into_inner(), 1, "the word stays set");
 }
 
 #[test]
-fn a_panic_in_a_helper_is_an_error_and_the_team_goes_on() {
-    let team = Team::new(2, CPUS);
+fn a_panic_in_a_helper_is_an_error_and_the_pool_goes_on() {
+    let pool = ThreadPool::new(2, CPUS);
     let own = std::thread::current().id();
     let until = Instant::now() + LONG;
     let error = loop {
-        let shift = team.begin(true);
+        let scope = pool.begin(true);
         let panics = AtomicBool::new(false);
         let (mut out, mut scratch) = ([0u8; 6], Scratch::default());
-        let crew = Crew::eager(&shift);
-        let result = crew.tiles(&ONE_BY_ONE, &mut out, &mut scratch, Stop::default(), |_, _, _| {
-            if std::thread::current().id() != own {
-                panics.store(true, Ordering::Relaxed);
-                panic!("on purpose");
-            }
-            yield_until(|| panics.load(Ordering::Relaxed));
-            Ok(())
-        });
+        let parallelism = Parallelism::eager(&scope);
+        let result =
+            parallelism.tiles(&ONE_BY_ONE, &mut out, &mut scratch, Stop::default(), |_, _, _| {
+                if std::thread::current().id() != own {
+                    panics.store(true, Ordering::Relaxed);
+                    panic!("on purpose");
+                }
+                yield_until(|| panics.load(Ordering::Relaxed));
+                Ok(())
+            });
         match result {
             Ok(()) => assert!(!panics.into_inner(), "a panic that nobody hears of"),
             Err(error) => break error,
@@ -166,15 +170,15 @@ fn a_panic_in_a_helper_is_an_error_and_the_team_goes_on() {
         assert!(Instant::now() < until, "the helper never comes");
     };
     assert!(matches!(error, OpError::Internal { .. }), "{error:?}");
-    all_take_part(&team, true);
+    all_take_part(&pool, true);
 }
 
 #[test]
 fn work_within_work_and_a_second_execution_are_done_alone() {
-    let team = Team::new(2, CPUS);
-    let (first, second) = (team.begin(true), team.begin(true));
+    let pool = ThreadPool::new(2, CPUS);
+    let (first, second) = (pool.begin(true), pool.begin(true));
     let mut out = [0u8; 6];
-    let result = Crew::eager(&first).tiles(
+    let result = Parallelism::eager(&first).tiles(
         &ONE_BY_ONE,
         &mut out,
         &mut Scratch::default(),
@@ -182,7 +186,7 @@ fn work_within_work_and_a_second_execution_are_done_alone() {
         |_, _, scratch| {
             let mut inner = [0u8; 60];
             let own = std::thread::current().id();
-            Crew::eager(&second).tiles(
+            Parallelism::eager(&second).tiles(
                 &ONE_BY_ONE,
                 &mut inner,
                 scratch,
@@ -202,28 +206,29 @@ fn work_within_work_and_a_second_execution_are_done_alone() {
 
 #[test]
 fn sleeping_helpers_come_when_they_are_called() {
-    let team = Team::new(3, CPUS);
+    let pool = ThreadPool::new(3, CPUS);
     // Helpers that have to share one CPU with their caller rarely come.
     let has_more_cpus = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
     for _ in 0..if has_more_cpus { 50 } else { 1 } {
-        all_take_part(&team, false);
+        all_take_part(&pool, false);
     }
 }
 
 #[test]
 fn little_work_is_not_shared_and_large_tiles_are_cut() {
-    let team = Team::new(2, CPUS);
-    let shift = team.begin(true);
-    let crew = Crew::of(Some(&shift));
+    let pool = ThreadPool::new(2, CPUS);
+    let scope = pool.begin(true);
+    let parallelism = Parallelism::of(Some(&scope));
     let tiling = Tiling { row_len: 1, step: 4, least: 4, most: 1000, nanos: LEAST_SHARED - 1 };
     let lens = |tiling: &Tiling, rows: usize| {
         let lens = Mutex::new(Vec::new());
         let mut out = vec![0u8; rows];
-        crew.tiles(tiling, &mut out, &mut Scratch::default(), Stop::default(), |row, out, _| {
-            lock(&lens).push((row, out.len()));
-            Ok(())
-        })
-        .unwrap();
+        parallelism
+            .tiles(tiling, &mut out, &mut Scratch::default(), Stop::default(), |row, out, _| {
+                lock(&lens).push((row, out.len()));
+                Ok(())
+            })
+            .unwrap();
         let mut lens = lens.into_inner().unwrap();
         lens.sort_unstable();
         lens

@@ -90,6 +90,37 @@ fn a_model_with_known_shapes_computes() {
     }
 }
 
+/// `max(x + y, 0)` or `x + y`: which one, each request says.
+#[test]
+fn an_attribute_may_be_given_with_the_request() {
+    let mut b = ModelBuilder::new();
+    let [x, y] = [b.input(F32, &[2]), b.input(F32, &[2])];
+    let activation = b.input(OperandType::Int32, &[]);
+    let sum = b.result_of(OperationType::Add, &[x, y, activation], OutputSpec::new(F32, &[]));
+    b.output(sum);
+    let model = prepare(&b.build().expect("a legal model"));
+    for (code, want) in
+        [(0i32, Some([-3.0, 5.0])), (1, Some([0.0, 5.0])), (9, None), (0, Some([-3.0, 5.0]))]
+    {
+        let io = request(
+            &[
+                (&[], floats(&[-4.0, 2.0])),
+                (&[], floats(&[1.0, 3.0])),
+                (&[], code.to_ne_bytes().to_vec()),
+            ],
+            8,
+        );
+        let result = run(&model, &io.request);
+        match want {
+            Some(want) => {
+                assert_eq!(result.status, ErrorStatus::None);
+                assert_eq!(to_floats(&io.output.to_vec()), want, "activation {code}");
+            }
+            None => assert_eq!(result.status, ErrorStatus::InvalidArgument),
+        }
+    }
+}
+
 #[test]
 fn shapes_given_with_the_request_are_inferred_anew_each_time() {
     let model = prepare(&sums(&[0, 2]));

@@ -4,8 +4,7 @@
 
 use std::sync::Arc;
 
-use burst_driver::kernels::Isa;
-use burst_driver::{CpuDevice, DeviceOptions};
+use burst_driver::{CpuDevice, DeviceOptions, Isa};
 use burst_hal::{
     DataLocation, Device, Dimensions, ErrorStatus, ExecutionOptions, ExecutionResult, HeapMemory,
     PrepareOptions, Request, RequestArgument, RequestPool,

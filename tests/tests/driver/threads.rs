@@ -6,8 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use burst_driver::kernels::Isa;
-use burst_driver::{CpuDevice, DeviceOptions, MAX_THREADS};
+use burst_driver::{CpuDevice, DeviceOptions, Isa, MAX_THREADS};
 use burst_hal::session::{HeapAllocator, PoolAllocator};
 use burst_hal::{
     DataLocation, Device, Dimensions, ErrorStatus, ExecutionOptions, HeapMemory, Model,
@@ -98,7 +97,7 @@ fn the_built_in_model_computes_the_same_bits_on_every_number_of_threads() {
     let model = built_in();
     let (input, output) =
         (length(&model, model.main.input_indexes[0]), length(&model, model.main.output_indexes[0]));
-    for isa in [Isa::detect(), Isa::PORTABLE] {
+    for isa in Isa::each_here() {
         let alone = prepare(&model, 1, isa);
         // Numbers beyond the bounds are held to them.
         for threads in [2, 3, 5, 0, MAX_THREADS + 1] {

@@ -48,10 +48,22 @@ const FORBIDDEN: &[(&str, &str)] = &[
 const UNSAFE_PLACES: &[&str] = &[
     "shm/src/",
     "driver/src/kernels/simd/",
-    // The lifetime of work lent to threads that outlive it: docs/decisions/0008-threads.md.
-    "driver/src/threads/lending.rs",
+    // The lifetime of a job of threads that outlive it: docs/decisions/0008-threads.md.
+    "driver/src/threads/scoped_job.rs",
     "runtime/src/c/",
 ];
+
+/// Where families of kernels have their folders, and the only files directly in such a folder where
+/// `unsafe` may be written: docs/decisions/0012-unsafe-in-kernels.md.
+const FAMILIES: &str = "driver/src/kernels/";
+const UNSAFE_FILES_OF_A_FAMILY: &[&str] = &["avx2.rs", "avx512.rs", "dispatch.rs"];
+
+/// Whether `unsafe` may be written in the file with this path.
+fn may_hold_unsafe(path: &str) -> bool {
+    let in_family = path.strip_prefix(FAMILIES).and_then(|rest| rest.split_once('/'));
+    UNSAFE_PLACES.iter().any(|place| path.starts_with(place))
+        || in_family.is_some_and(|(_, file)| UNSAFE_FILES_OF_A_FAMILY.contains(&file))
+}
 
 struct Package {
     name: String,
@@ -188,7 +200,7 @@ fn unsafe_stands_only_where_the_design_puts_it() {
     for package in packages() {
         for file in sources(&package.folder) {
             let path = file.strip_prefix(&root).expect("inside").to_string_lossy().into_owned();
-            if UNSAFE_PLACES.iter().any(|place| path.starts_with(place)) {
+            if may_hold_unsafe(&path) {
                 continue;
             }
             let text = fs::read_to_string(&file).expect("readable source");
@@ -200,6 +212,25 @@ fn unsafe_stands_only_where_the_design_puts_it() {
         }
     }
     assert!(wrong.is_empty(), "unsafe outside of {UNSAFE_PLACES:?}: {wrong:#?}");
+}
+
+#[test]
+fn the_files_of_kernels_that_may_hold_unsafe_are_told_by_name() {
+    for (path, want) in [
+        ("driver/src/kernels/matmul_float/avx512.rs", true),
+        ("driver/src/kernels/matmul_quantized/avx2.rs", true),
+        ("driver/src/kernels/resize/dispatch.rs", true),
+        ("driver/src/kernels/simd/isa.rs", true),
+        ("driver/src/kernels/resize/portable.rs", false),
+        ("driver/src/kernels/resize/mod.rs", false),
+        ("driver/src/kernels/resize/lines/dispatch.rs", false),
+        ("driver/src/kernels/dispatch.rs", false),
+        ("driver/src/kernels/resize/avx512_lines.rs", false),
+        ("driver/src/ops/conv/dispatch.rs", false),
+        ("server/src/kernels/resize/dispatch.rs", false),
+    ] {
+        assert_eq!(may_hold_unsafe(path), want, "{path}");
+    }
 }
 
 const KEYWORD: &str = "unsafe";

@@ -1,75 +1,12 @@
-//! Products of bytes for AVX2, with weights of 16 bits.
+//! Loads and stores of AVX2 on arrays and slices.
 
 use core::arch::x86_64::*;
 
-use crate::kernels::gemm_pairs::{LANES, PairMatrix, ROWS};
-
-/// See [`super::multiply_pairs`].
-#[target_feature(enable = "avx2")]
-pub(super) fn multiply_pairs(matrix: &PairMatrix, rows: &[u8], out: &mut [i32]) {
-    let (units, depth) = (matrix.units(), matrix.depth());
-    for (rows, out) in rows.chunks(ROWS * depth).zip(out.chunks_mut(ROWS * units)) {
-        for first in (0..units).step_by(LANES) {
-            let block = matrix.block(first / LANES);
-            let used = LANES.min(units - first);
-            if rows.len() == ROWS * depth {
-                let sums = product::<ROWS>(rows, depth, block);
-                for (row, sums) in sums.iter().enumerate() {
-                    out[row * units + first..][..used].copy_from_slice(&sums[..used]);
-                }
-                continue;
-            }
-            for (row, values) in rows.chunks_exact(depth).enumerate() {
-                let [sums] = product::<1>(values, depth, block);
-                out[row * units + first..][..used].copy_from_slice(&sums[..used]);
-            }
-        }
-    }
-}
-
-/// The sums of `R` rows of `depth` values with the weights of one block.
-#[target_feature(enable = "avx2")]
-fn product<const R: usize>(
-    rows: &[u8],
-    depth: usize,
-    block: &[[[i16; 2]; LANES]],
-) -> [[i32; LANES]; R] {
-    let mut sums = [[_mm256_setzero_si256(); 2]; R];
-    let whole = depth / 4;
-    for quad in 0..whole {
-        let couple = [weights(&block[2 * quad]), weights(&block[2 * quad + 1])];
-        for (row, sums) in sums.iter_mut().enumerate() {
-            let values = rows[row * depth + quad * 4..].first_chunk().copied().unwrap_or_default();
-            add(sums, values, &couple);
-        }
-    }
-    if !depth.is_multiple_of(4) {
-        let zero = [_mm256_setzero_si256(); 2];
-        let second = block.get(2 * whole + 1).map_or(zero, |pair| weights(pair));
-        let couple = [weights(&block[2 * whole]), second];
-        for (row, sums) in sums.iter_mut().enumerate() {
-            let mut values = [0; 4];
-            let rest = &rows[row * depth + whole * 4..(row + 1) * depth];
-            values[..rest.len()].copy_from_slice(rest);
-            add(sums, values, &couple);
-        }
-    }
-    let mut out = [[0; LANES]; R];
-    for (out, sums) in out.iter_mut().zip(&sums) {
-        let (low, high) = out.split_at_mut(LANES / 2);
-        // SAFETY: 32 bytes are written to 8 numbers of 4.
-        unsafe { _mm256_storeu_si256(low.as_mut_ptr().cast(), sums[0]) };
-        // SAFETY: as above.
-        unsafe { _mm256_storeu_si256(high.as_mut_ptr().cast(), sums[1]) };
-    }
-    out
-}
-
-/// The weights of 16 channels for two positions, in two registers.
+/// 16 pairs of numbers, in two registers.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn weights(pair: &[[i16; 2]; LANES]) -> [__m256i; 2] {
-    let (low, high) = pair.split_at(LANES / 2);
+pub(crate) fn load_pairs(pairs: &[[i16; 2]; 16]) -> [__m256i; 2] {
+    let (low, high) = pairs.split_at(8);
     // SAFETY: 32 bytes are read from 8 pairs of numbers of 2.
     let low = unsafe { _mm256_loadu_si256(low.as_ptr().cast()) };
     // SAFETY: as above.
@@ -77,18 +14,13 @@ fn weights(pair: &[[i16; 2]; LANES]) -> [__m256i; 2] {
     [low, high]
 }
 
-/// Adds the products of four values with the weights of their four positions.
+/// Writes two registers to 16 numbers.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn add(sums: &mut [__m256i; 2], values: [u8; 4], weights: &[[__m256i; 2]; 2]) {
-    let values = _mm256_set1_epi32(i32::from_ne_bytes(values));
-    // Bytes 0 and 1, or 2 and 3, of every lane with 16 bits each; -1 gives a zero byte.
-    let first = _mm256_set1_epi32(i32::from_ne_bytes([0, 0xFF, 1, 0xFF]));
-    let second = _mm256_set1_epi32(i32::from_ne_bytes([2, 0xFF, 3, 0xFF]));
-    for (places, weights) in [first, second].into_iter().zip(weights) {
-        let pair = _mm256_shuffle_epi8(values, places);
-        for (sum, weights) in sums.iter_mut().zip(weights) {
-            *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(pair, *weights));
-        }
-    }
+pub(crate) fn store_i32s(out: &mut [i32; 16], [low, high]: [__m256i; 2]) {
+    let (low_out, high_out) = out.split_at_mut(8);
+    // SAFETY: 32 bytes are written to 8 numbers of 4.
+    unsafe { _mm256_storeu_si256(low_out.as_mut_ptr().cast(), low) };
+    // SAFETY: as above.
+    unsafe { _mm256_storeu_si256(high_out.as_mut_ptr().cast(), high) };
 }

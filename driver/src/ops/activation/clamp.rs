@@ -38,11 +38,11 @@ pub(super) fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 
 pub(super) fn execute(run: &mut Run<'_, '_>, activation: FusedActivation) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let (out, mut hands) = run.output_and_hands()?;
+    let (out, mut runner) = run.output_and_runner()?;
     let (low, high) = activation_range_f32(activation);
     match out.info.ty {
         OperandType::TensorFloat32 => {
-            hands.map(input.f32()?, out.f32_mut()?, 1, |x| clamp(x, low, high))?;
+            runner.map(input.f32()?, out.f32_mut()?, 1, |x| clamp(x, low, high))?;
         }
         OperandType::TensorFloat16 => {
             for (out, x) in out.f16_mut()?.iter_mut().zip(input.f16()?) {

@@ -10,16 +10,14 @@ use half::f16;
 
 use crate::OpError;
 use crate::op::types::{F16, F32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
 use crate::tensor::Args;
 
 /// The definition of ELU.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Elu,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -30,13 +28,17 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     signature.expect_rows(ROWS)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+/// Alpha.
+fn parse(operands: &dyn Operands) -> Result<f32, OpError> {
+    operands.float(1)
+}
+
+fn infer(args: &Args<'_>, _: Parsed<'_, f32>) -> Result<Inferred, OpError> {
     Ok(Inferred::one(args.dims(0)?))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, alpha: &f32) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let alpha = run.input(1)?.scalar_float()?;
     let elu = |x: f32| if x >= 0.0 { x } else { alpha * x.exp_m1() };
     let out = run.output(0)?;
     match out.info.ty {

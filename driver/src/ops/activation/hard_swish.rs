@@ -17,19 +17,17 @@ use crate::OpError;
 use crate::kernels::lut::{self, Quant8, Table};
 use crate::kernels::quant::{Multiplier, rounding_divide_by_power_of_two};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, PrepareContext, Prepared, Row, Run, Signature};
 use crate::ops::activation::unary;
+use crate::ops::attributes;
 use crate::ops::quantization::rules::quant8;
-use crate::ops::reduce::axes;
 use crate::tensor::{Args, TensorInfo};
 
 /// The definition of HARD_SWISH.
 pub static DEF: OpDef = OpDef {
     code: OperationType::HardSwish,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &Plain { infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN,
 };
 
@@ -50,7 +48,7 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     {
         Fixed::new(input, output)?;
     }
-    unary::infer(args, axes::MAX_RANK)
+    unary::infer(args, attributes::MAX_RANK)
 }
 
 fn prepare(args: &Args<'_>, _: &PrepareContext) -> Result<Option<Prepared>, OpError> {

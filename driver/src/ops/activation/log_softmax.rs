@@ -13,18 +13,16 @@ use crate::OpError;
 use crate::kernels::lanes::Lanes;
 use crate::kernels::softmax::log_softmax_lane;
 use crate::op::types::{F16, F32, I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
-use crate::ops::activation::{optional_axis, positive_beta, unary};
-use crate::ops::reduce::axes;
+use crate::op::{Inferred, OpDef, OpTraits, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::activation::{SoftmaxAttributes, unary};
+use crate::ops::attributes::MAX_RANK;
 use crate::tensor::Args;
 
 /// The definition of LOG_SOFTMAX.
 pub static DEF: OpDef = OpDef {
     code: OperationType::LogSoftmax,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse: SoftmaxAttributes::parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -35,17 +33,16 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     signature.expect_rows(ROWS)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let shape = unary::infer(args, axes::MAX_RANK)?;
-    axes::optional(args, 2, args.dims(0)?.len())?;
-    positive_beta(args.tensor(1)?.scalar_float()?)?;
+fn infer(args: &Args<'_>, attributes: Parsed<'_, SoftmaxAttributes>) -> Result<Inferred, OpError> {
+    let shape = unary::infer(args, MAX_RANK)?;
+    attributes?.axis.position(args.dims(0)?.len())?;
     Ok(shape)
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &SoftmaxAttributes) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let beta = run.input(1)?.scalar_float()?;
-    let lanes = Lanes::new(input.dims, optional_axis(run, 2, input.dims.len())?);
+    let SoftmaxAttributes { axis, beta } = *attributes;
+    let lanes = Lanes::new(input.dims, axis.position(input.dims.len())?);
     let Run { outputs, scratch, .. } = run;
     let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
     let scratch = scratch.f32(2 * lanes.len);

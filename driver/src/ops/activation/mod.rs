@@ -1,8 +1,8 @@
 //! Activation functions, SOFTMAX among them.
 
 use crate::OpError;
-use crate::op::{OpDef, Run, Signature};
-use crate::ops::reduce::axes;
+use crate::op::{OpDef, Operands, Signature};
+use crate::ops::attributes::Axis;
 
 mod clamp;
 pub mod elu;
@@ -40,13 +40,22 @@ fn expect_input_rank(signature: &Signature<'_>) -> Result<(), crate::SignatureEr
     signature.rule(rank <= MAX_RANK, "the input has more than 4 dimensions")
 }
 
-/// A factor of exponents, which must be above 0.
-fn positive_beta(beta: f32) -> Result<f32, OpError> {
-    if beta > 0.0 { Ok(beta) } else { Err(OpError::Range { what: "beta" }) }
+/// The attributes of SOFTMAX and LOG_SOFTMAX.
+#[derive(Debug, Clone, Copy)]
+struct SoftmaxAttributes {
+    /// The axis that is summed up along.
+    axis: Axis,
+    /// A factor of exponents, above 0.
+    beta: f32,
 }
 
-/// The axis that the scalar at input `index` gives, or the last one.
-fn optional_axis(run: &Run<'_, '_>, index: usize, rank: usize) -> Result<usize, OpError> {
-    let axis = run.optional(index).map_or(Ok(-1), |axis| axis.scalar_i32())?;
-    axes::resolve(axis, rank)
+impl SoftmaxAttributes {
+    fn parse(operands: &dyn Operands) -> Result<Self, OpError> {
+        let axis = Axis::optional(operands, 2)?;
+        let beta = operands.float(1)?;
+        if beta > 0.0 {
+            return Ok(SoftmaxAttributes { axis, beta });
+        }
+        Err(OpError::Range { what: "beta" })
+    }
 }

@@ -9,7 +9,7 @@ use burst_hal::{FusedActivation, OperationType};
 
 use crate::OpError;
 use crate::kernels::lut::Table;
-use crate::op::{OpDef, OpTraits, Prepared, Run};
+use crate::op::{OpDef, OpTraits, Plain, Prepared, Run};
 use crate::ops::activation::clamp;
 use crate::tensor::{Args, TensorInfo};
 
@@ -17,9 +17,7 @@ use crate::tensor::{Args, TensorInfo};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Relu1,
     validate: clamp::validate,
-    infer: clamp::infer,
-    prepare: Some(prepare),
-    execute,
+    body: &Plain { infer: clamp::infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN,
 };
 

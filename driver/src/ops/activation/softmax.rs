@@ -16,19 +16,25 @@ use crate::kernels::lanes::Lanes;
 use crate::kernels::quant::type_range;
 use crate::kernels::softmax::{ExpTable, softmax_lane};
 use crate::op::types::{F16, F32, I32, TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, Kernel, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
-use crate::ops::activation::{MAX_RANK, expect_input_rank, optional_axis, positive_beta, unary};
+use crate::op::{
+    Inferred, Kernel, OpDef, OpTraits, Parsed, PrepareContext, Prepared, Row, Run, Signature,
+    WithAttributes,
+};
+use crate::ops::activation::{MAX_RANK, SoftmaxAttributes, expect_input_rank, unary};
+use crate::ops::attributes::Axis;
 use crate::ops::quantization::rules::{expect_fixed, quant8};
-use crate::ops::reduce::axes;
 use crate::tensor::Args;
 
 /// The definition of SOFTMAX.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Softmax,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &WithAttributes {
+        parse: SoftmaxAttributes::parse,
+        infer,
+        prepare: Some(prepare),
+        execute,
+    },
     traits: OpTraits::PLAIN,
 };
 
@@ -49,32 +55,36 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     expect_input_rank(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+fn infer(args: &Args<'_>, attributes: Parsed<'_, SoftmaxAttributes>) -> Result<Inferred, OpError> {
     let output = unary::output_info(args)?;
     expect_fixed(output, 1.0 / 256.0, 0)?;
     let shape = unary::infer(args, MAX_RANK)?;
-    axes::optional(args, 2, args.dims(0)?.len())?;
-    let beta = positive_beta(args.tensor(1)?.scalar_float()?)?;
+    let SoftmaxAttributes { axis, beta } = *attributes?;
+    axis.position(args.dims(0)?.len())?;
     if let Some(quant) = quant8(args.input(0)?.info) {
         ExpTable::check(beta, quant.scale)?;
     }
     Ok(shape)
 }
 
-fn prepare(args: &Args<'_>, _: &PrepareContext) -> Result<Option<Prepared>, OpError> {
+fn prepare(
+    args: &Args<'_>,
+    attributes: &SoftmaxAttributes,
+    _: &PrepareContext,
+) -> Result<Option<Prepared>, OpError> {
     let Some(quant) = quant8(args.input(0)?.info) else { return Ok(None) };
-    let table = ExpTable::new(args.tensor(1)?.scalar_float()?, quant.scale)?;
-    let kernel = Box::new(TableKernel { table });
+    let table = ExpTable::new(attributes.beta, quant.scale)?;
+    let kernel = Box::new(TableKernel { table, axis: attributes.axis });
     Ok(Some(Prepared { kernel, packed_inputs: SmallVec::new() }))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &SoftmaxAttributes) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let beta = run.input(1)?.scalar_float()?;
+    let SoftmaxAttributes { axis, beta } = *attributes;
     if let Some(quant) = quant8(input.info) {
-        return quantized(run, &ExpTable::new(beta, quant.scale)?);
+        return quantized(run, &ExpTable::new(beta, quant.scale)?, axis);
     }
-    let lanes = Lanes::new(input.dims, optional_axis(run, 2, input.dims.len())?);
+    let lanes = Lanes::new(input.dims, axis.position(input.dims.len())?);
     let Run { outputs, scratch, .. } = run;
     let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
     let make = |read: &[f32], write: &mut [f32]| softmax_lane(read, write, beta);
@@ -96,9 +106,9 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     Ok(())
 }
 
-fn quantized(run: &mut Run<'_, '_>, table: &ExpTable) -> Result<(), OpError> {
+fn quantized(run: &mut Run<'_, '_>, table: &ExpTable, axis: Axis) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let lanes = Lanes::new(input.dims, optional_axis(run, 2, input.dims.len())?);
+    let lanes = Lanes::new(input.dims, axis.position(input.dims.len())?);
     let (low, _) = type_range(input.info.ty);
     table.softmax(&lanes, low, input.u8()?, run.output(0)?.u8_mut()?);
     Ok(())
@@ -108,11 +118,12 @@ fn quantized(run: &mut Run<'_, '_>, table: &ExpTable) -> Result<(), OpError> {
 #[derive(Debug)]
 struct TableKernel {
     table: ExpTable,
+    axis: Axis,
 }
 
 impl Kernel for TableKernel {
     fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
-        quantized(run, &self.table)
+        quantized(run, &self.table, self.axis)
     }
 
     fn held_bytes(&self) -> usize {

@@ -11,7 +11,7 @@ use burst_hal::OperationType;
 use crate::OpError;
 use crate::kernels::lut::{self, Table};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, PrepareContext, Prepared, Row, Run, Signature};
 use crate::ops::activation::{MAX_RANK, expect_input_rank, unary};
 use crate::ops::quantization::rules::{expect_fixed, quant8};
 use crate::tensor::{Args, TensorInfo};
@@ -20,9 +20,7 @@ use crate::tensor::{Args, TensorInfo};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Tanh,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &Plain { infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN,
 };
 

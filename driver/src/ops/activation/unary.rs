@@ -9,9 +9,9 @@ use crate::OpError;
 use crate::kernels::lut::{self, Table};
 use crate::op::{Inferred, Kernel, Prepared, Run};
 use crate::ops::quantization::rules::quant8;
-use crate::ops::reduce::axes::expect_rank;
+use crate::ops::rank_limit::expect_rank;
 use crate::tensor::{Args, TensorInfo};
-use crate::threads::{Hands, Tiling};
+use crate::threads::{TileRunner, Tiling};
 
 /// Makes the table of a function from what input and output mean.
 pub(super) type MakeTable = fn(&TensorInfo, &TensorInfo) -> Result<Table, OpError>;
@@ -35,16 +35,16 @@ pub(super) fn execute(
     table: MakeTable,
 ) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let (out, mut hands) = run.output_and_hands()?;
+    let (out, mut runner) = run.output_and_runner()?;
     match out.info.ty {
         OperandType::TensorFloat32 => {
-            hands.map(input.f32()?, out.f32_mut()?, NANOS_PER_FUNCTION, float)
+            runner.map(input.f32()?, out.f32_mut()?, NANOS_PER_FUNCTION, float)
         }
         OperandType::TensorFloat16 => {
             let half = |x: f16| f16::from_f32(float(x.to_f32()));
-            hands.map(input.f16()?, out.f16_mut()?, NANOS_PER_FUNCTION, half)
+            runner.map(input.f16()?, out.f16_mut()?, NANOS_PER_FUNCTION, half)
         }
-        _ => look_up(&table(input.info, out.info)?, input.u8()?, out.u8_mut()?, &mut hands),
+        _ => look_up(&table(input.info, out.info)?, input.u8()?, out.u8_mut()?, &mut runner),
     }
 }
 
@@ -55,12 +55,12 @@ fn look_up(
     table: &Table,
     input: &[u8],
     out: &mut [u8],
-    hands: &mut Hands<'_>,
+    runner: &mut TileRunner<'_>,
 ) -> Result<(), OpError> {
     /// As if so many bytes were moved for each value.
     const BYTES: usize = 6;
     let tiling = Tiling::values(out.len() * BYTES);
-    hands.tiles(&tiling, out, |first, out, _| {
+    runner.tiles(&tiling, out, |first, out, _| {
         lut::apply(table, &input[first..], out);
         Ok(())
     })
@@ -84,12 +84,12 @@ struct TableKernel {
 impl Kernel for TableKernel {
     fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
         let input = run.input(0)?.u8()?;
-        let (out, mut hands) = run.output_and_hands()?;
+        let (out, mut runner) = run.output_and_runner()?;
         let out = out.u8_mut()?;
         if input.len() != out.len() {
             return Err(OpError::Internal { what: "an output has not its input's length" });
         }
-        look_up(&self.table, input, out, &mut hands)
+        look_up(&self.table, input, out, &mut runner)
     }
 
     fn held_bytes(&self) -> usize {

@@ -8,7 +8,7 @@
 use burst_hal::{OperandType, OperationType};
 
 use crate::SignatureError;
-use crate::op::{OpDef, OpTraits, Signature};
+use crate::op::{OpDef, OpTraits, Plain, Signature};
 use crate::ops::control::boundary::{expect_version, is_condition};
 use crate::ops::control::{execute, infer};
 
@@ -16,9 +16,7 @@ use crate::ops::control::{execute, infer};
 pub static DEF: OpDef = OpDef {
     code: OperationType::If,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 

@@ -16,7 +16,7 @@ pub static OPS: &[&OpDef] = &[&if_operation::DEF, &while_operation::DEF];
 
 /// The shapes come from the graphs, which an operation alone does not see.
 fn infer(_: &Args<'_>) -> Result<Inferred, OpError> {
-    Ok(Inferred::WhileRunning)
+    Ok(Inferred::DataDependent)
 }
 
 /// Never called on a planned step: the graphs to run belong to the model.

@@ -15,7 +15,7 @@
 use burst_hal::{OperandType, OperationType};
 
 use crate::SignatureError;
-use crate::op::{OpDef, OpTraits, Signature};
+use crate::op::{OpDef, OpTraits, Plain, Signature};
 use crate::ops::control::boundary::expect_version;
 use crate::ops::control::{execute, infer};
 
@@ -23,9 +23,7 @@ use crate::ops::control::{execute, infer};
 pub static DEF: OpDef = OpDef {
     code: OperationType::While,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 

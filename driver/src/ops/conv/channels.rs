@@ -1,20 +1,20 @@
 //! DEPTHWISE_CONV_2D channel by channel, with weights prepared for
-//! [`depthwise`](crate::kernels::depthwise).
+//! [`depthwise_float`], [`depthwise_quantized`].
 
-use burst_hal::{FusedActivation, OperandType};
+use burst_hal::OperandType;
 use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::kernels::Isa;
-use crate::kernels::conv_geometry::Conv;
-use crate::kernels::depthwise::{ByteFilter, FloatFilter};
+use crate::kernels::conv::Conv;
+use crate::kernels::depthwise_float::{self, FloatFilter};
+use crate::kernels::depthwise_quantized::{self, ByteFilter, DepthwisePairs};
 use crate::kernels::quant::activation_range_f32;
 use crate::kernels::requantize::Requantize;
-use crate::kernels::simd::{self, DepthwisePairs};
 use crate::op::{Kernel, PrepareContext, Prepared, Run};
-use crate::ops::conv::depthwise_conv_2d::geometry;
+use crate::ops::attributes::{ConvAttributes, Layout};
+use crate::ops::conv::geometry;
 use crate::ops::conv::quantized::{Scales, Task, is_quantized};
-use crate::ops::conv::window::Window;
 use crate::tensor::{Args, TensorRef};
 use crate::threads::{Tiling, speed};
 
@@ -24,21 +24,21 @@ const PRODUCTS_PER_LOOK: usize = 1 << 20;
 /// A kernel for these operands, when filter and bias are constants and each channel has one output.
 pub(super) fn prepare(
     args: &Args<'_>,
-    window: &Window,
+    attributes: &ConvAttributes,
     context: &PrepareContext,
 ) -> Result<Option<Prepared>, OpError> {
-    if window.is_nchw || window.number != 1 {
+    if attributes.layout == Layout::Nchw || attributes.number != 1 {
         return Ok(None);
     }
     let (filter, bias) = (args.tensor(1)?, args.tensor(2)?);
     let ty = args.input(0)?.info.ty;
-    let (window, isa) = (*window, context.isa);
+    let (attributes, isa) = (*attributes, context.isa);
     let kernel: Box<dyn Kernel> = if ty == OperandType::TensorFloat32 {
         let (weights, bias) = (filter.f32()?.to_vec(), bias.f32()?.to_vec());
-        Box::new(FloatChannels { window, weights, bias, isa })
+        Box::new(FloatChannels { attributes, weights, bias, isa })
     } else if is_quantized(ty) {
         let scales = Scales::of_args(Task::Convolution, args)?;
-        Box::new(ByteChannels::new(window, &scales, filter, bias, window.activation, isa)?)
+        Box::new(ByteChannels::new(attributes, &scales, filter, bias, isa)?)
     } else {
         return Ok(None);
     };
@@ -65,7 +65,7 @@ fn sizes_differ() -> OpError {
 
 #[derive(Debug)]
 struct FloatChannels {
-    window: Window,
+    attributes: ConvAttributes,
     weights: Vec<f32>,
     bias: Vec<f32>,
     isa: Isa,
@@ -74,19 +74,19 @@ struct FloatChannels {
 impl Kernel for FloatChannels {
     fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
         let input = run.input(0)?;
-        let conv = geometry(&self.window, input.dims, run.input(1)?.dims)?;
+        let conv = geometry::depthwise(&self.attributes, input.dims, run.input(1)?.dims)?;
         let input = input.f32()?;
         let out = run.outputs.first_mut().ok_or_else(sizes_differ)?.f32_mut()?;
         if !conv.fits(input.len(), self.weights.len(), self.bias.len(), out.len()) {
             return Err(sizes_differ());
         }
-        let (low, high) = activation_range_f32(self.window.activation);
+        let (low, high) = activation_range_f32(self.attributes.activation);
         let filter = FloatFilter { weights: &self.weights, bias: &self.bias, low, high };
-        let Run { scratch, stop, crew, .. } = run;
+        let Run { scratch, stop, parallelism, .. } = run;
         let tiling = tiling(&conv);
-        crew.tiles(&tiling, out, scratch, *stop, |first, out, _| {
+        parallelism.tiles(&tiling, out, scratch, *stop, |first, out, _| {
             let rows = first..first + out.len() / tiling.row_len;
-            simd::depthwise_floats(self.isa, &conv, input, filter, rows, out);
+            depthwise_float::rows(self.isa, &conv, input, filter, rows, out);
             Ok(())
         })
     }
@@ -102,7 +102,7 @@ impl Kernel for FloatChannels {
 
 #[derive(Debug)]
 struct ByteChannels {
-    window: Window,
+    attributes: ConvAttributes,
     form: ByteForm,
     isa: Isa,
 }
@@ -123,11 +123,10 @@ enum ByteForm {
 
 impl ByteChannels {
     fn new(
-        window: Window,
+        attributes: ConvAttributes,
         scales: &Scales<'_>,
         filter: TensorRef<'_>,
         bias: TensorRef<'_>,
-        activation: FusedActivation,
         isa: Isa,
     ) -> Result<Self, OpError> {
         let bad_zero = OpError::Range { what: "zero point of a depthwise convolution" };
@@ -143,21 +142,21 @@ impl ByteChannels {
         let is_signed = scales.input.ty == OperandType::TensorQuant8AsymmSigned;
         let zero = scales.input.zero_point;
         let bias = bias.i32()?.to_vec();
-        let (zero_point, range) = (scales.output.zero_point, scales.range(activation));
+        let (zero_point, range) = (scales.output.zero_point, scales.range(attributes.activation));
         let rules = Requantize::new(bias, |channel| scales.multiplier(channel), zero_point, range)?;
         let paired = DepthwisePairs::new(isa, &weights, &rules, zero, is_signed);
         let form = paired.map(ByteForm::Paired).unwrap_or_else(|| {
             let (flip, zero) = if is_signed { (0x80, zero + 128) } else { (0, zero) };
             ByteForm::Plain { weights, rules, flip, zero }
         });
-        Ok(ByteChannels { window, form, isa })
+        Ok(ByteChannels { attributes, form, isa })
     }
 }
 
 impl Kernel for ByteChannels {
     fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
         let input = run.input(0)?;
-        let conv = geometry(&self.window, input.dims, run.input(1)?.dims)?;
+        let conv = geometry::depthwise(&self.attributes, input.dims, run.input(1)?.dims)?;
         let input = input.bytes.ok_or(OpError::Omitted { index: 0 })?;
         let out = run.outputs.first_mut().ok_or_else(sizes_differ)?.bytes_mut();
         let (weights_len, channels) = match &self.form {
@@ -167,16 +166,18 @@ impl Kernel for ByteChannels {
         if !conv.fits(input.len(), weights_len, channels, out.len()) {
             return Err(sizes_differ());
         }
-        let Run { scratch, stop, crew, .. } = run;
+        let Run { scratch, stop, parallelism, .. } = run;
         let tiling = tiling(&conv);
-        crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+        parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
             let rows = first..first + out.len() / tiling.row_len;
             match &self.form {
                 ByteForm::Plain { weights, rules, flip, zero } => {
                     let filter = ByteFilter { weights, flip: *flip, zero: *zero };
                     let rules = rules.channels(0..channels);
                     let sums = scratch.i32(channels);
-                    simd::depthwise_bytes(self.isa, &conv, input, filter, rules, rows, sums, out);
+                    depthwise_quantized::rows(
+                        self.isa, &conv, input, filter, rules, rows, sums, out,
+                    );
                     Ok(())
                 }
                 ByteForm::Paired(filter) => filter.run(self.isa, &conv, input, rows, out),

@@ -8,26 +8,24 @@
 //!
 //! Source: NNAPI `types.hal`, `OperationType::DEPTHWISE_CONV_2D`.
 
-use burst_hal::{OperandType, OperationType};
+use burst_hal::OperationType;
 
 use crate::OpError;
-use crate::kernels::conv_geometry::{Conv, Filter};
-use crate::op::{Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
-use crate::ops::conv::conv_2d::of_sizes;
-use crate::ops::conv::quantized::{Scales, Task, check_filter};
-use crate::ops::conv::reference;
+use crate::op::{
+    Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Row, Run, Signature,
+    WithAttributes,
+};
+use crate::ops::attributes::{ConvAttributes, ConvForm};
+use crate::ops::conv::quantized::{Task, check_filter};
 use crate::ops::conv::rows::conv_rows;
-use crate::ops::conv::window::{Form, Scalars, Window, four};
-use crate::ops::conv::{channels, one_bias_per_channel};
+use crate::ops::conv::{channels, geometry, reference};
 use crate::tensor::Args;
 
 /// The definition of DEPTHWISE_CONV_2D.
 pub static DEF: OpDef = OpDef {
     code: OperationType::DepthwiseConv2d,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &WithAttributes { parse, infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN,
 };
 
@@ -44,38 +42,26 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     check_filter(signature, 3)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let window = window(args)?;
-    let conv = geometry(&window, args.dims(0)?, args.dims(1)?)?;
-    one_bias_per_channel(args, conv.filter.outputs)?;
-    Scales::of_args(Task::Convolution, args)?.check(conv.filter.outputs)?;
-    Ok(Inferred::one(window.dims_of(&conv.output)?))
+fn parse(operands: &dyn Operands) -> Result<ConvAttributes, OpError> {
+    let is_explicit = ConvForm::is_explicit(operands, 11, 8);
+    ConvAttributes::parse(operands, ConvForm { padding: 3, is_explicit, has_number: true })
 }
 
-fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>, OpError> {
-    channels::prepare(args, &window(args)?, context)
+fn infer(args: &Args<'_>, attributes: Parsed<'_, ConvAttributes>) -> Result<Inferred, OpError> {
+    geometry::infer(args, attributes, geometry::depthwise)
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    let window = window(run)?;
-    let conv = geometry(&window, run.input(0)?.dims, run.input(1)?.dims)?;
-    reference::execute(run, &conv, window.activation, Task::Convolution)
+fn prepare(
+    args: &Args<'_>,
+    attributes: &ConvAttributes,
+    context: &PrepareContext,
+) -> Result<Option<Prepared>, OpError> {
+    channels::prepare(args, attributes, context)
 }
 
-fn window(scalars: &impl Scalars) -> Result<Window, OpError> {
-    // With 11 operands the one at 8 tells the forms apart: a stride, or the layout.
-    let is_explicit = scalars.count() >= 11 && scalars.ty(8) == Some(OperandType::Int32);
-    Window::read(scalars, Form { padding: 3, is_explicit, has_number: true })
-}
-
-/// The convolution that these operands ask for.
-pub(super) fn geometry(window: &Window, input: &[u32], filter: &[u32]) -> Result<Conv, OpError> {
-    let images = window.images(four("images of a depthwise convolution", input)?);
-    let [one, height, width, outputs] = four("filter of a depthwise convolution", filter)?;
-    if one != 1 || images.channels.checked_mul(window.number) != Some(outputs) {
-        return Err(OpError::shape("channels of images, filter and multiplier", input, filter));
-    }
-    of_sizes(window, images, Filter::depthwise([height, width, outputs]), images.channels)
+fn execute(run: &mut Run<'_, '_>, attributes: &ConvAttributes) -> Result<(), OpError> {
+    let conv = geometry::depthwise(attributes, run.input(0)?.dims, run.input(1)?.dims)?;
+    reference::execute(run, &conv, attributes.activation, Task::Convolution)
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 //! matrix library from rows gathered into scratch memory.
 
 use crate::OpError;
-use crate::kernels::conv_geometry::Conv;
-use crate::kernels::float_panels::{EVERYTHING, FloatPanels, Product, Start};
-use crate::kernels::float_rows::{FloatRows, Pixels};
-use crate::kernels::gemm::FloatMatrix;
-use crate::kernels::im2col::fill_rows;
-use crate::kernels::{Isa, simd};
+use crate::kernels::conv::Conv;
+use crate::kernels::conv::fill_rows;
+use crate::kernels::matmul_float::FloatMatrix;
+use crate::kernels::matmul_float::{EVERYTHING, FloatPanels, Product, Start};
+use crate::kernels::matmul_float::{FloatRows, Pixels};
+use crate::kernels::{Isa, matmul_float};
 use crate::op::{Kernel, Run};
 use crate::ops::conv::matrix::{Rows, SHARED_STEP, TILE_BYTES, sizes_differ, tile_rows};
 use crate::scratch::Scratch;
@@ -43,7 +43,7 @@ impl FloatProduct {
         range: (f32, f32),
         isa: Isa,
     ) -> Result<Self, OpError> {
-        let weights = if simd::has_panels(isa) {
+        let weights = if matmul_float::has_panels(isa) {
             Weights::Panels(FloatPanels::new(filter.f32()?, units, depth)?)
         } else {
             Weights::Library(FloatMatrix::new(filter.f32()?, units, depth)?)
@@ -104,7 +104,7 @@ impl FloatProduct {
                 matrix.multiply(rows, &self.bias, out)?;
                 if self.range != EVERYTHING {
                     let (low, high) = self.range;
-                    simd::clamp(self.isa, out, low, high);
+                    matmul_float::clamp(self.isa, out, low, high);
                 }
                 Ok(())
             }
@@ -121,9 +121,9 @@ impl Kernel for FloatProduct {
         if !conv.fits(input.len(), conv.filter.values(), self.bias.len(), out.len()) {
             return Err(sizes_differ());
         }
-        let Run { scratch, stop, crew, .. } = run;
-        let tiling = self.tiling(&conv, crew.threads());
-        crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+        let Run { scratch, stop, parallelism, .. } = run;
+        let tiling = self.tiling(&conv, parallelism.threads());
+        parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
             self.part(&conv, input, first, scratch, out)
         })
     }

@@ -7,26 +7,25 @@
 //! Source: NNAPI `types.hal`, `OperationType::FULLY_CONNECTED`.
 
 use burst_hal::HalVersion::{V1_0, V1_2, V1_3};
-use burst_hal::{HalVersion, OperandType, OperationType};
+use burst_hal::{FusedActivation, HalVersion, OperandType, OperationType};
 
 use crate::OpError;
-use crate::kernels::conv_geometry::{Axis, Conv, Filter, Images};
-use crate::kernels::quant::activation;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{
+    Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Row, Run, Signature,
+    WithAttributes,
+};
+use crate::ops::attributes::activation;
 use crate::ops::conv::matrix::{self, Rows};
-use crate::ops::conv::one_bias_per_channel;
-use crate::ops::conv::quantized::{Scales, Task};
-use crate::ops::conv::reference;
-use crate::tensor::{Args, element_count};
+use crate::ops::conv::quantized::Task;
+use crate::ops::conv::{geometry, reference};
+use crate::tensor::Args;
 
 /// The definition of FULLY_CONNECTED.
 pub static DEF: OpDef = OpDef {
     code: OperationType::FullyConnected,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &WithAttributes { parse, infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN,
 };
 
@@ -52,49 +51,30 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     )
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let layer = geometry(args.dims(0)?, args.dims(1)?)?;
-    one_bias_per_channel(args, layer.filter.outputs)?;
-    activation(args.i32(3)?)?;
-    Scales::of_args(Task::FullyConnected, args)?.check(layer.filter.outputs)?;
+fn parse(operands: &dyn Operands) -> Result<FusedActivation, OpError> {
+    activation(operands, 3)
+}
+
+fn infer(args: &Args<'_>, activation: Parsed<'_, FusedActivation>) -> Result<Inferred, OpError> {
+    let layer = geometry::fully_connected(args.dims(0)?, args.dims(1)?)?;
+    activation?;
+    geometry::check_operands(args, &layer, Task::FullyConnected)?;
     let [batches, units] = [layer.output.batches, layer.output.channels]
         .map(|size| u32::try_from(size).map_err(|_| OpError::Range { what: "output size" }));
     Ok(Inferred::one([batches?, units?].as_slice()))
 }
 
-fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>, OpError> {
-    matrix::prepare(args, Rows::Batches, activation(args.i32(3)?)?, context)
+fn prepare(
+    args: &Args<'_>,
+    activation: &FusedActivation,
+    context: &PrepareContext,
+) -> Result<Option<Prepared>, OpError> {
+    matrix::prepare(args, Rows::Batches, *activation, context)
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    let layer = geometry(run.input(0)?.dims, run.input(1)?.dims)?;
-    let activation = activation(run.i32(3)?)?;
-    reference::execute(run, &layer, activation, Task::FullyConnected)
-}
-
-/// The layer as a convolution of images of one pixel.
-pub(super) fn geometry(input: &[u32], weights: &[u32]) -> Result<Conv, OpError> {
-    let mismatch =
-        || OpError::shape("input and weights of a fully connected layer", input, weights);
-    let [units, inputs] = *weights else { return Err(mismatch()) };
-    if !(2..=4).contains(&input.len()) || units == 0 || inputs == 0 {
-        return Err(mismatch());
-    }
-    let (units, inputs) = (units as usize, inputs as usize);
-    let values = element_count(input)?;
-    if !values.is_multiple_of(inputs) {
-        return Err(mismatch());
-    }
-    let batches = values / inputs;
-    let still = Axis { stride: 1, dilation: 1, pad: 0 };
-    Ok(Conv {
-        input: Images::nhwc([batches, 1, 1, inputs]),
-        filter: Filter::dense([units, 1, 1, inputs]),
-        output: Images::nhwc([batches, 1, 1, units]),
-        vertical: still,
-        horizontal: still,
-        groups: 1,
-    })
+fn execute(run: &mut Run<'_, '_>, activation: &FusedActivation) -> Result<(), OpError> {
+    let layer = geometry::fully_connected(run.input(0)?.dims, run.input(1)?.dims)?;
+    reference::execute(run, &layer, *activation, Task::FullyConnected)
 }
 
 #[cfg(test)]

@@ -10,23 +10,18 @@
 use burst_hal::OperationType;
 
 use crate::OpError;
-use crate::kernels::conv_geometry::{Conv, Filter};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
-use crate::ops::conv::conv_2d::of_sizes;
-use crate::ops::conv::one_bias_per_channel;
-use crate::ops::conv::quantized::{Scales, Task, check_filter};
-use crate::ops::conv::reference;
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::{ConvAttributes, ConvForm};
+use crate::ops::conv::quantized::{Task, check_filter};
 use crate::ops::conv::rows::conv_rows;
-use crate::ops::conv::window::{Form, Scalars, Window, four};
+use crate::ops::conv::{geometry, reference};
 use crate::tensor::Args;
 
 /// The definition of GROUPED_CONV_2D.
 pub static DEF: OpDef = OpDef {
     code: OperationType::GroupedConv2d,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -41,37 +36,18 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     check_filter(signature, 0)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let window = window(args)?;
-    let conv = geometry(&window, args.dims(0)?, args.dims(1)?)?;
-    one_bias_per_channel(args, conv.filter.outputs)?;
-    Scales::of_args(Task::Convolution, args)?.check(conv.filter.outputs)?;
-    Ok(Inferred::one(window.dims_of(&conv.output)?))
+fn parse(operands: &dyn Operands) -> Result<ConvAttributes, OpError> {
+    let is_explicit = operands.count() == 12;
+    ConvAttributes::parse(operands, ConvForm { padding: 3, is_explicit, has_number: true })
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    let window = window(run)?;
-    let conv = geometry(&window, run.input(0)?.dims, run.input(1)?.dims)?;
-    reference::execute(run, &conv, window.activation, Task::Convolution)
+fn infer(args: &Args<'_>, attributes: Parsed<'_, ConvAttributes>) -> Result<Inferred, OpError> {
+    geometry::infer(args, attributes, geometry::grouped)
 }
 
-fn window(scalars: &impl Scalars) -> Result<Window, OpError> {
-    let is_explicit = scalars.count() == 12;
-    Window::read(scalars, Form { padding: 3, is_explicit, has_number: true })
-}
-
-fn geometry(window: &Window, input: &[u32], filter: &[u32]) -> Result<Conv, OpError> {
-    let images = window.images(four("images of a grouped convolution", input)?);
-    let taps @ [outputs, _, _, depth] = four("filter of a grouped convolution", filter)?;
-    let groups = window.number;
-    if images.batches == 0
-        || outputs == 0
-        || depth.checked_mul(groups) != Some(images.channels)
-        || !outputs.is_multiple_of(groups)
-    {
-        return Err(OpError::shape("channels of images, filter and groups", input, filter));
-    }
-    of_sizes(window, images, Filter::dense(taps), groups)
+fn execute(run: &mut Run<'_, '_>, attributes: &ConvAttributes) -> Result<(), OpError> {
+    let conv = geometry::grouped(attributes, run.input(0)?.dims, run.input(1)?.dims)?;
+    reference::execute(run, &conv, attributes.activation, Task::Convolution)
 }
 
 #[cfg(test)]

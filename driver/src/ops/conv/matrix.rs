@@ -17,17 +17,17 @@ use burst_hal::{FusedActivation, OperandType};
 use smallvec::SmallVec;
 
 use crate::OpError;
-use crate::kernels::conv_geometry::Conv;
-use crate::kernels::gemm::{ByteMatrix, MAX_EXACT_DEPTH};
-use crate::kernels::im2col::fill_rows;
+use crate::kernels::Isa;
+use crate::kernels::conv::Conv;
+use crate::kernels::conv::fill_rows;
+use crate::kernels::matmul_quantized::{self, ByteMatrix, MAX_EXACT_DEPTH};
 use crate::kernels::quant::activation_range_f32;
 use crate::kernels::requantize::Requantize;
-use crate::kernels::{Isa, simd};
 use crate::op::{Kernel, PrepareContext, Prepared, Run};
+use crate::ops::attributes::{ConvAttributes, Layout};
 use crate::ops::conv::float_product::FloatProduct;
+use crate::ops::conv::geometry;
 use crate::ops::conv::quantized::{Scales, Task, is_quantized};
-use crate::ops::conv::window::Window;
-use crate::ops::conv::{conv_2d, fully_connected};
 use crate::scratch::Scratch;
 use crate::tensor::{Args, TensorRef};
 use crate::threads::{Tiling, speed};
@@ -50,7 +50,7 @@ const WEIGHTS_READ: usize = 16;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Rows {
     /// Pixels of images under a filter.
-    Images(Window),
+    Images(ConvAttributes),
     /// The batches of a fully connected layer.
     Batches,
 }
@@ -58,8 +58,8 @@ pub(super) enum Rows {
 impl Rows {
     pub(super) fn geometry(&self, input: &[u32], filter: &[u32]) -> Result<Conv, OpError> {
         match self {
-            Rows::Images(window) => conv_2d::geometry(window, input, filter),
-            Rows::Batches => fully_connected::geometry(input, filter),
+            Rows::Images(attributes) => geometry::dense(attributes, input, filter),
+            Rows::Batches => geometry::fully_connected(input, filter),
         }
     }
 
@@ -78,7 +78,7 @@ pub(super) fn prepare(
     activation: FusedActivation,
     context: &PrepareContext,
 ) -> Result<Option<Prepared>, OpError> {
-    if matches!(rows, Rows::Images(window) if window.is_nchw) {
+    if matches!(rows, Rows::Images(attributes) if attributes.layout == Layout::Nchw) {
         return Ok(None);
     }
     let (filter, bias) = (args.tensor(1)?, args.tensor(2)?);
@@ -191,16 +191,16 @@ impl Kernel for ByteProduct {
         if !conv.fits(input.len(), conv.filter.values(), self.rules.bias.len(), out.len()) {
             return Err(sizes_differ());
         }
-        let Run { scratch, stop, crew, .. } = run;
+        let Run { scratch, stop, parallelism, .. } = run;
         if let (1, Some(step)) = (conv.output.pixels(), self.weights.channel_step()) {
             let tiling = one_row_tiling(&conv, step);
-            return crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+            return parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
                 let (row, terms, _) = self.rows(&conv, input, 0, 1, 0, scratch);
                 self.weights.multiply_channels(self.isa, row, &self.rules, terms, first, out)
             });
         }
         let units = conv.filter.outputs;
-        crew.tiles(&self.tiling(&conv), out, scratch, *stop, |first, out, scratch| {
+        parallelism.tiles(&self.tiling(&conv), out, scratch, *stop, |first, out, scratch| {
             let sums_len = self.weights.sums_len(out.len());
             let (rows, terms, sums) =
                 self.rows(&conv, input, first, out.len() / units, sums_len, scratch);
@@ -256,7 +256,7 @@ impl ByteProduct {
             gathered
         };
         if terms_len > 0 {
-            simd::row_sums(self.isa, rows, -self.weight_zero, terms);
+            matmul_quantized::row_sums(self.isa, rows, -self.weight_zero, terms);
         }
         (rows, terms, sums)
     }
@@ -269,7 +269,7 @@ impl ByteProduct {
             fill_rows(conv, input, self.zero, first, rows);
         }
         if self.flip != 0 {
-            simd::flip(self.isa, rows, self.flip);
+            matmul_quantized::flip(self.isa, rows, self.flip);
         }
     }
 }

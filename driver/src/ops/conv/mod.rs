@@ -9,6 +9,7 @@ pub mod conv_2d;
 pub mod depthwise_conv_2d;
 mod float_product;
 pub mod fully_connected;
+mod geometry;
 pub mod grouped_conv_2d;
 mod matrix;
 mod quantized;
@@ -17,7 +18,6 @@ mod rows;
 #[cfg(test)]
 mod test_support;
 pub mod transpose_conv_2d;
-mod window;
 
 /// The operations of this family.
 pub static OPS: &[&OpDef] = &[

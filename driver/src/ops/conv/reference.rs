@@ -1,12 +1,12 @@
-//! The plain loops of [`conv_reference`](crate::kernels::conv_reference) for whatever type the
+//! The plain loops of [`conv`](crate::kernels::conv) for whatever type the
 //! operands have.
 
 use burst_hal::{FusedActivation, OperandType};
 use half::f16;
 
 use crate::OpError;
-use crate::kernels::conv_geometry::Conv;
-use crate::kernels::conv_reference::{convolve, convolve_transposed};
+use crate::kernels::conv::Conv;
+use crate::kernels::conv::{convolve, convolve_transposed};
 use crate::kernels::quant::activation_range_f32;
 use crate::op::Run;
 use crate::ops::conv::quantized::{SPACE_PER_CHANNEL, Scales, Task};

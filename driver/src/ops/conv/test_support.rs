@@ -7,7 +7,7 @@ use crate::aligned::AlignedBytes;
 use crate::kernels::Isa;
 use crate::op::{Inferred, OpDef, PrepareContext, Run, Signature, Stop};
 use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value, byte_count};
-use crate::threads::{Crew, Team};
+use crate::threads::{Parallelism, ThreadPool};
 use crate::{OpError, Scratch};
 
 /// An operand with its value.
@@ -97,9 +97,9 @@ impl Case {
 
     /// What inference says. Where a value is not `known`, it is as while preparing.
     pub(super) fn infer(&self, known: impl Fn(usize) -> bool) -> Result<Dimensions, OpError> {
-        self.with_args(known, |args| match (self.def.infer)(args)? {
+        self.with_args(known, |args| match self.def.body.infer(args)? {
             Inferred::Shapes(shapes) => Ok(shapes[0].clone()),
-            Inferred::WhileRunning => Err(OpError::NotYet),
+            Inferred::DataDependent => Err(OpError::NotYet),
         })
     }
 
@@ -123,15 +123,15 @@ impl Case {
 
     /// What the reference computes.
     pub(super) fn reference(&self) -> Result<Computed, OpError> {
-        self.run(&[], Crew::ALONE, |run| (self.def.execute)(run))
+        self.run(&[], Parallelism::ALONE, |run| self.def.body.execute(run))
     }
 
     /// What the fast kernel computes, on one thread and, bit for bit, on three; `None` where there is
     /// none.
     pub(super) fn fast(&self, isa: Isa) -> Result<Option<Computed>, OpError> {
         let context = PrepareContext { fast_kernels: true, isa };
-        let Some(prepare) = self.def.prepare else { return Ok(None) };
-        let Some(prepared) = self.with_args(|index| index > 0, |args| prepare(args, &context))?
+        let Some(prepared) =
+            self.with_args(|index| index > 0, |args| self.def.body.prepare(args, &context))?
         else {
             return Ok(None);
         };
@@ -140,11 +140,12 @@ impl Case {
         self.infer(|index| !prepared.packed_inputs.contains(&index))?;
         crate::compute::enter();
         let alone =
-            self.run(&prepared.packed_inputs, Crew::ALONE, |run| prepared.kernel.run(run))?;
-        let team = Team::new(3, 4);
-        let shift = team.begin(true);
-        let shared =
-            self.run(&prepared.packed_inputs, Crew::eager(&shift), |run| prepared.kernel.run(run))?;
+            self.run(&prepared.packed_inputs, Parallelism::ALONE, |run| prepared.kernel.run(run))?;
+        let pool = ThreadPool::new(3, 4);
+        let scope = pool.begin(true);
+        let shared = self.run(&prepared.packed_inputs, Parallelism::eager(&scope), |run| {
+            prepared.kernel.run(run)
+        })?;
         assert!(alone == shared, "three threads compute something else: {:?}", self.inputs[0].dims);
         Ok(Some(alone))
     }
@@ -152,7 +153,7 @@ impl Case {
     fn run(
         &self,
         hidden: &[usize],
-        crew: Crew<'_>,
+        parallelism: Parallelism<'_>,
         body: impl FnOnce(&mut Run<'_, '_>) -> Result<(), OpError>,
     ) -> Result<Computed, OpError> {
         let mut dims = self.infer(|_| true)?;
@@ -178,7 +179,7 @@ impl Case {
             outputs: &mut outputs,
             scratch: &mut scratch,
             stop: Stop::default(),
-            crew,
+            parallelism,
         })?;
         Ok((dims.to_vec(), bytes.as_slice().to_vec()))
     }

@@ -14,22 +14,20 @@
 use burst_hal::OperationType;
 
 use crate::OpError;
-use crate::kernels::conv_geometry::{Axis, Conv, Filter};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
-use crate::ops::conv::one_bias_per_channel;
-use crate::ops::conv::quantized::{Scales, Task, check_filter};
+use crate::kernels::conv::{Axis, Conv, Filter};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::{ConvAttributes, ConvForm, Padding};
+use crate::ops::conv::geometry::{self, dims_of, four, images};
+use crate::ops::conv::quantized::{Task, check_filter};
 use crate::ops::conv::reference;
 use crate::ops::conv::rows::conv_rows;
-use crate::ops::conv::window::{Form, Padding, Scalars, Window, four};
 use crate::tensor::Args;
 
 /// The definition of TRANSPOSE_CONV_2D.
 pub static DEF: OpDef = OpDef {
     code: OperationType::TransposeConv2d,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 
@@ -44,77 +42,70 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     check_filter(signature, 0)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let window = window(args)?;
-    let shape = match window.padding {
-        Padding::Same => Some(args.tensor(3)?.i32()?),
-        _ => None,
-    };
-    let conv = geometry(&window, args.dims(0)?, args.dims(1)?, shape)?;
-    one_bias_per_channel(args, conv.filter.outputs)?;
-    Scales::of_args(Task::TransposedConvolution, args)?.check(conv.filter.outputs)?;
-    Ok(Inferred::one(window.dims_of(&conv.output)?))
+/// What the operands after the bias say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Attributes {
+    conv: ConvAttributes,
+    /// Height and width that a padding of SAME is asked for; 0 with any other padding.
+    wanted: [i32; 2],
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    let window = window(run)?;
-    let shape = match window.padding {
-        Padding::Same => Some(run.input(3)?.i32()?),
-        _ => None,
-    };
-    let conv = geometry(&window, run.input(0)?.dims, run.input(1)?.dims, shape)?;
-    reference::execute(run, &conv, window.activation, Task::TransposedConvolution)
-}
-
-fn window(scalars: &impl Scalars) -> Result<Window, OpError> {
-    let is_explicit = scalars.count() == 11;
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    let is_explicit = operands.count() == 11;
     let padding = if is_explicit { 3 } else { 4 };
-    Window::read(scalars, Form { padding, is_explicit, has_number: false })
+    let form = ConvForm { padding, is_explicit, has_number: false };
+    let conv = ConvAttributes::parse(operands, form)?;
+    let wanted = match conv.padding {
+        Padding::Same => {
+            let shape = operands.tensor(3)?.i32()?;
+            let shape = <[i32; 4]>::try_from(shape)
+                .map_err(|_| OpError::Range { what: "length of the output shape" })?;
+            let [_, height, width, _] = conv.layout.sizes(shape);
+            [height, width]
+        }
+        _ => [0; 2],
+    };
+    Ok(Attributes { conv, wanted })
 }
 
-fn geometry(
-    window: &Window,
-    input: &[u32],
-    filter: &[u32],
-    shape: Option<&[i32]>,
-) -> Result<Conv, OpError> {
-    let images = window.images(four("images of a transposed convolution", input)?);
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
+    let attributes = attributes?;
+    let conv = geometry(attributes, args.dims(0)?, args.dims(1)?)?;
+    geometry::check_operands(args, &conv, Task::TransposedConvolution)?;
+    Ok(Inferred::one(dims_of(attributes.conv.layout, &conv.output)?))
+}
+
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
+    let conv = geometry(attributes, run.input(0)?.dims, run.input(1)?.dims)?;
+    reference::execute(run, &conv, attributes.conv.activation, Task::TransposedConvolution)
+}
+
+fn geometry(attributes: &Attributes, input: &[u32], filter: &[u32]) -> Result<Conv, OpError> {
+    let conv = &attributes.conv;
+    let images = images(conv.layout, four("images of a transposed convolution", input)?);
     let taps = four("filter of a transposed convolution", filter)?;
     if taps[0] == 0 || taps[3] != images.channels {
         return Err(OpError::shape("channels of images and filter", input, filter));
     }
     let filter = Filter::dense(taps);
-    let wanted = match shape {
-        None => [0; 2],
-        Some([_, height, width, _]) if !window.is_nchw => [*height, *width],
-        Some([_, _, height, width]) => [*height, *width],
-        Some(_) => return Err(OpError::Range { what: "length of the output shape" }),
-    };
-    let (vertical, height) = slide(window, 0, images.height, filter.height, wanted[0])?;
-    let (horizontal, width) = slide(window, 1, images.width, filter.width, wanted[1])?;
-    let sizes = [images.batches, height, width, filter.outputs];
-    sizes
-        .iter()
-        .try_fold(1usize, |count, size| count.checked_mul(*size))
-        .ok_or(OpError::Range { what: "output size of a transposed convolution" })?;
-    let output = window.images_of(sizes);
+    let (vertical, height) = slide(attributes, 0, images.height, filter.height)?;
+    let (horizontal, width) = slide(attributes, 1, images.width, filter.width)?;
+    let output = geometry::output(conv.layout, [images.batches, height, width, filter.outputs])?;
     Ok(Conv { input: images, filter, output, vertical, horizontal, groups: 1 })
 }
 
-/// Padding before the first output, and the number of outputs, in one dimension. `wanted` is the
-/// number that SAME is asked for.
+/// Padding before the first output, and the number of outputs, in one dimension.
 fn slide(
-    window: &Window,
+    attributes: &Attributes,
     dimension: usize,
     size: usize,
     taps: usize,
-    wanted: i32,
 ) -> Result<(Axis, usize), OpError> {
     let range = OpError::Range { what: "output size of a transposed convolution" };
     let number = |value: usize| i64::try_from(value).map_err(|_| range.clone());
     let (size, taps) = (number(size)?, number(taps)?);
-    let stride = number(window.strides[dimension])?;
-    let (head, tail) = match window.padding {
+    let stride = number(attributes.conv.strides[dimension])?;
+    let (head, tail) = match attributes.conv.padding {
         Padding::Valid => (0, 0),
         Padding::Explicit(pads) => {
             let (head, tail) = pads[dimension];
@@ -124,6 +115,7 @@ fn slide(
             (i64::from(head), i64::from(tail))
         }
         Padding::Same => {
+            let wanted = attributes.wanted[dimension];
             if wanted <= 0 {
                 return Err(OpError::value("output shape", wanted));
             }
@@ -137,7 +129,7 @@ fn slide(
     let outputs = (size - 1) * stride + taps - head - tail;
     let outputs = usize::try_from(outputs).ok().filter(|outputs| *outputs > 0).ok_or(range)?;
     let pad = usize::try_from(head).map_err(|_| OpError::value("padding", head))?;
-    Ok((Axis { stride: window.strides[dimension], dilation: 1, pad }, outputs))
+    Ok((Axis { stride: attributes.conv.strides[dimension], dilation: 1, pad }, outputs))
 }
 
 #[cfg(test)]

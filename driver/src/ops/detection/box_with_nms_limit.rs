@@ -17,11 +17,13 @@ use burst_hal::HalVersion::{V1_2, V1_3};
 use burst_hal::OperationType;
 
 use crate::op::types::{F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S, TQ16A};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, Stop};
+use crate::op::{
+    Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, Stop, WithAttributes,
+};
 use crate::ops::detection::boxes::{
     best_first, expect_few, expect_ordered, index, limit, overlap, position,
 };
-use crate::ops::detection::reals::{Reals, RealsMut, Scalars, expect, expect_eighths};
+use crate::ops::detection::reals::{Reals, RealsMut, expect, expect_eighths};
 use crate::ops::quantization::rules::expect_same;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -30,9 +32,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::BoxWithNmsLimit,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 
@@ -51,15 +51,34 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     signature.rule(matches!(rank(2), 0 | 1), "batch indexes have 1 dimension")
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+#[derive(Debug, Clone, Copy)]
+struct Attributes {
+    score_threshold: f32,
+    /// Most boxes of one image.
+    limit: usize,
+    kernel: Kernel,
+    /// Scores that fall below this are dropped.
+    floor: f32,
+}
+
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    Ok(Attributes {
+        kernel: Kernel::parse(operands)?,
+        score_threshold: operands.float(3)?,
+        limit: limit(operands.i32(4)?),
+        floor: operands.float(8)?,
+    })
+}
+
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
     if let [(scores, _), (boxes, _), ..] = args.outputs {
         expect_same(args.input(0)?.info, scores)?;
         expect_eighths(boxes)?;
     }
     expect_eighths(args.input(1)?.info)?;
     sizes(args.dims(0)?, args.dims(1)?, args.dims(2)?)?;
-    Kernel::read(args)?;
-    Ok(Inferred::WhileRunning)
+    attributes?;
+    Ok(Inferred::DataDependent)
 }
 
 /// Numbers of boxes and of classes.
@@ -88,11 +107,11 @@ enum Kernel {
 }
 
 impl Kernel {
-    fn read(from: &impl Scalars) -> Result<Self, OpError> {
-        match from.int(5)? {
-            0 => Ok(Kernel::Hard { threshold: from.float(6)? }),
-            1 => Ok(Kernel::Linear { threshold: from.float(6)? }),
-            2 => Ok(Kernel::Gaussian { sigma: from.float(7)? }),
+    fn parse(operands: &dyn Operands) -> Result<Self, OpError> {
+        match operands.i32(5)? {
+            0 => Ok(Kernel::Hard { threshold: operands.float(6)? }),
+            1 => Ok(Kernel::Linear { threshold: operands.float(6)? }),
+            2 => Ok(Kernel::Gaussian { sigma: operands.float(7)? }),
             other => Err(OpError::value("suppression kernel", other)),
         }
     }
@@ -107,19 +126,11 @@ impl Kernel {
     }
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
     let (scores, boxes, split) = (run.input(0)?, run.input(1)?, run.input(2)?);
     let (rois, classes) = sizes(scores.dims, boxes.dims, split.dims)?;
     let (stored, corners, split) = (Reals::of(&scores)?, Reals::of(&boxes)?, split.i32()?);
-    let suppression = Suppression {
-        classes,
-        boxes: corners,
-        score_threshold: run.float(3)?,
-        limit: limit(run.int(4)?),
-        kernel: Kernel::read(run)?,
-        floor: run.float(8)?,
-        stop: run.stop,
-    };
+    let suppression = Suppression { classes, boxes: corners, attributes, stop: run.stop };
     let count = rois * classes;
     for box_index in 0..count {
         expect_ordered(corners.quad(box_index))?;
@@ -143,11 +154,7 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
 struct Suppression<'a> {
     classes: usize,
     boxes: Reals<'a>,
-    score_threshold: f32,
-    limit: usize,
-    kernel: Kernel,
-    /// Scores that fall below this are dropped.
-    floor: f32,
+    attributes: &'a Attributes,
     stop: Stop<'a>,
 }
 
@@ -170,16 +177,16 @@ impl Suppression<'_> {
             let mut candidates = 0;
             for row in rows.clone() {
                 let score = row * self.classes + class;
-                if scores[score] > self.score_threshold {
+                if scores[score] > self.attributes.score_threshold {
                     left[candidates] = index(score)?;
                     candidates += 1;
                 }
             }
             count += self.class_of(scores, &mut left[..candidates], &mut taken[count..])?;
         }
-        if count > self.limit {
+        if count > self.attributes.limit {
             best_first(&mut taken[..count], |score| scores[position(score)]);
-            count = self.limit;
+            count = self.attributes.limit;
             let by_class = |score: &i32| self.class(*score);
             taken[..count].sort_unstable_by(|a, b| {
                 let falling = scores[position(*b)].total_cmp(&scores[position(*a)]);
@@ -197,7 +204,7 @@ impl Suppression<'_> {
         taken: &mut [i32],
     ) -> Result<usize, OpError> {
         let mut count = 0;
-        while count < self.limit && !left.is_empty() {
+        while count < self.attributes.limit && !left.is_empty() {
             self.stop.check()?;
             let best = first_best(left, scores);
             // The others move up, so that of equal ones the first stays first.
@@ -210,9 +217,11 @@ impl Suppression<'_> {
             for other in 0..others.len() {
                 let candidate = others[other];
                 let score = &mut scores[position(candidate)];
-                *score *=
-                    self.kernel.factor(overlap(corners, self.boxes.quad(position(candidate))));
-                if *score >= self.floor || score.is_nan() {
+                *score *= self
+                    .attributes
+                    .kernel
+                    .factor(overlap(corners, self.boxes.quad(position(candidate))));
+                if *score >= self.attributes.floor || score.is_nan() {
                     others[kept] = candidate;
                     kept += 1;
                 }

@@ -14,9 +14,12 @@ use burst_hal::HalVersion::V1_2;
 use burst_hal::{Dimensions, OperationType};
 
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TI32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, Stop};
+use crate::op::{
+    Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, Stop, WithAttributes,
+};
+use crate::ops::attributes::{positive_float, positive_i32};
 use crate::ops::detection::boxes::{Corners, best_first, expect_few, index, position, suppress};
-use crate::ops::detection::reals::{Reals, RealsMut, Scalars, expect};
+use crate::ops::detection::reals::{Reals, RealsMut, expect};
 use crate::tensor::{Args, TensorMut};
 use crate::{OpError, SignatureError};
 
@@ -24,9 +27,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::DetectionPostprocessing,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse: Rules::parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -51,9 +52,9 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     signature.rule(matches!(rank(2), 0 | 2), "anchors have 2 dimensions")
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+fn infer(args: &Args<'_>, rules: Parsed<'_, Rules>) -> Result<Inferred, OpError> {
     let sizes = Sizes::of(args.dims(0)?, args.dims(1)?, args.dims(2)?)?;
-    let rules = Rules::read(args)?;
+    let rules = *rules?;
     let batches = index(sizes.batches)?.unsigned_abs();
     let row = rules.row;
     Ok(Inferred::many([
@@ -122,18 +123,18 @@ struct Rules {
 }
 
 impl Rules {
-    fn read(from: &impl Scalars) -> Result<Self, OpError> {
-        let scale = |index| from.positive_float(index, "scale of a box code");
+    fn parse(operands: &dyn Operands) -> Result<Self, OpError> {
+        let scale = |index| positive_float(operands, index, "scale of a box code");
         let threshold = |index, what| {
-            let value = from.float(index)?;
+            let value = operands.float(index)?;
             if value >= 0.0 { Ok(value) } else { Err(OpError::Range { what }) }
         };
-        let detections = from.positive_int(8, "number of detections")?;
-        let (mode, row) = if from.flag(7)? {
-            let per_class = from.positive_int(10, "detections per class")?;
+        let detections = positive_i32(operands, 8, "number of detections")?;
+        let (mode, row) = if operands.bool(7)? {
+            let per_class = positive_i32(operands, 10, "detections per class")?;
             (Mode::Regular { per_class: per_class as usize }, Some(detections))
         } else {
-            let classes = from.positive_int(9, "classes per detection")?;
+            let classes = positive_i32(operands, 9, "classes per detection")?;
             (Mode::Fast { classes: classes as usize }, detections.checked_mul(classes))
         };
         Ok(Rules {
@@ -143,16 +144,16 @@ impl Rules {
             row: row.ok_or(OpError::Range { what: "number of detections" })?,
             score_threshold: threshold(11, "score threshold")?,
             overlap_threshold: threshold(12, "overlap threshold")?,
-            counts_background: from.flag(13)?,
+            counts_background: operands.bool(13)?,
         })
     }
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, rules: &Rules) -> Result<(), OpError> {
     let (scores, boxes, anchors) = (run.input(0)?, run.input(1)?, run.input(2)?);
     let detector = Detector {
         sizes: Sizes::of(scores.dims, boxes.dims, anchors.dims)?,
-        rules: Rules::read(run)?,
+        rules: *rules,
         scores: Reals::of(&scores)?,
         encoded: Reals::of(&boxes)?,
         anchors: Reals::of(&anchors)?,

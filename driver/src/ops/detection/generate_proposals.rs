@@ -25,12 +25,15 @@ use burst_hal::HalVersion::{V1_2, V1_3};
 use burst_hal::OperationType;
 
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S, TQ16A, TQ16S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, Stop};
+use crate::op::{
+    Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, Stop, WithAttributes,
+};
+use crate::ops::attributes::{Layout, positive_float};
 use crate::ops::detection::boxes::{
     Corners, Image, best_first, expect_few, expect_ordered, index, limit, position, refine,
     suppress,
 };
-use crate::ops::detection::reals::{Reals, RealsMut, Scalars, expect, expect_eighths};
+use crate::ops::detection::reals::{Reals, RealsMut, expect, expect_eighths};
 use crate::ops::quantization::rules::expect_same;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -39,9 +42,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::GenerateProposals,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -77,7 +78,40 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     signature.rule(matches!(rank(3), 0 | 2), "image sizes have 2 dimensions")
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+#[derive(Debug, Clone, Copy)]
+struct Attributes {
+    /// How feature maps are stored.
+    layout: Layout,
+    /// Pixels of the image per pixel of the map: vertical, horizontal.
+    ratios: [f32; 2],
+    /// Most boxes of one image before suppression.
+    before: usize,
+    /// Most boxes of one image after suppression.
+    after: usize,
+    /// Overlap from which on a box is suppressed.
+    threshold: f32,
+    /// Sides of the smallest box that counts, in pixels of the image.
+    smallest: f32,
+}
+
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    Ok(Attributes {
+        layout: Layout::required(operands, 10)?,
+        ratios: [
+            positive_float(operands, 4, "height ratio")?,
+            positive_float(operands, 5, "width ratio")?,
+        ],
+        before: match operands.i32(6)? {
+            count @ 1.. => limit(count),
+            _ => usize::MAX,
+        },
+        after: limit(operands.i32(7)?),
+        threshold: operands.float(8)?,
+        smallest: operands.float(9)?,
+    })
+}
+
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
     expect_eighths(args.input(2)?.info)?;
     expect_eighths(args.input(3)?.info)?;
     if let [(scores, _), (regions, _), _] = args.outputs {
@@ -85,8 +119,8 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
         expect_eighths(regions)?;
     }
     let shapes = [args.dims(0)?, args.dims(1)?, args.dims(2)?, args.dims(3)?];
-    Grid::read(args, shapes)?;
-    Ok(Inferred::WhileRunning)
+    Grid::new(attributes?, shapes)?;
+    Ok(Inferred::DataDependent)
 }
 
 /// The sizes of the feature map, and how it is stored.
@@ -96,20 +130,17 @@ struct Grid {
     height: usize,
     width: usize,
     anchors: usize,
-    /// Pixels of the image per pixel of the map.
-    ratios: [f32; 2],
-    is_nchw: bool,
+    layout: Layout,
 }
 
 impl Grid {
     /// Shapes of scores, deltas, anchors and image sizes.
-    fn read(from: &impl Scalars, shapes: [&[u32]; 4]) -> Result<Self, OpError> {
-        let is_nchw = from.flag(10)?;
+    fn new(attributes: &Attributes, shapes: [&[u32]; 4]) -> Result<Self, OpError> {
+        let layout = attributes.layout;
         let [scores, deltas, anchors, images] = shapes;
-        let picture = |dims: &[u32]| match *dims {
-            [b, c, h, w] if is_nchw => Ok([b, h, w, c]),
-            [b, h, w, c] => Ok([b, h, w, c]),
-            _ => Err(OpError::shape("a feature map has 4 dimensions", dims, &[0; 4])),
+        let picture = |dims: &[u32]| match <[u32; 4]>::try_from(dims) {
+            Ok(dims) => Ok(layout.sizes(dims)),
+            Err(_) => Err(OpError::shape("a feature map has 4 dimensions", dims, &[0; 4])),
         };
         let [batches, height, width, count] = picture(scores)?;
         expect(!scores.contains(&0), "scores must not be empty", scores)?;
@@ -120,15 +151,12 @@ impl Grid {
         }
         expect(*anchors == [count, 4], "anchors are rows of 4", anchors)?;
         expect(*images == [batches, 2], "image sizes are rows of 2", images)?;
-        let ratios =
-            [from.positive_float(4, "height ratio")?, from.positive_float(5, "width ratio")?];
         Ok(Grid {
             batches: batches as usize,
             height: height as usize,
             width: width as usize,
             anchors: count as usize,
-            ratios,
-            is_nchw,
+            layout,
         })
     }
 
@@ -145,31 +173,24 @@ impl Grid {
 
     /// Where channel `channel` of a picture with `channels` of them is stored.
     fn stored(&self, image: usize, [row, column]: [usize; 2], channel: usize, of: usize) -> usize {
-        if self.is_nchw {
-            ((image * of + channel) * self.height + row) * self.width + column
-        } else {
-            ((image * self.height + row) * self.width + column) * of + channel
+        match self.layout {
+            Layout::Nhwc => ((image * self.height + row) * self.width + column) * of + channel,
+            Layout::Nchw => ((image * of + channel) * self.height + row) * self.width + column,
         }
     }
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
     let [scores, deltas, anchors, sizes] =
         [run.input(0)?, run.input(1)?, run.input(2)?, run.input(3)?];
-    let grid = Grid::read(run, [scores.dims, deltas.dims, anchors.dims, sizes.dims])?;
+    let grid = Grid::new(attributes, [scores.dims, deltas.dims, anchors.dims, sizes.dims])?;
     let proposals = Proposals {
         grid,
         scores: Reals::of(&scores)?,
         deltas: Reals::of(&deltas)?,
         anchors: Reals::of(&anchors)?,
         sizes: Reals::of(&sizes)?,
-        before: match run.int(6)? {
-            count @ 1.. => limit(count),
-            _ => usize::MAX,
-        },
-        after: limit(run.int(7)?),
-        threshold: run.float(8)?,
-        smallest: run.float(9)?,
+        attributes,
         stop: run.stop,
     };
     for anchor in 0..grid.anchors {
@@ -195,10 +216,7 @@ struct Proposals<'a> {
     deltas: Reals<'a>,
     anchors: Reals<'a>,
     sizes: Reals<'a>,
-    before: usize,
-    after: usize,
-    threshold: f32,
-    smallest: f32,
+    attributes: &'a Attributes,
     stop: Stop<'a>,
 }
 
@@ -217,7 +235,8 @@ impl Proposals<'_> {
                 self.stop.check()?;
             }
             let [row, column, anchor] = grid.coordinates(at);
-            let (down, right) = (row as f32 * grid.ratios[0], column as f32 * grid.ratios[1]);
+            let (down, right) =
+                (row as f32 * self.attributes.ratios[0], column as f32 * self.attributes.ratios[1]);
             let [x1, y1, x2, y2] = self.anchors.quad(anchor);
             let delta = |i| {
                 self.deltas.get(grid.stored(image, [row, column], anchor * 4 + i, grid.anchors * 4))
@@ -246,20 +265,26 @@ impl Proposals<'_> {
         best_first(candidates, |at| scores[position(at)]);
         let size = self.size(image);
         let mut count = 0;
-        for at in 0..per_image.min(self.before) {
+        for at in 0..per_image.min(self.attributes.before) {
             if self.is_worth(corners_of(corners, candidates[at]), size) {
                 candidates[count] = candidates[at];
                 count += 1;
             }
         }
         let corners = |at| corners_of(corners, at);
-        suppress(&mut candidates[..count], corners, self.threshold, self.after, &self.stop)
+        suppress(
+            &mut candidates[..count],
+            corners,
+            self.attributes.threshold,
+            self.attributes.after,
+            &self.stop,
+        )
     }
 
     fn is_worth(&self, [x1, y1, x2, y2]: Corners, size: Image) -> bool {
         let (width, height) = (x2 - x1, y2 - y1);
-        width > self.smallest
-            && height > self.smallest
+        width > self.attributes.smallest
+            && height > self.attributes.smallest
             && x1 + width / 2.0 < size.width
             && y1 + height / 2.0 < size.height
     }

@@ -15,9 +15,10 @@ use burst_hal::HalVersion::{V1_2, V1_3};
 use burst_hal::{Dimensions, OperandType, OperationType};
 
 use crate::op::types::{BOOL, TF16, TF32, TQ8, TQ8S, TQ16A};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::Layout;
 use crate::ops::detection::boxes::expect_ordered;
-use crate::ops::detection::reals::{Reals, RealsMut, Scalars, expect, expect_eighths};
+use crate::ops::detection::reals::{Reals, RealsMut, expect, expect_eighths};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -25,9 +26,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::HeatmapMaxKeypoint,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -48,12 +47,17 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     signature.rule(matches!(rank(1), 0 | 2), "boxes have 2 dimensions")
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+fn parse(operands: &dyn Operands) -> Result<Layout, OpError> {
+    Layout::required(operands, 2)
+}
+
+fn infer(args: &Args<'_>, layout: Parsed<'_, Layout>) -> Result<Inferred, OpError> {
     expect_eighths(args.input(1)?.info)?;
     if let [_, (keypoints, _)] = args.outputs {
         expect_eighths(keypoints)?;
     }
-    let maps = Maps::read(args, args.dims(0)?, args.dims(1)?)?;
+    let (maps, boxes) = (args.dims(0)?, args.dims(1)?);
+    let maps = Maps::new(*layout?, maps, boxes)?;
     let [boxes, keypoints] = maps.dims;
     Ok(Inferred::many([
         Dimensions::from_slice(&[boxes, keypoints]),
@@ -68,22 +72,19 @@ struct Maps {
     dims: [u32; 2],
     /// Pixels along each side.
     size: usize,
-    is_nchw: bool,
+    layout: Layout,
 }
 
 impl Maps {
-    fn read(from: &impl Scalars, maps: &[u32], boxes: &[u32]) -> Result<Self, OpError> {
-        let is_nchw = from.flag(2)?;
-        let (count, height, width, keypoints) = match *maps {
-            [n, c, h, w] if is_nchw => (n, h, w, c),
-            [n, h, w, c] => (n, h, w, c),
-            _ => return Err(OpError::shape("heat maps have 4 dimensions", maps, &[0; 4])),
-        };
+    fn new(layout: Layout, maps: &[u32], boxes: &[u32]) -> Result<Self, OpError> {
+        let sizes = <[u32; 4]>::try_from(maps)
+            .map_err(|_| OpError::shape("heat maps have 4 dimensions", maps, &[0; 4]))?;
+        let [count, height, width, keypoints] = layout.sizes(sizes);
         expect(height == width && height >= 2, "heat maps are squares of 2 x 2 or more", maps)?;
         if *boxes != [count, 4] {
             return Err(OpError::shape("boxes against heat maps", boxes, maps));
         }
-        Ok(Maps { dims: [count, keypoints], size: height as usize, is_nchw })
+        Ok(Maps { dims: [count, keypoints], size: height as usize, layout })
     }
 
     fn boxes(&self) -> usize {
@@ -96,10 +97,9 @@ impl Maps {
 
     fn stored(&self, of_box: usize, keypoint: usize, [x, y]: [usize; 2]) -> usize {
         let (keypoints, size) = (self.keypoints(), self.size);
-        if self.is_nchw {
-            ((of_box * keypoints + keypoint) * size + y) * size + x
-        } else {
-            ((of_box * size + y) * size + x) * keypoints + keypoint
+        match self.layout {
+            Layout::Nhwc => ((of_box * size + y) * size + x) * keypoints + keypoint,
+            Layout::Nchw => ((of_box * keypoints + keypoint) * size + y) * size + x,
         }
     }
 
@@ -113,9 +113,9 @@ impl Maps {
     }
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, layout: &Layout) -> Result<(), OpError> {
     let (heat, boxes) = (run.input(0)?, run.input(1)?);
-    let maps = Maps::read(run, heat.dims, boxes.dims)?;
+    let maps = Maps::new(*layout, heat.dims, boxes.dims)?;
     // Halves are too coarse to tell a smaller determinant from none.
     let tolerance = if heat.info.ty == OperandType::TensorFloat16 { 1e-3 } else { 1e-5 };
     let (heat, boxes) = (Reals::of(&heat)?, Reals::of(&boxes)?);
@@ -253,7 +253,7 @@ mod tests {
         let out = run(&DEF, &inputs, &floats()).unwrap();
         assert_eq!(out[0].values::<f32>(), [4.0]);
         assert_eq!(out[1].values::<f32>(), [11.0, 22.0]);
-        let maps = Maps { dims: [1, 1], size: 3, is_nchw: false };
+        let maps = Maps { dims: [1, 1], size: 3, layout: Layout::Nhwc };
         let neighbours = |at| [0, 1, 2].map(|step| maps.neighbour(at, step));
         assert_eq!(neighbours(0), [1, 0, 1]);
         assert_eq!(neighbours(2), [1, 2, 1]);

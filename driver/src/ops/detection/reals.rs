@@ -15,8 +15,7 @@ use half::f16;
 
 use crate::OpError;
 use crate::kernels::quant::type_range;
-use crate::op::Run;
-use crate::tensor::{Args, TensorInfo, TensorMut, TensorRef};
+use crate::tensor::{TensorInfo, TensorMut, TensorRef};
 
 /// Scale of quantized boxes and image sizes: an eighth of a pixel.
 const BOX_SCALE: f32 = 0.125;
@@ -138,54 +137,6 @@ pub(super) fn expect_eighths(info: &TensorInfo) -> Result<(), OpError> {
         return Err(OpError::Range { what: "scale or zero point of boxes, not 0.125 and 0" });
     }
     Ok(())
-}
-
-/// Where scalar operands are read from: what is known while preparing, or the run.
-pub(super) trait Scalars {
-    /// The operand at `index` with its value.
-    fn operand(&self, index: usize) -> Result<TensorRef<'_>, OpError>;
-
-    /// An INT32.
-    fn int(&self, index: usize) -> Result<i32, OpError> {
-        self.operand(index)?.scalar_i32()
-    }
-
-    /// A BOOL.
-    fn flag(&self, index: usize) -> Result<bool, OpError> {
-        self.operand(index)?.scalar_bool()
-    }
-
-    /// A FLOAT32 or FLOAT16.
-    fn float(&self, index: usize) -> Result<f32, OpError> {
-        self.operand(index)?.scalar_float()
-    }
-
-    /// An INT32 above 0.
-    fn positive_int(&self, index: usize, what: &'static str) -> Result<u32, OpError> {
-        let value = self.int(index)?;
-        match u32::try_from(value) {
-            Ok(count) if count > 0 => Ok(count),
-            _ => Err(OpError::value(what, value)),
-        }
-    }
-
-    /// A float above 0; not infinite, not NaN.
-    fn positive_float(&self, index: usize, what: &'static str) -> Result<f32, OpError> {
-        let value = self.float(index)?;
-        if value > 0.0 && value.is_finite() { Ok(value) } else { Err(OpError::Range { what }) }
-    }
-}
-
-impl Scalars for Args<'_> {
-    fn operand(&self, index: usize) -> Result<TensorRef<'_>, OpError> {
-        self.tensor(index)
-    }
-}
-
-impl Scalars for Run<'_, '_> {
-    fn operand(&self, index: usize) -> Result<TensorRef<'_>, OpError> {
-        self.input(index)
-    }
 }
 
 /// Fails unless `holds`.

@@ -3,9 +3,10 @@
 use burst_hal::Dimensions;
 
 use crate::OpError;
-use crate::op::Signature;
+use crate::op::{Inferred, Operands, Parsed, Run, Signature};
+use crate::ops::attributes::{Layout, positive_float, positive_i32};
 use crate::ops::detection::boxes::{Corners, expect_ordered};
-use crate::ops::detection::reals::{Reals, Scalars, expect, expect_eighths};
+use crate::ops::detection::reals::{Reals, expect, expect_eighths};
 use crate::tensor::{Args, TensorRef};
 
 /// How far apart neighbours along each axis of a picture lie.
@@ -18,12 +19,11 @@ pub(super) struct Strides {
 }
 
 impl Strides {
-    fn new(height: usize, width: usize, depth: usize, is_nchw: bool) -> Self {
+    fn new(height: usize, width: usize, depth: usize, layout: Layout) -> Self {
         let batch = height * width * depth;
-        if is_nchw {
-            Strides { batch, row: width, column: 1, channel: height * width }
-        } else {
-            Strides { batch, row: width * depth, column: depth, channel: 1 }
+        match layout {
+            Layout::Nhwc => Strides { batch, row: width * depth, column: depth, channel: 1 },
+            Layout::Nchw => Strides { batch, row: width, column: 1, channel: height * width },
         }
     }
 
@@ -46,39 +46,54 @@ pub(super) struct Regions {
     pub(super) out_width: usize,
     /// Pixels of the image per pixel of the map.
     ratios: [f32; 2],
-    is_nchw: bool,
+    layout: Layout,
+}
+
+/// The attributes of an operation on regions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RegionAttributes {
+    /// How maps are stored.
+    layout: Layout,
+    out_height: u32,
+    out_width: u32,
+    /// Pixels of the image per pixel of the map: vertical, horizontal.
+    ratios: [f32; 2],
+}
+
+impl RegionAttributes {
+    /// Parses the operands; the layout is at input `layout`.
+    pub(super) fn parse(operands: &dyn Operands, layout: usize) -> Result<Self, OpError> {
+        Ok(RegionAttributes {
+            layout: Layout::required(operands, layout)?,
+            out_height: positive_i32(operands, 3, "output height")?,
+            out_width: positive_i32(operands, 4, "output width")?,
+            ratios: [
+                positive_float(operands, 5, "height ratio")?,
+                positive_float(operands, 6, "width ratio")?,
+            ],
+        })
+    }
 }
 
 impl Regions {
-    /// Reads and checks the parameters; the layout is the operand at `layout`.
-    pub(super) fn read(
-        from: &impl Scalars,
+    /// The sizes for a map, regions and batch indexes of these shapes.
+    fn new(
+        attributes: &RegionAttributes,
         map: &[u32],
         rois: &[u32],
         split: &[u32],
-        layout: usize,
     ) -> Result<(Self, Dimensions), OpError> {
-        let is_nchw = from.flag(layout)?;
-        let [batches, a, b, c] = *map else {
-            return Err(OpError::shape("a feature map has 4 dimensions", map, &[0; 4]));
-        };
+        let RegionAttributes { layout, out_height, out_width, ratios } = *attributes;
+        let sizes = <[u32; 4]>::try_from(map)
+            .map_err(|_| OpError::shape("a feature map has 4 dimensions", map, &[0; 4]))?;
         expect(!map.contains(&0), "a feature map must not be empty", map)?;
-        let (height, width, depth) = if is_nchw { (b, c, a) } else { (a, b, c) };
+        let [batches, height, width, depth] = layout.sizes(sizes);
         let [count, 4] = *rois else {
             return Err(OpError::shape("regions are rows of 4", rois, &[0, 4]));
         };
         if *split != [count] {
             return Err(OpError::shape("one batch index per region", split, &[count]));
         }
-        let out_height = from.positive_int(3, "output height")?;
-        let out_width = from.positive_int(4, "output width")?;
-        let ratios =
-            [from.positive_float(5, "height ratio")?, from.positive_float(6, "width ratio")?];
-        let dims = if is_nchw {
-            [count, depth, out_height, out_width]
-        } else {
-            [count, out_height, out_width, depth]
-        };
         let regions = Regions {
             batches: batches as usize,
             height: height as usize,
@@ -88,23 +103,28 @@ impl Regions {
             out_height: out_height as usize,
             out_width: out_width as usize,
             ratios,
-            is_nchw,
+            layout,
         };
+        let dims = layout.shape([count, out_height, out_width, depth]);
         Ok((regions, Dimensions::from_slice(&dims)))
     }
 
-    /// As [`Regions::read`], with the shapes of an inference; quantized regions have their scale.
-    pub(super) fn infer(args: &Args<'_>, layout: usize) -> Result<(Self, Dimensions), OpError> {
+    /// The shape of the only output; quantized regions have their scale.
+    pub(super) fn infer(
+        args: &Args<'_>,
+        attributes: Parsed<'_, RegionAttributes>,
+    ) -> Result<Inferred, OpError> {
         expect_eighths(args.input(1)?.info)?;
-        Regions::read(args, args.dims(0)?, args.dims(1)?, args.dims(2)?, layout)
+        let (map, rois, split) = (args.dims(0)?, args.dims(1)?, args.dims(2)?);
+        Regions::new(attributes?, map, rois, split).map(|(_, dims)| Inferred::one(dims))
     }
 
     pub(super) fn map_strides(&self) -> Strides {
-        Strides::new(self.height, self.width, self.depth, self.is_nchw)
+        Strides::new(self.height, self.width, self.depth, self.layout)
     }
 
     pub(super) fn out_strides(&self) -> Strides {
-        Strides::new(self.out_height, self.out_width, self.depth, self.is_nchw)
+        Strides::new(self.out_height, self.out_width, self.depth, self.layout)
     }
 
     /// Region `index`: its batch, and its corners in pixels of the map.
@@ -153,7 +173,7 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn of(run: &crate::op::Run<'_, 'a>) -> Result<Self, OpError> {
+    pub(super) fn of(run: &Run<'_, 'a>) -> Result<Self, OpError> {
         Ok(Source {
             map: run.input(0)?,
             rois: Reals::of(&run.input(1)?)?,
@@ -161,13 +181,13 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// As [`Regions::read`], with the shapes of this run.
+    /// As [`Regions::new`], with the shapes of this run.
     pub(super) fn regions(
         &self,
-        run: &crate::op::Run<'_, 'a>,
-        layout: usize,
+        run: &Run<'_, 'a>,
+        attributes: &RegionAttributes,
     ) -> Result<Regions, OpError> {
         let (rois, split) = (run.input(1)?.dims, run.input(2)?.dims);
-        Regions::read(run, self.map.dims, rois, split, layout).map(|(regions, _)| regions)
+        Regions::new(attributes, self.map.dims, rois, split).map(|(regions, _)| regions)
     }
 }

@@ -24,9 +24,10 @@ use half::f16;
 
 use crate::kernels::quant::Multiplier;
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S, TQ16A};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, Stop};
-use crate::ops::detection::reals::Scalars;
-use crate::ops::detection::regions::{Regions, Source, expect_ranks};
+use crate::op::{
+    Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, Stop, WithAttributes,
+};
+use crate::ops::detection::regions::{RegionAttributes, Regions, Source, expect_ranks};
 use crate::tensor::{Args, TensorInfo};
 use crate::{OpError, SignatureError};
 
@@ -34,9 +35,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::RoiAlign,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 
@@ -61,28 +60,33 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     expect_ranks(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let (_, dims) = Regions::infer(args, LAYOUT)?;
-    samples(args)?;
-    Ok(Inferred::one(dims))
+#[derive(Debug, Clone, Copy)]
+struct Attributes {
+    regions: RegionAttributes,
+    /// Samples along the vertical and the horizontal axis; 0: as many as there are pixels.
+    samples: [usize; 2],
 }
 
-/// Samples along the vertical and the horizontal axis; 0: as many as there are pixels.
-fn samples(from: &impl Scalars) -> Result<[usize; 2], OpError> {
-    let count = |index| -> Result<usize, OpError> {
-        let count = from.int(index)?;
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    let regions = RegionAttributes::parse(operands, LAYOUT)?;
+    let samples = |index| -> Result<usize, OpError> {
+        let count = operands.i32(index)?;
         if !(0..=MAX_SAMPLES).contains(&count) {
             return Err(OpError::value("number of samples", count));
         }
         Ok(count as usize)
     };
-    Ok([count(7)?, count(8)?])
+    Ok(Attributes { regions, samples: [samples(7)?, samples(8)?] })
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
+    Regions::infer(args, attributes.map(|attributes| &attributes.regions))
+}
+
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
     let source = Source::of(run)?;
-    let align =
-        Align { regions: source.regions(run, LAYOUT)?, samples: samples(run)?, stop: run.stop };
+    let regions = source.regions(run, &attributes.regions)?;
+    let align = Align { regions, samples: attributes.samples, stop: run.stop };
     let map = source.map;
     let out = run.output(0)?;
     let quantized = Quantized { input: map.info, output: out.info };

@@ -23,8 +23,10 @@ use burst_hal::{OperandType, OperationType};
 use half::f16;
 
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S, TQ16A};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, Stop};
-use crate::ops::detection::regions::{Regions, Source, expect_ranks};
+use crate::op::{
+    Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, Stop, WithAttributes,
+};
+use crate::ops::detection::regions::{RegionAttributes, Regions, Source, expect_ranks};
 use crate::ops::quantization::rules::expect_same;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -33,9 +35,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::RoiPooling,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -53,17 +53,20 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     expect_ranks(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+fn parse(operands: &dyn Operands) -> Result<RegionAttributes, OpError> {
+    RegionAttributes::parse(operands, LAYOUT)
+}
+
+fn infer(args: &Args<'_>, attributes: Parsed<'_, RegionAttributes>) -> Result<Inferred, OpError> {
     if let Some((output, _)) = args.outputs.first() {
         expect_same(args.input(0)?.info, output)?;
     }
-    let (_, dims) = Regions::infer(args, LAYOUT)?;
-    Ok(Inferred::one(dims))
+    Regions::infer(args, attributes)
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &RegionAttributes) -> Result<(), OpError> {
     let source = Source::of(run)?;
-    let regions = source.regions(run, LAYOUT)?;
+    let regions = source.regions(run, attributes)?;
     let (map, stop) = (source.map, run.stop);
     let out = run.output(0)?;
     match map.info.ty {

@@ -7,11 +7,11 @@
 //! Source: NNAPI `types.hal`, `OperationType::ADD`.
 
 use burst_hal::HalVersion::{V1_0, V1_2, V1_3};
-use burst_hal::OperationType;
+use burst_hal::{FusedActivation, OperationType};
 
 use crate::OpError;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature, WithAttributes};
 use crate::ops::elementwise::arithmetic::{self, QuantizedSum};
 use crate::tensor::Args;
 
@@ -19,9 +19,12 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::Add,
     validate,
-    infer: arithmetic::infer,
-    prepare: Some(prepare),
-    execute,
+    body: &WithAttributes {
+        parse: arithmetic::parse,
+        infer: arithmetic::infer,
+        prepare: Some(prepare),
+        execute,
+    },
     traits: OpTraits::PLAIN,
 };
 
@@ -37,19 +40,23 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     signature.expect_rows(ROWS)
 }
 
-fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>, OpError> {
-    arithmetic::prepare_sum(args, context, QuantizedSum::new)
+fn prepare(
+    args: &Args<'_>,
+    activation: &FusedActivation,
+    context: &PrepareContext,
+) -> Result<Option<Prepared>, OpError> {
+    arithmetic::prepare_sum(args, *activation, context, QuantizedSum::new)
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, activation: &FusedActivation) -> Result<(), OpError> {
     // Sums that overflow INT32 wrap: the specification leaves them open, and wrapping is what the
     // reference does in practice.
-    arithmetic::execute(run, |a, b| a + b, i32::wrapping_add, QuantizedSum::new)
+    arithmetic::execute(run, *activation, |a, b| a + b, i32::wrapping_add, QuantizedSum::new)
 }
 
 #[cfg(test)]
 mod tests {
-    use burst_hal::{FusedActivation, OperandType};
+    use burst_hal::OperandType;
 
     use super::*;
     use crate::ops::testing::{Tensor, has_form, run_fast, run_one};

@@ -12,9 +12,10 @@ use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::kernels::Isa;
-use crate::kernels::quant::{Multiplier, activation, activation_range, activation_range_f32};
-use crate::kernels::sum::{self, Sum};
-use crate::op::{Inferred, Kernel, PrepareContext, Prepared, Run};
+use crate::kernels::add_quantized::{self, Sum};
+use crate::kernels::quant::{Multiplier, activation_range, activation_range_f32};
+use crate::op::{Inferred, Kernel, Operands, Parsed, PrepareContext, Prepared, Run};
+use crate::ops::attributes::activation;
 use crate::ops::broadcast::{Side, broadcast_shape, zip, zip_shared};
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::{Args, TensorInfo};
@@ -26,11 +27,19 @@ pub(super) trait Quantized {
     fn combine(&self, a: i32, b: i32) -> i32;
 }
 
-/// The shape of the output: what the inputs' shapes broadcast to. Input 2 is the activation, where
-/// its value is known already.
-pub(super) fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    match args.i32(2) {
-        Ok(code) => check_activation(activation(code)?, args.input(0)?.info.ty)?,
+/// Input 2 is the activation.
+pub(super) fn parse(operands: &dyn Operands) -> Result<FusedActivation, OpError> {
+    activation(operands, 2)
+}
+
+/// The shape of the output: what the inputs' shapes broadcast to. It is known also where the
+/// activation is not yet.
+pub(super) fn infer(
+    args: &Args<'_>,
+    activation: Parsed<'_, FusedActivation>,
+) -> Result<Inferred, OpError> {
+    match activation {
+        Ok(activation) => check_activation(*activation, args.input(0)?.info.ty)?,
         Err(OpError::NotYet) => {}
         Err(error) => return Err(error),
     }
@@ -47,22 +56,20 @@ fn check_activation(activation: FusedActivation, ty: OperandType) -> Result<(), 
 }
 
 /// Runs the operation on floats or INT32.
-///
-/// Input 2 is the activation.
 pub(super) fn execute_plain(
     run: &mut Run<'_, '_>,
+    activation: FusedActivation,
     float: impl Fn(f32, f32) -> f32 + Sync,
     int: impl Fn(i32, i32) -> i32,
 ) -> Result<(), OpError> {
     let (a, b) = (run.input(0)?, run.input(1)?);
-    let activation = activation(run.i32(2)?)?;
     let (low, high) = activation_range_f32(activation);
-    let (out, mut hands) = run.output_and_hands()?;
+    let (out, mut runner) = run.output_and_runner()?;
     match out.info.ty {
         OperandType::TensorFloat32 => {
             let a = Side { values: a.f32()?, dims: a.dims };
             let b = Side { values: b.f32()?, dims: b.dims };
-            zip_shared(&mut hands, out.f32_mut()?, a, b, |x, y| clamp(float(x, y), low, high))
+            zip_shared(&mut runner, out.f32_mut()?, a, b, |x, y| clamp(float(x, y), low, high))
         }
         OperandType::TensorFloat16 => {
             let a = Side { values: a.f16()?, dims: a.dims };
@@ -85,18 +92,17 @@ pub(super) fn execute_plain(
 /// types from what the inputs and the output mean.
 pub(super) fn execute<Q: Quantized>(
     run: &mut Run<'_, '_>,
+    activation: FusedActivation,
     float: impl Fn(f32, f32) -> f32 + Sync,
     int: impl Fn(i32, i32) -> i32,
     quantized: impl Fn(&TensorInfo, &TensorInfo, &TensorInfo) -> Result<Q, OpError>,
 ) -> Result<(), OpError> {
     let (a, b) = (run.input(0)?, run.input(1)?);
-    let code = run.i32(2)?;
     let out = run.output(0)?;
     let info = out.info;
     match info.ty {
         OperandType::TensorQuant8Asymm => {
-            let (low, high) =
-                activation_range(activation(code)?, info.ty, info.scale, info.zero_point);
+            let (low, high) = activation_range(activation, info.ty, info.scale, info.zero_point);
             let rule = quantized(a.info, b.info, info)?;
             let a = Side { values: a.u8()?, dims: a.dims };
             let b = Side { values: b.u8()?, dims: b.dims };
@@ -105,8 +111,7 @@ pub(super) fn execute<Q: Quantized>(
             })
         }
         OperandType::TensorQuant8AsymmSigned => {
-            let (low, high) =
-                activation_range(activation(code)?, info.ty, info.scale, info.zero_point);
+            let (low, high) = activation_range(activation, info.ty, info.scale, info.zero_point);
             let rule = quantized(a.info, b.info, info)?;
             let a = Side { values: a.i8()?, dims: a.dims };
             let b = Side { values: b.i8()?, dims: b.dims };
@@ -114,7 +119,7 @@ pub(super) fn execute<Q: Quantized>(
                 rule.combine(x.into(), y.into()).max(low).min(high) as i8
             })
         }
-        _ => execute_plain(run, float, int),
+        _ => execute_plain(run, activation, float, int),
     }
 }
 
@@ -136,7 +141,7 @@ impl QuantizedSum {
     pub(super) fn new(a: &TensorInfo, b: &TensorInfo, out: &TensorInfo) -> Result<Self, OpError> {
         let (a_scale, b_scale) = (f64::from(a.scale), f64::from(b.scale));
         let twice_max = 2.0 * a_scale.max(b_scale);
-        let out_real = twice_max / (f64::from(1u32 << sum::SHIFT) * f64::from(out.scale));
+        let out_real = twice_max / (f64::from(1u32 << add_quantized::SHIFT) * f64::from(out.scale));
         Ok(QuantizedSum {
             a: (a.zero_point, Multiplier::new(a_scale / twice_max)?),
             b: (b.zero_point, Multiplier::new(b_scale / twice_max)?),
@@ -161,6 +166,7 @@ impl QuantizedSum {
 /// the model is prepared.
 pub(super) fn prepare_sum(
     args: &Args<'_>,
+    activation: FusedActivation,
     context: &PrepareContext,
     rule: fn(&TensorInfo, &TensorInfo, &TensorInfo) -> Result<QuantizedSum, OpError>,
 ) -> Result<Option<Prepared>, OpError> {
@@ -173,7 +179,7 @@ pub(super) fn prepare_sum(
     if !quantized || args.dims(0)? != args.dims(1)? {
         return Ok(None);
     }
-    let range = activation_range(activation(args.i32(2)?)?, out.ty, out.scale, out.zero_point);
+    let range = activation_range(activation, out.ty, out.scale, out.zero_point);
     let QuantizedSum { a, b, out } = rule(a, b, out)?;
     let Some(sum) = Sum::new(a, b, out, range) else { return Ok(None) };
     let kernel = Box::new(SumKernel { sum, isa: context.isa });
@@ -192,18 +198,18 @@ struct SumKernel {
 impl Kernel for SumKernel {
     fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
         let (a, b) = (run.input(0)?, run.input(1)?);
-        let (out, mut hands) = run.output_and_hands()?;
+        let (out, mut runner) = run.output_and_runner()?;
         if out.info.ty == OperandType::TensorQuant8Asymm {
             let (a, b, out) = (a.u8()?, b.u8()?, out.u8_mut()?);
-            sum::check_lengths(a.len(), b.len(), out.len())?;
-            hands.tiles(&Tiling::values(SUM_BYTES * out.len()), out, |first, out, _| {
+            add_quantized::check_lengths(a.len(), b.len(), out.len())?;
+            runner.tiles(&Tiling::values(SUM_BYTES * out.len()), out, |first, out, _| {
                 let part = first..first + out.len();
                 self.sum.unsigned(self.isa, &a[part.clone()], &b[part], out)
             })
         } else {
             let (a, b, out) = (a.i8()?, b.i8()?, out.i8_mut()?);
-            sum::check_lengths(a.len(), b.len(), out.len())?;
-            hands.tiles(&Tiling::values(SUM_BYTES * out.len()), out, |first, out, _| {
+            add_quantized::check_lengths(a.len(), b.len(), out.len())?;
+            runner.tiles(&Tiling::values(SUM_BYTES * out.len()), out, |first, out, _| {
                 let part = first..first + out.len();
                 self.sum.signed(self.isa, &a[part.clone()], &b[part], out)
             })
@@ -219,7 +225,7 @@ impl Quantized for QuantizedSum {
     #[inline]
     fn combine(&self, a: i32, b: i32) -> i32 {
         let scaled = |(zero_point, multiplier): (i32, Multiplier), stored: i32| {
-            multiplier.apply((stored - zero_point) << sum::SHIFT)
+            multiplier.apply((stored - zero_point) << add_quantized::SHIFT)
         };
         let sum = scaled(self.a, a) + scaled(self.b, b);
         self.out.1.apply(sum).saturating_add(self.out.0)

@@ -6,20 +6,23 @@
 //! Source: NNAPI 1.1 `types.hal`, `OperationType::DIV`.
 
 use burst_hal::HalVersion::{V1_1, V1_2, V1_3};
-use burst_hal::OperationType;
+use burst_hal::{FusedActivation, OperationType};
 
 use super::arithmetic;
 use crate::op::types::{I32, TF16, TF32, TI32};
-use crate::op::{OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{OpDef, OpTraits, Row, Run, Signature, WithAttributes};
 use crate::{OpError, SignatureError};
 
 /// The definition of DIV.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Div,
     validate,
-    infer: arithmetic::infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes {
+        parse: arithmetic::parse,
+        infer: arithmetic::infer,
+        prepare: None,
+        execute,
+    },
     traits: OpTraits::PLAIN,
 };
 
@@ -33,8 +36,8 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     signature.expect_rows(ROWS)
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    arithmetic::execute_plain(run, |a, b| a / b, floor_div)
+fn execute(run: &mut Run<'_, '_>, activation: &FusedActivation) -> Result<(), OpError> {
+    arithmetic::execute_plain(run, *activation, |a, b| a / b, floor_div)
 }
 
 /// The quotient rounded towards minus infinity.

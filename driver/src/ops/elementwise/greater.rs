@@ -9,15 +9,13 @@ use burst_hal::OperationType;
 
 use super::comparison;
 use crate::OpError;
-use crate::op::{OpDef, OpTraits, Run};
+use crate::op::{OpDef, OpTraits, Plain, Run};
 
 /// The definition of GREATER.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Greater,
     validate: comparison::validate,
-    infer: comparison::infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer: comparison::infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

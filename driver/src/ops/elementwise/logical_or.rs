@@ -8,15 +8,13 @@ use burst_hal::OperationType;
 
 use super::logic;
 use crate::OpError;
-use crate::op::{OpDef, OpTraits, Run};
+use crate::op::{OpDef, OpTraits, Plain, Run};
 
 /// The definition of LOGICAL_OR.
 pub static DEF: OpDef = OpDef {
     code: OperationType::LogicalOr,
     validate: logic::validate,
-    infer: logic::infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer: logic::infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

@@ -9,15 +9,13 @@ use burst_hal::OperationType;
 
 use super::extremum::{self, Extremum};
 use crate::OpError;
-use crate::op::{OpDef, OpTraits, Run};
+use crate::op::{OpDef, OpTraits, Plain, Run};
 
 /// The definition of MAXIMUM.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Maximum,
     validate: extremum::validate,
-    infer: extremum::infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer: extremum::infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

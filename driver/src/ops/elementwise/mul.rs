@@ -7,12 +7,12 @@
 //! Source: NNAPI `types.hal`, `OperationType::MUL`.
 
 use burst_hal::HalVersion::{V1_0, V1_2, V1_3};
-use burst_hal::{OperandType, OperationType};
+use burst_hal::{FusedActivation, OperandType, OperationType};
 
 use super::arithmetic::{self, Quantized};
 use crate::kernels::quant::Multiplier;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{OpDef, OpTraits, Row, Run, Signature, WithAttributes};
 use crate::tensor::TensorInfo;
 use crate::{OpError, SignatureError};
 
@@ -20,9 +20,12 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Mul,
     validate,
-    infer: arithmetic::infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes {
+        parse: arithmetic::parse,
+        infer: arithmetic::infer,
+        prepare: None,
+        execute,
+    },
     traits: OpTraits::PLAIN,
 };
 
@@ -48,9 +51,9 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     )
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, activation: &FusedActivation) -> Result<(), OpError> {
     // Products that overflow INT32 wrap, as sums do.
-    arithmetic::execute(run, |a, b| a * b, i32::wrapping_mul, QuantizedProduct::new)
+    arithmetic::execute(run, *activation, |a, b| a * b, i32::wrapping_mul, QuantizedProduct::new)
 }
 
 /// The rule of quantized products.

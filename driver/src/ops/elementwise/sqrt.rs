@@ -9,16 +9,14 @@ use burst_hal::OperationType;
 
 use super::unary;
 use crate::op::types::{TF16, TF32};
-use crate::op::{OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::{OpError, SignatureError};
 
 /// The definition of SQRT.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Sqrt,
     validate,
-    infer: unary::infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer: unary::infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

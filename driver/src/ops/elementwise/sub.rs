@@ -6,11 +6,11 @@
 //! Source: NNAPI 1.1 `types.hal`, `OperationType::SUB`.
 
 use burst_hal::HalVersion::{V1_1, V1_2, V1_3};
-use burst_hal::OperationType;
+use burst_hal::{FusedActivation, OperationType};
 
 use super::arithmetic::{self, QuantizedSum};
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature, WithAttributes};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -18,9 +18,12 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Sub,
     validate,
-    infer: arithmetic::infer,
-    prepare: Some(prepare),
-    execute,
+    body: &WithAttributes {
+        parse: arithmetic::parse,
+        infer: arithmetic::infer,
+        prepare: Some(prepare),
+        execute,
+    },
     traits: OpTraits::PLAIN,
 };
 
@@ -36,13 +39,17 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     signature.expect_rows(ROWS)
 }
 
-fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>, OpError> {
-    arithmetic::prepare_sum(args, context, QuantizedSum::difference)
+fn prepare(
+    args: &Args<'_>,
+    activation: &FusedActivation,
+    context: &PrepareContext,
+) -> Result<Option<Prepared>, OpError> {
+    arithmetic::prepare_sum(args, *activation, context, QuantizedSum::difference)
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, activation: &FusedActivation) -> Result<(), OpError> {
     // Differences that overflow INT32 wrap, as sums do.
-    arithmetic::execute(run, |a, b| a - b, i32::wrapping_sub, QuantizedSum::difference)
+    arithmetic::execute(run, *activation, |a, b| a - b, i32::wrapping_sub, QuantizedSum::difference)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use burst_hal::OperationType;
 
 use crate::OpError;
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::lookup::rows::{Table, list_length, rows_of};
 use crate::ops::quantization::rules::expect_same;
 use crate::tensor::Args;
@@ -19,9 +19,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::EmbeddingLookup,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

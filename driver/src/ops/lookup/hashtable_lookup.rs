@@ -11,7 +11,7 @@ use burst_hal::{Dimensions, OperationType};
 
 use crate::OpError;
 use crate::op::types::{TF32, TI32, TQ8};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::lookup::rows::{Table, list_length, rows_of};
 use crate::ops::quantization::rules::expect_same;
 use crate::tensor::Args;
@@ -20,9 +20,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::HashtableLookup,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

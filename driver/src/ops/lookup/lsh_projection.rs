@@ -16,7 +16,9 @@ use burst_hal::{OperandType, OperationType};
 
 use crate::OpError;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, TypeSet};
+use crate::op::{
+    Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, TypeSet, WithAttributes,
+};
 use crate::ops::lookup::fingerprint::fingerprint64;
 use crate::tensor::{Args, TensorRef, Value};
 
@@ -24,9 +26,7 @@ use crate::tensor::{Args, TensorRef, Value};
 pub static DEF: OpDef = OpDef {
     code: OperationType::LshProjection,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse: Kind::parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.omit(&[2]).no_zero_sized(),
 };
 
@@ -59,7 +59,8 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(code: i32) -> Result<Self, OpError> {
+    fn parse(operands: &dyn Operands) -> Result<Self, OpError> {
+        let code = operands.i32(KIND)?;
         Ok(match code {
             1 => Kind::SparseDeprecated,
             2 => Kind::Dense,
@@ -79,8 +80,8 @@ impl Kind {
     }
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let kind = Kind::of(args.i32(KIND)?)?;
+fn infer(args: &Args<'_>, kind: Parsed<'_, Kind>) -> Result<Inferred, OpError> {
+    let kind = *kind?;
     match args.input(WEIGHTS)?.value {
         Value::Unknown => {}
         value => kind.check_weights(matches!(value, Value::Bytes(_)))?,
@@ -105,8 +106,7 @@ fn seed_counts(seeds: &[u32]) -> Result<(u32, u32), OpError> {
     }
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    let kind = Kind::of(run.i32(KIND)?)?;
+fn execute(run: &mut Run<'_, '_>, kind: &Kind) -> Result<(), OpError> {
     let weights = run.optional(WEIGHTS);
     kind.check_weights(weights.is_some())?;
     let (seeds, items, stop) = (run.input(SEEDS)?, run.input(ITEMS)?, run.stop);
@@ -122,7 +122,7 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
         projection.bit(float(&seeds, index)?, key).map(u32::from)
     };
     for (index, value) in out.iter_mut().enumerate() {
-        if kind == Kind::Dense {
+        if *kind == Kind::Dense {
             *value = bit(index)?.cast_signed();
             continue;
         }
@@ -131,7 +131,7 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
         for position in first..first + bits as usize {
             signature = signature << 1 | bit(position)?;
         }
-        if kind == Kind::Sparse {
+        if *kind == Kind::Sparse {
             signature = signature.wrapping_add(offset(index, bits));
         }
         *value = signature.cast_signed();

@@ -13,7 +13,8 @@ use burst_hal::{OperandType, OperationType};
 
 use crate::OpError;
 use crate::op::types::{I32, TF16, TF32, TI32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::positive_i32;
 use crate::ops::lookup::philox::uniform;
 use crate::tensor::{Args, TensorRef};
 
@@ -21,9 +22,7 @@ use crate::tensor::{Args, TensorRef};
 pub static DEF: OpDef = OpDef {
     code: OperationType::RandomMultinomial,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized().impure(),
 };
 
@@ -37,12 +36,13 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     signature.expect_rows(ROWS)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let draws = args.i32(1)?;
-    let draws = u32::try_from(draws)
-        .ok()
-        .filter(|draws| *draws > 0)
-        .ok_or(OpError::value("number of draws", draws))?;
+/// How often is drawn from each batch.
+fn parse(operands: &dyn Operands) -> Result<u32, OpError> {
+    positive_i32(operands, 1, "number of draws")
+}
+
+fn infer(args: &Args<'_>, draws: Parsed<'_, u32>) -> Result<Inferred, OpError> {
+    let draws = *draws?;
     let seeds = args.dims(2)?;
     if seeds != [2] {
         return Err(OpError::shape("seeds", seeds, &[2]));
@@ -57,7 +57,7 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     }
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, _: &u32) -> Result<(), OpError> {
     let (logits, stop) = (run.input(0)?, run.stop);
     let [batches, classes] = *logits.dims else {
         return Err(OpError::shape("logits", logits.dims, &[1, 1]));

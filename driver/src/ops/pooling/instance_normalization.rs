@@ -12,7 +12,8 @@ use half::f16;
 use crate::OpError;
 use crate::kernels::norm::instance;
 use crate::op::types::{BOOL, F16, F32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::Layout;
 use crate::ops::pooling::resizing::expect_input_rank;
 use crate::tensor::Args;
 
@@ -20,9 +21,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::InstanceNormalization,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -36,7 +35,21 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     expect_input_rank(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+#[derive(Debug)]
+struct Attributes {
+    /// Gamma, beta and epsilon.
+    parameters: (f32, f32, f32),
+    layout: Layout,
+}
+
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    Ok(Attributes {
+        parameters: (operands.float(1)?, operands.float(2)?, operands.float(3)?),
+        layout: Layout::required(operands, 4)?,
+    })
+}
+
+fn infer(args: &Args<'_>, _: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
     let dims = args.dims(0)?;
     if dims.len() != 4 || dims.contains(&0) {
         return Err(OpError::shape("pictures that must not be empty", dims, &[0; 4]));
@@ -44,20 +57,15 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     Ok(Inferred::one(dims))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let scalar = |index| run.input(index)?.scalar_float();
-    let parameters = (scalar(1)?, scalar(2)?, scalar(3)?);
-    let channels_first = run.input(4)?.scalar_bool()?;
-    let [_, a, b, c] = *input.dims else {
-        return Err(OpError::shape("the shape of a picture", input.dims, &[0; 4]));
-    };
+    let Attributes { parameters, layout } = *attributes;
+    let dims = <[u32; 4]>::try_from(input.dims)
+        .map_err(|_| OpError::shape("the shape of a picture", input.dims, &[0; 4]))?;
+    let [_, height, width, channels] = layout.sizes(dims).map(|size| size as usize);
     // Channels first, a picture of one channel after the other is normalised.
-    let (picture, channels) = if channels_first {
-        (b as usize * c as usize, 1)
-    } else {
-        (a as usize * b as usize * c as usize, c as usize)
-    };
+    let channels = if layout == Layout::Nchw { 1 } else { channels };
+    let picture = height * width * channels;
     let picture = picture.max(1);
     let Run { outputs, scratch, .. } = run;
     let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;

@@ -20,19 +20,18 @@ use crate::kernels::lanes::{Lane, Lanes};
 use crate::kernels::norm::{inverse_sqrt, l2_lane};
 use crate::kernels::quant::Multiplier;
 use crate::op::types::{I32, TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::Axis;
 use crate::ops::pooling::{MAX_RANK, expect_lane_rank};
 use crate::ops::quantization::rules::expect_fixed;
-use crate::ops::reduce::axes;
+use crate::ops::rank_limit::expect_rank;
 use crate::tensor::Args;
 
 /// The definition of L2_NORMALIZATION.
 pub static DEF: OpDef = OpDef {
     code: OperationType::L2Normalization,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -50,20 +49,23 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     expect_lane_rank(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+fn parse(operands: &dyn Operands) -> Result<Axis, OpError> {
+    Axis::optional(operands, 1)
+}
+
+fn infer(args: &Args<'_>, axis: Parsed<'_, Axis>) -> Result<Inferred, OpError> {
     if let Some((output, _)) = args.outputs.first() {
         expect_fixed(output, 1.0 / 128.0, 128)?;
     }
     let dims = args.dims(0)?;
-    axes::expect_rank(dims, MAX_RANK)?;
-    axes::optional(args, 1, dims.len())?;
+    expect_rank(dims, MAX_RANK)?;
+    axis?.position(dims.len())?;
     Ok(Inferred::one(dims))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, axis: &Axis) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let axis = run.optional(1).map_or(Ok(-1), |axis| axis.scalar_i32())?;
-    let lanes = Lanes::new(input.dims, axes::resolve(axis, input.dims.len())?);
+    let lanes = Lanes::new(input.dims, axis.position(input.dims.len())?);
     let Run { outputs, scratch, .. } = run;
     let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
     let zero_point = input.info.zero_point;

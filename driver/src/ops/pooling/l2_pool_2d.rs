@@ -14,7 +14,8 @@ use crate::OpError;
 use crate::kernels::pool::Rule;
 use crate::kernels::quant::activation_range_f32;
 use crate::op::types::{TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Parsed, Run, Signature, WithAttributes};
+use crate::ops::attributes::PoolAttributes;
 use crate::ops::pooling::window::{self, Window, pool_shared};
 use crate::scratch::Scratch;
 use crate::tensor::Args;
@@ -23,9 +24,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::L2Pool2d,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse: PoolAttributes::parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 
@@ -33,19 +32,20 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     window::expect_forms(signature, &[(V1_0, &[TF32]), (V1_2, &[TF16])])
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    window::infer(args).map(|(_, inferred)| inferred)
+fn infer(args: &Args<'_>, attributes: Parsed<'_, PoolAttributes>) -> Result<Inferred, OpError> {
+    window::infer(args, attributes).map(|(_, inferred)| inferred)
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &PoolAttributes) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let Window { pooling, activation, .. } = Window::read(run, input.dims)?;
-    let (out, mut hands) = run.output_and_hands()?;
+    let Window { pooling, .. } = Window::new(attributes, input.dims)?;
+    let activation = attributes.activation;
+    let (out, mut runner) = run.output_and_runner()?;
     let (low, high) = activation_range_f32(activation);
     let root = |sum: f32, count: usize| (sum / count as f32).sqrt().max(low).min(high);
     match out.info.ty {
         OperandType::TensorFloat32 => pool_shared(
-            &mut hands,
+            &mut runner,
             &pooling,
             input.f32()?,
             out.f32_mut()?,
@@ -53,7 +53,7 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
             Rule { empty: 0.0, add: |sum: f32, x: f32| sum + x * x, finish: root },
         ),
         _ => pool_shared(
-            &mut hands,
+            &mut runner,
             &pooling,
             input.f16()?,
             out.f16_mut()?,

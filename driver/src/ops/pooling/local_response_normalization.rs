@@ -14,18 +14,17 @@ use crate::OpError;
 use crate::kernels::lanes::Lanes;
 use crate::kernels::norm::local_response_lane;
 use crate::op::types::{F16, F32, I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::Axis;
 use crate::ops::pooling::{MAX_RANK, expect_lane_rank};
-use crate::ops::reduce::axes;
+use crate::ops::rank_limit::expect_rank;
 use crate::tensor::Args;
 
 /// The definition of LOCAL_RESPONSE_NORMALIZATION.
 pub static DEF: OpDef = OpDef {
     code: OperationType::LocalResponseNormalization,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -41,25 +40,55 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     expect_lane_rank(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+/// Which values around a value count.
+#[derive(Debug, Clone, Copy)]
+struct Neighbours {
+    /// So many on either side.
+    radius: usize,
+    axis: Axis,
+}
+
+impl Neighbours {
+    fn parse(operands: &dyn Operands) -> Result<Self, OpError> {
+        let radius = operands.i32(1)?;
+        let radius = usize::try_from(radius).map_err(|_| OpError::value("radius", radius))?;
+        Ok(Neighbours { radius, axis: Axis::optional(operands, 5)? })
+    }
+}
+
+#[derive(Debug)]
+struct Attributes {
+    neighbours: Neighbours,
+    bias: f32,
+    alpha: f32,
+    beta: f32,
+}
+
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    Ok(Attributes {
+        neighbours: Neighbours::parse(operands)?,
+        bias: operands.float(2)?,
+        alpha: operands.float(3)?,
+        beta: operands.float(4)?,
+    })
+}
+
+/// The shape is known also where the floats are not yet.
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
     let dims = args.dims(0)?;
-    axes::expect_rank(dims, MAX_RANK)?;
-    radius(args.i32(1)?)?;
-    axes::optional(args, 5, dims.len())?;
+    expect_rank(dims, MAX_RANK)?;
+    let neighbours = match attributes {
+        Ok(attributes) => attributes.neighbours,
+        Err(_) => Neighbours::parse(args)?,
+    };
+    neighbours.axis.position(dims.len())?;
     Ok(Inferred::one(dims))
 }
 
-fn radius(radius: i32) -> Result<usize, OpError> {
-    usize::try_from(radius).map_err(|_| OpError::value("radius", radius))
-}
-
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let radius = radius(run.i32(1)?)?;
-    let scalar = |index| run.input(index)?.scalar_float();
-    let (bias, alpha, beta) = (scalar(2)?, scalar(3)?, scalar(4)?);
-    let axis = run.optional(5).map_or(Ok(-1), |axis| axis.scalar_i32())?;
-    let lanes = Lanes::new(input.dims, axes::resolve(axis, input.dims.len())?);
+    let Attributes { neighbours: Neighbours { radius, axis }, bias, alpha, beta } = *attributes;
+    let lanes = Lanes::new(input.dims, axis.position(input.dims.len())?);
     let Run { outputs, scratch, .. } = run;
     let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
     let scratch = scratch.f32(2 * lanes.len);

@@ -18,7 +18,8 @@ use crate::OpError;
 use crate::kernels::pool::Rule;
 use crate::kernels::quant::{activation_range, activation_range_f32};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Parsed, Run, Signature, WithAttributes};
+use crate::ops::attributes::PoolAttributes;
 use crate::ops::pooling::window::{self, Window, pool_shared};
 use crate::scratch::Scratch;
 use crate::tensor::Args;
@@ -27,9 +28,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::MaxPool2d,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse: PoolAttributes::parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 
@@ -40,20 +39,21 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     )
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    window::infer(args).map(|(_, inferred)| inferred)
+fn infer(args: &Args<'_>, attributes: Parsed<'_, PoolAttributes>) -> Result<Inferred, OpError> {
+    window::infer(args, attributes).map(|(_, inferred)| inferred)
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &PoolAttributes) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let Window { pooling, activation, .. } = Window::read(run, input.dims)?;
-    let (out, mut hands) = run.output_and_hands()?;
+    let Window { pooling, .. } = Window::new(attributes, input.dims)?;
+    let activation = attributes.activation;
+    let (out, mut runner) = run.output_and_runner()?;
     let info = out.info;
     let (low, high) = activation_range_f32(activation);
     let (first, last) = activation_range(activation, info.ty, info.scale, info.zero_point);
     match info.ty {
         OperandType::TensorFloat32 => pool_shared(
-            &mut hands,
+            &mut runner,
             &pooling,
             input.f32()?,
             out.f32_mut()?,
@@ -65,7 +65,7 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
             },
         ),
         OperandType::TensorFloat16 => pool_shared(
-            &mut hands,
+            &mut runner,
             &pooling,
             input.f16()?,
             out.f16_mut()?,
@@ -77,7 +77,7 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
             },
         ),
         OperandType::TensorQuant8AsymmSigned => pool_shared(
-            &mut hands,
+            &mut runner,
             &pooling,
             input.i8()?,
             out.i8_mut()?,
@@ -89,7 +89,7 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
             },
         ),
         _ => pool_shared(
-            &mut hands,
+            &mut runner,
             &pooling,
             input.u8()?,
             out.u8_mut()?,

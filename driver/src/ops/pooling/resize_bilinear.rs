@@ -18,10 +18,13 @@ use half::f16;
 use smallvec::SmallVec;
 
 use crate::OpError;
-use crate::kernels::resize_lines::{self, Work};
-use crate::kernels::{Isa, simd};
+use crate::kernels::Isa;
+use crate::kernels::resize::{self, Work};
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, Kernel, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{
+    Kernel, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature, WithAttributes,
+};
+use crate::ops::attributes::ResizeAttributes;
 use crate::ops::pooling::resizing;
 use crate::tensor::Args;
 use crate::threads::{Tiling, speed};
@@ -30,9 +33,12 @@ use crate::threads::{Tiling, speed};
 pub static DEF: OpDef = OpDef {
     code: OperationType::ResizeBilinear,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &WithAttributes {
+        parse: ResizeAttributes::parse,
+        infer: resizing::infer,
+        prepare: Some(prepare),
+        execute,
+    },
     traits: OpTraits::PLAIN,
 };
 
@@ -54,13 +60,9 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     resizing::expect_input_rank(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    resizing::infer(args)
-}
-
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &ResizeAttributes) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let (resize, _) = resizing::read(run, input.dims)?;
+    let (resize, _) = resizing::sizes(attributes, input.dims)?;
     let Run { outputs, scratch, .. } = run;
     let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
     let scratch = scratch.f32(resize.bilinear_scratch());
@@ -81,18 +83,23 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
 }
 
 /// A kernel that works in vectors, for floats and unsigned bytes.
-fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>, OpError> {
+fn prepare(
+    args: &Args<'_>,
+    attributes: &ResizeAttributes,
+    context: &PrepareContext,
+) -> Result<Option<Prepared>, OpError> {
     let ty = args.input(0)?.info.ty;
     if !matches!(ty, OperandType::TensorFloat32 | OperandType::TensorQuant8Asymm) {
         return Ok(None);
     }
-    let kernel = Box::new(Lines { isa: context.isa });
+    let kernel = Box::new(Lines { attributes: *attributes, isa: context.isa });
     Ok(Some(Prepared { kernel, packed_inputs: SmallVec::new() }))
 }
 
-/// See [`resize_lines`].
+/// See [`resize::lines`].
 #[derive(Debug)]
 struct Lines {
+    attributes: ResizeAttributes,
     isa: Isa,
 }
 
@@ -105,10 +112,10 @@ const TILE: usize = 1 << 18;
 impl Kernel for Lines {
     fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
         let input = run.input(0)?;
-        let (resize, dims) = resizing::read(run, input.dims)?;
+        let (resize, dims) = resizing::sizes(&self.attributes, input.dims)?;
         let count = crate::tensor::element_count(&dims)?;
-        if !resize_lines::fits(&resize) {
-            return execute(run);
+        if !resize::fits(&resize) {
+            return execute(run, &self.attributes);
         }
         let row_len = resize.width.output * resize.channels;
         let tiling = Tiling {
@@ -118,20 +125,20 @@ impl Kernel for Lines {
             most: (TILE / row_len).max(1),
             nanos: speed::nanos(&[count], MIXED),
         };
-        let Run { outputs, scratch, stop, crew, .. } = run;
+        let Run { outputs, scratch, stop, parallelism, .. } = run;
         let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
         if out.info.ty == OperandType::TensorFloat32 {
             let (input, out) = (input.f32()?, expect_count(out.f32_mut()?, count)?);
-            crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+            parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
                 let work = &mut Work::new(&resize, scratch);
-                simd::resize_floats(self.isa, &resize, input, first, work, out);
+                resize::floats(self.isa, &resize, input, first, work, out);
                 Ok(())
             })
         } else {
             let (input, out) = (input.u8()?, expect_count(out.u8_mut()?, count)?);
-            crew.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+            parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
                 let work = &mut Work::new(&resize, scratch);
-                simd::resize_bytes(self.isa, &resize, input, first, work, out);
+                resize::bytes(self.isa, &resize, input, first, work, out);
                 Ok(())
             })
         }

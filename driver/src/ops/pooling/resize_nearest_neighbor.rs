@@ -9,17 +9,20 @@ use burst_hal::{HalVersion, OperandType, OperationType};
 
 use crate::OpError;
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{OpDef, OpTraits, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::ResizeAttributes;
 use crate::ops::pooling::resizing;
-use crate::tensor::Args;
 
 /// The definition of RESIZE_NEAREST_NEIGHBOR.
 pub static DEF: OpDef = OpDef {
     code: OperationType::ResizeNearestNeighbor,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes {
+        parse: ResizeAttributes::parse,
+        infer: resizing::infer,
+        prepare: None,
+        execute,
+    },
     traits: OpTraits::PLAIN,
 };
 
@@ -41,13 +44,9 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     resizing::expect_input_rank(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    resizing::infer(args)
-}
-
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &ResizeAttributes) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let (resize, _) = resizing::read(run, input.dims)?;
+    let (resize, _) = resizing::sizes(attributes, input.dims)?;
     let out = run.output(0)?;
     match out.info.ty {
         OperandType::TensorFloat32 => resize.nearest(input.f32()?, out.f32_mut()?),

@@ -18,16 +18,14 @@ use half::f16;
 
 use crate::OpError;
 use crate::op::types::{TB8, TF16, TF32, TI32, TQ8, TQ8S, TQ8SYMM, TQ16A, TQ16S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, TypeSet};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature, TypeSet};
 use crate::tensor::{Args, TensorMut};
 
 /// The definition of CAST.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Cast,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

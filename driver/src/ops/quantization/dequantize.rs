@@ -14,17 +14,15 @@ use half::f16;
 use crate::OpError;
 use crate::kernels::lanes::Lanes;
 use crate::op::types::{TF16, TF32, TQ8, TQ8PC, TQ8S, TQ8SYMM};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
-use crate::ops::reduce::axes::expect_rank;
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
+use crate::ops::rank_limit::expect_rank;
 use crate::tensor::{Args, TensorInfo, TensorRef};
 
 /// The definition of DEQUANTIZE.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Dequantize,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 

@@ -17,7 +17,7 @@ use burst_hal::{OperandType, OperationType};
 use crate::OpError;
 use crate::kernels::lut::Quant8;
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::quantization::rules::quant8;
 use crate::tensor::{Args, TensorMut};
 
@@ -25,9 +25,7 @@ use crate::tensor::{Args, TensorMut};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Quantize,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 

@@ -19,7 +19,8 @@ use burst_hal::OperationType;
 use crate::OpError;
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32};
 use crate::op::{
-    Inferred, Kernel, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature, TypeSet,
+    Inferred, Kernel, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Row, Run,
+    Signature, TypeSet, WithAttributes,
 };
 use crate::ops::recurrent::bidirectional::{Linking, output_shapes};
 use crate::ops::recurrent::lstm_pass::{CellOperands, CellSizes, Pass, Tuning};
@@ -32,9 +33,7 @@ use crate::tensor::{Args, TensorRef};
 pub static DEF: OpDef = OpDef {
     code: OperationType::BidirectionalSequenceLstm,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &WithAttributes { parse, infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN
         .omit(&[1, 5, 9, 10, 11, 12, 16, 17])
         .omit(&[18, 22, 26, 27, 28, 29, 33, 34])
@@ -124,10 +123,23 @@ fn linking(shapes: &(impl Shapes + ?Sized)) -> Result<Option<Linking>, OpError> 
     Linking::of(shapes, AUX, forward.or(backward))
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let (time_major, merged) = (args.bool(TIME_MAJOR)?, args.bool(MERGED)?);
+#[derive(Debug, Clone, Copy)]
+struct Attributes {
+    tuning: Tuning,
+    /// Whether time is the outermost dimension.
+    time_major: bool,
+    /// Whether both directions share one output.
+    merged: bool,
+}
+
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    let (time_major, merged) = (operands.bool(TIME_MAJOR)?, operands.bool(MERGED)?);
+    Ok(Attributes { tuning: Tuning::parse(operands, TUNING)?, time_major, merged })
+}
+
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
+    let Attributes { time_major, merged, .. } = *attributes?;
     let Layers { outer, inner, batches, forward, backward, .. } = check(args, time_major)?;
-    Tuning::check(args, TUNING)?;
     let states = [
         [batches, forward.outputs],
         [batches, forward.units],
@@ -138,10 +150,8 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     output_shapes([outer, inner], widths, merged, &states, args.outputs.len()).map(Inferred::Shapes)
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    let tuning = Tuning::read(run, TUNING)?;
-    let time_major = run.input(TIME_MAJOR)?.scalar_bool()?;
-    let merged = run.input(MERGED)?.scalar_bool()?;
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
+    let Attributes { tuning, time_major, merged } = *attributes;
     let layers = check(run.inputs, time_major)?;
     let linking = layers.linking.ok_or(OpError::NotYet)?;
     let Layers { batches, forward, backward, .. } = layers;
@@ -176,19 +186,25 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
 }
 
 /// Both layers with their weights packed, when these are constants.
-fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>, OpError> {
-    infer(args)?;
-    let layer = |operands| PackedLayer::new(args, operands, TUNING, context.isa);
+fn prepare(
+    args: &Args<'_>,
+    attributes: &Attributes,
+    context: &PrepareContext,
+) -> Result<Option<Prepared>, OpError> {
+    infer(args, Ok(attributes))?;
+    let layer = |operands| PackedLayer::new(args, operands, attributes.tuning, context.isa);
     let layers = [layer(FORWARD)?, layer(BACKWARD)?];
     let linking = linking(args)?.ok_or(OpError::NotYet)?;
     let packed_inputs = layers.iter().flat_map(|layer| layer.packed_inputs(args)).collect();
-    Ok(Some(Prepared { kernel: Box::new(PackedPair { layers, linking }), packed_inputs }))
+    let kernel = Box::new(PackedPair { layers, linking, attributes: *attributes });
+    Ok(Some(Prepared { kernel, packed_inputs }))
 }
 
 #[derive(Debug)]
 struct PackedPair {
     layers: [PackedLayer; 2],
     linking: Linking,
+    attributes: Attributes,
 }
 
 impl PackedPair {
@@ -216,8 +232,7 @@ impl PackedPair {
 
 impl Kernel for PackedPair {
     fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
-        let time_major = run.input(TIME_MAJOR)?.scalar_bool()?;
-        let merged = run.input(MERGED)?.scalar_bool()?;
+        let Attributes { time_major, merged, .. } = self.attributes;
         let sequence = self.check(run.inputs, time_major)?;
         let [forward, backward] = &self.layers;
         let columns = Columns::pair(forward.outputs(), backward.outputs(), merged);

@@ -13,11 +13,15 @@ use burst_hal::HalVersion::{V1_2, V1_3};
 use burst_hal::OperationType;
 
 use crate::OpError;
+use crate::kernels::rnn::Activation;
 use crate::op::types::{BOOL, I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, TypeSet};
+use crate::op::{
+    Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, TypeSet, WithAttributes,
+};
+use crate::ops::attributes::recurrent_activation;
 use crate::ops::recurrent::bidirectional::{Linking, output_shapes};
 use crate::ops::recurrent::operands::{
-    Floats, Shapes, activation, expect, expect_if_given, output, sizes, store, together,
+    Floats, Shapes, expect, expect_if_given, output, sizes, store, together,
 };
 use crate::ops::recurrent::rnn_pass::{CellOperands, Pass};
 use crate::ops::recurrent::sequence::{Columns, Direction, Sequence};
@@ -27,9 +31,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::BidirectionalSequenceRnn,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.omit(&[9, 10, 11]).no_zero_sized(),
 };
 
@@ -98,20 +100,32 @@ fn check(shapes: &(impl Shapes + ?Sized), time_major: bool) -> Result<Layer, OpE
     Ok(Layer { outer, inner, batches, forward, backward, linking })
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let (time_major, merged) = (args.bool(TIME_MAJOR)?, args.bool(MERGED)?);
+#[derive(Debug, Clone, Copy)]
+struct Attributes {
+    activation: Activation,
+    /// Whether time is the outermost dimension.
+    time_major: bool,
+    /// Whether both directions share one output.
+    merged: bool,
+}
+
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    let (time_major, merged) = (operands.bool(TIME_MAJOR)?, operands.bool(MERGED)?);
+    let activation = recurrent_activation(operands, ACTIVATION)?;
+    Ok(Attributes { activation, time_major, merged })
+}
+
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
+    let Attributes { time_major, merged, .. } = *attributes?;
     let Layer { outer, inner, batches, forward, backward, .. } = check(args, time_major)?;
-    activation(args.i32(ACTIVATION)?)?;
     let states = [[batches, forward], [batches, backward]];
     let outputs = args.outputs.len();
     output_shapes([outer, inner], [forward, backward], merged, &states, outputs)
         .map(Inferred::Shapes)
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    let activation = activation(run.i32(ACTIVATION)?)?;
-    let time_major = run.input(TIME_MAJOR)?.scalar_bool()?;
-    let merged = run.input(MERGED)?.scalar_bool()?;
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
+    let Attributes { activation, time_major, merged } = *attributes;
     let layer = check(run.inputs, time_major)?;
     let linking = layer.linking.ok_or(OpError::NotYet)?;
     let units = layer.forward.max(layer.backward);

@@ -14,7 +14,10 @@ use burst_hal::{Dimensions, HalVersion, OperationType};
 
 use crate::OpError;
 use crate::op::types::{F16, F32, I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{
+    Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Row, Run, Signature,
+    WithAttributes,
+};
 use crate::ops::recurrent::lstm_pass::{CellOperands, Pass, Tuning};
 use crate::ops::recurrent::operands::{Floats, output, sizes, store};
 use crate::ops::recurrent::packed_layer::PackedLayer;
@@ -25,9 +28,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::Lstm,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &WithAttributes { parse, infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN.omit(&[1, 5, 9, 10, 11, 12, 16, 17, 23, 24, 25, 26]).no_zero_sized(),
 };
 
@@ -61,10 +62,14 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     signature.expect_rows(ROWS)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+fn parse(operands: &dyn Operands) -> Result<Tuning, OpError> {
+    Tuning::parse(operands, TUNING)
+}
+
+fn infer(args: &Args<'_>, tuning: Parsed<'_, Tuning>) -> Result<Inferred, OpError> {
     let [batches, inputs] = sizes(args, INPUT)?;
     let cell = CELL.check(args, batches, inputs, None)?;
-    Tuning::check(args, TUNING)?;
+    tuning?;
     // The scratch buffer has room for the gates that there are.
     let gates = if cell.coupled.ok_or(OpError::NotYet)? { 3 } else { 4 };
     let scratch =
@@ -78,13 +83,12 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     ]))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    let tuning = Tuning::read(run, TUNING)?;
+fn execute(run: &mut Run<'_, '_>, tuning: &Tuning) -> Result<(), OpError> {
     let [batches, inputs] = sizes(run.inputs, INPUT)?;
     let cell = CELL.check(run.inputs, batches, inputs, None)?;
     let (floats, work) = Floats::new(run.inputs, run.scratch, Pass::work(batches, cell))?;
     let pass = Pass {
-        cell: CELL.cell(&floats, tuning)?,
+        cell: CELL.cell(&floats, *tuning)?,
         sequence: Sequence::single_step(batches),
         direction: Direction::Forward,
         input: floats.required(INPUT)?,
@@ -99,12 +103,17 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
 }
 
 /// The layer with its weights packed, when these are constants.
-fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>, OpError> {
-    infer(args)?;
-    PackedLayer::prepare(args, CELL, TUNING, context.isa, run_packed)
+fn prepare(
+    args: &Args<'_>,
+    tuning: &Tuning,
+    context: &PrepareContext,
+) -> Result<Option<Prepared>, OpError> {
+    infer(args, Ok(tuning))?;
+    let layer = PackedLayer::new(args, CELL, *tuning, context.isa)?;
+    Ok(Some(layer.into_kernel(args, true, run_packed)))
 }
 
-fn run_packed(layer: &PackedLayer, run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn run_packed(layer: &PackedLayer, _: bool, run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let [batches, inputs] = sizes(run.inputs, INPUT)?;
     layer.check(run.inputs, batches, inputs)?;
     let given = layer.given(run, INPUT)?;

@@ -2,14 +2,14 @@
 //! together, and a pass through time.
 
 use crate::OpError;
-use crate::kernels::lstm::{Gate, Lstm, Projection, State};
+use crate::kernels::lstm::float::{Gate, Lstm, Projection, State};
 use crate::kernels::rnn::Activation;
-use crate::op::{Run, Stop};
+use crate::op::{Operands, Stop};
+use crate::ops::attributes::recurrent_activation;
 use crate::ops::recurrent::operands::{
-    Floats, Known, Shapes, activation, agree, check_clip, expect, expect_if_given, sizes, together,
+    Floats, Known, Shapes, agree, clip, expect, expect_if_given, sizes, together,
 };
 use crate::ops::recurrent::sequence::{Direction, Sequence, vector, vector_mut};
-use crate::tensor::Args;
 use smallvec::SmallVec;
 
 /// Gates in the order in which their operands are listed.
@@ -229,28 +229,12 @@ pub(super) struct Tuning {
 }
 
 impl Tuning {
-    /// Checks activation and both clips, which stand one after the other from `first` on.
-    pub(super) fn check(args: &Args<'_>, first: usize) -> Result<(), OpError> {
-        activation(args.i32(first)?)?;
-        check_clip(args, first + 1)?;
-        check_clip(args, first + 2)
-    }
-
-    /// Their values while preparing.
-    pub(super) fn of(args: &Args<'_>, first: usize) -> Result<Self, OpError> {
+    /// Parses activation and both clips, which stand one after the other from input `first` on.
+    pub(super) fn parse(operands: &dyn Operands, first: usize) -> Result<Self, OpError> {
         Ok(Tuning {
-            activation: activation(args.i32(first)?)?,
-            cell_clip: args.tensor(first + 1)?.scalar_float()?,
-            projection_clip: args.tensor(first + 2)?.scalar_float()?,
-        })
-    }
-
-    /// Their values.
-    pub(super) fn read(run: &Run<'_, '_>, first: usize) -> Result<Self, OpError> {
-        Ok(Tuning {
-            activation: activation(run.i32(first)?)?,
-            cell_clip: run.input(first + 1)?.scalar_float()?,
-            projection_clip: run.input(first + 2)?.scalar_float()?,
+            activation: recurrent_activation(operands, first)?,
+            cell_clip: clip(operands, first + 1)?,
+            projection_clip: clip(operands, first + 2)?,
         })
     }
 }

@@ -6,7 +6,7 @@ use half::slice::HalfFloatSliceExt;
 use smallvec::SmallVec;
 
 use crate::OpError;
-use crate::kernels::rnn::Activation;
+use crate::op::Operands;
 use crate::scratch::Scratch;
 use crate::tensor::{Args, TensorMut, TensorRef, Value};
 
@@ -133,15 +133,10 @@ pub(super) fn agree(a: Option<bool>, b: Option<bool>, index: usize) -> Result<()
     }
 }
 
-/// The activation with this code.
-pub(super) fn activation(code: i32) -> Result<Activation, OpError> {
-    Activation::from_code(code).ok_or(OpError::value("activation of a recurrent layer", code))
-}
-
 /// The clipping threshold at an input: 0 for none, never below.
-pub(super) fn check_clip(args: &Args<'_>, index: usize) -> Result<(), OpError> {
-    let clip = args.tensor(index)?.scalar_float()?;
-    if clip >= 0.0 { Ok(()) } else { Err(OpError::Range { what: "a clipping threshold" }) }
+pub(super) fn clip(operands: &dyn Operands, index: usize) -> Result<f32, OpError> {
+    let clip = operands.float(index)?;
+    if clip >= 0.0 { Ok(clip) } else { Err(OpError::Range { what: "a clipping threshold" }) }
 }
 
 /// Furthest that the logarithm of a scale may be from a whole number for the scale to count as a

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::kernels::Isa;
-use crate::kernels::lstm_packed::PackedLstm;
+use crate::kernels::lstm::PackedLstm;
 use crate::op::{Kernel, Prepared, Run, Stop};
 use crate::ops::recurrent::lstm_pass::{CellOperands, LastStates, Tuning};
 use crate::ops::recurrent::operands::{Floats, expect};
@@ -37,18 +37,20 @@ pub(super) struct Fed<'a> {
 }
 
 /// What an operation of one layer does with it: checks, steps through the sequence, stores states.
-pub(super) type RunLayer = fn(&PackedLayer, &mut Run<'_, '_>) -> Result<(), OpError>;
+/// The flag says whether time is the outermost dimension of the sequence.
+pub(super) type RunLayer = fn(&PackedLayer, bool, &mut Run<'_, '_>) -> Result<(), OpError>;
 
 /// The kernel of an operation of one layer that goes forward.
 #[derive(Debug)]
 struct PackedForward {
     layer: PackedLayer,
+    time_major: bool,
     run: RunLayer,
 }
 
 impl Kernel for PackedForward {
     fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
-        (self.run)(&self.layer, run)
+        (self.run)(&self.layer, self.time_major, run)
     }
 
     fn held_bytes(&self) -> usize {
@@ -61,20 +63,11 @@ impl Kernel for PackedForward {
 }
 
 impl PackedLayer {
-    /// The kernel of an operation of this one layer; as [`PackedLayer::new`].
-    ///
-    /// # Errors
-    /// [`OpError::NotYet`] when a weight is not a constant.
-    pub(super) fn prepare(
-        args: &Args<'_>,
-        operands: CellOperands,
-        tuning: usize,
-        isa: Isa,
-        run: RunLayer,
-    ) -> Result<Option<Prepared>, OpError> {
-        let layer = PackedLayer::new(args, operands, tuning, isa)?;
-        let packed_inputs = layer.packed_inputs(args);
-        Ok(Some(Prepared { kernel: Box::new(PackedForward { layer, run }), packed_inputs }))
+    /// The kernel of an operation of this one layer.
+    pub(super) fn into_kernel(self, args: &Args<'_>, time_major: bool, run: RunLayer) -> Prepared {
+        let packed_inputs = self.packed_inputs(args);
+        let kernel = Box::new(PackedForward { layer: self, time_major, run });
+        Prepared { kernel, packed_inputs }
     }
 
     /// What a step of an operation of this one layer reads: the vectors at operand `input`, output
@@ -109,14 +102,14 @@ impl PackedLayer {
         self.run(&fed, work, emit)
     }
 
-    /// Packs the weights; the scalars of the cell begin at operand `tuning`.
+    /// Packs the weights.
     ///
     /// # Errors
     /// [`OpError::NotYet`] when one of them is not a constant.
     pub(super) fn new(
         args: &Args<'_>,
         operands: CellOperands,
-        tuning: usize,
+        tuning: Tuning,
         isa: Isa,
     ) -> Result<Self, OpError> {
         // Only the operands of this cell: others may be constants that nothing here needs.
@@ -137,7 +130,7 @@ impl PackedLayer {
             .collect::<Result<_, OpError>>()?;
         let mut scratch = Scratch::default();
         let (floats, _) = Floats::new(&constants, &mut scratch, 0)?;
-        let lstm = PackedLstm::new(&operands.cell(&floats, Tuning::of(args, tuning)?)?)?;
+        let lstm = PackedLstm::new(&operands.cell(&floats, tuning)?)?;
         Ok(PackedLayer { lstm, operands, isa })
     }
 

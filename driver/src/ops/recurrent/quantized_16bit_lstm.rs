@@ -16,10 +16,10 @@ use burst_hal::HalVersion::V1_2;
 use burst_hal::{Dimensions, OperationType};
 
 use crate::OpError;
-use crate::kernels::lstm_quant16::{CELL_INTEGER_BITS, Gate, Lstm16};
+use crate::kernels::lstm::quant16::{CELL_INTEGER_BITS, Gate, Lstm16};
 use crate::kernels::quant::Multiplier;
 use crate::op::types::{TI32, TQ8, TQ16S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
 use crate::ops::recurrent::operands::{cell_integer_bits, expect, sizes};
 use crate::tensor::{Args, TensorInfo, TensorRef};
 
@@ -27,9 +27,7 @@ use crate::tensor::{Args, TensorInfo, TensorRef};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Quantized16bitLstm,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

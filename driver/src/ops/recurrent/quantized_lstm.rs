@@ -15,24 +15,23 @@ use burst_hal::HalVersion::V1_3;
 use burst_hal::{Dimensions, OperationType};
 
 use crate::OpError;
-use crate::kernels::lstm_quant8::{Gate, LayerNorm, Lstm8, Projection, Step};
+use crate::kernels::lstm::quant8::{Gate, LayerNorm, Lstm8, Projection, Step};
 use crate::kernels::quant::Multiplier;
 use crate::op::types::{F32, I32, TI32, TQ8S, TQ8SYMM, TQ16S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::positive_float;
 use crate::ops::quantization::rules::expect_same;
 use crate::ops::recurrent::lstm_pass::{
     CELL_GATE, CellOperands, FORGET_GATE, INPUT_GATE, OUTPUT_GATE,
 };
-use crate::ops::recurrent::operands::{cell_integer_bits, check_clip, sizes};
-use crate::tensor::{Args, TensorInfo, TensorRef};
+use crate::ops::recurrent::operands::{cell_integer_bits, clip, sizes};
+use crate::tensor::{Args, TensorInfo};
 
 /// The definition of QUANTIZED_LSTM.
 pub static DEF: OpDef = OpDef {
     code: OperationType::QuantizedLstm,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.omit(&[1, 5, 9, 10, 11, 12, 16, 17, 20, 21, 22, 23]).no_zero_sized(),
 };
 
@@ -62,16 +61,35 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     signature.expect_rows(ROWS)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+#[derive(Debug, Clone, Copy)]
+struct Attributes {
+    cell_clip: f32,
+    projection_clip: f32,
+    /// Scales of the sums of each gate.
+    gate_scales: [f32; 4],
+    hidden_zero_point: i32,
+    hidden_scale: f32,
+}
+
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    let scale =
+        |index| positive_float(operands, index, "scale of a gate's sums or of the hidden state");
+    let (cell_clip, projection_clip) =
+        (clip(operands, CELL_CLIP)?, clip(operands, PROJECTION_CLIP)?);
+    let gate = |gate: usize| scale(GATE_SCALES + gate);
+    let gate_scales = [gate(0)?, gate(1)?, gate(2)?, gate(3)?];
+    let hidden_scale = scale(HIDDEN_SCALE)?;
+    let zero_point = operands.i32(HIDDEN_ZERO_POINT)?;
+    let hidden_zero_point = i8::try_from(zero_point)
+        .map(i32::from)
+        .map_err(|_| OpError::value("hidden zero point", zero_point))?;
+    Ok(Attributes { cell_clip, projection_clip, gate_scales, hidden_zero_point, hidden_scale })
+}
+
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
     let [batches, inputs] = sizes(args, INPUT)?;
     let cell = CELL.check(args, batches, inputs, None)?;
-    check_clip(args, CELL_CLIP)?;
-    check_clip(args, PROJECTION_CLIP)?;
-    for index in GATE_SCALES..HIDDEN_ZERO_POINT {
-        check_scale(args.tensor(index)?)?;
-    }
-    check_scale(args.tensor(HIDDEN_SCALE)?)?;
-    hidden_zero_point(args.i32(HIDDEN_ZERO_POINT)?)?;
+    attributes?;
     check_quantization(args)?;
     let output = Dimensions::from_slice(&[batches, cell.outputs]);
     let state = Dimensions::from_slice(&[batches, cell.units]);
@@ -92,24 +110,11 @@ fn check_quantization(args: &Args<'_>) -> Result<(), OpError> {
     Ok(())
 }
 
-/// A scale that is divided by.
-fn check_scale(scalar: TensorRef<'_>) -> Result<f32, OpError> {
-    let scale = scalar.scalar_float()?;
-    if scale.is_finite() && scale > 0.0 {
-        return Ok(scale);
-    }
-    Err(OpError::Range { what: "scale of a gate's sums or of the hidden state" })
-}
-
-fn hidden_zero_point(value: i32) -> Result<i32, OpError> {
-    i8::try_from(value).map(i32::from).map_err(|_| OpError::value("hidden zero point", value))
-}
-
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
     let [batches, inputs] = sizes(run.inputs, INPUT)?;
     let sizes = CELL.check(run.inputs, batches, inputs, None)?;
     let (inputs, units, outputs) = (inputs as usize, sizes.units as usize, sizes.outputs as usize);
-    let lstm = Layer { run }.build()?;
+    let lstm = Layer { run, attributes }.build()?;
     let (x, stop) = (run.input(INPUT)?.i8()?, run.stop);
     let previous = run.input(CELL.output_state())?.i8()?;
     let cell = run.input(CELL.cell_state())?.i16()?;
@@ -131,6 +136,7 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
 /// Reads a layer from the operands of a run.
 struct Layer<'a, 'r, 't> {
     run: &'a Run<'r, 't>,
+    attributes: &'a Attributes,
 }
 
 impl<'t> Layer<'_, '_, 't> {
@@ -138,8 +144,8 @@ impl<'t> Layer<'_, '_, 't> {
         let run = self.run;
         let cell_scale = run.input(CELL.cell_state())?.info.scale;
         let coupled = run.optional(CELL.input(INPUT_GATE)).is_none();
-        let hidden_scale = 2f64.powi(-30) / f64::from(self.hidden_scale()?);
-        let cell_clip = run.input(CELL_CLIP)?.scalar_float()? / cell_scale;
+        let hidden_scale = 2f64.powi(-30) / f64::from(self.attributes.hidden_scale);
+        let cell_clip = self.attributes.cell_clip / cell_scale;
         Ok(Lstm8 {
             input_gate: if coupled { None } else { Some(self.gate(INPUT_GATE)?) },
             forget_gate: self.gate(FORGET_GATE)?,
@@ -151,17 +157,13 @@ impl<'t> Layer<'_, '_, 't> {
             cell_integer_bits: cell_integer_bits(cell_scale)?,
             cell_clip: truncate(cell_clip, i16::MAX.into()),
             hidden_scale: multiplier(hidden_scale)?,
-            hidden_zero_point: hidden_zero_point(run.i32(HIDDEN_ZERO_POINT)?)?,
+            hidden_zero_point: self.attributes.hidden_zero_point,
         })
-    }
-
-    fn hidden_scale(&self) -> Result<f32, OpError> {
-        check_scale(self.run.input(HIDDEN_SCALE)?)
     }
 
     fn gate(&self, gate: usize) -> Result<Gate<'t>, OpError> {
         let run = self.run;
-        let own_scale = check_scale(run.input(GATE_SCALES + gate)?)?;
+        let own_scale = self.attributes.gate_scales[gate];
         let scale = |weights: &TensorInfo, values: &TensorInfo| {
             multiplier(f64::from(weights.scale * values.scale / own_scale))
         };
@@ -197,8 +199,8 @@ impl<'t> Layer<'_, '_, 't> {
         let run = self.run;
         let Some(weights) = run.optional(CELL.projection()) else { return Ok(None) };
         let output = run.input(CELL.output_state())?.info;
-        let scale = weights.info.scale * self.hidden_scale()? / output.scale;
-        let clip = run.input(PROJECTION_CLIP)?.scalar_float()? / weights.info.scale;
+        let scale = weights.info.scale * self.attributes.hidden_scale / output.scale;
+        let clip = self.attributes.projection_clip / weights.info.scale;
         Ok(Some(Projection {
             weights: weights.i8()?,
             bias: match run.optional(CELL.projection_bias()) {

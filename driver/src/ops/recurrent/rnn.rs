@@ -10,9 +10,11 @@ use burst_hal::HalVersion::{V1_0, V1_2};
 use burst_hal::OperationType;
 
 use crate::OpError;
+use crate::kernels::rnn::Activation;
 use crate::op::types::{I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
-use crate::ops::recurrent::operands::{Floats, activation, output, sizes, store};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::recurrent_activation;
+use crate::ops::recurrent::operands::{Floats, output, sizes, store};
 use crate::ops::recurrent::rnn_pass::{CellOperands, Pass};
 use crate::ops::recurrent::sequence::{Direction, Sequence};
 use crate::tensor::Args;
@@ -21,9 +23,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::Rnn,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -40,21 +40,24 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     signature.expect_rows(ROWS)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+fn parse(operands: &dyn Operands) -> Result<Activation, OpError> {
+    recurrent_activation(operands, ACTIVATION)
+}
+
+fn infer(args: &Args<'_>, activation: Parsed<'_, Activation>) -> Result<Inferred, OpError> {
     let [batches, inputs] = sizes(args, INPUT)?;
     let units = CELL.check(args, batches, inputs)?;
-    activation(args.i32(ACTIVATION)?)?;
+    activation?;
     let shape = [batches, units];
     Ok(Inferred::many([shape.as_slice().into(), shape.as_slice().into()]))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    let activation = activation(run.i32(ACTIVATION)?)?;
+fn execute(run: &mut Run<'_, '_>, activation: &Activation) -> Result<(), OpError> {
     let [batches, inputs] = sizes(run.inputs, INPUT)?;
     let units = CELL.check(run.inputs, batches, inputs)?;
     let (floats, work) = Floats::new(run.inputs, run.scratch, Pass::work(batches, units))?;
     let pass = Pass {
-        cell: CELL.cell(&floats, None, activation)?,
+        cell: CELL.cell(&floats, None, *activation)?,
         sequence: Sequence::single_step(batches),
         direction: Direction::Forward,
         input: floats.required(INPUT)?,

@@ -13,11 +13,13 @@ use burst_hal::HalVersion::{V1_0, V1_2};
 use burst_hal::OperationType;
 
 use crate::OpError;
+use crate::kernels::rnn::Activation;
 use crate::kernels::svdf::Svdf;
 use crate::op::types::{I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::{positive_i32, recurrent_activation};
 use crate::ops::recurrent::operands::{
-    Floats, Shapes, activation, expect, expect_if_given, output, sizes, store,
+    Floats, Shapes, expect, expect_if_given, output, sizes, store,
 };
 use crate::ops::recurrent::sequence::{vector, vector_mut};
 use crate::tensor::Args;
@@ -26,9 +28,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::Svdf,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.omit(&[3]).no_zero_sized(),
 };
 
@@ -59,10 +59,9 @@ struct Sizes {
     state: u32,
 }
 
-fn check(shapes: &(impl Shapes + ?Sized), rank: i32) -> Result<Sizes, OpError> {
+fn check(shapes: &(impl Shapes + ?Sized), rank: u32) -> Result<Sizes, OpError> {
     let [batches, inputs] = sizes(shapes, INPUT)?;
     let [filters, memory] = sizes(shapes, TIME_WEIGHTS)?;
-    let rank = u32::try_from(rank).ok().filter(|r| *r > 0).ok_or(OpError::value("rank", rank))?;
     if !filters.is_multiple_of(rank) {
         return Err(OpError::shape("filters and their rank", &[filters], &[rank]));
     }
@@ -75,14 +74,25 @@ fn check(shapes: &(impl Shapes + ?Sized), rank: i32) -> Result<Sizes, OpError> {
     Ok(Sizes { batches, inputs, units, memory, state })
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let Sizes { batches, units, state, .. } = check(args, args.i32(RANK)?)?;
-    activation(args.i32(ACTIVATION)?)?;
+#[derive(Debug, Clone, Copy)]
+struct Attributes {
+    /// Filters per unit.
+    rank: u32,
+    activation: Activation,
+}
+
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    let rank = positive_i32(operands, RANK, "rank")?;
+    Ok(Attributes { rank, activation: recurrent_activation(operands, ACTIVATION)? })
+}
+
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
+    let Sizes { batches, units, state, .. } = check(args, attributes?.rank)?;
     Ok(Inferred::many([[batches, state].as_slice().into(), [batches, units].as_slice().into()]))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    let (rank, activation) = (run.i32(RANK)?, activation(run.i32(ACTIVATION)?)?);
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
+    let Attributes { rank, activation } = *attributes;
     let Sizes { batches, inputs, units, memory, state } = check(run.inputs, rank)?;
     let (units, state) = (units as usize, state as usize);
     let (floats, work) = Floats::new(run.inputs, run.scratch, units + batches as usize * state)?;
@@ -91,7 +101,7 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
         feature: floats.required(FEATURE_WEIGHTS)?,
         time: floats.required(TIME_WEIGHTS)?,
         bias: floats.optional(BIAS),
-        rank: usize::try_from(rank).map_err(|_| OpError::value("rank", rank))?,
+        rank: rank as usize,
         memory: memory as usize,
         activation,
     };

@@ -14,7 +14,8 @@ use smallvec::SmallVec;
 use crate::OpError;
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32};
 use crate::op::{
-    Inferred, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature, TypeSet,
+    Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Row, Run, Signature,
+    TypeSet, WithAttributes,
 };
 use crate::ops::recurrent::lstm_pass::{CellOperands, Pass, Tuning};
 use crate::ops::recurrent::operands::{Floats, output, sizes, store};
@@ -26,9 +27,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::UnidirectionalSequenceLstm,
     validate,
-    infer,
-    prepare: Some(prepare),
-    execute,
+    body: &WithAttributes { parse, infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN.omit(&[1, 5, 9, 10, 11, 12, 16, 17, 24, 25, 26, 27]).no_zero_sized(),
 };
 
@@ -56,11 +55,22 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     signature.expect_rows(ROWS)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+#[derive(Debug, Clone, Copy)]
+struct Attributes {
+    tuning: Tuning,
+    /// Whether time is the outermost dimension.
+    time_major: bool,
+}
+
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    let time_major = operands.bool(TIME_MAJOR)?;
+    Ok(Attributes { tuning: Tuning::parse(operands, TUNING)?, time_major })
+}
+
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
     let [outer, inner, inputs] = sizes(args, INPUT)?;
-    let batches = if args.bool(TIME_MAJOR)? { inner } else { outer };
+    let batches = if attributes?.time_major { inner } else { outer };
     let cell = CELL.check(args, batches, inputs, None)?;
-    Tuning::check(args, TUNING)?;
     let mut shapes: SmallVec<[Dimensions; 2]> = SmallVec::new();
     shapes.push([outer, inner, cell.outputs].as_slice().into());
     if args.outputs.len() > 1 {
@@ -70,9 +80,8 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     Ok(Inferred::Shapes(shapes))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    let tuning = Tuning::read(run, TUNING)?;
-    let time_major = run.input(TIME_MAJOR)?.scalar_bool()?;
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
+    let Attributes { tuning, time_major } = *attributes;
     let [outer, inner, inputs] = sizes(run.inputs, INPUT)?;
     let batches = if time_major { inner } else { outer };
     let cell = CELL.check(run.inputs, batches, inputs, None)?;
@@ -96,13 +105,17 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
 }
 
 /// The layer with its weights packed, when these are constants.
-fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>, OpError> {
-    infer(args)?;
-    PackedLayer::prepare(args, CELL, TUNING, context.isa, run_packed)
+fn prepare(
+    args: &Args<'_>,
+    attributes: &Attributes,
+    context: &PrepareContext,
+) -> Result<Option<Prepared>, OpError> {
+    infer(args, Ok(attributes))?;
+    let layer = PackedLayer::new(args, CELL, attributes.tuning, context.isa)?;
+    Ok(Some(layer.into_kernel(args, attributes.time_major, run_packed)))
 }
 
-fn run_packed(layer: &PackedLayer, run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    let time_major = run.input(TIME_MAJOR)?.scalar_bool()?;
+fn run_packed(layer: &PackedLayer, time_major: bool, run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let [outer, inner, inputs] = sizes(run.inputs, INPUT)?;
     layer.check(run.inputs, if time_major { inner } else { outer }, inputs)?;
     let given = layer.given(run, INPUT)?;

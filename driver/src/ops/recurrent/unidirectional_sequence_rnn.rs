@@ -11,9 +11,11 @@ use burst_hal::{Dimensions, OperationType};
 use smallvec::SmallVec;
 
 use crate::OpError;
+use crate::kernels::rnn::Activation;
 use crate::op::types::{I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
-use crate::ops::recurrent::operands::{Floats, activation, output, sizes, store};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::recurrent_activation;
+use crate::ops::recurrent::operands::{Floats, output, sizes, store};
 use crate::ops::recurrent::rnn_pass::{CellOperands, Pass};
 use crate::ops::recurrent::sequence::{Direction, Sequence};
 use crate::tensor::Args;
@@ -22,9 +24,7 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::UnidirectionalSequenceRnn,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -44,20 +44,26 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     signature.expect_rows(ROWS)
 }
 
-fn time_major(code: i32) -> Result<bool, OpError> {
-    match code {
-        0 => Ok(false),
-        1 => Ok(true),
-        code => Err(OpError::value("order of time and batch", code)),
-    }
+#[derive(Debug, Clone, Copy)]
+struct Attributes {
+    activation: Activation,
+    /// Whether time is the outermost dimension.
+    time_major: bool,
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    let time_major = match operands.i32(TIME_MAJOR)? {
+        0 => false,
+        1 => true,
+        code => return Err(OpError::value("order of time and batch", code)),
+    };
+    Ok(Attributes { activation: recurrent_activation(operands, ACTIVATION)?, time_major })
+}
+
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
     let [outer, inner, inputs] = sizes(args, INPUT)?;
-    let time_major = time_major(args.i32(TIME_MAJOR)?)?;
-    let batches = if time_major { inner } else { outer };
+    let batches = if attributes?.time_major { inner } else { outer };
     let units = CELL.check(args, batches, inputs)?;
-    activation(args.i32(ACTIVATION)?)?;
     let mut shapes: SmallVec<[Dimensions; 2]> = SmallVec::new();
     shapes.push([outer, inner, units].as_slice().into());
     if args.outputs.len() > 1 {
@@ -66,9 +72,8 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     Ok(Inferred::Shapes(shapes))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    let activation = activation(run.i32(ACTIVATION)?)?;
-    let time_major = time_major(run.i32(TIME_MAJOR)?)?;
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
+    let Attributes { activation, time_major } = *attributes;
     let [outer, inner, inputs] = sizes(run.inputs, INPUT)?;
     let batches = if time_major { inner } else { outer };
     let units = CELL.check(run.inputs, batches, inputs)?;

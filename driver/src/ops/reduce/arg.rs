@@ -6,10 +6,12 @@ use half::f16;
 use smallvec::SmallVec;
 
 use crate::OpError;
-use crate::kernels::{Isa, arg_bytes, simd};
+use crate::kernels::{Isa, argmax};
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, Kernel, PrepareContext, Prepared, Row, Run, Signature};
-use crate::ops::reduce::axes;
+use crate::op::{
+    Inferred, Kernel, Operands, Parsed, PrepareContext, Prepared, Row, Run, Signature,
+};
+use crate::ops::attributes::Axis;
 use crate::tensor::Args;
 use crate::threads::{Tiling, speed};
 
@@ -25,10 +27,14 @@ pub(super) fn validate(signature: &Signature<'_>) -> Result<(), crate::Signature
     signature.expect_rows(ROWS)
 }
 
+pub(super) fn parse(operands: &dyn Operands) -> Result<Axis, OpError> {
+    Axis::required(operands, 1)
+}
+
 /// The input's shape without the axis; `[1]` for a vector.
-pub(super) fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+pub(super) fn infer(args: &Args<'_>, axis: Parsed<'_, Axis>) -> Result<Inferred, OpError> {
     let dims = args.dims(0)?;
-    let axis = axes::resolve(args.i32(1)?, dims.len())?;
+    let axis = axis?.position(dims.len())?;
     if dims.contains(&0) {
         return Err(OpError::shape("an input that must not be empty", dims, &[]));
     }
@@ -50,9 +56,9 @@ pub(super) enum Best {
     Smallest,
 }
 
-pub(super) fn execute(run: &mut Run<'_, '_>, best: Best) -> Result<(), OpError> {
+pub(super) fn execute(run: &mut Run<'_, '_>, axis: Axis, best: Best) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let axis = axes::resolve(run.i32(1)?, input.dims.len())?;
+    let axis = axis.position(input.dims.len())?;
     let size = |dims: &[u32]| dims.iter().map(|dim| *dim as usize).product::<usize>();
     let (length, inner) = (input.dims[axis] as usize, size(&input.dims[axis + 1..]));
     let out = run.output(0)?.i32_mut()?;
@@ -69,6 +75,7 @@ pub(super) fn execute(run: &mut Run<'_, '_>, best: Best) -> Result<(), OpError> 
 /// A kernel that works in vectors, for bytes.
 pub(super) fn prepare(
     args: &Args<'_>,
+    axis: Axis,
     context: &PrepareContext,
     best: Best,
 ) -> Result<Option<Prepared>, OpError> {
@@ -79,13 +86,14 @@ pub(super) fn prepare(
         (OperandType::TensorQuant8AsymmSigned, Best::Smallest) => 0x7F,
         _ => return Ok(None),
     };
-    let kernel = Box::new(Bytes { best, flip, isa: context.isa });
+    let kernel = Box::new(Bytes { axis, best, flip, isa: context.isa });
     Ok(Some(Prepared { kernel, packed_inputs: SmallVec::new() }))
 }
 
-/// See [`arg_bytes`].
+/// See [`argmax`].
 #[derive(Debug)]
 struct Bytes {
+    axis: Axis,
     best: Best,
     /// What brings bytes into an order in which the best one is the largest.
     flip: u8,
@@ -98,22 +106,22 @@ const ROW_NANOS: usize = 5;
 impl Kernel for Bytes {
     fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
         let input = run.input(0)?;
-        let axis = axes::resolve(run.i32(1)?, input.dims.len())?;
+        let axis = self.axis.position(input.dims.len())?;
         let length = input.dims[axis] as usize;
         let bytes = input.bytes.ok_or(OpError::Omitted { index: 0 })?;
         let is_last = input.dims[axis + 1..].iter().all(|size| *size == 1);
-        if !is_last || length > arg_bytes::MAX_LEN || length == 0 {
-            return execute(run, self.best);
+        if !is_last || length > argmax::MAX_LEN || length == 0 {
+            return execute(run, self.axis, self.best);
         }
-        let Run { outputs, scratch, stop, crew, .. } = run;
+        let Run { outputs, scratch, stop, parallelism, .. } = run;
         let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?.i32_mut()?;
         if bytes.len() != out.len() * length {
             return Err(OpError::Internal { what: "size of a list of positions" });
         }
         let nanos = speed::nanos(&[out.len(), length.div_ceil(32), ROW_NANOS], 1);
         let tiling = Tiling { nanos, ..Tiling::values(bytes.len()) };
-        crew.tiles(&tiling, out, scratch, *stop, |first, out, _| {
-            simd::arg_bytes(self.isa, &bytes[first * length..], length, self.flip, out);
+        parallelism.tiles(&tiling, out, scratch, *stop, |first, out, _| {
+            argmax::positions(self.isa, &bytes[first * length..], length, self.flip, out);
             Ok(())
         })
     }

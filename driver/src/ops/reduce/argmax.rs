@@ -8,7 +8,8 @@
 use burst_hal::OperationType;
 
 use crate::OpError;
-use crate::op::{OpDef, OpTraits, PrepareContext, Prepared, Run};
+use crate::op::{OpDef, OpTraits, PrepareContext, Prepared, Run, WithAttributes};
+use crate::ops::attributes::Axis;
 use crate::ops::reduce::arg::{self, Best};
 use crate::tensor::Args;
 
@@ -16,18 +17,20 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::Argmax,
     validate: arg::validate,
-    infer: arg::infer,
-    prepare: Some(prepare),
-    execute,
+    body: &WithAttributes { parse: arg::parse, infer: arg::infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    arg::execute(run, Best::Largest)
+fn execute(run: &mut Run<'_, '_>, axis: &Axis) -> Result<(), OpError> {
+    arg::execute(run, *axis, Best::Largest)
 }
 
-fn prepare(args: &Args<'_>, context: &PrepareContext) -> Result<Option<Prepared>, OpError> {
-    arg::prepare(args, context, Best::Largest)
+fn prepare(
+    args: &Args<'_>,
+    axis: &Axis,
+    context: &PrepareContext,
+) -> Result<Option<Prepared>, OpError> {
+    arg::prepare(args, *axis, context, Best::Largest)
 }
 
 #[cfg(test)]

@@ -5,10 +5,9 @@ use half::f16;
 
 use crate::OpError;
 use crate::kernels::reduce::Reduction;
-use crate::op::{Inferred, Run, Signature};
+use crate::op::{Inferred, Parsed, Run, Signature};
 use crate::ops::quantization::rules::expect_same;
-use crate::ops::reduce::axes::AxisSet;
-use crate::ops::reduce::{MAX_RANK, expect_input_rank, reduced_shape};
+use crate::ops::reduce::{MAX_RANK, ReduceAttributes, expect_input_rank, reduced_shape};
 use crate::tensor::Args;
 
 /// Forms with a list of axes: only the type of the values differs.
@@ -22,30 +21,34 @@ pub(super) fn validate(
 
 /// The input's shape without the axes. Stored values are compared as they are, so that the output
 /// must mean the same as the input.
-pub(super) fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+pub(super) fn infer(
+    args: &Args<'_>,
+    attributes: Parsed<'_, ReduceAttributes>,
+) -> Result<Inferred, OpError> {
     let dims = args.dims(0)?;
-    let axes = AxisSet::listed(&args.tensor(1)?, dims.len())?;
-    let shape = reduced_shape(dims, MAX_RANK, axes, args.bool(2)?)?;
+    let ReduceAttributes { axes, keep } = *attributes?;
+    let shape = reduced_shape(dims, MAX_RANK, axes.of(dims.len())?, keep)?;
     if let Some((output, _)) = args.outputs.first() {
         expect_same(args.input(0)?.info, output)?;
     }
     Ok(Inferred::one(shape))
 }
 
-/// How the axes of this run fold its input.
-fn reduction(run: &Run<'_, '_>) -> Result<Reduction, OpError> {
+/// How the axes fold the input of this run.
+fn reduction(run: &Run<'_, '_>, attributes: &ReduceAttributes) -> Result<Reduction, OpError> {
     let input = run.input(0)?;
-    let axes = AxisSet::listed(&run.input(1)?, input.dims.len())?;
+    let axes = attributes.axes.of(input.dims.len())?;
     Ok(Reduction::new(input.dims, |axis| axes.has(axis)))
 }
 
 /// Folds float32, and float16 in float32 with one rounding at the end.
 pub(super) fn fold_float(
     run: &mut Run<'_, '_>,
+    attributes: &ReduceAttributes,
     start: f32,
     step: impl Fn(f32, f32) -> f32 + Copy,
 ) -> Result<(), OpError> {
-    let reduction = reduction(run)?;
+    let reduction = reduction(run, attributes)?;
     let input = run.input(0)?;
     let Run { outputs, scratch, .. } = run;
     let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
@@ -68,10 +71,11 @@ pub(super) fn fold_float(
 /// Folds unsigned or signed bytes.
 pub(super) fn fold_bytes(
     run: &mut Run<'_, '_>,
+    attributes: &ReduceAttributes,
     unsigned: (u8, impl Fn(u8, u8) -> u8 + Copy),
     signed: (i8, impl Fn(i8, i8) -> i8 + Copy),
 ) -> Result<(), OpError> {
-    let reduction = reduction(run)?;
+    let reduction = reduction(run, attributes)?;
     let input = run.input(0)?;
     let out = run.output(0)?;
     if out.info.ty == OperandType::TensorQuant8AsymmSigned {

@@ -22,19 +22,17 @@ use crate::OpError;
 use crate::kernels::quant::{Multiplier, type_range};
 use crate::kernels::reduce::Reduction;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::AxisList;
 use crate::ops::quantization::rules::quant8;
-use crate::ops::reduce::axes::AxisSet;
-use crate::ops::reduce::{MAX_RANK, expect_input_rank, reduced_shape};
+use crate::ops::reduce::{MAX_RANK, ReduceAttributes, expect_input_rank, reduced_shape};
 use crate::tensor::{Args, TensorInfo};
 
 /// The definition of MEAN.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Mean,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -53,10 +51,15 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     expect_input_rank(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+fn parse(operands: &dyn Operands) -> Result<ReduceAttributes, OpError> {
+    Ok(ReduceAttributes { axes: AxisList::parse(operands, 1)?, keep: operands.i32(2)? > 0 })
+}
+
+fn infer(args: &Args<'_>, attributes: Parsed<'_, ReduceAttributes>) -> Result<Inferred, OpError> {
     let dims = args.dims(0)?;
-    let axes = AxisSet::listed(&args.tensor(1)?, dims.len())?;
-    let shape = reduced_shape(dims, MAX_RANK, axes, args.i32(2)? > 0)?;
+    let ReduceAttributes { axes, keep } = *attributes?;
+    let axes = axes.of(dims.len())?;
+    let shape = reduced_shape(dims, MAX_RANK, axes, keep)?;
     if let (Some(_), Some((output, _))) = (quant8(args.input(0)?.info), args.outputs.first()) {
         let count = Reduction::new(dims, |axis| axes.has(axis)).count();
         Rescale::new(args.input(0)?.info, output, count)?;
@@ -64,9 +67,9 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     Ok(Inferred::one(shape))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    let (input, axes) = (run.input(0)?, run.input(1)?);
-    let axes = AxisSet::listed(&axes, input.dims.len())?;
+fn execute(run: &mut Run<'_, '_>, attributes: &ReduceAttributes) -> Result<(), OpError> {
+    let input = run.input(0)?;
+    let axes = attributes.axes.of(input.dims.len())?;
     let reduction = Reduction::new(input.dims, |axis| axes.has(axis));
     let count = reduction.count();
     let Run { outputs, scratch, .. } = run;

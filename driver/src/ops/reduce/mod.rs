@@ -3,12 +3,13 @@
 use burst_hal::Dimensions;
 
 use crate::OpError;
-use crate::op::{OpDef, Signature};
+use crate::op::{OpDef, Operands, Signature};
+use crate::ops::attributes::{AxisList, AxisSet};
+use crate::ops::rank_limit::expect_rank;
 
 mod arg;
 pub mod argmax;
 pub mod argmin;
-pub(crate) mod axes;
 mod listed;
 pub mod mean;
 pub mod reduce_all;
@@ -42,14 +43,29 @@ fn expect_input_rank(signature: &Signature<'_>) -> Result<(), crate::SignatureEr
     signature.rule(rank <= MAX_RANK, "the input has more than 4 dimensions")
 }
 
+/// The attributes of MEAN and of the REDUCE operations.
+#[derive(Debug, Clone, Copy)]
+struct ReduceAttributes {
+    axes: AxisList,
+    /// Whether the axes stay with size 1.
+    keep: bool,
+}
+
+impl ReduceAttributes {
+    /// Those of a REDUCE operation, whose third operand is a BOOL.
+    fn parse(operands: &dyn Operands) -> Result<Self, OpError> {
+        Ok(ReduceAttributes { axes: AxisList::parse(operands, 1)?, keep: operands.bool(2)? })
+    }
+}
+
 /// The shape that is left of an input that must not be empty: nothing has no mean and no maximum.
 fn reduced_shape(
     dims: &[u32],
     limit: usize,
-    axes: axes::AxisSet,
+    axes: AxisSet,
     keep: bool,
 ) -> Result<Dimensions, OpError> {
-    axes::expect_rank(dims, limit)?;
+    expect_rank(dims, limit)?;
     if dims.contains(&0) {
         return Err(OpError::shape("an input that must not be empty", dims, &[]));
     }

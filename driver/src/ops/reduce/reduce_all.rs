@@ -10,17 +10,20 @@ use burst_hal::HalVersion::V1_2;
 use burst_hal::OperationType;
 
 use crate::op::types::{BOOL, TB8, TI32};
-use crate::op::{OpDef, OpTraits, Row, Run, Signature};
-use crate::ops::reduce::listed;
+use crate::op::{OpDef, OpTraits, Row, Run, Signature, WithAttributes};
+use crate::ops::reduce::{ReduceAttributes, listed};
 use crate::{OpError, SignatureError};
 
 /// The definition of REDUCE_ALL.
 pub static DEF: OpDef = OpDef {
     code: OperationType::ReduceAll,
     validate,
-    infer: listed::infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes {
+        parse: ReduceAttributes::parse,
+        infer: listed::infer,
+        prepare: None,
+        execute,
+    },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -30,8 +33,8 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     listed::validate(signature, ROWS)
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    listed::fold_bytes(run, (1, |a, b| u8::from(a != 0 && b != 0)), (0, i8::max))
+fn execute(run: &mut Run<'_, '_>, attributes: &ReduceAttributes) -> Result<(), OpError> {
+    listed::fold_bytes(run, attributes, (1, |a, b| u8::from(a != 0 && b != 0)), (0, i8::max))
 }
 
 #[cfg(test)]

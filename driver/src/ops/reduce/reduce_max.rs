@@ -10,17 +10,20 @@ use burst_hal::HalVersion::{V1_2, V1_3};
 use burst_hal::OperationType;
 
 use crate::op::types::{BOOL, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{OpDef, OpTraits, Row, Run, Signature};
-use crate::ops::reduce::listed;
+use crate::op::{OpDef, OpTraits, Row, Run, Signature, WithAttributes};
+use crate::ops::reduce::{ReduceAttributes, listed};
 use crate::{OpError, SignatureError};
 
 /// The definition of REDUCE_MAX.
 pub static DEF: OpDef = OpDef {
     code: OperationType::ReduceMax,
     validate,
-    infer: listed::infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes {
+        parse: ReduceAttributes::parse,
+        infer: listed::infer,
+        prepare: None,
+        execute,
+    },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -35,11 +38,11 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     listed::validate(signature, ROWS)
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &ReduceAttributes) -> Result<(), OpError> {
     if listed::is_bytes(run)? {
-        return listed::fold_bytes(run, (u8::MIN, u8::max), (i8::MIN, i8::max));
+        return listed::fold_bytes(run, attributes, (u8::MIN, u8::max), (i8::MIN, i8::max));
     }
-    listed::fold_float(run, f32::NEG_INFINITY, |a, b| if b > a { b } else { a })
+    listed::fold_float(run, attributes, f32::NEG_INFINITY, |a, b| if b > a { b } else { a })
 }
 
 #[cfg(test)]

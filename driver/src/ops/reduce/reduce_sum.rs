@@ -10,17 +10,20 @@ use burst_hal::HalVersion::V1_2;
 use burst_hal::OperationType;
 
 use crate::op::types::{BOOL, TF16, TF32, TI32};
-use crate::op::{OpDef, OpTraits, Row, Run, Signature};
-use crate::ops::reduce::listed;
+use crate::op::{OpDef, OpTraits, Row, Run, Signature, WithAttributes};
+use crate::ops::reduce::{ReduceAttributes, listed};
 use crate::{OpError, SignatureError};
 
 /// The definition of REDUCE_SUM.
 pub static DEF: OpDef = OpDef {
     code: OperationType::ReduceSum,
     validate,
-    infer: listed::infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes {
+        parse: ReduceAttributes::parse,
+        infer: listed::infer,
+        prepare: None,
+        execute,
+    },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -31,8 +34,8 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     listed::validate(signature, ROWS)
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    listed::fold_float(run, 0.0, |a, b| a + b)
+fn execute(run: &mut Run<'_, '_>, attributes: &ReduceAttributes) -> Result<(), OpError> {
+    listed::fold_float(run, attributes, 0.0, |a, b| a + b)
 }
 
 #[cfg(test)]

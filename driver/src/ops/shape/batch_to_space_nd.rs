@@ -13,7 +13,8 @@ use super::blocks;
 use super::common::{self, Images};
 use crate::kernels::strided::Move;
 use crate::op::types::{BOOL, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::Layout;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -21,9 +22,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::BatchToSpaceNd,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -41,9 +40,22 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     common::keeps_quantization(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let images = Images::new(args.dims(0)?, common::nchw(args, 2)?)?;
-    let [rows, columns] = blocks::sides(args, 1)?;
+#[derive(Debug, Clone, Copy)]
+struct Attributes {
+    /// Rows and columns of a block.
+    sides: [i64; 2],
+    layout: Layout,
+}
+
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    let layout = Layout::optional(operands, 2)?;
+    Ok(Attributes { sides: blocks::sides(operands, 1)?, layout })
+}
+
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
+    let dims = args.dims(0)?;
+    let Attributes { sides: [rows, columns], layout } = *attributes?;
+    let images = Images::new(dims, layout)?;
     let [n, h, w, c] = images.sizes;
     if n % (rows * columns) != 0 {
         return Err(OpError::value("images to spread over blocks", n));
@@ -51,18 +63,17 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     Ok(Inferred::one(images.shape([n / (rows * columns), h * rows, w * columns, c])?))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
     if common::writes_nothing(run)? {
         return Ok(());
     }
-    let nchw = common::nchw_of_run(run, 2)?;
-    let [rows, columns] = blocks::sides_of(run.input(1)?.i32()?)?;
+    let Attributes { sides: [rows, columns], layout } = *attributes;
     let input = run.input(0)?.dims;
     let output = &*run.output(0)?.dims;
-    let [_, h, w, c] = Images::new(input, nchw)?.sizes;
-    let [n, ..] = Images::new(output, nchw)?.sizes;
-    let from = Images::steps(input, nchw)?;
-    let to = Images::steps(output, nchw)?;
+    let [_, h, w, c] = Images::new(input, layout)?.sizes;
+    let [n, ..] = Images::new(output, layout)?.sizes;
+    let from = Images::steps(input, layout)?;
+    let to = Images::steps(output, layout)?;
     let (images, row_step, column_step) =
         (blocks::step(n)?, blocks::step(rows)?, blocks::step(columns)?);
     let mut moves = Move::default();

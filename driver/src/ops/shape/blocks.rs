@@ -3,29 +3,35 @@
 use super::common::{self, Images};
 use crate::OpError;
 use crate::kernels::strided::Move;
-use crate::op::Run;
-use crate::tensor::Args;
+use crate::op::{Operands, Run};
+use crate::ops::attributes::{Layout, list, positive_i32};
 
-/// The side of a block, which must be above 0. It has at most 31 bits, so that two multiply.
-pub(super) fn side(side: i32) -> Result<i64, OpError> {
-    if side < 1 {
-        return Err(OpError::value("side of a block", side));
+/// The attributes of DEPTH_TO_SPACE and SPACE_TO_DEPTH.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SquareBlocks {
+    /// Above 0. It has at most 31 bits, so that two multiply.
+    pub(super) side: i64,
+    pub(super) layout: Layout,
+}
+
+impl SquareBlocks {
+    pub(super) fn parse(operands: &dyn Operands) -> Result<Self, OpError> {
+        let layout = Layout::optional(operands, 2)?;
+        Ok(SquareBlocks { side: positive_i32(operands, 1, "side of a block")?.into(), layout })
     }
-    Ok(side.into())
 }
 
-/// Rows and columns of a block, the two entries of the list at input `index`.
-pub(super) fn sides(args: &Args<'_>, index: usize) -> Result<[i64; 2], OpError> {
-    sides_of(common::list(args, index)?)
-}
-
-/// As [`sides`], of a list.
-pub(super) fn sides_of(list: &[i32]) -> Result<[i64; 2], OpError> {
+/// Rows and columns of a block, the two entries of the list at input `index`, both above 0.
+pub(super) fn sides(operands: &dyn Operands, index: usize) -> Result<[i64; 2], OpError> {
+    let list = list(operands, index)?;
     let [rows, columns] = *list else {
         let length = i64::try_from(list.len()).unwrap_or(i64::MAX);
         return Err(OpError::value("number of sides of a block", length));
     };
-    Ok([side(rows)?, side(columns)?])
+    match [rows, columns].into_iter().find(|side| *side < 1) {
+        Some(side) => Err(OpError::value("side of a block", side)),
+        None => Ok([rows.into(), columns.into()]),
+    }
 }
 
 /// A size or step that was found to fit a tensor before.
@@ -44,23 +50,22 @@ pub(super) enum Direction {
 /// and channel of the wide side: only source and destination are exchanged.
 pub(super) fn between_depth_and_space(
     run: &mut Run<'_, '_>,
+    SquareBlocks { side, layout }: SquareBlocks,
     direction: Direction,
 ) -> Result<(), OpError> {
     if common::writes_nothing(run)? {
         return Ok(());
     }
-    let nchw = common::nchw_of_run(run, 2)?;
-    let side = side(run.i32(1)?)?;
     let input = run.input(0)?.dims;
     let output = &*run.output(0)?.dims;
     let (deep, wide) = match direction {
         Direction::DepthToSpace => (input, output.as_slice()),
         Direction::SpaceToDepth => (output.as_slice(), input),
     };
-    let [n, h, w, _] = Images::new(deep, nchw)?.sizes;
-    let [.., c] = Images::new(wide, nchw)?.sizes;
-    let in_deep = Images::steps(deep, nchw)?;
-    let in_wide = Images::steps(wide, nchw)?;
+    let [n, h, w, _] = Images::new(deep, layout)?.sizes;
+    let [.., c] = Images::new(wide, layout)?.sizes;
+    let in_deep = Images::steps(deep, layout)?;
+    let in_wide = Images::steps(wide, layout)?;
     let (side_step, depth) = (step(side)?, step(c)?);
     let block = depth.checked_mul(side_step).ok_or(OpError::Range { what: "step in a tensor" })?;
     let mut moves = Move::default();

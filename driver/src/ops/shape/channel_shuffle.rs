@@ -11,7 +11,8 @@ use burst_hal::OperationType;
 use super::common;
 use crate::kernels::strided::Move;
 use crate::op::types::{I32, TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::Axis;
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -20,9 +21,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::ChannelShuffle,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -38,10 +37,20 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     common::keeps_quantization(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+#[derive(Debug, Clone, Copy)]
+struct Attributes {
+    axis: Axis,
+    groups: i32,
+}
+
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    Ok(Attributes { axis: Axis::required(operands, 2)?, groups: operands.i32(1)? })
+}
+
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
     let dims = dims_up_to_four(args, 0)?;
-    let axis = common::axis(args.i32(2)?, dims.len())?;
-    let groups = args.i32(1)?;
+    let Attributes { axis, groups } = *attributes?;
+    let axis = axis.position(dims.len())?;
     let divides = u32::try_from(groups).ok().and_then(|groups| dims[axis].checked_rem(groups));
     if divides != Some(0) {
         return Err(OpError::value("number of groups of channels", groups));
@@ -49,13 +58,13 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     Ok(Inferred::one(dims))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
     if common::writes_nothing(run)? {
         return Ok(());
     }
     let dims = run.input(0)?.dims;
-    let axis = common::axis(run.i32(2)?, dims.len())?;
-    let groups = usize::try_from(run.i32(1)?).unwrap_or(0);
+    let axis = attributes.axis.position(dims.len())?;
+    let groups = usize::try_from(attributes.groups).unwrap_or(0);
     let (before, along, after) = common::around(dims, axis);
     let in_group = along.checked_div(groups).unwrap_or(0);
     let step = |elements: usize| {

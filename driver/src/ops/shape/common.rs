@@ -2,10 +2,12 @@
 
 use burst_hal::validate::MAX_RANK;
 use burst_hal::{Dimensions, OperandType};
+use half::f16;
 
 use crate::kernels::strided::{Move, steps};
 use crate::op::{Run, Signature};
-use crate::tensor::Args;
+use crate::ops::attributes::{Layout, Number};
+use crate::tensor::TensorMut;
 use crate::{OpError, SignatureError};
 
 /// A quantized output has to mean the same as input 0: nothing here computes.
@@ -18,38 +20,13 @@ pub(super) fn keeps_quantization(signature: &Signature<'_>) -> Result<(), Signat
     signature.rule(same, "the output must have the scale and zero point of the input")
 }
 
-/// The INT32 list at input `index`, which must have one dimension.
-pub(super) fn list<'a>(args: &Args<'a>, index: usize) -> Result<&'a [i32], OpError> {
-    let tensor = args.tensor(index)?;
-    if tensor.dims.len() != 1 {
-        return Err(OpError::shape("a list must have one dimension", tensor.dims, &[]));
+/// A list must have one entry per dimension of `dims`.
+pub(super) fn expect_per_axis(list: &[i32], dims: &[u32]) -> Result<(), OpError> {
+    if list.len() == dims.len() {
+        return Ok(());
     }
-    tensor.i32()
-}
-
-/// The INT32 list at input `index`, which must have one entry per dimension of `dims`.
-pub(super) fn list_per_axis<'a>(
-    args: &Args<'a>,
-    index: usize,
-    dims: &[u32],
-) -> Result<&'a [i32], OpError> {
-    let list = list(args, index)?;
-    if list.len() != dims.len() {
-        let length = u32::try_from(list.len()).unwrap_or(u32::MAX);
-        return Err(OpError::shape("a list must have an entry per dimension", &[length], dims));
-    }
-    Ok(list)
-}
-
-/// The axis that `axis` names among `rank`; below 0 counts from the end.
-pub(super) fn axis(axis: i32, rank: usize) -> Result<usize, OpError> {
-    let bad = OpError::value("axis", axis);
-    let rank = i64::try_from(rank).map_err(|_| bad.clone())?;
-    let from_start = if axis < 0 { i64::from(axis) + rank } else { i64::from(axis) };
-    if !(0..rank).contains(&from_start) {
-        return Err(bad);
-    }
-    usize::try_from(from_start).map_err(|_| bad)
+    let length = u32::try_from(list.len()).unwrap_or(u32::MAX);
+    Err(OpError::shape("a list must have an entry per dimension", &[length], dims))
 }
 
 /// The shape with these sizes.
@@ -101,46 +78,63 @@ pub(super) fn apply(run: &mut Run<'_, '_>, moves: &Move) -> Result<(), OpError> 
     }
 }
 
-/// The sizes and steps of a tensor of images, whatever the order of its dimensions.
+/// The sizes of a tensor of images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Images {
     /// Images, rows, columns and channels.
     pub(super) sizes: [i64; 4],
-    nchw: bool,
+    layout: Layout,
 }
 
 impl Images {
-    /// Reads a shape of four dimensions, `[n, h, w, c]` or with `nchw` `[n, c, h, w]`.
-    pub(super) fn new(dims: &[u32], nchw: bool) -> Result<Self, OpError> {
-        let [a, b, c, d] = *dims else {
-            return Err(OpError::shape("images must have four dimensions", dims, &[]));
-        };
-        let [a, b, c, d] = [a, b, c, d].map(i64::from);
-        Ok(Images { sizes: if nchw { [a, c, d, b] } else { [a, b, c, d] }, nchw })
+    /// The sizes of images of shape `dims`.
+    pub(super) fn new(dims: &[u32], layout: Layout) -> Result<Self, OpError> {
+        let dims = <[u32; 4]>::try_from(dims)
+            .map_err(|_| OpError::shape("images must have four dimensions", dims, &[]))?;
+        Ok(Images { sizes: layout.sizes(dims).map(i64::from), layout })
     }
 
-    /// The shape of images of these sizes (images, rows, columns, channels) in the same order.
-    pub(super) fn shape(self, [n, h, w, c]: [i64; 4]) -> Result<Dimensions, OpError> {
-        shape_of(&if self.nchw { [n, c, h, w] } else { [n, h, w, c] })
+    /// The shape of images of these sizes (images, rows, columns, channels) in the same layout.
+    pub(super) fn shape(self, sizes: [i64; 4]) -> Result<Dimensions, OpError> {
+        shape_of(&self.layout.shape(sizes))
     }
 
     /// Steps from one image, row, column and channel to the next.
-    pub(super) fn steps(dims: &[u32], nchw: bool) -> Result<[isize; 4], OpError> {
-        let [a, b, c, d] = *steps(dims) else {
-            return Err(OpError::shape("images must have four dimensions", dims, &[]));
-        };
-        Ok(if nchw { [a, c, d, b] } else { [a, b, c, d] })
+    pub(super) fn steps(dims: &[u32], layout: Layout) -> Result<[isize; 4], OpError> {
+        let steps = <[isize; 4]>::try_from(steps(dims).as_slice())
+            .map_err(|_| OpError::shape("images must have four dimensions", dims, &[]))?;
+        Ok(layout.sizes(steps))
     }
 }
 
-/// The layout flag at input `index`, where it is given: whether channels come before rows.
-pub(super) fn nchw(args: &Args<'_>, index: usize) -> Result<bool, OpError> {
-    if index < args.inputs.len() { args.bool(index) } else { Ok(false) }
+/// Writes a number to every element.
+///
+/// # Errors
+/// [`OpError::Value`] when it is no stored value of a quantized type, [`OpError::Type`] when it is a
+/// stored value for a type of real numbers, or the other way round.
+pub(super) fn fill(out: &mut TensorMut<'_>, number: Number) -> Result<(), OpError> {
+    match (out.info.ty, number) {
+        (OperandType::TensorFloat32, Number::Float(value)) => out.f32_mut()?.fill(value),
+        // Widened and narrowed again: exact.
+        (OperandType::TensorFloat16, Number::Float(value)) => {
+            out.f16_mut()?.fill(f16::from_f32(value));
+        }
+        (OperandType::TensorInt32, Number::Int(value)) => out.i32_mut()?.fill(value),
+        (OperandType::TensorQuant8Asymm, Number::Int(value)) => {
+            let stored = u8::try_from(value).map_err(|_| not_stored(value))?;
+            out.u8_mut()?.fill(stored);
+        }
+        (OperandType::TensorQuant8AsymmSigned, Number::Int(value)) => {
+            let stored = i8::try_from(value).map_err(|_| not_stored(value))?;
+            out.i8_mut()?.fill(stored);
+        }
+        (got, _) => return Err(OpError::Type { want: "the type of the number to fill with", got }),
+    }
+    Ok(())
 }
 
-/// As [`nchw`], while running.
-pub(super) fn nchw_of_run(run: &Run<'_, '_>, index: usize) -> Result<bool, OpError> {
-    run.optional(index).map_or(Ok(false), |flag| flag.scalar_bool())
+fn not_stored(value: i32) -> OpError {
+    OpError::value("stored value to fill with", value)
 }
 
 /// Copies input 0 to output 0 as it is.
@@ -158,16 +152,6 @@ pub(super) fn copy(run: &mut Run<'_, '_>) -> Result<(), OpError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_axis_below_zero_counts_from_the_end() {
-        assert_eq!(axis(2, 3), Ok(2));
-        assert_eq!(axis(-1, 3), Ok(2));
-        assert_eq!(axis(-3, 3), Ok(0));
-        for bad in [3, -4, i32::MAX, i32::MIN] {
-            assert_eq!(axis(bad, 3), Err(OpError::value("axis", bad)));
-        }
-    }
 
     #[test]
     fn sizes_must_fit_a_dimension() {

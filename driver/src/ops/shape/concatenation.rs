@@ -18,7 +18,8 @@ use burst_hal::HalVersion::{self, V1_0, V1_2, V1_3};
 use burst_hal::{Dimensions, OperandType, OperationType};
 
 use super::common;
-use crate::op::{Inferred, OpDef, OpTraits, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes};
+use crate::ops::attributes::Axis;
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::{Args, TensorInfo};
 use crate::{OpError, SignatureError};
@@ -27,9 +28,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Concatenation,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 
@@ -73,14 +72,15 @@ fn tensors(inputs: usize) -> Result<usize, OpError> {
         .ok_or(OpError::Arity { want: 2, got: inputs })
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+fn parse(operands: &dyn Operands) -> Result<Axis, OpError> {
+    Axis::required(operands, tensors(operands.count())?)
+}
+
+fn infer(args: &Args<'_>, axis: Parsed<'_, Axis>) -> Result<Inferred, OpError> {
     let tensors = tensors(args.inputs.len())?;
-    let axis = args.i32(tensors)?;
+    let axis = axis?;
     let mut shape = Dimensions::from_slice(dims_up_to_four(args, 0)?);
-    let axis = usize::try_from(axis)
-        .ok()
-        .filter(|axis| *axis < shape.len())
-        .ok_or(OpError::value("axis", axis))?;
+    let axis = axis.position_from_start(shape.len())?;
     for index in 1..tensors {
         let dims = args.dims(index)?;
         let goes_together = dims.len() == shape.len()
@@ -95,12 +95,12 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     Ok(Inferred::one(shape))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, axis: &Axis) -> Result<(), OpError> {
     if common::writes_nothing(run)? {
         return Ok(());
     }
     let tensors = tensors(run.inputs.len())?;
-    let axis = common::axis(run.i32(tensors)?, run.input(0)?.dims.len())?;
+    let axis = axis.position_from_start(run.input(0)?.dims.len())?;
     let inputs = run.inputs;
     let out = run.output(0)?;
     let info = out.info;

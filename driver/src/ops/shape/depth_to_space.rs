@@ -9,10 +9,10 @@
 use burst_hal::HalVersion::{self, V1_0, V1_2, V1_3};
 use burst_hal::OperationType;
 
-use super::blocks::{self, Direction};
+use super::blocks::{self, Direction, SquareBlocks};
 use super::common;
 use crate::op::types::{BOOL, I32, TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Parsed, Row, Run, Signature, WithAttributes};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -20,9 +20,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::DepthToSpace,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse: SquareBlocks::parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -40,9 +38,10 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     common::keeps_quantization(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let images = common::Images::new(args.dims(0)?, common::nchw(args, 2)?)?;
-    let side = blocks::side(args.i32(1)?)?;
+fn infer(args: &Args<'_>, blocks: Parsed<'_, SquareBlocks>) -> Result<Inferred, OpError> {
+    let dims = args.dims(0)?;
+    let SquareBlocks { side, layout } = *blocks?;
+    let images = common::Images::new(dims, layout)?;
     let [n, h, w, c] = images.sizes;
     if c % (side * side) != 0 {
         return Err(OpError::value("channels to spread over blocks", c));
@@ -50,8 +49,8 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     Ok(Inferred::one(images.shape([n, h * side, w * side, c / (side * side)])?))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    blocks::between_depth_and_space(run, Direction::DepthToSpace)
+fn execute(run: &mut Run<'_, '_>, blocks: &SquareBlocks) -> Result<(), OpError> {
+    blocks::between_depth_and_space(run, *blocks, Direction::DepthToSpace)
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use burst_hal::{Dimensions, OperationType};
 
 use super::common;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::Axis;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -18,9 +19,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::ExpandDims,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -37,15 +36,19 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     common::keeps_quantization(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+fn parse(operands: &dyn Operands) -> Result<Axis, OpError> {
+    Axis::required(operands, 1)
+}
+
+fn infer(args: &Args<'_>, axis: Parsed<'_, Axis>) -> Result<Inferred, OpError> {
     let mut dims = Dimensions::from_slice(args.dims(0)?);
     common::check_rank(dims.len() + 1)?;
-    let axis = common::axis(args.i32(1)?, dims.len() + 1)?;
+    let axis = axis?.position(dims.len() + 1)?;
     dims.insert(axis, 1);
     Ok(Inferred::one(dims))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, _: &Axis) -> Result<(), OpError> {
     common::copy(run)
 }
 

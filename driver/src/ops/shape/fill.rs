@@ -6,13 +6,13 @@
 //! Source: NNAPI 1.3 `types.hal`, `OperationType::FILL`.
 
 use burst_hal::HalVersion::V1_3;
-use burst_hal::{OperandType, OperationType};
-use half::f16;
+use burst_hal::OperationType;
 use smallvec::SmallVec;
 
 use super::common;
 use crate::op::types::{F16, F32, I32, TF16, TF32, TI32};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::{Number, list};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -20,9 +20,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Fill,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -36,9 +34,13 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     signature.expect_rows(ROWS)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let list = common::list(args, 0)?;
-    common::check_rank(list.len())?;
+/// What to fill with.
+fn parse(operands: &dyn Operands) -> Result<Number, OpError> {
+    Number::parse(operands, 1)
+}
+
+fn infer(args: &Args<'_>, _: Parsed<'_, Number>) -> Result<Inferred, OpError> {
+    let list = list(args, 0)?;
     if let Some(bad) = list.iter().find(|size| **size < 0) {
         return Err(OpError::value("size to fill", *bad));
     }
@@ -46,30 +48,14 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     Ok(Inferred::one(common::shape_of(&sizes)?))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    let value = run.input(1)?;
-    let out = run.output(0)?;
-    match out.info.ty {
-        OperandType::TensorFloat32 => {
-            let value = value.scalar_float()?;
-            out.f32_mut()?.fill(value);
-        }
-        OperandType::TensorFloat16 => {
-            // Widened and narrowed again: exact.
-            let value = f16::from_f32(value.scalar_float()?);
-            out.f16_mut()?.fill(value);
-        }
-        OperandType::TensorInt32 => {
-            let value = value.scalar_i32()?;
-            out.i32_mut()?.fill(value);
-        }
-        got => return Err(OpError::Type { want: "a type of FILL", got }),
-    }
-    Ok(())
+fn execute(run: &mut Run<'_, '_>, number: &Number) -> Result<(), OpError> {
+    common::fill(run.output(0)?, *number)
 }
 
 #[cfg(test)]
 mod tests {
+    use burst_hal::OperandType;
+
     use super::*;
     use crate::ops::testing::{Tensor, has_form, run_one};
 

@@ -11,7 +11,8 @@ use burst_hal::{Dimensions, OperationType};
 
 use super::common;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::Axis;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -19,9 +20,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Gather,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -38,9 +37,13 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     common::keeps_quantization(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+fn parse(operands: &dyn Operands) -> Result<Axis, OpError> {
+    Axis::required(operands, 1)
+}
+
+fn infer(args: &Args<'_>, axis: Parsed<'_, Axis>) -> Result<Inferred, OpError> {
     let dims = args.dims(0)?;
-    let axis = common::axis(args.i32(1)?, dims.len())?;
+    let axis = axis?.position(dims.len())?;
     let indices = args.dims(2)?;
     common::check_rank(dims.len() - 1 + indices.len())?;
     let mut shape = Dimensions::from_slice(&dims[..axis]);
@@ -49,12 +52,12 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     Ok(Inferred::one(shape))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, axis: &Axis) -> Result<(), OpError> {
     if common::writes_nothing(run)? {
         return Ok(());
     }
     let input = run.input(0)?;
-    let axis = common::axis(run.i32(1)?, input.dims.len())?;
+    let axis = axis.position(input.dims.len())?;
     let indices = run.input(2)?.i32()?;
     let (_, along, after) = common::around(input.dims, axis);
     for index in indices {

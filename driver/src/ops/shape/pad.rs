@@ -10,18 +10,15 @@ use burst_hal::{OperandType, OperationType};
 
 use super::{common, padding};
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
-use crate::ops::rank_limit::dims_up_to_four;
-use crate::tensor::Args;
+use crate::op::{OpDef, OpTraits, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::Pairs;
 use crate::{OpError, SignatureError};
 
 /// The definition of PAD.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Pad,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse: padding::parse, infer: padding::infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -48,15 +45,9 @@ pub(super) fn padding_is_defined(signature: &Signature<'_>) -> Result<(), Signat
     signature.rule(!doubtful, "padding with a zero point that is not 0 needs HAL 1.2")
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let dims = dims_up_to_four(args, 0)?;
-    let pairs = padding::pairs(args, 1, dims.len())?;
-    Ok(Inferred::one(padding::padded(dims, pairs)?))
-}
-
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, pairs: &Pairs) -> Result<(), OpError> {
     padding::fill_zero(run.output(0)?);
-    padding::place(run)
+    padding::place(run, pairs)
 }
 
 #[cfg(test)]

@@ -6,21 +6,13 @@
 //!
 //! Source: NNAPI 1.2 `types.hal`, `OperationType::PAD_V2`.
 
-#![allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the value is checked against the range of its type first"
-)]
-
 use burst_hal::HalVersion::{V1_2, V1_3};
-use burst_hal::{OperandType, OperationType};
-use half::f16;
+use burst_hal::OperationType;
 
 use super::{common, padding};
-use crate::kernels::quant::type_range;
 use crate::op::types::{F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
-use crate::ops::rank_limit::dims_up_to_four;
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::{Number, Pairs};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -28,9 +20,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::PadV2,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -46,39 +36,34 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     common::keeps_quantization(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let dims = dims_up_to_four(args, 0)?;
-    let pairs = padding::pairs(args, 1, dims.len())?;
-    Ok(Inferred::one(padding::padded(dims, pairs)?))
+#[derive(Debug)]
+struct Attributes {
+    pairs: Pairs,
+    /// What to pad with.
+    number: Number,
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    let value = run.input(2)?;
-    let out = run.output(0)?;
-    match out.info.ty {
-        OperandType::TensorFloat32 => {
-            let value = value.scalar_float()?;
-            out.f32_mut()?.fill(value);
-        }
-        OperandType::TensorFloat16 => {
-            // Widened and narrowed again: exact.
-            let value = f16::from_f32(value.scalar_float()?);
-            out.f16_mut()?.fill(value);
-        }
-        _ => {
-            let value = value.scalar_i32()?;
-            let (low, high) = type_range(out.info.ty);
-            if !(low..=high).contains(&value) {
-                return Err(OpError::value("stored value to pad with", value));
-            }
-            out.bytes_mut().fill(value as u8);
-        }
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    Ok(Attributes { pairs: padding::parse(operands)?, number: Number::parse(operands, 2)? })
+}
+
+/// The shape is known also where the number to pad with is not yet.
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
+    match attributes {
+        Ok(attributes) => padding::infer(args, Ok(&attributes.pairs)),
+        Err(_) => padding::infer(args, padding::parse(args).as_ref().map_err(OpError::clone)),
     }
-    padding::place(run)
+}
+
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
+    common::fill(run.output(0)?, attributes.number)?;
+    padding::place(run, &attributes.pairs)
 }
 
 #[cfg(test)]
 mod tests {
+    use burst_hal::OperandType;
+
     use super::*;
     use crate::ops::testing::{Tensor, has_form, run_one};
 

@@ -13,29 +13,29 @@ use super::common;
 use crate::OpError;
 use crate::kernels::quant::type_range;
 use crate::kernels::strided::{Move, steps};
-use crate::op::Run;
+use crate::op::{Inferred, Operands, Parsed, Run};
+use crate::ops::attributes::{Pairs, pairs};
+use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::{Args, TensorInfo, TensorMut};
 
-/// The paddings at input `index`: a pair (before, after) per dimension, in a tensor `[pairs, 2]`.
-pub(super) fn pairs<'a>(
-    args: &Args<'a>,
-    index: usize,
-    pairs: usize,
-) -> Result<&'a [[i32; 2]], OpError> {
-    let tensor = args.tensor(index)?;
-    let wanted = [u32::try_from(pairs).unwrap_or(u32::MAX), 2];
-    if tensor.dims != wanted {
-        return Err(OpError::shape("shape of the paddings", tensor.dims, &wanted));
+/// The paddings: a pair (before, after) per dimension.
+pub(super) fn parse(operands: &dyn Operands) -> Result<Pairs, OpError> {
+    pairs(operands, 1)
+}
+
+/// The input's shape with its paddings.
+pub(super) fn infer(args: &Args<'_>, pairs: Parsed<'_, Pairs>) -> Result<Inferred, OpError> {
+    let dims = dims_up_to_four(args, 0)?;
+    let pairs = pairs?;
+    if pairs.len() != dims.len() {
+        let count = u32::try_from(pairs.len()).unwrap_or(u32::MAX);
+        return Err(OpError::shape("a pair of paddings per dimension", &[count, 2], dims));
     }
-    let (list, _) = tensor.i32()?.as_chunks();
-    if let Some(bad) = list.iter().flatten().find(|padding| **padding < 0) {
-        return Err(OpError::value("padding", *bad));
-    }
-    Ok(list)
+    Ok(Inferred::one(padded(dims, pairs)?))
 }
 
 /// The shape with its paddings.
-pub(super) fn padded(dims: &[u32], pairs: &[[i32; 2]]) -> Result<Dimensions, OpError> {
+fn padded(dims: &[u32], pairs: &[[i32; 2]]) -> Result<Dimensions, OpError> {
     let sizes: SmallVec<[i64; 8]> = dims
         .iter()
         .zip(pairs)
@@ -44,13 +44,12 @@ pub(super) fn padded(dims: &[u32], pairs: &[[i32; 2]]) -> Result<Dimensions, OpE
     common::shape_of(&sizes)
 }
 
-/// Puts input 0 into the middle of output 0, which holds the padding already. Input 1 says where.
-pub(super) fn place(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+/// Puts input 0 into the middle of output 0, which holds the padding already.
+pub(super) fn place(run: &mut Run<'_, '_>, pairs: &Pairs) -> Result<(), OpError> {
     if common::writes_nothing(run)? {
         return Ok(());
     }
     let dims = run.input(0)?.dims;
-    let (pairs, _) = run.input(1)?.i32()?.as_chunks::<2>();
     let to = steps(run.output(0)?.dims);
     let mut moves = Move::default();
     for (((size, from), to), [before, _]) in dims.iter().zip(steps(dims)).zip(to).zip(pairs) {

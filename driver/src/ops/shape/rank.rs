@@ -8,7 +8,7 @@ use burst_hal::HalVersion::V1_3;
 use burst_hal::OperationType;
 
 use crate::op::types::{I32, TB8, TF16, TF32, TI32, TQ8, TQ8PC, TQ8S, TQ8SYMM, TQ16A, TQ16S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature, TypeSet};
+use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature, TypeSet};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -16,9 +16,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Rank,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &Plain { infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 

@@ -10,7 +10,8 @@ use burst_hal::OperationType;
 
 use super::common;
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::{List, list};
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::{Args, element_count};
 use crate::{OpError, SignatureError};
@@ -19,9 +20,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Reshape,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -37,10 +36,14 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     common::keeps_quantization(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+/// The new sizes; -1 stands for what is left over.
+fn parse(operands: &dyn Operands) -> Result<List, OpError> {
+    list(operands, 1)
+}
+
+fn infer(args: &Args<'_>, wanted: Parsed<'_, List>) -> Result<Inferred, OpError> {
     let dims = dims_up_to_four(args, 0)?;
-    let wanted = common::list(args, 1)?;
-    common::check_rank(wanted.len())?;
+    let wanted = wanted?;
     let count = i64::try_from(element_count(dims)?)
         .map_err(|_| OpError::Range { what: "number of elements" })?;
     let mut sizes: smallvec::SmallVec<[i64; 8]> =
@@ -84,7 +87,7 @@ fn left_over(sizes: &[i64], count: i64) -> Result<i64, OpError> {
     }
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, _: &List) -> Result<(), OpError> {
     common::copy(run)
 }
 
@@ -102,7 +105,7 @@ mod tests {
         let out = Tensor::output(OperandType::TensorFloat32);
         match infer(&DEF, &[input, Tensor::i32(&[length], to)], &[out])? {
             Inferred::Shapes(shapes) => Ok(shapes[0].to_vec()),
-            Inferred::WhileRunning => panic!("RESHAPE knows its shape"),
+            Inferred::DataDependent => panic!("RESHAPE knows its shape"),
         }
     }
 

@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 use super::common;
 use crate::kernels::strided::{Move, steps};
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::{List, list};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -20,9 +21,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Slice,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 
@@ -39,10 +38,21 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     common::keeps_quantization(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+#[derive(Debug)]
+struct Attributes {
+    begin: List,
+    size: List,
+}
+
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    Ok(Attributes { begin: list(operands, 1)?, size: list(operands, 2)? })
+}
+
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
     let dims = args.dims(0)?;
-    let begin = common::list_per_axis(args, 1, dims)?;
-    let size = common::list_per_axis(args, 2, dims)?;
+    let Attributes { begin, size } = attributes?;
+    common::expect_per_axis(begin, dims)?;
+    common::expect_per_axis(size, dims)?;
     let sizes = dims
         .iter()
         .zip(begin.iter().zip(size))
@@ -63,16 +73,15 @@ fn cut(dim: i64, begin: i64, size: i64) -> Result<i64, OpError> {
     }
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
     if common::writes_nothing(run)? {
         return Ok(());
     }
     let dims = run.input(0)?.dims;
-    let begin = run.input(1)?.i32()?;
     let out_dims = &*run.output(0)?.dims;
     let mut moves = Move::default();
     for (((size, from), to), begin) in
-        out_dims.iter().zip(steps(dims)).zip(steps(out_dims)).zip(begin)
+        out_dims.iter().zip(steps(dims)).zip(steps(out_dims)).zip(&attributes.begin)
     {
         let outside = OpError::value("begin of a slice", *begin);
         let skipped = usize::try_from(*begin).map_err(|_| outside.clone())?;

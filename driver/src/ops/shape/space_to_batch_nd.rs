@@ -15,7 +15,8 @@ use super::common::{self, Images};
 use super::{blocks, pad, padding};
 use crate::kernels::strided::Move;
 use crate::op::types::{BOOL, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::{Layout, pairs};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -23,9 +24,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::SpaceToBatchNd,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -44,12 +43,30 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     pad::padding_is_defined(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let images = Images::new(args.dims(0)?, common::nchw(args, 3)?)?;
-    let [rows, columns] = blocks::sides(args, 1)?;
-    let [[top, bottom], [left, right]] = *padding::pairs(args, 2, 2)? else {
-        return Err(OpError::Internal { what: "two pairs of paddings are two" });
-    };
+#[derive(Debug, Clone, Copy)]
+struct Attributes {
+    /// Rows and columns of a block.
+    sides: [i64; 2],
+    /// Above and below the rows, before and after the columns.
+    padding: [[i32; 2]; 2],
+    layout: Layout,
+}
+
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    let layout = Layout::optional(operands, 3)?;
+    let sides = blocks::sides(operands, 1)?;
+    let pairs = pairs(operands, 2)?;
+    let padding = <[[i32; 2]; 2]>::try_from(pairs.as_slice()).map_err(|_| OpError::Range {
+        what: "number of paddings, not one pair each for rows and columns,",
+    })?;
+    Ok(Attributes { sides, padding, layout })
+}
+
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
+    let dims = args.dims(0)?;
+    let Attributes { sides: [rows, columns], padding, layout } = *attributes?;
+    let images = Images::new(dims, layout)?;
+    let [[top, bottom], [left, right]] = padding;
     let [n, h, w, c] = images.sizes;
     let padded = |size: i64, before: i32, after: i32, side: i64| {
         let size = size + i64::from(before) + i64::from(after);
@@ -65,21 +82,18 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 
 /// The elements at one place in all blocks are one group of images of the output, and lie in the
 /// input at regular distances: each place is a move of its own.
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
     if common::writes_nothing(run)? {
         return Ok(());
     }
     padding::fill_zero(run.output(0)?);
-    let nchw = common::nchw_of_run(run, 3)?;
-    let [rows, columns] = blocks::sides_of(run.input(1)?.i32()?)?;
-    let [top, _, left, _] = *run.input(2)?.i32()? else {
-        return Err(OpError::Internal { what: "two pairs of paddings are four numbers" });
-    };
+    let Attributes { sides: [rows, columns], padding, layout } = *attributes;
+    let [[top, _], [left, _]] = padding;
     let input = run.input(0)?.dims;
     let output = run.output(0)?.dims.clone();
-    let [n, h, w, c] = Images::new(input, nchw)?.sizes;
-    let from = Images::steps(input, nchw)?;
-    let to = Images::steps(&output, nchw)?;
+    let [n, h, w, c] = Images::new(input, layout)?.sizes;
+    let from = Images::steps(input, layout)?;
+    let to = Images::steps(&output, layout)?;
     let too_large = |_| OpError::Range { what: "a position in a tensor" };
     for row in places(h, rows, top.into()) {
         for column in places(w, columns, left.into()) {

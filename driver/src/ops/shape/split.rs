@@ -9,7 +9,8 @@ use burst_hal::HalVersion::{self, V1_2, V1_3};
 use burst_hal::{Dimensions, OperandType, OperationType};
 
 use super::common;
-use crate::op::{Inferred, OpDef, OpTraits, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes};
+use crate::ops::attributes::Axis;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -17,9 +18,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Split,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -45,13 +44,23 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     common::keeps_quantization(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
-    let parts = args.i32(2)?;
+#[derive(Debug, Clone, Copy)]
+struct Attributes {
+    axis: Axis,
+    parts: i32,
+}
+
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    Ok(Attributes { parts: operands.i32(2)?, axis: Axis::required(operands, 1)? })
+}
+
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
+    let Attributes { axis, parts } = *attributes?;
     if usize::try_from(parts) != Ok(args.outputs.len()) {
         return Err(OpError::value("number of parts", parts));
     }
     let mut shape = Dimensions::from_slice(args.dims(0)?);
-    let axis = common::axis(args.i32(1)?, shape.len())?;
+    let axis = axis.position(shape.len())?;
     let size = i64::from(shape[axis]);
     // Above 0: it is the number of outputs, of which there is at least one.
     if size.checked_rem(i64::from(parts)) != Some(0) {
@@ -61,12 +70,12 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     Ok(Inferred::many(std::iter::repeat_n(shape, args.outputs.len())))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
     if common::writes_nothing(run)? {
         return Ok(());
     }
     let input = run.input(0)?;
-    let axis = common::axis(run.i32(1)?, input.dims.len())?;
+    let axis = attributes.axis.position(input.dims.len())?;
     let (_, along, after) = common::around(input.dims, axis);
     let row = along * after * common::width(input.info.ty)?;
     let part = row.checked_div(run.outputs.len()).unwrap_or(0);

@@ -10,7 +10,8 @@ use burst_hal::{Dimensions, OperationType};
 
 use super::common;
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::AxisList;
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -19,9 +20,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Squeeze,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized().omit(&[1]),
 };
 
@@ -37,29 +36,29 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     common::keeps_quantization(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+/// The dimensions to remove; every dimension of size 1 where they are not given.
+fn parse(operands: &dyn Operands) -> Result<Option<AxisList>, OpError> {
+    operands.has(1).then(|| AxisList::parse(operands, 1)).transpose()
+}
+
+fn infer(args: &Args<'_>, axes: Parsed<'_, Option<AxisList>>) -> Result<Inferred, OpError> {
     let dims = dims_up_to_four(args, 0)?;
-    let mut goes: smallvec::SmallVec<[bool; 8]> = smallvec::SmallVec::from_elem(false, dims.len());
-    if args.has(1) {
-        for listed in common::list(args, 1)? {
-            let axis = common::axis(*listed, dims.len())?;
-            if dims[axis] != 1 {
-                return Err(OpError::value("size of a dimension to squeeze", dims[axis]));
-            }
-            goes[axis] = true;
+    if let Some(axes) = axes? {
+        let axes = axes.of(dims.len())?;
+        let mut listed = dims.iter().enumerate().filter(|(axis, _)| axes.has(*axis));
+        if let Some((_, size)) = listed.find(|(_, size)| **size != 1) {
+            return Err(OpError::value("size of a dimension to squeeze", *size));
         }
-    } else {
-        goes.iter_mut().zip(dims).for_each(|(goes, size)| *goes = *size == 1);
+        return Ok(Inferred::one(axes.remove_from(dims, false)));
     }
-    let mut left: Dimensions =
-        dims.iter().zip(&goes).filter(|(_, goes)| !**goes).map(|(size, _)| *size).collect();
+    let mut left: Dimensions = dims.iter().copied().filter(|size| *size != 1).collect();
     if left.is_empty() {
         left.push(1);
     }
     Ok(Inferred::one(left))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, _: &Option<AxisList>) -> Result<(), OpError> {
     common::copy(run)
 }
 

@@ -14,7 +14,8 @@ use smallvec::SmallVec;
 use super::common;
 use crate::kernels::strided::{Move, steps};
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::{List, list};
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -23,9 +24,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::StridedSlice,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -50,17 +49,29 @@ struct Taken {
     dropped: bool,
 }
 
-/// The parameters, one entry per dimension, and the masks.
-struct Parameters<'a> {
-    begin: &'a [i32],
-    end: &'a [i32],
-    stride: &'a [i32],
+/// One entry per dimension, and the masks.
+#[derive(Debug)]
+struct Attributes {
+    begin: List,
+    end: List,
+    stride: List,
     ignore_begin: i32,
     ignore_end: i32,
     drop: i32,
 }
 
-impl Parameters<'_> {
+fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    Ok(Attributes {
+        begin: list(operands, 1)?,
+        end: list(operands, 2)?,
+        stride: list(operands, 3)?,
+        ignore_begin: operands.i32(4)?,
+        ignore_end: operands.i32(5)?,
+        drop: operands.i32(6)?,
+    })
+}
+
+impl Attributes {
     fn taken(&self, dims: &[u32]) -> Result<SmallVec<[Taken; 8]>, OpError> {
         dims.iter().enumerate().map(|(axis, dim)| self.of_axis(axis, i64::from(*dim))).collect()
     }
@@ -72,7 +83,7 @@ impl Parameters<'_> {
                 .map(|value| i64::from(*value))
                 .ok_or(OpError::Internal { what: "a list has no entry for a dimension" })
         };
-        let stride = at(self.stride)?;
+        let stride = at(&self.stride)?;
         if stride == 0 {
             return Err(OpError::value("stride of a slice", 0));
         }
@@ -81,8 +92,8 @@ impl Parameters<'_> {
         let (start, stop) = if stride > 0 { (0, dim) } else { (dim - 1, -1) };
         let held =
             |index: i64| (if index < 0 { index + dim } else { index }).clamp(lowest, highest);
-        let first = if bit(self.ignore_begin) { start } else { held(at(self.begin)?) };
-        let last = if bit(self.ignore_end) { stop } else { held(at(self.end)?) };
+        let first = if bit(self.ignore_begin) { start } else { held(at(&self.begin)?) };
+        let last = if bit(self.ignore_end) { stop } else { held(at(&self.end)?) };
         let distance = if stride > 0 { last - first } else { first - last };
         let count = distance.max(0).unsigned_abs().div_ceil(stride.unsigned_abs());
         let count = i64::try_from(count).map_err(|_| OpError::Range { what: "size of a slice" })?;
@@ -97,17 +108,13 @@ impl Parameters<'_> {
     }
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
     let dims = dims_up_to_four(args, 0)?;
-    let parameters = Parameters {
-        begin: common::list_per_axis(args, 1, dims)?,
-        end: common::list_per_axis(args, 2, dims)?,
-        stride: common::list_per_axis(args, 3, dims)?,
-        ignore_begin: args.i32(4)?,
-        ignore_end: args.i32(5)?,
-        drop: args.i32(6)?,
-    };
-    let taken = parameters.taken(dims)?;
+    let attributes = attributes?;
+    for list in [&attributes.begin, &attributes.end, &attributes.stride] {
+        common::expect_per_axis(list, dims)?;
+    }
+    let taken = attributes.taken(dims)?;
     let sizes: SmallVec<[i64; 8]> =
         taken.iter().filter(|taken| !taken.dropped).map(|taken| taken.count).collect();
     if sizes.is_empty() {
@@ -116,20 +123,12 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     Ok(Inferred::one(common::shape_of(&sizes)?))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
     if common::writes_nothing(run)? {
         return Ok(());
     }
-    let parameters = Parameters {
-        begin: run.input(1)?.i32()?,
-        end: run.input(2)?.i32()?,
-        stride: run.input(3)?.i32()?,
-        ignore_begin: run.i32(4)?,
-        ignore_end: run.i32(5)?,
-        drop: run.i32(6)?,
-    };
     let dims = run.input(0)?.dims;
-    let taken = parameters.taken(dims)?;
+    let taken = attributes.taken(dims)?;
     // With the dropped dimensions as dimensions of one element.
     let full =
         common::shape_of(&taken.iter().map(|taken| taken.count).collect::<SmallVec<[i64; 8]>>())?;

@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 use super::common;
 use crate::kernels::strided::{Move, steps};
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::{List, list};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -20,9 +21,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Tile,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -39,9 +38,15 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     common::keeps_quantization(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+/// A multiple per dimension.
+fn parse(operands: &dyn Operands) -> Result<List, OpError> {
+    list(operands, 1)
+}
+
+fn infer(args: &Args<'_>, multiples: Parsed<'_, List>) -> Result<Inferred, OpError> {
     let dims = args.dims(0)?;
-    let multiples = common::list_per_axis(args, 1, dims)?;
+    let multiples = multiples?;
+    common::expect_per_axis(multiples, dims)?;
     let sizes = dims
         .iter()
         .zip(multiples)
@@ -57,7 +62,7 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 
 /// Each dimension of the output is two: which copy, and where in it. Along the first of them the
 /// input stands still.
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, _: &List) -> Result<(), OpError> {
     if common::writes_nothing(run)? {
         return Ok(());
     }

@@ -14,7 +14,8 @@ use half::f16;
 
 use super::common;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::positive_i32;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -22,9 +23,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::TopkV2,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -41,23 +40,26 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     common::keeps_quantization(signature)
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+/// How many values to find.
+fn parse(operands: &dyn Operands) -> Result<u32, OpError> {
+    positive_i32(operands, 1, "number of largest values")
+}
+
+fn infer(args: &Args<'_>, k: Parsed<'_, u32>) -> Result<Inferred, OpError> {
     let mut shape = Dimensions::from_slice(args.dims(0)?);
-    let k = args.i32(1)?;
-    let bad = OpError::value("number of largest values", k);
-    let last = shape.last_mut().ok_or(bad.clone())?;
-    let k = u32::try_from(k).ok().filter(|k| (1..=*last).contains(k)).ok_or(bad)?;
-    *last = k;
+    let k = *k?;
+    let last = shape.last_mut().filter(|last| k <= **last);
+    *last.ok_or(OpError::value("number of largest values", k))? = k;
     Ok(Inferred::many([shape.clone(), shape]))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, k: &u32) -> Result<(), OpError> {
     if common::writes_nothing(run)? {
         return Ok(());
     }
     let input = run.input(0)?;
     let last = input.dims.last().map_or(0, |last| *last as usize);
-    let k = usize::try_from(run.i32(1)?).unwrap_or(0);
+    let k = *k as usize;
     let order = run.scratch.i32(last);
     let [values, indices] = run.outputs else {
         return Err(OpError::Arity { want: 2, got: run.outputs.len() });

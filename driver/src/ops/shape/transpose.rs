@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 use super::common;
 use crate::kernels::strided::{Move, steps};
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Row, Run, Signature};
+use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::ops::attributes::{List, list};
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -21,9 +22,7 @@ use crate::{OpError, SignatureError};
 pub static DEF: OpDef = OpDef {
     code: OperationType::Transpose,
     validate,
-    infer,
-    prepare: None,
-    execute,
+    body: &WithAttributes { parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN.omit(&[1]),
 };
 
@@ -64,20 +63,23 @@ fn order(listed: Option<&[i32]>, rank: usize) -> Result<Order, OpError> {
     Err(OpError::value("length of a permutation", i64::try_from(order.len()).unwrap_or(i64::MAX)))
 }
 
-fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+/// The permutation, where it is given.
+fn parse(operands: &dyn Operands) -> Result<Option<List>, OpError> {
+    operands.has(1).then(|| list(operands, 1)).transpose()
+}
+
+fn infer(args: &Args<'_>, listed: Parsed<'_, Option<List>>) -> Result<Inferred, OpError> {
     let dims = dims_up_to_four(args, 0)?;
-    let listed = if args.has(1) { Some(common::list(args, 1)?) } else { None };
-    let order = order(listed, dims.len())?;
+    let order = order(listed?.as_deref(), dims.len())?;
     Ok(Inferred::one(order.iter().map(|axis| dims[*axis]).collect::<SmallVec<_>>()))
 }
 
-fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+fn execute(run: &mut Run<'_, '_>, listed: &Option<List>) -> Result<(), OpError> {
     if common::writes_nothing(run)? {
         return Ok(());
     }
     let dims = run.input(0)?.dims;
-    let listed = run.optional(1).map(|perm| perm.i32()).transpose()?;
-    let order = order(listed, dims.len())?;
+    let order = order(listed.as_deref(), dims.len())?;
     let from = steps(dims);
     let to_dims: SmallVec<[u32; 8]> = order.iter().map(|axis| dims[*axis]).collect();
     let mut moves = Move::default();

@@ -1,0 +1,165 @@
+//! The rule of quantized sums, and its arithmetic in 32 bits.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "stored values are clamped to their type before they are narrowed; the high product \
+              has 32 bits"
+)]
+
+use crate::kernels::quant::Multiplier;
+
+/// A stored value of 8 bits.
+pub(crate) trait Stored: Copy {
+    /// As a 32-bit integer.
+    fn widen(self) -> i32;
+    /// Back from one that fits.
+    fn narrow(value: i32) -> Self;
+}
+
+impl Stored for u8 {
+    #[inline(always)]
+    fn widen(self) -> i32 {
+        self.into()
+    }
+
+    #[inline(always)]
+    fn narrow(value: i32) -> Self {
+        value as u8
+    }
+}
+
+impl Stored for i8 {
+    #[inline(always)]
+    fn widen(self) -> i32 {
+        self.into()
+    }
+
+    #[inline(always)]
+    fn narrow(value: i32) -> Self {
+        value as i8
+    }
+}
+
+/// Bits that inputs are shifted up by before they are rescaled, to keep precision.
+pub(crate) const SHIFT: u32 = 20;
+
+/// A rounding shift to the right without branches, see
+/// [`rounding_divide_by_power_of_two`](crate::kernels::quant::rounding_divide_by_power_of_two).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct RoundingShift {
+    right: u32,
+    /// The bits that the shift drops, and half of their range.
+    mask: i32,
+    half: i32,
+}
+
+impl RoundingShift {
+    /// The shift of a multiplier; `None` for one that shifts left.
+    fn new(multiplier: Multiplier) -> Option<Self> {
+        let right =
+            u32::try_from(multiplier.shift.checked_neg()?).ok().filter(|bits| *bits < 32)?;
+        let mask = ((1i64 << right) - 1) as i32;
+        Some(RoundingShift { right, mask, half: mask >> 1 })
+    }
+
+    #[inline(always)]
+    pub(super) fn apply(self, x: i32) -> i32 {
+        let threshold = self.half + i32::from(x < 0);
+        (x >> self.right) + i32::from(x & self.mask > threshold)
+    }
+}
+
+/// Rescales differences of stored values, shifted up by [`SHIFT`].
+///
+/// What [`Multiplier::apply`] makes of `x << 20` begins with `(x * multiplier * 2^20 + 2^30) >> 31`,
+/// which is `(x * multiplier + 2^10) >> 11`. With the multiplier cut into `coarse * 2^11 + fine` that
+/// is `x * coarse + ((x * fine + 2^10) >> 11)`: 32 bits are enough for an `x` of 9.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct InputFactor {
+    coarse: i32,
+    fine: i32,
+    shift: RoundingShift,
+}
+
+impl InputFactor {
+    pub(super) fn new(multiplier: Multiplier) -> Option<Self> {
+        let shift = RoundingShift::new(multiplier)?;
+        let bits = 31 - SHIFT;
+        let fine = multiplier.multiplier & ((1 << bits) - 1);
+        Some(InputFactor { coarse: multiplier.multiplier >> bits, fine, shift })
+    }
+
+    #[inline(always)]
+    pub(super) fn apply(self, x: i32) -> i32 {
+        let bits = 31 - SHIFT;
+        let high = x * self.coarse + ((x * self.fine + (1 << (bits - 1))) >> bits);
+        self.shift.apply(high)
+    }
+}
+
+/// Rescales the sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct OutputFactor {
+    multiplier: i64,
+    shift: RoundingShift,
+}
+
+impl OutputFactor {
+    pub(super) fn new(multiplier: Multiplier) -> Option<Self> {
+        let shift = RoundingShift::new(multiplier)?;
+        Some(OutputFactor { multiplier: multiplier.multiplier.into(), shift })
+    }
+
+    /// Adding `2^30` and dropping 31 bits rounds as the nudge and the truncating division of
+    /// [`Multiplier::apply`] do, for either sign.
+    #[inline(always)]
+    pub(super) fn apply(self, x: i32) -> i32 {
+        self.shift.apply(((i64::from(x) * self.multiplier + (1 << 30)) >> 31) as i32)
+    }
+}
+
+/// The rule of `out = rescale(rescale(a) + rescale(b))`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sum {
+    a: (i32, InputFactor),
+    b: (i32, InputFactor),
+    out: (i32, OutputFactor),
+    low: i32,
+    high: i32,
+}
+
+impl Sum {
+    /// The rule for inputs and output with these zero points and multipliers; results are held
+    /// between `range.0` and `range.1`.
+    ///
+    /// `None` where a multiplier is not below 1, which no model that makes sense has, or a zero point
+    /// is not one of 8 bits.
+    #[must_use]
+    pub(crate) fn new(
+        a: (i32, Multiplier),
+        b: (i32, Multiplier),
+        out: (i32, Multiplier),
+        range: (i32, i32),
+    ) -> Option<Self> {
+        let input = |(zero_point, multiplier): (i32, Multiplier)| {
+            let fits = (-128..=255).contains(&zero_point);
+            Some((zero_point, InputFactor::new(multiplier).filter(|_| fits)?))
+        };
+        let (low, high) = range;
+        let out = (out.0, OutputFactor::new(out.1)?);
+        Some(Sum { a: input(a)?, b: input(b)?, out, low, high })
+    }
+}
+
+/// Sums slices of one length, in whatever instructions the caller is compiled for.
+#[inline(always)]
+pub(crate) fn sum<T: Stored>(rule: &Sum, a: &[T], b: &[T], out: &mut [T]) {
+    let rule = *rule;
+    for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
+        let a = rule.a.1.apply(a.widen() - rule.a.0);
+        let b = rule.b.1.apply(b.widen() - rule.b.0);
+        let sum = rule.out.1.apply(a + b) + rule.out.0;
+        *out = T::narrow(sum.max(rule.low).min(rule.high));
+    }
+}

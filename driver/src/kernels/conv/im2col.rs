@@ -1,0 +1,124 @@
+//! The matrix form of a convolution: one row per output pixel with the input values under the
+//! filter, in the order of the filter's weights.
+
+use super::geometry::Conv;
+
+/// Writes the rows of output pixels from `first` on, as many as `rows` has room for. Input outside
+/// of the image becomes `zero`. Images must be NHWC, and there must be one group.
+pub(crate) fn fill_rows<T: Copy>(conv: &Conv, input: &[T], zero: T, first: usize, rows: &mut [T]) {
+    let mut pixel = Pixel::at(conv, first);
+    let depth = conv.depth();
+    for at in (0..rows.len() / depth * depth).step_by(depth) {
+        fill_row(conv, input, zero, pixel, &mut rows[at..]);
+        pixel.advance(conv);
+    }
+}
+
+/// An output pixel.
+#[derive(Debug, Clone, Copy)]
+struct Pixel {
+    batch: usize,
+    row: usize,
+    column: usize,
+}
+
+impl Pixel {
+    fn at(conv: &Conv, index: usize) -> Self {
+        let (rest, column) = (index / conv.output.width, index % conv.output.width);
+        Pixel { batch: rest / conv.output.height, row: rest % conv.output.height, column }
+    }
+
+    fn advance(&mut self, conv: &Conv) {
+        self.column += 1;
+        if self.column == conv.output.width {
+            self.column = 0;
+            self.row += 1;
+            if self.row == conv.output.height {
+                self.row = 0;
+                self.batch += 1;
+            }
+        }
+    }
+}
+
+/// Fills the row at the front of `rows`. What lies behind it may be overwritten.
+fn fill_row<T: Copy>(conv: &Conv, input: &[T], zero: T, pixel: Pixel, rows: &mut [T]) {
+    let (filter, channels) = (&conv.filter, conv.input.channels);
+    let down = conv.vertical.taps(pixel.row, filter.height, conv.input.height);
+    let right = conv.horizontal.taps(pixel.column, filter.width, conv.input.width);
+    let line_len = filter.width * channels;
+    if down.is_empty() || right.is_empty() {
+        rows[..conv.depth()].fill(zero);
+        return;
+    }
+    // From front to back: a copy may write beyond its end, where what follows overwrites it.
+    rows[..down.start * line_len].fill(zero);
+    let after = down.end * line_len;
+    for tap in down {
+        let line = tap * line_len;
+        let y = conv.vertical.position(pixel.row, tap);
+        let x = conv.horizontal.position(pixel.column, right.start);
+        let from = conv.input.at(pixel.batch, y, x);
+        let (begin, end) = (line + right.start * channels, line + right.end * channels);
+        rows[line..begin].fill(zero);
+        if conv.horizontal.dilation == 1 {
+            copy(input, from, rows, begin, end - begin);
+        } else {
+            let step = conv.horizontal.dilation * channels;
+            for (index, at) in (begin..end).step_by(channels).enumerate() {
+                copy(input, from + index * step, rows, at, channels);
+            }
+        }
+        rows[end..line + line_len].fill(zero);
+    }
+    rows[after..conv.depth()].fill(zero);
+}
+
+/// Values that a short copy moves at once, however few are wanted.
+const SHORT: usize = 16;
+
+/// Copies `len` values. Few values are copied as a block of fixed length, without the call that a
+/// copy of unknown length is; what it writes beyond the end is of no meaning.
+#[inline(always)]
+fn copy<T: Copy>(input: &[T], from: usize, rows: &mut [T], to: usize, len: usize) {
+    if len <= SHORT
+        && let Some(source) = input[from..].first_chunk::<SHORT>()
+        && let Some(target) = rows[to..].first_chunk_mut::<SHORT>()
+    {
+        *target = *source;
+    } else {
+        rows[to..to + len].copy_from_slice(&input[from..from + len]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::conv::{Axis, Filter, Images};
+
+    #[test]
+    fn rows_hold_what_lies_under_the_filter() {
+        // 1 x 3 pixels of 2 channels, 2 taps across, one zero before.
+        let mut conv = Conv {
+            input: Images::nhwc([1, 1, 3, 2]),
+            filter: Filter::dense([1, 1, 2, 2]),
+            output: Images::nhwc([1, 1, 3, 1]),
+            vertical: Axis { stride: 1, dilation: 1, pad: 0 },
+            horizontal: Axis { stride: 1, dilation: 1, pad: 1 },
+            groups: 1,
+        };
+        let input = [1, 2, 3, 4, 5, 6];
+        let mut rows = [0; 12];
+        fill_rows(&conv, &input, 9, 0, &mut rows);
+        assert_eq!(rows, [9, 9, 1, 2, 1, 2, 3, 4, 3, 4, 5, 6]);
+        let mut rest = [0; 8];
+        fill_rows(&conv, &input, 9, 1, &mut rest);
+        assert_eq!(rest, rows[4..]);
+
+        conv.horizontal = Axis { stride: 1, dilation: 2, pad: 1 };
+        conv.output.width = 2;
+        let mut rows = [0; 8];
+        fill_rows(&conv, &input, 9, 0, &mut rows);
+        assert_eq!(rows, [9, 9, 3, 4, 1, 2, 5, 6]);
+    }
+}

@@ -1,0 +1,27 @@
+//! Announces the kernel of this family. `kernel!` expands to calls of functions for instruction sets
+//! that it asks the CPU for first.
+#![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
+
+use std::ops::Range;
+
+#[cfg(target_arch = "x86_64")]
+use super::avx512;
+use super::portable::{self, FloatFilter};
+use crate::kernels::conv::Conv;
+use crate::kernels::simd::kernel;
+
+kernel! {
+    /// Rows `rows` of the output of a depthwise convolution, see [`portable::rows`].
+    fn rows(
+        conv: &Conv,
+        input: &[f32],
+        filter: FloatFilter<'_>,
+        rows: Range<usize>,
+        out: &mut [f32],
+    );
+    announced as ROWS = "depthwise_float/rows",
+    operations: [DepthwiseConv2d],
+    types: [TensorFloat32],
+    portable: portable::rows,
+    avx512: avx512::rows,
+}

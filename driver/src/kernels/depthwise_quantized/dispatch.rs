@@ -1,0 +1,111 @@
+//! Announces the kernels of this family. `kernel!` expands to calls of functions for instruction sets
+//! that it asks the CPU for first; [`DepthwisePairs`], which only AVX-512 has a kernel for, asks itself.
+#![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
+
+use std::ops::Range;
+
+use burst_hal::{OperandType, OperationType};
+
+#[cfg(target_arch = "x86_64")]
+use super::avx512;
+use super::pairs::PairedFilter;
+use super::portable::{self, ByteFilter};
+use crate::OpError;
+use crate::kernels::conv::Conv;
+use crate::kernels::requantize::{Channels, Requantize};
+use crate::kernels::simd::{Isa, KernelInfo, Level, has_avx512, kernel};
+
+kernel! {
+    /// Rows `rows` of the output of a depthwise convolution, see [`portable::rows`].
+    fn rows(
+        conv: &Conv,
+        input: &[u8],
+        filter: ByteFilter<'_>,
+        rules: Channels<'_>,
+        rows: Range<usize>,
+        sums: &mut [i32],
+        out: &mut [u8],
+    );
+    announced as ROWS = "depthwise_quantized/rows",
+    operations: [DepthwiseConv2d],
+    types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],
+    portable: portable::rows,
+}
+
+/// `depthwise_quantized/pairs`: see [`DepthwisePairs`].
+pub(crate) const PAIRS: KernelInfo = KernelInfo {
+    name: "depthwise_quantized/pairs",
+    operations: &[OperationType::DepthwiseConv2d],
+    types: &[OperandType::TensorQuant8Asymm, OperandType::TensorQuant8AsymmSigned],
+    compiled_for: &[Level::Avx512],
+    written_for: &[Level::Avx512],
+};
+
+/// A quantized depthwise filter for kernels that take two taps at a time.
+#[derive(Debug, Clone)]
+pub(crate) struct DepthwisePairs {
+    filter: PairedFilter,
+    #[cfg(target_arch = "x86_64")]
+    rules: avx512::PairedRules,
+}
+
+impl DepthwisePairs {
+    /// Packs a filter, see [`PairedFilter::new`]; `None` where this CPU has no kernel for it.
+    pub(crate) fn new(
+        isa: Isa,
+        weights: &[i16],
+        rules: &Requantize,
+        zero: i32,
+        is_signed: bool,
+    ) -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        if has_avx512(isa) {
+            let filter = PairedFilter::new(weights, rules, zero, is_signed)?;
+            // SAFETY: the CPU has the features that the function is compiled for: asked two lines
+            // above.
+            let rules = unsafe { avx512::PairedRules::new(&filter) };
+            return Some(DepthwisePairs { filter, rules });
+        }
+        let _ = (isa, weights, rules, zero, is_signed);
+        None
+    }
+
+    /// How many channels there are.
+    pub(crate) fn channels(&self) -> usize {
+        self.filter.channels()
+    }
+
+    /// How many weights there are.
+    pub(crate) fn weights(&self) -> usize {
+        self.filter.taps() * self.filter.channels()
+    }
+
+    /// Rows of a quantized depthwise convolution, as [`rows`].
+    pub(crate) fn run(
+        &self,
+        isa: Isa,
+        conv: &Conv,
+        input: &[u8],
+        rows: Range<usize>,
+        out: &mut [u8],
+    ) -> Result<(), OpError> {
+        #[cfg(target_arch = "x86_64")]
+        if has_avx512(isa) {
+            let DepthwisePairs { filter, rules } = self;
+            // SAFETY: the CPU has the features that the function is compiled for: asked two lines
+            // above.
+            unsafe { avx512::depthwise_pairs(conv, input, filter, rules, rows, out) };
+            return Ok(());
+        }
+        let _ = (isa, conv, input, rows, out);
+        Err(OpError::Internal { what: "a depthwise filter packed for another CPU" })
+    }
+
+    /// Bytes held.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let rules = 0;
+        #[cfg(target_arch = "x86_64")]
+        let rules = rules + self.rules.held_bytes();
+        self.filter.held_bytes() + rules
+    }
+}

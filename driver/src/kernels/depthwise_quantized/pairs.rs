@@ -1,0 +1,172 @@
+//! The form of a quantized filter for kernels that take its taps two at a time.
+
+use crate::kernels::conv::Taps;
+use crate::kernels::requantize::{Channels, Requantize};
+
+/// Most taps that such a filter has: those of a filter of 8 by 8.
+pub(crate) const MAX_TAPS: usize = 64;
+
+/// The weights of two taps for 16 channels: for each channel the two side by side.
+pub(crate) type WeightPairs = [[i16; 2]; 16];
+
+/// A quantized filter for kernels that take two taps and [`PairedFilter::BLOCK`] channels at a time:
+/// weights, rules and a row of zeros in blocks of channels, the last one filled up.
+///
+/// Within a block channels stand in the order that interleaving 16-bit values of 512-bit registers
+/// gives: runs of 4, first the even runs, then the odd ones.
+#[derive(Debug, Clone)]
+pub(crate) struct PairedFilter {
+    channels: usize,
+    taps: usize,
+    /// For each block and pair of taps the weights of the two halves of its channels.
+    weights: Vec<[WeightPairs; 2]>,
+    rules: Requantize,
+    is_signed: bool,
+    /// A pixel of real 0, as stored.
+    zeros: Vec<u8>,
+}
+
+impl PairedFilter {
+    /// Channels of a block.
+    pub(crate) const BLOCK: usize = 32;
+
+    /// `weights` are less their zero point, channels side by side, in the order of taps; `zero` is
+    /// the stored input value of real 0. `None` where there are too many taps.
+    #[must_use]
+    pub(crate) fn new(
+        weights: &[i16],
+        rules: &Requantize,
+        zero: i32,
+        is_signed: bool,
+    ) -> Option<Self> {
+        let channels = rules.bias.len();
+        let taps = weights.len() / channels.max(1);
+        if channels == 0 || taps > MAX_TAPS || weights.len() != taps * channels {
+            return None;
+        }
+        let weight = |tap: usize, channel: usize| {
+            let inside = tap < taps && channel < channels;
+            if inside { weights[tap * channels + channel] } else { 0 }
+        };
+        let blocks = channels.div_ceil(Self::BLOCK);
+        let mut pairs = Vec::with_capacity(blocks * taps.div_ceil(2));
+        for block in 0..blocks {
+            for tap in (0..taps).step_by(2) {
+                pairs.push([0, 1].map(|half| {
+                    std::array::from_fn(|lane| {
+                        let channel = block * Self::BLOCK + interleaved(half * 16 + lane);
+                        [weight(tap, channel), weight(tap + 1, channel)]
+                    })
+                }));
+            }
+        }
+        // Every tap is read, zeros where it lies outside, so that the zero point's part is the same
+        // for all pixels.
+        let bias = |channel: usize| {
+            let sum: i32 = (0..taps).map(|tap| i32::from(weight(tap, channel))).sum();
+            rules.bias[channel].wrapping_sub(zero.wrapping_mul(sum))
+        };
+        let stored = u8::try_from(zero & 0xFF).ok()?;
+        Some(PairedFilter {
+            channels,
+            taps,
+            weights: pairs,
+            rules: Requantize {
+                bias: interleave(channels, bias),
+                multipliers: interleave(channels, |channel| rules.multipliers[channel]),
+                left_shifts: interleave(channels, |channel| rules.left_shifts[channel]),
+                right_shifts: interleave(channels, |channel| rules.right_shifts[channel]),
+                zero_point: rules.zero_point,
+                low: rules.low,
+                high: rules.high,
+            },
+            is_signed,
+            zeros: vec![stored; channels],
+        })
+    }
+
+    /// How many channels there are.
+    #[must_use]
+    pub(crate) fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// How many taps there are.
+    #[must_use]
+    pub(crate) fn taps(&self) -> usize {
+        self.taps
+    }
+
+    /// Whether input values are signed.
+    #[must_use]
+    pub(crate) fn is_signed(&self) -> bool {
+        self.is_signed
+    }
+
+    /// The weights of a block, for each two taps.
+    #[inline(always)]
+    pub(crate) fn block(&self, block: usize) -> &[[WeightPairs; 2]] {
+        let pairs = self.taps.div_ceil(2);
+        &self.weights[block * pairs..(block + 1) * pairs]
+    }
+
+    /// The rules, in interleaved order.
+    #[inline(always)]
+    pub(crate) fn rules(&self) -> Channels<'_> {
+        self.rules.channels(0..self.rules.bias.len())
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub(crate) fn held_bytes(&self) -> usize {
+        size_of_val(self.weights.as_slice()) + self.rules.held_bytes() + self.zeros.len()
+    }
+}
+
+/// The channel of a block that stands at this position of its interleaved order.
+fn interleaved(position: usize) -> usize {
+    let (half, lane) = (position / 16, position % 16);
+    lane / 4 * 8 + half * 4 + lane % 4
+}
+
+/// One number per channel, in interleaved order, 0 for channels that fill up the last block.
+fn interleave(channels: usize, number: impl Fn(usize) -> i32) -> Vec<i32> {
+    (0..channels.next_multiple_of(PairedFilter::BLOCK))
+        .map(|index| {
+            let block = index / PairedFilter::BLOCK * PairedFilter::BLOCK;
+            let channel = block + interleaved(index % PairedFilter::BLOCK);
+            if channel < channels { number(channel) } else { 0 }
+        })
+        .collect()
+}
+
+/// Room for the input pixels under the taps of one output pixel.
+pub(crate) struct Sources<'a> {
+    list: [&'a [u8]; MAX_TAPS],
+    zeros: &'a [u8],
+    taps: usize,
+}
+
+impl<'a> Sources<'a> {
+    /// Room for this filter.
+    pub(crate) fn new(filter: &'a PairedFilter) -> Self {
+        let zeros = filter.zeros.as_slice();
+        Sources { list: [zeros; MAX_TAPS], zeros, taps: filter.taps }
+    }
+
+    /// For each tap the input pixel it falls onto, or a pixel of zeros; an even number of them.
+    #[inline(always)]
+    pub(crate) fn under(&mut self, taps: Taps<'_>, input: &'a [u8]) -> &[&'a [u8]] {
+        let channels = self.zeros.len();
+        let (height, width) = (taps.conv.filter.height, taps.conv.filter.width);
+        let is_partial = taps.down != (0, height) || taps.right != (0, width);
+        let list = &mut self.list[..self.taps.next_multiple_of(2)];
+        if is_partial {
+            list.fill(self.zeros);
+        }
+        for (from, tap) in taps.iter() {
+            list[tap] = &input[from..from + channels];
+        }
+        list
+    }
+}

@@ -1,0 +1,174 @@
+//! The logistic function and the hyperbolic tangent in 16-bit fixed point, as quantized LSTM cells
+//! need them: the answers of those are defined by this arithmetic, bit for bit.
+//!
+//! A format "Qi" has `i` integer bits, a sign, and `15 - i` fraction bits. A product of Qa and Qb by
+//! [`high_mul`] is a Q(a + b).
+
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "results are 16-bit by the argument at each step, or saturated before"
+)]
+
+use crate::kernels::quant::rounding_divide_by_power_of_two;
+
+/// The number nearest to 1 in Q0.
+const ONE: i16 = i16::MAX;
+
+/// Integer bits of what gates are computed from.
+pub(crate) const GATE_INTEGER_BITS: u32 = 3;
+
+/// The nearest number in 16 bits.
+#[inline]
+#[must_use]
+pub(crate) fn saturate(x: i32) -> i16 {
+    x.clamp(i16::MIN.into(), i16::MAX.into()) as i16
+}
+
+/// The high 16 bits of `2 * a * b`, rounded; saturates in the one case that overflows.
+#[inline]
+#[must_use]
+pub(crate) fn high_mul(a: i16, b: i16) -> i16 {
+    let product = i32::from(a) * i32::from(b);
+    let nudge = if product >= 0 { 1 << 14 } else { 1 - (1 << 14) };
+    saturate((product + nudge) / (1 << 15))
+}
+
+/// `x * 2^bits`, saturating.
+#[inline]
+#[must_use]
+pub(crate) fn shift_left(x: i16, bits: u32) -> i16 {
+    saturate(i32::from(x) << bits)
+}
+
+/// `x / 2^bits`, rounded with ties away from zero.
+#[inline]
+#[must_use]
+pub(crate) fn shift_right(x: i16, bits: i32) -> i16 {
+    rounding_divide_by_power_of_two(x.into(), bits) as i16
+}
+
+/// `e^x` for `x` in `-1/4..0`, Q0 to Q0: the Taylor polynomial of degree 4 around -1/8.
+fn exp_of_small(x: i16) -> i16 {
+    const EXP_OF_MINUS_EIGHTH: i16 = 28_918; // e^(-1/8)
+    const THIRD: i16 = 10_923;
+    let d = x + (1 << 12);
+    let d2 = high_mul(d, d);
+    let d3 = high_mul(d2, d);
+    let d4 = high_mul(d2, d2);
+    let high = high_mul(shift_right(d4, 2) + d3, THIRD);
+    let tail = shift_right(high + d2, 1);
+    EXP_OF_MINUS_EIGHTH.saturating_add(high_mul(EXP_OF_MINUS_EIGHTH, d + tail))
+}
+
+/// `e^x` for `x <= 0` with 1 to 7 integer bits, as Q0.
+///
+/// The part of `x` below a quarter goes through the polynomial; each bit above multiplies the
+/// result by a constant.
+fn exp_of_negative(x: i16, integer_bits: u32) -> i16 {
+    /// `e^(-2^k)` in Q0 for k = -2 to 4.
+    const FACTORS: [i16; 7] = [25_520, 19_875, 12_055, 4_435, 600, 11, 0];
+    if x == 0 {
+        return ONE;
+    }
+    // Q7 goes to -128, of which e^x is 0 long before; no bit above 16 is looked at.
+    if integer_bits > 5 && i32::from(x) < -(32 << (15 - integer_bits)) {
+        return 0;
+    }
+    let quarter = 1i16 << (13 - integer_bits);
+    let below_quarter = (x & (quarter - 1)) - quarter;
+    let rest = i32::from(below_quarter) - i32::from(x);
+    let mut result = exp_of_small(shift_left(below_quarter, integer_bits));
+    for (bit, factor) in (13 - integer_bits..15).zip(FACTORS) {
+        if rest >> bit & 1 == 1 {
+            result = high_mul(result, factor);
+        }
+    }
+    result
+}
+
+/// `1 / ((1 + x) / 2)` for `x` in 0..1, Q0 to Q2: three Newton steps from a straight line.
+fn reciprocal_of_mean_with_one(x: i16) -> i16 {
+    const ONE_Q2: i16 = 1 << 13;
+    const LINE_START: i16 = 23_130; // 48/17 in Q2
+    const LINE_SLOPE: i16 = -15_420; // -32/17 in Q2
+    let half_denominator = ((i32::from(x) + i32::from(ONE) + 1) / 2) as i16;
+    let mut guess = LINE_START + high_mul(half_denominator, LINE_SLOPE);
+    for _ in 0..3 {
+        let error = ONE_Q2 - high_mul(half_denominator, guess);
+        guess += shift_left(high_mul(guess, error), 2);
+    }
+    guess
+}
+
+/// `1 / (1 + e^-x)`, Q3 to Q0.
+#[must_use]
+pub(crate) fn logistic(x: i16) -> i16 {
+    if x == 0 {
+        return 1 << 14;
+    }
+    // Minus the magnitude, which the most negative number has too.
+    let exp = exp_of_negative(if x > 0 { -x } else { x }, GATE_INTEGER_BITS);
+    // Half of a Q2 is the same number as Q1; one more bit to the left makes it Q0.
+    let positive = shift_left(reciprocal_of_mean_with_one(exp), 1);
+    if x > 0 { positive } else { ONE - positive }
+}
+
+/// The hyperbolic tangent of a number with 0 to 6 integer bits, as Q0.
+#[must_use]
+pub(crate) fn tanh(x: i16, integer_bits: u32) -> i16 {
+    if x == 0 {
+        return 0;
+    }
+    // (1 - e^-2x) / (1 + e^-2x); doubling is reading with one more integer bit.
+    let exp = exp_of_negative(if x > 0 { -x } else { x }, integer_bits + 1);
+    let magnitude = shift_left(reciprocal_of_mean_with_one(exp) - (1 << 13), 2);
+    if x > 0 { magnitude } else { -magnitude }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Largest difference, in steps of 2^-15, from the real function over all 65,536 numbers.
+    fn furthest(
+        function: impl Fn(i16) -> i16,
+        real: impl Fn(f64) -> f64,
+        integer_bits: i32,
+    ) -> f64 {
+        (i16::MIN..=i16::MAX)
+            .map(|x| {
+                let want = real(f64::from(x) * 2f64.powi(integer_bits - 15)) * 32768.0;
+                (f64::from(function(x)) - want).abs()
+            })
+            .fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn functions_are_right_to_a_few_steps() {
+        let logistic_error = furthest(logistic, |x| 1.0 / (1.0 + (-x).exp()), 3);
+        assert!(logistic_error < 12.0, "{logistic_error}");
+        for integer_bits in 0..=6 {
+            let error =
+                furthest(|x| tanh(x, integer_bits.cast_unsigned()), f64::tanh, integer_bits);
+            assert!(error < 24.0, "{integer_bits} integer bits: {error}");
+        }
+    }
+
+    #[test]
+    fn functions_have_their_symmetry() {
+        for x in [1, 2, 100, 4096, 20_000, i16::MAX] {
+            assert_eq!(tanh(-x, 3), -tanh(x, 3), "{x}");
+            assert_eq!(logistic(-x), ONE - logistic(x), "{x}");
+        }
+        assert_eq!((tanh(0, 3), logistic(0)), (0, 1 << 14));
+    }
+
+    #[test]
+    fn products_and_shifts_round_and_saturate() {
+        assert_eq!(high_mul(i16::MIN, i16::MIN), i16::MAX);
+        assert_eq!(high_mul(1 << 14, 3), 2);
+        assert_eq!(high_mul(-(1 << 14), 3), -1);
+        assert_eq!((shift_left(1 << 13, 2), shift_left(-(1 << 13) - 1, 2)), (i16::MAX, i16::MIN));
+        assert_eq!((shift_right(3, 1), shift_right(-3, 1), shift_right(5, 2)), (2, -2, 1));
+    }
+}

@@ -1,0 +1,39 @@
+//! Long short-term memory cells: on floats as they are defined and with packed weights, and two kinds
+//! on integers.
+
+use crate::kernels::simd::portable_kernel;
+
+mod dispatch;
+mod fixed_point;
+pub(crate) mod float;
+mod packed;
+pub(crate) mod quant16;
+pub(crate) mod quant8;
+mod sigmoid;
+mod step;
+#[cfg(test)]
+pub(super) mod tests;
+
+pub(crate) use dispatch::GATES;
+pub(crate) use packed::PackedLstm;
+
+portable_kernel! {
+    /// `lstm/float`: see [`float::Lstm::step`].
+    FLOAT = "lstm/float",
+    operations: [BidirectionalSequenceLstm, Lstm, UnidirectionalSequenceLstm],
+    types: [TensorFloat32, TensorFloat16],
+}
+
+portable_kernel! {
+    /// `lstm/quant8`: see [`quant8::Lstm8::step`].
+    QUANT8 = "lstm/quant8",
+    operations: [QuantizedLstm],
+    types: [TensorQuant8AsymmSigned, TensorQuant8Symm, TensorQuant16Symm],
+}
+
+portable_kernel! {
+    /// `lstm/quant16`: see [`quant16::Lstm16::step`].
+    QUANT16 = "lstm/quant16",
+    operations: [Quantized16bitLstm],
+    types: [TensorQuant8Asymm, TensorQuant16Symm],
+}

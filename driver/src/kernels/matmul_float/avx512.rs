@@ -1,0 +1,184 @@
+//! Products of floats, in tiles of rows and panels of units.
+//!
+//! The one rule of the `unsafe` here: the rows of a tile are asserted, and the weights of a panel cut, to
+//! what the loop over the depth reads before that loop begins, so that the loop itself checks no bounds.
+#![allow(unsafe_code, reason = "loads within bounds that are checked once for a piece of a tile")]
+
+use core::arch::x86_64::*;
+
+use super::portable::{Product, Start, Weights};
+use super::rows::{Cursor, MAX_SEGMENTS, Segments};
+use crate::kernels::simd::avx512::{LANES, Lanes16, load_floats, store_floats};
+
+/// Most panels of a tile of several rows.
+const WIDE: usize = 4;
+
+/// Most panels of a single row: as many sums as hide how long a multiplication takes.
+const WIDEST: usize = 8;
+
+/// As [`portable::multiply`](super::portable::multiply).
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(crate) fn multiply_panels(product: &Product<'_>, out: &mut [f32]) {
+    let panels = product.panels.units().div_ceil(LANES);
+    let is_single = product.rows.count() == 1;
+    let groups = panels.div_ceil(if is_single { WIDEST } else { WIDE });
+    for group in 0..groups {
+        // Groups of nearly equal size.
+        let first = panels * group / groups;
+        let size = panels * (group + 1) / groups - first;
+        // Sums, weights and one value fit into 32 registers, and where each row lies into 16.
+        match (is_single, size) {
+            (false, 1) => Group::<1>::new(product, first).rows::<12>(out),
+            (false, 2) => Group::<2>::new(product, first).rows::<12>(out),
+            (false, 3) => Group::<3>::new(product, first).rows::<8>(out),
+            (false, _) => Group::<WIDE>::new(product, first).rows::<6>(out),
+            (true, 1) => Group::<1>::new(product, first).rows::<1>(out),
+            (true, 2) => Group::<2>::new(product, first).rows::<1>(out),
+            (true, 3) => Group::<3>::new(product, first).rows::<1>(out),
+            (true, 4) => Group::<4>::new(product, first).rows::<1>(out),
+            (true, 5) => Group::<5>::new(product, first).rows::<1>(out),
+            (true, 6) => Group::<6>::new(product, first).rows::<1>(out),
+            (true, 7) => Group::<7>::new(product, first).rows::<1>(out),
+            (true, _) => Group::<WIDEST>::new(product, first).rows::<1>(out),
+        }
+    }
+}
+
+/// `P` panels of a product.
+struct Group<'a, const P: usize> {
+    product: &'a Product<'a>,
+    /// The first unit.
+    first: usize,
+    panels: [&'a [Weights]; P],
+    lanes: [Lanes16; P],
+}
+
+impl<'a, const P: usize> Group<'a, P> {
+    fn new(product: &'a Product<'a>, first: usize) -> Self {
+        let mut group = Group {
+            product,
+            first: first * LANES,
+            panels: [product.panels.panel(first); P],
+            lanes: [Lanes16::ALL; P],
+        };
+        for panel in 0..P {
+            group.panels[panel] = product.panels.panel(first + panel);
+            group.lanes[panel] = Lanes16::holding((first + panel) * LANES, product.panels.units());
+        }
+        group
+    }
+
+    /// All rows, `R` at a time.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn rows<const R: usize>(&self, out: &mut [f32]) {
+        let rows = &self.product.rows;
+        let count = rows.count();
+        let mut cursor = rows.start();
+        // A tile with rows that are not wanted costs as much as a whole one, a row by itself as
+        // much as two in a tile.
+        let mut tiled = count - count % R;
+        if (count - tiled) * 2 > R {
+            tiled = count;
+        }
+        self.part::<R>(&mut cursor, 0, tiled, out);
+        self.part::<1>(&mut cursor, tiled, count, out);
+    }
+
+    /// Rows `row..end`, `R` at a time.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn part<const R: usize>(&self, cursor: &mut Cursor, row: usize, end: usize, out: &mut [f32]) {
+        let mut list: Segments<'_, R> = [[&[]; R]; MAX_SEGMENTS];
+        for row in (row..end).step_by(R) {
+            let taken = (end - row).min(R);
+            let pieces = self.product.rows.list(cursor, taken, &mut list);
+            let start = self.start::<R>(row, taken, out);
+            let sums = self.sums::<R>(&list[..pieces], start);
+            self.store::<R>(row, taken, &sums, out);
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn start<const R: usize>(&self, row: usize, taken: usize, out: &[f32]) -> [[__m512; P]; R] {
+        let mut sums = [[_mm512_setzero_ps(); P]; R];
+        if let Start::Bias(bias) = self.product.start {
+            let mut first = [_mm512_setzero_ps(); P];
+            for (panel, first) in first.iter_mut().enumerate() {
+                *first = load_floats(bias, self.first + panel * LANES, self.lanes[panel]);
+            }
+            return [first; R];
+        }
+        for (index, sums) in sums[..taken].iter_mut().enumerate() {
+            let start = self.product.start(row + index, self.first, out);
+            for (panel, sum) in sums.iter_mut().enumerate() {
+                *sum = load_floats(start, panel * LANES, self.lanes[panel]);
+            }
+        }
+        sums
+    }
+
+    /// Adds the products of `R` rows with the weights of the panels.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn sums<const R: usize>(
+        &self,
+        pieces: &[[&[f32]; R]],
+        mut sums: [[__m512; P]; R],
+    ) -> [[__m512; P]; R] {
+        let mut begin = 0;
+        for rows in pieces {
+            let len = rows[0].len();
+            let mut weights = self.panels;
+            for (panel, weights) in weights.iter_mut().enumerate() {
+                *weights = &self.panels[panel][begin..begin + len];
+            }
+            for row in rows {
+                assert_eq!(row.len(), len, "rows of a tile");
+            }
+            for position in 0..len {
+                let mut now = [_mm512_setzero_ps(); P];
+                for panel in 0..P {
+                    // SAFETY: each slice of weights has `len` elements: it was cut above.
+                    let Weights(weights) = unsafe { weights[panel].get_unchecked(position) };
+                    // SAFETY: 64 bytes are read from an array of 16 floats.
+                    now[panel] = unsafe { _mm512_loadu_ps(weights.as_ptr()) };
+                }
+                for (sums, row) in sums.iter_mut().zip(rows) {
+                    // SAFETY: each row has `len` elements: the assertion above.
+                    let value = _mm512_set1_ps(*unsafe { row.get_unchecked(position) });
+                    for panel in 0..P {
+                        sums[panel] = _mm512_fmadd_ps(value, now[panel], sums[panel]);
+                    }
+                }
+            }
+            begin += len;
+        }
+        sums
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn store<const R: usize>(
+        &self,
+        row: usize,
+        taken: usize,
+        sums: &[[__m512; P]; R],
+        out: &mut [f32],
+    ) {
+        let (low, high) = self.product.range;
+        let (low, high) = (_mm512_set1_ps(low), _mm512_set1_ps(high));
+        for (index, sums) in sums.iter().enumerate() {
+            // Not a shorter loop: sums are to stay in registers.
+            if index >= taken {
+                break;
+            }
+            let out = &mut out[(row + index) * self.product.out_step + self.first..];
+            for panel in 0..P {
+                // Operands in this order keep a NaN: the second one is the answer for it.
+                let sum = _mm512_min_ps(high, _mm512_max_ps(low, sums[panel]));
+                store_floats(&mut out[panel * LANES..], self.lanes[panel], sum);
+            }
+        }
+    }
+}

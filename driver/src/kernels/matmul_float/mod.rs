@@ -1,0 +1,53 @@
+//! Products of rows of floats with packed weights.
+//!
+//! [`Product`] is ours; [`FloatMatrix`] is the matrix library's, which has kernels for more instruction
+//! sets.
+
+use crate::OpError;
+use crate::kernels::simd::{Isa, has_avx512};
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod dispatch;
+mod library;
+mod portable;
+mod rows;
+#[cfg(test)]
+pub(super) mod tests;
+
+pub(crate) use dispatch::{CLAMP, PANELS, clamp};
+pub(crate) use library::{FloatMatrix, LIBRARY};
+pub(crate) use portable::{EVERYTHING, FloatPanels, Product, Start};
+pub(crate) use rows::{FloatRows, Pixels};
+
+/// Whether [`Product::run`] has a kernel of its own with these instructions.
+pub(crate) fn has_panels(isa: Isa) -> bool {
+    has_avx512(isa)
+}
+
+impl Product<'_> {
+    /// Computes the product. Values of `out` between the rows stay.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when sizes do not fit.
+    pub(crate) fn run(&self, isa: Isa, out: &mut [f32]) -> Result<(), OpError> {
+        let units = self.panels.units();
+        let count = self.rows.count();
+        if count == 0 {
+            return Ok(());
+        }
+        let bias_fits = match self.start {
+            Start::Bias(bias) => bias.len() == units,
+            Start::Output => true,
+        };
+        let fits = self.rows.depth() == self.panels.depth()
+            && bias_fits
+            && self.out_step >= units
+            && out.len() >= (count - 1) * self.out_step + units;
+        if !fits {
+            return Err(portable::wrong_size());
+        }
+        dispatch::multiply(isa, self, out);
+        Ok(())
+    }
+}

@@ -1,0 +1,159 @@
+//! Products of rows of floats with weights in panels of [`LANES`] units, each sum held in the range
+//! of an activation before it leaves the registers.
+
+use super::rows::{FloatRows, MAX_SEGMENTS, Segments};
+use crate::OpError;
+use crate::kernels::panels::{LANES, Panels};
+
+/// The weights of the units of a panel at one position of the depth.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Weights(pub(crate) [f32; LANES]);
+
+/// Weights in panels: for each panel and each position of the depth one weight per unit. Units that
+/// fill up the last panel have weights of 0.
+#[derive(Debug, Clone)]
+pub(crate) struct FloatPanels(Panels<Weights, 1>);
+
+impl FloatPanels {
+    /// Packs weights `[units, depth]`.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when there are not that many, or one of the sizes is 0.
+    pub(crate) fn new(weights: &[f32], units: usize, depth: usize) -> Result<Self, OpError> {
+        if units == 0 || depth == 0 || Some(weights.len()) != units.checked_mul(depth) {
+            return Err(wrong_size());
+        }
+        let block = |block: [[f32; 1]; LANES]| Weights(block.map(|[weight]| weight));
+        Ok(FloatPanels(Panels::pack(weights, units, depth, block)))
+    }
+
+    /// Number of units.
+    #[must_use]
+    pub(crate) fn units(&self) -> usize {
+        self.0.units()
+    }
+
+    /// Length of a row.
+    #[must_use]
+    pub(crate) fn depth(&self) -> usize {
+        self.0.depth()
+    }
+
+    /// The weights of a panel in the order of the depth.
+    #[inline(always)]
+    pub(crate) fn panel(&self, panel: usize) -> &[Weights] {
+        self.0.panel(panel)
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.0.held_bytes()
+    }
+}
+
+pub(super) fn wrong_size() -> OpError {
+    OpError::Internal { what: "sizes of a product of floats" }
+}
+
+/// What sums begin with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Start<'a> {
+    /// One number per unit.
+    Bias(&'a [f32]),
+    /// What the output holds.
+    Output,
+}
+
+/// A product: `out[row, unit] = clamp(start + sum(rows[row, ..] * weights[unit, ..]))`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Product<'a> {
+    /// The weights.
+    pub(crate) panels: &'a FloatPanels,
+    /// The rows.
+    pub(crate) rows: FloatRows<'a>,
+    /// What sums begin with.
+    pub(crate) start: Start<'a>,
+    /// Smallest and largest result; NaN stays NaN.
+    pub(crate) range: (f32, f32),
+    /// From a row of the output to the next.
+    pub(crate) out_step: usize,
+}
+
+/// The range that changes nothing.
+pub(crate) const EVERYTHING: (f32, f32) = (f32::NEG_INFINITY, f32::INFINITY);
+
+impl Product<'_> {
+    /// What the sums of row `row` begin with, for units from `first` on.
+    #[inline(always)]
+    pub(crate) fn start<'s>(&'s self, row: usize, first: usize, out: &'s [f32]) -> &'s [f32] {
+        match self.start {
+            Start::Bias(bias) => &bias[first..],
+            Start::Output => &out[row * self.out_step..][first..self.panels.units()],
+        }
+    }
+}
+
+/// Rows that the portable kernel takes at a time.
+const TILE: usize = 4;
+
+/// The product, which [`Product::run`] has checked the sizes of.
+#[inline(always)]
+pub(crate) fn multiply(product: &Product<'_>, out: &mut [f32]) {
+    let count = product.rows.count();
+    for first in (0..product.panels.units()).step_by(LANES) {
+        let mut cursor = product.rows.start();
+        let mut list: Segments<'_, TILE> = [[&[]; TILE]; MAX_SEGMENTS];
+        for row in (0..count).step_by(TILE) {
+            let taken = (count - row).min(TILE);
+            let pieces = product.rows.list(&mut cursor, taken, &mut list);
+            tile(product, (row, taken), first, &list[..pieces], out);
+        }
+    }
+}
+
+/// Rows `row..row + taken` of the panel that begins with unit `first`.
+#[inline(always)]
+fn tile(
+    product: &Product<'_>,
+    (row, taken): (usize, usize),
+    first: usize,
+    pieces: &[[&[f32]; TILE]],
+    out: &mut [f32],
+) {
+    let lanes = (product.panels.units() - first).min(LANES);
+    let mut sums = [[0f32; LANES]; TILE];
+    for (index, sums) in sums[..taken].iter_mut().enumerate() {
+        sums[..lanes].copy_from_slice(&product.start(row + index, first, out)[..lanes]);
+    }
+    let mut weights = product.panels.panel(first / LANES).iter();
+    for piece in pieces {
+        for (position, Weights(weights)) in (0..piece[0].len()).zip(weights.by_ref()) {
+            for (sums, values) in sums.iter_mut().zip(piece) {
+                let value = values[position];
+                for (sum, weight) in sums.iter_mut().zip(weights) {
+                    *sum += value * weight;
+                }
+            }
+        }
+    }
+    let (low, high) = product.range;
+    for (index, sums) in sums[..taken].iter().enumerate() {
+        let out = &mut out[(row + index) * product.out_step..][first..first + lanes];
+        for (out, sum) in out.iter_mut().zip(sums) {
+            let sum = if *sum < low { low } else { *sum };
+            *out = if sum > high { high } else { sum };
+        }
+    }
+}
+
+/// Holds every value between two bounds; NaN stays NaN.
+#[inline(always)]
+pub(crate) fn clamp(values: &mut [f32], low: f32, high: f32) {
+    for value in values {
+        let x = *value;
+        let x = if x < low { low } else { x };
+        *value = if x > high { high } else { x };
+    }
+}

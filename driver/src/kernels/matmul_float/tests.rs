@@ -1,0 +1,110 @@
+//! Products against plain sums.
+
+use super::*;
+use crate::kernels::simd::Isa;
+
+/// Small whole numbers, whose sums of products are exact in any order.
+fn numbers(count: usize, seed: usize) -> Vec<f32> {
+    #[allow(clippy::cast_precision_loss, reason = "numbers below 13")]
+    (0..count).map(|index| ((index * 7 + seed * 5) % 13) as f32 - 6.0).collect()
+}
+
+fn plain(rows: &[f32], weights: &[f32], depth: usize, start: impl Fn(usize) -> f32) -> Vec<f32> {
+    let mut out = Vec::new();
+    for row in rows.chunks_exact(depth) {
+        for unit in weights.chunks_exact(depth) {
+            let sum: f32 = row.iter().zip(unit).map(|(a, b)| a * b).sum();
+            out.push(start(out.len()) + sum);
+        }
+    }
+    out
+}
+
+/// Products of every shape are exact.
+pub(crate) fn panels(isa: Isa) {
+    for (count, units, depth) in [
+        (1, 1, 1),
+        (1, 300, 7),
+        (2, 17, 3),
+        (5, 16, 40),
+        (7, 33, 5),
+        (11, 48, 9),
+        (25, 64, 12),
+        (31, 65, 2),
+        (13, 150, 21),
+    ] {
+        let (rows, weights) = (numbers(count * depth, 1), numbers(units * depth, 2));
+        let bias = numbers(units, 3);
+        let panels = FloatPanels::new(&weights, units, depth).unwrap();
+        let want = plain(&rows, &weights, depth, |index| bias[index % units]);
+        let mut product = Product {
+            panels: &panels,
+            rows: FloatRows::Matrix { values: &rows, depth },
+            start: Start::Bias(&bias),
+            range: EVERYTHING,
+            out_step: units,
+        };
+        let mut out = vec![f32::NAN; count * units];
+        product.run(isa, &mut out).unwrap();
+        assert_eq!(out, want, "{count} x {units} x {depth}");
+
+        // Once more on top of it, rows further apart, within bounds.
+        (product.start, product.range) = (Start::Output, (-9.0, 40.0));
+        product.out_step = units + 3;
+        let mut wide = vec![5.0; count * (units + 3)];
+        product.run(isa, &mut wide).unwrap();
+        let want = plain(&rows, &weights, depth, |_| 5.0);
+        for (wide, want) in wide.chunks_exact(units + 3).zip(want.chunks_exact(units)) {
+            let want: Vec<f32> = want.iter().map(|x| x.clamp(-9.0, 40.0)).collect();
+            assert_eq!(wide[..units], want, "{count} x {units} x {depth}");
+            assert_eq!(wide[units..], [5.0; 3], "values between rows");
+        }
+    }
+}
+
+#[test]
+fn a_range_keeps_what_is_no_number() {
+    let panels = FloatPanels::new(&[1.0; 3], 3, 1).unwrap();
+    for isa in Isa::each_here() {
+        let mut out = [0.0; 3];
+        let product = Product {
+            panels: &panels,
+            rows: FloatRows::Matrix { values: &[0.0], depth: 1 },
+            start: Start::Bias(&[f32::NAN, f32::INFINITY, -1.0]),
+            range: (0.0, 6.0),
+            out_step: 3,
+        };
+        product.run(isa, &mut out).unwrap();
+        assert!(out[0].is_nan() && out[1..] == [6.0, 0.0], "{out:?}");
+    }
+}
+
+#[test]
+fn sizes_that_do_not_fit_are_refused() {
+    assert!(FloatPanels::new(&[1.0; 5], 2, 3).is_err());
+    assert!(FloatPanels::new(&[], 0, 3).is_err());
+    let panels = FloatPanels::new(&[1.0; 6], 2, 3).unwrap();
+    let run = |depth, bias: &[f32], out_step, out: usize| {
+        let rows = FloatRows::Matrix { values: &[1.0; 6], depth };
+        let start = Start::Bias(bias);
+        let product = Product { panels: &panels, rows, start, range: EVERYTHING, out_step };
+        product.run(Isa::detect(), &mut vec![0.0; out]).is_ok()
+    };
+    assert!(run(3, &[0.0; 2], 2, 4));
+    assert!(!run(2, &[0.0; 2], 2, 6));
+    assert!(!run(3, &[0.0; 3], 2, 4));
+    assert!(!run(3, &[0.0; 2], 1, 4));
+    assert!(!run(3, &[0.0; 2], 3, 4));
+}
+
+pub(crate) fn clamp(isa: Isa) {
+    for len in [0, 1, 15, 16, 17, 100] {
+        let mut values = numbers(len, 4);
+        let want: Vec<f32> = values.iter().map(|x| x.clamp(-2.0, 3.0)).collect();
+        super::clamp(isa, &mut values, -2.0, 3.0);
+        assert_eq!(values, want);
+    }
+    let mut values = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
+    super::clamp(isa, &mut values, -2.0, 3.0);
+    assert!(values[0].is_nan() && values[1..] == [3.0, -2.0], "{values:?}");
+}

@@ -1,0 +1,22 @@
+//! What rows of activations go through before they are multiplied.
+
+/// `out[row] = factor * sum(rows[row, ..])`; all rows have one length.
+#[inline(always)]
+pub(crate) fn row_sums(rows: &[u8], factor: i32, out: &mut [i32]) {
+    let Some(depth) = rows.len().checked_div(out.len()).filter(|depth| *depth > 0) else {
+        out.fill(0);
+        return;
+    };
+    for (row, out) in rows.chunks_exact(depth).zip(out) {
+        let sum = row.iter().fold(0i32, |sum, value| sum.wrapping_add(i32::from(*value)));
+        *out = factor.wrapping_mul(sum);
+    }
+}
+
+/// XORs a mask into every byte.
+#[inline(always)]
+pub(crate) fn flip(bytes: &mut [u8], mask: u8) {
+    for byte in bytes {
+        *byte ^= mask;
+    }
+}

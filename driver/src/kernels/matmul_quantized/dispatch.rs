@@ -1,0 +1,83 @@
+//! Announces the kernels of this family. `kernel!` expands to calls of functions for instruction sets
+//! that it asks the CPU for first; [`multiply_quads`], which only VNNI has a kernel for, asks itself.
+#![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
+
+use burst_hal::{OperandType, OperationType};
+
+use super::bytes;
+use super::pairs::PairMatrix;
+use super::quads::QuadPanels;
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
+use crate::OpError;
+use crate::kernels::requantize::Channels;
+use crate::kernels::simd::{Isa, KernelInfo, Level, has_vnni, kernel};
+
+kernel! {
+    /// Products of bytes, see [`PairMatrix::product`]. With weights of 16 bits AVX-512 gains nothing.
+    fn multiply_pairs(matrix: &PairMatrix, rows: &[u8], out: &mut [i32]);
+    announced as PAIRS = "matmul_quantized/pairs",
+    operations: [Conv2d, FullyConnected],
+    types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],
+    portable: PairMatrix::product,
+    avx2: avx2::multiply_pairs,
+    avx512: avx2::multiply_pairs,
+}
+
+kernel! {
+    /// `out[row] = factor * sum(rows[row, ..])`; all rows have one length.
+    fn row_sums(rows: &[u8], factor: i32, out: &mut [i32]);
+    announced as ROW_SUMS = "matmul_quantized/row_sums",
+    operations: [Conv2d, FullyConnected],
+    types: [TensorQuant8Asymm],
+    portable: bytes::row_sums,
+}
+
+kernel! {
+    /// XORs a mask into every byte.
+    fn flip(bytes: &mut [u8], mask: u8);
+    announced as FLIP = "matmul_quantized/flip",
+    operations: [Conv2d, FullyConnected],
+    types: [TensorQuant8AsymmSigned],
+    portable: bytes::flip,
+}
+
+/// `matmul_quantized/quads`: see [`multiply_quads`].
+pub(crate) const QUADS: KernelInfo = KernelInfo {
+    name: "matmul_quantized/quads",
+    operations: &[OperationType::Conv2d, OperationType::FullyConnected],
+    types: &[OperandType::TensorQuant8Asymm, OperandType::TensorQuant8AsymmSigned],
+    compiled_for: &[Level::Vnni],
+    written_for: &[Level::Vnni],
+};
+
+/// Rows of activations times packed weights, and from the sums to stored values as
+/// [`Requantize::rows`](crate::kernels::requantize::Requantize::rows) does; all exact.
+///
+/// # Errors
+/// [`OpError::Internal`] when sizes do not fit, or the CPU has no kernel for it.
+pub(crate) fn multiply_quads(
+    isa: Isa,
+    matrix: QuadPanels<'_>,
+    rows: &[u8],
+    rules: Channels<'_>,
+    row_terms: &[i32],
+    out: &mut [u8],
+) -> Result<(), OpError> {
+    let count = rows.len() / matrix.depth().max(1);
+    let fits = rows.len() == count * matrix.depth()
+        && out.len() == count * matrix.units()
+        && rules.bias.len() == matrix.units();
+    if !fits {
+        return Err(OpError::Internal { what: "sizes of a matrix product" });
+    }
+    #[cfg(target_arch = "x86_64")]
+    if has_vnni(isa) {
+        // SAFETY: the CPU has the features that the function is compiled for: asked in the line
+        // above.
+        unsafe { avx512::multiply_quads(matrix, rows, rules, row_terms, out) };
+        return Ok(());
+    }
+    let _ = (isa, row_terms);
+    Err(OpError::Internal { what: "weights packed for another CPU" })
+}

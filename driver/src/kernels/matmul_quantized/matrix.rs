@@ -1,0 +1,209 @@
+//! Matrices of packed weights of 8 bits in the form that is fastest with the instructions at hand.
+
+use std::sync::OnceLock;
+
+use rten_gemm::{GemmExecutor, GemmInputA, GemmInputB, GemmOptions, PackedBMatrix};
+use rten_tensor::NdTensorView;
+
+use super::dispatch;
+use super::pairs::PairMatrix;
+use super::quads::{self, QuadMatrix};
+use crate::OpError;
+use crate::kernels::requantize::Requantize;
+use crate::kernels::simd::{Isa, has_vnni, portable_kernel};
+
+portable_kernel! {
+    /// `matmul_quantized/library`: see [`ByteMatrix`]. Which instructions it takes is up to
+    /// the library.
+    LIBRARY = "matmul_quantized/library",
+    operations: [Conv2d, FullyConnected],
+    types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],
+}
+
+/// Products that a 32-bit sum holds whatever their values: `(2^31 - 1) / (255 * 128)`.
+pub(crate) const MAX_EXACT_DEPTH: usize = 65_792;
+
+/// The executor can be shared but not sent, so the cell holds a reference to one that lives as long
+/// as the process; it is a few bytes.
+fn byte_executor() -> &'static GemmExecutor<u8, i8, i32> {
+    static EXECUTOR: OnceLock<&GemmExecutor<u8, i8, i32>> = OnceLock::new();
+    EXECUTOR.get_or_init(|| Box::leak(Box::default()))
+}
+
+fn wrong_size<E>(_: E) -> OpError {
+    OpError::Internal { what: "sizes of a matrix product" }
+}
+
+/// Columns that the library's packed matrices are padded to, at most.
+const PANEL: usize = 32;
+
+/// Packed weights of 8 bits, for products with unsigned bytes.
+pub(crate) struct ByteMatrix(Form);
+
+enum Form {
+    Quads(QuadMatrix),
+    Library(PackedBMatrix<i8>),
+    Pairs(PairMatrix),
+}
+
+impl std::fmt::Debug for ByteMatrix {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0 {
+            Form::Library(packed) => {
+                write!(f, "ByteMatrix({} x {})", packed.rows(), packed.cols())
+            }
+            Form::Pairs(pairs) => pairs.fmt(f),
+            Form::Quads(quads) => quads.fmt(f),
+        }
+    }
+}
+
+/// Whether the library's products of bytes are exact here, and the instructions it takes are among
+/// those allowed.
+fn library_is_exact(isa: Isa) -> bool {
+    let allowed = isa.vnni || !cfg!(target_arch = "x86_64");
+    allowed && !byte_executor().may_saturate()
+}
+
+impl ByteMatrix {
+    /// Packs weights `[units, depth]`.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when there are not that many, or the depth is over
+    /// [`MAX_EXACT_DEPTH`].
+    pub(crate) fn new(
+        isa: Isa,
+        weights: &[i8],
+        units: usize,
+        depth: usize,
+    ) -> Result<Self, OpError> {
+        let rows = NdTensorView::try_from_data([units, depth], weights).map_err(wrong_size)?;
+        if depth > MAX_EXACT_DEPTH {
+            return Err(wrong_size(depth));
+        }
+        if units == 0 || depth == 0 {
+            return Err(wrong_size(depth));
+        }
+        Ok(ByteMatrix(if has_vnni(isa) {
+            Form::Quads(QuadMatrix::new(weights, units, depth))
+        } else if library_is_exact(isa) {
+            Form::Library(byte_executor().prepack_b(rows.transposed()))
+        } else {
+            Form::Pairs(PairMatrix::new(weights, units, depth))
+        }))
+    }
+
+    /// Numbers of working memory that [`ByteMatrix::multiply`] needs for so many outputs.
+    #[must_use]
+    pub(crate) fn sums_len(&self, outputs: usize) -> usize {
+        if matches!(self.0, Form::Quads(_)) { 0 } else { outputs }
+    }
+
+    /// `out[row, unit]` from `sum(rows[row, ..] * weights[unit, ..]) + row_terms[row]` by the rules;
+    /// no terms stand for zeros.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when sizes do not fit.
+    pub(crate) fn multiply(
+        &self,
+        isa: Isa,
+        rows: &[u8],
+        rules: &Requantize,
+        row_terms: &[i32],
+        sums: &mut [i32],
+        out: &mut [u8],
+    ) -> Result<(), OpError> {
+        match &self.0 {
+            Form::Quads(quads) => {
+                let (rules, all) = (rules.channels(0..rules.bias.len()), quads.units());
+                let panels = quads.channels(0, all);
+                return dispatch::multiply_quads(isa, panels, rows, rules, row_terms, out);
+            }
+            Form::Pairs(pairs) => multiply_pairs(isa, pairs, rows, sums)?,
+            Form::Library(packed) => {
+                let depth = packed.rows();
+                let rows = NdTensorView::try_from_data([rows.len() / depth.max(1), depth], rows)
+                    .map_err(wrong_size)?;
+                let (rows, packed) = (GemmInputA::Unpacked(rows), GemmInputB::Packed(packed));
+                byte_executor()
+                    .gemm(sums, rows, packed, GemmOptions::default())
+                    .map_err(wrong_size)?;
+            }
+        }
+        rules.rows(isa, sums, row_terms, out);
+        Ok(())
+    }
+
+    /// How many outputs [`ByteMatrix::multiply_channels`] takes at a time, or a multiple of it;
+    /// `None` where it is not there.
+    #[must_use]
+    pub(crate) fn channel_step(&self) -> Option<usize> {
+        matches!(self.0, Form::Quads(_)).then_some(4 * quads::LANES)
+    }
+
+    /// As [`ByteMatrix::multiply`] of one row, for the outputs from `first` on, as many as `out` has
+    /// room for.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when sizes do not fit, or there is no such product.
+    pub(crate) fn multiply_channels(
+        &self,
+        isa: Isa,
+        row: &[u8],
+        rules: &Requantize,
+        row_terms: &[i32],
+        first: usize,
+        out: &mut [u8],
+    ) -> Result<(), OpError> {
+        let Form::Quads(quads) = &self.0 else { return Err(wrong_size(first)) };
+        let channels = first..first + out.len();
+        if channels.end > quads.units() || !first.is_multiple_of(quads::LANES) {
+            return Err(wrong_size(first));
+        }
+        let panels = quads.channels(first, out.len());
+        dispatch::multiply_quads(isa, panels, row, rules.channels(channels), row_terms, out)
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub(crate) fn held_bytes(&self) -> usize {
+        match &self.0 {
+            Form::Library(packed) => packed.rows() * packed.cols().next_multiple_of(PANEL),
+            Form::Pairs(pairs) => pairs.held_bytes(),
+            Form::Quads(quads) => quads.held_bytes(),
+        }
+    }
+
+    /// Which algorithm it is, for profiles.
+    #[must_use]
+    pub(crate) fn name(&self) -> &'static str {
+        match &self.0 {
+            Form::Quads(_) => "matrix 8 bit, vnni",
+            Form::Library(_) => "matrix 8 bit, library",
+            Form::Pairs(_) => "matrix 8 bit, pairs",
+        }
+    }
+}
+
+/// `out[row, unit] = sum(rows[row, ..] * weights[unit, ..])`.
+///
+/// # Errors
+/// [`OpError::Internal`] when sizes do not fit.
+pub(super) fn multiply_pairs(
+    isa: Isa,
+    matrix: &PairMatrix,
+    rows: &[u8],
+    out: &mut [i32],
+) -> Result<(), OpError> {
+    let (units, depth) = (matrix.units(), matrix.depth());
+    let count = out.len() / units.max(1);
+    if rows.len() != count * depth || out.len() != count * units {
+        return Err(OpError::Internal { what: "sizes of a matrix product" });
+    }
+    if depth == 0 {
+        out.fill(0);
+    } else {
+        dispatch::multiply_pairs(isa, matrix, rows, out);
+    }
+    Ok(())
+}

@@ -1,0 +1,21 @@
+//! Products of rows of bytes with packed weights of 8 bits.
+//!
+//! Weights come as `[units, depth]`, one row per output channel, and are packed once: in quads where
+//! the CPU multiplies four pairs of bytes in one instruction, which brings sums to stored values before
+//! they leave the registers; for the matrix library where its instructions do not saturate; else in
+//! pairs. Sums are exact in all of them, as long as the depth is at most [`MAX_EXACT_DEPTH`].
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod bytes;
+mod dispatch;
+mod matrix;
+mod pairs;
+mod quads;
+#[cfg(test)]
+pub(super) mod tests;
+
+pub(crate) use dispatch::{FLIP, PAIRS, QUADS, ROW_SUMS, flip, row_sums};
+pub(crate) use matrix::{ByteMatrix, LIBRARY, MAX_EXACT_DEPTH};

@@ -1,0 +1,76 @@
+//! Products of unsigned bytes with signed ones for the instruction that multiplies four pairs and
+//! adds them up (VNNI), each sum brought to its stored value before it leaves the registers.
+
+pub(crate) use crate::kernels::panels::LANES;
+use crate::kernels::panels::Panels;
+
+/// Four weights of each of 16 channels.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Quad(pub(crate) [[i8; 4]; LANES]);
+
+/// Weights in panels of [`LANES`] output channels: for each four positions of the depth the four
+/// weights of each channel. Missing channels and positions are 0.
+#[derive(Debug, Clone)]
+pub(crate) struct QuadMatrix(Panels<Quad, 4>);
+
+impl QuadMatrix {
+    /// Packs weights `[units, depth]`; there must be that many, and neither may be 0.
+    #[must_use]
+    pub(crate) fn new(weights: &[i8], units: usize, depth: usize) -> Self {
+        QuadMatrix(Panels::pack(weights, units, depth, Quad))
+    }
+
+    /// Number of output channels.
+    #[must_use]
+    pub(crate) fn units(&self) -> usize {
+        self.0.units()
+    }
+
+    /// Length of a row of activations.
+    #[must_use]
+    pub(crate) fn depth(&self) -> usize {
+        self.0.depth()
+    }
+
+    /// The weights of `count` output channels from `first` on, which must be a multiple of
+    /// [`LANES`].
+    pub(crate) fn channels(&self, first: usize, count: usize) -> QuadPanels<'_> {
+        assert!(first.is_multiple_of(LANES), "channels of whole panels");
+        let len = self.0.panel_len();
+        let panels = first / LANES * len..(first + count).div_ceil(LANES) * len;
+        QuadPanels { units: count, depth: self.depth(), quads: &self.0.blocks()[panels] }
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.0.held_bytes()
+    }
+}
+
+/// Some panels of a [`QuadMatrix`], or all.
+#[derive(Clone, Copy)]
+pub(crate) struct QuadPanels<'a> {
+    units: usize,
+    depth: usize,
+    quads: &'a [Quad],
+}
+
+impl<'a> QuadPanels<'a> {
+    /// Number of output channels.
+    pub(crate) fn units(&self) -> usize {
+        self.units
+    }
+
+    /// Length of a row of activations.
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The quads of a panel in the order of the depth.
+    pub(crate) fn panel(&self, panel: usize) -> &'a [Quad] {
+        let len = self.depth.div_ceil(4);
+        &self.quads[panel * len..(panel + 1) * len]
+    }
+}

@@ -1,0 +1,148 @@
+//! Products of bytes against plain sums.
+
+use proptest::prelude::*;
+
+use super::dispatch::multiply_quads;
+use super::matrix::multiply_pairs;
+use super::pairs::PairMatrix;
+use super::quads::QuadMatrix;
+use crate::kernels::quant::Multiplier;
+use crate::kernels::requantize::Requantize;
+use crate::kernels::simd::Isa;
+use crate::kernels::testing::Numbers;
+
+proptest! {
+    #[test]
+    fn equals_plain_sums(
+        count in 1usize..10,
+        units in 1usize..40,
+        depth in 1usize..50,
+        bytes in proptest::collection::vec(any::<u8>(), 500),
+    ) {
+        let rows: Vec<u8> = bytes.iter().copied().cycle().take(count * depth).collect();
+        let weights: Vec<i8> =
+            bytes.iter().rev().copied().cycle().take(units * depth).map(u8::cast_signed).collect();
+        let mut want = Vec::new();
+        for row in rows.chunks(depth) {
+            for unit in weights.chunks(depth) {
+                let products = row.iter().zip(unit).map(|(a, w)| i32::from(*a) * i32::from(*w));
+                want.push(products.sum::<i32>());
+            }
+        }
+        let matrix = PairMatrix::new(&weights, units, depth);
+        for isa in Isa::each_here() {
+            let mut got = vec![-1; count * units];
+            multiply_pairs(isa, &matrix, &rows, &mut got).unwrap();
+            prop_assert_eq!(&got, &want);
+        }
+    }
+}
+
+#[test]
+fn the_largest_products_do_not_saturate() {
+    let depth = 1000;
+    let matrix = PairMatrix::new(&vec![-128; depth], 1, depth);
+    for isa in Isa::each_here() {
+        let mut out = [0];
+        multiply_pairs(isa, &matrix, &vec![255; depth], &mut out).unwrap();
+        assert_eq!(out, [-128 * 255 * 1000]);
+    }
+    assert!(multiply_pairs(Isa::PORTABLE, &matrix, &[1; 3], &mut [0]).is_err());
+}
+
+/// Rows, weights and their sums of products.
+fn product(count: usize, units: usize, depth: usize) -> (Vec<u8>, Vec<i8>, Vec<i32>) {
+    let numbers = &mut Numbers::new((count * 1000 + units * 100 + depth) as u64);
+    let rows = numbers.bytes(count * depth);
+    let weights: Vec<i8> = numbers.bytes(units * depth).into_iter().map(u8::cast_signed).collect();
+    let products = |row: &[u8], unit: &[i8]| {
+        row.iter().zip(unit).map(|(a, w)| i32::from(*a) * i32::from(*w)).sum::<i32>()
+    };
+    let sums = rows
+        .chunks_exact(depth)
+        .flat_map(|row| weights.chunks_exact(depth).map(move |unit| products(row, unit)))
+        .collect();
+    (rows, weights, sums)
+}
+
+const SHAPES: [(usize, usize, usize); 8] = [
+    (1, 1, 1),
+    (2, 17, 3),
+    (4, 16, 4),
+    (6, 64, 40),
+    (7, 33, 5),
+    (13, 150, 21),
+    (25, 65, 2),
+    (3, 300, 7),
+];
+
+pub(crate) fn pairs(isa: Isa) {
+    for (count, units, depth) in SHAPES {
+        let (rows, weights, want) = product(count, units, depth);
+        let mut got = vec![-1; want.len()];
+        multiply_pairs(isa, &PairMatrix::new(&weights, units, depth), &rows, &mut got).unwrap();
+        assert_eq!(got, want, "{count} x {units} x {depth}");
+    }
+}
+
+pub(crate) fn quads(isa: Isa) {
+    for (count, units, depth) in SHAPES {
+        for low in [0, -128] {
+            let (rows, weights, sums) = product(count, units, depth);
+            let bias: Vec<i32> = (0..).take(units).map(|unit| unit * 71 - 500).collect();
+            let terms: Vec<i32> = (0..).take(count).map(|row| 300 - row * 37).collect();
+            let factor =
+                |unit: usize| Multiplier::new(1e-3 / f64::from(u16::try_from(unit + 1).unwrap()));
+            let rules = Requantize::new(bias.clone(), factor, low, (low, low + 200)).unwrap();
+            let want: Vec<u8> = sums
+                .chunks_exact(units)
+                .zip(&terms)
+                .flat_map(|(sums, term)| sums.iter().enumerate().map(move |sum| (sum, *term)))
+                .map(|((unit, sum), term)| {
+                    let scaled = factor(unit).unwrap().apply(sum + bias[unit] + term) + low;
+                    scaled.clamp(low, low + 200).to_le_bytes()[0]
+                })
+                .collect();
+            let matrix = QuadMatrix::new(&weights, units, depth);
+            let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
+            let mut got = vec![0xA5; want.len()];
+            multiply_quads(isa, panels, &rows, rules, &terms, &mut got).unwrap();
+            assert_eq!(got, want, "{count} x {units} x {depth}");
+        }
+    }
+}
+
+#[test]
+fn quads_of_wrong_sizes_or_on_another_cpu_are_refused() {
+    let matrix = QuadMatrix::new(&[1; 6], 2, 3);
+    let rules = Requantize::new(vec![0; 2], |_| Multiplier::new(0.5), 0, (0, 255)).unwrap();
+    let run = |isa, rows: &[u8], out: usize| {
+        let (panels, rules) = (matrix.channels(0, 2), rules.channels(0..2));
+        multiply_quads(isa, panels, rows, rules, &[], &mut vec![0; out])
+    };
+    assert!(run(Isa::PORTABLE, &[1; 6], 4).is_err());
+    assert!(run(Isa::detect(), &[1; 5], 4).is_err());
+    assert!(run(Isa::detect(), &[1; 6], 3).is_err());
+}
+
+pub(crate) fn row_sums(isa: Isa) {
+    for (count, depth) in [(1, 1), (3, 31), (5, 64), (2, 1000)] {
+        let rows = Numbers::new(1).bytes(count * depth);
+        let sum = |row: &[u8]| row.iter().map(|byte| i32::from(*byte)).sum::<i32>() * -3;
+        let mut got = vec![1; count];
+        super::row_sums(isa, &rows, -3, &mut got);
+        assert_eq!(got, rows.chunks_exact(depth).map(sum).collect::<Vec<i32>>());
+    }
+    let mut nothing = [9; 2];
+    super::row_sums(isa, &[], -3, &mut nothing);
+    assert_eq!(nothing, [0; 2], "sums of no values");
+}
+
+pub(crate) fn flip(isa: Isa) {
+    for len in [0, 1, 63, 64, 65, 500] {
+        let bytes = Numbers::new(1).bytes(len);
+        let mut got = bytes.clone();
+        super::flip(isa, &mut got, 0x80);
+        assert!(got.iter().zip(&bytes).all(|(got, byte)| *got == *byte ^ 0x80));
+    }
+}

@@ -1,0 +1,189 @@
+//! The exact rescaling of sums to stored values. Its [`Rules`] also end the products of other families,
+//! whose sums need not leave the registers before.
+
+use core::arch::x86_64::*;
+
+use super::portable::Channels;
+use crate::kernels::simd::avx512::{LANES, Lanes16, load_i32s, store_16_bytes};
+
+/// Rows of sums that share one reading of the rules.
+const ROWS: usize = 16;
+
+/// The rules of 16 channels, in registers.
+///
+/// The doubled product `2 * x * m`, plus `2^31`, has the rounded result in its upper half. `2 * m` is
+/// below `2^32` but may have no place in a signed number: for `x` of either sign the product is then
+/// taken with `2 * m - 2^32`, and `x` added to the upper half makes up for it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules {
+    /// Added to each channel's sum first.
+    pub(crate) bias: __m512i,
+    /// Twice the multipliers, modulo 2^32.
+    doubled: __m512i,
+    /// Those of odd channels, moved to even places.
+    odd_doubled: __m512i,
+    /// Channels where twice the multiplier is not below 2^31.
+    wrapped: __mmask16,
+    left: __m512i,
+    right: __m512i,
+    /// Added to products of even and odd channels: what rounds the product, and where negative
+    /// results are of no interest, in the upper half, what rounds the shift.
+    nudges: [__m512i; 2],
+    /// Bits that the right shift drops.
+    dropped: __m512i,
+}
+
+impl Rules {
+    /// The rules of the channels from `first` on that are in `lanes`.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(crate) fn new<const NOT_NEGATIVE: bool>(
+        rules: Channels<'_>,
+        first: usize,
+        lanes: Lanes16,
+    ) -> Self {
+        let multipliers = load_i32s(rules.multipliers, first, lanes);
+        let doubled = _mm512_add_epi32(multipliers, multipliers);
+        let right = load_i32s(rules.right_shifts, first, lanes);
+        let one = _mm512_set1_epi32(1);
+        let dropped = _mm512_sub_epi32(_mm512_sllv_epi32(one, right), one);
+        let mut nudges = [_mm512_set1_epi64(1 << 31); 2];
+        if NOT_NEGATIVE {
+            let half = _mm512_srli_epi32::<1>(_mm512_add_epi32(dropped, one));
+            nudges[0] = _mm512_or_si512(nudges[0], _mm512_slli_epi64::<32>(half));
+            nudges[1] = _mm512_mask_mov_epi32(nudges[1], ODD, half);
+        }
+        Rules {
+            bias: load_i32s(rules.bias, first, lanes),
+            doubled,
+            odd_doubled: _mm512_srli_epi64::<32>(doubled),
+            wrapped: _mm512_movepi32_mask(doubled),
+            left: load_i32s(rules.left_shifts, first, lanes),
+            right,
+            nudges,
+            dropped,
+        }
+    }
+
+    /// Sums with their bias in them, times the multipliers, rounded as
+    /// [`Multiplier::apply`](crate::kernels::quant::Multiplier::apply) does. Where results below 0
+    /// are of no interest, `NOT_NEGATIVE` gives 0 for them.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(crate) fn apply<const NOT_NEGATIVE: bool>(&self, sums: __m512i) -> __m512i {
+        let sums = _mm512_sllv_epi32(sums, self.left);
+        if NOT_NEGATIVE {
+            // Both roundings in one addition: the upper half is below 2^31, and half of what the
+            // shift divides by at most 2^30.
+            let sums = _mm512_max_epi32(sums, _mm512_setzero_si512());
+            let even = _mm512_mul_epu32(sums, self.doubled);
+            let odd = _mm512_mul_epu32(upper_halves(sums), self.odd_doubled);
+            return _mm512_srlv_epi32(self.upper_halves_of(even, odd), self.right);
+        }
+        let even = _mm512_mul_epi32(sums, self.doubled);
+        let odd = _mm512_mul_epi32(upper_halves(sums), self.odd_doubled);
+        let high = self.upper_halves_of(even, odd);
+        let high = _mm512_mask_add_epi32(high, self.wrapped, high, sums);
+        let remainder = _mm512_and_si512(high, self.dropped);
+        let is_negative = _mm512_srai_epi32::<31>(high);
+        let threshold = _mm512_sub_epi32(_mm512_srli_epi32::<1>(self.dropped), is_negative);
+        let rounds_up = _mm512_cmpgt_epi32_mask(remainder, threshold);
+        let quotient = _mm512_srav_epi32(high, self.right);
+        _mm512_mask_add_epi32(quotient, rounds_up, quotient, _mm512_set1_epi32(1))
+    }
+
+    /// The upper halves of products of even and odd channels, nudged.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn upper_halves_of(&self, even: __m512i, odd: __m512i) -> __m512i {
+        let even = _mm512_add_epi64(even, self.nudges[0]);
+        let odd = _mm512_add_epi64(odd, self.nudges[1]);
+        _mm512_mask_shuffle_epi32::<UPPER>(odd, !ODD, even)
+    }
+}
+
+/// Every second lane, from lane 1 on.
+const ODD: __mmask16 = 0xAAAA;
+
+/// Takes lanes 1, 1, 3, 3 of each four.
+const UPPER: i32 = 0b11_11_01_01;
+
+/// The odd lanes, in even places.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn upper_halves(values: __m512i) -> __m512i {
+    _mm512_shuffle_epi32::<UPPER>(values)
+}
+
+/// As [`Channels::rows`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(crate) fn requantize_rows(
+    rules: Channels<'_>,
+    sums: &[i32],
+    row_terms: &[i32],
+    out: &mut [u8],
+) {
+    // With an activation that leaves nothing below real 0, rounding of negative numbers is of no
+    // interest.
+    if rules.low >= 0 {
+        requantize::<true>(rules, sums, row_terms, out);
+    } else {
+        requantize::<false>(rules, sums, row_terms, out);
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn requantize<const NOT_NEGATIVE: bool>(
+    rules: Channels<'_>,
+    sums: &[i32],
+    row_terms: &[i32],
+    out: &mut [u8],
+) {
+    let width = rules.bias.len();
+    let bounds = Bounds::new(rules);
+    for (group, (sums, out)) in
+        sums.chunks(ROWS * width).zip(out.chunks_mut(ROWS * width)).enumerate()
+    {
+        for first in (0..width).step_by(LANES) {
+            let lanes = Lanes16::holding(first, width);
+            let block = Rules::new::<NOT_NEGATIVE>(rules, first, lanes);
+            for (row, (sums, out)) in
+                sums.chunks_exact(width).zip(out.chunks_exact_mut(width)).enumerate()
+            {
+                let term = row_terms.get(group * ROWS + row).copied().unwrap_or(0);
+                let sums = _mm512_add_epi32(load_i32s(sums, first, lanes), _mm512_set1_epi32(term));
+                let values = block.apply::<NOT_NEGATIVE>(_mm512_add_epi32(sums, block.bias));
+                store_16_bytes(&mut out[first..], lanes, bounds.bytes(values));
+            }
+        }
+    }
+}
+
+/// The range of stored values, and the zero point.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    low: __m512i,
+    high: __m512i,
+    zero_point: __m512i,
+}
+
+impl Bounds {
+    /// Those of all channels.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(crate) fn new(rules: Channels<'_>) -> Self {
+        Bounds {
+            low: _mm512_set1_epi32(rules.low),
+            high: _mm512_set1_epi32(rules.high),
+            zero_point: _mm512_set1_epi32(rules.zero_point),
+        }
+    }
+
+    /// Stored values, from rescaled sums.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(crate) fn bytes(&self, values: __m512i) -> __m128i {
+        let values = _mm512_min_epi32(_mm512_max_epi32(values, self.low), self.high);
+        _mm512_cvtepi32_epi8(_mm512_add_epi32(values, self.zero_point))
+    }
+}

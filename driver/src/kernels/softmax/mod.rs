@@ -1,0 +1,185 @@
+//! SOFTMAX along lanes: of floats, and of 8-bit values in fixed point.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_lossless,
+    reason = "results are clamped to 8 bits before they are narrowed; differences are 0 to 255"
+)]
+
+mod fixed_point;
+
+use self::fixed_point::{EXP_INTEGER_BITS, SUM_INTEGER_BITS, exp_of_negative, reciprocal};
+use crate::OpError;
+use crate::kernels::lanes::Lanes;
+use crate::kernels::quant::{Multiplier, doubling_high_mul, rounding_divide_by_power_of_two};
+use crate::kernels::simd::portable_kernel;
+
+portable_kernel! {
+    /// `softmax/floats`: see [`softmax_lane`] and [`log_softmax_lane`].
+    FLOATS = "softmax/floats",
+    operations: [LogSoftmax, Softmax],
+    types: [TensorFloat32, TensorFloat16],
+}
+
+portable_kernel! {
+    /// `softmax/bytes`: see [`ExpTable::softmax`].
+    BYTES = "softmax/bytes",
+    operations: [Softmax],
+    types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],
+}
+
+/// `exp(beta * (x - max))` over its sum, for one lane.
+pub(crate) fn softmax_lane(input: &[f32], output: &mut [f32], beta: f32) {
+    let max = input.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut sum = 0.0;
+    for (out, x) in output.iter_mut().zip(input) {
+        *out = ((x - max) * beta).exp();
+        sum += *out;
+    }
+    for out in output {
+        *out /= sum;
+    }
+}
+
+/// `beta * (x - max)` minus the logarithm of the sum of its exponentials, for one lane.
+pub(crate) fn log_softmax_lane(input: &[f32], output: &mut [f32], beta: f32) {
+    let max = input.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f32 = input.iter().map(|x| ((x - max) * beta).exp()).sum();
+    let log_sum = sum.ln();
+    for (out, x) in output.iter_mut().zip(input) {
+        *out = (x - max) * beta - log_sum;
+    }
+}
+
+/// 1 in Q5.
+const ONE: f64 = (1u32 << (31 - EXP_INTEGER_BITS)) as f64;
+
+/// The exponentials of all differences that two 8-bit values can have.
+#[derive(Debug, Clone)]
+pub(crate) struct ExpTable {
+    /// `exp(-beta * scale * difference)` in Q0.
+    by_difference: [i32; 256],
+}
+
+impl ExpTable {
+    /// The table for values of this scale.
+    ///
+    /// # Errors
+    /// [`OpError::Range`] when `beta * scale` is not a positive number.
+    pub(crate) fn new(beta: f32, scale: f32) -> Result<Self, OpError> {
+        let multiplier = Self::check(beta, scale)?;
+        // Differences beyond this would not be representable in Q5; their exponential is 0.
+        let reach = f64::from((1 << EXP_INTEGER_BITS) - 1) * ONE / 2f64.powi(multiplier.shift);
+        let mut by_difference = [0; 256];
+        for (difference, entry) in (0..).zip(&mut by_difference) {
+            if f64::from(difference) <= reach.floor() {
+                *entry = exp_of_negative(multiplier.apply(-difference));
+            }
+        }
+        Ok(ExpTable { by_difference })
+    }
+
+    /// What a difference of stored values is multiplied by to become Q5.
+    ///
+    /// # Errors
+    /// As [`ExpTable::new`].
+    pub(crate) fn check(beta: f32, scale: f32) -> Result<Multiplier, OpError> {
+        let real = f64::from(beta) * f64::from(scale) * ONE;
+        if real.is_nan() || real <= 0.0 {
+            return Err(OpError::Range { what: "beta times scale of SOFTMAX" });
+        }
+        Multiplier::new(real.min(f64::from(i32::MAX)))
+    }
+
+    /// SOFTMAX of stored values; the output's scale is 1/256 and its zero point the lowest value.
+    ///
+    /// `low` is the smallest stored value of the type. Values are given and taken as bytes.
+    pub(crate) fn softmax(&self, lanes: &Lanes, low: i32, input: &[u8], output: &mut [u8]) {
+        // Flipping the sign bit of signed values keeps their order and makes them unsigned.
+        let flip = if low < 0 { 0x80 } else { 0 };
+        lanes.for_each(|lane| {
+            let max = lane.indexes().map(|at| input[at] ^ flip).max().unwrap_or(0);
+            let exp = |at: usize| self.by_difference[usize::from(max - (input[at] ^ flip))];
+            // More than 4095 equal values leave Q12. Saturating, each of them still becomes 0.
+            let sum: i64 = lane
+                .indexes()
+                .map(|at| i64::from(rounding_divide_by_power_of_two(exp(at), SUM_INTEGER_BITS)))
+                .sum();
+            let (scale, bits) = reciprocal(i32::try_from(sum).unwrap_or(i32::MAX));
+            for at in lane.indexes() {
+                // Q0 with 31 fraction bits to 8 of them.
+                let exponent = bits + 31 - 8;
+                let product = doubling_high_mul(scale, exp(at));
+                // Beyond 31 bits less than half a step is left: 0.
+                let steps = if exponent > 31 {
+                    0
+                } else {
+                    rounding_divide_by_power_of_two(product, exponent)
+                };
+                output[at] = steps.clamp(0, 255) as u8 ^ flip;
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_values_share_evenly() {
+        // Four equal values: 1/4 each is 64 steps of 1/256.
+        let table = ExpTable::new(1.0, 0.1).unwrap();
+        let lanes = Lanes { outer: 1, len: 4, inner: 1 };
+        let mut out = [0; 4];
+        table.softmax(&lanes, 0, &[7; 4], &mut out);
+        assert_eq!(out, [64; 4]);
+        // Signed: stored values are 128 lower.
+        table.softmax(&lanes, -128, &[7; 4], &mut out);
+        assert_eq!(out.map(u8::cast_signed), [-64; 4]);
+    }
+
+    #[test]
+    fn a_lone_winner_is_clamped_to_the_largest_value() {
+        let table = ExpTable::new(1.0, 1.0).unwrap();
+        let lanes = Lanes { outer: 1, len: 2, inner: 1 };
+        let mut out = [9; 2];
+        table.softmax(&lanes, 0, &[0, 255], &mut out);
+        assert_eq!(out, [0, 255]);
+    }
+
+    /// Sums of 512 and more would be shifted by more than 31 bits, which the reference leaves
+    /// undefined; sums of 4096 overflow its accumulator. The real answer is below half a step.
+    #[test]
+    fn many_equal_values_become_zero() {
+        let table = ExpTable::new(1.0, 1.0).unwrap();
+        for len in [513, 600, 4095, 4096, 10_000] {
+            let lanes = Lanes { outer: 1, len, inner: 1 };
+            let mut out = vec![9; len];
+            table.softmax(&lanes, 0, &vec![3; len], &mut out);
+            assert!(out.iter().all(|x| *x == 0), "{len}");
+        }
+        // 1/300 of 256 steps is 0.85: one step.
+        let lanes = Lanes { outer: 1, len: 300, inner: 1 };
+        let mut out = vec![9; 300];
+        table.softmax(&lanes, 0, &[3; 300], &mut out);
+        assert!(out.iter().all(|x| *x == 1));
+    }
+
+    #[test]
+    fn a_scale_without_sense_is_refused() {
+        assert!(ExpTable::new(0.0, 1.0).is_err());
+        assert!(ExpTable::new(f32::NAN, 1.0).is_err());
+        assert!(ExpTable::new(1e30, 1e30).is_ok()); // saturates: only equal values count
+    }
+
+    #[test]
+    fn float_lanes() {
+        let mut out = [0.0; 2];
+        softmax_lane(&[0.0, 3f32.ln()], &mut out, 1.0);
+        assert!((out[0] - 0.25).abs() < 1e-6 && (out[1] - 0.75).abs() < 1e-6);
+        log_softmax_lane(&[0.0, 3f32.ln()], &mut out, 1.0);
+        assert!((out[0] - 0.25f32.ln()).abs() < 1e-6 && (out[1] - 0.75f32.ln()).abs() < 1e-6);
+    }
+}

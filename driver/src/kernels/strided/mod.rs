@@ -1,0 +1,179 @@
+//! Moving elements between two tensors, each seen with a step per axis.
+
+#![allow(
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "slices have at most isize::MAX elements, and every position is checked first"
+)]
+
+use smallvec::SmallVec;
+
+use crate::OpError;
+use crate::kernels::simd::portable_kernel;
+
+portable_kernel! {
+    /// `strided/move`: see [`Move::apply`].
+    MOVE = "strided/move",
+    operations: [
+        BatchToSpaceNd, ChannelShuffle, DepthToSpace, Pad, PadV2, Slice, SpaceToBatchNd,
+        SpaceToDepth, StridedSlice, Tile, Transpose,
+    ],
+    types: [TensorFloat32, TensorFloat16, TensorQuant8Asymm, TensorQuant8AsymmSigned, TensorInt32],
+}
+
+/// One axis of a move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Axis {
+    /// Elements along it.
+    pub(crate) size: usize,
+    /// Step in the source from one to the next, in elements.
+    pub(crate) from: isize,
+    /// Step in the destination.
+    pub(crate) to: isize,
+}
+
+/// A move of elements: which axes to walk, and where the first element is on each side.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Move {
+    /// From the outermost axis to the innermost.
+    pub(crate) axes: SmallVec<[Axis; 8]>,
+    /// Position of the first element in the source.
+    pub(crate) from: usize,
+    /// Position of the first element in the destination.
+    pub(crate) to: usize,
+}
+
+impl Move {
+    /// Appends an axis inside of all others.
+    pub(crate) fn axis(&mut self, size: usize, from: isize, to: isize) {
+        self.axes.push(Axis { size, from, to });
+    }
+
+    /// Copies every element of the walk from `source` to `out`; other elements of `out` stay.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when the walk leaves one of the slices; nothing is written then.
+    pub(crate) fn apply<T: Copy>(&self, source: &[T], out: &mut [T]) -> Result<(), OpError> {
+        if self.axes.iter().any(|axis| axis.size == 0) {
+            return Ok(());
+        }
+        let stays = self.stays_within(source.len(), |axis| axis.from, self.from)
+            && self.stays_within(out.len(), |axis| axis.to, self.to);
+        if !stays {
+            return Err(OpError::Internal { what: "a move leaves its tensors" });
+        }
+        walk(source, self.from as isize, out, self.to as isize, &merged(&self.axes));
+        Ok(())
+    }
+
+    fn stays_within(&self, len: usize, step: fn(&Axis) -> isize, first: usize) -> bool {
+        let (mut lowest, mut highest) = (first as i128, first as i128);
+        for axis in &self.axes {
+            let reach = (axis.size as i128 - 1) * step(axis) as i128;
+            lowest += reach.min(0);
+            highest += reach.max(0);
+        }
+        lowest >= 0 && highest < len as i128
+    }
+}
+
+/// The same walk with fewer axes: those of one element go, and neighbours that are walked in one
+/// go on both sides become one.
+fn merged(axes: &[Axis]) -> SmallVec<[Axis; 8]> {
+    let mut merged: SmallVec<[Axis; 8]> = SmallVec::new();
+    for axis in axes.iter().filter(|axis| axis.size != 1) {
+        match merged.last_mut() {
+            Some(last)
+                if last.from == axis.from * axis.size as isize
+                    && last.to == axis.to * axis.size as isize =>
+            {
+                *last = Axis { size: last.size * axis.size, ..*axis };
+            }
+            _ => merged.push(*axis),
+        }
+    }
+    merged
+}
+
+fn walk<T: Copy>(source: &[T], from: isize, out: &mut [T], to: isize, axes: &[Axis]) {
+    match axes {
+        [] => out[to as usize] = source[from as usize],
+        [Axis { size, from: 1, to: 1 }] => {
+            out[to as usize..][..*size].copy_from_slice(&source[from as usize..][..*size]);
+        }
+        [Axis { size, from: step, to: 1 }] => {
+            let out = &mut out[to as usize..][..*size];
+            for (index, out) in out.iter_mut().enumerate() {
+                *out = source[(from + index as isize * step) as usize];
+            }
+        }
+        [axis, inner @ ..] => {
+            for index in 0..axis.size as isize {
+                walk(source, from + index * axis.from, out, to + index * axis.to, inner);
+            }
+        }
+    }
+}
+
+/// The steps of a tensor stored in row-major order.
+///
+/// Products that overflow wrap: only the shape of an empty tensor can have such, and nobody takes a
+/// step in one.
+#[must_use]
+pub(crate) fn steps(dims: &[u32]) -> SmallVec<[isize; 8]> {
+    let mut steps = SmallVec::from_elem(1, dims.len());
+    for axis in (1..dims.len()).rev() {
+        steps[axis - 1] = isize::wrapping_mul(steps[axis], dims[axis] as isize);
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transpose_is_a_move() {
+        let mut transpose = Move::default();
+        transpose.axis(3, 1, 2);
+        transpose.axis(2, 3, 1);
+        let mut out = [0; 6];
+        transpose.apply(&[1, 2, 3, 4, 5, 6], &mut out).unwrap();
+        assert_eq!(out, [1, 4, 2, 5, 3, 6]);
+    }
+
+    #[test]
+    fn steps_may_be_negative_or_zero_on_the_source_side() {
+        let mut reversed = Move { from: 3, ..Move::default() };
+        reversed.axis(4, -1, 1);
+        let mut out = [0; 4];
+        reversed.apply(&[1, 2, 3, 4], &mut out).unwrap();
+        assert_eq!(out, [4, 3, 2, 1]);
+        let mut repeated = Move::default();
+        repeated.axis(2, 0, 2);
+        repeated.axis(2, 1, 1);
+        repeated.apply(&[1, 2], &mut out).unwrap();
+        assert_eq!(out, [1, 2, 1, 2]);
+    }
+
+    #[test]
+    fn neighbours_walked_in_one_go_become_one() {
+        let axis = |size, from, to| Axis { size, from, to };
+        let axes = [axis(2, 12, 6), axis(1, 5, 5), axis(3, 4, 2), axis(2, 1, 1)];
+        assert_eq!(merged(&axes).as_slice(), [axis(6, 4, 2), axis(2, 1, 1)]);
+    }
+
+    #[test]
+    fn a_walk_that_leaves_its_slices_writes_nothing() {
+        for (from, step, size) in [(0, 1, 5), (0, -1, 2), (4, 1, 1), (1, isize::MAX, 3)] {
+            let mut outside = Move { from, ..Move::default() };
+            outside.axis(size, step, 1);
+            let mut out = [0; 8];
+            assert!(outside.apply(&[1, 2, 3, 4], &mut out).is_err(), "{from} {step} {size}");
+            assert_eq!(out, [0; 8]);
+        }
+        let mut nothing = Move { from: 9, to: 9, ..Move::default() };
+        nothing.axis(0, 1, 1);
+        assert_eq!(nothing.apply(&[1], &mut [2]), Ok(()));
+    }
+}

@@ -1,0 +1,304 @@
+//! The helper threads of a device, and how they wait for work.
+//!
+//! A helper watches one word, `calls`, which every execution that begins and every job increments.
+//! While executions are in progress it polls for a bounded time, then it yields its core between polls,
+//! then it parks; between executions it parks almost at once. So there is no system call between the operations of an execution that keeps its helpers busy.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+use super::affinity::Affinity;
+use super::scoped_job::{HelperDelay, HelperPanicked, ScopedJob, Work};
+use crate::scratch::Scratch;
+
+/// How long an idle helper polls while an execution is in progress: longer than most operations
+/// that are not shared take.
+const SPIN_IN_RUN: Duration = Duration::from_micros(100);
+
+/// How long it then yields its core between polls, before it parks.
+const YIELD_IN_RUN: Duration = Duration::from_millis(1);
+
+/// How long it polls after the last execution ended: about what a wake-up costs, so that executions
+/// that follow each other at once find it awake.
+const SPIN_BETWEEN_RUNS: Duration = Duration::from_micros(20);
+
+/// How often a helper polls between two reads of the clock.
+const POLLS_PER_CLOCK_READ: u32 = 32;
+
+/// Helper threads that several executions share: each job is worked on by the helpers that are free.
+///
+/// The threads end when this value is dropped.
+pub(crate) struct ThreadPool {
+    shared: Arc<Shared>,
+    helpers: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    job: ScopedJob,
+    /// Incremented whenever helpers have a reason to look for work.
+    calls: AtomicU64,
+    /// Executions in progress.
+    executions: AtomicUsize,
+    ended: AtomicBool,
+    /// The CPU of the thread that last called.
+    caller_cpu: AtomicUsize,
+    /// How long helpers poll while an execution is in progress.
+    spin: Duration,
+    sleepers: Box<[Sleeper]>,
+}
+
+#[derive(Default)]
+struct Sleeper {
+    /// One of [`AWAKE`], [`PARKED`] and [`CROWDED`]. A helper says that it sleeps before it parks;
+    /// the caller that then says that it is awake unparks it.
+    state: AtomicU8,
+    thread: OnceLock<Thread>,
+}
+
+const AWAKE: u8 = 0;
+/// It sleeps because there was nothing to do.
+const PARKED: u8 = 1;
+/// It sleeps because it is of no use: it has only the CPU of the thread that it would help.
+const CROWDED: u8 = 2;
+
+/// Whom a call wakes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wake {
+    Nobody,
+    /// Those who can be expected to help.
+    Useful,
+    Everybody,
+}
+
+impl std::fmt::Debug for ThreadPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ThreadPool of {}", self.threads())
+    }
+}
+
+impl ThreadPool {
+    /// A pool of so many threads on a machine of so many CPUs: the thread that executes, and helpers.
+    /// Where the system has no more threads to give, a smaller one.
+    pub(crate) fn new(threads: usize, cpus: usize) -> Self {
+        let count = threads.saturating_sub(1);
+        let shared = Arc::new(Shared {
+            job: ScopedJob::default(),
+            calls: AtomicU64::new(0),
+            executions: AtomicUsize::new(0),
+            ended: AtomicBool::new(false),
+            caller_cpu: AtomicUsize::new(usize::MAX),
+            // Where threads share cores, one that polls keeps another from working.
+            spin: if cpus < threads { Duration::ZERO } else { SPIN_IN_RUN },
+            sleepers: std::iter::repeat_with(Sleeper::default).take(count).collect(),
+        });
+        let mut helpers = Vec::with_capacity(count);
+        for index in 0..count {
+            let own = Arc::clone(&shared);
+            let helper = std::thread::Builder::new()
+                .name(format!("burst-compute-{}", index + 1))
+                .spawn(move || own.serve(index));
+            match helper {
+                Ok(helper) => helpers.push(helper),
+                Err(error) => {
+                    tracing::warn!(%error, index, "no thread to compute with; going on with fewer");
+                    break;
+                }
+            }
+        }
+        ThreadPool { shared, helpers }
+    }
+
+    /// Threads that work on one execution.
+    pub(crate) fn threads(&self) -> usize {
+        self.helpers.len() + 1
+    }
+
+    /// An execution begins; it ends when the value is dropped. `is_expected` wakes helpers that
+    /// sleep, so that they are there when the first work comes.
+    pub(crate) fn begin(&self, is_expected: bool) -> Scope<'_> {
+        // Pairs with the check before a helper parks, through `calls`.
+        self.shared.executions.fetch_add(1, Ordering::Relaxed);
+        self.shared.caller_cpu.store(Affinity::current(), Ordering::Relaxed);
+        if is_expected {
+            self.shared.call(Wake::Everybody);
+        }
+        Scope { pool: self, shared_work: AtomicBool::new(false), held_up: AtomicBool::new(false) }
+    }
+}
+
+impl Drop for ThreadPool {
+    fn drop(&mut self) {
+        // Seen by every helper that sees the call.
+        self.shared.ended.store(true, Ordering::Relaxed);
+        self.shared.call(Wake::Everybody);
+        for helper in self.helpers.drain(..) {
+            if helper.join().is_err() {
+                tracing::error!("a helper thread panicked");
+            }
+        }
+    }
+}
+
+/// One execution's use of a pool.
+#[derive(Debug)]
+pub(crate) struct Scope<'a> {
+    pool: &'a ThreadPool,
+    /// Whether any work was shared so far.
+    shared_work: AtomicBool,
+    /// Whether this thread had to wait for a helper because something else ran on its CPU. It does
+    /// the rest of the execution alone: it would be held up again and again, by a time slice each.
+    held_up: AtomicBool,
+}
+
+impl Scope<'_> {
+    /// Threads that may work.
+    pub(crate) fn threads(&self) -> usize {
+        self.pool.threads()
+    }
+
+    /// Whether any work was shared with the pool: the next execution will have some too.
+    pub(crate) fn has_shared_work(&self) -> bool {
+        self.shared_work.load(Ordering::Relaxed)
+    }
+
+    /// Has the work done by this thread and whichever helper is free. `wake`: it is worth the
+    /// system call that wakes those who sleep.
+    ///
+    /// # Errors
+    /// [`HelperPanicked`]. A panic of this thread's own share goes on, after all have left.
+    pub(super) fn share(
+        &self,
+        work: &Work<'_>,
+        wake: bool,
+        scratch: &mut Scratch,
+    ) -> Result<(), HelperPanicked> {
+        self.shared_work.store(true, Ordering::Relaxed);
+        if self.held_up.load(Ordering::Relaxed) {
+            work(0, scratch);
+            return Ok(());
+        }
+        let shared = &*self.pool.shared;
+        let delay = shared.job.run(work, |is_shared| {
+            if is_shared {
+                // Only a hint.
+                shared.caller_cpu.store(Affinity::current(), Ordering::Relaxed);
+                shared.call(if wake { Wake::Useful } else { Wake::Nobody });
+            }
+            work(0, scratch);
+        })?;
+        if delay == HelperDelay::Long {
+            self.held_up.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Scope<'_> {
+    fn drop(&mut self) {
+        self.pool.shared.executions.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    /// Has helpers look for work; wakes those of them who sleep that `wake` says.
+    fn call(&self, wake: Wake) {
+        // SeqCst, as the helper's store and load in `park`: either it sees this call before it
+        // parks, or that it sleeps is seen here.
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        if wake == Wake::Nobody {
+            return;
+        }
+        for sleeper in &self.sleepers {
+            let state = sleeper.state.load(Ordering::SeqCst);
+            let is_meant = state == PARKED || state == CROWDED && wake == Wake::Everybody;
+            if is_meant
+                && sleeper.state.swap(AWAKE, Ordering::SeqCst) != AWAKE
+                && let Some(thread) = sleeper.thread.get()
+            {
+                thread.unpark();
+            }
+        }
+    }
+
+    /// The life of helper `index`.
+    fn serve(&self, index: usize) {
+        crate::compute::enter();
+        let sleeper = &self.sleepers[index];
+        sleeper.thread.get_or_init(std::thread::current);
+        let mut affinity = Affinity::of_this_thread();
+        let mut scratch = Scratch::default();
+        let mut seen = 0;
+        loop {
+            seen = self.wait(sleeper, &mut affinity, seen);
+            // Written before the call that was seen.
+            if self.ended.load(Ordering::Relaxed) {
+                return;
+            }
+            self.job.help(index + 1, &mut scratch);
+        }
+    }
+
+    /// Waits until `calls` is no longer `seen`; returns what it is then.
+    fn wait(&self, sleeper: &Sleeper, affinity: &mut Affinity, seen: u64) -> u64 {
+        let began = Instant::now();
+        let mut polls = 0u32;
+        loop {
+            // Pairs with the SeqCst addition in `call`.
+            let calls = self.calls.load(Ordering::Acquire);
+            if calls != seen {
+                return calls;
+            }
+            polls = polls.wrapping_add(1);
+            if !polls.is_multiple_of(POLLS_PER_CLOCK_READ) && !self.spin.is_zero() {
+                std::hint::spin_loop();
+                continue;
+            }
+            let idle = began.elapsed();
+            // Only a hint: a count that is out of date costs a little time.
+            let in_run = self.executions.load(Ordering::Relaxed) > 0;
+            let spin = if in_run { self.spin } else { self.spin.min(SPIN_BETWEEN_RUNS) };
+            let caller_cpu = self.caller_cpu.load(Ordering::Relaxed);
+            if in_run && Affinity::current() == caller_cpu && !affinity.avoid(caller_cpu) {
+                sleeper.park(CROWDED, || self.calls.load(Ordering::SeqCst) == seen);
+            } else if idle < spin {
+                std::hint::spin_loop();
+            } else if in_run && idle < YIELD_IN_RUN {
+                std::thread::yield_now();
+            } else {
+                sleeper.park(PARKED, || self.calls.load(Ordering::SeqCst) == seen);
+            }
+        }
+    }
+}
+
+impl Sleeper {
+    /// Parks the calling thread, whose sleeper this is, unless there was a call by now.
+    fn park(&self, state: u8, was_not_called: impl FnOnce() -> bool) {
+        self.state.store(state, Ordering::SeqCst);
+        // See `call` for the order.
+        if was_not_called() {
+            std::thread::park();
+        }
+        self.state.store(AWAKE, Ordering::SeqCst);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helpers_end_with_their_pool() {
+        for threads in [1, 2, 9] {
+            let pool = ThreadPool::new(threads, 2);
+            assert_eq!(pool.threads(), threads);
+            // Each helper holds what they share for as long as it lives.
+            let shared = Arc::downgrade(&pool.shared);
+            drop(pool.begin(true));
+            drop(pool);
+            assert!(shared.upgrade().is_none());
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Runs a borrowed closure on threads that live longer than the borrow: a scoped job.
+//!
+//! The only place outside of the kernels where this crate needs `unsafe`: a thread that waits for
+//! work across executions cannot name the lifetime of what it will be given. Every thread pool
+//! erases that lifetime somewhere. Here it is one function, and everything the proof rests on is in
+//! this file. Why not a library: `docs/decisions/0008-threads.md`.
+//!
+//! 1. The work stands in `offer` only between the two lines of [`ScopedJob::run`] that put it there
+//!    and take it away again.
+//! 2. A helper counts itself in `inside` before it lets go of the lock under which it found the
+//!    work, and out after its last use of it.
+//! 3. `run` takes the work away under that lock and then waits until `inside` is 0, also when
+//!    the caller's own share panics: no helper can come in any more, and all have left.
+#![allow(unsafe_code, reason = "the lifetime of a scoped job; see above")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+
+use super::sync::{AtomicBool, AtomicUsize, Mutex, lock, spin_loop, yield_now};
+use crate::scratch::Scratch;
+
+/// Work that several threads do together: called by each with its number and its working memory.
+/// Number 0 is the thread that calls [`ScopedJob::run`].
+pub(super) type Work<'w> = dyn Fn(usize, &mut Scratch) + Sync + 'w;
+
+/// A helper panicked in its share of the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct HelperPanicked;
+
+/// How often the calling thread polls the count of helpers before it yields its core: several times
+/// what a tile takes.
+const SPINS_BEFORE_YIELD: u32 = 10_000;
+
+/// How long the calling thread waited for the helpers after its own share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HelperDelay {
+    /// They had left, or left while it polled.
+    Short,
+    /// It polled longer than their work takes and yielded: one of them shares its CPU with something
+    /// else.
+    Long,
+}
+
+/// One job at a time that helpers may take a share of.
+#[derive(Default)]
+pub(super) struct ScopedJob {
+    offer: Mutex<Option<&'static Work<'static>>>,
+    /// Helpers that took the work up and have not put it down.
+    inside: AtomicUsize,
+    panicked: AtomicBool,
+}
+
+impl ScopedJob {
+    /// Runs `own` while helpers may take up `work`; returns when none of them is in it any more.
+    /// `own` is told whether helpers can see the work: they cannot while another thread's job is on.
+    ///
+    /// # Errors
+    /// [`HelperPanicked`], after all helpers have left.
+    pub(super) fn run(
+        &self,
+        work: &Work<'_>,
+        own: impl FnOnce(bool),
+    ) -> Result<HelperDelay, HelperPanicked> {
+        let end = self.offer(work).then(|| End(self));
+        own(end.is_some());
+        let Some(end) = end else { return Ok(HelperDelay::Short) };
+        let delay = self.end();
+        // Once only: the next offer here may be another thread's.
+        std::mem::forget(end);
+        // Written by a helper before it left, which the wait has seen (Acquire).
+        if self.panicked.load(Ordering::Relaxed) { Err(HelperPanicked) } else { Ok(delay) }
+    }
+
+    /// Offers the work unless there is some already. A caller that gets `true` has to end the offer,
+    /// whatever happens, before `work` is gone.
+    fn offer(&self, work: &Work<'_>) -> bool {
+        let mut offer = lock(&self.offer);
+        // Pairs with the Release of helpers that leave: what they did is over.
+        if offer.is_some() || self.inside.load(Ordering::Acquire) > 0 {
+            return false;
+        }
+        self.panicked.store(false, Ordering::Relaxed);
+        // SAFETY: only the lifetime changes. Helpers use the reference in `help` alone, between the
+        // two changes of `inside`, and `run`, the only caller, ends the offer before it returns or
+        // unwinds, which waits for them (1 to 3 above): `work` outlives every use.
+        *offer = Some(unsafe { std::mem::transmute::<&Work<'_>, &'static Work<'static>>(work) });
+        true
+    }
+
+    /// Does a helper's share of the work that is offered, if there is any.
+    pub(super) fn help(&self, number: usize, scratch: &mut Scratch) {
+        let work = {
+            let offer = lock(&self.offer);
+            let Some(work) = *offer else { return };
+            // Under the lock: the thread that takes the offer away sees it in the count.
+            self.inside.fetch_add(1, Ordering::Relaxed);
+            work
+        };
+        if catch_unwind(AssertUnwindSafe(|| work(number, scratch))).is_err() {
+            self.panicked.store(true, Ordering::Relaxed);
+        }
+        // The last use of `work` is behind us. Pairs with the Acquire in `end`: the owner of the
+        // work sees everything that was done to it.
+        self.inside.fetch_sub(1, Ordering::Release);
+    }
+
+    fn end(&self) -> HelperDelay {
+        *lock(&self.offer) = None;
+        let mut spins = 0;
+        // Pairs with the Release in `help`.
+        while self.inside.load(Ordering::Acquire) > 0 {
+            if spins < SPINS_BEFORE_YIELD {
+                spins += 1;
+                spin_loop();
+            } else {
+                yield_now();
+            }
+        }
+        if spins < SPINS_BEFORE_YIELD { HelperDelay::Short } else { HelperDelay::Long }
+    }
+}
+
+/// Ends an offer, also when the caller's own share panics.
+struct End<'a>(&'a ScopedJob);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    /// Helps until told to stop.
+    fn helpers(job: &ScopedJob, count: usize, then: impl FnOnce()) {
+        struct Set<'a>(&'a AtomicBool);
+        impl Drop for Set<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let _stop_even_after_a_failure = Set(&stop);
+            for number in 1..=count {
+                let stop = &stop;
+                scope.spawn(move || {
+                    let mut scratch = Scratch::default();
+                    while !stop.load(Ordering::Relaxed) {
+                        job.help(number, &mut scratch);
+                        std::thread::yield_now();
+                    }
+                });
+            }
+            then();
+        });
+    }
+
+    #[test]
+    fn borrowed_work_is_done_by_others_and_over_when_run_returns() {
+        let job = ScopedJob::default();
+        helpers(&job, 3, || {
+            for round in 0..200 {
+                // On this stack frame, gone after the round.
+                let (entered, left) = (AtomicU32::new(0), AtomicU32::new(0));
+                let work = |number: usize, _: &mut Scratch| {
+                    assert!((1..=3).contains(&number));
+                    entered.fetch_add(1, Ordering::Relaxed);
+                    left.fetch_add(1, Ordering::Release);
+                };
+                job.run(&work, |is_shared| {
+                    assert!(is_shared, "round {round}");
+                    while entered.load(Ordering::Relaxed) == 0 {
+                        std::thread::yield_now();
+                    }
+                })
+                .unwrap();
+                let left = left.load(Ordering::Acquire);
+                assert_eq!(left, entered.load(Ordering::Relaxed), "round {round}");
+            }
+        });
+    }
+
+    #[test]
+    fn one_piece_of_work_at_a_time() {
+        let job = ScopedJob::default();
+        let work = |_: usize, _: &mut Scratch| {};
+        let mut inner = None;
+        job.run(&work, |outer| {
+            assert!(outer);
+            job.run(&work, |is_shared| inner = Some(is_shared)).unwrap();
+        })
+        .unwrap();
+        assert_eq!(inner, Some(false));
+        job.run(&work, |is_shared| assert!(is_shared, "free again")).unwrap();
+    }
+
+    #[test]
+    fn a_helper_that_is_held_up_is_told_from_one_that_is_not() {
+        let job = ScopedJob::default();
+        assert_eq!(job.run(&|_, _| {}, |_| {}), Ok(HelperDelay::Short), "nobody came");
+        helpers(&job, 1, || {
+            let entered = AtomicBool::new(false);
+            let slow = |_: usize, _: &mut Scratch| {
+                entered.store(true, Ordering::Relaxed);
+                std::thread::sleep(std::time::Duration::from_secs(1));
+            };
+            let wait = |_| {
+                while !entered.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+            };
+            assert_eq!(job.run(&slow, wait), Ok(HelperDelay::Long));
+        });
+    }
+
+    #[test]
+    fn a_helpers_panic_is_an_error_and_the_next_work_is_not_touched_by_it() {
+        let job = ScopedJob::default();
+        helpers(&job, 1, || {
+            let entered = AtomicBool::new(false);
+            let bad = |_: usize, _: &mut Scratch| {
+                entered.store(true, Ordering::Relaxed);
+                panic!("on purpose");
+            };
+            let wait = |_| {
+                while !entered.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+            };
+            assert_eq!(job.run(&bad, wait), Err(HelperPanicked));
+            assert!(job.run(&|_, _| {}, |_| {}).is_ok());
+        });
+    }
+
+    #[test]
+    fn a_panic_of_the_caller_waits_for_the_helpers() {
+        let job = ScopedJob::default();
+        helpers(&job, 1, || {
+            let entered = AtomicBool::new(false);
+            let finished = AtomicBool::new(false);
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                let local = vec![7u8; 1000];
+                let work = |_: usize, _: &mut Scratch| {
+                    if !entered.swap(true, Ordering::Relaxed) {
+                        for _ in 0..100 {
+                            std::thread::yield_now();
+                        }
+                        assert_eq!(local.iter().map(|x| u32::from(*x)).sum::<u32>(), 7000);
+                        finished.store(true, Ordering::Relaxed);
+                    }
+                };
+                let _ = job.run(&work, |_| {
+                    while !entered.load(Ordering::Relaxed) {
+                        std::thread::yield_now();
+                    }
+                    panic!("on purpose");
+                });
+            }));
+            assert!(caught.is_err());
+            assert!(finished.load(Ordering::Relaxed));
+            assert!(job.run(&|_, _| {}, |is_shared| assert!(is_shared)).is_ok());
+        });
+    }
+}
+
+/// Run with `RUSTFLAGS="--cfg loom" cargo test -p burst-driver --release --lib loom_`.
+#[cfg(all(test, loom))]
+mod models {
+    use loom::sync::Arc;
+    use loom::sync::atomic::AtomicBool as Flag;
+
+    use super::*;
+
+    /// The memory of the work is marked dead when `run` has returned; no helper may see the mark.
+    #[test]
+    fn loom_work_is_never_used_after_run_returned() {
+        loom::model(|| {
+            let job = Arc::new(ScopedJob::default());
+            let helper = {
+                let job = Arc::clone(&job);
+                loom::thread::spawn(move || {
+                    let mut scratch = Scratch::default();
+                    job.help(1, &mut scratch);
+                    job.help(1, &mut scratch);
+                })
+            };
+            for _ in 0..2 {
+                let dead = Arc::new(Flag::new(false));
+                let work = |_: usize, _: &mut Scratch| {
+                    assert!(!dead.load(Ordering::Relaxed));
+                };
+                job.run(&work, |is_shared| assert!(is_shared)).unwrap();
+                dead.store(true, Ordering::Relaxed);
+            }
+            helper.join().unwrap();
+        });
+    }
+}
