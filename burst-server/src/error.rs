@@ -10,7 +10,7 @@ use burst_wire::WireError;
 use fmq::QueueError;
 use rustix::io::Errno;
 
-use crate::limits::Limit;
+use crate::admission::limits::Limit;
 
 /// Why a service cannot start, a connection ended, or a call was refused.
 #[derive(Debug, thiserror::Error)]

@@ -18,41 +18,26 @@
 //! When a client goes, whatever it had goes with it, and nobody else notices.
 #![forbid(unsafe_code)]
 
-mod admin;
+mod admission;
 mod burst;
-mod callbacks;
-mod calls;
-mod context;
-mod counts;
-mod descriptors;
+mod client;
 mod error;
-mod executor;
-mod life;
-mod limits;
-mod listen;
-mod memories;
-mod memory;
-mod memory_cache;
 mod metrics;
-mod model;
-mod performance;
-mod sandbox;
-mod serve;
+mod pools;
+mod process;
 mod service;
 mod session;
-pub mod systemd;
-mod users;
-mod wakes;
 
-pub use admin::serve_admin;
-pub use context::{BurstContext, BurstContexts, BurstSetup, RequestCheck};
-pub use counts::BurstCounts;
-pub use descriptors::raise_descriptor_limit;
+pub use admission::limits::{Limit, Limits};
+pub use burst::contexts::{BurstContext, BurstContexts, BurstSetup, RequestCheck};
+pub use burst::memories::BurstMemories;
 pub use error::ServerError;
-pub use limits::{Limit, Limits};
-pub use listen::{Listener, Stop, Stopper};
-pub use memories::BurstMemories;
+pub use metrics::admin::serve_admin;
+pub use metrics::counts::BurstCounts;
 pub use metrics::{GivenUp, Metrics};
-pub use performance::{Lever, Performance, PerformancePaths};
-pub use sandbox::{LayerState, Sandbox, SandboxError, SandboxReport, can_open_files};
+pub use process::systemd;
+pub use process::{
+    LayerState, Lever, Listener, Performance, PerformancePaths, Sandbox, SandboxError,
+    SandboxReport, Stop, Stopper, can_open_files, raise_descriptor_limit,
+};
 pub use service::{Access, Service, ServiceOptions, serve};

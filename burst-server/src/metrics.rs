@@ -12,12 +12,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+pub(crate) mod admin;
+pub(crate) mod counts;
 pub(crate) use tally::Tally;
 
 use crate::ServerError;
-use crate::limits::Limit;
-use crate::performance::Performance;
-use crate::sandbox::SandboxReport;
+use crate::admission::limits::Limit;
+use crate::process::Performance;
+use crate::process::SandboxReport;
 
 /// How much of each limit is in use over all clients, and how often it was reached.
 #[derive(Debug, Default)]

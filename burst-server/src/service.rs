@@ -10,9 +10,9 @@ use burst_hal::Device;
 use burst_wire::Features;
 use fmq::Wait;
 
-use crate::limits::{Budget, Charge};
+use crate::admission::limits::{Budget, Charge};
+use crate::admission::users::Users;
 use crate::session::{self, Session};
-use crate::users::Users;
 use crate::{
     BurstContexts, Limit, Limits, Listener, Metrics, Performance, SandboxReport, ServerError, Stop,
 };

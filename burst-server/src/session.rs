@@ -1,5 +1,8 @@
 //! One client: its socket, the threads that read it, and everything it has here.
 
+pub(crate) mod dispatch;
+pub(crate) mod models;
+
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,12 +18,12 @@ use burst_wire::control::{
 use burst_wire::socket::{self, Inbox};
 use burst_wire::{Features, WireError};
 
-use crate::burst::BurstHandle;
-use crate::callbacks::{Callbacks, Memories};
-use crate::calls::{self, Done};
-use crate::limits::{Budgets, Charge, Limit};
-use crate::model::PreparedEntry;
-use crate::users::User;
+use crate::admission::limits::{Budgets, Charge, Limit};
+use crate::admission::users::User;
+use crate::burst::start::BurstHandle;
+use crate::client::questions::{Callbacks, Memories};
+use crate::session::dispatch::{self as calls, Done};
+use crate::session::models::PreparedEntry;
 use crate::{ServerError, Service};
 
 /// How long a new connection may take to say who it is.

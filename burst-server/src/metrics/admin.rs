@@ -135,8 +135,8 @@ fn route(head: &[u8], metrics: &Arc<Metrics>) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::performance::Performance;
-    use crate::sandbox::SandboxReport;
+    use crate::process::Performance;
+    use crate::process::SandboxReport;
 
     #[test]
     fn only_one_thing_can_be_asked_for_and_all_else_has_its_code() {

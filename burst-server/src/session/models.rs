@@ -11,11 +11,11 @@ use burst_hal::{
 use burst_wire::control::{Answer, ModelBody, WirePrepareOptions, decode_model};
 
 use crate::ServerError;
-use crate::calls::{Done, guarded};
-use crate::limits::{Charge, Limit};
-use crate::memory::ClientMemory;
+use crate::admission::limits::{Charge, Limit};
 use crate::metrics::ModelMeter;
+use crate::pools::ClientMemory;
 use crate::session::Session;
+use crate::session::dispatch::{Done, guarded};
 
 /// A prepared model of a client, and what it asks of a request.
 pub(crate) struct PreparedEntry {

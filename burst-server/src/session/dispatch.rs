@@ -14,10 +14,10 @@ use burst_wire::control::{
     Answer, Call, DeviceInfo, Executed, PoolSource, Refusal, SynchronousRequest, Text,
 };
 
-use crate::memory::{ClientMemory, ServiceMemory};
-use crate::model::PreparedEntry;
+use crate::pools::{ClientMemory, ServiceMemory};
 use crate::session::Session;
-use crate::{ServerError, burst, model};
+use crate::session::models::PreparedEntry;
+use crate::{ServerError, burst::start as burst, session::models as model};
 
 /// What a call gave, and the descriptor that goes with it.
 pub(crate) struct Done {
@@ -168,7 +168,7 @@ fn keep_memory(session: &Session, memory: u32, pool: Pool) -> Result<(), ServerE
 fn burst_cache(
     session: &Session,
     burst: u32,
-) -> Result<Arc<crate::memory_cache::MemoryCache>, ServerError> {
+) -> Result<Arc<crate::burst::memory_cache::MemoryCache>, ServerError> {
     let unknown = ServerError::Unknown { what: "burst", number: burst };
     session.lock().bursts.get(&burst).map(burst::BurstHandle::cache).ok_or(unknown)
 }
@@ -240,7 +240,8 @@ fn execute(
     counts.executing();
     let mut result = guarded(|| entry.model.execute_cancellable(&call, &options, &session.cancel))?;
     let outputs = call.outputs.len();
-    let in_driver = crate::serve::finish(&mut result, outputs, request.measure_timing, arrived);
+    let in_driver =
+        crate::burst::worker::finish(&mut result, outputs, request.measure_timing, arrived);
     // Beside a system call per request the clock costs nothing.
     let nanos = u64::try_from(arrived.elapsed().as_nanos()).unwrap_or(u64::MAX);
     counts.count(result.status, Some(nanos));

@@ -13,11 +13,11 @@ use burst_wire::{
 use fmq::{Consumer, Deadline, Producer, QueueError};
 
 use crate::BurstMemories;
-use crate::calls::guarded;
-use crate::executor::Runner;
-use crate::life::Life;
-use crate::model::PreparedEntry;
-use crate::wakes::Wakes;
+use crate::burst::executor::Runner;
+use crate::burst::idle_monitor::Life;
+use crate::burst::wake_coalescer::Wakes;
+use crate::session::dispatch::guarded;
+use crate::session::models::PreparedEntry;
 
 /// How long a client may leave its result queue without room for an answer. An honest one has no
 /// more requests under way than there is room for their results.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use burst_hal::{ErrorStatus, RequestPool};
 use burst_wire::control::{List, MEMORIES_MAX, ServerMessage};
 
-use crate::memory::ClientMemory;
-use crate::memory_cache::MemoryCache;
+use crate::burst::memory_cache::MemoryCache;
+use crate::pools::ClientMemory;
 use crate::session::Session;
 
 /// How long a client may take to name the memories of slots that it used without pushing them.

@@ -7,7 +7,7 @@ use burst_hal::{Memory, MemoryError};
 use burst_shm::{Pool, ShmError, SoleWriter};
 
 use crate::ServerError;
-use crate::limits::{Budgets, Charge};
+use crate::admission::limits::{Budgets, Charge};
 
 /// A memory that a client gave, mapped as its kind allows (decision M1).
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::ServerError;
-use crate::limits::{Budget, Charge, Limit, Limits};
+use crate::admission::limits::{Budget, Charge, Limit, Limits};
 use crate::metrics::LimitMeters;
 
 /// A rate with room for bursts, as one number: the time at which everything taken so far would

@@ -5,11 +5,11 @@ use std::time::Duration;
 use burst_hal::{Burst, ExecutionPreference};
 use fmq::{Consumer, Deadline, QueueError};
 
-use crate::calls::guarded;
-use crate::counts::BurstCounts;
+use crate::burst::worker::End;
 use crate::metrics::GivenUp;
-use crate::performance::Hold;
-use crate::serve::End;
+use crate::metrics::counts::BurstCounts;
+use crate::process::Hold;
+use crate::session::dispatch::guarded;
 
 /// Kept by the burst's own thread, which is the watchdog too (decision B7): whoever waits for
 /// requests knows best how long none came, and nobody else may touch the driver's resources.

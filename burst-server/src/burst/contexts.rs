@@ -9,8 +9,8 @@ use burst_wire::Features;
 use fmq::{Consumer, Producer};
 
 use crate::BurstMemories;
-use crate::counts::BurstCounts;
-use crate::model::PreparedEntry;
+use crate::metrics::counts::BurstCounts;
+use crate::session::models::PreparedEntry;
 
 /// Makes the contexts of bursts, in place of ours with its one thread per burst
 /// ([`ServiceOptions::contexts`](crate::ServiceOptions)).

@@ -1,0 +1,3 @@
+//! A client, as whatever works for it knows it.
+
+pub(crate) mod questions;
