@@ -1,10 +1,25 @@
-//! A burst: two queues of a client and whoever serves them.
+//! A burst: two queues of a client, and whoever serves them.
+//!
+//! `start.rs` hands a new burst to a thread of its own, whose loop is `worker.rs`, or to a context of
+//! somebody else's (`contexts.rs`). The session keeps a [`BurstHandle`], through which it ends the
+//! burst; the burst knows its client through a [`ClientLink`](crate::client::ClientLink).
 
-pub(crate) mod contexts;
-pub(crate) mod executor;
-pub(crate) mod idle_monitor;
-pub(crate) mod memories;
-pub(crate) mod memory_cache;
-pub(crate) mod start;
-pub(crate) mod wake_coalescer;
-pub(crate) mod worker;
+mod contexts;
+mod end_reason;
+mod ending;
+mod executor;
+mod handle;
+mod idle_monitor;
+mod memories;
+mod memory_cache;
+mod params;
+mod queues;
+mod start;
+mod wake_coalescer;
+mod worker;
+
+pub use contexts::{BurstContext, BurstContexts, BurstSetup, RequestCheck};
+pub(crate) use handle::BurstHandle;
+pub use memories::BurstMemories;
+pub(crate) use params::BurstParams;
+pub(crate) use start::{BurstStarter, NewBurst};

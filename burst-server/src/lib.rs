@@ -22,22 +22,25 @@ mod admission;
 mod burst;
 mod client;
 mod error;
+mod execution;
 mod metrics;
+mod options;
+mod panics;
 mod pools;
+mod prepared;
 mod process;
 mod service;
 mod session;
+mod threads;
 
-pub use admission::limits::{Limit, Limits};
-pub use burst::contexts::{BurstContext, BurstContexts, BurstSetup, RequestCheck};
-pub use burst::memories::BurstMemories;
+pub use admission::{Access, Limit, Limits};
+pub use burst::{BurstContext, BurstContexts, BurstMemories, BurstSetup, RequestCheck};
 pub use error::ServerError;
-pub use metrics::admin::serve_admin;
-pub use metrics::counts::BurstCounts;
-pub use metrics::{GivenUp, Metrics};
+pub use metrics::{BurstCounts, GivenUp, Metrics, serve_admin};
+pub use options::ServiceOptions;
 pub use process::systemd;
 pub use process::{
     LayerState, Lever, Listener, Performance, PerformancePaths, Sandbox, SandboxError,
     SandboxReport, Stop, Stopper, can_open_files, raise_descriptor_limit,
 };
-pub use service::{Access, Service, ServiceOptions, serve};
+pub use service::{Service, serve};

@@ -4,62 +4,23 @@
 //! plain loads and stores. Whoever reads adds up what all bursts have; a burst that ends leaves its
 //! counts to its model, a model to the service, so that no total ever goes back.
 
+mod admin;
+mod counts;
 mod tally;
 mod text;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub(crate) mod admin;
-pub(crate) mod counts;
+pub use admin::serve_admin;
+pub use counts::BurstCounts;
 pub(crate) use tally::Tally;
 
-use crate::ServerError;
-use crate::admission::limits::Limit;
-use crate::process::Performance;
-use crate::process::SandboxReport;
-
-/// How much of each limit is in use over all clients, and how often it was reached.
-#[derive(Debug, Default)]
-pub(crate) struct LimitMeters {
-    used: [AtomicU64; Limit::ALL.len()],
-    refused: [AtomicU64; Limit::ALL.len()],
-}
-
-// All orderings are relaxed: these are counts, which order no other memory.
-impl LimitMeters {
-    pub(crate) fn took(&self, what: Limit, amount: u64) {
-        self.used[what as usize].fetch_add(amount, Ordering::Relaxed);
-    }
-
-    pub(crate) fn gave_back(&self, what: Limit, amount: u64) {
-        self.used[what as usize].fetch_sub(amount, Ordering::Relaxed);
-    }
-
-    pub(crate) fn refused(&self, what: Limit) {
-        self.refused[what as usize].fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn used(&self, what: Limit) -> u64 {
-        self.used[what as usize].load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn refusals(&self, what: Limit) -> u64 {
-        self.refused[what as usize].load(Ordering::Relaxed)
-    }
-
-    /// # Errors
-    /// [`ServerError::NeverAllowed`] when it is over the limit by itself.
-    pub(crate) fn within(&self, what: Limit, asked: u64, limit: u64) -> Result<(), ServerError> {
-        if asked > limit {
-            self.refused(what);
-            return Err(ServerError::NeverAllowed { what, asked, limit });
-        }
-        Ok(())
-    }
-}
+use crate::admission::LimitMeters;
+use crate::panics::lock;
+use crate::process::{Performance, SandboxReport};
 
 /// Why a burst ended before its client wished it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,10 +108,6 @@ impl Metrics {
     /// Whether every request's time is to be taken.
     pub(crate) fn timed(&self) -> bool {
         self.timed
-    }
-
-    pub(crate) fn performance(&self) -> &Arc<Performance> {
-        &self.performance
     }
 
     pub(crate) fn client_accepted(&self) {
@@ -280,15 +237,12 @@ impl Metrics {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use burst_hal::ErrorStatus;
 
     use super::*;
+    use crate::admission::Limit;
 
     fn metrics() -> Arc<Metrics> {
         let performance = Arc::new(Performance::off());

@@ -1,15 +1,16 @@
 //! Pools as the device sees them: a client's memory, and memory the service made.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use burst_hal::{Memory, MemoryError};
 use burst_shm::{Pool, ShmError, SoleWriter};
 
 use crate::ServerError;
-use crate::admission::limits::{Budgets, Charge};
+use crate::admission::{Charge, ClientBudgets};
+use crate::panics::lock;
 
-/// A memory that a client gave, mapped as its kind allows (decision M1).
+/// A memory that a client gave, mapped as its kind allows.
 #[derive(Debug)]
 pub(crate) struct ClientMemory {
     pool: Pool,
@@ -18,7 +19,11 @@ pub(crate) struct ClientMemory {
 
 impl ClientMemory {
     /// Takes a descriptor of which the client says that it holds `length` bytes.
-    pub(crate) fn open(fd: OwnedFd, length: u64, budgets: &Budgets) -> Result<Self, ServerError> {
+    pub(crate) fn open(
+        fd: OwnedFd,
+        length: u64,
+        budgets: &ClientBudgets,
+    ) -> Result<Self, ServerError> {
         let charges = [budgets.memories.charge(1)?, budgets.mapped_bytes.charge(length)?];
         Ok(ClientMemory { pool: Pool::open(fd, length)?, _charges: charges })
     }
@@ -46,7 +51,7 @@ impl Memory for ClientMemory {
     }
 }
 
-/// A memory that the service made: it alone writes, the client only reads (decision M2).
+/// A memory that the service made: it alone writes, the client only reads.
 #[derive(Debug)]
 pub(crate) struct ServiceMemory {
     // Executions on different threads may be given the same memory; each copies under the lock.
@@ -58,7 +63,7 @@ pub(crate) struct ServiceMemory {
 }
 
 impl ServiceMemory {
-    pub(crate) fn create(length: u64, budgets: &Budgets) -> Result<Self, ServerError> {
+    pub(crate) fn create(length: u64, budgets: &ClientBudgets) -> Result<Self, ServerError> {
         let charges = [budgets.memories.charge(1)?, budgets.allocated_bytes.charge(length)?];
         let bytes = usize::try_from(length)
             .map_err(|_| ShmError::Length { len: length, max: burst_shm::MAX_LEN })?;
@@ -83,7 +88,7 @@ impl ServiceMemory {
         let outside = MemoryError::OutOfRange { offset, len: len as u64, size: self.length };
         let start = usize::try_from(offset).map_err(|_| outside)?;
         let end = start.checked_add(len).ok_or(outside)?;
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = lock(&self.writer);
         writer.bytes_mut().get_mut(start..end).map(copy).ok_or(outside)
     }
 }

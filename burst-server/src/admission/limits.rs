@@ -1,15 +1,12 @@
 //! What one client may use, so that none can take the service from the others.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use crate::ServerError;
-use crate::metrics::LimitMeters;
+use std::time::Duration;
 
 /// Limits of a service. The defaults suit a machine with some GiB of memory.
 ///
-/// What each answers when it is reached stands in `docs/SPEC.md`, with the test that reaches it.
+/// `docs/SPEC.md` lists the status with which the service answers a client that reaches a limit, and
+/// the test that reaches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -63,7 +60,7 @@ impl Default for Limits {
     }
 }
 
-/// What a limit is of: those in [`Limits`], and two of the system.
+/// What is limited: every field of [`Limits`], and two things that the system limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Limit {
@@ -160,105 +157,20 @@ impl fmt::Display for Limit {
     }
 }
 
-/// How much of something is in use, against a limit.
-#[derive(Debug)]
-pub(crate) struct Budget {
-    what: Limit,
-    limit: u64,
-    used: AtomicU64,
-    meters: Arc<LimitMeters>,
-}
-
-/// A part of a [`Budget`], given back when dropped.
-#[derive(Debug)]
-pub(crate) struct Charge {
-    budget: Arc<Budget>,
-    amount: u64,
-}
-
-impl Budget {
-    pub(crate) fn new(what: Limit, limit: u64, meters: &Arc<LimitMeters>) -> Arc<Self> {
-        Arc::new(Budget { what, limit, used: AtomicU64::new(0), meters: Arc::clone(meters) })
-    }
-
-    /// Takes `amount`.
-    ///
-    /// # Errors
-    /// [`ServerError::NeverAllowed`] when it is over the limit by itself,
-    /// [`ServerError::Exhausted`] when it would fit once others have given back.
-    pub(crate) fn charge(self: &Arc<Self>, amount: u64) -> Result<Charge, ServerError> {
-        let Budget { what, limit, .. } = **self;
-        self.meters.within(what, amount, limit)?;
-        // Relaxed: a count, which orders no other memory.
-        self.used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-                used.checked_add(amount).filter(|sum| *sum <= limit)
-            })
-            .map_err(|_| {
-                self.meters.refused(what);
-                ServerError::Exhausted { what, limit }
-            })?;
-        self.meters.took(what, amount);
-        Ok(Charge { budget: Arc::clone(self), amount })
-    }
-}
-
-impl Drop for Charge {
-    fn drop(&mut self) {
-        self.budget.used.fetch_sub(self.amount, Ordering::Relaxed);
-        self.budget.meters.gave_back(self.budget.what, self.amount);
-    }
-}
-
-/// The budgets of one client.
-#[derive(Debug)]
-pub(crate) struct Budgets {
-    pub(crate) models: Arc<Budget>,
-    pub(crate) bursts: Arc<Budget>,
-    pub(crate) memories: Arc<Budget>,
-    pub(crate) mapped_bytes: Arc<Budget>,
-    pub(crate) allocated_bytes: Arc<Budget>,
-    pub(crate) slow_calls: Arc<Budget>,
-}
-
-impl Budgets {
-    pub(crate) fn new(limits: &Limits, meters: &Arc<LimitMeters>) -> Self {
-        let budget = |what, limit| Budget::new(what, limit, meters);
-        Budgets {
-            models: budget(Limit::Models, limits.models),
-            bursts: budget(Limit::Bursts, limits.bursts),
-            memories: budget(Limit::Memories, limits.memories),
-            mapped_bytes: budget(Limit::MappedBytes, limits.mapped_bytes),
-            allocated_bytes: budget(Limit::AllocatedBytes, limits.allocated_bytes),
-            slow_calls: budget(Limit::SlowCalls, limits.slow_calls),
-        }
-    }
+/// A limit was reached; [`ServerError`](crate::ServerError) has the same three cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LimitError {
+    /// It would fit once this client, or another one, has given something back.
+    Exhausted { what: Limit, limit: u64 },
+    /// It is over the limit by itself, and so will never fit.
+    NeverAllowed { what: Limit, asked: u64, limit: u64 },
+    /// It would be allowed after `wait`, at `rate` per second.
+    TooFast { rate: u64, wait: Duration },
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_charged_is_given_back_and_the_limit_says_which_kind_it_is() {
-        let meters = Arc::new(LimitMeters::default());
-        let budget = Budget::new(Limit::Models, 10, &meters);
-        let six = budget.charge(6).unwrap();
-        assert!(matches!(
-            budget.charge(5),
-            Err(ServerError::Exhausted { what: Limit::Models, limit: 10 })
-        ));
-        assert!(matches!(
-            budget.charge(11),
-            Err(ServerError::NeverAllowed { what: Limit::Models, asked: 11, limit: 10 })
-        ));
-        assert_eq!((meters.used(Limit::Models), meters.refusals(Limit::Models)), (6, 2));
-        let four = budget.charge(4).unwrap();
-        drop(six);
-        let _again = budget.charge(6).unwrap();
-        drop(four);
-        assert_eq!(meters.used(Limit::Models), 6);
-    }
 
     #[test]
     fn every_limit_has_a_name_of_its_own() {
@@ -267,7 +179,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), Limit::ALL.len());
         for (index, limit) in Limit::ALL.iter().enumerate() {
-            assert_eq!(*limit as usize, index, "meters are kept by index");
+            assert_eq!(*limit as usize, index, "LimitMeters are indexed by it");
         }
     }
 }

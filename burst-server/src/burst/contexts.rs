@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use burst_hal::validate::UnspecifiedOutputs;
 use burst_hal::{ErrorStatus, Failure, PreparedModel, Request};
 use burst_wire::Features;
 use fmq::{Consumer, Producer};
 
-use crate::BurstMemories;
-use crate::metrics::counts::BurstCounts;
-use crate::session::models::PreparedEntry;
+use super::memories::BurstMemories;
+use crate::metrics::BurstCounts;
+use crate::prepared::PreparedEntry;
 
 /// Makes the contexts of bursts, in place of ours with its one thread per burst
 /// ([`ServiceOptions::contexts`](crate::ServiceOptions)).
@@ -23,12 +22,15 @@ pub trait BurstContexts: std::fmt::Debug + Send + Sync {
     fn configure(&self, setup: BurstSetup) -> Result<Box<dyn BurstContext>, Failure>;
 }
 
-/// One burst in somebody else's hands. Dropping it ends the burst: by then both queues are closed,
-/// so that a thread which waits at one of them has been told
-/// ([`QueueError::PeerDied`](fmq::QueueError)), and nothing may be executed for it afterwards.
+/// One burst that somebody else serves. Dropping it ends the burst: both queues are closed before, so
+/// that a thread which waits at one of them returns with
+/// [`QueueError::PeerDied`](fmq::QueueError), and nothing may be executed for the burst afterwards. The
+/// drop may wait for an execution that is under way: it never happens on a thread that reads the
+/// socket of a connected client.
 pub trait BurstContext: Send {
-    /// The client has freed a slot. [`BurstMemories`] has forgotten it already; whoever keeps
-    /// something of its own for it lets go of that.
+    /// The client has freed a slot. [`BurstMemories`] has forgotten it already; a context that keeps
+    /// something of its own for it lets go of that. It is called on the thread that reads the
+    /// client's socket, so it must not wait.
     fn free_memory(&mut self, slot: i32) {
         let _ = slot;
     }
@@ -88,7 +90,7 @@ impl RequestCheck {
     /// # Errors
     /// The status to answer; the request must not reach the device.
     pub fn check(&self, request: &Request) -> Result<(), ErrorStatus> {
-        self.0.rules.check(request, UnspecifiedOutputs::Allowed).map_err(|error| {
+        self.0.check(request).map_err(|error| {
             tracing::debug!(%error, "request refused");
             error.status()
         })

@@ -1,30 +1,33 @@
 //! What executes the requests of a burst: a plain one of the device's, or an executor that keeps
 //! what it made of each memory.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError, Weak};
 
 use burst_hal::{
     Burst, BurstExecutor, CancelWord, ErrorStatus, ExecutionOptions, ExecutionResult, Failure,
     PreparedModel, Request, RequestPool,
 };
 
-/// Who executes.
-pub(crate) enum Runner {
+use crate::panics::lock;
+
+/// What executes.
+pub(super) enum Runner {
     Plain(Box<dyn Burst>),
     Caching(Arc<SharedExecutor>),
 }
 
-/// An executor, between the burst's thread that executes and the session's that frees slots.
+/// An executor, which the burst's thread executes on, and which the threads that read the client's
+/// socket tell of freed slots.
 pub(crate) struct SharedExecutor {
     executor: Mutex<Box<dyn BurstExecutor>>,
-    /// Slots that were freed and that the executor was not told of yet.
+    /// Slots that were freed and of which the executor has not been told.
     freed: Mutex<Vec<i32>>,
 }
 
 impl Runner {
     /// What the model offers: an executor if it has one, a burst otherwise. What it executes is
     /// given up when `cancel` is set.
-    pub(crate) fn open(
+    pub(super) fn open(
         model: &Arc<dyn PreparedModel>,
         cancel: &CancelWord,
     ) -> Result<Self, Failure> {
@@ -37,16 +40,16 @@ impl Runner {
         Ok(Runner::Plain(burst))
     }
 
-    /// The executor, where there is one, to be told of freed slots.
-    pub(crate) fn executor(&self) -> Option<Arc<SharedExecutor>> {
+    /// The executor, where there is one, to be told of freed slots. It goes with the runner.
+    pub(super) fn executor(&self) -> Option<Weak<SharedExecutor>> {
         match self {
             Runner::Plain(_) => None,
-            Runner::Caching(executor) => Some(Arc::clone(executor)),
+            Runner::Caching(executor) => Some(Arc::downgrade(executor)),
         }
     }
 
     /// Runs a request whose pools have these slots.
-    pub(crate) fn run(
+    pub(super) fn run(
         &mut self,
         request: &Request,
         slots: &[i32],
@@ -58,20 +61,9 @@ impl Runner {
             Runner::Caching(executor) => executor.run(request, slots, options, result),
         }
     }
-}
 
-/// For the watchdog, which knows bursts.
-impl Burst for Runner {
-    fn execute(
-        &mut self,
-        request: &Request,
-        options: &ExecutionOptions,
-        result: &mut ExecutionResult,
-    ) {
-        self.run(request, &[], options, result);
-    }
-
-    fn release_resources(&mut self) {
+    /// Lets go of what the next request can make again.
+    pub(super) fn release_resources(&mut self) {
         match self {
             Runner::Plain(burst) => burst.release_resources(),
             Runner::Caching(executor) => lock(&executor.executor).release_resources(),
@@ -101,16 +93,16 @@ impl SharedExecutor {
         self.tell_if_idle(); // what was freed meanwhile
     }
 
-    /// The slot is free. An idle executor is told at once, a busy one after its execution: nobody
-    /// who frees a slot waits for that.
-    pub(crate) fn free(&self, slot: i32) {
+    /// Tells the executor that a slot was freed: at once where it is idle, otherwise after its
+    /// execution, for which the calling thread does not wait.
+    pub(super) fn free(&self, slot: i32) {
         lock(&self.freed).push(slot);
         self.tell_if_idle();
     }
 
     fn tell_if_idle(&self) {
-        // Whoever holds the executor looks at the list again after letting go of it, so a slot
-        // that is put there while this fails is seen by them.
+        // A thread that holds the executor looks at the list again after letting go of it, so it
+        // finds a slot that was put there while `try_lock` failed.
         while !lock(&self.freed).is_empty() {
             match self.executor.try_lock() {
                 Ok(mut executor) => self.tell(&mut **executor),
@@ -126,7 +118,7 @@ impl SharedExecutor {
     }
 }
 
-/// Sees to it that the executor has every memory of the request.
+/// Adds the memories of the request that the executor does not have.
 fn add_missing(
     executor: &mut dyn BurstExecutor,
     request: &Request,
@@ -142,10 +134,6 @@ fn add_missing(
         }
     }
     Ok(())
-}
-
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,53 +1,57 @@
-//! A burst's life besides its requests: what it counts, its idle time, its wish for speed.
+//! How long a burst has had no request, and what it lets go of then.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use burst_hal::{Burst, ExecutionPreference};
+use burst_hal::ExecutionPreference;
 use fmq::{Consumer, Deadline, QueueError};
 
-use crate::burst::worker::End;
-use crate::metrics::GivenUp;
-use crate::metrics::counts::BurstCounts;
-use crate::process::Hold;
-use crate::session::dispatch::guarded;
+use super::end_reason::EndReason;
+use super::executor::Runner;
+use crate::metrics::BurstCounts;
+use crate::panics::catch_panic;
+use crate::process::{Hold, Performance};
 
-/// Kept by the burst's own thread, which is the watchdog too (decision B7): whoever waits for
-/// requests knows best how long none came, and nobody else may touch the driver's resources.
-pub(crate) struct Life {
-    counts: BurstCounts,
+/// Waits for a burst's requests, on the burst's own thread: it knows how long none came, and no other
+/// thread may touch the driver's resources.
+pub(super) struct IdleMonitor {
     /// After which time without requests the driver's resources go; `None` for never.
     idle_time: Option<Duration>,
-    wants_speed: bool,
+    /// What is asked for the system's high-performance state; `None` where the model is to save
+    /// energy.
+    performance: Option<Arc<Performance>>,
     hold: Option<Hold>,
     is_released: bool,
 }
 
-impl Life {
-    /// The life of a burst that begins now.
-    pub(crate) fn begin(
-        counts: BurstCounts,
+impl IdleMonitor {
+    /// Of a burst that begins now.
+    pub(super) fn begin(
         idle_time: Option<Duration>,
+        performance: &Arc<Performance>,
         preference: ExecutionPreference,
     ) -> Self {
         let wants_speed = preference != ExecutionPreference::LowPower;
-        let hold = wants_speed.then(|| counts.metrics().performance().hold());
-        Life { counts, idle_time, wants_speed, hold, is_released: false }
+        let performance = wants_speed.then(|| Arc::clone(performance));
+        let hold = performance.as_ref().map(Performance::hold);
+        IdleMonitor { idle_time, performance, hold, is_released: false }
     }
 
-    /// Waits for datums; gives how many there are. Where none come for the idle time, `burst` lets
+    /// Waits for datums; gives how many there are. Where none come for the idle time, `runner` lets
     /// go of what it can make again, once.
-    pub(crate) fn next_request(
+    pub(super) fn next_request(
         &mut self,
         requests: &mut Consumer,
-        burst: &mut dyn Burst,
-    ) -> Result<usize, End> {
+        runner: &mut Runner,
+        counts: &BurstCounts,
+    ) -> Result<usize, EndReason> {
         loop {
             match requests.wait(1, self.patience()) {
-                Err(QueueError::Timeout) => self.release(burst)?,
+                Err(QueueError::Timeout) => self.release(runner, counts)?,
                 other => {
                     self.is_released = false;
-                    if self.wants_speed && self.hold.is_none() {
-                        self.hold = Some(self.counts.metrics().performance().hold());
+                    if self.hold.is_none() {
+                        self.hold = self.performance.as_ref().map(Performance::hold);
                     }
                     return Ok(other?);
                 }
@@ -62,25 +66,10 @@ impl Life {
         }
     }
 
-    fn release(&mut self, burst: &mut dyn Burst) -> Result<(), End> {
+    fn release(&mut self, runner: &mut Runner, counts: &BurstCounts) -> Result<(), EndReason> {
         self.is_released = true;
         self.hold = None;
-        self.counts.metrics().resources_released();
-        guarded(|| burst.release_resources()).map_err(|_| End::Panicked)
-    }
-
-    /// Where this burst's requests are counted.
-    pub(crate) fn counts(&mut self) -> &mut BurstCounts {
-        &mut self.counts
-    }
-
-    /// The burst ends before its client wished it.
-    pub(crate) fn given_up(&mut self, end: &End) {
-        match end {
-            End::Closed => {}
-            End::Queue(_) | End::Framing(_) => self.counts.given_up(GivenUp::Queue),
-            End::ResultsNotTaken => self.counts.given_up(GivenUp::ResultsNotTaken),
-            End::Panicked => self.counts.given_up(GivenUp::Panicked),
-        }
+        counts.resources_released();
+        catch_panic(|| runner.release_resources()).map_err(|_| EndReason::Panicked)
     }
 }

@@ -1,24 +1,19 @@
 //! From the slots of a request to its memories, asking the client for those it has not pushed.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use burst_hal::{ErrorStatus, RequestPool};
-use burst_wire::control::{List, MEMORIES_MAX, ServerMessage};
+use burst_wire::control::MEMORIES_MAX;
 
-use crate::burst::memory_cache::MemoryCache;
-use crate::pools::ClientMemory;
-use crate::session::Session;
-
-/// How long a client may take to name the memories of slots that it used without pushing them.
-const MEMORIES_PATIENCE: Duration = Duration::from_secs(1);
+use super::memory_cache::MemoryCache;
+use crate::client::ClientLink;
 
 /// The memories of one burst's client, by slot; each is mapped once. Cheap to clone.
 #[derive(Clone)]
 pub struct BurstMemories {
-    pub(crate) session: Arc<Session>,
-    pub(crate) number: u32,
-    pub(crate) cache: Arc<MemoryCache>,
+    number: u32,
+    link: Arc<ClientLink>,
+    cache: Arc<MemoryCache>,
 }
 
 impl std::fmt::Debug for BurstMemories {
@@ -28,6 +23,20 @@ impl std::fmt::Debug for BurstMemories {
 }
 
 impl BurstMemories {
+    pub(super) fn new(number: u32, link: Arc<ClientLink>, cache: Arc<MemoryCache>) -> Self {
+        BurstMemories { number, link, cache }
+    }
+
+    /// The burst's number.
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The burst's client.
+    pub(super) fn link(&self) -> &ClientLink {
+        &self.link
+    }
+
     /// Puts the memories of `slots` into `pools`, in order. What lies in `pools` stays usable
     /// when the client frees its slot meanwhile.
     ///
@@ -50,15 +59,12 @@ impl BurstMemories {
         })
     }
 
-    /// Asks the client for the memories of slots it has not pushed (callback `getMemories`).
+    /// Asks the client for those of the memories that it has not pushed.
     fn ask(&self, slots: &[i32]) -> Result<(), ErrorStatus> {
         let missing = self.cache.missing(slots);
         for slots in missing.chunks(MEMORIES_MAX) {
             let burst = self.number;
-            let memories = self.session.callbacks.ask(burst, MEMORIES_PATIENCE, |id| {
-                let slots = List(slots.to_vec());
-                self.session.send(&ServerMessage::GetMemories { id, burst, slots }, &[])
-            })?;
+            let memories = self.link.ask_for_memories(burst, slots)?;
             match ErrorStatus::from_code(memories.status) {
                 Some(ErrorStatus::None) => {}
                 Some(status) => return Err(status),
@@ -70,8 +76,8 @@ impl BurstMemories {
             }
             let given = memories.descriptors.into_iter().zip(memories.lengths);
             for (slot, (descriptor, length)) in slots.iter().zip(given) {
-                // One that cannot be used leaves its slot empty: the execution then fails.
-                let opened = ClientMemory::open(descriptor, length, &self.session.budgets)
+                // A memory that cannot be used leaves its slot empty; the execution then fails.
+                let opened = (self.link.open_memory(descriptor, length))
                     .and_then(|memory| self.cache.insert(*slot, Arc::new(memory)));
                 if let Err(error) = opened {
                     tracing::debug!(burst, slot, %error, "memory refused");

@@ -1,11 +1,12 @@
 //! A burst's slots: which memory each stands for, mapped once.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use burst_hal::{Pool, RequestPool};
 
 use crate::ServerError;
+use crate::panics::lock;
 
 /// Slots of one burst. An execution takes references out of it, so that freeing a slot never
 /// waits for the execution, and never takes the memory from under it.
@@ -34,7 +35,7 @@ impl MemoryCache {
     /// Empties a slot; one that is empty already stays so.
     pub(crate) fn remove(&self, slot: i32) {
         let removed = self.lock().remove(&slot);
-        drop(removed); // after the lock: unmapping takes its time
+        drop(removed); // after the lock is let go of: unmapping takes its time
     }
 
     /// Puts the memories of `slots` into `pools`, in order.
@@ -62,7 +63,7 @@ impl MemoryCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<i32, Pool>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.slots)
     }
 }
 

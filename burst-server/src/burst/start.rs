@@ -1,294 +1,118 @@
-//! Starting and ending a burst: queues attached, a thread for it, its handle in the session.
+//! Starting a burst: on a thread of its own, or in a context of somebody else's.
 
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::time::Duration;
 
-use burst_hal::ExecutionPreference;
-use burst_wire::control::{Answer, QueueDescriptor, WaitStyle};
-use burst_wire::{DATUM_BYTES, DATUM_QUANTUM, Features, PIPELINE_DEPTH_MAX};
-use fmq::{Closer, Consumer, Descriptor, Grantor, Producer, Wait};
+use burst_wire::control::QueueDescriptor;
+use fmq::Wait;
 
+use super::contexts::{BurstContexts, BurstSetup};
+use super::ending::{Ending, Served};
+use super::executor::Runner;
+use super::handle::{BurstHandle, Server, SharedContext};
+use super::idle_monitor::IdleMonitor;
+use super::memories::BurstMemories;
+use super::memory_cache::MemoryCache;
+use super::params::BurstParams;
+use super::queues::QueueEnds;
+use super::worker::Worker;
 use crate::ServerError;
-use crate::Service;
-use crate::admission::limits::{Charge, Limit};
-use crate::burst::contexts::{BurstContext, BurstContexts, BurstSetup};
-use crate::burst::executor::{Runner, SharedExecutor};
-use crate::burst::idle_monitor::Life;
-use crate::burst::memories::BurstMemories;
-use crate::burst::memory_cache::MemoryCache;
-use crate::burst::worker::Worker;
-use crate::metrics::counts::BurstCounts;
-use crate::session::Session;
-use crate::session::dispatch::{Done, find_model, guarded};
-use crate::session::models::PreparedEntry;
+use crate::admission::{Charge, Limit};
+use crate::client::{ClientLink, Presence};
+use crate::metrics::{BurstCounts, Metrics};
+use crate::panics::catch_panic;
+use crate::prepared::PreparedEntry;
+use crate::process::Performance;
+use crate::threads;
 
-/// Grantors of a queue with an event flag word.
-const GRANTORS_WITH_EVENT_FLAG: usize = 4;
-/// Datums of the shortest result: a failure.
-const SHORTEST_RESULT: usize = 2;
-
-/// What a session keeps of a burst.
-pub(crate) struct BurstHandle {
-    cache: Arc<MemoryCache>,
-    closers: Closers,
-    server: Server,
-    /// Given back with the handle, not with the thread: a client that breaks its bursts and never
-    /// closes them must not heap up handles.
-    _charge: Charge,
+/// Starts the bursts of a service.
+pub(crate) struct BurstStarter {
+    /// How bursts wait whose client leaves it to the service.
+    pub(crate) wait: Wait,
+    /// After how long without requests a burst lets go of what it can make again.
+    pub(crate) idle_time: Option<Duration>,
+    /// The longest queue.
+    pub(crate) queue_datums: u64,
+    /// Who serves bursts, in place of a thread of ours for each.
+    pub(crate) contexts: Option<Arc<dyn BurstContexts>>,
+    pub(crate) performance: Arc<Performance>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
-/// Who serves a burst.
-enum Server {
-    /// A thread of ours.
-    Thread { thread: JoinHandle<()>, executor: Option<Arc<SharedExecutor>> },
-    /// Somebody else.
-    Context(SharedContext),
+/// A burst that is about to start.
+pub(crate) struct NewBurst {
+    pub(crate) number: u32,
+    pub(crate) params: BurstParams,
+    pub(crate) entry: Arc<PreparedEntry>,
+    pub(crate) link: Arc<ClientLink>,
+    pub(crate) presence: Arc<Presence>,
+    pub(crate) charge: Charge,
 }
 
-type SharedContext = Arc<Mutex<Box<dyn BurstContext>>>;
-
-/// Whoever keeps something for a burst's slots besides our cache.
-pub(crate) enum SlotKeeper {
-    None,
-    Executor(Arc<SharedExecutor>),
-    Context(SharedContext),
-}
-
-impl SlotKeeper {
-    pub(crate) fn free(&self, slot: i32) -> Result<(), ServerError> {
-        match self {
-            SlotKeeper::None => Ok(()),
-            SlotKeeper::Executor(executor) => guarded(|| executor.free(slot)),
-            SlotKeeper::Context(context) => guarded(|| {
-                context.lock().unwrap_or_else(PoisonError::into_inner).free_memory(slot);
-            }),
-        }
-    }
-}
-
-/// Ends a burst's waiting on either of its queues.
-#[derive(Clone)]
-pub(crate) struct Closers([Closer; 2]);
-
-impl Closers {
-    pub(crate) fn close(&self) {
-        self.0.iter().for_each(Closer::close);
-    }
-}
-
-impl BurstHandle {
-    pub(crate) fn cache(&self) -> Arc<MemoryCache> {
-        Arc::clone(&self.cache)
+impl BurstStarter {
+    /// Attaches to the queues of a client.
+    pub(crate) fn attach(
+        &self,
+        queues: &[QueueDescriptor; 2],
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<QueueEnds, ServerError> {
+        QueueEnds::attach(queues, descriptors, self.queue_datums, &self.metrics.limits)
     }
 
-    pub(crate) fn closers(&self) -> Closers {
-        self.closers.clone()
-    }
-
-    /// Who has to be told that a slot was freed.
-    pub(crate) fn slot_keeper(&self) -> SlotKeeper {
-        match &self.server {
-            Server::Thread { executor: None, .. } => SlotKeeper::None,
-            Server::Thread { executor: Some(executor), .. } => {
-                SlotKeeper::Executor(Arc::clone(executor))
+    /// Starts a burst on these queues.
+    pub(crate) fn start(
+        &self,
+        burst: NewBurst,
+        mut queues: QueueEnds,
+    ) -> Result<BurstHandle, ServerError> {
+        let NewBurst { number, params, entry, link, presence, charge } = burst;
+        queues.set_wait(params.wait(entry.preference, self.wait));
+        let closers = queues.closers();
+        let cache = Arc::new(MemoryCache::default());
+        let thread_name = format!("burst-{}-{number}", presence.client());
+        let ending = Ending::new(charge);
+        let served = Served::new(&ending, presence);
+        let counts = BurstCounts::new(&self.metrics, entry.meter.burst());
+        let memories = BurstMemories::new(number, link, Arc::clone(&cache));
+        let server = match &self.contexts {
+            Some(contexts) => {
+                let BurstParams { features, depth, .. } = params;
+                let QueueEnds { requests, results } = queues;
+                let setup =
+                    BurstSetup { requests, results, memories, features, depth, counts, entry };
+                let context = catch_panic(|| contexts.configure(setup))??;
+                Server::Context { context: SharedContext::new(context), thread_name, served }
             }
-            Server::Context(context) => SlotKeeper::Context(Arc::clone(context)),
-        }
-    }
-
-    /// Ends the burst and waits for its thread, and so for an execution that runs just now.
-    pub(crate) fn end(self) {
-        self.closers.close();
-        let ended = match self.server {
-            Server::Thread { thread, .. } => thread.join().is_ok(),
-            Server::Context(context) => guarded(|| drop(context)).is_ok(),
+            None => {
+                let runner =
+                    catch_panic(|| Runner::open(&entry.model, memories.link().cancel_word()))??;
+                let executor = runner.executor();
+                let idle = IdleMonitor::begin(self.idle_time, &self.performance, entry.preference);
+                let worker =
+                    Worker::new(memories, queues, (entry, runner), params.features, counts, idle);
+                self.start_thread(thread_name, worker, served)?;
+                Server::Thread { executor }
+            }
         };
-        if !ended {
-            tracing::error!("a burst panicked in the end");
-        }
+        Ok(BurstHandle { cache, closers, server, ending })
     }
-}
 
-/// What a client asks of a burst besides its queues.
-pub(crate) struct Wishes {
-    pub(crate) features: Features,
-    pub(crate) wait: WaitStyle,
-    pub(crate) depth: u16,
-}
-
-impl Wishes {
-    /// Whether the client may wish this.
-    fn check(&self, session: &Session) -> Result<(), ServerError> {
-        let Wishes { features, depth, .. } = *self;
-        let pipelined = features.contains(Features::PIPELINING);
-        if !session.features().contains(features) || depth == 0 || (depth > 1 && !pipelined) {
-            return Err(ServerError::NotNegotiated);
-        }
-        let meters = &session.service.metrics.limits;
-        meters.within(Limit::PipelineDepth, depth.into(), PIPELINE_DEPTH_MAX.into())
-    }
-}
-
-/// Starts a burst on a prepared model.
-pub(crate) fn configure(
-    session: &Arc<Session>,
-    model: u32,
-    queues: &[QueueDescriptor; 2],
-    wishes: &Wishes,
-    descriptors: Vec<OwnedFd>,
-) -> Result<Done, ServerError> {
-    wishes.check(session)?;
-    let charge = session.budgets.bursts.charge(1)?;
-    let entry = find_model(session, model)?;
-    let ends = attach(session, queues, descriptors)?;
-    let closers = Closers([ends.0.closer(), ends.1.closer()]);
-    let cache = Arc::new(MemoryCache::default());
-    let number = session.lock().number();
-    let memories =
-        BurstMemories { session: Arc::clone(session), number, cache: Arc::clone(&cache) };
-    let contexts = session.service.options.contexts.clone();
-    let server = match contexts {
-        Some(contexts) => start_context(&*contexts, entry, ends, memories, wishes)?,
-        None => start_thread(session, entry, ends, memories, wishes)?,
-    };
-    let handle = BurstHandle { cache, closers, server, _charge: charge };
-    let mut state = session.lock();
-    if state.closed {
-        drop(state);
-        handle.end();
-        return Err(burst_wire::WireError::Closed.into());
-    }
-    state.bursts.insert(number, handle);
-    session.service.metrics.burst_started();
-    Ok(Answer::Burst { burst: number }.into())
-}
-
-/// Both queues, found to be such.
-fn attach(
-    session: &Session,
-    queues: &[QueueDescriptor; 2],
-    descriptors: Vec<OwnedFd>,
-) -> Result<(Consumer, Producer), ServerError> {
-    let mut descriptors = descriptors.into_iter();
-    let mut next = |queue| descriptor(session, queue, &mut descriptors);
-    let (request_queue, result_queue) = (next(&queues[0])?, next(&queues[1])?);
-    let requests = Consumer::attach(request_queue)?;
-    let results = Producer::attach(result_queue)?;
-    if results.capacity() < SHORTEST_RESULT {
-        return Err(ServerError::QueueTooShort { datums: results.capacity() });
-    }
-    Ok((requests, results))
-}
-
-/// A thread of ours for a burst.
-fn start_thread(
-    session: &Session,
-    entry: Arc<PreparedEntry>,
-    (mut requests, mut results): (Consumer, Producer),
-    memories: BurstMemories,
-    wishes: &Wishes,
-) -> Result<Server, ServerError> {
-    let options = &session.service.options;
-    let wait = waiting(wishes.wait, entry.preference, options.wait);
-    requests.set_wait(wait);
-    results.set_wait(wait);
-    let runner = guarded(|| Runner::open(&entry.model, &session.cancel))??;
-    let metrics = &session.service.metrics;
-    let counts = BurstCounts::new(metrics, entry.meter.burst());
-    let life = Life::begin(counts, options.idle_time, entry.preference);
-    let executor = runner.executor();
-    let name = format!("burst-{}-{}", session.number(), memories.number);
-    let (ends, run) = ((requests, results), (entry, runner));
-    let worker = Worker::new(memories, ends, run, wishes.features, life);
-    let started = std::thread::Builder::new().name(name).spawn(move || worker.run());
-    let thread = started.map_err(|_| {
-        metrics.limits.refused(Limit::Threads);
-        ServerError::NoThread
-    })?;
-    Ok(Server::Thread { thread, executor })
-}
-
-/// Hands a burst to whoever serves the bursts of this service.
-fn start_context(
-    contexts: &dyn BurstContexts,
-    entry: Arc<PreparedEntry>,
-    (mut requests, mut results): (Consumer, Producer),
-    memories: BurstMemories,
-    wishes: &Wishes,
-) -> Result<Server, ServerError> {
-    let wait = waiting(wishes.wait, entry.preference, memories.session.service.options.wait);
-    requests.set_wait(wait);
-    results.set_wait(wait);
-    let Wishes { features, depth, .. } = *wishes;
-    let counts = BurstCounts::new(&memories.session.service.metrics, entry.meter.burst());
-    let setup = BurstSetup { requests, results, memories, features, depth, counts, entry };
-    let context = guarded(|| contexts.configure(setup))??;
-    Ok(Server::Context(Arc::new(Mutex::new(context))))
-}
-
-/// A queue's descriptor with its share of the message's file descriptors.
-fn descriptor(
-    session: &Session,
-    queue: &QueueDescriptor,
-    descriptors: &mut impl Iterator<Item = OwnedFd>,
-) -> Result<Descriptor, ServerError> {
-    let grantor = |grantor: &burst_wire::control::QueueGrantor| Grantor {
-        flags: 0,
-        fd_index: grantor.fd_index,
-        offset: grantor.offset,
-        extent: grantor.extent,
-    };
-    let descriptor = Descriptor {
-        grantors: queue.grantors.0.iter().map(grantor).collect(),
-        fds: descriptors.take(queue.descriptors.into()).collect(),
-        quantum: queue.quantum,
-        flags: queue.flags,
-    };
-    descriptor.expect_quantum(DATUM_QUANTUM).map_err(fmq::QueueError::from)?;
-    let Some(ring) = descriptor.grantors.get(2) else {
-        return Err(fmq::QueueError::from(fmq::DescriptorError::TooFewGrantors {
-            grantors: descriptor.grantors.len(),
+    /// A thread of ours for a burst. It lets go of everything that the burst had before it says that
+    /// the burst has ended.
+    fn start_thread(
+        &self,
+        name: String,
+        worker: Worker,
+        served: Served,
+    ) -> Result<(), ServerError> {
+        let started = threads::start(name, (served, worker), |(served, worker)| {
+            worker.run();
+            drop(served);
+        });
+        started.map_err(|_| {
+            self.metrics.limits.refused(Limit::Threads);
+            ServerError::NoThread
         })
-        .into());
-    };
-    let Service { options, metrics, .. } = &*session.service;
-    let datums = ring.extent / DATUM_BYTES as u64;
-    metrics.limits.within(Limit::QueueDatums, datums, options.limits.queue_datums)?;
-    if descriptor.grantors.len() < GRANTORS_WITH_EVENT_FLAG {
-        return Err(ServerError::NoEventFlag);
-    }
-    Ok(descriptor)
-}
-
-/// A model that is to save energy is never polled for, unless its client insists.
-fn waiting(wish: WaitStyle, preference: ExecutionPreference, default: Wait) -> Wait {
-    match wish {
-        WaitStyle::Spin => Wait::Spin,
-        WaitStyle::Sleep => Wait::Sleep,
-        _ if preference == ExecutionPreference::LowPower => Wait::Sleep,
-        WaitStyle::Adaptive => Wait::Adaptive { budget_ns: None },
-        WaitStyle::Service => default,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_model_that_saves_energy_is_not_polled_for() {
-        let (fast, low) = (ExecutionPreference::FastSingleAnswer, ExecutionPreference::LowPower);
-        let adaptive = Wait::Adaptive { budget_ns: None };
-        for (wish, preference, want) in [
-            (WaitStyle::Service, fast, Wait::Spin),
-            (WaitStyle::Service, low, Wait::Sleep),
-            (WaitStyle::Adaptive, fast, adaptive),
-            (WaitStyle::Adaptive, low, Wait::Sleep),
-            (WaitStyle::Spin, low, Wait::Spin),
-            (WaitStyle::Sleep, fast, Wait::Sleep),
-        ] {
-            assert_eq!(waiting(wish, preference, Wait::Spin), want, "{wish:?} {preference:?}");
-        }
     }
 }

@@ -1,4 +1,5 @@
-//! Questions of a burst to its client, and the answers that come in on the session's threads.
+//! Questions of bursts to their client. A burst's thread waits for the answer, which a thread that reads
+//! the client's socket hands over.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -6,6 +7,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use burst_hal::ErrorStatus;
+
+use crate::panics::lock;
 
 /// What a client answered: one length and descriptor per slot asked for.
 #[derive(Debug)]
@@ -17,7 +20,7 @@ pub(crate) struct Memories {
 
 /// Questions that wait for their answer.
 #[derive(Debug, Default)]
-pub(crate) struct Callbacks {
+pub(crate) struct Questions {
     pending: Mutex<Pending>,
     answered: Condvar,
 }
@@ -26,7 +29,7 @@ pub(crate) struct Callbacks {
 struct Pending {
     next: u64,
     closed: bool,
-    questions: HashMap<u64, Question>,
+    open: HashMap<u64, Question>,
 }
 
 #[derive(Debug)]
@@ -42,11 +45,12 @@ enum State {
     Cancelled,
 }
 
-impl Callbacks {
+impl Questions {
     /// Asks with `send`, which gets the question's number, and waits for the answer.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT when none comes in time: the slots then are as good as unknown.
+    /// INVALID_ARGUMENT when none comes in time: the slots then count as unknown. GENERAL_FAILURE
+    /// when the question cannot be sent.
     pub(crate) fn ask(
         &self,
         burst: u32,
@@ -55,13 +59,13 @@ impl Callbacks {
     ) -> Result<Memories, ErrorStatus> {
         let id = self.open(burst).ok_or(ErrorStatus::GeneralFailure)?;
         if send(id).is_err() {
-            self.lock().questions.remove(&id);
+            self.lock().open.remove(&id);
             return Err(ErrorStatus::GeneralFailure);
         }
         let until = Instant::now() + patience;
         let mut pending = self.lock();
         loop {
-            match pending.questions.get(&id).map(|question| &question.state) {
+            match pending.open.get(&id).map(|question| &question.state) {
                 Some(State::Open) if !pending.closed => {}
                 _ => break,
             }
@@ -72,16 +76,16 @@ impl Callbacks {
             let waited = self.answered.wait_timeout(pending, left);
             pending = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        match pending.questions.remove(&id).map(|question| question.state) {
+        match pending.open.remove(&id).map(|question| question.state) {
             Some(State::Answered(memories)) => Ok(memories),
             _ => Err(ErrorStatus::InvalidArgument),
         }
     }
 
-    /// Hands an answer to the thread that waits; an answer nobody waits for is dropped, and its
-    /// descriptors are closed.
+    /// Hands an answer to the thread that waits for it. An answer that no thread waits for is dropped,
+    /// which closes its descriptors.
     pub(crate) fn answer(&self, id: u64, memories: Memories) {
-        if let Some(question) = self.lock().questions.get_mut(&id)
+        if let Some(question) = self.lock().open.get_mut(&id)
             && matches!(question.state, State::Open)
         {
             question.state = State::Answered(memories);
@@ -89,9 +93,9 @@ impl Callbacks {
         }
     }
 
-    /// Nobody of this burst waits any longer.
+    /// Ends the waiting of this burst.
     pub(crate) fn cancel(&self, burst: u32) {
-        for question in self.lock().questions.values_mut() {
+        for question in self.lock().open.values_mut() {
             if question.burst == burst {
                 question.state = State::Cancelled;
             }
@@ -99,7 +103,7 @@ impl Callbacks {
         self.answered.notify_all();
     }
 
-    /// Nobody waits any longer, now or later: the client is gone.
+    /// Ends all waiting, now and later: the client is gone.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.answered.notify_all();
@@ -112,12 +116,12 @@ impl Callbacks {
         }
         let id = pending.next;
         pending.next += 1;
-        pending.questions.insert(id, Question { burst, state: State::Open });
+        pending.open.insert(id, Question { burst, state: State::Open });
         Some(id)
     }
 
     fn lock(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.pending)
     }
 }
 
@@ -133,37 +137,37 @@ mod tests {
 
     #[test]
     fn an_answer_reaches_the_one_who_asked() {
-        let callbacks = Callbacks::default();
-        let answer = callbacks.ask(1, LONG, |id| {
-            callbacks.answer(id + 1, memories(9)); // nobody's
-            callbacks.answer(id, memories(4));
-            callbacks.answer(id, memories(5)); // too late
+        let questions = Questions::default();
+        let answer = questions.ask(1, LONG, |id| {
+            questions.answer(id + 1, memories(9)); // nobody's
+            questions.answer(id, memories(4));
+            questions.answer(id, memories(5)); // too late
             Ok(())
         });
         assert_eq!(answer.unwrap().status, 4);
-        assert!(callbacks.lock().questions.is_empty());
+        assert!(questions.lock().open.is_empty());
     }
 
     #[test]
     fn waiting_ends_with_time_cancel_and_close() {
-        let callbacks = Callbacks::default();
-        let none = callbacks.ask(1, Duration::from_millis(1), |_| Ok(()));
+        let questions = Questions::default();
+        let none = questions.ask(1, Duration::from_millis(1), |_| Ok(()));
         assert_eq!(none.unwrap_err(), ErrorStatus::InvalidArgument);
-        let cancelled = callbacks.ask(1, LONG, |_| {
-            callbacks.cancel(1);
+        let cancelled = questions.ask(1, LONG, |_| {
+            questions.cancel(1);
             Ok(())
         });
         assert_eq!(cancelled.unwrap_err(), ErrorStatus::InvalidArgument);
-        let closed = callbacks.ask(1, LONG, |_| {
-            callbacks.close();
+        let closed = questions.ask(1, LONG, |_| {
+            questions.close();
             Ok(())
         });
         assert_eq!(closed.unwrap_err(), ErrorStatus::InvalidArgument);
         assert_eq!(
-            callbacks.ask(1, LONG, |_| Ok(())).unwrap_err(),
+            questions.ask(1, LONG, |_| Ok(())).unwrap_err(),
             ErrorStatus::GeneralFailure,
             "asked after the end"
         );
-        assert!(callbacks.lock().questions.is_empty());
+        assert!(questions.lock().open.is_empty());
     }
 }

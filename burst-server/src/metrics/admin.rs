@@ -10,9 +10,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::metrics::Metrics;
-use crate::service::Access;
-use crate::{Listener, ServerError, Stop};
+use super::Metrics;
+use crate::ServerError;
+use crate::admission::Access;
+use crate::process::{Listener, Stop};
 
 /// Longest request line with its headers.
 const REQUEST_MAX: usize = 8 << 10;
@@ -135,8 +136,7 @@ fn route(head: &[u8], metrics: &Arc<Metrics>) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::Performance;
-    use crate::process::SandboxReport;
+    use crate::process::{Performance, SandboxReport};
 
     #[test]
     fn only_one_thing_can_be_asked_for_and_all_else_has_its_code() {

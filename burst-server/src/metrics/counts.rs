@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use burst_hal::ErrorStatus;
 
-use crate::metrics::{BurstMeter, GivenUp, Metrics};
+use super::{BurstMeter, GivenUp, Metrics};
 
 /// The counters of one burst in the service's metrics: the counts of its model and of the service
 /// are sums over these. There is one writer at a time, so that counting a request is a handful of
@@ -21,11 +21,12 @@ impl BurstCounts {
         BurstCounts { metrics: Arc::clone(metrics), meter }
     }
 
-    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
-        &self.metrics
+    /// The burst let go of the driver's resources after its idle time.
+    pub(crate) fn resources_released(&self) {
+        self.metrics.resources_released();
     }
 
-    /// What came is no packet. It is answered all the same, and so counted by
+    /// A packet could not be decoded. It is answered all the same, and so counted by
     /// [`answered`](BurstCounts::answered) too.
     pub fn malformed(&mut self) {
         self.metrics.malformed_packet();
@@ -36,8 +37,8 @@ impl BurstCounts {
         self.meter.counts.executing_alone();
     }
 
-    /// A packet that arrived then was answered with this status. The clock is looked at only where
-    /// the service takes the times of all requests.
+    /// A packet that arrived then was answered with this status. This reads the clock only where the
+    /// service takes the times of all requests.
     pub fn answered(&mut self, status: ErrorStatus, arrived: Instant) {
         self.answered_after(status, arrived, None);
     }

@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 
 use super::tally::{BOUNDS_NS, Counts, STATUSES};
 use super::{GivenUp, Metrics, ModelView};
-use crate::admission::limits::Limit;
+use crate::admission::Limit;
 
 /// Models whose own histograms are shown; requests of further ones are in the totals alone. A
 /// scrape of so many is some hundred KiB.

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,6 +14,7 @@ use rustix::net::{
 };
 
 use crate::ServerError;
+use crate::panics::lock;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
@@ -143,14 +144,14 @@ impl Listener {
 impl Listener {
     /// Nothing is left for a connection, which stays in the backlog. Whether that is news.
     fn is_first_of_shortage(&self) -> bool {
-        let mut shortage = self.shortage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shortage = lock(&self.shortage);
         shortage.replace(Instant::now()).is_none()
     }
 
     /// A connection was taken. A shortage is over when there was none for a while: until then it
     /// comes and goes with every client that leaves.
     fn relieved(&self) {
-        let mut shortage = self.shortage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shortage = lock(&self.shortage);
         if shortage.is_some_and(|last| last.elapsed() >= CALM) {
             *shortage = None;
             tracing::info!("connections are taken again");

@@ -10,10 +10,12 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+
+use crate::panics::lock;
 
 /// Longest content of a control file that is read back.
 const CONTENT_MAX: usize = 256;
@@ -110,17 +112,13 @@ impl Performance {
 
     /// Asks the system to be quick until the hold is dropped.
     pub(crate) fn hold(self: &Arc<Self>) -> Hold {
-        let mut holders = self.lock();
+        let mut holders = lock(&self.holders);
         *holders += 1;
         if *holders == 1 {
             self.levers.iter().for_each(|lever| lever.set(true));
         }
         drop(holders);
         Hold(Arc::clone(self))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, u64> {
-        self.holders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -130,7 +128,7 @@ pub(crate) struct Hold(Arc<Performance>);
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let mut holders = self.0.lock();
+        let mut holders = lock(&self.0.holders);
         *holders -= 1;
         if *holders == 0 {
             self.0.levers.iter().for_each(|lever| lever.set(false));

@@ -12,7 +12,8 @@ use rustix::net::{
     AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, send, socket_with,
 };
 
-use crate::{Listener, ServerError};
+use super::listen::Listener;
+use crate::ServerError;
 
 /// The listening socket that systemd handed over, if it did: `ListenSequentialPacket=` of a
 /// socket unit. The variables are taken out of the environment.

@@ -1,38 +1,20 @@
-//! Models on their way from a client to a device.
+//! Calls about models: which operations a device supports, preparing, releasing.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use burst_hal::validate::{RequestRules, validate_model};
-use burst_hal::{
-    Device, ExecutionPreference, HalVersion, Memory, Model, OperandValues, Pool, PreparedModel,
-};
+use burst_hal::{HalVersion, Memory, Model, OperandValues, Pool};
 use burst_wire::control::{Answer, ModelBody, WirePrepareOptions, decode_model};
 
+use super::table::unknown;
+use super::{Session, devices};
 use crate::ServerError;
-use crate::admission::limits::{Charge, Limit};
-use crate::metrics::ModelMeter;
+use crate::admission::Limit;
+use crate::panics::catch_panic;
 use crate::pools::ClientMemory;
-use crate::session::Session;
-use crate::session::dispatch::{Done, guarded};
-
-/// A prepared model of a client, and what it asks of a request.
-pub(crate) struct PreparedEntry {
-    pub(crate) model: Arc<dyn PreparedModel>,
-    pub(crate) rules: RequestRules,
-    pub(crate) preference: ExecutionPreference,
-    pub(crate) meter: ModelMeter,
-    _charge: Charge,
-}
-
-impl std::fmt::Debug for PreparedEntry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PreparedEntry")
-            .field("preference", &self.preference)
-            .finish_non_exhaustive()
-    }
-}
+use crate::prepared::PreparedEntry;
 
 /// A model's constants, borrowed from memory that nobody can write any more.
 struct SealedValues {
@@ -42,32 +24,32 @@ struct SealedValues {
 
 impl AsRef<[u8]> for SealedValues {
     fn as_ref(&self) -> &[u8] {
-        // Sealed and in range: `receive` checked both, and neither can change.
+        // `receive` has checked the seal and the range, and neither can change.
         self.memory.as_bytes().and_then(|bytes| bytes.get(self.range.clone())).unwrap_or_default()
     }
 }
 
-/// The model that lies in the first descriptor, with the others as its pools; found legal.
-pub(crate) fn receive(
+/// Reads the model out of the first descriptor, with the others as its pools, and validates it.
+fn receive(
     session: &Session,
     body: &ModelBody,
     descriptors: Vec<OwnedFd>,
 ) -> Result<Model, ServerError> {
     let total = body.total_bytes()?;
-    let limit = session.service.options.limits.model_bytes;
-    session.service.metrics.limits.within(Limit::ModelBytes, total, limit)?;
+    let limit = session.host.limits.model_bytes;
+    session.host.metrics.limits.within(Limit::ModelBytes, total, limit)?;
     let mut descriptors = descriptors.into_iter();
     let missing = ServerError::Descriptors { wanted: body.descriptors(), got: 0 };
     let own = descriptors.next().ok_or(missing)?;
-    let memory = Arc::new(ClientMemory::open(own, total, &session.budgets)?);
+    let memory = Arc::new(session.link.open_memory(own, total)?);
     let pools = descriptors
         .zip(&body.pool_lengths.0)
         .map(|(fd, length)| -> Result<Pool, ServerError> {
-            Ok(Arc::new(ClientMemory::open(fd, *length, &session.budgets)?))
+            Ok(Arc::new(session.link.open_memory(fd, *length)?))
         })
         .collect::<Result<Vec<Pool>, _>>()?;
     let bytes = memory.as_bytes().ok_or(ServerError::ModelNotSealed)?;
-    // Both fit: their sum is the length of the mapping.
+    // Both ranges lie within the mapping: their lengths add up to its own.
     let structure = 0..index(body.structure_bytes)?;
     let values = index(body.values_at()?)?..index(total)?;
     let structure = bytes.get(structure).ok_or(ServerError::ModelNotSealed)?;
@@ -85,26 +67,45 @@ fn index(bytes: u64) -> Result<usize, ServerError> {
     })
 }
 
-/// Prepares a model and gives it a number.
-pub(crate) fn prepare(
+/// Which operations of a model a device supports.
+pub(super) fn supported_operations(
     session: &Session,
-    device: &dyn Device,
+    device: u32,
+    body: &ModelBody,
+    descriptors: Vec<OwnedFd>,
+) -> Result<Answer, ServerError> {
+    let device = devices::find(session, device)?;
+    let model = receive(session, body, descriptors)?;
+    let supported = catch_panic(|| device.supported_operations(&model))??;
+    Ok(Answer::Supported(supported.into_iter().collect()))
+}
+
+/// Prepares a model and gives it a number.
+pub(super) fn prepare(
+    session: &Session,
+    device: u32,
     body: &ModelBody,
     options: &WirePrepareOptions,
     descriptors: Vec<OwnedFd>,
-) -> Result<Done, ServerError> {
+) -> Result<Answer, ServerError> {
+    let device = devices::find(session, device)?;
     let charge = session.budgets.models.charge(1)?;
     let options = options.decode()?;
     let model = receive(session, body, descriptors)?;
     let rules = RequestRules::new(&model)?;
-    let prepared = guarded(|| device.prepare_model(&model, &options))??;
-    drop(model); // the device keeps what it needs
-    let preference = options.preference;
-    let meter = session.service.metrics.model(session.number(), device.name());
-    let entry =
-        Arc::new(PreparedEntry { model: prepared, rules, preference, meter, _charge: charge });
-    let mut state = session.lock();
-    let number = state.number();
-    state.models.insert(number, entry);
-    Ok(Answer::Prepared { model: number }.into())
+    let prepared = catch_panic(|| device.prepare_model(&model, &options))??;
+    drop(model); // the device has kept what it needs
+    let meter = session.host.metrics.model(session.presence.client(), device.name());
+    let entry = Arc::new(PreparedEntry::new(prepared, &options, rules, meter, charge));
+    let mut table = session.table();
+    let number = table.next_number();
+    table.models.insert(number, entry);
+    Ok(Answer::Prepared { model: number })
+}
+
+/// Takes the number of a prepared model back; its bursts live on.
+pub(super) fn release(session: &Session, model: u32) -> Result<Answer, ServerError> {
+    let released = session.table().models.remove(&model).ok_or(unknown("prepared model", model))?;
+    drop(released); // the lock is let go of by now
+    Ok(Answer::Done)
 }
