@@ -1,7 +1,7 @@
-//! A burst: two queues of a client, and whoever serves them.
+//! A burst: two queues of a client, and the burst's *server*, which executes and answers its requests.
 //!
-//! `start.rs` hands a new burst to a thread of its own, whose loop is `worker.rs`, or to a context of
-//! somebody else's (`contexts.rs`). The session keeps a [`BurstHandle`], through which it ends the
+//! `start.rs` gives a new burst its server: a thread of this crate, whose loop is `worker.rs`, or a
+//! context that the driver brings (`contexts.rs`). The session keeps a [`BurstHandle`], through which it ends the
 //! burst; the burst knows its client through a [`ClientLink`](crate::client::ClientLink).
 
 mod contexts;

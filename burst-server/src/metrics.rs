@@ -1,8 +1,8 @@
 //! What a service counts about itself, and that as OpenMetrics text.
 //!
-//! Whoever serves a burst is the only writer of its counters: counting a request there is a handful of
-//! plain loads and stores. Whoever reads adds up what all bursts have; a burst that ends leaves its
-//! counts to its model, a model to the service, so that no total ever goes back.
+//! A burst's server is the only writer of its counters, so that counting a request is a handful of plain
+//! loads and stores. A reader adds up the counters of all bursts. A burst that ends adds its counts to
+//! those of its model, and a model to those of the service, so that no total ever goes back.
 
 mod admin;
 mod counts;
@@ -22,13 +22,13 @@ use crate::admission::LimitMeters;
 use crate::panics::lock;
 use crate::process::{Performance, SandboxReport};
 
-/// Why a burst ended before its client wished it.
+/// Why a burst ended before its client closed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GivenUp {
-    /// The client broke a queue, or nobody can tell where its next packet begins.
+    /// The client broke a queue, or it is unknown where its next packet begins.
     Queue,
-    /// Nobody takes the results.
+    /// The client did not take its results.
     ResultsNotTaken,
     /// The driver panicked.
     Panicked,
@@ -56,7 +56,7 @@ pub struct Metrics {
     sandbox: SandboxReport,
 }
 
-/// Tallies of models that live, by a number of ours, and of all that do not any more.
+/// Tallies of models that live, by a number that is shown as their label, and of those that are gone.
 #[derive(Debug, Default)]
 struct Models {
     next: u64,
@@ -64,7 +64,7 @@ struct Models {
     gone: PathTallies,
 }
 
-/// The two ways an execution can come.
+/// One tally for executions over bursts, one for those over the socket.
 #[derive(Debug, Default)]
 struct PathTallies {
     burst: Tally,
@@ -190,7 +190,7 @@ impl Drop for ModelMeter {
     }
 }
 
-/// A burst's counters; whoever serves it alone writes them.
+/// A burst's counters, which only its server writes.
 #[derive(Debug)]
 pub(crate) struct BurstMeter {
     model: Arc<ModelTally>,

@@ -35,7 +35,7 @@ pub struct ServiceOptions {
     pub performance: Arc<Performance>,
     /// How far the sandbox is in force, for the metrics.
     pub sandbox: SandboxReport,
-    /// Who serves bursts, in place of a thread of ours for each.
+    /// Makes the servers of bursts, in place of a thread of this crate for each.
     pub contexts: Option<Arc<dyn BurstContexts>>,
     /// Takes the time of every request for the metrics, also of those whose client did not ask
     /// for it. The clock is then read once more per request.

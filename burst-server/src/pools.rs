@@ -55,7 +55,7 @@ impl Memory for ClientMemory {
 #[derive(Debug)]
 pub(crate) struct ServiceMemory {
     // Executions on different threads may be given the same memory; each copies under the lock.
-    // A lock that nobody else holds costs no system call.
+    // A lock that no other thread holds costs no system call.
     writer: Mutex<SoleWriter>,
     fd: OwnedFd,
     length: u64,

@@ -1,11 +1,14 @@
 //! Starting threads. No thread of the service ever joins another one.
 //!
-//! A thread that is joined may be executing, for as long as its device likes; whoever joins it does
-//! nothing else meanwhile, and a thread that reads a client's socket must always come back to it. So
-//! instead each thread owns what it works with, whoever is the last to let go of something gives it
-//! back, and only [`Service::run`](crate::Service::run) and
+//! A thread that is joined may be executing, for as long as its device likes, and the thread that joins
+//! it does nothing else meanwhile; but a thread that reads a client's socket must always come back to
+//! it. So each thread owns what it works with instead, and the last one to let go of something gives it
+//! back. Only [`Service::run`](crate::Service::run) and
 //! [`Service::serve_socket`](crate::Service::serve_socket) wait, after the end of the connections, until
 //! the last thread of the last client has let go.
+//!
+//! The number of threads stays bounded all the same: each burst is charged to its client until its
+//! thread has ended, and each further reader of a socket belongs to a permit for a slow call.
 
 use std::sync::{Arc, Mutex};
 use std::thread::Builder;
@@ -36,7 +39,7 @@ pub(crate) fn start<T: Send + 'static>(
         Ok(_never_joined) => Ok(()),
         Err(error) => {
             tracing::warn!(%error, "the system starts no further thread");
-            // Nobody but the thread takes it, and there is none.
+            // Only the thread would have taken it, and there is none.
             lock(&shared).take().map_or(Ok(()), Err)
         }
     }

@@ -1,5 +1,5 @@
-//! Bursts that somebody else serves: a device with a thread, an event loop or a hardware queue of
-//! its own takes the two queues and does the rest.
+//! Bursts that the driver serves itself: one with a thread, an event loop or a hardware queue of its
+//! own takes the two queues and does the rest.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::memories::BurstMemories;
 use crate::metrics::BurstCounts;
 use crate::prepared::PreparedEntry;
 
-/// Makes the contexts of bursts, in place of ours with its one thread per burst
+/// Makes the contexts of bursts, in place of the one thread per burst that this crate starts
 /// ([`ServiceOptions::contexts`](crate::ServiceOptions)).
 pub trait BurstContexts: std::fmt::Debug + Send + Sync {
     /// Takes a burst over. It is called on the thread that reads the client's socket, so it must
@@ -22,7 +22,7 @@ pub trait BurstContexts: std::fmt::Debug + Send + Sync {
     fn configure(&self, setup: BurstSetup) -> Result<Box<dyn BurstContext>, Failure>;
 }
 
-/// One burst that somebody else serves. Dropping it ends the burst: both queues are closed before, so
+/// One burst that the driver serves. Dropping it ends the burst: both queues are closed before, so
 /// that a thread which waits at one of them returns with
 /// [`QueueError::PeerDied`](fmq::QueueError), and nothing may be executed for the burst afterwards. The
 /// drop may wait for an execution that is under way: it never happens on a thread that reads the
@@ -38,12 +38,12 @@ pub trait BurstContext: Send {
 
 /// Everything a burst is made of.
 ///
-/// Whoever takes it waits at [`requests`](BurstSetup::requests), copies one packet out at a time,
+/// Its server waits at [`requests`](BurstSetup::requests), copies one packet out at a time,
 /// decodes it ([`burst_wire::decode_request`]), finds its memories
 /// ([`BurstMemories::resolve`]), checks it ([`BurstSetup::check`]), executes, and answers each
 /// packet with one [`burst_wire::ResultPacket`], in order. Without [`Features::PIPELINING`] a
 /// packet is everything there is; with it [`burst_wire::packet_datums`] says where it ends. What
-/// the metrics say of its requests is what it tells [`counts`](BurstSetup::counts).
+/// the metrics say of its requests is what the server tells [`counts`](BurstSetup::counts).
 #[derive(Debug)]
 pub struct BurstSetup {
     /// The client's requests.

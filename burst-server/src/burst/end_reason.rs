@@ -26,7 +26,7 @@ pub(super) enum EndReason {
 }
 
 impl EndReason {
-    /// How the metrics count it; `None` where the client wished the end.
+    /// How the metrics count it; `None` where the client or its session closed the burst.
     pub(super) fn given_up(&self) -> Option<GivenUp> {
         match self {
             EndReason::Closed => None,

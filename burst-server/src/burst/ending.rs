@@ -1,4 +1,4 @@
-//! How a burst ends: its client has closed it, and whoever served it has let go of it, in either order.
+//! How a burst ends: its client closes it, and its server lets go of it, in either order.
 
 use std::sync::{Arc, Mutex};
 
@@ -32,7 +32,7 @@ impl Ending {
         Arc::new(Ending(Mutex::new(State::Running { _charge: charge })))
     }
 
-    /// The client closes the burst, and wants this reply when it has ended.
+    /// The client closes the burst; `reply` is called when it has ended.
     pub(super) fn close(&self, reply: Reply) {
         self.step(|state| match state {
             State::Running { _charge: charge } => (State::Closing { charge, reply }, None),
@@ -42,7 +42,7 @@ impl Ending {
         });
     }
 
-    /// Whoever served the burst has let go of all of it.
+    /// The burst's server has let go of all of it.
     fn unserved(&self) {
         self.step(|state| match state {
             State::Running { _charge: charge } => (State::Unserved { charge }, None),
@@ -63,8 +63,8 @@ impl Ending {
     }
 }
 
-/// Held by whoever serves a burst, and dropped as the last thing of it. The client counts as present
-/// until then.
+/// Held by the server of a burst, which drops it after everything else of the burst. The client counts as
+/// present until then.
 pub(super) struct Served {
     ending: Arc<Ending>,
     _presence: Arc<Presence>,

@@ -20,13 +20,13 @@ pub(crate) struct BurstHandle {
 
 /// Who serves a burst.
 pub(super) enum Server {
-    /// A thread of ours. The executor is the thread's, and dropped there.
+    /// A thread of this crate. The executor is the thread's, and dropped there.
     Thread { executor: Option<Weak<SharedExecutor>> },
-    /// Somebody else.
+    /// A context of the driver's.
     Context { context: Arc<SharedContext>, thread_name: String, served: Served },
 }
 
-/// A context, between the session's threads that free slots and whoever ends it.
+/// A context, which the threads that read the socket tell of freed slots, and one thread drops.
 pub(crate) struct SharedContext(Mutex<Option<Box<dyn BurstContext>>>);
 
 impl SharedContext {
@@ -49,7 +49,7 @@ impl SharedContext {
     }
 }
 
-/// Whoever keeps something for a burst's slots besides our cache.
+/// What keeps something for a burst's slots besides the [`MemoryCache`].
 pub(crate) enum SlotKeeper {
     None,
     Executor(Weak<SharedExecutor>),
@@ -95,7 +95,7 @@ impl BurstHandle {
     /// that is under way.
     ///
     /// # Errors
-    /// The system has no thread to end somebody else's burst on, which goes on then.
+    /// The system has no thread on which to drop the driver's context; the burst goes on then.
     pub(crate) fn close(self, reply: Reply) -> Result<(), Box<Self>> {
         let BurstHandle { cache, closers, server, ending } = self;
         match server {
@@ -118,8 +118,8 @@ impl BurstHandle {
         }
     }
 
-    /// Ends the burst where nobody wants to know when it has ended. Waits for nothing but somebody
-    /// else's context, which is dropped here.
+    /// Ends the burst without a reply. It drops the driver's context, where there is one, and waits for
+    /// nothing else.
     pub(crate) fn abandon(self) {
         let BurstHandle { cache, closers, server, ending } = self;
         closers.close();

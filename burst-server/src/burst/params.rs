@@ -42,8 +42,8 @@ impl BurstParams {
 
 /// How the service waits for requests. For a model that is to save energy it never polls, unless the
 /// client asks it to.
-fn waiting(wish: WaitStyle, preference: ExecutionPreference, default: Wait) -> Wait {
-    match wish {
+fn waiting(style: WaitStyle, preference: ExecutionPreference, default: Wait) -> Wait {
+    match style {
         WaitStyle::Spin => Wait::Spin,
         WaitStyle::Sleep => Wait::Sleep,
         _ if preference == ExecutionPreference::LowPower => Wait::Sleep,
@@ -60,7 +60,7 @@ mod tests {
     fn a_model_that_saves_energy_is_not_polled_for() {
         let (fast, low) = (ExecutionPreference::FastSingleAnswer, ExecutionPreference::LowPower);
         let adaptive = Wait::Adaptive { budget_ns: None };
-        for (wish, preference, want) in [
+        for (style, preference, want) in [
             (WaitStyle::Service, fast, Wait::Spin),
             (WaitStyle::Service, low, Wait::Sleep),
             (WaitStyle::Adaptive, fast, adaptive),
@@ -68,7 +68,7 @@ mod tests {
             (WaitStyle::Spin, low, Wait::Spin),
             (WaitStyle::Sleep, fast, Wait::Sleep),
         ] {
-            assert_eq!(waiting(wish, preference, Wait::Spin), want, "{wish:?} {preference:?}");
+            assert_eq!(waiting(style, preference, Wait::Spin), want, "{style:?} {preference:?}");
         }
     }
 }

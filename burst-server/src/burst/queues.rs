@@ -20,7 +20,7 @@ pub(crate) struct QueueEnds {
     pub(super) results: Producer,
 }
 
-/// Ends the waiting at both queues of a burst, of whoever waits there.
+/// Closes both queues of a burst, which wakes the threads that wait there.
 #[derive(Clone)]
 pub(crate) struct Closers([Closer; 2]);
 

@@ -1,4 +1,4 @@
-//! Starting a burst: on a thread of its own, or in a context of somebody else's.
+//! Starting a burst: on a thread of its own, or in a context that the driver brings.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) struct BurstStarter {
     pub(crate) idle_time: Option<Duration>,
     /// The longest queue.
     pub(crate) queue_datums: u64,
-    /// Who serves bursts, in place of a thread of ours for each.
+    /// Makes the servers of bursts, in place of a thread of this crate for each.
     pub(crate) contexts: Option<Arc<dyn BurstContexts>>,
     pub(crate) performance: Arc<Performance>,
     pub(crate) metrics: Arc<Metrics>,
@@ -98,7 +98,7 @@ impl BurstStarter {
         Ok(BurstHandle { cache, closers, server, ending })
     }
 
-    /// A thread of ours for a burst. It lets go of everything that the burst had before it says that
+    /// Starts the thread of a burst. It lets go of everything that the burst had before it says that
     /// the burst has ended.
     fn start_thread(
         &self,

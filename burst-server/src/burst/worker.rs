@@ -68,7 +68,7 @@ impl Worker {
         }
     }
 
-    /// Serves requests until the burst ends, and tells the client where that was not its wish.
+    /// Serves requests until the burst ends. Where the client did not close it, tells the client why.
     pub(super) fn run(mut self) {
         let reason = loop {
             if let Err(reason) = self.serve_one() {

@@ -25,7 +25,7 @@ pub(crate) struct ClientLink {
     cancel: CancelWord,
 }
 
-/// For whoever serves a burst.
+/// For the server of a burst.
 impl ClientLink {
     /// Asks the client for the memories of slots that it has not pushed (callback `getMemories`);
     /// waits for a second at most.
@@ -52,7 +52,7 @@ impl ClientLink {
         ClientMemory::open(descriptor, length, &self.budgets)
     }
 
-    /// Tells the client that one of its bursts ended before it wished so, and why.
+    /// Tells the client that one of its bursts ended before it closed it, and why.
     pub(crate) fn tell_burst_ended(&self, burst: u32, reason: &str) {
         let ended = ServerMessage::BurstEnded { burst, detail: Text::cut(reason) };
         if let Err(error) = self.socket.send(&ended, &[]) {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_and_nobody_is_told_after_the_end() {
+    fn a_client_that_is_gone_is_neither_asked_nor_told() {
         let (link, client) = link();
         link.close();
         let asked = link.ask_for_memories(1, &[0]);

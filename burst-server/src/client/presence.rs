@@ -4,7 +4,7 @@ use crossbeam_utils::sync::WaitGroup;
 
 use crate::admission::{Admitted, User};
 
-/// Held by a client's session and by whatever serves each of its bursts. The client is gone when the
+/// Held by a client's session and by the server of each of its bursts. The client is gone when the
 /// last of them has let go: only then does it no longer count against the connection quotas, and
 /// only then does a service that stops no longer wait for it.
 #[derive(Debug)]

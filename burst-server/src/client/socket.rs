@@ -35,14 +35,14 @@ impl ClientSocket {
 
     /// Ends the connection: every thread that reads it finds its end.
     pub(crate) fn hang_up(&self) {
-        // An error means that it is not connected any more, which is what is wanted.
+        // The only error is that it is not connected any more.
         let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Both);
     }
 
     /// Ends the connection because the service is told to stop: what is executed for the client
     /// is not given up then.
     pub(crate) fn stop(&self) {
-        // Before the shutdown, so that whoever finds the connection's end finds this set.
+        // Before the shutdown, so that a reader that finds the connection's end finds this set.
         self.is_stopped.store(true, Ordering::SeqCst);
         self.hang_up();
     }

@@ -1,8 +1,8 @@
 //! The admin socket: `GET /metrics` over HTTP/1.1 on a Unix socket, for
-//! `curl --unix-socket PATH http://burst/metrics` and for whoever collects OpenMetrics.
+//! `curl --unix-socket PATH http://burst/metrics` and for collectors of OpenMetrics.
 //!
-//! One thread takes one question after the other. Whoever asks has two seconds for the whole of
-//! it, and 8 KiB; what is asked for is never a matter of what was sent in a body.
+//! One thread answers one request after the other. A request has two seconds, to the last byte of the
+//! answer, and 8 KiB; a body is not read.
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -17,18 +17,18 @@ use crate::process::{Listener, Stop};
 
 /// Longest request line with its headers.
 const REQUEST_MAX: usize = 8 << 10;
-/// How long one question may take from the connection to the last byte of the answer.
+/// How long one request may take from the connection to the last byte of the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the text is, in the words of its specification.
+/// The media type of the text.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// Answers questions about a service until it is stopped. `listener` is one of
+/// Answers requests about a service until it is stopped. `listener` is one of
 /// [`Listener::bind_admin`].
 ///
 /// # Errors
-/// The listening socket fails. A question that fails ends itself.
+/// The listening socket fails. A request that fails ends only its own connection.
 pub fn serve_admin(
     listener: &Listener,
     metrics: &Arc<Metrics>,
@@ -37,7 +37,7 @@ pub fn serve_admin(
 ) -> Result<(), ServerError> {
     while let Some(socket) = listener.accept(stop, || {})? {
         if let Err(error) = answer(socket, metrics, access) {
-            tracing::debug!(%error, "an admin question failed");
+            tracing::debug!(%error, "a request at the admin socket failed");
         }
     }
     Ok(())

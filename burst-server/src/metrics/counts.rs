@@ -1,4 +1,4 @@
-//! What is counted of one burst, by whoever serves it.
+//! What the server of one burst counts.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -55,7 +55,7 @@ impl BurstCounts {
         self.meter.counts.count_alone(status, nanos);
     }
 
-    /// The burst ends before its client wished it.
+    /// The burst ends before its client closed it.
     pub fn given_up(&mut self, why: GivenUp) {
         self.metrics.burst_given_up(why);
     }

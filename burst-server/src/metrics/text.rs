@@ -131,7 +131,7 @@ fn service(metrics: &Metrics, out: &mut Out<'_, '_>) -> Result<(), Error> {
     let given_up = GivenUp::NAMES.iter().zip(&metrics.given_up);
     out.counters(
         "bursts_given_up",
-        "Bursts that ended before their client wished it",
+        "Bursts that ended before their client closed them",
         given_up.map(|(reason, count)| ([("reason", *reason)], load(count))),
     )?;
     out.counter(

@@ -1,4 +1,4 @@
-//! The socket of a service: made, accepted from, taken away again.
+//! The socket of a service: made, accepted from, removed.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ const CALM: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
-    /// The file and what it was when it was made; a file that others put there stays.
+    /// The file and its identity when it was made; a file that others put there since stays.
     file: Option<SocketFile>,
     /// When the system last had nothing left for a connection, until that is over.
     shortage: Mutex<Option<Instant>>,
@@ -46,7 +46,7 @@ impl Listener {
     /// left behind is replaced.
     ///
     /// # Errors
-    /// [`ServerError::PathInUse`] when somebody listens there, [`ServerError::NotASocket`] when
+    /// [`ServerError::PathInUse`] when another process listens there, [`ServerError::NotASocket`] when
     /// something else lies there, [`ServerError::Listen`] otherwise.
     pub fn bind(path: impl AsRef<Path>) -> Result<Self, ServerError> {
         Self::bind_with_mode(path, 0o600)
@@ -89,7 +89,7 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Takes a socket that somebody else made and listens on (socket activation).
+    /// Takes over a listening socket that a supervisor made (socket activation).
     #[must_use]
     pub fn from_socket(socket: OwnedFd) -> Self {
         Listener { socket, file: None, shortage: Mutex::default() }
@@ -104,8 +104,8 @@ impl Listener {
 
     /// The next connection; `None` once stopped.
     ///
-    /// Where the system has no descriptor or memory for it, the connection waits: this looks again
-    /// ten times a second, and tells `starved` once.
+    /// Where the system has no descriptor or memory for a connection, that waits in the backlog: this
+    /// tries again ten times a second, and calls `starved` once.
     pub(crate) fn accept(
         &self,
         stop: &Stop,
@@ -125,11 +125,11 @@ impl Listener {
                     self.relieved();
                     return Ok(Some(socket));
                 }
-                // Gone before we came to it.
+                // The client hung up before its connection was accepted.
                 Err(Errno::CONNABORTED | Errno::INTR | Errno::AGAIN) => {}
                 Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS)) => {
                     if self.is_first_of_shortage() {
-                        tracing::error!(%errno, "cannot take connections just now; they wait");
+                        tracing::error!(%errno, "cannot take connections just now; they wait in the backlog");
                         starved();
                     }
                     let mut fds = [PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN)];
@@ -142,14 +142,14 @@ impl Listener {
 }
 
 impl Listener {
-    /// Nothing is left for a connection, which stays in the backlog. Whether that is news.
+    /// Notes that the system had nothing left for a connection; gives whether that begins a shortage.
     fn is_first_of_shortage(&self) -> bool {
         let mut shortage = lock(&self.shortage);
         shortage.replace(Instant::now()).is_none()
     }
 
-    /// A connection was taken. A shortage is over when there was none for a while: until then it
-    /// comes and goes with every client that leaves.
+    /// Notes that a connection was accepted. A shortage is over when none was met for [`CALM`]; until
+    /// then it may come and go with every client that leaves.
     fn relieved(&self) {
         let mut shortage = lock(&self.shortage);
         if shortage.is_some_and(|last| last.elapsed() >= CALM) {
@@ -165,7 +165,7 @@ impl Drop for Listener {
             && identity(&file.path) == Ok(file.identity)
             && let Err(errno) = unlink(&file.path)
         {
-            tracing::warn!(path = %file.path.display(), %errno, "the socket's file stays");
+            tracing::warn!(path = %file.path.display(), %errno, "cannot remove the socket's file");
         }
     }
 }
@@ -183,7 +183,7 @@ fn identity(path: &Path) -> Result<(u64, u64), Errno> {
     Ok((stat.st_dev, stat.st_ino))
 }
 
-/// Takes away the socket of a service that is dead. Nothing else is ever removed.
+/// Removes the socket that a dead service left behind, and never anything else.
 fn remove_stale(
     path: &Path,
     address: &SocketAddrUnix,

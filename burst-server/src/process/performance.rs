@@ -1,10 +1,10 @@
-//! Asks the system to stay quick while bursts live: a CPU that sleeps deeply, or clocks down, takes
-//! longer to answer than most requests take to compute.
+//! The high-performance state, requested of the system while bursts live: a CPU that sleeps deeply, or
+//! clocks down, takes longer to answer than most requests take to compute.
 //!
-//! Each way to ask is a [`Lever`]: a file that is opened at start, while files may still be
-//! opened, and written when the first burst that wants speed begins and when the last one ends or
-//! has been idle for long. What is not permitted is said once in the log and counted in the
-//! metrics; nothing fails for it. Closing the file, and so the end of the process, takes the wish
+//! Each way to request it is a [`Lever`]: a file that is opened at start, before the sandbox closes,
+//! and written when the first burst that needs speed begins, and when the last one ends or
+//! has been idle for long. The service logs once which lever it is not permitted to use, and shows it in
+//! the metrics; nothing fails for it. Closing the file, and so the end of the process, takes the request
 //! back by itself where the system offers that.
 
 use std::fs::File;
@@ -19,10 +19,10 @@ use crate::panics::lock;
 
 /// Longest content of a control file that is read back.
 const CONTENT_MAX: usize = 256;
-/// The kernel's own value for "no wish" on `/dev/cpu_dma_latency`, in microseconds.
-const NO_LATENCY_WISH_US: i32 = 2_000_000_000;
+/// The kernel's own value for "no request" on `/dev/cpu_dma_latency`, in microseconds.
+const NO_LATENCY_REQUEST_US: i32 = 2_000_000_000;
 
-/// Where the levers are; another place for tests.
+/// Paths of the files behind the levers; tests set others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PerformancePaths {
@@ -44,21 +44,21 @@ impl Default for PerformancePaths {
     }
 }
 
-/// The high-performance state of a service: wished for while anybody holds it.
+/// The high-performance state of a service: requested while a [`Hold`] on it exists.
 #[derive(Debug)]
 pub struct Performance {
     levers: Vec<Lever>,
     holders: Mutex<u64>,
 }
 
-/// One way to ask the system to stay quick.
+/// One way to request the high-performance state.
 #[derive(Debug)]
 pub struct Lever {
     /// What it is called in log lines and metrics.
     pub name: &'static str,
     control: Result<Control, NotPermitted>,
     held: AtomicBool,
-    /// A write failed, which is said once.
+    /// A write failed, which is logged once.
     failed: AtomicBool,
 }
 
@@ -76,7 +76,7 @@ enum NotPermitted {
     System(Errno),
     #[error("not permitted: the control group has other processes too")]
     SharedGroup,
-    #[error("not wished")]
+    #[error("not requested")]
     Off,
 }
 
@@ -94,7 +94,7 @@ impl Performance {
         Performance { levers, holders: Mutex::default() }
     }
 
-    /// Never asks for anything.
+    /// Never requests anything.
     #[must_use]
     pub fn off() -> Self {
         let lever = |name| Lever::new(name, Err(NotPermitted::Off));
@@ -104,13 +104,13 @@ impl Performance {
         }
     }
 
-    /// The ways to ask, for whoever reports them.
+    /// The ways to request it, for reports.
     #[must_use]
     pub fn levers(&self) -> &[Lever] {
         &self.levers
     }
 
-    /// Asks the system to be quick until the hold is dropped.
+    /// Requests the high-performance state until the hold is dropped.
     pub(crate) fn hold(self: &Arc<Self>) -> Hold {
         let mut holders = lock(&self.holders);
         *holders += 1;
@@ -122,7 +122,7 @@ impl Performance {
     }
 }
 
-/// A wish for speed, taken back when dropped.
+/// A request for the high-performance state, taken back when dropped.
 #[derive(Debug)]
 pub(crate) struct Hold(Arc<Performance>);
 
@@ -147,12 +147,12 @@ impl Lever {
         self.control.is_ok() && !self.failed.load(Ordering::Relaxed)
     }
 
-    /// Whether the wish stands just now.
+    /// Whether it is requested just now.
     pub fn is_held(&self) -> bool {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// What can be said of it in a line of the log.
+    /// Its state in a few words, for a line of the log.
     #[must_use]
     pub fn state(&self) -> String {
         match &self.control {
@@ -169,7 +169,7 @@ impl Lever {
             Ok(_) => self.held.store(on, Ordering::Relaxed),
             Err(errno) => {
                 if !self.failed.swap(true, Ordering::Relaxed) {
-                    tracing::warn!(lever = self.name, %errno, "cannot ask the system to be quick");
+                    tracing::warn!(lever = self.name, %errno, "cannot request the high-performance state");
                 }
             }
         }
@@ -188,16 +188,16 @@ fn read(file: &File) -> Result<Vec<u8>, NotPermitted> {
     Ok(content)
 }
 
-/// The wish holds while the file is open, with the value that was written last: 0 keeps every CPU
+/// The request stands while the file is open, with the value that was written last: 0 keeps every CPU
 /// out of the sleep states that take time to leave.
 fn open_latency(path: &Path) -> Result<Control, NotPermitted> {
     let file = open(path, OFlags::WRONLY)?;
-    let released = NO_LATENCY_WISH_US.to_ne_bytes().to_vec();
+    let released = NO_LATENCY_REQUEST_US.to_ne_bytes().to_vec();
     Ok(Control { file, engaged: 0_i32.to_ne_bytes().to_vec(), released })
 }
 
 /// The least clock that the scheduler assumes for all threads of the control group; used only
-/// where this process is alone in its group, so that nobody else is sped up with it.
+/// where this process is alone in its group, so that no other process is sped up with it.
 fn open_clamp(paths: &PerformancePaths) -> Result<Control, NotPermitted> {
     let own = read(&open(&paths.own_cgroup, OFlags::RDONLY)?)?;
     let own = String::from_utf8_lossy(&own);
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(latency(), 0, "one is left");
         assert!(performance.levers().iter().all(Lever::is_held));
         drop(second);
-        assert_eq!((latency(), clamp().as_str()), (NO_LATENCY_WISH_US, "0.00\n"));
+        assert_eq!((latency(), clamp().as_str()), (NO_LATENCY_REQUEST_US, "0.00\n"));
         assert!(!performance.levers().iter().any(Lever::is_held));
     }
 

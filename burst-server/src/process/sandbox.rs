@@ -1,12 +1,12 @@
-//! The service locks itself in: it computes on bytes from strangers, and needs next to nothing of
-//! the system for that.
+//! The sandbox in which the service locks itself: it computes on bytes from strangers, and needs next
+//! to nothing of the system for that.
 //!
 //! Two layers, each useful without the other:
 //! * **landlock**: no file can be opened, made, run or removed, no TCP port used, no process
 //!   outside signalled. One exception where it is asked for: a name may be removed in the
 //!   folder of the service's own socket, so that the socket goes with the service.
 //! * **seccomp**: of the system calls only those on the list in `sandbox/calls.rs` work; others
-//!   fail with EPERM, as if not permitted, rather than killing the service for a library's curiosity.
+//!   fail with EPERM. Killing the service instead would punish it for whatever a library tries.
 //!   Threads can be started, processes cannot; memory is never executable.
 //!
 //! Landlock covers the calling thread and those it starts, so [`Sandbox::enter`] comes before any
@@ -27,7 +27,7 @@ use landlock::{
 /// what they know.
 const NEWEST: ABI = ABI::V6;
 
-/// What is left to a service that locks itself in.
+/// What a service may still do after it locked itself in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sandbox {
     removable_in: Vec<PathBuf>,
@@ -52,7 +52,7 @@ pub enum SandboxError {
     /// Seccomp refused, or the filter cannot be made.
     #[error("seccomp: {0}")]
     Seccomp(#[from] seccompiler::Error),
-    /// Nobody has written a list of calls for this kind of processor.
+    /// There is no list of calls for this kind of processor.
     #[error("seccomp: no list of system calls for this architecture")]
     Architecture,
 }
@@ -69,7 +69,7 @@ pub enum LayerState {
     Absent,
 }
 
-/// What came of locking in.
+/// How far each layer is in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SandboxReport {
     /// Files, network, signals.
@@ -113,8 +113,8 @@ impl Sandbox {
         self
     }
 
-    /// Locks the process in, for good. A layer that the system does not have is said in the log
-    /// and left out.
+    /// Locks the process in, for good. A layer that the system does not have is left out, which the
+    /// log says.
     ///
     /// # Errors
     /// [`SandboxError::Threads`]: nothing was locked.
@@ -123,8 +123,8 @@ impl Sandbox {
         if threads > 0 {
             return Err(SandboxError::Threads { threads });
         }
-        let landlock = said("landlock", self.enter_landlock());
-        let seccomp = said("seccomp", calls::enter(!self.removable_in.is_empty()));
+        let landlock = or_absent("landlock", self.enter_landlock());
+        let seccomp = or_absent("seccomp", calls::enter(!self.removable_in.is_empty()));
         let report = SandboxReport { landlock, seccomp };
         tracing::info!(?landlock, ?seccomp, "sandbox");
         Ok(report)
@@ -149,15 +149,18 @@ impl Sandbox {
     }
 }
 
-fn said(layer: &str, entered: Result<LayerState, SandboxError>) -> LayerState {
+fn or_absent(layer: &str, entered: Result<LayerState, SandboxError>) -> LayerState {
     match entered {
         Ok(LayerState::Absent) => {
-            tracing::warn!(layer, "this kernel does not have it; the service goes on without");
+            tracing::warn!(
+                layer,
+                "the kernel does not have this layer of the sandbox; the service runs without it"
+            );
             LayerState::Absent
         }
         Ok(state) => state,
         Err(error) => {
-            tracing::warn!(layer, %error, "not in force; the service goes on without");
+            tracing::warn!(layer, %error, "this layer of the sandbox is not in force; the service runs without it");
             LayerState::Absent
         }
     }

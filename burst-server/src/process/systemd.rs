@@ -1,4 +1,4 @@
-//! Started by systemd: sockets that it made for us, and news for it.
+//! Started by systemd: the socket that it made for the service, and what the service tells it.
 //!
 //! Only the two protocols, which need no library of systemd's: descriptors from number 3 on with
 //! `LISTEN_FDS` and `LISTEN_PID`, and datagrams to the socket that `NOTIFY_SOCKET` names.
@@ -38,13 +38,14 @@ pub fn inherited_listener() -> Result<Option<Listener>, ServerError> {
         .map_err(|error| ServerError::Inherited { reason: error.to_string() })?;
     let Some(socket) = taken else { return Ok(None) };
     if rustix::net::sockopt::socket_acceptconn(&socket) != Ok(true) {
-        let reason = "fd 3 is a socket on which nobody listens".to_owned();
+        let reason = "nobody listens on the socket that is descriptor 3".to_owned();
         return Err(ServerError::Inherited { reason });
     }
     Ok(Some(Listener::from_socket(socket)))
 }
 
-/// Tells whoever supervises the service how it is. Without a supervisor it does nothing.
+/// Tells the supervisor of the service (systemd, or another one) how the service is. Without a
+/// supervisor it does nothing.
 #[derive(Debug)]
 pub struct Notifier(Option<OwnedFd>);
 
@@ -53,7 +54,7 @@ impl Notifier {
     /// closes.
     ///
     /// # Errors
-    /// The socket cannot be reached: who set it waits for news that will not come.
+    /// The socket cannot be reached: the supervisor would wait for messages in vain.
     pub fn from_environment() -> Result<Self, ServerError> {
         match std::env::var_os("NOTIFY_SOCKET") {
             Some(name) if !name.is_empty() => Notifier::connect(&name),
@@ -95,7 +96,7 @@ impl Notifier {
     fn tell(&self, news: &str) {
         let Some(socket) = &self.0 else { return };
         if let Err(errno) = send(socket, news.as_bytes(), SendFlags::NOSIGNAL) {
-            tracing::warn!(news, %errno, "the supervisor cannot be told");
+            tracing::warn!(news, %errno, "cannot tell the supervisor");
         }
     }
 }

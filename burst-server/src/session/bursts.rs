@@ -72,8 +72,8 @@ pub(super) fn free_memory(session: &Session, burst: u32, slot: i32) -> Result<An
 }
 
 /// Ends a burst. The client gets its reply when the burst has ended: nothing is executed for it any
-/// more, and all that it held is given back. That may take as long as an execution, so it is whoever
-/// serves the burst that replies then, and never the thread that read the call.
+/// more, and all that it held is given back. That may take as long as an execution, so the burst's server
+/// replies then, and never the thread that read the call.
 pub(super) fn close(session: &Session, id: u64, burst: u32) -> Result<Progress, ServerError> {
     let handle = session.table().bursts.remove(&burst).ok_or(unknown("burst", burst))?;
     let replies = Arc::clone(&session.replies);

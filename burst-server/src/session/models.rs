@@ -16,7 +16,7 @@ use crate::panics::catch_panic;
 use crate::pools::ClientMemory;
 use crate::prepared::PreparedEntry;
 
-/// A model's constants, borrowed from memory that nobody can write any more.
+/// A model's constants, borrowed from memory that is sealed against writing.
 struct SealedValues {
     memory: Arc<ClientMemory>,
     range: Range<usize>,

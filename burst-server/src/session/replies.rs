@@ -28,7 +28,7 @@ impl From<Answer> for CallOutput {
 pub(super) enum Progress {
     /// It is done.
     Done(CallOutput),
-    /// Somebody else will reply to it.
+    /// Another thread will reply to it.
     ReplyFollows,
 }
 

@@ -1,6 +1,6 @@
 //! The system calls that a service needs once it runs, and the filter made of them.
 //!
-//! To add one: say what for. `strace -f -c burst serve` under traffic shows what is used; a call
+//! Whoever adds one says what for. `strace -f -c burst serve` under traffic shows what is used; a call
 //! that is missing here fails with EPERM.
 
 use std::collections::BTreeMap;
