@@ -44,7 +44,7 @@ impl Default for PerformancePaths {
     }
 }
 
-/// The high-performance state of a service: requested while a [`Hold`] on it exists.
+/// The high-performance state of a service: requested while at least one burst holds it.
 #[derive(Debug)]
 pub struct Performance {
     levers: Vec<Lever>,
