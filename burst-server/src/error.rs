@@ -10,7 +10,8 @@ use burst_wire::WireError;
 use fmq::QueueError;
 use rustix::io::Errno;
 
-use crate::limits::Limit;
+use crate::admission::{Limit, LimitError};
+use crate::panics::Panicked;
 
 /// Why a service cannot start, a connection ended, or a call was refused.
 #[derive(Debug, thiserror::Error)]
@@ -186,6 +187,24 @@ impl ServerError {
             _ => return false,
         };
         matches!(errno, Errno::MFILE | Errno::NFILE)
+    }
+}
+
+impl From<LimitError> for ServerError {
+    fn from(error: LimitError) -> Self {
+        match error {
+            LimitError::Exhausted { what, limit } => ServerError::Exhausted { what, limit },
+            LimitError::NeverAllowed { what, asked, limit } => {
+                ServerError::NeverAllowed { what, asked, limit }
+            }
+            LimitError::TooFast { rate, wait } => ServerError::TooFast { rate, wait },
+        }
+    }
+}
+
+impl From<Panicked> for ServerError {
+    fn from(_: Panicked) -> Self {
+        ServerError::Panicked
     }
 }
 

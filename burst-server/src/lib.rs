@@ -1,58 +1,51 @@
 //! The service end: offers any [`burst_hal::Device`] to other processes, over a socket for set-up
-//! and over bursts for the executions themselves.
+//! and over bursts for the executions themselves. No code here knows which device it is.
 //!
-//! ```text
-//! Listener ── Service ─┬─ Session (one per client: its threads read the socket)
-//!                      │     ├─ prepared models, shared memories
-//!                      │     └─ bursts: one thread each, waiting on its request queue
-//!                      └─ Session …
-//! ```
-//! A request's way through here: `serve.rs` (woken, copies the packet out, decodes, checks),
-//! `memory_cache.rs` (slots to mapped pools), the device, back in `serve.rs` (result into the
-//! queue). Which device it is nobody here knows.
+//! | room | what a reader finds there |
+//! |---|---|
+//! | `process` | the process: sockets, systemd, [`Sandbox`], [`Performance`], limit of descriptors |
+//! | `admission` | who is let in, and with how much: [`Access`], users, [`Limits`], budgets |
+//! | `client` | a client as its bursts know it: what they send, ask for and are told |
+//! | `session` | a client's session: greeting, readers of the socket, calls, replies |
+//! | `burst` | a burst: its thread, idle time, memories, executor, or a [`BurstContext`] of others |
+//! | `metrics` | what is counted, and the admin socket that tells it ([`serve_admin`]) |
 //!
-//! Around that: [`Limits`] for each client and what they answer, [`Sandbox`] that the process enters
-//! before its threads start, [`Metrics`] on an admin socket ([`serve_admin`]), [`systemd`] for sockets
-//! and readiness, [`Performance`] for the system's high-performance state.
+//! Rooms do not use each other in circles. `session` uses `burst`, both use `client`, all of them
+//! `admission` and `metrics`, which reports on `process`. [`Service`] puts them together: it accepts
+//! connections, and starts a session for each.
 //!
-//! When a client goes, whatever it had goes with it, and nobody else notices.
+//! A request's way: `burst/idle_monitor.rs` waits for it, `burst/worker.rs` copies the packet out and
+//! decodes it, `burst/memories.rs` and `burst/memory_cache.rs` find its mapped pools, `prepared.rs`
+//! checks it, `burst/executor.rs` runs it on the device, `execution.rs` completes the result, and
+//! `burst/worker.rs` puts that into the result queue; `burst/wake_coalescer.rs` says when the client is
+//! woken.
+//!
+//! When a client goes, whatever it had goes with it, and the others do not notice.
 #![forbid(unsafe_code)]
 
-mod admin;
+mod admission;
 mod burst;
-mod callbacks;
-mod calls;
-mod context;
-mod counts;
-mod descriptors;
+mod client;
 mod error;
-mod executor;
-mod life;
-mod limits;
-mod listen;
-mod memories;
-mod memory;
-mod memory_cache;
+mod execution;
 mod metrics;
-mod model;
-mod performance;
-mod sandbox;
-mod serve;
+mod options;
+mod panics;
+mod pools;
+mod prepared;
+mod process;
 mod service;
 mod session;
-pub mod systemd;
-mod users;
-mod wakes;
+mod threads;
 
-pub use admin::serve_admin;
-pub use context::{BurstContext, BurstContexts, BurstSetup, RequestCheck};
-pub use counts::BurstCounts;
-pub use descriptors::raise_descriptor_limit;
+pub use admission::{Access, Limit, Limits};
+pub use burst::{BurstContext, BurstContexts, BurstMemories, BurstSetup, RequestCheck};
 pub use error::ServerError;
-pub use limits::{Limit, Limits};
-pub use listen::{Listener, Stop, Stopper};
-pub use memories::BurstMemories;
-pub use metrics::{GivenUp, Metrics};
-pub use performance::{Lever, Performance, PerformancePaths};
-pub use sandbox::{LayerState, Sandbox, SandboxError, SandboxReport, can_open_files};
-pub use service::{Access, Service, ServiceOptions, serve};
+pub use metrics::{BurstCounts, GivenUp, Metrics, serve_admin};
+pub use options::ServiceOptions;
+pub use process::systemd;
+pub use process::{
+    LayerState, Lever, Listener, Performance, PerformancePaths, Sandbox, SandboxError,
+    SandboxReport, Stop, Stopper, can_open_files, raise_descriptor_limit,
+};
+pub use service::{Service, serve};

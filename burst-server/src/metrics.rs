@@ -1,71 +1,34 @@
 //! What a service counts about itself, and that as OpenMetrics text.
 //!
-//! Whoever serves a burst is the only writer of its counters: counting a request there is a handful of
-//! plain loads and stores. Whoever reads adds up what all bursts have; a burst that ends leaves its
-//! counts to its model, a model to the service, so that no total ever goes back.
+//! A burst's server is the only writer of its counters, so that counting a request is a handful of plain
+//! loads and stores. A reader adds up the counters of all bursts. A burst that ends adds its counts to
+//! those of its model, and a model to those of the service, so that no total ever goes back.
 
+mod admin;
+mod counts;
 mod tally;
 mod text;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+pub use admin::serve_admin;
+pub use counts::BurstCounts;
 pub(crate) use tally::Tally;
 
-use crate::ServerError;
-use crate::limits::Limit;
-use crate::performance::Performance;
-use crate::sandbox::SandboxReport;
+use crate::admission::LimitMeters;
+use crate::panics::lock;
+use crate::process::{Performance, SandboxReport};
 
-/// How much of each limit is in use over all clients, and how often it was reached.
-#[derive(Debug, Default)]
-pub(crate) struct LimitMeters {
-    used: [AtomicU64; Limit::ALL.len()],
-    refused: [AtomicU64; Limit::ALL.len()],
-}
-
-// All orderings are relaxed: these are counts, which order no other memory.
-impl LimitMeters {
-    pub(crate) fn took(&self, what: Limit, amount: u64) {
-        self.used[what as usize].fetch_add(amount, Ordering::Relaxed);
-    }
-
-    pub(crate) fn gave_back(&self, what: Limit, amount: u64) {
-        self.used[what as usize].fetch_sub(amount, Ordering::Relaxed);
-    }
-
-    pub(crate) fn refused(&self, what: Limit) {
-        self.refused[what as usize].fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn used(&self, what: Limit) -> u64 {
-        self.used[what as usize].load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn refusals(&self, what: Limit) -> u64 {
-        self.refused[what as usize].load(Ordering::Relaxed)
-    }
-
-    /// # Errors
-    /// [`ServerError::NeverAllowed`] when it is over the limit by itself.
-    pub(crate) fn within(&self, what: Limit, asked: u64, limit: u64) -> Result<(), ServerError> {
-        if asked > limit {
-            self.refused(what);
-            return Err(ServerError::NeverAllowed { what, asked, limit });
-        }
-        Ok(())
-    }
-}
-
-/// Why a burst ended before its client wished it.
+/// Why a burst ended before its client closed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GivenUp {
-    /// The client broke a queue, or nobody can tell where its next packet begins.
+    /// The client broke a queue, or it is unknown where its next packet begins.
     Queue,
-    /// Nobody takes the results.
+    /// The client did not take its results.
     ResultsNotTaken,
     /// The driver panicked.
     Panicked,
@@ -93,7 +56,7 @@ pub struct Metrics {
     sandbox: SandboxReport,
 }
 
-/// Tallies of models that live, by a number of ours, and of all that do not any more.
+/// Tallies of models that live, by a number that is shown as their label, and of those that are gone.
 #[derive(Debug, Default)]
 struct Models {
     next: u64,
@@ -101,7 +64,7 @@ struct Models {
     gone: PathTallies,
 }
 
-/// The two ways an execution can come.
+/// One tally for executions over bursts, one for those over the socket.
 #[derive(Debug, Default)]
 struct PathTallies {
     burst: Tally,
@@ -145,10 +108,6 @@ impl Metrics {
     /// Whether every request's time is to be taken.
     pub(crate) fn timed(&self) -> bool {
         self.timed
-    }
-
-    pub(crate) fn performance(&self) -> &Arc<Performance> {
-        &self.performance
     }
 
     pub(crate) fn client_accepted(&self) {
@@ -231,7 +190,7 @@ impl Drop for ModelMeter {
     }
 }
 
-/// A burst's counters; whoever serves it alone writes them.
+/// A burst's counters, which only its server writes.
 #[derive(Debug)]
 pub(crate) struct BurstMeter {
     model: Arc<ModelTally>,
@@ -278,15 +237,12 @@ impl Metrics {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use burst_hal::ErrorStatus;
 
     use super::*;
+    use crate::admission::Limit;
 
     fn metrics() -> Arc<Metrics> {
         let performance = Arc::new(Performance::off());

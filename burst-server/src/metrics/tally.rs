@@ -76,7 +76,7 @@ impl Tally {
         self.executions.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes over what another one counted.
+    /// Adds what another tally counted.
     pub(crate) fn add(&self, other: &Tally) {
         let other = other.look();
         let add = |to: &[AtomicU64], from: &[u64]| {
@@ -129,7 +129,7 @@ impl Counts {
     }
 }
 
-/// Adds without the cost of an atomic read-modify-write: nobody else writes here.
+/// Adds without the cost of an atomic read-modify-write: no other thread writes here.
 #[inline]
 fn bump(counter: &AtomicU64, by: u64) {
     let next = counter.load(Ordering::Relaxed).wrapping_add(by);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn every_status_has_a_place_of_its_own() {
+    fn every_status_has_a_counter_of_its_own() {
         let tally = Tally::default();
         for code in 0..9 {
             tally.count(ErrorStatus::from_code(code).unwrap(), None);

@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 
 use super::tally::{BOUNDS_NS, Counts, STATUSES};
 use super::{GivenUp, Metrics, ModelView};
-use crate::limits::Limit;
+use crate::admission::Limit;
 
 /// Models whose own histograms are shown; requests of further ones are in the totals alone. A
 /// scrape of so many is some hundred KiB.
@@ -131,7 +131,7 @@ fn service(metrics: &Metrics, out: &mut Out<'_, '_>) -> Result<(), Error> {
     let given_up = GivenUp::NAMES.iter().zip(&metrics.given_up);
     out.counters(
         "bursts_given_up",
-        "Bursts that ended before their client wished it",
+        "Bursts that ended before their client closed them",
         given_up.map(|(reason, count)| ([("reason", *reason)], load(count))),
     )?;
     out.counter(

@@ -1,0 +1,98 @@
+//! Bursts that the driver serves itself: one with a thread, an event loop or a hardware queue of its
+//! own takes the two queues and does the rest.
+
+use std::sync::Arc;
+
+use burst_hal::{ErrorStatus, Failure, PreparedModel, Request};
+use burst_wire::Features;
+use fmq::{Consumer, Producer};
+
+use super::memories::BurstMemories;
+use crate::metrics::BurstCounts;
+use crate::prepared::PreparedEntry;
+
+/// Makes the contexts of bursts, in place of the one thread per burst that this crate starts
+/// ([`ServiceOptions::contexts`](crate::ServiceOptions)).
+pub trait BurstContexts: std::fmt::Debug + Send + Sync {
+    /// Takes a burst over. It is called on the thread that reads the client's socket, so it must
+    /// not wait for that client.
+    ///
+    /// # Errors
+    /// What the client is told in place of a burst.
+    fn configure(&self, setup: BurstSetup) -> Result<Box<dyn BurstContext>, Failure>;
+}
+
+/// One burst that the driver serves. Dropping it ends the burst: both queues are closed before, so
+/// that a thread which waits at one of them returns with
+/// [`QueueError::PeerDied`](fmq::QueueError), and nothing may be executed for the burst afterwards. The
+/// drop may wait for an execution that is under way: it never happens on a thread that reads the
+/// socket of a connected client.
+pub trait BurstContext: Send {
+    /// The client has freed a slot. [`BurstMemories`] has forgotten it already; a context that keeps
+    /// something of its own for it lets go of that. It is called on the thread that reads the
+    /// client's socket, so it must not wait.
+    fn free_memory(&mut self, slot: i32) {
+        let _ = slot;
+    }
+}
+
+/// Everything a burst is made of.
+///
+/// Its server waits at [`requests`](BurstSetup::requests), copies one packet out at a time,
+/// decodes it ([`burst_wire::decode_request`]), finds its memories
+/// ([`BurstMemories::resolve`]), checks it ([`BurstSetup::check`]), executes, and answers each
+/// packet with one [`burst_wire::ResultPacket`], in order. Without [`Features::PIPELINING`] a
+/// packet is everything there is; with it [`burst_wire::packet_datums`] says where it ends. What
+/// the metrics say of its requests is what the server tells [`counts`](BurstSetup::counts).
+#[derive(Debug)]
+pub struct BurstSetup {
+    /// The client's requests.
+    pub requests: Consumer,
+    /// The results for it. It has room for a failure at least; a result that is longer than the
+    /// queue is answered as GENERAL_FAILURE.
+    pub results: Producer,
+    /// The memories that its slots stand for.
+    pub memories: BurstMemories,
+    /// Additions to HAL 1.2 in use.
+    pub features: Features,
+    /// Requests that may be under way at once.
+    pub depth: u16,
+    /// Where its packets are counted, for the service's metrics.
+    pub counts: BurstCounts,
+    pub(crate) entry: Arc<PreparedEntry>,
+}
+
+impl BurstSetup {
+    /// The model to execute.
+    #[must_use]
+    pub fn model(&self) -> Arc<dyn PreparedModel> {
+        Arc::clone(&self.entry.model)
+    }
+
+    /// The check of requests for this model, to be kept where requests are executed.
+    #[must_use]
+    pub fn check(&self) -> RequestCheck {
+        RequestCheck(Arc::clone(&self.entry))
+    }
+}
+
+/// Whether a request is legal for a model.
+#[derive(Clone)]
+pub struct RequestCheck(Arc<PreparedEntry>);
+
+impl std::fmt::Debug for RequestCheck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RequestCheck").finish_non_exhaustive()
+    }
+}
+
+impl RequestCheck {
+    /// # Errors
+    /// The status to answer; the request must not reach the device.
+    pub fn check(&self, request: &Request) -> Result<(), ErrorStatus> {
+        self.0.check(request).map_err(|error| {
+            tracing::debug!(%error, "request refused");
+            error.status()
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! How long a burst has had no request, and what it lets go of then.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use burst_hal::ExecutionPreference;
+use fmq::{Consumer, Deadline, QueueError};
+
+use super::end_reason::EndReason;
+use super::executor::Runner;
+use crate::metrics::BurstCounts;
+use crate::panics::catch_panic;
+use crate::process::{Hold, Performance};
+
+/// Waits for a burst's requests, on the burst's own thread: it knows how long none came, and no other
+/// thread may touch the driver's resources.
+pub(super) struct IdleMonitor {
+    /// After which time without requests the driver's resources go; `None` for never.
+    idle_time: Option<Duration>,
+    /// What is asked for the system's high-performance state; `None` where the model is to save
+    /// energy.
+    performance: Option<Arc<Performance>>,
+    hold: Option<Hold>,
+    is_released: bool,
+}
+
+impl IdleMonitor {
+    /// Of a burst that begins now.
+    pub(super) fn begin(
+        idle_time: Option<Duration>,
+        performance: &Arc<Performance>,
+        preference: ExecutionPreference,
+    ) -> Self {
+        let wants_speed = preference != ExecutionPreference::LowPower;
+        let performance = wants_speed.then(|| Arc::clone(performance));
+        let hold = performance.as_ref().map(Performance::hold);
+        IdleMonitor { idle_time, performance, hold, is_released: false }
+    }
+
+    /// Waits for datums; gives how many there are. Where none come for the idle time, `runner` lets
+    /// go of what it can make again, once.
+    pub(super) fn next_request(
+        &mut self,
+        requests: &mut Consumer,
+        runner: &mut Runner,
+        counts: &BurstCounts,
+    ) -> Result<usize, EndReason> {
+        loop {
+            match requests.wait(1, self.patience()) {
+                Err(QueueError::Timeout) => self.release(runner, counts)?,
+                other => {
+                    self.is_released = false;
+                    if self.hold.is_none() {
+                        self.hold = self.performance.as_ref().map(Performance::hold);
+                    }
+                    return Ok(other?);
+                }
+            }
+        }
+    }
+
+    fn patience(&self) -> Deadline {
+        match self.idle_time {
+            Some(idle_time) if !self.is_released => Deadline::after(idle_time),
+            _ => Deadline::never(),
+        }
+    }
+
+    fn release(&mut self, runner: &mut Runner, counts: &BurstCounts) -> Result<(), EndReason> {
+        self.is_released = true;
+        self.hold = None;
+        counts.resources_released();
+        catch_panic(|| runner.release_resources()).map_err(|_| EndReason::Panicked)
+    }
+}

@@ -1,0 +1,91 @@
+//! A client's two queues, checked and attached.
+
+use std::os::fd::OwnedFd;
+
+use burst_wire::control::{QueueDescriptor, QueueGrantor};
+use burst_wire::{DATUM_BYTES, DATUM_QUANTUM};
+use fmq::{Closer, Consumer, Descriptor, DescriptorError, Grantor, Producer, QueueError, Wait};
+
+use crate::ServerError;
+use crate::admission::{Limit, LimitMeters};
+
+/// Grantors of a queue with an event flag word.
+const GRANTORS_WITH_EVENT_FLAG: usize = 4;
+/// Datums of the shortest result: a failure.
+const SHORTEST_RESULT: usize = 2;
+
+/// The service's ends of a burst's queues.
+pub(crate) struct QueueEnds {
+    pub(super) requests: Consumer,
+    pub(super) results: Producer,
+}
+
+/// Closes both queues of a burst, which wakes the threads that wait there.
+#[derive(Clone)]
+pub(crate) struct Closers([Closer; 2]);
+
+impl Closers {
+    pub(crate) fn close(&self) {
+        self.0.iter().for_each(Closer::close);
+    }
+}
+
+impl QueueEnds {
+    /// Attaches to the queues that a message describes; requests first.
+    pub(super) fn attach(
+        queues: &[QueueDescriptor; 2],
+        descriptors: Vec<OwnedFd>,
+        datums_max: u64,
+        meters: &LimitMeters,
+    ) -> Result<Self, ServerError> {
+        let mut descriptors = descriptors.into_iter();
+        let mut next = |queue| descriptor(queue, &mut descriptors, datums_max, meters);
+        let (request_queue, result_queue) = (next(&queues[0])?, next(&queues[1])?);
+        let requests = Consumer::attach(request_queue)?;
+        let results = Producer::attach(result_queue)?;
+        if results.capacity() < SHORTEST_RESULT {
+            return Err(ServerError::QueueTooShort { datums: results.capacity() });
+        }
+        Ok(QueueEnds { requests, results })
+    }
+
+    pub(super) fn set_wait(&mut self, wait: Wait) {
+        self.requests.set_wait(wait);
+        self.results.set_wait(wait);
+    }
+
+    pub(super) fn closers(&self) -> Closers {
+        Closers([self.requests.closer(), self.results.closer()])
+    }
+}
+
+/// A queue's descriptor with its share of the message's file descriptors.
+fn descriptor(
+    queue: &QueueDescriptor,
+    descriptors: &mut impl Iterator<Item = OwnedFd>,
+    datums_max: u64,
+    meters: &LimitMeters,
+) -> Result<Descriptor, ServerError> {
+    let grantor = |grantor: &QueueGrantor| Grantor {
+        flags: 0,
+        fd_index: grantor.fd_index,
+        offset: grantor.offset,
+        extent: grantor.extent,
+    };
+    let descriptor = Descriptor {
+        grantors: queue.grantors.0.iter().map(grantor).collect(),
+        fds: descriptors.take(queue.descriptors.into()).collect(),
+        quantum: queue.quantum,
+        flags: queue.flags,
+    };
+    descriptor.expect_quantum(DATUM_QUANTUM).map_err(QueueError::from)?;
+    let Some(ring) = descriptor.grantors.get(2) else {
+        let grantors = descriptor.grantors.len();
+        return Err(QueueError::from(DescriptorError::TooFewGrantors { grantors }).into());
+    };
+    meters.within(Limit::QueueDatums, ring.extent / DATUM_BYTES as u64, datums_max)?;
+    if descriptor.grantors.len() < GRANTORS_WITH_EVENT_FLAG {
+        return Err(ServerError::NoEventFlag);
+    }
+    Ok(descriptor)
+}

@@ -1,0 +1,118 @@
+//! Starting a burst: on a thread of its own, or in a context that the driver brings.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use burst_wire::control::QueueDescriptor;
+use fmq::Wait;
+
+use super::contexts::{BurstContexts, BurstSetup};
+use super::ending::{Ending, Served};
+use super::executor::Runner;
+use super::handle::{BurstHandle, Server, SharedContext};
+use super::idle_monitor::IdleMonitor;
+use super::memories::BurstMemories;
+use super::memory_cache::MemoryCache;
+use super::params::BurstParams;
+use super::queues::QueueEnds;
+use super::worker::Worker;
+use crate::ServerError;
+use crate::admission::{Charge, Limit};
+use crate::client::{ClientLink, Presence};
+use crate::metrics::{BurstCounts, Metrics};
+use crate::panics::catch_panic;
+use crate::prepared::PreparedEntry;
+use crate::process::Performance;
+use crate::threads;
+
+/// Starts the bursts of a service.
+pub(crate) struct BurstStarter {
+    /// How bursts wait whose client leaves it to the service.
+    pub(crate) wait: Wait,
+    /// After how long without requests a burst lets go of what it can make again.
+    pub(crate) idle_time: Option<Duration>,
+    /// The longest queue.
+    pub(crate) queue_datums: u64,
+    /// Makes the servers of bursts, in place of a thread of this crate for each.
+    pub(crate) contexts: Option<Arc<dyn BurstContexts>>,
+    pub(crate) performance: Arc<Performance>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+/// A burst that is about to start.
+pub(crate) struct NewBurst {
+    pub(crate) number: u32,
+    pub(crate) params: BurstParams,
+    pub(crate) entry: Arc<PreparedEntry>,
+    pub(crate) link: Arc<ClientLink>,
+    pub(crate) presence: Arc<Presence>,
+    pub(crate) charge: Charge,
+}
+
+impl BurstStarter {
+    /// Attaches to the queues of a client.
+    pub(crate) fn attach(
+        &self,
+        queues: &[QueueDescriptor; 2],
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<QueueEnds, ServerError> {
+        QueueEnds::attach(queues, descriptors, self.queue_datums, &self.metrics.limits)
+    }
+
+    /// Starts a burst on these queues.
+    pub(crate) fn start(
+        &self,
+        burst: NewBurst,
+        mut queues: QueueEnds,
+    ) -> Result<BurstHandle, ServerError> {
+        let NewBurst { number, params, entry, link, presence, charge } = burst;
+        queues.set_wait(params.wait(entry.preference, self.wait));
+        let closers = queues.closers();
+        let cache = Arc::new(MemoryCache::default());
+        let thread_name = format!("burst-{}-{number}", presence.client());
+        let ending = Ending::new(charge);
+        let served = Served::new(&ending, presence);
+        let counts = BurstCounts::new(&self.metrics, entry.meter.burst());
+        let memories = BurstMemories::new(number, link, Arc::clone(&cache));
+        let server = match &self.contexts {
+            Some(contexts) => {
+                let BurstParams { features, depth, .. } = params;
+                let QueueEnds { requests, results } = queues;
+                let setup =
+                    BurstSetup { requests, results, memories, features, depth, counts, entry };
+                let context = catch_panic(|| contexts.configure(setup))??;
+                Server::Context { context: SharedContext::new(context), thread_name, served }
+            }
+            None => {
+                let runner =
+                    catch_panic(|| Runner::open(&entry.model, memories.link().cancel_word()))??;
+                let executor = runner.executor();
+                let idle = IdleMonitor::begin(self.idle_time, &self.performance, entry.preference);
+                let worker =
+                    Worker::new(memories, queues, (entry, runner), params.features, counts, idle);
+                self.start_thread(thread_name, worker, served)?;
+                Server::Thread { executor }
+            }
+        };
+        Ok(BurstHandle { cache, closers, server, ending })
+    }
+
+    /// Starts the thread of a burst. It lets go of everything that the burst had before it says that
+    /// the burst has ended.
+    fn start_thread(
+        &self,
+        name: String,
+        worker: Worker,
+        served: Served,
+    ) -> Result<(), ServerError> {
+        let started = threads::start(name, (served, worker), |(served, worker)| {
+            worker.run();
+            drop(served);
+        });
+        started.map_err(|_| {
+            self.metrics.limits.refused(Limit::Threads);
+            ServerError::NoThread
+        })
+    }
+}

@@ -1,0 +1,132 @@
+//! What a burst needs of its client, and nothing else.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use burst_hal::{CancelWord, ErrorStatus};
+use burst_wire::control::{List, ServerMessage, Text};
+
+use super::questions::{Memories, Questions};
+use super::socket::ClientSocket;
+use crate::ServerError;
+use crate::admission::ClientBudgets;
+use crate::pools::ClientMemory;
+
+/// How long a client may take to name the memories of slots that it used without pushing them.
+const MEMORIES_PATIENCE: Duration = Duration::from_secs(1);
+
+/// A client, as its bursts know it.
+#[derive(Debug)]
+pub(crate) struct ClientLink {
+    socket: Arc<ClientSocket>,
+    questions: Questions,
+    budgets: Arc<ClientBudgets>,
+    cancel: CancelWord,
+}
+
+/// For the server of a burst.
+impl ClientLink {
+    /// Asks the client for the memories of slots that it has not pushed (callback `getMemories`);
+    /// waits for a second at most.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT when no answer comes in time, GENERAL_FAILURE when none can come.
+    pub(crate) fn ask_for_memories(
+        &self,
+        burst: u32,
+        slots: &[i32],
+    ) -> Result<Memories, ErrorStatus> {
+        self.questions.ask(burst, MEMORIES_PATIENCE, |id| {
+            let slots = List(slots.to_vec());
+            self.socket.send(&ServerMessage::GetMemories { id, burst, slots }, &[])
+        })
+    }
+
+    /// Opens a memory that the client gave, at the client's charge.
+    pub(crate) fn open_memory(
+        &self,
+        descriptor: OwnedFd,
+        length: u64,
+    ) -> Result<ClientMemory, ServerError> {
+        ClientMemory::open(descriptor, length, &self.budgets)
+    }
+
+    /// Tells the client that one of its bursts ended before it closed it, and why.
+    pub(crate) fn tell_burst_ended(&self, burst: u32, reason: &str) {
+        let ended = ServerMessage::BurstEnded { burst, detail: Text::cut(reason) };
+        if let Err(error) = self.socket.send(&ended, &[]) {
+            tracing::debug!(burst, %error, "client already disconnected");
+        }
+    }
+
+    /// Set when the client is gone: what runs for it is given up.
+    pub(crate) fn cancel_word(&self) -> &CancelWord {
+        &self.cancel
+    }
+}
+
+/// For the client's session.
+impl ClientLink {
+    pub(crate) fn new(socket: Arc<ClientSocket>, budgets: Arc<ClientBudgets>) -> Self {
+        let (questions, cancel) = (Questions::default(), CancelWord::default());
+        ClientLink { socket, questions, budgets, cancel }
+    }
+
+    /// The client answered a question.
+    pub(crate) fn answer(&self, id: u64, memories: Memories) {
+        self.questions.answer(id, memories);
+    }
+
+    /// This burst does not wait for answers any longer.
+    pub(crate) fn cancel_questions_of(&self, burst: u32) {
+        self.questions.cancel(burst);
+    }
+
+    /// No burst waits for answers any longer, now or later: the connection has ended.
+    pub(crate) fn close(&self) {
+        self.questions.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burst_wire::control;
+    use burst_wire::socket::{self, Inbox};
+
+    use super::*;
+    use crate::admission::{LimitMeters, Limits};
+
+    fn link() -> (ClientLink, OwnedFd) {
+        let (ours, theirs) = socket::pair().unwrap();
+        let budgets = ClientBudgets::new(&Limits::default(), &Arc::new(LimitMeters::default()));
+        (ClientLink::new(Arc::new(ClientSocket::new(ours)), Arc::new(budgets)), theirs)
+    }
+
+    #[test]
+    fn a_question_reaches_the_client_and_its_answer_the_burst_that_asked() {
+        let (link, client) = link();
+        std::thread::scope(|scope| {
+            let asking = scope.spawn(|| link.ask_for_memories(3, &[5, 7]));
+            let mut inbox = Inbox::default();
+            socket::receive(&client, &mut inbox).unwrap();
+            let message: ServerMessage = control::decode(inbox.message()).unwrap();
+            let ServerMessage::GetMemories { id, burst: 3, slots } = message else {
+                panic!("not the question: {message:?}");
+            };
+            assert_eq!(slots.0, [5, 7]);
+            link.answer(id, Memories { status: 0, lengths: vec![1], descriptors: Vec::new() });
+            assert_eq!(asking.join().unwrap().unwrap().lengths, [1]);
+        });
+    }
+
+    #[test]
+    fn a_client_that_is_gone_is_neither_asked_nor_told() {
+        let (link, client) = link();
+        link.close();
+        let asked = link.ask_for_memories(1, &[0]);
+        assert_eq!(asked.unwrap_err(), ErrorStatus::GeneralFailure);
+        drop(client);
+        link.tell_burst_ended(1, "a reason"); // neither a panic nor a signal
+    }
+}

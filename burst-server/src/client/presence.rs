@@ -1,0 +1,38 @@
+//! How long a client counts as present.
+
+use crossbeam_utils::sync::WaitGroup;
+
+use crate::admission::{Admitted, User};
+
+/// Held by a client's session and by the server of each of its bursts. The client is gone when the
+/// last of them has let go: only then does it no longer count against the connection quotas, and
+/// only then does a service that stops no longer wait for it.
+#[derive(Debug)]
+pub(crate) struct Presence {
+    number: u64,
+    admitted: Admitted,
+    /// What the service waits for when it stops; the last field, and so the last to go.
+    _running: WaitGroup,
+}
+
+impl Presence {
+    pub(crate) fn new(number: u64, admitted: Admitted, running: WaitGroup) -> Self {
+        Presence { number, admitted, _running: running }
+    }
+
+    /// The client's number, which names its threads and log lines.
+    pub(crate) fn client(&self) -> u64 {
+        self.number
+    }
+
+    /// Whose connection it is.
+    pub(crate) fn user(&self) -> &User {
+        self.admitted.user()
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        tracing::debug!(client = self.number, "client gone, everything it had is given back");
+    }
+}

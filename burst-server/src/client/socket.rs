@@ -1,0 +1,60 @@
+//! The connection to one client.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use burst_wire::WireError;
+use burst_wire::control::{self, ServerMessage};
+use burst_wire::socket::{self, Inbox};
+
+/// A client's socket, which several threads read and any may write.
+#[derive(Debug)]
+pub(crate) struct ClientSocket {
+    fd: OwnedFd,
+    is_stopped: AtomicBool,
+}
+
+impl ClientSocket {
+    pub(crate) fn new(fd: OwnedFd) -> Self {
+        ClientSocket { fd, is_stopped: AtomicBool::new(false) }
+    }
+
+    /// Sends a message, from any thread.
+    pub(crate) fn send(
+        &self,
+        message: &ServerMessage,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), WireError> {
+        socket::send(&self.fd, &control::encode(message)?, descriptors)
+    }
+
+    /// Waits for a message. Where several threads wait, the kernel gives each message to one.
+    pub(crate) fn receive(&self, inbox: &mut Inbox) -> Result<(), WireError> {
+        socket::receive(&self.fd, inbox)
+    }
+
+    /// Ends the connection: every thread that reads it finds its end.
+    pub(crate) fn hang_up(&self) {
+        // The only error is that it is not connected any more.
+        let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Both);
+    }
+
+    /// Ends the connection because the service is told to stop: what is executed for the client
+    /// is not given up then.
+    pub(crate) fn stop(&self) {
+        // Before the shutdown, so that a reader that finds the connection's end finds this set.
+        self.is_stopped.store(true, Ordering::SeqCst);
+        self.hang_up();
+    }
+
+    /// Whether the service ended the connection in order to stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::SeqCst)
+    }
+}
+
+impl AsFd for ClientSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

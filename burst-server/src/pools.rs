@@ -1,0 +1,123 @@
+//! Pools as the device sees them: a client's memory, and memory the service made.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Mutex;
+
+use burst_hal::{Memory, MemoryError};
+use burst_shm::{Pool, ShmError, SoleWriter};
+
+use crate::ServerError;
+use crate::admission::{Charge, ClientBudgets};
+use crate::panics::lock;
+
+/// A memory that a client gave, mapped as its kind allows.
+#[derive(Debug)]
+pub(crate) struct ClientMemory {
+    pool: Pool,
+    _charges: [Charge; 2],
+}
+
+impl ClientMemory {
+    /// Takes a descriptor of which the client says that it holds `length` bytes.
+    pub(crate) fn open(
+        fd: OwnedFd,
+        length: u64,
+        budgets: &ClientBudgets,
+    ) -> Result<Self, ServerError> {
+        let charges = [budgets.memories.charge(1)?, budgets.mapped_bytes.charge(length)?];
+        Ok(ClientMemory { pool: Pool::open(fd, length)?, _charges: charges })
+    }
+}
+
+impl Memory for ClientMemory {
+    fn len(&self) -> u64 {
+        self.pool.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MemoryError> {
+        self.pool.read(offset, out).map_err(memory_error)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryError> {
+        self.pool.write(offset, bytes).map_err(memory_error)
+    }
+
+    fn as_bytes(&self) -> Option<&[u8]> {
+        self.pool.as_sealed_bytes()
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.pool.as_fd())
+    }
+}
+
+/// A memory that the service made: it alone writes, the client only reads.
+#[derive(Debug)]
+pub(crate) struct ServiceMemory {
+    // Executions on different threads may be given the same memory; each copies under the lock.
+    // A lock that no other thread holds costs no system call.
+    writer: Mutex<SoleWriter>,
+    fd: OwnedFd,
+    length: u64,
+    _charges: [Charge; 2],
+}
+
+impl ServiceMemory {
+    pub(crate) fn create(length: u64, budgets: &ClientBudgets) -> Result<Self, ServerError> {
+        let charges = [budgets.memories.charge(1)?, budgets.allocated_bytes.charge(length)?];
+        let bytes = usize::try_from(length)
+            .map_err(|_| ShmError::Length { len: length, max: burst_shm::MAX_LEN })?;
+        let writer = SoleWriter::create("burst-output", bytes)?;
+        let fd = writer.memory().duplicate_fd()?;
+        Ok(ServiceMemory { writer: Mutex::new(writer), fd, length, _charges: charges })
+    }
+
+    /// The descriptor for the client.
+    pub(crate) fn duplicate_fd(&self) -> Result<OwnedFd, ServerError> {
+        self.fd
+            .try_clone()
+            .map_err(|_| ServerError::System { call: "dup", errno: rustix::io::Errno::MFILE })
+    }
+
+    fn with<T>(
+        &self,
+        offset: u64,
+        len: usize,
+        copy: impl FnOnce(&mut [u8]) -> T,
+    ) -> Result<T, MemoryError> {
+        let outside = MemoryError::OutOfRange { offset, len: len as u64, size: self.length };
+        let start = usize::try_from(offset).map_err(|_| outside)?;
+        let end = start.checked_add(len).ok_or(outside)?;
+        let mut writer = lock(&self.writer);
+        writer.bytes_mut().get_mut(start..end).map(copy).ok_or(outside)
+    }
+}
+
+impl Memory for ServiceMemory {
+    fn len(&self) -> u64 {
+        self.length
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MemoryError> {
+        self.with(offset, out.len(), |bytes| out.copy_from_slice(bytes))
+    }
+
+    fn write(&self, offset: u64, new: &[u8]) -> Result<(), MemoryError> {
+        self.with(offset, new.len(), |bytes| bytes.copy_from_slice(new))
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.fd.as_fd())
+    }
+}
+
+fn memory_error(error: ShmError) -> MemoryError {
+    match error {
+        ShmError::OutOfBounds { offset, len, size } => {
+            MemoryError::OutOfRange { offset, len, size }
+        }
+        ShmError::ReadOnly => MemoryError::ReadOnly,
+        ShmError::System { errno, .. } => MemoryError::Backing { errno: errno.raw_os_error() },
+        _ => MemoryError::Backing { errno: 0 },
+    }
+}

@@ -1,0 +1,13 @@
+//! The process that serves: its sockets, its supervisor, and what the system lets it do.
+
+mod descriptors;
+mod listen;
+mod performance;
+mod sandbox;
+pub mod systemd;
+
+pub use descriptors::raise_descriptor_limit;
+pub use listen::{Listener, Stop, Stopper};
+pub(crate) use performance::Hold;
+pub use performance::{Lever, Performance, PerformancePaths};
+pub use sandbox::{LayerState, Sandbox, SandboxError, SandboxReport, can_open_files};

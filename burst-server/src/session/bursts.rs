@@ -1,0 +1,89 @@
+//! Calls about bursts: starting one, its slots, ending it.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use burst_hal::RequestPool;
+use burst_wire::WireError;
+use burst_wire::control::{Answer, PoolSource, QueueDescriptor};
+
+use super::Session;
+use super::memories::open_source;
+use super::replies::Progress;
+use super::table::unknown;
+use crate::ServerError;
+use crate::admission::Limit;
+use crate::burst::{BurstParams, NewBurst};
+
+/// Starts a burst on a prepared model.
+pub(super) fn configure(
+    session: &Session,
+    model: u32,
+    queues: &[QueueDescriptor; 2],
+    params: BurstParams,
+    descriptors: Vec<OwnedFd>,
+) -> Result<Answer, ServerError> {
+    let starter = &session.host.bursts;
+    params.check(session.features, &session.host.metrics.limits)?;
+    let charge = session.budgets.bursts.charge(1)?;
+    let entry = session.table().model(model)?;
+    let queues = starter.attach(queues, descriptors)?;
+    let number = session.table().next_number();
+    let (link, presence) = (Arc::clone(&session.link), Arc::clone(&session.presence));
+    let burst = NewBurst { number, params, entry, link, presence, charge };
+    let handle = starter.start(burst, queues)?;
+    let mut table = session.table();
+    if table.is_closed {
+        drop(table);
+        handle.abandon();
+        return Err(WireError::Closed.into());
+    }
+    table.bursts.insert(number, handle);
+    session.host.metrics.burst_started();
+    Ok(Answer::Burst { burst: number })
+}
+
+/// Puts a memory into a slot of a burst.
+pub(super) fn push_memory(
+    session: &Session,
+    burst: u32,
+    slot: i32,
+    source: PoolSource,
+    descriptors: Vec<OwnedFd>,
+) -> Result<Answer, ServerError> {
+    let cache = session.table().burst(burst)?.cache();
+    match open_source(session, source, &mut descriptors.into_iter())? {
+        RequestPool::Memory(memory) => cache.insert(slot, memory)?,
+        RequestPool::Token(_) => return Err(ServerError::NoBuffers),
+    }
+    Ok(Answer::Done)
+}
+
+/// Empties a slot of a burst.
+pub(super) fn free_memory(session: &Session, burst: u32, slot: i32) -> Result<Answer, ServerError> {
+    let (cache, keeper) = {
+        let table = session.table();
+        let burst = table.burst(burst)?;
+        (burst.cache(), burst.slot_keeper())
+    };
+    cache.remove(slot);
+    keeper.free(slot)?;
+    Ok(Answer::Done)
+}
+
+/// Ends a burst. The client gets its reply when the burst has ended: nothing is executed for it any
+/// more, and all that it held is given back. That may take as long as an execution, so the burst's server
+/// replies then, and never the thread that read the call.
+pub(super) fn close(session: &Session, id: u64, burst: u32) -> Result<Progress, ServerError> {
+    let handle = session.table().bursts.remove(&burst).ok_or(unknown("burst", burst))?;
+    let replies = Arc::clone(&session.replies);
+    let closed = handle.close(Box::new(move || replies.send_later(id, Answer::Done)));
+    if let Err(handle) = closed {
+        // It goes on as if it had not been asked to end; at the session's end it ends in any case.
+        session.table().bursts.insert(burst, *handle);
+        session.host.metrics.limits.refused(Limit::Threads);
+        return Err(ServerError::NoThread);
+    }
+    session.link.cancel_questions_of(burst);
+    Ok(Progress::ReplyFollows)
+}

@@ -1,0 +1,53 @@
+//! From a call to the function that does it.
+
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use burst_wire::Features;
+use burst_wire::control::Call;
+
+use super::replies::Progress;
+use super::{Session, bursts, devices, executions, memories, models};
+use crate::ServerError;
+use crate::burst::BurstParams;
+
+/// Does what call `id` asks for. Its descriptors are as many as it needs.
+pub(super) fn perform(
+    session: &Session,
+    id: u64,
+    call: Call,
+    descriptors: Vec<OwnedFd>,
+) -> Result<Progress, ServerError> {
+    let arrived = Instant::now();
+    let answer = match call {
+        Call::ListDevices => devices::list(session),
+        Call::DeviceInfo { device } => devices::info(session, device)?,
+        Call::DeviceStatus { device } => devices::status(session, device)?,
+        Call::SupportedOperations { device, model } => {
+            models::supported_operations(session, device, &model, descriptors)?
+        }
+        Call::Prepare { device, model, options } => {
+            models::prepare(session, device, &model, &options, descriptors)?
+        }
+        Call::ReleaseModel { model } => models::release(session, model)?,
+        Call::ShareMemory { memory, length } => {
+            memories::share(session, memory, length, descriptors)?
+        }
+        Call::AllocateMemory { memory, length } => {
+            return Ok(memories::allocate(session, memory, length)?.into());
+        }
+        Call::ForgetMemory { memory } => memories::forget(session, memory),
+        Call::Execute(request) => executions::execute(session, &request, descriptors, arrived)?,
+        Call::ConfigureBurst { model, request_queue, result_queue, features, wait, depth } => {
+            let queues = [request_queue, result_queue];
+            let params = BurstParams { features: Features::from_bits(features), wait, depth };
+            bursts::configure(session, model, &queues, params, descriptors)?
+        }
+        Call::PushMemory { burst, slot, source } => {
+            bursts::push_memory(session, burst, slot, source, descriptors)?
+        }
+        Call::FreeMemory { burst, slot } => bursts::free_memory(session, burst, slot)?,
+        Call::CloseBurst { burst } => return bursts::close(session, id, burst),
+    };
+    Ok(answer.into())
+}

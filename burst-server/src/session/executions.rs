@@ -1,0 +1,51 @@
+//! One execution over the socket.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use burst_hal::{ErrorStatus, ExecutionOptions, Failure, Request, RequestArgument, TimePoint};
+use burst_wire::control::{Answer, Executed, SynchronousRequest};
+
+use super::Session;
+use super::memories::open_source;
+use crate::ServerError;
+use crate::execution::finish;
+use crate::panics::catch_panic;
+
+/// Executes a request that arrived then.
+pub(super) fn execute(
+    session: &Session,
+    request: &SynchronousRequest,
+    descriptors: Vec<OwnedFd>,
+    arrived: Instant,
+) -> Result<Answer, ServerError> {
+    let entry = session.table().model(request.model)?;
+    let mut descriptors = descriptors.into_iter();
+    let pools = request.pools.0.iter();
+    let call = Request {
+        inputs: request.inputs.0.iter().map(RequestArgument::from).collect(),
+        outputs: request.outputs.0.iter().map(RequestArgument::from).collect(),
+        pools: pools
+            .map(|source| open_source(session, *source, &mut descriptors))
+            .collect::<Result<_, _>>()?,
+    };
+    entry.check(&call)?;
+    let options = ExecutionOptions {
+        measure_timing: request.measure_timing,
+        deadline: request.deadline.map(|nanos| TimePoint { nanos }),
+        loop_timeout: request.loop_timeout.map(Duration::from_nanos),
+    };
+    if options.deadline.is_some_and(TimePoint::has_passed) {
+        return Err(Failure::from(ErrorStatus::MissedDeadlineTransient).into());
+    }
+    let counts = entry.meter.socket();
+    counts.executing();
+    let cancel = session.link.cancel_word();
+    let mut result = catch_panic(|| entry.model.execute_cancellable(&call, &options, cancel))?;
+    let outputs = call.outputs.len();
+    let in_driver = finish(&mut result, outputs, request.measure_timing, arrived);
+    // Each request costs a system call anyway, beside which a look at the clock is nothing.
+    let nanos = u64::try_from(arrived.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    counts.count(result.status, Some(nanos));
+    Ok(Answer::Executed(Executed::new(&result, in_driver)))
+}

@@ -1,0 +1,23 @@
+//! What all sessions of a service share.
+
+use std::sync::Arc;
+
+use burst_hal::Device;
+use burst_wire::Features;
+
+use crate::admission::{Admission, Limits};
+use crate::burst::BurstStarter;
+use crate::metrics::Metrics;
+
+/// What a service offers to its clients, and how it treats all of them.
+pub(crate) struct Host {
+    pub(crate) devices: Vec<Arc<dyn Device>>,
+    /// The program's name, for clients.
+    pub(crate) name: String,
+    /// Additions to HAL 1.2 that are offered.
+    pub(crate) features: Features,
+    pub(crate) limits: Limits,
+    pub(crate) admission: Admission,
+    pub(crate) bursts: BurstStarter,
+    pub(crate) metrics: Arc<Metrics>,
+}

@@ -1,0 +1,111 @@
+//! Calls about models: which operations a device supports, preparing, releasing.
+
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use burst_hal::validate::{RequestRules, validate_model};
+use burst_hal::{HalVersion, Memory, Model, OperandValues, Pool};
+use burst_wire::control::{Answer, ModelBody, WirePrepareOptions, decode_model};
+
+use super::table::unknown;
+use super::{Session, devices};
+use crate::ServerError;
+use crate::admission::Limit;
+use crate::panics::catch_panic;
+use crate::pools::ClientMemory;
+use crate::prepared::PreparedEntry;
+
+/// A model's constants, borrowed from memory that is sealed against writing.
+struct SealedValues {
+    memory: Arc<ClientMemory>,
+    range: Range<usize>,
+}
+
+impl AsRef<[u8]> for SealedValues {
+    fn as_ref(&self) -> &[u8] {
+        // `receive` has checked the seal and the range, and neither can change.
+        self.memory.as_bytes().and_then(|bytes| bytes.get(self.range.clone())).unwrap_or_default()
+    }
+}
+
+/// Reads the model out of the first descriptor, with the others as its pools, and validates it.
+fn receive(
+    session: &Session,
+    body: &ModelBody,
+    descriptors: Vec<OwnedFd>,
+) -> Result<Model, ServerError> {
+    let total = body.total_bytes()?;
+    let limit = session.host.limits.model_bytes;
+    session.host.metrics.limits.within(Limit::ModelBytes, total, limit)?;
+    let mut descriptors = descriptors.into_iter();
+    let missing = ServerError::Descriptors { wanted: body.descriptors(), got: 0 };
+    let own = descriptors.next().ok_or(missing)?;
+    let memory = Arc::new(session.link.open_memory(own, total)?);
+    let pools = descriptors
+        .zip(&body.pool_lengths.0)
+        .map(|(fd, length)| -> Result<Pool, ServerError> {
+            Ok(Arc::new(session.link.open_memory(fd, *length)?))
+        })
+        .collect::<Result<Vec<Pool>, _>>()?;
+    let bytes = memory.as_bytes().ok_or(ServerError::ModelNotSealed)?;
+    // Both ranges lie within the mapping: their lengths add up to its own.
+    let structure = 0..index(body.structure_bytes)?;
+    let values = index(body.values_at()?)?..index(total)?;
+    let structure = bytes.get(structure).ok_or(ServerError::ModelNotSealed)?;
+    let values = OperandValues::new(SealedValues { memory: Arc::clone(&memory), range: values });
+    let model = decode_model(structure, values, pools)?;
+    validate_model(&model, HalVersion::LATEST)?;
+    Ok(model)
+}
+
+fn index(bytes: u64) -> Result<usize, ServerError> {
+    usize::try_from(bytes).map_err(|_| ServerError::NeverAllowed {
+        what: Limit::ModelBytes,
+        asked: bytes,
+        limit: usize::MAX as u64,
+    })
+}
+
+/// Which operations of a model a device supports.
+pub(super) fn supported_operations(
+    session: &Session,
+    device: u32,
+    body: &ModelBody,
+    descriptors: Vec<OwnedFd>,
+) -> Result<Answer, ServerError> {
+    let device = devices::find(session, device)?;
+    let model = receive(session, body, descriptors)?;
+    let supported = catch_panic(|| device.supported_operations(&model))??;
+    Ok(Answer::Supported(supported.into_iter().collect()))
+}
+
+/// Prepares a model and gives it a number.
+pub(super) fn prepare(
+    session: &Session,
+    device: u32,
+    body: &ModelBody,
+    options: &WirePrepareOptions,
+    descriptors: Vec<OwnedFd>,
+) -> Result<Answer, ServerError> {
+    let device = devices::find(session, device)?;
+    let charge = session.budgets.models.charge(1)?;
+    let options = options.decode()?;
+    let model = receive(session, body, descriptors)?;
+    let rules = RequestRules::new(&model)?;
+    let prepared = catch_panic(|| device.prepare_model(&model, &options))??;
+    drop(model); // the device has kept what it needs
+    let meter = session.host.metrics.model(session.presence.client(), device.name());
+    let entry = Arc::new(PreparedEntry::new(prepared, &options, rules, meter, charge));
+    let mut table = session.table();
+    let number = table.next_number();
+    table.models.insert(number, entry);
+    Ok(Answer::Prepared { model: number })
+}
+
+/// Takes the number of a prepared model back; its bursts live on.
+pub(super) fn release(session: &Session, model: u32) -> Result<Answer, ServerError> {
+    let released = session.table().models.remove(&model).ok_or(unknown("prepared model", model))?;
+    drop(released); // the lock is let go of by now
+    Ok(Answer::Done)
+}

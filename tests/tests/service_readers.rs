@@ -1,0 +1,221 @@
+//! The threads that read a client's socket never wait for another thread, whatever their client asks
+//! for: its other calls are answered meanwhile.
+#![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
+
+mod burst_support;
+mod service_support;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use burst_hal::{
+    Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model, PrepareOptions,
+    PrepareResult, PreparedModel, Request,
+};
+use burst_server::ServiceOptions;
+use burst_support::raw::{RawBurst, RawClient, configure_call, request};
+use burst_support::{LONG, model, wait_for_no_thread_named, wait_until};
+use burst_tests::repository;
+use burst_wire::DATUM_BYTES;
+use burst_wire::control::{Answer, Call, ClientMessage, Refusal, ServerMessage, Text};
+use fmq::{Consumer, Producer, QueueConfig};
+use service_support::{Shared, context::Contexts};
+
+/// Tests that look at the threads of this process run one after the other.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A device whose executions say when they begin and end, and end when they are told to, whoever is
+/// gone by then.
+#[derive(Clone)]
+struct Gated {
+    news: Sender<News>,
+    end: Arc<Mutex<Receiver<()>>>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum News {
+    Begun,
+    Ended,
+}
+
+/// The test's side of it. Executions end with it, so that a test that fails does not hang.
+struct Gate {
+    news: Receiver<News>,
+    end: Sender<()>,
+}
+
+fn gated() -> (Gated, Gate) {
+    let ((news, heard), (end, ends)) = (channel(), channel());
+    (Gated { news, end: Arc::new(Mutex::new(ends)) }, Gate { news: heard, end })
+}
+
+impl Device for Gated {
+    fn name(&self) -> &str {
+        "gated"
+    }
+
+    fn version_string(&self) -> &str {
+        "gated-1"
+    }
+
+    fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
+        Ok(vec![true; model.main.operations.len()])
+    }
+
+    fn prepare_model(&self, _: &Model, _: &PrepareOptions) -> PrepareResult {
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+impl PreparedModel for Gated {
+    fn execute_synchronously(&self, _: &Request, _: &ExecutionOptions) -> ExecutionResult {
+        let _ = self.news.send(News::Begun);
+        let _ = self.end.lock().unwrap().recv();
+        let _ = self.news.send(News::Ended);
+        ExecutionResult::of(ErrorStatus::None)
+    }
+}
+
+/// A connection on which a missing reply fails the test.
+fn connect(path: &Path) -> OwnedFd {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+    burst_wire::socket::set_receive_timeout(&socket, Some(LONG)).unwrap();
+    socket
+}
+
+/// A burst with a request under way.
+fn executing(service: &Shared, gate: &Gate) -> RawBurst {
+    let mut burst = RawBurst::start(connect(&service.path), &model(), 1024);
+    burst.send(&request(1, false));
+    assert_eq!(gate.news.recv_timeout(LONG), Ok(News::Begun));
+    burst
+}
+
+/// The next reply, to whichever call.
+fn reply(client: &mut RawClient) -> (u64, Result<Answer, Refusal>) {
+    match client.receive().0 {
+        ServerMessage::Reply(reply) => (reply.id, reply.outcome),
+        other => panic!("not a reply: {other:?}"),
+    }
+}
+
+/// Asks for one more burst.
+fn configure(client: &mut RawClient, model: u32) -> Result<Answer, Refusal> {
+    let requests = Producer::create(&QueueConfig::new(DATUM_BYTES, 1024)).unwrap();
+    let results = Consumer::create(&QueueConfig::new(DATUM_BYTES, 1024)).unwrap();
+    let descriptors = (requests.descriptor().unwrap(), results.descriptor().unwrap());
+    let (call, fds) = configure_call(model, &descriptors.0, &descriptors.1);
+    client.call(call, &fds)
+}
+
+#[test]
+fn a_connection_is_read_while_a_closed_burst_still_executes() {
+    const CLOSE: u64 = 1000;
+    const LIST: u64 = 1001;
+    let _alone = ALONE.lock();
+    for in_context in [false, true] {
+        let mut options = ServiceOptions::default();
+        options.limits.bursts = 1;
+        if in_context {
+            options.contexts = Some(Arc::new(Contexts)); // dropping one joins its thread
+        }
+        let (device, gate) = gated();
+        let service = Shared::start(Arc::new(device), options);
+        let gate = gate; // dropped before the service, which waits for executions
+        let mut burst = executing(&service, &gate);
+        let close = Call::CloseBurst { burst: burst.number };
+        burst.client.send(&ClientMessage::Call { id: CLOSE, call: close }, &[]);
+        burst.client.send(&ClientMessage::Call { id: LIST, call: Call::ListDevices }, &[]);
+        let devices = Answer::Devices([Text::cut("gated")].into_iter().collect());
+        assert_eq!(reply(&mut burst.client), (LIST, Ok(devices)), "in a context: {in_context}");
+        // Until it has ended it counts: closing bursts does not heap up threads.
+        let second = burst.client.prepare(&model());
+        let refused = configure(&mut burst.client, second).expect_err("one too many");
+        assert_eq!(refused.status(), ErrorStatus::ResourceExhaustedTransient);
+
+        gate.end.send(()).unwrap();
+        assert_eq!(reply(&mut burst.client), (CLOSE, Ok(Answer::Done)));
+        // Said before the execution returned, and so before the reply if that waits for it.
+        assert_eq!(gate.news.try_recv(), Ok(News::Ended), "in a context: {in_context}");
+        assert!(matches!(configure(&mut burst.client, second), Ok(Answer::Burst { .. })));
+    }
+}
+
+#[test]
+fn what_lay_in_the_slots_of_a_closed_burst_is_given_back_with_the_reply() {
+    let _alone = ALONE.lock();
+    for in_context in [false, true] {
+        let mut options = ServiceOptions::default();
+        options.limits.memories = 3;
+        if in_context {
+            options.contexts = Some(Arc::new(Contexts));
+        }
+        let (device, gate) = gated();
+        let service = Shared::start(Arc::new(device), options);
+        let gate = gate; // dropped before the service, which waits for executions
+        for _ in 0..20 {
+            let mut burst = executing(&service, &gate);
+            gate.end.send(()).unwrap();
+            let closed = burst.client.call(Call::CloseBurst { burst: burst.number }, &[]);
+            assert_eq!(closed, Ok(Answer::Done));
+            assert_eq!(gate.news.try_recv(), Ok(News::Ended));
+            for memory in 0..3 {
+                let share = Call::ShareMemory { memory, length: 64 };
+                let shared = burst.client.call(share, &[burst.input.as_fd()]);
+                assert_eq!(shared, Ok(Answer::Done), "memory {memory}, context: {in_context}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_reader_waits_for_what_is_executed_for_a_client_that_hung_up() {
+    let _alone = ALONE.lock();
+    wait_for_no_thread_named("client-");
+    let (device, gate) = gated();
+    let service = Shared::start(Arc::new(device), ServiceOptions::default());
+    let gate = gate; // dropped before the service, which waits for executions
+    let burst = executing(&service, &gate);
+    drop(burst);
+    wait_for_no_thread_named("client-");
+    // The client counts as long as a thread works for it.
+    let in_use = |limit: &str| service.metric(&format!("burst_in_use{{limit=\"{limit}\"}}"));
+    assert_eq!((in_use("clients"), in_use("bursts")), (1, 1));
+    gate.end.send(()).unwrap();
+    wait_until("the client's end", || in_use("clients") == 0);
+    assert_eq!((in_use("bursts"), in_use("models"), in_use("memories")), (0, 0, 0));
+}
+
+/// Sources of the service without their tests.
+fn sources(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+            found.push((path, code));
+        }
+    }
+}
+
+/// Joining is what makes a reader wait; the tests above cannot reach every place it could come back.
+#[test]
+fn the_service_joins_no_thread_and_starts_them_in_one_place() {
+    let mut found = Vec::new();
+    sources(&repository().join("burst-server/src"), &mut found);
+    let users = |words: &[&str]| -> Vec<String> {
+        let is_in = |code: &str| words.iter().any(|word| code.contains(word));
+        let users = found.iter().filter(|(_, code)| is_in(code));
+        users.map(|(path, _)| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    };
+    assert_eq!(users(&[".join()", "JoinHandle", "thread::scope"]), [""; 0]);
+    assert_eq!(users(&["thread::Builder", "thread::spawn"]), ["threads.rs"]);
+    assert_eq!(users(&["WaitGroup::new()"]), ["service.rs"], "who waits for the end of clients");
+}
