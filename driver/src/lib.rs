@@ -10,6 +10,45 @@
 //!
 //! Where to read: [`device`](CpuDevice) → `plan.rs` → `context.rs` → `memory.rs` →
 //! `ops/<family>/<op>.rs` → `kernels/`; `control_flow.rs` runs graphs from within graphs.
+//!
+//! Preparing a model and executing it:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use burst_driver::CpuDevice;
+//! use burst_hal::*;
+//!
+//! // The sum of two tensors of two floats, then no activation.
+//! let mut builder = ModelBuilder::new();
+//! let a = builder.input(OperandType::TensorFloat32, &[2]);
+//! let b = builder.input(OperandType::TensorFloat32, &[2]);
+//! let none = builder.scalar_i32(FusedActivation::None.code());
+//! let sum = builder.result_of(OperationType::Add, &[a, b, none], OutputSpec::f32(&[2]));
+//! builder.output(sum);
+//!
+//! let device = CpuDevice::default();
+//! let prepared = device.prepare_model(&builder.build()?, &PrepareOptions::default())?;
+//!
+//! // Both inputs and the output in one pool; offsets and lengths in bytes.
+//! let values = [1.0_f32, 2.0, 10.0, 20.0, 0.0, 0.0].map(f32::to_le_bytes).concat();
+//! let pool: Pool = Arc::new(HeapMemory::new(values));
+//! let argument = |offset| RequestArgument {
+//!     location: DataLocation { pool_index: 0, offset, length: 8 },
+//!     ..RequestArgument::default()
+//! };
+//! let request = Request {
+//!     inputs: vec![argument(0), argument(8)],
+//!     outputs: vec![argument(16)],
+//!     pools: vec![RequestPool::Memory(Pool::clone(&pool))],
+//! };
+//! let result = prepared.execute_synchronously(&request, &ExecutionOptions::default());
+//! assert_eq!(result.status, ErrorStatus::None);
+//! let mut output = [0; 8];
+//! pool.read(16, &mut output)?;
+//! assert_eq!(output.as_slice(), [11.0_f32, 22.0].map(f32::to_le_bytes).concat());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![deny(unsafe_code)]
 
 mod aligned;

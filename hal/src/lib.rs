@@ -4,6 +4,75 @@
 //! [`Burst`] and [`Buffer`]; sessions, which run a model on any device; validation that holds for
 //! every operation; version rules; a graph dump. Nothing here knows of processes, and nothing of
 //! kernels: a driver implements the traits, a transport carries them.
+//!
+//! A model, a device and an execution:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use burst_hal::validate::{UnspecifiedOutputs, validate_request};
+//! use burst_hal::*;
+//!
+//! // A device that runs RELU on floats, in the memory of the request.
+//! struct Relu;
+//!
+//! impl Device for Relu {
+//!     fn name(&self) -> &str { "relu" }
+//!     fn version_string(&self) -> &str { "1" }
+//!     fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
+//!         Ok(model.main.operations.iter().map(|one| one.ty == OperationType::Relu).collect())
+//!     }
+//!     fn prepare_model(&self, _: &Model, _: &PrepareOptions) -> PrepareResult {
+//!         Ok(Arc::new(Relu))
+//!     }
+//! }
+//!
+//! impl PreparedModel for Relu {
+//!     fn execute_synchronously(&self, request: &Request, _: &ExecutionOptions) -> ExecutionResult {
+//!         let (from, to) = (request.inputs[0].location, request.outputs[0].location);
+//!         let RequestPool::Memory(pool) = &request.pools[0] else {
+//!             return ExecutionResult::of(ErrorStatus::InvalidArgument);
+//!         };
+//!         let mut bytes = vec![0; from.length as usize];
+//!         let done = pool.read(from.offset.into(), &mut bytes).and_then(|()| {
+//!             for value in bytes.as_chunks_mut::<4>().0 {
+//!                 *value = f32::from_le_bytes(*value).max(0.0).to_le_bytes();
+//!             }
+//!             pool.write(to.offset.into(), &bytes)
+//!         });
+//!         ExecutionResult::of(done.map_or(ErrorStatus::GeneralFailure, |()| ErrorStatus::None))
+//!     }
+//! }
+//!
+//! // A model: shapes in elements. `build` checks whatever holds for any operation.
+//! let mut builder = ModelBuilder::new();
+//! let x = builder.input(OperandType::TensorFloat32, &[2]);
+//! let y = builder.result_of(OperationType::Relu, &[x], OutputSpec::f32(&[2]));
+//! builder.output(y);
+//! let model = builder.build()?;
+//!
+//! // A request: both arguments lie in one pool, offsets and lengths in bytes.
+//! let values = [-1.0_f32, 3.0, 9.0, 9.0].map(f32::to_le_bytes).concat();
+//! let pool: Pool = Arc::new(HeapMemory::new(values));
+//! let argument = |offset| RequestArgument {
+//!     location: DataLocation { pool_index: 0, offset, length: 8 },
+//!     ..RequestArgument::default()
+//! };
+//! let request = Request {
+//!     inputs: vec![argument(0)],
+//!     outputs: vec![argument(8)],
+//!     pools: vec![RequestPool::Memory(Pool::clone(&pool))],
+//! };
+//! validate_request(&request, &model, UnspecifiedOutputs::Allowed)?;
+//!
+//! let prepared = Relu.prepare_model(&model, &PrepareOptions::default())?;
+//! let result = prepared.execute_synchronously(&request, &ExecutionOptions::default());
+//! assert_eq!(result.status, ErrorStatus::None);
+//! let mut output = [0; 8];
+//! pool.read(8, &mut output)?;
+//! assert_eq!(output.as_slice(), [0.0_f32, 3.0].map(f32::to_le_bytes).concat());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod builder;

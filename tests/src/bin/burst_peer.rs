@@ -2,7 +2,8 @@
 //!
 //! `serve-stuck` serves the socket on its standard input with a device that never finishes, and
 //! says `begun` when it has an execution. `serve-private` serves it as it should be. `serve PATH`
-//! serves all comers at a path; `serve-one-model PATH` allows each one prepared model. `tour` asks
+//! serves all comers at a path; `serve-one-model PATH` allows each one prepared model; `serve-cpu PATH`
+//! offers the CPU driver. `tour` asks
 //! the service on its standard input for everything once. `stream PATH` connects to a service and
 //! runs frames for ever, and says `running` after the first. `fork-and-connect PATH` is a client of
 //! that service and forks a child that becomes another. `drive COUNT spin|adaptive|sleep|sync`
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use burst_client::{Client, Route, StreamOptions, Wait};
+use burst_driver::{CpuDevice, DeviceOptions};
 use burst_server::{Listener, Service, ServiceOptions, Stop};
 use burst_support::tour::tour;
 use burst_support::{Controls, FakeDevice, long, model};
@@ -51,6 +53,7 @@ fn main() {
             options.limits.models = 1;
             serve(&path, options);
         }
+        (Some("serve-cpu"), Some(path)) => serve_cpu(&path),
         (Some("tour"), None) => {
             let socket = std::io::stdin().as_fd().try_clone_to_owned().expect("a socket");
             tour(socket).expect("a service to the end");
@@ -87,6 +90,14 @@ fn serve(path: &str, options: ServiceOptions) {
     say("ready");
     let service = Service::new(vec![Arc::new(FakeDevice::default())], options);
     service.run(&listener, &stop).expect("the socket works");
+}
+
+/// Offers the CPU driver at a path until it is killed.
+fn serve_cpu(path: &str) {
+    let listener = Listener::bind(path).expect("the path is free");
+    say("ready");
+    let device = CpuDevice::new(DeviceOptions::default());
+    burst_server::serve(Arc::new(device), &listener).expect("the socket works");
 }
 
 fn stream(path: &str) {

@@ -184,6 +184,7 @@ const ENDINGS: &[&str] =
 /// What a word in code says of a file of this repository, if it speaks of one. Parts in capitals
 /// or angle brackets are the reader's to fill in.
 fn path_in(word: &str) -> Option<String> {
+    let word = word.trim_start_matches('+'); // an added line of a diff
     let word = word.split("::").next().unwrap_or_default().trim_end_matches([',', '.', ';']);
     let elsewhere = word.starts_with(['/', '$', '-', '<', '~']) || word.starts_with("../shared");
     let made = ["target/", "out/", "fuzz/artifacts", "fuzz/corpus-work", "venv/"];
@@ -227,6 +228,8 @@ fn paths_are_told_from_other_words() {
         ("/run/burst/admin.sock", None),
         ("../shared/models/manifest.json", None),
         ("speed/", Some("speed/")),
+        ("+///", None),
+        ("+models/shapes.tflite", Some("models/shapes.tflite")),
         ("x.bin", None),
     ] {
         assert_eq!(path_in(word).as_deref(), want, "{word}");
