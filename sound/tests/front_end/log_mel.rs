@@ -4,6 +4,13 @@ use std::f64::consts::TAU;
 
 use burst_sound::{LogMel, LogMelShape, normalise};
 
+burst_testing::tests![
+    a_tone_is_loudest_in_its_band(),
+    silence_is_the_floor_and_short_sound_is_nothing(),
+    normalised_bands_have_mean_0_and_deviation_1(),
+    impossible_front_ends_are_refused(),
+];
+
 /// The mel scale as the models were trained on it, written here a second time to compare with.
 fn mel(hertz: f64) -> f64 {
     2595.0 * (1.0 + hertz / 700.0).log10()
@@ -18,7 +25,6 @@ fn tone(hertz: f64, count: u32) -> Vec<f32> {
     (0..count).map(|i| (TAU * hertz * f64::from(i) / 16_000.0).sin() as f32).collect()
 }
 
-#[test]
 fn a_tone_is_loudest_in_its_band() {
     let shape = LogMelShape::speech(40);
     let mut front = LogMel::new(shape).unwrap();
@@ -34,7 +40,6 @@ fn a_tone_is_loudest_in_its_band() {
     }
 }
 
-#[test]
 fn silence_is_the_floor_and_short_sound_is_nothing() {
     let mut front = LogMel::new(LogMelShape::speech(80)).unwrap();
     assert!(front.frames(&[0.0; 399]).is_empty());
@@ -43,7 +48,6 @@ fn silence_is_the_floor_and_short_sound_is_nothing() {
     assert!(frames.iter().all(|value| (f64::from(*value) - 1e-6_f64.ln()).abs() < 1e-4));
 }
 
-#[test]
 fn normalised_bands_have_mean_0_and_deviation_1() {
     let mut frames: Vec<f32> = vec![1.0, 7.0, 3.0, 7.0, 5.0, 7.0];
     normalise(&mut frames, 2);
@@ -55,7 +59,6 @@ fn normalised_bands_have_mean_0_and_deviation_1() {
     normalise(&mut [1.0], 0);
 }
 
-#[test]
 fn impossible_front_ends_are_refused() {
     let good = LogMelShape::speech(80);
     for wrong in [

@@ -4,6 +4,8 @@ use std::f64::consts::PI;
 
 use burst_sound::Sound;
 
+burst_testing::tests![a_tone_stays_the_same_tone(), what_the_lower_rate_cannot_hold_is_taken_out(),];
+
 fn resampled(samples: Vec<f32>, from: u32, to: u32) -> Vec<f32> {
     Sound { rate: from, samples }.resampled(to).unwrap().samples
 }
@@ -14,7 +16,6 @@ fn tone(frequency: f64, rate: u32, count: u32) -> Vec<f32> {
     (0..count).map(sample).collect()
 }
 
-#[test]
 fn a_tone_stays_the_same_tone() {
     for (from, to) in [(44_100, 16_000), (8_000, 16_000), (48_000, 16_000), (16_000, 22_050)] {
         let got = resampled(tone(1_000.0, from, from / 5), from, to);
@@ -29,7 +30,6 @@ fn a_tone_stays_the_same_tone() {
     }
 }
 
-#[test]
 fn what_the_lower_rate_cannot_hold_is_taken_out() {
     let got = resampled(tone(12_000.0, 48_000, 9_600), 48_000, 16_000);
     let loudest = got[100..got.len() - 100].iter().fold(0_f32, |m, s| m.max(s.abs()));

@@ -2,7 +2,12 @@
 
 use burst_sound::{MAX_FFT_LENGTH, Magnitudes};
 
-#[test]
+burst_testing::tests![
+    a_cosine_is_one_line_and_a_constant_is_the_first(),
+    against_the_definition(),
+    lengths_are_checked(),
+];
+
 fn a_cosine_is_one_line_and_a_constant_is_the_first() {
     let mut magnitudes = Magnitudes::new(64).unwrap();
     let mut out = vec![0.0; 33];
@@ -18,7 +23,6 @@ fn a_cosine_is_one_line_and_a_constant_is_the_first() {
     assert!((out[0] - 3.0).abs() < 1e-6, "{}", out[0]);
 }
 
-#[test]
 fn against_the_definition() {
     let samples: Vec<f32> = (0..32_u8).map(|i| f32::from(i * 7 % 31) - 15.0).collect();
     let mut magnitudes = Magnitudes::new(32).unwrap();
@@ -36,7 +40,6 @@ fn against_the_definition() {
     }
 }
 
-#[test]
 fn lengths_are_checked() {
     for wrong in [0, 3, MAX_FFT_LENGTH * 2] {
         assert!(Magnitudes::new(wrong).is_err(), "{wrong}");

@@ -15,6 +15,7 @@ mod kill_matrix;
 mod killed_at_the_queue;
 mod many_clients;
 mod service_metrics;
+mod service_readers;
 
 fn main() -> std::process::ExitCode {
     burst_testing::run_one_after_the_other(&[
@@ -25,5 +26,6 @@ fn main() -> std::process::ExitCode {
         killed_at_the_queue::TESTS,
         many_clients::TESTS,
         service_metrics::TESTS,
+        service_readers::TESTS,
     ])
 }

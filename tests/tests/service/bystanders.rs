@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use burst_client::{Client, Stream, StreamOptions};
+use burst_client::{Client, Route, Stream, StreamOptions};
 use burst_server::ServiceOptions;
 use burst_wire::control::{Answer, Call, ClientMessage, ServerMessage, encode};
 use burst_wire::{DATUM_BYTES, Features, socket};
@@ -26,10 +26,10 @@ impl Honest {
     fn connect(service: &Shared) -> Honest {
         let client = service.connect().unwrap();
         let device = client.device("fake").unwrap();
-        let streams = [burst_client::StreamPath::Burst, burst_client::StreamPath::Synchronous];
-        let streams = streams.map(|path| {
+        let streams = [Route::Burst, Route::Synchronous];
+        let streams = streams.map(|route| {
             let mut options = StreamOptions::default();
-            options.path = path;
+            options.route = route;
             device.stream(&model(), &options).unwrap()
         });
         Honest { client, streams }

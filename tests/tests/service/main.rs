@@ -19,6 +19,8 @@ mod deadlines;
 mod descriptor_tricks;
 mod fuzz_seeds;
 mod pipelining;
+mod protocol;
+mod protocol_client;
 mod reconnect;
 mod retry;
 mod service_idle;

@@ -95,7 +95,3 @@ fn log_mel_frames_are_those_that_the_models_were_given(shared: &Path) {
         assert!(off < 5e-3, "frame {} band {}: {got}, want {want}", at / 80, at % 80);
     }
 }
-
-fn main() -> std::process::ExitCode {
-    burst_testing::run(&[TESTS])
-}

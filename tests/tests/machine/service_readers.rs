@@ -2,29 +2,30 @@
 //! for: its other calls are answered meanwhile.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod burst_support;
-mod service_support;
-
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
+use crate::burst_support::raw::{RawBurst, RawClient, configure_call, request};
+use crate::burst_support::{LONG, model, wait_for_no_thread_named, wait_until};
+use crate::service_support::{Shared, context::Contexts};
 use burst_hal::{
     Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model, PrepareOptions,
     PrepareResult, PreparedModel, Request,
 };
 use burst_server::ServiceOptions;
-use burst_support::raw::{RawBurst, RawClient, configure_call, request};
-use burst_support::{LONG, model, wait_for_no_thread_named, wait_until};
 use burst_tests::repository;
 use burst_wire::DATUM_BYTES;
 use burst_wire::control::{Answer, Call, ClientMessage, Refusal, ServerMessage, Text};
 use fmq::{Consumer, Producer, QueueConfig};
-use service_support::{Shared, context::Contexts};
 
-/// Tests that look at the threads of this process run one after the other.
-static ALONE: Mutex<()> = Mutex::new(());
+burst_testing::tests![
+    a_connection_is_read_while_a_closed_burst_still_executes(),
+    what_lay_in_the_slots_of_a_closed_burst_is_given_back_with_the_reply(),
+    no_reader_waits_for_what_is_executed_for_a_client_that_hung_up(),
+    the_service_joins_no_thread_and_starts_them_in_one_place(),
+];
 
 /// A device whose executions say when they begin and end, and end when they are told to, whoever is
 /// gone by then.
@@ -113,11 +114,9 @@ fn configure(client: &mut RawClient, model: u32) -> Result<Answer, Refusal> {
     client.call(call, &fds)
 }
 
-#[test]
 fn a_connection_is_read_while_a_closed_burst_still_executes() {
     const CLOSE: u64 = 1000;
     const LIST: u64 = 1001;
-    let _alone = ALONE.lock();
     for in_context in [false, true] {
         let mut options = ServiceOptions::default();
         options.limits.bursts = 1;
@@ -146,9 +145,7 @@ fn a_connection_is_read_while_a_closed_burst_still_executes() {
     }
 }
 
-#[test]
 fn what_lay_in_the_slots_of_a_closed_burst_is_given_back_with_the_reply() {
-    let _alone = ALONE.lock();
     for in_context in [false, true] {
         let mut options = ServiceOptions::default();
         options.limits.memories = 3;
@@ -173,9 +170,7 @@ fn what_lay_in_the_slots_of_a_closed_burst_is_given_back_with_the_reply() {
     }
 }
 
-#[test]
 fn no_reader_waits_for_what_is_executed_for_a_client_that_hung_up() {
-    let _alone = ALONE.lock();
     wait_for_no_thread_named("client-");
     let (device, gate) = gated();
     let service = Shared::start(Arc::new(device), ServiceOptions::default());
@@ -206,7 +201,6 @@ fn sources(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
 }
 
 /// Joining is what makes a reader wait; the tests above cannot reach every place it could come back.
-#[test]
 fn the_service_joins_no_thread_and_starts_them_in_one_place() {
     let mut found = Vec::new();
     sources(&repository().join("burst-server/src"), &mut found);

@@ -2,8 +2,6 @@
 //! it is owed, its example is what really crosses the boundary, its codes are those of the HAL.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-mod protocol_client;
-
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
