@@ -7,21 +7,24 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use crate::burst_support::raw::{RawBurst, RawClient, configure_call, request};
-use crate::burst_support::{LONG, model, wait_for_no_thread_named, wait_until};
-use crate::service_support::{Shared, context::Contexts};
 use burst_hal::{
     Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model, PrepareOptions,
     PrepareResult, PreparedModel, Request,
 };
 use burst_server::ServiceOptions;
+use crate::burst_support::raw::{
+    INPUT_SLOT, OUTPUT_SLOT, POOL_BYTES, RawBurst, RawClient, configure_call, request,
+};
+use crate::burst_support::{LONG, long, model, wait_for_no_thread_named, wait_until};
 use burst_tests::repository;
 use burst_wire::DATUM_BYTES;
-use burst_wire::control::{Answer, Call, ClientMessage, Refusal, ServerMessage, Text};
+use burst_wire::control::{Answer, Call, ClientMessage, PoolSource, Refusal, ServerMessage, Text};
 use fmq::{Consumer, Producer, QueueConfig};
 
+use crate::service_support::{Shared, context::Contexts};
+
 burst_testing::tests![
-    a_connection_is_read_while_a_closed_burst_still_executes(),
+    a_connection_is_read_while_closed_bursts_still_execute(),
     what_lay_in_the_slots_of_a_closed_burst_is_given_back_with_the_reply(),
     no_reader_waits_for_what_is_executed_for_a_client_that_hung_up(),
     the_service_joins_no_thread_and_starts_them_in_one_place(),
@@ -114,12 +117,34 @@ fn configure(client: &mut RawClient, model: u32) -> Result<Answer, Refusal> {
     client.call(call, &fds)
 }
 
-fn a_connection_is_read_while_a_closed_burst_still_executes() {
+/// One more burst of the same client with a request under way; its queues live as long as the value.
+fn another(burst: &mut RawBurst, model: u32, gate: &Gate) -> (u32, Producer, Consumer) {
+    let mut requests = Producer::create(&QueueConfig::new(DATUM_BYTES, 1024)).unwrap();
+    let results = Consumer::create(&QueueConfig::new(DATUM_BYTES, 1024)).unwrap();
+    let descriptors = (requests.descriptor().unwrap(), results.descriptor().unwrap());
+    let (call, fds) = configure_call(model, &descriptors.0, &descriptors.1);
+    let Ok(Answer::Burst { burst: number }) = burst.client.call(call, &fds) else {
+        panic!("no burst");
+    };
+    for (slot, memory) in [(INPUT_SLOT, &burst.input), (OUTPUT_SLOT, &burst.output)] {
+        let source = PoolSource::Descriptor { length: POOL_BYTES as u64 };
+        let push = Call::PushMemory { burst: number, slot, source };
+        assert_eq!(burst.client.call(push, &[memory.as_fd()]), Ok(Answer::Done));
+    }
+    requests.write_blocking(request(1, false).as_flattened(), long()).unwrap();
+    assert_eq!(gate.news.recv_timeout(LONG), Ok(News::Begun));
+    (number, requests, results)
+}
+
+fn a_connection_is_read_while_closed_bursts_still_execute() {
+    /// More than there are readers, which are as many as slow calls at once and one.
+    const BURSTS: u64 = 3;
     const CLOSE: u64 = 1000;
-    const LIST: u64 = 1001;
+    const LIST: u64 = 2000;
     for in_context in [false, true] {
         let mut options = ServiceOptions::default();
-        options.limits.bursts = 1;
+        options.limits.bursts = BURSTS;
+        options.limits.slow_calls = 1;
         if in_context {
             options.contexts = Some(Arc::new(Contexts)); // dropping one joins its thread
         }
@@ -127,20 +152,28 @@ fn a_connection_is_read_while_a_closed_burst_still_executes() {
         let service = Shared::start(Arc::new(device), options);
         let gate = gate; // dropped before the service, which waits for executions
         let mut burst = executing(&service, &gate);
-        let close = Call::CloseBurst { burst: burst.number };
-        burst.client.send(&ClientMessage::Call { id: CLOSE, call: close }, &[]);
+        let second = burst.client.prepare(&model());
+        let more: Vec<_> = (1..BURSTS).map(|_| another(&mut burst, second, &gate)).collect();
+        let numbers = more.iter().map(|(number, ..)| *number).chain([burst.number]);
+        for (id, number) in (CLOSE..).zip(numbers) {
+            let call = Call::CloseBurst { burst: number };
+            burst.client.send(&ClientMessage::Call { id, call }, &[]);
+        }
         burst.client.send(&ClientMessage::Call { id: LIST, call: Call::ListDevices }, &[]);
         let devices = Answer::Devices([Text::cut("gated")].into_iter().collect());
         assert_eq!(reply(&mut burst.client), (LIST, Ok(devices)), "in a context: {in_context}");
-        // Until it has ended it counts: closing bursts does not heap up threads.
-        let second = burst.client.prepare(&model());
+        // Until they have ended they count: closing bursts does not heap up threads.
         let refused = configure(&mut burst.client, second).expect_err("one too many");
         assert_eq!(refused.status(), ErrorStatus::ResourceExhaustedTransient);
 
-        gate.end.send(()).unwrap();
-        assert_eq!(reply(&mut burst.client), (CLOSE, Ok(Answer::Done)));
-        // Said before the execution returned, and so before the reply if that waits for it.
-        assert_eq!(gate.news.try_recv(), Ok(News::Ended), "in a context: {in_context}");
+        (0..BURSTS).for_each(|_| gate.end.send(()).unwrap());
+        let mut closed: Vec<_> = (0..BURSTS).map(|_| reply(&mut burst.client)).collect();
+        closed.sort_by_key(|(id, _)| *id);
+        let all: Vec<_> = (CLOSE..CLOSE + BURSTS).map(|id| (id, Ok(Answer::Done))).collect();
+        assert_eq!(closed, all);
+        // Each said before its execution returned, and so before the reply if that waits for it.
+        let ended: Vec<_> = gate.news.try_iter().collect();
+        assert!(ended.len() == more.len() + 1 && ended.iter().all(|news| *news == News::Ended));
         assert!(matches!(configure(&mut burst.client, second), Ok(Answer::Burst { .. })));
     }
 }
