@@ -8,7 +8,7 @@
 //! With several threads (`threads.rs`) an operation's output is cut into tiles that the thread of the
 //! execution and the device's helpers share.
 //!
-//! Where to read: [`device`](CpuDevice) → `plan.rs` → `context.rs` → `memory.rs` →
+//! Where to read: [`device`](CpuDevice) → `planner.rs` → `plan.rs` → `context.rs` → `memory.rs` →
 //! `ops/<family>/<op>.rs` → `kernels/`; `control_flow.rs` runs graphs from within graphs.
 #![deny(unsafe_code)]
 
@@ -24,6 +24,7 @@ mod memory;
 pub mod op;
 pub mod ops;
 mod plan;
+mod planner;
 mod prepared;
 mod profile;
 mod scratch;

@@ -13,7 +13,8 @@ use burst_hal::{
 use crate::context::Context;
 use crate::error::DriverError;
 use crate::op::PrepareContext;
-use crate::plan::{Plan, plan};
+use crate::plan::Plan;
+use crate::planner::plan;
 use crate::stop::Stop;
 use crate::threads::{Parallelism, Scope, ThreadPool};
 
