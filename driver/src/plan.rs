@@ -15,7 +15,7 @@ use crate::tensor::TensorInfo;
 
 /// Most working memory one model may plan for, in bytes: a bound on what a client's model can
 /// make the service allocate. The largest model we know of needs some 200 MiB.
-pub const MAX_ARENA_BYTES: usize = 2 << 30;
+pub(crate) const MAX_ARENA_BYTES: usize = 2 << 30;
 
 /// Where an operand's bytes are while the graph runs.
 #[derive(Debug)]
