@@ -46,7 +46,7 @@ impl CpuPreparedModel {
         Ok(CpuPreparedModel { plan, rules, idle: Mutex::new(Vec::new()), pool })
     }
 
-    /// The plan, to look at.
+    /// The plan.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
