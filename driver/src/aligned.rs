@@ -5,11 +5,11 @@ use bytemuck::{Pod, Zeroable};
 use crate::OpError;
 
 /// Alignment of every tensor in memory, in bytes: one cache line, one AVX-512 register.
-pub const ALIGNMENT: usize = 64;
+pub(crate) const ALIGNMENT: usize = 64;
 
 /// Largest single allocation, in bytes. A model that needs more for one tensor is refused rather
 /// than left to the system's out-of-memory killer, which would take the whole service.
-pub const MAX_ALLOCATION_BYTES: usize = 4 << 30;
+pub(crate) const MAX_ALLOCATION_BYTES: usize = 4 << 30;
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
@@ -17,7 +17,7 @@ struct Line([u8; ALIGNMENT]);
 
 /// A growing byte buffer that starts on a cache line. Shrinking keeps the memory.
 #[derive(Debug, Clone, Default)]
-pub struct AlignedBytes {
+pub(crate) struct AlignedBytes {
     lines: Vec<Line>,
     len: usize,
 }
@@ -27,7 +27,7 @@ impl AlignedBytes {
     ///
     /// # Errors
     /// [`OpError::Range`] over [`MAX_ALLOCATION_BYTES`], or when the system has no such memory.
-    pub fn zeroed(len: usize) -> Result<Self, OpError> {
+    pub(crate) fn zeroed(len: usize) -> Result<Self, OpError> {
         let mut bytes = AlignedBytes::default();
         bytes.resize(len)?;
         Ok(bytes)
@@ -37,7 +37,7 @@ impl AlignedBytes {
     ///
     /// # Errors
     /// As [`AlignedBytes::zeroed`].
-    pub fn copy_of(bytes: &[u8]) -> Result<Self, OpError> {
+    pub(crate) fn copy_of(bytes: &[u8]) -> Result<Self, OpError> {
         let mut copy = AlignedBytes::zeroed(bytes.len())?;
         copy.as_mut_slice().copy_from_slice(bytes);
         Ok(copy)
@@ -47,7 +47,7 @@ impl AlignedBytes {
     ///
     /// # Errors
     /// As [`AlignedBytes::zeroed`].
-    pub fn resize(&mut self, len: usize) -> Result<(), OpError> {
+    pub(crate) fn resize(&mut self, len: usize) -> Result<(), OpError> {
         let too_large = OpError::Range { what: "size of a tensor in memory" };
         if len > MAX_ALLOCATION_BYTES {
             return Err(too_large);
@@ -63,30 +63,18 @@ impl AlignedBytes {
 
     /// The bytes.
     #[must_use]
-    pub fn as_slice(&self) -> &[u8] {
+    pub(crate) fn as_slice(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.lines)[..self.len]
     }
 
     /// The bytes, to be written.
-    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
-    }
-
-    /// How many bytes there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// Bytes of memory held, whatever the length.
     #[must_use]
-    pub fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.lines.capacity() * ALIGNMENT
     }
 }
@@ -99,7 +87,7 @@ mod tests {
     fn starts_on_a_cache_line_and_keeps_its_memory() {
         let mut bytes = AlignedBytes::zeroed(100).unwrap();
         assert_eq!(bytes.as_slice().as_ptr().addr() % ALIGNMENT, 0);
-        assert_eq!(bytes.len(), 100);
+        assert_eq!(bytes.as_slice().len(), 100);
         bytes.as_mut_slice()[99] = 7;
         let held = bytes.held_bytes();
         bytes.resize(3).unwrap();

@@ -15,7 +15,7 @@ use crate::threads::Parallelism;
 /// A graph never runs inside itself, so one [`Memory`] per graph is enough, however often and from
 /// wherever the graph is run.
 #[derive(Debug, Default)]
-pub struct Context {
+pub(crate) struct Context {
     main: Memory,
     /// By index among the model's referenced graphs; empty for those that nothing runs.
     referenced: Vec<Memory>,
@@ -38,13 +38,6 @@ impl Context {
             scratch: Scratch::default(),
             expects_help: false,
         })
-    }
-
-    /// Bytes held between executions.
-    #[must_use]
-    pub fn held_bytes(&self) -> usize {
-        let referenced: usize = self.referenced.iter().map(Memory::held_bytes).sum();
-        self.main.held_bytes() + referenced + self.scratch.held_bytes()
     }
 
     /// Marks input `position` of the model as left out.

@@ -11,7 +11,7 @@ use crate::error::DriverError;
 use crate::kernels::Isa;
 use crate::kernels::table::KERNELS;
 use crate::op::PrepareContext;
-use crate::plan::{check_legal, survey};
+use crate::planner::{check_legal, survey};
 use crate::prepared::CpuPreparedModel;
 use crate::threads::{MAX_THREADS, ThreadPool};
 

@@ -253,7 +253,7 @@ impl DriverError {
             DriverError::Signature { .. }
             | DriverError::Token { .. }
             | DriverError::Argument { .. } => ErrorStatus::InvalidArgument,
-            // The model is legal, and whoever asks is told that the operation is not supported.
+            // The model is legal, and the caller learns that the operation is not supported.
             DriverError::Unsupported { .. }
             | DriverError::Unplannable { .. }
             | DriverError::Cancelled

@@ -1,14 +1,14 @@
 //! The CPU device: plans models and runs them.
 //!
-//! A model is prepared once into a [`Plan`]: every operation looked up in the table of
+//! A model is prepared once into a plan: every operation looked up in the table of
 //! [`ops`], shapes inferred, constants folded or packed into fast kernels, and every value given
-//! its place in one arena. An execution borrows a [`Context`] (the arena and scratch memory), copies
+//! its place in one arena. An execution borrows a context (the arena and scratch memory), copies
 //! its inputs in, walks the steps and copies its outputs out.
 //!
 //! With several threads (`threads.rs`) an operation's output is cut into tiles that the thread of the
 //! execution and the device's helpers share.
 //!
-//! Where to read: [`device`](CpuDevice) → `plan.rs` → `context.rs` → `memory.rs` →
+//! Where to read: [`device`](CpuDevice) → `planner.rs` → `plan.rs` → `context.rs` → `memory.rs` →
 //! `ops/<family>/<op>.rs` → `kernels/`; `control_flow.rs` runs graphs from within graphs.
 //!
 //! Preparing a model and executing it:
@@ -63,21 +63,17 @@ mod memory;
 pub mod op;
 pub mod ops;
 mod plan;
+mod planner;
 mod prepared;
 mod profile;
 mod scratch;
 mod stop;
 mod tensor;
-pub mod threads;
+mod threads;
 
-pub use aligned::{ALIGNMENT, AlignedBytes, MAX_ALLOCATION_BYTES};
-pub use context::Context;
 pub use device::{CpuDevice, DeviceOptions};
 pub use error::{DriverError, OpError, SignatureError};
 pub use kernels::Isa;
-pub use plan::{MAX_ARENA_BYTES, Plan};
 pub use prepared::CpuPreparedModel;
 pub use profile::OperationProfile;
-pub use scratch::Scratch;
-pub use tensor::{Arg, Args, TensorInfo, TensorMut, TensorRef, Value, byte_count, element_count};
 pub use threads::MAX_THREADS;

@@ -47,12 +47,6 @@ impl Memory {
         })
     }
 
-    /// Bytes held between executions.
-    pub(crate) fn held_bytes(&self) -> usize {
-        let dynamic: usize = self.dynamic.iter().map(AlignedBytes::held_bytes).sum();
-        self.arena.held_bytes() + dynamic
-    }
-
     /// Marks graph input `position` as left out.
     pub(crate) fn omit_input(&mut self, plan: &GraphPlan, position: usize) {
         self.omitted[plan.inputs[position]] = true;

@@ -34,7 +34,7 @@ pub struct OpDef {
 /// Chooses a kernel for these operands; `None`: the reference serves.
 pub type Prepare = fn(&Args<'_>, &PrepareContext) -> Result<Option<Prepared>, OpError>;
 
-/// Properties that the plan looks at.
+/// Properties that the planner needs to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpTraits {
     /// Inputs that may be left out, one bit each.

@@ -1,16 +1,232 @@
 //! A model made ready to run: every operation looked up, shapes inferred as far as they can be,
-//! constants packed or folded, every value's place known.
-//!
-//! A model must be legal (`plan/legal.rs`). Each of its graphs is planned once (`plan/graphs.rs`),
-//! operation by operation (`plan/graphs/builder.rs`).
+//! constants packed or folded, each value's place known. [`planner`](crate::planner) makes one.
 
-mod graph_plan;
-mod graphs;
-mod legal;
-#[cfg(test)]
-mod tests;
+use std::ops::Range;
 
-pub(crate) use graph_plan::{Control, GraphPlan, Loop, Place, Step, check_declared};
-pub use graph_plan::{MAX_ARENA_BYTES, Plan};
-pub(crate) use graphs::{plan, survey};
-pub(crate) use legal::check_legal;
+use burst_hal::Dimensions;
+use burst_hal::validate::GraphId;
+use smallvec::SmallVec;
+
+use crate::OpError;
+use crate::aligned::AlignedBytes;
+use crate::error::DriverError;
+use crate::op::{Kernel, OpDef, Stages};
+use crate::tensor::TensorInfo;
+
+/// Most working memory one model may plan for, in bytes: a bound on what a client's model can
+/// make the service allocate. The largest model we know of needs some 200 MiB.
+pub(crate) const MAX_ARENA_BYTES: usize = 2 << 30;
+
+/// Where an operand's bytes are while the graph runs.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// Nowhere: left out, never used, or packed into kernels.
+    None,
+    /// Here, for all executions.
+    Constant(AlignedBytes),
+    /// In the arena.
+    Arena(Range<usize>),
+    /// In memory of its own that follows its shape.
+    Dynamic,
+    /// It stands for a referenced graph.
+    Graph,
+}
+
+/// One operand of a planned graph.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    /// What its numbers mean.
+    pub(crate) info: TensorInfo,
+    /// The shape the model declares; 0 and an empty list: not known.
+    pub(crate) declared: Dimensions,
+    /// The shape, where it is the same in every execution.
+    pub(crate) dims: Option<Dimensions>,
+    /// Where its bytes are.
+    pub(crate) place: Place,
+}
+
+/// One operation of a planned graph.
+#[derive(Debug)]
+pub(crate) struct Step {
+    /// Position of the operation in the model's graph.
+    pub(crate) index: usize,
+    /// What it does.
+    pub(crate) def: &'static OpDef,
+    /// The operation with its attributes parsed, where it has any and all of them are constants.
+    pub(crate) bound: Option<Box<dyn Stages>>,
+    /// Operands it reads.
+    pub(crate) inputs: Box<[usize]>,
+    /// Operands it writes.
+    pub(crate) outputs: Box<[usize]>,
+    /// Positions in `outputs` that lie in the arena, by ascending address.
+    pub(crate) arena_order: Box<[usize]>,
+    /// A kernel with its constants packed, where there is one.
+    pub(crate) kernel: Option<Box<dyn Kernel>>,
+    /// Positions in `inputs` whose bytes the kernel holds itself.
+    pub(crate) packed_inputs: SmallVec<[usize; 4]>,
+    /// Whether every output's shape was known when the graph was planned and is known to hold.
+    pub(crate) fixed_shapes: bool,
+    /// Which graphs the step runs, where it runs any; `def` then only names it.
+    pub(crate) control: Option<Control>,
+}
+
+impl Step {
+    /// The operation's code, with the attributes that were parsed when the model was prepared.
+    pub(crate) fn stages(&self) -> &dyn Stages {
+        match &self.bound {
+            Some(bound) => bound.as_ref(),
+            None => self.def.body,
+        }
+    }
+
+    /// Operands whose values a control flow operation hands to its graphs.
+    pub(crate) fn handed_over(&self) -> &[usize] {
+        match self.control {
+            Some(Control::If { .. }) => self.inputs.get(3..).unwrap_or_default(),
+            Some(Control::While(_)) => self.inputs.get(2..).unwrap_or_default(),
+            None => &[],
+        }
+    }
+}
+
+/// How a step runs other graphs of the model, named by their index among the referenced ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Control {
+    /// One of two graphs, by a condition.
+    If {
+        /// Runs where the condition holds.
+        then: usize,
+        /// Runs where it does not.
+        otherwise: usize,
+    },
+    /// One graph again and again, as long as another one says so.
+    While(Loop),
+}
+
+impl Control {
+    /// The graphs it may run.
+    pub(crate) fn graphs(self) -> [usize; 2] {
+        match self {
+            Control::If { then, otherwise } => [then, otherwise],
+            Control::While(Loop { condition, body, .. }) => [condition, body],
+        }
+    }
+}
+
+/// A WHILE operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Loop {
+    /// The graph that says whether to go on.
+    pub(crate) condition: usize,
+    /// The graph that computes the next state.
+    pub(crate) body: usize,
+    /// How many of the values are state: the outputs of the body. The others stay as they are.
+    pub(crate) states: usize,
+    /// Whether running one of the two graphs can overwrite what the other one was given, because
+    /// it is that graph or runs it too.
+    pub(crate) shares_graphs: bool,
+}
+
+/// A model ready to run, shared by all its executions.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) main: GraphPlan,
+    /// By index among the model's referenced graphs; `None` for those that nothing runs.
+    pub(crate) referenced: Vec<Option<GraphPlan>>,
+}
+
+impl Plan {
+    fn graphs(&self) -> impl Iterator<Item = &GraphPlan> {
+        std::iter::once(&self.main).chain(self.referenced.iter().flatten())
+    }
+
+    /// Bytes this plan holds between executions: constants, plain and packed.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.graphs().map(GraphPlan::held_bytes).sum()
+    }
+
+    /// Bytes of working memory an execution needs, apart from values whose shape is not known.
+    #[must_use]
+    pub fn arena_bytes(&self) -> usize {
+        self.graphs().fold(0, |sum, graph| sum.saturating_add(graph.arena_bytes))
+    }
+}
+
+/// A graph ready to run.
+#[derive(Debug)]
+pub(crate) struct GraphPlan {
+    pub(crate) graph: GraphId,
+    pub(crate) operands: Vec<Planned>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) inputs: Vec<usize>,
+    pub(crate) outputs: Vec<usize>,
+    pub(crate) arena_bytes: usize,
+    /// Which referenced graphs run while this one does, by index.
+    pub(crate) reaches: Vec<bool>,
+}
+
+impl GraphPlan {
+    fn held_bytes(&self) -> usize {
+        let constants: usize = self
+            .operands
+            .iter()
+            .map(|operand| match &operand.place {
+                Place::Constant(bytes) => bytes.held_bytes(),
+                _ => 0,
+            })
+            .sum();
+        let packed: usize =
+            self.steps.iter().filter_map(|step| step.kernel.as_ref()).map(|k| k.held_bytes()).sum();
+        constants + packed
+    }
+
+    /// The shape of output `position`, where it is the same in every execution.
+    pub(crate) fn output_dims(&self, position: usize) -> Option<&Dimensions> {
+        self.operands.get(*self.outputs.get(position)?)?.dims.as_ref()
+    }
+
+    /// Positions of the graph's inputs that no execution may leave out: some operation reads them
+    /// where it needs a value.
+    pub(crate) fn required_inputs(&self) -> impl Iterator<Item = usize> {
+        let mut needed = vec![false; self.operands.len()];
+        for step in &self.steps {
+            for (position, operand) in step.inputs.iter().enumerate() {
+                needed[*operand] |= !step.def.traits.allows_omitting(position);
+            }
+        }
+        (0..self.inputs.len()).filter(move |position| needed[self.inputs[*position]])
+    }
+
+    pub(crate) fn error(&self, step: &Step, cause: OpError) -> DriverError {
+        match cause {
+            OpError::Cancelled => DriverError::Cancelled,
+            OpError::Deadline => DriverError::Deadline,
+            OpError::LoopTimeout => DriverError::LoopTimeout,
+            cause => DriverError::Operation {
+                graph: self.graph,
+                index: step.index,
+                op: step.def.code,
+                cause,
+            },
+        }
+    }
+}
+
+impl Planned {
+    /// The shape as far as it is the same in every execution; empty otherwise.
+    pub(crate) fn known_dims(&self) -> &[u32] {
+        self.dims.as_deref().unwrap_or_default()
+    }
+}
+
+/// A shape must agree with what the model declares, wherever it declares something.
+pub(crate) fn check_declared(declared: &[u32], shape: &[u32]) -> Result<(), OpError> {
+    let agrees = declared.is_empty()
+        || declared.len() == shape.len()
+            && declared.iter().zip(shape).all(|(want, got)| *want == 0 || want == got);
+    if agrees {
+        return Ok(());
+    }
+    Err(OpError::shape("the declared shape of an output against the computed one", declared, shape))
+}

@@ -13,7 +13,8 @@ use burst_hal::{
 use crate::context::Context;
 use crate::error::DriverError;
 use crate::op::PrepareContext;
-use crate::plan::{Plan, plan};
+use crate::plan::Plan;
+use crate::planner::plan;
 use crate::stop::Stop;
 use crate::threads::{Parallelism, Scope, ThreadPool};
 
@@ -45,7 +46,7 @@ impl CpuPreparedModel {
         Ok(CpuPreparedModel { plan, rules, idle: Mutex::new(Vec::new()), pool })
     }
 
-    /// The plan, to look at.
+    /// The plan.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan

@@ -41,7 +41,7 @@ impl From<&Operand> for TensorInfo {
 ///
 /// # Errors
 /// [`OpError::Range`] when it does not fit in memory.
-pub fn element_count(dims: &[u32]) -> Result<usize, OpError> {
+pub(crate) fn element_count(dims: &[u32]) -> Result<usize, OpError> {
     dims.iter()
         .try_fold(1usize, |count, dim| count.checked_mul(*dim as usize))
         .ok_or(OpError::Range { what: "number of elements" })
@@ -52,7 +52,7 @@ pub fn element_count(dims: &[u32]) -> Result<usize, OpError> {
 /// # Errors
 /// [`OpError::Range`] when that does not fit in memory, [`OpError::Type`] when the type has no
 /// known element size.
-pub fn byte_count(ty: OperandType, dims: &[u32]) -> Result<usize, OpError> {
+pub(crate) fn byte_count(ty: OperandType, dims: &[u32]) -> Result<usize, OpError> {
     let element =
         ty.element_bytes().ok_or(OpError::Type { want: "a type of known size", got: ty })?;
     element_count(dims)?

@@ -53,19 +53,19 @@ const MAX_TILE_RUNS: usize = 8;
 
 /// How much a core does in a nanosecond, for estimates of what work takes. Roughly what our kernels
 /// reach with wide vectors; on other machines work takes longer, and is worth sharing all the more.
-pub mod speed {
+pub(crate) mod speed {
     /// Multiplications of floats, added up, in matrix products.
-    pub const FLOAT_PRODUCTS: usize = 64;
+    pub(crate) const FLOAT_PRODUCTS: usize = 64;
     /// The same of bytes.
-    pub const BYTE_PRODUCTS: usize = 160;
+    pub(crate) const BYTE_PRODUCTS: usize = 160;
     /// Multiplications of depthwise convolutions.
-    pub const CHANNEL_PRODUCTS: usize = 12;
+    pub(crate) const CHANNEL_PRODUCTS: usize = 12;
     /// Bytes read and written one after the other.
-    pub const BYTES: usize = 8;
+    pub(crate) const BYTES: usize = 8;
 
     /// What the product of these takes, in nanoseconds, at so many in one.
     #[must_use]
-    pub fn nanos(factors: &[usize], in_a_nanosecond: usize) -> u64 {
+    pub(crate) fn nanos(factors: &[usize], in_a_nanosecond: usize) -> u64 {
         let product =
             factors.iter().fold(1u64, |product, factor| product.saturating_mul(*factor as u64));
         product / in_a_nanosecond.max(1) as u64
@@ -130,7 +130,7 @@ pub struct Parallelism<'a> {
 
 impl<'a> Parallelism<'a> {
     /// The calling thread, alone.
-    pub const ALONE: Parallelism<'static> =
+    pub(crate) const ALONE: Parallelism<'static> =
         Parallelism { scope: None, least_shared: LEAST_SHARED, least_tile: LEAST_TILE };
 
     /// The calling thread and the helpers of a pool.

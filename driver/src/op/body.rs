@@ -169,8 +169,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::Scratch;
     use crate::ops::testing::{Tensor, with_args};
+    use crate::scratch::Scratch;
     use crate::threads::Parallelism;
 
     static PARSED: AtomicUsize = AtomicUsize::new(0);

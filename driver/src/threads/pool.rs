@@ -67,7 +67,7 @@ const CROWDED: u8 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wake {
     Nobody,
-    /// Those who can be expected to help.
+    /// Helpers that sleep because there was nothing to do.
     Useful,
     Everybody,
 }
@@ -164,7 +164,7 @@ impl Scope<'_> {
     }
 
     /// Has the work done by this thread and whichever helper is free. `wake`: it is worth the
-    /// system call that wakes those who sleep.
+    /// system call that wakes helpers that sleep.
     ///
     /// # Errors
     /// [`HelperPanicked`]. A panic of this thread's own share goes on, after all have left.
@@ -202,7 +202,7 @@ impl Drop for Scope<'_> {
 }
 
 impl Shared {
-    /// Has helpers look for work; wakes those of them who sleep that `wake` says.
+    /// Has helpers look for work; wakes those sleeping helpers that `wake` names.
     fn call(&self, wake: Wake) {
         // SeqCst, as the helper's store and load in `park`: either it sees this call before it
         // parks, or that it sleeps is seen here.

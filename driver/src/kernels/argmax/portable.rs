@@ -3,7 +3,7 @@
 /// Most values that positions of 8 bits tell apart.
 pub(crate) const MAX_LEN: usize = 256;
 
-/// Values that are looked at together.
+/// Values that are compared together.
 pub(crate) const BLOCK: usize = 32;
 
 /// For each row of `len` bytes, each XORed with `flip`, the position of the first largest one; at

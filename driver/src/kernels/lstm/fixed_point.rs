@@ -70,7 +70,7 @@ fn exp_of_negative(x: i16, integer_bits: u32) -> i16 {
     if x == 0 {
         return ONE;
     }
-    // Q7 goes to -128, of which e^x is 0 long before; no bit above 16 is looked at.
+    // Q7 goes to -128, of which e^x is 0 long before; no bit above 16 is read.
     if integer_bits > 5 && i32::from(x) < -(32 << (15 - integer_bits)) {
         return 0;
     }

@@ -34,7 +34,7 @@ pub(crate) struct Gate<'a> {
 /// A layer of such cells.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lstm16<'a> {
-    /// How much is taken in.
+    /// How much of the candidate is added to the cell.
     pub(crate) input_gate: Gate<'a>,
     /// How much of the cell is kept.
     pub(crate) forget_gate: Gate<'a>,
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn open_gates_take_in_and_the_cell_saturates() {
-        // Sums of 8 open a gate to 0.99966; tanh(8) is 1: one is taken in, 2047 steps.
+        // Sums of 8 open a gate to 0.99966; tanh(8) is 1: one is added, 2047 steps.
         let (cell, _) = step(40_000, 0, 40_000, 0, 0);
         assert!((2046..=2048).contains(&cell), "{cell}");
         let (cell, out) = step(40_000, 40_000, 40_000, 40_000, i16::MAX);

@@ -81,7 +81,7 @@ mod tests {
         let difference = |x: f32| {
             let want = exact(f64::from(x));
             let got = f64::from(fast(x));
-            // What is next to nothing is not looked at closely: `e^x` is held in its range.
+            // Tiny values are compared loosely: `e^x` is held in its range.
             (got - want).abs() / want.abs().max(1e-30)
         };
         numbers().map(difference).fold(0.0, f64::max)

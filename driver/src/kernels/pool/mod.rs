@@ -59,8 +59,8 @@ pub(crate) struct Pooling {
     pub(crate) channels: usize,
 }
 
-/// Additions between two looks at the deadline: about a millisecond.
-const ADDITIONS_PER_LOOK: usize = 1 << 20;
+/// Additions between two checks of the deadline: about a millisecond.
+const ADDITIONS_PER_CHECK: usize = 1 << 20;
 
 impl Pooling {
     /// How rows of the output are shared.
@@ -74,7 +74,7 @@ impl Pooling {
             row_len,
             step: 1,
             least: 1,
-            most: ADDITIONS_PER_LOOK / additions.max(1),
+            most: ADDITIONS_PER_CHECK / additions.max(1),
             nanos: speed::nanos(&[rows, additions], speed::CHANNEL_PRODUCTS),
         }
     }

@@ -117,8 +117,8 @@ fn walk<T: Copy>(source: &[T], from: isize, out: &mut [T], to: isize, axes: &[Ax
 
 /// The steps of a tensor stored in row-major order.
 ///
-/// Products that overflow wrap: only the shape of an empty tensor can have such, and nobody takes a
-/// step in one.
+/// Products that overflow wrap: only the shape of an empty tensor can have such, and no code takes
+/// a step in one.
 #[must_use]
 pub(crate) fn steps(dims: &[u32]) -> SmallVec<[isize; 8]> {
     let mut steps = SmallVec::from_elem(1, dims.len());

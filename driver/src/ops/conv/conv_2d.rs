@@ -15,8 +15,9 @@ use crate::op::{
     WithAttributes,
 };
 use crate::ops::attributes::{ConvAttributes, ConvForm};
-use crate::ops::conv::matrix::{self, Rows};
+use crate::ops::conv::matrix;
 use crate::ops::conv::quantized::{Task, check_filter};
+use crate::ops::conv::row_tiles::Rows;
 use crate::ops::conv::rows::conv_rows;
 use crate::ops::conv::{geometry, reference};
 use crate::tensor::Args;

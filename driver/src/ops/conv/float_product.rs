@@ -10,7 +10,7 @@ use crate::kernels::matmul_float::{EVERYTHING, FloatPanels, Product, Start};
 use crate::kernels::matmul_float::{FloatRows, Pixels};
 use crate::kernels::{Isa, matmul_float};
 use crate::op::{Kernel, Run};
-use crate::ops::conv::matrix::{Rows, SHARED_STEP, TILE_BYTES, sizes_differ, tile_rows};
+use crate::ops::conv::row_tiles::{Rows, SHARED_STEP, TILE_BYTES, sizes_differ, tile_rows};
 use crate::scratch::Scratch;
 use crate::tensor::TensorRef;
 use crate::threads::{Tiling, speed};

@@ -16,8 +16,9 @@ use crate::op::{
     WithAttributes,
 };
 use crate::ops::attributes::activation;
-use crate::ops::conv::matrix::{self, Rows};
+use crate::ops::conv::matrix;
 use crate::ops::conv::quantized::Task;
+use crate::ops::conv::row_tiles::Rows;
 use crate::ops::conv::{geometry, reference};
 use crate::tensor::Args;
 

@@ -24,52 +24,16 @@ use crate::kernels::matmul_quantized::{self, ByteMatrix, MAX_EXACT_DEPTH};
 use crate::kernels::quant::activation_range_f32;
 use crate::kernels::requantize::Requantize;
 use crate::op::{Kernel, PrepareContext, Prepared, Run};
-use crate::ops::attributes::{ConvAttributes, Layout};
+use crate::ops::attributes::Layout;
 use crate::ops::conv::float_product::FloatProduct;
-use crate::ops::conv::geometry;
-use crate::ops::conv::quantized::{Scales, Task, is_quantized};
+use crate::ops::conv::quantized::{Scales, is_quantized};
+use crate::ops::conv::row_tiles::{Rows, SHARED_STEP, sizes_differ, tile_rows};
 use crate::scratch::Scratch;
 use crate::tensor::{Args, TensorRef};
 use crate::threads::{Tiling, speed};
 
-/// Bytes of rows and sums that one tile may take: a part of the second-level cache, which also
-/// holds the weights that every tile reads.
-pub(super) const TILE_BYTES: usize = 256 << 10;
-
-/// Rows of a tile are a multiple of this, the number that the matrix library packs at a time.
-const TILE_STEP: usize = 64;
-
-/// Rows of a tile that threads share are a multiple of this, which is one of what the kernels here
-/// compute at a time: 6 rows, or 4.
-pub(super) const SHARED_STEP: usize = 12;
-
 /// Weights that a core reads in a nanosecond where they are used once.
 const WEIGHTS_READ: usize = 16;
-
-/// Where the rows of the product come from.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Rows {
-    /// Pixels of images under a filter.
-    Images(ConvAttributes),
-    /// The batches of a fully connected layer.
-    Batches,
-}
-
-impl Rows {
-    pub(super) fn geometry(&self, input: &[u32], filter: &[u32]) -> Result<Conv, OpError> {
-        match self {
-            Rows::Images(attributes) => geometry::dense(attributes, input, filter),
-            Rows::Batches => geometry::fully_connected(input, filter),
-        }
-    }
-
-    fn task(&self) -> Task {
-        match self {
-            Rows::Images(_) => Task::Convolution,
-            Rows::Batches => Task::FullyConnected,
-        }
-    }
-}
 
 /// A kernel for these operands, when filter and bias are constants.
 pub(super) fn prepare(
@@ -96,15 +60,6 @@ pub(super) fn prepare(
         return Ok(None);
     };
     Ok(Some(Prepared { kernel, packed_inputs: SmallVec::from_slice(&[1, 2]) }))
-}
-
-/// Rows of a tile when each takes `row_bytes`.
-pub(super) fn tile_rows(row_bytes: usize) -> usize {
-    (TILE_BYTES / row_bytes.max(1)).next_multiple_of(TILE_STEP)
-}
-
-pub(super) fn sizes_differ() -> OpError {
-    OpError::Internal { what: "operand sizes of a convolution" }
 }
 
 /// How the outputs of a product of one row are shared: each thread reads weights of its own.

@@ -14,6 +14,7 @@ pub mod grouped_conv_2d;
 mod matrix;
 mod quantized;
 mod reference;
+mod row_tiles;
 mod rows;
 #[cfg(test)]
 mod test_support;

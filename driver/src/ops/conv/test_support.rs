@@ -3,12 +3,13 @@
 use burst_hal::{Dimensions, HalVersion, Operand, OperandLifeTime, OperandType, Operation};
 use std::sync::Arc;
 
+use crate::OpError;
 use crate::aligned::AlignedBytes;
 use crate::kernels::Isa;
 use crate::op::{Inferred, OpDef, PrepareContext, Run, Signature, Stop};
+use crate::scratch::Scratch;
 use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value, byte_count};
 use crate::threads::{Parallelism, ThreadPool};
-use crate::{OpError, Scratch};
 
 /// An operand with its value.
 #[derive(Debug, Clone)]

@@ -244,7 +244,7 @@ fn first_best(candidates: &[i32], scores: &[f32]) -> usize {
 }
 
 fn write(
-    outputs: &mut [crate::TensorMut<'_>],
+    outputs: &mut [crate::tensor::TensorMut<'_>],
     taken: &[i32],
     scores: &[f32],
     from: &Suppression<'_>,

@@ -295,7 +295,7 @@ fn corners_of(corners: &[f32], at: i32) -> Corners {
 }
 
 fn write(
-    outputs: &mut [crate::TensorMut<'_>],
+    outputs: &mut [crate::tensor::TensorMut<'_>],
     kept: &[i32],
     corners: &[f32],
     scores: &[f32],

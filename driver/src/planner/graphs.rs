@@ -8,9 +8,9 @@ use burst_hal::Model;
 use burst_hal::validate::GraphId;
 
 use self::builder::Builder;
-use super::graph_plan::{GraphPlan, MAX_ARENA_BYTES, Plan};
 use crate::error::DriverError;
 use crate::op::PrepareContext;
+use crate::plan::{GraphPlan, MAX_ARENA_BYTES, Plan};
 
 mod builder;
 

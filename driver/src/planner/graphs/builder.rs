@@ -11,7 +11,7 @@ use crate::control_flow::is_true;
 use crate::error::DriverError;
 use crate::op::{Inferred, OpDef, PrepareContext, Run, Stages};
 use crate::ops::control::boundary;
-use crate::plan::graph_plan::{
+use crate::plan::{
     Control, GraphPlan, Loop, MAX_ARENA_BYTES, Place, Planned, Step, check_declared,
 };
 use crate::scratch::Scratch;
