@@ -14,6 +14,7 @@ mod explain;
 mod failure;
 mod fit;
 mod model_file;
+mod route;
 mod run;
 mod serve;
 mod source;

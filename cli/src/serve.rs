@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use burst_hal::Device;
+use burst_harness::WaitKind;
 use burst_server::systemd::{self, Notifier};
 use burst_server::{
     Access, Listener, Performance, PerformancePaths, Sandbox, SandboxReport, Service,
@@ -23,7 +24,6 @@ use burst_server::{
 };
 use nix::sys::signal::{SigSet, Signal};
 
-use crate::stream::WaitKind;
 use crate::threads::Threads;
 
 #[derive(clap::Args)]
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long, hide = true)]
     private: bool,
     /// How bursts wait for requests when their client has no wish.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t = WaitKind::Adaptive)]
     wait: WaitKind,
     #[command(flatten)]
     threads: Threads,
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 fn options(args: &Args) -> Result<ServiceOptions> {
     let mut options = ServiceOptions::default();
-    options.wait = args.wait.policy();
+    options.wait = args.wait.into();
     options.access = Access { anyone: args.allow_all, ..named(args) };
     options.limits = args.limits.limits();
     options.idle_time = idle_time(args.idle_release)?;

@@ -3,25 +3,28 @@
 //! Over a socket and a burst `burst verify` runs them: see `cli/tests/verify.rs`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use burst_driver::CpuDevice;
+use burst_hal::Route;
+use burst_hal::session::{HeapAllocator, PoolAllocator};
 use burst_tests::shared;
-use burst_verify::{HeapMaker, Lane, Mode, Plan, Report, Target, run, specs};
+use burst_verify::{DeviceLease, Plan, Report, Target, run, specs};
 
 /// The CPU device in this process, which all workers share.
-struct InProcess<'a>(&'a CpuDevice);
+struct InProcess<'a>(&'a CpuDevice, Arc<dyn PoolAllocator>);
 
-impl Lane for InProcess<'_> {
+impl DeviceLease for InProcess<'_> {
     fn target(&self) -> Target<'_> {
-        Target { device: self.0, memory: &HeapMaker }
+        Target { device: self.0, memory: &self.1 }
     }
 }
 
 /// What is to be run: everything, unless someone at work on an operation says otherwise:
 /// `VTS_OP=CONV_2D,ADD cargo test -p burst-tests --test conformance`.
 fn plan() -> Plan {
-    let mut plan = Plan::everything(&[Mode::Sync]);
+    let mut plan = Plan::everything(&[Route::Synchronous]);
     let ops = std::env::var("VTS_OP").ok();
     plan.ops = ops.map(|ops| ops.split(',').map(str::to_owned).collect());
     plan
@@ -34,7 +37,14 @@ fn every_vector_holds_in_this_process() {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let started = Instant::now();
     let specs = specs(&folder).unwrap();
-    let report = run(&specs, &plan(), workers, || Ok(InProcess(&device)), |_, _| {}).unwrap();
+    let report = run(
+        &specs,
+        &plan(),
+        workers,
+        || Ok(InProcess(&device, Arc::new(HeapAllocator))),
+        |_, _| {},
+    )
+    .unwrap();
     print(&report);
     println!("{:.1} s on {workers} CPUs", started.elapsed().as_secs_f64());
     assert!(report.tests > 0, "no test has these operations");

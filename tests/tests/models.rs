@@ -8,11 +8,12 @@ use std::thread::JoinHandle;
 
 use burst_client::{Client, RemoteDevice, ShmMemory};
 use burst_driver::{CpuDevice, DeviceOptions};
-use burst_hal::{Failure, Pool};
+use burst_hal::session::{HeapAllocator, PoolAllocator};
+use burst_hal::{Failure, Pool, Route};
 use burst_server::{Service, ServiceOptions};
 use burst_tests::{golden, shared};
-use burst_verify::models::{Folder, GoldenReport, Route, run_goldens};
-use burst_verify::{HeapMaker, Lane, MemoryMaker, Mode, RunError, Target};
+use burst_verify::models::{DeviceRoute, Folder, GoldenReport, run_goldens};
+use burst_verify::{DeviceLease, RunError, Target};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 /// Executions per golden in these tests: a camera's pan has 60, of which the command runs all.
@@ -21,11 +22,11 @@ const MOST_EXECUTIONS: usize = 6;
 const STREAMED: usize = 120;
 
 /// The CPU device in this process.
-struct InProcess(CpuDevice);
+struct InProcess(CpuDevice, Arc<dyn PoolAllocator>);
 
-impl Lane for InProcess {
+impl DeviceLease for InProcess {
     fn target(&self) -> Target<'_> {
-        Target { device: &self.0, memory: &HeapMaker }
+        Target { device: &self.0, memory: &self.1 }
     }
 }
 
@@ -34,6 +35,7 @@ struct Remote {
     device: Option<RemoteDevice>,
     client: Option<Client>,
     service: Option<JoinHandle<()>>,
+    memory: Arc<dyn PoolAllocator>,
 }
 
 impl Remote {
@@ -45,13 +47,13 @@ impl Remote {
         let service = Some(std::thread::spawn(move || service.serve_socket(theirs).unwrap()));
         let client = Client::from_socket(ours).unwrap();
         let device = Some(client.device("cpu").unwrap());
-        Remote { device, client: Some(client), service }
+        Remote { device, client: Some(client), service, memory: Arc::new(SharedAllocator) }
     }
 }
 
-impl Lane for Remote {
+impl DeviceLease for Remote {
     fn target(&self) -> Target<'_> {
-        Target { device: self.device.as_ref().unwrap(), memory: &SharedMaker }
+        Target { device: self.device.as_ref().unwrap(), memory: &self.memory }
     }
 }
 
@@ -63,23 +65,28 @@ impl Drop for Remote {
 }
 
 /// Memory that both ends map.
-struct SharedMaker;
+struct SharedAllocator;
 
-impl MemoryMaker for SharedMaker {
-    fn make(&self, bytes: usize) -> Result<Pool, Failure> {
+impl PoolAllocator for SharedAllocator {
+    fn allocate(&self, bytes: usize) -> Result<Pool, Failure> {
         Ok(Arc::new(ShmMemory::create(bytes)?))
     }
 }
 
-fn in_process(name: &'static str, options: DeviceOptions) -> Route<'static> {
-    Route { name, lane: Box::new(InProcess(CpuDevice::new(options))), mode: Mode::Burst }
+fn in_process(name: &'static str, options: DeviceOptions) -> DeviceRoute<'static> {
+    let lease = Box::new(InProcess(CpuDevice::new(options), Arc::new(HeapAllocator)));
+    DeviceRoute { name, lease, route: Route::Burst }
 }
 
-fn every_route() -> Result<Vec<Route<'static>>, RunError> {
-    let remote = |name, mode| Route { name, lane: Box::new(Remote::connect()), mode };
+fn every_route() -> Result<Vec<DeviceRoute<'static>>, RunError> {
+    let remote = |route: Route| DeviceRoute {
+        name: route.name(),
+        lease: Box::new(Remote::connect()),
+        route,
+    };
     Ok(vec![
-        remote("burst", Mode::Burst),
-        remote("sync", Mode::Sync),
+        remote(Route::Burst),
+        remote(Route::Synchronous),
         in_process("in-process", DeviceOptions::default()),
         in_process("two threads", DeviceOptions { threads: 2, ..DeviceOptions::default() }),
     ])

@@ -7,14 +7,15 @@ use std::sync::Arc;
 
 use burst_driver::kernels::Isa;
 use burst_driver::{CpuDevice, DeviceOptions, MAX_THREADS};
+use burst_hal::session::{HeapAllocator, PoolAllocator};
 use burst_hal::{
     DataLocation, Device, Dimensions, ErrorStatus, ExecutionOptions, HeapMemory, Model,
     ModelBuilder, OperandType, OperationType, OutputSpec, PrepareOptions, PreparedModel, Request,
-    RequestArgument, RequestPool,
+    RequestArgument, RequestPool, Route,
 };
 use burst_tests::{golden, repository, shared};
-use burst_verify::models::{Route, run_goldens};
-use burst_verify::{HeapMaker, Lane, Mode, Target};
+use burst_verify::models::{DeviceRoute, run_goldens};
+use burst_verify::{DeviceLease, Target};
 
 /// Executions per golden of a real model.
 const EXECUTIONS: usize = 2;
@@ -200,11 +201,11 @@ fn executions_at_the_same_time_share_the_helpers_and_all_are_right() {
     });
 }
 
-struct InProcess(CpuDevice);
+struct InProcess(CpuDevice, Arc<dyn PoolAllocator>);
 
-impl Lane for InProcess {
+impl DeviceLease for InProcess {
     fn target(&self) -> Target<'_> {
-        Target { device: &self.0, memory: &HeapMaker }
+        Target { device: &self.0, memory: &self.1 }
     }
 }
 
@@ -222,10 +223,10 @@ fn real_models_compute_the_same_bits_on_one_two_and_three_threads() {
     // Its many times longer sibling of bytes takes the same way through the driver as others.
     folder.models.retain(|model| model.name != "edsr_f32b5_240x135_float");
     let routes = || {
-        let route = |(threads, name)| Route {
+        let route = |(threads, name)| DeviceRoute {
             name,
-            lane: Box::new(InProcess(device(threads, Isa::detect()))),
-            mode: Mode::Burst,
+            lease: Box::new(InProcess(device(threads, Isa::detect()), Arc::new(HeapAllocator))),
+            route: Route::Burst,
         };
         Ok([(1, "one thread"), (2, "two threads"), (3, "three threads")].map(route).into())
     };

@@ -1,5 +1,6 @@
 //! From a file to a model: boundary, operators in order, verdicts.
 
+use burst_hal::session::StateBinding;
 use burst_hal::validate::validate_model;
 use burst_hal::{Dimensions, HalVersion, Model, Operand, OperandLifeTime, OperandType};
 
@@ -25,6 +26,16 @@ pub struct Imported {
     pub states: Vec<StatePair>,
     /// What became of each operator of the file.
     pub verdicts: Vec<Verdict>,
+}
+
+impl Imported {
+    /// The states, as those who run the model take them.
+    #[must_use]
+    pub fn state_bindings(&self) -> Vec<StateBinding> {
+        let binding =
+            |pair: &StatePair| StateBinding { input: pair.input_index, output: pair.output_index };
+        self.states.iter().map(binding).collect()
+    }
 }
 
 /// What [`inspect`](crate::inspect) found out about a file without insisting on a model.

@@ -1,37 +1,12 @@
 //! The request of a test and the memory behind it, laid out as the original suites lay it out.
 
-use burst_hal::{
-    DataLocation, Dimensions, Failure, HeapMemory, MemoryError, Pool, Request, RequestArgument,
-    RequestPool,
-};
+use burst_hal::session::PoolAllocator;
+use burst_hal::{Dimensions, MemoryError, Pool, Request, RequestArgument, RequestPool};
 
-use crate::model::Built;
-
-/// Alignment of constants and arguments in their pools, in bytes.
-pub(crate) const ALIGNMENT: usize = 4;
+use crate::model::{ALIGNMENT, Built, location, pad};
 
 /// What an output's memory is filled with before an execution.
 const UNTOUCHED: u8 = 0xA5;
-
-/// Where memory for requests comes from. A driver in another process takes part in a burst only
-/// with memory that both processes can map.
-pub trait MemoryMaker: Send + Sync {
-    /// Memory of at least this many bytes.
-    ///
-    /// # Errors
-    /// There is none left.
-    fn make(&self, bytes: usize) -> Result<Pool, Failure>;
-}
-
-/// Memory of this process: for devices that are in it too.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct HeapMaker;
-
-impl MemoryMaker for HeapMaker {
-    fn make(&self, bytes: usize) -> Result<Pool, Failure> {
-        Ok(std::sync::Arc::new(HeapMemory::new(vec![0; bytes])))
-    }
-}
 
 /// A request with the memory behind it, which serves one execution after the other.
 #[derive(Debug)]
@@ -44,7 +19,7 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     /// Inputs one behind the other in pool 0, room for the outputs in pool 1.
-    pub(crate) fn new(built: &Built, memory: &dyn MemoryMaker) -> Result<Self, String> {
+    pub(crate) fn new(built: &Built, memory: &dyn PoolAllocator) -> Result<Self, String> {
         let mut bytes = Vec::new();
         let inputs = built.inputs.iter().map(|input| place_input(input.as_deref(), &mut bytes));
         let inputs = inputs.collect();
@@ -58,7 +33,8 @@ impl Arguments {
         });
         let outputs = outputs.collect();
         let size = size.max(1);
-        let make = |bytes| memory.make(bytes).map_err(|failure| format!("no memory: {failure}"));
+        let make =
+            |bytes| memory.allocate(bytes).map_err(|failure| format!("no memory: {failure}"));
         let input_pool = make(bytes.len())?;
         input_pool.write(0, &bytes).map_err(lost)?;
         let output_pool = make(size)?;
@@ -123,16 +99,6 @@ fn argument(pool_index: u32, offset: usize, length: usize) -> RequestArgument {
         location: location(pool_index, offset, length),
         dimensions: Dimensions::new(),
     }
-}
-
-/// A place in a pool. Vectors are far shorter than 4 GiB; one that were not would be refused.
-pub(crate) fn location(pool_index: u32, offset: usize, length: usize) -> DataLocation {
-    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    DataLocation { pool_index, offset: number(offset), length: number(length) }
-}
-
-pub(crate) fn pad(bytes: &mut Vec<u8>) {
-    bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
 }
 
 fn lost(error: MemoryError) -> String {

@@ -3,45 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use burst_hal::session::{Executor, PoolAllocator};
 use burst_hal::{
-    Burst, Device, ErrorStatus, ExecutionOptions, ExecutionResult, PrepareOptions, PreparedModel,
-    Request, Timing,
+    Device, ErrorStatus, ExecutionOptions, ExecutionResult, PrepareOptions, PreparedModel, Request,
+    Route, Timing,
 };
 
-use crate::arguments::{Arguments, MemoryMaker};
+use crate::arguments::Arguments;
 use crate::judge::{check_draws, compare, elements};
 use crate::model::{Built, OutputShapes, build};
 use crate::outcome::Miss;
 use crate::vectors::{Test, Vectors};
-
-/// How an execution reaches the driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Mode {
-    /// `execute_synchronously`.
-    Sync,
-    /// A burst.
-    Burst,
-}
-
-impl Mode {
-    /// Every mode.
-    pub const ALL: [Mode; 2] = [Mode::Sync, Mode::Burst];
-
-    /// Its name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Mode::Sync => "sync",
-            Mode::Burst => "burst",
-        }
-    }
-}
-
-impl std::fmt::Display for Mode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// The driver under test.
 #[derive(Clone, Copy)]
@@ -49,7 +21,7 @@ pub struct Target<'a> {
     /// The device.
     pub device: &'a dyn Device,
     /// Where the memory of requests comes from.
-    pub memory: &'a dyn MemoryMaker,
+    pub memory: &'a Arc<dyn PoolAllocator>,
 }
 
 /// What an execution is expected to do.
@@ -69,13 +41,6 @@ pub(crate) enum Expect {
     InvalidArgument,
 }
 
-/// How executions are made.
-enum Executor {
-    Sync(Arc<dyn PreparedModel>),
-    /// One burst for all of them, so that their memory keeps its slots.
-    Burst(Box<dyn Burst>),
-}
-
 /// A test on a device, ready to execute.
 pub(crate) struct Case<'a> {
     test: &'a Test,
@@ -91,7 +56,7 @@ impl<'a> Case<'a> {
         vectors: &Vectors,
         test: &'a Test,
         shapes: OutputShapes,
-        mode: Mode,
+        route: Route,
     ) -> Result<Self, Miss> {
         let built = build(vectors, test, shapes)?;
         let supported = target
@@ -118,7 +83,7 @@ impl<'a> Case<'a> {
                 )));
             }
         };
-        Ok(Case::new(target, test, built, &prepared, mode)?)
+        Ok(Case::new(target, test, built, &prepared, route)?)
     }
 
     /// A test whose model is prepared already.
@@ -127,17 +92,11 @@ impl<'a> Case<'a> {
         test: &'a Test,
         built: Built,
         prepared: &Arc<dyn PreparedModel>,
-        mode: Mode,
+        route: Route,
     ) -> Result<Self, String> {
-        let prepared = Arc::clone(prepared);
-        let executor = match mode {
-            Mode::Sync => Executor::Sync(prepared),
-            Mode::Burst => {
-                let burst = prepared.open_burst();
-                Executor::Burst(burst.map_err(|failure| format!("open_burst: {failure}"))?)
-            }
-        };
-        let arguments = Arguments::new(&built, target.memory)?;
+        let executor = Executor::open(Arc::clone(prepared), route)
+            .map_err(|failure| format!("open_burst: {failure}"))?;
+        let arguments = Arguments::new(&built, &**target.memory)?;
         Ok(Case { test, built, arguments, executor })
     }
 
@@ -163,10 +122,9 @@ impl<'a> Case<'a> {
         let short = u32::from(expect == Expect::Insufficient);
         let request = self.arguments.request(short)?;
         let options = ExecutionOptions { measure_timing, deadline: None, loop_timeout };
-        self.executor.run(&request, &options, |result| {
-            check_timing(result, measure_timing)?;
-            check(self.test, &self.built, expect, result, &self.arguments)
-        })?;
+        let result = self.execute(&request, &options);
+        check_timing(&result, measure_timing)?;
+        check(self.test, &self.built, expect, &result, &self.arguments)?;
         self.arguments.check_untouched(&self.built, short)
     }
 
@@ -178,27 +136,15 @@ impl<'a> Case<'a> {
         let mut request = self.arguments.request(0)?;
         break_it(&mut request);
         let options = ExecutionOptions { measure_timing: true, ..ExecutionOptions::default() };
-        self.executor.run(&request, &options, |result| {
-            check(self.test, &self.built, Expect::InvalidArgument, result, &self.arguments)
-        })
+        let result = self.execute(&request, &options);
+        check(self.test, &self.built, Expect::InvalidArgument, &result, &self.arguments)
     }
-}
 
-impl Executor {
-    fn run(
-        &mut self,
-        request: &Request,
-        options: &ExecutionOptions,
-        check: impl FnOnce(&ExecutionResult) -> Result<(), String>,
-    ) -> Result<(), String> {
-        match self {
-            Executor::Sync(model) => check(&model.execute_synchronously(request, options)),
-            Executor::Burst(burst) => {
-                let mut result = ExecutionResult::of(ErrorStatus::GeneralFailure);
-                burst.execute(request, options, &mut result);
-                check(&result)
-            }
-        }
+    fn execute(&mut self, request: &Request, options: &ExecutionOptions) -> ExecutionResult {
+        // A driver that does not write its result has failed.
+        let mut result = ExecutionResult::of(ErrorStatus::GeneralFailure);
+        self.executor.execute(request, options, &mut result);
+        result
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::golden_error::GoldenError;
+
 /// Why vectors cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -55,7 +57,7 @@ pub enum RunError {
     Vectors(#[from] VectorError),
     /// The goldens cannot be read.
     #[error(transparent)]
-    Goldens(#[from] crate::models::GoldenError),
+    Goldens(#[from] GoldenError),
     /// There is no device to run them on.
     #[error("no device: {0}")]
     Device(#[source] Box<dyn std::error::Error + Send + Sync>),

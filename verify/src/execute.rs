@@ -1,10 +1,10 @@
-//! The suites that execute, in one mode at a time.
+//! The suites that execute, over one route at a time.
 
 use std::time::Duration;
 
-use burst_hal::PrepareOptions;
+use burst_hal::{PrepareOptions, Route};
 
-use crate::case::{Case, Expect, Mode, Target};
+use crate::case::{Case, Expect, Target};
 use crate::model::{OutputShapes, build, to_signed};
 use crate::outcome::{Miss, Outcome};
 use crate::suite::Suite;
@@ -14,7 +14,7 @@ use crate::vectors::{Test, Vectors};
 /// The time-out of a loop that never ends, as the original suite gives it.
 const LOOP_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// Runs one suite of one test in one mode.
+/// Runs one suite of one test over one route.
 ///
 /// Of [`Suite::Validation`] this is what executes: requests that must be refused, and tests that
 /// have to fail. What is refused before any execution is [`crate::wrong_models`].
@@ -26,33 +26,33 @@ pub fn run_suite(
     vectors: &Vectors,
     test: &Test,
     suite: Suite,
-    mode: Mode,
+    route: Route,
 ) -> Outcome {
     match suite {
         Suite::General | Suite::Validation if test.expect_failure => {
-            expect_failure(target, vectors, test, mode)
+            expect_failure(target, vectors, test, route)
         }
         Suite::General => {
-            let mut case = Case::prepare(target, vectors, test, OutputShapes::Declared, mode)?;
+            let mut case = Case::prepare(target, vectors, test, OutputShapes::Declared, route)?;
             Ok(case.both_timings(Expect::Values, None)?)
         }
-        Suite::DynamicShape => dynamic_shape(target, vectors, test, mode),
-        Suite::QuantizationCoupling => coupling(target, vectors, test, mode),
+        Suite::DynamicShape => dynamic_shape(target, vectors, test, route),
+        Suite::QuantizationCoupling => coupling(target, vectors, test, route),
         // A burst of HAL 1.2 cannot carry the time-out.
-        Suite::InfiniteLoopTimeout if mode == Mode::Burst => Ok(0),
+        Suite::InfiniteLoopTimeout if route == Route::Burst => Ok(0),
         Suite::InfiniteLoopTimeout => {
-            let mut case = Case::prepare(target, vectors, test, OutputShapes::Declared, mode)?;
+            let mut case = Case::prepare(target, vectors, test, OutputShapes::Declared, route)?;
             Ok(case.both_timings(Expect::MissedDeadline, Some(LOOP_TIMEOUT))?)
         }
         Suite::Validation => {
-            let mut case = Case::prepare(target, vectors, test, OutputShapes::Declared, mode)?;
+            let mut case = Case::prepare(target, vectors, test, OutputShapes::Declared, route)?;
             Ok(wrong_requests(&mut case)?)
         }
     }
 }
 
-fn dynamic_shape(target: Target<'_>, vectors: &Vectors, test: &Test, mode: Mode) -> Outcome {
-    let mut case = Case::prepare(target, vectors, test, OutputShapes::Unknown, mode)?;
+fn dynamic_shape(target: Target<'_>, vectors: &Vectors, test: &Test, route: Route) -> Outcome {
+    let mut case = Case::prepare(target, vectors, test, OutputShapes::Unknown, route)?;
     let mut executions = case
         .both_timings(Expect::ValuesAndShapes, None)
         .map_err(|what| format!("unspecified output: {what}"))?;
@@ -65,11 +65,12 @@ fn dynamic_shape(target: Target<'_>, vectors: &Vectors, test: &Test, mode: Mode)
 }
 
 /// The unsigned and the signed form: both run and give the same, or neither is supported.
-fn coupling(target: Target<'_>, vectors: &Vectors, test: &Test, mode: Mode) -> Outcome {
+fn coupling(target: Target<'_>, vectors: &Vectors, test: &Test, route: Route) -> Outcome {
     let (signed_vectors, signed_test) = to_signed(vectors, test)?;
-    let unsigned = Case::prepare(target, vectors, test, OutputShapes::Declared, mode);
-    let signed = Case::prepare(target, &signed_vectors, &signed_test, OutputShapes::Declared, mode)
-        .map_err(|miss| miss.within("signed"));
+    let unsigned = Case::prepare(target, vectors, test, OutputShapes::Declared, route);
+    let signed =
+        Case::prepare(target, &signed_vectors, &signed_test, OutputShapes::Declared, route)
+            .map_err(|miss| miss.within("signed"));
     let (mut unsigned, mut signed) = match (unsigned, signed) {
         (Ok(unsigned), Ok(signed)) => (unsigned, signed),
         (Err(Miss::Unsupported(what)), Err(Miss::Unsupported(_))) => {
@@ -93,7 +94,7 @@ fn coupling(target: Target<'_>, vectors: &Vectors, test: &Test, mode: Mode) -> O
 
 /// A test that must fail: the model may be refused when some operation is not supported; otherwise
 /// it has to be prepared, and the execution has to fail.
-fn expect_failure(target: Target<'_>, vectors: &Vectors, test: &Test, mode: Mode) -> Outcome {
+fn expect_failure(target: Target<'_>, vectors: &Vectors, test: &Test, route: Route) -> Outcome {
     let built = build(vectors, test, OutputShapes::Declared)?;
     // Tests outside of the suites of the HAL only ask that any step fails.
     let any_step = test.vts.is_empty();
@@ -109,7 +110,7 @@ fn expect_failure(target: Target<'_>, vectors: &Vectors, test: &Test, mode: Mode
         Err(_) if any_step || supported.contains(&false) => Ok(0),
         Err(failure) => Err(format!("reported as supported, but prepare_model: {failure}").into()),
         Ok(prepared) => {
-            let mut case = Case::new(target, test, built, &prepared, mode)?;
+            let mut case = Case::new(target, test, built, &prepared, route)?;
             case.once(Expect::Failure, false, None)?;
             Ok(1)
         }

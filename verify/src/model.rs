@@ -8,8 +8,10 @@ use burst_hal::{
 };
 
 use crate::VectorError;
-use crate::arguments::{location, pad};
 use crate::vectors::{Graph, Operand, Test, Vectors};
+
+/// Alignment of constants and arguments in their pools, in bytes.
+pub(crate) const ALIGNMENT: usize = 4;
 
 /// What the model says of its outputs' shapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,4 +209,14 @@ pub fn to_signed(vectors: &Vectors, test: &Test) -> Result<(Vectors, Test), Vect
         operand.zero_point = operand.zero_point.saturating_sub(128);
     }
     Ok((Vectors { tests: Vec::new(), blob }, signed))
+}
+
+/// A place in a pool. Vectors are far shorter than 4 GiB; one that were not would be refused.
+pub(crate) fn location(pool_index: u32, offset: usize, length: usize) -> DataLocation {
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    DataLocation { pool_index, offset: number(offset), length: number(length) }
+}
+
+pub(crate) fn pad(bytes: &mut Vec<u8>) {
+    bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
 }

@@ -5,11 +5,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::case::{Mode, Target};
+use burst_hal::Route;
+
+use crate::case::Target;
 use crate::error::RunError;
 use crate::execute::run_suite;
 use crate::outcome::Outcome;
-use crate::report::{Report, TestResult};
+use crate::report::{MODEL, Report, TestResult};
 use crate::suite::Suite;
 use crate::validation::wrong_models;
 use crate::vectors::{Spec, Test, Vectors, open};
@@ -17,8 +19,8 @@ use crate::vectors::{Spec, Test, Vectors, open};
 /// What is to be run.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// How executions reach the driver.
-    pub modes: Vec<Mode>,
+    /// How requests travel to the driver.
+    pub routes: Vec<Route>,
     /// Which suites.
     pub suites: Vec<Suite>,
     /// Only tests of these operations; all where it is `None`.
@@ -28,10 +30,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Everything, in these modes.
+    /// Everything, over these routes.
     #[must_use]
-    pub fn everything(modes: &[Mode]) -> Self {
-        Plan { modes: modes.to_vec(), suites: Suite::ALL.to_vec(), ops: None, one_in: 1 }
+    pub fn everything(routes: &[Route]) -> Self {
+        Plan { routes: routes.to_vec(), suites: Suite::ALL.to_vec(), ops: None, one_in: 1 }
     }
 
     fn wants(&self, spec: usize, index: usize, test: &Test) -> bool {
@@ -42,8 +44,8 @@ impl Plan {
     }
 }
 
-/// A device that one worker has to itself.
-pub trait Lane {
+/// A device that one worker has to itself for as long as it works.
+pub trait DeviceLease {
     /// What to run on.
     fn target(&self) -> Target<'_>;
 
@@ -61,21 +63,21 @@ pub trait Lane {
     }
 }
 
-/// Runs the tests of `specs`, `workers` at a time, each worker on a lane of its own. `progress`
+/// Runs the tests of `specs`, `workers` at a time, each worker with a lease of its own. `progress`
 /// hears of every spec that is done, with the number of its tests that ran and that failed.
 ///
 /// # Errors
 /// Vectors that cannot be read, or no device.
-pub fn run<L: Lane>(
+pub fn run<L: DeviceLease>(
     specs: &[Spec],
     plan: &Plan,
     workers: usize,
-    lane: impl Fn() -> Result<L, RunError> + Sync,
+    lease: impl Fn() -> Result<L, RunError> + Sync,
     progress: impl Fn(u64, u64) + Sync,
 ) -> Result<Report, RunError> {
     let queue = Queue { specs, next: AtomicUsize::new(0), error: Mutex::new(None) };
     let mut results = std::thread::scope(|scope| {
-        let work = || queue.work(plan, &lane, &progress);
+        let work = || queue.work(plan, &lease, &progress);
         let threads: Vec<_> = (0..workers.max(1)).map(|_| scope.spawn(work)).collect();
         let mut results = Vec::new();
         for thread in threads {
@@ -104,27 +106,27 @@ struct Queue<'a> {
 }
 
 impl Queue<'_> {
-    fn work<L: Lane>(
+    fn work<L: DeviceLease>(
         &self,
         plan: &Plan,
-        lane: &(impl Fn() -> Result<L, RunError> + Sync),
+        lease: &(impl Fn() -> Result<L, RunError> + Sync),
         progress: &(impl Fn(u64, u64) + Sync),
     ) -> Vec<(Position, TestResult)> {
         let mut results = Vec::new();
-        if let Err(error) = self.try_work(plan, lane, progress, &mut results) {
+        if let Err(error) = self.try_work(plan, lease, progress, &mut results) {
             self.lock().get_or_insert(error);
         }
         results
     }
 
-    fn try_work<L: Lane>(
+    fn try_work<L: DeviceLease>(
         &self,
         plan: &Plan,
-        lane: &(impl Fn() -> Result<L, RunError> + Sync),
+        lease: &(impl Fn() -> Result<L, RunError> + Sync),
         progress: &(impl Fn(u64, u64) + Sync),
         results: &mut Vec<(Position, TestResult)>,
     ) -> Result<(), RunError> {
-        let mut lane = lane()?;
+        let mut lease = lease()?;
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(spec) = self.specs.get(number).filter(|_| self.lock().is_none()) else {
@@ -136,11 +138,11 @@ impl Queue<'_> {
                 if !plan.wants(number, index, test) {
                     continue;
                 }
-                let result = run_test(&mut lane, plan, &vectors, test);
+                let result = run_test(&mut lease, plan, &vectors, test);
                 ran += 1;
                 if result.has_failed() {
                     failed += 1;
-                    lane.repair()?;
+                    lease.repair()?;
                 }
                 results.push(((number, index), result));
             }
@@ -153,31 +155,33 @@ impl Queue<'_> {
     }
 }
 
-/// Runs one test in every suite and mode of the plan that it belongs to.
-fn run_test(lane: &mut impl Lane, plan: &Plan, vectors: &Vectors, test: &Test) -> TestResult {
+/// Runs one test in every suite and over every route of the plan that it belongs to.
+fn run_test(
+    lease: &mut impl DeviceLease,
+    plan: &Plan,
+    vectors: &Vectors,
+    test: &Test,
+) -> TestResult {
     let mut result = TestResult::new(test);
     for suite in Suite::of(test).filter(|suite| plan.suites.contains(suite)) {
         if suite == Suite::Validation {
-            let run = |lane: Target<'_>| wrong_models(lane.device, vectors, test);
-            result.add(suite, MODEL, guarded(lane, run));
+            let run = |target: Target<'_>| wrong_models(target.device, vectors, test);
+            result.add(suite, MODEL, guarded(lease, run));
         }
-        for mode in &plan.modes {
-            let run = |target: Target<'_>| run_suite(target, vectors, test, suite, *mode);
-            result.add(suite, mode.name(), guarded(lane, run));
+        for route in &plan.routes {
+            let run = |target: Target<'_>| run_suite(target, vectors, test, suite, *route);
+            result.add(suite, route.name(), guarded(lease, run));
         }
     }
     result
 }
 
-/// Stands in place of a mode where nothing is executed: broken models that were refused.
-pub(crate) const MODEL: &str = "model";
-
 /// A device in this process may panic: that fails its test, and no other.
-fn guarded(lane: &mut impl Lane, run: impl FnOnce(Target<'_>) -> Outcome) -> Outcome {
-    let outcome = catch_unwind(AssertUnwindSafe(|| run(lane.target())))
+fn guarded(lease: &mut impl DeviceLease, run: impl FnOnce(Target<'_>) -> Outcome) -> Outcome {
+    let outcome = catch_unwind(AssertUnwindSafe(|| run(lease.target())))
         .unwrap_or_else(|panic| Err(format!("panicked: {}", message(&*panic)).into()));
     let executions = outcome?;
-    match lane.objection() {
+    match lease.objection() {
         None => Ok(executions),
         Some(what) => Err(what.into()),
     }

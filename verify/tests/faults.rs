@@ -1,18 +1,27 @@
 //! The harness finds what is wrong: a right device passes, and each fault is named.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on")]
 
-use burst_hal::Device;
-use burst_verify::{HeapMaker, Lane, Mode, Plan, Report, Target, run, specs};
+use std::sync::Arc;
+
+use burst_hal::session::{HeapAllocator, PoolAllocator};
+use burst_hal::{Device, Route};
+use burst_verify::{DeviceLease, Plan, Report, Target, run, specs};
 use serde_json::Value;
 
 mod support;
 use support::{Fault, Floor, floor_blob, floor_test, write_spec};
 
-struct Local<D>(D);
+struct Local<D>(D, Arc<dyn PoolAllocator>);
 
-impl<D: Device> Lane for Local<D> {
+impl<D> Local<D> {
+    fn new(device: D) -> Self {
+        Local(device, Arc::new(HeapAllocator))
+    }
+}
+
+impl<D: Device> DeviceLease for Local<D> {
     fn target(&self) -> Target<'_> {
-        Target { device: &self.0, memory: &HeapMaker }
+        Target { device: &self.0, memory: &self.1 }
     }
 }
 
@@ -22,11 +31,11 @@ fn run_on(fault: Fault, tests: &[Value], plan: &Plan) -> Report {
     let folder = tempfile::tempdir().unwrap();
     write_spec(folder.path(), "floor", tests, &floor_blob());
     let specs = specs(folder.path()).unwrap();
-    run(&specs, plan, 2, || Ok(Local(Floor(fault))), |_, _| {}).unwrap()
+    run(&specs, plan, 2, || Ok(Local::new(Floor(fault))), |_, _| {}).unwrap()
 }
 
 fn everything(fault: Fault) -> Report {
-    run_on(fault, &[floor_test("floor", &SUITES)], &Plan::everything(&Mode::ALL))
+    run_on(fault, &[floor_test("floor", &SUITES)], &Plan::everything(&Route::ALL))
 }
 
 #[test]
@@ -90,7 +99,7 @@ fn a_device_that_lacks_an_operation_is_neither_right_nor_wrong() {
 fn a_test_that_has_to_fail_is_wrong_when_it_succeeds() {
     let mut test = floor_test("floor", &["VALIDATION"]);
     test["expect_failure"] = true.into();
-    let plan = Plan::everything(&[Mode::Sync]);
+    let plan = Plan::everything(&[Route::Synchronous]);
     let report = run_on(Fault::None, &[test.clone()], &plan);
     assert!(report.failures[0].what.contains("has to fail"), "{report:?}");
     // Outside of the suites of the HAL any step may fail.
@@ -104,7 +113,7 @@ fn a_plan_leaves_out_what_it_does_not_name() {
     let tests: Vec<Value> =
         (0..10).map(|index| floor_test(&format!("floor_{index}"), &SUITES)).collect();
     let plan = |change: fn(&mut Plan)| {
-        let mut plan = Plan::everything(&[Mode::Sync]);
+        let mut plan = Plan::everything(&[Route::Synchronous]);
         change(&mut plan);
         run_on(Fault::None, &tests, &plan)
     };
@@ -122,6 +131,6 @@ fn a_device_that_is_lost_ends_the_run() {
     write_spec(folder.path(), "floor", &[floor_test("floor", &SUITES)], &floor_blob());
     let specs = specs(folder.path()).unwrap();
     let gone = || Err::<Local<Floor>, _>(burst_verify::RunError::Device("gone".into()));
-    let error = run(&specs, &Plan::everything(&Mode::ALL), 2, gone, |_, _| {}).unwrap_err();
+    let error = run(&specs, &Plan::everything(&Route::ALL), 2, gone, |_, _| {}).unwrap_err();
     assert_eq!(error.to_string(), "no device: gone");
 }

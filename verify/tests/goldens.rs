@@ -3,16 +3,18 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
+use burst_hal::session::{HeapAllocator, PoolAllocator, StateBinding};
 use burst_hal::{
     Dimensions, HalVersion, Model, Operand, OperandLifeTime, OperandType, Operation, OperationType,
-    Subgraph, validate::validate_model,
+    Route, Subgraph, validate::validate_model,
 };
 use burst_verify::models::{
-    Bridge, Class, Folder, GoldenReport, ImportedModel, Importer, OutputTensor, Route, Session,
-    StatefulModel, run_goldens,
+    Bridge, Class, DeviceRoute, Folder, GoldenReport, ImportedModel, Importer, OutputTensor,
+    Pipeline, StatefulModel, run_goldens,
 };
-use burst_verify::{HeapMaker, Lane, Mode, Target};
+use burst_verify::{DeviceLease, Target};
 use serde_json::{Value, json};
 
 mod support;
@@ -113,22 +115,24 @@ impl Bridge for Halve {
     }
 }
 
-struct Own(Floor);
+struct Own(Floor, Arc<dyn PoolAllocator>);
 
-impl Lane for Own {
+impl DeviceLease for Own {
     fn target(&self) -> Target<'_> {
-        Target { device: &self.0, memory: &HeapMaker }
+        Target { device: &self.0, memory: &self.1 }
     }
 }
 
-fn route(name: &'static str, fault: Fault, mode: Mode) -> Route<'static> {
-    Route { name, lane: Box::new(Own(Floor(fault))), mode }
+fn device(name: &'static str, fault: Fault, route: Route) -> DeviceRoute<'static> {
+    DeviceRoute { name, lease: Box::new(Own(Floor(fault), Arc::new(HeapAllocator))), route }
 }
 
 fn run(root: &Path, importer: &dyn Importer, second: Fault) -> GoldenReport {
     let folder = Folder::open(root).unwrap();
-    let routes =
-        || Ok(vec![route("one", Fault::None, Mode::Sync), route("two", second, Mode::Burst)]);
+    let routes = || {
+        let one = device("one", Fault::None, Route::Synchronous);
+        Ok(vec![one, device("two", second, Route::Burst)])
+    };
     run_goldens(&folder, importer, 2, 2, routes, |_| {}).unwrap()
 }
 
@@ -243,20 +247,46 @@ fn a_part_behind_a_boundary_is_run_by_itself() {
 fn outputs_of_unknown_size_get_the_room_that_they_need() {
     let values: Vec<f32> = (0..5000u16).map(|value| f32::from(value) + 0.5).collect();
     let mut model = floor(&[5000]);
-    let device = Floor(Fault::None);
-    let target = Target { device: &device, memory: &HeapMaker };
-    let mut session = Session::open(target, &model, Mode::Burst).unwrap();
+    let own = Own(Floor(Fault::None), Arc::new(HeapAllocator));
+    let open = |model: &StatefulModel, route| Pipeline::open(own.target(), &whole(model), route);
+    let mut pipeline = open(&model, Route::Burst).unwrap();
     for _ in 0..2 {
-        let outputs = session.run(&[floats(&values)], &HeapMaker).unwrap();
+        let outputs = pipeline.execute(&[floats(&values)], &mut []).unwrap();
         assert_eq!(outputs[0].dimensions.as_slice(), [5000]);
         let want: Vec<f32> = values.iter().map(|value| value.floor()).collect();
         assert_eq!(outputs[0].bytes, floats(&want));
     }
-    let error = session.run(&[floats(&INPUT)], &HeapMaker).unwrap_err().to_string();
+    let error = pipeline.execute(&[floats(&INPUT)], &mut []).unwrap_err().to_string();
     assert_eq!(error, "input 0 has 16 bytes, the model takes 20000");
     model.model.main.operands[0].dimensions = Dimensions::from_slice(&[0]);
-    let Err(error) = Session::open(target, &model, Mode::Sync) else { panic!("an open input") };
+    let Err(error) = open(&model, Route::Synchronous) else { panic!("an open input") };
     assert_eq!(error.to_string(), "input 0 has the open shape [0]");
+}
+
+fn whole(model: &StatefulModel) -> ImportedModel {
+    ImportedModel::whole(model.clone())
+}
+
+/// A state begins at the zero point of its type, unless it is given another value.
+#[test]
+fn a_state_of_quant16_asymm_begins_at_its_zero_point() {
+    let mut model = floor(&[4]);
+    for operand in &mut model.model.main.operands {
+        (operand.ty, operand.scale) = (OperandType::TensorQuant16Asymm, 0.5);
+        operand.zero_point = 0x0A0B;
+        operand.dimensions = Dimensions::from_slice(&[4]);
+    }
+    model.states.push(StateBinding { input: 0, output: 0 });
+    let own = Own(Floor(Fault::TakesAnyType), Arc::new(HeapAllocator));
+    let mut pipeline = Pipeline::open(own.target(), &whole(&model), Route::Burst).unwrap();
+    let state = |pipeline: &Pipeline| pipeline.states().unwrap().remove(0);
+    let zero = 0x0A0B_u16.to_ne_bytes().repeat(4);
+    let begun = state(&pipeline);
+    assert_eq!((begun.ty, begun.bytes), (OperandType::TensorQuant16Asymm, zero));
+    pipeline.set_states(&[vec![7; 8]]).unwrap();
+    assert_eq!(state(&pipeline).bytes, [7; 8]);
+    let error = pipeline.set_states(&[vec![7; 4]]).unwrap_err().to_string();
+    assert_eq!(error, "input 0 has 4 bytes, the model takes 8");
 }
 
 #[test]

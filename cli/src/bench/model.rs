@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use burst_client::{Client, Route};
+use burst_client::Client;
 use burst_driver::{CpuDevice, DeviceOptions};
 use burst_harness::machine::{Machine, Pins};
 use burst_harness::model::{
@@ -20,6 +20,7 @@ use burst_harness::model::{
 use burst_harness::{HarnessError, Progress, WaitKind};
 
 use crate::driver_process::DriverProcess;
+use crate::route::RouteArg;
 use crate::{failure, model_file};
 
 #[derive(clap::Args)]
@@ -32,9 +33,9 @@ pub(crate) struct Args {
         long,
         value_enum,
         value_delimiter = ',',
-        default_values_t = [PathKind::InProcess, PathKind::Burst, PathKind::Sync]
+        default_values_t = [RouteArg::InProcess, RouteArg::Burst, RouteArg::Sync]
     )]
-    path: Vec<PathKind>,
+    path: Vec<RouteArg>,
     /// Let one thread compute on one CPU on every path, and the client of another process wait on
     /// another; without it the system chooses.
     #[arg(long)]
@@ -45,17 +46,6 @@ pub(crate) struct Args {
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// How requests reach the driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum PathKind {
-    /// The CPU device in this process.
-    InProcess,
-    /// A driver process, one packet through shared memory each way.
-    Burst,
-    /// A driver process, one message over the control socket each way.
-    Sync,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -108,19 +98,19 @@ fn subjects<'w>(args: &Args, workload: &'w Workload) -> Result<Vec<Box<dyn Model
                 boxed(remote(label, kind, args.common.wait, pins, workload), pins)
             };
             match path {
-                PathKind::InProcess => {
+                RouteArg::InProcess => {
                     let device = Arc::new(device(*threads));
                     let label = Label::new(paths::IN_PROCESS, *threads);
                     let subject = InProcess::new(label, device, workload)?;
                     subjects
                         .push(boxed(if at == 0 { subject.with_copies()? } else { subject }, pins));
                 }
-                PathKind::Sync => subjects.push(remote(paths::SYNC, Route::Synchronous, true)),
-                PathKind::Burst => {
-                    subjects.push(remote(paths::BURST, Route::Burst, true));
+                RouteArg::Sync => subjects.push(remote(paths::SYNC, path.route(), true)),
+                RouteArg::Burst => {
+                    subjects.push(remote(paths::BURST, path.route(), true));
                     if at == 0 {
                         let name = paths::BURST_CLIENT_OUTPUTS;
-                        subjects.push(remote(name, Route::Burst, false));
+                        subjects.push(remote(name, path.route(), false));
                     }
                 }
             }

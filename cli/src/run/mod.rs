@@ -10,10 +10,11 @@ use burst_verify::models::{ImportedModel, Pipeline};
 use serde::Serialize;
 
 use crate::model_file;
+use crate::route::RouteArg;
 use crate::threads::Threads;
 use crate::verify::import::import_parts;
-use crate::verify::lane::Service;
-use crate::verify::route::RouteKind;
+use crate::verify::lease::Service;
+use crate::verify::route;
 
 mod tensors;
 
@@ -35,7 +36,7 @@ pub(crate) struct Args {
     state: Vec<PathBuf>,
     /// How the execution reaches the driver.
     #[arg(long, value_enum, default_value_t)]
-    path: RouteKind,
+    path: RouteArg,
     /// Socket of a running service; without it a private driver process is started.
     #[arg(long)]
     socket: Option<PathBuf>,
@@ -74,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn execute(args: &Args) -> Result<Report> {
-    if args.path == RouteKind::InProcess && args.socket.is_some() {
+    if args.path == RouteArg::InProcess && args.socket.is_some() {
         bail!("--path in-process uses no socket");
     }
     let (name, file) = model_file::read(args.model.as_deref())?;
@@ -91,14 +92,13 @@ fn execute(args: &Args) -> Result<Report> {
     args.threads.check(args.socket.as_deref())?;
     let service =
         Service { socket: args.socket.as_deref(), device: &args.device, threads: args.threads };
-    let route = args.path.open(&service)?;
-    let mut pipeline = Pipeline::open(route.lane.target(), &model, route.mode)
+    let route = route::open(args.path, &service)?;
+    let mut pipeline = Pipeline::open(route.lease.target(), &model, route.route)
         .with_context(|| format!("the model {name} cannot be prepared"))?;
     if !states.is_empty() {
         pipeline.set_states(&states)?;
     }
-    let memory = route.lane.target().memory;
-    let outputs = pipeline.execute(&inputs, &mut model.bridges, memory)?;
+    let outputs = pipeline.execute(&inputs, &mut model.bridges)?;
     let states = pipeline.states()?;
     tensors::make_folder(&args.output)?;
     Ok(Report {

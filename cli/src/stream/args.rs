@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::{pace, path};
+use burst_harness::WaitKind;
+
+use super::pace;
 use crate::fit::{Fit, FloatRange};
+use crate::route::RouteArg;
 use crate::source;
 use crate::threads::Threads;
 
@@ -32,10 +35,10 @@ pub(crate) struct Args {
     pub(super) frames: Option<u64>,
     /// How requests reach the driver.
     #[arg(long, value_enum, default_value_t)]
-    pub(super) path: path::Kind,
+    pub(super) path: RouteArg,
     /// How both ends wait for each other.
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) wait: path::WaitKind,
+    #[arg(long, value_enum, default_value_t = WaitKind::Adaptive)]
+    pub(super) wait: WaitKind,
     /// Socket of a running service; without it a private driver process is started.
     #[arg(long)]
     pub(super) socket: Option<PathBuf>,

@@ -35,7 +35,7 @@ use saver::{FrameSaver, OutputSaver};
 use stats::Stats;
 
 pub(crate) use args::Args;
-pub(crate) use path::{Options as PathOptions, WaitKind, open as open_path};
+pub(crate) use path::{Options as PathOptions, open as open_path};
 
 /// Frames of an endless source when `--frames` does not say.
 const DEFAULT_FRAMES: u64 = 600;
@@ -92,7 +92,7 @@ fn stream(args: &Args) -> Result<Report> {
         .map_err(|_| anyhow::anyhow!("--deadline {}: expected seconds", args.deadline))?;
     let output_saver = args.save_output.as_deref().map(OutputSaver::new).transpose()?;
     let options = PathOptions {
-        kind: args.path,
+        route: args.path,
         wait: args.wait,
         socket: args.socket.as_deref(),
         device: &args.device,

@@ -5,66 +5,16 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use burst_client::Outages;
 use burst_hal::ErrorStatus;
+use burst_harness::WaitKind;
 use burst_tflite::Imported;
 
+use crate::route::RouteArg;
 use crate::threads::Threads;
 
 mod in_process;
 mod remote;
 
 pub(crate) use in_process::InProcess;
-
-/// How requests reach the driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub(crate) enum Kind {
-    /// One packet through shared memory each way.
-    #[default]
-    Burst,
-    /// One message over the control socket each way.
-    Sync,
-    /// No driver process: the CPU device in this one.
-    InProcess,
-}
-
-impl Kind {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Kind::Burst => "burst",
-            Kind::Sync => "sync",
-            Kind::InProcess => "in-process",
-        }
-    }
-}
-
-/// How both ends of a burst wait for each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub(crate) enum WaitKind {
-    /// Poll without a pause: fastest, one core each.
-    Spin,
-    /// Poll for about as long as a wake-up takes, then sleep.
-    #[default]
-    Adaptive,
-    /// Sleep at once.
-    Sleep,
-}
-
-impl WaitKind {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            WaitKind::Spin => "spin",
-            WaitKind::Adaptive => "adaptive",
-            WaitKind::Sleep => "sleep",
-        }
-    }
-
-    pub(crate) fn policy(self) -> fmq::Wait {
-        match self {
-            WaitKind::Spin => fmq::Wait::Spin,
-            WaitKind::Adaptive => fmq::Wait::default(),
-            WaitKind::Sleep => fmq::Wait::Sleep,
-        }
-    }
-}
 
 /// A prepared model that takes one frame after the other.
 pub(crate) trait Path {
@@ -102,7 +52,7 @@ pub(crate) trait Path {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options<'a> {
     /// How requests reach it.
-    pub(crate) kind: Kind,
+    pub(crate) route: RouteArg,
     /// How both ends of a burst wait.
     pub(crate) wait: WaitKind,
     /// Socket of a running service; without it a private process is started.
@@ -120,8 +70,8 @@ pub(crate) struct Options<'a> {
 /// Prepares the model where `options` say.
 pub(crate) fn open(options: &Options<'_>, imported: &Imported) -> Result<Box<dyn Path>> {
     options.threads.check(options.socket)?;
-    match options.kind {
-        Kind::InProcess => {
+    match options.route {
+        RouteArg::InProcess => {
             if options.socket.is_some() {
                 bail!("--path in-process uses no socket");
             }
@@ -130,6 +80,6 @@ pub(crate) fn open(options: &Options<'_>, imported: &Imported) -> Result<Box<dyn
             }
             Ok(Box::new(InProcess::new(imported, options.threads)?))
         }
-        Kind::Burst | Kind::Sync => remote::open(options, imported),
+        RouteArg::Burst | RouteArg::Sync => remote::open(options, imported),
     }
 }

@@ -20,8 +20,7 @@ impl From<Parts> for ImportedModel {
 
 /// The model of an imported file, with its states.
 fn stateful(imported: Imported) -> StatefulModel {
-    let states = imported.states.iter().map(|state| (state.input_index, state.output_index));
-    StatefulModel { states: states.collect(), model: imported.model }
+    StatefulModel { states: imported.state_bindings(), model: imported.model }
 }
 
 /// Imports the part of a file between the named tensors. A spectrum, which no device computes, is

@@ -7,20 +7,21 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use burst_hal::OperationType;
-use burst_verify::{Mode, Plan, Suite, run as run_vectors, specs};
+use burst_hal::{OperationType, Route};
+use burst_verify::{Plan, Suite, run as run_vectors, specs};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure;
+use crate::route::{RouteArg, RouteFilter};
 use crate::threads::Threads;
 
 pub(crate) mod import;
-pub(crate) mod lane;
+pub(crate) mod lease;
 mod models;
 pub(crate) mod route;
 mod text;
 
-use lane::{RemoteLane, Service};
+use lease::{RemoteLease, Service};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -37,9 +38,10 @@ pub(crate) struct Args {
     /// With --models: how often each golden is run; all runs have to give the same bytes.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "models", value_parser = clap::value_parser!(u16).range(1..))]
     repeat: u16,
-    /// How executions reach the driver. Default: every way to it for vectors, burst for models.
+    /// How executions reach the driver; in-process is for models only. Default: every route to a
+    /// driver process for vectors, burst for models.
     #[arg(long, value_enum, value_delimiter = ',')]
-    mode: Vec<ModeKind>,
+    mode: Vec<RouteFilter>,
     /// Only tests of these operations.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     op: Vec<String>,
@@ -65,23 +67,10 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// How executions reach the driver, as it is said on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum ModeKind {
-    /// One message over the control socket each way.
-    Sync,
-    /// One packet through shared memory each way.
-    Burst,
-    /// The CPU device in this process: for models only.
-    InProcess,
-    /// Each of them.
-    All,
-}
-
 impl Args {
-    /// Whether a mode is named, or all are.
-    fn wants(&self, mode: ModeKind) -> bool {
-        self.mode.contains(&mode) || self.mode.contains(&ModeKind::All)
+    /// Whether a route is named, or all are.
+    fn wants(&self, route: RouteArg) -> bool {
+        self.mode.iter().any(|mode| mode.wants(route))
     }
 
     /// How many work at once on this many things.
@@ -113,7 +102,7 @@ fn run_conformance(args: &Args, folder: &Path) -> Result<ExitCode> {
         &specs,
         &plan,
         workers,
-        || RemoteLane::open(&service),
+        || RemoteLease::open(&service),
         |tests, failed| live.advance(&bar, tests, failed),
     );
     bar.finish_and_clear();
@@ -131,18 +120,13 @@ fn run_conformance(args: &Args, folder: &Path) -> Result<ExitCode> {
 }
 
 fn plan(args: &Args) -> Result<Plan> {
-    if args.mode.contains(&ModeKind::InProcess) {
+    if args.mode.iter().any(|mode| mode.names(RouteArg::InProcess)) {
         bail!("--mode in-process goes with --models");
     }
-    let wanted = |mode: &Mode| {
-        args.mode.is_empty()
-            || args.wants(match mode {
-                Mode::Sync => ModeKind::Sync,
-                Mode::Burst => ModeKind::Burst,
-            })
-    };
-    let modes: Vec<Mode> = Mode::ALL.into_iter().filter(wanted).collect();
-    let mut plan = Plan::everything(&modes);
+    let all = [RouteArg::Sync, RouteArg::Burst];
+    let wanted = |route: &RouteArg| args.mode.is_empty() || args.wants(*route);
+    let routes: Vec<Route> = all.into_iter().filter(wanted).map(RouteArg::route).collect();
+    let mut plan = Plan::everything(&routes);
     plan.one_in = args.one_in.into();
     if !args.suite.is_empty() {
         plan.suites = args.suite.iter().map(|name| suite(name)).collect::<Result<_>>()?;

@@ -12,14 +12,14 @@ use comfy_table::{CellAlignment, Table};
 use indicatif::ProgressBar;
 
 use super::import::TfliteImporter;
-use super::lane::Service;
-use super::route::RouteKind;
-use super::{Args, ModeKind, progress_bar};
+use super::lease::Service;
+use super::{Args, progress_bar, route};
 use crate::failure;
+use crate::route::RouteArg;
 
 /// Runs the goldens of a folder and says what came of them.
 pub(super) fn run(args: &Args, root: &Path) -> Result<ExitCode> {
-    let kinds = kinds(args)?;
+    let routes = routes(args)?;
     let mut folder = Folder::open(root)?;
     if !args.model.is_empty() {
         folder.keep(&args.model, root)?;
@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args, root: &Path) -> Result<ExitCode> {
         &TfliteImporter,
         args.repeat.into(),
         workers,
-        || kinds.iter().map(|kind| kind.open(&service)).collect(),
+        || routes.iter().map(|route| route::open(*route, &service)).collect(),
         |result| live.advance(&bar, result),
     );
     bar.finish_and_clear();
@@ -48,22 +48,23 @@ pub(super) fn run(args: &Args, root: &Path) -> Result<ExitCode> {
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&report)?)?;
     } else {
-        write_text(&mut out, &report, &kinds, started.elapsed())?;
+        write_text(&mut out, &report, &routes, started.elapsed())?;
     }
     Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) })
 }
 
-/// The ways that the command line asks for, each once; the burst where it asks for none.
-fn kinds(args: &Args) -> Result<Vec<RouteKind>> {
-    if args.socket.is_some() && args.mode.contains(&ModeKind::InProcess) {
+/// The routes that the command line asks for, each once; the burst where it asks for none.
+fn routes(args: &Args) -> Result<Vec<RouteArg>> {
+    let in_process = RouteArg::InProcess;
+    if args.socket.is_some() && args.mode.iter().any(|mode| mode.names(in_process)) {
         bail!("--mode in-process uses no socket");
     }
-    let all = [RouteKind::Burst, RouteKind::Sync, RouteKind::InProcess];
-    let wanted = |kind: &RouteKind| match kind {
-        RouteKind::Burst => args.mode.is_empty() || args.wants(ModeKind::Burst),
-        RouteKind::Sync => args.wants(ModeKind::Sync),
+    let all = [RouteArg::Burst, RouteArg::Sync, in_process];
+    let wanted = |route: &RouteArg| match route {
+        RouteArg::Burst => args.mode.is_empty() || args.wants(*route),
+        RouteArg::Sync => args.wants(*route),
         // Who names a service wants to know about that one.
-        RouteKind::InProcess => args.wants(ModeKind::InProcess) && args.socket.is_none(),
+        RouteArg::InProcess => args.wants(*route) && args.socket.is_none(),
     };
     Ok(all.into_iter().filter(wanted).collect())
 }
@@ -93,7 +94,7 @@ impl Live {
 fn write_text(
     out: &mut impl Write,
     report: &GoldenReport,
-    kinds: &[RouteKind],
+    routes: &[RouteArg],
     took: Duration,
 ) -> std::io::Result<()> {
     let mut table = Table::new();
@@ -113,7 +114,7 @@ fn write_text(
             writeln!(out, "{} {} is {}: {why}", result.model, result.input, result.class.name())?;
         }
     }
-    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    let names: Vec<&str> = routes.iter().map(|route| route.name()).collect();
     let GoldenReport { goldens, strict, fair, failed, .. } = report;
     writeln!(
         out,

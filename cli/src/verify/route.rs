@@ -1,52 +1,37 @@
-//! The ways to a driver on which a model can be verified or run.
+//! Routes to a driver on which a model can be verified or run.
 
-use anyhow::Result;
+use std::sync::Arc;
+
 use burst_driver::CpuDevice;
-use burst_verify::models::Route;
-use burst_verify::{HeapMaker, Lane, Mode, RunError, Target};
+use burst_hal::session::{HeapAllocator, PoolAllocator};
+use burst_verify::models::DeviceRoute;
+use burst_verify::{DeviceLease, RunError, Target};
 
-use super::lane::{RemoteLane, Service};
+use super::lease::{RemoteLease, Service};
+use crate::route::RouteArg;
 
-/// How executions reach the driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub(crate) enum RouteKind {
-    /// One packet through shared memory each way.
-    #[default]
-    Burst,
-    /// One message over the control socket each way.
-    Sync,
-    /// No driver process: the CPU device in this one.
-    InProcess,
-}
-
-impl RouteKind {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            RouteKind::Burst => "burst",
-            RouteKind::Sync => "sync",
-            RouteKind::InProcess => "in-process",
+/// Opens a route: a connection of its own, or a device of its own.
+///
+/// # Errors
+/// There is no driver.
+pub(crate) fn open<'a>(
+    route: RouteArg,
+    service: &'a Service<'a>,
+) -> Result<DeviceRoute<'a>, RunError> {
+    let lease: Box<dyn DeviceLease + 'a> = match route {
+        RouteArg::Burst | RouteArg::Sync => Box::new(RemoteLease::open(service)?),
+        RouteArg::InProcess => {
+            Box::new(InProcess(service.threads.device(), Arc::new(HeapAllocator)))
         }
-    }
-
-    /// Opens the way: a connection of its own, or a device of its own.
-    ///
-    /// # Errors
-    /// There is no driver.
-    pub(crate) fn open<'a>(self, service: &'a Service<'a>) -> Result<Route<'a>, RunError> {
-        let (lane, mode): (Box<dyn Lane + 'a>, Mode) = match self {
-            RouteKind::Burst => (Box::new(RemoteLane::open(service)?), Mode::Burst),
-            RouteKind::Sync => (Box::new(RemoteLane::open(service)?), Mode::Sync),
-            RouteKind::InProcess => (Box::new(InProcess(service.threads.device())), Mode::Burst),
-        };
-        Ok(Route { name: self.name(), lane, mode })
-    }
+    };
+    Ok(DeviceRoute { name: route.name(), lease, route: route.route() })
 }
 
 /// The CPU device in this process.
-struct InProcess(CpuDevice);
+struct InProcess(CpuDevice, Arc<dyn PoolAllocator>);
 
-impl Lane for InProcess {
+impl DeviceLease for InProcess {
     fn target(&self) -> Target<'_> {
-        Target { device: &self.0, memory: &HeapMaker }
+        Target { device: &self.0, memory: &self.1 }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-use super::error::GoldenError;
+use crate::golden_error::GoldenError;
 
 /// Largest file that is read, in bytes: a model's offsets are 32-bit, goldens are far smaller.
 const MAX_FILE_BYTES: u64 = 1 << 31;

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::error::GoldenError;
+use super::element::Element;
 use super::files::{read, read_json};
 use super::input::{Input, InputSpec};
-use super::manifest::Element;
+use crate::golden_error::GoldenError;
 
 /// Most axes that an output can have.
 const MAX_RANK: usize = 8;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::error::GoldenError;
 use super::files::{read, read_json};
 use super::wave;
+use crate::golden_error::GoldenError;
 
 /// Most executions that one golden can ask for.
 const MAX_EXECUTIONS: usize = 100_000;

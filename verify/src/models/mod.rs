@@ -9,22 +9,24 @@
 //! Who turns a file into a model is not known here: see [`Importer`].
 
 mod closeness;
-mod error;
+mod device_route;
+mod element;
 mod files;
 mod golden;
 mod input;
 mod manifest;
+mod model;
 mod model_run;
 mod pipeline;
 mod report;
 mod run;
-mod session;
 mod wave;
 
-pub use error::GoldenError;
+pub use crate::golden_error::GoldenError;
+pub use device_route::DeviceRoute;
 pub use golden::Golden;
 pub use manifest::{Fair, FairClasses, Folder, ModelEntry, Tolerance};
-pub use pipeline::{Bridge, ImportedModel, Pipeline, PipelineError};
+pub use model::{OutputTensor, StatefulModel};
+pub use pipeline::{Bridge, ImportedModel, Importer, Pipeline, PipelineError};
 pub use report::{Class, GoldenReport, GoldenResult};
-pub use run::{Importer, Route, run_goldens};
-pub use session::{OutputTensor, Session, SessionError, StatefulModel};
+pub use run::run_goldens;

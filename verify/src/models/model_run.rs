@@ -3,15 +3,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::closeness::{Judge, Judgement};
-use super::error::GoldenError;
+use super::device_route::DeviceRoute;
 use super::files::read;
 use super::golden::{BoundaryTensor, Golden};
 use super::manifest::{Fair, ModelEntry, Tolerance};
-use super::pipeline::{ImportedModel, Pipeline};
+use super::model::OutputTensor;
+use super::pipeline::{ImportedModel, Importer, Pipeline};
 use super::report::{Class, GoldenResult};
-use super::run::{Importer, Route};
-use super::session::OutputTensor;
 use crate::error::RunError;
+use crate::golden_error::GoldenError;
 use crate::judge::elements;
 use crate::run::message;
 
@@ -45,7 +45,7 @@ impl<'a> ModelRun<'a> {
     /// Runs every golden.
     pub(crate) fn goldens(
         &self,
-        routes: &mut [Route<'_>],
+        routes: &mut [DeviceRoute<'_>],
         progress: &impl Fn(&GoldenResult),
     ) -> Result<Vec<GoldenResult>, RunError> {
         let mut whole = self.prepare(routes, &[], &[]);
@@ -58,7 +58,7 @@ impl<'a> ModelRun<'a> {
             let result = self.result(golden, judged, || self.parts(golden, routes));
             if result.class == Class::Failed {
                 for route in &mut *routes {
-                    route.lane.repair()?;
+                    route.lease.repair()?;
                 }
                 if whole.is_ok() {
                     whole = self.prepare(routes, &[], &[]);
@@ -100,13 +100,13 @@ impl<'a> ModelRun<'a> {
     /// Prepares the model, or a part of it, on every route.
     fn prepare(
         &self,
-        routes: &mut [Route<'_>],
+        routes: &mut [DeviceRoute<'_>],
         from: &[&str],
         to: &[&str],
     ) -> Result<Prepared, String> {
         let model = self.importer.import(&self.file, from, to)?;
-        let open = |route: &mut Route<'_>| {
-            let opened = guarded(|| Pipeline::open(route.lane.target(), &model, route.mode));
+        let open = |route: &mut DeviceRoute<'_>| {
+            let opened = guarded(|| Pipeline::open(route.lease.target(), &model, route.route));
             opened.map_err(|why| format!("{}: {why}", route.name))
         };
         let pipelines = routes.iter_mut().map(open).collect::<Result<_, _>>()?;
@@ -118,7 +118,7 @@ impl<'a> ModelRun<'a> {
         &self,
         golden: &Golden,
         whole: &mut Prepared,
-        routes: &mut [Route<'_>],
+        routes: &mut [DeviceRoute<'_>],
     ) -> Result<Judgement, String> {
         let inputs: Vec<_> =
             (0..golden.executions()).map(|execution| vec![golden.input.of(execution)]).collect();
@@ -128,7 +128,7 @@ impl<'a> ModelRun<'a> {
 
     /// The parts at whose edges the golden has values. Behind the last edge, and before the first
     /// one where a device can run that, everything has to be equal.
-    fn parts(&self, golden: &Golden, routes: &mut [Route<'_>]) -> Result<(), String> {
+    fn parts(&self, golden: &Golden, routes: &mut [DeviceRoute<'_>]) -> Result<(), String> {
         if golden.boundary.is_empty() {
             return Ok(());
         }
@@ -172,7 +172,7 @@ impl<'a> ModelRun<'a> {
     /// Runs a part once.
     fn part(
         &self,
-        routes: &mut [Route<'_>],
+        routes: &mut [DeviceRoute<'_>],
         (from, to): (&[&str], &[&str]),
         inputs: Vec<Vec<u8>>,
     ) -> Result<Vec<OutputTensor>, String> {
@@ -187,13 +187,13 @@ impl<'a> ModelRun<'a> {
         &self,
         inputs: &[Vec<Vec<u8>>],
         prepared: &mut Prepared,
-        routes: &mut [Route<'_>],
+        routes: &mut [DeviceRoute<'_>],
     ) -> Result<Outputs, String> {
         let mut first: Option<(&str, Outputs)> = None;
         let Prepared { model, pipelines } = prepared;
         for (route, pipeline) in routes.iter_mut().zip(pipelines) {
             for _ in 0..self.repetitions.max(1) {
-                let outputs = guarded(|| executions(inputs, model, pipeline, route))
+                let outputs = guarded(|| executions(inputs, model, pipeline))
                     .map_err(|why| format!("{}: {why}", route.name))?;
                 match &first {
                     None => first = Some((route.name, outputs)),
@@ -204,7 +204,7 @@ impl<'a> ModelRun<'a> {
                     Some(_) => {}
                 }
             }
-            if let Some(what) = route.lane.objection() {
+            if let Some(what) = route.lease.objection() {
                 return Err(format!("{}: {what}", route.name));
             }
         }
@@ -217,12 +217,10 @@ fn executions(
     inputs: &[Vec<Vec<u8>>],
     model: &mut ImportedModel,
     pipeline: &mut Pipeline,
-    route: &Route<'_>,
 ) -> Result<Outputs, String> {
-    pipeline.reset().map_err(|error| error.to_string())?;
-    let memory = route.lane.target().memory;
+    pipeline.reset();
     let execute = |(number, inputs): (usize, &Vec<Vec<u8>>)| {
-        let outputs = pipeline.execute(inputs, &mut model.bridges, memory);
+        let outputs = pipeline.execute(inputs, &mut model.bridges);
         outputs.map_err(|error| format!("execution {number}: {error}"))
     };
     inputs.iter().enumerate().map(execute).collect()

@@ -1,8 +1,30 @@
 //! A model in parts: what a device runs, and what is computed in this process in between.
 
-use super::session::{OutputTensor, Session, SessionError, StatefulModel};
-use crate::arguments::MemoryMaker;
-use crate::case::{Mode, Target};
+use std::sync::Arc;
+use std::time::Duration;
+
+use burst_hal::session::{LayoutOptions, ModelSession, SessionError, SessionOptions, StateBinding};
+use burst_hal::{ExecutionOptions, Route, TimePoint};
+
+use super::model::{OutputTensor, StatefulModel};
+use crate::case::Target;
+
+/// Room for an output of which the model does not know the size, at first.
+const UNKNOWN_OUTPUT_BYTES: u32 = 4096;
+/// Most room for all inputs, or for all outputs: sizes can come from a file.
+const MAX_POOL_BYTES: u64 = 1 << 30;
+/// Far above any execution; only turns a hang into an error.
+const DEADLINE: Duration = Duration::from_secs(300);
+
+/// Turns model files into models.
+pub trait Importer: Sync {
+    /// The model of a file, or the part between the named tensors: none named, from the file's
+    /// inputs, to its outputs.
+    ///
+    /// # Errors
+    /// What stands in the way, in words.
+    fn import(&self, file: &[u8], from: &[&str], to: &[&str]) -> Result<ImportedModel, String>;
+}
 
 /// A model as one part, or as several with a bridge between each and the next.
 pub struct ImportedModel {
@@ -29,9 +51,9 @@ pub trait Bridge: Send {
     fn cross(&mut self, outputs: &[OutputTensor]) -> Result<Vec<Vec<u8>>, String>;
 }
 
-/// The parts of a model, prepared on a device.
+/// The parts of a model, prepared on a device. States go from one execution to the next.
 pub struct Pipeline {
-    sessions: Vec<Session>,
+    sessions: Vec<ModelSession>,
 }
 
 /// Why a pipeline gives no result.
@@ -47,25 +69,31 @@ pub enum PipelineError {
 }
 
 impl Pipeline {
-    /// Prepares every part.
+    /// Prepares every part. States are zero.
     ///
     /// # Errors
-    /// The device refuses one.
+    /// The device refuses one, or there is no memory.
     pub fn open(
         target: Target<'_>,
         model: &ImportedModel,
-        mode: Mode,
+        route: Route,
     ) -> Result<Self, SessionError> {
-        let sessions = model.parts.iter().map(|part| Session::open(target, part, mode));
-        Ok(Pipeline { sessions: sessions.collect::<Result<_, _>>()? })
+        let open = |part: &StatefulModel| {
+            let layout = LayoutOptions {
+                states: part.states.clone(),
+                unknown_output_bytes: Some(UNKNOWN_OUTPUT_BYTES),
+                max_pool_bytes: MAX_POOL_BYTES,
+                ..LayoutOptions::default()
+            };
+            let options = SessionOptions { route, layout, ..SessionOptions::default() };
+            ModelSession::open(target.device, &part.model, &options, Arc::clone(target.memory))
+        };
+        Ok(Pipeline { sessions: model.parts.iter().map(open).collect::<Result<_, _>>()? })
     }
 
-    /// Puts every state back to zero.
-    ///
-    /// # Errors
-    /// Their memory cannot be written.
-    pub fn reset(&mut self) -> Result<(), SessionError> {
-        self.sessions.iter_mut().try_for_each(Session::reset)
+    /// Puts every state back to what it began with: zero, or what [`Pipeline::set_states`] gave it.
+    pub fn reset(&mut self) {
+        self.sessions.iter_mut().for_each(ModelSession::reset_states);
     }
 
     /// Every state as it is now, those of the first part first.
@@ -75,19 +103,31 @@ impl Pipeline {
     pub fn states(&self) -> Result<Vec<OutputTensor>, SessionError> {
         let mut states = Vec::new();
         for session in &self.sessions {
-            states.extend(session.states()?);
+            let layout = session.tensors().layout();
+            for (index, state) in layout.states().iter().enumerate() {
+                let operand = &layout.inputs()[state.input];
+                let mut bytes = Vec::new();
+                session.read_state(index, &mut bytes)?;
+                let (ty, dimensions) = (operand.ty, operand.dimensions.clone());
+                states.push(OutputTensor { ty, dimensions, bytes });
+            }
         }
         Ok(states)
     }
 
-    /// Gives the states other values than zero, in the order of [`Pipeline::states`].
+    /// Lets the next execution begin with other states than zero, in the order of
+    /// [`Pipeline::states`].
     ///
     /// # Errors
     /// One has another size, or their memory cannot be written.
     pub fn set_states(&mut self, states: &[Vec<u8>]) -> Result<(), SessionError> {
-        let mut states = states.iter();
+        let mut values = states.iter();
         for session in &mut self.sessions {
-            session.set_states(&mut states)?;
+            let states: Vec<StateBinding> = session.tensors().layout().states().to_vec();
+            for (state, value) in states.iter().zip(&mut values) {
+                session.write_input(state.input, value)?;
+            }
+            session.reset_states();
         }
         Ok(())
     }
@@ -96,7 +136,7 @@ impl Pipeline {
     /// the driver did not say.
     #[must_use]
     pub fn driver_time_us(&self) -> Option<u64> {
-        let times = self.sessions.iter().map(|session| session.timing().time_in_driver_us);
+        let times = self.sessions.iter().map(|session| session.result().timing.time_in_driver_us);
         times
             .into_iter()
             .try_fold(0u64, |sum, one| sum.checked_add((one != u64::MAX).then_some(one)?))
@@ -110,14 +150,33 @@ impl Pipeline {
         &mut self,
         inputs: &[Vec<u8>],
         bridges: &mut [Box<dyn Bridge>],
-        memory: &dyn MemoryMaker,
     ) -> Result<Vec<OutputTensor>, PipelineError> {
         let Some((first, others)) = self.sessions.split_first_mut() else { return Ok(Vec::new()) };
-        let mut outputs = first.run(inputs, memory)?;
+        let mut outputs = run(first, inputs)?;
         for (session, bridge) in others.iter_mut().zip(bridges) {
             let between = bridge.cross(&outputs).map_err(PipelineError::Bridge)?;
-            outputs = session.run(&between, memory)?;
+            outputs = run(session, &between)?;
         }
         Ok(outputs)
     }
+}
+
+/// Writes the inputs that are no states, executes, and copies every output out.
+fn run(session: &mut ModelSession, inputs: &[Vec<u8>]) -> Result<Vec<OutputTensor>, SessionError> {
+    for (index, input) in inputs.iter().enumerate() {
+        session.write_input(index, input)?;
+    }
+    session.run(&ExecutionOptions {
+        measure_timing: true,
+        deadline: Some(TimePoint::after(DEADLINE)),
+        loop_timeout: None,
+    })?;
+    let operands = session.tensors().layout().outputs().iter().enumerate();
+    let output = |(index, operand): (usize, &burst_hal::Operand)| {
+        let mut bytes = Vec::new();
+        session.read_output(index, &mut bytes)?;
+        let dimensions = session.output_dimensions(index).clone();
+        Ok(OutputTensor { ty: operand.ty, dimensions, bytes })
+    };
+    operands.map(output).collect()
 }

@@ -3,33 +3,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::device_route::DeviceRoute;
 use super::manifest::Folder;
 use super::model_run::ModelRun;
-use super::pipeline::ImportedModel;
+use super::pipeline::Importer;
 use super::report::{GoldenReport, GoldenResult};
-use crate::case::Mode;
 use crate::error::RunError;
-use crate::run::Lane;
-
-/// Turns model files into models.
-pub trait Importer: Sync {
-    /// The model of a file, or the part between the named tensors: none named, from the file's
-    /// inputs, to its outputs.
-    ///
-    /// # Errors
-    /// What stands in the way, in words.
-    fn import(&self, file: &[u8], from: &[&str], to: &[&str]) -> Result<ImportedModel, String>;
-}
-
-/// One way to a driver.
-pub struct Route<'a> {
-    /// What people call it: `burst`, `sync`, `in-process`.
-    pub name: &'static str,
-    /// The device.
-    pub lane: Box<dyn Lane + 'a>,
-    /// How executions are made on it.
-    pub mode: Mode,
-}
 
 /// Runs every golden over every route, `repetitions` times each, `workers` models at a time, each
 /// worker with routes of its own. All outputs of a golden have to be the same bytes over all routes
@@ -42,7 +21,7 @@ pub fn run_goldens<'a>(
     importer: &dyn Importer,
     repetitions: usize,
     workers: usize,
-    routes: impl Fn() -> Result<Vec<Route<'a>>, RunError> + Sync,
+    routes: impl Fn() -> Result<Vec<DeviceRoute<'a>>, RunError> + Sync,
     progress: impl Fn(&GoldenResult) + Sync,
 ) -> Result<GoldenReport, RunError> {
     let queue = Queue { folder, next: AtomicUsize::new(0), done: Mutex::default() };

@@ -7,13 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use burst_client::{
     Backoff, Client, ClientError, Deadline, Outages, ReconnectingDevice, ReconnectingStream,
-    RetryPolicy, Route, StateBinding, Stream, StreamOptions,
+    RetryPolicy, Stream, StreamOptions,
 };
 use burst_hal::ErrorStatus;
-use burst_tflite::{Imported, StatePair};
+use burst_tflite::Imported;
 
 use crate::driver_process::DriverProcess;
-use crate::stream::path::{Kind, Options};
+use crate::stream::path::Options;
 
 struct Remote {
     // Dropped in this order: the connection first, so that a private driver process sees the
@@ -35,15 +35,10 @@ type PrivateDriver = Arc<Mutex<Option<DriverProcess>>>;
 pub(super) fn open(wanted: &Options<'_>, imported: &Imported) -> Result<Box<dyn super::Path>> {
     fmq::warm_up();
     let mut options = StreamOptions::default();
-    options.wait = wanted.wait.policy();
-    options.route = match wanted.kind {
-        Kind::Sync => Route::Synchronous,
-        _ => Route::Burst,
-    };
+    options.wait = wanted.wait.into();
+    options.route = wanted.route.route();
     options.retry = RetryPolicy::default();
-    let binding =
-        |pair: &StatePair| StateBinding { input: pair.input_index, output: pair.output_index };
-    options.states = imported.states.iter().map(binding).collect();
+    options.states = imported.state_bindings();
     // Bound before the connection, so that on an error the connection goes first, and the process
     // ends.
     let process = PrivateDriver::default();

@@ -8,14 +8,15 @@ use anyhow::{Context, Result};
 use burst_client::{
     Burst, BurstOptions, Client, Deadline, RemoteDevice, RemotePreparedModel, ShmMemory,
 };
+use burst_hal::session::PoolAllocator;
 use burst_hal::{
     Capabilities, Device, DeviceType, ExecutionOptions, ExecutionResult, Failure, Model, Pool,
     PrepareOptions, PreparedModel, Request,
 };
-use burst_verify::{Lane, MemoryMaker, RunError, Target};
+use burst_harness::WaitKind;
+use burst_verify::{DeviceLease, RunError, Target};
 
 use crate::driver_process::DriverProcess;
-use crate::stream::WaitKind;
 use crate::threads::Threads;
 
 /// Which driver.
@@ -26,34 +27,35 @@ pub(crate) struct Service<'a> {
 }
 
 /// One worker's connection.
-pub(crate) struct RemoteLane<'a> {
+pub(crate) struct RemoteLease<'a> {
     service: &'a Service<'a>,
-    session: Session,
+    connection: Connection,
+    memory: Arc<dyn PoolAllocator>,
 }
 
 /// Dropped in this order: the connection first, so that a private driver process sees the hang-up
 /// and ends.
-struct Session {
+struct Connection {
     device: Watched<RemoteDevice>,
     client: Client,
     _process: Option<DriverProcess>,
 }
 
-impl<'a> RemoteLane<'a> {
+impl<'a> RemoteLease<'a> {
     pub(crate) fn open(service: &'a Service<'a>) -> Result<Self, RunError> {
-        let session = service.connect().map_err(|error| RunError::Device(error.into()))?;
-        Ok(RemoteLane { service, session })
+        let connection = service.connect().map_err(|error| RunError::Device(error.into()))?;
+        Ok(RemoteLease { service, connection, memory: Arc::new(SharedAllocator) })
     }
 }
 
 impl Service<'_> {
-    fn connect(&self) -> Result<Session> {
+    fn connect(&self) -> Result<Connection> {
         // Bound in this order so that on an error the connection goes first, and the process ends.
         let (process, client) = match self.socket {
             Some(path) => (None, Client::connect(path)?),
             None => {
                 let (process, socket) =
-                    DriverProcess::start(WaitKind::default().name(), self.threads.count)?;
+                    DriverProcess::start(WaitKind::Adaptive.name(), self.threads.count)?;
                 let client = Client::from_socket(socket).with_context(|| {
                     format!("no contact with the driver process {}", process.pid())
                 })?;
@@ -62,38 +64,38 @@ impl Service<'_> {
         };
         let inner = client.device(self.device)?;
         let device = Watched { inner, fell_back: Arc::default() };
-        Ok(Session { device, client, _process: process })
+        Ok(Connection { device, client, _process: process })
     }
 }
 
-impl Lane for RemoteLane<'_> {
+impl DeviceLease for RemoteLease<'_> {
     fn target(&self) -> Target<'_> {
-        Target { device: &self.session.device, memory: &SharedMaker }
+        Target { device: &self.connection.device, memory: &self.memory }
     }
 
     fn objection(&mut self) -> Option<String> {
-        let count = self.session.device.fell_back.swap(0, Ordering::Relaxed);
+        let count = self.connection.device.fell_back.swap(0, Ordering::Relaxed);
         (count > 0).then(|| format!("{count} executions went over the socket, not the burst"))
     }
 
     fn repair(&mut self) -> Result<(), RunError> {
         self.objection(); // of the suite that failed: nobody asked
-        if !self.session.client.is_alive() {
+        if !self.connection.client.is_alive() {
             tracing::warn!(
-                pid = self.session.client.driver_pid(),
+                pid = self.connection.client.driver_pid(),
                 "the driver died; connecting again"
             );
-            *self = RemoteLane::open(self.service)?;
+            *self = RemoteLease::open(self.service)?;
         }
         Ok(())
     }
 }
 
 /// Memory that both processes map, so that it can have a slot in a burst.
-struct SharedMaker;
+struct SharedAllocator;
 
-impl MemoryMaker for SharedMaker {
-    fn make(&self, bytes: usize) -> Result<Pool, Failure> {
+impl PoolAllocator for SharedAllocator {
+    fn allocate(&self, bytes: usize) -> Result<Pool, Failure> {
         Ok(Arc::new(ShmMemory::create(bytes)?))
     }
 }
