@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use burst_hal::OperandType;
-use burst_hal::session::{LayoutOptions, StateBinding, fill_with_zero};
+use burst_hal::session::{LayoutOptions, fill_with_zero};
 use burst_tflite::{Cut, Imported, Part, TensorInfo};
 
 use crate::error::HarnessError;
@@ -104,11 +104,8 @@ impl Workload {
     /// How its tensors and states are laid out, whoever makes the memory.
     #[must_use]
     pub fn layout(&self) -> LayoutOptions {
-        let states = self.imported.states.iter();
-        let states = states
-            .map(|state| StateBinding { input: state.input_index, output: state.output_index });
         LayoutOptions {
-            states: states.collect(),
+            states: self.imported.state_bindings(),
             unknown_output_bytes: Some(UNKNOWN_OUTPUT_BYTES),
             ..LayoutOptions::default()
         }
