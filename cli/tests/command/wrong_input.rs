@@ -120,7 +120,7 @@ fn options_that_make_no_sense_are_refused() {
     assert_fails_with(&["stream", "--fps", "0"], &["--fps"]);
     assert_fails_with(&["stream", "--deadline", "nan"], &["--deadline"]);
     assert_fails_with(&["stream", "--device", "gpu"], &["gpu", "cpu"]);
-    expect(
+    assert_fails_with(
         &["stream", "--path", "in-process", "--socket", "/tmp/x"],
         &["in-process uses no socket"],
     );
