@@ -12,11 +12,11 @@ pub(crate) const COULD_NOT: u8 = 2;
 pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     let text = error_text(error);
     if json {
-        let object = serde_json::json!({ "error": sentence });
+        let object = serde_json::json!({ "error": text });
         // A reader that went away cannot be told.
         let _ = writeln!(std::io::stdout(), "{object}");
     } else {
-        let _ = writeln!(std::io::stderr(), "burst: {sentence}");
+        let _ = writeln!(std::io::stderr(), "burst: {text}");
     }
     ExitCode::from(COULD_NOT)
 }
