@@ -2,8 +2,8 @@
 //!
 //! Some memory can be mapped but neither read nor sealed, and touching it may fail: then the
 //! processor raises `SIGBUS`. The kernel does not; asked to copy from such a page it answers
-//! `EFAULT`. So bytes go through a piece of memory of our own that the kernel can read and write
-//! like a file, twice copied, and whatever is wrong with the page is an ordinary error.
+//! `EFAULT`. So bytes go through a bounce buffer: memory of this process that the kernel can read and
+//! write like a file. They are copied twice, and a page that cannot be had is an ordinary error.
 //!
 //! 1. The address range is given to `pread` and `pwrite` and to nothing else here.
 //! 2. No reference to a byte of the mapping ever exists.
@@ -26,8 +26,8 @@ const PIECE: usize = 64 << 10;
 pub(crate) struct CopiedMapping {
     raw: MmapRaw,
     writable: bool,
-    /// Where bytes rest between the two copies.
-    between: Mutex<Memory>,
+    /// The bounce buffer: what the first copy fills and the second one empties.
+    bounce: Mutex<Memory>,
 }
 
 impl CopiedMapping {
@@ -42,8 +42,8 @@ impl CopiedMapping {
             Err(_) => (options.map_raw_read_only(fd.as_raw_fd()), false),
         };
         let raw = raw.map_err(|error| ShmError::from_io("mmap", &error))?;
-        let between = Mutex::new(Memory::create("burst-between", PIECE.min(len))?);
-        Ok(CopiedMapping { raw, writable, between })
+        let bounce = Mutex::new(Memory::create("burst-bounce", PIECE.min(len))?);
+        Ok(CopiedMapping { raw, writable, bounce })
     }
 
     pub(crate) fn is_writable(&self) -> bool {
@@ -53,13 +53,13 @@ impl CopiedMapping {
     /// Copies bytes out.
     pub(crate) fn read(&self, offset: usize, bytes: &mut [u8]) -> Result<(), ShmError> {
         self.check(offset, bytes.len())?;
-        let between = self.lock();
+        let bounce = self.lock();
         let mut at = offset;
         for piece in bytes.chunks_mut(PIECE) {
             let mut got = 0;
             while got < piece.len() {
-                let count = self.take(&between, at, piece.len() - got)?;
-                whole(pread(&*between, &mut piece[got..got + count], 0), "pread", count)?;
+                let count = self.take(&bounce, at, piece.len() - got)?;
+                whole(pread(&*bounce, &mut piece[got..got + count], 0), "pread", count)?;
                 got += count;
                 at += count;
             }
@@ -73,14 +73,14 @@ impl CopiedMapping {
             return Err(ShmError::ReadOnly);
         }
         self.check(offset, bytes.len())?;
-        let between = self.lock();
+        let bounce = self.lock();
         let mut at = offset;
         for piece in bytes.chunks(PIECE) {
             let mut put = 0;
             while put < piece.len() {
                 let rest = &piece[put..];
-                whole(pwrite(&*between, rest, 0), "pwrite", rest.len())?;
-                let count = self.give(&between, at, rest.len())?;
+                whole(pwrite(&*bounce, rest, 0), "pwrite", rest.len())?;
+                let count = self.give(&bounce, at, rest.len())?;
                 put += count;
                 at += count;
             }
@@ -88,23 +88,23 @@ impl CopiedMapping {
         Ok(())
     }
 
-    /// From the mapping to `between`, as many bytes as can be read.
-    fn take(&self, between: &Memory, at: usize, len: usize) -> Result<usize, ShmError> {
+    /// From the mapping to `bounce`, as many bytes as can be read.
+    fn take(&self, bounce: &Memory, at: usize, len: usize) -> Result<usize, ShmError> {
         let from = self.raw.as_mut_ptr().wrapping_add(at);
         // SAFETY: `read` checked that `at..at + len` lies inside the mapping, which lives as long
         // as `self`. The kernel reads the bytes there and reports what it cannot read; that
         // others write them at the same time is between it and them.
-        let done = unsafe { libc::pwrite(between.as_fd().as_raw_fd(), from.cast(), len, 0) };
+        let done = unsafe { libc::pwrite(bounce.as_fd().as_raw_fd(), from.cast(), len, 0) };
         some(done, "pwrite")
     }
 
-    /// From `between` to the mapping, as many bytes as can be written.
-    fn give(&self, between: &Memory, at: usize, len: usize) -> Result<usize, ShmError> {
+    /// From `bounce` to the mapping, as many bytes as can be written.
+    fn give(&self, bounce: &Memory, at: usize, len: usize) -> Result<usize, ShmError> {
         let to = self.raw.as_mut_ptr().wrapping_add(at);
         // SAFETY: `write` checked that `at..at + len` lies inside the mapping, which lives as long
         // as `self` and was made writable. Nothing here refers to a byte of it; the kernel writes
         // there and reports what it cannot write.
-        let done = unsafe { libc::pread(between.as_fd().as_raw_fd(), to.cast(), len, 0) };
+        let done = unsafe { libc::pread(bounce.as_fd().as_raw_fd(), to.cast(), len, 0) };
         some(done, "pread")
     }
 
@@ -118,7 +118,7 @@ impl CopiedMapping {
     }
 
     fn lock(&self) -> MutexGuard<'_, Memory> {
-        self.between.lock().unwrap_or_else(PoisonError::into_inner)
+        self.bounce.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

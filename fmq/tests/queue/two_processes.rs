@@ -263,7 +263,7 @@ fn read_write_wrap_around_1_and_2() {
 
 /// Not in libfmq: it has nothing that ends a wait when the other side is gone.
 #[test]
-fn a_killed_peer_is_reported_by_whoever_watches_it() {
+fn a_killed_peer_is_reported_by_its_watcher() {
     let (mut peer, mut consumer) = reading();
     let closer = consumer.closer();
     let reader = std::thread::spawn(move || consumer.wait(1, patience()));
