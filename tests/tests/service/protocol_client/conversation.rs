@@ -252,7 +252,7 @@ fn it_keeps_several_requests_under_way() {
     assert_eq!(burst.run(&late.encode()), missed);
 
     // Nobody knows where a packet ends that does not say so: the burst is over, nothing else.
-    burst.send(&vec![5; DATUM]);
+    burst.send(&[5; DATUM]);
     assert_eq!(burst.receive(), None);
     let Notice::BurstEnded { burst: ended, reason } = client.connection.notice() else {
         panic!("the burst has ended")
