@@ -40,6 +40,7 @@ packages! {
     fuzz: "fuzz",
     hal: "hal",
     harness: "harness",
+    pictures: "pictures",
     shm: "shm",
     sound: "sound",
     testing: "testing",
