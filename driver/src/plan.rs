@@ -1,5 +1,5 @@
 //! A model made ready to run: every operation looked up, shapes inferred as far as they can be,
-//! constants packed or folded, each value's place known. [`planner`](crate::planner) makes one.
+//! constants packed or folded, each value allocated. [`planner`](crate::planner) makes one.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub(crate) const MAX_ARENA_BYTES: usize = 2 << 30;
 
 /// Where an operand's bytes are while the graph runs.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum Allocation {
     /// Nowhere: left out, never used, or packed into kernels.
     None,
     /// Here, for all executions.
@@ -42,7 +42,7 @@ pub(crate) struct Planned {
     /// The shape, where it is the same in every execution.
     pub(crate) dims: Option<Dimensions>,
     /// Where its bytes are.
-    pub(crate) place: Place,
+    pub(crate) allocation: Allocation,
 }
 
 /// One operation of a planned graph.
@@ -171,8 +171,8 @@ impl GraphPlan {
         let constants: usize = self
             .operands
             .iter()
-            .map(|operand| match &operand.place {
-                Place::Constant(bytes) => bytes.held_bytes(),
+            .map(|operand| match &operand.allocation {
+                Allocation::Constant(bytes) => bytes.held_bytes(),
                 _ => 0,
             })
             .sum();

@@ -244,7 +244,7 @@ impl TensorMut<'_> {
     ///
     /// # Errors
     /// [`OpError::Range`] for a shape that does not fit in memory, [`OpError::Internal`] when the
-    /// plan gave this output a fixed place of another size.
+    /// plan gave this output a fixed allocation of another size.
     pub fn resize(&mut self, dims: &[u32]) -> Result<(), OpError> {
         let bytes = byte_count(self.info.ty, dims)?;
         match &mut self.storage {

@@ -79,7 +79,7 @@ mod tests {
     }
 
     /// Rounding: the real value in `f32`, rounded to the nearest step, as TFLite's reference does
-    /// it by table. Fixed-point versions differ from it by one step in places.
+    /// it by table. Fixed-point versions differ from it by one step here and there.
     #[test]
     fn quantized_values_are_rounded_to_the_nearest_step() {
         // Real -1, 0, 1, 10: 0.26894, 0.5, 0.73106, 0.99995 of 256 steps.

@@ -239,7 +239,7 @@ impl Kernel for PackedPair {
         let work = forward.work(sequence).max(backward.work(sequence));
         // Input, auxiliary input, and the states of both layers.
         let mut list = [run.input(INPUT)?; 6];
-        for (place, index) in list.iter_mut().zip([
+        for (value, index) in list.iter_mut().zip([
             INPUT,
             AUX,
             FORWARD.output_state(),
@@ -247,7 +247,7 @@ impl Kernel for PackedPair {
             BACKWARD.output_state(),
             BACKWARD.cell_state(),
         ]) {
-            *place = run.input(index)?;
+            *value = run.input(index)?;
         }
         let (floats, work) = Floats::new(&list, run.scratch, work)?;
         let mut next_state = if merged { 1 } else { 2 };

@@ -47,7 +47,7 @@ pub(super) fn padding_is_defined(signature: &Signature<'_>) -> Result<(), Signat
 
 fn execute(run: &mut Run<'_, '_>, pairs: &Pairs) -> Result<(), OpError> {
     padding::fill_zero(run.output(0)?);
-    padding::place(run, pairs)
+    padding::copy_behind_padding(run, pairs)
 }
 
 #[cfg(test)]

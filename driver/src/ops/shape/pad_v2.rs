@@ -57,7 +57,7 @@ fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred
 
 fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
     common::fill(run.output(0)?, attributes.number)?;
-    padding::place(run, &attributes.pairs)
+    padding::copy_behind_padding(run, &attributes.pairs)
 }
 
 #[cfg(test)]

@@ -80,8 +80,8 @@ fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred
     Ok(Inferred::one(images.shape([count, h, w, c])?))
 }
 
-/// The elements at one place in all blocks are one group of images of the output, and lie in the
-/// input at regular distances: each place is a move of its own.
+/// The elements at one position in all blocks are one group of images of the output, and lie in the
+/// input at regular distances: each position is a move of its own.
 fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
     if common::writes_nothing(run)? {
         return Ok(());
@@ -95,8 +95,8 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
     let from = Images::steps(input, layout)?;
     let to = Images::steps(&output, layout)?;
     let too_large = |_| OpError::Range { what: "a position in a tensor" };
-    for row in places(h, rows, top.into()) {
-        for column in places(w, columns, left.into()) {
+    for row in positions_in_block(h, rows, top.into()) {
+        for column in positions_in_block(w, columns, left.into()) {
             let group = (row.in_block * columns + column.in_block) * n;
             let mut moves = Move::default();
             for (first, step) in [(row.from, from[1]), (column.from, from[2])] {
@@ -119,9 +119,9 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
     Ok(())
 }
 
-/// The rows (or columns) of the input that have one place in their blocks.
+/// The rows (or columns) of the input at one position in their blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct BlockPosition {
     in_block: i64,
     /// First of them in the input, and how many there are.
     from: i64,
@@ -130,12 +130,12 @@ struct Place {
     to: i64,
 }
 
-/// Every place that some of `size` rows have, in blocks of `side` rows with `before` rows of room.
-fn places(size: i64, side: i64, before: i64) -> impl Iterator<Item = Place> {
+/// Every position that some of `size` rows have, in blocks of `side` rows with `before` rows of room.
+fn positions_in_block(size: i64, side: i64, before: i64) -> impl Iterator<Item = BlockPosition> {
     (0..side.min(size)).map(move |from| {
         let padded = from + before;
         let count = (size - from + side - 1) / side;
-        Place { in_block: padded % side, from, count, to: padded / side }
+        BlockPosition { in_block: padded % side, from, count, to: padded / side }
     })
 }
 
