@@ -97,7 +97,7 @@ impl UnsyncProducer {
         Ok(())
     }
 
-    /// Takes the place of the next `items` items, to be filled in place. From now on readers know
+    /// Takes the room of the next `items` items, to be filled in place. From now on readers know
     /// that what lies there is lost, whether the claim is committed or dropped.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ const LARGE_ALIGNMENT: usize = 64;
 /// Smaller constants start at a multiple of the largest scalar.
 const SMALL_ALIGNMENT: usize = 8;
 
-/// Type, dimensions and quantization of an operand, without its place in the graph.
+/// Type, dimensions and quantization of an operand, without its index in the graph.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutputSpec {
     /// Its type.

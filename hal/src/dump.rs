@@ -60,9 +60,9 @@ fn write_operand(
 
 /// What the graph's caller knows the operand as.
 fn role(graph: &Subgraph, index: usize) -> Option<(&'static str, usize)> {
-    let place = |list: &[u32]| list.iter().position(|i| usize::try_from(*i) == Ok(index));
-    let input = place(&graph.input_indexes).map(|position| ("input", position));
-    input.or_else(|| place(&graph.output_indexes).map(|position| ("output", position)))
+    let position_in = |list: &[u32]| list.iter().position(|i| usize::try_from(*i) == Ok(index));
+    let input = position_in(&graph.input_indexes).map(|position| ("input", position));
+    input.or_else(|| position_in(&graph.output_indexes).map(|position| ("output", position)))
 }
 
 /// The value of a scalar constant, where its bytes can be had.

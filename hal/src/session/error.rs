@@ -2,7 +2,7 @@
 
 use crate::{Dimensions, ErrorStatus, Failure, MemoryError};
 
-/// Why the tensors of a model have no place in pools.
+/// Why the tensors of a model cannot be laid out in pools.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutError {
@@ -39,7 +39,7 @@ pub enum LayoutError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The tensors have no place in pools.
+    /// The tensors cannot be laid out in pools.
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// The device does not take the model.

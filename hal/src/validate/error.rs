@@ -85,7 +85,7 @@ pub enum ValidationError {
         /// What is wrong.
         fault: OperandFault,
     },
-    /// An operation is wrong, or stands in the wrong place.
+    /// An operation is wrong, or stands at the wrong position.
     #[error("{graph}, operation {operation}: {fault}")]
     Operation {
         /// Its graph.

@@ -1,4 +1,4 @@
-//! Rules for a request: counts, pools, and for each argument place, dimensions and length.
+//! Rules for a request: counts, pools, and for each argument location, dimensions and length.
 //!
 //! Runs once per execution, so what a model says about its arguments is worked out beforehand,
 //! and neither a legal nor an illegal request costs an allocation.
@@ -212,7 +212,7 @@ fn check_input(
     argument: &RequestArgument,
     pools: &[RequestPool],
 ) -> Result<(), Fault> {
-    let given = check_place(rule, argument, pools)?;
+    let given = check_location(rule, argument, pools)?;
     if matches!(given, Given::Nothing) {
         return Ok(());
     }
@@ -238,7 +238,7 @@ fn check_output(
     pools: &[RequestPool],
     unspecified: UnspecifiedOutputs,
 ) -> Result<(), Fault> {
-    if matches!(check_place(rule, argument, pools)?, Given::Nothing) {
+    if matches!(check_location(rule, argument, pools)?, Given::Nothing) {
         return Ok(());
     }
     check_dimensions(rule, argument)?;
@@ -249,7 +249,7 @@ fn check_output(
 }
 
 /// Checks where an argument lies, or that it says nothing more when it is left out.
-fn check_place(
+fn check_location(
     rule: &Rule,
     argument: &RequestArgument,
     pools: &[RequestPool],

@@ -82,12 +82,12 @@ fn describe(tree: &Tree, family: ModuleId, circle: &Circle, arrows: &Arrows<'_>)
             "\n  {} -> {}: {}: `{}` is {}",
             name(*module),
             name(next(index)),
-            place(tree, first),
+            file_and_line(tree, first),
             first.path,
             item(tree, first),
         );
         for other in others {
-            text += &format!("; also {} at {}", item(tree, other), place(tree, other));
+            text += &format!("; also {} at {}", item(tree, other), file_and_line(tree, other));
         }
     }
     text
@@ -109,6 +109,6 @@ fn item(tree: &Tree, reference: &Reference) -> String {
 }
 
 /// Where a reference stands, such as `src/a.rs:12`.
-fn place(tree: &Tree, reference: &Reference) -> String {
+fn file_and_line(tree: &Tree, reference: &Reference) -> String {
     format!("{}:{}", tree.modules[reference.from].file.display(), reference.line)
 }

@@ -120,8 +120,8 @@ impl Segmenter {
             let row = cell((f64::from(y) + 0.5 - placement.top) / placement.height, self.height);
             for x in 0..frame.width {
                 let across = (f64::from(x) + 0.5 - placement.left) / placement.width;
-                let place = row.zip(cell(across, self.width));
-                let class = place
+                let index = row.zip(cell(across, self.width));
+                let class = index
                     .and_then(|(row, column)| self.classes.get(row * self.width + column).copied());
                 if let Some(class @ 1..) = class {
                     canvas.tint(x, y, class.into());
