@@ -100,8 +100,8 @@ impl Canvas {
     /// Lines in the top left corner, each on the colour of its class.
     pub(crate) fn legend(&mut self, lines: &[(usize, String)]) {
         let height = self.font().character_size.height + 2 * MARGIN;
-        for (row, (class, line)) in (0..).zip(lines.iter().take(MAX_LINES)) {
-            self.text(0, row * height, *class, line);
+        for (number, (class, line)) in (0..).zip(lines.iter().take(MAX_LINES)) {
+            self.text(0, number * height, *class, line);
         }
     }
 

@@ -237,7 +237,7 @@ impl PreparedModel for CpuPreparedModel {
     }
 }
 
-/// Executions in a row that keep one context.
+/// Consecutive executions that keep one context.
 struct CpuBurst {
     model: Arc<CpuPreparedModel>,
     cancel: Option<CancelWord>,

@@ -18,7 +18,7 @@ use burst_hal::OperationType;
 
 use crate::op::types::{F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S, TQ16A};
 use crate::op::{
-    Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, Stop, WithAttributes,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, Stop, WithAttributes,
 };
 use crate::ops::detection::boxes::{
     best_first, expect_few, expect_ordered, index, limit, overlap, position,
@@ -36,15 +36,15 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN,
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_2, &[TF32, TF32, TI32, F32, I32, I32, F32, F32, F32], &[TF32, TF32, TI32, TI32]),
-    Row::new(V1_2, &[TF16, TF16, TI32, F16, I32, I32, F16, F16, F16], &[TF16, TF16, TI32, TI32]),
-    Row::new(V1_2, &[TQ8, TQ16A, TI32, F32, I32, I32, F32, F32, F32], &[TQ8, TQ16A, TI32, TI32]),
-    Row::new(V1_3, &[TQ8S, TQ16A, TI32, F32, I32, I32, F32, F32, F32], &[TQ8S, TQ16A, TI32, TI32]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, &[TF32, TF32, TI32, F32, I32, I32, F32, F32, F32], &[TF32, TF32, TI32, TI32]),
+    Form::new(V1_2, &[TF16, TF16, TI32, F16, I32, I32, F16, F16, F16], &[TF16, TF16, TI32, TI32]),
+    Form::new(V1_2, &[TQ8, TQ16A, TI32, F32, I32, I32, F32, F32, F32], &[TQ8, TQ16A, TI32, TI32]),
+    Form::new(V1_3, &[TQ8S, TQ16A, TI32, F32, I32, I32, F32, F32, F32], &[TQ8S, TQ16A, TI32, TI32]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     let rank = |index| signature.input(index).map_or(0, |input| input.dimensions.len());
     signature.rule(matches!(rank(0), 0 | 2), "scores have 2 dimensions")?;
     signature.rule(matches!(rank(1), 0 | 2), "boxes have 2 dimensions")?;
