@@ -2,8 +2,8 @@
 //!
 //! Models and requests as data; status and timing; the traits [`Device`], [`PreparedModel`],
 //! [`Burst`] and [`Buffer`]; sessions, which run a model on any device; validation that holds for
-//! every operation; version rules; a graph dump. Nothing here knows of processes, and nothing of
-//! kernels: a driver implements the traits, a transport carries them.
+//! every operation; version rules; a graph dump. Nothing here knows about processes or
+//! kernels: a driver implements the traits, and a transport carries calls of them to another process.
 //!
 //! A model, a device and an execution:
 //!

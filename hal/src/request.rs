@@ -9,7 +9,7 @@ use crate::{DataLocation, Dimensions, ErrorStatus, Failure, Pool, TimePoint, Tim
 /// Where one input or output of an execution lies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestArgument {
-    /// An optional input that is left out; then everything else is zero.
+    /// Whether this is an optional input that is left out; then every other field is zero.
     pub has_no_value: bool,
     /// Pool (index into [`Request::pools`]), offset and length.
     pub location: DataLocation,
@@ -89,7 +89,7 @@ pub struct ExecutionOptions {
     pub measure_timing: bool,
     /// When its result is no longer wanted.
     pub deadline: Option<TimePoint>,
-    /// Longest time one loop may take; the default of the HAL where it is not given.
+    /// Longest time one loop may take; `None` for the default of the HAL.
     pub loop_timeout: Option<Duration>,
 }
 

@@ -276,7 +276,7 @@ fn outputs_grow_as_far_as_they_need_and_states_stay() {
 
 #[test]
 fn a_state_survives_growth_in_either_buffer() {
-    let told = |length| OutputShape {
+    let reported = |length| OutputShape {
         dimensions: Dimensions::from_slice(&[length]),
         is_sufficient: false,
     };
@@ -292,8 +292,8 @@ fn a_state_survives_growth_in_either_buffer() {
             tensors.advance_states();
         }
         // What a state claims to need does not count: its size is the model's.
-        assert!(!tensors.grow_outputs(&[told(99), told(70)], &HeapAllocator).unwrap());
-        assert!(tensors.grow_outputs(&[told(2), told(500)], &HeapAllocator).unwrap());
+        assert!(!tensors.grow_outputs(&[reported(99), reported(70)], &HeapAllocator).unwrap());
+        assert!(tensors.grow_outputs(&[reported(2), reported(500)], &HeapAllocator).unwrap());
         assert_eq!(tensors.layout().output_slot(1, StatePhase::First).length, 500);
         tensors.read_state(0, &mut state).unwrap();
         assert_eq!(state, [runs_before; 2]);
