@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 use crate::OpError;
 use crate::aligned::ALIGNMENT;
 
-/// Over this many values values are laid end to end instead of sharing memory: finding the best
-/// range takes time quadratic in their number, and a model from a peer chooses that number.
+/// With more values than this, each gets memory of its own instead of sharing it with values of other
+/// steps: finding the best range takes time quadratic in their number, which a client's model chooses.
 const MAX_SHARED_VALUES: usize = 4096;
 
 /// A value that needs memory for part of the run.

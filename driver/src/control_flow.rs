@@ -110,7 +110,7 @@ impl Runner<'_> {
         let failed = |cause| caller.error(cause);
         let Loop { condition, body, states, shares_graphs } = whole;
         let inside = stop.within_loop(self.loop_timeout);
-        // A loop without a single round cannot run too long.
+        // A loop that runs no round cannot exceed its time-out.
         let mut may_run = stop;
         self.hand_over(caller, own, 0, condition).map_err(failed)?;
         self.hand_over(caller, own, states, body).map_err(failed)?;
@@ -230,7 +230,7 @@ fn planned(graph: Option<&Option<GraphPlan>>) -> Result<&GraphPlan, OpError> {
     graph.and_then(Option::as_ref).ok_or(NOT_PLANNED)
 }
 
-/// The value of a condition; any byte but 0 is true.
+/// The value of a condition; every byte but 0 is true.
 pub(crate) fn is_true(condition: &[u8]) -> bool {
     condition.first().is_some_and(|byte| *byte != 0)
 }

@@ -123,8 +123,8 @@ impl GraphMemory {
         (&self.dims[operand], bytes)
     }
 
-    /// Gives graph input `position` the value of another operand of the same graph, whose memory
-    /// is another.
+    /// Copies the value of another operand of the same graph into graph input `position`; the two have
+    /// separate memory.
     pub(crate) fn copy_to_input(
         &mut self,
         plan: &GraphPlan,
@@ -175,7 +175,7 @@ impl GraphMemory {
         if shapes_known && self.writes_nothing(step) {
             return Ok(());
         }
-        // Outputs leave the memory while the kernel runs, so that inputs can be borrowed from it.
+        // Outputs are moved out of `self` while the kernel runs, so that inputs can be borrowed from it.
         let mut outputs = OutputParts::take(self, step);
         let result = self.execute(plan, step, (scratch, stop, parallelism), &mut outputs);
         outputs.put_back(self, step);

@@ -64,9 +64,10 @@ pub(crate) struct Step {
     pub(crate) kernel: Option<Box<dyn Kernel>>,
     /// Positions in `inputs` whose bytes the kernel holds itself.
     pub(crate) packed_inputs: SmallVec<[usize; 4]>,
-    /// Whether every output's shape was known when the graph was planned and is known to hold.
+    /// Whether every output's shape was known when the graph was planned, and is the same in every
+    /// execution.
     pub(crate) fixed_shapes: bool,
-    /// Which graphs the step runs, where it runs any; `def` then only names it.
+    /// Which graphs the step runs, where it runs any; `def` then only identifies the operation.
     pub(crate) control: Option<Control>,
 }
 
@@ -99,7 +100,7 @@ pub(crate) enum Control {
         /// Runs where it does not.
         otherwise: usize,
     },
-    /// One graph again and again, as long as another one says so.
+    /// One graph repeatedly, as long as another one computes true.
     While(Loop),
 }
 
@@ -122,8 +123,8 @@ pub(crate) struct Loop {
     pub(crate) body: usize,
     /// How many of the values are state: the outputs of the body. The others stay as they are.
     pub(crate) states: usize,
-    /// Whether running one of the two graphs can overwrite what the other one was given, because
-    /// it is that graph or runs it too.
+    /// Whether running one of the two graphs can overwrite the inputs of the other, because both are
+    /// the same graph or one runs the other.
     pub(crate) shares_graphs: bool,
 }
 

@@ -19,7 +19,7 @@ impl TimePoint {
         TimePoint { nanos: seconds.saturating_mul(1_000_000_000).saturating_add(nanos) }
     }
 
-    /// The point `duration` from now, saturating at the latest that can be represented.
+    /// The point `delay` from now, saturating at the latest that can be represented.
     #[must_use]
     pub fn after(delay: Duration) -> Self {
         let delay = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
