@@ -240,7 +240,7 @@ impl TensorMut<'_> {
         }
     }
 
-    /// Gives the output the shape that its data turned out to have; new elements are zero.
+    /// Sets the output's shape, where it depends on data; new elements are zero.
     ///
     /// # Errors
     /// [`OpError::Range`] for a shape that does not fit in memory, [`OpError::Internal`] when the

@@ -24,7 +24,7 @@ use crate::{OpError, ops};
 /// small model into a large one.
 const MAX_FOLDED_BYTES: usize = 64 << 20;
 
-/// What is known of an operation's inputs.
+/// An operation's inputs, as far as they are known.
 type KnownInputs<'a> = SmallVec<[Arg<'a>; 16]>;
 /// What the outputs' numbers mean, and their declared shapes.
 type KnownOutputs<'a> = SmallVec<[(&'a TensorInfo, &'a [u32]); 2]>;
@@ -110,7 +110,7 @@ impl<'g, 'm> Builder<'g, 'm> {
                     check_declared(declared, &dims)?;
                     Some(dims)
                 }
-                // Holds for as long as the graphs keep to it, which is seen when they run.
+                // The shape holds if the graphs produce it, which is checked when they run.
                 None => fully_known(self.operands[*operand].info.ty, declared),
             };
             self.operands[*operand].dims = dims;
@@ -133,8 +133,8 @@ impl<'g, 'm> Builder<'g, 'm> {
         Ok(())
     }
 
-    /// An IF whose condition is known has one graph. The other one has been planned, so it must be
-    /// one that could run, and is dropped where nothing else runs it.
+    /// An IF whose condition is a constant runs one graph only. The other graph has been planned, so
+    /// it was checked too; its plan is dropped unless another operation runs it.
     fn decided(&self, control: Control, inputs: &[usize]) -> Control {
         let condition = inputs.first().map(|operand| &self.operands[*operand].allocation);
         let (Control::If { then, otherwise }, Some(Allocation::Constant(condition))) =
@@ -146,8 +146,8 @@ impl<'g, 'm> Builder<'g, 'm> {
         Control::If { then: chosen, otherwise: chosen }
     }
 
-    /// The shape of an output of a control flow operation, where it is the same whichever way the
-    /// execution takes.
+    /// The shape of an output of a control flow operation, where it is the same in every branch that
+    /// the execution can take.
     fn control_output(
         &self,
         control: Control,
@@ -221,15 +221,15 @@ impl<'g, 'm> Builder<'g, 'm> {
         Ok(())
     }
 
-    /// The operation with its attributes parsed, where it has any and all are known. Attributes that
-    /// are wrong do not fail here: the stage that needs them parses them again and says so.
+    /// The operation with its attributes parsed, where it has any and all are known. Wrong
+    /// attributes do not fail here: the stage that needs them parses them again and returns the error.
     fn bind(&self, def: &OpDef, inputs: &[usize], outputs: &[usize]) -> Option<Box<dyn Stages>> {
         let (inputs, outputs) = self.args(inputs, outputs);
         def.body.bind(&Args { inputs: &inputs, outputs: &outputs }).ok().flatten()
     }
 
-    /// Infers the outputs' shapes and writes down those that hold in every execution. Says
-    /// whether all of them do.
+    /// Infers the outputs' shapes and records those that are the same in every execution. Returns
+    /// whether all of them are.
     fn infer(
         &mut self,
         stages: &dyn Stages,
@@ -258,8 +258,8 @@ impl<'g, 'm> Builder<'g, 'm> {
         }
     }
 
-    /// Computes the operation now when all its inputs are constants. Says whether it did. An
-    /// operation that fails now is left to fail when the model runs.
+    /// Folds the operation: computes it now if all its inputs are constants. Returns whether it did.
+    /// An operation that fails now is kept, and fails when the model runs.
     fn fold(&mut self, stages: &dyn Stages, inputs: &[usize], outputs: &[usize]) -> bool {
         let constant = |operand: &usize| match &self.operands[*operand].allocation {
             Allocation::Constant(_) => true,
@@ -332,7 +332,7 @@ impl<'g, 'm> Builder<'g, 'm> {
         Ok(results)
     }
 
-    /// What is known of an operation's operands right now.
+    /// An operation's operands, as far as they are known so far.
     fn args(&self, inputs: &[usize], outputs: &[usize]) -> (KnownInputs<'_>, KnownOutputs<'_>) {
         let inputs = inputs
             .iter()
@@ -357,8 +357,8 @@ impl<'g, 'm> Builder<'g, 'm> {
         (inputs, outputs)
     }
 
-    /// After an operation that cannot be planned, a survey goes on with what the model says of
-    /// its outputs.
+    /// After an operation that cannot be planned, a survey goes on with the outputs as the model
+    /// declares them.
     pub(super) fn trust_declared_shapes(&mut self, index: usize) {
         for operand in &self.subgraph.operations[index].outputs {
             let planned = &mut self.operands[*operand as usize];
@@ -522,7 +522,7 @@ fn planned(model: &Model, index: usize, operand: &Operand) -> Result<Planned, Dr
     })
 }
 
-/// The declared shape when nothing of it is left open.
+/// The declared shape, if rank and every size are known.
 fn fully_known(ty: burst_hal::OperandType, declared: &Dimensions) -> Option<Dimensions> {
     let open = ty.is_tensor() && declared.is_empty() || declared.contains(&0);
     (!open).then(|| declared.clone())
