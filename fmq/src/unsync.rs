@@ -280,8 +280,8 @@ impl UnsyncReadClaim<'_> {
     /// claimed; [`QueueError::Corrupt`].
     #[inline]
     pub fn commit(self, items: usize) -> Result<(), QueueError> {
-        let taken = self.side.geometry().bytes(items);
-        self.span.check_len(taken)?;
-        self.side.confirm(&self.parts.write, self.parts.intent.as_deref(), taken)
+        let bytes = self.side.geometry().bytes(items);
+        self.span.check_len(bytes)?;
+        self.side.confirm(&self.parts.write, self.parts.intent.as_deref(), bytes)
     }
 }

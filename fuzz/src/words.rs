@@ -10,8 +10,8 @@ use fmq::{Deadline, Descriptor, Grantor, QueueError, UNSYNCHRONIZED, Wait};
 
 use crate::Input;
 
-/// What lies between the parts. Payload stays below 0x80, from either side: whoever reads this
-/// byte read outside of the ring.
+/// The byte between the parts. Payload from either side stays below 0x80, so an end that reads this
+/// byte has read outside of the ring.
 const GAP: u8 = 0xA5;
 /// Bytes around and between parts.
 const GAP_BYTES: usize = 64;

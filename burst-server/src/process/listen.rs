@@ -154,7 +154,7 @@ impl Listener {
         let mut shortage = lock(&self.shortage);
         if shortage.is_some_and(|last| last.elapsed() >= CALM) {
             *shortage = None;
-            tracing::info!("connections are taken again");
+            tracing::info!("connections are accepted again");
         }
     }
 }

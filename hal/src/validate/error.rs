@@ -44,7 +44,7 @@ impl std::fmt::Display for Direction {
 #[non_exhaustive]
 pub enum ValidationError {
     /// More of something than its limit allows.
-    #[error("{found} {limit}, of which at most {} are taken", .limit.maximum())]
+    #[error("{found} {limit}, of which at most {} are allowed", .limit.maximum())]
     LimitExceeded {
         /// What there is too much of.
         limit: Limit,
@@ -329,7 +329,7 @@ pub enum OperationFault {
         prefix: u16,
     },
     /// A list of operands that is too long.
-    #[error("{count} {direction}s, of which at most {MAX_OPERATION_OPERANDS} are taken")]
+    #[error("{count} {direction}s, of which at most {MAX_OPERATION_OPERANDS} are allowed")]
     TooManyOperands {
         /// Which list.
         direction: Direction,

@@ -8,7 +8,7 @@ use super::tree::{ModuleId, Tree};
 /// The arrows among the modules below one module, each with the paths that make it.
 type Arrows<'a> = BTreeMap<(ModuleId, ModuleId), Vec<&'a Reference>>;
 
-/// A circle, described for whoever has to open it.
+/// Every circle, described for the person who has to break it.
 pub(super) fn circles(tree: &Tree, references: &[Reference]) -> Vec<String> {
     let mut families: BTreeMap<ModuleId, Arrows<'_>> = BTreeMap::new();
     for reference in references {

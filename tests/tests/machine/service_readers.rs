@@ -30,8 +30,8 @@ burst_testing::tests![
     the_service_joins_no_thread_and_starts_them_in_one_place(),
 ];
 
-/// A device whose executions say when they begin and end, and end when they are told to, whoever is
-/// gone by then.
+/// A device whose executions report when they begin and end. Each ends when the test lets it, even
+/// when its client is gone by then.
 #[derive(Clone)]
 struct Gated {
     news: Sender<News>,

@@ -124,7 +124,7 @@ fn a_file_that_is_replaced_is_still_the_one_that_was_handed_over() {
     assert_eq!(written, [8; 16]);
 }
 
-/// Descriptors that are no memory, whoever asks.
+/// Descriptors that are no memory for any call.
 fn no_memory() -> Vec<(&'static str, OwnedFd)> {
     let open = |path: &str, flags: OFlags| {
         rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).unwrap()

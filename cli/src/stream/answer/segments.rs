@@ -11,7 +11,7 @@ use crate::draw::Canvas;
 use crate::stream::feed::Placed;
 use crate::stream::path::Path;
 
-/// Most classes that are told apart.
+/// Most classes that are distinguished.
 const MAX_CLASSES: usize = 65_536;
 /// Classes with a smaller part of the picture are not named in it.
 const LEAST_NAMED: f32 = 0.005;

@@ -42,9 +42,9 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     common::keeps_quantization(signature)
 }
 
-/// What is taken of one dimension.
+/// The elements that the slice selects along one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Taken {
+struct AxisSlice {
     first: i64,
     stride: i64,
     count: i64,
@@ -74,11 +74,11 @@ fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
 }
 
 impl Attributes {
-    fn taken(&self, dims: &[u32]) -> Result<SmallVec<[Taken; 8]>, OpError> {
+    fn axis_slices(&self, dims: &[u32]) -> Result<SmallVec<[AxisSlice; 8]>, OpError> {
         dims.iter().enumerate().map(|(axis, dim)| self.of_axis(axis, i64::from(*dim))).collect()
     }
 
-    fn of_axis(&self, axis: usize, dim: i64) -> Result<Taken, OpError> {
+    fn of_axis(&self, axis: usize, dim: i64) -> Result<AxisSlice, OpError> {
         let bit = |mask: i32| axis < 32 && mask >> axis & 1 == 1;
         let at = |list: &[i32]| {
             list.get(axis)
@@ -106,7 +106,7 @@ impl Attributes {
         if dropped && count != 1 {
             return Err(OpError::value("elements left of a dropped dimension", count));
         }
-        Ok(Taken { first, stride, count, dropped })
+        Ok(AxisSlice { first, stride, count, dropped })
     }
 }
 
@@ -116,9 +116,9 @@ fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred
     for list in [&attributes.begin, &attributes.end, &attributes.stride] {
         common::expect_per_axis(list, dims)?;
     }
-    let taken = attributes.taken(dims)?;
+    let slices = attributes.axis_slices(dims)?;
     let sizes: SmallVec<[i64; 8]> =
-        taken.iter().filter(|taken| !taken.dropped).map(|taken| taken.count).collect();
+        slices.iter().filter(|slice| !slice.dropped).map(|slice| slice.count).collect();
     if sizes.is_empty() {
         return Ok(Inferred::one(Dimensions::from_slice(&[1])));
     }
@@ -130,21 +130,21 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
         return Ok(());
     }
     let dims = run.input(0)?.dims;
-    let taken = attributes.taken(dims)?;
+    let slices = attributes.axis_slices(dims)?;
     // With the dropped dimensions as dimensions of one element.
     let full =
-        common::shape_of(&taken.iter().map(|taken| taken.count).collect::<SmallVec<[i64; 8]>>())?;
+        common::shape_of(&slices.iter().map(|slice| slice.count).collect::<SmallVec<[i64; 8]>>())?;
     let too_far = OpError::Range { what: "position in a tensor" };
     let mut moves = Move::default();
-    for ((taken, from), (size, to)) in
-        taken.iter().zip(steps(dims)).zip(full.iter().zip(steps(&full)))
+    for ((slice, from), (size, to)) in
+        slices.iter().zip(steps(dims)).zip(full.iter().zip(steps(&full)))
     {
-        if taken.count == 0 {
+        if slice.count == 0 {
             return Ok(());
         }
-        let first = usize::try_from(taken.first).map_err(|_| too_far.clone())?;
+        let first = usize::try_from(slice.first).map_err(|_| too_far.clone())?;
         // The stride of a single element leads nowhere, and may be huge.
-        let stride = if taken.count == 1 { 0 } else { taken.stride };
+        let stride = if slice.count == 1 { 0 } else { slice.stride };
         let stride = isize::try_from(stride).map_err(|_| too_far.clone())?;
         moves.from += first * from.unsigned_abs();
         moves.axis(*size as usize, from * stride, to);
