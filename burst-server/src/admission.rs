@@ -1,7 +1,7 @@
 //! Who is let in, and with how much.
 //!
-//! A connection passes twice. When it is accepted it takes one of the service's connections; when it
-//! has greeted, its credentials are looked at ([`Access`]) and it takes one of its user's connections.
+//! A connection is checked twice. When it is accepted, it reserves one of the service's connections; when
+//! it has greeted, its credentials are checked ([`Access`]) and it reserves one of its user's connections.
 //! Afterwards each call of the client is charged to its [`ClientBudgets`], and each call that sets
 //! something up also to its [`User`], whichever connection it comes over.
 
@@ -32,7 +32,7 @@ pub(crate) struct Admission {
     users: Users,
 }
 
-/// One of the service's connections, or none where all were taken.
+/// One of the service's connections, or none where all were in use.
 #[derive(Debug)]
 pub(crate) struct Accepted(Option<Charge>);
 

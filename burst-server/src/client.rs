@@ -1,5 +1,5 @@
-//! A client, as whatever works for it knows it: the socket, the questions that are open at it, and
-//! how long it counts as present.
+//! A client, as the threads that work for it see it: the socket, the questions that it has not
+//! answered yet, and how long it counts as present.
 //!
 //! A burst knows its client through a [`ClientLink`] alone, and no session.
 

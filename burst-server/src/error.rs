@@ -1,4 +1,4 @@
-//! What can go wrong in a service, and what its clients are told of it.
+//! What can go wrong in a service, and the status that its clients receive.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -69,7 +69,7 @@ pub enum ServerError {
     /// The device panicked; a defect of the driver.
     #[error("the driver failed inside (it panicked)")]
     Panicked,
-    /// A number that stands for nothing.
+    /// A number that names no model, burst or memory of the client.
     #[error("there is no {what} {number}")]
     Unknown {
         /// What kind of thing.
@@ -77,7 +77,7 @@ pub enum ServerError {
         /// The number.
         number: u32,
     },
-    /// A number that stands for something already.
+    /// A number that is in use already.
     #[error("{what} {number} is in use")]
     InUse {
         /// What kind of thing.
@@ -131,7 +131,7 @@ pub enum ServerError {
         /// How long until the next one is allowed.
         wait: Duration,
     },
-    /// A limit that the client may pass later, when it has let go of something.
+    /// A limit that the client may stay within later, once it has released something.
     #[error("the limit of {limit} {what} is reached")]
     Exhausted {
         /// Of what.
@@ -152,7 +152,7 @@ pub enum ServerError {
 }
 
 impl ServerError {
-    /// What a HAL client is told of it.
+    /// The status that a HAL client receives.
     #[must_use]
     pub fn status(&self) -> ErrorStatus {
         match self {

@@ -5,10 +5,10 @@
 //! |---|---|
 //! | `process` | the process: sockets, systemd, [`Sandbox`], [`Performance`], limit of descriptors |
 //! | `admission` | who is let in, and with how much: [`Access`], users, [`Limits`], budgets |
-//! | `client` | a client as its bursts know it: what they send, ask for and are told |
+//! | `client` | a client as its bursts see it: what they send it, ask it for and receive |
 //! | `session` | a client's session: greeting, readers of the socket, calls, replies |
 //! | `burst` | a burst: its thread, idle time, memories, executor, or a [`BurstContext`] of others |
-//! | `metrics` | what is counted, and the admin socket that tells it ([`serve_admin`]) |
+//! | `metrics` | what is counted, and the admin socket that serves it ([`serve_admin`]) |
 //!
 //! Rooms do not use each other in circles. `session` uses `burst`, both use `client`, all of them
 //! `admission` and `metrics`, which reports on `process`. [`Service`] puts them together: it accepts
@@ -20,7 +20,8 @@
 //! `burst/worker.rs` puts that into the result queue; `burst/wake_coalescer.rs` says when the client is
 //! woken.
 //!
-//! When a client goes, whatever it had goes with it, and the others do not notice.
+//! When a client disconnects, the service releases everything that it had; other clients are not
+//! affected.
 #![forbid(unsafe_code)]
 
 mod admission;

@@ -42,7 +42,7 @@ impl GivenUp {
 #[derive(Debug)]
 pub struct Metrics {
     pub(crate) limits: Arc<LimitMeters>,
-    /// Times of all requests are taken, also of those that did not ask for it.
+    /// All requests are timed, also those that did not ask for it.
     timed: bool,
     started: SystemTime,
     clients: AtomicU64,
@@ -71,7 +71,7 @@ struct PathTallies {
     socket: Tally,
 }
 
-/// What one prepared model was asked.
+/// Counts of the requests for one prepared model.
 #[derive(Debug)]
 struct ModelTally {
     client: u64,
@@ -105,7 +105,7 @@ impl Metrics {
         }
     }
 
-    /// Whether every request's time is to be taken.
+    /// Whether every request is timed.
     pub(crate) fn timed(&self) -> bool {
         self.timed
     }

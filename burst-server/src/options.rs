@@ -21,24 +21,23 @@ pub struct ServiceOptions {
     pub limits: Limits,
     /// Who may connect.
     pub access: Access,
-    /// How bursts wait whose client leaves it to the service.
+    /// How a burst waits for requests where its client leaves that to the service.
     pub wait: Wait,
     /// Additions to HAL 1.2 that are offered.
     pub features: Features,
     /// The program's name, for clients.
     pub name: String,
-    /// After how long without requests a burst lets go of what the driver can make again, and no
-    /// longer asks for the high-performance state; `None` for never. The next request brings both
+    /// After how long without requests a burst releases what the driver can allocate again, and no
+    /// longer requests the high-performance state; `None` for never. The next request brings both
     /// back.
     pub idle_time: Option<Duration>,
     /// How the system is asked to stay quick while bursts live; by default it is not.
     pub performance: Arc<Performance>,
     /// How far the sandbox is in force, for the metrics.
     pub sandbox: SandboxReport,
-    /// Makes the servers of bursts, in place of a thread of this crate for each.
+    /// Makes the servers of bursts; `None` for a thread of this crate each.
     pub contexts: Option<Arc<dyn BurstContexts>>,
-    /// Takes the time of every request for the metrics, also of those whose client did not ask
-    /// for it. The clock is then read once more per request.
+    /// Times every request for the metrics, also those whose client did not ask for it. The clock is then read once more per request.
     pub time_requests: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a panic of one thread means for the others: nothing.
+//! Keeps a panic in one thread from affecting the others.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,8 +10,8 @@ pub(crate) struct Panicked;
 /// Runs code of a device, or the whole of a thread; a panic in it fails this one call, or ends this
 /// one thread in order.
 pub(crate) fn catch_panic<T>(run: impl FnOnce() -> T) -> Result<T, Panicked> {
-    // Unwind safety: a device answers for its own state after a panic, and whatever of ours was
-    // borrowed is not used again by those who get a `Panicked`.
+    // Unwind safety: a device is responsible for its own state after a panic, and callers that get
+    // `Panicked` do not use again what they lent to the code.
     catch_unwind(AssertUnwindSafe(run)).map_err(|_| Panicked)
 }
 

@@ -8,8 +8,8 @@ use burst_hal::{ExecutionPreference, PrepareOptions, PreparedModel, Request};
 use crate::admission::Charge;
 use crate::metrics::ModelMeter;
 
-/// A prepared model of a client, and what it asks of a request. Its bursts share it, so that it lives
-/// on in them after its client has released it.
+/// A prepared model of a client, and what it asks of a request. Its bursts share it and keep it
+/// alive after the client has released it.
 pub(crate) struct PreparedEntry {
     pub(crate) model: Arc<dyn PreparedModel>,
     pub(crate) preference: ExecutionPreference,

@@ -21,8 +21,8 @@ use crate::{ServerError, ServiceOptions, threads};
 pub struct Service {
     host: Arc<Host>,
     next_client: AtomicU64,
-    /// Connections that [`Service::run`] accepted, to end them when it is stopped. Each is taken
-    /// out when it has ended, so that nothing is kept of a client that is gone.
+    /// Connections that [`Service::run`] accepted, to end them when it is stopped. An entry is
+    /// removed when its connection has ended, so that nothing is kept of a client that is gone.
     connections: Mutex<HashMap<u64, Arc<ClientSocket>>>,
 }
 
@@ -135,7 +135,7 @@ impl Service {
     fn start(self: &Arc<Self>, connection: Connection) {
         let number = connection.number;
         lock(&self.connections).insert(number, Arc::clone(&connection.socket));
-        // Dropped last: `Service::run` waits until the entry is taken out, too.
+        // Dropped last: `Service::run` waits until the entry is removed, too.
         let running = connection.running.clone();
         let entry = Entry { service: Arc::clone(self), number };
         let parcel = (running, entry, connection);
@@ -153,8 +153,8 @@ impl Service {
     }
 }
 
-/// A connection's entry in [`Service::connections`], taken out when dropped: also when its thread
-/// panics, and when there is no thread for it.
+/// A connection's entry in [`Service::connections`], removed when dropped: also when its thread
+/// panics, and when no thread can be started for it.
 struct Entry {
     service: Arc<Service>,
     number: u64,

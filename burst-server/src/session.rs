@@ -1,4 +1,4 @@
-//! A client's session: its greeting, the threads that read its calls, and all that the calls made.
+//! A client's session: its greeting, the threads that read its calls, and everything that the calls created.
 //!
 //! A call comes in at `readers.rs`, which gives it a permit; `dispatch.rs` finds the function that does
 //! it, in the file of its subject; `replies.rs` answers it.
@@ -53,7 +53,7 @@ struct Session {
     replies: Arc<Replies>,
     readers: Readers,
     table: Mutex<Table>,
-    /// The last field, and so the last to go.
+    /// The last field, and so dropped last.
     presence: Arc<Presence>,
 }
 
@@ -106,7 +106,7 @@ impl Session {
         lock(&self.table)
     }
 
-    /// Ends the connection: every thread that reads it, and every burst, comes to its end.
+    /// Ends the connection, and with it every thread that reads it and every burst.
     fn close(&self) {
         let bursts: Vec<_> = {
             let mut table = self.table();

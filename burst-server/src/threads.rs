@@ -27,10 +27,10 @@ pub(crate) fn start<T: Send + 'static>(
     // Where no thread starts, the standard library drops its closure. Some parcels must not be
     // dropped by the calling thread, so it lies where both can reach it.
     let shared = Arc::new(Mutex::new(Some(parcel)));
-    let taken = Arc::clone(&shared);
+    let in_thread = Arc::clone(&shared);
     let label = name.clone();
     let started = Builder::new().name(name).spawn(move || {
-        let Some(parcel) = lock(&taken).take() else { return };
+        let Some(parcel) = lock(&in_thread).take() else { return };
         if catch_panic(|| body(parcel)).is_err() {
             tracing::error!(thread = label, "a thread of the service panicked and has ended");
         }

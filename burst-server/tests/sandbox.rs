@@ -14,7 +14,7 @@ burst_testing::tests![
     a_closed_sandbox_leaves_what_a_service_needs_and_nothing_else(closed_sandbox()?),
     a_name_can_be_removed_in_the_folder_of_the_socket_alone(closed_sandbox()?),
     threads_started_inside_are_inside(closed_sandbox()?),
-    who_has_threads_already_is_told_and_stays_outside(),
+    a_process_with_threads_gets_an_error_and_stays_outside(),
     a_panic_inside_is_an_ordinary_panic(),
 ];
 
@@ -84,7 +84,7 @@ fn threads_started_inside_are_inside(_: ClosedSandbox) {
     assert!(in_a_process("threads").success());
 }
 
-fn who_has_threads_already_is_told_and_stays_outside() {
+fn a_process_with_threads_gets_an_error_and_stays_outside() {
     assert!(in_a_process("too-late").success());
 }
 

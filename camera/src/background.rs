@@ -34,7 +34,7 @@ impl Background {
         Background { colours, turn, pattern: Pattern::random(rng) }
     }
 
-    /// The colours of points in a row: the first at `start`, each next one `step` to the right.
+    /// The colours of points side by side: the first at `start`, each next one `step` to the right.
     pub(crate) fn paint_row(&self, start: Point, step: f32, row: &mut [Colour]) {
         let start = self.turn.apply(start);
         let step = self.turn.apply([step, 0.0]);

@@ -100,15 +100,15 @@ impl Canvas {
     /// Lines in the top left corner, each on the colour of its class.
     pub(crate) fn legend(&mut self, lines: &[(usize, String)]) {
         let height = self.font().character_size.height + 2 * MARGIN;
-        for (row, (class, line)) in (0..).zip(lines.iter().take(MAX_LINES)) {
-            self.text(0, row * height, *class, line);
+        for (number, (class, line)) in (0..).zip(lines.iter().take(MAX_LINES)) {
+            self.text(0, number * height, *class, line);
         }
     }
 
     /// Mixes the class's colour into a pixel.
     pub(crate) fn tint(&mut self, x: u32, y: u32, class: usize) {
         let colour = colour(class);
-        if let Some(pixel) = self.place(point(x, y)) {
+        if let Some(pixel) = self.pixel_mut(point(x, y)) {
             for (channel, tint) in pixel.iter_mut().zip(colour) {
                 *channel = channel.midpoint(tint);
             }
@@ -140,7 +140,7 @@ impl Canvas {
         }
     }
 
-    fn place(&mut self, at: Point) -> Option<&mut [u8]> {
+    fn pixel_mut(&mut self, at: Point) -> Option<&mut [u8]> {
         let (x, y) = (u32::try_from(at.x).ok()?, u32::try_from(at.y).ok()?);
         if x >= self.width || y >= self.height {
             return None;
@@ -171,8 +171,8 @@ impl DrawTarget for Canvas {
         pixels: I,
     ) -> Result<(), Infallible> {
         for Pixel(at, colour) in pixels {
-            if let Some(place) = self.place(at) {
-                place.copy_from_slice(&[colour.r(), colour.g(), colour.b()]);
+            if let Some(pixel) = self.pixel_mut(at) {
+                pixel.copy_from_slice(&[colour.r(), colour.g(), colour.b()]);
             }
         }
         Ok(())

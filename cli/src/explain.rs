@@ -46,14 +46,14 @@ struct Row {
     /// Whether operations of the HAL compute it.
     accepted: bool,
     /// `None` where nothing is left to run, or nothing can run it.
-    runs_in: Option<Place>,
+    runs_in: Option<RunsIn>,
     notes: Vec<String>,
 }
 
 /// Who computes an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Place {
+enum RunsIn {
     Client,
     Device,
 }
@@ -84,7 +84,7 @@ fn look(args: &Args) -> Result<Report> {
     if let Some(report) = in_two_parts(&model, &bytes) {
         return Ok(report);
     }
-    let operators = inspection.verdicts.iter().map(|verdict| Row::of(verdict, Place::Device));
+    let operators = inspection.verdicts.iter().map(|verdict| Row::of(verdict, RunsIn::Device));
     let operators = operators.collect();
     let boundary = inspection.boundary.map(|error| error.to_string());
     let refused = boundary.or_else(|| match burst_tflite::import(&bytes) {
@@ -106,7 +106,7 @@ fn in_two_parts(model: &str, bytes: &[u8]) -> Option<Report> {
     let Front { imported: before, spectrum } = front;
     let pairs = before.verdicts.iter().zip(&behind.verdicts);
     let operators: Vec<Row> = pairs.map(|(before, behind)| Row::beside(before, behind)).collect();
-    let in_client = operators.iter().filter(|row| row.runs_in == Some(Place::Client)).count();
+    let in_client = operators.iter().filter(|row| row.runs_in == Some(RunsIn::Client)).count();
     let front = Some(FrontReport::new(in_client, &spectrum));
     Some(Report { model: model.to_owned(), runs: true, operators, front, refused: None })
 }
@@ -125,14 +125,14 @@ fn not_run(model: &Model) -> Option<String> {
 }
 
 impl Row {
-    /// A row about an operator that is run in `place`, if anywhere.
-    fn of(verdict: &Verdict, place: Place) -> Self {
+    /// A row about an operator that is run in `runs_in`, if anywhere.
+    fn of(verdict: &Verdict, runs_in: RunsIn) -> Self {
         Row {
             index: verdict.index,
             operator: verdict.operator.clone(),
             outcome: verdict.outcome.to_string(),
             accepted: !verdict.outcome.is_refused(),
-            runs_in: matches!(verdict.outcome, Outcome::Mapped(_)).then_some(place),
+            runs_in: matches!(verdict.outcome, Outcome::Mapped(_)).then_some(runs_in),
             notes: verdict.notes.iter().map(ToString::to_string).collect(),
         }
     }
@@ -144,11 +144,11 @@ impl Row {
             (Outcome::Outside, Outcome::Outside) => Row {
                 outcome: "the client's spectrum".to_owned(),
                 accepted: false,
-                runs_in: Some(Place::Client),
-                ..Row::of(before, Place::Client)
+                runs_in: Some(RunsIn::Client),
+                ..Row::of(before, RunsIn::Client)
             },
-            (_, Outcome::Outside) => Row::of(before, Place::Client),
-            _ => Row::of(behind, Place::Device),
+            (_, Outcome::Outside) => Row::of(before, RunsIn::Client),
+            _ => Row::of(behind, RunsIn::Device),
         }
     }
 }
@@ -160,11 +160,11 @@ impl FrontReport {
     }
 }
 
-impl Place {
+impl RunsIn {
     fn name(self) -> &'static str {
         match self {
-            Place::Client => "the client",
-            Place::Device => "the device",
+            RunsIn::Client => "the client",
+            RunsIn::Device => "the device",
         }
     }
 }
@@ -179,7 +179,7 @@ impl Report {
                 row.index.to_string(),
                 row.operator.clone(),
                 row.outcome.clone(),
-                row.runs_in.map_or_else(String::new, |place| place.name().to_owned()),
+                row.runs_in.map_or_else(String::new, |runs_in| runs_in.name().to_owned()),
                 row.notes.join("; "),
             ]);
         }

@@ -13,7 +13,7 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     let text = error_text(error);
     if json {
         let object = serde_json::json!({ "error": text });
-        // A reader that went away cannot be told.
+        // The reader of standard error may be gone; then there is nobody left to report to.
         let _ = writeln!(std::io::stdout(), "{object}");
     } else {
         let _ = writeln!(std::io::stderr(), "burst: {text}");

@@ -321,10 +321,10 @@ mod tests {
     fn a_frame_is_found_again_in_the_input() {
         let shape = InputShape::new(OperandType::TensorQuant8Asymm, &[1, 100, 100, 3]).unwrap();
         let placed = |fit| Fitter::new(shape, fit, FloatRange::Signed).placement(400, 200);
-        let place = |left, top, width, height| Placement { left, top, width, height };
-        assert_eq!(placed(Fit::Crop), place(100.0, 0.0, 200.0, 200.0));
-        assert_eq!(placed(Fit::Stretch), place(0.0, 0.0, 400.0, 200.0));
-        assert_eq!(placed(Fit::Pad), place(0.0, -100.0, 400.0, 400.0));
+        let area = |left, top, width, height| Placement { left, top, width, height };
+        assert_eq!(placed(Fit::Crop), area(100.0, 0.0, 200.0, 200.0));
+        assert_eq!(placed(Fit::Stretch), area(0.0, 0.0, 400.0, 200.0));
+        assert_eq!(placed(Fit::Pad), area(0.0, -100.0, 400.0, 400.0));
     }
 
     #[test]

@@ -143,7 +143,7 @@ fn serve_private(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Serves whoever connects, until a signal says to stop.
+/// Serves every client that is let in, until a signal stops the service.
 fn serve(
     args: &Args,
     devices: Vec<Arc<dyn Device>>,
@@ -153,7 +153,8 @@ fn serve(
     let (listener, name) = listener(args)?;
     let admin = args.admin.as_deref().map(|path| bind_admin(args, path)).transpose()?;
     options.performance = performance(args);
-    // Blocked before any thread starts, so that all inherit it and only one is told.
+    // Signals are blocked before any thread starts, so that all threads inherit the mask and only the
+    // one that waits for signals gets them.
     let signals = block_signals()?;
     let (stopper, stop) = Stop::new()?;
     let (admin_stopper, admin_stop) = Stop::new()?;
@@ -172,7 +173,7 @@ fn serve(
     });
     let admin = admin.transpose().context("cannot start the admin thread")?;
 
-    // One line, once connections are taken: whoever started us may wait for it.
+    // One line, once connections are accepted: the process that started us may wait for it.
     let mut out = std::io::stdout();
     writeln!(out, "listening on {name}")?;
     out.flush()?;
@@ -220,7 +221,7 @@ fn sandbox(listener: &Listener, admin: Option<&Listener>) -> Sandbox {
     folders.into_iter().flatten().fold(Sandbox::new(), Sandbox::with_removable_in)
 }
 
-/// Closes the sandbox, unless told not to.
+/// Closes the sandbox, unless the flags say not to.
 fn lock_in(args: &Args, sandbox: &Sandbox) -> Result<SandboxReport> {
     if args.no_sandbox {
         tracing::warn!("no sandbox, as asked for");

@@ -1,4 +1,4 @@
-//! One block of memory for all intermediate values of a graph: who lies where, and how several
+//! One block of memory for all intermediate values of a graph: which value lies where, and how several
 //! ranges of it are borrowed at once.
 
 use std::ops::Range;
@@ -8,11 +8,11 @@ use smallvec::SmallVec;
 use crate::OpError;
 use crate::aligned::ALIGNMENT;
 
-/// Over this many values they are laid end to end instead of sharing memory: finding the best
-/// place takes time quadratic in their number, and a model from a peer chooses that number.
+/// With more values than this, each gets memory of its own instead of sharing it with values of other
+/// steps: finding the best range takes time quadratic in their number, which a client's model chooses.
 const MAX_SHARED_VALUES: usize = 4096;
 
-/// A value that needs a place for part of the run.
+/// A value that needs memory for part of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Need {
     /// Bytes.
@@ -32,11 +32,11 @@ impl Need {
 /// Gives each value a range such that values alive at the same time never overlap.
 /// Returns the ranges, in order of `needs`, and the size of the block.
 ///
-/// The largest value is placed first, each at the lowest free offset.
+/// The largest value gets its range first, each at the lowest free offset.
 ///
 /// # Errors
 /// [`OpError::Range`] when the block would not fit the address space.
-pub(crate) fn place(needs: &[Need]) -> Result<(Vec<Range<usize>>, usize), OpError> {
+pub(crate) fn assign_ranges(needs: &[Need]) -> Result<(Vec<Range<usize>>, usize), OpError> {
     let mut by_size: Vec<usize> = (0..needs.len()).collect();
     by_size.sort_by_key(|index| (std::cmp::Reverse(needs[*index].size), needs[*index].first));
     let share = needs.len() <= MAX_SHARED_VALUES;
@@ -126,7 +126,7 @@ mod tests {
         // A chain: each value lives from the step that makes it to the next one.
         let needs: Vec<Need> =
             (0..10).map(|i| Need { size: 100 + i * 7, first: i, last: i + 1 }).collect();
-        let (ranges, size) = place(&needs).unwrap();
+        let (ranges, size) = assign_ranges(&needs).unwrap();
         for (i, a) in needs.iter().enumerate() {
             for (j, b) in needs.iter().enumerate().skip(i + 1) {
                 if a.overlaps_in_time(b) {
@@ -146,9 +146,9 @@ mod tests {
     }
 
     #[test]
-    fn empty_values_take_no_place() {
+    fn empty_values_take_no_bytes() {
         let needs = [Need { size: 0, first: 0, last: 5 }, Need { size: 64, first: 0, last: 5 }];
-        let (ranges, size) = place(&needs).unwrap();
+        let (ranges, size) = assign_ranges(&needs).unwrap();
         assert_eq!((ranges[0].len(), size), (0, 64));
     }
 

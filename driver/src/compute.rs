@@ -8,9 +8,9 @@ thread_local! {
 
 /// Makes the calling thread a pool of one for the matrix library.
 ///
-/// The library splits work over the rayon pool of the calling thread, and a thread that belongs to
-/// none would use the global pool: every core of the machine, a wake-up and an allocation per
-/// product. In a pool of one it computes in place. A thread that already belongs to a pool (an
+/// The library splits work over the rayon pool of the calling thread. A thread without a pool would
+/// use the global one: every core of the machine, with a wake-up and an allocation per product. In a
+/// pool of one the library computes on the calling thread. A thread that already belongs to a pool (an
 /// application's own worker) is left there: it is the application's choice.
 pub(crate) fn enter() {
     ENTERED.with(|entered| {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::OpError;
 use crate::error::DriverError;
-use crate::memory::Memory;
+use crate::graph_memory::GraphMemory;
 use crate::plan::{GraphPlan, Plan, Step};
 use crate::scratch::Scratch;
 use crate::stop::Stop;
@@ -12,13 +12,13 @@ use crate::threads::Parallelism;
 
 /// Working memory of one execution at a time; used again by the next one.
 ///
-/// A graph never runs inside itself, so one [`Memory`] per graph is enough, however often and from
+/// A graph never runs inside itself, so one [`GraphMemory`] per graph is enough, however often and from
 /// wherever the graph is run.
 #[derive(Debug, Default)]
 pub(crate) struct Context {
-    main: Memory,
+    main: GraphMemory,
     /// By index among the model's referenced graphs; empty for those that nothing runs.
-    referenced: Vec<Memory>,
+    referenced: Vec<GraphMemory>,
     scratch: Scratch,
     /// Whether the last execution shared work with helpers.
     pub(crate) expects_help: bool,
@@ -30,10 +30,11 @@ impl Context {
     /// # Errors
     /// [`OpError::Range`] when the system has no such memory.
     pub(crate) fn new(plan: &Plan) -> Result<Self, OpError> {
-        let memory =
-            |graph: &Option<GraphPlan>| graph.as_ref().map_or(Ok(Memory::default()), Memory::new);
+        let memory = |graph: &Option<GraphPlan>| {
+            graph.as_ref().map_or(Ok(GraphMemory::default()), GraphMemory::new)
+        };
         Ok(Context {
-            main: Memory::new(&plan.main)?,
+            main: GraphMemory::new(&plan.main)?,
             referenced: plan.referenced.iter().map(memory).collect::<Result<_, _>>()?,
             scratch: Scratch::default(),
             expects_help: false,
@@ -100,8 +101,8 @@ impl Context {
 /// An execution in progress.
 pub(crate) struct Runner<'c> {
     pub(crate) plan: &'c Plan,
-    /// Of the referenced graphs. That of a graph that is running has left its place.
-    pub(crate) memories: &'c mut [Memory],
+    /// Of the referenced graphs. That of a graph that is running is not in its slot.
+    pub(crate) memories: &'c mut [GraphMemory],
     scratch: &'c mut Scratch,
     pub(crate) loop_timeout: Duration,
     parallelism: Parallelism<'c>,
@@ -112,7 +113,7 @@ impl Runner<'_> {
     pub(crate) fn graph(
         &mut self,
         graph: &GraphPlan,
-        memory: &mut Memory,
+        memory: &mut GraphMemory,
         stop: Stop,
     ) -> Result<(), DriverError> {
         for step in &graph.steps {
@@ -125,7 +126,7 @@ impl Runner<'_> {
         &mut self,
         graph: &GraphPlan,
         step: &Step,
-        memory: &mut Memory,
+        memory: &mut GraphMemory,
         stop: Stop,
     ) -> Result<(), DriverError> {
         stop.check().map_err(|cause| graph.error(step, cause))?;

@@ -8,7 +8,7 @@
 use crate::OpError;
 use crate::context::Runner;
 use crate::error::DriverError;
-use crate::memory::{Memory, fill};
+use crate::graph_memory::{GraphMemory, fill};
 use crate::plan::{Control, GraphPlan, Loop, Step};
 use crate::stop::Stop;
 
@@ -27,10 +27,10 @@ impl Caller<'_> {
     /// Hands the values from position `first` on to a graph.
     fn hand_over(
         &self,
-        own: &Memory,
+        own: &GraphMemory,
         first: usize,
         graph: &GraphPlan,
-        memory: &mut Memory,
+        memory: &mut GraphMemory,
     ) -> Result<(), OpError> {
         for (position, operand) in self.step.handed_over().iter().enumerate().skip(first) {
             let (dims, bytes) = own.value(self.graph, *operand)?;
@@ -42,7 +42,7 @@ impl Caller<'_> {
     /// Takes a value as output `position` of the operation.
     fn take_back(
         &self,
-        own: &mut Memory,
+        own: &mut GraphMemory,
         position: usize,
         (dims, bytes): (&[u32], &[u8]),
     ) -> Result<(), OpError> {
@@ -51,9 +51,9 @@ impl Caller<'_> {
 }
 
 /// A graph with values to read.
-type Reading<'a> = (&'a GraphPlan, &'a Memory);
+type Reading<'a> = (&'a GraphPlan, &'a GraphMemory);
 /// A graph with values to write.
-type Writing<'a> = (&'a GraphPlan, &'a mut Memory);
+type Writing<'a> = (&'a GraphPlan, &'a mut GraphMemory);
 
 impl Runner<'_> {
     /// Executes a step that runs other graphs.
@@ -62,7 +62,7 @@ impl Runner<'_> {
         graph: &GraphPlan,
         step: &Step,
         control: Control,
-        memory: &mut Memory,
+        memory: &mut GraphMemory,
         stop: Stop,
     ) -> Result<(), DriverError> {
         let caller = Caller { graph, step };
@@ -85,7 +85,7 @@ impl Runner<'_> {
         &mut self,
         caller: Caller<'_>,
         chosen: usize,
-        own: &mut Memory,
+        own: &mut GraphMemory,
         stop: Stop,
     ) -> Result<(), DriverError> {
         self.with_graph(caller, chosen, |runner, graph, memory| {
@@ -104,13 +104,13 @@ impl Runner<'_> {
         &mut self,
         caller: Caller<'_>,
         whole: Loop,
-        own: &mut Memory,
+        own: &mut GraphMemory,
         stop: Stop,
     ) -> Result<(), DriverError> {
         let failed = |cause| caller.error(cause);
         let Loop { condition, body, states, shares_graphs } = whole;
         let inside = stop.within_loop(self.loop_timeout);
-        // A loop without a single round cannot run too long.
+        // A loop that runs no round cannot exceed its time-out.
         let mut may_run = stop;
         self.hand_over(caller, own, 0, condition).map_err(failed)?;
         self.hand_over(caller, own, states, body).map_err(failed)?;
@@ -184,7 +184,7 @@ impl Runner<'_> {
     fn hand_over(
         &mut self,
         caller: Caller<'_>,
-        own: &Memory,
+        own: &GraphMemory,
         first: usize,
         index: usize,
     ) -> Result<(), OpError> {
@@ -192,8 +192,8 @@ impl Runner<'_> {
         caller.hand_over(own, first, graph, memory)
     }
 
-    /// A referenced graph with its memory, which stays in its place.
-    fn at(&mut self, index: usize) -> Result<(&GraphPlan, &mut Memory), OpError> {
+    /// A referenced graph with its memory, which stays in its slot.
+    fn at(&mut self, index: usize) -> Result<(&GraphPlan, &mut GraphMemory), OpError> {
         let graph = planned(self.plan.referenced.get(index))?;
         Ok((graph, self.memories.get_mut(index).ok_or(NOT_PLANNED)?))
     }
@@ -206,18 +206,18 @@ impl Runner<'_> {
         Ok(((graphs.0, from), (graphs.1, to)))
     }
 
-    /// Takes the memory of a referenced graph out of its place to run the graph.
+    /// Takes the memory of a referenced graph out of its slot to run the graph.
     fn with_graph<T>(
         &mut self,
         caller: Caller<'_>,
         index: usize,
-        run: impl FnOnce(&mut Self, &GraphPlan, &mut Memory) -> Result<T, DriverError>,
+        run: impl FnOnce(&mut Self, &GraphPlan, &mut GraphMemory) -> Result<T, DriverError>,
     ) -> Result<T, DriverError> {
         let plan = self.plan;
         let missing = |cause| caller.error(cause);
         let graph = planned(plan.referenced.get(index)).map_err(missing)?;
-        let place = self.memories.get_mut(index).ok_or(NOT_PLANNED).map_err(missing)?;
-        let mut memory = std::mem::take(place);
+        let slot = self.memories.get_mut(index).ok_or(NOT_PLANNED).map_err(missing)?;
+        let mut memory = std::mem::take(slot);
         let result = run(self, graph, &mut memory);
         self.memories[index] = memory;
         result
@@ -230,7 +230,7 @@ fn planned(graph: Option<&Option<GraphPlan>>) -> Result<&GraphPlan, OpError> {
     graph.and_then(Option::as_ref).ok_or(NOT_PLANNED)
 }
 
-/// The value of a condition; any byte but 0 is true.
+/// The value of a condition; every byte but 0 is true.
 pub(crate) fn is_true(condition: &[u8]) -> bool {
     condition.first().is_some_and(|byte| *byte != 0)
 }

@@ -1,4 +1,4 @@
-//! The device itself: what it says of itself, and how it takes a model.
+//! The device: answers questions about itself, and prepares models.
 
 use std::sync::{Arc, OnceLock};
 
@@ -22,10 +22,11 @@ pub struct DeviceOptions {
     pub fast_kernels: bool,
     /// Instruction sets that kernels may use.
     pub isa: Isa,
-    /// Threads that work on one operation, between 1 and [`MAX_THREADS`]; numbers beyond are held
-    /// to that. Results are the same bits for every number. The device starts one thread less, with
+    /// Threads that work on one operation, between 1 and [`MAX_THREADS`]; numbers beyond are clamped
+    /// to that range. Results are the same bits for every number. The device starts one thread less, with
     /// its first model, and all its models and executions share them: executions at the same time
-    /// take turns, operation by operation, and go on alone where the helpers are busy.
+    /// use the helpers alternately, operation by operation, and an execution that finds them busy
+    /// computes alone.
     pub threads: usize,
 }
 
@@ -39,9 +40,10 @@ impl Default for DeviceOptions {
 #[derive(Debug, Default)]
 pub struct CpuDevice {
     options: DeviceOptions,
-    /// Counted when the device is made: a service that locks itself in later may not be able to.
+    /// Threads, counted when the device is made: later, in its sandbox, a service may be unable to count
+    /// CPUs.
     cpus: usize,
-    /// Made with the first model: a device that only answers questions has no threads.
+    /// Started with the first model: a device that only answers questions has no threads.
     pool: OnceLock<Arc<ThreadPool>>,
 }
 

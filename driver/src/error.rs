@@ -72,7 +72,7 @@ pub enum OpError {
     /// A loop ran longer than its time-out.
     #[error("a loop ran longer than its time-out")]
     LoopTimeout,
-    /// Our own plan broke its rules.
+    /// The plan violates one of its invariants: a defect of this driver.
     #[error("internal: {what}")]
     Internal {
         /// Which rule.
@@ -92,7 +92,7 @@ impl OpError {
         OpError::Value { what, value: value.into() }
     }
 
-    /// What a HAL client is told.
+    /// The status that a HAL client receives.
     #[must_use]
     pub fn status(&self) -> ErrorStatus {
         match self {
@@ -134,7 +134,7 @@ pub enum SignatureError {
         /// Which rule.
         what: &'static str,
     },
-    /// An operand and the one that takes its place in a referenced graph are not alike.
+    /// An operand differs in type or shape from the referenced graph's operand that it is passed to.
     #[error("{what} {position} has another type, shape or meaning than the operand it stands for")]
     Boundary {
         /// Which list of the referenced graph.
@@ -244,7 +244,7 @@ pub enum DriverError {
 }
 
 impl DriverError {
-    /// What a HAL client is told.
+    /// The status that a HAL client receives.
     #[must_use]
     pub fn status(&self) -> ErrorStatus {
         match self {

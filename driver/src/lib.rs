@@ -2,13 +2,13 @@
 //!
 //! A model is prepared once into a plan: every operation looked up in the table of
 //! [`ops`], shapes inferred, constants folded or packed into fast kernels, and every value given
-//! its place in one arena. An execution borrows a context (the arena and scratch memory), copies
+//! its byte range in one arena. An execution borrows a context (the arena and scratch memory), copies
 //! its inputs in, walks the steps and copies its outputs out.
 //!
 //! With several threads (`threads.rs`) an operation's output is cut into tiles that the thread of the
 //! execution and the device's helpers share.
 //!
-//! Where to read: [`device`](CpuDevice) → `planner.rs` → `plan.rs` → `context.rs` → `memory.rs` →
+//! Where to read: [`device`](CpuDevice) → `planner.rs` → `plan.rs` → `context.rs` → `graph_memory.rs` →
 //! `ops/<family>/<op>.rs` → `kernels/`; `control_flow.rs` runs graphs from within graphs.
 //!
 //! Preparing a model and executing it:
@@ -58,8 +58,8 @@ mod context;
 mod control_flow;
 mod device;
 mod error;
+mod graph_memory;
 mod kernels;
-mod memory;
 pub mod op;
 pub mod ops;
 mod plan;

@@ -17,7 +17,7 @@ mod operands;
 pub use body::{Body, Parsed, Plain, PrepareWith, Stages, WithAttributes};
 pub use operands::Operands;
 
-/// Everything the driver knows of one operation. Each stands in one file, and in one row of
+/// Everything the driver knows of one operation. Each stands in one file, and in one entry of
 /// [`crate::ops::find`]'s table.
 #[derive(Debug)]
 pub struct OpDef {
@@ -222,7 +222,7 @@ impl TypeSet {
     }
 }
 
-/// Short names of type sets, for the rows of signatures.
+/// Short names of type sets, for the forms of signatures.
 pub mod types {
     use super::{OperandType, TypeSet};
     /// TENSOR_FLOAT32.
@@ -261,7 +261,7 @@ pub mod types {
 
 /// One legal form of an operation's operand types.
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
+pub struct Form {
     /// First HAL version with this form.
     pub since: HalVersion,
     /// Types of the inputs, the list at its longest.
@@ -273,7 +273,7 @@ pub struct Row {
     pub outputs: &'static [TypeSet],
 }
 
-impl Row {
+impl Form {
     /// A form whose inputs must all be given.
     #[must_use]
     pub const fn new(
@@ -281,7 +281,7 @@ impl Row {
         inputs: &'static [TypeSet],
         outputs: &'static [TypeSet],
     ) -> Self {
-        Row { since, inputs, counts: &[], outputs }
+        Form { since, inputs, counts: &[], outputs }
     }
 
     /// This form with trailing inputs that may be cut off.
@@ -348,12 +348,12 @@ impl<'a> Signature<'a> {
         self.outputs.get(index).map(|index| &self.operands[*index as usize])
     }
 
-    /// Accepts exactly the forms in `rows`.
+    /// Accepts exactly the forms in `forms`.
     ///
     /// # Errors
     /// [`SignatureError::Types`] when none fits.
-    pub fn expect_rows(&self, rows: &[Row]) -> Result<(), SignatureError> {
-        if rows.iter().any(|row| row.matches(self)) {
+    pub fn expect_forms(&self, forms: &[Form]) -> Result<(), SignatureError> {
+        if forms.iter().any(|form| form.matches(self)) {
             return Ok(());
         }
         Err(self.no_form())

@@ -1,5 +1,5 @@
 //! A model made ready to run: every operation looked up, shapes inferred as far as they can be,
-//! constants packed or folded, each value's place known. [`planner`](crate::planner) makes one.
+//! constants packed or folded, each value allocated. [`planner`](crate::planner) makes one.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub(crate) const MAX_ARENA_BYTES: usize = 2 << 30;
 
 /// Where an operand's bytes are while the graph runs.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum Allocation {
     /// Nowhere: left out, never used, or packed into kernels.
     None,
     /// Here, for all executions.
@@ -42,7 +42,7 @@ pub(crate) struct Planned {
     /// The shape, where it is the same in every execution.
     pub(crate) dims: Option<Dimensions>,
     /// Where its bytes are.
-    pub(crate) place: Place,
+    pub(crate) allocation: Allocation,
 }
 
 /// One operation of a planned graph.
@@ -64,9 +64,10 @@ pub(crate) struct Step {
     pub(crate) kernel: Option<Box<dyn Kernel>>,
     /// Positions in `inputs` whose bytes the kernel holds itself.
     pub(crate) packed_inputs: SmallVec<[usize; 4]>,
-    /// Whether every output's shape was known when the graph was planned and is known to hold.
+    /// Whether every output's shape was known when the graph was planned, and is the same in every
+    /// execution.
     pub(crate) fixed_shapes: bool,
-    /// Which graphs the step runs, where it runs any; `def` then only names it.
+    /// Which graphs the step runs, where it runs any; `def` then only identifies the operation.
     pub(crate) control: Option<Control>,
 }
 
@@ -99,7 +100,7 @@ pub(crate) enum Control {
         /// Runs where it does not.
         otherwise: usize,
     },
-    /// One graph again and again, as long as another one says so.
+    /// One graph repeatedly, as long as another one computes true.
     While(Loop),
 }
 
@@ -122,8 +123,8 @@ pub(crate) struct Loop {
     pub(crate) body: usize,
     /// How many of the values are state: the outputs of the body. The others stay as they are.
     pub(crate) states: usize,
-    /// Whether running one of the two graphs can overwrite what the other one was given, because
-    /// it is that graph or runs it too.
+    /// Whether running one of the two graphs can overwrite the inputs of the other, because both are
+    /// the same graph or one runs the other.
     pub(crate) shares_graphs: bool,
 }
 
@@ -171,8 +172,8 @@ impl GraphPlan {
         let constants: usize = self
             .operands
             .iter()
-            .map(|operand| match &operand.place {
-                Place::Constant(bytes) => bytes.held_bytes(),
+            .map(|operand| match &operand.allocation {
+                Allocation::Constant(bytes) => bytes.held_bytes(),
                 _ => 0,
             })
             .sum();

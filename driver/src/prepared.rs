@@ -1,4 +1,4 @@
-//! A prepared model: its plan, and the working memory that executions take turns with.
+//! A prepared model: its plan, and the contexts (working memory) that executions borrow.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -180,14 +180,14 @@ impl CpuPreparedModel {
     }
 }
 
-/// How an execution is to be run, and the word that ends it early.
+/// How an execution is to be run, and the cancel flag that ends it early.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     options: &'a ExecutionOptions,
     cancel: Option<&'a CancelWord>,
 }
 
-/// How long each loop may take: what the client says, within what it may say.
+/// How long each loop may take: the client's choice, clamped to the HAL's range.
 fn loop_timeout(options: &ExecutionOptions) -> Duration {
     options.loop_timeout.unwrap_or(LOOP_TIMEOUT_DEFAULT).min(LOOP_TIMEOUT_MAXIMUM)
 }
@@ -237,11 +237,11 @@ impl PreparedModel for CpuPreparedModel {
     }
 }
 
-/// Executions in a row that keep one context.
+/// Consecutive executions that keep one context.
 struct CpuBurst {
     model: Arc<CpuPreparedModel>,
     cancel: Option<CancelWord>,
-    /// `None` after idle time; made again by the next execution.
+    /// `None` after idle time; the next execution allocates it again.
     context: Option<Context>,
 }
 

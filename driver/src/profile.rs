@@ -28,7 +28,7 @@ pub struct OperationProfile {
 }
 
 impl CpuPreparedModel {
-    /// Runs a request so many times and takes the time of each operation. Operations that were
+    /// Runs a request `executions` times and measures the time of each operation. Operations that were
     /// computed when the model was prepared are not among them. Outputs are computed and thrown
     /// away.
     ///

@@ -2,7 +2,7 @@
 
 /// One buffer per element type, each as large as the largest use so far.
 ///
-/// What a buffer holds at first is whatever the last user left.
+/// A borrowed buffer begins with whatever its last user left in it.
 #[derive(Debug, Default)]
 pub struct Scratch {
     f32: Vec<f32>,

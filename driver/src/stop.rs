@@ -11,7 +11,7 @@ use crate::OpError;
 pub struct Stop<'a> {
     /// Set when the caller has cancelled the execution.
     pub cancel: Option<&'a CancelWord>,
-    /// The point in time after which the caller does not want the result.
+    /// After this point in time the caller no longer wants the result.
     pub deadline: Option<TimePoint>,
     /// The point in time at which a loop around this operation has run too long.
     pub loop_deadline: Option<TimePoint>,
@@ -36,7 +36,7 @@ impl Stop<'_> {
         Ok(())
     }
 
-    /// What holds inside a loop that begins now and may run for `timeout`.
+    /// The limits inside a loop that begins now and may run for `timeout`.
     #[must_use]
     pub(crate) fn within_loop(self, timeout: Duration) -> Self {
         let own = TimePoint::after(timeout);

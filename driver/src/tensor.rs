@@ -240,11 +240,11 @@ impl TensorMut<'_> {
         }
     }
 
-    /// Gives the output the shape that its data turned out to have; new elements are zero.
+    /// Sets the output's shape, where it depends on data; new elements are zero.
     ///
     /// # Errors
     /// [`OpError::Range`] for a shape that does not fit in memory, [`OpError::Internal`] when the
-    /// plan gave this output a fixed place of another size.
+    /// plan gave this output a fixed allocation of another size.
     pub fn resize(&mut self, dims: &[u32]) -> Result<(), OpError> {
         let bytes = byte_count(self.info.ty, dims)?;
         match &mut self.storage {

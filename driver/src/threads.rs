@@ -3,8 +3,8 @@
 //! A device has one [`ThreadPool`]: the thread that executes, and helpers that wait for it
 //! (`threads/pool.rs`). A kernel that wants help cuts its output into tiles of whole rows and gives
 //! them to its [`Parallelism`]; each thread that is free takes the next tile, and the call returns when
-//! all tiles are done. A helper that comes late takes what is left; the call does not wait for one that
-//! never comes.
+//! all tiles are done. A helper that starts late takes the tiles that are left; the call does not wait
+//! for a helper that never starts.
 //!
 //! Every value is computed by one thread, in the same order of operations whichever tile it falls
 //! into: results are the same bits for every number of threads. A kernel must therefore treat the
@@ -38,12 +38,12 @@ const LEAST_SHARED: u64 = 5_000;
 /// Tiles are at least this much work, in nanoseconds.
 const LEAST_TILE: u64 = 1_500;
 
-/// Work for which helpers that sleep are woken, in nanoseconds: a wake-up takes this thread a few
-/// microseconds, and the helper some tens until it is there.
+/// Work for which sleeping helpers are woken, in nanoseconds: a wake-up costs the waking thread a few
+/// microseconds, and the helper needs some tens until it runs.
 const LEAST_WOKEN: u64 = 50_000;
 
-/// Tiles per thread, where the work is large enough for them: a helper that is held up leaves
-/// little behind.
+/// Tiles per thread, where the work is large enough for them: small tiles leave little work undone
+/// when a helper is preempted.
 const TILES_PER_THREAD: usize = 4;
 
 /// Most runs of tiles that an output is cut into. Each thread begins with a run of its own, so that
@@ -82,15 +82,15 @@ pub struct Tiling {
     /// Least rows of a tile, where the work is shared.
     pub least: usize,
     /// Most rows of a tile, rounded up to the step. The deadline and the cancel
-    /// word are checked between tiles.
+    /// flag are checked between tiles.
     pub most: usize,
     /// What all rows take one core, in nanoseconds; see [`speed`].
     pub nanos: u64,
 }
 
 impl Tiling {
-    /// Single values, each from those at the same index of other tensors: `bytes` are read and
-    /// written in all.
+    /// Tiling for an elementwise operation: each value depends on those at the same index of other
+    /// tensors; `bytes` are read and written in all.
     #[must_use]
     pub fn values(bytes: usize) -> Self {
         /// Whole cache lines, so that no two threads write to one, and enough for vectors.
@@ -138,7 +138,7 @@ impl<'a> Parallelism<'a> {
         Parallelism { scope, ..Parallelism::ALONE }
     }
 
-    /// As [`Parallelism::of`], but sharing work however little it is.
+    /// As [`Parallelism::of`], but shares even the smallest work.
     #[cfg(test)]
     pub(crate) fn eager(scope: &'a Scope<'a>) -> Self {
         Parallelism { scope: Some(scope), least_shared: 0, least_tile: 0 }
@@ -290,7 +290,7 @@ impl<'o, T: Send> TileRuns<'o, T> {
         let work = |number: usize, scratch: &mut Scratch| {
             for offset in 0..self.runs.len() {
                 let run = (number + offset) % self.runs.len();
-                // Relaxed: a tile more or less does not matter once one has failed.
+                // Relaxed: once a tile has failed, it does not matter whether another one is still computed.
                 while !self.failed.load(Ordering::Relaxed)
                     && let Some((row, tile)) = self.take(run)
                 {

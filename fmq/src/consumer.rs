@@ -286,7 +286,7 @@ impl WaitCondition for Items<'_> {
     fn prefetch(&self) {
         let ring = self.ring.region();
         let at = usize::try_from(self.side.position()).unwrap_or(usize::MAX);
-        let len = usize::try_from(self.side.last_taken()).unwrap_or(usize::MAX);
+        let len = usize::try_from(self.side.last_read()).unwrap_or(usize::MAX);
         ring.prefetch(at, len.min(MAX_PREFETCH_BYTES).min(ring.len().saturating_sub(at)));
     }
 
@@ -298,7 +298,7 @@ impl WaitCondition for Items<'_> {
     }
 }
 
-/// Readable items, copied out piece by piece and taken by [`commit`](ReadClaim::commit).
+/// Readable items, copied out piece by piece and consumed by [`commit`](ReadClaim::commit).
 #[derive(Debug)]
 pub struct ReadClaim<'c> {
     side: &'c mut ReadSide,
@@ -344,12 +344,12 @@ impl ReadClaim<'_> {
     /// stays unread.
     ///
     /// # Errors
-    /// [`QueueError::TooLarge`] for more than was claimed; nothing is taken then.
+    /// [`QueueError::TooLarge`] for more than was claimed; nothing is consumed then.
     #[inline]
     pub fn commit(self, items: usize) -> Result<(), QueueError> {
-        let taken = self.side.geometry().bytes(items);
-        self.span.check_len(taken)?;
-        self.side.take(taken);
+        let bytes = self.side.geometry().bytes(items);
+        self.span.check_len(bytes)?;
+        self.side.take(bytes);
         self.side.release(self.read);
         Ok(())
     }
@@ -360,9 +360,9 @@ impl ReadClaim<'_> {
     /// As [`commit`](ReadClaim::commit).
     #[inline]
     pub fn commit_deferred(self, items: usize) -> Result<(), QueueError> {
-        let taken = self.side.geometry().bytes(items);
-        self.span.check_len(taken)?;
-        self.side.take(taken);
+        let bytes = self.side.geometry().bytes(items);
+        self.span.check_len(bytes)?;
+        self.side.take(bytes);
         Ok(())
     }
 }

@@ -29,7 +29,7 @@ pub struct Grantor {
 
 /// What the other process needs to attach: plain data and descriptors.
 ///
-/// The place of a grantor gives its meaning: read counter, write counter, ring, event word
+/// The index of a grantor gives its meaning: read counter, write counter, ring, event word
 /// (optional), write intent (unsynchronized queues of our kind).
 #[derive(Debug, Default)]
 pub struct Descriptor {

@@ -109,7 +109,7 @@ pub enum QueueError {
     },
 }
 
-/// A part of a queue that a grantor describes. The place in the grantor array gives the meaning.
+/// A part of a queue that a grantor describes. The index in the grantor array gives the meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// Grantor 0.

@@ -66,7 +66,7 @@ impl Geometry {
         (items as u64).saturating_mul(self.quantum)
     }
 
-    /// Place of a counter in the ring. Divides: for set-up only.
+    /// Position of a counter in the ring. Divides: for set-up only.
     pub fn position(&self, counter: u64) -> u64 {
         counter % self.capacity
     }
@@ -78,7 +78,7 @@ impl Geometry {
         if next >= self.capacity { next - self.capacity } else { next }
     }
 
-    /// Bytes written and not yet read. The one place that answers [`QueueError::Corrupt`] for a
+    /// Bytes written and not yet read. The only function that answers [`QueueError::Corrupt`] for a
     /// synchronized ring: negative, over capacity, or not a whole number of items.
     ///
     /// # Errors

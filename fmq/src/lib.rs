@@ -37,7 +37,7 @@
 //!       write                read
 //! ```
 //!
-//! Counters count bytes since the beginning and never wrap; a place in the ring is the counter
+//! Counters count bytes since the beginning and never wrap; a position in the ring is the counter
 //! modulo the capacity. Empty is `read == write`, full is `write - read == capacity`: all of the
 //! ring is used. Each part has cache lines of its own. libfmq packs them side by side (0, 8 and 16);
 //! the grantors make both layouts legal.

@@ -134,18 +134,18 @@ impl Parts {
         let mappings: Result<Vec<Arc<Mapping>>, ShmError> =
             memories.iter().map(|memory| map(memory, access)).collect();
         let mappings = mappings?;
-        let place = |grantor: &Grantor| {
+        let location = |grantor: &Grantor| {
             (Arc::clone(&mappings[grantor.fd_index as usize]), grantor.offset as usize)
         };
         let counter = |grantor: &Grantor| {
-            let (mapping, offset) = place(grantor);
+            let (mapping, offset) = location(grantor);
             Shared::new(mapping, offset)
         };
         let word = |grantor: &Grantor| {
-            let (mapping, offset) = place(grantor);
+            let (mapping, offset) = location(grantor);
             Shared::new(mapping, offset)
         };
-        let (ring_mapping, ring_offset) = place(&grantors[2]);
+        let (ring_mapping, ring_offset) = location(&grantors[2]);
         let ring_len = usize::try_from(geometry.capacity()).unwrap_or(usize::MAX);
         Ok(Parts {
             geometry,
@@ -206,8 +206,8 @@ fn open_used(descriptor: Descriptor) -> Result<(Vec<Grantor>, Vec<Memory>), Queu
     }
     for grantor in &mut grantors {
         // Found: `check_numbers` saw that each index has its descriptor.
-        let place = (0..).zip(&opened).find(|(_, (index, _))| *index == grantor.fd_index);
-        grantor.fd_index = place.map_or(0, |(place, _)| place);
+        let position = (0..).zip(&opened).find(|(_, (index, _))| *index == grantor.fd_index);
+        grantor.fd_index = position.map_or(0, |(position, _)| position);
     }
     Ok((grantors, opened.into_iter().map(|(_, memory)| memory).collect()))
 }

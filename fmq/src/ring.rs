@@ -145,9 +145,9 @@ pub struct ReadSide {
     read: u64,
     /// `read` modulo capacity.
     position: u64,
-    /// Bytes taken by the last read: a guess at the next.
-    last_taken: u64,
-    /// What the writer was last told.
+    /// Bytes consumed by the last read: a guess at the next.
+    last_read: u64,
+    /// The read counter as last published to the writer.
     released: u64,
     /// The peer's counter as last seen.
     write_cached: u64,
@@ -164,8 +164,8 @@ impl ReadSide {
         check_start(&geometry, read, write)?;
         let position = geometry.position(read);
         let (released, write_cached) = (read, write);
-        let last_taken = 0;
-        Ok(ReadSide { geometry, read, position, last_taken, released, write_cached, corrupt: None })
+        let last_read = 0;
+        Ok(ReadSide { geometry, read, position, last_read, released, write_cached, corrupt: None })
     }
 
     /// The shape of the ring.
@@ -180,10 +180,10 @@ impl ReadSide {
         self.position
     }
 
-    /// Bytes taken by the last read.
+    /// Bytes consumed by the last read.
     #[inline]
-    pub fn last_taken(&self) -> u64 {
-        self.last_taken
+    pub fn last_read(&self) -> u64 {
+        self.last_read
     }
 
     /// Checks that `wanted` bytes are readable; loads the writer's counter only when it must.
@@ -233,21 +233,21 @@ impl ReadSide {
         write.load(Ordering::Relaxed) != self.write_cached
     }
 
-    /// Moves past `taken` bytes, at most what was peeked, without telling the writer yet.
+    /// Moves past `bytes` bytes, at most what was peeked, without telling the writer yet.
     #[inline]
-    pub fn take(&mut self, taken: u64) {
-        self.read += taken;
-        self.last_taken = taken;
-        self.position = self.geometry.advance(self.position, taken);
+    pub fn take(&mut self, bytes: u64) {
+        self.read += bytes;
+        self.last_read = bytes;
+        self.position = self.geometry.advance(self.position, bytes);
     }
 
-    /// Whether bytes were taken that the writer does not know to be free.
+    /// Whether bytes were consumed that the writer does not know to be free.
     #[inline]
     pub fn has_unreleased(&self) -> bool {
         self.released != self.read
     }
 
-    /// Gives the taken bytes back to the writer.
+    /// Gives the consumed bytes back to the writer.
     #[inline]
     pub fn release(&mut self, read: &AtomicU64) {
         self.released = self.read;

@@ -1,4 +1,4 @@
-//! A stretch of the ring, which may go on at its beginning, and copies across that place.
+//! A span of the ring, which may wrap around the end of the ring, and copies in and out of it.
 
 use burst_shm::Region;
 
@@ -31,7 +31,7 @@ impl Span {
         [first, self.len - first].map(|n| usize::try_from(n).unwrap_or(usize::MAX))
     }
 
-    /// Place in the ring of `len` bytes at `offset` of the span.
+    /// Position in the ring of `len` bytes at `offset` of the span.
     #[inline]
     pub(crate) fn at(
         &self,

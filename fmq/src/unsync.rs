@@ -97,7 +97,7 @@ impl UnsyncProducer {
         Ok(())
     }
 
-    /// Takes the place of the next `items` items, to be filled in place. From now on readers know
+    /// Takes the room of the next `items` items, to be filled in place. From now on readers know
     /// that what lies there is lost, whether the claim is committed or dropped.
     ///
     /// # Errors
@@ -280,8 +280,8 @@ impl UnsyncReadClaim<'_> {
     /// claimed; [`QueueError::Corrupt`].
     #[inline]
     pub fn commit(self, items: usize) -> Result<(), QueueError> {
-        let taken = self.side.geometry().bytes(items);
-        self.span.check_len(taken)?;
-        self.side.confirm(&self.parts.write, self.parts.intent.as_deref(), taken)
+        let bytes = self.side.geometry().bytes(items);
+        self.span.check_len(bytes)?;
+        self.side.confirm(&self.parts.write, self.parts.intent.as_deref(), bytes)
     }
 }

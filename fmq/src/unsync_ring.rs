@@ -156,7 +156,7 @@ impl UnsyncReadSide {
     }
 
     /// After the bytes were copied out: whether the copy can be trusted. If not it has to be thrown
-    /// away. Then moves past `taken` bytes.
+    /// away. Then moves past `bytes` bytes.
     ///
     /// # Errors
     /// [`QueueError::Overrun`], [`QueueError::Corrupt`].
@@ -165,7 +165,7 @@ impl UnsyncReadSide {
         &mut self,
         write: &AtomicU64,
         intent: Option<&AtomicU64>,
-        taken: u64,
+        bytes: u64,
     ) -> Result<(), QueueError> {
         // Acquire: pairs with the Release fence in `UnsyncWriteSide::claim`; the copy comes before
         // the load of the intent.
@@ -181,8 +181,8 @@ impl UnsyncReadSide {
             self.ahead(seen)?;
             return Err(self.resync(seen));
         }
-        self.read += taken;
-        self.position = self.geometry.advance(self.position, taken);
+        self.read += bytes;
+        self.position = self.geometry.advance(self.position, bytes);
         Ok(())
     }
 

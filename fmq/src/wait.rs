@@ -123,7 +123,7 @@ const LONGEST_PREDICTED_NS: u64 = 5_000_000;
 const ALIKE: u64 = 4;
 /// By how much the kernel may be late with a timer (`PR_SET_TIMERSLACK` has this default).
 const TIMER_SLACK_NS: u64 = 50_000;
-/// After so many failed polls in a row the peer evidently cannot answer while this end polls: it
+/// After so many consecutive failed polls the peer evidently cannot answer while this end polls: it
 /// shares this CPU, or its own CPU is busy with other work.
 const MAX_FAILED_POLLS: u32 = 8;
 /// Waits that sleep at once after that, before polling is tried again. At a full budget for each

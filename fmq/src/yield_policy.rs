@@ -20,9 +20,9 @@ const MAX_USEFUL_YIELD_NS: u64 = 50_000;
 const ROUND_TRIP_NS: u64 = 4_000;
 /// Waits without a yield after the first one that did not pay: at least and at most.
 const FIRST_PAUSE: RangeInclusive<u64> = 16..=1024;
-/// Waits without a yield after many in a row that did not pay: at most.
+/// Waits without a yield after many consecutive ones that did not pay: at most.
 const MAX_PAUSE: u64 = 1 << 16;
-/// After so many answered yields in a row, the peer counts as sharing this CPU: polling cannot help.
+/// After so many consecutive answered yields, the peer counts as sharing this CPU: polling cannot help.
 const MIN_ANSWERED_YIELDS: u64 = 4;
 /// With more waits than this before the next yield, the peer no longer counts as sharing this CPU:
 /// the scheduler may have moved it meanwhile.
@@ -33,13 +33,13 @@ const MAX_PAUSE_IF_SHARED: u64 = 256;
 pub(crate) struct YieldBackoff {
     /// Waits until the next yield.
     waits_left: u64,
-    /// Length of the last pause, in waits. As many yields in a row must pay before `factor` is reset.
+    /// Length of the last pause, in waits. As many consecutive yields must pay before `factor` is reset.
     pause: u64,
     /// The next pause in units of the first one; doubles with each yield that did not pay.
     factor: u64,
-    /// Yields in a row that paid.
+    /// Consecutive yields that paid.
     paid: u64,
-    /// Yields in a row that paid, not counting those that a third process made long: they say
+    /// Consecutive yields that paid, not counting those that a third process made long: they say
     /// nothing about where the peer runs.
     answered: u64,
 }

@@ -29,7 +29,7 @@ pub(crate) fn attached<E>(result: Result<E, QueueError>) -> Option<E> {
     }
 }
 
-/// Copies at a place of the script's choice: right where it lies inside of `len` bytes.
+/// Copies at an offset of the script's choice: right where it lies inside of `len` bytes.
 pub(crate) fn copy_somewhere(
     input: &mut Input<'_>,
     len: usize,

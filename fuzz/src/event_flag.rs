@@ -102,7 +102,7 @@ fn set_of_queues(input: &mut Input<'_>) -> bool {
     arena.has_event()
 }
 
-/// Whether two waits in a row report the honest queue: the other one can take one turn at most.
+/// Whether two consecutive waits report the honest queue: the other one can do one round at most.
 fn look_twice(
     set: &mut WaitSet,
     hostile: &mut Consumer,

@@ -142,19 +142,19 @@ fn ask(model: &Model, like: &[u8]) {
 fn argument(operand: &Operand, choice: u8) -> RequestArgument {
     let whole = operand.ty.byte_length(&operand.dimensions).unwrap_or(0);
     let length = u32::try_from(whole).unwrap_or(u32::MAX);
-    let place = |pool_index, offset, length| DataLocation { pool_index, offset, length };
+    let location = |pool_index, offset, length| DataLocation { pool_index, offset, length };
     let dimensions = if choice & 8 == 0 {
         burst_hal::Dimensions::new()
     } else {
         operand.dimensions.iter().map(|size| (*size).max(u32::from(choice >> 6))).collect()
     };
     let location = match choice % 8 {
-        0 | 1 => place(0, 64, length),
-        2 => place(1, 0, length),
-        3 => place(0, 4096, length),
-        4 => place(0, u32::MAX, u32::MAX),
-        5 => place(7, 0, length),
-        6 => place(0, 0, length.saturating_add(1)),
+        0 | 1 => location(0, 64, length),
+        2 => location(1, 0, length),
+        3 => location(0, 4096, length),
+        4 => location(0, u32::MAX, u32::MAX),
+        5 => location(7, 0, length),
+        6 => location(0, 0, length.saturating_add(1)),
         _ => DataLocation::default(),
     };
     RequestArgument { has_no_value: choice & 0x30 == 0x30, location, dimensions }

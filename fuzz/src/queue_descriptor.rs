@@ -108,7 +108,7 @@ fn is_sound(descriptor: &Descriptor) -> bool {
     if grantors.len() < 3 || grantors.len() > MAX_PARTS || fds.len() > MAX_PARTS || *quantum == 0 {
         return false;
     }
-    let mut places = Vec::new();
+    let mut ranges = Vec::new();
     for (grantor, needed) in grantors.iter().take(used).zip([8, 8, 1, 4, 8]) {
         let Some(fd) = fds.get(grantor.fd_index as usize) else { return false };
         let Ok(stat) = fstat(fd) else { return false };
@@ -118,12 +118,12 @@ fn is_sound(descriptor: &Descriptor) -> bool {
         if grantor.extent < needed || end > size || !start.is_multiple_of(8) {
             return false;
         }
-        places.push((stat.st_ino, start, end));
+        ranges.push((stat.st_ino, start, end));
     }
     let apart =
         |a: &(u64, u128, u128), b: &(u64, u128, u128)| a.0 != b.0 || a.2 <= b.1 || b.2 <= a.1;
     let disjoint =
-        (0..places.len()).all(|i| places[i + 1..].iter().all(|other| apart(&places[i], other)));
+        (0..ranges.len()).all(|i| ranges[i + 1..].iter().all(|other| apart(&ranges[i], other)));
     disjoint && grantors[2].extent.is_multiple_of(u64::from(*quantum))
 }
 

@@ -83,7 +83,7 @@ fn produce(
     }
 }
 
-/// Fills a claim in two pieces at places of the script's choice, and commits part of it.
+/// Fills a claim in two pieces at offsets of the script's choice, and commits part of it.
 fn claim(end: &mut Producer, items: usize, input: &mut Input<'_>) -> Result<(), QueueError> {
     let mut claim = end.claim(items)?;
     let len = claim.len();
@@ -138,7 +138,7 @@ fn consume(
     check_payload(&bytes);
 }
 
-/// Copies out of a claim at places of the script's choice, and commits part of it.
+/// Copies out of a claim at offsets of the script's choice, and commits part of it.
 fn peek(end: &mut Consumer, items: usize, input: &mut Input<'_>) -> Result<(), QueueError> {
     let claim = end.peek(items)?;
     let len = claim.len();

@@ -10,8 +10,8 @@ use fmq::{Deadline, Descriptor, Grantor, QueueError, UNSYNCHRONIZED, Wait};
 
 use crate::Input;
 
-/// What lies between the parts. Payload stays below 0x80, from either side: whoever reads this
-/// byte read outside of the ring.
+/// The byte between the parts. Payload from either side stays below 0x80, so an end that reads this
+/// byte has read outside of the ring.
 const GAP: u8 = 0xA5;
 /// Bytes around and between parts.
 const GAP_BYTES: usize = 64;
@@ -49,12 +49,12 @@ impl Arena {
         let (grantors, len) = lay_out(quantum * capacity, parts, shape & 4 == 4);
         let memory = Memory::create("fuzz", len).unwrap();
         let mapping = Arc::new(Mapping::map(&memory).unwrap());
-        let place = |index: usize| grantors[index].offset as usize;
-        let word = |index| Shared::new(Arc::clone(&mapping), place(index)).unwrap();
+        let offset = |index: usize| grantors[index].offset as usize;
+        let word = |index| Shared::new(Arc::clone(&mapping), offset(index)).unwrap();
         let arena = Arena {
             read: word(0),
             write: word(1),
-            event: (parts > 3).then(|| Shared::new(Arc::clone(&mapping), place(3)).unwrap()),
+            event: (parts > 3).then(|| Shared::new(Arc::clone(&mapping), offset(3)).unwrap()),
             intent: (parts > 4).then(|| word(4)),
             memory,
             mapping: Arc::clone(&mapping),

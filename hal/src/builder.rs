@@ -1,7 +1,7 @@
 //! Builds models in few lines: for importers, for tests, for applications.
 //!
-//! The builder hands out operand indexes and keeps the books that a [`Model`] needs: where each
-//! constant lies, how often each operand is read, which operands the caller gives and gets.
+//! The builder hands out operand indexes and keeps track of what a [`Model`] has to say: where each
+//! constant lies, how often each operand is read, which operands are the graph's inputs and outputs.
 
 use crate::validate::{Limit, MAX_CONSTANT_BYTES, ValidationError, validate_model};
 use crate::{
@@ -15,7 +15,7 @@ const LARGE_ALIGNMENT: usize = 64;
 /// Smaller constants start at a multiple of the largest scalar.
 const SMALL_ALIGNMENT: usize = 8;
 
-/// Type, dimensions and quantization of an operand, without its place in the graph.
+/// Type, dimensions and quantization of an operand, without its index in the graph.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutputSpec {
     /// Its type.
@@ -96,7 +96,7 @@ pub struct ModelBuilder {
     graph: Subgraph,
     values: Vec<u8>,
     model: Model,
-    /// The first constant that found no room; told by [`Self::build`].
+    /// The first constant that found no room; [`Self::build`] reports it.
     overflow: Option<ValidationError>,
 }
 
@@ -114,12 +114,12 @@ impl ModelBuilder {
         index_of_last(self.graph.operands.len())
     }
 
-    /// An operand that the caller gives.
+    /// A graph input.
     pub fn input(&mut self, ty: OperandType, dimensions: &[u32]) -> u32 {
         self.input_of(OutputSpec::new(ty, dimensions))
     }
 
-    /// A quantized operand that the caller gives.
+    /// A quantized graph input.
     pub fn quant_input(
         &mut self,
         ty: OperandType,
@@ -130,14 +130,14 @@ impl ModelBuilder {
         self.input_of(OutputSpec::new(ty, dimensions).quantized(scale, zero_point))
     }
 
-    /// An operand that the caller gives.
+    /// A graph input.
     pub fn input_of(&mut self, spec: OutputSpec) -> u32 {
         let index = self.operand(spec.into_operand(OperandLifeTime::SubgraphInput));
         self.graph.input_indexes.push(index);
         index
     }
 
-    /// An operand that an operation added by [`Self::operation_into`] writes.
+    /// A temporary, to be written by an operation that [`Self::operation_into`] adds.
     pub fn temporary(&mut self, spec: OutputSpec) -> u32 {
         self.operand(spec.into_operand(OperandLifeTime::TemporaryVariable))
     }
@@ -239,7 +239,7 @@ impl ModelBuilder {
         self.graph.operations.push(operation);
     }
 
-    /// Makes an operand one that the caller gets. An index that no operand has is reported by
+    /// Makes an operand a graph output. An index that no operand has is reported by
     /// [`Self::build`].
     pub fn output(&mut self, index: u32) {
         let position = usize::try_from(index).unwrap_or(usize::MAX);

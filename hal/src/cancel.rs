@@ -3,21 +3,22 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A word that is set when nobody wants the results any more: the client hung up, or was killed.
+/// A flag that the service sets when nobody wants the results any more: the client hung up, or was
+/// killed.
 ///
-/// Whoever holds a copy may set it, once and for all; an execution that was given one looks at it
-/// where it looks at its deadline.
+/// All copies share one flag. Any copy can set it, and it stays set. An execution that holds a copy
+/// checks it wherever it checks its deadline.
 #[derive(Debug, Clone, Default)]
 pub struct CancelWord(Arc<AtomicBool>);
 
 impl CancelWord {
-    /// Asks every execution that looks at this word to give up.
+    /// Asks every execution that holds a copy to give up.
     pub fn cancel(&self) {
-        // Relaxed: the word stands for nothing but itself.
+        // Relaxed: no other memory is published through this flag.
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody asked for that.
+    /// Whether [`cancel`](CancelWord::cancel) was called on any copy.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -14,7 +14,7 @@ pub struct PerformanceInfo {
 }
 
 impl PerformanceInfo {
-    /// What stands for "not supported": the largest float.
+    /// The value that means "not supported": the largest float.
     pub const UNSUPPORTED: PerformanceInfo =
         PerformanceInfo { exec_time: f32::MAX, power_usage: f32::MAX };
 }
@@ -99,8 +99,8 @@ impl From<CapabilitiesV1_0> for CapabilitiesV1_1 {
 }
 
 impl From<CapabilitiesV1_1> for CapabilitiesV1_2 {
-    /// Two numbers have to do for every type that HAL 1.1 has: the one for floats, and the one
-    /// for bytes also for integers, which these devices computed alike.
+    /// HAL 1.1 has two numbers for all of its types. The one for floats stands for every float
+    /// type; the one for 8-bit values also for integers, as these devices computed both alike.
     fn from(old: CapabilitiesV1_1) -> Self {
         let (float32, quantized8) = (old.float32, old.quantized8);
         CapabilitiesV1_2 {

@@ -1,7 +1,7 @@
 //! Whether an earlier version of the HAL can carry a model or a request.
 //!
-//! Said here is what holds for any operation: types, lifetimes, ranks, extra parameters. Which
-//! operand types an operation took at which version, its driver knows from its signatures.
+//! Checked here is what holds for any operation: types, lifetimes, ranks, extra parameters. The
+//! operand types that an operation took at a version are in its signature, which the driver knows.
 
 use crate::{
     ExtraParams, HalVersion, Model, Operand, OperandLifeTime, Operation, Request, RequestPool,
@@ -10,8 +10,8 @@ use crate::{
 /// What a version can carry of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Compliance {
-    /// Operations of the main graph that the version lacks, ascending: a plan can give these to
-    /// somebody else.
+    /// Operations of the main graph that the version lacks, ascending: a client can plan these for
+    /// another device.
     pub noncompliant_operations: Vec<u32>,
     /// Whether anything beside the operations is too new: an operand that none of them uses,
     /// referenced subgraphs, extensions.
@@ -49,7 +49,7 @@ pub fn compliant_with(model: &Model, version: HalVersion) -> Compliance {
 }
 
 /// Whether a version can carry a request: driver-managed buffers came with 1.3. Dimensions that
-/// an earlier version cannot leave open are the request validation's to refuse.
+/// an earlier version cannot leave open are refused by request validation.
 #[must_use]
 pub fn request_complies(request: &Request, version: HalVersion) -> bool {
     let is_memory = |pool: &RequestPool| matches!(pool, RequestPool::Memory(_));

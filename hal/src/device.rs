@@ -7,7 +7,7 @@
 //!
 //! | it implements | what a burst does then |
 //! |---|---|
-//! | [`PreparedModel::execute_synchronously`] | that, over and over; the service keeps memories mapped |
+//! | [`PreparedModel::execute_synchronously`] | each request is one such call; the service keeps memories mapped |
 //! | [`PreparedModel::open_burst`] | the driver's [`Burst`], which keeps its resources between executions |
 //! | [`PreparedModel::open_executor`] | the driver's [`BurstExecutor`], which also keeps what it made of each memory |
 //! | a context of its own (`burst_server::BurstContexts`) | the driver serves the queues itself |
@@ -51,12 +51,12 @@ pub trait Device: Send + Sync {
     /// A text that changes whenever the behaviour does.
     fn version_string(&self) -> &str;
 
-    /// What kind of hardware it is; not named unless the driver does.
+    /// What kind of hardware it is; by default [`DeviceType::Other`].
     fn device_type(&self) -> DeviceType {
         DeviceType::Other
     }
 
-    /// How well it does, by operand type. Unless the driver says, nobody knows.
+    /// How fast and economical it is, by operand type; not known by default.
     ///
     /// # Errors
     /// A device that cannot be reached.
@@ -106,7 +106,7 @@ pub trait PreparedModel: Send + Sync {
 
     /// As [`execute_synchronously`](PreparedModel::execute_synchronously), until `cancel` is set:
     /// then the execution gives up with any status, as soon as it can. A driver whose executions
-    /// are short leaves this out, and they run to their end.
+    /// are short need not implement this: they then run to their end.
     fn execute_cancellable(
         &self,
         request: &Request,
@@ -142,7 +142,7 @@ pub trait PreparedModel: Send + Sync {
 
 /// A series of executions on one prepared model, one at a time, with warm resources.
 pub trait Burst: Send {
-    /// Runs once; the result is written into `result`, whose storage is used again.
+    /// Runs once and writes the result into `result`, reusing its storage.
     ///
     /// Every failure is a status in the result.
     fn execute(
@@ -171,11 +171,11 @@ pub trait Burst: Send {
 /// [there](BurstExecutor::is_cached); the driver may drop any of them at any time, and gets them
 /// again.
 pub trait BurstExecutor: Send {
-    /// Whether the driver still has what it made of this slot's memory.
+    /// Whether the driver still has what it prepared for this slot's memory.
     fn is_cached(&self, slot: i32) -> bool;
 
-    /// Makes what the driver needs of a memory. What refers to it may be kept until
-    /// [`remove`](BurstExecutor::remove).
+    /// Prepares a memory for the driver, such as by importing it into the device. The driver may keep
+    /// references to it until [`remove`](BurstExecutor::remove).
     ///
     /// # Errors
     /// The status that the execution then has; INVALID_ARGUMENT for memory that the device cannot
@@ -186,8 +186,8 @@ pub trait BurstExecutor: Send {
     /// ignored.
     fn remove(&mut self, slot: i32);
 
-    /// Runs once; the result is written into `result`, whose storage is used again. `slots` are
-    /// those of the request's pools, in the same order, and all of them were added.
+    /// Runs once and writes the result into `result`, reusing its storage. `slots[i]` is the slot of
+    /// the request's pool `i`; all of them were added.
     ///
     /// Every failure is a status in the result.
     fn execute(

@@ -58,11 +58,11 @@ fn write_operand(
     writeln!(out, "\"]")
 }
 
-/// What the graph's caller knows the operand as.
+/// Which input or output of the graph an operand is, if any.
 fn role(graph: &Subgraph, index: usize) -> Option<(&'static str, usize)> {
-    let place = |list: &[u32]| list.iter().position(|i| usize::try_from(*i) == Ok(index));
-    let input = place(&graph.input_indexes).map(|position| ("input", position));
-    input.or_else(|| place(&graph.output_indexes).map(|position| ("output", position)))
+    let position_in = |list: &[u32]| list.iter().position(|i| usize::try_from(*i) == Ok(index));
+    let input = position_in(&graph.input_indexes).map(|position| ("input", position));
+    input.or_else(|| position_in(&graph.output_indexes).map(|position| ("output", position)))
 }
 
 /// The value of a scalar constant, where its bytes can be had.
@@ -254,7 +254,7 @@ mod tests {
         for label in labels.into_iter().chain(more) {
             assert!(text.contains(&format!("[label=\"{label}\"]")), "{label} in {text}");
         }
-        // A value that lies nowhere is not shown; nothing fails.
+        // A constant without bytes is drawn without its value; nothing fails.
         model.main.operands[0].location.offset = u32::MAX;
         model.main.operands[4].location.pool_index = 9;
         let text = dump("scalars", &model);

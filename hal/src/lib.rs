@@ -2,8 +2,8 @@
 //!
 //! Models and requests as data; status and timing; the traits [`Device`], [`PreparedModel`],
 //! [`Burst`] and [`Buffer`]; sessions, which run a model on any device; validation that holds for
-//! every operation; version rules; a graph dump. Nothing here knows of processes, and nothing of
-//! kernels: a driver implements the traits, a transport carries them.
+//! every operation; version rules; a graph dump. Nothing here knows about processes or
+//! kernels: a driver implements the traits, and a transport carries calls of them to another process.
 //!
 //! A model, a device and an execution:
 //!
@@ -81,10 +81,10 @@ mod capabilities;
 mod compliance;
 mod device;
 mod dump;
-mod memory;
 mod model;
 mod operand_type;
 mod operation_type;
+mod pool_memory;
 mod request;
 mod result_code;
 mod route;
@@ -105,13 +105,13 @@ pub use device::{
     Buffer, Burst, BurstExecutor, Device, PlainBurst, PrepareOptions, PrepareResult, PreparedModel,
 };
 pub use dump::dump_graph;
-pub use memory::{HeapMemory, Memory, MemoryError, Pool};
 pub use model::{
     DataLocation, Dimensions, ExtraParams, Model, Operand, OperandLifeTime, OperandValues,
     Operation, Subgraph,
 };
 pub use operand_type::{OperandKind, OperandType};
 pub use operation_type::OperationType;
+pub use pool_memory::{HeapMemory, Memory, MemoryError, Pool};
 pub use request::{
     ExecutionOptions, ExecutionResult, OutputShape, Request, RequestArgument, RequestPool,
 };

@@ -47,7 +47,7 @@ impl OperandLifeTime {
         Self::ALL.get(usize::try_from(code).ok()?).copied()
     }
 
-    /// The number that stands for this lifetime on every boundary.
+    /// The number of this lifetime in the HAL, on the wire and in files.
     #[must_use]
     pub const fn code(self) -> i32 {
         match self {
@@ -80,8 +80,8 @@ impl DataLocation {
         self.offset == 0 && self.length == 0
     }
 
-    /// The bytes that an argument of a request means in a pool of `size` bytes, all of them for
-    /// [`Self::is_whole_pool`]; `None` where they end behind the pool.
+    /// The byte range of a request's argument in a pool of `size` bytes: all of the pool for
+    /// [`Self::is_whole_pool`]; `None` where the range ends behind the pool.
     #[must_use]
     pub fn range_in(self, size: u64) -> Option<std::ops::Range<u64>> {
         if self.is_whole_pool() {
@@ -166,15 +166,15 @@ pub struct Subgraph {
     pub operands: Vec<Operand>,
     /// All computations, each after those it depends on.
     pub operations: Vec<Operation>,
-    /// Operands that the caller gives.
+    /// Graph inputs, by operand index.
     pub input_indexes: Vec<u32>,
-    /// Operands that the caller gets.
+    /// Graph outputs, by operand index.
     pub output_indexes: Vec<u32>,
 }
 
 impl Subgraph {
     /// For each operand how often operations read it; an operand that one operation reads twice
-    /// counts twice. Indexes that no operand has are passed over.
+    /// counts twice. Indexes that no operand has are ignored.
     #[must_use]
     pub fn count_consumers(&self) -> Vec<u32> {
         let mut counts = vec![0_u32; self.operands.len()];
@@ -225,7 +225,7 @@ impl From<Vec<u8>> for OperandValues {
     }
 }
 
-/// A whole model in the form of HAL 1.3; earlier forms are it with less in it.
+/// A whole model in the form of HAL 1.3. Models of earlier versions leave later fields empty.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     /// The graph that an execution runs.

@@ -4,7 +4,7 @@
 
 use crate::HalVersion;
 
-/// Declares the enum once, and from the same rows its codes, names, versions and sizes.
+/// Declares the enum, and from the same table its codes, names, versions and sizes.
 macro_rules! operand_types {
     ($($code:literal $variant:ident $name:literal $since:ident $kind:ident $bytes:expr,)*) => {
         /// The type of an operand: a scalar or a tensor of one element type.
@@ -38,7 +38,7 @@ macro_rules! operand_types {
                 }
             }
 
-            /// The number that stands for this type on every boundary.
+            /// The number of this type in the HAL, on the wire and in files.
             #[must_use]
             pub const fn code(self) -> i32 {
                 match self {
@@ -162,7 +162,7 @@ impl OperandType {
     }
 
     /// Bytes of a value of these dimensions (none for a scalar); `None` where
-    /// [`Self::element_bytes`] is, or where the number leaves 64 bits. A size of 0 gives 0.
+    /// [`Self::element_bytes`] is, or where the number does not fit 64 bits. A size of 0 gives 0.
     #[must_use]
     pub fn byte_length(self, dimensions: &[u32]) -> Option<u64> {
         if dimensions.contains(&0) {

@@ -9,7 +9,7 @@ use crate::{DataLocation, Dimensions, ErrorStatus, Failure, Pool, TimePoint, Tim
 /// Where one input or output of an execution lies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestArgument {
-    /// An optional input that is left out; then everything else is zero.
+    /// Whether this is an optional input that is left out; then every other field is zero.
     pub has_no_value: bool,
     /// Pool (index into [`Request::pools`]), offset and length.
     pub location: DataLocation,
@@ -44,20 +44,20 @@ impl Request {
     /// INVALID_ARGUMENT for an argument that is not there, has no value, or lies in a buffer of
     /// the driver; GENERAL_FAILURE where the pool cannot be read.
     pub fn read_input(&self, index: usize, bytes: &mut Vec<u8>) -> Result<(), Failure> {
-        let (pool, location) = self.place(&self.inputs, index, "input")?;
+        let (pool, location) = self.location(&self.inputs, index, "input")?;
         bytes.resize(location.length as usize, 0);
         pool.read(location.offset.into(), bytes).map_err(Failure::general)
     }
 
-    /// Copies `bytes` to an output's place in its pool.
+    /// Copies `bytes` to an output's byte range of its pool.
     ///
     /// # Errors
-    /// As [`Request::read_input`]; INVALID_ARGUMENT where the place has another length.
+    /// As [`Request::read_input`]; INVALID_ARGUMENT where the range has another length.
     pub fn write_output(&self, index: usize, bytes: &[u8]) -> Result<(), Failure> {
-        let (pool, location) = self.place(&self.outputs, index, "output")?;
+        let (pool, location) = self.location(&self.outputs, index, "output")?;
         if location.length as usize != bytes.len() {
             return Err(Failure::invalid(format!(
-                "output {index} has {} bytes, its place {}",
+                "output {index} has {} bytes, its range of the pool {}",
                 bytes.len(),
                 location.length
             )));
@@ -65,7 +65,7 @@ impl Request {
         pool.write(location.offset.into(), bytes).map_err(Failure::general)
     }
 
-    fn place(
+    fn location(
         &self,
         arguments: &[RequestArgument],
         index: usize,
@@ -89,7 +89,7 @@ pub struct ExecutionOptions {
     pub measure_timing: bool,
     /// When its result is no longer wanted.
     pub deadline: Option<TimePoint>,
-    /// Longest time one loop may take; the default of the HAL where it is not given.
+    /// Longest time one loop may take; `None` for the default of the HAL.
     pub loop_timeout: Option<Duration>,
 }
 

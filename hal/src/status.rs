@@ -25,7 +25,7 @@ macro_rules! hal_enum {
                 }
             }
 
-            /// The number that stands for this value on every boundary.
+            /// The number of this value in the HAL, on the wire and in files.
             #[must_use]
             pub const fn code(self) -> i32 {
                 match self {
@@ -77,7 +77,8 @@ hal_enum! {
 }
 
 impl ErrorStatus {
-    /// What a client of this version is told: codes that came later are general failures there.
+    /// The status that a client of this version receives: a later version's codes become
+    /// GENERAL_FAILURE.
     #[must_use]
     pub fn for_version(self, version: HalVersion) -> Self {
         match self {
@@ -103,7 +104,7 @@ hal_enum! {
         Busy = 1 "BUSY",
         /// Not operational.
         Offline = 2 "OFFLINE",
-        /// It cannot be told.
+        /// The status is not known.
         Unknown = 3 "UNKNOWN",
     }
 }
@@ -164,9 +165,9 @@ hal_enum! {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{status}: {cause}")]
 pub struct Failure {
-    /// What a HAL client is told.
+    /// The status, for a HAL client.
     pub status: ErrorStatus,
-    /// What a person is told.
+    /// The cause, for a person.
     pub cause: Arc<dyn Error + Send + Sync>,
 }
 

@@ -19,7 +19,7 @@ impl TimePoint {
         TimePoint { nanos: seconds.saturating_mul(1_000_000_000).saturating_add(nanos) }
     }
 
-    /// This far from now; the latest point there is when that cannot be represented.
+    /// The point `delay` from now, saturating at the latest that can be represented.
     #[must_use]
     pub fn after(delay: Duration) -> Self {
         let delay = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
@@ -54,7 +54,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Not measured, or not to be told because the execution failed.
+    /// Not measured, or withheld because the execution failed.
     pub const UNAVAILABLE: Timing =
         Timing { time_on_device_us: u64::MAX, time_in_driver_us: u64::MAX };
 }

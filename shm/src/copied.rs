@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_and_go_whole_whatever_their_number_and_place() {
+    fn bytes_come_and_go_whole_whatever_their_number_and_offset() {
         let len = 3 * PIECE + 100;
         let fd = object(len as u64);
         let mapping = CopiedMapping::map(fd.as_fd(), len as u64).unwrap();

@@ -76,8 +76,8 @@ fn accessing<T>(
     done
 }
 
-/// How often the kernel is asked again while it says that a signal or a fence came between: whoever
-/// made the buffer decides how long that goes on.
+/// How often the call is repeated while the kernel reports that a signal or a fence interrupted it: the
+/// buffer's exporter decides how long that goes on.
 const SYNC_TRIES: u32 = 1000;
 
 fn sync(fd: BorrowedFd<'_>, flags: u64) -> Result<(), ShmError> {

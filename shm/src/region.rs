@@ -137,8 +137,8 @@ impl<'m> Region<'m> {
             // SAFETY: `check` put the target inside the mapping, which lives for `'m`; `words` are
             // all of it, and it is aligned for them, as was just seen. Every bit pattern is an
             // atomic, and writes by the peer are atomic to us (`PeerWritable`).
-            let places = unsafe { slice::from_raw_parts(to.cast::<AtomicU64>(), words.len()) };
-            store_words(places, words);
+            let targets = unsafe { slice::from_raw_parts(to.cast::<AtomicU64>(), words.len()) };
+            store_words(targets, words);
             return Ok(());
         }
         // SAFETY: `check` put the target inside the mapping, which lives for `'m` and is writable;
@@ -203,16 +203,16 @@ const WORD: usize = size_of::<u64>();
 /// they save (1 KiB: a quarter more than `memcpy` takes).
 const BY_WORDS_MAX: usize = 128;
 
-/// Stores each word in its place.
+/// Stores each word in the target of the same index.
 ///
 /// A message has mostly been put together an instant ago, number by number. A copy in wide pieces, as
 /// `memcpy` makes it, loads several of these numbers at once, which no processor can serve from
 /// stores that are still on their way to the cache: it waits for them. Words do not wait.
 #[inline(always)]
-fn store_words(places: &[AtomicU64], words: &[[u8; WORD]]) {
-    for (place, word) in places.iter().zip(words) {
+fn store_words(targets: &[AtomicU64], words: &[[u8; WORD]]) {
+    for (target, word) in targets.iter().zip(words) {
         // Relaxed: a counter that is stored with Release hands the message over.
-        place.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+        target.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
     }
 }
 
@@ -335,9 +335,9 @@ mod tests {
         assert_eq!(&out, b"hello");
     }
 
-    /// Whole words at the place of a word go another way than all else.
+    /// Whole words at an aligned offset take a path of their own.
     #[test]
-    fn every_length_arrives_at_every_place_and_nothing_beside_it() {
+    fn every_length_arrives_at_every_offset_and_nothing_beside_it() {
         let mapping = mapping(512);
         let region = mapping.region(0, 512).unwrap();
         let bytes: Vec<u8> = (1..=255).cycle().take(BY_WORDS_MAX + 40).collect();

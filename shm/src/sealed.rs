@@ -10,7 +10,7 @@ use crate::mapping::Mapping;
 use crate::memory_object::Memory;
 
 /// A read-only mapping of memory sealed `F_SEAL_WRITE` and `F_SEAL_SHRINK`: its bytes never change
-/// again, whoever made it, so they can be borrowed like any slice.
+/// again, whichever process made it, so they can be borrowed like any slice.
 #[derive(Debug)]
 pub struct SealedBytes {
     mapping: Mapping,

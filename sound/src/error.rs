@@ -43,7 +43,7 @@ pub enum SoundError {
         at: usize,
     },
     /// A rate beyond what is resampled.
-    #[error("{rate} samples per second; {least} to {most} are taken")]
+    #[error("{rate} samples per second; {least} to {most} are accepted")]
     Rate {
         /// The rate.
         rate: u32,

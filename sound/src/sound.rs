@@ -11,9 +11,9 @@ use crate::resample::resample;
 
 /// Most samples that are read or made: over two hours at 16 kHz, half a gigabyte.
 pub const MAX_SAMPLES: usize = 1 << 27;
-/// Lowest rate that is taken, in samples per second.
+/// Lowest rate that is accepted, in samples per second.
 pub const MIN_RATE: u32 = 1_000;
-/// Highest rate that is taken, in samples per second.
+/// Highest rate that is accepted, in samples per second.
 pub const MAX_RATE: u32 = 768_000;
 /// Most channels that are mixed into one.
 const MAX_CHANNELS: u16 = 64;
@@ -49,7 +49,7 @@ impl Sound {
         Ok(Sound { rate: spec.sample_rate, samples })
     }
 
-    /// The same sound at another rate; frequencies that the rate cannot hold are taken out.
+    /// The same sound at another rate; frequencies that the rate cannot hold are filtered out.
     ///
     /// # Errors
     /// A rate outside of [`MIN_RATE`] to [`MAX_RATE`], or more than [`MAX_SAMPLES`] samples.

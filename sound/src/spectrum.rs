@@ -52,10 +52,10 @@ impl Magnitudes {
     /// # Panics
     /// `out` has not [`Magnitudes::count`] elements.
     pub fn of(&mut self, samples: &[f32], out: &mut [f32]) {
-        assert_eq!(out.len(), self.count(), "one place per magnitude");
+        assert_eq!(out.len(), self.count(), "one element per magnitude");
         self.samples.fill(0.0);
-        for (place, sample) in self.samples.iter_mut().zip(samples) {
-            *place = f64::from(*sample);
+        for (slot, sample) in self.samples.iter_mut().zip(samples) {
+            *slot = f64::from(*sample);
         }
         self.transform();
         for (out, value) in out.iter_mut().zip(&self.spectrum) {
@@ -66,8 +66,8 @@ impl Magnitudes {
     /// The squared magnitudes of what `samples` yields.
     pub(crate) fn powers(&mut self, samples: impl Iterator<Item = f64>, out: &mut [f64]) {
         self.samples.fill(0.0);
-        for (place, sample) in self.samples.iter_mut().zip(samples) {
-            *place = sample;
+        for (slot, sample) in self.samples.iter_mut().zip(samples) {
+            *slot = sample;
         }
         self.transform();
         for (out, value) in out.iter_mut().zip(&self.spectrum) {

@@ -69,8 +69,8 @@ pub fn program(name: &str) -> Result<PathBuf, Missing> {
 }
 
 pub(crate) fn program_in(search_path: &OsStr, name: &str) -> Result<PathBuf, Missing> {
-    let places = std::env::split_paths(search_path).map(|folder| folder.join(name));
-    let mut found = places.filter(|place| place.is_file());
+    let candidates = std::env::split_paths(search_path).map(|folder| folder.join(name));
+    let mut found = candidates.filter(|path| path.is_file());
     found.next().ok_or_else(|| Missing::new(format!("{name}, which is not installed")))
 }
 

@@ -53,7 +53,7 @@ pub enum ImportError {
         /// What is indexed.
         what: &'static str,
         /// Who holds the index.
-        holder: Place,
+        holder: Entry,
         /// The index.
         index: i64,
         /// How many there are.
@@ -63,7 +63,7 @@ pub enum ImportError {
     #[error("size {size} along axis {axis} of {tensor} is negative")]
     NegativeSize {
         /// Whose.
-        tensor: Place,
+        tensor: Entry,
         /// Which axis.
         axis: usize,
         /// The size in the file.
@@ -73,7 +73,7 @@ pub enum ImportError {
     #[error("{buffer} lies at {offset} with {size} bytes, outside the file's {file} bytes")]
     BufferOutOfFile {
         /// Which buffer.
-        buffer: Place,
+        buffer: Entry,
         /// Where it should begin.
         offset: u64,
         /// How long it should be.
@@ -85,7 +85,7 @@ pub enum ImportError {
     #[error("constant {tensor} has {found} bytes, its shape and type need {needed}")]
     ConstantSize {
         /// Which tensor.
-        tensor: Place,
+        tensor: Entry,
         /// Bytes in its buffer.
         found: usize,
         /// Bytes that it needs.
@@ -95,23 +95,23 @@ pub enum ImportError {
     #[error("{operator} reads {tensor}, which no operator before it writes")]
     NotInOrder {
         /// Who reads.
-        operator: Place,
+        operator: Entry,
         /// What is read.
-        tensor: Place,
+        tensor: Entry,
     },
     /// A tensor is written although it has its value already.
     #[error("{operator} writes {tensor}, which has a value already")]
     WrittenTwice {
         /// Who writes.
-        operator: Place,
+        operator: Entry,
         /// What is written.
-        tensor: Place,
+        tensor: Entry,
     },
     /// An input or output of the graph is listed twice, or is both, or has no source.
     #[error("{tensor} cannot be {role} of the graph: {reason}")]
     Boundary {
         /// Which tensor.
-        tensor: Place,
+        tensor: Entry,
         /// `an input` or `an output`.
         role: &'static str,
         /// Why not.
@@ -142,7 +142,7 @@ pub enum ImportError {
     #[error("{tensor}, {role} of the graph, cannot be mapped: {reason}")]
     BoundaryType {
         /// Which tensor.
-        tensor: Place,
+        tensor: Entry,
         /// `an input` or `an output`.
         role: &'static str,
         /// Why.
@@ -158,9 +158,9 @@ fn more(others: usize) -> String {
     }
 }
 
-/// A thing in the file: its kind, its position, and its name where it has one.
+/// An entry of the file's tables: its kind, its position, and its name where it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Entry {
     /// `tensor`, `operator`, `buffer`, `graph`.
     pub kind: &'static str,
     /// Its index in the file.
@@ -169,13 +169,13 @@ pub struct Place {
     pub name: String,
 }
 
-impl Place {
+impl Entry {
     pub(crate) fn new(kind: &'static str, index: usize, name: &str) -> Self {
-        Place { kind, index, name: name.to_owned() }
+        Entry { kind, index, name: name.to_owned() }
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for Entry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.kind, self.index)?;
         if self.name.is_empty() { Ok(()) } else { write!(f, " ({})", printable(&self.name)) }

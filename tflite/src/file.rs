@@ -4,7 +4,7 @@ use flatbuffers::{ForwardsUOffset, Verifiable, Verifier, VerifierOptions};
 
 use crate::ElementType;
 use crate::builtin;
-use crate::error::{Damage, ImportError, Place, printable};
+use crate::error::{Damage, Entry, ImportError, printable};
 use crate::schema::{
     BufferTable, ModelTable, OperatorCode, OperatorTable, QuantizationTable, Scalars,
     SubgraphTable, Table, TensorTable, View,
@@ -72,8 +72,8 @@ impl<'a> Tensor<'a> {
         self.table.has_sparsity()
     }
 
-    pub(crate) fn place(&self) -> Place {
-        Place::new("tensor", self.index, self.name())
+    pub(crate) fn entry(&self) -> Entry {
+        Entry::new("tensor", self.index, self.name())
     }
 
     /// Elements of a constant.
@@ -106,8 +106,8 @@ impl Operator<'_> {
         }
     }
 
-    pub(crate) fn place(&self) -> Place {
-        Place::new("operator", self.index, &self.name())
+    pub(crate) fn entry(&self) -> Entry {
+        Entry::new("operator", self.index, &self.name())
     }
 }
 
@@ -126,7 +126,7 @@ impl<'a> File<'a> {
         let subgraph = only_subgraph(model)?;
         let tensors = read_tensors(bytes, model, subgraph)?;
         let operators = read_operators(model, subgraph, tensors.len())?;
-        let graph = Place::new("graph", 0, "");
+        let graph = Entry::new("graph", 0, "");
         let ends = |what, list: Scalars<'a, i32>| -> Result<Vec<usize>, ImportError> {
             limit(what, list.len(), MAX_OPERATOR_ENDS)?;
             let check = |index: i32| check_index(what, &graph, index.into(), tensors.len());
@@ -190,9 +190,9 @@ fn read_tensors<'a>(
         .iter()
         .enumerate()
         .map(|(index, table)| {
-            let place = || Place::new("tensor", index, table.name().unwrap_or_default());
+            let entry = || Entry::new("tensor", index, table.name().unwrap_or_default());
             let buffer =
-                check_index("buffer", &place(), table.buffer().into(), buffers.len().max(1))?;
+                check_index("buffer", &entry(), table.buffer().into(), buffers.len().max(1))?;
             let data = match buffers.get(buffer) {
                 // Buffer 0 stands for "no bytes" and is empty in every file.
                 Some(found) if buffer != 0 => buffer_bytes(bytes, buffer, found)?,
@@ -227,7 +227,7 @@ fn buffer_bytes<'a>(
         file.get(start..start.checked_add(usize::try_from(size).ok()?)?)
     };
     range().map(Some).ok_or_else(|| ImportError::BufferOutOfFile {
-        buffer: Place::new("buffer", index, ""),
+        buffer: Entry::new("buffer", index, ""),
         offset,
         size,
         file: file.len(),
@@ -240,7 +240,7 @@ fn check_shape(tensor: &Tensor<'_>) -> Result<(), ImportError> {
     limit("axes in one shape signature", tensor.table.shape_signature().len(), MAX_RANK)?;
     for (axis, size) in tensor.shape().enumerate() {
         if size < 0 {
-            return Err(ImportError::NegativeSize { tensor: tensor.place(), axis, size });
+            return Err(ImportError::NegativeSize { tensor: tensor.entry(), axis, size });
         }
     }
     let (Some(data), Some(element)) = (tensor.data, tensor.ty.bytes()) else { return Ok(()) };
@@ -252,7 +252,7 @@ fn check_shape(tensor: &Tensor<'_>) -> Result<(), ImportError> {
     if u64::try_from(data.len()) == Ok(needed) {
         Ok(())
     } else {
-        Err(ImportError::ConstantSize { tensor: tensor.place(), found: data.len(), needed })
+        Err(ImportError::ConstantSize { tensor: tensor.entry(), found: data.len(), needed })
     }
 }
 
@@ -267,18 +267,18 @@ fn read_operators<'a>(
         .iter()
         .enumerate()
         .map(|(index, table)| {
-            let place = Place::new("operator", index, "");
-            let at = check_index("code", &place, table.opcode_index().into(), codes.len())?;
+            let entry = Entry::new("operator", index, "");
+            let at = check_index("code", &entry, table.opcode_index().into(), codes.len())?;
             let (code, custom) = codes.get(at).map_or((builtin::CUSTOM, None), operator_code);
             limit("inputs in one operator", table.inputs().len(), MAX_OPERATOR_ENDS)?;
             limit("outputs in one operator", table.outputs().len(), MAX_OPERATOR_ENDS)?;
             let input = |tensor: i32| match tensor {
                 -1 => Ok(None),
-                given => check_index("input tensor", &place, given.into(), tensors).map(Some),
+                given => check_index("input tensor", &entry, given.into(), tensors).map(Some),
             };
             limit("intermediates in one operator", table.intermediates().len(), MAX_OPERATOR_ENDS)?;
-            let output = |given: i32| check_index("output tensor", &place, given.into(), tensors);
-            let inside = |given: i32| check_index("intermediate", &place, given.into(), tensors);
+            let output = |given: i32| check_index("output tensor", &entry, given.into(), tensors);
+            let inside = |given: i32| check_index("intermediate", &entry, given.into(), tensors);
             let intermediates = table.intermediates().iter().map(inside);
             Ok(Operator {
                 index,
@@ -302,7 +302,7 @@ fn operator_code(table: OperatorCode<'_>) -> (i32, Option<&str>) {
 
 fn check_index(
     what: &'static str,
-    holder: &Place,
+    holder: &Entry,
     index: i64,
     count: usize,
 ) -> Result<usize, ImportError> {

@@ -5,7 +5,7 @@ use burst_hal::validate::validate_model;
 use burst_hal::{Dimensions, HalVersion, Model, Operand, OperandLifeTime, OperandType};
 
 use crate::ElementType;
-use crate::error::{ImportError, Place, Refusal};
+use crate::error::{Entry, ImportError, Refusal};
 use crate::file::{File, Operator};
 use crate::graph::OperandIndex;
 use crate::mapper::Mapper;
@@ -214,11 +214,11 @@ fn has(flags: &[bool], tensor: usize) -> bool {
 fn check_order(file: &File<'_>, plan: &Plan) -> Result<(), ImportError> {
     let mut has_value: Vec<bool> =
         file.tensors.iter().map(|tensor| tensor.data.is_some() || tensor.is_state()).collect();
-    let place = |index: usize| {
-        file.tensors.get(index).map_or(Place::new("tensor", index, ""), |tensor| tensor.place())
+    let entry = |index: usize| {
+        file.tensors.get(index).map_or(Entry::new("tensor", index, ""), |tensor| tensor.entry())
     };
     let wrong =
-        |index, role, reason| Err(ImportError::Boundary { tensor: place(index), role, reason });
+        |index, role, reason| Err(ImportError::Boundary { tensor: entry(index), role, reason });
     for &input in &plan.inputs {
         match has_value.get_mut(input) {
             Some(flag) if !*flag => *flag = true,
@@ -228,16 +228,16 @@ fn check_order(file: &File<'_>, plan: &Plan) -> Result<(), ImportError> {
     for operator in included(file, plan) {
         for &tensor in operator.inputs.iter().flatten() {
             if has_value.get(tensor) != Some(&true) {
-                let operator = operator.place();
-                return Err(ImportError::NotInOrder { operator, tensor: place(tensor) });
+                let operator = operator.entry();
+                return Err(ImportError::NotInOrder { operator, tensor: entry(tensor) });
             }
         }
         for &tensor in &operator.outputs {
             match has_value.get_mut(tensor) {
                 Some(flag) if !*flag => *flag = true,
                 _ => {
-                    let operator = operator.place();
-                    return Err(ImportError::WrittenTwice { operator, tensor: place(tensor) });
+                    let operator = operator.entry();
+                    return Err(ImportError::WrittenTwice { operator, tensor: entry(tensor) });
                 }
             }
         }
@@ -312,9 +312,9 @@ fn boundary_type(
     role: &'static str,
     reason: Refusal,
 ) -> ImportError {
-    let place =
-        file.tensors.get(index).map_or(Place::new("tensor", index, ""), |tensor| tensor.place());
-    ImportError::BoundaryType { tensor: place, role, reason }
+    let entry =
+        file.tensors.get(index).map_or(Entry::new("tensor", index, ""), |tensor| tensor.entry());
+    ImportError::BoundaryType { tensor: entry, role, reason }
 }
 
 /// Maps all operators in order; a refused one does not stop the others from being judged.

@@ -33,7 +33,7 @@ mod spectrum;
 mod verdict;
 
 pub use element::ElementType;
-pub use error::{Damage, ImportError, Place, Refusal};
+pub use error::{Damage, Entry, ImportError, Refusal};
 pub use import::{Cut, Imported, Inspection, Part, StatePair, TensorInfo};
 pub use spectrum::Spectrum;
 pub use verdict::{Note, Outcome, Verdict};

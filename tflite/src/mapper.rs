@@ -219,12 +219,12 @@ impl<'f, 'a> Mapper<'f, 'a> {
         self.bind(index, operand)
     }
 
-    /// The tensor at this place of an operator's inputs, where it is given.
+    /// The tensor at position `at` of an operator's inputs, where it is given.
     pub(crate) fn input_tensor(&self, operator: &Operator<'_>, at: usize) -> Option<usize> {
         operator.inputs.get(at).copied().flatten()
     }
 
-    /// The operand at this place of an operator's inputs.
+    /// The operand at position `at` of an operator's inputs.
     pub(crate) fn input(
         &mut self,
         operator: &Operator<'_>,
@@ -235,7 +235,7 @@ impl<'f, 'a> Mapper<'f, 'a> {
         self.value(tensor)
     }
 
-    /// The operand at this place of an operator's inputs, or a left-out one.
+    /// The operand at position `at` of an operator's inputs, or a left-out one.
     pub(crate) fn optional_input(
         &mut self,
         operator: &Operator<'_>,

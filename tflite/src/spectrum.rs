@@ -1,5 +1,5 @@
 //! Finds the spectrum in an audio model: RFFT2D over rows of samples, then COMPLEX_ABS. NNAPI has
-//! neither, so that whoever runs such a model computes them between its two parts.
+//! neither, so the client computes them between the model's two parts.
 
 use crate::ElementType;
 use crate::error::ImportError;

@@ -21,15 +21,15 @@ impl Arguments {
     /// Inputs one behind the other in pool 0, room for the outputs in pool 1.
     pub(crate) fn new(built: &Built, memory: &dyn PoolAllocator) -> Result<Self, String> {
         let mut bytes = Vec::new();
-        let inputs = built.inputs.iter().map(|input| place_input(input.as_deref(), &mut bytes));
+        let inputs = built.inputs.iter().map(|input| append_input(input.as_deref(), &mut bytes));
         let inputs = inputs.collect();
         bytes.resize(bytes.len().max(1), 0);
         let mut size = 0;
         let outputs = built.outputs.iter().map(|want| {
             let length = want.len().max(1);
-            let place = argument(1, size, length);
+            let argument = argument(1, size, length);
             size = (size + length).next_multiple_of(ALIGNMENT);
-            place
+            argument
         });
         let outputs = outputs.collect();
         let size = size.max(1);
@@ -83,14 +83,14 @@ impl Arguments {
     }
 }
 
-fn place_input(value: Option<&[u8]>, bytes: &mut Vec<u8>) -> RequestArgument {
+fn append_input(value: Option<&[u8]>, bytes: &mut Vec<u8>) -> RequestArgument {
     let Some(value) = value else {
         return RequestArgument { has_no_value: true, ..RequestArgument::default() };
     };
-    let place = argument(0, bytes.len(), value.len());
+    let argument = argument(0, bytes.len(), value.len());
     bytes.extend_from_slice(value);
     pad(bytes);
-    place
+    argument
 }
 
 fn argument(pool_index: u32, offset: usize, length: usize) -> RequestArgument {

@@ -50,7 +50,8 @@ pub(crate) struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// Builds and prepares a test; refuses a device that says one thing and does another.
+    /// Builds and prepares a test; fails where the device's answer about supported operations and its
+    /// preparation contradict each other.
     pub(crate) fn prepare(
         target: Target<'_>,
         vectors: &Vectors,
@@ -128,7 +129,7 @@ impl<'a> Case<'a> {
         self.arguments.check_untouched(&self.built, short)
     }
 
-    /// Executes a request that was made wrong; it must be refused and touch nothing.
+    /// Executes an invalid request; the device must refuse it and write nothing.
     pub(crate) fn wrong_request(
         &mut self,
         break_it: impl FnOnce(&mut Request),

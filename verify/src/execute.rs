@@ -16,8 +16,8 @@ const LOOP_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// Runs one suite of one test over one route.
 ///
-/// Of [`Suite::Validation`] this is what executes: requests that must be refused, and tests that
-/// have to fail. What is refused before any execution is [`crate::wrong_models`].
+/// Of [`Suite::Validation`], this runs the part that executes: requests that must be refused, and
+/// tests that have to fail. [`crate::wrong_models`] is the part that fails before any execution.
 ///
 /// # Errors
 /// What was wrong, or that the device does not support the model.

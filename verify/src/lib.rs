@@ -7,7 +7,7 @@
 //!
 //! [`models`] does the same for whole models against the outputs of reference kernels.
 //!
-//! The device may be in this process or behind a socket: nothing here can tell.
+//! The device may be in this process or behind a socket: this crate treats both alike.
 #![forbid(unsafe_code)]
 
 mod arguments;

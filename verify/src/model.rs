@@ -176,10 +176,10 @@ fn lifetime(name: &str) -> Option<OperandLifeTime> {
 }
 
 fn store(pool: &mut Vec<u8>, bytes: &[u8]) -> DataLocation {
-    let place = location(0, pool.len(), bytes.len());
+    let location = location(0, pool.len(), bytes.len());
     pool.extend_from_slice(bytes);
     pad(pool);
-    place
+    location
 }
 
 fn wrong(test: &Test, what: String) -> VectorError {
@@ -199,7 +199,7 @@ pub fn to_signed(vectors: &Vectors, test: &Test) -> Result<(Vectors, Test), Vect
         if operand.r#type != "TENSOR_QUANT8_ASYMM" {
             continue;
         }
-        // Buffers may be shared with operands of other types: the signed bytes get their own place.
+        // Buffers may be shared with operands of other types: the signed bytes get a range of their own.
         let bytes: Vec<u8> = vectors.bytes(test, operand)?.iter().map(|byte| byte ^ 0x80).collect();
         if let Some(data) = &mut operand.data {
             *data = (blob.len(), bytes.len());
@@ -211,7 +211,7 @@ pub fn to_signed(vectors: &Vectors, test: &Test) -> Result<(Vectors, Test), Vect
     Ok((Vectors { tests: Vec::new(), blob }, signed))
 }
 
-/// A place in a pool. Vectors are far shorter than 4 GiB; one that were not would be refused.
+/// A byte range of a pool. Vectors are far shorter than 4 GiB; one that were not would be refused.
 pub(crate) fn location(pool_index: u32, offset: usize, length: usize) -> DataLocation {
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     DataLocation { pool_index, offset: number(offset), length: number(length) }

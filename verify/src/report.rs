@@ -1,4 +1,4 @@
-//! What came of a run: counts per suite, mode and operation, and what was wrong.
+//! The result of a run: counts per suite, mode and operation, and every failure.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use crate::outcome::{Miss, Outcome};
 use crate::suite::Suite;
 use crate::vectors::Test;
 
-/// Stands in place of a route where nothing is executed: broken models that were refused.
+/// The name in reports where no route is used because nothing is executed: broken models that the
+/// device must refuse.
 pub(crate) const MODEL: &str = "model";
 
 /// What came of a run.
@@ -32,7 +33,7 @@ pub struct Report {
     pub per_suite: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
     /// Tests per operation that they are about; a test can be about several.
     pub per_op: BTreeMap<String, Tally>,
-    /// Everything that was wrong.
+    /// Every failure.
     pub failures: Vec<Finding>,
 }
 
@@ -47,7 +48,7 @@ pub struct Tally {
     pub skipped: u64,
 }
 
-/// One thing that was wrong.
+/// One failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Name of the test.

@@ -49,7 +49,7 @@ pub trait DeviceLease {
     /// What to run on.
     fn target(&self) -> Target<'_>;
 
-    /// Asked after every suite that passed: something that makes the pass worth nothing.
+    /// Called after every suite that passed: returns a reason not to count the pass, if there is one.
     fn objection(&mut self) -> Option<String> {
         None
     }
@@ -57,14 +57,14 @@ pub trait DeviceLease {
     /// Called after every test that failed: makes sure that the next one has a device.
     ///
     /// # Errors
-    /// There is none to be had any more; the run ends.
+    /// No device is left; the run ends.
     fn repair(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 }
 
 /// Runs the tests of `specs`, `workers` at a time, each worker with a lease of its own. `progress`
-/// hears of every spec that is done, with the number of its tests that ran and that failed.
+/// is called for every spec that is done, with the number of its tests that ran and that failed.
 ///
 /// # Errors
 /// Vectors that cannot be read, or no device.
@@ -176,7 +176,7 @@ fn run_test(
     result
 }
 
-/// A device in this process may panic: that fails its test, and no other.
+/// A device in this process may panic: the panic fails its test and no other.
 fn guarded(lease: &mut impl DeviceLease, run: impl FnOnce(Target<'_>) -> Outcome) -> Outcome {
     let outcome = catch_unwind(AssertUnwindSafe(|| run(lease.target())))
         .unwrap_or_else(|panic| Err(format!("panicked: {}", message(&*panic)).into()));

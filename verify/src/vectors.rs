@@ -59,9 +59,9 @@ pub struct Graph {
     pub operands: Vec<Operand>,
     /// All computations, in order.
     pub operations: Vec<Op>,
-    /// Operands that the caller gives.
+    /// Graph inputs.
     pub inputs: Vec<u32>,
-    /// Operands that the caller gets.
+    /// Graph outputs.
     pub outputs: Vec<u32>,
 }
 

@@ -24,7 +24,7 @@ impl<'a> Cursor<'a> {
         Ok(Cursor { len: datums.len(), rest: datums })
     }
 
-    /// Place of the next datum in the packet.
+    /// Index of the next datum in the packet.
     #[inline]
     fn at(&self) -> usize {
         self.len - self.rest.len()
@@ -55,7 +55,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes one datum of this kind for each place of `out`, and puts a value of it there. There must
+    /// Takes one datum of this kind for each slot of `out` and puts its value there. There must
     /// be so many: see [`check_remaining`](Cursor::check_remaining).
     ///
     /// Looks at all of them before it decides: a branch for each would cost more than the copy.
@@ -171,27 +171,27 @@ pub(crate) fn fill_packet(
     fill(&mut PacketSlots { slots })
 }
 
-/// The places of a packet's datums, filled one after the other.
+/// The slots of a packet's datums, filled one after the other.
 pub(crate) struct PacketSlots<'a> {
     slots: &'a mut [DatumBytes],
 }
 
 impl PacketSlots<'_> {
-    /// Fills the next place.
+    /// Fills the next slot.
     #[inline(always)]
     pub(crate) fn put(&mut self, datum: DatumBytes) {
-        // There is a place for each: the packet was made as long as its datums were counted.
+        // There is a slot for each: the packet was made as long as its datums were counted.
         if let Some((slot, rest)) = std::mem::take(&mut self.slots).split_first_mut() {
             *slot = datum;
             self.slots = rest;
         }
     }
 
-    /// Fills as many places as there are values.
+    /// Fills as many slots as there are values.
     #[inline(always)]
     pub(crate) fn put_all<T: Copy>(&mut self, values: &[T], datum: impl Fn(T) -> DatumBytes) {
         let slots = std::mem::take(&mut self.slots);
-        // As above: never more values than places.
+        // As above: never more values than slots.
         let (slots, rest) = slots.split_at_mut(values.len().min(slots.len()));
         for (slot, value) in slots.iter_mut().zip(values) {
             *slot = datum(*value);

@@ -311,7 +311,7 @@ impl ResultDatum {
 mod tests {
     use super::*;
 
-    /// Places of the fields as the compiled original has them.
+    /// Offsets of the fields as the compiled original has them.
     #[test]
     fn request_datums_are_those_of_hal_1_2() {
         let information = InformationDatum {

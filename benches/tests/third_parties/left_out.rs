@@ -8,7 +8,7 @@ use benches::THIRD_PARTIES;
 burst_testing::tests![
     a_run_over_all_peers_names_those_it_was_built_without(),
     a_peer_that_is_not_built_in_is_an_error_that_says_how_to_get_it(),
-    whoever_asks_for_our_own_peers_alone_is_not_told_of_others(),
+    a_run_of_our_own_peers_alone_does_not_report_others(),
 ];
 
 /// The fewest round trips that still are a measurement.
@@ -46,7 +46,7 @@ fn a_peer_that_is_not_built_in_is_an_error_that_says_how_to_get_it() {
     }
 }
 
-fn whoever_asks_for_our_own_peers_alone_is_not_told_of_others() {
+fn a_run_of_our_own_peers_alone_does_not_report_others() {
     let output = transport(&["--peers", "ours"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let said = String::from_utf8(output.stderr).unwrap();

@@ -7,7 +7,7 @@ pub struct Access {
     pub uids: Vec<u32>,
     /// Groups: the client's process must have one of them as its own.
     pub gids: Vec<u32>,
-    /// Everybody who may open the socket's file; its mode then is all that keeps others out.
+    /// Everybody who may open the socket's file: only the file's mode keeps others out.
     pub anyone: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Amounts that are taken before the work and given back after it, against a limit.
+//! Budgets: an amount is reserved before the work and returned after it, within a limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -33,7 +33,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// Whether it is as good as new.
+    /// Whether its whole burst is available, as if it had never been used.
     pub(super) fn is_full(&self, now: u64) -> bool {
         self.due <= now
     }
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(bucket.take(now + SECOND / 10), Ok(()));
         assert!(bucket.take(now + SECOND / 10).is_err());
         assert!(!bucket.is_full(now + SECOND / 10));
-        // A long pause fills it, and not beyond its depth.
+        // A long pause refills it to its depth, and no further.
         let later = now + 100 * SECOND;
         assert!(bucket.is_full(later));
         assert_eq!((0..9).filter(|_| bucket.take(later).is_ok()).count(), 3);

@@ -23,7 +23,7 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// Takes one of the user's connections.
+    /// Reserves one of the user's connections.
     pub(super) fn connect(&self) -> Result<Charge, LimitError> {
         self.connections.charge(1)
     }
@@ -44,7 +44,7 @@ impl User {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Whether its rate limit is as that of a user who was never here.
+    /// Whether its rate limit is that of a user who never connected.
     fn is_out_of_debt(&self) -> bool {
         self.set_up_calls.as_ref().is_none_or(|bucket| lock(bucket).is_full(self.now()))
     }

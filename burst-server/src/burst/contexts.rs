@@ -18,18 +18,18 @@ pub trait BurstContexts: std::fmt::Debug + Send + Sync {
     /// not wait for that client.
     ///
     /// # Errors
-    /// What the client is told in place of a burst.
+    /// The failure that the service answers the client's call with; there is no burst then.
     fn configure(&self, setup: BurstSetup) -> Result<Box<dyn BurstContext>, Failure>;
 }
 
-/// One burst that the driver serves. Dropping it ends the burst: both queues are closed before, so
-/// that a thread which waits at one of them returns with
-/// [`QueueError::PeerDied`](fmq::QueueError), and nothing may be executed for the burst afterwards. The
-/// drop may wait for an execution that is under way: it never happens on a thread that reads the
-/// socket of a connected client.
+/// One burst that the driver serves. To end it, the service closes both queues, so that a thread that
+/// waits at one of them returns with [`QueueError::PeerDied`](fmq::QueueError), and then drops this
+/// value. After the drop nothing may be executed for the burst. The drop may wait for an execution
+/// that is under way: the service never drops a context on a thread that reads a connected client's
+/// socket.
 pub trait BurstContext: Send {
     /// The client has freed a slot. [`BurstMemories`] has forgotten it already; a context that keeps
-    /// something of its own for it lets go of that. It is called on the thread that reads the
+    /// resources of its own for the slot releases them. It is called on the thread that reads the
     /// client's socket, so it must not wait.
     fn free_memory(&mut self, slot: i32) {
         let _ = slot;
@@ -42,8 +42,8 @@ pub trait BurstContext: Send {
 /// decodes it ([`burst_wire::decode_request`]), finds its memories
 /// ([`BurstMemories::resolve`]), checks it ([`BurstSetup::check`]), executes, and answers each
 /// packet with one [`burst_wire::ResultPacket`], in order. Without [`Features::PIPELINING`] a
-/// packet is everything there is; with it [`burst_wire::packet_datums`] says where it ends. What
-/// the metrics say of its requests is what the server tells [`counts`](BurstSetup::counts).
+/// packet is everything there is; with it [`burst_wire::packet_datums`] says where it ends. The
+/// metrics know of its requests only what the server reports to [`counts`](BurstSetup::counts).
 #[derive(Debug)]
 pub struct BurstSetup {
     /// The client's requests.
@@ -69,7 +69,7 @@ impl BurstSetup {
         Arc::clone(&self.entry.model)
     }
 
-    /// The check of requests for this model, to be kept where requests are executed.
+    /// The check of requests for this model, which the executing thread may keep.
     #[must_use]
     pub fn check(&self) -> RequestCheck {
         RequestCheck(Arc::clone(&self.entry))

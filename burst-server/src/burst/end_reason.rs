@@ -5,7 +5,7 @@ use fmq::QueueError;
 
 use crate::metrics::GivenUp;
 
-/// Why a burst's thread stops serving it. The text is what the client is told.
+/// Why a burst's thread stops serving it. The service sends the text to the client.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EndReason {
     /// Its client, or the end of the session, closed its queues.

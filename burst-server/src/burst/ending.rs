@@ -9,8 +9,9 @@ use crate::panics::lock;
 /// Tells the client that its burst has ended.
 pub(crate) type Reply = Box<dyn FnOnce() + Send>;
 
-/// Meets the two sides of a burst's end. Its charge is given back when both have come, and then the
-/// reply is made, by the side that came last. Neither side waits for the other.
+/// Joins the two sides of a burst's end: the client closes the burst, and the burst's server releases
+/// it. The side that comes last gives the burst's charge back and then replies to the client. Neither
+/// side waits for the other.
 ///
 /// The charge outlasts each side alone: a client that breaks its bursts and never closes them must not
 /// heap up handles, and one that closes bursts in the middle of an execution must not heap up threads.
@@ -37,7 +38,7 @@ impl Ending {
         self.step(|state| match state {
             State::Running { _charge: charge } => (State::Closing { charge, reply }, None),
             State::Unserved { charge } => (State::Ended, Some((charge, reply))),
-            // Its handle is used up when it is closed, so that this happens once.
+            // Closing consumes the handle, so a burst is closed only once.
             state @ (State::Closing { .. } | State::Ended) => (state, None),
         });
     }

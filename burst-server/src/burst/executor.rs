@@ -1,5 +1,5 @@
-//! What executes the requests of a burst: a plain one of the device's, or an executor that keeps
-//! what it made of each memory.
+//! What executes the requests of a burst: a plain [`Burst`] of the device, or a [`BurstExecutor`], which
+//! keeps what it prepared for each memory.
 
 use std::sync::{Arc, Mutex, TryLockError, Weak};
 
@@ -16,11 +16,11 @@ pub(super) enum Runner {
     Caching(Arc<SharedExecutor>),
 }
 
-/// An executor, which the burst's thread executes on, and which the threads that read the client's
-/// socket tell of freed slots.
+/// A shared executor. The burst's thread executes on it; the threads that read the client's socket
+/// report freed slots to it.
 pub(crate) struct SharedExecutor {
     executor: Mutex<Box<dyn BurstExecutor>>,
-    /// Slots that were freed and of which the executor has not been told.
+    /// Freed slots that have not been reported to the executor yet.
     freed: Mutex<Vec<i32>>,
 }
 
@@ -40,7 +40,7 @@ impl Runner {
         Ok(Runner::Plain(burst))
     }
 
-    /// The executor, where there is one, to be told of freed slots. It goes with the runner.
+    /// The executor, where there is one, to report freed slots to. It lives as long as the runner.
     pub(super) fn executor(&self) -> Option<Weak<SharedExecutor>> {
         match self {
             Runner::Plain(_) => None,
@@ -62,7 +62,7 @@ impl Runner {
         }
     }
 
-    /// Lets go of what the next request can make again.
+    /// Releases what the next request can allocate again.
     pub(super) fn release_resources(&mut self) {
         match self {
             Runner::Plain(burst) => burst.release_resources(),

@@ -26,7 +26,7 @@ pub(super) enum Server {
     Context { context: Arc<SharedContext>, thread_name: String, served: Served },
 }
 
-/// A context, which the threads that read the socket tell of freed slots, and one thread drops.
+/// A context. The threads that read the socket report freed slots to it; one thread drops it.
 pub(crate) struct SharedContext(Mutex<Option<Box<dyn BurstContext>>>);
 
 impl SharedContext {
@@ -49,7 +49,7 @@ impl SharedContext {
     }
 }
 
-/// What keeps something for a burst's slots besides the [`MemoryCache`].
+/// A holder of resources for a burst's slots besides the [`MemoryCache`].
 pub(crate) enum SlotKeeper {
     None,
     Executor(Weak<SharedExecutor>),
@@ -57,7 +57,7 @@ pub(crate) enum SlotKeeper {
 }
 
 impl SlotKeeper {
-    /// Tells it that a slot was freed.
+    /// Reports a freed slot to it.
     pub(crate) fn free(&self, slot: i32) -> Result<(), Panicked> {
         match self {
             SlotKeeper::None => Ok(()),
@@ -80,7 +80,7 @@ impl BurstHandle {
         self.closers.clone()
     }
 
-    /// Who has to be told that a slot was freed.
+    /// To whom freed slots have to be reported.
     pub(crate) fn slot_keeper(&self) -> SlotKeeper {
         match &self.server {
             Server::Thread { executor: None } => SlotKeeper::None,

@@ -1,4 +1,4 @@
-//! How long a burst has had no request, and what it lets go of then.
+//! How long a burst has had no request, and what it releases after the idle time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::metrics::BurstCounts;
 use crate::panics::catch_panic;
 use crate::process::{Hold, Performance};
 
-/// Waits for a burst's requests, on the burst's own thread: it knows how long none came, and no other
-/// thread may touch the driver's resources.
+/// Waits for a burst's requests. It runs on the burst's own thread: that thread knows how long no
+/// request came, and no other thread may touch the driver's resources.
 pub(super) struct IdleMonitor {
-    /// After which time without requests the driver's resources go; `None` for never.
+    /// After this time without requests the driver's resources are released; `None` for never.
     idle_time: Option<Duration>,
-    /// What is asked for the system's high-performance state; `None` where the model is to save
+    /// Where to request the system's high-performance state; `None` for a model that is to save
     /// energy.
     performance: Option<Arc<Performance>>,
     hold: Option<Hold>,
@@ -25,7 +25,7 @@ pub(super) struct IdleMonitor {
 }
 
 impl IdleMonitor {
-    /// Of a burst that begins now.
+    /// A monitor for a burst that begins now.
     pub(super) fn begin(
         idle_time: Option<Duration>,
         performance: &Arc<Performance>,
@@ -37,8 +37,8 @@ impl IdleMonitor {
         IdleMonitor { idle_time, performance, hold, is_released: false }
     }
 
-    /// Waits for datums; gives how many there are. Where none come for the idle time, `runner` lets
-    /// go of what it can make again, once.
+    /// Waits for datums; gives how many there are. Where none come for the idle time, `runner`
+    /// releases what it can allocate again, once.
     pub(super) fn next_request(
         &mut self,
         requests: &mut Consumer,

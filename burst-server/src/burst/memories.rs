@@ -59,7 +59,7 @@ impl BurstMemories {
         })
     }
 
-    /// Asks the client for those of the memories that it has not pushed.
+    /// Asks the client for those memories that it has not pushed.
     fn ask(&self, slots: &[i32]) -> Result<(), ErrorStatus> {
         let missing = self.cache.missing(slots);
         for slots in missing.chunks(MEMORIES_MAX) {

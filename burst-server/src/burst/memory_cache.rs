@@ -8,8 +8,8 @@ use burst_hal::{Pool, RequestPool};
 use crate::ServerError;
 use crate::panics::lock;
 
-/// Slots of one burst. An execution takes references out of it, so that freeing a slot never
-/// waits for the execution, and never takes the memory from under it.
+/// Slots of one burst. An execution clones references out of it, so that freeing a slot neither
+/// waits for the execution nor unmaps the memory that it uses.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryCache {
     slots: Mutex<HashMap<i32, Pool>>,

@@ -1,4 +1,4 @@
-//! What a client asks of a burst besides its queues.
+//! The parameters of a burst that a client asks for besides its queues.
 
 use burst_hal::ExecutionPreference;
 use burst_wire::control::WaitStyle;

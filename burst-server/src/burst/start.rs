@@ -28,13 +28,13 @@ use crate::threads;
 
 /// Starts the bursts of a service.
 pub(crate) struct BurstStarter {
-    /// How bursts wait whose client leaves it to the service.
+    /// How a burst waits for requests where its client leaves that to the service.
     pub(crate) wait: Wait,
-    /// After how long without requests a burst lets go of what it can make again.
+    /// After how long without requests a burst releases what it can allocate again.
     pub(crate) idle_time: Option<Duration>,
     /// The longest queue.
     pub(crate) queue_datums: u64,
-    /// Makes the servers of bursts, in place of a thread of this crate for each.
+    /// Makes the servers of bursts; `None` for a thread of this crate each.
     pub(crate) contexts: Option<Arc<dyn BurstContexts>>,
     pub(crate) performance: Arc<Performance>,
     pub(crate) metrics: Arc<Metrics>,
@@ -98,8 +98,8 @@ impl BurstStarter {
         Ok(BurstHandle { cache, closers, server, ending })
     }
 
-    /// Starts the thread of a burst. It lets go of everything that the burst had before it says that
-    /// the burst has ended.
+    /// Starts the thread of a burst. The thread releases everything that the burst had before it
+    /// reports the burst's end.
     fn start_thread(
         &self,
         name: String,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// An execution that is shorter than this is over before a client that was woken would run.
+/// A shorter execution is over before a client that was woken gets to run.
 const SHORT: Duration = Duration::from_micros(20);
 /// Results that may wait for one wake-up.
 const TOGETHER_MAX: u32 = 8;

@@ -79,7 +79,7 @@ impl Worker {
         self.counts.given_up(given_up);
         let burst = self.memories.number();
         tracing::warn!(burst, %reason, "burst given up");
-        // The client may wait on the result queue: this wakes it, and the message says why.
+        // Closing wakes a client that waits on the result queue; the message says why.
         self.results.closer().close();
         self.requests.closer().close();
         self.memories.link().tell_burst_ended(burst, &reason.to_string());
@@ -96,7 +96,7 @@ impl Worker {
         self.wake_client(arrived)?;
         self.counts.answered_after(self.result.status, arrived, extras.in_driver_ns);
         self.requests.release();
-        // A client whose next request did not fit beside this one may sleep until there is room.
+        // The client may sleep until there is room: its next request may not have fitted beside this one.
         Ok(self.requests.wake()?)
     }
 
@@ -127,8 +127,8 @@ impl Worker {
     fn copy_packet(&mut self, datums: usize) -> Result<(), EndReason> {
         self.packet.resize(datums * DATUM_BYTES, 0);
         self.requests.read_deferred(&mut self.packet)?;
-        // Giving room back touches a cache line of the client's, so it waits until the answer is
-        // out; unless the next packet might not fit beside this one.
+        // Giving room back writes to a cache line that the client reads, so the worker does it after
+        // the answer is out, unless the next packet might not fit beside this one.
         if datums * 2 > self.requests.capacity() {
             self.requests.release();
             self.requests.wake()?;
@@ -136,7 +136,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Runs what the packet asks for; whatever is wrong with it becomes the result's status.
+    /// Runs the packet's request; whatever is wrong with it becomes the result's status.
     fn execute(&mut self, arrived: Instant) -> Result<ResultExtras, EndReason> {
         if let Err(status) = self.prepare_request() {
             self.result.reset(status);

@@ -43,7 +43,7 @@ impl ClientLink {
         })
     }
 
-    /// Opens a memory that the client gave, at the client's charge.
+    /// Opens a memory that the client sent, and charges it to the client.
     pub(crate) fn open_memory(
         &self,
         descriptor: OwnedFd,
@@ -60,7 +60,7 @@ impl ClientLink {
         }
     }
 
-    /// Set when the client is gone: what runs for it is given up.
+    /// The session sets it when the client is gone: what runs for it is given up.
     pub(crate) fn cancel_word(&self) -> &CancelWord {
         &self.cancel
     }
@@ -78,12 +78,12 @@ impl ClientLink {
         self.questions.answer(id, memories);
     }
 
-    /// This burst does not wait for answers any longer.
+    /// Ends all waiting of this burst for answers.
     pub(crate) fn cancel_questions_of(&self, burst: u32) {
         self.questions.cancel(burst);
     }
 
-    /// No burst waits for answers any longer, now or later: the connection has ended.
+    /// Ends all waiting of all bursts, now and later: the connection has ended.
     pub(crate) fn close(&self) {
         self.questions.close();
     }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_is_gone_is_neither_asked_nor_told() {
+    fn a_client_that_is_gone_gets_neither_questions_nor_messages() {
         let (link, client) = link();
         link.close();
         let asked = link.ask_for_memories(1, &[0]);

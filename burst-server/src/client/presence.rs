@@ -11,7 +11,7 @@ use crate::admission::{Admitted, User};
 pub(crate) struct Presence {
     number: u64,
     admitted: Admitted,
-    /// What the service waits for when it stops; the last field, and so the last to go.
+    /// What the service waits for when it stops; the last field, and so dropped last.
     _running: WaitGroup,
 }
 

@@ -1,5 +1,5 @@
-//! Questions of bursts to their client. A burst's thread waits for the answer, which a thread that reads
-//! the client's socket hands over.
+//! Questions of bursts to their client. A burst's thread waits for the answer; a thread that reads the
+//! client's socket delivers it.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -82,7 +82,7 @@ impl Questions {
         }
     }
 
-    /// Hands an answer to the thread that waits for it. An answer that no thread waits for is dropped,
+    /// Delivers an answer to the thread that waits for it. An answer that no thread waits for is dropped,
     /// which closes its descriptors.
     pub(crate) fn answer(&self, id: u64, memories: Memories) {
         if let Some(question) = self.lock().open.get_mut(&id)

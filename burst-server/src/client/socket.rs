@@ -39,10 +39,10 @@ impl ClientSocket {
         let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Both);
     }
 
-    /// Ends the connection because the service is told to stop: what is executed for the client
-    /// is not given up then.
+    /// Ends the connection because the service is about to stop: in this case executions for the
+    /// client are not given up.
     pub(crate) fn stop(&self) {
-        // Before the shutdown, so that a reader that finds the connection's end finds this set.
+        // Set before the shutdown, so that a reader that sees the connection's end sees this too.
         self.is_stopped.store(true, Ordering::SeqCst);
         self.hang_up();
     }

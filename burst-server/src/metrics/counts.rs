@@ -37,21 +37,21 @@ impl BurstCounts {
         self.meter.counts.executing_alone();
     }
 
-    /// A packet that arrived then was answered with this status. This reads the clock only where the
-    /// service takes the times of all requests.
+    /// A packet that arrived at `arrived` was answered with this status. This reads the clock only
+    /// where the service times all requests.
     pub fn answered(&mut self, status: ErrorStatus, arrived: Instant) {
         self.answered_after(status, arrived, None);
     }
 
-    /// The same; `nanos` where its time was taken already.
+    /// The same; with `nanos` where its time was measured already.
     pub(crate) fn answered_after(
         &mut self,
         status: ErrorStatus,
         arrived: Instant,
         nanos: Option<u64>,
     ) {
-        let taken = || u64::try_from(arrived.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let nanos = nanos.or_else(|| self.metrics.timed().then(taken));
+        let measured = || u64::try_from(arrived.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let nanos = nanos.or_else(|| self.metrics.timed().then(measured));
         self.meter.counts.count_alone(status, nanos);
     }
 

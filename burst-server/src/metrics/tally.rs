@@ -118,7 +118,7 @@ impl Counts {
         self.nanos = self.nanos.wrapping_add(other.nanos);
     }
 
-    /// Requests whose time was taken.
+    /// Requests that were timed.
     pub(crate) fn timed(&self) -> u64 {
         self.buckets.iter().sum()
     }

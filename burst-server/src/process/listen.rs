@@ -25,13 +25,13 @@ const RECOVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// How long no connection may have had to wait before a shortage counts as over.
 const CALM: Duration = Duration::from_secs(1);
 
-/// A socket that clients connect to. Its file goes when this goes.
+/// A socket that clients connect to. Dropping it removes its file.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
     /// The file and its identity when it was made; a file that others put there since stays.
     file: Option<SocketFile>,
-    /// When the system last had nothing left for a connection, until that is over.
+    /// When the system last had no descriptor or memory left for a connection; `None` once that is over.
     shortage: Mutex<Option<Instant>>,
 }
 
@@ -52,8 +52,8 @@ impl Listener {
         Self::bind_with_mode(path, 0o600)
     }
 
-    /// As [`Listener::bind`], with a mode that lets others connect; who of them may stay is for
-    /// the service to say.
+    /// As [`Listener::bind`], with a mode that lets other users connect; the service then decides by
+    /// [`Access`](crate::Access) whom to serve.
     ///
     /// # Errors
     /// As [`Listener::bind`].
@@ -154,7 +154,7 @@ impl Listener {
         let mut shortage = lock(&self.shortage);
         if shortage.is_some_and(|last| last.elapsed() >= CALM) {
             *shortage = None;
-            tracing::info!("connections are taken again");
+            tracing::info!("connections are accepted again");
         }
     }
 }
@@ -210,7 +210,7 @@ pub struct Stop {
     read: OwnedFd,
 }
 
-/// Stops what its [`Stop`] was given to, when dropped.
+/// Stops the holder of its [`Stop`] when dropped.
 #[derive(Debug)]
 pub struct Stopper {
     _write: OwnedFd,

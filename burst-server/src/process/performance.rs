@@ -122,7 +122,7 @@ impl Performance {
     }
 }
 
-/// A request for the high-performance state, taken back when dropped.
+/// A request for the high-performance state, withdrawn when dropped.
 #[derive(Debug)]
 pub(crate) struct Hold(Arc<Performance>);
 
@@ -283,7 +283,7 @@ mod tests {
                 assert!(lever.state().starts_with("not "), "{}", lever.state());
             }
         }
-        // A device that takes no such value: refused when it is used, and said once.
+        // A device that accepts no such value: the write fails, which is logged once.
         let (folder, mut paths) = stand_in("");
         paths.cpu_dma_latency = "/dev/full".into();
         let performance = Arc::new(Performance::open(&paths));

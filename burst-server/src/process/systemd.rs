@@ -1,4 +1,5 @@
-//! Started by systemd: the socket that it made for the service, and what the service tells it.
+//! What a service started by systemd needs: the socket that systemd made for it, and messages to
+//! systemd about its state.
 //!
 //! Only the two protocols, which need no library of systemd's: descriptors from number 3 on with
 //! `LISTEN_FDS` and `LISTEN_PID`, and datagrams to the socket that `NOTIFY_SOCKET` names.
@@ -78,7 +79,7 @@ impl Notifier {
         Ok(Notifier(Some(socket)))
     }
 
-    /// Connections are taken from now on.
+    /// The service accepts connections from now on.
     pub fn ready(&self) {
         self.tell("READY=1");
     }

@@ -73,13 +73,13 @@ pub(super) fn free_memory(session: &Session, burst: u32, slot: i32) -> Result<An
 
 /// Ends a burst. The client gets its reply when the burst has ended: nothing is executed for it any
 /// more, and all that it held is given back. That may take as long as an execution, so the burst's server
-/// replies then, and never the thread that read the call.
+/// sends the reply, never the thread that read the call.
 pub(super) fn close(session: &Session, id: u64, burst: u32) -> Result<Progress, ServerError> {
     let handle = session.table().bursts.remove(&burst).ok_or(unknown("burst", burst))?;
     let replies = Arc::clone(&session.replies);
     let closed = handle.close(Box::new(move || replies.send_later(id, Answer::Done)));
     if let Err(handle) = closed {
-        // It goes on as if it had not been asked to end; at the session's end it ends in any case.
+        // The burst goes on as if it had not been asked to end; the end of the session ends it.
         session.table().bursts.insert(burst, *handle);
         session.host.metrics.limits.refused(Limit::Threads);
         return Err(ServerError::NoThread);

@@ -11,7 +11,8 @@ use super::{Session, bursts, devices, executions, memories, models};
 use crate::ServerError;
 use crate::burst::BurstParams;
 
-/// Does what call `id` asks for. Its descriptors are as many as it needs.
+/// Does what call `id` asks for. The caller has checked that it came with as many descriptors as it
+/// needs.
 pub(super) fn perform(
     session: &Session,
     id: u64,

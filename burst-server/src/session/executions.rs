@@ -12,7 +12,7 @@ use crate::ServerError;
 use crate::execution::finish;
 use crate::panics::catch_panic;
 
-/// Executes a request that arrived then.
+/// Executes a request that arrived at `arrived`.
 pub(super) fn execute(
     session: &Session,
     request: &SynchronousRequest,
@@ -44,7 +44,7 @@ pub(super) fn execute(
     let mut result = catch_panic(|| entry.model.execute_cancellable(&call, &options, cancel))?;
     let outputs = call.outputs.len();
     let in_driver = finish(&mut result, outputs, request.measure_timing, arrived);
-    // Each request costs a system call anyway, beside which a look at the clock is nothing.
+    // Reading the clock costs nothing beside the system call that each request needs anyway.
     let nanos = u64::try_from(arrived.elapsed().as_nanos()).unwrap_or(u64::MAX);
     counts.count(result.status, Some(nanos));
     Ok(Answer::Executed(Executed::new(&result, in_driver)))

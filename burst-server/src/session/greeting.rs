@@ -1,4 +1,5 @@
-//! The first message of a client and its answer: who is it, and do both ends understand each other?
+//! The first message of a client and its answer: checks who the client is, and agrees on version and
+//! features.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The threads that read a client's socket. None of them waits for another thread: while one is in a
-//! call that takes long, another one reads.
+//! The threads that read a client's socket. None of them waits for another thread: while one runs a
+//! slow call, another one reads.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -27,14 +27,14 @@ pub(super) struct Readers {
 }
 
 impl Session {
-    /// Reads messages until the connection ends, together with whatever helpers were started, and
-    /// ends it for all of them.
+    /// Reads messages until the connection ends, together with the other readers, and ends it for all
+    /// of them.
     ///
-    /// All of them wait in `recvmsg` on the same socket, of which the kernel wakes one per
-    /// message; so a call that takes long keeps only its own thread.
+    /// All of them wait in `recvmsg` on the same socket, and the kernel wakes one of them
+    /// per message; so a slow call occupies only its own thread.
     pub(super) fn read(self: &Arc<Self>) -> Result<(), ServerError> {
         let result = catch_panic(|| self.read_messages());
-        // A service that is told to stop lets what is executed come to its end.
+        // A service that stops lets running executions finish.
         if !self.socket.is_stopped() {
             self.link.cancel_word().cancel();
         }
@@ -120,8 +120,8 @@ impl Session {
         Ok(Some(permit))
     }
 
-    /// Starts one more reader. There are never more than one per slow call and one, since one is
-    /// only started when all others are in slow calls.
+    /// Starts one more reader. There is never more than one reader beyond the slow calls in progress,
+    /// since a reader is started only when all others are in slow calls.
     fn start_helper(self: &Arc<Self>) {
         let client = self.presence.client();
         let started = threads::start(format!("client-{client}"), Arc::clone(self), |session| {
@@ -137,7 +137,7 @@ impl Session {
     }
 }
 
-/// Counts a message that its reader could not make sense of, and ended the connection for. The other
+/// Counts a malformed message, for which its reader ended the connection. The other
 /// readers find the connection closed, which is not counted.
 pub(super) fn count_malformed(metrics: &Metrics, result: &Result<(), ServerError>) {
     if let Err(ServerError::Wire(wire)) = result

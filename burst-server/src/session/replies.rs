@@ -24,7 +24,7 @@ impl From<Answer> for CallOutput {
     }
 }
 
-/// How far a call has come when the thread that reads the socket is through with it.
+/// Whether a call is finished when its reader has handled it.
 pub(super) enum Progress {
     /// It is done.
     Done(CallOutput),
@@ -75,7 +75,7 @@ impl Replies {
         };
         let fds: Vec<BorrowedFd<'_>> = descriptor.iter().map(AsFd::as_fd).collect();
         match self.socket.send(&ServerMessage::Reply(Reply { id, outcome }), &fds) {
-            // An answer of the device that no message can hold.
+            // The device's answer is too large for a message.
             Err(error @ (WireError::Malformed { .. } | WireError::MessageTooLong { .. })) => {
                 let outcome = Err(self.refusal(&error.into()));
                 self.socket.send(&ServerMessage::Reply(Reply { id, outcome }), &[])
@@ -84,8 +84,8 @@ impl Replies {
         }
     }
 
-    /// Replies to a call that was done after its reader had gone on to the next one. A client that
-    /// does not take the reply is disconnected, as by its reader.
+    /// Replies to a call that was finished after its reader had gone on to the next one. A client
+    /// that does not read the reply is disconnected, as its reader would have done.
     pub(super) fn send_later(&self, id: u64, answer: Answer) {
         if let Err(error) = self.send(id, Ok(answer.into())) {
             tracing::debug!(%error, "client already disconnected");

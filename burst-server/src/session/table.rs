@@ -9,11 +9,11 @@ use crate::ServerError;
 use crate::burst::BurstHandle;
 use crate::prepared::PreparedEntry;
 
-/// Everything a client made with its calls. Whatever is taken out of it is dropped after the lock is
-/// let go of: unmapping a memory, or dropping a model, takes its time.
+/// Everything a client made with its calls. Callers drop what they remove after they release the
+/// lock: unmapping a memory, or dropping a model, can take long.
 #[derive(Default)]
 pub(super) struct Table {
-    /// The connection has ended: nothing is put in any more.
+    /// The connection has ended: nothing is added any more.
     pub(super) is_closed: bool,
     pub(super) models: HashMap<u32, Arc<PreparedEntry>>,
     pub(super) memories: HashMap<u32, Pool>,

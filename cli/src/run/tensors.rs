@@ -111,11 +111,12 @@ fn counted(count: usize, what: &str) -> String {
 
 /// What was read.
 pub(super) fn given(slots: &[Slot], files: &[PathBuf], bytes: &[Vec<u8>]) -> Vec<TensorFile> {
-    let rows = slots.iter().zip(files).zip(bytes);
-    rows.map(|((slot, file), bytes)| {
-        slot.in_file(slot.info.dims.to_vec(), bytes.len(), file.clone())
-    })
-    .collect()
+    let outputs = slots.iter().zip(files).zip(bytes);
+    outputs
+        .map(|((slot, file), bytes)| {
+            slot.in_file(slot.info.dims.to_vec(), bytes.len(), file.clone())
+        })
+        .collect()
 }
 
 /// Makes the folder, where it is not there.

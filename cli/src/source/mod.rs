@@ -29,7 +29,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) truth: Option<usize>,
 }
 
-/// A row of frames.
+/// A sequence of frames.
 pub(crate) trait Source {
     /// Moves on to the next frame; false when there are no more.
     fn advance(&mut self) -> Result<bool>;

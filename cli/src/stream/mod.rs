@@ -161,12 +161,12 @@ fn picture_input(args: &Args, source: Box<dyn source::Source>, loaded: &Loaded) 
         .with_context(|| format!("{} takes no pictures", loaded.name))?;
     let task = answer::task(&loaded.imported, shape);
     let fit = args.fit.unwrap_or(match task {
-        Task::Place => Fit::Stretch,
+        Task::Locate => Fit::Stretch,
         Task::Picture | Task::Other => Fit::Crop,
     });
     let float_range = args.float_range.unwrap_or(match task {
         Task::Picture => FloatRange::Byte,
-        Task::Place | Task::Other => FloatRange::Signed,
+        Task::Locate | Task::Other => FloatRange::Signed,
     });
     let feed = Box::new(Pictures::new(source, Fitter::new(shape, fit, float_range)));
     Ok(Input { feed, picture: Some(shape), float_range })

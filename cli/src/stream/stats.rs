@@ -6,7 +6,7 @@ use anyhow::Result;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Longest latency told apart, in nanoseconds: five minutes, above every deadline in use.
+/// Longest latency that is recorded exactly, in nanoseconds: five minutes, above every deadline in use.
 const LONGEST_NS: u64 = 300_000_000_000;
 /// Significant digits of a recorded latency.
 const DIGITS: u8 = 3;

@@ -120,9 +120,9 @@ fn commands_and_options_in_the_documents_are_those_of_the_binary() {
         for code in code(&document.text) {
             for call in calls(code.text) {
                 seen += 1;
-                let place = format!("{}:{}", document.path.display(), code.line);
+                let line = format!("{}:{}", document.path.display(), code.line);
                 let fault = fault(&help, &call);
-                faults.extend(fault.map(|fault| format!("{place}: {fault}: {}", code.text)));
+                faults.extend(fault.map(|fault| format!("{line}: {fault}: {}", code.text)));
             }
         }
     }

@@ -211,7 +211,7 @@ fn a_service_without_descriptors_waits_calmly_and_goes_on_when_it_has_some() {
     let devices = || run(&["devices", "--socket", service.socket.to_str().unwrap()]);
     wait_until("the next client", || devices().status.success());
     wait_until("the end in the log", || {
-        devices().status.success() && service.log().contains("connections are taken again")
+        devices().status.success() && service.log().contains("connections are accepted again")
     });
     service.stop();
     assert_eq!(service.log().matches("cannot take connections").count(), 1, "said once");

@@ -151,7 +151,7 @@ fn pixel(picture: &Picture, column: u32, row: u32) -> [u8; 3] {
     [picture.rgb[at], picture.rgb[at + 1], picture.rgb[at + 2]]
 }
 
-/// The pixels about a place that is given in parts of the picture.
+/// The pixels about a position that is given in parts of the picture.
 fn near(picture: &Picture, x: f32, y: f32, width: u32, height: u32) -> Vec<[u8; 3]> {
     let at = |part: f32, length: u32| {
         #[expect(

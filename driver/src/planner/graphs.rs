@@ -2,7 +2,7 @@
 //!
 //! A legal model can reach a graph along exponentially many paths; it is planned when the first of
 //! them meets it. References nest at most [`burst_hal::validate::MAX_NESTING`] deep and form no
-//! cycles, which [`check_legal`](super::check_legal) has seen to, so the recursion here ends.
+//! cycles, as [`check_legal`](super::check_legal) has checked, so the recursion here ends.
 
 use burst_hal::Model;
 use burst_hal::validate::GraphId;
@@ -21,7 +21,7 @@ pub(crate) type Verdict = Result<(), DriverError>;
 pub(crate) fn plan(model: &Model, context: &PrepareContext) -> Result<Plan, DriverError> {
     let mut graphs = Graphs::new(model, Some(*context));
     let main = graphs.build(GraphId::Main)?;
-    // A graph that no execution can come to was planned only to see that it could run.
+    // Drops the plans of graphs that no execution reaches: they were made only to check the graphs.
     let runs = graphs.referenced.into_iter().zip(&main.reaches);
     let referenced = runs.map(|(graph, reached)| graph.into_plan().filter(|_| *reached)).collect();
     let plan = Plan { main, referenced };
@@ -80,7 +80,7 @@ impl<'m> Graphs<'m> {
         Graphs { model, context, referenced }
     }
 
-    /// Plans a referenced graph unless that was done, or tried, before.
+    /// Plans a referenced graph, unless an earlier operation had it planned or failed to.
     pub(super) fn require(&mut self, index: usize) -> Result<(), DriverError> {
         if matches!(self.referenced[index], Referenced::NotYet) {
             let graph = GraphId::Referenced(u32::try_from(index).unwrap_or(u32::MAX));

@@ -1,11 +1,11 @@
 //! Whether a model is legal: the one check that every question about a model and every preparation
 //! begins with.
 //!
-//! What it refuses is not a model by the contract, and INVALID_ARGUMENT for both. Only what the
-//! declarations of operands say counts: a legal model may still have shapes or values that no
-//! execution could compute with. Android's own tests have such models, and ask for an answer of
-//! "not supported", or a failing execution, where they are not refused as invalid. Here that is
-//! found when the model is [planned](super::plan).
+//! An illegal model breaks the contract; questions about it and preparations of it fail with
+//! INVALID_ARGUMENT. The check reads only the declarations of operands, so a legal model may still have
+//! shapes or values that no execution could compute with. Android's own tests contain such models, and
+//! accept INVALID_ARGUMENT, "not supported" or a failing execution. This driver finds them when it
+//! [plans](super::plan) the model.
 
 use burst_hal::validate::{GraphId, validate_model};
 use burst_hal::{HalVersion, Model, Operation, Subgraph};
@@ -15,7 +15,7 @@ use crate::op::Signature;
 use crate::ops::control::boundary;
 use crate::{SignatureError, ops};
 
-/// Checks the whole model, those of its graphs that nothing runs included.
+/// Checks the whole model, including graphs that no operation runs.
 ///
 /// # Errors
 /// The first thing that is wrong; its status is always INVALID_ARGUMENT.
@@ -32,7 +32,7 @@ pub(crate) fn check_legal(model: &Model) -> Result<(), DriverError> {
     Ok(())
 }
 
-/// Of an operation that this driver does not know, nothing can be said.
+/// Accepts an operation that this driver does not know: it has no signature to check.
 fn check_operation(
     model: &Model,
     subgraph: &Subgraph,
@@ -42,7 +42,7 @@ fn check_operation(
     let signature = Signature::new(&subgraph.operands, operation, HalVersion::LATEST);
     (def.validate)(&signature)?;
     match boundary::control(model, &subgraph.operands, operation)? {
-        // What is handed to a graph may be left out in a legal model.
+        // A legal model may leave out operands that are passed to a graph.
         Some(_) => Ok(()),
         None => signature.check_omitted(def.traits),
     }

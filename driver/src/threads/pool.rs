@@ -51,23 +51,23 @@ struct Shared {
 
 #[derive(Default)]
 struct Sleeper {
-    /// One of [`AWAKE`], [`PARKED`] and [`CROWDED`]. A helper says that it sleeps before it parks;
-    /// the caller that then says that it is awake unparks it.
+    /// One of [`AWAKE`], [`PARKED`] and [`CROWDED`]. A helper stores that it sleeps before it parks;
+    /// the caller that replaces this by [`AWAKE`] unparks it.
     state: AtomicU8,
     thread: OnceLock<Thread>,
 }
 
 const AWAKE: u8 = 0;
-/// It sleeps because there was nothing to do.
+/// The helper sleeps because there was no work.
 const PARKED: u8 = 1;
-/// It sleeps because it is of no use: it has only the CPU of the thread that it would help.
+/// The helper sleeps because it could only run on the CPU of the thread that it would help.
 const CROWDED: u8 = 2;
 
-/// Whom a call wakes.
+/// Which sleeping helpers a call wakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wake {
     Nobody,
-    /// Helpers that sleep because there was nothing to do.
+    /// Helpers that sleep because there was no work.
     Useful,
     Everybody,
 }
@@ -79,8 +79,8 @@ impl std::fmt::Debug for ThreadPool {
 }
 
 impl ThreadPool {
-    /// A pool of so many threads on a machine of so many CPUs: the thread that executes, and helpers.
-    /// Where the system has no more threads to give, a smaller one.
+    /// A pool of `threads` threads, the executing one included, on a machine of `cpus` CPUs. The pool
+    /// is smaller where the system refuses to start a thread.
     pub(crate) fn new(threads: usize, cpus: usize) -> Self {
         let count = threads.saturating_sub(1);
         let shared = Arc::new(Shared {
@@ -89,7 +89,7 @@ impl ThreadPool {
             executions: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
             caller_cpu: AtomicUsize::new(usize::MAX),
-            // Where threads share cores, one that polls keeps another from working.
+            // Where threads share cores, a polling thread keeps another one from working.
             spin: if cpus < threads { Duration::ZERO } else { SPIN_IN_RUN },
             sleepers: std::iter::repeat_with(Sleeper::default).take(count).collect(),
         });
@@ -115,8 +115,8 @@ impl ThreadPool {
         self.helpers.len() + 1
     }
 
-    /// An execution begins; it ends when the value is dropped. `is_expected` wakes helpers that
-    /// sleep, so that they are there when the first work comes.
+    /// Marks the begin of an execution, which ends when the value is dropped. With `is_expected`,
+    /// wakes sleeping helpers, so that they run when the first work is offered.
     pub(crate) fn begin(&self, is_expected: bool) -> Scope<'_> {
         // Pairs with the check before a helper parks, through `calls`.
         self.shared.executions.fetch_add(1, Ordering::Relaxed);
@@ -158,16 +158,16 @@ impl Scope<'_> {
         self.pool.threads()
     }
 
-    /// Whether any work was shared with the pool: the next execution will have some too.
+    /// Whether any work was shared with the pool, which predicts whether the next execution will share.
     pub(crate) fn has_shared_work(&self) -> bool {
         self.shared_work.load(Ordering::Relaxed)
     }
 
-    /// Has the work done by this thread and whichever helper is free. `wake`: it is worth the
-    /// system call that wakes helpers that sleep.
+    /// Runs the work on this thread and on every helper that is free. With `wake`, the work is large
+    /// enough to pay for the system call that wakes sleeping helpers.
     ///
     /// # Errors
-    /// [`HelperPanicked`]. A panic of this thread's own share goes on, after all have left.
+    /// [`HelperPanicked`]. A panic of this thread's own share continues after all helpers have left.
     pub(super) fn share(
         &self,
         work: &Work<'_>,
@@ -202,10 +202,10 @@ impl Drop for Scope<'_> {
 }
 
 impl Shared {
-    /// Has helpers look for work; wakes those sleeping helpers that `wake` names.
+    /// Makes helpers check for work; wakes those sleeping helpers that `wake` names.
     fn call(&self, wake: Wake) {
-        // SeqCst, as the helper's store and load in `park`: either it sees this call before it
-        // parks, or that it sleeps is seen here.
+        // SeqCst, as the helper's store and load in `park`: either the helper sees this call before it
+        // parks, or this thread sees that the helper sleeps.
         self.calls.fetch_add(1, Ordering::SeqCst);
         if wake == Wake::Nobody {
             return;
@@ -222,7 +222,7 @@ impl Shared {
         }
     }
 
-    /// The life of helper `index`.
+    /// The main loop of helper `index`.
     fn serve(&self, index: usize) {
         crate::compute::enter();
         let sleeper = &self.sleepers[index];
@@ -240,7 +240,7 @@ impl Shared {
         }
     }
 
-    /// Waits until `calls` is no longer `seen`; returns what it is then.
+    /// Waits until `calls` differs from `seen`; returns its new value.
     fn wait(&self, sleeper: &Sleeper, affinity: &mut Affinity, seen: u64) -> u64 {
         let began = Instant::now();
         let mut polls = 0u32;
@@ -256,7 +256,7 @@ impl Shared {
                 continue;
             }
             let idle = began.elapsed();
-            // Only a hint: a count that is out of date costs a little time.
+            // Relaxed: only a hint; an outdated count costs a little time.
             let in_run = self.executions.load(Ordering::Relaxed) > 0;
             let spin = if in_run { self.spin } else { self.spin.min(SPIN_BETWEEN_RUNS) };
             let caller_cpu = self.caller_cpu.load(Ordering::Relaxed);
@@ -274,7 +274,7 @@ impl Shared {
 }
 
 impl Sleeper {
-    /// Parks the calling thread, whose sleeper this is, unless there was a call by now.
+    /// Parks the calling thread, whose sleeper this is, unless a call came in the meantime.
     fn park(&self, state: u8, was_not_called: impl FnOnce() -> bool) {
         self.state.store(state, Ordering::SeqCst);
         // See `call` for the order.

@@ -1,16 +1,16 @@
 //! Runs a borrowed closure on threads that live longer than the borrow: a scoped job.
 //!
-//! The only place outside of the kernels where this crate needs `unsafe`: a thread that waits for
-//! work across executions cannot name the lifetime of what it will be given. Every thread pool
+//! The only place outside of the kernels where this crate needs `unsafe`: a thread that outlives an
+//! execution cannot name the lifetime of the work that the execution lends to it. Every thread pool
 //! erases that lifetime somewhere. Here it is one function, and everything the proof rests on is in
 //! this file. Why not a library: `docs/decisions/0008-threads.md`.
 //!
-//! 1. The work stands in `offer` only between the two lines of [`ScopedJob::run`] that put it there
-//!    and take it away again.
-//! 2. A helper counts itself in `inside` before it lets go of the lock under which it found the
-//!    work, and out after its last use of it.
-//! 3. `run` takes the work away under that lock and then waits until `inside` is 0, also when
-//!    the caller's own share panics: no helper can come in any more, and all have left.
+//! 1. `offer` holds the work only between the two lines of [`ScopedJob::run`] that put it there
+//!    and remove it again.
+//! 2. A helper increments `inside` before it releases the lock under which it found the work, and
+//!    decrements it after its last use of the work.
+//! 3. `run` removes the work under that lock and then waits until `inside` is 0, also when the
+//!    caller's own share panics: by then no helper can find the work any more, and all have left it.
 #![allow(unsafe_code, reason = "the lifetime of a scoped job; see above")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,7 +34,7 @@ const SPINS_BEFORE_YIELD: u32 = 10_000;
 /// How long the calling thread waited for the helpers after its own share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HelperDelay {
-    /// They had left, or left while it polled.
+    /// The helpers had left, or left while it polled.
     Short,
     /// It polled longer than their work takes and yielded: one of them shares its CPU with something
     /// else.
@@ -45,14 +45,15 @@ pub(super) enum HelperDelay {
 #[derive(Default)]
 pub(super) struct ScopedJob {
     offer: Mutex<Option<&'static Work<'static>>>,
-    /// Helpers that took the work up and have not put it down.
+    /// Helpers that are working on the offer.
     inside: AtomicUsize,
     panicked: AtomicBool,
 }
 
 impl ScopedJob {
-    /// Runs `own` while helpers may take up `work`; returns when none of them is in it any more.
-    /// `own` is told whether helpers can see the work: they cannot while another thread's job is on.
+    /// Runs `own` while helpers may run `work`; returns when no helper runs `work` any more. The
+    /// argument of `own` says whether helpers can see the work: they cannot while another thread's
+    /// job is offered.
     ///
     /// # Errors
     /// [`HelperPanicked`], after all helpers have left.
@@ -65,7 +66,7 @@ impl ScopedJob {
         own(end.is_some());
         let Some(end) = end else { return Ok(HelperDelay::Short) };
         let delay = self.end();
-        // Once only: the next offer here may be another thread's.
+        // Only once: the next offer may be another thread's.
         std::mem::forget(end);
         // Written by a helper before it left, which the wait has seen (Acquire).
         if self.panicked.load(Ordering::Relaxed) { Err(HelperPanicked) } else { Ok(delay) }
@@ -75,7 +76,7 @@ impl ScopedJob {
     /// whatever happens, before `work` is gone.
     fn offer(&self, work: &Work<'_>) -> bool {
         let mut offer = lock(&self.offer);
-        // Pairs with the Release of helpers that leave: what they did is over.
+        // Pairs with the Release of helpers that leave: their work happened before this point.
         if offer.is_some() || self.inside.load(Ordering::Acquire) > 0 {
             return false;
         }
@@ -87,20 +88,20 @@ impl ScopedJob {
         true
     }
 
-    /// Does a helper's share of the work that is offered, if there is any.
+    /// Does a helper's share of the offered work, if there is any.
     pub(super) fn help(&self, number: usize, scratch: &mut Scratch) {
         let work = {
             let offer = lock(&self.offer);
             let Some(work) = *offer else { return };
-            // Under the lock: the thread that takes the offer away sees it in the count.
+            // Under the lock, so that the thread that removes the offer sees this helper in the count.
             self.inside.fetch_add(1, Ordering::Relaxed);
             work
         };
         if catch_unwind(AssertUnwindSafe(|| work(number, scratch))).is_err() {
             self.panicked.store(true, Ordering::Relaxed);
         }
-        // The last use of `work` is behind us. Pairs with the Acquire in `end`: the owner of the
-        // work sees everything that was done to it.
+        // This helper does not use `work` from here on. Pairs with the Acquire in `end`: the owner
+        // of the work sees everything that this helper did to it.
         self.inside.fetch_sub(1, Ordering::Release);
     }
 
@@ -135,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// Helps until told to stop.
+    /// Helps until `stop` is set.
     fn helpers(job: &ScopedJob, count: usize, then: impl FnOnce()) {
         struct Set<'a>(&'a AtomicBool);
         impl Drop for Set<'_> {

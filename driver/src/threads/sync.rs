@@ -19,8 +19,8 @@ pub(super) use loom::sync::{Mutex, MutexGuard};
 #[cfg(loom)]
 pub(super) use loom::thread::yield_now;
 
-/// Locks. Nothing of ours panics while it holds a lock, and what the locks here guard is whole at
-/// every moment.
+/// Locks a mutex and ignores poisoning: no code here panics while it holds a lock, and the guarded
+/// data is consistent after every statement.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -17,7 +17,7 @@ const REQUESTS: u8 = 100;
 type Error = Box<dyn std::error::Error>;
 
 /// A burst with its frames. Frame `n` holds request `n`, `n + DEPTH`, and so on.
-struct Lane {
+struct BurstPipeline {
     burst: Burst,
     frames: Vec<(Pool, Request)>,
     /// Requests under way, the oldest first.
@@ -26,13 +26,13 @@ struct Lane {
     answered: u8,
 }
 
-impl Lane {
+impl BurstPipeline {
     /// Sends as many requests as may be under way.
     fn fill(&mut self) -> Result<(), Error> {
         while self.sent < REQUESTS && self.tickets.len() < self.burst.depth() {
             let (memory, request) = &self.frames[usize::from(self.sent) % self.frames.len()];
             memory.write(0, &[self.sent; BYTES as usize])?;
-            // There is a place and room for it: this does not wait.
+            // A slot of the burst is free, so this does not wait.
             let options = ExecutionOptions::default();
             self.tickets.push_back(self.burst.submit(request, &options, Deadline::never())?);
             self.sent += 1;
@@ -66,7 +66,7 @@ fn main() -> Result<(), Error> {
     let device = client.devices()?.into_iter().next().ok_or("the service has no device")?;
     let prepared = device.prepare(&model(), &PrepareOptions::default())?;
     let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    let mut lanes = Vec::new();
+    let mut pipelines = Vec::new();
     for number in 0..2 {
         let mut burst = prepared.configure_burst(&BurstOptions::default().with_depth(DEPTH))?;
         let data = epoll::EventData::new_u64(number);
@@ -79,23 +79,23 @@ fn main() -> Result<(), Error> {
             })
             .collect::<Result<_, _>>()?;
         let tickets = std::collections::VecDeque::new();
-        lanes.push(Lane { burst, frames, tickets, sent: 0, answered: 0 });
+        pipelines.push(BurstPipeline { burst, frames, tickets, sent: 0, answered: 0 });
     }
-    for lane in &mut lanes {
-        lane.fill()?;
+    for pipeline in &mut pipelines {
+        pipeline.fill()?;
     }
     let mut wakes = 0;
-    let mut events = Vec::with_capacity(lanes.len());
-    while lanes.iter().any(|lane| lane.answered < REQUESTS) {
+    let mut events = Vec::with_capacity(pipelines.len());
+    while pipelines.iter().any(|pipeline| pipeline.answered < REQUESTS) {
         epoll::wait(&poll, rustix::buffer::spare_capacity(&mut events), None)?;
         wakes += 1;
         for event in events.drain(..) {
-            let lane = &mut lanes[usize::try_from(event.data.u64())?];
-            lane.drain()?;
-            lane.fill()?;
+            let pipeline = &mut pipelines[usize::try_from(event.data.u64())?];
+            pipeline.drain()?;
+            pipeline.fill()?;
         }
     }
-    let answered: u32 = lanes.iter().map(|lane| u32::from(lane.answered)).sum();
-    println!("{answered} requests over {} bursts, all right, {wakes} wake-ups", lanes.len());
+    let answered: u32 = pipelines.iter().map(|pipeline| u32::from(pipeline.answered)).sum();
+    println!("{answered} requests over {} bursts, all right, {wakes} wake-ups", pipelines.len());
     Ok(())
 }

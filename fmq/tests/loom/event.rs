@@ -175,7 +175,7 @@ fn an_item_written_before_the_close_is_read_or_the_close_is_reported() {
 }
 
 #[test]
-fn whoever_sees_the_flag_sees_what_was_written_before_it() {
+fn a_thread_that_sees_the_flag_sees_what_was_written_before_it() {
     loom::model(|| {
         let shared = Shared::new();
         let theirs = Arc::clone(&shared);

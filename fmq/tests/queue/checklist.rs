@@ -43,7 +43,7 @@ fn n01_an_item_count_that_overflows_bytes_is_refused() {
 
 /// Inverted on purpose: parts that overlap let a peer move counters by writing payload.
 #[test]
-fn n02_three_grantors_at_one_place_are_refused() {
+fn n02_three_grantors_at_one_offset_are_refused() {
     let memory = Memory::create("sanity", 4096).unwrap();
     let grantors = vec![grantor(0, 4096); 3];
     let fds = vec![memory.into()];

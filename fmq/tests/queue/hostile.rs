@@ -47,12 +47,12 @@ fn attacker() {
     while let Some((_, Some(queue))) = socket.receive() {
         let memory = Memory::from_fd(queue.fds[0].try_clone().unwrap()).unwrap();
         let mapping = Arc::new(Mapping::map(&memory).unwrap());
-        let place = |i: usize| queue.grantors[i].offset as usize;
-        let word = |i| Shared::<AtomicU64>::new(Arc::clone(&mapping), place(i)).unwrap();
+        let offset = |i: usize| queue.grantors[i].offset as usize;
+        let word = |i| Shared::<AtomicU64>::new(Arc::clone(&mapping), offset(i)).unwrap();
         let (read, write) = (word(0), word(1));
-        let event: Shared<AtomicU32> = Shared::new(Arc::clone(&mapping), place(3)).unwrap();
+        let event: Shared<AtomicU32> = Shared::new(Arc::clone(&mapping), offset(3)).unwrap();
         let intent = (queue.grantors.len() > 4).then(|| word(4));
-        let ring = mapping.region(place(2), queue.grantors[2].extent as usize).unwrap();
+        let ring = mapping.region(offset(2), queue.grantors[2].extent as usize).unwrap();
         socket.send("at it", None);
         for _ in 0..20_000 {
             let near = [&read, &write][random.next() as usize % 2].load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Who makes the memory of a session.
+//! Allocators for the memory of a session.
 
 use std::sync::Arc;
 

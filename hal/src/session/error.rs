@@ -1,8 +1,8 @@
-//! Why a session cannot be had, or gives no result.
+//! Why a session cannot be opened, or a run of it fails.
 
 use crate::{Dimensions, ErrorStatus, Failure, MemoryError};
 
-/// Why the tensors of a model have no place in pools.
+/// Why the tensors of a model cannot be laid out in pools.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutError {
@@ -25,7 +25,8 @@ pub enum LayoutError {
         /// Bytes that a pool may have.
         limit: u64,
     },
-    /// Output and input of a state are not there, not of one type and shape, or used twice.
+    /// A state's output or input does not exist, the two differ in type or shape, or one of them
+    /// belongs to another state too.
     #[error("output {output} cannot be carried into input {input}")]
     NotAState {
         /// Position among the inputs.
@@ -35,11 +36,11 @@ pub enum LayoutError {
     },
 }
 
-/// Why a session cannot be opened, or gives no result.
+/// Why a session cannot be opened, or a run of it fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The tensors have no place in pools.
+    /// The tensors cannot be laid out in pools.
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// The device does not take the model.
@@ -64,7 +65,7 @@ pub enum SessionError {
     InputSize {
         /// Which.
         index: usize,
-        /// Bytes given.
+        /// Bytes that the caller wrote.
         found: usize,
         /// Bytes that the model takes; 0 where it has no such input.
         wanted: usize,

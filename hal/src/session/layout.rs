@@ -148,21 +148,21 @@ impl SessionLayout {
         }
     }
 
-    /// Bytes of an output's value: as many as its shape needs, where the driver told one; as many
-    /// as its slot has otherwise, and never more.
+    /// Bytes of an output's value: as many as its shape needs, where the driver reported one; as
+    /// many as its slot has otherwise, and never more.
     ///
     /// # Panics
     /// There is no such output.
     #[must_use]
     pub fn output_length(&self, output: usize, shape: Option<&OutputShape>) -> u32 {
         let (ty, slot) = (self.output_operands[output].ty, self.outputs.slot(0, output).length);
-        let told = shape.filter(|shape| !is_rank_open(ty, &shape.dimensions));
-        let needed = told.and_then(|shape| ty.byte_length(&shape.dimensions));
+        let reported = shape.filter(|shape| !is_rank_open(ty, &shape.dimensions));
+        let needed = reported.and_then(|shape| ty.byte_length(&shape.dimensions));
         needed.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(slot).min(slot)
     }
 
-    /// A layout with room for outputs of these shapes, which an execution told that had too little;
-    /// `None` where it asks for no more than there is. The size of a state is the model's and does
+    /// A layout with room for outputs of these shapes, as reported by an execution that had too
+    /// little; `None` where it asks for no more than there is. The size of a state is the model's and does
     /// not grow.
     ///
     /// # Errors

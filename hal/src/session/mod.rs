@@ -1,8 +1,8 @@
 //! A model that is run often: its inputs, outputs and states in pools, and the requests for it.
 //!
 //! [`ModelSession`] is the whole of it over any [`Device`](crate::Device): open it, write inputs,
-//! run, read outputs. Who makes requests by a way of its own, as a client whose pools another
-//! process maps, takes the parts:
+//! run, read outputs. A caller that needs its own memory or its own way to send requests, such as a
+//! client whose pools another process maps, uses the parts:
 //!
 //! | part | what |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | [`StateBinding`], [`StatePhase`] | states of recurrent models, double-buffered, never copied |
 //! | [`SessionLayout`] | both for a model: where each input, output and state lies |
 //! | [`SessionTensors`] | the same with the pools, and every request made in advance |
-//! | [`PoolAllocator`] | who makes the pools |
+//! | [`PoolAllocator`] | makes the pools |
 //! | [`Executor`] | a prepared model over a [`Route`](crate::Route) |
 //!
 //! Requests are made once: a run allocates nothing here, whatever the phase of the states.

@@ -1,4 +1,4 @@
-//! A model on a device, run as often as one likes.
+//! A model on a device with its memory, for any number of runs.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::{
     PrepareOptions, Route,
 };
 
-/// How often outputs may turn out to need more room before a run is given up. An execution tells
-/// the sizes of all outputs that it came to, and one that it did not come to waits for the next.
+/// How often a run is repeated with more room for its outputs before it fails. An execution reports
+/// the sizes of the outputs that it reached; the sizes of the others come with the next attempt.
 const MAX_ATTEMPTS: usize = 8;
 
 /// How a session is set up.
@@ -79,11 +79,10 @@ impl ModelSession {
         self.tensors.write_input(0, index, bytes)
     }
 
-    /// Runs once. Outputs that turn out to need more room than was set aside get it, and the run is
-    /// made again. A run that fails leaves the states as they were.
+    /// Runs once. Where outputs need more room than was set aside, makes that room and runs again. A run that fails leaves the states as they were.
     ///
     /// # Errors
-    /// [`SessionError::Status`] with what the execution came to;
+    /// [`SessionError::Status`] with the execution's status;
     /// [`SessionError::Layout`] or [`SessionError::Memory`] where outputs cannot have the room that
     /// they need.
     pub fn run(&mut self, options: &ExecutionOptions) -> Result<&ExecutionResult, SessionError> {
@@ -103,21 +102,22 @@ impl ModelSession {
         Err(SessionError::Status(ErrorStatus::OutputInsufficientSize))
     }
 
-    /// What the last run came to.
+    /// The result of the last run.
     #[must_use]
     pub fn result(&self) -> &ExecutionResult {
         &self.result
     }
 
-    /// Sizes of an output of the last run along each axis: as the driver told them, as the model
-    /// says where it told none.
+    /// Sizes of an output of the last run along each axis: those that the driver reported, else those
+    /// of the model.
     ///
     /// # Panics
     /// There is no such output.
     #[must_use]
     pub fn output_dimensions(&self, index: usize) -> &Dimensions {
-        let told = self.result.output_shapes.get(index);
-        told.map_or(&self.tensors.layout().outputs()[index].dimensions, |shape| &shape.dimensions)
+        let reported = self.result.output_shapes.get(index);
+        reported
+            .map_or(&self.tensors.layout().outputs()[index].dimensions, |shape| &shape.dimensions)
     }
 
     /// Copies an output of the last run into `bytes`, which gets its length.

@@ -43,9 +43,9 @@ impl TensorSlot {
 /// A set of tensors in a pool, once or several times (frames): aligned, and within 32 bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolLayout {
-    /// Those of the first frame.
+    /// Slots of the first frame.
     slots: Vec<TensorSlot>,
-    /// From one frame to the next.
+    /// Bytes from one frame to the next.
     frame_bytes: u32,
     frames: u32,
 }
@@ -83,7 +83,7 @@ impl PoolLayout {
         self.slots.len()
     }
 
-    /// How often they are there.
+    /// Number of frames.
     #[must_use]
     pub fn frames(&self) -> usize {
         self.frames as usize
@@ -116,7 +116,8 @@ mod tests {
     fn tensors_are_aligned_and_within_the_limit_in_every_frame() {
         const GIB: u64 = 1 << 30;
         const LARGEST: u64 = MAX_POOL_BYTES - 63; // the last multiple of 64
-        // Lengths, frames, limit; offsets in the last frame and bytes, or how many are too many.
+        // Lengths, frames, limit; then offsets in the last frame and the pool's bytes, or the bytes
+        // that exceed the limit.
         type Case<'c> = (&'c [u64], usize, u64, Result<(&'c [u32], u64), u64>);
         let cases: &[Case<'_>] = &[
             (&[], 1, GIB, Ok((&[], 0))),

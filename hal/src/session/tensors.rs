@@ -79,8 +79,8 @@ impl SessionTensors {
         &self.requests[frame * self.layout.phases().len() + self.phase as usize]
     }
 
-    /// A run of [`SessionTensors::request`] has succeeded: the next one begins with the states that
-    /// it wrote.
+    /// To be called after [`SessionTensors::request`] was run with success: the next run begins with
+    /// the states that this one wrote.
     pub fn advance_states(&mut self) {
         if !self.layout.states().is_empty() {
             self.phase = self.phase.next();
@@ -153,8 +153,8 @@ impl SessionTensors {
         pool.read(slot.offset.into(), bytes)
     }
 
-    /// Goes on with another pool for the outputs, of the same length or longer. What was in the one
-    /// before is gone, and so are the states: they begin anew.
+    /// Replaces the pool of the outputs by another one, of the same length or longer. The values in
+    /// the old pool are lost, and the states begin again with their initial values.
     pub fn replace_outputs(&mut self, outputs: Pool) {
         for request in &mut self.requests {
             request.pools[OUTPUTS as usize] = RequestPool::Memory(Pool::clone(&outputs));
@@ -163,8 +163,8 @@ impl SessionTensors {
         self.phase = StatePhase::Initial;
     }
 
-    /// Makes room for outputs of the shapes that an execution told which had too little; `false`
-    /// where it asked for no more than there is. The states stay.
+    /// Makes room for outputs of these shapes, as reported by an execution that had too little;
+    /// `false` where it asked for no more than there is. The states stay.
     ///
     /// # Errors
     /// More room than there may be, or no memory.
@@ -210,7 +210,8 @@ fn requests(layout: &SessionLayout, inputs: Option<&Pool>, outputs: &Pool) -> Ve
         .collect()
 }
 
-/// An input of a request: its own memory, or where the state lies that it is.
+/// The location of an input in a request: its own memory or, for a state, the slot that holds
+/// its current value.
 fn input(layout: &SessionLayout, frame: usize, at: usize, phase: StatePhase) -> RequestArgument {
     let state = layout.states().iter().find(|state| state.input == at);
     match state.filter(|_| phase != StatePhase::Initial) {
@@ -219,7 +220,7 @@ fn input(layout: &SessionLayout, frame: usize, at: usize, phase: StatePhase) -> 
     }
 }
 
-/// A pool; never an empty one, which shared memory cannot be.
+/// A pool of at least one byte, as shared memory cannot be empty.
 fn allocate(allocator: &dyn PoolAllocator, bytes: u64) -> Result<Pool, SessionError> {
     let made = allocator.allocate(usize_of(bytes.max(1)));
     made.map_err(|cause| SessionError::Memory { bytes, cause })

@@ -276,7 +276,7 @@ fn outputs_grow_as_far_as_they_need_and_states_stay() {
 
 #[test]
 fn a_state_survives_growth_in_either_buffer() {
-    let told = |length| OutputShape {
+    let reported = |length| OutputShape {
         dimensions: Dimensions::from_slice(&[length]),
         is_sufficient: false,
     };
@@ -292,8 +292,8 @@ fn a_state_survives_growth_in_either_buffer() {
             tensors.advance_states();
         }
         // What a state claims to need does not count: its size is the model's.
-        assert!(!tensors.grow_outputs(&[told(99), told(70)], &HeapAllocator).unwrap());
-        assert!(tensors.grow_outputs(&[told(2), told(500)], &HeapAllocator).unwrap());
+        assert!(!tensors.grow_outputs(&[reported(99), reported(70)], &HeapAllocator).unwrap());
+        assert!(tensors.grow_outputs(&[reported(2), reported(500)], &HeapAllocator).unwrap());
         assert_eq!(tensors.layout().output_slot(1, StatePhase::First).length, 500);
         tensors.read_state(0, &mut state).unwrap();
         assert_eq!(state, [runs_before; 2]);
@@ -441,24 +441,24 @@ fn frames_have_inputs_of_their_own_and_share_outputs_and_states() {
     let mut tensors = SessionTensors::new(layout, Some(inputs), outputs);
     // Pool and offset of the input, of the state that is read, of the output and of the state that
     // is written; in the pool of the outputs (0) and that of the inputs (1).
-    let places = |tensors: &SessionTensors, frame: usize| {
+    let locations = |tensors: &SessionTensors, frame: usize| {
         let request = tensors.request(frame);
         let arguments = request.inputs.iter().chain(&request.outputs);
-        let places: Vec<(u32, u32)> =
+        let locations: Vec<(u32, u32)> =
             arguments.map(|a| (a.location.pool_index, a.location.offset)).collect();
-        places
+        locations
     };
     let initial = [(1, 0), (1, 64), (0, 0), (0, 64)];
-    assert_eq!(places(&tensors, 0), initial);
-    assert_eq!(places(&tensors, 1), [(1, 128), (1, 192), (0, 0), (0, 64)]);
+    assert_eq!(locations(&tensors, 0), initial);
+    assert_eq!(locations(&tensors, 1), [(1, 128), (1, 192), (0, 0), (0, 64)]);
     tensors.advance_states();
-    assert_eq!(places(&tensors, 1), [(1, 128), (0, 64), (0, 0), (0, 128)]);
+    assert_eq!(locations(&tensors, 1), [(1, 128), (0, 64), (0, 0), (0, 128)]);
     tensors.advance_states();
-    assert_eq!(places(&tensors, 1), [(1, 128), (0, 128), (0, 0), (0, 64)]);
+    assert_eq!(locations(&tensors, 1), [(1, 128), (0, 128), (0, 0), (0, 64)]);
     // Another pool for the outputs takes the states away with the one before.
     let other: Pool = Arc::new(HeapMemory::new(vec![7; 192]));
     tensors.replace_outputs(Pool::clone(&other));
-    assert_eq!(places(&tensors, 0), initial);
+    assert_eq!(locations(&tensors, 0), initial);
     for frame in 0..2 {
         let RequestPool::Memory(pool) = &tensors.request(frame).pools[0] else { panic!() };
         assert!(Arc::ptr_eq(pool, &other), "frame {frame}");

@@ -21,12 +21,12 @@ impl std::fmt::Display for GraphId {
     }
 }
 
-/// Whether something is given to a graph or comes out of it.
+/// Whether an operand is an input or an output of its graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// Given.
+    /// Input.
     Input,
-    /// Got.
+    /// Output.
     Output,
 }
 
@@ -43,8 +43,8 @@ impl std::fmt::Display for Direction {
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValidationError {
-    /// More of something than is taken.
-    #[error("{found} {limit}, of which at most {} are taken", .limit.maximum())]
+    /// More of something than its limit allows.
+    #[error("{found} {limit}, of which at most {} are allowed", .limit.maximum())]
     LimitExceeded {
         /// What there is too much of.
         limit: Limit,
@@ -75,7 +75,7 @@ pub enum ValidationError {
         /// Position of the second one.
         index: u32,
     },
-    /// An operand is wrong by itself or is not used as it says.
+    /// An operand is wrong by itself, or is not used as its fields say.
     #[error("{graph}, operand {operand}: {fault}")]
     Operand {
         /// Its graph.
@@ -85,7 +85,7 @@ pub enum ValidationError {
         /// What is wrong.
         fault: OperandFault,
     },
-    /// An operation is wrong, or stands in the wrong place.
+    /// An operation is wrong, or stands at the wrong position.
     #[error("{graph}, operation {operation}: {fault}")]
     Operation {
         /// Its graph.
@@ -142,7 +142,7 @@ pub enum ValidationError {
 }
 
 impl ValidationError {
-    /// The status that a client is told.
+    /// The status that a client receives.
     #[must_use]
     pub const fn status(&self) -> ErrorStatus {
         ErrorStatus::InvalidArgument
@@ -253,7 +253,7 @@ pub enum OperandFault {
         /// Its scale.
         scale: f32,
     },
-    /// A location where its lifetime has none.
+    /// A location, although values of its lifetime have none.
     #[error("a location that does not go with its lifetime")]
     UnexpectedLocation,
     /// A constant in a pool that the model does not have.
@@ -329,7 +329,7 @@ pub enum OperationFault {
         prefix: u16,
     },
     /// A list of operands that is too long.
-    #[error("{count} {direction}s, of which at most {MAX_OPERATION_OPERANDS} are taken")]
+    #[error("{count} {direction}s, of which at most {MAX_OPERATION_OPERANDS} are allowed")]
     TooManyOperands {
         /// Which list.
         direction: Direction,
@@ -350,7 +350,7 @@ pub enum OperationFault {
         /// Index of the operand.
         operand: u32,
     },
-    /// It writes what is not a result.
+    /// It writes an operand that no operation may write, such as a constant.
     #[error("it writes operand {operand}, whose lifetime is {lifetime:?}")]
     WritesReadOnly {
         /// Index of the operand.

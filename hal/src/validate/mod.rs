@@ -1,6 +1,6 @@
 //! What holds for every model and every request, whatever the operations do.
 //!
-//! What a single operation asks of its operands is the driver's to check.
+//! What a single operation demands of its operands is checked by the driver.
 
 mod error;
 mod extension;
@@ -34,7 +34,7 @@ fn within(count: usize, limit: Limit) -> Result<(), ValidationError> {
     }
 }
 
-/// A count as it stands in an error.
+/// A count as errors hold it, saturating at 32 bits.
 fn saturate(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

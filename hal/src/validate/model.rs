@@ -8,8 +8,8 @@ use crate::{HalVersion, Model, OperandLifeTime, Subgraph};
 
 /// Checks everything about a model that holds whatever its operations compute.
 ///
-/// Not checked here: the signature of each operation, which is its driver's; and the kind of a
-/// pool's memory, which whoever made the pool has seen to.
+/// Not checked here: the signature of each operation, which its driver checks; and the kind of a
+/// pool's memory, which the maker of the pool has checked.
 ///
 /// # Errors
 /// The first thing that is wrong; its status is always INVALID_ARGUMENT.
@@ -22,13 +22,13 @@ pub fn validate_model(model: &Model, version: HalVersion) -> Result<(), Validati
     check_references(model)
 }
 
-/// Every graph of the model with what it is called in an error.
+/// Every graph of the model, with its name for errors.
 fn graphs(model: &Model) -> impl Iterator<Item = (GraphId, &Subgraph)> {
     let referenced = (0..).map(GraphId::Referenced).zip(&model.referenced);
     std::iter::once((GraphId::Main, &model.main)).chain(referenced)
 }
 
-/// Refuses what is too much before anything is counted out in memory.
+/// Refuses counts above their limits, before any memory is allocated in proportion to them.
 fn check_counts(model: &Model) -> Result<(), ValidationError> {
     if model.main.operands.is_empty() {
         return Err(ValidationError::NoOperands);
@@ -123,7 +123,7 @@ fn check_interface(
     Ok(())
 }
 
-/// Ticks one entry of a graph's interface off.
+/// Checks one entry of a graph's list of inputs or outputs and marks its operand as listed.
 fn list_once(
     graph: &Subgraph,
     listed: &mut [bool],

@@ -39,7 +39,7 @@ fn check_type(model: &Model, ty: OperandType, version: HalVersion) -> Result<(),
     }
 }
 
-/// An extension's type may have any dimensions: whether it is a tensor, only its device knows.
+/// An extension's type may have any dimensions: only its device knows whether it is a tensor.
 fn check_dimensions(operand: &Operand, version: HalVersion) -> Result<(), Fault> {
     let rank = operand.dimensions.len();
     if rank > MAX_RANK {
@@ -53,7 +53,7 @@ fn check_dimensions(operand: &Operand, version: HalVersion) -> Result<(), Fault>
     }
 }
 
-/// A size of 0 means "not known", which a constant's cannot be: its bytes are there already.
+/// A constant may have no dimension of 0, which means "not known": its bytes are known already.
 fn check_tensor_dimensions(operand: &Operand, version: HalVersion) -> Result<(), Fault> {
     let dimensions = &operand.dimensions;
     if dimensions.is_empty() && (version < HalVersion::V1_2 || is_constant(operand)) {

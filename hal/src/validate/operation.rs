@@ -1,4 +1,4 @@
-//! Rules for one operation: type, operand lists, and its place in the order of execution.
+//! Rules for one operation: type, operand lists, and its position in the order of execution.
 
 use super::error::{Direction, OperationFault as Fault};
 use super::limits::MAX_OPERATION_OPERANDS;

@@ -1,4 +1,4 @@
-//! Rules for a request: counts, pools, and for each argument place, dimensions and length.
+//! Rules for a request: counts, pools, and for each argument location, dimensions and length.
 //!
 //! Runs once per execution, so what a model says about its arguments is worked out beforehand,
 //! and neither a legal nor an illegal request costs an allocation.
@@ -194,9 +194,9 @@ fn check_pools(pools: &[RequestPool]) -> Result<(), ValidationError> {
     }
 }
 
-/// How many bytes an argument was given.
+/// What an argument names, and how many bytes that has.
 #[derive(Clone, Copy)]
-enum Given {
+enum Extent {
     /// Nothing: it is left out.
     Nothing,
     /// A part of a pool.
@@ -212,19 +212,19 @@ fn check_input(
     argument: &RequestArgument,
     pools: &[RequestPool],
 ) -> Result<(), Fault> {
-    let given = check_place(rule, argument, pools)?;
-    if matches!(given, Given::Nothing) {
+    let extent = check_location(rule, argument, pools)?;
+    if matches!(extent, Extent::Nothing) {
         return Ok(());
     }
     check_dimensions(rule, argument)?;
     // A buffer of the driver remembers the dimensions of what was written into it.
-    if !matches!(given, Given::Buffer) && !rule.is_specified(argument) {
+    if !matches!(extent, Extent::Buffer) && !rule.is_specified(argument) {
         return Err(Fault::Unspecified);
     }
-    let (found, fits): (u64, fn(&u64, &u64) -> bool) = match given {
-        Given::Nothing | Given::Buffer => return Ok(()),
-        Given::Part(found) => (found, u64::eq),
-        Given::Whole(found) => (found, u64::ge),
+    let (found, fits): (u64, fn(&u64, &u64) -> bool) = match extent {
+        Extent::Nothing | Extent::Buffer => return Ok(()),
+        Extent::Part(found) => (found, u64::eq),
+        Extent::Whole(found) => (found, u64::ge),
     };
     match rule.needed(argument)? {
         Some(expected) if !fits(&found, &expected) => Err(Fault::Length { expected, found }),
@@ -238,7 +238,7 @@ fn check_output(
     pools: &[RequestPool],
     unspecified: UnspecifiedOutputs,
 ) -> Result<(), Fault> {
-    if matches!(check_place(rule, argument, pools)?, Given::Nothing) {
+    if matches!(check_location(rule, argument, pools)?, Extent::Nothing) {
         return Ok(());
     }
     check_dimensions(rule, argument)?;
@@ -249,32 +249,32 @@ fn check_output(
 }
 
 /// Checks where an argument lies, or that it says nothing more when it is left out.
-fn check_place(
+fn check_location(
     rule: &Rule,
     argument: &RequestArgument,
     pools: &[RequestPool],
-) -> Result<Given, Fault> {
+) -> Result<Extent, Fault> {
     let location = argument.location;
     if argument.has_no_value {
         let is_bare = location == crate::DataLocation::default() && argument.dimensions.is_empty();
         return match (is_bare, rule.is_optional) {
             (false, _) => Err(Fault::ValueLeftOut),
             (true, false) => Err(Fault::NotOptional),
-            (true, true) => Ok(Given::Nothing),
+            (true, true) => Ok(Extent::Nothing),
         };
     }
     let pool = usize::try_from(location.pool_index).ok().and_then(|index| pools.get(index));
     match pool {
         None => Err(Fault::UnknownPool { pool: location.pool_index, pools: saturate(pools.len()) }),
-        Some(RequestPool::Token(_)) if location.is_whole_pool() => Ok(Given::Buffer),
+        Some(RequestPool::Token(_)) if location.is_whole_pool() => Ok(Extent::Buffer),
         Some(RequestPool::Token(_)) => Err(Fault::PartOfBuffer),
         Some(RequestPool::Memory(memory)) => {
             let size = memory.len();
             let crate::DataLocation { offset, length, .. } = location;
             match location.range_in(size) {
                 None => Err(Fault::OutOfPool { offset, length, size }),
-                Some(_) if location.is_whole_pool() => Ok(Given::Whole(size)),
-                Some(_) => Ok(Given::Part(u64::from(length))),
+                Some(_) if location.is_whole_pool() => Ok(Extent::Whole(size)),
+                Some(_) => Ok(Extent::Part(u64::from(length))),
             }
         }
     }
@@ -282,20 +282,23 @@ fn check_place(
 
 /// An argument's dimensions are empty or refine the model's.
 fn check_dimensions(rule: &Rule, argument: &RequestArgument) -> Result<(), Fault> {
-    let (model, given) = (&rule.dimensions, &argument.dimensions);
-    if given.is_empty() {
+    let (model, argument) = (&rule.dimensions, &argument.dimensions);
+    if argument.is_empty() {
         return Ok(());
     }
-    if given.len() > MAX_RANK {
-        return Err(Fault::RankTooLarge { rank: saturate(given.len()) });
+    if argument.len() > MAX_RANK {
+        return Err(Fault::RankTooLarge { rank: saturate(argument.len()) });
     }
     if model.is_empty() && !rule.is_scalar {
         return Ok(());
     }
-    if given.len() != model.len() {
-        return Err(Fault::Rank { expected: saturate(model.len()), found: saturate(given.len()) });
+    if argument.len() != model.len() {
+        return Err(Fault::Rank {
+            expected: saturate(model.len()),
+            found: saturate(argument.len()),
+        });
     }
-    for (axis, (expected, found)) in (0..).zip(model.iter().zip(given)) {
+    for (axis, (expected, found)) in (0..).zip(model.iter().zip(argument)) {
         if *expected != 0 && expected != found {
             return Err(Fault::Dimension { axis, expected: *expected, found: *found });
         }

@@ -38,7 +38,7 @@ impl Agreement {
 const DETECTION_SCORES: usize = 2;
 
 /// Compares the outputs of two subjects. Of a detector only the scores are looked at, unless all is
-/// equal: they come in order, while boxes of scores that are nearly alike change places.
+/// equal: they come in order, while boxes of scores that are nearly alike swap positions.
 #[must_use]
 pub fn agreement(workload: &Workload, one: &[Vec<u8>], other: &[Vec<u8>]) -> Agreement {
     if one == other {

@@ -101,7 +101,7 @@ impl Workload {
         self.imported.outputs.len() - self.imported.states.len()
     }
 
-    /// How its tensors and states are laid out, whoever makes the memory.
+    /// How its tensors and states are laid out, whichever side allocates the memory.
     #[must_use]
     pub fn layout(&self) -> LayoutOptions {
         LayoutOptions {

@@ -87,8 +87,8 @@ impl<'a> ClientSession<'a> {
         request.renew(0);
         self.run_trips(|sequence| {
             end.send(request.bytes())?;
-            // While the server works: whoever copies a message right after its first word was
-            // stored waits for that word.
+            // While the server works: an end that copies a message right after the message's first
+            // word was stored has to wait for that store.
             request.renew(sequence + 1);
             end.receive(&mut answer)?;
             request.check(sequence, &answer)

@@ -8,7 +8,7 @@ use super::tree::{ModuleId, Tree};
 /// The arrows among the modules below one module, each with the paths that make it.
 type Arrows<'a> = BTreeMap<(ModuleId, ModuleId), Vec<&'a Reference>>;
 
-/// A circle, described for whoever has to open it.
+/// Every circle, described for the person who has to break it.
 pub(super) fn circles(tree: &Tree, references: &[Reference]) -> Vec<String> {
     let mut families: BTreeMap<ModuleId, Arrows<'_>> = BTreeMap::new();
     for reference in references {
@@ -82,12 +82,12 @@ fn describe(tree: &Tree, family: ModuleId, circle: &Circle, arrows: &Arrows<'_>)
             "\n  {} -> {}: {}: `{}` is {}",
             name(*module),
             name(next(index)),
-            place(tree, first),
+            file_and_line(tree, first),
             first.path,
             item(tree, first),
         );
         for other in others {
-            text += &format!("; also {} at {}", item(tree, other), place(tree, other));
+            text += &format!("; also {} at {}", item(tree, other), file_and_line(tree, other));
         }
     }
     text
@@ -109,6 +109,6 @@ fn item(tree: &Tree, reference: &Reference) -> String {
 }
 
 /// Where a reference stands, such as `src/a.rs:12`.
-fn place(tree: &Tree, reference: &Reference) -> String {
+fn file_and_line(tree: &Tree, reference: &Reference) -> String {
     format!("{}:{}", tree.modules[reference.from].file.display(), reference.line)
 }

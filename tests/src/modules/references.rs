@@ -8,7 +8,7 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, Item, Meta};
 
 use super::attributes::is_for_tests;
-use super::resolve::{Place, Target};
+use super::resolve::{Scope, Target};
 use super::tokens;
 use super::tree::{Kinds, LeafName, ModuleId, Names, Tree, Written, attributes, leaves, plain};
 
@@ -42,9 +42,9 @@ pub(super) fn references(tree: &Tree) -> Vec<Reference> {
 struct Reader<'a> {
     tree: &'a Tree,
     module: ModuleId,
-    /// What the blocks around the current place bind.
+    /// What the blocks around the current position bind.
     blocks: Vec<Names>,
-    /// Variables and generic parameters of the functions and items around the current place.
+    /// Variables and generic parameters of the functions and items around the current position.
     locals: Vec<HashSet<String>>,
     found: Vec<Reference>,
 }
@@ -56,8 +56,8 @@ impl Reader<'_> {
         {
             return;
         }
-        let place = Place { module: self.module, blocks: &self.blocks };
-        for target in self.tree.resolve(place, path, kinds) {
+        let scope = Scope { module: self.module, blocks: &self.blocks };
+        for target in self.tree.resolve(scope, path, kinds) {
             let (to, item) = match target {
                 Target::Module(module) => (module, String::new()),
                 Target::Item { module, name } => (module, name),

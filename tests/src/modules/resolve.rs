@@ -1,4 +1,4 @@
-//! From a path to the module that defines what it names: Rust's rules, as far as the places of
+//! From a path to the module that defines what it names: Rust's rules, as far as the scopes of
 //! items need them.
 
 use super::tree::{Import, Kinds, Meaning, ModuleId, Names, ROOT, Tree, Visible, Written};
@@ -14,7 +14,7 @@ pub(super) enum Target {
 
 /// Where a path stands.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct Scope<'a> {
     pub(super) module: ModuleId,
     /// The names of the blocks around it, the innermost last.
     pub(super) blocks: &'a [Names],
@@ -26,15 +26,15 @@ type Following<'a> = Vec<(&'a Import, String)>;
 impl Tree {
     /// What a path names, where it is something of this crate: mostly one target, none for a name
     /// of another crate, several where a name is a type here and a function there.
-    pub(super) fn resolve(&self, place: Place<'_>, path: &Written, kinds: Kinds) -> Vec<Target> {
-        let mut targets = self.follow(place, path, kinds, &mut Vec::new());
+    pub(super) fn resolve(&self, scope: Scope<'_>, path: &Written, kinds: Kinds) -> Vec<Target> {
+        let mut targets = self.follow(scope, path, kinds, &mut Vec::new());
         targets.dedup();
         targets
     }
 
     fn follow<'a>(
         &'a self,
-        place: Place<'a>,
+        scope: Scope<'a>,
         path: &Written,
         kinds: Kinds,
         following: &mut Following<'a>,
@@ -44,9 +44,9 @@ impl Tree {
         let mut found = match first.as_str() {
             _ if path.absolute => return Vec::new(),
             "crate" => vec![Target::Module(ROOT)],
-            "self" => vec![Target::Module(place.module)],
-            "super" => vec![Target::Module(self.above(place.module))],
-            name => self.in_scope(place, name, first_kinds, following),
+            "self" => vec![Target::Module(scope.module)],
+            "super" => vec![Target::Module(self.above(scope.module))],
+            name => self.in_scope(scope, name, first_kinds, following),
         };
         for (index, name) in rest.iter().enumerate() {
             let kinds = if index + 1 == rest.len() { kinds } else { Kinds::TYPE };
@@ -57,7 +57,7 @@ impl Tree {
                         next.push(Target::Module(self.above(module)));
                     }
                     Target::Module(module) => {
-                        let inner = self.member(module, name, kinds, place.module, following);
+                        let inner = self.member(module, name, kinds, scope.module, following);
                         // A name that only a macro's expansion binds is still this module's.
                         let unseen = Target::Item { module, name: name.clone() };
                         next.extend(if inner.is_empty() { vec![unseen] } else { inner });
@@ -78,21 +78,21 @@ impl Tree {
     /// What a name means where it stands alone or first.
     fn in_scope<'a>(
         &'a self,
-        place: Place<'a>,
+        scope: Scope<'a>,
         name: &str,
         kinds: Kinds,
         following: &mut Following<'a>,
     ) -> Vec<Target> {
-        for depth in (0..place.blocks.len()).rev() {
-            let inner = Place { module: place.module, blocks: &place.blocks[..=depth] };
-            let found = self.among(&place.blocks[depth], inner, name, kinds, None, following);
+        for depth in (0..scope.blocks.len()).rev() {
+            let inner = Scope { module: scope.module, blocks: &scope.blocks[..=depth] };
+            let found = self.among(&scope.blocks[depth], inner, name, kinds, None, following);
             if !found.is_empty() {
                 return found;
             }
         }
-        let found = self.member(place.module, name, kinds, place.module, following);
+        let found = self.member(scope.module, name, kinds, scope.module, following);
         if found.is_empty() && kinds.meets(Kinds::MACRO) {
-            return self.textual_macro(place.module, name);
+            return self.textual_macro(scope.module, name);
         }
         found
     }
@@ -120,15 +120,15 @@ impl Tree {
         following: &mut Following<'a>,
     ) -> Vec<Target> {
         let names = &self.modules[module].names;
-        let place = Place { module, blocks: &[] };
-        self.among(names, place, name, kinds, Some(viewer), following)
+        let scope = Scope { module, blocks: &[] };
+        self.among(names, scope, name, kinds, Some(viewer), following)
     }
 
-    /// What `names`, which stand at `place`, bind to a name. Globs count where nothing else does.
+    /// What `names`, which stand in `scope`, bind to a name. Globs count where nothing else does.
     fn among<'a>(
         &'a self,
         names: &'a Names,
-        place: Place<'a>,
+        scope: Scope<'a>,
         name: &str,
         kinds: Kinds,
         viewer: Option<ModuleId>,
@@ -146,13 +146,13 @@ impl Tree {
                 }
                 Meaning::Item { .. } | Meaning::Module(_) => {}
                 Meaning::Import(import) => {
-                    found.extend(self.imported(import, place, name, kinds, following));
+                    found.extend(self.imported(import, scope, name, kinds, following));
                 }
             }
         }
         if found.is_empty() {
             for glob in names.globs.iter().filter(|glob| sees(glob.visible)) {
-                found.extend(self.through_glob(glob, place, name, kinds, following));
+                found.extend(self.through_glob(glob, scope, name, kinds, following));
             }
         }
         found
@@ -161,7 +161,7 @@ impl Tree {
     fn imported<'a>(
         &'a self,
         import: &'a Import,
-        place: Place<'a>,
+        scope: Scope<'a>,
         name: &str,
         kinds: Kinds,
         following: &mut Following<'a>,
@@ -169,10 +169,10 @@ impl Tree {
         if !begin(following, import, name) {
             return Vec::new();
         }
-        let mut found = self.follow(place, &import.path, kinds, following);
-        if found.is_empty() && self.follow(place, &import.path, Kinds::ANY, following).is_empty() {
+        let mut found = self.follow(scope, &import.path, kinds, following);
+        if found.is_empty() && self.follow(scope, &import.path, Kinds::ANY, following).is_empty() {
             // Of another crate: what brings it into this one stands for it.
-            found.push(Target::Item { module: place.module, name: name.to_owned() });
+            found.push(Target::Item { module: scope.module, name: name.to_owned() });
         }
         following.pop();
         found
@@ -181,7 +181,7 @@ impl Tree {
     fn through_glob<'a>(
         &'a self,
         glob: &'a Import,
-        place: Place<'a>,
+        scope: Scope<'a>,
         name: &str,
         kinds: Kinds,
         following: &mut Following<'a>,
@@ -190,9 +190,9 @@ impl Tree {
             return Vec::new();
         }
         let mut found = Vec::new();
-        for target in self.follow(place, &glob.path, Kinds::TYPE, following) {
+        for target in self.follow(scope, &glob.path, Kinds::TYPE, following) {
             if let Target::Module(module) = target {
-                found.extend(self.member(module, name, kinds, place.module, following));
+                found.extend(self.member(module, name, kinds, scope.module, following));
             }
         }
         following.pop();

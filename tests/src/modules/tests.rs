@@ -296,7 +296,7 @@ fn going_round_by_a_re_export_hides_no_circle_and_a_re_export_makes_none() {
 }
 
 #[test]
-fn a_macro_in_scope_by_its_place_leads_to_its_module() {
+fn a_macro_in_scope_by_its_position_leads_to_its_module() {
     let lib = "#[macro_use] mod helpers { macro_rules! helper { () => {} } }
                mod user { fn f() { helper!(); } }
                mod exported { #[macro_export] macro_rules! offer { () => {} } }

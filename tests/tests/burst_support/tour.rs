@@ -191,7 +191,7 @@ fn carry(
     }
 }
 
-/// Kills a child of this process and waits until it is dead; whoever owns it still has to reap it.
+/// Kills a child of this process and waits until it is dead; its owner still has to reap it.
 fn end(pid: Pid) {
     kill_process(pid, Signal::KILL).expect("a child of ours");
     let dead = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;

@@ -165,8 +165,8 @@ impl Builder<'_> {
     /// The bytes of an input or a constant.
     fn bytes(&self, operand: &Value) -> Vec<u8> {
         match (self.fill, operand["data"].as_array(), operand["seed"].as_u64()) {
-            (Fill::Fitting, Some(place), _) => {
-                let at = |index: usize| usize::try_from(place[index].as_u64().unwrap()).unwrap();
+            (Fill::Fitting, Some(range), _) => {
+                let at = |index: usize| usize::try_from(range[index].as_u64().unwrap()).unwrap();
                 self.blob[at(0)..at(0) + at(1)].to_vec()
             }
             (Fill::Random, _, Some(seed)) => random(seed),

@@ -268,11 +268,11 @@ fn is_accepted(code: OperationType, operands: &Operands, at: HalVersion) -> bool
     let Some(def) = ops::find(code) else { return false };
     let mut all: Vec<Operand> = Vec::new();
     let mut add = |types: &[OperandType], lifetime: OperandLifeTime| -> Vec<u32> {
-        let place = |ty: &OperandType| {
+        let add_operand = |ty: &OperandType| {
             all.push(operand(code, *ty, lifetime));
             u32::try_from(all.len() - 1).expect("a short list")
         };
-        types.iter().map(place).collect()
+        types.iter().map(add_operand).collect()
     };
     let operation = Operation {
         ty: code,

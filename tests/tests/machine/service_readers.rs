@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
+use crate::burst_support::raw::{
+    INPUT_SLOT, OUTPUT_SLOT, POOL_BYTES, RawBurst, RawClient, configure_call, request,
+};
+use crate::burst_support::{LONG, long, model, wait_for_no_thread_named, wait_until};
 use burst_hal::{
     Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model, PrepareOptions,
     PrepareResult, PreparedModel, Request,
 };
 use burst_server::ServiceOptions;
-use crate::burst_support::raw::{
-    INPUT_SLOT, OUTPUT_SLOT, POOL_BYTES, RawBurst, RawClient, configure_call, request,
-};
-use crate::burst_support::{LONG, long, model, wait_for_no_thread_named, wait_until};
 use burst_tests::repository;
 use burst_wire::DATUM_BYTES;
 use burst_wire::control::{Answer, Call, ClientMessage, PoolSource, Refusal, ServerMessage, Text};
@@ -30,8 +30,8 @@ burst_testing::tests![
     the_service_joins_no_thread_and_starts_them_in_one_place(),
 ];
 
-/// A device whose executions say when they begin and end, and end when they are told to, whoever is
-/// gone by then.
+/// A device whose executions report when they begin and end. Each ends when the test lets it, even
+/// when its client is gone by then.
 #[derive(Clone)]
 struct Gated {
     news: Sender<News>,

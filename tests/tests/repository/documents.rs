@@ -368,16 +368,16 @@ fn fault_of_cargo(packages: &BTreeMap<String, PathBuf>, line: &str) -> Option<St
     let Some(folder) = packages.get(package) else {
         return (package.chars().any(char::is_lowercase)).then(|| format!("no package {package}"));
     };
-    let places = [
+    let roots = [
         ("--test", "tests"),
         ("--bench", "benches"),
         ("--example", "examples"),
         ("--bin", "src/bin"),
     ];
-    places.iter().find_map(|(flag, place)| {
+    roots.iter().find_map(|(flag, root)| {
         let name = after(flag)?;
-        let file = format!("{place}/{name}.rs");
-        let files = [file.clone(), format!("{place}/{name}/main.rs")];
+        let file = format!("{root}/{name}.rs");
+        let files = [file.clone(), format!("{root}/{name}/main.rs")];
         let is_there = |file: &String| !meant(folder, Path::new("Cargo.toml"), file).is_empty();
         (!files.iter().any(is_there)).then(|| format!("no {file}"))
     })
@@ -392,8 +392,8 @@ fn what_documents_give_to_cargo_is_there() {
         for code in code(&text).iter().filter(|code| code.text.contains("cargo ")) {
             seen += 1;
             let fault = fault_of_cargo(&packages, code.text);
-            let place = format!("{}:{}", path.display(), code.line);
-            faults.extend(fault.map(|fault| format!("{place}: {fault}: {}", code.text)));
+            let line = format!("{}:{}", path.display(), code.line);
+            faults.extend(fault.map(|fault| format!("{line}: {fault}: {}", code.text)));
         }
     }
     assert!(seen > 10 && faults.is_empty(), "{seen} commands: {faults:#?}");

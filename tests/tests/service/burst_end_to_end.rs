@@ -44,11 +44,11 @@ fn frames_come_back_right_over_every_path_and_with_every_way_to_wait() {
         let mut stream = device.stream(&wide_model(3), &options(route, wait)).unwrap();
         assert_eq!((stream.inputs(), stream.outputs(), stream.frames()), (3, 3, 3));
         for round in 0..50 {
-            let place = round % 3;
+            let slot = round % 3;
             for input in 0..3 {
-                stream.input_of(place, input).copy_from_slice(&frame(round, input));
+                stream.input_of(slot, input).copy_from_slice(&frame(round, input));
             }
-            let result = stream.run_frame(place, long()).unwrap();
+            let result = stream.run_frame(slot, long()).unwrap();
             assert_eq!(result.status, ErrorStatus::None);
             assert!(stream.driver_time().is_some(), "{route}");
             for output in 0..3 {

@@ -188,7 +188,7 @@ impl Honest {
         Honest(device.stream(&model(), &StreamOptions::default()).unwrap())
     }
 
-    /// Frames as long as it is told to, each with its own bytes.
+    /// Sends frames until it is stopped, each with its own bytes.
     fn run_while(&mut self, more: impl Fn(usize) -> bool) -> Times {
         let mut times = Times::default();
         while more(times.nanos.len()) {
@@ -199,7 +199,7 @@ impl Honest {
                 Ok(_) => assert_eq!(self.0.output(0).unwrap(), [value.wrapping_add(1); 16]),
                 Err(ClientError::Timeout) => times.missed += 1,
                 Err(error) => {
-                    eprintln!("an honest client was told: {error}");
+                    eprintln!("an honest client got: {error}");
                     times.errors += 1;
                 }
             }

@@ -26,7 +26,7 @@ enum News {
     Ended,
 }
 
-/// A device that computes until it is told that nobody wants the result, or to end.
+/// A device that computes until the execution is cancelled or the test ends it.
 struct Endless {
     news: Sender<News>,
     /// Lets an execution end.

@@ -124,7 +124,7 @@ fn a_file_that_is_replaced_is_still_the_one_that_was_handed_over() {
     assert_eq!(written, [8; 16]);
 }
 
-/// Descriptors that are no memory, whoever asks.
+/// Descriptors that are no memory for any call.
 fn no_memory() -> Vec<(&'static str, OwnedFd)> {
     let open = |path: &str, flags: OFlags| {
         rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).unwrap()
@@ -215,12 +215,12 @@ fn what_is_no_memory_is_refused_as_a_queue() {
     all.push(("a memfd of half the size", memfd(SEALABLE, bytes / 2)));
     all.push(("a memfd of one byte", memfd(SEALABLE, 1)));
     for (what, fd) in all {
-        for place in 0..2 {
+        for index in 0..2 {
             let mut both = queues();
-            both[place] = moved(&good[place], fd.try_clone().unwrap());
+            both[index] = moved(&good[index], fd.try_clone().unwrap());
             let (call, fds) = configure_call(model, &both[0], &both[1]);
             let refusal = client.call(call, &fds).expect_err(what);
-            assert_eq!(refusal.status(), ErrorStatus::GeneralFailure, "{what}, queue {place}");
+            assert_eq!(refusal.status(), ErrorStatus::GeneralFailure, "{what}, queue {index}");
         }
     }
     let (call, fds) = configure_call(model, &good[0], &good[1]);

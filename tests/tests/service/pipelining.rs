@@ -186,7 +186,7 @@ fn a_request_that_does_not_fit_goes_over_the_socket_after_those_before_it() {
 }
 
 #[test]
-fn failures_keep_their_places_among_the_results() {
+fn failures_keep_their_positions_among_the_results() {
     let (service, prepared) = prepared();
     let mut burst = burst(&prepared, 4);
     let frame = Frame::shared();

@@ -119,7 +119,11 @@ fn memories() {
     }
     assert_eq!(refused(&mut client, share(2), &memory), TRANSIENT);
     let allocate = Call::AllocateMemory { memory: 2, length: 64 };
-    assert_eq!(refused(&mut client, allocate, &memory), TRANSIENT, "whoever made them");
+    assert_eq!(
+        refused(&mut client, allocate, &memory),
+        TRANSIENT,
+        "shared memories count, whichever end made them"
+    );
     assert_eq!(client.call(Call::ForgetMemory { memory: 0 }, &[]), Ok(Answer::Done));
     assert_eq!(client.call(share(2), &[memory.as_fd()]), Ok(Answer::Done));
 

@@ -93,7 +93,7 @@ fn image(dimensions: &[u32]) -> Option<(u32, u32, u32)> {
 
 /// Weights and bias with which a convolution gives TFLite's mean for every possible sum.
 ///
-/// Both round twice, but at different places, which shifts where they go up to the next value. The
+/// Both round twice, but after different steps, which shifts where they go up to the next value. The
 /// bias shifts it back; the larger the weight, the finer.
 fn mean_weights(height: u32, width: u32, from: f32, to: f32) -> Option<Weights> {
     let count = height.checked_mul(width).filter(|&count| count <= MAX_MEAN_ELEMENTS)?;

@@ -50,7 +50,7 @@ fn operations(model: &Model) -> Vec<OperationType> {
     model.main.operations.iter().map(|operation| operation.ty).collect()
 }
 
-/// The operand at this place of the first operation's inputs.
+/// The operand at this position of the first operation's inputs.
 fn input(model: &Model, at: usize) -> &Operand {
     &model.main.operands[model.main.operations[0].inputs[at] as usize]
 }

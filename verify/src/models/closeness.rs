@@ -77,7 +77,7 @@ impl<'a> Judge<'a> {
         if share < map.agreement {
             let needed = map.agreement;
             let what =
-                format!("the best class is the same at {share:.6} of all places, not {needed}");
+                format!("the best class is the same at {share:.6} of all positions, not {needed}");
             self.loose.get_or_insert(what);
         }
     }

@@ -87,7 +87,7 @@ fn detections_are_fair_when_the_sure_ones_are_found_again() {
 }
 
 #[test]
-fn the_best_class_of_each_place_is_compared() {
+fn the_best_class_of_each_position_is_compared() {
     let tolerance = Tolerance::Float { abs: 1.0, rel: 0.0 };
     let map = |agreement| ClassMap { classes: vec![1, 0, 0, 1], agreement };
     let values = [0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0];
@@ -97,5 +97,5 @@ fn the_best_class_of_each_place_is_compared() {
         judge.finish().not_strict
     };
     assert_eq!(judged(&map(0.75)), None);
-    assert!(judged(&map(1.0)).unwrap().contains("0.750000 of all places"));
+    assert!(judged(&map(1.0)).unwrap().contains("0.750000 of all positions"));
 }

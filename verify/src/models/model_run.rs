@@ -137,9 +137,9 @@ impl<'a> ModelRun<'a> {
         let inputs = edge.iter().map(|tensor| tensor.bytes.clone()).collect();
         let outputs = self.part(routes, (&names, &[]), inputs)?;
         let behind = judge(golden, &[outputs], &self.model.tolerance)?;
-        let place = names.join(" and ");
+        let boundary = names.join(" and ");
         if let Some(why) = behind.not_strict {
-            return Err(format!("the part behind {place}: {why}"));
+            return Err(format!("the part behind {boundary}: {why}"));
         }
         let before = self.importer.import(&self.file, &[], &names);
         let outputs = if before.is_ok_and(|before| before.parts.len() == 1) {
@@ -153,7 +153,7 @@ impl<'a> ModelRun<'a> {
         };
         match equal(&outputs, &edge).not_strict {
             None => Ok(()),
-            Some(why) => Err(format!("the part before {place}: {why}")),
+            Some(why) => Err(format!("the part before {boundary}: {why}")),
         }
     }
 
@@ -198,8 +198,8 @@ impl<'a> ModelRun<'a> {
                 match &first {
                     None => first = Some((route.name, outputs)),
                     Some((name, known)) if *known != outputs => {
-                        let place = difference(known, &outputs);
-                        return Err(format!("{} differs from {name} {place}", route.name));
+                        let difference = difference(known, &outputs);
+                        return Err(format!("{} differs from {name} {difference}", route.name));
                     }
                     Some(_) => {}
                 }
@@ -229,11 +229,11 @@ fn executions(
 /// Where outputs begin to differ.
 fn difference(a: &Outputs, b: &Outputs) -> String {
     let pairs = a.iter().zip(b).enumerate();
-    let mut places = pairs.flat_map(|(execution, (a, b))| {
+    let mut compared = pairs.flat_map(|(execution, (a, b))| {
         let outputs = a.iter().zip(b).enumerate();
         outputs.map(move |(output, (a, b))| (execution, output, a != b))
     });
-    places.find(|(_, _, differs)| *differs).map_or_else(
+    compared.find(|(_, _, differs)| *differs).map_or_else(
         || "in the number of outputs".to_owned(),
         |(execution, output, _)| format!("in output {output} of execution {execution}"),
     )

@@ -61,7 +61,7 @@ struct Queue<'f> {
 
 #[derive(Default)]
 struct Done {
-    /// Of each model, by its place in the manifest.
+    /// Of each model, by its index in the manifest.
     results: Vec<(usize, Vec<GoldenResult>)>,
     /// The first error ends the work of all.
     error: Option<RunError>,

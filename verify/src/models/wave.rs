@@ -20,7 +20,7 @@ pub(crate) fn samples(bytes: &[u8]) -> Result<&[u8], &'static str> {
             b"data" => return Err("the WAVE file does not say its format"),
             _ => {}
         }
-        // Chunks begin at even places.
+        // Chunks begin at even offsets.
         rest = body.get(length.next_multiple_of(2)..).unwrap_or_default();
     }
     Err("the WAVE file has no samples")

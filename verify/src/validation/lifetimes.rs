@@ -76,7 +76,7 @@ fn leave_lists(graph: &mut Subgraph, index: u32) {
     graph.output_indexes.retain(|one| *one != index);
 }
 
-/// Gives an operand another lifetime, and a place where it becomes a constant: any bytes of the
+/// Gives an operand another lifetime, and a byte range where it becomes a constant: any bytes of the
 /// model will do, more are added where they are too few.
 fn set_lifetime(model: &mut Model, index: u32, lifetime: LifeTime) {
     let operand = &mut model.main.operands[index as usize];

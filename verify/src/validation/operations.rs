@@ -1,4 +1,4 @@
-//! One operation made wrong: place in the order, type, operand lists, or gone.
+//! One operation made wrong: position in the order, type, operand lists, or gone.
 
 use burst_hal::{
     Model, Operand, OperandLifeTime as LifeTime, OperandType, Operation, OperationType,

@@ -163,7 +163,7 @@ fn right_values_are_strict_and_the_report_has_these_fields_and_no_others() {
 }
 
 #[test]
-fn a_wrong_value_fails_with_its_place() {
+fn a_wrong_value_fails_with_its_position() {
     let (class, max_diff, why) = class_of(&manifest(), &golden(), &WRONG);
     assert_eq!((class, max_diff), (Class::Failed, Some(1.0)));
     let want = "1 of 4 values are off, first execution 0, output 0, value 3: 3, reference 4";

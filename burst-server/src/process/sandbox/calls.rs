@@ -1,6 +1,6 @@
 //! The system calls that a service needs once it runs, and the filter made of them.
 //!
-//! Whoever adds one says what for. `strace -f -c burst serve` under traffic shows what is used; a call
+//! A comment says what each group is needed for; extend it with the list. `strace -f -c burst serve` under traffic shows what is used; a call
 //! that is missing here fails with EPERM.
 
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_nanosleep,
     libc::SYS_gettimeofday,
     libc::SYS_sched_yield,
-    // Threads: begun (see `clone` below), placed, ended.
+    // Threads: started (see `clone` below), bound to CPUs, ended.
     libc::SYS_clone3,
     libc::SYS_set_robust_list,
     libc::SYS_get_robust_list,
@@ -80,7 +80,7 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_gettid,
     libc::SYS_exit,
     libc::SYS_exit_group,
-    // Signals: taken, waited for, and sent to ourselves by `abort`.
+    // Signals: handled, waited for, and sent to ourselves by `abort`.
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
@@ -165,7 +165,7 @@ fn rules(may_remove: bool) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, Sandbox
         rules.extend(REMOVING.iter().map(|call| (*call, Vec::new())));
     }
     let executable = libc::PROT_EXEC.unsigned_abs().into();
-    // Memory that can be executed is never made.
+    // No executable memory.
     let not_executable = || only(2, SeccompCmpOp::MaskedEq(executable), 0);
     rules.insert(libc::SYS_mmap, not_executable()?);
     rules.insert(libc::SYS_mprotect, not_executable()?);

@@ -1,4 +1,4 @@
-//! What a classifier's output says: the best classes, with labels and scores; of a row of steps
+//! What a classifier's output says: the best classes, with labels and scores; of a sequence of steps
 //! the best class of each.
 
 use std::path::Path;
@@ -31,7 +31,7 @@ pub(super) fn name(index: usize, label: &str) -> String {
     if label.is_empty() { format!("class {index}") } else { label.to_owned() }
 }
 
-/// Steps in a row that have the same best class.
+/// Consecutive steps that have the same best class.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Stretch {
     /// The first of them.

@@ -206,7 +206,7 @@ fn of_pictures(known: &Known<'_>, input: InputShape, outputs: &[TensorInfo]) -> 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Says where in the picture something is: detection, segmentation.
-    Place,
+    Locate,
     /// A picture from a picture.
     Picture,
     /// Anything else.
@@ -223,7 +223,7 @@ pub(crate) fn task(imported: &Imported, input: InputShape) -> Task {
         float_range: FloatRange::Byte,
     };
     match Reader::new(known) {
-        Reader::Boxes(_) | Reader::Segments(_) => Task::Place,
+        Reader::Boxes(_) | Reader::Segments(_) => Task::Locate,
         Reader::Upscaled(_) => Task::Picture,
         _ => Task::Other,
     }

@@ -11,7 +11,7 @@ use crate::draw::Canvas;
 use crate::stream::feed::Placed;
 use crate::stream::path::Path;
 
-/// Most classes that are told apart.
+/// Most classes that are distinguished.
 const MAX_CLASSES: usize = 65_536;
 /// Classes with a smaller part of the picture are not named in it.
 const LEAST_NAMED: f32 = 0.005;
@@ -120,8 +120,8 @@ impl Segmenter {
             let row = cell((f64::from(y) + 0.5 - placement.top) / placement.height, self.height);
             for x in 0..frame.width {
                 let across = (f64::from(x) + 0.5 - placement.left) / placement.width;
-                let place = row.zip(cell(across, self.width));
-                let class = place
+                let index = row.zip(cell(across, self.width));
+                let class = index
                     .and_then(|(row, column)| self.classes.get(row * self.width + column).copied());
                 if let Some(class @ 1..) = class {
                     canvas.tint(x, y, class.into());

@@ -31,7 +31,7 @@ pub(crate) struct Placed<'a> {
     pub(crate) placement: Placement,
 }
 
-/// A row of inputs for a model.
+/// The inputs for a model, one after the other.
 pub(crate) trait Feed {
     /// Moves on to the next frame; false when there are no more.
     fn advance(&mut self) -> Result<bool>;

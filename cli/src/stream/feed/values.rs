@@ -1,4 +1,4 @@
-//! A long row of numbers, a window of which goes into the model, then the next: samples of sound,
+//! A long sequence of numbers, a window of which goes into the model, then the next: samples of sound,
 //! log-mel frames made of them, or values of a file.
 
 use std::path::Path;

@@ -87,16 +87,16 @@ fn connector(
     }
 }
 
-/// A driver process of our own in the place of the one before.
+/// Starts a driver process of our own, which replaces the one before, and connects to it.
 fn start_private(process: &PrivateDriver, wait: &str, threads: u32) -> Result<Client, ClientError> {
     let failed = |error: anyhow::Error| {
         ClientError::Connector(Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(error)))
     };
-    let mut place = process.lock().unwrap_or_else(PoisonError::into_inner);
-    drop(place.take()); // it is dead; this takes note of it
+    let mut process = process.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(process.take()); // it is dead; dropping reaps it
     let (started, socket) = DriverProcess::start(wait, threads).map_err(failed)?;
     let pid = started.pid();
-    *place = Some(started);
+    *process = Some(started);
     Client::from_socket(socket)
         .with_context(|| format!("no contact with the driver process {pid}"))
         .map_err(failed)

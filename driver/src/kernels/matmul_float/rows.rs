@@ -25,7 +25,7 @@ pub(crate) enum FloatRows<'a> {
     Pixels(Pixels<'a>),
 }
 
-/// The place of one row after the other.
+/// Which row comes next, while the rows are visited in order.
 #[derive(Debug, Clone, Copy)]
 #[allow(clippy::large_enum_variant, reason = "one lives on the stack, for a tile of rows")]
 pub(crate) enum Cursor {
@@ -54,7 +54,7 @@ impl<'a> FloatRows<'a> {
         }
     }
 
-    /// The first row's place.
+    /// A cursor that stands at the first row.
     #[inline(always)]
     pub(crate) fn start(&self) -> Cursor {
         match self {
@@ -323,7 +323,7 @@ mod tests {
                 got.extend(list[..pieces].iter().flat_map(|rows| rows[index]));
             }
             let last = |index: usize| list[..pieces].iter().map(move |rows| rows[index]);
-            assert!(last(3).eq(last(taken - 1)), "places left over hold the last row");
+            assert!(last(3).eq(last(taken - 1)), "slots left over hold the last row");
         }
         assert_eq!(got, want, "{conv:?} from {first}");
     }

@@ -12,7 +12,7 @@ const ROWS: usize = 16;
 /// The rules of 16 channels, in registers.
 ///
 /// The doubled product `2 * x * m`, plus `2^31`, has the rounded result in its upper half. `2 * m` is
-/// below `2^32` but may have no place in a signed number: for `x` of either sign the product is then
+/// below `2^32` but may not fit a signed number: for `x` of either sign the product is then
 /// taken with `2 * m - 2^32`, and `x` added to the upper half makes up for it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
@@ -20,7 +20,7 @@ pub(crate) struct Rules {
     pub(crate) bias: __m512i,
     /// Twice the multipliers, modulo 2^32.
     doubled: __m512i,
-    /// Those of odd channels, moved to even places.
+    /// Those of odd channels, moved to even lanes.
     odd_doubled: __m512i,
     /// Channels where twice the multiplier is not below 2^31.
     wrapped: __mmask16,
@@ -108,7 +108,7 @@ const ODD: __mmask16 = 0xAAAA;
 /// Takes lanes 1, 1, 3, 3 of each four.
 const UPPER: i32 = 0b11_11_01_01;
 
-/// The odd lanes, in even places.
+/// The odd lanes, in even lanes.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn upper_halves(values: __m512i) -> __m512i {

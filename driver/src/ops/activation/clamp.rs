@@ -15,20 +15,20 @@ use crate::OpError;
 use crate::kernels::lut::{self, Table};
 use crate::kernels::quant::{Multiplier, activation_range, activation_range_f32};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, Prepared, Row, Run, Signature};
+use crate::op::{Form, Inferred, Prepared, Run, Signature};
 use crate::ops::activation::{MAX_RANK, expect_input_rank, unary};
 use crate::ops::quantization::rules::{means_the_same, quant8};
 use crate::tensor::{Args, TensorInfo};
 
-const ROWS: &[Row] = &[
-    Row::new(V1_0, &[TF32], &[TF32]),
-    Row::new(V1_0, &[TQ8], &[TQ8]),
-    Row::new(V1_2, &[TF16], &[TF16]),
-    Row::new(V1_3, &[TQ8S], &[TQ8S]),
+const FORMS: &[Form] = &[
+    Form::new(V1_0, &[TF32], &[TF32]),
+    Form::new(V1_0, &[TQ8], &[TQ8]),
+    Form::new(V1_2, &[TF16], &[TF16]),
+    Form::new(V1_3, &[TQ8S], &[TQ8S]),
 ];
 
 pub(super) fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     expect_input_rank(signature)
 }
 

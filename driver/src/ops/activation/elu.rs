@@ -10,7 +10,9 @@ use half::f16;
 
 use crate::OpError;
 use crate::op::types::{F16, F32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::tensor::Args;
 
 /// The definition of ELU.
@@ -21,11 +23,11 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] =
-    &[Row::new(V1_3, &[TF32, F32], &[TF32]), Row::new(V1_3, &[TF16, F16], &[TF16])];
+const FORMS: &[Form] =
+    &[Form::new(V1_3, &[TF32, F32], &[TF32]), Form::new(V1_3, &[TF16, F16], &[TF16])];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 /// Alpha.

@@ -17,7 +17,7 @@ use crate::OpError;
 use crate::kernels::lut::{self, Quant8, Table};
 use crate::kernels::quant::{Multiplier, rounding_divide_by_power_of_two};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Plain, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, PrepareContext, Prepared, Run, Signature};
 use crate::ops::activation::unary;
 use crate::ops::attributes;
 use crate::ops::quantization::rules::quant8;
@@ -31,15 +31,15 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN,
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_3, &[TF32], &[TF32]),
-    Row::new(V1_3, &[TF16], &[TF16]),
-    Row::new(V1_3, &[TQ8], &[TQ8]),
-    Row::new(V1_3, &[TQ8S], &[TQ8S]),
+const FORMS: &[Form] = &[
+    Form::new(V1_3, &[TF32], &[TF32]),
+    Form::new(V1_3, &[TF16], &[TF16]),
+    Form::new(V1_3, &[TQ8], &[TQ8]),
+    Form::new(V1_3, &[TQ8S], &[TQ8S]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {

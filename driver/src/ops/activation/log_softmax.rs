@@ -13,7 +13,7 @@ use crate::OpError;
 use crate::kernels::lanes::Lanes;
 use crate::kernels::softmax::log_softmax_lane;
 use crate::op::types::{F16, F32, I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{Form, Inferred, OpDef, OpTraits, Parsed, Run, Signature, WithAttributes};
 use crate::ops::activation::{SoftmaxAttributes, unary};
 use crate::ops::attributes::MAX_RANK;
 use crate::tensor::Args;
@@ -26,11 +26,11 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] =
-    &[Row::new(V1_2, &[TF32, F32, I32], &[TF32]), Row::new(V1_2, &[TF16, F16, I32], &[TF16])];
+const FORMS: &[Form] =
+    &[Form::new(V1_2, &[TF32, F32, I32], &[TF32]), Form::new(V1_2, &[TF16, F16, I32], &[TF16])];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 fn infer(args: &Args<'_>, attributes: Parsed<'_, SoftmaxAttributes>) -> Result<Inferred, OpError> {

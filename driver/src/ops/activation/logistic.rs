@@ -11,7 +11,7 @@ use burst_hal::OperationType;
 use crate::OpError;
 use crate::kernels::lut::{self, Table};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Plain, PrepareContext, Prepared, Row, Run, Signature};
+use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, PrepareContext, Prepared, Run, Signature};
 use crate::ops::activation::{MAX_RANK, expect_input_rank, unary};
 use crate::ops::quantization::rules::{expect_fixed, quant8};
 use crate::tensor::{Args, TensorInfo};
@@ -24,15 +24,15 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN,
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_0, &[TF32], &[TF32]),
-    Row::new(V1_0, &[TQ8], &[TQ8]),
-    Row::new(V1_2, &[TF16], &[TF16]),
-    Row::new(V1_3, &[TQ8S], &[TQ8S]),
+const FORMS: &[Form] = &[
+    Form::new(V1_0, &[TF32], &[TF32]),
+    Form::new(V1_0, &[TQ8], &[TQ8]),
+    Form::new(V1_2, &[TF16], &[TF16]),
+    Form::new(V1_3, &[TQ8S], &[TQ8S]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     expect_input_rank(signature)
 }
 
@@ -79,7 +79,7 @@ mod tests {
     }
 
     /// Rounding: the real value in `f32`, rounded to the nearest step, as TFLite's reference does
-    /// it by table. Fixed-point versions differ from it by one step in places.
+    /// it by table. Fixed-point versions differ from it by one step here and there.
     #[test]
     fn quantized_values_are_rounded_to_the_nearest_step() {
         // Real -1, 0, 1, 10: 0.26894, 0.5, 0.73106, 0.99995 of 256 steps.

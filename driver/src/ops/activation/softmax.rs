@@ -17,7 +17,7 @@ use crate::kernels::quant::type_range;
 use crate::kernels::softmax::{ExpTable, softmax_lane};
 use crate::op::types::{F16, F32, I32, TF16, TF32, TQ8, TQ8S};
 use crate::op::{
-    Inferred, Kernel, OpDef, OpTraits, Parsed, PrepareContext, Prepared, Row, Run, Signature,
+    Form, Inferred, Kernel, OpDef, OpTraits, Parsed, PrepareContext, Prepared, Run, Signature,
     WithAttributes,
 };
 use crate::ops::activation::{MAX_RANK, SoftmaxAttributes, expect_input_rank, unary};
@@ -40,15 +40,15 @@ pub static DEF: OpDef = OpDef {
 
 const COUNTS: &[(usize, burst_hal::HalVersion)] = &[(2, V1_0), (3, V1_2)];
 
-const ROWS: &[Row] = &[
-    Row::new(V1_0, &[TF32, F32, I32], &[TF32]).counts(COUNTS),
-    Row::new(V1_0, &[TQ8, F32, I32], &[TQ8]).counts(COUNTS),
-    Row::new(V1_2, &[TF16, F16, I32], &[TF16]).counts(COUNTS),
-    Row::new(V1_3, &[TQ8S, F32, I32], &[TQ8S]).counts(COUNTS),
+const FORMS: &[Form] = &[
+    Form::new(V1_0, &[TF32, F32, I32], &[TF32]).counts(COUNTS),
+    Form::new(V1_0, &[TQ8, F32, I32], &[TQ8]).counts(COUNTS),
+    Form::new(V1_2, &[TF16, F16, I32], &[TF16]).counts(COUNTS),
+    Form::new(V1_3, &[TQ8S, F32, I32], &[TQ8S]).counts(COUNTS),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     let rank = signature.input(0).map_or(0, |input| input.dimensions.len());
     let old_rank = signature.version >= V1_2 || rank == 2 || rank == 4;
     signature.rule(old_rank, "before HAL 1.2 SOFTMAX takes 2 or 4 dimensions")?;

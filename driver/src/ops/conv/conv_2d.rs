@@ -11,14 +11,14 @@ use burst_hal::OperationType;
 
 use crate::OpError;
 use crate::op::{
-    Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Row, Run, Signature,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Run, Signature,
     WithAttributes,
 };
 use crate::ops::attributes::{ConvAttributes, ConvForm};
+use crate::ops::conv::forms::conv_forms;
 use crate::ops::conv::matrix;
 use crate::ops::conv::quantized::{Task, check_filter};
 use crate::ops::conv::row_tiles::Rows;
-use crate::ops::conv::rows::conv_rows;
 use crate::ops::conv::{geometry, reference};
 use crate::tensor::Args;
 
@@ -30,7 +30,7 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN,
 };
 
-const ROWS: &[Row] = conv_rows!(
+const FORMS: &[Form] = conv_forms!(
     explicit [I32, I32, I32, I32, I32, I32, I32, BOOL, I32, I32]
         counts [(10, V1_0), (11, V1_2), (13, V1_2)],
     implicit [I32, I32, I32, I32, BOOL, I32, I32]
@@ -39,7 +39,7 @@ const ROWS: &[Row] = conv_rows!(
 );
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     check_filter(signature, 0)
 }
 

@@ -12,7 +12,7 @@ use burst_hal::{FusedActivation, HalVersion, OperandType, OperationType};
 use crate::OpError;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
 use crate::op::{
-    Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Row, Run, Signature,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Run, Signature,
     WithAttributes,
 };
 use crate::ops::attributes::activation;
@@ -30,15 +30,15 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN,
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_0, &[TF32, TF32, TF32, I32], &[TF32]),
-    Row::new(V1_0, &[TQ8, TQ8, TI32, I32], &[TQ8]),
-    Row::new(V1_2, &[TF16, TF16, TF16, I32], &[TF16]),
-    Row::new(V1_3, &[TQ8S, TQ8S, TI32, I32], &[TQ8S]),
+const FORMS: &[Form] = &[
+    Form::new(V1_0, &[TF32, TF32, TF32, I32], &[TF32]),
+    Form::new(V1_0, &[TQ8, TQ8, TI32, I32], &[TQ8]),
+    Form::new(V1_2, &[TF16, TF16, TF16, I32], &[TF16]),
+    Form::new(V1_3, &[TQ8S, TQ8S, TI32, I32], &[TQ8S]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     let [Some(input), Some(weights), Some(output)] =
         [signature.input(0), signature.input(1), signature.output(0)]
     else {

@@ -10,10 +10,12 @@
 use burst_hal::OperationType;
 
 use crate::OpError;
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::{ConvAttributes, ConvForm};
+use crate::ops::conv::forms::conv_forms;
 use crate::ops::conv::quantized::{Task, check_filter};
-use crate::ops::conv::rows::conv_rows;
 use crate::ops::conv::{geometry, reference};
 use crate::tensor::Args;
 
@@ -25,14 +27,14 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = conv_rows!(
+const FORMS: &[Form] = conv_forms!(
     explicit [I32, I32, I32, I32, I32, I32, I32, I32, BOOL] counts [(12, V1_2)],
     implicit [I32, I32, I32, I32, I32, BOOL] counts [(9, V1_2)],
     since V1_2,
 );
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     check_filter(signature, 0)
 }
 

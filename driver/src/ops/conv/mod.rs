@@ -8,6 +8,7 @@ mod channels;
 pub mod conv_2d;
 pub mod depthwise_conv_2d;
 mod float_product;
+mod forms;
 pub mod fully_connected;
 mod geometry;
 pub mod grouped_conv_2d;
@@ -15,7 +16,6 @@ mod matrix;
 mod quantized;
 mod reference;
 mod row_tiles;
-mod rows;
 #[cfg(test)]
 mod test_support;
 pub mod transpose_conv_2d;

@@ -15,12 +15,14 @@ use burst_hal::OperationType;
 
 use crate::OpError;
 use crate::kernels::conv::{Axis, Conv, Filter};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::{ConvAttributes, ConvForm, Padding};
+use crate::ops::conv::forms::conv_forms;
 use crate::ops::conv::geometry::{self, dims_of, four, images};
 use crate::ops::conv::quantized::{Task, check_filter};
 use crate::ops::conv::reference;
-use crate::ops::conv::rows::conv_rows;
 use crate::tensor::Args;
 
 /// The definition of TRANSPOSE_CONV_2D.
@@ -31,14 +33,14 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN,
 };
 
-const ROWS: &[Row] = conv_rows!(
+const FORMS: &[Form] = conv_forms!(
     explicit [I32, I32, I32, I32, I32, I32, I32, BOOL] counts [(11, V1_2)],
     implicit [TI32, I32, I32, I32, I32, BOOL] counts [(9, V1_2)],
     since V1_2,
 );
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     check_filter(signature, 0)
 }
 

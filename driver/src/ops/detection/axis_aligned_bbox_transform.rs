@@ -11,7 +11,7 @@ use burst_hal::HalVersion::{V1_2, V1_3};
 use burst_hal::OperationType;
 
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S, TQ16A};
-use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
+use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, Run, Signature};
 use crate::ops::detection::boxes::{Image, expect_ordered, refine};
 use crate::ops::detection::reals::{Reals, RealsMut, expect, expect_eighths};
 use crate::tensor::Args;
@@ -25,15 +25,15 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN,
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_2, &[TF32, TF32, TI32, TF32], &[TF32]),
-    Row::new(V1_2, &[TF16, TF16, TI32, TF16], &[TF16]),
-    Row::new(V1_2, &[TQ16A, TQ8, TI32, TQ16A], &[TQ16A]),
-    Row::new(V1_3, &[TQ16A, TQ8S, TI32, TQ16A], &[TQ16A]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, &[TF32, TF32, TI32, TF32], &[TF32]),
+    Form::new(V1_2, &[TF16, TF16, TI32, TF16], &[TF16]),
+    Form::new(V1_2, &[TQ16A, TQ8, TI32, TQ16A], &[TQ16A]),
+    Form::new(V1_3, &[TQ16A, TQ8S, TI32, TQ16A], &[TQ16A]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     let rank = |index| signature.input(index).map_or(0, |input| input.dimensions.len());
     signature.rule(matches!(rank(0), 0 | 2), "boxes have 2 dimensions")?;
     signature.rule(matches!(rank(1), 0 | 2), "deltas have 2 dimensions")?;

@@ -5,7 +5,7 @@
 //! 1 linear, 2 gaussian), overlap threshold, sigma, score threshold while suppressing. Outputs:
 //! scores, boxes, classes and batches of what is left; their number depends on the data.
 //!
-//! Per image and class the best box left is taken and the scores of all others left are multiplied
+//! Per image and class the best box left is selected and the scores of all others left are multiplied
 //! by what the kernel makes of their overlap with it; those that fall below the second threshold
 //! are dropped. With the hard kernel a suppressed box has score 0 and is still kept when that
 //! threshold is not above 0. The limit holds per class and again per image. Results are in order
@@ -18,7 +18,7 @@ use burst_hal::OperationType;
 
 use crate::op::types::{F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S, TQ16A};
 use crate::op::{
-    Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, Stop, WithAttributes,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, Stop, WithAttributes,
 };
 use crate::ops::detection::boxes::{
     best_first, expect_few, expect_ordered, index, limit, overlap, position,
@@ -36,15 +36,15 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN,
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_2, &[TF32, TF32, TI32, F32, I32, I32, F32, F32, F32], &[TF32, TF32, TI32, TI32]),
-    Row::new(V1_2, &[TF16, TF16, TI32, F16, I32, I32, F16, F16, F16], &[TF16, TF16, TI32, TI32]),
-    Row::new(V1_2, &[TQ8, TQ16A, TI32, F32, I32, I32, F32, F32, F32], &[TQ8, TQ16A, TI32, TI32]),
-    Row::new(V1_3, &[TQ8S, TQ16A, TI32, F32, I32, I32, F32, F32, F32], &[TQ8S, TQ16A, TI32, TI32]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, &[TF32, TF32, TI32, F32, I32, I32, F32, F32, F32], &[TF32, TF32, TI32, TI32]),
+    Form::new(V1_2, &[TF16, TF16, TI32, F16, I32, I32, F16, F16, F16], &[TF16, TF16, TI32, TI32]),
+    Form::new(V1_2, &[TQ8, TQ16A, TI32, F32, I32, I32, F32, F32, F32], &[TQ8, TQ16A, TI32, TI32]),
+    Form::new(V1_3, &[TQ8S, TQ16A, TI32, F32, I32, I32, F32, F32, F32], &[TQ8S, TQ16A, TI32, TI32]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     let rank = |index| signature.input(index).map_or(0, |input| input.dimensions.len());
     signature.rule(matches!(rank(0), 0 | 2), "scores have 2 dimensions")?;
     signature.rule(matches!(rank(1), 0 | 2), "boxes have 2 dimensions")?;
@@ -139,16 +139,16 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
     for (at, score) in scores.iter_mut().enumerate() {
         *score = stored.get(at);
     }
-    let (taken, left) = indices.split_at_mut(count);
+    let (selected, left) = indices.split_at_mut(count);
     let mut kept = 0;
     let mut first = 0;
     for image in split.chunk_by(|a, b| a == b) {
         let rows = first..first + image.len();
-        kept += suppression.image(rows, scores, &mut taken[kept..], left)?;
+        kept += suppression.image(rows, scores, &mut selected[kept..], left)?;
         first += image.len();
     }
-    let taken = &taken[..kept];
-    write(run.outputs, taken, scores, &suppression, split)
+    let selected = &selected[..kept];
+    write(run.outputs, selected, scores, &suppression, split)
 }
 
 struct Suppression<'a> {
@@ -163,13 +163,13 @@ impl Suppression<'_> {
         position(score) % self.classes
     }
 
-    /// Puts what is left of one image to the front of `taken` and returns how many they are.
+    /// Puts what is left of one image to the front of `selected` and returns how many they are.
     /// `left` is working memory.
     fn image(
         &self,
         rows: std::ops::Range<usize>,
         scores: &mut [f32],
-        taken: &mut [i32],
+        selected: &mut [i32],
         left: &mut [i32],
     ) -> Result<usize, OpError> {
         let mut count = 0;
@@ -182,13 +182,13 @@ impl Suppression<'_> {
                     candidates += 1;
                 }
             }
-            count += self.class_of(scores, &mut left[..candidates], &mut taken[count..])?;
+            count += self.class_of(scores, &mut left[..candidates], &mut selected[count..])?;
         }
         if count > self.attributes.limit {
-            best_first(&mut taken[..count], |score| scores[position(score)]);
+            best_first(&mut selected[..count], |score| scores[position(score)]);
             count = self.attributes.limit;
             let by_class = |score: &i32| self.class(*score);
-            taken[..count].sort_unstable_by(|a, b| {
+            selected[..count].sort_unstable_by(|a, b| {
                 let falling = scores[position(*b)].total_cmp(&scores[position(*a)]);
                 by_class(a).cmp(&by_class(b)).then(falling).then(a.cmp(b))
             });
@@ -201,7 +201,7 @@ impl Suppression<'_> {
         &self,
         scores: &mut [f32],
         mut left: &mut [i32],
-        taken: &mut [i32],
+        selected: &mut [i32],
     ) -> Result<usize, OpError> {
         let mut count = 0;
         while count < self.attributes.limit && !left.is_empty() {
@@ -210,7 +210,7 @@ impl Suppression<'_> {
             // The others move up, so that of equal ones the first stays first.
             left[..=best].rotate_right(1);
             let (chosen, others) = left.split_at_mut(1);
-            taken[count] = chosen[0];
+            selected[count] = chosen[0];
             count += 1;
             let corners = self.boxes.quad(position(chosen[0]));
             let mut kept = 0;
@@ -245,7 +245,7 @@ fn first_best(candidates: &[i32], scores: &[f32]) -> usize {
 
 fn write(
     outputs: &mut [crate::tensor::TensorMut<'_>],
-    taken: &[i32],
+    selected: &[i32],
     scores: &[f32],
     from: &Suppression<'_>,
     split: &[i32],
@@ -254,14 +254,14 @@ fn write(
     let [out_scores, out_boxes, out_classes, out_batches] = outputs else {
         return Err(OpError::Arity { want: 4, got });
     };
-    let count = index(taken.len())?.unsigned_abs();
+    let count = index(selected.len())?.unsigned_abs();
     out_scores.resize(&[count])?;
     out_boxes.resize(&[count, 4])?;
     out_classes.resize(&[count])?;
     out_batches.resize(&[count])?;
     let (mut out_scores, mut out_boxes) = (RealsMut::of(out_scores)?, RealsMut::of(out_boxes)?);
     let (out_classes, out_batches) = (out_classes.i32_mut()?, out_batches.i32_mut()?);
-    for (at, score) in taken.iter().enumerate() {
+    for (at, score) in selected.iter().enumerate() {
         let flat = position(*score);
         out_scores.set(at, scores[flat]);
         out_boxes.set_quad(at, from.boxes.quad(flat));

@@ -15,7 +15,7 @@ use burst_hal::{Dimensions, OperationType};
 
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TI32};
 use crate::op::{
-    Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, Stop, WithAttributes,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, Stop, WithAttributes,
 };
 use crate::ops::attributes::{positive_float, positive_i32};
 use crate::ops::detection::boxes::{Corners, best_first, expect_few, index, position, suppress};
@@ -31,13 +31,13 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(
+const FORMS: &[Form] = &[
+    Form::new(
         V1_2,
         &[TF32, TF32, TF32, F32, F32, F32, F32, BOOL, I32, I32, I32, F32, F32, BOOL],
         &[TF32, TF32, TI32, TI32],
     ),
-    Row::new(
+    Form::new(
         V1_2,
         &[TF16, TF16, TF16, F16, F16, F16, F16, BOOL, I32, I32, I32, F16, F16, BOOL],
         &[TF16, TF16, TI32, TI32],
@@ -45,7 +45,7 @@ const ROWS: &[Row] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     let rank = |index| signature.input(index).map_or(0, |input| input.dimensions.len());
     signature.rule(matches!(rank(0), 0 | 3), "scores have 3 dimensions")?;
     signature.rule(matches!(rank(1), 0 | 3), "encoded boxes have 3 dimensions")?;

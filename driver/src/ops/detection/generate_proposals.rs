@@ -26,7 +26,7 @@ use burst_hal::OperationType;
 
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S, TQ16A, TQ16S};
 use crate::op::{
-    Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, Stop, WithAttributes,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, Stop, WithAttributes,
 };
 use crate::ops::attributes::{Layout, positive_float};
 use crate::ops::detection::boxes::{
@@ -46,23 +46,23 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(
+const FORMS: &[Form] = &[
+    Form::new(
         V1_2,
         &[TF32, TF32, TF32, TF32, F32, F32, I32, I32, F32, F32, BOOL],
         &[TF32, TF32, TI32],
     ),
-    Row::new(
+    Form::new(
         V1_2,
         &[TF16, TF16, TF16, TF16, F16, F16, I32, I32, F16, F16, BOOL],
         &[TF16, TF16, TI32],
     ),
-    Row::new(
+    Form::new(
         V1_2,
         &[TQ8, TQ8, TQ16S, TQ16A, F32, F32, I32, I32, F32, F32, BOOL],
         &[TQ8, TQ16A, TI32],
     ),
-    Row::new(
+    Form::new(
         V1_3,
         &[TQ8S, TQ8S, TQ16S, TQ16A, F32, F32, I32, I32, F32, F32, BOOL],
         &[TQ8S, TQ16A, TI32],
@@ -70,7 +70,7 @@ const ROWS: &[Row] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     let rank = |index| signature.input(index).map_or(0, |input| input.dimensions.len());
     signature.rule(matches!(rank(0), 0 | 4), "scores have 4 dimensions")?;
     signature.rule(matches!(rank(1), 0 | 4), "deltas have 4 dimensions")?;

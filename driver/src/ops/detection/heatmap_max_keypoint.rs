@@ -15,7 +15,9 @@ use burst_hal::HalVersion::{V1_2, V1_3};
 use burst_hal::{Dimensions, OperandType, OperationType};
 
 use crate::op::types::{BOOL, TF16, TF32, TQ8, TQ8S, TQ16A};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::Layout;
 use crate::ops::detection::boxes::expect_ordered;
 use crate::ops::detection::reals::{Reals, RealsMut, expect, expect_eighths};
@@ -30,18 +32,18 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_2, &[TF32, TF32, BOOL], &[TF32, TF32]),
-    Row::new(V1_2, &[TF16, TF16, BOOL], &[TF16, TF16]),
-    Row::new(V1_2, &[TQ8, TQ16A, BOOL], &[TQ8, TQ16A]),
-    Row::new(V1_3, &[TQ8S, TQ16A, BOOL], &[TQ8S, TQ16A]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, &[TF32, TF32, BOOL], &[TF32, TF32]),
+    Form::new(V1_2, &[TF16, TF16, BOOL], &[TF16, TF16]),
+    Form::new(V1_2, &[TQ8, TQ16A, BOOL], &[TQ8, TQ16A]),
+    Form::new(V1_3, &[TQ8S, TQ16A, BOOL], &[TQ8S, TQ16A]),
 ];
 
 /// Longest step away from the maximum, in pixels along one axis.
 const LONGEST_STEP: f32 = 1.5;
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     let rank = |index| signature.input(index).map_or(0, |input| input.dimensions.len());
     signature.rule(matches!(rank(0), 0 | 4), "heat maps have 4 dimensions")?;
     signature.rule(matches!(rank(1), 0 | 2), "boxes have 2 dimensions")

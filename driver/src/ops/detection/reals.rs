@@ -81,7 +81,7 @@ impl<'a> Reals<'a> {
         }
     }
 
-    /// Four values in a row: box `index`.
+    /// The four values of box `index`.
     pub(super) fn quad(&self, index: usize) -> [f32; 4] {
         std::array::from_fn(|i| self.get(index * 4 + i))
     }

@@ -24,7 +24,7 @@ use half::f16;
 
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S, TQ16A};
 use crate::op::{
-    Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, Stop, WithAttributes,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, Stop, WithAttributes,
 };
 use crate::ops::detection::regions::{RegionAttributes, Regions, Source, expect_ranks};
 use crate::ops::quantization::rules::expect_same;
@@ -39,17 +39,17 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_2, &[TF32, TF32, TI32, I32, I32, F32, F32, BOOL], &[TF32]),
-    Row::new(V1_2, &[TF16, TF16, TI32, I32, I32, F16, F16, BOOL], &[TF16]),
-    Row::new(V1_2, &[TQ8, TQ16A, TI32, I32, I32, F32, F32, BOOL], &[TQ8]),
-    Row::new(V1_3, &[TQ8S, TQ16A, TI32, I32, I32, F32, F32, BOOL], &[TQ8S]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, &[TF32, TF32, TI32, I32, I32, F32, F32, BOOL], &[TF32]),
+    Form::new(V1_2, &[TF16, TF16, TI32, I32, I32, F16, F16, BOOL], &[TF16]),
+    Form::new(V1_2, &[TQ8, TQ16A, TI32, I32, I32, F32, F32, BOOL], &[TQ8]),
+    Form::new(V1_3, &[TQ8S, TQ16A, TI32, I32, I32, F32, F32, BOOL], &[TQ8S]),
 ];
 
 const LAYOUT: usize = 7;
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     expect_ranks(signature)
 }
 

@@ -11,7 +11,7 @@ use burst_hal::{FusedActivation, OperationType};
 
 use crate::OpError;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature, WithAttributes};
+use crate::op::{Form, OpDef, OpTraits, PrepareContext, Prepared, Run, Signature, WithAttributes};
 use crate::ops::elementwise::arithmetic::{self, QuantizedSum};
 use crate::tensor::Args;
 
@@ -28,16 +28,16 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN,
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_0, &[TF32, TF32, I32], &[TF32]),
-    Row::new(V1_0, &[TQ8, TQ8, I32], &[TQ8]),
-    Row::new(V1_2, &[TF16, TF16, I32], &[TF16]),
-    Row::new(V1_3, &[TQ8S, TQ8S, I32], &[TQ8S]),
-    Row::new(V1_3, &[TI32, TI32, I32], &[TI32]),
+const FORMS: &[Form] = &[
+    Form::new(V1_0, &[TF32, TF32, I32], &[TF32]),
+    Form::new(V1_0, &[TQ8, TQ8, I32], &[TQ8]),
+    Form::new(V1_2, &[TF16, TF16, I32], &[TF16]),
+    Form::new(V1_3, &[TQ8S, TQ8S, I32], &[TQ8S]),
+    Form::new(V1_3, &[TI32, TI32, I32], &[TI32]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 fn prepare(

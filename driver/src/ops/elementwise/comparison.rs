@@ -6,22 +6,22 @@ use burst_hal::OperandType;
 
 use super::requantize::real_values;
 use crate::op::types::{TB8, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, Row, Run, Signature};
+use crate::op::{Form, Inferred, Run, Signature};
 use crate::ops::broadcast::{Side, broadcast_shape, zip};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
-const ROWS: &[Row] = &[
-    Row::new(V1_2, &[TB8, TB8], &[TB8]),
-    Row::new(V1_2, &[TF16, TF16], &[TB8]),
-    Row::new(V1_2, &[TF32, TF32], &[TB8]),
-    Row::new(V1_2, &[TI32, TI32], &[TB8]),
-    Row::new(V1_2, &[TQ8, TQ8], &[TB8]),
-    Row::new(V1_3, &[TQ8S, TQ8S], &[TB8]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, &[TB8, TB8], &[TB8]),
+    Form::new(V1_2, &[TF16, TF16], &[TB8]),
+    Form::new(V1_2, &[TF32, TF32], &[TB8]),
+    Form::new(V1_2, &[TI32, TI32], &[TB8]),
+    Form::new(V1_2, &[TQ8, TQ8], &[TB8]),
+    Form::new(V1_3, &[TQ8S, TQ8S], &[TB8]),
 ];
 
 pub(super) fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 pub(super) fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {

@@ -10,7 +10,7 @@ use burst_hal::{FusedActivation, OperationType};
 
 use super::arithmetic;
 use crate::op::types::{I32, TF16, TF32, TI32};
-use crate::op::{OpDef, OpTraits, Row, Run, Signature, WithAttributes};
+use crate::op::{Form, OpDef, OpTraits, Run, Signature, WithAttributes};
 use crate::{OpError, SignatureError};
 
 /// The definition of DIV.
@@ -26,14 +26,14 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN,
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_1, &[TF32, TF32, I32], &[TF32]),
-    Row::new(V1_2, &[TF16, TF16, I32], &[TF16]),
-    Row::new(V1_3, &[TI32, TI32, I32], &[TI32]),
+const FORMS: &[Form] = &[
+    Form::new(V1_1, &[TF32, TF32, I32], &[TF32]),
+    Form::new(V1_2, &[TF16, TF16, I32], &[TF16]),
+    Form::new(V1_3, &[TI32, TI32, I32], &[TI32]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 fn execute(run: &mut Run<'_, '_>, activation: &FusedActivation) -> Result<(), OpError> {

@@ -9,7 +9,7 @@ use burst_hal::OperationType;
 
 use super::unary;
 use crate::op::types::{TF16, TF32};
-use crate::op::{OpDef, OpTraits, Plain, Row, Run, Signature};
+use crate::op::{Form, OpDef, OpTraits, Plain, Run, Signature};
 use crate::{OpError, SignatureError};
 
 /// The definition of EXP.
@@ -20,10 +20,10 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[Row::new(V1_2, &[TF32], &[TF32]), Row::new(V1_2, &[TF16], &[TF16])];
+const FORMS: &[Form] = &[Form::new(V1_2, &[TF32], &[TF32]), Form::new(V1_2, &[TF16], &[TF16])];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {

@@ -6,21 +6,21 @@ use half::f16;
 
 use super::requantize::Requantize;
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, Row, Run, Signature};
+use crate::op::{Form, Inferred, Run, Signature};
 use crate::ops::broadcast::{Side, broadcast_shape, zip};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
-const ROWS: &[Row] = &[
-    Row::new(V1_2, &[TF32, TF32], &[TF32]),
-    Row::new(V1_2, &[TF16, TF16], &[TF16]),
-    Row::new(V1_2, &[TI32, TI32], &[TI32]),
-    Row::new(V1_2, &[TQ8, TQ8], &[TQ8]),
-    Row::new(V1_3, &[TQ8S, TQ8S], &[TQ8S]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, &[TF32, TF32], &[TF32]),
+    Form::new(V1_2, &[TF16, TF16], &[TF16]),
+    Form::new(V1_2, &[TI32, TI32], &[TI32]),
+    Form::new(V1_2, &[TQ8, TQ8], &[TQ8]),
+    Form::new(V1_3, &[TQ8S, TQ8S], &[TQ8S]),
 ];
 
 pub(super) fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 pub(super) fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {

@@ -3,14 +3,14 @@
 use burst_hal::HalVersion::V1_2;
 
 use crate::op::types::TB8;
-use crate::op::{Inferred, Row, Run, Signature};
+use crate::op::{Form, Inferred, Run, Signature};
 use crate::ops::broadcast::{Side, broadcast_shape, zip};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
 pub(super) fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    const ROWS: &[Row] = &[Row::new(V1_2, &[TB8, TB8], &[TB8])];
-    signature.expect_rows(ROWS)
+    const FORMS: &[Form] = &[Form::new(V1_2, &[TB8, TB8], &[TB8])];
+    signature.expect_forms(FORMS)
 }
 
 pub(super) fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {

@@ -9,7 +9,7 @@ use burst_hal::OperationType;
 
 use super::unary;
 use crate::op::types::TB8;
-use crate::op::{OpDef, OpTraits, Plain, Row, Run, Signature};
+use crate::op::{Form, OpDef, OpTraits, Plain, Run, Signature};
 use crate::{OpError, SignatureError};
 
 /// The definition of LOGICAL_NOT.
@@ -21,8 +21,8 @@ pub static DEF: OpDef = OpDef {
 };
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    const ROWS: &[Row] = &[Row::new(V1_2, &[TB8], &[TB8])];
-    signature.expect_rows(ROWS)
+    const FORMS: &[Form] = &[Form::new(V1_2, &[TB8], &[TB8])];
+    signature.expect_forms(FORMS)
 }
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {

@@ -10,7 +10,7 @@ use burst_hal::{OperandType, OperationType};
 use half::f16;
 
 use crate::op::types::{TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
+use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, Run, Signature};
 use crate::ops::broadcast::{Side, broadcast_shape, zip};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -23,11 +23,11 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] =
-    &[Row::new(V1_2, &[TF32, TF32], &[TF32]), Row::new(V1_2, &[TF16, TF16], &[TF16])];
+const FORMS: &[Form] =
+    &[Form::new(V1_2, &[TF32, TF32], &[TF32]), Form::new(V1_2, &[TF16, TF16], &[TF16])];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {

@@ -18,7 +18,7 @@ use half::f16;
 
 use crate::kernels::quant::{Multiplier, type_range};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
+use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, Run, Signature};
 use crate::ops::broadcast::{Side, broadcast_shape, zip};
 use crate::tensor::{Args, TensorInfo};
 use crate::{OpError, SignatureError};
@@ -31,15 +31,15 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_2, &[TF32, TF32], &[TF32]),
-    Row::new(V1_2, &[TF16, TF16], &[TF16]),
-    Row::new(V1_2, &[TQ8, TQ8], &[TQ8]),
-    Row::new(V1_3, &[TQ8S, TQ8S], &[TQ8S]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, &[TF32, TF32], &[TF32]),
+    Form::new(V1_2, &[TF16, TF16], &[TF16]),
+    Form::new(V1_2, &[TQ8, TQ8], &[TQ8]),
+    Form::new(V1_3, &[TQ8S, TQ8S], &[TQ8S]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {

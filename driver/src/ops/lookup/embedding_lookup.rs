@@ -10,7 +10,7 @@ use burst_hal::OperationType;
 
 use crate::OpError;
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
+use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, Run, Signature};
 use crate::ops::lookup::rows::{Table, list_length, rows_of};
 use crate::ops::quantization::rules::expect_same;
 use crate::tensor::Args;
@@ -23,16 +23,16 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_0, &[TI32, TF32], &[TF32]),
-    Row::new(V1_2, &[TI32, TI32], &[TI32]),
-    Row::new(V1_2, &[TI32, TQ8], &[TQ8]),
-    Row::new(V1_3, &[TI32, TF16], &[TF16]),
-    Row::new(V1_3, &[TI32, TQ8S], &[TQ8S]),
+const FORMS: &[Form] = &[
+    Form::new(V1_0, &[TI32, TF32], &[TF32]),
+    Form::new(V1_2, &[TI32, TI32], &[TI32]),
+    Form::new(V1_2, &[TI32, TQ8], &[TQ8]),
+    Form::new(V1_3, &[TI32, TF16], &[TF16]),
+    Form::new(V1_3, &[TI32, TQ8S], &[TQ8S]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {

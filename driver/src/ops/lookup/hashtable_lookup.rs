@@ -11,7 +11,7 @@ use burst_hal::{Dimensions, OperationType};
 
 use crate::OpError;
 use crate::op::types::{TF32, TI32, TQ8};
-use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
+use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, Run, Signature};
 use crate::ops::lookup::rows::{Table, list_length, rows_of};
 use crate::ops::quantization::rules::expect_same;
 use crate::tensor::Args;
@@ -24,14 +24,14 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_0, &[TI32, TI32, TF32], &[TF32, TQ8]),
-    Row::new(V1_0, &[TI32, TI32, TI32], &[TI32, TQ8]),
-    Row::new(V1_0, &[TI32, TI32, TQ8], &[TQ8, TQ8]),
+const FORMS: &[Form] = &[
+    Form::new(V1_0, &[TI32, TI32, TF32], &[TF32, TQ8]),
+    Form::new(V1_0, &[TI32, TI32, TI32], &[TI32, TQ8]),
+    Form::new(V1_0, &[TI32, TI32, TQ8], &[TQ8, TQ8]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {

@@ -17,7 +17,7 @@ use burst_hal::{OperandType, OperationType};
 use crate::OpError;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8};
 use crate::op::{
-    Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, TypeSet, WithAttributes,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, TypeSet, WithAttributes,
 };
 use crate::ops::lookup::fingerprint::fingerprint64;
 use crate::tensor::{Args, TensorRef, Value};
@@ -32,10 +32,10 @@ pub static DEF: OpDef = OpDef {
 
 const OLD_ITEM: TypeSet = TF32.or(TI32).or(TQ8);
 const ITEM: TypeSet = OLD_ITEM.or(TF16);
-const ROWS: &[Row] = &[
-    Row::new(V1_0, &[TF32, OLD_ITEM, TF32, I32], &[TI32]),
-    Row::new(V1_2, &[TF32, ITEM, TF32, I32], &[TI32]),
-    Row::new(V1_2, &[TF16, ITEM, TF16, I32], &[TI32]),
+const FORMS: &[Form] = &[
+    Form::new(V1_0, &[TF32, OLD_ITEM, TF32, I32], &[TI32]),
+    Form::new(V1_2, &[TF32, ITEM, TF32, I32], &[TI32]),
+    Form::new(V1_2, &[TF16, ITEM, TF16, I32], &[TI32]),
 ];
 
 const SEEDS: usize = 0;
@@ -47,7 +47,7 @@ const KIND: usize = 3;
 const MAX_BITS: u32 = 32;
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,9 @@ use burst_hal::{OperandType, OperationType};
 
 use crate::OpError;
 use crate::op::types::{I32, TF16, TF32, TI32};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::positive_i32;
 use crate::ops::lookup::philox::uniform;
 use crate::tensor::{Args, TensorRef};
@@ -26,14 +28,14 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized().impure(),
 };
 
-const ROWS: &[Row] =
-    &[Row::new(V1_2, &[TF32, I32, TI32], &[TI32]), Row::new(V1_2, &[TF16, I32, TI32], &[TI32])];
+const FORMS: &[Form] =
+    &[Form::new(V1_2, &[TF32, I32, TI32], &[TI32]), Form::new(V1_2, &[TF16, I32, TI32], &[TI32])];
 
 /// Draws between two looks at the deadline.
 const DRAWS_PER_CHECK: usize = 4096;
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 /// How often is drawn from each batch.

@@ -12,7 +12,9 @@ use half::f16;
 use crate::OpError;
 use crate::kernels::norm::instance;
 use crate::op::types::{BOOL, F16, F32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::Layout;
 use crate::ops::pooling::resizing::expect_input_rank;
 use crate::tensor::Args;
@@ -25,13 +27,13 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_2, &[TF32, F32, F32, F32, BOOL], &[TF32]),
-    Row::new(V1_2, &[TF16, F16, F16, F16, BOOL], &[TF16]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, &[TF32, F32, F32, F32, BOOL], &[TF32]),
+    Form::new(V1_2, &[TF16, F16, F16, F16, BOOL], &[TF16]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     expect_input_rank(signature)
 }
 

@@ -20,7 +20,9 @@ use crate::kernels::lanes::{Lane, Lanes};
 use crate::kernels::norm::{inverse_sqrt, l2_lane};
 use crate::kernels::quant::Multiplier;
 use crate::op::types::{I32, TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::Axis;
 use crate::ops::pooling::{MAX_RANK, expect_lane_rank};
 use crate::ops::quantization::rules::expect_fixed;
@@ -37,15 +39,15 @@ pub static DEF: OpDef = OpDef {
 
 const COUNTS: &[(usize, HalVersion)] = &[(1, V1_0), (2, V1_2)];
 
-const ROWS: &[Row] = &[
-    Row::new(V1_0, &[TF32, I32], &[TF32]).counts(COUNTS),
-    Row::new(V1_2, &[TF16, I32], &[TF16]).counts(COUNTS),
-    Row::new(V1_2, &[TQ8, I32], &[TQ8]).counts(COUNTS),
-    Row::new(V1_3, &[TQ8S, I32], &[TQ8S]).counts(COUNTS),
+const FORMS: &[Form] = &[
+    Form::new(V1_0, &[TF32, I32], &[TF32]).counts(COUNTS),
+    Form::new(V1_2, &[TF16, I32], &[TF16]).counts(COUNTS),
+    Form::new(V1_2, &[TQ8, I32], &[TQ8]).counts(COUNTS),
+    Form::new(V1_3, &[TQ8S, I32], &[TQ8S]).counts(COUNTS),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     expect_lane_rank(signature)
 }
 

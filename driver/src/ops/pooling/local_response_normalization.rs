@@ -14,7 +14,9 @@ use crate::OpError;
 use crate::kernels::lanes::Lanes;
 use crate::kernels::norm::local_response_lane;
 use crate::op::types::{F16, F32, I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::Axis;
 use crate::ops::pooling::{MAX_RANK, expect_lane_rank};
 use crate::ops::rank_limit::expect_rank;
@@ -30,13 +32,13 @@ pub static DEF: OpDef = OpDef {
 
 const COUNTS: &[(usize, HalVersion)] = &[(5, V1_0), (6, V1_2)];
 
-const ROWS: &[Row] = &[
-    Row::new(V1_0, &[TF32, I32, F32, F32, F32, I32], &[TF32]).counts(COUNTS),
-    Row::new(V1_2, &[TF16, I32, F16, F16, F16, I32], &[TF16]).counts(COUNTS),
+const FORMS: &[Form] = &[
+    Form::new(V1_0, &[TF32, I32, F32, F32, F32, I32], &[TF32]).counts(COUNTS),
+    Form::new(V1_2, &[TF16, I32, F16, F16, F16, I32], &[TF16]).counts(COUNTS),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     expect_lane_rank(signature)
 }
 

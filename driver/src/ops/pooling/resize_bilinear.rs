@@ -22,7 +22,7 @@ use crate::kernels::Isa;
 use crate::kernels::resize::{self, Work};
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TQ8, TQ8S};
 use crate::op::{
-    Kernel, OpDef, OpTraits, PrepareContext, Prepared, Row, Run, Signature, WithAttributes,
+    Form, Kernel, OpDef, OpTraits, PrepareContext, Prepared, Run, Signature, WithAttributes,
 };
 use crate::ops::attributes::ResizeAttributes;
 use crate::ops::pooling::resizing;
@@ -44,19 +44,19 @@ pub static DEF: OpDef = OpDef {
 
 const COUNTS: &[(usize, HalVersion)] = &[(3, V1_0), (4, V1_2), (5, V1_3), (6, V1_3)];
 
-const ROWS: &[Row] = &[
-    Row::new(V1_0, &[TF32, I32, I32, BOOL, BOOL, BOOL], &[TF32]).counts(COUNTS),
-    Row::new(V1_2, &[TF32, F32, F32, BOOL, BOOL, BOOL], &[TF32]).counts(COUNTS),
-    Row::new(V1_2, &[TF16, I32, I32, BOOL, BOOL, BOOL], &[TF16]).counts(COUNTS),
-    Row::new(V1_2, &[TF16, F16, F16, BOOL, BOOL, BOOL], &[TF16]).counts(COUNTS),
-    Row::new(V1_2, &[TQ8, I32, I32, BOOL, BOOL, BOOL], &[TQ8]).counts(COUNTS),
-    Row::new(V1_2, &[TQ8, F32, F32, BOOL, BOOL, BOOL], &[TQ8]).counts(COUNTS),
-    Row::new(V1_3, &[TQ8S, I32, I32, BOOL, BOOL, BOOL], &[TQ8S]).counts(COUNTS),
-    Row::new(V1_3, &[TQ8S, F32, F32, BOOL, BOOL, BOOL], &[TQ8S]).counts(COUNTS),
+const FORMS: &[Form] = &[
+    Form::new(V1_0, &[TF32, I32, I32, BOOL, BOOL, BOOL], &[TF32]).counts(COUNTS),
+    Form::new(V1_2, &[TF32, F32, F32, BOOL, BOOL, BOOL], &[TF32]).counts(COUNTS),
+    Form::new(V1_2, &[TF16, I32, I32, BOOL, BOOL, BOOL], &[TF16]).counts(COUNTS),
+    Form::new(V1_2, &[TF16, F16, F16, BOOL, BOOL, BOOL], &[TF16]).counts(COUNTS),
+    Form::new(V1_2, &[TQ8, I32, I32, BOOL, BOOL, BOOL], &[TQ8]).counts(COUNTS),
+    Form::new(V1_2, &[TQ8, F32, F32, BOOL, BOOL, BOOL], &[TQ8]).counts(COUNTS),
+    Form::new(V1_3, &[TQ8S, I32, I32, BOOL, BOOL, BOOL], &[TQ8S]).counts(COUNTS),
+    Form::new(V1_3, &[TQ8S, F32, F32, BOOL, BOOL, BOOL], &[TQ8S]).counts(COUNTS),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     resizing::expect_input_rank(signature)
 }
 

@@ -9,7 +9,7 @@ use burst_hal::{HalVersion, OperandType, OperationType};
 
 use crate::OpError;
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TQ8, TQ8S};
-use crate::op::{OpDef, OpTraits, Row, Run, Signature, WithAttributes};
+use crate::op::{Form, OpDef, OpTraits, Run, Signature, WithAttributes};
 use crate::ops::attributes::ResizeAttributes;
 use crate::ops::pooling::resizing;
 
@@ -28,19 +28,19 @@ pub static DEF: OpDef = OpDef {
 
 const COUNTS: &[(usize, HalVersion)] = &[(4, V1_2), (5, V1_3), (6, V1_3)];
 
-const ROWS: &[Row] = &[
-    Row::new(V1_2, &[TF32, I32, I32, BOOL, BOOL, BOOL], &[TF32]).counts(COUNTS),
-    Row::new(V1_2, &[TF32, F32, F32, BOOL, BOOL, BOOL], &[TF32]).counts(COUNTS),
-    Row::new(V1_2, &[TF16, I32, I32, BOOL, BOOL, BOOL], &[TF16]).counts(COUNTS),
-    Row::new(V1_2, &[TF16, F16, F16, BOOL, BOOL, BOOL], &[TF16]).counts(COUNTS),
-    Row::new(V1_2, &[TQ8, I32, I32, BOOL, BOOL, BOOL], &[TQ8]).counts(COUNTS),
-    Row::new(V1_2, &[TQ8, F32, F32, BOOL, BOOL, BOOL], &[TQ8]).counts(COUNTS),
-    Row::new(V1_3, &[TQ8S, I32, I32, BOOL, BOOL, BOOL], &[TQ8S]).counts(COUNTS),
-    Row::new(V1_3, &[TQ8S, F32, F32, BOOL, BOOL, BOOL], &[TQ8S]).counts(COUNTS),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, &[TF32, I32, I32, BOOL, BOOL, BOOL], &[TF32]).counts(COUNTS),
+    Form::new(V1_2, &[TF32, F32, F32, BOOL, BOOL, BOOL], &[TF32]).counts(COUNTS),
+    Form::new(V1_2, &[TF16, I32, I32, BOOL, BOOL, BOOL], &[TF16]).counts(COUNTS),
+    Form::new(V1_2, &[TF16, F16, F16, BOOL, BOOL, BOOL], &[TF16]).counts(COUNTS),
+    Form::new(V1_2, &[TQ8, I32, I32, BOOL, BOOL, BOOL], &[TQ8]).counts(COUNTS),
+    Form::new(V1_2, &[TQ8, F32, F32, BOOL, BOOL, BOOL], &[TQ8]).counts(COUNTS),
+    Form::new(V1_3, &[TQ8S, I32, I32, BOOL, BOOL, BOOL], &[TQ8S]).counts(COUNTS),
+    Form::new(V1_3, &[TQ8S, F32, F32, BOOL, BOOL, BOOL], &[TQ8S]).counts(COUNTS),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     resizing::expect_input_rank(signature)
 }
 

@@ -8,7 +8,7 @@ use burst_hal::{Dimensions, HalVersion};
 use crate::OpError;
 use crate::kernels::pool::{PoolAxis, Pooling, Rule, pool};
 use crate::op::types::{BOOL, I32};
-use crate::op::{Inferred, Parsed, Row, Signature, TypeSet};
+use crate::op::{Form, Inferred, Parsed, Signature, TypeSet};
 use crate::ops::attributes::{Layout, PoolAttributes};
 use crate::ops::quantization::rules::expect_same;
 use crate::scratch::Scratch;
@@ -26,10 +26,10 @@ pub(super) fn expect_forms(
     main: &[(HalVersion, &'static [TypeSet; 1])],
 ) -> Result<(), crate::SignatureError> {
     let legal = main.iter().any(|(since, main)| {
-        let scalars = Row::new(*since, EXPLICIT_SCALARS, *main).counts(EXPLICIT);
-        let scheme = Row::new(*since, IMPLICIT_SCALARS, *main).counts(IMPLICIT);
+        let scalars = Form::new(*since, EXPLICIT_SCALARS, *main).counts(EXPLICIT);
+        let scheme = Form::new(*since, IMPLICIT_SCALARS, *main).counts(IMPLICIT);
         let same = signature.input(0).is_some_and(|input| main[0].has(input.ty));
-        same && signature.expect_rows(&[scalars, scheme]).is_ok()
+        same && signature.expect_forms(&[scalars, scheme]).is_ok()
     });
     if !legal {
         return Err(signature.no_form());

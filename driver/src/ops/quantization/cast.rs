@@ -18,7 +18,7 @@ use half::f16;
 
 use crate::OpError;
 use crate::op::types::{TB8, TF16, TF32, TI32, TQ8, TQ8S, TQ8SYMM, TQ16A, TQ16S};
-use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature, TypeSet};
+use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, Run, Signature, TypeSet};
 use crate::tensor::{Args, TensorMut};
 
 /// The definition of CAST.
@@ -31,17 +31,17 @@ pub static DEF: OpDef = OpDef {
 
 const NUMBERS: TypeSet = TF16.or(TF32).or(TI32).or(TQ8);
 
-const ROWS: &[Row] = &[
-    Row::new(V1_2, &[NUMBERS], &[NUMBERS]),
-    Row::new(V1_3, &[TB8], &[TB8]),
-    Row::new(V1_3, &[TQ8S], &[TQ8S]),
-    Row::new(V1_3, &[TQ16A], &[TQ16A]),
-    Row::new(V1_3, &[TQ16S], &[TQ16S]),
-    Row::new(V1_3, &[TQ8SYMM], &[TQ8SYMM]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, &[NUMBERS], &[NUMBERS]),
+    Form::new(V1_3, &[TB8], &[TB8]),
+    Form::new(V1_3, &[TQ8S], &[TQ8S]),
+    Form::new(V1_3, &[TQ16A], &[TQ16A]),
+    Form::new(V1_3, &[TQ16S], &[TQ16S]),
+    Form::new(V1_3, &[TQ8SYMM], &[TQ8SYMM]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     let (Some(input), Some(output)) = (signature.input(0), signature.output(0)) else {
         return Ok(());
     };

@@ -14,7 +14,7 @@ use half::f16;
 use crate::OpError;
 use crate::kernels::lanes::Lanes;
 use crate::op::types::{TF16, TF32, TQ8, TQ8PC, TQ8S, TQ8SYMM};
-use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
+use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, Run, Signature};
 use crate::ops::rank_limit::expect_rank;
 use crate::tensor::{Args, TensorInfo, TensorRef};
 
@@ -26,17 +26,17 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN,
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_0, &[TQ8], &[TF32]),
-    Row::new(V1_2, &[TQ8.or(TQ8SYMM).or(TQ8PC)], &[TF32.or(TF16)]),
-    Row::new(V1_3, &[TQ8S], &[TF32.or(TF16)]),
+const FORMS: &[Form] = &[
+    Form::new(V1_0, &[TQ8], &[TF32]),
+    Form::new(V1_2, &[TQ8.or(TQ8SYMM).or(TQ8PC)], &[TF32.or(TF16)]),
+    Form::new(V1_3, &[TQ8S], &[TF32.or(TF16)]),
 ];
 
 /// Most dimensions of an input.
 const MAX_RANK: usize = 4;
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     let rank = signature.input(0).map_or(0, |input| input.dimensions.len());
     signature.rule(rank <= MAX_RANK, "the input has more than 4 dimensions")
 }

@@ -17,7 +17,7 @@ use burst_hal::{OperandType, OperationType};
 use crate::OpError;
 use crate::kernels::lut::Quant8;
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
+use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, Run, Signature};
 use crate::ops::quantization::rules::quant8;
 use crate::tensor::{Args, TensorMut};
 
@@ -29,11 +29,11 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN,
 };
 
-const ROWS: &[Row] =
-    &[Row::new(V1_2, &[TF32.or(TF16)], &[TQ8]), Row::new(V1_3, &[TF32.or(TF16)], &[TQ8S])];
+const FORMS: &[Form] =
+    &[Form::new(V1_2, &[TF32.or(TF16)], &[TQ8]), Form::new(V1_3, &[TF32.or(TF16)], &[TQ8S])];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {

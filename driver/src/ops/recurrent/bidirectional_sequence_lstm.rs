@@ -19,7 +19,7 @@ use burst_hal::OperationType;
 use crate::OpError;
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32};
 use crate::op::{
-    Inferred, Kernel, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Row, Run,
+    Form, Inferred, Kernel, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Run,
     Signature, TypeSet, WithAttributes,
 };
 use crate::ops::recurrent::bidirectional::{Linking, output_shapes};
@@ -55,15 +55,15 @@ const fn inputs(tensor: TypeSet, scalar: TypeSet) -> [TypeSet; 61] {
 
 const SINGLE: &[TypeSet] = &inputs(TF32, F32);
 const HALF: &[TypeSet] = &inputs(TF16, F16);
-const ROWS: &[Row] = &[
-    Row::new(V1_2, SINGLE, &[TF32]),
-    Row::new(V1_2, SINGLE, &[TF32, TF32]),
-    Row::new(V1_3, SINGLE, &[TF32, TF32, TF32, TF32, TF32]),
-    Row::new(V1_3, SINGLE, &[TF32, TF32, TF32, TF32, TF32, TF32]),
-    Row::new(V1_2, HALF, &[TF16]),
-    Row::new(V1_2, HALF, &[TF16, TF16]),
-    Row::new(V1_3, HALF, &[TF16, TF16, TF16, TF16, TF16]),
-    Row::new(V1_3, HALF, &[TF16, TF16, TF16, TF16, TF16, TF16]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, SINGLE, &[TF32]),
+    Form::new(V1_2, SINGLE, &[TF32, TF32]),
+    Form::new(V1_3, SINGLE, &[TF32, TF32, TF32, TF32, TF32]),
+    Form::new(V1_3, SINGLE, &[TF32, TF32, TF32, TF32, TF32, TF32]),
+    Form::new(V1_2, HALF, &[TF16]),
+    Form::new(V1_2, HALF, &[TF16, TF16]),
+    Form::new(V1_3, HALF, &[TF16, TF16, TF16, TF16, TF16]),
+    Form::new(V1_3, HALF, &[TF16, TF16, TF16, TF16, TF16, TF16]),
 ];
 
 const INPUT: usize = 0;
@@ -75,7 +75,7 @@ const MERGED: usize = 51;
 const TIME_MAJOR: usize = 52;
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 /// The sizes of both layers, and what the auxiliary input is for.
@@ -239,7 +239,7 @@ impl Kernel for PackedPair {
         let work = forward.work(sequence).max(backward.work(sequence));
         // Input, auxiliary input, and the states of both layers.
         let mut list = [run.input(INPUT)?; 6];
-        for (place, index) in list.iter_mut().zip([
+        for (value, index) in list.iter_mut().zip([
             INPUT,
             AUX,
             FORWARD.output_state(),
@@ -247,7 +247,7 @@ impl Kernel for PackedPair {
             BACKWARD.output_state(),
             BACKWARD.cell_state(),
         ]) {
-            *place = run.input(index)?;
+            *value = run.input(index)?;
         }
         let (floats, work) = Floats::new(&list, run.scratch, work)?;
         let mut next_state = if merged { 1 } else { 2 };

@@ -16,7 +16,7 @@ use crate::OpError;
 use crate::kernels::rnn::Activation;
 use crate::op::types::{BOOL, I32, TF16, TF32};
 use crate::op::{
-    Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, TypeSet, WithAttributes,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, TypeSet, WithAttributes,
 };
 use crate::ops::attributes::recurrent_activation;
 use crate::ops::recurrent::bidirectional::{Linking, output_shapes};
@@ -39,15 +39,15 @@ const SINGLE: &[TypeSet] =
     &[TF32, TF32, TF32, TF32, TF32, TF32, TF32, TF32, TF32, TF32, TF32, TF32, I32, BOOL, BOOL];
 const HALF: &[TypeSet] =
     &[TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, I32, BOOL, BOOL];
-const ROWS: &[Row] = &[
-    Row::new(V1_2, SINGLE, &[TF32]),
-    Row::new(V1_2, SINGLE, &[TF32, TF32]),
-    Row::new(V1_3, SINGLE, &[TF32, TF32, TF32]),
-    Row::new(V1_3, SINGLE, &[TF32, TF32, TF32, TF32]),
-    Row::new(V1_2, HALF, &[TF16]),
-    Row::new(V1_2, HALF, &[TF16, TF16]),
-    Row::new(V1_3, HALF, &[TF16, TF16, TF16]),
-    Row::new(V1_3, HALF, &[TF16, TF16, TF16, TF16]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, SINGLE, &[TF32]),
+    Form::new(V1_2, SINGLE, &[TF32, TF32]),
+    Form::new(V1_3, SINGLE, &[TF32, TF32, TF32]),
+    Form::new(V1_3, SINGLE, &[TF32, TF32, TF32, TF32]),
+    Form::new(V1_2, HALF, &[TF16]),
+    Form::new(V1_2, HALF, &[TF16, TF16]),
+    Form::new(V1_3, HALF, &[TF16, TF16, TF16]),
+    Form::new(V1_3, HALF, &[TF16, TF16, TF16, TF16]),
 ];
 
 const INPUT: usize = 0;
@@ -61,7 +61,7 @@ const TIME_MAJOR: usize = 13;
 const MERGED: usize = 14;
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 /// The sizes of a layer, and what its auxiliary input is for.

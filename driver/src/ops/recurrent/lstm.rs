@@ -15,7 +15,7 @@ use burst_hal::{Dimensions, HalVersion, OperationType};
 use crate::OpError;
 use crate::op::types::{F16, F32, I32, TF16, TF32};
 use crate::op::{
-    Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Row, Run, Signature,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Run, Signature,
     WithAttributes,
 };
 use crate::ops::recurrent::lstm_pass::{CellOperands, Pass, Tuning};
@@ -33,8 +33,8 @@ pub static DEF: OpDef = OpDef {
 };
 
 const COUNTS: &[(usize, HalVersion)] = &[(23, V1_0), (27, V1_2)];
-const ROWS: &[Row] = &[
-    Row::new(
+const FORMS: &[Form] = &[
+    Form::new(
         V1_0,
         &[
             TF32, TF32, TF32, TF32, TF32, TF32, TF32, TF32, TF32, TF32, TF32, TF32, TF32, TF32,
@@ -43,7 +43,7 @@ const ROWS: &[Row] = &[
         &[TF32, TF32, TF32, TF32],
     )
     .counts(COUNTS),
-    Row::new(
+    Form::new(
         V1_2,
         &[
             TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16,
@@ -59,7 +59,7 @@ const CELL: CellOperands = CellOperands { first: 1, state: 18, aux: None, layer_
 const TUNING: usize = 20;
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 fn parse(operands: &dyn Operands) -> Result<Tuning, OpError> {

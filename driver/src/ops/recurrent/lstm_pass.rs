@@ -24,7 +24,7 @@ const GATES: [usize; 4] = [INPUT_GATE, FORGET_GATE, CELL_GATE, OUTPUT_GATE];
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CellOperands {
     /// Input weights of four gates, then recurrent weights, the peephole weights of three gates,
-    /// biases of four, projection weights and bias: 17 in a row.
+    /// biases of four, projection weights and bias: 17 consecutive operands.
     pub(super) first: usize,
     /// The previous output; the cell state follows.
     pub(super) state: usize,

@@ -19,7 +19,7 @@ use crate::OpError;
 use crate::kernels::lstm::quant16::{CELL_INTEGER_BITS, Gate, Lstm16};
 use crate::kernels::quant::Multiplier;
 use crate::op::types::{TI32, TQ8, TQ16S};
-use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature};
+use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, Run, Signature};
 use crate::ops::recurrent::operands::{cell_integer_bits, expect, sizes};
 use crate::tensor::{Args, TensorInfo, TensorRef};
 
@@ -31,7 +31,7 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[Row::new(
+const FORMS: &[Form] = &[Form::new(
     V1_2,
     &[TQ8, TQ8, TQ8, TQ8, TQ8, TQ8, TQ8, TQ8, TQ8, TI32, TI32, TI32, TI32, TQ16S, TQ8],
     &[TQ16S, TQ8],
@@ -51,7 +51,7 @@ const ZERO_POINT: i32 = 128;
 const GATE_FRACTION_BITS: i32 = 12;
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {

@@ -18,7 +18,9 @@ use crate::OpError;
 use crate::kernels::lstm::quant8::{Gate, LayerNorm, Lstm8, Projection, Step};
 use crate::kernels::quant::Multiplier;
 use crate::op::types::{F32, I32, TI32, TQ8S, TQ8SYMM, TQ16S};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::positive_float;
 use crate::ops::quantization::rules::expect_same;
 use crate::ops::recurrent::lstm_pass::{
@@ -35,7 +37,7 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.omit(&[1, 5, 9, 10, 11, 12, 16, 17, 20, 21, 22, 23]).no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[Row::new(
+const FORMS: &[Form] = &[Form::new(
     V1_3,
     &[
         TQ8S, TQ8SYMM, TQ8SYMM, TQ8SYMM, TQ8SYMM, TQ8SYMM, TQ8SYMM, TQ8SYMM, TQ8SYMM, TQ16S, TQ16S,
@@ -58,7 +60,7 @@ const HIDDEN_SCALE: usize = 31;
 const MAX_CELL_INTEGER_BITS: u32 = 6;
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -12,7 +12,9 @@ use burst_hal::OperationType;
 use crate::OpError;
 use crate::kernels::rnn::Activation;
 use crate::op::types::{I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::recurrent_activation;
 use crate::ops::recurrent::operands::{Floats, output, sizes, store};
 use crate::ops::recurrent::rnn_pass::{CellOperands, Pass};
@@ -27,9 +29,9 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_0, &[TF32, TF32, TF32, TF32, TF32, I32], &[TF32, TF32]),
-    Row::new(V1_2, &[TF16, TF16, TF16, TF16, TF16, I32], &[TF16, TF16]),
+const FORMS: &[Form] = &[
+    Form::new(V1_0, &[TF32, TF32, TF32, TF32, TF32, I32], &[TF32, TF32]),
+    Form::new(V1_2, &[TF16, TF16, TF16, TF16, TF16, I32], &[TF16, TF16]),
 ];
 
 const INPUT: usize = 0;
@@ -37,7 +39,7 @@ const CELL: CellOperands = CellOperands::from(1);
 const ACTIVATION: usize = 5;
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 fn parse(operands: &dyn Operands) -> Result<Activation, OpError> {

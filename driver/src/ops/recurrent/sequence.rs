@@ -96,7 +96,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Places for vectors of these sizes from the forward and the backward direction, in one
+    /// Room for vectors of these sizes from the forward and the backward direction, in one
     /// output or in two.
     pub(super) fn pair(forward: usize, backward: usize, merged: bool) -> [Columns; 2] {
         if merged {

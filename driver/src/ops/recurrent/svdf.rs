@@ -16,7 +16,9 @@ use crate::OpError;
 use crate::kernels::rnn::Activation;
 use crate::kernels::svdf::Svdf;
 use crate::op::types::{I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::{positive_i32, recurrent_activation};
 use crate::ops::recurrent::operands::{
     Floats, Shapes, expect, expect_if_given, output, sizes, store,
@@ -32,9 +34,9 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.omit(&[3]).no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_0, &[TF32, TF32, TF32, TF32, TF32, I32, I32], &[TF32, TF32]),
-    Row::new(V1_2, &[TF16, TF16, TF16, TF16, TF16, I32, I32], &[TF16, TF16]),
+const FORMS: &[Form] = &[
+    Form::new(V1_0, &[TF32, TF32, TF32, TF32, TF32, I32, I32], &[TF32, TF32]),
+    Form::new(V1_2, &[TF16, TF16, TF16, TF16, TF16, I32, I32], &[TF16, TF16]),
 ];
 
 const INPUT: usize = 0;
@@ -46,7 +48,7 @@ const RANK: usize = 5;
 const ACTIVATION: usize = 6;
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 /// The sizes of a layer.

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::OpError;
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32};
 use crate::op::{
-    Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Row, Run, Signature,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Run, Signature,
     TypeSet, WithAttributes,
 };
 use crate::ops::recurrent::lstm_pass::{CellOperands, Pass, Tuning};
@@ -39,11 +39,11 @@ const HALF: &[TypeSet] = &[
     TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16, TF16,
     TF16, TF16, TF16, TF16, I32, F16, F16, BOOL, TF16, TF16, TF16, TF16,
 ];
-const ROWS: &[Row] = &[
-    Row::new(V1_2, SINGLE, &[TF32]),
-    Row::new(V1_3, SINGLE, &[TF32, TF32, TF32]),
-    Row::new(V1_2, HALF, &[TF16]),
-    Row::new(V1_3, HALF, &[TF16, TF16, TF16]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, SINGLE, &[TF32]),
+    Form::new(V1_3, SINGLE, &[TF32, TF32, TF32]),
+    Form::new(V1_2, HALF, &[TF16]),
+    Form::new(V1_3, HALF, &[TF16, TF16, TF16]),
 ];
 
 const INPUT: usize = 0;
@@ -52,7 +52,7 @@ const TUNING: usize = 20;
 const TIME_MAJOR: usize = 23;
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 #[derive(Debug, Clone, Copy)]

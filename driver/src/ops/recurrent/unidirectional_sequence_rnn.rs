@@ -13,7 +13,9 @@ use smallvec::SmallVec;
 use crate::OpError;
 use crate::kernels::rnn::Activation;
 use crate::op::types::{I32, TF16, TF32};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::recurrent_activation;
 use crate::ops::recurrent::operands::{Floats, output, sizes, store};
 use crate::ops::recurrent::rnn_pass::{CellOperands, Pass};
@@ -28,11 +30,11 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_2, &[TF32, TF32, TF32, TF32, TF32, I32, I32], &[TF32]),
-    Row::new(V1_3, &[TF32, TF32, TF32, TF32, TF32, I32, I32], &[TF32, TF32]),
-    Row::new(V1_2, &[TF16, TF16, TF16, TF16, TF16, I32, I32], &[TF16]),
-    Row::new(V1_3, &[TF16, TF16, TF16, TF16, TF16, I32, I32], &[TF16, TF16]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, &[TF32, TF32, TF32, TF32, TF32, I32, I32], &[TF32]),
+    Form::new(V1_3, &[TF32, TF32, TF32, TF32, TF32, I32, I32], &[TF32, TF32]),
+    Form::new(V1_2, &[TF16, TF16, TF16, TF16, TF16, I32, I32], &[TF16]),
+    Form::new(V1_3, &[TF16, TF16, TF16, TF16, TF16, I32, I32], &[TF16, TF16]),
 ];
 
 const INPUT: usize = 0;
@@ -41,7 +43,7 @@ const ACTIVATION: usize = 5;
 const TIME_MAJOR: usize = 6;
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -9,22 +9,22 @@ use crate::OpError;
 use crate::kernels::{Isa, argmax};
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
 use crate::op::{
-    Inferred, Kernel, Operands, Parsed, PrepareContext, Prepared, Row, Run, Signature,
+    Form, Inferred, Kernel, Operands, Parsed, PrepareContext, Prepared, Run, Signature,
 };
 use crate::ops::attributes::Axis;
 use crate::tensor::Args;
 use crate::threads::{Tiling, speed};
 
-const ROWS: &[Row] = &[
-    Row::new(V1_2, &[TF32, I32], &[TI32]),
-    Row::new(V1_2, &[TF16, I32], &[TI32]),
-    Row::new(V1_2, &[TI32, I32], &[TI32]),
-    Row::new(V1_2, &[TQ8, I32], &[TI32]),
-    Row::new(V1_3, &[TQ8S, I32], &[TI32]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, &[TF32, I32], &[TI32]),
+    Form::new(V1_2, &[TF16, I32], &[TI32]),
+    Form::new(V1_2, &[TI32, I32], &[TI32]),
+    Form::new(V1_2, &[TQ8, I32], &[TI32]),
+    Form::new(V1_3, &[TQ8S, I32], &[TI32]),
 ];
 
 pub(super) fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 pub(super) fn parse(operands: &dyn Operands) -> Result<Axis, OpError> {

@@ -13,9 +13,9 @@ use crate::tensor::Args;
 /// Forms with a list of axes: only the type of the values differs.
 pub(super) fn validate(
     signature: &Signature<'_>,
-    rows: &[crate::op::Row],
+    forms: &[crate::op::Form],
 ) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(rows)?;
+    signature.expect_forms(forms)?;
     expect_input_rank(signature)
 }
 

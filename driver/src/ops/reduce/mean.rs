@@ -22,7 +22,9 @@ use crate::OpError;
 use crate::kernels::quant::{Multiplier, type_range};
 use crate::kernels::reduce::Reduction;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::AxisList;
 use crate::ops::quantization::rules::quant8;
 use crate::ops::reduce::{MAX_RANK, ReduceAttributes, expect_input_rank, reduced_shape};
@@ -36,18 +38,18 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_1, &[TF32, TI32, I32], &[TF32]),
-    Row::new(V1_1, &[TQ8, TI32, I32], &[TQ8]),
-    Row::new(V1_2, &[TF16, TI32, I32], &[TF16]),
-    Row::new(V1_3, &[TQ8S, TI32, I32], &[TQ8S]),
+const FORMS: &[Form] = &[
+    Form::new(V1_1, &[TF32, TI32, I32], &[TF32]),
+    Form::new(V1_1, &[TQ8, TI32, I32], &[TQ8]),
+    Form::new(V1_2, &[TF16, TI32, I32], &[TF16]),
+    Form::new(V1_3, &[TQ8S, TI32, I32], &[TQ8S]),
 ];
 
 /// Most 8-bit values that go into one mean: their sum must fit in 32 bits.
 const MAX_COUNT: usize = 1 << 23;
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     expect_input_rank(signature)
 }
 

@@ -10,7 +10,7 @@ use burst_hal::HalVersion::{V1_2, V1_3};
 use burst_hal::OperationType;
 
 use crate::op::types::{BOOL, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{OpDef, OpTraits, Row, Run, Signature, WithAttributes};
+use crate::op::{Form, OpDef, OpTraits, Run, Signature, WithAttributes};
 use crate::ops::reduce::{ReduceAttributes, listed};
 use crate::{OpError, SignatureError};
 
@@ -27,15 +27,15 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_2, &[TF32, TI32, BOOL], &[TF32]),
-    Row::new(V1_2, &[TF16, TI32, BOOL], &[TF16]),
-    Row::new(V1_2, &[TQ8, TI32, BOOL], &[TQ8]),
-    Row::new(V1_3, &[TQ8S, TI32, BOOL], &[TQ8S]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, &[TF32, TI32, BOOL], &[TF32]),
+    Form::new(V1_2, &[TF16, TI32, BOOL], &[TF16]),
+    Form::new(V1_2, &[TQ8, TI32, BOOL], &[TQ8]),
+    Form::new(V1_3, &[TQ8S, TI32, BOOL], &[TQ8S]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    listed::validate(signature, ROWS)
+    listed::validate(signature, FORMS)
 }
 
 fn execute(run: &mut Run<'_, '_>, attributes: &ReduceAttributes) -> Result<(), OpError> {

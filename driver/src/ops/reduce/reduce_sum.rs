@@ -10,7 +10,7 @@ use burst_hal::HalVersion::V1_2;
 use burst_hal::OperationType;
 
 use crate::op::types::{BOOL, TF16, TF32, TI32};
-use crate::op::{OpDef, OpTraits, Row, Run, Signature, WithAttributes};
+use crate::op::{Form, OpDef, OpTraits, Run, Signature, WithAttributes};
 use crate::ops::reduce::{ReduceAttributes, listed};
 use crate::{OpError, SignatureError};
 
@@ -27,11 +27,11 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] =
-    &[Row::new(V1_2, &[TF32, TI32, BOOL], &[TF32]), Row::new(V1_2, &[TF16, TI32, BOOL], &[TF16])];
+const FORMS: &[Form] =
+    &[Form::new(V1_2, &[TF32, TI32, BOOL], &[TF32]), Form::new(V1_2, &[TF16, TI32, BOOL], &[TF16])];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    listed::validate(signature, ROWS)
+    listed::validate(signature, FORMS)
 }
 
 fn execute(run: &mut Run<'_, '_>, attributes: &ReduceAttributes) -> Result<(), OpError> {

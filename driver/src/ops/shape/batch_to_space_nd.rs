@@ -13,7 +13,9 @@ use super::blocks;
 use super::common::{self, Images};
 use crate::kernels::strided::Move;
 use crate::op::types::{BOOL, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::Layout;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -28,15 +30,15 @@ pub static DEF: OpDef = OpDef {
 
 const COUNTS: &[(usize, HalVersion)] = &[(2, V1_1), (3, V1_2)];
 
-const ROWS: &[Row] = &[
-    Row::new(V1_1, &[TF32, TI32, BOOL], &[TF32]).counts(COUNTS),
-    Row::new(V1_1, &[TQ8, TI32, BOOL], &[TQ8]).counts(COUNTS),
-    Row::new(V1_2, &[TF16, TI32, BOOL], &[TF16]).counts(COUNTS),
-    Row::new(V1_3, &[TQ8S, TI32, BOOL], &[TQ8S]).counts(COUNTS),
+const FORMS: &[Form] = &[
+    Form::new(V1_1, &[TF32, TI32, BOOL], &[TF32]).counts(COUNTS),
+    Form::new(V1_1, &[TQ8, TI32, BOOL], &[TQ8]).counts(COUNTS),
+    Form::new(V1_2, &[TF16, TI32, BOOL], &[TF16]).counts(COUNTS),
+    Form::new(V1_3, &[TQ8S, TI32, BOOL], &[TQ8S]).counts(COUNTS),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     common::keeps_quantization(signature)
 }
 

@@ -10,7 +10,9 @@ use burst_hal::{Dimensions, OperationType};
 
 use super::common;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::Axis;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -23,16 +25,16 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_2, &[TF32, I32], &[TF32]),
-    Row::new(V1_2, &[TF16, I32], &[TF16]),
-    Row::new(V1_2, &[TI32, I32], &[TI32]),
-    Row::new(V1_2, &[TQ8, I32], &[TQ8]),
-    Row::new(V1_3, &[TQ8S, I32], &[TQ8S]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, &[TF32, I32], &[TF32]),
+    Form::new(V1_2, &[TF16, I32], &[TF16]),
+    Form::new(V1_2, &[TI32, I32], &[TI32]),
+    Form::new(V1_2, &[TQ8, I32], &[TQ8]),
+    Form::new(V1_3, &[TQ8S, I32], &[TQ8S]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     common::keeps_quantization(signature)
 }
 

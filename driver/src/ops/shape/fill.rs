@@ -11,7 +11,9 @@ use smallvec::SmallVec;
 
 use super::common;
 use crate::op::types::{F16, F32, I32, TF16, TF32, TI32};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::{Number, list};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -24,14 +26,14 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_3, &[TI32, F32], &[TF32]),
-    Row::new(V1_3, &[TI32, F16], &[TF16]),
-    Row::new(V1_3, &[TI32, I32], &[TI32]),
+const FORMS: &[Form] = &[
+    Form::new(V1_3, &[TI32, F32], &[TF32]),
+    Form::new(V1_3, &[TI32, F16], &[TF16]),
+    Form::new(V1_3, &[TI32, I32], &[TI32]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)
+    signature.expect_forms(FORMS)
 }
 
 /// What to fill with.

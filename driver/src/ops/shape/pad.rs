@@ -10,7 +10,7 @@ use burst_hal::{OperandType, OperationType};
 
 use super::{common, padding};
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{OpDef, OpTraits, Row, Run, Signature, WithAttributes};
+use crate::op::{Form, OpDef, OpTraits, Run, Signature, WithAttributes};
 use crate::ops::attributes::Pairs;
 use crate::{OpError, SignatureError};
 
@@ -22,15 +22,15 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_1, &[TF32, TI32], &[TF32]),
-    Row::new(V1_1, &[TQ8, TI32], &[TQ8]),
-    Row::new(V1_2, &[TF16, TI32], &[TF16]),
-    Row::new(V1_3, &[TQ8S, TI32], &[TQ8S]),
+const FORMS: &[Form] = &[
+    Form::new(V1_1, &[TF32, TI32], &[TF32]),
+    Form::new(V1_1, &[TQ8, TI32], &[TQ8]),
+    Form::new(V1_2, &[TF16, TI32], &[TF16]),
+    Form::new(V1_3, &[TQ8S, TI32], &[TQ8S]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     common::keeps_quantization(signature)?;
     padding_is_defined(signature)
 }
@@ -47,7 +47,7 @@ pub(super) fn padding_is_defined(signature: &Signature<'_>) -> Result<(), Signat
 
 fn execute(run: &mut Run<'_, '_>, pairs: &Pairs) -> Result<(), OpError> {
     padding::fill_zero(run.output(0)?);
-    padding::place(run, pairs)
+    padding::copy_behind_padding(run, pairs)
 }
 
 #[cfg(test)]

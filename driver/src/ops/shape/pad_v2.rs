@@ -11,7 +11,9 @@ use burst_hal::OperationType;
 
 use super::{common, padding};
 use crate::op::types::{F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::{Number, Pairs};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -24,15 +26,15 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_2, &[TF32, TI32, F32], &[TF32]),
-    Row::new(V1_2, &[TF16, TI32, F16], &[TF16]),
-    Row::new(V1_2, &[TQ8, TI32, I32], &[TQ8]),
-    Row::new(V1_3, &[TQ8S, TI32, I32], &[TQ8S]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, &[TF32, TI32, F32], &[TF32]),
+    Form::new(V1_2, &[TF16, TI32, F16], &[TF16]),
+    Form::new(V1_2, &[TQ8, TI32, I32], &[TQ8]),
+    Form::new(V1_3, &[TQ8S, TI32, I32], &[TQ8S]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     common::keeps_quantization(signature)
 }
 
@@ -57,7 +59,7 @@ fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred
 
 fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
     common::fill(run.output(0)?, attributes.number)?;
-    padding::place(run, &attributes.pairs)
+    padding::copy_behind_padding(run, &attributes.pairs)
 }
 
 #[cfg(test)]

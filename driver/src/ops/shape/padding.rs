@@ -45,7 +45,7 @@ fn padded(dims: &[u32], pairs: &[[i32; 2]]) -> Result<Dimensions, OpError> {
 }
 
 /// Puts input 0 into the middle of output 0, which holds the padding already.
-pub(super) fn place(run: &mut Run<'_, '_>, pairs: &Pairs) -> Result<(), OpError> {
+pub(super) fn copy_behind_padding(run: &mut Run<'_, '_>, pairs: &Pairs) -> Result<(), OpError> {
     if common::writes_nothing(run)? {
         return Ok(());
     }

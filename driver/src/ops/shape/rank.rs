@@ -8,7 +8,7 @@ use burst_hal::HalVersion::V1_3;
 use burst_hal::OperationType;
 
 use crate::op::types::{I32, TB8, TF16, TF32, TI32, TQ8, TQ8PC, TQ8S, TQ8SYMM, TQ16A, TQ16S};
-use crate::op::{Inferred, OpDef, OpTraits, Plain, Row, Run, Signature, TypeSet};
+use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, Run, Signature, TypeSet};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -24,8 +24,8 @@ const ANY: TypeSet =
     TF32.or(TF16).or(TI32).or(TB8).or(TQ8).or(TQ8S).or(TQ8SYMM).or(TQ8PC).or(TQ16A).or(TQ16S);
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    const ROWS: &[Row] = &[Row::new(V1_3, &[ANY], &[I32])];
-    signature.expect_rows(ROWS)
+    const FORMS: &[Form] = &[Form::new(V1_3, &[ANY], &[I32])];
+    signature.expect_forms(FORMS)
 }
 
 /// The answer is a scalar, whatever the question.

@@ -15,7 +15,9 @@ use super::common::{self, Images};
 use super::{blocks, pad, padding};
 use crate::kernels::strided::Move;
 use crate::op::types::{BOOL, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::{Layout, pairs};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -30,15 +32,15 @@ pub static DEF: OpDef = OpDef {
 
 const COUNTS: &[(usize, HalVersion)] = &[(3, V1_1), (4, V1_2)];
 
-const ROWS: &[Row] = &[
-    Row::new(V1_1, &[TF32, TI32, TI32, BOOL], &[TF32]).counts(COUNTS),
-    Row::new(V1_1, &[TQ8, TI32, TI32, BOOL], &[TQ8]).counts(COUNTS),
-    Row::new(V1_2, &[TF16, TI32, TI32, BOOL], &[TF16]).counts(COUNTS),
-    Row::new(V1_3, &[TQ8S, TI32, TI32, BOOL], &[TQ8S]).counts(COUNTS),
+const FORMS: &[Form] = &[
+    Form::new(V1_1, &[TF32, TI32, TI32, BOOL], &[TF32]).counts(COUNTS),
+    Form::new(V1_1, &[TQ8, TI32, TI32, BOOL], &[TQ8]).counts(COUNTS),
+    Form::new(V1_2, &[TF16, TI32, TI32, BOOL], &[TF16]).counts(COUNTS),
+    Form::new(V1_3, &[TQ8S, TI32, TI32, BOOL], &[TQ8S]).counts(COUNTS),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     common::keeps_quantization(signature)?;
     pad::padding_is_defined(signature)
 }
@@ -80,8 +82,8 @@ fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred
     Ok(Inferred::one(images.shape([count, h, w, c])?))
 }
 
-/// The elements at one place in all blocks are one group of images of the output, and lie in the
-/// input at regular distances: each place is a move of its own.
+/// The elements at one position in all blocks are one group of images of the output, and lie in the
+/// input at regular distances: each position is a move of its own.
 fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
     if common::writes_nothing(run)? {
         return Ok(());
@@ -95,8 +97,8 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
     let from = Images::steps(input, layout)?;
     let to = Images::steps(&output, layout)?;
     let too_large = |_| OpError::Range { what: "a position in a tensor" };
-    for row in places(h, rows, top.into()) {
-        for column in places(w, columns, left.into()) {
+    for row in positions_in_block(h, rows, top.into()) {
+        for column in positions_in_block(w, columns, left.into()) {
             let group = (row.in_block * columns + column.in_block) * n;
             let mut moves = Move::default();
             for (first, step) in [(row.from, from[1]), (column.from, from[2])] {
@@ -119,9 +121,9 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
     Ok(())
 }
 
-/// The rows (or columns) of the input that have one place in their blocks.
+/// The rows (or columns) of the input at one position in their blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct BlockPosition {
     in_block: i64,
     /// First of them in the input, and how many there are.
     from: i64,
@@ -130,12 +132,12 @@ struct Place {
     to: i64,
 }
 
-/// Every place that some of `size` rows have, in blocks of `side` rows with `before` rows of room.
-fn places(size: i64, side: i64, before: i64) -> impl Iterator<Item = Place> {
+/// Every position that some of `size` rows have, in blocks of `side` rows with `before` rows of room.
+fn positions_in_block(size: i64, side: i64, before: i64) -> impl Iterator<Item = BlockPosition> {
     (0..side.min(size)).map(move |from| {
         let padded = from + before;
         let count = (size - from + side - 1) / side;
-        Place { in_block: padded % side, from, count, to: padded / side }
+        BlockPosition { in_block: padded % side, from, count, to: padded / side }
     })
 }
 

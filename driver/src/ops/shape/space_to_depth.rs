@@ -13,7 +13,7 @@ use burst_hal::OperationType;
 use super::blocks::{self, Direction, SquareBlocks};
 use super::common;
 use crate::op::types::{BOOL, I32, TF16, TF32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{Form, Inferred, OpDef, OpTraits, Parsed, Run, Signature, WithAttributes};
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -27,15 +27,15 @@ pub static DEF: OpDef = OpDef {
 
 const COUNTS: &[(usize, HalVersion)] = &[(2, V1_0), (3, V1_2)];
 
-const ROWS: &[Row] = &[
-    Row::new(V1_0, &[TF32, I32, BOOL], &[TF32]).counts(COUNTS),
-    Row::new(V1_0, &[TQ8, I32, BOOL], &[TQ8]).counts(COUNTS),
-    Row::new(V1_2, &[TF16, I32, BOOL], &[TF16]).counts(COUNTS),
-    Row::new(V1_3, &[TQ8S, I32, BOOL], &[TQ8S]).counts(COUNTS),
+const FORMS: &[Form] = &[
+    Form::new(V1_0, &[TF32, I32, BOOL], &[TF32]).counts(COUNTS),
+    Form::new(V1_0, &[TQ8, I32, BOOL], &[TQ8]).counts(COUNTS),
+    Form::new(V1_2, &[TF16, I32, BOOL], &[TF16]).counts(COUNTS),
+    Form::new(V1_3, &[TQ8S, I32, BOOL], &[TQ8S]).counts(COUNTS),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     common::keeps_quantization(signature)
 }
 

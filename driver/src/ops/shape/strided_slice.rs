@@ -14,7 +14,9 @@ use smallvec::SmallVec;
 use super::common;
 use crate::kernels::strided::{Move, steps};
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::{List, list};
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
@@ -28,21 +30,21 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_1, &[TF32, TI32, TI32, TI32, I32, I32, I32], &[TF32]),
-    Row::new(V1_1, &[TQ8, TI32, TI32, TI32, I32, I32, I32], &[TQ8]),
-    Row::new(V1_2, &[TF16, TI32, TI32, TI32, I32, I32, I32], &[TF16]),
-    Row::new(V1_3, &[TQ8S, TI32, TI32, TI32, I32, I32, I32], &[TQ8S]),
+const FORMS: &[Form] = &[
+    Form::new(V1_1, &[TF32, TI32, TI32, TI32, I32, I32, I32], &[TF32]),
+    Form::new(V1_1, &[TQ8, TI32, TI32, TI32, I32, I32, I32], &[TQ8]),
+    Form::new(V1_2, &[TF16, TI32, TI32, TI32, I32, I32, I32], &[TF16]),
+    Form::new(V1_3, &[TQ8S, TI32, TI32, TI32, I32, I32, I32], &[TQ8S]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     common::keeps_quantization(signature)
 }
 
-/// What is taken of one dimension.
+/// The elements that the slice selects along one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Taken {
+struct AxisSlice {
     first: i64,
     stride: i64,
     count: i64,
@@ -72,11 +74,11 @@ fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
 }
 
 impl Attributes {
-    fn taken(&self, dims: &[u32]) -> Result<SmallVec<[Taken; 8]>, OpError> {
+    fn axis_slices(&self, dims: &[u32]) -> Result<SmallVec<[AxisSlice; 8]>, OpError> {
         dims.iter().enumerate().map(|(axis, dim)| self.of_axis(axis, i64::from(*dim))).collect()
     }
 
-    fn of_axis(&self, axis: usize, dim: i64) -> Result<Taken, OpError> {
+    fn of_axis(&self, axis: usize, dim: i64) -> Result<AxisSlice, OpError> {
         let bit = |mask: i32| axis < 32 && mask >> axis & 1 == 1;
         let at = |list: &[i32]| {
             list.get(axis)
@@ -104,7 +106,7 @@ impl Attributes {
         if dropped && count != 1 {
             return Err(OpError::value("elements left of a dropped dimension", count));
         }
-        Ok(Taken { first, stride, count, dropped })
+        Ok(AxisSlice { first, stride, count, dropped })
     }
 }
 
@@ -114,9 +116,9 @@ fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred
     for list in [&attributes.begin, &attributes.end, &attributes.stride] {
         common::expect_per_axis(list, dims)?;
     }
-    let taken = attributes.taken(dims)?;
+    let slices = attributes.axis_slices(dims)?;
     let sizes: SmallVec<[i64; 8]> =
-        taken.iter().filter(|taken| !taken.dropped).map(|taken| taken.count).collect();
+        slices.iter().filter(|slice| !slice.dropped).map(|slice| slice.count).collect();
     if sizes.is_empty() {
         return Ok(Inferred::one(Dimensions::from_slice(&[1])));
     }
@@ -128,21 +130,21 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
         return Ok(());
     }
     let dims = run.input(0)?.dims;
-    let taken = attributes.taken(dims)?;
+    let slices = attributes.axis_slices(dims)?;
     // With the dropped dimensions as dimensions of one element.
     let full =
-        common::shape_of(&taken.iter().map(|taken| taken.count).collect::<SmallVec<[i64; 8]>>())?;
+        common::shape_of(&slices.iter().map(|slice| slice.count).collect::<SmallVec<[i64; 8]>>())?;
     let too_far = OpError::Range { what: "position in a tensor" };
     let mut moves = Move::default();
-    for ((taken, from), (size, to)) in
-        taken.iter().zip(steps(dims)).zip(full.iter().zip(steps(&full)))
+    for ((slice, from), (size, to)) in
+        slices.iter().zip(steps(dims)).zip(full.iter().zip(steps(&full)))
     {
-        if taken.count == 0 {
+        if slice.count == 0 {
             return Ok(());
         }
-        let first = usize::try_from(taken.first).map_err(|_| too_far.clone())?;
+        let first = usize::try_from(slice.first).map_err(|_| too_far.clone())?;
         // The stride of a single element leads nowhere, and may be huge.
-        let stride = if taken.count == 1 { 0 } else { taken.stride };
+        let stride = if slice.count == 1 { 0 } else { slice.stride };
         let stride = isize::try_from(stride).map_err(|_| too_far.clone())?;
         moves.from += first * from.unsigned_abs();
         moves.axis(*size as usize, from * stride, to);

@@ -14,7 +14,9 @@ use half::f16;
 
 use super::common;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::positive_i32;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -27,16 +29,16 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_2, &[TF32, I32], &[TF32, TI32]),
-    Row::new(V1_2, &[TF16, I32], &[TF16, TI32]),
-    Row::new(V1_2, &[TI32, I32], &[TI32, TI32]),
-    Row::new(V1_2, &[TQ8, I32], &[TQ8, TI32]),
-    Row::new(V1_3, &[TQ8S, I32], &[TQ8S, TI32]),
+const FORMS: &[Form] = &[
+    Form::new(V1_2, &[TF32, I32], &[TF32, TI32]),
+    Form::new(V1_2, &[TF16, I32], &[TF16, TI32]),
+    Form::new(V1_2, &[TI32, I32], &[TI32, TI32]),
+    Form::new(V1_2, &[TQ8, I32], &[TQ8, TI32]),
+    Form::new(V1_3, &[TQ8S, I32], &[TQ8S, TI32]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     common::keeps_quantization(signature)
 }
 

@@ -12,7 +12,9 @@ use smallvec::SmallVec;
 use super::common;
 use crate::kernels::strided::{Move, steps};
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Row, Run, Signature, WithAttributes};
+use crate::op::{
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::attributes::{List, list};
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
@@ -26,15 +28,15 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN.omit(&[1]),
 };
 
-const ROWS: &[Row] = &[
-    Row::new(V1_1, &[TF32, TI32], &[TF32]),
-    Row::new(V1_1, &[TQ8, TI32], &[TQ8]),
-    Row::new(V1_2, &[TF16, TI32], &[TF16]),
-    Row::new(V1_3, &[TQ8S, TI32], &[TQ8S]),
+const FORMS: &[Form] = &[
+    Form::new(V1_1, &[TF32, TI32], &[TF32]),
+    Form::new(V1_1, &[TQ8, TI32], &[TQ8]),
+    Form::new(V1_2, &[TF16, TI32], &[TF16]),
+    Form::new(V1_3, &[TQ8S, TI32], &[TQ8S]),
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_rows(ROWS)?;
+    signature.expect_forms(FORMS)?;
     common::keeps_quantization(signature)
 }
 

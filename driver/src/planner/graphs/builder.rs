@@ -12,7 +12,7 @@ use crate::error::DriverError;
 use crate::op::{Inferred, OpDef, PrepareContext, Run, Stages};
 use crate::ops::control::boundary;
 use crate::plan::{
-    Control, GraphPlan, Loop, MAX_ARENA_BYTES, Place, Planned, Step, check_declared,
+    Allocation, Control, GraphPlan, Loop, MAX_ARENA_BYTES, Planned, Step, check_declared,
 };
 use crate::scratch::Scratch;
 use crate::stop::Stop;
@@ -24,7 +24,7 @@ use crate::{OpError, ops};
 /// small model into a large one.
 const MAX_FOLDED_BYTES: usize = 64 << 20;
 
-/// What is known of an operation's inputs.
+/// An operation's inputs, as far as they are known.
 type KnownInputs<'a> = SmallVec<[Arg<'a>; 16]>;
 /// What the outputs' numbers mean, and their declared shapes.
 type KnownOutputs<'a> = SmallVec<[(&'a TensorInfo, &'a [u32]); 2]>;
@@ -110,7 +110,7 @@ impl<'g, 'm> Builder<'g, 'm> {
                     check_declared(declared, &dims)?;
                     Some(dims)
                 }
-                // Holds for as long as the graphs keep to it, which is seen when they run.
+                // The shape holds if the graphs produce it, which is checked when they run.
                 None => fully_known(self.operands[*operand].info.ty, declared),
             };
             self.operands[*operand].dims = dims;
@@ -133,11 +133,11 @@ impl<'g, 'm> Builder<'g, 'm> {
         Ok(())
     }
 
-    /// An IF whose condition is known has one graph. The other one has been planned, so it must be
-    /// one that could run, and is dropped where nothing else runs it.
+    /// An IF whose condition is a constant runs one graph only. The other graph has been planned, so
+    /// it was checked too; its plan is dropped unless another operation runs it.
     fn decided(&self, control: Control, inputs: &[usize]) -> Control {
-        let condition = inputs.first().map(|operand| &self.operands[*operand].place);
-        let (Control::If { then, otherwise }, Some(Place::Constant(condition))) =
+        let condition = inputs.first().map(|operand| &self.operands[*operand].allocation);
+        let (Control::If { then, otherwise }, Some(Allocation::Constant(condition))) =
             (control, condition)
         else {
             return control;
@@ -146,8 +146,8 @@ impl<'g, 'm> Builder<'g, 'm> {
         Control::If { then: chosen, otherwise: chosen }
     }
 
-    /// The shape of an output of a control flow operation, where it is the same whichever way the
-    /// execution takes.
+    /// The shape of an output of a control flow operation, where it is the same in every branch that
+    /// the execution can take.
     fn control_output(
         &self,
         control: Control,
@@ -221,15 +221,15 @@ impl<'g, 'm> Builder<'g, 'm> {
         Ok(())
     }
 
-    /// The operation with its attributes parsed, where it has any and all are known. Attributes that
-    /// are wrong do not fail here: the stage that needs them parses them again and says so.
+    /// The operation with its attributes parsed, where it has any and all are known. Wrong
+    /// attributes do not fail here: the stage that needs them parses them again and returns the error.
     fn bind(&self, def: &OpDef, inputs: &[usize], outputs: &[usize]) -> Option<Box<dyn Stages>> {
         let (inputs, outputs) = self.args(inputs, outputs);
         def.body.bind(&Args { inputs: &inputs, outputs: &outputs }).ok().flatten()
     }
 
-    /// Infers the outputs' shapes and writes down those that hold in every execution. Says
-    /// whether all of them do.
+    /// Infers the outputs' shapes and records those that are the same in every execution. Returns
+    /// whether all of them are.
     fn infer(
         &mut self,
         stages: &dyn Stages,
@@ -258,12 +258,14 @@ impl<'g, 'm> Builder<'g, 'm> {
         }
     }
 
-    /// Computes the operation now when all its inputs are constants. Says whether it did. An
-    /// operation that fails now is left to fail when the model runs.
+    /// Folds the operation: computes it now if all its inputs are constants. Returns whether it did.
+    /// An operation that fails now is kept, and fails when the model runs.
     fn fold(&mut self, stages: &dyn Stages, inputs: &[usize], outputs: &[usize]) -> bool {
-        let constant = |operand: &usize| match &self.operands[*operand].place {
-            Place::Constant(_) => true,
-            Place::None => self.subgraph.operands[*operand].lifetime == OperandLifeTime::NoValue,
+        let constant = |operand: &usize| match &self.operands[*operand].allocation {
+            Allocation::Constant(_) => true,
+            Allocation::None => {
+                self.subgraph.operands[*operand].lifetime == OperandLifeTime::NoValue
+            }
             _ => false,
         };
         let is_output = |operand: &usize| {
@@ -274,7 +276,7 @@ impl<'g, 'm> Builder<'g, 'm> {
         }
         let Ok(results) = self.compute(stages, inputs, outputs) else { return false };
         for (operand, bytes) in outputs.iter().zip(results) {
-            self.operands[*operand].place = Place::Constant(bytes);
+            self.operands[*operand].allocation = Allocation::Constant(bytes);
         }
         true
     }
@@ -303,8 +305,8 @@ impl<'g, 'm> Builder<'g, 'm> {
             .iter()
             .map(|operand| {
                 let planned = &self.operands[*operand];
-                let bytes = match &planned.place {
-                    Place::Constant(bytes) => Some(bytes.as_slice()),
+                let bytes = match &planned.allocation {
+                    Allocation::Constant(bytes) => Some(bytes.as_slice()),
                     _ => None,
                 };
                 TensorRef { info: &planned.info, dims: planned.known_dims(), bytes }
@@ -330,15 +332,15 @@ impl<'g, 'm> Builder<'g, 'm> {
         Ok(results)
     }
 
-    /// What is known of an operation's operands right now.
+    /// An operation's operands, as far as they are known so far.
     fn args(&self, inputs: &[usize], outputs: &[usize]) -> (KnownInputs<'_>, KnownOutputs<'_>) {
         let inputs = inputs
             .iter()
             .map(|operand| {
                 let planned = &self.operands[*operand];
                 let declared = &self.subgraph.operands[*operand];
-                let value = match &planned.place {
-                    Place::Constant(bytes) => Value::Bytes(bytes.as_slice()),
+                let value = match &planned.allocation {
+                    Allocation::Constant(bytes) => Value::Bytes(bytes.as_slice()),
                     _ if declared.lifetime == OperandLifeTime::NoValue => Value::Omitted,
                     _ => Value::Unknown,
                 };
@@ -355,8 +357,8 @@ impl<'g, 'm> Builder<'g, 'm> {
         (inputs, outputs)
     }
 
-    /// After an operation that cannot be planned, a survey goes on with what the model says of
-    /// its outputs.
+    /// After an operation that cannot be planned, a survey goes on with the outputs as the model
+    /// declares them.
     pub(super) fn trust_declared_shapes(&mut self, index: usize) {
         for operand in &self.subgraph.operations[index].outputs {
             let planned = &mut self.operands[*operand as usize];
@@ -364,7 +366,7 @@ impl<'g, 'm> Builder<'g, 'm> {
         }
     }
 
-    /// Gives every value its place.
+    /// Decides where every value lies while the graph runs.
     pub(super) fn finish(mut self) -> Result<GraphPlan, DriverError> {
         let inputs = operand_list(&self.subgraph.input_indexes).into_vec();
         let outputs = operand_list(&self.subgraph.output_indexes).into_vec();
@@ -373,16 +375,17 @@ impl<'g, 'm> Builder<'g, 'm> {
             limit: MAX_ARENA_BYTES as u64,
         };
         let (operands, needs) = self.lifetimes(&inputs, &outputs)?;
-        let (ranges, arena_bytes) = arena::place(&needs).map_err(|_| too_large(usize::MAX))?;
+        let (ranges, arena_bytes) =
+            arena::assign_ranges(&needs).map_err(|_| too_large(usize::MAX))?;
         if arena_bytes > MAX_ARENA_BYTES {
             return Err(too_large(arena_bytes));
         }
         for (operand, range) in operands.into_iter().zip(ranges) {
-            self.operands[operand].place = Place::Arena(range);
+            self.operands[operand].allocation = Allocation::Arena(range);
         }
         for (planned, needed) in self.operands.iter_mut().zip(&self.needed) {
-            if matches!(planned.place, Place::Constant(_)) && !needed {
-                planned.place = Place::None;
+            if matches!(planned.allocation, Allocation::Constant(_)) && !needed {
+                planned.allocation = Allocation::None;
             }
         }
         for step in &mut self.steps {
@@ -412,7 +415,7 @@ impl<'g, 'm> Builder<'g, 'm> {
         reaches
     }
 
-    /// The operands that need a place in the arena, and for which steps. Operands whose shape is
+    /// The operands that need a range of the arena, and for which steps. Operands whose shape is
     /// not known get memory of their own.
     fn lifetimes(
         &mut self,
@@ -446,7 +449,9 @@ impl<'g, 'm> Builder<'g, 'm> {
         let mut needs = Vec::new();
         for (operand, span) in spans.into_iter().enumerate() {
             let planned = &mut self.operands[operand];
-            let (Some((first, last)), Place::None) = (span, &planned.place) else { continue };
+            let (Some((first, last)), Allocation::None) = (span, &planned.allocation) else {
+                continue;
+            };
             if self.subgraph.operands[operand].lifetime == OperandLifeTime::NoValue {
                 continue;
             }
@@ -459,7 +464,7 @@ impl<'g, 'm> Builder<'g, 'm> {
                     operands.push(operand);
                     needs.push(Need { size, first, last });
                 }
-                None => planned.place = Place::Dynamic,
+                None => planned.allocation = Allocation::Dynamic,
             }
         }
         Ok((operands, needs))
@@ -478,7 +483,7 @@ fn planned(model: &Model, index: usize, operand: &Operand) -> Result<Planned, Dr
     };
     let location = operand.location;
     let (offset, length) = (location.offset as usize, location.length as usize);
-    let place = match operand.lifetime {
+    let allocation = match operand.lifetime {
         OperandLifeTime::ConstantCopy => {
             let bytes = offset
                 .checked_add(length)
@@ -488,17 +493,19 @@ fn planned(model: &Model, index: usize, operand: &Operand) -> Result<Planned, Dr
                     len: u64::from(location.length),
                     size: model.operand_values.len() as u64,
                 }))?;
-            Place::Constant(AlignedBytes::copy_of(bytes).map_err(|_| too_large(location.length))?)
+            Allocation::Constant(
+                AlignedBytes::copy_of(bytes).map_err(|_| too_large(location.length))?,
+            )
         }
         OperandLifeTime::ConstantReference => {
             let mut bytes = AlignedBytes::zeroed(length).map_err(|_| too_large(location.length))?;
             model.pools[location.pool_index as usize]
                 .read(u64::from(location.offset), bytes.as_mut_slice())
                 .map_err(memory)?;
-            Place::Constant(bytes)
+            Allocation::Constant(bytes)
         }
-        OperandLifeTime::Subgraph => Place::Graph,
-        _ => Place::None,
+        OperandLifeTime::Subgraph => Allocation::Graph,
+        _ => Allocation::None,
     };
     let dims = match operand.lifetime {
         OperandLifeTime::TemporaryVariable | OperandLifeTime::SubgraphOutput => None,
@@ -511,19 +518,19 @@ fn planned(model: &Model, index: usize, operand: &Operand) -> Result<Planned, Dr
         info: TensorInfo::from(operand),
         declared: operand.dimensions.clone(),
         dims,
-        place,
+        allocation,
     })
 }
 
-/// The declared shape when nothing of it is left open.
+/// The declared shape, if rank and every size are known.
 fn fully_known(ty: burst_hal::OperandType, declared: &Dimensions) -> Option<Dimensions> {
     let open = ty.is_tensor() && declared.is_empty() || declared.contains(&0);
     (!open).then(|| declared.clone())
 }
 
 fn arena_order(operands: &[Planned], outputs: &[usize]) -> Box<[usize]> {
-    let start = |position: &usize| match &operands[outputs[*position]].place {
-        Place::Arena(range) => Some((range.start, range.end)),
+    let start = |position: &usize| match &operands[outputs[*position]].allocation {
+        Allocation::Arena(range) => Some((range.start, range.end)),
         _ => None,
     };
     let mut order: Vec<usize> = (0..outputs.len()).filter(|p| start(p).is_some()).collect();

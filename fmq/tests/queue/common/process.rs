@@ -121,7 +121,7 @@ impl Socket {
     }
 }
 
-/// Numbers in a row: quantum, flags, then four per grantor.
+/// A list of numbers: quantum, flags, then four per grantor.
 fn encode(queue: &Descriptor) -> Vec<u8> {
     let mut numbers = vec![u64::from(queue.quantum), u64::from(queue.flags)];
     for Grantor { flags, fd_index, offset, extent } in &queue.grantors {

@@ -1,4 +1,4 @@
-//! Types, dimensions, quantization and places of single operands.
+//! Types, dimensions, quantization and locations of single operands.
 
 use super::*;
 use crate::{ExtraParams, OperandLifeTime};
@@ -291,7 +291,7 @@ fn extra_params_go_with_types() {
     }
 }
 
-/// HAL 1.0 and 1.1 have no place for them: a model that says it is one of these cannot have any.
+/// HAL 1.0 and 1.1 have no field for them: a model that says it is one of these cannot have any.
 #[test]
 fn extra_params_of_oem_types_came_with_1_2() {
     for ty in [OperandType::Oem, OperandType::TensorOemByte] {

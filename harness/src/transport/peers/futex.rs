@@ -1,4 +1,5 @@
-//! The floor of sleeping: a word goes to and fro, and whoever waits for it sleeps in the kernel.
+//! The floor of sleeping: one word goes back and forth, and the end that waits for it sleeps in the
+//! kernel.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;

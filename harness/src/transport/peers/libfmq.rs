@@ -2,7 +2,7 @@
 //! and the contract from, and whose speed we compare with.
 //!
 //! What makes it different from ours, on purpose here: both counters are read at every step and the
-//! own one is read back from shared memory; they lie side by side in one cache line; the place in
+//! own one is read back from shared memory; they lie side by side in one cache line; the position in
 //! the ring is found by division; each part is mapped on its own; every message is followed by a
 //! read-modify-write of the event word, and a waiting reader clears its bit each time, so that the
 //! next message costs a system call.

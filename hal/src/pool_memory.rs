@@ -1,7 +1,7 @@
 //! Memory pools as the contract sees them: bytes behind a trait, wherever they lie.
 //!
-//! The contract knows no mapping and no descriptor passing; whoever has a pool (the service for
-//! its clients' pools, an application for its own) implements [`Memory`] for it.
+//! The contract knows no mapping and no descriptor passing. The owner of a pool implements [`Memory`]
+//! for it: the service for its clients' pools, an application for its own.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub enum MemoryError {
 
 /// A pool of bytes that executions read from and write to.
 ///
-/// Another process may write the same bytes at any instant; so they leave only as copies, except
+/// Another process may write the same bytes at any instant, so callers get copies only, except
 /// where the memory is sealed against every write ([`Memory::as_bytes`]).
 pub trait Memory: Send + Sync + std::fmt::Debug {
     /// Length in bytes.
@@ -56,7 +56,7 @@ pub trait Memory: Send + Sync + std::fmt::Debug {
     /// [`MemoryError::OutOfRange`], [`MemoryError::ReadOnly`], or the backing file's error.
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryError>;
 
-    /// The bytes themselves, where nobody anywhere can write them any more.
+    /// The bytes themselves, where no process can write them any more (sealed memory).
     fn as_bytes(&self) -> Option<&[u8]> {
         None
     }

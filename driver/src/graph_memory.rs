@@ -9,7 +9,7 @@ use crate::OpError;
 use crate::aligned::AlignedBytes;
 use crate::arena;
 use crate::op::{Inferred, Run};
-use crate::plan::{GraphPlan, Place, Step, check_declared};
+use crate::plan::{Allocation, GraphPlan, Step, check_declared};
 use crate::scratch::Scratch;
 use crate::stop::Stop;
 use crate::tensor::{Arg, Args, Storage, TensorMut, TensorRef, Value, byte_count};
@@ -17,7 +17,7 @@ use crate::threads::Parallelism;
 
 /// Working memory of one graph for one execution at a time; used again by the next one.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct GraphMemory {
     arena: AlignedBytes,
     /// Memory of operands whose shape is not planned, by operand.
     dynamic: Vec<AlignedBytes>,
@@ -27,7 +27,7 @@ pub(crate) struct Memory {
     omitted: Vec<bool>,
 }
 
-impl Memory {
+impl GraphMemory {
     /// Working memory for executions of `plan`.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl Memory {
     pub(crate) fn new(plan: &GraphPlan) -> Result<Self, OpError> {
         let mut dynamic = Vec::new();
         dynamic.resize_with(plan.operands.len(), AlignedBytes::default);
-        Ok(Memory {
+        Ok(GraphMemory {
             arena: AlignedBytes::zeroed(plan.arena_bytes)?,
             dynamic,
             dims: plan
@@ -78,8 +78,8 @@ impl Memory {
         dims: &[u32],
     ) -> Result<&mut [u8], OpError> {
         let planned = &plan.operands[operand];
-        match &planned.place {
-            Place::Arena(range) => {
+        match &planned.allocation {
+            Allocation::Arena(range) => {
                 if let Some(fixed) = &planned.dims
                     && fixed.as_slice() != dims
                 {
@@ -87,7 +87,7 @@ impl Memory {
                 }
                 Ok(&mut self.arena.as_mut_slice()[range.clone()])
             }
-            Place::Dynamic => {
+            Allocation::Dynamic => {
                 check_declared(&planned.declared, dims)?;
                 self.dims[operand].clear();
                 self.dims[operand].extend_from_slice(dims);
@@ -95,7 +95,7 @@ impl Memory {
                 self.dynamic[operand].resize(bytes)?;
                 Ok(self.dynamic[operand].as_mut_slice())
             }
-            Place::None | Place::Constant(_) | Place::Graph => Ok(&mut []),
+            Allocation::None | Allocation::Constant(_) | Allocation::Graph => Ok(&mut []),
         }
     }
 
@@ -123,8 +123,8 @@ impl Memory {
         (&self.dims[operand], bytes)
     }
 
-    /// Gives graph input `position` the value of another operand of the same graph, whose memory
-    /// is another.
+    /// Copies the value of another operand of the same graph into graph input `position`; the two have
+    /// separate memory.
     pub(crate) fn copy_to_input(
         &mut self,
         plan: &GraphPlan,
@@ -133,13 +133,13 @@ impl Memory {
     ) -> Result<(), OpError> {
         let to = plan.inputs[position];
         let dims = self.dims[from].clone();
-        match (&plan.operands[from].place, &plan.operands[to].place) {
-            (Place::Arena(source), Place::Arena(target)) => {
+        match (&plan.operands[from].allocation, &plan.operands[to].allocation) {
+            (Allocation::Arena(source), Allocation::Arena(target)) => {
                 self.input(plan, position, &dims)?;
                 let (source, at) = (source.clone(), target.start);
                 self.arena.as_mut_slice().copy_within(source, at);
             }
-            (Place::Dynamic, _) => {
+            (Allocation::Dynamic, _) => {
                 let source = std::mem::take(&mut self.dynamic[from]);
                 let copied = self
                     .input(plan, position, &dims)
@@ -147,7 +147,7 @@ impl Memory {
                 self.dynamic[from] = source;
                 copied?;
             }
-            (Place::Arena(source), _) => {
+            (Allocation::Arena(source), _) => {
                 let source = source.clone();
                 let arena = std::mem::take(&mut self.arena);
                 let copied = self
@@ -175,7 +175,7 @@ impl Memory {
         if shapes_known && self.writes_nothing(step) {
             return Ok(());
         }
-        // Outputs leave the memory while the kernel runs, so that inputs can be borrowed from it.
+        // Outputs are moved out of `self` while the kernel runs, so that inputs can be borrowed from it.
         let mut outputs = OutputParts::take(self, step);
         let result = self.execute(plan, step, (scratch, stop, parallelism), &mut outputs);
         outputs.put_back(self, step);
@@ -255,10 +255,10 @@ impl Memory {
         (scratch, stop, parallelism): (&mut Scratch, Stop, Parallelism<'_>),
         parts: &mut OutputParts,
     ) -> Result<(), OpError> {
-        let Memory { arena, dynamic, dims, omitted } = self;
+        let GraphMemory { arena, dynamic, dims, omitted } = self;
         let ranges = step.arena_order.iter().map(|position| {
-            match &plan.operands[step.outputs[*position]].place {
-                Place::Arena(range) => range.clone(),
+            match &plan.operands[step.outputs[*position]].allocation {
+                Allocation::Arena(range) => range.clone(),
                 _ => 0..0,
             }
         });
@@ -302,7 +302,7 @@ impl Memory {
 /// Copies a value into the memory that was made for it.
 pub(crate) fn fill(target: &mut [u8], value: &[u8]) -> Result<(), OpError> {
     if target.len() != value.len() {
-        return Err(OpError::Internal { what: "a value of another size than its place" });
+        return Err(OpError::Internal { what: "a value of another size than its allocation" });
     }
     target.copy_from_slice(value);
     Ok(())
@@ -317,12 +317,12 @@ fn read_operand<'a>(
     arena: impl FnOnce(&Range<usize>) -> Result<&'a [u8], OpError>,
 ) -> Result<TensorRef<'a>, OpError> {
     let planned = &plan.operands[operand];
-    let bytes = match &planned.place {
+    let bytes = match &planned.allocation {
         _ if omitted[operand] => None,
-        Place::Constant(bytes) => Some(bytes.as_slice()),
-        Place::Arena(range) => Some(arena(range)?),
-        Place::Dynamic => Some(dynamic[operand].as_slice()),
-        Place::None | Place::Graph => None,
+        Allocation::Constant(bytes) => Some(bytes.as_slice()),
+        Allocation::Arena(range) => Some(arena(range)?),
+        Allocation::Dynamic => Some(dynamic[operand].as_slice()),
+        Allocation::None | Allocation::Graph => None,
     };
     Ok(TensorRef { info: &planned.info, dims: &dims[operand], bytes })
 }
@@ -334,14 +334,14 @@ struct OutputParts {
 }
 
 impl OutputParts {
-    fn take(memory: &mut Memory, step: &Step) -> Self {
+    fn take(memory: &mut GraphMemory, step: &Step) -> Self {
         OutputParts {
             dims: step.outputs.iter().map(|o| std::mem::take(&mut memory.dims[*o])).collect(),
             dynamic: step.outputs.iter().map(|o| std::mem::take(&mut memory.dynamic[*o])).collect(),
         }
     }
 
-    fn put_back(self, memory: &mut Memory, step: &Step) {
+    fn put_back(self, memory: &mut GraphMemory, step: &Step) {
         for ((operand, dims), dynamic) in step.outputs.iter().zip(self.dims).zip(self.dynamic) {
             memory.dims[*operand] = dims;
             memory.dynamic[*operand] = dynamic;
