@@ -12,10 +12,20 @@ use burst_wire::{DATUM_BYTES, Features};
 use fmq::{Consumer, Deadline, Descriptor, Producer, QueueConfig, Wait};
 
 use crate::connection::BurstWatch;
-use crate::execute::Scratch;
-use crate::pipeline::Pipeline;
-use crate::results::Results;
-use crate::{ClientError, RemotePreparedModel, queue_length};
+use crate::{ClientError, RemotePreparedModel};
+
+mod execute;
+mod pipeline;
+mod queue_length;
+mod results;
+
+use execute::Scratch;
+use pipeline::Pipeline;
+use results::Results;
+
+pub use pipeline::Ticket;
+pub use queue_length::PAGE_DATUMS;
+pub(crate) use queue_length::longest_packet;
 
 /// How a burst is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

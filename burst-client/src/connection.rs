@@ -13,11 +13,18 @@ use burst_wire::{WireError, socket};
 use fmq::{Closer, Deadline};
 
 use crate::ClientError;
-use crate::calls::{Calls, NoReply, SlowCalls, Undo};
 use crate::connect::Peer;
-use crate::shared::SharedMemories;
-use crate::slots::SlotTable;
-use crate::watcher;
+
+mod memory_registry;
+mod pending_calls;
+mod slots;
+mod watcher;
+
+use memory_registry::SharedMemories;
+use pending_calls::{Calls, NoReply, SlowCalls, Undo};
+use slots::SlotTable;
+
+pub(crate) use pending_calls::remaining;
 
 /// How long a call may take that does nothing but keep books.
 const QUICK_CALL_TIMEOUT: Duration = Duration::from_secs(30);

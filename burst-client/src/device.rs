@@ -12,7 +12,7 @@ use burst_wire::control::{Answer, Call, DeviceInfo, ModelBody, encode_model};
 use fmq::Deadline;
 
 use crate::connection::Link;
-use crate::queue_length::longest_packet;
+use crate::burst::longest_packet;
 use crate::{ClientError, RemotePreparedModel, ShmMemory, Stream, StreamOptions};
 
 /// A device in another process.

@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use burst_hal::{ErrorStatus, Pool};
 use burst_wire::control::{self, ClientMessage, List, ServerMessage};
 use burst_wire::socket::{self, Inbox};
-use burst_wire::{Features, WireError};
+use burst_wire::WireError;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
 use rustix::process::{PidfdFlags, pidfd_open};
 
-use crate::connection::Connection;
+use super::Connection;
 
 /// Reads until the end, then tells everybody.
 pub(crate) fn watch(connection: &Connection) {
@@ -93,6 +93,3 @@ fn get_memories(
     let message = ClientMessage::Memories { id, status: status.code(), lengths };
     socket::send(connection.as_fd(), &control::encode(&message)?, &descriptors)
 }
-
-/// Everything this client can do beyond HAL 1.2.
-pub(crate) const FEATURES: Features = Features::ALL;

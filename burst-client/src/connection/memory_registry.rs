@@ -7,8 +7,8 @@ use burst_hal::{Memory, Pool};
 use burst_wire::control::Call;
 use fmq::Deadline;
 
+use super::Connection;
 use crate::ClientError;
-use crate::connection::Connection;
 
 /// Identity of a memory object: its address, which cannot be given out again while an entry
 /// keeps a weak reference to it.

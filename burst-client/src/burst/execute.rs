@@ -6,9 +6,10 @@ use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, Pool, Request, R
 use burst_wire::{Features, RequestExtras, RequestPacket, ResultExtras, WireError, decode_result};
 use fmq::{Deadline, QueueError};
 
-use crate::pipeline::Holder;
-use crate::results::NoResult;
-use crate::{Burst, ClientError, Executed, Ticket};
+use super::pipeline::Holder;
+use super::results::NoResult;
+use super::{Burst, Ticket};
+use crate::{ClientError, Executed};
 
 /// Dimensions that room is kept for per output of a result under way.
 const RANK_ROOM: usize = 8;

@@ -12,7 +12,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
 use crate::ClientError;
-use crate::calls::remaining;
+use crate::connection::remaining;
 
 /// Results that may lie here: as many as there can be requests. A service that sends more answers
 /// what nobody asked.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
 use burst_hal::{Memory, Pool};
 
-use crate::shared::key;
+use super::memory_registry::key;
 
 /// Slots of one burst, both ways. Numbers only grow and are never used twice, so a request can
 /// never meet the memory that had its slot before.
