@@ -11,8 +11,9 @@ use burst_wire::control::{
 use burst_wire::{DATUM_BYTES, Features};
 use fmq::{Consumer, Deadline, Descriptor, Producer, QueueConfig, Wait};
 
-use crate::connection::BurstWatch;
-use crate::{ClientError, RemotePreparedModel};
+use crate::ClientError;
+use crate::connection::{BurstWatch, Link};
+use crate::model_handle::ModelHandle;
 
 mod execute;
 mod pipeline;
@@ -112,20 +113,20 @@ impl BurstOptions {
 /// allocates nothing. Memories of requests cross the socket once, with their first use.
 #[derive(Debug)]
 pub struct Burst {
-    pub(crate) model: Arc<RemotePreparedModel>,
-    pub(crate) number: u32,
-    pub(crate) requests: Producer,
-    pub(crate) results: Results,
-    pub(crate) result_capacity: usize,
-    pub(crate) watch: Arc<BurstWatch>,
-    pub(crate) features: Features,
-    pub(crate) scratch: Scratch,
-    pub(crate) pipeline: Pipeline,
+    model: Arc<ModelHandle>,
+    number: u32,
+    requests: Producer,
+    results: Results,
+    result_capacity: usize,
+    watch: Arc<BurstWatch>,
+    features: Features,
+    scratch: Scratch,
+    pipeline: Pipeline,
 }
 
 impl Burst {
     pub(crate) fn configure(
-        model: &Arc<RemotePreparedModel>,
+        model: &Arc<ModelHandle>,
         options: &BurstOptions,
     ) -> Result<Self, ClientError> {
         let link = model.link();
@@ -240,6 +241,10 @@ impl Burst {
         self.results.descriptor()
     }
 
+    pub(crate) fn link(&self) -> &Link {
+        self.model.link()
+    }
+
     /// Whether the service is still there and has not ended this burst, as far as is known.
     #[must_use]
     pub fn is_alive(&self) -> bool {
@@ -312,7 +317,7 @@ impl Burst {
         }
         let link = self.model.link();
         link.give_back_dropped(deadline)?;
-        let Some(number) = link.memories.number(link, memory, deadline)? else { return Ok(None) };
+        let Some(number) = link.share_memory(memory, deadline)? else { return Ok(None) };
         let slots = &self.watch.slots;
         let Some(slot) = slots.reserve() else { return Ok(None) };
         let source = PoolSource::Shared { memory: number };

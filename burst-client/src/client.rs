@@ -7,8 +7,8 @@ use std::sync::Arc;
 use burst_wire::Features;
 use burst_wire::control::{Answer, Call};
 
-use crate::connection::Link;
 use crate::connect::FEATURES;
+use crate::connection::Link;
 use crate::{Backoff, ClientError, Deadline, RemoteDevice, connect};
 
 /// A connection to a driver service. Cheap to clone; it ends with the last object made from it.

@@ -15,12 +15,13 @@ use fmq::{Closer, Deadline};
 use crate::ClientError;
 use crate::connect::Peer;
 
+mod memories;
 mod memory_registry;
 mod pending_calls;
 mod slots;
 mod watcher;
 
-use memory_registry::SharedMemories;
+use memory_registry::MemoryRegistry;
 use pending_calls::{Calls, NoReply, SlowCalls, Undo};
 use slots::SlotTable;
 
@@ -41,7 +42,7 @@ pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
     pub(crate) peer: Peer,
     pub(crate) calls: Calls,
-    pub(crate) memories: SharedMemories,
+    memories: MemoryRegistry,
     /// Held by whoever gives dropped memories back, so that the next one knows that it is done.
     giving_back: Mutex<()>,
     mark: ForkMark,
@@ -83,7 +84,7 @@ impl Link {
             socket,
             peer,
             calls: Calls::default(),
-            memories: SharedMemories::default(),
+            memories: MemoryRegistry::default(),
             giving_back: Mutex::default(),
             mark: ForkMark::take()?,
             slow_calls: Arc::default(),
@@ -250,30 +251,6 @@ impl Connection {
             (Answer::Done, _) => Ok(()),
             _ => Err(ClientError::UnexpectedAnswer),
         }
-    }
-
-    /// Gives the service back what nobody has here any more: memories in slots of all bursts, then
-    /// the memories themselves. Whatever is asked of the service afterwards finds their room free.
-    ///
-    /// # Errors
-    /// The service is gone, or silent.
-    pub(crate) fn give_back_dropped(&self, deadline: Deadline) -> Result<(), ClientError> {
-        self.check_here()?;
-        let _alone = self.giving_back.lock().unwrap_or_else(PoisonError::into_inner);
-        let bursts: Vec<_> = {
-            let bursts = self.lock_bursts();
-            bursts.iter().map(|(burst, watch)| (*burst, Arc::clone(watch))).collect()
-        };
-        for (burst, watch) in bursts {
-            for slot in watch.slots.dropped() {
-                match self.order(Call::FreeMemory { burst, slot }, &[], deadline) {
-                    // Closed meanwhile by whoever has it: its slots went with it.
-                    Ok(()) | Err(ClientError::Refused { .. }) => watch.slots.remove(slot),
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        self.memories.forget_dropped(self, deadline)
     }
 
     /// From now on the watcher looks after this burst.

@@ -32,6 +32,7 @@ mod connect;
 mod connection;
 mod device;
 mod error;
+mod model_handle;
 mod prepared;
 mod reconnect;
 mod retry;
@@ -47,7 +48,8 @@ pub use connect::default_socket_path;
 pub use device::RemoteDevice;
 pub use error::ClientError;
 pub use fmq::{Deadline, Wait};
-pub use prepared::{Executed, RemotePreparedModel};
+pub use model_handle::Executed;
+pub use prepared::RemotePreparedModel;
 pub use reconnect::{
     Outages, ReconnectingBurst, ReconnectingDevice, ReconnectingModel, ReconnectingStream,
 };

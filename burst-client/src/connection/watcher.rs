@@ -3,9 +3,9 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use burst_hal::{ErrorStatus, Pool};
+use burst_wire::WireError;
 use burst_wire::control::{self, ClientMessage, List, ServerMessage};
 use burst_wire::socket::{self, Inbox};
-use burst_wire::WireError;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
 use rustix::process::{PidfdFlags, pidfd_open};
