@@ -237,7 +237,7 @@ impl Burst {
     /// # Errors
     /// The system has no descriptor or thread left; [`ClientError::Forked`].
     pub fn completion_fd(&mut self) -> Result<BorrowedFd<'_>, ClientError> {
-        self.model.link().check_here()?;
+        self.model.link().check_not_forked()?;
         self.results.descriptor()
     }
 
@@ -248,8 +248,7 @@ impl Burst {
     /// Whether the service is still there and has not ended this burst, as far as is known.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        let link = self.model.link();
-        link.is_here() && !link.is_dead() && !self.watch.is_ended()
+        self.link().is_usable() && !self.watch.is_ended()
     }
 
     /// How many memories that somebody still has are in its slots.
@@ -280,7 +279,7 @@ impl Burst {
     /// # Errors
     /// The service refuses it, or is gone; [`ClientError::NoBuffers`] where it has no descriptor.
     pub fn push_memory(&mut self, memory: &Pool) -> Result<(), ClientError> {
-        self.model.link().check_here()?;
+        self.model.link().check_not_forked()?;
         match self.slot_of(memory, Deadline::never())? {
             Some(_) => Ok(()),
             None => Err(ClientError::NoBuffers),
@@ -296,7 +295,7 @@ impl Burst {
     /// # Errors
     /// [`ClientError::MemoryInUse`] while a submitted request uses it; the service is gone.
     pub fn free_memory(&mut self, memory: &Pool) -> Result<(), ClientError> {
-        self.model.link().check_here()?;
+        self.model.link().check_not_forked()?;
         if self.pipeline.uses(memory) {
             return Err(ClientError::MemoryInUse);
         }
@@ -321,14 +320,22 @@ impl Burst {
         let slots = &self.watch.slots;
         let Some(slot) = slots.reserve() else { return Ok(None) };
         let source = PoolSource::Shared { memory: number };
-        link.order(Call::PushMemory { burst: self.number, slot, source }, &[], deadline)?;
+        link.call_acknowledged(
+            Call::PushMemory { burst: self.number, slot, source },
+            &[],
+            deadline,
+        )?;
         slots.insert(slot, memory);
         Ok(Some(slot))
     }
 
     /// Frees a slot; it is forgotten only after the service said that it is free.
     fn free_slot(&self, slot: i32, deadline: Deadline) -> Result<(), ClientError> {
-        self.model.link().order(Call::FreeMemory { burst: self.number, slot }, &[], deadline)?;
+        self.model.link().call_acknowledged(
+            Call::FreeMemory { burst: self.number, slot },
+            &[],
+            deadline,
+        )?;
         self.watch.slots.remove(slot);
         Ok(())
     }
@@ -337,11 +344,11 @@ impl Burst {
 impl Drop for Burst {
     fn drop(&mut self) {
         let link = self.model.link();
-        link.goodbye(Call::CloseBurst { burst: self.number }, "a burst", self.number);
-        if link.is_here() {
-            link.remove_burst(self.number);
-        } else {
+        link.release_remote(Call::CloseBurst { burst: self.number }, "a burst", self.number);
+        if link.is_forked() {
             self.results.forget_thread();
+        } else {
+            link.remove_burst(self.number);
         }
     }
 }

@@ -91,7 +91,7 @@ impl Client {
     /// Whether the service is still there, as far as is known.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        self.link.is_here() && !self.link.is_dead()
+        self.link.is_usable()
     }
 
     /// Names of the devices on offer.

@@ -18,20 +18,22 @@ use crate::connect::Peer;
 mod memories;
 mod memory_registry;
 mod pending_calls;
+mod permits;
 mod slots;
 mod watcher;
 
 use memory_registry::MemoryRegistry;
-use pending_calls::{Calls, NoReply, SlowCalls, Undo};
+use pending_calls::{NoReply, PendingCalls, Undo};
+use permits::SlowCallPermits;
 use slots::SlotTable;
 
-pub(crate) use pending_calls::remaining;
+pub(crate) use permits::remaining;
 
 /// How long a call may take that does nothing but keep books.
 const QUICK_CALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long an object that goes waits to hear that the service let go of its part: the service
-/// does so anyway, once it comes to it.
-const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long dropping an object waits for the service to acknowledge that it released its part. The
+/// service releases it all the same when the acknowledgement comes later.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long to wait for the reason after a queue or the socket was found closed: the message or the
 /// hang-up that says so is already on its way.
 const REASON_PATIENCE: Duration = Duration::from_secs(1);
@@ -39,14 +41,15 @@ const REASON_PATIENCE: Duration = Duration::from_secs(1);
 /// One connection, as the watcher sees it.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) socket: OwnedFd,
+    socket: OwnedFd,
     pub(crate) peer: Peer,
-    pub(crate) calls: Calls,
+    calls: PendingCalls,
     memories: MemoryRegistry,
-    /// Held by whoever gives dropped memories back, so that the next one knows that it is done.
+    /// Serializes `give_back_dropped`: a second caller returns only after the first one's memories
+    /// were given back.
     giving_back: Mutex<()>,
     mark: ForkMark,
-    slow_calls: Arc<SlowCalls>,
+    slow_calls: Arc<SlowCallPermits>,
     dead: AtomicBool,
     bursts: Mutex<HashMap<u32, Arc<BurstWatch>>>,
 }
@@ -83,7 +86,7 @@ impl Link {
         let connection = Arc::new(Connection {
             socket,
             peer,
-            calls: Calls::default(),
+            calls: PendingCalls::default(),
             memories: MemoryRegistry::default(),
             giving_back: Mutex::default(),
             mark: ForkMark::take()?,
@@ -105,7 +108,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        if !self.connection.is_here() {
+        if self.connection.is_forked() {
             // In a forked child: the connection and its watcher are the parent's. There is no
             // such thread here to wait for, and nothing about it may be touched.
             std::mem::forget(self.watcher.take());
@@ -122,31 +125,37 @@ impl Drop for Link {
 }
 
 impl Connection {
-    /// What everybody is told when the service is gone.
+    /// The error of every call and wait after the service is gone.
     pub(crate) fn peer_died(&self) -> ClientError {
         ClientError::PeerDied { pid: self.peer.pid }
     }
 
-    /// Whether this is the process that connected, and not a forked child of it.
+    /// Whether this process is a forked child of the one that connected.
     #[inline]
-    pub(crate) fn is_here(&self) -> bool {
-        self.mark.is_here()
+    pub(crate) fn is_forked(&self) -> bool {
+        !self.mark.is_here()
     }
 
     /// Refuses a forked child, before it touches a lock, a socket or a queue of its parent's.
     #[inline]
-    pub(crate) fn check_here(&self) -> Result<(), ClientError> {
-        if self.is_here() { Ok(()) } else { Err(ClientError::Forked) }
+    pub(crate) fn check_not_forked(&self) -> Result<(), ClientError> {
+        if self.is_forked() { Err(ClientError::Forked) } else { Ok(()) }
+    }
+
+    /// Whether this process connected and the service is still there, as far as is known.
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.is_forked() && !self.is_dead()
     }
 
     pub(crate) fn is_dead(&self) -> bool {
-        // Acquire: pairs with Release in `die`.
+        // Acquire: pairs with Release in `mark_dead`.
         self.dead.load(Ordering::Acquire)
     }
 
-    /// The service is gone: every wait ends now.
-    pub(crate) fn die(&self) {
-        // Release: pairs with Acquire in `is_dead`; before any waiter is woken.
+    /// Marks the connection dead, then wakes every caller: the watcher found the service gone.
+    fn mark_dead(&self) {
+        // Release: pairs with Acquire in `is_dead`. The mark comes before the wake-ups, so that a
+        // caller that was woken reads it.
         self.dead.store(true, Ordering::Release);
         self.calls.close();
         for burst in self.lock_bursts().values() {
@@ -154,7 +163,7 @@ impl Connection {
         }
     }
 
-    /// Makes a call that takes no time worth mentioning.
+    /// Makes a call that the service answers without running or preparing anything.
     pub(crate) fn quick_call(
         &self,
         call: Call,
@@ -170,16 +179,17 @@ impl Connection {
         descriptors: &[BorrowedFd<'_>],
         deadline: Deadline,
     ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
-        self.check_here()?;
-        let place = match call.is_slow() {
-            true => Some(self.slow_calls.enter(deadline)?),
+        self.check_not_forked()?;
+        let permit = match call.is_slow() {
+            true => Some(self.slow_calls.acquire(deadline)?),
             false => None,
         };
         let (id, waiting) = self.calls.open().map_err(|reason| self.no_reply(reason))?;
         let undo = Undo::of(&call);
         if let Err(error) = self.send(id, call, descriptors) {
             if matches!(error, ClientError::PeerDied { .. }) {
-                // Whoever hears that it died finds it dead: the watcher is about to say so.
+                // The watcher marks the connection dead before it wakes the callers: wait for that,
+                // so that a caller that learns of the death also finds the connection dead.
                 let _ = waiting.wait(Deadline::after(REASON_PATIENCE));
             }
             self.calls.forget(id);
@@ -187,7 +197,7 @@ impl Connection {
         }
         let outcome = match waiting.wait(deadline) {
             // Nobody waits from here on; unless the reply came at this very moment.
-            Err(NoReply::Timeout) if self.calls.abandon(id, undo, place) => {
+            Err(NoReply::Timeout) if self.calls.abandon(id, undo, permit) => {
                 return Err(ClientError::Timeout);
             }
             Err(NoReply::Timeout) => waiting.wait(Deadline::never()),
@@ -203,9 +213,9 @@ impl Connection {
         }
     }
 
-    /// Makes a call whose reply nobody waits for.
-    pub(crate) fn tell(&self, call: Call) -> Result<(), ClientError> {
-        self.send(self.calls.unheard(), call, &[])
+    /// Sends a call and returns at once; the watcher drops its reply.
+    pub(crate) fn send_oneway(&self, call: Call) -> Result<(), ClientError> {
+        self.send(self.calls.next_oneway_id(), call, &[])
     }
 
     fn send(&self, id: u64, call: Call, descriptors: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
@@ -226,18 +236,21 @@ impl Connection {
         }
     }
 
-    /// The last call about an object that goes. Not made where nobody would hear it.
-    pub(crate) fn goodbye(&self, call: Call, what: &'static str, number: u32) {
-        if !self.is_here() || self.is_dead() {
+    /// Tells the service to release its part of an object that is dropped here. Does nothing in a
+    /// forked child, or when the service is gone. A failure is logged and not returned: a caller
+    /// that drops an object cannot do anything about it.
+    pub(crate) fn release_remote(&self, call: Call, what: &'static str, number: u32) {
+        if !self.is_usable() {
             return;
         }
-        if let Err(error) = self.call(call, &[], Deadline::after(GOODBYE_TIMEOUT)) {
+        if let Err(error) = self.call(call, &[], Deadline::after(RELEASE_TIMEOUT)) {
             tracing::debug!(number, %error, "the service keeps {what} for now");
         }
     }
 
-    /// A call that answers nothing but that it was done; in a caller's time.
-    pub(crate) fn order(
+    /// Makes a call that the service answers with a mere acknowledgement, and waits for that until
+    /// the caller's deadline, at most [`QUICK_CALL_TIMEOUT`].
+    pub(crate) fn call_acknowledged(
         &self,
         call: Call,
         descriptors: &[BorrowedFd<'_>],
@@ -257,7 +270,7 @@ impl Connection {
     pub(crate) fn add_burst(&self, number: u32, watch: &Arc<BurstWatch>) {
         self.lock_bursts().insert(number, Arc::clone(watch));
         if self.is_dead() {
-            watch.close(); // it died before the watcher knew of this burst
+            watch.close(); // the service died before the watcher knew of this burst
         }
     }
 
@@ -310,7 +323,8 @@ impl BurstWatch {
 
     fn close(&self) {
         self.closers.iter().for_each(Closer::close);
-        // Under the lock, so that it cannot fall between a look and a wait.
+        // Notified under the lock, so that `why_closed` cannot miss it between its check and its
+        // wait.
         let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.changed.notify_all();
     }

@@ -45,7 +45,7 @@ impl RemoteDevice {
     /// Whether the service is still there, as far as is known.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        self.link.is_here() && !self.link.is_dead()
+        self.link.is_usable()
     }
 
     /// For each operation of the main graph, whether the device runs it.

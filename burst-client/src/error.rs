@@ -98,8 +98,9 @@ pub enum ClientError {
     /// A queue failed.
     #[error(transparent)]
     Queue(#[from] QueueError),
-    /// What somebody else does to reach the service failed: a process could not be started, say.
-    #[error("no way to the service: {0}")]
+    /// A connector that the caller passed could not reach the service: it failed to start the
+    /// service's process, say.
+    #[error("cannot reach the service: {0}")]
     Connector(std::sync::Arc<dyn std::error::Error + Send + Sync>),
     /// Memory cannot be made or mapped.
     #[error(transparent)]

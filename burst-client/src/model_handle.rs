@@ -69,7 +69,7 @@ impl ModelHandle {
         options: &ExecutionOptions,
         deadline: Deadline,
     ) -> Result<Executed, ClientError> {
-        self.link.check_here()?;
+        self.link.check_not_forked()?;
         let mut copies = Copies::default();
         let pools = request
             .pools
@@ -178,6 +178,6 @@ impl Copies {
 
 impl Drop for ModelHandle {
     fn drop(&mut self) {
-        self.link.goodbye(Call::ReleaseModel { model: self.number }, "a model", self.number);
+        self.link.release_remote(Call::ReleaseModel { model: self.number }, "a model", self.number);
     }
 }

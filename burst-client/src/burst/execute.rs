@@ -56,7 +56,7 @@ impl Burst {
         options: &ExecutionOptions,
         deadline: Deadline,
     ) -> Result<(), ClientError> {
-        self.model.link().check_here()?;
+        self.model.link().check_not_forked()?;
         let Sent::Yes(number) = self.send(request, options, deadline, Holder::Caller)? else {
             let Executed { result, driver_time } = self.fall_back(request, options, deadline)?;
             self.scratch.result = result;
@@ -93,14 +93,14 @@ impl Burst {
         options: &ExecutionOptions,
         deadline: Deadline,
     ) -> Result<Ticket, ClientError> {
-        self.model.link().check_here()?;
+        self.model.link().check_not_forked()?;
         if let Sent::DoesNotFit = self.send(request, options, deadline, Holder::Ticket)? {
             let done = self.fall_back(request, options, deadline)?;
             let entry = self.pipeline.sent(Holder::Ticket, 0);
             entry.result = done.result;
             entry.driver_time = done.driver_time;
             entry.fell_back = true;
-            self.pipeline.came();
+            self.pipeline.mark_ready();
         }
         self.pipeline.ticket().ok_or(ClientError::UnknownTicket)
     }
@@ -117,7 +117,7 @@ impl Burst {
         ticket: &Ticket,
         deadline: Deadline,
     ) -> Result<&ExecutionResult, ClientError> {
-        self.model.link().check_here()?;
+        self.model.link().check_not_forked()?;
         let number = self.pipeline.number_of(ticket)?;
         while !self.pipeline.is_ready(number) {
             self.take_one(deadline)?;
@@ -131,7 +131,7 @@ impl Burst {
     /// # Errors
     /// As [`Burst::wait`], but for the time-out.
     pub fn try_wait(&mut self, ticket: &Ticket) -> Result<Option<&ExecutionResult>, ClientError> {
-        self.model.link().check_here()?;
+        self.model.link().check_not_forked()?;
         let number = self.pipeline.number_of(ticket)?;
         while !self.pipeline.is_ready(number) {
             match self.results.is_readable() {
@@ -264,7 +264,7 @@ impl Burst {
     fn take_one(&mut self, deadline: Deadline) -> Result<(), ClientError> {
         let received = self.results.receive(&mut self.scratch.packet, deadline);
         received.map_err(|error| self.explain(error))?;
-        let Some(entry) = self.pipeline.next_to_come() else {
+        let Some(entry) = self.pipeline.next_pending() else {
             return Err(self.explain(NoResult::Flood)); // nothing was asked
         };
         let (packet, result) = (&self.scratch.packet, &mut entry.result);
@@ -289,11 +289,12 @@ impl Burst {
             return Err(self.explain(NoResult::Framing(error)));
         }
         entry.driver_time = driver_time_of(result, extras);
-        self.pipeline.came();
+        self.pipeline.mark_ready();
         Ok(())
     }
 
-    /// The same request over the control socket (decision B6), after all those before it.
+    /// Executes a request that the burst cannot carry over the control socket, after all those
+    /// before it: the caller gets a result either way, and results stay in order.
     fn fall_back(
         &mut self,
         request: &Request,

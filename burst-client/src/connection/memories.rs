@@ -24,14 +24,14 @@ impl Connection {
         self.give_back_dropped(deadline)?;
         let number = self.memories.reserve();
         let call = Call::ShareMemory { memory: number, length: memory.len() };
-        self.order(call, &[descriptor], deadline)?;
+        self.call_acknowledged(call, &[descriptor], deadline)?;
         self.memories.insert(number, memory);
         Ok(Some(number))
     }
 
     /// Lets the service make memory that it writes and this process can only read.
     pub(crate) fn allocate_memory(&self, length: u64) -> Result<Pool, ClientError> {
-        self.check_here()?;
+        self.check_not_forked()?;
         self.give_back_dropped(Deadline::never())?;
         let number = self.memories.reserve();
         let call = Call::AllocateMemory { memory: number, length };
@@ -50,7 +50,7 @@ impl Connection {
     /// # Errors
     /// The service is gone, or silent.
     pub(crate) fn give_back_dropped(&self, deadline: Deadline) -> Result<(), ClientError> {
-        self.check_here()?;
+        self.check_not_forked()?;
         let _alone = self.giving_back.lock().unwrap_or_else(PoisonError::into_inner);
         let bursts: Vec<_> = {
             let bursts = self.lock_bursts();
@@ -58,7 +58,7 @@ impl Connection {
         };
         for (burst, watch) in bursts {
             for slot in watch.slots.dropped() {
-                match self.order(Call::FreeMemory { burst, slot }, &[], deadline) {
+                match self.call_acknowledged(Call::FreeMemory { burst, slot }, &[], deadline) {
                     // Closed meanwhile by whoever has it: its slots went with it.
                     Ok(()) | Err(ClientError::Refused { .. }) => watch.slots.remove(slot),
                     Err(error) => return Err(error),
@@ -66,7 +66,7 @@ impl Connection {
             }
         }
         for (key, memory) in self.memories.dropped() {
-            self.order(Call::ForgetMemory { memory }, &[], deadline)?;
+            self.call_acknowledged(Call::ForgetMemory { memory }, &[], deadline)?;
             self.memories.remove(key);
         }
         Ok(())

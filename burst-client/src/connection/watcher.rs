@@ -12,7 +12,8 @@ use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::Connection;
 
-/// Reads until the end, then tells everybody.
+/// Reads messages until the service is gone or breaks the protocol, then marks the connection dead
+/// and wakes every caller.
 pub(crate) fn watch(connection: &Connection) {
     // The socket says that the service hung up; the process descriptor also that it died while
     // somebody else (a child it forked) holds the socket open.
@@ -30,9 +31,9 @@ pub(crate) fn watch(connection: &Connection) {
     if end != WireError::Closed {
         tracing::warn!(service = connection.peer.pid, error = %end, "connection given up");
     }
-    // Also for a service that broke the protocol: nothing it says makes sense any more.
+    // Also for a service that broke the protocol: none of its messages can be trusted any more.
     let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Both);
-    connection.die();
+    connection.mark_dead();
 }
 
 /// Waits for a message or the end.
@@ -54,8 +55,8 @@ fn handle(connection: &Connection, inbox: &mut Inbox) -> Result<(), WireError> {
             let outcome = (reply.outcome, inbox.take_descriptors());
             if let Some(undo) = connection.calls.reply(reply.id, outcome) {
                 tracing::debug!(?undo, "a reply came too late");
-                // A service that cannot be told is as good as gone; the next read says so.
-                let _ = connection.tell(undo);
+                // Where this cannot be sent the service is gone or going; the next read says so.
+                let _ = connection.send_oneway(undo);
             }
             Ok(())
         }

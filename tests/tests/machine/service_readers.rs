@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use crate::burst_support::raw::{
-    INPUT_SLOT, OUTPUT_SLOT, POOL_BYTES, RawBurst, RawClient, configure_call, request,
-};
-use crate::burst_support::{LONG, long, model, wait_for_no_thread_named, wait_until};
 use burst_hal::{
     Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model, PrepareOptions,
     PrepareResult, PreparedModel, Request,
 };
 use burst_server::ServiceOptions;
+use crate::burst_support::raw::{
+    INPUT_SLOT, OUTPUT_SLOT, POOL_BYTES, RawBurst, RawClient, configure_call, request,
+};
+use crate::burst_support::{LONG, long, model, wait_for_no_thread_named, wait_until};
 use burst_tests::repository;
 use burst_wire::DATUM_BYTES;
 use burst_wire::control::{Answer, Call, ClientMessage, PoolSource, Refusal, ServerMessage, Text};
