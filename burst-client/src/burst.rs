@@ -251,7 +251,7 @@ impl Burst {
         self.link().is_usable() && !self.watch.is_ended()
     }
 
-    /// How many memories that somebody still has are in its slots.
+    /// How many memories that the program still holds are in its slots.
     #[must_use]
     pub fn memories_in_slots(&self) -> usize {
         self.memories().len()

@@ -27,8 +27,6 @@ use pending_calls::{NoReply, PendingCalls, Undo};
 use permits::SlowCallPermits;
 use slots::SlotTable;
 
-pub(crate) use permits::remaining;
-
 /// How long a call may take that does nothing but keep books.
 const QUICK_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long dropping an object waits for the service to acknowledge that it released its part. The
@@ -196,7 +194,7 @@ impl Connection {
             return Err(error);
         }
         let outcome = match waiting.wait(deadline) {
-            // Nobody waits from here on; unless the reply came at this very moment.
+            // The call is abandoned here, unless its reply came at this very moment.
             Err(NoReply::Timeout) if self.calls.abandon(id, undo, permit) => {
                 return Err(ClientError::Timeout);
             }

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 #[non_exhaustive]
 pub enum ClientError {
     // Before there is a connection.
-    /// There is no socket, or nobody at the other end of it.
+    /// There is no socket, or no process listens at it.
     #[error("no service listens at {}", path.display())]
     NobodyListens {
         /// Where.
@@ -188,7 +188,7 @@ impl ClientError {
             | ClientError::Connector(_)
             | ClientError::TooManyClients
             | ClientError::NoGreeting
-            // Whoever hangs up before the greeting: a service that is just going, as a rule.
+            // What hangs up before the greeting is, as a rule, a service that is just going.
             | ClientError::NotThisProtocol
             | ClientError::PeerDied { .. }
             | ClientError::BurstEnded { .. }

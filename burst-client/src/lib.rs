@@ -38,6 +38,7 @@ mod reconnect;
 mod retry;
 mod shm_memory;
 mod stream;
+mod waiting;
 
 pub use backoff::Backoff;
 pub use burst::{Burst, BurstOptions, PAGE_DATUMS, Ticket};

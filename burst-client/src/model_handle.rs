@@ -1,4 +1,4 @@
-//! What stands for a prepared model of the service, shared by whoever runs it; executions over the
+//! The client's reference to a model that the service prepared, and executions of it over the
 //! control socket.
 
 use std::os::fd::BorrowedFd;

@@ -66,7 +66,7 @@ impl Burst {
         };
         while !self.pipeline.is_ready(number) {
             if let Err(error) = self.take_one(deadline) {
-                self.pipeline.abandon(number); // it comes late, if at all, and nobody wants it
+                self.pipeline.abandon(number); // its result comes late, if at all, and is dropped
                 return Err(error);
             }
         }
@@ -169,7 +169,7 @@ impl Burst {
         holder: Holder,
     ) -> Result<Sent, ClientError> {
         while !self.pipeline.admit()? {
-            self.take_one(deadline)?; // the late result of a request that nobody waits for
+            self.take_one(deadline)?; // the late result of a request whose caller gave up
         }
         let Some(extras) = self.extras(options) else { return Ok(Sent::DoesNotFit) };
         if !self.find_slots(request, deadline)? {

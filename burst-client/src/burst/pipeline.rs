@@ -1,4 +1,4 @@
-//! Requests under way on one burst, and results that wait for whoever asked.
+//! Requests under way on one burst, and results that wait until their caller takes them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -54,9 +54,9 @@ pub(crate) struct Entry {
 pub(crate) enum Holder {
     /// A call of `execute` that is under way.
     Caller,
-    /// Whoever has the ticket.
+    /// The holder of the ticket.
     Ticket,
-    /// Nobody any more.
+    /// No one: the caller gave up.
     Nobody,
 }
 
@@ -113,10 +113,10 @@ impl Pipeline {
     }
 
     /// Makes sure that one more request may be under way. `Ok(false)`: only after the next
-    /// result, which nobody wants, was taken.
+    /// result, whose caller gave up, was taken.
     ///
     /// # Errors
-    /// [`ClientError::PipelineFull`]: somebody holds tickets for all of them.
+    /// [`ClientError::PipelineFull`]: the program holds tickets for all of them.
     pub(crate) fn admit(&mut self) -> Result<bool, ClientError> {
         self.forget_unwanted();
         if self.entries.len() < self.depth {
@@ -137,7 +137,7 @@ impl Pipeline {
     pub(crate) fn sent(&mut self, holder: Holder, reserved: usize) -> &mut Entry {
         let mut entry = self.spare.pop().unwrap_or_else(Entry::new);
         if Arc::strong_count(&entry.claim) > 1 {
-            entry.claim = Arc::default(); // somebody keeps an old ticket
+            entry.claim = Arc::default(); // the program still holds the last ticket of this entry
         }
         entry.number = self.next;
         entry.holder = holder;
@@ -187,7 +187,7 @@ impl Pipeline {
         self.position(number).is_some_and(|at| at < self.ready)
     }
 
-    /// Nobody waits for this request any more.
+    /// The caller of this request gave up.
     pub(crate) fn abandon(&mut self, number: u64) {
         if let Some(at) = self.position(number) {
             self.entries[at].holder = Holder::Nobody;
@@ -213,7 +213,7 @@ impl Pipeline {
         outstanding.any(|entry| entry.pools.iter().any(|pool| Arc::ptr_eq(pool, memory)))
     }
 
-    /// Drops results that nobody asked for any more.
+    /// Drops results whose callers gave up or dropped their tickets.
     fn forget_unwanted(&mut self) {
         let mut at = 0;
         while at < self.ready {

@@ -44,8 +44,9 @@ impl Connection {
         Ok(memory)
     }
 
-    /// Gives the service back what nobody has here any more: memories in slots of all bursts, then
-    /// the memories themselves. Whatever is asked of the service afterwards finds their room free.
+    /// Gives the service back every memory that the program dropped: those in slots of all bursts,
+    /// then the memories themselves. Whatever is asked of the service afterwards finds their room
+    /// free.
     ///
     /// # Errors
     /// The service is gone, or silent.
@@ -59,7 +60,7 @@ impl Connection {
         for (burst, watch) in bursts {
             for slot in watch.slots.dropped() {
                 match self.call_acknowledged(Call::FreeMemory { burst, slot }, &[], deadline) {
-                    // Closed meanwhile by whoever has it: its slots went with it.
+                    // The burst was dropped meanwhile, and its slots with it.
                     Ok(()) | Err(ClientError::Refused { .. }) => watch.slots.remove(slot),
                     Err(error) => return Err(error),
                 }

@@ -49,7 +49,7 @@ impl MemoryRegistry {
         drop(before);
     }
 
-    /// Numbers of memories that nobody has here any more, by identity. They stay registered until
+    /// Identity and number of every memory that the program dropped. They stay registered until
     /// they are removed: until then the entry keeps the address from being given out again.
     pub(super) fn dropped(&self) -> Vec<(usize, u32)> {
         let table = self.lock();

@@ -1,4 +1,5 @@
-//! PendingCalls that were sent and not answered yet, and what becomes of replies that come too late.
+//! PendingCalls that were sent and not answered yet, and what becomes of replies that come too
+//! late.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -7,10 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use burst_wire::control::{self, Answer, Refusal};
 use fmq::Deadline;
 
-use super::permits::{SlowCallPermit, lock, remaining};
+use super::permits::SlowCallPermit;
+use crate::waiting::{lock, remaining};
 
-/// PendingCalls that were given up and not answered yet. A service that owes more answers than this gets
-/// no more calls.
+/// PendingCalls that were given up and not answered yet. A service that owes more answers than this
+/// gets no more calls.
 const ABANDONED_MAX: usize = 1024;
 
 /// A reply with its descriptors.
@@ -37,7 +39,7 @@ struct Abandoned {
 }
 
 /// How to undo a call that was done after its caller had given up: otherwise the service would
-/// keep for ever what nobody here knows of.
+/// keep for ever what no object of this client refers to.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Undo {
     /// It leaves nothing behind.
@@ -138,8 +140,8 @@ impl PendingCalls {
         true
     }
 
-    /// Hands a reply to whoever called, or gives the call to make because nobody waits any more.
-    /// Descriptors of a reply that nobody waits for are closed.
+    /// Hands a reply to its caller. Where the caller gave up, returns the call that undoes what was
+    /// done, if one is needed, and closes the reply's descriptors.
     #[must_use]
     pub(super) fn reply(&self, id: u64, outcome: Outcome) -> Option<control::Call> {
         let (call, abandoned) = {
@@ -155,7 +157,7 @@ impl PendingCalls {
         }
     }
 
-    /// The connection has ended: nobody waits any longer.
+    /// The connection has ended: wakes every caller without a reply.
     pub(super) fn close(&self) {
         let waiting = {
             let mut table = lock(&self.0);

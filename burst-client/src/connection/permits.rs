@@ -1,18 +1,13 @@
 //! How many slow calls a client may have with the service at once.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
 
 use burst_wire::control::SLOW_CALLS_MAX;
 use fmq::Deadline;
 
 use crate::ClientError;
-
-/// Time left until a deadline; `None` for never.
-pub(crate) fn remaining(deadline: Deadline) -> Option<Duration> {
-    let at = deadline.as_ns()?;
-    Some(Duration::from_nanos(at.saturating_sub(fmq::clock::now_ns())))
-}
+use crate::waiting::{lock, remaining};
 
 /// Permits for slow calls. The service refuses a slow call above its limit, so callers wait here
 /// until one of the calls before theirs is answered.
@@ -64,8 +59,4 @@ impl Drop for SlowCallPermit {
         *lock(&self.0.free) += 1;
         self.0.changed.notify_one();
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
