@@ -1,20 +1,19 @@
-//! What all objects of one connection share, and its end.
+//! What all objects of one connection share: its start, the bursts on it, and its end.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use burst_shm::ForkMark;
-use burst_wire::control::{self, Answer, Call, ClientMessage};
-use burst_wire::{WireError, socket};
-use fmq::{Closer, Deadline};
 
 use crate::ClientError;
 use crate::connect::Peer;
 
+mod burst_watch;
+mod calls;
 mod memories;
 mod memory_registry;
 mod pending_calls;
@@ -23,15 +22,11 @@ mod slots;
 mod watcher;
 
 use memory_registry::MemoryRegistry;
-use pending_calls::{NoReply, PendingCalls, Undo};
+use pending_calls::PendingCalls;
 use permits::SlowCallPermits;
-use slots::SlotTable;
 
-/// How long a call may take that does nothing but keep books.
-const QUICK_CALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long dropping an object waits for the service to acknowledge that it released its part. The
-/// service releases it all the same when the acknowledgement comes later.
-const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+pub(crate) use burst_watch::BurstWatch;
+
 /// How long to wait for the reason after a queue or the socket was found closed: the message or the
 /// hang-up that says so is already on its way.
 const REASON_PATIENCE: Duration = Duration::from_secs(1);
@@ -50,17 +45,6 @@ pub(crate) struct Connection {
     slow_calls: Arc<SlowCallPermits>,
     dead: AtomicBool,
     bursts: Mutex<HashMap<u32, Arc<BurstWatch>>>,
-}
-
-/// What the watcher knows of a burst.
-#[derive(Debug)]
-pub(crate) struct BurstWatch {
-    pub(crate) slots: SlotTable,
-    closers: [Closer; 2],
-    /// The service's reason for ending it.
-    ended: OnceLock<Box<str>>,
-    lock: Mutex<()>,
-    changed: Condvar,
 }
 
 /// Keeps a connection: everything a user holds shares one of these. The last one ends the
@@ -161,109 +145,6 @@ impl Connection {
         }
     }
 
-    /// Makes a call that the service answers without running or preparing anything.
-    pub(crate) fn quick_call(
-        &self,
-        call: Call,
-        descriptors: &[BorrowedFd<'_>],
-    ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
-        self.call(call, descriptors, Deadline::after(QUICK_CALL_TIMEOUT))
-    }
-
-    /// Makes a call and waits for its reply.
-    pub(crate) fn call(
-        &self,
-        call: Call,
-        descriptors: &[BorrowedFd<'_>],
-        deadline: Deadline,
-    ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
-        self.check_not_forked()?;
-        let permit = match call.is_slow() {
-            true => Some(self.slow_calls.acquire(deadline)?),
-            false => None,
-        };
-        let (id, waiting) = self.calls.open().map_err(|reason| self.no_reply(reason))?;
-        let undo = Undo::of(&call);
-        if let Err(error) = self.send(id, call, descriptors) {
-            if matches!(error, ClientError::PeerDied { .. }) {
-                // The watcher marks the connection dead before it wakes the callers: wait for that,
-                // so that a caller that learns of the death also finds the connection dead.
-                let _ = waiting.wait(Deadline::after(REASON_PATIENCE));
-            }
-            self.calls.forget(id);
-            return Err(error);
-        }
-        let outcome = match waiting.wait(deadline) {
-            // The call is abandoned here, unless its reply came at this very moment.
-            Err(NoReply::Timeout) if self.calls.abandon(id, undo, permit) => {
-                return Err(ClientError::Timeout);
-            }
-            Err(NoReply::Timeout) => waiting.wait(Deadline::never()),
-            other => other,
-        };
-        match outcome {
-            Ok((Ok(answer), descriptors)) => Ok((answer, descriptors)),
-            Ok((Err(refusal), _)) => Err(ClientError::Refused {
-                status: refusal.status(),
-                detail: refusal.detail.as_str().into(),
-            }),
-            Err(reason) => Err(self.no_reply(reason)),
-        }
-    }
-
-    /// Sends a call and returns at once; the watcher drops its reply.
-    pub(crate) fn send_oneway(&self, call: Call) -> Result<(), ClientError> {
-        self.send(self.calls.next_oneway_id(), call, &[])
-    }
-
-    fn send(&self, id: u64, call: Call, descriptors: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
-        let sent = control::encode(&ClientMessage::Call { id, call })
-            .and_then(|message| socket::send(&self.socket, &message, descriptors));
-        sent.map_err(|error| match error {
-            WireError::Closed => self.peer_died(),
-            // The service reads nothing, and the socket is full.
-            error if socket::timed_out(&error) => ClientError::Timeout,
-            error => error.into(),
-        })
-    }
-
-    fn no_reply(&self, reason: NoReply) -> ClientError {
-        match reason {
-            NoReply::Lost => self.peer_died(),
-            NoReply::Timeout => ClientError::Timeout,
-        }
-    }
-
-    /// Tells the service to release its part of an object that is dropped here. Does nothing in a
-    /// forked child, or when the service is gone. A failure is logged and not returned: a caller
-    /// that drops an object cannot do anything about it.
-    pub(crate) fn release_remote(&self, call: Call, what: &'static str, number: u32) {
-        if !self.is_usable() {
-            return;
-        }
-        if let Err(error) = self.call(call, &[], Deadline::after(RELEASE_TIMEOUT)) {
-            tracing::debug!(number, %error, "the service keeps {what} for now");
-        }
-    }
-
-    /// Makes a call that the service answers with a mere acknowledgement, and waits for that until
-    /// the caller's deadline, at most [`QUICK_CALL_TIMEOUT`].
-    pub(crate) fn call_acknowledged(
-        &self,
-        call: Call,
-        descriptors: &[BorrowedFd<'_>],
-        deadline: Deadline,
-    ) -> Result<(), ClientError> {
-        let longest = Deadline::after(QUICK_CALL_TIMEOUT);
-        let deadline = deadline.as_ns().map_or(longest, |at| {
-            Deadline::at_ns(longest.as_ns().map_or(at, |longest| longest.min(at)))
-        });
-        match self.call(call, descriptors, deadline)? {
-            (Answer::Done, _) => Ok(()),
-            _ => Err(ClientError::UnexpectedAnswer),
-        }
-    }
-
     /// From now on the watcher looks after this burst.
     pub(crate) fn add_burst(&self, number: u32, watch: &Arc<BurstWatch>) {
         self.lock_bursts().insert(number, Arc::clone(watch));
@@ -286,45 +167,11 @@ impl Connection {
 
     /// Why a burst's queue was found closed.
     pub(crate) fn why_closed(&self, watch: &BurstWatch) -> ClientError {
-        let guard = watch.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let unknown = |(): &mut ()| !self.is_dead() && watch.ended.get().is_none();
-        drop(watch.changed.wait_timeout_while(guard, REASON_PATIENCE, unknown));
+        let detail = watch.wait_for_reason(REASON_PATIENCE, || self.is_dead());
         if self.is_dead() {
             return self.peer_died();
         }
-        let detail = watch.ended.get().cloned();
         ClientError::BurstEnded { detail: detail.unwrap_or_else(|| "it closed the queue".into()) }
-    }
-}
-
-impl BurstWatch {
-    pub(crate) fn new(closers: [Closer; 2]) -> Self {
-        BurstWatch {
-            slots: SlotTable::default(),
-            closers,
-            ended: OnceLock::new(),
-            lock: Mutex::default(),
-            changed: Condvar::new(),
-        }
-    }
-
-    /// Whether the service ended the burst.
-    pub(crate) fn is_ended(&self) -> bool {
-        self.ended.get().is_some()
-    }
-
-    /// The service ended the burst.
-    pub(crate) fn end(&self, detail: &str) {
-        self.ended.get_or_init(|| detail.into());
-        self.close();
-    }
-
-    fn close(&self) {
-        self.closers.iter().for_each(Closer::close);
-        // Notified under the lock, so that `why_closed` cannot miss it between its check and its
-        // wait.
-        let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        self.changed.notify_all();
     }
 }
 
