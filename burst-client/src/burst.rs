@@ -11,11 +11,22 @@ use burst_wire::control::{
 use burst_wire::{DATUM_BYTES, Features};
 use fmq::{Consumer, Deadline, Descriptor, Producer, QueueConfig, Wait};
 
-use crate::connection::BurstWatch;
-use crate::execute::Scratch;
-use crate::pipeline::Pipeline;
-use crate::results::Results;
-use crate::{ClientError, RemotePreparedModel, queue_length};
+use crate::ClientError;
+use crate::connection::{BurstWatch, Link};
+use crate::model_handle::ModelHandle;
+
+mod execute;
+mod pipeline;
+mod queue_length;
+mod results;
+
+use execute::Scratch;
+use pipeline::Pipeline;
+use results::Results;
+
+pub use pipeline::Ticket;
+pub use queue_length::PAGE_DATUMS;
+pub(crate) use queue_length::longest_packet;
 
 /// How a burst is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,20 +113,20 @@ impl BurstOptions {
 /// allocates nothing. Memories of requests cross the socket once, with their first use.
 #[derive(Debug)]
 pub struct Burst {
-    pub(crate) model: Arc<RemotePreparedModel>,
-    pub(crate) number: u32,
-    pub(crate) requests: Producer,
-    pub(crate) results: Results,
-    pub(crate) result_capacity: usize,
-    pub(crate) watch: Arc<BurstWatch>,
-    pub(crate) features: Features,
-    pub(crate) scratch: Scratch,
-    pub(crate) pipeline: Pipeline,
+    model: Arc<ModelHandle>,
+    number: u32,
+    requests: Producer,
+    results: Results,
+    result_capacity: usize,
+    watch: Arc<BurstWatch>,
+    features: Features,
+    scratch: Scratch,
+    pipeline: Pipeline,
 }
 
 impl Burst {
     pub(crate) fn configure(
-        model: &Arc<RemotePreparedModel>,
+        model: &Arc<ModelHandle>,
         options: &BurstOptions,
     ) -> Result<Self, ClientError> {
         let link = model.link();
@@ -226,18 +237,21 @@ impl Burst {
     /// # Errors
     /// The system has no descriptor or thread left; [`ClientError::Forked`].
     pub fn completion_fd(&mut self) -> Result<BorrowedFd<'_>, ClientError> {
-        self.model.link().check_here()?;
+        self.model.link().check_not_forked()?;
         self.results.descriptor()
+    }
+
+    pub(crate) fn link(&self) -> &Link {
+        self.model.link()
     }
 
     /// Whether the service is still there and has not ended this burst, as far as is known.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        let link = self.model.link();
-        link.is_here() && !link.is_dead() && !self.watch.is_ended()
+        self.link().is_usable() && !self.watch.is_ended()
     }
 
-    /// How many memories that somebody still has are in its slots.
+    /// How many memories that the program still holds are in its slots.
     #[must_use]
     pub fn memories_in_slots(&self) -> usize {
         self.memories().len()
@@ -265,7 +279,7 @@ impl Burst {
     /// # Errors
     /// The service refuses it, or is gone; [`ClientError::NoBuffers`] where it has no descriptor.
     pub fn push_memory(&mut self, memory: &Pool) -> Result<(), ClientError> {
-        self.model.link().check_here()?;
+        self.model.link().check_not_forked()?;
         match self.slot_of(memory, Deadline::never())? {
             Some(_) => Ok(()),
             None => Err(ClientError::NoBuffers),
@@ -281,7 +295,7 @@ impl Burst {
     /// # Errors
     /// [`ClientError::MemoryInUse`] while a submitted request uses it; the service is gone.
     pub fn free_memory(&mut self, memory: &Pool) -> Result<(), ClientError> {
-        self.model.link().check_here()?;
+        self.model.link().check_not_forked()?;
         if self.pipeline.uses(memory) {
             return Err(ClientError::MemoryInUse);
         }
@@ -302,18 +316,26 @@ impl Burst {
         }
         let link = self.model.link();
         link.give_back_dropped(deadline)?;
-        let Some(number) = link.memories.number(link, memory, deadline)? else { return Ok(None) };
+        let Some(number) = link.share_memory(memory, deadline)? else { return Ok(None) };
         let slots = &self.watch.slots;
         let Some(slot) = slots.reserve() else { return Ok(None) };
         let source = PoolSource::Shared { memory: number };
-        link.order(Call::PushMemory { burst: self.number, slot, source }, &[], deadline)?;
+        link.call_acknowledged(
+            Call::PushMemory { burst: self.number, slot, source },
+            &[],
+            deadline,
+        )?;
         slots.insert(slot, memory);
         Ok(Some(slot))
     }
 
     /// Frees a slot; it is forgotten only after the service said that it is free.
     fn free_slot(&self, slot: i32, deadline: Deadline) -> Result<(), ClientError> {
-        self.model.link().order(Call::FreeMemory { burst: self.number, slot }, &[], deadline)?;
+        self.model.link().call_acknowledged(
+            Call::FreeMemory { burst: self.number, slot },
+            &[],
+            deadline,
+        )?;
         self.watch.slots.remove(slot);
         Ok(())
     }
@@ -322,11 +344,11 @@ impl Burst {
 impl Drop for Burst {
     fn drop(&mut self) {
         let link = self.model.link();
-        link.goodbye(Call::CloseBurst { burst: self.number }, "a burst", self.number);
-        if link.is_here() {
-            link.remove_burst(self.number);
-        } else {
+        link.release_remote(Call::CloseBurst { burst: self.number }, "a burst", self.number);
+        if link.is_forked() {
             self.results.forget_thread();
+        } else {
+            link.remove_burst(self.number);
         }
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use burst_wire::Features;
 use burst_wire::control::{Answer, Call};
 
+use crate::connect::FEATURES;
 use crate::connection::Link;
-use crate::watcher::FEATURES;
 use crate::{Backoff, ClientError, Deadline, RemoteDevice, connect};
 
 /// A connection to a driver service. Cheap to clone; it ends with the last object made from it.
@@ -91,7 +91,7 @@ impl Client {
     /// Whether the service is still there, as far as is known.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        self.link.is_here() && !self.link.is_dead()
+        self.link.is_usable()
     }
 
     /// Names of the devices on offer.

@@ -12,6 +12,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::ClientError;
 
+/// Everything this client can do beyond HAL 1.2.
+pub(crate) const FEATURES: Features = Features::ALL;
 /// How long a service may take to answer the greeting.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a service may leave its socket unread; nothing that is sent needs more than room.

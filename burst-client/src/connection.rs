@@ -1,29 +1,32 @@
-//! What all objects of one connection share, and its end.
+//! What all objects of one connection share: its start, the bursts on it, and its end.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use burst_shm::ForkMark;
-use burst_wire::control::{self, Answer, Call, ClientMessage};
-use burst_wire::{WireError, socket};
-use fmq::{Closer, Deadline};
 
 use crate::ClientError;
-use crate::calls::{Calls, NoReply, SlowCalls, Undo};
 use crate::connect::Peer;
-use crate::shared::SharedMemories;
-use crate::slots::SlotTable;
-use crate::watcher;
 
-/// How long a call may take that does nothing but keep books.
-const QUICK_CALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long an object that goes waits to hear that the service let go of its part: the service
-/// does so anyway, once it comes to it.
-const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
+mod burst_watch;
+mod calls;
+mod memories;
+mod memory_registry;
+mod pending_calls;
+mod permits;
+mod slots;
+mod watcher;
+
+use memory_registry::MemoryRegistry;
+use pending_calls::PendingCalls;
+use permits::SlowCallPermits;
+
+pub(crate) use burst_watch::BurstWatch;
+
 /// How long to wait for the reason after a queue or the socket was found closed: the message or the
 /// hang-up that says so is already on its way.
 const REASON_PATIENCE: Duration = Duration::from_secs(1);
@@ -31,27 +34,17 @@ const REASON_PATIENCE: Duration = Duration::from_secs(1);
 /// One connection, as the watcher sees it.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) socket: OwnedFd,
+    socket: OwnedFd,
     pub(crate) peer: Peer,
-    pub(crate) calls: Calls,
-    pub(crate) memories: SharedMemories,
-    /// Held by whoever gives dropped memories back, so that the next one knows that it is done.
+    calls: PendingCalls,
+    memories: MemoryRegistry,
+    /// Serializes `give_back_dropped`: a second caller returns only after the first one's memories
+    /// were given back.
     giving_back: Mutex<()>,
     mark: ForkMark,
-    slow_calls: Arc<SlowCalls>,
+    slow_calls: Arc<SlowCallPermits>,
     dead: AtomicBool,
     bursts: Mutex<HashMap<u32, Arc<BurstWatch>>>,
-}
-
-/// What the watcher knows of a burst.
-#[derive(Debug)]
-pub(crate) struct BurstWatch {
-    pub(crate) slots: SlotTable,
-    closers: [Closer; 2],
-    /// The service's reason for ending it.
-    ended: OnceLock<Box<str>>,
-    lock: Mutex<()>,
-    changed: Condvar,
 }
 
 /// Keeps a connection: everything a user holds shares one of these. The last one ends the
@@ -75,8 +68,8 @@ impl Link {
         let connection = Arc::new(Connection {
             socket,
             peer,
-            calls: Calls::default(),
-            memories: SharedMemories::default(),
+            calls: PendingCalls::default(),
+            memories: MemoryRegistry::default(),
             giving_back: Mutex::default(),
             mark: ForkMark::take()?,
             slow_calls: Arc::default(),
@@ -97,7 +90,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        if !self.connection.is_here() {
+        if self.connection.is_forked() {
             // In a forked child: the connection and its watcher are the parent's. There is no
             // such thread here to wait for, and nothing about it may be touched.
             std::mem::forget(self.watcher.take());
@@ -114,31 +107,37 @@ impl Drop for Link {
 }
 
 impl Connection {
-    /// What everybody is told when the service is gone.
+    /// The error of every call and wait after the service is gone.
     pub(crate) fn peer_died(&self) -> ClientError {
         ClientError::PeerDied { pid: self.peer.pid }
     }
 
-    /// Whether this is the process that connected, and not a forked child of it.
+    /// Whether this process is a forked child of the one that connected.
     #[inline]
-    pub(crate) fn is_here(&self) -> bool {
-        self.mark.is_here()
+    pub(crate) fn is_forked(&self) -> bool {
+        !self.mark.is_here()
     }
 
     /// Refuses a forked child, before it touches a lock, a socket or a queue of its parent's.
     #[inline]
-    pub(crate) fn check_here(&self) -> Result<(), ClientError> {
-        if self.is_here() { Ok(()) } else { Err(ClientError::Forked) }
+    pub(crate) fn check_not_forked(&self) -> Result<(), ClientError> {
+        if self.is_forked() { Err(ClientError::Forked) } else { Ok(()) }
+    }
+
+    /// Whether this process connected and the service is still there, as far as is known.
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.is_forked() && !self.is_dead()
     }
 
     pub(crate) fn is_dead(&self) -> bool {
-        // Acquire: pairs with Release in `die`.
+        // Acquire: pairs with Release in `mark_dead`.
         self.dead.load(Ordering::Acquire)
     }
 
-    /// The service is gone: every wait ends now.
-    pub(crate) fn die(&self) {
-        // Release: pairs with Acquire in `is_dead`; before any waiter is woken.
+    /// Marks the connection dead, then wakes every caller: the watcher found the service gone.
+    fn mark_dead(&self) {
+        // Release: pairs with Acquire in `is_dead`. The mark comes before the wake-ups, so that a
+        // caller that was woken reads it.
         self.dead.store(true, Ordering::Release);
         self.calls.close();
         for burst in self.lock_bursts().values() {
@@ -146,134 +145,11 @@ impl Connection {
         }
     }
 
-    /// Makes a call that takes no time worth mentioning.
-    pub(crate) fn quick_call(
-        &self,
-        call: Call,
-        descriptors: &[BorrowedFd<'_>],
-    ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
-        self.call(call, descriptors, Deadline::after(QUICK_CALL_TIMEOUT))
-    }
-
-    /// Makes a call and waits for its reply.
-    pub(crate) fn call(
-        &self,
-        call: Call,
-        descriptors: &[BorrowedFd<'_>],
-        deadline: Deadline,
-    ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
-        self.check_here()?;
-        let place = match call.is_slow() {
-            true => Some(self.slow_calls.enter(deadline)?),
-            false => None,
-        };
-        let (id, waiting) = self.calls.open().map_err(|reason| self.no_reply(reason))?;
-        let undo = Undo::of(&call);
-        if let Err(error) = self.send(id, call, descriptors) {
-            if matches!(error, ClientError::PeerDied { .. }) {
-                // Whoever hears that it died finds it dead: the watcher is about to say so.
-                let _ = waiting.wait(Deadline::after(REASON_PATIENCE));
-            }
-            self.calls.forget(id);
-            return Err(error);
-        }
-        let outcome = match waiting.wait(deadline) {
-            // Nobody waits from here on; unless the reply came at this very moment.
-            Err(NoReply::Timeout) if self.calls.abandon(id, undo, place) => {
-                return Err(ClientError::Timeout);
-            }
-            Err(NoReply::Timeout) => waiting.wait(Deadline::never()),
-            other => other,
-        };
-        match outcome {
-            Ok((Ok(answer), descriptors)) => Ok((answer, descriptors)),
-            Ok((Err(refusal), _)) => Err(ClientError::Refused {
-                status: refusal.status(),
-                detail: refusal.detail.as_str().into(),
-            }),
-            Err(reason) => Err(self.no_reply(reason)),
-        }
-    }
-
-    /// Makes a call whose reply nobody waits for.
-    pub(crate) fn tell(&self, call: Call) -> Result<(), ClientError> {
-        self.send(self.calls.unheard(), call, &[])
-    }
-
-    fn send(&self, id: u64, call: Call, descriptors: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
-        let sent = control::encode(&ClientMessage::Call { id, call })
-            .and_then(|message| socket::send(&self.socket, &message, descriptors));
-        sent.map_err(|error| match error {
-            WireError::Closed => self.peer_died(),
-            // The service reads nothing, and the socket is full.
-            error if socket::timed_out(&error) => ClientError::Timeout,
-            error => error.into(),
-        })
-    }
-
-    fn no_reply(&self, reason: NoReply) -> ClientError {
-        match reason {
-            NoReply::Lost => self.peer_died(),
-            NoReply::Timeout => ClientError::Timeout,
-        }
-    }
-
-    /// The last call about an object that goes. Not made where nobody would hear it.
-    pub(crate) fn goodbye(&self, call: Call, what: &'static str, number: u32) {
-        if !self.is_here() || self.is_dead() {
-            return;
-        }
-        if let Err(error) = self.call(call, &[], Deadline::after(GOODBYE_TIMEOUT)) {
-            tracing::debug!(number, %error, "the service keeps {what} for now");
-        }
-    }
-
-    /// A call that answers nothing but that it was done; in a caller's time.
-    pub(crate) fn order(
-        &self,
-        call: Call,
-        descriptors: &[BorrowedFd<'_>],
-        deadline: Deadline,
-    ) -> Result<(), ClientError> {
-        let longest = Deadline::after(QUICK_CALL_TIMEOUT);
-        let deadline = deadline.as_ns().map_or(longest, |at| {
-            Deadline::at_ns(longest.as_ns().map_or(at, |longest| longest.min(at)))
-        });
-        match self.call(call, descriptors, deadline)? {
-            (Answer::Done, _) => Ok(()),
-            _ => Err(ClientError::UnexpectedAnswer),
-        }
-    }
-
-    /// Gives the service back what nobody has here any more: memories in slots of all bursts, then
-    /// the memories themselves. Whatever is asked of the service afterwards finds their room free.
-    ///
-    /// # Errors
-    /// The service is gone, or silent.
-    pub(crate) fn give_back_dropped(&self, deadline: Deadline) -> Result<(), ClientError> {
-        self.check_here()?;
-        let _alone = self.giving_back.lock().unwrap_or_else(PoisonError::into_inner);
-        let bursts: Vec<_> = {
-            let bursts = self.lock_bursts();
-            bursts.iter().map(|(burst, watch)| (*burst, Arc::clone(watch))).collect()
-        };
-        for (burst, watch) in bursts {
-            for slot in watch.slots.dropped() {
-                match self.order(Call::FreeMemory { burst, slot }, &[], deadline) {
-                    // Closed meanwhile by whoever has it: its slots went with it.
-                    Ok(()) | Err(ClientError::Refused { .. }) => watch.slots.remove(slot),
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        self.memories.forget_dropped(self, deadline)
-    }
-
     /// From now on the watcher looks after this burst.
     pub(crate) fn add_burst(&self, number: u32, watch: &Arc<BurstWatch>) {
         self.lock_bursts().insert(number, Arc::clone(watch));
         if self.is_dead() {
-            watch.close(); // it died before the watcher knew of this burst
+            watch.close(); // the service died before the watcher knew of this burst
         }
     }
 
@@ -291,44 +167,11 @@ impl Connection {
 
     /// Why a burst's queue was found closed.
     pub(crate) fn why_closed(&self, watch: &BurstWatch) -> ClientError {
-        let guard = watch.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let unknown = |(): &mut ()| !self.is_dead() && watch.ended.get().is_none();
-        drop(watch.changed.wait_timeout_while(guard, REASON_PATIENCE, unknown));
+        let detail = watch.wait_for_reason(REASON_PATIENCE, || self.is_dead());
         if self.is_dead() {
             return self.peer_died();
         }
-        let detail = watch.ended.get().cloned();
         ClientError::BurstEnded { detail: detail.unwrap_or_else(|| "it closed the queue".into()) }
-    }
-}
-
-impl BurstWatch {
-    pub(crate) fn new(closers: [Closer; 2]) -> Self {
-        BurstWatch {
-            slots: SlotTable::default(),
-            closers,
-            ended: OnceLock::new(),
-            lock: Mutex::default(),
-            changed: Condvar::new(),
-        }
-    }
-
-    /// Whether the service ended the burst.
-    pub(crate) fn is_ended(&self) -> bool {
-        self.ended.get().is_some()
-    }
-
-    /// The service ended the burst.
-    pub(crate) fn end(&self, detail: &str) {
-        self.ended.get_or_init(|| detail.into());
-        self.close();
-    }
-
-    fn close(&self) {
-        self.closers.iter().for_each(Closer::close);
-        // Under the lock, so that it cannot fall between a look and a wait.
-        let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        self.changed.notify_all();
     }
 }
 

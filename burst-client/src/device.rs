@@ -11,8 +11,9 @@ use burst_shm::{Mapping, Memory};
 use burst_wire::control::{Answer, Call, DeviceInfo, ModelBody, encode_model};
 use fmq::Deadline;
 
+use crate::burst::longest_packet;
 use crate::connection::Link;
-use crate::queue_length::longest_packet;
+use crate::model_handle::ModelHandle;
 use crate::{ClientError, RemotePreparedModel, ShmMemory, Stream, StreamOptions};
 
 /// A device in another process.
@@ -44,7 +45,7 @@ impl RemoteDevice {
     /// Whether the service is still there, as far as is known.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        self.link.is_here() && !self.link.is_dead()
+        self.link.is_usable()
     }
 
     /// For each operation of the main graph, whether the device runs it.
@@ -85,7 +86,8 @@ impl RemoteDevice {
         match self.link.call(call, &parcel.descriptors(model)?, deadline)? {
             (Answer::Prepared { model: number }, _) => {
                 let longest = longest_packet(model);
-                Ok(Arc::new(RemotePreparedModel::new(&self.link, number, longest)))
+                let handle = ModelHandle::new(&self.link, number, longest);
+                Ok(Arc::new(RemotePreparedModel::new(handle)))
             }
             _ => Err(ClientError::UnexpectedAnswer),
         }
@@ -139,8 +141,7 @@ fn copy_without_descriptor(pool: &burst_hal::Pool) -> Result<Option<ShmMemory>, 
     if pool.fd().is_some() {
         return Ok(None);
     }
-    let copy = crate::prepared::shared_copy(pool)?;
-    Ok(Some(copy))
+    Ok(Some(ShmMemory::copy_of(pool)?))
 }
 
 impl Device for RemoteDevice {

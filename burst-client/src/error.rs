@@ -14,7 +14,7 @@ use rustix::io::Errno;
 #[non_exhaustive]
 pub enum ClientError {
     // Before there is a connection.
-    /// There is no socket, or nobody at the other end of it.
+    /// There is no socket, or no process listens at it.
     #[error("no service listens at {}", path.display())]
     NobodyListens {
         /// Where.
@@ -98,8 +98,9 @@ pub enum ClientError {
     /// A queue failed.
     #[error(transparent)]
     Queue(#[from] QueueError),
-    /// What somebody else does to reach the service failed: a process could not be started, say.
-    #[error("no way to the service: {0}")]
+    /// A connector that the caller passed could not reach the service: it failed to start the
+    /// service's process, say.
+    #[error("cannot reach the service: {0}")]
     Connector(std::sync::Arc<dyn std::error::Error + Send + Sync>),
     /// Memory cannot be made or mapped.
     #[error(transparent)]
@@ -187,7 +188,7 @@ impl ClientError {
             | ClientError::Connector(_)
             | ClientError::TooManyClients
             | ClientError::NoGreeting
-            // Whoever hangs up before the greeting: a service that is just going, as a rule.
+            // What hangs up before the greeting is, as a rule, a service that is just going.
             | ClientError::NotThisProtocol
             | ClientError::PeerDied { .. }
             | ClientError::BurstEnded { .. }

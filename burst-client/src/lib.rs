@@ -27,27 +27,21 @@
 
 mod backoff;
 mod burst;
-mod calls;
 mod client;
 mod connect;
 mod connection;
 mod device;
 mod error;
-mod execute;
-mod memory;
-mod pipeline;
+mod model_handle;
 mod prepared;
-mod queue_length;
 mod reconnect;
-mod results;
 mod retry;
-mod shared;
-mod slots;
+mod shm_memory;
 mod stream;
-mod watcher;
+mod waiting;
 
 pub use backoff::Backoff;
-pub use burst::{Burst, BurstOptions};
+pub use burst::{Burst, BurstOptions, PAGE_DATUMS, Ticket};
 pub use burst_hal::Route;
 pub use burst_hal::session::StateBinding;
 pub use client::{Client, ServiceInfo};
@@ -55,12 +49,11 @@ pub use connect::default_socket_path;
 pub use device::RemoteDevice;
 pub use error::ClientError;
 pub use fmq::{Deadline, Wait};
-pub use memory::ShmMemory;
-pub use pipeline::Ticket;
-pub use prepared::{Executed, RemotePreparedModel};
-pub use queue_length::PAGE_DATUMS;
+pub use model_handle::Executed;
+pub use prepared::RemotePreparedModel;
 pub use reconnect::{
     Outages, ReconnectingBurst, ReconnectingDevice, ReconnectingModel, ReconnectingStream,
 };
 pub use retry::RetryPolicy;
+pub use shm_memory::ShmMemory;
 pub use stream::{Stream, StreamOptions};

@@ -1,10 +1,10 @@
 //! Objects that outlive the service: when it dies they connect again, prepare again and go on.
 //!
-//! A request that is under way when the service dies is lost, and its caller is told so at once
-//! ([`ClientError::PeerDied`]). The next use of the object, or one call of its `reconnect`, does
-//! everything again: connection, prepared model, burst, memories in slots. Whoever starts the
-//! service again (systemd, a supervisor) needs no word from us; attempts go on with longer and
-//! longer pauses ([`Backoff`]).
+//! A request that is under way when the service dies is lost, and its caller gets
+//! [`ClientError::PeerDied`] at once. The next use of the object, or one call of its `reconnect`,
+//! does everything again: connection, prepared model, burst, memories in slots. What starts the
+//! service again (systemd, a supervisor) need not notify this process; attempts go on with longer
+//! and longer pauses ([`Backoff`]).
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -86,9 +86,9 @@ impl ReconnectingDevice {
     }
 
     /// As [`ReconnectingDevice::with_connector`], for a service that may not be there yet: the
-    /// first connection is tried for as later ones are, until `deadline`. `waiting` is told once, by
-    /// the first failure that may pass. Something else than such a service at the other end does
-    /// not.
+    /// first connection is tried for as later ones are, until `deadline`. `waiting` is called once,
+    /// with the first failure that may pass. Something else than such a service at the other end
+    /// does not.
     ///
     /// # Errors
     /// The last attempt's.

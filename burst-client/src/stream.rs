@@ -104,7 +104,7 @@ impl Stream {
     /// There is no such frame or input.
     pub fn input_of(&mut self, frame: usize, index: usize) -> &mut [u8] {
         let range = self.tensors.layout().input_slot(frame, index).range();
-        if !self.executor.model().link().is_here() {
+        if self.executor.link().is_forked() {
             // A forked child does not have the mapping; what it writes goes nowhere, and its run
             // is refused.
             self.stand_in.resize(range.len(), 0);
@@ -215,14 +215,13 @@ impl Stream {
     /// Process id of the driver.
     #[must_use]
     pub fn driver_pid(&self) -> u32 {
-        self.executor.model().driver_pid()
+        self.executor.link().peer.pid
     }
 
     /// Whether the service is still there, as far as is known.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        let link = self.executor.model().link();
-        link.is_here() && !link.is_dead()
+        self.executor.link().is_usable()
     }
 
     /// The burst below, where there is one.

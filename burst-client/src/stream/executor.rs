@@ -7,6 +7,7 @@ use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, Pool, Request, R
 use fmq::Deadline;
 
 use super::options::StreamOptions;
+use crate::connection::Link;
 use crate::{
     Burst, BurstOptions, ClientError, Executed, RemotePreparedModel, RetryPolicy, ShmMemory,
 };
@@ -81,10 +82,10 @@ impl Setup {
 }
 
 impl Executor {
-    pub(super) fn model(&self) -> &RemotePreparedModel {
+    pub(super) fn link(&self) -> &Link {
         match self {
-            Executor::Burst(burst) => &burst.model,
-            Executor::Synchronous(model, _) => model,
+            Executor::Burst(burst) => burst.link(),
+            Executor::Synchronous(model, _) => model.link(),
         }
     }
 

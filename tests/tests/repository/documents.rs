@@ -224,7 +224,7 @@ fn paths_are_told_from_other_words() {
         ("driver/src/ops/<family>/", Some("driver/src/ops")),
         ("fuzz/seeds/TARGET/found_WHAT_IT_WAS", None),
         ("models/shapes.tflite,", Some("models/shapes.tflite")),
-        ("burst-client/src/calls.rs::tests", Some("burst-client/src/calls.rs")),
+        ("burst-client/src/burst.rs::tests", Some("burst-client/src/burst.rs")),
         ("/run/burst/admin.sock", None),
         ("../shared/models/manifest.json", None),
         ("speed/", Some("speed/")),

@@ -72,8 +72,10 @@ fn by_deadline() -> ExecutionOptions {
     }
 }
 
-/// What ends an execution, made when it begins, and the status that says so.
-const ENDINGS: [(&str, fn() -> ExecutionOptions, ErrorStatus); 2] = [
+/// What ends an execution: options, made when it begins, and the status that says so.
+type Ending = (&'static str, fn() -> ExecutionOptions, ErrorStatus);
+
+const ENDINGS: [Ending; 2] = [
     ("loop time-out", by_loop, ErrorStatus::MissedDeadlineTransient),
     ("deadline", by_deadline, ErrorStatus::MissedDeadlinePersistent),
 ];

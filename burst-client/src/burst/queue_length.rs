@@ -1,15 +1,15 @@
-//! How long a burst's queues are where nobody says.
+//! How long a burst's queues are where the program does not say.
 
 use burst_hal::{Model, Subgraph};
 use burst_wire::DATUM_BYTES;
 
 /// As many datums as lie in one page. A ring so small stays in the first-level caches of both CPUs,
-/// whoever writes it and whoever reads; one of 1,024 datums, which the original takes, does not, and
+/// of the writer and of the reader; one of 1,024 datums, which the original takes, does not, and
 /// an execution then costs a quarter more (`docs/decisions/0010-queues-of-a-page.md`).
 pub const PAGE_DATUMS: usize = 4096 / DATUM_BYTES;
-/// No queue is made longer than this unless somebody says so: a quarter of what a service accepts
-/// by default. Where fewer packets lie in it than may be under way, a sender waits for room; a
-/// packet that is longer itself takes the socket.
+/// No queue is made longer than this unless the program asks for it: a quarter of what a service
+/// accepts by default. Where fewer packets lie in it than may be under way, a sender waits for
+/// room; a packet that is longer itself takes the socket.
 const LONGEST_DATUMS: usize = 16 << 10;
 
 /// Datums of a packet beside its arguments: its size, whether to measure, and three additions.

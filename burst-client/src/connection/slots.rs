@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
 use burst_hal::{Memory, Pool};
 
-use crate::shared::key;
+use super::memory_registry::key;
 
 /// Slots of one burst, both ways. Numbers only grow and are never used twice, so a request can
 /// never meet the memory that had its slot before.
@@ -62,7 +62,7 @@ impl SlotTable {
         }
     }
 
-    /// All memories that somebody still has, in the order in which they came.
+    /// All memories that the program still holds, in the order in which they got their slots.
     pub(crate) fn memories(&self) -> Vec<Pool> {
         let table = self.lock();
         let mut slots: Vec<_> = table.by_slot.iter().collect();
@@ -70,7 +70,7 @@ impl SlotTable {
         slots.into_iter().filter_map(|(_, entry)| entry.memory.upgrade()).collect()
     }
 
-    /// Slots whose memory nobody has any more. They stay taken until they are removed.
+    /// Slots whose memory the program dropped. They stay taken until they are removed.
     pub(crate) fn dropped(&self) -> Vec<i32> {
         let table = self.lock();
         let dropped = table.by_slot.iter().filter(|(_, entry)| entry.memory.strong_count() == 0);

@@ -29,6 +29,17 @@ impl ShmMemory {
     pub fn open(descriptor: OwnedFd, length: u64) -> Result<Self, ClientError> {
         Ok(ShmMemory(Pool::open(descriptor, length)?))
     }
+
+    /// A copy of memory that only this process can reach.
+    pub(crate) fn copy_of(memory: &burst_hal::Pool) -> Result<Self, ClientError> {
+        let bytes = memory.len();
+        let length = usize::try_from(bytes).map_err(|_| ClientError::PoolTooLong { bytes })?;
+        let mut content = vec![0; length];
+        memory.read(0, &mut content)?;
+        let copy = ShmMemory::create(length)?;
+        copy.write(0, &content)?;
+        Ok(copy)
+    }
 }
 
 impl Memory for ShmMemory {

@@ -1,31 +1,32 @@
-//! Calls on their way, how many slow ones there may be, and what becomes of late replies.
+//! PendingCalls that were sent and not answered yet, and what becomes of replies that come too
+//! late.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use burst_wire::control::{self, Answer, Refusal, SLOW_CALLS_MAX};
+use burst_wire::control::{self, Answer, Refusal};
 use fmq::Deadline;
 
-use crate::ClientError;
+use super::permits::SlowCallPermit;
+use crate::waiting::{lock, remaining};
 
-/// Calls that were given up and not answered yet. A service that owes more answers than this gets
-/// no more calls.
+/// PendingCalls that were given up and not answered yet. A service that owes more answers than this
+/// gets no more calls.
 const ABANDONED_MAX: usize = 1024;
 
 /// A reply with its descriptors.
-pub(crate) type Outcome = (Result<Answer, Refusal>, Vec<OwnedFd>);
+pub(super) type Outcome = (Result<Answer, Refusal>, Vec<OwnedFd>);
 
-/// Calls that wait for their reply.
+/// PendingCalls that wait for their reply.
 #[derive(Debug, Default)]
-pub(crate) struct Calls(Mutex<Table>);
+pub(super) struct PendingCalls(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
     next: u64,
     closed: bool,
-    waiting: HashMap<u64, Arc<Call>>,
+    waiting: HashMap<u64, Arc<PendingCall>>,
     abandoned: HashMap<u64, Abandoned>,
 }
 
@@ -33,14 +34,14 @@ struct Table {
 #[derive(Debug)]
 struct Abandoned {
     undo: Undo,
-    /// The service may still be busy with it: its place stays taken.
-    _place: Option<Place>,
+    /// The service may still be busy with it, so its permit stays in use until the reply comes.
+    _permit: Option<SlowCallPermit>,
 }
 
 /// How to undo a call that was done after its caller had given up: otherwise the service would
-/// keep for ever what nobody here knows of.
+/// keep for ever what no object of this client refers to.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Undo {
+pub(super) enum Undo {
     /// It leaves nothing behind.
     Nothing,
     /// What was made has a number that only the reply tells.
@@ -50,7 +51,7 @@ pub(crate) enum Undo {
 }
 
 impl Undo {
-    pub(crate) fn of(call: &control::Call) -> Undo {
+    pub(super) fn of(call: &control::Call) -> Undo {
         use control::Call;
         match *call {
             Call::Prepare { .. } | Call::ConfigureBurst { .. } => Undo::ByAnswer,
@@ -77,9 +78,9 @@ impl Undo {
     }
 }
 
-/// One call.
+/// One call that waits for its reply.
 #[derive(Debug, Default)]
-pub(crate) struct Call {
+pub(super) struct PendingCall {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -95,16 +96,16 @@ enum State {
 
 /// Why there is no reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoReply {
+pub(super) enum NoReply {
     /// The connection ended.
     Lost,
     /// It took too long.
     Timeout,
 }
 
-impl Calls {
-    /// A number for a new call.
-    pub(crate) fn open(&self) -> Result<(u64, Arc<Call>), NoReply> {
+impl PendingCalls {
+    /// An id for a new call, and what its caller waits on.
+    pub(super) fn open(&self) -> Result<(u64, Arc<PendingCall>), NoReply> {
         let mut table = lock(&self.0);
         if table.closed {
             return Err(NoReply::Lost);
@@ -112,37 +113,37 @@ impl Calls {
         if table.abandoned.len() >= ABANDONED_MAX {
             return Err(NoReply::Timeout);
         }
-        let id = table.number();
-        let call = Arc::new(Call::default());
+        let id = table.next_id();
+        let call = Arc::new(PendingCall::default());
         table.waiting.insert(id, Arc::clone(&call));
         Ok((id, call))
     }
 
-    /// A number for a call whose reply nobody wants.
-    pub(crate) fn unheard(&self) -> u64 {
-        lock(&self.0).number()
+    /// An id for a one-way call: its reply finds no caller and is dropped.
+    pub(super) fn next_oneway_id(&self) -> u64 {
+        lock(&self.0).next_id()
     }
 
     /// This call was never sent.
-    pub(crate) fn forget(&self, id: u64) {
+    pub(super) fn forget(&self, id: u64) {
         lock(&self.0).waiting.remove(&id);
     }
 
-    /// Nobody waits for this call any more; what a late reply says was made is undone. `false`
+    /// The caller stops waiting for this call; what a late reply says was made is undone. `false`
     /// when the reply is there already.
-    pub(crate) fn abandon(&self, id: u64, undo: Undo, place: Option<Place>) -> bool {
+    pub(super) fn abandon(&self, id: u64, undo: Undo, permit: Option<SlowCallPermit>) -> bool {
         let mut table = lock(&self.0);
         if table.waiting.remove(&id).is_none() {
             return false;
         }
-        table.abandoned.insert(id, Abandoned { undo, _place: place });
+        table.abandoned.insert(id, Abandoned { undo, _permit: permit });
         true
     }
 
-    /// Hands a reply to whoever called, or gives the call to make because nobody waits any more.
-    /// Descriptors of a reply that nobody waits for are closed.
+    /// Hands a reply to its caller. Where the caller gave up, returns the call that undoes what was
+    /// done, if one is needed, and closes the reply's descriptors.
     #[must_use]
-    pub(crate) fn reply(&self, id: u64, outcome: Outcome) -> Option<control::Call> {
+    pub(super) fn reply(&self, id: u64, outcome: Outcome) -> Option<control::Call> {
         let (call, abandoned) = {
             let mut table = lock(&self.0);
             (table.waiting.remove(&id), table.abandoned.remove(&id))
@@ -156,8 +157,8 @@ impl Calls {
         }
     }
 
-    /// The connection has ended: nobody waits any longer.
-    pub(crate) fn close(&self) {
+    /// The connection has ended: wakes every caller without a reply.
+    pub(super) fn close(&self) {
         let waiting = {
             let mut table = lock(&self.0);
             table.closed = true;
@@ -171,21 +172,21 @@ impl Calls {
 }
 
 impl Table {
-    fn number(&mut self) -> u64 {
+    fn next_id(&mut self) -> u64 {
         let id = self.next;
         self.next += 1;
         id
     }
 }
 
-impl Call {
+impl PendingCall {
     fn set(&self, state: State) {
         *lock(&self.state) = state;
         self.changed.notify_all();
     }
 
     /// Waits for the reply.
-    pub(crate) fn wait(&self, deadline: Deadline) -> Result<Outcome, NoReply> {
+    pub(super) fn wait(&self, deadline: Deadline) -> Result<Outcome, NoReply> {
         let mut state = lock(&self.state);
         loop {
             match std::mem::take(&mut *state) {
@@ -205,67 +206,15 @@ impl Call {
     }
 }
 
-/// Time left until a deadline; `None` for never.
-pub(crate) fn remaining(deadline: Deadline) -> Option<Duration> {
-    let at = deadline.as_ns()?;
-    Some(Duration::from_nanos(at.saturating_sub(fmq::clock::now_ns())))
-}
-
-/// Places for slow calls. The service refuses one more than it has places, so callers queue here.
-#[derive(Debug)]
-pub(crate) struct SlowCalls {
-    free: Mutex<usize>,
-    changed: Condvar,
-}
-
-/// A place, given back when dropped.
-#[derive(Debug)]
-pub(crate) struct Place(Arc<SlowCalls>);
-
-impl Default for SlowCalls {
-    fn default() -> Self {
-        SlowCalls { free: Mutex::new(SLOW_CALLS_MAX), changed: Condvar::new() }
-    }
-}
-
-impl SlowCalls {
-    /// Waits for a place.
-    pub(crate) fn enter(self: &Arc<Self>, deadline: Deadline) -> Result<Place, ClientError> {
-        let until = remaining(deadline).and_then(|left| Instant::now().checked_add(left));
-        let mut free = lock(&self.free);
-        while *free == 0 {
-            free = match until {
-                None => self.changed.wait(free).unwrap_or_else(PoisonError::into_inner),
-                Some(until) => {
-                    let left = until.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return Err(ClientError::Timeout);
-                    }
-                    let waited = self.changed.wait_timeout(free, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-        }
-        *free -= 1;
-        drop(free);
-        Ok(Place(Arc::clone(self)))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        *lock(&self.0.free) += 1;
-        self.0.changed.notify_one();
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use burst_wire::control::SLOW_CALLS_MAX;
+
+    use super::super::permits::SlowCallPermits;
     use super::*;
+    use crate::ClientError;
 
     fn soon() -> Deadline {
         Deadline::after(Duration::from_millis(1))
@@ -273,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_reply_reaches_its_call_and_no_other() {
-        let calls = Calls::default();
+        let calls = PendingCalls::default();
         let (first, waiting_first) = calls.open().unwrap();
         let (second, waiting_second) = calls.open().unwrap();
         assert_ne!(first, second);
@@ -304,7 +253,7 @@ mod tests {
             (Undo::of(&Call::AllocateMemory { memory: 3, length: 1 }), refusal(), None),
             (Undo::of(&Call::ListDevices), Ok(Answer::Done), None),
         ];
-        let calls = Calls::default();
+        let calls = PendingCalls::default();
         for (undo, outcome, want) in cases {
             let (id, _) = calls.open().unwrap();
             assert!(calls.abandon(id, undo.clone(), None));
@@ -319,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_service_that_owes_too_many_answers_gets_no_more_calls() {
-        let calls = Calls::default();
+        let calls = PendingCalls::default();
         for _ in 0..ABANDONED_MAX {
             let (id, _) = calls.open().unwrap();
             calls.abandon(id, Undo::Nothing, None);
@@ -331,7 +280,7 @@ mod tests {
 
     #[test]
     fn the_end_of_the_connection_ends_every_wait() {
-        let calls = Calls::default();
+        let calls = PendingCalls::default();
         let (_, call) = calls.open().unwrap();
         calls.close();
         assert_eq!(call.wait(Deadline::never()).unwrap_err(), NoReply::Lost);
@@ -339,17 +288,17 @@ mod tests {
     }
 
     #[test]
-    fn slow_calls_wait_for_a_place_and_keep_it_until_they_are_answered() {
-        let slow = Arc::new(SlowCalls::default());
-        let mut places: Vec<_> =
-            (0..SLOW_CALLS_MAX).map(|_| slow.enter(Deadline::never()).unwrap()).collect();
-        let calls = Calls::default();
+    fn slow_calls_wait_for_a_permit_and_keep_it_until_they_are_answered() {
+        let slow = Arc::new(SlowCallPermits::default());
+        let mut permits: Vec<_> =
+            (0..SLOW_CALLS_MAX).map(|_| slow.acquire(Deadline::never()).unwrap()).collect();
+        let calls = PendingCalls::default();
         let (id, _) = calls.open().unwrap();
-        calls.abandon(id, Undo::ByAnswer, places.pop());
-        assert!(matches!(slow.enter(soon()), Err(ClientError::Timeout)));
+        calls.abandon(id, Undo::ByAnswer, permits.pop());
+        assert!(matches!(slow.acquire(soon()), Err(ClientError::Timeout)));
         assert_eq!(calls.reply(id, (Ok(Answer::Done), Vec::new())), None);
-        drop(slow.enter(soon()).unwrap());
-        drop(places);
-        slow.enter(soon()).unwrap();
+        drop(slow.acquire(soon()).unwrap());
+        drop(permits);
+        slow.acquire(soon()).unwrap();
     }
 }

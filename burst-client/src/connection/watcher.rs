@@ -3,16 +3,17 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use burst_hal::{ErrorStatus, Pool};
+use burst_wire::WireError;
 use burst_wire::control::{self, ClientMessage, List, ServerMessage};
 use burst_wire::socket::{self, Inbox};
-use burst_wire::{Features, WireError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
 use rustix::process::{PidfdFlags, pidfd_open};
 
-use crate::connection::Connection;
+use super::Connection;
 
-/// Reads until the end, then tells everybody.
+/// Reads messages until the service is gone or breaks the protocol, then marks the connection dead
+/// and wakes every caller.
 pub(crate) fn watch(connection: &Connection) {
     // The socket says that the service hung up; the process descriptor also that it died while
     // somebody else (a child it forked) holds the socket open.
@@ -30,9 +31,9 @@ pub(crate) fn watch(connection: &Connection) {
     if end != WireError::Closed {
         tracing::warn!(service = connection.peer.pid, error = %end, "connection given up");
     }
-    // Also for a service that broke the protocol: nothing it says makes sense any more.
+    // Also for a service that broke the protocol: none of its messages can be trusted any more.
     let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Both);
-    connection.die();
+    connection.mark_dead();
 }
 
 /// Waits for a message or the end.
@@ -54,8 +55,8 @@ fn handle(connection: &Connection, inbox: &mut Inbox) -> Result<(), WireError> {
             let outcome = (reply.outcome, inbox.take_descriptors());
             if let Some(undo) = connection.calls.reply(reply.id, outcome) {
                 tracing::debug!(?undo, "a reply came too late");
-                // A service that cannot be told is as good as gone; the next read says so.
-                let _ = connection.tell(undo);
+                // Where this cannot be sent the service is gone or going; the next read says so.
+                let _ = connection.send_oneway(undo);
             }
             Ok(())
         }
@@ -93,6 +94,3 @@ fn get_memories(
     let message = ClientMessage::Memories { id, status: status.code(), lengths };
     socket::send(connection.as_fd(), &control::encode(&message)?, &descriptors)
 }
-
-/// Everything this client can do beyond HAL 1.2.
-pub(crate) const FEATURES: Features = Features::ALL;

@@ -12,19 +12,19 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
 use crate::ClientError;
-use crate::calls::remaining;
+use crate::waiting::remaining;
 
 /// Results that may lie here: as many as there can be requests. A service that sends more answers
-/// what nobody asked.
+/// requests that the client never sent.
 const BACKLOG_MAX: usize = PIPELINE_DEPTH_MAX as usize;
 
 /// Why there is no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NoResult {
     Queue(QueueError),
-    /// Nobody knows where the next packet begins.
+    /// The length of a packet is malformed, so the beginning of the next one is unknown.
     Framing(WireError),
-    /// Results that nobody asked for.
+    /// The service sent more results than the client sent requests.
     Flood,
 }
 
@@ -38,9 +38,9 @@ impl From<QueueError> for NoResult {
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "one per burst, and the queue is the hot path")]
 pub(crate) enum Results {
-    /// Whoever waits, waits at the queue.
+    /// The caller's own thread waits at the queue.
     Queue(Queue),
-    /// A thread waits there.
+    /// The bridge's thread waits at the queue, callers wait for the thread.
     Bridge(Bridge),
     /// Between the two; never seen from outside.
     Moving,
@@ -146,7 +146,7 @@ struct State {
 
 impl Bridge {
     fn start(mut queue: Queue, shared: Arc<Shared>) -> Result<Self, ClientError> {
-        // Whoever asked for a descriptor does something else meanwhile; so does this processor.
+        // A caller with an event loop does other work meanwhile, so this thread must not spin.
         queue.consumer.set_wait(Wait::Sleep);
         let closer = queue.consumer.closer();
         let theirs = Arc::clone(&shared);
@@ -190,7 +190,8 @@ impl Shared {
                 Err(error) => state.end = Some(error),
             }
             let ended = state.end.is_some();
-            // Under the lock, so that it cannot fall between somebody's last look and their reset.
+            // Under the lock, so that this write cannot fall between a caller's last look at the
+            // packets and its reset of the descriptor.
             // It fails only for a counter that is about to overflow, and then it is readable.
             let _ = rustix::io::write(&self.ready, &1_u64.to_ne_bytes());
             drop(state);

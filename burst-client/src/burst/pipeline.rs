@@ -1,4 +1,4 @@
-//! Requests under way on one burst, and results that wait for whoever asked.
+//! Requests under way on one burst, and results that wait until their caller takes them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -54,9 +54,9 @@ pub(crate) struct Entry {
 pub(crate) enum Holder {
     /// A call of `execute` that is under way.
     Caller,
-    /// Whoever has the ticket.
+    /// The holder of the ticket.
     Ticket,
-    /// Nobody any more.
+    /// No one: the caller gave up.
     Nobody,
 }
 
@@ -113,10 +113,10 @@ impl Pipeline {
     }
 
     /// Makes sure that one more request may be under way. `Ok(false)`: only after the next
-    /// result, which nobody wants, was taken.
+    /// result, whose caller gave up, was taken.
     ///
     /// # Errors
-    /// [`ClientError::PipelineFull`]: somebody holds tickets for all of them.
+    /// [`ClientError::PipelineFull`]: the program holds tickets for all of them.
     pub(crate) fn admit(&mut self) -> Result<bool, ClientError> {
         self.forget_unwanted();
         if self.entries.len() < self.depth {
@@ -137,7 +137,7 @@ impl Pipeline {
     pub(crate) fn sent(&mut self, holder: Holder, reserved: usize) -> &mut Entry {
         let mut entry = self.spare.pop().unwrap_or_else(Entry::new);
         if Arc::strong_count(&entry.claim) > 1 {
-            entry.claim = Arc::default(); // somebody keeps an old ticket
+            entry.claim = Arc::default(); // the program still holds the last ticket of this entry
         }
         entry.number = self.next;
         entry.holder = holder;
@@ -152,13 +152,13 @@ impl Pipeline {
         &mut self.entries[at]
     }
 
-    /// The request whose result comes next.
-    pub(crate) fn next_to_come(&mut self) -> Option<&mut Entry> {
+    /// The earliest request that has no result yet.
+    pub(crate) fn next_pending(&mut self) -> Option<&mut Entry> {
         self.entries.get_mut(self.ready)
     }
 
-    /// The result of that request is there.
-    pub(crate) fn came(&mut self) {
+    /// Marks that request ready: its result is there.
+    pub(crate) fn mark_ready(&mut self) {
         if let Some(entry) = self.entries.get_mut(self.ready) {
             entry.pools.clear();
             self.reserved -= entry.reserved;
@@ -187,7 +187,7 @@ impl Pipeline {
         self.position(number).is_some_and(|at| at < self.ready)
     }
 
-    /// Nobody waits for this request any more.
+    /// The caller of this request gave up.
     pub(crate) fn abandon(&mut self, number: u64) {
         if let Some(at) = self.position(number) {
             self.entries[at].holder = Holder::Nobody;
@@ -213,7 +213,7 @@ impl Pipeline {
         outstanding.any(|entry| entry.pools.iter().any(|pool| Arc::ptr_eq(pool, memory)))
     }
 
-    /// Drops results that nobody asked for any more.
+    /// Drops results whose callers gave up or dropped their tickets.
     fn forget_unwanted(&mut self) {
         let mut at = 0;
         while at < self.ready {
@@ -251,8 +251,8 @@ mod tests {
         let numbers = tickets.each_ref().map(|ticket| pipeline.number_of(ticket).unwrap());
         for (at, number) in numbers.iter().enumerate() {
             assert!(!pipeline.is_ready(*number));
-            assert_eq!(pipeline.next_to_come().unwrap().number, *number);
-            pipeline.came();
+            assert_eq!(pipeline.next_pending().unwrap().number, *number);
+            pipeline.mark_ready();
             assert!(pipeline.is_ready(*number));
             assert_eq!(pipeline.outstanding(), 2 - at);
         }
@@ -264,7 +264,7 @@ mod tests {
         }
         let spent = pipeline.number_of(&tickets[0]);
         assert!(matches!(spent, Err(ClientError::UnknownTicket)));
-        assert!(pipeline.next_to_come().is_none());
+        assert!(pipeline.next_pending().is_none());
     }
 
     #[test]
@@ -273,10 +273,10 @@ mod tests {
         let (first, second) = (submit(&mut pipeline), submit(&mut pipeline));
         drop(first);
         assert!(!pipeline.admit().unwrap(), "its result has to come first");
-        pipeline.came();
+        pipeline.mark_ready();
         let third = submit(&mut pipeline);
         drop(second);
-        pipeline.came();
+        pipeline.mark_ready();
         let fourth = submit(&mut pipeline);
         assert!(matches!(pipeline.admit(), Err(ClientError::PipelineFull { .. })));
         assert_eq!([third.number, fourth.number], [2, 3]);
@@ -290,7 +290,7 @@ mod tests {
         let theirs = submit(&mut other);
         assert_eq!(ticket.number, theirs.number);
         assert!(matches!(one.number_of(&theirs), Err(ClientError::UnknownTicket)));
-        one.came();
+        one.mark_ready();
         let entry = one.collect(ticket.number).unwrap();
         one.reuse(entry);
         let next = submit(&mut one); // while the old ticket is still held
@@ -304,7 +304,7 @@ mod tests {
         assert!(pipeline.has_room(1000, 16), "the first may be as long as it likes");
         let _first = submit(&mut pipeline);
         assert!(pipeline.has_room(6, 16) && !pipeline.has_room(7, 16));
-        pipeline.came();
+        pipeline.mark_ready();
         assert!(pipeline.has_room(1000, 16));
     }
 
@@ -314,7 +314,7 @@ mod tests {
         let pool: Pool = Arc::new(burst_hal::HeapMemory::new(vec![1]));
         pipeline.sent(Holder::Ticket, 1).pools.push(Pool::clone(&pool));
         assert!(pipeline.uses(&pool));
-        pipeline.came();
+        pipeline.mark_ready();
         assert!(!pipeline.uses(&pool));
     }
 }

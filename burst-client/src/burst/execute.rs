@@ -6,9 +6,10 @@ use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, Pool, Request, R
 use burst_wire::{Features, RequestExtras, RequestPacket, ResultExtras, WireError, decode_result};
 use fmq::{Deadline, QueueError};
 
-use crate::pipeline::Holder;
-use crate::results::NoResult;
-use crate::{Burst, ClientError, Executed, Ticket};
+use super::pipeline::Holder;
+use super::results::NoResult;
+use super::{Burst, Ticket};
+use crate::{ClientError, Executed};
 
 /// Dimensions that room is kept for per output of a result under way.
 const RANK_ROOM: usize = 8;
@@ -55,7 +56,7 @@ impl Burst {
         options: &ExecutionOptions,
         deadline: Deadline,
     ) -> Result<(), ClientError> {
-        self.model.link().check_here()?;
+        self.model.link().check_not_forked()?;
         let Sent::Yes(number) = self.send(request, options, deadline, Holder::Caller)? else {
             let Executed { result, driver_time } = self.fall_back(request, options, deadline)?;
             self.scratch.result = result;
@@ -65,7 +66,7 @@ impl Burst {
         };
         while !self.pipeline.is_ready(number) {
             if let Err(error) = self.take_one(deadline) {
-                self.pipeline.abandon(number); // it comes late, if at all, and nobody wants it
+                self.pipeline.abandon(number); // its result comes late, if at all, and is dropped
                 return Err(error);
             }
         }
@@ -92,14 +93,14 @@ impl Burst {
         options: &ExecutionOptions,
         deadline: Deadline,
     ) -> Result<Ticket, ClientError> {
-        self.model.link().check_here()?;
+        self.model.link().check_not_forked()?;
         if let Sent::DoesNotFit = self.send(request, options, deadline, Holder::Ticket)? {
             let done = self.fall_back(request, options, deadline)?;
             let entry = self.pipeline.sent(Holder::Ticket, 0);
             entry.result = done.result;
             entry.driver_time = done.driver_time;
             entry.fell_back = true;
-            self.pipeline.came();
+            self.pipeline.mark_ready();
         }
         self.pipeline.ticket().ok_or(ClientError::UnknownTicket)
     }
@@ -116,7 +117,7 @@ impl Burst {
         ticket: &Ticket,
         deadline: Deadline,
     ) -> Result<&ExecutionResult, ClientError> {
-        self.model.link().check_here()?;
+        self.model.link().check_not_forked()?;
         let number = self.pipeline.number_of(ticket)?;
         while !self.pipeline.is_ready(number) {
             self.take_one(deadline)?;
@@ -130,7 +131,7 @@ impl Burst {
     /// # Errors
     /// As [`Burst::wait`], but for the time-out.
     pub fn try_wait(&mut self, ticket: &Ticket) -> Result<Option<&ExecutionResult>, ClientError> {
-        self.model.link().check_here()?;
+        self.model.link().check_not_forked()?;
         let number = self.pipeline.number_of(ticket)?;
         while !self.pipeline.is_ready(number) {
             match self.results.is_readable() {
@@ -168,7 +169,7 @@ impl Burst {
         holder: Holder,
     ) -> Result<Sent, ClientError> {
         while !self.pipeline.admit()? {
-            self.take_one(deadline)?; // the late result of a request that nobody waits for
+            self.take_one(deadline)?; // the late result of a request whose caller gave up
         }
         let Some(extras) = self.extras(options) else { return Ok(Sent::DoesNotFit) };
         if !self.find_slots(request, deadline)? {
@@ -263,7 +264,7 @@ impl Burst {
     fn take_one(&mut self, deadline: Deadline) -> Result<(), ClientError> {
         let received = self.results.receive(&mut self.scratch.packet, deadline);
         received.map_err(|error| self.explain(error))?;
-        let Some(entry) = self.pipeline.next_to_come() else {
+        let Some(entry) = self.pipeline.next_pending() else {
             return Err(self.explain(NoResult::Flood)); // nothing was asked
         };
         let (packet, result) = (&self.scratch.packet, &mut entry.result);
@@ -288,11 +289,12 @@ impl Burst {
             return Err(self.explain(NoResult::Framing(error)));
         }
         entry.driver_time = driver_time_of(result, extras);
-        self.pipeline.came();
+        self.pipeline.mark_ready();
         Ok(())
     }
 
-    /// The same request over the control socket (decision B6), after all those before it.
+    /// Executes a request that the burst cannot carry over the control socket, after all those
+    /// before it: the caller gets a result either way, and results stay in order.
     fn fall_back(
         &mut self,
         request: &Request,

@@ -1,0 +1,123 @@
+//! Calls to the service: those that wait for a reply, and one-way ones.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use burst_wire::control::{self, Answer, Call, ClientMessage};
+use burst_wire::{WireError, socket};
+use fmq::Deadline;
+
+use super::pending_calls::{NoReply, Undo};
+use super::{Connection, REASON_PATIENCE};
+use crate::ClientError;
+
+/// How long a call may take that does nothing but keep books.
+const QUICK_CALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long dropping an object waits for the service to acknowledge that it released its part. The
+/// service releases it all the same when the acknowledgement comes later.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+
+impl Connection {
+    /// Makes a call that the service answers without running or preparing anything.
+    pub(crate) fn quick_call(
+        &self,
+        call: Call,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
+        self.call(call, descriptors, Deadline::after(QUICK_CALL_TIMEOUT))
+    }
+
+    /// Makes a call and waits for its reply.
+    pub(crate) fn call(
+        &self,
+        call: Call,
+        descriptors: &[BorrowedFd<'_>],
+        deadline: Deadline,
+    ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
+        self.check_not_forked()?;
+        let permit = match call.is_slow() {
+            true => Some(self.slow_calls.acquire(deadline)?),
+            false => None,
+        };
+        let (id, waiting) = self.calls.open().map_err(|reason| self.no_reply(reason))?;
+        let undo = Undo::of(&call);
+        if let Err(error) = self.send(id, call, descriptors) {
+            if matches!(error, ClientError::PeerDied { .. }) {
+                // The watcher marks the connection dead before it wakes the callers: wait for that,
+                // so that a caller that learns of the death also finds the connection dead.
+                let _ = waiting.wait(Deadline::after(REASON_PATIENCE));
+            }
+            self.calls.forget(id);
+            return Err(error);
+        }
+        let outcome = match waiting.wait(deadline) {
+            // The call is abandoned here, unless its reply came at this very moment.
+            Err(NoReply::Timeout) if self.calls.abandon(id, undo, permit) => {
+                return Err(ClientError::Timeout);
+            }
+            Err(NoReply::Timeout) => waiting.wait(Deadline::never()),
+            other => other,
+        };
+        match outcome {
+            Ok((Ok(answer), descriptors)) => Ok((answer, descriptors)),
+            Ok((Err(refusal), _)) => Err(ClientError::Refused {
+                status: refusal.status(),
+                detail: refusal.detail.as_str().into(),
+            }),
+            Err(reason) => Err(self.no_reply(reason)),
+        }
+    }
+
+    /// Sends a call and returns at once; the watcher drops its reply.
+    pub(crate) fn send_oneway(&self, call: Call) -> Result<(), ClientError> {
+        self.send(self.calls.next_oneway_id(), call, &[])
+    }
+
+    fn send(&self, id: u64, call: Call, descriptors: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
+        let sent = control::encode(&ClientMessage::Call { id, call })
+            .and_then(|message| socket::send(&self.socket, &message, descriptors));
+        sent.map_err(|error| match error {
+            WireError::Closed => self.peer_died(),
+            // The service reads nothing, and the socket is full.
+            error if socket::timed_out(&error) => ClientError::Timeout,
+            error => error.into(),
+        })
+    }
+
+    fn no_reply(&self, reason: NoReply) -> ClientError {
+        match reason {
+            NoReply::Lost => self.peer_died(),
+            NoReply::Timeout => ClientError::Timeout,
+        }
+    }
+
+    /// Tells the service to release its part of an object that is dropped here. Does nothing in a
+    /// forked child, or when the service is gone. A failure is logged and not returned: a caller
+    /// that drops an object cannot do anything about it.
+    pub(crate) fn release_remote(&self, call: Call, what: &'static str, number: u32) {
+        if !self.is_usable() {
+            return;
+        }
+        if let Err(error) = self.call(call, &[], Deadline::after(RELEASE_TIMEOUT)) {
+            tracing::debug!(number, %error, "the service keeps {what} for now");
+        }
+    }
+
+    /// Makes a call that the service answers with a mere acknowledgement, and waits for that until
+    /// the caller's deadline, at most [`QUICK_CALL_TIMEOUT`].
+    pub(crate) fn call_acknowledged(
+        &self,
+        call: Call,
+        descriptors: &[BorrowedFd<'_>],
+        deadline: Deadline,
+    ) -> Result<(), ClientError> {
+        let longest = Deadline::after(QUICK_CALL_TIMEOUT);
+        let deadline = deadline.as_ns().map_or(longest, |at| {
+            Deadline::at_ns(longest.as_ns().map_or(at, |longest| longest.min(at)))
+        });
+        match self.call(call, descriptors, deadline)? {
+            (Answer::Done, _) => Ok(()),
+            _ => Err(ClientError::UnexpectedAnswer),
+        }
+    }
+}

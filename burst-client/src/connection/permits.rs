@@ -1,0 +1,62 @@
+//! How many slow calls a client may have with the service at once.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+use burst_wire::control::SLOW_CALLS_MAX;
+use fmq::Deadline;
+
+use crate::ClientError;
+use crate::waiting::{lock, remaining};
+
+/// Permits for slow calls. The service refuses a slow call above its limit, so callers wait here
+/// until one of the calls before theirs is answered.
+#[derive(Debug)]
+pub(super) struct SlowCallPermits {
+    free: Mutex<usize>,
+    changed: Condvar,
+}
+
+/// Permission to make one slow call; given back when dropped.
+#[derive(Debug)]
+pub(super) struct SlowCallPermit(Arc<SlowCallPermits>);
+
+impl Default for SlowCallPermits {
+    fn default() -> Self {
+        SlowCallPermits { free: Mutex::new(SLOW_CALLS_MAX), changed: Condvar::new() }
+    }
+}
+
+impl SlowCallPermits {
+    /// Waits for a permit until `deadline`.
+    pub(super) fn acquire(
+        self: &Arc<Self>,
+        deadline: Deadline,
+    ) -> Result<SlowCallPermit, ClientError> {
+        let until = remaining(deadline).and_then(|left| Instant::now().checked_add(left));
+        let mut free = lock(&self.free);
+        while *free == 0 {
+            free = match until {
+                None => self.changed.wait(free).unwrap_or_else(PoisonError::into_inner),
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Err(ClientError::Timeout);
+                    }
+                    let waited = self.changed.wait_timeout(free, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        *free -= 1;
+        drop(free);
+        Ok(SlowCallPermit(Arc::clone(self)))
+    }
+}
+
+impl Drop for SlowCallPermit {
+    fn drop(&mut self) {
+        *lock(&self.0.free) += 1;
+        self.0.changed.notify_one();
+    }
+}

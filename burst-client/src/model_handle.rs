@@ -1,0 +1,183 @@
+//! The client's reference to a model that the service prepared, and executions of it over the
+//! control socket.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use burst_hal::{
+    ErrorStatus, ExecutionOptions, ExecutionResult, Memory, Pool, Request, RequestPool,
+};
+use burst_wire::control::{self, Answer, Call, PoolSource, SynchronousRequest, WireArgument};
+use fmq::Deadline;
+
+use crate::connection::Link;
+use crate::{ClientError, ShmMemory};
+
+/// A model that the service prepared. The model object and its bursts share one; the service
+/// releases the model when the last of them drops it.
+#[derive(Debug)]
+pub(crate) struct ModelHandle {
+    link: Arc<Link>,
+    number: u32,
+    longest_packet: usize,
+}
+
+/// What an execution over the socket gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Executed {
+    /// Status, shapes and timing.
+    pub result: ExecutionResult,
+    /// Time in the driver, in nanoseconds where the service tells; only where it was asked for.
+    pub driver_time: Option<Duration>,
+}
+
+impl ModelHandle {
+    /// `longest_packet` is how many datums a request for it may take.
+    pub(crate) fn new(link: &Arc<Link>, number: u32, longest_packet: usize) -> Self {
+        ModelHandle { link: Arc::clone(link), number, longest_packet }
+    }
+
+    pub(crate) fn longest_packet(&self) -> usize {
+        self.longest_packet
+    }
+
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Process id of the driver service.
+    pub(crate) fn driver_pid(&self) -> u32 {
+        self.link.peer.pid
+    }
+
+    /// Runs once over the control socket and waits for the result until `deadline`.
+    ///
+    /// Memories that have a descriptor cross the socket with their first use; others are copied
+    /// there and back.
+    ///
+    /// # Errors
+    /// The service is gone or the deadline passed. What the execution itself came to is in the
+    /// result's status.
+    pub(crate) fn execute(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+        deadline: Deadline,
+    ) -> Result<Executed, ClientError> {
+        self.link.check_not_forked()?;
+        let mut copies = Copies::default();
+        let pools = request
+            .pools
+            .iter()
+            .map(|pool| self.source(pool, &mut copies, deadline))
+            .collect::<Result<_, _>>()?;
+        let call = Call::Execute(SynchronousRequest {
+            model: self.number,
+            inputs: request.inputs.iter().map(WireArgument::from).collect(),
+            outputs: request.outputs.iter().map(WireArgument::from).collect(),
+            pools,
+            measure_timing: options.measure_timing,
+            deadline: options.deadline.map(|at| at.nanos),
+            loop_timeout: options
+                .loop_timeout
+                .map(|timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)),
+        });
+        let executed = match self.link.call(call, &copies.descriptors(), deadline) {
+            Ok((Answer::Executed(executed), _)) => executed,
+            Ok(_) => return Err(ClientError::UnexpectedAnswer),
+            // The request itself was refused: that is the execution's result.
+            Err(ClientError::Refused { status, detail }) => {
+                tracing::debug!(%status, detail, "execution refused");
+                let result = ExecutionResult::of(status);
+                return Ok(Executed { result, driver_time: None });
+            }
+            Err(error) => return Err(error),
+        };
+        copies.copy_back(request)?;
+        let mut executed = executed_from(&executed);
+        if let Err(error) = burst_wire::check_shapes(&executed.result, request.outputs.len()) {
+            tracing::warn!(%error, "malformed result");
+            executed.result.reset(ErrorStatus::GeneralFailure);
+            executed.driver_time = None;
+        }
+        Ok(executed)
+    }
+
+    /// How the service finds a pool.
+    fn source(
+        &self,
+        pool: &RequestPool,
+        copies: &mut Copies,
+        deadline: Deadline,
+    ) -> Result<PoolSource, ClientError> {
+        let memory = match pool {
+            RequestPool::Memory(memory) => memory,
+            RequestPool::Token(token) => return Ok(PoolSource::Token { token: *token }),
+        };
+        if let Some(number) = self.link.share_memory(memory, deadline)? {
+            return Ok(PoolSource::Shared { memory: number });
+        }
+        self.link.give_back_dropped(deadline)?;
+        copies.add(memory)
+    }
+}
+
+fn executed_from(executed: &control::Executed) -> Executed {
+    let result = executed.to_result();
+    let measured = Some(result.timing.time_in_driver_us).filter(|us| *us != u64::MAX);
+    let nanos = executed.in_driver_ns.filter(|_| measured.is_some());
+    Executed {
+        driver_time: nanos.map(Duration::from_nanos).or(measured.map(Duration::from_micros)),
+        result,
+    }
+}
+
+/// Shared copies for one request of memory that has no descriptor.
+#[derive(Default)]
+struct Copies(Vec<(Pool, ShmMemory)>);
+
+impl Copies {
+    fn add(&mut self, memory: &Pool) -> Result<PoolSource, ClientError> {
+        self.0.push((Pool::clone(memory), ShmMemory::copy_of(memory)?));
+        Ok(PoolSource::Descriptor { length: memory.len() })
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.0.iter().filter_map(|(_, copy)| copy.fd()).collect()
+    }
+
+    /// Outputs back to where the caller wants them.
+    fn copy_back(&self, request: &Request) -> Result<(), ClientError> {
+        let mut buffer = Vec::new();
+        for output in request.outputs.iter().filter(|output| !output.has_no_value) {
+            let pool = request.pools.get(output.location.pool_index as usize);
+            let Some(RequestPool::Memory(memory)) = pool else { continue };
+            let Some((_, copy)) = self.0.iter().find(|(one, _)| Arc::ptr_eq(one, memory)) else {
+                continue;
+            };
+            // Offset and length 0 mean the whole pool; the service checked that others lie in it.
+            let whole = output.location.offset == 0 && output.location.length == 0;
+            let bytes = if whole { memory.len() } else { u64::from(output.location.length) };
+            let length = usize::try_from(bytes).map_err(|_| ClientError::PoolTooLong { bytes })?;
+            let offset = u64::from(output.location.offset);
+            if offset + bytes > memory.len() {
+                continue; // refused by the service; nothing was written
+            }
+            buffer.resize(length, 0);
+            copy.read(offset, &mut buffer)?;
+            memory.write(offset, &buffer)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for ModelHandle {
+    fn drop(&mut self) {
+        self.link.release_remote(Call::ReleaseModel { model: self.number }, "a model", self.number);
+    }
+}

@@ -1,0 +1,17 @@
+//! What every wait at a condition variable needs.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fmq::Deadline;
+
+/// Time left until a deadline; `None` for never.
+pub(crate) fn remaining(deadline: Deadline) -> Option<Duration> {
+    let at = deadline.as_ns()?;
+    Some(Duration::from_nanos(at.saturating_sub(fmq::clock::now_ns())))
+}
+
+/// Locks, also after a thread panicked with the lock: what these locks guard is never half changed.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
