@@ -11,7 +11,7 @@ use burst_wire::control::{Answer, Call, ClientMessage, Reply, ServerMessage, dec
 use burst_wire::socket::{self, Inbox};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use super::{PANIC_INPUT, long, model, request_between};
+use super::{PANIC_INPUT, long, model, request_between, wait_until};
 
 /// Each kind of call, over the socket and over a burst; a burst that its service gives up. Ends with
 /// a call, so that a service that died at any step before is noticed.
@@ -141,8 +141,10 @@ impl Relay {
 
     /// Waits for both ends to hang up; gives what was said, in order.
     #[must_use]
+    #[track_caller]
     pub fn join(self) -> Vec<Step> {
         for thread in self.threads {
+            wait_until("the end of both connections", || thread.is_finished());
             thread.join().expect("a relay does not panic");
         }
         std::mem::take(&mut self.steps.lock().unwrap())
