@@ -286,8 +286,11 @@ impl Private {
     }
 
     /// Waits for the service to end; it does when its client has hung up.
+    #[track_caller]
     pub fn join(mut self) {
-        self.thread.take().unwrap().join().expect("the service does not panic");
+        let thread = self.thread.take().unwrap();
+        wait_until("the end of the service", || thread.is_finished());
+        thread.join().expect("the service does not panic");
     }
 }
 

@@ -4,6 +4,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use burst_client::{Burst, BurstOptions, Client, ClientError, ShmMemory};
 use burst_hal::{Device, ExecutionOptions, Pool, PrepareOptions, Request};
@@ -11,7 +12,7 @@ use burst_wire::control::{Answer, Call, ClientMessage, Reply, ServerMessage, dec
 use burst_wire::socket::{self, Inbox};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use super::{PANIC_INPUT, long, model, request_between};
+use super::{LONG, PANIC_INPUT, long, model, request_between, wait_until};
 
 /// Each kind of call, over the socket and over a burst; a burst that its service gives up. Ends with
 /// a call, so that a service that died at any step before is noticed.
@@ -46,7 +47,9 @@ pub fn tour(socket: OwnedFd) -> Result<(), ClientError> {
 /// Runs a request at which the driver panics, until the client knows from the service's message
 /// that the burst is no more.
 fn run_until_given_up(burst: &mut Burst, request: &Request) -> Result<(), ClientError> {
+    let until = Instant::now() + LONG;
     loop {
+        assert!(Instant::now() < until, "the service never said that it gave up the burst");
         match burst.execute(request, &ExecutionOptions::default(), long()) {
             Err(ClientError::BurstEnded { detail }) if detail.contains("panicked") => return Ok(()),
             // Its queue was closed; the message with the reason comes right behind.
@@ -141,8 +144,10 @@ impl Relay {
 
     /// Waits for both ends to hang up; gives what was said, in order.
     #[must_use]
+    #[track_caller]
     pub fn join(self) -> Vec<Step> {
         for thread in self.threads {
+            wait_until("the end of both connections", || thread.is_finished());
             thread.join().expect("a relay does not panic");
         }
         std::mem::take(&mut self.steps.lock().unwrap())

@@ -19,7 +19,7 @@ use std::os::fd::AsFd;
 
 use crate::burst_support::raw::{INPUT_SLOT, RawBurst, request as raw_request};
 use crate::burst_support::tour::{From, Relay};
-use crate::burst_support::{Private, long, model, wide_model};
+use crate::burst_support::{LONG, Private, long, model, wide_model};
 
 fn shm(length: usize) -> Pool {
     Arc::new(ShmMemory::create(length).unwrap())
@@ -217,6 +217,7 @@ fn a_client_answers_a_service_that_asks_for_a_memory_of_a_slot() {
 #[test]
 fn a_client_asked_for_slots_or_bursts_that_it_does_not_have_says_so() {
     let (ours, theirs) = burst_wire::socket::pair().unwrap();
+    socket::set_receive_timeout(&theirs, Some(LONG)).unwrap();
     let service = std::thread::spawn(move || {
         let mut inbox = Inbox::default();
         socket::receive(&theirs, &mut inbox).unwrap();

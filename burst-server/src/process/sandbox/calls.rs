@@ -215,6 +215,12 @@ mod tests {
                 assert!(!rules.contains_key(&call), "system call {call}");
             }
             assert_eq!(rules.contains_key(&libc::SYS_unlinkat), may_remove);
+            let exec = libc::PROT_EXEC.unsigned_abs().into();
+            let not_executable = only(2, SeccompCmpOp::MaskedEq(exec), 0).unwrap();
+            for call in [libc::SYS_mmap, libc::SYS_mprotect] {
+                assert_eq!(rules[&call], not_executable, "memory made executable by {call}");
+            }
+            assert!(!rules.contains_key(&libc::SYS_pkey_mprotect));
             let sync = only(1, SeccompCmpOp::Eq, burst_shm::DMA_BUF_SYNC.into()).unwrap();
             let ioctls = &rules[&libc::SYS_ioctl];
             assert!(ioctls.contains(&sync[0]) && ioctls.len() == 2, "terminals and dma-bufs");
