@@ -11,7 +11,7 @@ mod scale;
 
 pub use error::PictureError;
 pub use file::{MAX_DECODED_BYTES, MAX_SIDE, read, write_png};
-pub use scale::{Area, Scaler};
+pub use scale::Scaler;
 
 /// A picture: `height` rows from top to bottom, each of `width` pixels, a pixel being the bytes
 /// red, green, blue.
@@ -23,6 +23,19 @@ pub struct Picture {
     pub height: u32,
     /// `width * height * 3` bytes.
     pub rgb: Vec<u8>,
+}
+
+/// A part of a picture, in its pixels; edges may lie between pixels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Area {
+    /// Distance from the picture's left edge.
+    pub left: f64,
+    /// Distance from the picture's upper edge.
+    pub top: f64,
+    /// Width.
+    pub width: f64,
+    /// Height.
+    pub height: f64,
 }
 
 /// Bytes that a picture of this size takes; `None` where memory cannot have that many.

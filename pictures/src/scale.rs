@@ -3,20 +3,7 @@
 use fast_image_resize::images::{CroppedImageMut, Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 
-use crate::PictureError;
-
-/// A part of a picture, in its pixels; edges may lie between pixels.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Area {
-    /// Distance from the picture's left edge.
-    pub left: f64,
-    /// Distance from the picture's upper edge.
-    pub top: f64,
-    /// Width.
-    pub width: f64,
-    /// Height.
-    pub height: f64,
-}
+use crate::{Area, PictureError};
 
 /// Scales pictures; keeps the filter's tables and buffers from one to the next.
 #[derive(Default)]

@@ -43,13 +43,14 @@ impl Pace {
         self.start = Instant::now();
     }
 
-    /// Waits until the next frame is due and says when that was. `None`: it is to be skipped.
-    pub(crate) fn due(&mut self) -> Option<Instant> {
+    /// Waits until the next frame is due and says when that was. `None`: it is to be skipped, as a
+    /// newer one is due already. The last frame of a run has no newer one.
+    pub(crate) fn due(&mut self, is_last: bool) -> Option<Instant> {
         let Some(period) = self.period else { return Some(Instant::now()) };
         let due = self.at(self.next, period);
         self.next += 1;
         let now = Instant::now();
-        if self.drop == Drop::Oldest && now >= self.at(self.next, period) {
+        if self.drop == Drop::Oldest && !is_last && now >= self.at(self.next, period) {
             self.dropped += 1;
             return None;
         }
@@ -88,16 +89,20 @@ mod tests {
     fn frames_that_are_past_are_skipped_or_worked_on_as_asked() {
         let ago = Duration::from_millis(2_500);
         let mut pace = started_ago(Drop::Oldest, ago);
-        assert!(pace.due().is_none(), "frame 0 was followed by frame 1");
-        assert!(pace.due().is_none(), "frame 1 was followed by frame 2");
-        let due = pace.due().expect("frame 2 is the newest");
+        assert!(pace.due(false).is_none(), "frame 0 was followed by frame 1");
+        assert!(pace.due(false).is_none(), "frame 1 was followed by frame 2");
+        let due = pace.due(false).expect("frame 2 is the newest");
         assert_eq!(due, pace.start + Duration::from_secs(2));
         assert_eq!((pace.dropped, pace.late), (2, 0));
 
         let mut pace = started_ago(Drop::None, ago);
-        assert_eq!(pace.due(), Some(pace.start));
+        assert_eq!(pace.due(false), Some(pace.start));
         pace.done(Instant::now());
         assert_eq!((pace.dropped, pace.late), (0, 1));
+
+        let mut pace = started_ago(Drop::Oldest, ago);
+        assert_eq!(pace.due(true), Some(pace.start), "after the last frame none is newer");
+        assert_eq!(pace.dropped, 0);
     }
 
     #[test]

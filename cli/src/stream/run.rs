@@ -78,7 +78,8 @@ impl Run<'_> {
                 break;
             }
             loop {
-                if let Some(due) = self.pace.due() {
+                let is_last = wanted.is_some_and(|w| frames + self.pace.dropped + 1 >= w);
+                if let Some(due) = self.pace.due(is_last) {
                     self.one(frames, due, path)?;
                     frames += 1;
                 }

@@ -181,7 +181,7 @@ impl<'g, 'm> Builder<'g, 'm> {
     ) -> Result<(), OpError> {
         let inputs = operand_list(&operation.inputs);
         let outputs = operand_list(&operation.outputs);
-        let bound = self.bind(def, &inputs, &outputs);
+        let bound = self.bind(def, &inputs, &outputs)?;
         let stages: &dyn Stages = match &bound {
             Some(bound) => bound.as_ref(),
             None => def.body,
@@ -221,11 +221,19 @@ impl<'g, 'm> Builder<'g, 'm> {
         Ok(())
     }
 
-    /// The operation with its attributes parsed, where it has any and all are known. Wrong
-    /// attributes do not fail here: the stage that needs them parses them again and returns the error.
-    fn bind(&self, def: &OpDef, inputs: &[usize], outputs: &[usize]) -> Option<Box<dyn Stages>> {
+    /// The operation with its attributes parsed, where it has any and all are known. Wrong ones fail
+    /// here, in a survey as in a plan: no execution could compute the operation.
+    fn bind(
+        &self,
+        def: &OpDef,
+        inputs: &[usize],
+        outputs: &[usize],
+    ) -> Result<Option<Box<dyn Stages>>, OpError> {
         let (inputs, outputs) = self.args(inputs, outputs);
-        def.body.bind(&Args { inputs: &inputs, outputs: &outputs }).ok().flatten()
+        match def.body.bind(&Args { inputs: &inputs, outputs: &outputs }) {
+            Err(OpError::NotYet) => Ok(None),
+            bound => bound,
+        }
     }
 
     /// Infers the outputs' shapes and records those that are the same in every execution. Returns
