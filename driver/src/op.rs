@@ -86,7 +86,7 @@ impl OpTraits {
 pub enum Inferred {
     /// One shape per output.
     Shapes(SmallVec<[Dimensions; 2]>),
-    /// The shapes depend on what the kernel computes; it sets them by [`TensorMut::resize`].
+    /// The shapes depend on what the kernel computes; it sets them by `TensorMut::resize`.
     DataDependent,
 }
 

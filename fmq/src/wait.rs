@@ -450,7 +450,7 @@ impl Sleeper<'_> {
 }
 
 /// Counts spurious wake-ups: sleeps that ended at once because the word changed, without a reason.
-/// After [`MAX_SPURIOUS_WAKES`] of them each one costs a nap.
+/// After `MAX_SPURIOUS_WAKES` of them each one costs a nap.
 #[derive(Debug, Default)]
 pub struct SpuriousWakes(u32);
 

@@ -10,7 +10,7 @@ use crate::tensor::{Args, TensorRef, Value};
 /// The inputs of one operation, as far as their values are known.
 ///
 /// What reads attributes reads them through this trait, so that one function serves while the model
-/// is prepared ([`Args`]: a value is known where it is a constant) and while it runs ([`Run`]: all
+/// is prepared (`Args`: a value is known where it is a constant) and while it runs ([`Run`]: all
 /// are known).
 pub trait Operands {
     /// How many inputs the operation has.

@@ -1,7 +1,7 @@
 //! Control flow: IF and WHILE, which run other graphs of their model.
 //!
 //! What stands here are their rules. The plan of a step that runs graphs is a
-//! [`Control`](crate::plan::Control), and `control_flow.rs` executes it.
+//! `plan::Control`, and `control_flow.rs` executes it.
 
 use crate::OpError;
 use crate::op::{Inferred, OpDef, Run};
