@@ -129,6 +129,9 @@ impl Runner<'_> {
         memory: &mut GraphMemory,
         stop: Stop,
     ) -> Result<(), DriverError> {
+        if let Some(caller) = stop.caller {
+            caller.give_way();
+        }
         stop.check().map_err(|cause| graph.error(step, cause))?;
         match step.control {
             None => memory

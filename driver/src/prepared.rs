@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use burst_hal::validate::{Direction, RequestRules, UnspecifiedOutputs};
 use burst_hal::{
-    Burst, CancelWord, ErrorStatus, ExecutionOptions, ExecutionResult, Failure,
+    Burst, Caller, ErrorStatus, ExecutionOptions, ExecutionResult, Failure,
     LOOP_TIMEOUT_DEFAULT, LOOP_TIMEOUT_MAXIMUM, Model, OutputShape, Pool, PreparedModel, Request,
     RequestArgument, RequestPool, TimePoint, Timing,
 };
@@ -118,10 +118,10 @@ impl CpuPreparedModel {
         &self,
         context: &mut Context,
         request: &Request,
-        Wanted { options, cancel }: Wanted<'_>,
+        Wanted { options, caller }: Wanted<'_>,
         result: &mut ExecutionResult,
     ) -> Result<Duration, DriverError> {
-        let stop = Stop { cancel, deadline: options.deadline, loop_deadline: None };
+        let stop = Stop { caller, deadline: options.deadline, loop_deadline: None };
         if options.deadline.is_some_and(TimePoint::has_passed) {
             return Err(DriverError::Deadline);
         }
@@ -180,11 +180,11 @@ impl CpuPreparedModel {
     }
 }
 
-/// How an execution is to be run, and the cancel flag that ends it early.
+/// How an execution is to be run, and for whom.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     options: &'a ExecutionOptions,
-    cancel: Option<&'a CancelWord>,
+    caller: Option<&'a Caller>,
 }
 
 /// How long each loop may take: the client's choice, clamped to the HAL's range.
@@ -219,28 +219,28 @@ impl PreparedModel for CpuPreparedModel {
         request: &Request,
         options: &ExecutionOptions,
     ) -> ExecutionResult {
-        self.execute_once(request, Wanted { options, cancel: None })
+        self.execute_once(request, Wanted { options, caller: None })
     }
 
-    fn execute_cancellable(
+    fn execute_for(
         &self,
         request: &Request,
         options: &ExecutionOptions,
-        cancel: &CancelWord,
+        caller: &Caller,
     ) -> ExecutionResult {
-        self.execute_once(request, Wanted { options, cancel: Some(cancel) })
+        self.execute_once(request, Wanted { options, caller: Some(caller) })
     }
 
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {
         let context = Some(self.take_context()?);
-        Ok(Box::new(CpuBurst { model: self, cancel: None, context }))
+        Ok(Box::new(CpuBurst { model: self, caller: None, context }))
     }
 }
 
 /// Consecutive executions that keep one context.
 struct CpuBurst {
     model: Arc<CpuPreparedModel>,
-    cancel: Option<CancelWord>,
+    caller: Option<Caller>,
     /// `None` after idle time; the next execution allocates it again.
     context: Option<Context>,
 }
@@ -256,13 +256,13 @@ impl Burst for CpuBurst {
             Ok(context) => context,
             Err(error) => return result.reset(error.status()),
         };
-        let wanted = Wanted { options, cancel: self.cancel.as_ref() };
+        let wanted = Wanted { options, caller: self.caller.as_ref() };
         self.model.execute(&mut context, request, wanted, result);
         self.context = Some(context);
     }
 
-    fn cancel_with(&mut self, cancel: &CancelWord) {
-        self.cancel = Some(cancel.clone());
+    fn work_for(&mut self, caller: &Caller) {
+        self.caller = Some(caller.clone());
     }
 
     fn release_resources(&mut self) {

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use burst_hal::{CancelWord, TimePoint};
+use burst_hal::{Caller, TimePoint};
 
 use crate::OpError;
 
 /// When an execution has to give up. Long kernels check it between tiles.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stop<'a> {
-    /// Set when the caller has cancelled the execution.
-    pub cancel: Option<&'a CancelWord>,
+    /// For whom it computes: who can cancel it, and whose turn it is.
+    pub caller: Option<&'a Caller>,
     /// After this point in time the caller no longer wants the result.
     pub deadline: Option<TimePoint>,
     /// The point in time at which a loop around this operation has run too long.
@@ -23,7 +23,7 @@ impl Stop<'_> {
     /// # Errors
     /// [`OpError::Cancelled`], [`OpError::Deadline`], [`OpError::LoopTimeout`].
     pub fn check(&self) -> Result<(), OpError> {
-        if self.cancel.is_some_and(CancelWord::is_cancelled) {
+        if self.caller.is_some_and(Caller::is_cancelled) {
             return Err(OpError::Cancelled);
         }
         let passed = |deadline: Option<TimePoint>| deadline.is_some_and(TimePoint::has_passed);

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use crate::{
-    CacheFiles, CancelWord, Capabilities, DeviceStatus, DeviceType, ErrorStatus, ExecutionOptions,
+    CacheFiles, Caller, Capabilities, DeviceStatus, DeviceType, ErrorStatus, ExecutionOptions,
     ExecutionPreference, ExecutionResult, Extension, Failure, Model, Priority, Request, TimePoint,
 };
 
@@ -85,6 +85,20 @@ pub trait Device: Send + Sync {
     /// INVALID_ARGUMENT for a model that is not legal.
     fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure>;
 
+    /// As [`supported_operations`](Device::supported_operations), for a caller that may call it off.
+    /// A device that computes nothing for an answer need not implement this.
+    ///
+    /// # Errors
+    /// Those of `supported_operations`; any status once the caller has cancelled.
+    fn supported_operations_for(
+        &self,
+        model: &Model,
+        caller: &Caller,
+    ) -> Result<Vec<bool>, Failure> {
+        let _ = caller;
+        self.supported_operations(model)
+    }
+
     /// Makes a model ready to execute.
     ///
     /// # Errors
@@ -93,6 +107,23 @@ pub trait Device: Send + Sync {
     /// one with an operation that this device does not run; MISSED_DEADLINE_* or
     /// RESOURCE_EXHAUSTED_* otherwise.
     fn prepare_model(&self, model: &Model, options: &PrepareOptions) -> PrepareResult;
+
+    /// As [`prepare_model`](Device::prepare_model), for a caller that pays for what the prepared
+    /// model holds as long as it lives, its executions' working memory included, and that may call
+    /// the preparation off. A device that holds little, and prepares quickly, need not implement this.
+    ///
+    /// # Errors
+    /// Those of `prepare_model`; RESOURCE_EXHAUSTED_* where the caller's account does not suffice; any
+    /// status once the caller has cancelled.
+    fn prepare_model_for(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        caller: &Caller,
+    ) -> PrepareResult {
+        let _ = caller;
+        self.prepare_model(model, options)
+    }
 }
 
 /// A model that is ready to execute, from any number of threads at once.
@@ -104,16 +135,18 @@ pub trait PreparedModel: Send + Sync {
         options: &ExecutionOptions,
     ) -> ExecutionResult;
 
-    /// As [`execute_synchronously`](PreparedModel::execute_synchronously), until `cancel` is set:
-    /// then the execution gives up with any status, as soon as it can. A driver whose executions
-    /// are short need not implement this: they then run to their end.
-    fn execute_cancellable(
+    /// As [`execute_synchronously`](PreparedModel::execute_synchronously), for a caller: once it
+    /// cancels, the execution gives up with any status, as soon as it can; between steps the
+    /// execution [gives way](crate::Turn::give_way) to other callers. A driver whose executions are
+    /// short need not implement this: they then run to their end. The memory was paid for by the
+    /// caller that the model was prepared for.
+    fn execute_for(
         &self,
         request: &Request,
         options: &ExecutionOptions,
-        cancel: &CancelWord,
+        caller: &Caller,
     ) -> ExecutionResult {
-        let _ = cancel;
+        let _ = caller;
         self.execute_synchronously(request, options)
     }
 
@@ -152,10 +185,9 @@ pub trait Burst: Send {
         result: &mut ExecutionResult,
     );
 
-    /// From now on executions give up when this word is set, as in
-    /// [`PreparedModel::execute_cancellable`].
-    fn cancel_with(&mut self, cancel: &CancelWord) {
-        let _ = cancel;
+    /// From now on executions are for this caller, as in [`PreparedModel::execute_for`].
+    fn work_for(&mut self, caller: &Caller) {
+        let _ = caller;
     }
 
     /// Lets go of whatever can be made again, after idle time.
@@ -198,10 +230,9 @@ pub trait BurstExecutor: Send {
         result: &mut ExecutionResult,
     );
 
-    /// From now on executions give up when this word is set, as in
-    /// [`PreparedModel::execute_cancellable`].
-    fn cancel_with(&mut self, cancel: &CancelWord) {
-        let _ = cancel;
+    /// From now on executions are for this caller, as in [`PreparedModel::execute_for`].
+    fn work_for(&mut self, caller: &Caller) {
+        let _ = caller;
     }
 
     /// Lets go of whatever can be made again, after idle time.
@@ -210,7 +241,7 @@ pub trait BurstExecutor: Send {
 
 /// The burst of a device that brings none of its own: every execution is a synchronous one.
 pub struct PlainBurst<M: ?Sized = dyn PreparedModel> {
-    cancel: CancelWord,
+    caller: Caller,
     model: Arc<M>,
 }
 
@@ -218,7 +249,7 @@ impl<M: PreparedModel + ?Sized> PlainBurst<M> {
     /// A burst over a prepared model.
     #[must_use]
     pub fn new(model: Arc<M>) -> Self {
-        PlainBurst { cancel: CancelWord::default(), model }
+        PlainBurst { caller: Caller::default(), model }
     }
 }
 
@@ -229,11 +260,11 @@ impl<M: PreparedModel + ?Sized> Burst for PlainBurst<M> {
         options: &ExecutionOptions,
         result: &mut ExecutionResult,
     ) {
-        *result = self.model.execute_cancellable(request, options, &self.cancel);
+        *result = self.model.execute_for(request, options, &self.caller);
     }
 
-    fn cancel_with(&mut self, cancel: &CancelWord) {
-        self.cancel = cancel.clone();
+    fn work_for(&mut self, caller: &Caller) {
+        self.caller = caller.clone();
     }
 }
 

@@ -76,6 +76,7 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod caller;
 mod cancel;
 mod capabilities;
 mod compliance;
@@ -95,6 +96,7 @@ pub mod validate;
 mod version;
 
 pub use builder::{ModelBuilder, OutputSpec};
+pub use caller::{Caller, MemoryAccount, MemoryCharge, Turn};
 pub use cancel::CancelWord;
 pub use capabilities::{
     CacheFiles, Capabilities, CapabilitiesV1_0, CapabilitiesV1_1, CapabilitiesV1_2, Extension,

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, TryLockError, Weak};
 
 use burst_hal::{
-    Burst, BurstExecutor, CancelWord, ErrorStatus, ExecutionOptions, ExecutionResult, Failure,
+    Burst, BurstExecutor, Caller, ErrorStatus, ExecutionOptions, ExecutionResult, Failure,
     PreparedModel, Request, RequestPool,
 };
 
@@ -25,18 +25,17 @@ pub(crate) struct SharedExecutor {
 }
 
 impl Runner {
-    /// What the model offers: an executor if it has one, a burst otherwise. What it executes is
-    /// given up when `cancel` is set.
+    /// What the model offers: an executor if it has one, a burst otherwise. It works for `caller`.
     pub(super) fn open(
         model: &Arc<dyn PreparedModel>,
-        cancel: &CancelWord,
+        caller: &Caller,
     ) -> Result<Self, Failure> {
         if let Some(mut executor) = Arc::clone(model).open_executor()? {
-            executor.cancel_with(cancel);
+            executor.work_for(caller);
             return Ok(Runner::Caching(Arc::new(SharedExecutor::new(executor))));
         }
         let mut burst = Arc::clone(model).open_burst()?;
-        burst.cancel_with(cancel);
+        burst.work_for(caller);
         Ok(Runner::Plain(burst))
     }
 

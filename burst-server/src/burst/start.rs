@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use burst_hal::Caller;
 use burst_wire::control::QueueDescriptor;
 use fmq::Wait;
 
@@ -85,8 +86,8 @@ impl BurstStarter {
                 Server::Context { context: SharedContext::new(context), thread_name, served }
             }
             None => {
-                let runner =
-                    catch_panic(|| Runner::open(&entry.model, memories.link().cancel_word()))??;
+                let caller = Caller::new(memories.link().cancel_word());
+                let runner = catch_panic(|| Runner::open(&entry.model, &caller))??;
                 let executor = runner.executor();
                 let idle = IdleMonitor::begin(self.idle_time, &self.performance, entry.preference);
                 let worker =

@@ -129,14 +129,14 @@ fn a_deadline_that_passed_stops_all_threads() {
 fn a_cancelled_execution_begins_no_further_tile() {
     let pool = ThreadPool::new(2, CPUS);
     let scope = pool.begin(true);
-    let (cancel, begun) = (burst_hal::CancelWord::default(), AtomicUsize::new(0));
-    let stop = Stop { cancel: Some(&cancel), ..Stop::default() };
+    let (caller, begun) = (burst_hal::Caller::default(), AtomicUsize::new(0));
+    let stop = Stop { caller: Some(&caller), ..Stop::default() };
     for parallelism in [Parallelism::ALONE, Parallelism::eager(&scope)] {
         let mut scratch = Scratch::default();
         let result =
             parallelism.tiles(&ONE_BY_ONE, &mut [0u8; 99], &mut scratch, stop, |_, _, _| {
                 begun.fetch_add(1, Ordering::Relaxed);
-                cancel.cancel();
+                caller.cancel_word().cancel();
                 Ok(())
             });
         assert_eq!(result, Err(OpError::Cancelled));

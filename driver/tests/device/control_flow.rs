@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use burst_driver::CpuDevice;
 use burst_hal::{
-    CancelWord, DataLocation, Device, ErrorStatus, ExecutionOptions, ExecutionResult, HeapMemory,
+    Caller, DataLocation, Device, ErrorStatus, ExecutionOptions, ExecutionResult, HeapMemory,
     Memory, MemoryError, Model, ModelBuilder, Operand, OperandLifeTime, OperandType, OperationType,
     OutputSpec, PrepareOptions, Request, RequestArgument, RequestPool, TimePoint,
 };
@@ -348,20 +348,20 @@ fn a_loop_that_does_not_end_is_cancelled() {
         let (mut request, _) = request(&[bytes(&[0]), bytes(&[1])], 64);
         let told = Told { bytes: HeapMemory::new(bytes(&[0])), read };
         request.pools[0] = RequestPool::Memory(Arc::new(told));
-        let cancel = CancelWord::default();
+        let caller = Caller::default();
         let mut result = ExecutionResult::of(ErrorStatus::None);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 if in_a_burst {
                     let mut burst = Arc::clone(&prepared).open_burst().unwrap();
-                    burst.cancel_with(&cancel);
+                    burst.work_for(&caller);
                     burst.execute(&request, &options, &mut result);
                 } else {
-                    result = prepared.execute_cancellable(&request, &options, &cancel);
+                    result = prepared.execute_for(&request, &options, &caller);
                 }
             });
             was_read.recv().unwrap();
-            cancel.cancel();
+            caller.cancel_word().cancel();
         });
         // A loop that ran into its time-out would have another status.
         assert_eq!(result, ExecutionResult::of(ErrorStatus::GeneralFailure));

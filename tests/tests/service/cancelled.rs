@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use burst_client::{Client, ClientError, Route, Stream, StreamOptions};
 use burst_hal::{
-    CancelWord, Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model,
+    Caller, Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model,
     PrepareOptions, PrepareResult, PreparedModel, Request,
 };
 use burst_server::{Service, ServiceOptions};
@@ -75,15 +75,15 @@ impl PreparedModel for Endless {
         panic!("a service that cannot cancel");
     }
 
-    fn execute_cancellable(
+    fn execute_for(
         &self,
         _: &Request,
         _: &ExecutionOptions,
-        cancel: &CancelWord,
+        caller: &Caller,
     ) -> ExecutionResult {
         self.news.send(News::Begun).unwrap();
         let until = Instant::now() + LONG;
-        while !cancel.is_cancelled() {
+        while !caller.is_cancelled() {
             if self.end.lock().unwrap().try_recv().is_ok() {
                 self.news.send(News::Ended).unwrap();
                 return ExecutionResult::of(ErrorStatus::None);

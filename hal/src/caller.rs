@@ -1,0 +1,193 @@
+//! For whom a device works: who can call the work off, who pays for its memory, and whose turn it is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::{CancelWord, Failure};
+
+/// What a caller lends to a device for a piece of work. The default is a caller that never cancels, in a
+/// process of its own: it pays for everything, and nobody else waits for the processor.
+///
+/// Copies share the cancel word, the account and the turn.
+#[derive(Debug, Clone, Default)]
+pub struct Caller {
+    cancel: CancelWord,
+    account: Option<Arc<dyn MemoryAccount>>,
+    turn: Option<Arc<dyn Turn>>,
+}
+
+/// Pays for memory that a device holds for a caller: packed weights, constants that it computed,
+/// working memory.
+pub trait MemoryAccount: fmt::Debug + Send + Sync {
+    /// Takes these bytes from the account, before the device allocates them.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED_TRANSIENT where they would fit once other memory is given back,
+    /// RESOURCE_EXHAUSTED_PERSISTENT where they never will. The cause names the limit.
+    fn charge(&self, bytes: u64) -> Result<(), Failure>;
+
+    /// Takes bytes back that were charged.
+    fn give_back(&self, bytes: u64);
+}
+
+/// The right of one execution, or of one preparation, to compute: callers take turns.
+pub trait Turn: fmt::Debug + Send + Sync {
+    /// Lets others go first where it is their turn, and returns once it is this caller's again.
+    ///
+    /// A device calls it between steps, on the thread that executes, while it holds no lock. Where
+    /// nobody waits it costs a load. A caller that was cancelled gets it back at once.
+    fn give_way(&self);
+}
+
+/// Bytes that were charged to an account; they are given back when this is dropped.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct MemoryCharge {
+    account: Option<Arc<dyn MemoryAccount>>,
+    bytes: u64,
+}
+
+impl Caller {
+    /// A caller that calls its work off by this word.
+    #[must_use]
+    pub fn new(cancel: &CancelWord) -> Self {
+        Caller { cancel: cancel.clone(), account: None, turn: None }
+    }
+
+    /// This account pays for what the device holds.
+    #[must_use]
+    pub fn with_account(mut self, account: Arc<dyn MemoryAccount>) -> Self {
+        self.account = Some(account);
+        self
+    }
+
+    /// The work takes turns with others.
+    #[must_use]
+    pub fn with_turn(mut self, turn: Arc<dyn Turn>) -> Self {
+        self.turn = Some(turn);
+        self
+    }
+
+    /// The word by which the work is called off.
+    #[must_use]
+    pub fn cancel_word(&self) -> &CancelWord {
+        &self.cancel
+    }
+
+    /// Whether nobody wants the result any more.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// As [`Turn::give_way`]; nothing where the caller takes no turns.
+    pub fn give_way(&self) {
+        if let Some(turn) = &self.turn {
+            turn.give_way();
+        }
+    }
+
+    /// Charges memory to the caller's account, where it has one.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED_*, as [`MemoryAccount::charge`].
+    pub fn charge(&self, bytes: u64) -> Result<MemoryCharge, Failure> {
+        let mut charge = MemoryCharge { account: self.account.clone(), bytes: 0 };
+        charge.grow(bytes)?;
+        Ok(charge)
+    }
+}
+
+impl MemoryCharge {
+    /// Charges more to the same account.
+    ///
+    /// # Errors
+    /// As [`Caller::charge`]; what was charged before stays so.
+    pub fn grow(&mut self, bytes: u64) -> Result<(), Failure> {
+        if let Some(account) = &self.account {
+            account.charge(bytes)?;
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        Ok(())
+    }
+
+    /// Gives part of it back early: at most what was charged.
+    pub fn shrink(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        if let Some(account) = &self.account {
+            account.give_back(bytes);
+        }
+    }
+
+    /// How much is charged.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for MemoryCharge {
+    fn drop(&mut self) {
+        self.shrink(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::ErrorStatus;
+
+    const LIMIT: u64 = 100;
+
+    #[derive(Debug, Default)]
+    struct Purse(AtomicU64);
+
+    impl MemoryAccount for Purse {
+        fn charge(&self, bytes: u64) -> Result<(), Failure> {
+            if self.0.load(Ordering::Relaxed) + bytes > LIMIT {
+                return Err(Failure::new(
+                    ErrorStatus::ResourceExhaustedTransient,
+                    "the purse is empty",
+                ));
+            }
+            self.0.fetch_add(bytes, Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn give_back(&self, bytes: u64) {
+            self.0.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_charge_is_given_back_whole_when_dropped_also_after_it_grew_in_vain() {
+        let purse = Arc::new(Purse::default());
+        let caller = Caller::default().with_account(Arc::clone(&purse) as _);
+        let mut charge = caller.charge(60).unwrap();
+        let refused = charge.grow(50).unwrap_err();
+        assert_eq!(refused.status, ErrorStatus::ResourceExhaustedTransient);
+        assert!(caller.charge(50).is_err());
+        charge.grow(30).unwrap();
+        charge.shrink(20);
+        assert_eq!((charge.bytes(), purse.0.load(Ordering::Relaxed)), (70, 70));
+        drop(charge);
+        assert_eq!(purse.0.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn who_has_no_account_is_charged_nothing() {
+        assert_eq!(Caller::default().charge(u64::MAX).unwrap().bytes(), u64::MAX);
+    }
+
+    #[test]
+    fn copies_are_cancelled_together() {
+        let word = CancelWord::default();
+        let (one, other) = (Caller::new(&word), Caller::new(&word).clone());
+        assert!(!one.is_cancelled() && !other.is_cancelled());
+        one.cancel_word().cancel();
+        assert!(other.is_cancelled());
+    }
+}
