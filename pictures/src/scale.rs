@@ -1,7 +1,8 @@
 //! Pictures of another size: an antialiased bicubic filter (Catmull-Rom).
 
-use fast_image_resize::images::{CroppedImageMut, Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::images::{TypedCroppedImageMut, TypedImage, TypedImageRef};
+use fast_image_resize::pixels::U8x3;
+use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 
 use crate::{Area, PictureError};
 
@@ -42,9 +43,9 @@ impl Scaler {
         if !inside(area.left, area.width, width) || !inside(area.top, area.height, height) {
             return Err(PictureError::Area { area, width, height });
         }
-        let mut to = target(out, out_size)?;
+        let whole = ((0, 0), out_size);
         let options = options().crop(area.left, area.top, area.width, area.height);
-        self.resizer.resize(&from, &mut to, &options).map_err(scale_error)
+        self.resize(&from, whole, (out, out_size), &options)
     }
 
     /// Scales a whole picture of `size` into the rectangle of `inner_size` (width, height) whose
@@ -55,15 +56,25 @@ impl Scaler {
     pub fn inset(
         &mut self,
         (rgb, size): (&[u8], (u32, u32)),
-        (corner, inner_size): ((u32, u32), (u32, u32)),
-        (out, out_size): (&mut [u8], (u32, u32)),
+        inner: ((u32, u32), (u32, u32)),
+        out: (&mut [u8], (u32, u32)),
     ) -> Result<(), PictureError> {
-        let from = source(rgb, size)?;
-        let mut whole = target(out, out_size)?;
-        let ((left, top), (width, height)) = (corner, inner_size);
-        let mut to = CroppedImageMut::new(&mut whole, left, top, width, height)
+        self.resize(&source(rgb, size)?, inner, out, &options())
+    }
+
+    /// Both ways to scale end here, with pixels of one type: the library is generic over the kind of
+    /// picture, and takes two minutes to compile for every kind that it knows.
+    fn resize(
+        &mut self,
+        from: &TypedImageRef<'_, U8x3>,
+        ((left, top), (width, height)): ((u32, u32), (u32, u32)),
+        (out, out_size): (&mut [u8], (u32, u32)),
+        options: &ResizeOptions,
+    ) -> Result<(), PictureError> {
+        let whole = target(out, out_size)?;
+        let mut to = TypedCroppedImageMut::new(whole, left, top, width, height)
             .map_err(|error| PictureError::Scale(error.to_string()))?;
-        self.resizer.resize(&from, &mut to, &options()).map_err(scale_error)
+        self.resizer.resize_typed(from, &mut to, options).map_err(scale_error)
     }
 }
 
@@ -72,14 +83,20 @@ fn options() -> ResizeOptions {
     ResizeOptions::new().use_alpha(false).resize_alg(filter)
 }
 
-fn source(rgb: &[u8], (width, height): (u32, u32)) -> Result<ImageRef<'_>, PictureError> {
+fn source(
+    rgb: &[u8],
+    (width, height): (u32, u32),
+) -> Result<TypedImageRef<'_, U8x3>, PictureError> {
     check_bytes(width, height, rgb.len())?;
-    ImageRef::new(width, height, rgb, PixelType::U8x3).map_err(buffer_error)
+    TypedImageRef::from_buffer(width, height, rgb).map_err(buffer_error)
 }
 
-fn target(out: &mut [u8], (width, height): (u32, u32)) -> Result<Image<'_>, PictureError> {
+fn target(
+    out: &mut [u8],
+    (width, height): (u32, u32),
+) -> Result<TypedImage<'_, U8x3>, PictureError> {
     check_bytes(width, height, out.len())?;
-    Image::from_slice_u8(width, height, out, PixelType::U8x3).map_err(buffer_error)
+    TypedImage::from_buffer(width, height, out).map_err(buffer_error)
 }
 
 /// Whether there are as many bytes as a picture of this size has.
