@@ -59,8 +59,8 @@ fn one_wait(
     let there = word.load(Ordering::Acquire) & bits;
     let result = wait(bits);
     match there {
-        _ if bits == 0 => assert_eq!(result, Err(EventError::NoBits)),
-        0 => assert_eq!(result, Err(EventError::TimedOut)),
+        _ if bits == 0 => assert_eq!(result, Err(EventError::BadBits { bits })),
+        0 => assert_eq!(result, Err(EventError::Timeout)),
         _ => assert_eq!(result, Ok(there)),
     }
     assert_eq!(word.load(Ordering::Acquire) & bits, 0, "what was taken is gone");

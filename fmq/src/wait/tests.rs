@@ -131,8 +131,8 @@ impl SleepOn for Bed {
         false
     }
 
-    fn peer_closed(&self) -> bool {
-        false
+    fn look_for_close(&self, _: &mut impl WaitCondition) -> Result<Option<usize>, QueueError> {
+        Ok(None)
     }
 
     fn deadline(&self) -> Deadline {
