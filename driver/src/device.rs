@@ -3,12 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use burst_hal::{
-    Capabilities, Device, DeviceType, Failure, Model, OperandKind, OperandType, PerformanceInfo,
-    PrepareOptions, PreparedModel,
+    Caller, Capabilities, Device, DeviceType, Failure, Model, OperandKind, OperandType,
+    PerformanceInfo, PrepareOptions, PreparedModel, TimePoint,
 };
 
+use crate::budget::Budget;
 use crate::error::DriverError;
-use crate::kernels::Isa;
+use crate::compute;
+use crate::kernels::{Isa, matmul_float};
 use crate::kernels::table::KERNELS;
 use crate::op::PrepareContext;
 use crate::planner::{check_legal, survey};
@@ -72,9 +74,17 @@ impl CpuDevice {
     /// A model that is not legal, an operation this device lacks, or one whose parameters do not
     /// make sense.
     pub fn prepare(&self, model: &Model) -> Result<CpuPreparedModel, DriverError> {
+        self.prepare_within(model, &Budget::default())
+    }
+
+    fn prepare_within(
+        &self,
+        model: &Model,
+        budget: &Budget<'_>,
+    ) -> Result<CpuPreparedModel, DriverError> {
         check_legal(model)?;
-        let context =
-            PrepareContext { fast_kernels: self.options.fast_kernels, isa: self.options.isa };
+        let DeviceOptions { fast_kernels, isa, .. } = self.options;
+        let context = PrepareContext { fast_kernels, isa, budget };
         CpuPreparedModel::new(model, &context, self.pool())
     }
 
@@ -83,6 +93,16 @@ impl CpuDevice {
         let threads = self.options.threads.min(MAX_THREADS);
         let make = || Arc::new(ThreadPool::new(threads, self.cpus));
         (threads > 1).then(|| Arc::clone(self.pool.get_or_init(make)))
+    }
+}
+
+/// Tells the driver that nothing else in this process uses rayon, as in a service. Where products of
+/// floats are the matrix library's, because the CPU has no AVX-512, rayon's global pool becomes one of a
+/// single thread; otherwise nothing happens. Without this call each thread that executes keeps some 8 KiB
+/// there also after it has ended. To be called before the first model is prepared.
+pub fn own_process() {
+    if !matmul_float::has_panels(Isa::detect()) {
+        compute::own_global_pool();
     }
 }
 
@@ -119,9 +139,16 @@ impl Device for CpuDevice {
     }
 
     fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
+        self.supported_operations_for(model, &Caller::default())
+    }
+
+    fn supported_operations_for(
+        &self,
+        model: &Model,
+        caller: &Caller,
+    ) -> Result<Vec<bool>, Failure> {
         check_legal(model)?;
-        let verdicts = survey(model)?;
-        Ok(verdicts.iter().map(Result::is_ok).collect())
+        Ok(survey(model, &Budget::new(caller, None))?)
     }
 
     fn prepare_model(
@@ -129,9 +156,19 @@ impl Device for CpuDevice {
         model: &Model,
         options: &PrepareOptions,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
-        if options.deadline.is_some_and(burst_hal::TimePoint::has_passed) {
+        self.prepare_model_for(model, options, &Caller::default())
+    }
+
+    fn prepare_model_for(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        caller: &Caller,
+    ) -> Result<Arc<dyn PreparedModel>, Failure> {
+        if options.deadline.is_some_and(TimePoint::has_passed) {
             return Err(DriverError::Deadline.into());
         }
-        Ok(Arc::new(self.prepare(model)?))
+        let budget = Budget::new(caller, options.deadline);
+        Ok(Arc::new(self.prepare_within(model, &budget)?))
     }
 }
