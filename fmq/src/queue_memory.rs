@@ -8,7 +8,7 @@ use burst_shm::{Mapping, Memory, Shared, SharedRegion, ShmError};
 use crate::closer::Closed;
 use crate::descriptor::{
     Descriptor, Grantor, SYNCHRONIZED, UNSYNCHRONIZED, check_disjoint, check_inside, check_numbers,
-    parts,
+    end_of_parts, parts,
 };
 use crate::error::QueueError;
 use crate::geometry::Geometry;
@@ -131,8 +131,11 @@ impl Parts {
         access: Access,
     ) -> Result<Parts, QueueError> {
         let geometry = Geometry::new(grantors[2].extent / u64::from(quantum), u64::from(quantum))?;
-        let mappings: Result<Vec<Arc<Mapping>>, ShmError> =
-            memories.iter().map(|memory| map(memory, access)).collect();
+        // `check_inside` saw that every memory is as long.
+        let mappings: Result<Vec<Arc<Mapping>>, ShmError> = (0..)
+            .zip(&memories)
+            .map(|(index, memory)| map(memory, end_of_parts(&grantors, index), access))
+            .collect();
         let mappings = mappings?;
         let location = |grantor: &Grantor| {
             (Arc::clone(&mappings[grantor.fd_index as usize]), grantor.offset as usize)
@@ -184,10 +187,11 @@ pub(crate) enum Access {
     ReadIfNeedBe,
 }
 
-fn map(memory: &Memory, access: Access) -> Result<Arc<Mapping>, ShmError> {
-    let mapping = match Mapping::map(memory) {
+/// Maps a memory up to the end of the queue's last part in it.
+fn map(memory: &Memory, len: u64, access: Access) -> Result<Arc<Mapping>, ShmError> {
+    let mapping = match Mapping::map_first(memory, len) {
         Err(ShmError::System { .. }) if access == Access::ReadIfNeedBe => {
-            Mapping::map_read_only(memory)?
+            Mapping::map_first_read_only(memory, len)?
         }
         other => other?,
     };
