@@ -67,7 +67,7 @@ impl ClientBudgets {
         copies: u64,
     ) -> Result<Charge, LimitError> {
         let account = self.user.account();
-        let mapped = self.mapped_bytes.charge(mapped)?;
+        let mapped = account.address_space.charge(mapped)?;
         Ok(mapped.and(account.descriptors.charge(descriptors)?).and(self.memory(copies)?))
     }
 

@@ -52,7 +52,7 @@ pub struct Limits {
     /// Memories of one client: shared ones, those in slots, those of models. Each keeps a
     /// descriptor open.
     pub memories: u64,
-    /// Bytes of one client's memories and queues, as far as they are mapped, in whole pages.
+    /// Bytes of one client's memories, as far as they are mapped, in whole pages.
     pub mapped_bytes: u64,
     /// Bytes that the service allocates for one client (output memories it makes), in all.
     pub allocated_bytes: u64,

@@ -86,7 +86,7 @@ struct ClientArgs {
     /// Memories: shared ones, those in slots, those of models.
     #[arg(long, value_name = "N")]
     max_memories: Option<u64>,
-    /// Bytes of all memories and queues together.
+    /// Bytes of all memories together, in whole pages.
     #[arg(long, value_name = "BYTES")]
     max_mapped_bytes: Option<u64>,
     /// Bytes that the service allocates for outputs.
