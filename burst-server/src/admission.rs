@@ -1,14 +1,20 @@
 //! Who is let in, and with how much.
 //!
-//! A connection is checked twice. When it is accepted, it reserves one of the service's connections; when
-//! it has greeted, its credentials are checked ([`Access`]) and it reserves one of its user's connections.
-//! Afterwards each call of the client is charged to its [`ClientBudgets`], and each call that sets
-//! something up also to its [`User`], whichever connection it comes over.
+//! A connection is checked when it is accepted, before it costs anything: the kernel tells whose it is
+//! ([`Peer`]), [`Access`] whether that user may use the service, and the user's account whether there
+//! is a place, a thread and a descriptor for it ([`Admission::accept`]). Each user has one account
+//! ([`Users`]), within that of the whole service; each client's calls are charged to its
+//! [`ClientBudgets`], which are within its user's account.
 
 mod access;
+mod account;
 mod budget;
+mod client;
+mod limit;
 mod limits;
+mod machine;
 mod meters;
+mod peer;
 mod rate;
 mod users;
 
@@ -17,73 +23,146 @@ use std::sync::Arc;
 use burst_wire::control::Welcome;
 
 pub use access::Access;
-pub(crate) use budget::{Budget, Charge, ClientBudgets};
-pub(crate) use limits::LimitError;
-pub use limits::{Limit, Limits};
+pub(crate) use account::Balance;
+#[cfg(test)]
+pub(crate) use budget::Budget;
+pub(crate) use budget::Charge;
+pub(crate) use client::ClientBudgets;
+pub use limit::Limit;
+pub(crate) use limit::LimitError;
+pub use limits::Limits;
+pub use machine::Machine;
 pub(crate) use meters::LimitMeters;
-pub(crate) use users::User;
-use users::Users;
+pub(crate) use peer::Peer;
+pub(crate) use users::{User, Users};
 
 /// Decides over every connection of a service.
 #[derive(Debug)]
 pub(crate) struct Admission {
     access: Access,
-    connections: Arc<Budget>,
-    users: Users,
+    users: Arc<Users>,
 }
 
-/// One of the service's connections, or none where all were in use.
+/// A connection of a user who is let in, before its greeting.
 #[derive(Debug)]
-pub(crate) struct Accepted(Option<Charge>);
+pub(crate) struct Accepted {
+    admitted: Admitted,
+    /// `None` where the greeting had come with the connection.
+    ungreeted: Option<Charge>,
+}
 
 /// What a connection that was let in holds until its client is gone.
 #[derive(Debug)]
 pub(crate) struct Admitted {
+    peer: Peer,
     user: Arc<User>,
-    _of_service: Charge,
-    _of_user: Charge,
+    _connection: Charge,
 }
 
 impl Admission {
-    pub(crate) fn new(access: Access, limits: &Limits, meters: &Arc<LimitMeters>) -> Self {
-        Admission {
-            access,
-            connections: Budget::new(Limit::Clients, limits.clients, meters),
-            users: Users::new(limits, meters),
-        }
+    pub(crate) fn new(access: Access, users: &Arc<Users>) -> Self {
+        Admission { access, users: Arc::clone(users) }
     }
 
-    /// Takes one of the service's connections for a socket that was just accepted. Where there is
-    /// none, the client learns so from the answer to its greeting.
-    pub(crate) fn accept(&self) -> Accepted {
-        Accepted(self.connections.charge(1).ok())
-    }
-
-    /// Lets in the client that has greeted with these credentials.
+    /// Takes in a connection of this peer, whose greeting lies in the socket already or is still to
+    /// come. Nothing here waits, and a refused connection holds nothing.
     ///
     /// # Errors
     /// The refusal, in the words of the greeting's answer.
-    pub(crate) fn admit(
-        &self,
-        uid: u32,
-        gid: u32,
-        accepted: Accepted,
-    ) -> Result<Admitted, Welcome> {
-        if !self.access.permits(uid, gid) {
+    pub(crate) fn accept(&self, peer: Peer, has_greeted: bool) -> Result<Accepted, Welcome> {
+        if !self.access.permits(peer.uid, peer.gid) {
+            self.users.meters().stranger();
             return Err(Welcome::NotPermitted);
         }
-        let of_service = accepted.0.ok_or(Welcome::TooManyClients)?;
-        let user = self.users.find(uid);
-        // Connecting is a set-up call: it starts a thread.
-        let of_user = user.set_up().and_then(|()| user.connect());
-        let of_user = of_user.map_err(|_| Welcome::TooManyClients)?;
-        Ok(Admitted { user, _of_service: of_service, _of_user: of_user })
+        let user = self.users.find(peer.uid);
+        let take = || -> Result<_, LimitError> {
+            let ungreeted = if has_greeted { None } else { Some(user.wait_for_greeting()?) };
+            Ok((ungreeted, user.connect()?))
+        };
+        let (ungreeted, connection) = take().map_err(|error| {
+            tracing::debug!(uid = peer.uid, %error, "no place");
+            Welcome::TooManyClients
+        })?;
+        Ok(Accepted { admitted: Admitted { peer, user, _connection: connection }, ungreeted })
+    }
+}
+
+impl Accepted {
+    /// The client has greeted.
+    pub(crate) fn greeted(self) -> Admitted {
+        drop(self.ungreeted);
+        self.admitted
     }
 }
 
 impl Admitted {
-    /// Whom the client's set-up calls are charged to.
-    pub(crate) fn user(&self) -> &User {
+    /// The process that connected.
+    pub(crate) fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    /// Whom everything is charged to that the client has.
+    pub(crate) fn user(&self) -> &Arc<User> {
         &self.user
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admission(set: impl FnOnce(&mut Limits)) -> (Admission, Arc<Users>) {
+        let mut limits = Limits { setup_rate: 0, ..Limits::default() };
+        set(&mut limits);
+        let users = Arc::new(Users::new(&limits));
+        let access = Access { uids: vec![7, 8], ..Access::default() };
+        (Admission::new(access, &users), users)
+    }
+
+    fn peer(uid: u32) -> Peer {
+        Peer { pid: None, uid, gid: uid }
+    }
+
+    #[test]
+    fn a_stranger_costs_nothing_and_is_counted() {
+        let (admission, users) = admission(|_| {});
+        for count in 1..=1000 {
+            let refused = admission.accept(peer(9), false).unwrap_err();
+            assert_eq!(refused, Welcome::NotPermitted);
+            assert_eq!(users.meters().strangers(), count);
+        }
+        assert!(users.all().is_empty());
+        assert!(Limit::ALL.iter().all(|limit| users.meters().used(*limit) == 0));
+    }
+
+    #[test]
+    fn silent_connections_of_one_user_reach_their_quota_and_leave_the_others_theirs() {
+        let (admission, users) = admission(|limits| limits.ungreeted_per_user = 2);
+        let accept = |uid, has_greeted| admission.accept(peer(uid), has_greeted);
+        let silent = [accept(7, false).unwrap(), accept(7, false).unwrap()];
+        assert_eq!(accept(7, false).unwrap_err(), Welcome::TooManyClients);
+        assert_eq!(users.meters().refusals(Limit::UngreetedPerUser), 1);
+        let greeted = accept(7, true).expect("whose greeting is there waits for nothing");
+        let other = accept(8, false).expect("another user's quota is untouched");
+        let admitted = silent.map(Accepted::greeted);
+        let next = accept(7, false).expect("who has greeted is not silent any more");
+        assert_eq!(users.service().balances()[0].used, 5);
+        drop((greeted, other, admitted, next));
+        assert!(users.all().is_empty());
+    }
+
+    #[test]
+    fn a_refused_connection_gives_back_what_it_had_taken() {
+        for set in [
+            (|limits| limits.clients_per_user = 0) as fn(&mut Limits),
+            |limits| limits.threads_per_user = 0,
+            |limits| limits.descriptors = 0,
+            |limits| limits.clients = 0,
+        ] {
+            let (admission, users) = admission(set);
+            assert_eq!(admission.accept(peer(7), false).unwrap_err(), Welcome::TooManyClients);
+            assert!(Limit::ALL.iter().all(|limit| users.meters().used(*limit) == 0));
+            assert!(users.all().is_empty());
+        }
     }
 }

@@ -124,7 +124,7 @@ pub enum ServerError {
     #[error("the service has no file descriptor left")]
     NoDescriptor,
     /// Set-up calls of one user come too fast.
-    #[error("set-up calls come faster than {rate} per second; the next is due in {} ms", wait.as_millis())]
+    #[error("{}", LimitError::TooFast { rate: *rate, wait: *wait })]
     TooFast {
         /// How many per second there may be, over time.
         rate: u64,
@@ -132,7 +132,7 @@ pub enum ServerError {
         wait: Duration,
     },
     /// A limit that the client may stay within later, once it has released something.
-    #[error("the limit of {limit} {what} is reached")]
+    #[error("{}", LimitError::Exhausted { what: *what, limit: *limit })]
     Exhausted {
         /// Of what.
         what: Limit,
@@ -140,7 +140,7 @@ pub enum ServerError {
         limit: u64,
     },
     /// More than will ever be allowed.
-    #[error("{asked} {what} are over the limit of {limit}")]
+    #[error("{}", LimitError::NeverAllowed { what: *what, asked: *asked, limit: *limit })]
     NeverAllowed {
         /// Of what.
         what: Limit,

@@ -39,7 +39,7 @@ mod service;
 mod session;
 mod threads;
 
-pub use admission::{Access, Limit, Limits};
+pub use admission::{Access, Limit, Limits, Machine};
 pub use burst::{BurstContext, BurstContexts, BurstMemories, BurstSetup, RequestCheck};
 pub use error::ServerError;
 pub use metrics::{BurstCounts, GivenUp, Metrics, serve_admin};

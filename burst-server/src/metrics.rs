@@ -18,7 +18,7 @@ pub use admin::serve_admin;
 pub use counts::BurstCounts;
 pub(crate) use tally::Tally;
 
-use crate::admission::LimitMeters;
+use crate::admission::{LimitMeters, Peer, Users};
 use crate::panics::lock;
 use crate::process::{Performance, SandboxReport};
 
@@ -42,6 +42,7 @@ impl GivenUp {
 #[derive(Debug)]
 pub struct Metrics {
     pub(crate) limits: Arc<LimitMeters>,
+    users: Arc<Users>,
     /// All requests are timed, also those that did not ask for it.
     timed: bool,
     started: SystemTime,
@@ -75,6 +76,8 @@ struct PathTallies {
 #[derive(Debug)]
 struct ModelTally {
     client: u64,
+    /// The client's user.
+    uid: u32,
     device: String,
     socket: Tally,
     bursts: Mutex<Bursts>,
@@ -88,9 +91,15 @@ struct Bursts {
 }
 
 impl Metrics {
-    pub(crate) fn new(timed: bool, performance: Arc<Performance>, sandbox: SandboxReport) -> Self {
+    pub(crate) fn new(
+        timed: bool,
+        performance: Arc<Performance>,
+        sandbox: SandboxReport,
+        users: Arc<Users>,
+    ) -> Self {
         Metrics {
-            limits: Arc::default(),
+            limits: Arc::clone(users.meters()),
+            users,
             timed,
             started: SystemTime::now(),
             clients: AtomicU64::new(0),
@@ -134,10 +143,11 @@ impl Metrics {
         self.malformed_messages.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Begins to count for a prepared model.
-    pub(crate) fn model(self: &Arc<Self>, client: u64, device: &str) -> ModelMeter {
+    /// Begins to count for a prepared model of a client of this user.
+    pub(crate) fn model(self: &Arc<Self>, client: u64, uid: u32, device: &str) -> ModelMeter {
         let tally = Arc::new(ModelTally {
             client,
+            uid,
             device: device.to_owned(),
             socket: Tally::default(),
             bursts: Mutex::default(),
@@ -206,8 +216,28 @@ impl Drop for BurstMeter {
     }
 }
 
+/// Who reads the metrics. Totals are for everybody who may read them at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    /// Root, or the service's own user: sees what every user and every client has.
+    Owner,
+    /// Sees what its own clients have, and of others nothing but their sum.
+    User(u32),
+}
+
+impl Reader {
+    fn new(peer: Peer) -> Self {
+        if peer.is_owner() { Reader::Owner } else { Reader::User(peer.uid) }
+    }
+
+    fn may_see(self, uid: u32) -> bool {
+        self == Reader::Owner || self == Reader::User(uid)
+    }
+}
+
 /// What a scrape sees of a model.
 struct ModelView {
+    uid: u32,
     labels: [(&'static str, String); 3],
     burst: tally::Counts,
     socket: tally::Counts,
@@ -230,7 +260,7 @@ impl Metrics {
                 ("model", number.to_string()),
                 ("device", tally.device.clone()),
             ];
-            ModelView { labels, burst: of_bursts, socket: of_socket }
+            ModelView { uid: tally.uid, labels, burst: of_bursts, socket: of_socket }
         };
         let views = models.alive.iter().map(view).collect();
         (views, burst, socket)
@@ -242,11 +272,12 @@ mod tests {
     use burst_hal::ErrorStatus;
 
     use super::*;
-    use crate::admission::Limit;
+    use crate::admission::{Limit, Limits};
 
     fn metrics() -> Arc<Metrics> {
         let performance = Arc::new(Performance::off());
-        Arc::new(Metrics::new(true, performance, SandboxReport::off()))
+        let users = Arc::new(Users::new(&Limits::default()));
+        Arc::new(Metrics::new(true, performance, SandboxReport::off(), users))
     }
 
     #[test]
@@ -256,7 +287,7 @@ mod tests {
             let (_, burst, socket) = metrics.look();
             (burst.requests(), socket.requests())
         };
-        let model = metrics.model(1, "cpu");
+        let model = metrics.model(1, 0, "cpu");
         let burst = model.burst();
         let other = model.burst();
         burst.counts.count_alone(ErrorStatus::None, Some(1000));
@@ -274,7 +305,7 @@ mod tests {
     #[test]
     fn the_text_is_whole_and_names_what_was_counted() {
         let metrics = metrics();
-        let model = metrics.model(7, "c\"pu\n");
+        let model = metrics.model(7, 0, "c\"pu\n");
         let burst = model.burst();
         burst.counts.count_alone(ErrorStatus::None, Some(3_000));
         burst.counts.executing_alone();
@@ -295,5 +326,31 @@ mod tests {
         }
         assert!(text.ends_with("# EOF\n"));
         assert!(text.contains("device=\"c\\\"pu\\n\""), "labels are escaped");
+    }
+
+    #[test]
+    fn each_user_reads_the_totals_and_its_own_figures_and_the_owner_reads_all() {
+        let metrics = metrics();
+        let models = [(1, 1001), (2, 1002)].map(|(client, uid)| metrics.model(client, uid, "cpu"));
+        models.iter().for_each(|model| model.socket().count(ErrorStatus::None, Some(5)));
+        let held = [1001, 1002].map(|uid| metrics.users.find(uid));
+        let sees = |reader| {
+            let text = metrics.text_for(reader);
+            let total = "burst_requests_total{path=\"socket\",status=\"NONE\"} 2";
+            assert!(text.contains(total), "{text}");
+            assert!(text.contains("burst_service_limit{resource=\"memory_bytes\"}"), "{text}");
+            [1, 2].map(|user| {
+                let account = format!("burst_user_used{{user=\"100{user}\",");
+                let client = format!("{{client=\"{user}\",");
+                assert_eq!(text.contains(&account), text.contains(&client), "{text}");
+                text.contains(&account)
+            })
+        };
+        assert_eq!(sees(Reader::User(1001)), [true, false]);
+        assert_eq!(sees(Reader::User(1002)), [false, true]);
+        assert_eq!(sees(Reader::User(1003)), [false, false]);
+        assert_eq!(sees(Reader::Owner), [true, true]);
+        drop((models, held));
+        assert!(!metrics.encode().contains("burst_user_used{"), "who is gone is not shown");
     }
 }

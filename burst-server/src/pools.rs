@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 
 use burst_hal::{Memory, MemoryError};
-use burst_shm::{Pool, ShmError, SoleWriter};
+use burst_shm::{Pool, ShmError, SoleWriter, mapped_bytes};
 
 use crate::ServerError;
 use crate::admission::{Charge, ClientBudgets};
@@ -14,7 +14,7 @@ use crate::panics::lock;
 #[derive(Debug)]
 pub(crate) struct ClientMemory {
     pool: Pool,
-    _charges: [Charge; 2],
+    _charge: Charge,
 }
 
 impl ClientMemory {
@@ -24,8 +24,8 @@ impl ClientMemory {
         length: u64,
         budgets: &ClientBudgets,
     ) -> Result<Self, ServerError> {
-        let charges = [budgets.memories.charge(1)?, budgets.mapped_bytes.charge(length)?];
-        Ok(ClientMemory { pool: Pool::open(fd, length)?, _charges: charges })
+        let charge = budgets.shared_memory(mapped_bytes(length))?;
+        Ok(ClientMemory { pool: Pool::open(fd, length)?, _charge: charge })
     }
 }
 
@@ -59,17 +59,17 @@ pub(crate) struct ServiceMemory {
     writer: Mutex<SoleWriter>,
     fd: OwnedFd,
     length: u64,
-    _charges: [Charge; 2],
+    _charge: Charge,
 }
 
 impl ServiceMemory {
     pub(crate) fn create(length: u64, budgets: &ClientBudgets) -> Result<Self, ServerError> {
-        let charges = [budgets.memories.charge(1)?, budgets.allocated_bytes.charge(length)?];
+        let charge = budgets.allocated_memory(length, mapped_bytes(length))?;
         let bytes = usize::try_from(length)
             .map_err(|_| ShmError::Length { len: length, max: burst_shm::MAX_LEN })?;
         let writer = SoleWriter::create("burst-output", bytes)?;
         let fd = writer.memory().duplicate_fd()?;
-        Ok(ServiceMemory { writer: Mutex::new(writer), fd, length, _charges: charges })
+        Ok(ServiceMemory { writer: Mutex::new(writer), fd, length, _charge: charge })
     }
 
     /// The descriptor for the client.

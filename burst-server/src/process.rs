@@ -7,6 +7,7 @@ mod sandbox;
 pub mod systemd;
 
 pub use descriptors::raise_descriptor_limit;
+pub(crate) use listen::{Accept, RECOVERY};
 pub use listen::{Listener, Stop, Stopper};
 pub(crate) use performance::Hold;
 pub use performance::{Lever, Performance, PerformancePaths};

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use burst_hal::Device;
 use crossbeam_utils::sync::WaitGroup;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::admission::{Admission, Limit};
+use crate::admission::{Admission, Limit, Peer, Users};
 use crate::burst::BurstStarter;
 use crate::client::ClientSocket;
 use crate::metrics::Metrics;
@@ -47,10 +48,11 @@ impl Service {
     #[must_use]
     pub fn new(devices: Vec<Arc<dyn Device>>, options: ServiceOptions) -> Arc<Self> {
         let performance = options.performance;
-        let metrics =
-            Metrics::new(options.time_requests, Arc::clone(&performance), options.sandbox);
+        let users = Arc::new(Users::new(&options.limits));
+        let admission = Admission::new(options.access, &users);
+        let levers = Arc::clone(&performance);
+        let metrics = Metrics::new(options.time_requests, levers, options.sandbox, users);
         let metrics = Arc::new(metrics);
-        let admission = Admission::new(options.access, &options.limits, &metrics.limits);
         let bursts = BurstStarter {
             wait: options.wait,
             idle_time: options.idle_time,
@@ -104,7 +106,8 @@ impl Service {
     /// The client is refused, or does not speak the protocol.
     pub fn serve_socket(self: &Arc<Self>, socket: OwnedFd) -> Result<(), ServerError> {
         let running = WaitGroup::new();
-        let result = session::run(&self.host, self.connection(socket, &running));
+        let connection = self.admit(socket, &running)?;
+        let result = connection.map_or(Ok(()), |connection| session::run(&self.host, connection));
         running.wait();
         result
     }
@@ -117,17 +120,37 @@ impl Service {
     ) -> Result<(), ServerError> {
         let starved = || self.host.metrics.limits.refused(Limit::Descriptors);
         while let Some(socket) = listener.accept(stop, starved)? {
-            self.start(self.connection(socket, running));
+            match self.admit(socket, running) {
+                Ok(Some(connection)) => self.start(connection),
+                Ok(None) => {}
+                Err(error) => tracing::warn!(%error, "a connection cannot be looked at"),
+            }
         }
         Ok(())
     }
 
-    fn connection(&self, socket: OwnedFd, running: &WaitGroup) -> Connection {
-        Connection {
-            socket: Arc::new(ClientSocket::new(socket)),
-            number: self.next_client.fetch_add(1, Ordering::Relaxed),
-            accepted: self.host.admission.accept(),
-            running: running.clone(),
+    /// Looks whose connection it is, and takes it in or refuses it. This runs on the one thread that
+    /// accepts, so it waits for nothing.
+    fn admit(
+        &self,
+        socket: OwnedFd,
+        running: &WaitGroup,
+    ) -> Result<Option<Connection>, ServerError> {
+        let system = |call| move |errno| ServerError::System { call, errno };
+        let peer = Peer::of(&socket).map_err(system("getsockopt"))?;
+        let mut ready = [PollFd::new(&socket, PollFlags::IN)];
+        let has_greeted = poll(&mut ready, Some(&Timespec::default())).map_err(system("poll"))? > 0;
+        match self.host.admission.accept(peer, has_greeted) {
+            Ok(accepted) => Ok(Some(Connection {
+                socket: Arc::new(ClientSocket::new(socket)),
+                number: self.next_client.fetch_add(1, Ordering::Relaxed),
+                accepted,
+                running: running.clone(),
+            })),
+            Err(refusal) => {
+                session::refuse(&self.host, &socket, refusal);
+                Ok(None)
+            }
         }
     }
 

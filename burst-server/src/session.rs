@@ -25,6 +25,7 @@ use crate::admission::{Accepted, ClientBudgets};
 use crate::burst::BurstHandle;
 use crate::client::{ClientLink, ClientSocket, Presence};
 use crate::panics::lock;
+pub(crate) use greeting::refuse;
 use greeting::{Greeted, greet};
 pub(crate) use host::Host;
 use readers::{Readers, count_malformed};
@@ -61,7 +62,7 @@ struct Session {
 /// the execution that is under way on it.
 ///
 /// # Errors
-/// The client is refused, or breaks the protocol.
+/// The client breaks the protocol.
 pub(crate) fn run(host: &Arc<Host>, connection: Connection) -> Result<(), ServerError> {
     let result = serve(host, connection);
     count_malformed(&host.metrics, &result);
@@ -85,7 +86,8 @@ impl Session {
         features: Features,
         presence: Presence,
     ) -> Self {
-        let budgets = Arc::new(ClientBudgets::new(&host.limits, &host.metrics.limits));
+        let meters = &host.metrics.limits;
+        let budgets = Arc::new(ClientBudgets::new(&host.limits, presence.user(), meters));
         let link = ClientLink::new(Arc::clone(&socket), Arc::clone(&budgets));
         let replies = Replies::new(Arc::clone(&socket), features, Arc::clone(&host.metrics));
         Session {

@@ -7,12 +7,15 @@ use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
 
-use burst_server::{LayerState, Sandbox, can_open_files};
+use burst_server::{LayerState, Listener, Sandbox, can_open_files};
 use burst_testing::Missing;
+use rustix::process::Resource;
 
 burst_testing::tests![
     a_closed_sandbox_leaves_what_a_service_needs_and_nothing_else(closed_sandbox()?),
-    a_name_can_be_removed_in_the_folder_of_the_socket_alone(closed_sandbox()?),
+    no_name_can_be_removed_not_even_that_of_the_services_own_socket(closed_sandbox()?),
+    other_processes_are_out_of_reach_and_this_one_is_not(closed_sandbox()?),
+    a_process_that_is_locked_in_can_still_abort(closed_sandbox()?),
     threads_started_inside_are_inside(closed_sandbox()?),
     a_process_with_threads_gets_an_error_and_stays_outside(),
     a_panic_inside_is_an_ordinary_panic(),
@@ -25,6 +28,8 @@ const ROLES: &[(&str, Role)] = &[
     ("look", look),
     ("closed", closed),
     ("removing", removing),
+    ("reaching", reaching),
+    ("aborts", aborts),
     ("threads", threads),
     ("too-late", too_late),
     ("panics", panics),
@@ -76,8 +81,17 @@ fn a_closed_sandbox_leaves_what_a_service_needs_and_nothing_else(_: ClosedSandbo
     assert!(in_a_process("closed").success());
 }
 
-fn a_name_can_be_removed_in_the_folder_of_the_socket_alone(_: ClosedSandbox) {
+fn no_name_can_be_removed_not_even_that_of_the_services_own_socket(_: ClosedSandbox) {
     assert!(in_a_process("removing").success());
+}
+
+fn other_processes_are_out_of_reach_and_this_one_is_not(_: ClosedSandbox) {
+    assert!(in_a_process("reaching").success());
+}
+
+fn a_process_that_is_locked_in_can_still_abort(_: ClosedSandbox) {
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(in_a_process("aborts").signal(), Some(libc::SIGABRT));
 }
 
 fn threads_started_inside_are_inside(_: ClosedSandbox) {
@@ -155,16 +169,45 @@ fn closed(folder: &Path) {
 }
 
 fn removing(folder: &Path) {
-    let inside = folder.join("inside");
-    fs::create_dir(&inside).expect("before");
-    fs::write(inside.join("socket"), "").expect("before");
+    let path = folder.join("socket");
+    let listener = Listener::bind(&path).expect("before");
     fs::write(folder.join("other"), "").expect("before");
-    enter(&Sandbox::new().with_removable_in(&inside));
-    fs::remove_file(inside.join("socket")).expect("its own");
-    let refused = fs::remove_file(folder.join("other")).expect_err("somebody else's");
-    // Seccomp lets the call through; it is landlock that refuses it.
-    assert_eq!(refused.raw_os_error(), Some(libc::EACCES));
-    assert!(fs::write(inside.join("new"), "").is_err());
+    enter(&Sandbox::new());
+    for name in ["socket", "other"] {
+        let refused = fs::remove_file(folder.join(name)).expect_err("no name");
+        assert_eq!(refused.raw_os_error(), Some(libc::EPERM), "{name}");
+    }
+    drop(listener);
+    assert!(path.symlink_metadata().is_ok(), "the file stays when the service ends");
+}
+
+fn reaching(folder: &Path) {
+    let path = folder.join("others");
+    let others = UnixDatagram::bind(&path).expect("before");
+    let socket = UnixDatagram::unbound().expect("before");
+    let (one, other) = UnixDatagram::pair().expect("before");
+    enter(&Sandbox::new());
+    let is_refused = |error: std::io::Error| error.raw_os_error() == Some(libc::EPERM);
+    assert!(is_refused(socket.send_to(b"x", &path).expect_err("an address")));
+    others.set_read_timeout(Some(std::time::Duration::from_millis(1))).expect("an option");
+    assert!(others.recv(&mut [0; 1]).is_err(), "nothing came");
+    assert_eq!(one.send(b"x").expect("the peer of a socket"), 1);
+    assert_eq!(other.recv(&mut [0; 1]).expect("a byte"), 1);
+
+    let parent = rustix::process::getppid().expect("the test that started this");
+    let limits = rustix::process::getrlimit(Resource::Nofile);
+    let refused = Err(rustix::io::Errno::PERM);
+    let set = rustix::process::prlimit(Some(parent), Resource::Nofile, limits.clone());
+    assert_eq!(set.map(drop), refused);
+    rustix::process::prlimit(None, Resource::Nofile, limits).expect("its own");
+    let processors = rustix::thread::sched_getaffinity(None).expect("its own");
+    assert_eq!(rustix::thread::sched_setaffinity(Some(parent), &processors), refused);
+    rustix::thread::sched_setaffinity(None, &processors).expect("its own");
+}
+
+fn aborts(_: &Path) {
+    enter(&Sandbox::new());
+    std::process::abort();
 }
 
 fn threads(_: &Path) {

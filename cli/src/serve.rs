@@ -135,10 +135,10 @@ fn serve_private(
         .as_fd()
         .try_clone_to_owned()
         .context("standard input is not a socket to serve")?;
-    // There is nobody else whom a hurried client could keep from its share.
-    options.limits.setup_rate = 0;
+    // There is nobody else whom it could keep from a share.
+    options.limits = options.limits.for_one_user();
     options.performance = performance(args);
-    options.sandbox = lock_in(args, &Sandbox::new())?;
+    options.sandbox = lock_in(args)?;
     Service::new(devices, options).serve_socket(socket)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -159,7 +159,7 @@ fn serve(
     let (stopper, stop) = Stop::new()?;
     let (admin_stopper, admin_stop) = Stop::new()?;
 
-    options.sandbox = lock_in(args, &sandbox(&listener, admin.as_ref()))?;
+    options.sandbox = lock_in(args)?;
     let access = named(args);
     let service = Service::new(devices, options);
     wait_for_signals(signals, stopper, Arc::clone(&notifier))?;
@@ -215,19 +215,13 @@ fn socket_mode(args: &Args, anyone: bool) -> u32 {
     if is_shared { 0o666 } else { 0o600 }
 }
 
-/// What stays possible inside: taking the sockets' names away at the end.
-fn sandbox(listener: &Listener, admin: Option<&Listener>) -> Sandbox {
-    let folders = [listener.folder(), admin.and_then(Listener::folder)];
-    folders.into_iter().flatten().fold(Sandbox::new(), Sandbox::with_removable_in)
-}
-
 /// Closes the sandbox, unless the flags say not to.
-fn lock_in(args: &Args, sandbox: &Sandbox) -> Result<SandboxReport> {
+fn lock_in(args: &Args) -> Result<SandboxReport> {
     if args.no_sandbox {
         tracing::warn!("no sandbox, as asked for");
         return Ok(SandboxReport::off());
     }
-    let report = sandbox.enter()?;
+    let report = Sandbox::new().enter()?;
     if args.require_sandbox && !report.is_closed() {
         bail!(
             "the sandbox is not in force: landlock {:?}, seccomp {:?}",

@@ -2,6 +2,8 @@
 
 use std::os::fd::OwnedFd;
 
+use burst_shm::mapped_bytes;
+
 use crate::error::{DescriptorError, Part};
 use crate::geometry::MAX_RING_BYTES;
 
@@ -53,6 +55,19 @@ impl Descriptor {
             quantum if quantum == expected => Ok(()),
             quantum => Err(DescriptorError::Quantum { quantum, expected }),
         }
+    }
+
+    /// Bytes of address space that attaching to the queue takes, in whole pages: each memory is mapped
+    /// up to the end of the last part in it, however long it is. Whoever pays for address space can
+    /// ask this before anything is mapped, of any descriptor that came.
+    #[must_use]
+    pub fn mapped_bytes(&self) -> u64 {
+        let used: Vec<Grantor> = parts(self).map(|(_, grantor)| *grantor).collect();
+        let mut memories: Vec<u32> = used.iter().map(|grantor| grantor.fd_index).collect();
+        memories.sort_unstable();
+        memories.dedup();
+        let mapped = memories.iter().map(|index| mapped_bytes(end_of_parts(&used, *index)));
+        mapped.fold(0, u64::saturating_add)
     }
 }
 
@@ -152,6 +167,13 @@ pub(crate) fn check_disjoint(
     Ok(())
 }
 
+/// Where the last of these parts ends in the memory with this index.
+pub(crate) fn end_of_parts(grantors: &[Grantor], fd_index: u32) -> u64 {
+    let in_memory = grantors.iter().filter(|grantor| grantor.fd_index == fd_index);
+    in_memory.map(end).max().unwrap_or(0)
+}
+
 fn end(grantor: &Grantor) -> u64 {
-    u64::from(grantor.offset) + grantor.extent
+    // Before the checks an extent may be anything.
+    u64::from(grantor.offset).saturating_add(grantor.extent)
 }

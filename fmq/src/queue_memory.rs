@@ -8,7 +8,7 @@ use burst_shm::{Mapping, Memory, ReadOnlyWord, Shared, SharedRegion, ShmError};
 use crate::closer::Closed;
 use crate::descriptor::{
     Descriptor, Grantor, SYNCHRONIZED, UNSYNCHRONIZED, check_disjoint, check_inside, check_numbers,
-    parts,
+    end_of_parts, parts,
 };
 use crate::error::QueueError;
 use crate::geometry::Geometry;
@@ -102,7 +102,7 @@ impl Parts {
     /// A queue that the peer made. Counters are taken as they are.
     pub(crate) fn attach(descriptor: Descriptor, flavour: u32) -> Result<Parts, QueueError> {
         let layout = Layout::open(descriptor, flavour)?;
-        let mappings = layout.map(Mapping::map)?;
+        let mappings = layout.map(Mapping::map_first)?;
         let counter = |grantor: &Grantor| {
             let (mapping, offset) = location(&mappings, grantor);
             Shared::new(mapping, offset)
@@ -128,7 +128,7 @@ impl ReaderParts {
     /// As [`Parts::attach`]; works where the memory can only be mapped for reading.
     pub(crate) fn attach(descriptor: Descriptor, flavour: u32) -> Result<ReaderParts, QueueError> {
         let layout = Layout::open(descriptor, flavour)?;
-        let mappings = layout.map(Mapping::map_read_only)?;
+        let mappings = layout.map(Mapping::map_first_read_only)?;
         let counter = |grantor: &Grantor| {
             let (mapping, offset) = location(&mappings, grantor);
             ReadOnlyWord::new(mapping, offset)
@@ -168,11 +168,15 @@ impl Layout {
         Ok(Layout { geometry, grantors, memories, quantum, flags })
     }
 
+    /// Maps each memory up to the end of the last part in it; [`Layout::open`] saw that it is as long.
     fn map(
         &self,
-        map: impl Fn(&Memory) -> Result<Mapping, ShmError>,
+        map: impl Fn(&Memory, u64) -> Result<Mapping, ShmError>,
     ) -> Result<Vec<Arc<Mapping>>, ShmError> {
-        self.memories.iter().map(|memory| map(memory).map(Arc::new)).collect()
+        let memories = (0..).zip(&self.memories);
+        memories
+            .map(|(index, memory)| Ok(Arc::new(map(memory, end_of_parts(&self.grantors, index))?)))
+            .collect()
     }
 
     fn ring(&self, mappings: &[Arc<Mapping>]) -> Result<SharedRegion, ShmError> {

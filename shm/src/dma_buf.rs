@@ -41,8 +41,9 @@ pub(crate) struct DmaBuf {
 }
 
 impl DmaBuf {
-    pub(crate) fn map(memory: Memory) -> Result<Self, ShmError> {
-        let mapping = CopiedMapping::map(memory.as_fd(), memory.len())?;
+    /// Maps the first `len` bytes.
+    pub(crate) fn map_first(memory: Memory, len: u64) -> Result<Self, ShmError> {
+        let mapping = CopiedMapping::map(memory.as_fd(), len)?;
         Ok(DmaBuf { memory, mapping })
     }
 
@@ -150,7 +151,8 @@ mod tests {
     #[test]
     fn what_is_no_dma_buf_does_not_take_the_word_to_its_driver() {
         let memory = Memory::create("memfd", 4096).unwrap();
-        let buffer = DmaBuf::map(memory).unwrap();
+        let len = memory.len();
+        let buffer = DmaBuf::map_first(memory, len).unwrap();
         let errno = Errno::NOTTY;
         let refused = Err(ShmError::System { call: "ioctl(DMA_BUF_IOCTL_SYNC)", errno });
         assert_eq!(buffer.read(0, &mut [0]), refused);

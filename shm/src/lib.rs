@@ -47,7 +47,7 @@ mod sole_writer;
 pub use dma_buf::{DMA_BUF_SYNC, DmaHeap};
 pub use error::{Refusal, ShmError};
 pub use fork::ForkMark;
-pub use mapping::Mapping;
+pub use mapping::{Mapping, mapped_bytes};
 pub use memory_object::{MAX_LEN, Memory, Seals};
 pub use pool::Pool;
 pub use region::{PeerWritable, ReadOnlyWord, Region, Shared, SharedRegion};

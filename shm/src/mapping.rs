@@ -1,4 +1,4 @@
-//! A mapping of a whole memory object, shared with another process.
+//! A mapping of a memory object, or of its beginning, shared with another process.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -7,7 +7,7 @@ use memmap2::{Advice, MmapOptions, MmapRaw};
 use crate::error::ShmError;
 use crate::memory_object::Memory;
 
-/// The whole of a [`Memory`], mapped shared. Unmapped on drop.
+/// A [`Memory`], or the beginning of one, mapped shared. Unmapped on drop.
 ///
 /// Usually held in an `Arc` by the [`SharedRegion`](crate::SharedRegion)s and
 /// [`Shared`](crate::Shared) atomics that point into it.
@@ -17,6 +17,19 @@ pub struct Mapping {
     writable: bool,
 }
 
+/// Bytes of address space that a mapping of `len` bytes takes: whole pages, one at least.
+#[must_use]
+pub fn mapped_bytes(len: u64) -> u64 {
+    len.max(1).checked_next_multiple_of(page_bytes()).unwrap_or(u64::MAX)
+}
+
+#[allow(unsafe_code, reason = "asks the system for its page size")]
+fn page_bytes() -> u64 {
+    // SAFETY: `sysconf` takes a number and gives one; it touches no memory of ours.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).unwrap_or(1).max(1) // no system fails here
+}
+
 impl Mapping {
     /// Maps `memory` for reading and writing.
     ///
@@ -24,7 +37,7 @@ impl Mapping {
     /// [`ShmError::Unsealed`] where the peer could still shrink it, [`ShmError::System`] where the
     /// kernel refuses (with `EPERM` for memory sealed against writing).
     pub fn map(memory: &Memory) -> Result<Mapping, ShmError> {
-        Mapping::new(memory, true)
+        Mapping::new(memory, memory.len(), true)
     }
 
     /// Maps `memory` for reading only. Works where writing is sealed off.
@@ -32,15 +45,38 @@ impl Mapping {
     /// # Errors
     /// As [`map`](Mapping::map).
     pub fn map_read_only(memory: &Memory) -> Result<Mapping, ShmError> {
-        Mapping::new(memory, false)
+        Mapping::new(memory, memory.len(), false)
     }
 
-    fn new(memory: &Memory, writable: bool) -> Result<Mapping, ShmError> {
+    /// Maps the first `len` bytes of `memory` for reading and writing, however long it is: a peer's
+    /// memory takes no more address space here than the peer has a use for.
+    ///
+    /// # Errors
+    /// As [`map`](Mapping::map); [`ShmError::OutOfBounds`] where the memory is shorter,
+    /// [`ShmError::Length`] for no bytes.
+    pub fn map_first(memory: &Memory, len: u64) -> Result<Mapping, ShmError> {
+        Mapping::new(memory, len, true)
+    }
+
+    /// The same for reading only.
+    ///
+    /// # Errors
+    /// As [`map_first`](Mapping::map_first).
+    pub fn map_first_read_only(memory: &Memory, len: u64) -> Result<Mapping, ShmError> {
+        Mapping::new(memory, len, false)
+    }
+
+    fn new(memory: &Memory, len: u64, writable: bool) -> Result<Mapping, ShmError> {
         if !memory.is_shrink_sealed() {
             return Err(ShmError::Unsealed);
         }
-        let len = usize::try_from(memory.len())
-            .map_err(|_| ShmError::Length { len: memory.len(), max: usize::MAX as u64 })?;
+        if len > memory.len() {
+            return Err(ShmError::OutOfBounds { offset: 0, len, size: memory.len() });
+        }
+        let len = usize::try_from(len)
+            .ok()
+            .filter(|len| *len > 0)
+            .ok_or(ShmError::Length { len, max: usize::MAX as u64 })?;
         let mut options = MmapOptions::new();
         options.len(len);
         let fd = memory.as_fd().as_raw_fd();

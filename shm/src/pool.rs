@@ -34,7 +34,8 @@ enum Access {
 
 impl Pool {
     /// Takes a descriptor of which the peer says that it holds `expected_len` bytes. Only these are
-    /// reachable, however long the object is.
+    /// reachable, and only the pages with these are mapped ([`mapped_bytes`](crate::mapped_bytes)), however long the
+    /// object is.
     ///
     /// # Errors
     /// [`ShmError::OutOfBounds`] where the object is shorter; as [`Memory::from_fd`] otherwise.
@@ -44,18 +45,19 @@ impl Pool {
             let size = memory.len();
             return Err(ShmError::OutOfBounds { offset: 0, len: expected_len, size });
         }
+        let mapped_len = expected_len.max(1); // nothing cannot be mapped; every memory has a byte
         let access = if memory.is_dma_buf() {
-            Access::Device(DmaBuf::map(memory)?)
+            Access::Device(DmaBuf::map_first(memory, mapped_len)?)
         } else if !memory.is_shrink_sealed() {
             let writable = is_open_for_writing(&memory)?;
             Access::File { memory, writable }
         } else if memory.seals().write {
-            Access::Sealed(SealedBytes::map(memory)?)
+            Access::Sealed(SealedBytes::map_first(memory, mapped_len)?)
         } else {
             // Refused where the peer sealed FUTURE_WRITE or opened the descriptor for reading only.
-            let mapping = match Mapping::map(&memory) {
+            let mapping = match Mapping::map_first(&memory, mapped_len) {
                 Err(ShmError::System { errno: Errno::PERM | Errno::ACCESS, .. }) => {
-                    Mapping::map_read_only(&memory)?
+                    Mapping::map_first_read_only(&memory, mapped_len)?
                 }
                 other => other?,
             };

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, ftruncate, memfd_create};
 
 use super::*;
 use crate::error::Refusal;
@@ -130,4 +130,36 @@ fn a_memfd_opened_for_reading_only_is_a_read_only_mapping() {
 fn a_pipe_is_no_pool() {
     let (read, _write) = rustix::pipe::pipe().unwrap();
     assert_eq!(Pool::open(read, 1).unwrap_err(), ShmError::Refused(Refusal::NotAFile));
+}
+
+/// Bytes of address space behind the mappings of this file in this process.
+fn mapped_in_this_process(fd: &impl AsFd) -> u64 {
+    let inode = rustix::fs::fstat(fd).unwrap().st_ino.to_string();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let of_file = maps.lines().filter(|line| line.split_whitespace().nth(4) == Some(&inode));
+    let length = |line: &str| {
+        let (from, to) = line.split_whitespace().next().unwrap().split_once('-').unwrap();
+        let address = |text| u64::from_str_radix(text, 16).unwrap();
+        address(to) - address(from)
+    };
+    of_file.map(length).sum()
+}
+
+#[test]
+fn a_sparse_file_takes_no_more_address_space_than_its_stated_length() {
+    let len = 1 << 40; // a TiB, of which no page exists
+    for seals in [SealFlags::SHRINK, SealFlags::SHRINK | SealFlags::WRITE] {
+        let fd = memfd_create("sparse", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        ftruncate(&fd, len).unwrap();
+        rustix::fs::fcntl_add_seals(&fd, seals).unwrap();
+        for (stated, pages) in [(0, 1), (1, 1), (4096, 1), (4097, 2), (3 * 4096, 3)] {
+            let theirs = rustix::io::fcntl_dupfd_cloexec(&fd, 3).unwrap();
+            let pool = Pool::open(theirs, stated).unwrap();
+            let mapped = crate::mapped_bytes(stated);
+            assert_eq!(mapped_in_this_process(&fd), mapped, "{stated} bytes, {seals:?}");
+            assert!(mapped >= pages * 4096 && mapped >= stated);
+            assert_eq!(pool.len(), stated);
+        }
+        assert_eq!(mapped_in_this_process(&fd), 0);
+    }
 }

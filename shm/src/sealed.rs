@@ -35,17 +35,26 @@ impl SealedBytes {
     /// # Errors
     /// [`ShmError::NotWriteSealed`], [`ShmError::Unsealed`].
     pub fn map(memory: Memory) -> Result<SealedBytes, ShmError> {
+        let len = memory.len();
+        SealedBytes::map_first(memory, len)
+    }
+
+    /// Maps the first `len` bytes of such a memory, and no more.
+    ///
+    /// # Errors
+    /// As [`map`](SealedBytes::map); [`ShmError::OutOfBounds`] where the memory is shorter.
+    pub fn map_first(memory: Memory, len: u64) -> Result<SealedBytes, ShmError> {
         if !memory.seals().write {
             return Err(ShmError::NotWriteSealed);
         }
-        let mapping = Mapping::map_read_only(&memory)?;
+        let mapping = Mapping::map_first_read_only(&memory, len)?;
         Ok(SealedBytes { mapping, memory })
     }
 
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `base..base + len` is one live, readable mapping, at most `isize::MAX` long
-        // (`MAX_LEN`). Both constructors require F_SEAL_WRITE, which the kernel grants only while
+        // (`MAX_LEN`). Every constructor requires F_SEAL_WRITE, which the kernel grants only while
         // no writable mapping exists and which forbids making one, writing and punching holes from
         // then on, in every process; F_SEAL_SHRINK (checked by `Mapping`) keeps the pages there.
         unsafe { slice::from_raw_parts(self.mapping.base(), self.mapping.len()) }

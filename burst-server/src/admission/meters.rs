@@ -2,13 +2,15 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::limits::{Limit, LimitError};
+use super::limit::{Limit, LimitError};
 
-/// How much of each limit is in use over all clients, and how often it was reached.
+/// How much of each limit is in use over all clients, how often it was reached, and how often
+/// somebody came who may not use the service.
 #[derive(Debug, Default)]
 pub(crate) struct LimitMeters {
     used: [AtomicU64; Limit::ALL.len()],
     refused: [AtomicU64; Limit::ALL.len()],
+    strangers: AtomicU64,
 }
 
 // Every ordering is relaxed: these are counts, which order no other memory.
@@ -31,6 +33,15 @@ impl LimitMeters {
 
     pub(crate) fn refusals(&self, what: Limit) -> u64 {
         self.refused[what as usize].load(Ordering::Relaxed)
+    }
+
+    /// Somebody connected who may not use the service.
+    pub(super) fn stranger(&self) {
+        self.strangers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn strangers(&self) -> u64 {
+        self.strangers.load(Ordering::Relaxed)
     }
 
     /// # Errors

@@ -1,12 +1,16 @@
-//! What is counted per user, over all of the user's connections: how many there are, and how
-//! fast they ask for things to be set up.
+//! Users: each has one account, whichever of its connections something is charged to, and one rate at
+//! which it may ask for things to be set up.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use burst_hal::{Failure, MemoryAccount};
+
+use super::account::Account;
 use super::budget::{Budget, Charge};
-use super::limits::{Limit, LimitError, Limits};
+use super::limit::{Limit, LimitError};
+use super::limits::Limits;
 use super::meters::LimitMeters;
 use super::rate::Bucket;
 use crate::panics::lock;
@@ -14,7 +18,8 @@ use crate::panics::lock;
 /// One user.
 #[derive(Debug)]
 pub(crate) struct User {
-    connections: Arc<Budget>,
+    account: Account,
+    ungreeted: Arc<Budget>,
     /// `None` where there is no limit.
     set_up_calls: Option<Mutex<Bucket>>,
     rate: u64,
@@ -23,9 +28,17 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// Reserves one of the user's connections.
+    /// What a new connection takes until its client is gone: a place, the thread that reads it, its
+    /// descriptor. Connecting is a set-up call, too.
     pub(super) fn connect(&self) -> Result<Charge, LimitError> {
-        self.connections.charge(1)
+        self.set_up()?;
+        let Account { clients, threads, descriptors, .. } = &self.account;
+        Ok(clients.charge(1)?.and(threads.charge(1)?).and(descriptors.charge(1)?))
+    }
+
+    /// What a connection takes in addition until it has greeted.
+    pub(super) fn wait_for_greeting(&self) -> Result<Charge, LimitError> {
+        self.ungreeted.charge(1)
     }
 
     /// Takes the right to one set-up call.
@@ -40,44 +53,81 @@ impl User {
         })
     }
 
+    /// What it has in use, and its limits.
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
+    }
+
     fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Whether its rate limit is that of a user who never connected.
-    fn is_out_of_debt(&self) -> bool {
-        self.set_up_calls.as_ref().is_none_or(|bucket| lock(bucket).is_full(self.now()))
+    /// Whether it is as a user who never connected: nothing in use, its rate limit as at the start.
+    fn owes_nothing(&self) -> bool {
+        let is_full = |bucket: &Mutex<Bucket>| lock(bucket).is_full(self.now());
+        self.set_up_calls.as_ref().is_none_or(is_full) && self.account.owes_nothing()
     }
 }
 
-/// All users that have a connection, or had one so recently that their rate is remembered.
+/// A user pays for what devices hold for its clients.
+impl MemoryAccount for User {
+    fn charge(&self, bytes: u64) -> Result<(), Failure> {
+        self.account.memory.take(bytes).map_err(|error| Failure::new(error.status(), error))
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.account.memory.give_back(bytes);
+    }
+}
+
+/// All users that have something in use, or had so recently that their rate is remembered.
 #[derive(Debug)]
-pub(super) struct Users {
+pub(crate) struct Users {
     limits: Limits,
     meters: Arc<LimitMeters>,
+    service: Account,
     known: Mutex<HashMap<u32, Arc<User>>>,
 }
 
 impl Users {
-    pub(super) fn new(limits: &Limits, meters: &Arc<LimitMeters>) -> Self {
-        Users { limits: *limits, meters: Arc::clone(meters), known: Mutex::default() }
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let meters = Arc::new(LimitMeters::default());
+        let service = Account::of_service(limits, &meters);
+        Users { limits: *limits, meters, service, known: Mutex::default() }
+    }
+
+    /// What is counted over all users.
+    pub(crate) fn meters(&self) -> &Arc<LimitMeters> {
+        &self.meters
+    }
+
+    /// What all users have together.
+    pub(crate) fn service(&self) -> &Account {
+        &self.service
     }
 
     /// The user with this number.
-    pub(super) fn find(&self, uid: u32) -> Arc<User> {
+    pub(crate) fn find(&self, uid: u32) -> Arc<User> {
         let mut known = lock(&self.known);
-        // Users without connections are forgotten once their bucket is full again, so that the
-        // table is as long as the list of users seen within `setup_burst / setup_rate` seconds.
-        known.retain(|other, user| {
-            *other == uid || Arc::strong_count(user) > 1 || !user.is_out_of_debt()
-        });
+        forget(&mut known, Some(uid));
         Arc::clone(known.entry(uid).or_insert_with(|| Arc::new(self.new_user())))
     }
 
+    /// Every user there is, in order.
+    pub(crate) fn all(&self) -> Vec<(u32, Arc<User>)> {
+        let mut known = lock(&self.known);
+        forget(&mut known, None);
+        let mut users: Vec<_> = known.iter().map(|(uid, user)| (*uid, Arc::clone(user))).collect();
+        drop(known);
+        users.sort_unstable_by_key(|(uid, _)| *uid);
+        users
+    }
+
     fn new_user(&self) -> User {
-        let Limits { setup_rate, setup_burst, clients_per_user, .. } = self.limits;
+        let Limits { setup_rate, setup_burst, ungreeted_per_user, .. } = self.limits;
         User {
-            connections: Budget::new(Limit::ClientsPerUser, clients_per_user, &self.meters),
+            account: Account::of_user(&self.limits, &self.service, &self.meters),
+            ungreeted: Budget::new(Limit::UngreetedPerUser, ungreeted_per_user, &self.meters),
             set_up_calls: (setup_rate > 0)
                 .then(|| Mutex::new(Bucket::new(setup_rate, setup_burst))),
             rate: setup_rate,
@@ -87,32 +137,67 @@ impl Users {
     }
 }
 
+/// Forgets the users that are gone and owe nothing, all but this one: so that the table is as long
+/// as the list of users that have something, or were seen within `setup_burst / setup_rate` seconds.
+///
+/// Whoever may still charge something to a user holds it, and whatever was charged shows in its
+/// account; so no user is made anew while the old one owes something.
+fn forget(known: &mut HashMap<u32, Arc<User>>, except: Option<u32>) {
+    known.retain(|uid, user| {
+        Some(*uid) == except || Arc::strong_count(user) > 1 || !user.owes_nothing()
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn known(users: &Users) -> Vec<u32> {
+        users.all().iter().map(|(uid, _)| *uid).collect()
+    }
+
     #[test]
     fn a_user_is_remembered_while_connected_or_in_debt_and_then_forgotten() {
         let mut limits = Limits { setup_rate: 1, setup_burst: 1, ..Limits::default() };
-        let meters = Arc::new(LimitMeters::default());
-        let users = Users::new(&limits, &meters);
+        let users = Users::new(&limits);
         // However slow this machine is, it asks more often than once a second; and hanging up in
         // between does not help.
         let refused = std::iter::repeat_with(|| users.find(7).set_up()).find_map(Result::err);
         assert!(matches!(refused, Some(LimitError::TooFast { rate: 1, .. })));
-        assert_eq!(meters.refusals(Limit::SetupRate), 1);
+        assert_eq!(users.meters().refusals(Limit::SetupRate), 1);
         users.find(8).set_up().unwrap();
 
         limits.setup_rate = 0;
-        let users = Users::new(&limits, &meters);
+        let users = Users::new(&limits);
         let seven = users.find(7);
         for _ in 0..100 {
             seven.set_up().unwrap();
         }
         drop(users.find(8));
         users.find(9);
-        let mut known: Vec<u32> = users.known.lock().unwrap().keys().copied().collect();
-        known.sort_unstable();
-        assert_eq!(known, [7, 9]);
+        let mut table: Vec<u32> = users.known.lock().unwrap().keys().copied().collect();
+        table.sort_unstable();
+        assert_eq!(table, [7, 9], "whoever owes nothing is forgotten with the next one that comes");
+        drop(seven);
+        assert!(known(&users).is_empty());
+    }
+
+    #[test]
+    fn a_user_that_is_gone_is_remembered_while_anything_is_charged_to_it() {
+        let limits = Limits { setup_rate: 0, memory_bytes_per_user: 10, ..Limits::default() };
+        let users = Users::new(&limits);
+        let connection = users.find(7).connect().unwrap();
+        assert_eq!(known(&users), [7], "nobody holds the user, and its connection is charged");
+        // A device keeps the account with what it charged.
+        let account: Arc<dyn MemoryAccount> = users.find(7);
+        account.charge(8).unwrap();
+        drop(connection);
+        assert_eq!(known(&users), [7]);
+        assert!(users.find(7).charge(3).is_err(), "the account is the one that owes 8");
+        assert_eq!(users.service().memory.state().1, 8);
+        account.give_back(8);
+        drop(account);
+        assert!(known(&users).is_empty());
+        assert!(users.service().owes_nothing());
     }
 }

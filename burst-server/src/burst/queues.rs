@@ -7,7 +7,7 @@ use burst_wire::{DATUM_BYTES, DATUM_QUANTUM};
 use fmq::{Closer, Consumer, Descriptor, DescriptorError, Grantor, Producer, QueueError, Wait};
 
 use crate::ServerError;
-use crate::admission::{Limit, LimitMeters};
+use crate::admission::{Charge, ClientBudgets, Limit, LimitMeters};
 
 /// Grantors of a queue with an event flag word.
 const GRANTORS_WITH_EVENT_FLAG: usize = 4;
@@ -31,22 +31,25 @@ impl Closers {
 }
 
 impl QueueEnds {
-    /// Attaches to the queues that a message describes; requests first.
+    /// Attaches to the queues that a message describes; requests first. Gives what the client pays for
+    /// them as long as anybody holds one of their ends.
     pub(super) fn attach(
         queues: &[QueueDescriptor; 2],
         descriptors: Vec<OwnedFd>,
         datums_max: u64,
         meters: &LimitMeters,
-    ) -> Result<Self, ServerError> {
+        budgets: &ClientBudgets,
+    ) -> Result<(Self, Charge), ServerError> {
         let mut descriptors = descriptors.into_iter();
         let mut next = |queue| descriptor(queue, &mut descriptors, datums_max, meters);
         let (request_queue, result_queue) = (next(&queues[0])?, next(&queues[1])?);
+        let charge = charge(&[&request_queue, &result_queue], budgets)?;
         let requests = Consumer::attach(request_queue)?;
         let results = Producer::attach(result_queue)?;
         if results.capacity() < SHORTEST_RESULT {
             return Err(ServerError::QueueTooShort { datums: results.capacity() });
         }
-        Ok(QueueEnds { requests, results })
+        Ok((QueueEnds { requests, results }, charge))
     }
 
     pub(super) fn set_wait(&mut self, wait: Wait) {
@@ -57,6 +60,24 @@ impl QueueEnds {
     pub(super) fn closers(&self) -> Closers {
         Closers([self.requests.closer(), self.results.closer()])
     }
+}
+
+/// Bytes that the server of a burst keeps for each byte of a queue: a packet can fill the queue, and is
+/// copied, decoded and made into a request, of which every part is a few times as long as its datums.
+const COPIES: u64 = 4;
+
+/// Charges what attaching to these queues takes.
+fn charge(queues: &[&Descriptor], budgets: &ClientBudgets) -> Result<Charge, ServerError> {
+    let sum = |of: fn(&Descriptor) -> u64| {
+        queues.iter().map(|queue| of(queue)).fold(0, u64::saturating_add)
+    };
+    let ring = |queue: &Descriptor| queue.grantors.get(2).map_or(0, |ring| ring.extent);
+    let copies = sum(ring).saturating_mul(COPIES);
+    Ok(budgets.queues(
+        sum(|queue| queue.fds.len() as u64),
+        sum(Descriptor::mapped_bytes),
+        copies,
+    )?)
 }
 
 /// A queue's descriptor with its share of the message's file descriptors.

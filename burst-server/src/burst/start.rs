@@ -4,7 +4,6 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use burst_hal::Caller;
 use burst_wire::control::QueueDescriptor;
 use fmq::Wait;
 
@@ -19,7 +18,7 @@ use super::params::BurstParams;
 use super::queues::QueueEnds;
 use super::worker::Worker;
 use crate::ServerError;
-use crate::admission::{Charge, Limit};
+use crate::admission::{Charge, ClientBudgets, Limit};
 use crate::client::{ClientLink, Presence};
 use crate::metrics::{BurstCounts, Metrics};
 use crate::panics::catch_panic;
@@ -52,13 +51,15 @@ pub(crate) struct NewBurst {
 }
 
 impl BurstStarter {
-    /// Attaches to the queues of a client.
+    /// Attaches to the queues of a client, who pays for them.
     pub(crate) fn attach(
         &self,
         queues: &[QueueDescriptor; 2],
         descriptors: Vec<OwnedFd>,
-    ) -> Result<QueueEnds, ServerError> {
-        QueueEnds::attach(queues, descriptors, self.queue_datums, &self.metrics.limits)
+        budgets: &ClientBudgets,
+    ) -> Result<(QueueEnds, Charge), ServerError> {
+        let datums_max = self.queue_datums;
+        QueueEnds::attach(queues, descriptors, datums_max, &self.metrics.limits, budgets)
     }
 
     /// Starts a burst on these queues.
@@ -86,7 +87,7 @@ impl BurstStarter {
                 Server::Context { context: SharedContext::new(context), thread_name, served }
             }
             None => {
-                let caller = Caller::new(memories.link().cancel_word());
+                let caller = memories.link().caller();
                 let runner = catch_panic(|| Runner::open(&entry.model, &caller))??;
                 let executor = runner.executor();
                 let idle = IdleMonitor::begin(self.idle_time, &self.performance, entry.preference);

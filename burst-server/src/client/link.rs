@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use burst_hal::{CancelWord, ErrorStatus};
+use burst_hal::{Caller, CancelWord, ErrorStatus};
 use burst_wire::control::{List, ServerMessage, Text};
 
 use super::questions::{Memories, Questions};
@@ -52,6 +52,12 @@ impl ClientLink {
         ClientMemory::open(descriptor, length, &self.budgets)
     }
 
+    /// The client as a device works for it: what is held for it is charged to its user, and called off
+    /// once it is gone.
+    pub(crate) fn caller(&self) -> Caller {
+        Caller::new(&self.cancel).with_account(self.budgets.device_account())
+    }
+
     /// Tells the client that one of its bursts ended before it closed it, and why.
     pub(crate) fn tell_burst_ended(&self, burst: u32, reason: &str) {
         let ended = ServerMessage::BurstEnded { burst, detail: Text::cut(reason) };
@@ -95,11 +101,12 @@ mod tests {
     use burst_wire::socket::{self, Inbox};
 
     use super::*;
-    use crate::admission::{LimitMeters, Limits};
+    use crate::admission::{Limits, Users};
 
     fn link() -> (ClientLink, OwnedFd) {
         let (ours, theirs) = socket::pair().unwrap();
-        let budgets = ClientBudgets::new(&Limits::default(), &Arc::new(LimitMeters::default()));
+        let (limits, users) = (Limits::default(), Users::new(&Limits::default()));
+        let budgets = ClientBudgets::new(&limits, &users.find(0), users.meters());
         (ClientLink::new(Arc::new(ClientSocket::new(ours)), Arc::new(budgets)), theirs)
     }
 

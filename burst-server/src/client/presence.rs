@@ -1,8 +1,10 @@
 //! How long a client counts as present.
 
+use std::sync::Arc;
+
 use crossbeam_utils::sync::WaitGroup;
 
-use crate::admission::{Admitted, User};
+use crate::admission::{Admitted, Peer, User};
 
 /// Held by a client's session and by the server of each of its bursts. The client is gone when the
 /// last of them has let go: only then does it no longer count against the connection quotas, and
@@ -26,8 +28,13 @@ impl Presence {
     }
 
     /// Whose connection it is.
-    pub(crate) fn user(&self) -> &User {
+    pub(crate) fn user(&self) -> &Arc<User> {
         self.admitted.user()
+    }
+
+    /// The process that connected.
+    pub(crate) fn peer(&self) -> Peer {
+        self.admitted.peer()
     }
 }
 

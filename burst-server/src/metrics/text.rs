@@ -1,6 +1,7 @@
 //! The OpenMetrics text of a service's counters.
 
 use std::fmt::Error;
+use std::sync::Arc;
 
 use burst_hal::ErrorStatus;
 use prometheus_client::collector::Collector;
@@ -9,12 +10,15 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
 use super::tally::{BOUNDS_NS, Counts, STATUSES};
-use super::{GivenUp, Metrics, ModelView};
-use crate::admission::Limit;
+use super::{GivenUp, Metrics, ModelView, Reader};
+use crate::admission::{Balance, Limit};
 
 /// Models whose own histograms are shown; requests of further ones are in the totals alone. A
 /// scrape of so many is some hundred KiB.
 const MODELS_SHOWN: usize = 128;
+
+/// Users whose accounts are shown.
+const USERS_SHOWN: usize = 128;
 
 /// Nanoseconds of a second.
 const NANOS: f64 = 1e9;
@@ -22,9 +26,14 @@ const NANOS: f64 = 1e9;
 impl Metrics {
     /// Everything counted so far as OpenMetrics text, version 1.0.0.
     #[must_use]
-    pub fn encode(self: &std::sync::Arc<Self>) -> String {
+    pub fn encode(self: &Arc<Self>) -> String {
+        self.text_for(Reader::Owner)
+    }
+
+    /// What this reader may see of it.
+    pub(super) fn text_for(self: &Arc<Self>, reader: Reader) -> String {
         let mut registry = Registry::with_prefix("burst");
-        registry.register_collector(Box::new(Scrape(std::sync::Arc::clone(self))));
+        registry.register_collector(Box::new(Scrape(Arc::clone(self), reader)));
         let mut text = String::new();
         // Writing to a string does not fail.
         let encoded = prometheus_client::encoding::text::encode(&mut text, &registry);
@@ -34,15 +43,17 @@ impl Metrics {
 }
 
 #[derive(Debug)]
-struct Scrape(std::sync::Arc<Metrics>);
+struct Scrape(Arc<Metrics>, Reader);
 
 impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
-        let metrics = &*self.0;
-        let (models, burst, socket) = metrics.look();
+        let Scrape(metrics, reader) = self;
+        let (mut models, burst, socket) = metrics.look();
+        models.retain(|model| reader.may_see(model.uid));
         let mut out = Out(&mut encoder);
         service(metrics, &mut out)?;
         limits(metrics, &mut out)?;
+        accounts(metrics, *reader, &mut out)?;
         requests(&burst, &socket, &mut out)?;
         per_model(&models, &mut out)
     }
@@ -186,7 +197,46 @@ fn limits(metrics: &Metrics, out: &mut Out<'_, '_>) -> Result<(), Error> {
     out.counters(
         "refusals",
         "Calls refused because a limit was reached",
-        Limit::ALL.map(|limit| ([("limit", limit.name())], metrics.limits.refusals(limit))),
+        Limit::ALL.iter().map(|limit| ([("limit", limit.name())], metrics.limits.refusals(*limit))),
+    )?;
+    out.counter(
+        "strangers",
+        "Connections of users who may not use the service",
+        metrics.limits.strangers(),
+    )
+}
+
+/// What is in use of each resource, and the limit: by all users together, and by each.
+fn accounts(metrics: &Metrics, reader: Reader, out: &mut Out<'_, '_>) -> Result<(), Error> {
+    let whole = metrics.users.service().balances();
+    let of_resource = |balance: &Balance| [("resource", balance.resource)];
+    out.gauges(
+        "service_used",
+        "What all users together have in use",
+        whole.iter().map(|balance| (of_resource(balance), balance.used)),
+    )?;
+    out.gauges(
+        "service_limit",
+        "What all users together may have in use",
+        whole.iter().map(|balance| (of_resource(balance), balance.limit)),
+    )?;
+    let users = metrics.users.all();
+    let seen = users.iter().filter(|(uid, _)| reader.may_see(*uid)).take(USERS_SHOWN);
+    let lines: Vec<(String, Balance)> = seen
+        .flat_map(|(uid, user)| user.account().balances().map(|balance| (uid.to_string(), balance)))
+        .collect();
+    let labels = |(uid, balance): &(String, Balance)| {
+        [("user", uid.clone()), ("resource", balance.resource.to_owned())]
+    };
+    out.gauges(
+        "user_used",
+        "What a user has in use over all of its clients",
+        lines.iter().map(|line| (labels(line), line.1.used)),
+    )?;
+    out.gauges(
+        "user_limit",
+        "What a user may have in use over all of its clients",
+        lines.iter().map(|line| (labels(line), line.1.limit)),
     )
 }
 

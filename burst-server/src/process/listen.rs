@@ -1,17 +1,20 @@
 //! The socket of a service: made, accepted from, removed.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, Mode, fchmod, lstat, unlink};
+use rustix::fs::{
+    FileType, Mode, OFlags, chmod, fchmod, fcntl_getfl, fcntl_setfl, fstat, lstat, open, unlink,
+};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
     socket_with,
 };
+use rustix::process::geteuid;
 
 use crate::ServerError;
 use crate::panics::lock;
@@ -20,12 +23,17 @@ use crate::panics::lock;
 const BACKLOG: i32 = 128;
 
 /// How long to leave connections waiting when the system has no descriptor or memory for one.
-const RECOVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+pub(crate) const RECOVERY: Duration = Duration::from_millis(100);
+
+/// The bits of a file's mode that say who may do what.
+const PERMISSIONS: u32 = 0o777;
 
 /// How long no connection may have had to wait before a shortage counts as over.
 const CALM: Duration = Duration::from_secs(1);
 
-/// A socket that clients connect to. Dropping it removes its file.
+/// A socket that clients connect to. Dropping it removes its file, where the process may still do that:
+/// within a [`Sandbox`](crate::Sandbox) the file stays, nobody can connect to it, and the next
+/// service that listens there replaces it.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
@@ -74,8 +82,8 @@ impl Listener {
         let address = SocketAddrUnix::new(path).map_err(failed)?;
         remove_stale(path, &address, kind)?;
         let socket = new_socket(kind).map_err(failed)?;
-        // Before `bind`: the file is made with the mode of its socket, so that there is no
-        // moment at which others could connect.
+        // Before `bind`: the file is made with the mode of its socket less the bits of the umask, so
+        // that there is no moment at which others than the intended could connect.
         fchmod(&socket, Mode::from_raw_mode(mode)).map_err(failed)?;
         match bind(&socket, &address) {
             Err(Errno::ADDRINUSE) => {
@@ -85,21 +93,20 @@ impl Listener {
         }
         let file = SocketFile { path: path.to_owned(), identity: identity(path).map_err(failed)? };
         let listener = Listener { socket, file: Some(file), shortage: Mutex::default() };
+        give_mode(path, mode).map_err(failed)?;
         listen(&listener.socket, BACKLOG).map_err(failed)?;
         Ok(listener)
     }
 
     /// Takes over a listening socket that a supervisor made (socket activation).
-    #[must_use]
-    pub fn from_socket(socket: OwnedFd) -> Self {
-        Listener { socket, file: None, shortage: Mutex::default() }
-    }
-
-    /// The folder in which the socket has a name that goes with it.
-    #[must_use]
-    pub fn folder(&self) -> Option<&Path> {
-        let folder = self.file.as_ref()?.path.parent()?;
-        Some(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
+    ///
+    /// # Errors
+    /// The descriptor cannot be made one that does not wait.
+    pub fn from_socket(socket: OwnedFd) -> Result<Self, ServerError> {
+        // Others may accept from it, too: what was there to accept may be gone.
+        let flags = fcntl_getfl(&socket).map_err(system("fcntl"))?;
+        fcntl_setfl(&socket, flags | OFlags::NONBLOCK).map_err(system("fcntl"))?;
+        Ok(Listener { socket, file: None, shortage: Mutex::default() })
     }
 
     /// The next connection; `None` once stopped.
@@ -120,24 +127,53 @@ impl Listener {
             if !fds[1].revents().is_empty() {
                 return Ok(None);
             }
-            match accept_with(&self.socket, SocketFlags::CLOEXEC) {
-                Ok(socket) => {
-                    self.relieved();
-                    return Ok(Some(socket));
-                }
-                // The client hung up before its connection was accepted.
-                Err(Errno::CONNABORTED | Errno::INTR | Errno::AGAIN) => {}
-                Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS)) => {
-                    if self.is_first_of_shortage() {
-                        tracing::error!(%errno, "cannot take connections just now; they wait in the backlog");
-                        starved();
-                    }
+            match self.accept_now(&starved)? {
+                Accept::Connection(socket) => return Ok(Some(socket)),
+                Accept::None => {}
+                Accept::Shortage => {
                     let mut fds = [PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN)];
-                    retry_on_intr(|| poll(&mut fds, Some(&RECOVERY))).map_err(system("poll"))?;
+                    let recovery = Timespec::try_from(RECOVERY).unwrap_or_default();
+                    retry_on_intr(|| poll(&mut fds, Some(&recovery))).map_err(system("poll"))?;
                 }
-                Err(errno) => return Err(ServerError::System { call: "accept", errno }),
             }
         }
+    }
+
+    /// The connection that waits, if there is one; `starved` is called once where the system has no
+    /// descriptor or memory for it.
+    pub(crate) fn accept_now(&self, starved: impl Fn()) -> Result<Accept, ServerError> {
+        match accept_with(&self.socket, SocketFlags::CLOEXEC) {
+            Ok(socket) => {
+                self.relieved();
+                Ok(Accept::Connection(socket))
+            }
+            // The client hung up before its connection was accepted.
+            Err(Errno::CONNABORTED | Errno::INTR | Errno::AGAIN) => Ok(Accept::None),
+            Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS)) => {
+                if self.is_first_of_shortage() {
+                    tracing::error!(%errno, "cannot take connections just now; they wait in the backlog");
+                    starved();
+                }
+                Ok(Accept::Shortage)
+            }
+            Err(errno) => Err(ServerError::System { call: "accept", errno }),
+        }
+    }
+}
+
+/// What came of accepting.
+#[derive(Debug)]
+pub(crate) enum Accept {
+    Connection(OwnedFd),
+    /// There is none.
+    None,
+    /// There is one that waits: try again after [`RECOVERY`].
+    Shortage,
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 
@@ -165,7 +201,13 @@ impl Drop for Listener {
             && identity(&file.path) == Ok(file.identity)
             && let Err(errno) = unlink(&file.path)
         {
-            tracing::warn!(path = %file.path.display(), %errno, "cannot remove the socket's file");
+            let path = file.path.display();
+            match errno {
+                Errno::PERM | Errno::ACCESS => {
+                    tracing::info!(%path, "the socket's file stays; the next service replaces it");
+                }
+                _ => tracing::warn!(%path, %errno, "cannot remove the socket's file"),
+            }
         }
     }
 }
@@ -175,7 +217,26 @@ fn system(call: &'static str) -> impl Fn(Errno) -> ServerError {
 }
 
 fn new_socket(kind: SocketType) -> Result<OwnedFd, Errno> {
-    socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)
+    socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+}
+
+/// Gives the socket's file the mode that it was meant to have: the umask may have left less. Nobody
+/// listens yet, so nobody can connect in between.
+fn give_mode(path: &Path, mode: u32) -> Result<(), Errno> {
+    // Whoever may write to the folder may put something else there: what is opened is what is looked
+    // at and changed.
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = open(path, flags, Mode::empty())?;
+    let stat = fstat(&file)?;
+    let is_socket = FileType::from_raw_mode(stat.st_mode) == FileType::Socket;
+    if !is_socket || stat.st_uid != geteuid().as_raw() {
+        return Err(Errno::STALE);
+    }
+    if stat.st_mode & PERMISSIONS == mode {
+        return Ok(());
+    }
+    // `fchmod` takes no descriptor of a mere path.
+    chmod(format!("/proc/self/fd/{}", file.as_raw_fd()), Mode::from_raw_mode(mode))
 }
 
 fn identity(path: &Path) -> Result<(u64, u64), Errno> {

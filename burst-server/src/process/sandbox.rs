@@ -3,8 +3,8 @@
 //!
 //! Two layers, each useful without the other:
 //! * **landlock**: no file can be opened, made, run or removed, no TCP port used, no process
-//!   outside signalled. One exception where it is asked for: a name may be removed in the
-//!   folder of the service's own socket, so that the socket goes with the service.
+//!   outside signalled. Not even the service's own sockets: a right to remove names is one to a whole
+//!   folder (docs/decisions/0013-sockets-outlive-the-sandbox.md).
 //! * **seccomp**: of the system calls only those on the list in `sandbox/calls.rs` work; others
 //!   fail with EPERM. Killing the service instead would punish it for whatever a library tries.
 //!   Threads can be started, processes cannot; memory is never executable.
@@ -15,23 +15,20 @@
 mod calls;
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus,
+    Scope,
 };
 
 /// The newest interface of landlock whose rights are taken away; kernels that know less take away
 /// what they know.
 const NEWEST: ABI = ABI::V6;
 
-/// What a service may still do after it locked itself in.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sandbox {
-    removable_in: Vec<PathBuf>,
-}
+/// What a service locks itself in with: nothing is left but what descriptors that are open already allow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sandbox(());
 
 /// Why a layer is not in force.
 #[derive(Debug, thiserror::Error)]
@@ -46,9 +43,6 @@ pub enum SandboxError {
     /// Landlock refused.
     #[error("landlock: {0}")]
     Landlock(#[from] landlock::RulesetError),
-    /// The folder of the socket cannot be named in a rule.
-    #[error("landlock: {0}")]
-    Folder(#[from] landlock::PathFdError),
     /// Seccomp refused, or the filter cannot be made.
     #[error("seccomp: {0}")]
     Seccomp(#[from] seccompiler::Error),
@@ -100,17 +94,10 @@ impl SandboxReport {
 }
 
 impl Sandbox {
-    /// Nothing but what descriptors that are open already allow.
+    /// All of it.
     #[must_use]
     pub fn new() -> Self {
         Sandbox::default()
-    }
-
-    /// Names in this folder too may be removed: one of the service's own sockets lies there.
-    #[must_use]
-    pub fn with_removable_in(mut self, folder: &Path) -> Self {
-        self.removable_in.push(folder.to_owned());
-        self
     }
 
     /// Locks the process in, for good. A layer that the system does not have is left out, which the
@@ -123,30 +110,26 @@ impl Sandbox {
         if threads > 0 {
             return Err(SandboxError::Threads { threads });
         }
-        let landlock = or_absent("landlock", self.enter_landlock());
-        let seccomp = or_absent("seccomp", calls::enter(!self.removable_in.is_empty()));
+        let landlock = or_absent("landlock", enter_landlock());
+        let seccomp = or_absent("seccomp", calls::enter());
         let report = SandboxReport { landlock, seccomp };
         tracing::info!(?landlock, ?seccomp, "sandbox");
         Ok(report)
     }
+}
 
-    fn enter_landlock(&self) -> Result<LayerState, SandboxError> {
-        let mut ruleset = Ruleset::default()
-            .set_compatibility(CompatLevel::BestEffort)
-            .handle_access(AccessFs::from_all(NEWEST))?
-            .handle_access(AccessNet::from_all(NEWEST))?
-            .scope(Scope::from_all(NEWEST))?
-            .create()?;
-        for folder in &self.removable_in {
-            let rule = PathBeneath::new(PathFd::new(folder)?, AccessFs::RemoveFile);
-            ruleset = ruleset.add_rule(rule)?;
-        }
-        Ok(match ruleset.restrict_self()?.ruleset {
-            RulesetStatus::FullyEnforced => LayerState::Full,
-            RulesetStatus::PartiallyEnforced => LayerState::Partial,
-            RulesetStatus::NotEnforced => LayerState::Absent,
-        })
-    }
+fn enter_landlock() -> Result<LayerState, SandboxError> {
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(NEWEST))?
+        .handle_access(AccessNet::from_all(NEWEST))?
+        .scope(Scope::from_all(NEWEST))?
+        .create()?;
+    Ok(match ruleset.restrict_self()?.ruleset {
+        RulesetStatus::FullyEnforced => LayerState::Full,
+        RulesetStatus::PartiallyEnforced => LayerState::Partial,
+        RulesetStatus::NotEnforced => LayerState::Absent,
+    })
 }
 
 fn or_absent(layer: &str, entered: Result<LayerState, SandboxError>) -> LayerState {

@@ -42,7 +42,7 @@ pub fn inherited_listener() -> Result<Option<Listener>, ServerError> {
         let reason = "nobody listens on the socket that is descriptor 3".to_owned();
         return Err(ServerError::Inherited { reason });
     }
-    Ok(Some(Listener::from_socket(socket)))
+    Ok(Some(Listener::from_socket(socket)?))
 }
 
 /// Tells the supervisor of the service (systemd, or another one) how the service is. Without a

@@ -27,7 +27,8 @@ pub(super) fn configure(
     params.check(session.features, &session.host.metrics.limits)?;
     let charge = session.budgets.bursts.charge(1)?;
     let entry = session.table().model(model)?;
-    let queues = starter.attach(queues, descriptors)?;
+    let (queues, of_queues) = starter.attach(queues, descriptors, &session.budgets)?;
+    let charge = charge.and(of_queues);
     let number = session.table().next_number();
     let (link, presence) = (Arc::clone(&session.link), Arc::clone(&session.presence));
     let burst = NewBurst { number, params, entry, link, presence, charge };

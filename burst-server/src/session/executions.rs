@@ -3,9 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use burst_hal::{
-    Caller, ErrorStatus, ExecutionOptions, Failure, Request, RequestArgument, TimePoint,
-};
+use burst_hal::{ErrorStatus, ExecutionOptions, Failure, Request, RequestArgument, TimePoint};
 use burst_wire::control::{Answer, Executed, SynchronousRequest};
 
 use super::Session;
@@ -42,7 +40,7 @@ pub(super) fn execute(
     }
     let counts = entry.meter.socket();
     counts.executing();
-    let caller = Caller::new(session.link.cancel_word());
+    let caller = session.link.caller();
     let mut result = catch_panic(|| entry.model.execute_for(&call, &options, &caller))?;
     let outputs = call.outputs.len();
     let in_driver = finish(&mut result, outputs, request.measure_timing, arrived);

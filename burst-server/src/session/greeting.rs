@@ -1,15 +1,17 @@
-//! The first message of a client and its answer: checks who the client is, and agrees on version and
-//! features.
+//! The first message of a client and its answer, which agree on version and features, and the answer
+//! to a connection that is not let in.
 
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use burst_wire::control::{ClientGreeting, ServerGreeting, Text, Welcome};
 use burst_wire::socket::{self, Inbox};
 use burst_wire::{Features, WireError};
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
 use super::host::Host;
 use crate::ServerError;
-use crate::admission::{Accepted, Admitted};
+use crate::admission::{Accepted, Admitted, Peer};
 use crate::client::ClientSocket;
 
 /// How long a new connection may take to greet.
@@ -18,6 +20,9 @@ const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 /// that does so longer is disconnected.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Messages of a connection that is refused which are taken out of its socket unread.
+const UNREAD_MAX: usize = 64;
+
 /// A client that was let in.
 pub(super) struct Greeted {
     pub(super) admitted: Admitted,
@@ -25,10 +30,29 @@ pub(super) struct Greeted {
     pub(super) features: Features,
 }
 
+/// Tells a connection that is not let in why, without waiting for anything: neither for its greeting,
+/// nor for room in the socket.
+pub(crate) fn refuse(host: &Host, socket: impl AsFd, refusal: Welcome) {
+    let told = server_greeting(host, refusal).encode().map(|bytes| {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        rustix::net::send(&socket, &bytes, flags)
+    });
+    tracing::debug!(?refusal, ?told, "connection refused");
+    // Messages that nobody read would have the peer find an error before it finds the answer. None
+    // can follow, and there are only as many as a socket holds.
+    let _ = rustix::net::shutdown(&socket, Shutdown::Read);
+    for _ in 0..UNREAD_MAX {
+        match rustix::net::recv(&socket, &mut [0; 1], RecvFlags::DONTWAIT | RecvFlags::TRUNC) {
+            Ok((_, length)) if length > 0 => {}
+            _ => break,
+        }
+    }
+}
+
 /// Waits for the greeting of client `number` and answers it.
 ///
 /// # Errors
-/// No greeting of this protocol comes in time, or the client is not let in.
+/// No greeting of this protocol comes in time.
 pub(super) fn greet(
     host: &Host,
     client: &ClientSocket,
@@ -40,34 +64,26 @@ pub(super) fn greet(
     let mut inbox = Inbox::default();
     client.receive(&mut inbox)?;
     let greeting = ClientGreeting::decode(inbox.message());
-    let credentials = rustix::net::sockopt::socket_peercred(client)
-        .map_err(|errno| ServerError::System { call: "getsockopt", errno })?;
-    let (uid, gid) = (credentials.uid.as_raw(), credentials.gid.as_raw());
-    let admitted = host.admission.admit(uid, gid, accepted);
     // A client of another version is answered too: it learns ours from the answer.
     if !matches!(greeting, Err(WireError::NotThisProtocol)) {
-        answer(host, client, admitted.as_ref().err().copied())?;
+        socket::send(client, &server_greeting(host, Welcome::Accepted).encode()?, &[])?;
     }
     let greeting = greeting?;
-    let admitted = admitted.map_err(|refusal| {
-        tracing::warn!(uid, gid, ?refusal, "client refused");
-        WireError::Closed
-    })?;
+    let admitted = accepted.greeted();
     let features = greeting.common(host.features);
     socket::set_receive_timeout(client, None)?;
     host.metrics.client_accepted();
-    let pid = credentials.pid.as_raw_nonzero().get();
+    let Peer { pid, uid, .. } = admitted.peer();
     let name = greeting.name.as_str();
-    tracing::debug!(client = number, pid, uid, name, ?features, "client connected");
+    tracing::debug!(client = number, ?pid, uid, name, ?features, "client connected");
     Ok(Greeted { admitted, features })
 }
 
-fn answer(host: &Host, client: &ClientSocket, refusal: Option<Welcome>) -> Result<(), WireError> {
-    let greeting = ServerGreeting {
-        welcome: refusal.unwrap_or(Welcome::Accepted),
+fn server_greeting(host: &Host, welcome: Welcome) -> ServerGreeting {
+    ServerGreeting {
+        welcome,
         features: host.features.bits(),
         pid: std::process::id(),
         name: Text::cut(&host.name),
-    };
-    socket::send(client, &greeting.encode()?, &[])
+    }
 }

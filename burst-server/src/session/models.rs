@@ -11,7 +11,7 @@ use burst_wire::control::{Answer, ModelBody, WirePrepareOptions, decode_model};
 use super::table::unknown;
 use super::{Session, devices};
 use crate::ServerError;
-use crate::admission::Limit;
+use crate::admission::{Charge, Limit};
 use crate::panics::catch_panic;
 use crate::pools::ClientMemory;
 use crate::prepared::PreparedEntry;
@@ -29,15 +29,32 @@ impl AsRef<[u8]> for SealedValues {
     }
 }
 
+/// Bytes of a decoded model for each byte of its structure, at most: a graph without an operand takes 16
+/// bytes in the message, and 200 as the record and the graph made of it. Charged before anything is
+/// decoded, until the device has made what it needs of the model.
+const DECODED: u64 = 14;
+/// What the service keeps of it for a prepared model: the rules for requests, for each of which the
+/// structure has an operand and its number.
+const KEPT: u64 = 2;
+
+/// A model of a client, and what the client pays for it.
+struct Received {
+    model: Model,
+    decoded: Charge,
+    kept: Charge,
+}
+
 /// Reads the model out of the first descriptor, with the others as its pools, and validates it.
 fn receive(
     session: &Session,
     body: &ModelBody,
     descriptors: Vec<OwnedFd>,
-) -> Result<Model, ServerError> {
+) -> Result<Received, ServerError> {
     let total = body.total_bytes()?;
     let limit = session.host.limits.model_bytes;
     session.host.metrics.limits.within(Limit::ModelBytes, total, limit)?;
+    let of_structure = |times| session.budgets.memory(body.structure_bytes.saturating_mul(times));
+    let (decoded, kept) = (of_structure(DECODED)?, of_structure(KEPT)?);
     let mut descriptors = descriptors.into_iter();
     let missing = ServerError::Descriptors { wanted: body.descriptors(), got: 0 };
     let own = descriptors.next().ok_or(missing)?;
@@ -56,7 +73,7 @@ fn receive(
     let values = OperandValues::new(SealedValues { memory: Arc::clone(&memory), range: values });
     let model = decode_model(structure, values, pools)?;
     validate_model(&model, HalVersion::LATEST)?;
-    Ok(model)
+    Ok(Received { model, decoded, kept })
 }
 
 fn index(bytes: u64) -> Result<usize, ServerError> {
@@ -75,8 +92,9 @@ pub(super) fn supported_operations(
     descriptors: Vec<OwnedFd>,
 ) -> Result<Answer, ServerError> {
     let device = devices::find(session, device)?;
-    let model = receive(session, body, descriptors)?;
-    let supported = catch_panic(|| device.supported_operations(&model))??;
+    let Received { model, .. } = &receive(session, body, descriptors)?;
+    let caller = session.link.caller();
+    let supported = catch_panic(|| device.supported_operations_for(model, &caller))??;
     Ok(Answer::Supported(supported.into_iter().collect()))
 }
 
@@ -91,11 +109,14 @@ pub(super) fn prepare(
     let device = devices::find(session, device)?;
     let charge = session.budgets.models.charge(1)?;
     let options = options.decode()?;
-    let model = receive(session, body, descriptors)?;
+    let Received { model, decoded, kept } = receive(session, body, descriptors)?;
+    let charge = charge.and(kept);
     let rules = RequestRules::new(&model)?;
-    let prepared = catch_panic(|| device.prepare_model(&model, &options))??;
-    drop(model); // the device has kept what it needs
-    let meter = session.host.metrics.model(session.presence.client(), device.name());
+    let caller = session.link.caller();
+    let prepared = catch_panic(|| device.prepare_model_for(&model, &options, &caller))??;
+    drop((model, decoded)); // the device has kept what it needs
+    let (client, uid) = (session.presence.client(), session.presence.peer().uid);
+    let meter = session.host.metrics.model(client, uid, device.name());
     let entry = Arc::new(PreparedEntry::new(prepared, &options, rules, meter, charge));
     let mut table = session.table();
     let number = table.next_number();

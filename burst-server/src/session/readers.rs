@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use burst_hal::ErrorStatus;
 use burst_wire::WireError;
-use burst_wire::control::{self, Call, ClientMessage, PoolSource};
+use burst_wire::control::{self, Call, ClientMessage};
 use burst_wire::socket::Inbox;
 
 use super::replies::Progress;
@@ -155,7 +155,7 @@ fn is_set_up(call: &Call) -> bool {
         | Call::ShareMemory { .. }
         | Call::AllocateMemory { .. }
         | Call::ConfigureBurst { .. } => true,
-        Call::PushMemory { source, .. } => matches!(source, PoolSource::Descriptor { .. }),
-        _ => false,
+        // An execution, too, may bring memories, each of which is mapped for it.
+        other => other.descriptors() > 0,
     }
 }

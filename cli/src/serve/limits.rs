@@ -6,14 +6,77 @@ use clap::Args;
 /// A flag that is not given leaves the default, which `docs/SPEC.md` lists with the code that a
 /// client is given when it reaches the limit.
 #[derive(Args, Default)]
-#[command(next_help_heading = "Limits (of one client, where nothing else is said)")]
 pub(crate) struct LimitArgs {
+    #[command(flatten)]
+    accounts: AccountArgs,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// What all users have together, and what one of them has over all of its clients.
+#[derive(Args, Default)]
+#[command(next_help_heading = "Limits of the service and of each user")]
+struct AccountArgs {
+    /// Bytes of memory that is held for all users together: prepared models, computed constants,
+    /// working memory, memories that the service makes. Default: three quarters of the memory of the
+    /// machine, or of the control group where that has less.
+    #[arg(long, value_name = "BYTES")]
+    max_memory: Option<u64>,
+    /// The same for one user. Default: half of that.
+    #[arg(long, value_name = "BYTES")]
+    max_memory_per_user: Option<u64>,
+    /// Bytes of address space that memories and queues of all users are mapped to. Default: four times
+    /// the memory.
+    #[arg(long, value_name = "BYTES")]
+    max_address_space: Option<u64>,
+    /// The same for one user. Default: half of that.
+    #[arg(long, value_name = "BYTES")]
+    max_address_space_per_user: Option<u64>,
+    /// Threads that work for all users: one for each connection, burst and slow call. Default: 1024
+    /// and 512 for each processor, fewer where memory or the system allows fewer.
+    #[arg(long, value_name = "N")]
+    max_threads: Option<u64>,
+    /// The same for one user. Default: half of that.
+    #[arg(long, value_name = "N")]
+    max_threads_per_user: Option<u64>,
+    /// File descriptors that are kept for all users. Default: three quarters of those that the
+    /// process may have.
+    #[arg(long, value_name = "N")]
+    max_descriptors: Option<u64>,
+    /// The same for one user. Default: half of that.
+    #[arg(long, value_name = "N")]
+    max_descriptors_per_user: Option<u64>,
     /// Connections of all users together.
     #[arg(long, value_name = "N")]
     max_clients: Option<u64>,
     /// Connections of one user.
     #[arg(long, value_name = "N")]
     max_clients_per_user: Option<u64>,
+    /// Connections of one user that have not greeted.
+    #[arg(long, value_name = "N")]
+    max_ungreeted_per_user: Option<u64>,
+    /// Calls of all users that may take long at the same time. Default: four for each connection, at
+    /// most half of the threads.
+    #[arg(long, value_name = "N")]
+    max_all_slow_calls: Option<u64>,
+    /// The same of one user. Default: half of that.
+    #[arg(long, value_name = "N")]
+    max_slow_calls_per_user: Option<u64>,
+    /// Set-up calls of one user per second, over time; 0 for no limit.
+    #[arg(long, value_name = "N")]
+    setup_rate: Option<u64>,
+    /// Set-up calls of one user at once after a pause.
+    #[arg(long, value_name = "N")]
+    setup_burst: Option<u64>,
+}
+
+/// What one connection has.
+#[derive(Args, Default)]
+#[command(next_help_heading = "Limits of one client")]
+struct ClientArgs {
+    /// Calls that may take long at the same time.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
+    max_slow_calls: Option<u64>,
     /// Prepared models.
     #[arg(long, value_name = "N")]
     max_models: Option<u64>,
@@ -23,46 +86,49 @@ pub(crate) struct LimitArgs {
     /// Memories: shared ones, those in slots, those of models.
     #[arg(long, value_name = "N")]
     max_memories: Option<u64>,
-    /// Bytes of all memories together.
+    /// Bytes of all memories together, in whole pages.
     #[arg(long, value_name = "BYTES")]
     max_mapped_bytes: Option<u64>,
+    /// Bytes that the service allocates for outputs.
+    #[arg(long, value_name = "BYTES")]
+    max_allocated_bytes: Option<u64>,
     /// Bytes of one model with its constants.
     #[arg(long, value_name = "BYTES")]
     max_model_bytes: Option<u64>,
     /// Datums of a queue, and so of a packet.
     #[arg(long, value_name = "N")]
     max_queue_datums: Option<u64>,
-    /// Bytes that the service allocates for outputs.
-    #[arg(long, value_name = "BYTES")]
-    max_allocated_bytes: Option<u64>,
-    /// Calls that may take long at the same time.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
-    max_slow_calls: Option<u64>,
-    /// Set-up calls of one user per second, over time; 0 for no limit.
-    #[arg(long, value_name = "N")]
-    setup_rate: Option<u64>,
-    /// Set-up calls of one user at once after a pause.
-    #[arg(long, value_name = "N")]
-    setup_burst: Option<u64>,
 }
 
 impl LimitArgs {
-    /// The defaults with what was asked for.
+    /// The defaults for this machine, with what was asked for.
     pub(crate) fn limits(&self) -> Limits {
+        let LimitArgs { accounts, client } = self;
         let mut limits = Limits::default();
         let asked = [
-            (&mut limits.clients, self.max_clients),
-            (&mut limits.clients_per_user, self.max_clients_per_user),
-            (&mut limits.models, self.max_models),
-            (&mut limits.bursts, self.max_bursts),
-            (&mut limits.memories, self.max_memories),
-            (&mut limits.mapped_bytes, self.max_mapped_bytes),
-            (&mut limits.model_bytes, self.max_model_bytes),
-            (&mut limits.queue_datums, self.max_queue_datums),
-            (&mut limits.allocated_bytes, self.max_allocated_bytes),
-            (&mut limits.slow_calls, self.max_slow_calls),
-            (&mut limits.setup_rate, self.setup_rate),
-            (&mut limits.setup_burst, self.setup_burst),
+            (&mut limits.memory_bytes, accounts.max_memory),
+            (&mut limits.memory_bytes_per_user, accounts.max_memory_per_user),
+            (&mut limits.address_space_bytes, accounts.max_address_space),
+            (&mut limits.address_space_bytes_per_user, accounts.max_address_space_per_user),
+            (&mut limits.threads, accounts.max_threads),
+            (&mut limits.threads_per_user, accounts.max_threads_per_user),
+            (&mut limits.descriptors, accounts.max_descriptors),
+            (&mut limits.descriptors_per_user, accounts.max_descriptors_per_user),
+            (&mut limits.clients, accounts.max_clients),
+            (&mut limits.clients_per_user, accounts.max_clients_per_user),
+            (&mut limits.ungreeted_per_user, accounts.max_ungreeted_per_user),
+            (&mut limits.all_slow_calls, accounts.max_all_slow_calls),
+            (&mut limits.slow_calls_per_user, accounts.max_slow_calls_per_user),
+            (&mut limits.setup_rate, accounts.setup_rate),
+            (&mut limits.setup_burst, accounts.setup_burst),
+            (&mut limits.slow_calls, client.max_slow_calls),
+            (&mut limits.models, client.max_models),
+            (&mut limits.bursts, client.max_bursts),
+            (&mut limits.memories, client.max_memories),
+            (&mut limits.mapped_bytes, client.max_mapped_bytes),
+            (&mut limits.allocated_bytes, client.max_allocated_bytes),
+            (&mut limits.model_bytes, client.max_model_bytes),
+            (&mut limits.queue_datums, client.max_queue_datums),
         ];
         for (limit, value) in asked {
             if let Some(value) = value {
@@ -79,10 +145,16 @@ mod tests {
 
     #[test]
     fn what_is_not_asked_for_stays() {
-        let args = LimitArgs { max_models: Some(3), setup_rate: Some(0), ..LimitArgs::default() };
+        let client = ClientArgs { max_models: Some(3), ..ClientArgs::default() };
+        let accounts = AccountArgs {
+            setup_rate: Some(0),
+            max_memory_per_user: Some(5),
+            ..AccountArgs::default()
+        };
         let mut want = Limits::default();
         want.models = 3;
         want.setup_rate = 0;
-        assert_eq!(args.limits(), want);
+        want.memory_bytes_per_user = 5;
+        assert_eq!(LimitArgs { accounts, client }.limits(), want);
     }
 }

@@ -24,6 +24,7 @@ burst_testing::tests![
     a_call_whose_descriptors_find_no_room_is_told_so_and_passes_later(),
     a_service_is_asked_for_its_metrics_while_it_is_locked_in(),
     wrong_flags_end_in_one_sentence(),
+    the_sockets_let_in_whom_the_flags_name_whatever_the_umask(),
 ];
 
 /// Far longer than anything here takes; only turns a hang into a failure.
@@ -47,7 +48,10 @@ struct Service {
 impl Service {
     /// `wrap` is put before the command: a shell that changes something first.
     fn start(wrap: &[&str], extra: &[&str]) -> Service {
-        let folder = tempfile::tempdir().unwrap();
+        Service::start_in(tempfile::tempdir().unwrap(), wrap, extra)
+    }
+
+    fn start_in(folder: tempfile::TempDir, wrap: &[&str], extra: &[&str]) -> Service {
         let socket = folder.path().join("burst.sock");
         let burst = env!("CARGO_BIN_EXE_burst");
         let mut command = match wrap {
@@ -127,7 +131,9 @@ fn a_service_that_is_locked_in_does_the_whole_job_on_every_path() {
     }
     assert_locked_in(service.pid());
     service.stop();
-    assert!(!service.socket.exists(), "its own name it may take away");
+    assert!(service.socket.exists(), "from inside no name can be taken away");
+    let nobody = Client::connect(&service.socket).map(drop).unwrap_err();
+    assert!(matches!(nobody, ClientError::NobodyListens { .. }), "{nobody}");
     let log = service.log();
     for line in log.lines() {
         let line: serde_json::Value = serde_json::from_str(line).expect(line);
@@ -198,7 +204,9 @@ fn crowd(socket: &Path, count: usize) -> Vec<std::os::fd::OwnedFd> {
 
 fn a_service_without_descriptors_waits_calmly_and_goes_on_when_it_has_some() {
     let wrap = ["sh", "-c", "ulimit -n 24; exec \"$0\" \"$@\""];
-    let mut service = Service::start(&wrap, &["--no-high-performance"]);
+    // More than there are, so that it is the system that has none.
+    let flags = ["--no-high-performance", "--max-descriptors=99", "--max-descriptors-per-user=99"];
+    let mut service = Service::start(&wrap, &flags);
     let crowd = crowd(&service.socket, 40);
     assert!(crowd.len() > 24);
     wait_until("the shortage in the log", || service.log().contains("cannot take connections"));
@@ -219,7 +227,17 @@ fn a_service_without_descriptors_waits_calmly_and_goes_on_when_it_has_some() {
 
 fn a_call_whose_descriptors_find_no_room_is_told_so_and_passes_later() {
     let wrap = ["sh", "-c", "ulimit -n 40; exec \"$0\" \"$@\""];
-    let service = Service::start(&wrap, &["--no-high-performance"]);
+    // More than there are, so that it is the system that has none; then as it comes, where it is the
+    // user's account.
+    let system = ["--no-high-performance", "--max-descriptors=99", "--max-descriptors-per-user=99"];
+    for (flags, said) in [(&system[..], "no file descriptor left"), (&system[..1], "for one user")]
+    {
+        let service = Service::start(&wrap, flags);
+        finds_no_room_and_passes_later(&service, said);
+    }
+}
+
+fn finds_no_room_and_passes_later(service: &Service, said: &str) {
     let client = Client::connect(&service.socket).unwrap();
     let device = client.device("cpu").unwrap();
     let model = one_relu();
@@ -234,6 +252,7 @@ fn a_call_whose_descriptors_find_no_room_is_told_so_and_passes_later() {
     };
     let ClientError::Refused { status, detail, .. } = &refused else { panic!("{refused}") };
     assert_eq!(*status, ErrorStatus::ResourceExhaustedTransient, "{detail}");
+    assert!(detail.contains(said), "{detail}");
     // The connection lives, and what was let go of makes room.
     held.clear();
     let start = Instant::now();
@@ -274,7 +293,11 @@ fn a_service_is_asked_for_its_metrics_while_it_is_locked_in() {
     assert_eq!(value("burst_sandbox_layer{layer=\"seccomp\"}"), 1);
     assert!(answer.ends_with("# EOF\n"));
     service.stop();
-    assert!(!admin.exists() && !service.socket.exists());
+    assert!(UnixStream::connect(&admin).is_err(), "nobody listens any more");
+    // What it left behind is replaced by the next service, which serves.
+    let again = Service::start_in(service.folder, &[], &["--admin", admin.to_str().unwrap()]);
+    assert!(UnixStream::connect(&admin).is_ok());
+    assert!(run(&["devices", "--socket", again.socket.to_str().unwrap()]).status.success());
 }
 
 fn wrong_flags_end_in_one_sentence() {
@@ -290,5 +313,22 @@ fn wrong_flags_end_in_one_sentence() {
         assert_eq!(output.status.code(), Some(2));
         let stderr = BufReader::new(&*output.stderr).lines().map_while(Result::ok);
         assert!(stderr.into_iter().any(|line| line.contains(said)), "{arguments:?}");
+    }
+}
+
+fn the_sockets_let_in_whom_the_flags_name_whatever_the_umask() {
+    use std::os::unix::fs::PermissionsExt;
+    for umask in ["000", "022", "077"] {
+        for (flags, want) in [(&[][..], 0o600), (&["--allow-uid", "412001"], 0o666)] {
+            let umask = format!("umask {umask}; exec \"$0\" \"$@\"");
+            let folder = tempfile::tempdir().unwrap();
+            let admin = folder.path().join("admin.sock");
+            let flags = [&["--admin", admin.to_str().unwrap()], flags].concat();
+            let service = Service::start(&["sh", "-c", &umask], &flags);
+            for path in [&service.socket, &admin] {
+                let mode = fs::metadata(path).unwrap().permissions().mode() & 0o777;
+                assert_eq!(mode, want, "{umask}, {flags:?}: {}", path.display());
+            }
+        }
     }
 }

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use burst_shm::{Errno, Mapping, Memory, Shared, ShmError};
 use fmq::{
-    Consumer, Descriptor, DescriptorError, Part, Producer, QueueConfig, QueueError, SYNCHRONIZED,
-    UNSYNCHRONIZED, UnsyncConsumer, UnsyncProducer,
+    Consumer, Descriptor, DescriptorError, Grantor, Part, Producer, QueueConfig, QueueError,
+    SYNCHRONIZED, UNSYNCHRONIZED, UnsyncConsumer, UnsyncProducer,
 };
 
 use crate::common::libfmq::{Libfmq, describe, duplicate, grantor};
@@ -366,4 +366,51 @@ fn counters_that_would_cross_2_64_are_corrupt() {
     let word: Shared<AtomicU64> = Shared::new(mapping, 8).unwrap();
     word.store(8, Ordering::Release);
     assert!(matches!(consumer.read(&mut got), Err(QueueError::Corrupt { .. })));
+}
+
+/// Bytes of address space behind the mappings of this memory in this process.
+fn mapped_in_this_process(memory: &Memory) -> u64 {
+    let inode = rustix::fs::fstat(memory).unwrap().st_ino.to_string();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let of_memory = maps.lines().filter(|line| line.split_whitespace().nth(4) == Some(&inode));
+    let length = |line: &str| {
+        let (from, to) = line.split_whitespace().next().unwrap().split_once('-').unwrap();
+        let address = |text| u64::from_str_radix(text, 16).unwrap();
+        address(to) - address(from)
+    };
+    of_memory.map(length).sum()
+}
+
+/// A file may be a TiB long and hold no page. What attaching takes is known before, and no more than
+/// the parts need.
+#[test]
+fn a_sparse_memory_takes_address_space_up_to_its_last_part() {
+    let memory = Memory::create("sparse", 1 << 40).unwrap();
+    let last = 5 << 20;
+    let descriptor = |grantors| Descriptor {
+        grantors,
+        fds: vec![memory.duplicate_fd().unwrap()],
+        quantum: QUANTUM,
+        flags: SYNCHRONIZED,
+    };
+    let parts = vec![grantor(0, 8), grantor(8, 8), grantor(last, RING), grantor(64, 4)];
+    let queue = descriptor(parts.clone());
+    let mapped = queue.mapped_bytes();
+    assert_eq!(mapped, burst_shm::mapped_bytes(u64::from(last) + RING));
+    let consumer = Consumer::attach(queue).unwrap();
+    assert_eq!(mapped_in_this_process(&memory), mapped);
+    drop(consumer);
+    assert_eq!(mapped_in_this_process(&memory), 0);
+
+    // A part that this flavour has no use for is not mapped; numbers that no memory has are counted
+    // and not added up until they overflow.
+    let unused = descriptor([parts.clone(), vec![grantor(u32::MAX - 7, RING)]].concat());
+    assert_eq!(unused.mapped_bytes(), mapped);
+    let absurd = descriptor([parts, vec![]].concat());
+    let absurd = Descriptor {
+        grantors: absurd.grantors.iter().map(|one| Grantor { extent: u64::MAX, ..*one }).collect(),
+        ..absurd
+    };
+    assert_eq!(absurd.mapped_bytes(), u64::MAX);
+    assert_eq!(mapped_in_this_process(&memory), 0);
 }

@@ -10,6 +10,10 @@
 //! is a client with a service of its own, for counting system calls and for a first look at
 //! latencies: `strace -f -c burst_peer drive 10000 spin`.
 //!
+//! Four roles are for a process of another user: `knock PATH COUNT` makes connections that say nothing,
+//! `fill PATH COUNT` takes memory over several, `stand PATH COUNT` makes connections to an admin socket
+//! that say nothing, `scrape PATH` reads the metrics there.
+//!
 //! Three roles stop between two steps of a request's way through the queues, say so and wait to be
 //! killed: `publish-unwoken` is a client that says `published` when its request is in the queue and
 //! the service, which sleeps, is not woken; `leave-unread` one that says `answered` when the answer
@@ -20,6 +24,8 @@
 mod burst_support;
 #[path = "burst_peer/halfway.rs"]
 mod halfway;
+#[path = "burst_peer/users.rs"]
+mod users;
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -63,6 +69,15 @@ fn main() {
         (Some("publish-unwoken"), None) => halfway::publish_unwoken(),
         (Some("leave-unread"), None) => halfway::leave_unread(),
         (Some("answer-unwoken"), None) => halfway::answer_unwoken(),
+        (Some(role @ ("knock" | "fill" | "stand")), Some(path)) => {
+            let count = arguments.next().expect("a count").parse().expect("a count");
+            match role {
+                "knock" => users::knock(&path, count),
+                "fill" => users::fill(&path, count),
+                _ => users::stand_at_the_desk(&path, count),
+            }
+        }
+        (Some("scrape"), Some(path)) => users::scrape(&path),
         (Some("drive"), Some(count)) => {
             drive(count.parse().expect("a count"), arguments.next().as_deref());
         }

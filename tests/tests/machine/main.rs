@@ -16,6 +16,7 @@ mod killed_at_the_queue;
 mod many_clients;
 mod service_metrics;
 mod service_readers;
+mod two_users;
 
 fn main() -> std::process::ExitCode {
     burst_testing::run_one_after_the_other(&[
@@ -27,5 +28,6 @@ fn main() -> std::process::ExitCode {
         many_clients::TESTS,
         service_metrics::TESTS,
         service_readers::TESTS,
+        two_users::TESTS,
     ])
 }

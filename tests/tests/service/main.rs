@@ -7,6 +7,7 @@ mod peer;
 #[path = "../service_support/mod.rs"]
 mod service_support;
 
+mod accounts;
 mod burst_end_to_end;
 mod burst_hostile;
 mod burst_memory;

@@ -49,12 +49,11 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_epoll_create1,
     libc::SYS_epoll_ctl,
     libc::SYS_epoll_pwait,
-    // Clients: `socket` and `connect` are not here, nothing is dialled.
+    // Clients: `socket` and `connect` are not here, nothing is dialled; `sendto` has conditions below.
     libc::SYS_accept4,
     libc::SYS_recvmsg,
     libc::SYS_recvfrom,
     libc::SYS_sendmsg,
-    libc::SYS_sendto,
     libc::SYS_shutdown,
     libc::SYS_getsockopt,
     libc::SYS_setsockopt,
@@ -69,32 +68,29 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_nanosleep,
     libc::SYS_gettimeofday,
     libc::SYS_sched_yield,
-    // Threads: started (see `clone` below), bound to CPUs, ended.
+    // Threads: started (`clone`) and bound to CPUs (`sched_setaffinity`) under conditions below, ended.
     libc::SYS_clone3,
     libc::SYS_set_robust_list,
     libc::SYS_get_robust_list,
     libc::SYS_rseq,
     libc::SYS_sched_getaffinity,
-    libc::SYS_sched_setaffinity,
     libc::SYS_getcpu,
     libc::SYS_gettid,
     libc::SYS_exit,
     libc::SYS_exit_group,
-    // Signals: handled, waited for, and sent to ourselves by `abort`.
+    // Signals: handled and waited for. `abort` sends one to this process: see `tgkill` below.
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
     libc::SYS_rt_sigtimedwait,
     libc::SYS_sigaltstack,
-    libc::SYS_tgkill,
-    // Who we are, and random keys of hash tables.
+    // Who we are (`prlimit64` has a condition below), and random keys of hash tables.
     libc::SYS_getpid,
     libc::SYS_getuid,
     libc::SYS_geteuid,
     libc::SYS_getgid,
     libc::SYS_getegid,
     libc::SYS_getrandom,
-    libc::SYS_prlimit64,
     libc::SYS_getrusage,
     libc::SYS_sysinfo,
     libc::SYS_uname,
@@ -113,14 +109,8 @@ const ALLOWED_BY_ARCHITECTURE: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const ALLOWED_BY_ARCHITECTURE: &[c_long] = &[];
 
-/// Removing a name; landlock says in which folder.
-#[cfg(target_arch = "x86_64")]
-const REMOVING: &[c_long] = &[libc::SYS_unlink, libc::SYS_unlinkat];
-#[cfg(not(target_arch = "x86_64"))]
-const REMOVING: &[c_long] = &[libc::SYS_unlinkat];
-
 /// Puts the filter in force for the whole process.
-pub(super) fn enter(may_remove: bool) -> Result<LayerState, SandboxError> {
+pub(super) fn enter() -> Result<LayerState, SandboxError> {
     let architecture = architecture()?;
     // Asked of libc, so that starting a thread falls back to `clone`, whose flags can be looked
     // at; those of `clone3` lie in memory. This filter is first: the next one allows the call, and
@@ -132,7 +122,7 @@ pub(super) fn enter(may_remove: bool) -> Result<LayerState, SandboxError> {
         architecture,
     )?;
     let listed = compile(
-        rules(may_remove)?,
+        rules()?,
         SeccompAction::Errno(libc::EPERM.unsigned_abs()),
         SeccompAction::Allow,
         architecture,
@@ -158,12 +148,9 @@ fn compile(
 }
 
 /// Every call that is allowed, with its conditions; one without any has no rule.
-fn rules(may_remove: bool) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, SandboxError> {
+fn rules() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, SandboxError> {
     let mut rules: BTreeMap<c_long, Vec<SeccompRule>> =
         ALLOWED.iter().chain(ALLOWED_BY_ARCHITECTURE).map(|call| (*call, Vec::new())).collect();
-    if may_remove {
-        rules.extend(REMOVING.iter().map(|call| (*call, Vec::new())));
-    }
     let executable = libc::PROT_EXEC.unsigned_abs().into();
     // No executable memory.
     let not_executable = || only(2, SeccompCmpOp::MaskedEq(executable), 0);
@@ -175,6 +162,12 @@ fn rules(may_remove: bool) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, Sandbox
     // The names of threads.
     let set_name = libc::PR_SET_NAME.unsigned_abs().into();
     rules.insert(libc::SYS_prctl, only(0, SeccompCmpOp::Eq, set_name)?);
+    // To the peer of a socket, and to no address.
+    rules.insert(libc::SYS_sendto, all(&[null(4), word(5, 0)])?);
+    // On this process and its threads: no other one's limits, processors or end.
+    rules.insert(libc::SYS_prlimit64, all(&[word(0, 0)])?);
+    rules.insert(libc::SYS_sched_setaffinity, all(&[word(0, 0)])?);
+    rules.insert(libc::SYS_tgkill, all(&[word(0, std::process::id())])?);
     // Whether standard error is a terminal, and access to buffers of devices that clients bring.
     let mut ioctls = only(1, SeccompCmpOp::Eq, libc::TCGETS)?;
     ioctls.extend(only(1, SeccompCmpOp::Eq, burst_shm::DMA_BUF_SYNC.into())?);
@@ -182,11 +175,31 @@ fn rules(may_remove: bool) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, Sandbox
     Ok(rules)
 }
 
-/// One condition on one argument.
+/// What one argument has to be.
+type Condition = (u8, SeccompCmpArgLen, SeccompCmpOp, u64);
+
+/// A number of 32 bits.
+fn word(argument: u8, value: u32) -> Condition {
+    (argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value.into())
+}
+
+/// No address: all 64 bits.
+fn null(argument: u8) -> Condition {
+    (argument, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, 0)
+}
+
+/// One condition on the lower half of one argument.
 fn only(argument: u8, compare: SeccompCmpOp, value: u64) -> Result<Vec<SeccompRule>, SandboxError> {
-    let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, compare, value)
-        .and_then(|condition| SeccompRule::new(vec![condition]));
-    Ok(vec![condition.map_err(seccompiler::Error::from)?])
+    all(&[(argument, SeccompCmpArgLen::Dword, compare, value)])
+}
+
+/// Conditions that all have to hold.
+fn all(conditions: &[Condition]) -> Result<Vec<SeccompRule>, SandboxError> {
+    let conditions = conditions.iter().map(|(argument, length, compare, value)| {
+        SeccompCondition::new(*argument, length.clone(), compare.clone(), *value)
+    });
+    let rule = conditions.collect::<Result<_, _>>().and_then(SeccompRule::new);
+    Ok(vec![rule.map_err(seccompiler::Error::from)?])
 }
 
 #[cfg(test)]
@@ -195,37 +208,49 @@ mod tests {
 
     #[test]
     fn the_filters_can_be_made_and_leave_out_what_opens_or_runs_anything() {
-        for may_remove in [false, true] {
-            let rules = rules(may_remove).unwrap();
-            for call in [
-                libc::SYS_openat,
-                libc::SYS_execve,
-                libc::SYS_execveat,
-                libc::SYS_socket,
-                libc::SYS_connect,
-                libc::SYS_bind,
-                libc::SYS_ptrace,
-                libc::SYS_process_vm_readv,
-                libc::SYS_bpf,
-                libc::SYS_io_uring_setup,
-                libc::SYS_kill,
-                libc::SYS_mount,
-                libc::SYS_setuid,
-            ] {
-                assert!(!rules.contains_key(&call), "system call {call}");
-            }
-            assert_eq!(rules.contains_key(&libc::SYS_unlinkat), may_remove);
-            let exec = libc::PROT_EXEC.unsigned_abs().into();
-            let not_executable = only(2, SeccompCmpOp::MaskedEq(exec), 0).unwrap();
-            for call in [libc::SYS_mmap, libc::SYS_mprotect] {
-                assert_eq!(rules[&call], not_executable, "memory made executable by {call}");
-            }
-            assert!(!rules.contains_key(&libc::SYS_pkey_mprotect));
-            let sync = only(1, SeccompCmpOp::Eq, burst_shm::DMA_BUF_SYNC.into()).unwrap();
-            let ioctls = &rules[&libc::SYS_ioctl];
-            assert!(ioctls.contains(&sync[0]) && ioctls.len() == 2, "terminals and dma-bufs");
-            let action = SeccompAction::Errno(libc::EPERM.unsigned_abs());
-            compile(rules, action, SeccompAction::Allow, architecture().unwrap()).unwrap();
+        let rules = rules().unwrap();
+        for call in [
+            libc::SYS_openat,
+            libc::SYS_execve,
+            libc::SYS_execveat,
+            libc::SYS_socket,
+            libc::SYS_connect,
+            libc::SYS_bind,
+            libc::SYS_ptrace,
+            libc::SYS_process_vm_readv,
+            libc::SYS_bpf,
+            libc::SYS_io_uring_setup,
+            libc::SYS_kill,
+            libc::SYS_mount,
+            libc::SYS_setuid,
+            libc::SYS_unlinkat,
+        ] {
+            assert!(!rules.contains_key(&call), "system call {call}");
+        }
+        let exec = libc::PROT_EXEC.unsigned_abs().into();
+        let not_executable = only(2, SeccompCmpOp::MaskedEq(exec), 0).unwrap();
+        for call in [libc::SYS_mmap, libc::SYS_mprotect] {
+            assert_eq!(rules[&call], not_executable, "memory made executable by {call}");
+        }
+        assert!(!rules.contains_key(&libc::SYS_pkey_mprotect));
+        let sync = only(1, SeccompCmpOp::Eq, burst_shm::DMA_BUF_SYNC.into()).unwrap();
+        let ioctls = &rules[&libc::SYS_ioctl];
+        assert!(ioctls.contains(&sync[0]) && ioctls.len() == 2, "terminals and dma-bufs");
+        let action = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+        compile(rules, action, SeccompAction::Allow, architecture().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn calls_that_can_reach_others_name_nobody_but_this_process() {
+        let rules = rules().unwrap();
+        let own = std::process::id();
+        for (call, want) in [
+            (libc::SYS_sendto, all(&[null(4), word(5, 0)])),
+            (libc::SYS_prlimit64, all(&[word(0, 0)])),
+            (libc::SYS_sched_setaffinity, all(&[word(0, 0)])),
+            (libc::SYS_tgkill, all(&[word(0, own)])),
+        ] {
+            assert_eq!(rules[&call], want.unwrap(), "system call {call}");
         }
     }
 }
