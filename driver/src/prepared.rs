@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use burst_hal::validate::{Direction, RequestRules, UnspecifiedOutputs};
 use burst_hal::{
-    Burst, Caller, ErrorStatus, ExecutionOptions, ExecutionResult, Failure,
-    LOOP_TIMEOUT_DEFAULT, LOOP_TIMEOUT_MAXIMUM, Model, OutputShape, Pool, PreparedModel, Request,
-    RequestArgument, RequestPool, TimePoint, Timing,
+    Burst, Caller, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, LOOP_TIMEOUT_DEFAULT,
+    LOOP_TIMEOUT_MAXIMUM, Model, OutputShape, Pool, PreparedModel, Request, RequestArgument,
+    RequestPool, TimePoint, Timing,
 };
 
 use crate::context::Context;

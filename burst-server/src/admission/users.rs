@@ -14,6 +14,7 @@ use crate::panics::lock;
 /// One user.
 #[derive(Debug)]
 pub(crate) struct User {
+    uid: u32,
     connections: Arc<Budget>,
     /// `None` where there is no limit.
     set_up_calls: Option<Mutex<Bucket>>,
@@ -23,6 +24,11 @@ pub(crate) struct User {
 }
 
 impl User {
+    /// Its number.
+    pub(crate) fn uid(&self) -> u32 {
+        self.uid
+    }
+
     /// Reserves one of the user's connections.
     pub(super) fn connect(&self) -> Result<Charge, LimitError> {
         self.connections.charge(1)
@@ -71,12 +77,13 @@ impl Users {
         known.retain(|other, user| {
             *other == uid || Arc::strong_count(user) > 1 || !user.is_out_of_debt()
         });
-        Arc::clone(known.entry(uid).or_insert_with(|| Arc::new(self.new_user())))
+        Arc::clone(known.entry(uid).or_insert_with(|| Arc::new(self.new_user(uid))))
     }
 
-    fn new_user(&self) -> User {
+    fn new_user(&self, uid: u32) -> User {
         let Limits { setup_rate, setup_burst, clients_per_user, .. } = self.limits;
         User {
+            uid,
             connections: Budget::new(Limit::ClientsPerUser, clients_per_user, &self.meters),
             set_up_calls: (setup_rate > 0)
                 .then(|| Mutex::new(Bucket::new(setup_rate, setup_burst))),

@@ -102,6 +102,17 @@ impl Listener {
         Some(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
     }
 
+    /// Removes the socket's file, where this made it and it is still the same. Clients that come later are
+    /// told at once that no service is there; those that have connected are not affected.
+    pub fn remove_file(&self) {
+        if let Some(file) = &self.file
+            && identity(&file.path) == Ok(file.identity)
+            && let Err(errno) = unlink(&file.path)
+        {
+            tracing::warn!(path = %file.path.display(), %errno, "cannot remove the socket's file");
+        }
+    }
+
     /// The next connection; `None` once stopped.
     ///
     /// Where the system has no descriptor or memory for a connection, that waits in the backlog: this
@@ -161,12 +172,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Some(file) = &self.file
-            && identity(&file.path) == Ok(file.identity)
-            && let Err(errno) = unlink(&file.path)
-        {
-            tracing::warn!(path = %file.path.display(), %errno, "cannot remove the socket's file");
-        }
+        self.remove_file();
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use burst_hal::validate::{RequestRules, validate_model};
-use burst_hal::{HalVersion, Memory, Model, OperandValues, Pool};
+use burst_hal::{Caller, HalVersion, Memory, Model, OperandValues, Pool};
 use burst_wire::control::{Answer, ModelBody, WirePrepareOptions, decode_model};
 
 use super::table::unknown;
@@ -15,6 +15,7 @@ use crate::admission::Limit;
 use crate::panics::catch_panic;
 use crate::pools::ClientMemory;
 use crate::prepared::PreparedEntry;
+use crate::scheduler::{Run, Work};
 
 /// A model's constants, borrowed from memory that is sealed against writing.
 struct SealedValues {
@@ -30,8 +31,12 @@ impl AsRef<[u8]> for SealedValues {
 }
 
 /// Reads the model out of the first descriptor, with the others as its pools, and validates it.
+///
+/// `run` computes from the moment on at which all descriptors are open: until then the thread may wait
+/// for whoever serves the client's files.
 fn receive(
     session: &Session,
+    run: &Run,
     body: &ModelBody,
     descriptors: Vec<OwnedFd>,
 ) -> Result<Model, ServerError> {
@@ -48,6 +53,7 @@ fn receive(
             Ok(Arc::new(session.link.open_memory(fd, *length)?))
         })
         .collect::<Result<Vec<Pool>, _>>()?;
+    run.begin(None)?;
     let bytes = memory.as_bytes().ok_or(ServerError::ModelNotSealed)?;
     // Both ranges lie within the mapping: their lengths add up to its own.
     let structure = 0..index(body.structure_bytes)?;
@@ -67,6 +73,11 @@ fn index(bytes: u64) -> Result<usize, ServerError> {
     })
 }
 
+/// For whom a device works on a model: it gives up when the client is gone, and takes turns.
+fn caller(session: &Session, run: &Arc<Run>) -> Caller {
+    Caller::new(session.link.cancel_word()).with_turn(Arc::clone(run) as _)
+}
+
 /// Which operations of a model a device supports.
 pub(super) fn supported_operations(
     session: &Session,
@@ -75,8 +86,11 @@ pub(super) fn supported_operations(
     descriptors: Vec<OwnedFd>,
 ) -> Result<Answer, ServerError> {
     let device = devices::find(session, device)?;
-    let model = receive(session, body, descriptors)?;
-    let supported = catch_panic(|| device.supported_operations(&model))??;
+    let run = session.run(Work::Survey);
+    let _entered = run.enter();
+    let model = receive(session, &run, body, descriptors)?;
+    let caller = caller(session, &run);
+    let supported = catch_panic(|| device.supported_operations_for(&model, &caller))??;
     Ok(Answer::Supported(supported.into_iter().collect()))
 }
 
@@ -91,9 +105,13 @@ pub(super) fn prepare(
     let device = devices::find(session, device)?;
     let charge = session.budgets.models.charge(1)?;
     let options = options.decode()?;
-    let model = receive(session, body, descriptors)?;
+    let run = session.run(Work::Preparation);
+    let entered = run.enter();
+    let model = receive(session, &run, body, descriptors)?;
     let rules = RequestRules::new(&model)?;
-    let prepared = catch_panic(|| device.prepare_model(&model, &options))??;
+    let caller = caller(session, &run);
+    let prepared = catch_panic(|| device.prepare_model_for(&model, &options, &caller))??;
+    drop(entered);
     drop(model); // the device has kept what it needs
     let meter = session.host.metrics.model(session.presence.client(), device.name());
     let entry = Arc::new(PreparedEntry::new(prepared, &options, rules, meter, charge));
