@@ -6,20 +6,26 @@
 
 mod contexts;
 mod end_reason;
+mod ender;
 mod ending;
 mod executor;
+mod framing;
 mod handle;
 mod idle_monitor;
 mod memories;
 mod memory_cache;
 mod params;
 mod queues;
+mod spin_shares;
 mod start;
+mod waiting;
 mod wake_coalescer;
 mod worker;
 
-pub use contexts::{BurstContext, BurstContexts, BurstSetup, RequestCheck};
+pub use contexts::{BurstContext, BurstContexts, BurstSetup, BurstTurn, BurstTurns, RequestCheck};
+pub use ender::BurstEnder;
 pub(crate) use handle::BurstHandle;
 pub use memories::BurstMemories;
 pub(crate) use params::BurstParams;
+pub(crate) use spin_shares::SpinShares;
 pub(crate) use start::{BurstStarter, NewBurst};

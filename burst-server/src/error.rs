@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::admission::{Limit, LimitError};
 use crate::panics::Panicked;
+use crate::scheduler::NoToken;
 
 /// Why a service cannot start, a connection ended, or a call was refused.
 #[derive(Debug, thiserror::Error)]
@@ -120,6 +121,13 @@ pub enum ServerError {
     /// The system has no thread left.
     #[error("the system has no thread left")]
     NoThread,
+    /// The service stops although something is still executed for clients that are gone: it was
+    /// cancelled, and does not give up.
+    #[error("still running: {}", what.join(", "))]
+    StillRunning {
+        /// What, in words.
+        what: Vec<String>,
+    },
     /// The process may not open more descriptors just now.
     #[error("the service has no file descriptor left")]
     NoDescriptor,
@@ -198,6 +206,15 @@ impl From<LimitError> for ServerError {
                 ServerError::NeverAllowed { what, asked, limit }
             }
             LimitError::TooFast { rate, wait } => ServerError::TooFast { rate, wait },
+        }
+    }
+}
+
+impl From<NoToken> for ServerError {
+    fn from(none: NoToken) -> Self {
+        match none {
+            NoToken::CalledOff => WireError::Closed.into(),
+            NoToken::MissedDeadline => Failure::from(ErrorStatus::MissedDeadlineTransient).into(),
         }
     }
 }

@@ -8,6 +8,7 @@
 //! | `client` | a client as its bursts see it: what they send it, ask it for and receive |
 //! | `session` | a client's session: greeting, readers of the socket, calls, replies |
 //! | `burst` | a burst: its thread, idle time, memories, executor, or a [`BurstContext`] of others |
+//! | `scheduler` | who computes when: run tokens, shared fairly between users |
 //! | `metrics` | what is counted, and the admin socket that serves it ([`serve_admin`]) |
 //!
 //! Rooms do not use each other in circles. `session` uses `burst`, both use `client`, all of them
@@ -35,12 +36,17 @@ mod panics;
 mod pools;
 mod prepared;
 mod process;
+mod running;
+mod scheduler;
 mod service;
 mod session;
 mod threads;
 
 pub use admission::{Access, Limit, Limits, Machine};
-pub use burst::{BurstContext, BurstContexts, BurstMemories, BurstSetup, RequestCheck};
+pub use burst::{
+    BurstContext, BurstContexts, BurstEnder, BurstMemories, BurstSetup, BurstTurn, BurstTurns,
+    RequestCheck,
+};
 pub use error::ServerError;
 pub use metrics::{BurstCounts, GivenUp, Metrics, serve_admin};
 pub use options::ServiceOptions;

@@ -32,10 +32,15 @@ pub enum GivenUp {
     ResultsNotTaken,
     /// The driver panicked.
     Panicked,
+    /// The client had more requests in its queue than were agreed on.
+    DepthExceeded,
+    /// The driver gave it up for a reason of its own.
+    Driver,
 }
 
 impl GivenUp {
-    const NAMES: [&'static str; 3] = ["queue", "results_not_taken", "panicked"];
+    const NAMES: [&'static str; 5] =
+        ["queue", "results_not_taken", "panicked", "depth_exceeded", "driver"];
 }
 
 /// Counters and gauges of one service; [`Metrics::encode`] makes a text of them.
@@ -48,7 +53,7 @@ pub struct Metrics {
     started: SystemTime,
     clients: AtomicU64,
     bursts: AtomicU64,
-    given_up: [AtomicU64; 3],
+    given_up: [AtomicU64; GivenUp::NAMES.len()],
     releases: AtomicU64,
     malformed_packets: AtomicU64,
     malformed_messages: AtomicU64,
@@ -173,6 +178,11 @@ pub(crate) struct ModelMeter {
 }
 
 impl ModelMeter {
+    /// The device that the model was prepared for.
+    pub(crate) fn device(&self) -> &str {
+        &self.tally.device
+    }
+
     /// Where executions over the socket are counted, by several threads.
     pub(crate) fn socket(&self) -> &Tally {
         &self.tally.socket

@@ -9,6 +9,7 @@ use burst_shm::{Pool, ShmError, SoleWriter, mapped_bytes};
 use crate::ServerError;
 use crate::admission::{Charge, ClientBudgets};
 use crate::panics::lock;
+use crate::scheduler::without_token;
 
 /// A memory that a client gave, mapped as its kind allows.
 #[derive(Debug)]
@@ -27,6 +28,12 @@ impl ClientMemory {
         let charge = budgets.shared_memory(mapped_bytes(length))?;
         Ok(ClientMemory { pool: Pool::open(fd, length)?, _charge: charge })
     }
+
+    /// Copies without the thread's run token where a system call does it: the file may lie on a file
+    /// system that answers when its client likes.
+    fn unless_mapped<T>(&self, copy: impl FnOnce() -> T) -> T {
+        if self.pool.is_mapped() { copy() } else { without_token(copy) }
+    }
 }
 
 impl Memory for ClientMemory {
@@ -35,11 +42,12 @@ impl Memory for ClientMemory {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MemoryError> {
-        self.pool.read(offset, out).map_err(memory_error)
+        let read = || self.pool.read(offset, out);
+        self.unless_mapped(read).map_err(memory_error)
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryError> {
-        self.pool.write(offset, bytes).map_err(memory_error)
+        self.unless_mapped(|| self.pool.write(offset, bytes)).map_err(memory_error)
     }
 
     fn as_bytes(&self) -> Option<&[u8]> {

@@ -1,22 +1,29 @@
 //! A service: the connections that it takes, and its end.
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use burst_hal::Device;
-use crossbeam_utils::sync::WaitGroup;
+use burst_hal::{Device, DeviceType};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::admission::{Admission, Limit, Peer, Users};
-use crate::burst::BurstStarter;
+use crate::burst::{BurstStarter, SpinShares};
 use crate::client::ClientSocket;
 use crate::metrics::Metrics;
 use crate::panics::lock;
 use crate::process::{Listener, Stop};
+use crate::running::Running;
+use crate::scheduler::Scheduler;
 use crate::session::{self, Connection, Host};
 use crate::{ServerError, ServiceOptions, threads};
+
+/// How long what was cancelled may take to notice. Drivers look between steps, and within long ones
+/// between tiles.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Devices on offer. Cheap to share: all its threads hold it together.
 pub struct Service {
@@ -53,8 +60,14 @@ impl Service {
         let levers = Arc::clone(&performance);
         let metrics = Metrics::new(options.time_requests, levers, options.sandbox, users);
         let metrics = Arc::new(metrics);
+        let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let computes_here = devices.iter().any(|device| device.device_type() == DeviceType::Cpu);
+        let scheduler = Scheduler::new(options.run_tokens.or(computes_here.then_some(cores)));
         let bursts = BurstStarter {
             wait: options.wait,
+            max_wait: options.max_wait,
+            spin_shares: SpinShares::new(cores.get()),
+            scheduler: Arc::clone(&scheduler),
             idle_time: options.idle_time,
             queue_datums: options.limits.queue_datums,
             contexts: options.contexts,
@@ -69,6 +82,8 @@ impl Service {
             admission,
             bursts,
             metrics,
+            scheduler,
+            grace: options.grace,
         };
         Arc::new(Service {
             host: Arc::new(host),
@@ -83,40 +98,57 @@ impl Service {
         Arc::clone(&self.host.metrics)
     }
 
-    /// Takes connections until stopped, each on threads of its own. Then it ends those that are
-    /// left, waits until what they execute just now has come to its end, and returns.
+    /// Takes connections until stopped, each on threads of its own. Then it takes the socket's name away
+    /// and ends the connections that are left. What they execute just now may come to its end within
+    /// [`ServiceOptions::grace`]; then it is cancelled, and a second later this returns in any case.
     ///
     /// # Errors
     /// The listening socket fails. A connection that fails only ends itself.
+    /// [`ServerError::StillRunning`] where something does not give up although it was cancelled: its
+    /// threads go on, and end with the process.
     pub fn run(self: &Arc<Self>, listener: &Listener, stop: &Stop) -> Result<(), ServerError> {
-        let running = WaitGroup::new();
+        let running = Running::new();
         let result = self.accept_all(listener, stop, &running);
+        listener.remove_file();
         for socket in lock(&self.connections).values() {
             socket.stop();
         }
-        running.wait();
-        result
+        result.and(self.wait_for_end(&running))
+    }
+
+    /// Waits for all that works for clients, for as long as the service is willing to.
+    fn wait_for_end(&self, running: &Running) -> Result<(), ServerError> {
+        let Host { scheduler, grace, .. } = &*self.host;
+        if running.wait_for_all_others(*grace) {
+            return Ok(());
+        }
+        let what = scheduler.computing();
+        tracing::warn!(?what, ?grace, "the grace is over: what still runs is cancelled");
+        scheduler.cancel_all();
+        if running.wait_for_all_others(CANCEL_PATIENCE) {
+            return Ok(());
+        }
+        Err(ServerError::StillRunning { what: scheduler.computing() })
     }
 
     /// Serves one client on a socket that is connected already, until the client hangs up and what
-    /// is executed for it has come to its end: the whole life of a driver process that belongs to one
-    /// client.
+    /// is executed for it has given up: the whole life of a driver process that belongs to one client.
     ///
     /// # Errors
-    /// The client is refused, or does not speak the protocol.
+    /// The client is refused, or does not speak the protocol. [`ServerError::StillRunning`], as
+    /// [`Service::run`].
     pub fn serve_socket(self: &Arc<Self>, socket: OwnedFd) -> Result<(), ServerError> {
-        let running = WaitGroup::new();
+        let running = Running::new();
         let connection = self.admit(socket, &running)?;
         let result = connection.map_or(Ok(()), |connection| session::run(&self.host, connection));
-        running.wait();
-        result
+        result.and(self.wait_for_end(&running))
     }
 
     fn accept_all(
         self: &Arc<Self>,
         listener: &Listener,
         stop: &Stop,
-        running: &WaitGroup,
+        running: &Running,
     ) -> Result<(), ServerError> {
         let starved = || self.host.metrics.limits.refused(Limit::Descriptors);
         while let Some(socket) = listener.accept(stop, starved)? {
@@ -131,11 +163,7 @@ impl Service {
 
     /// Looks whose connection it is, and takes it in or refuses it. This runs on the one thread that
     /// accepts, so it waits for nothing.
-    fn admit(
-        &self,
-        socket: OwnedFd,
-        running: &WaitGroup,
-    ) -> Result<Option<Connection>, ServerError> {
+    fn admit(&self, socket: OwnedFd, running: &Running) -> Result<Option<Connection>, ServerError> {
         let system = |call| move |errno| ServerError::System { call, errno };
         let peer = Peer::of(&socket).map_err(system("getsockopt"))?;
         let mut ready = [PollFd::new(&socket, PollFlags::IN)];

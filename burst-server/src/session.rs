@@ -18,13 +18,14 @@ mod table;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use burst_wire::{Features, WireError};
-use crossbeam_utils::sync::WaitGroup;
 
 use crate::ServerError;
 use crate::admission::{Accepted, ClientBudgets};
 use crate::burst::BurstHandle;
 use crate::client::{ClientLink, ClientSocket, Presence};
 use crate::panics::lock;
+use crate::running::Running;
+use crate::scheduler::{Run, Work};
 pub(crate) use greeting::refuse;
 use greeting::{Greeted, greet};
 pub(crate) use host::Host;
@@ -39,7 +40,7 @@ pub(crate) struct Connection {
     pub(crate) number: u64,
     pub(crate) accepted: Accepted,
     /// Held until the client is gone.
-    pub(crate) running: WaitGroup,
+    pub(crate) running: Running,
 }
 
 /// A client that was let in. The threads that read its socket share it; the last of them drops it,
@@ -53,7 +54,7 @@ struct Session {
     link: Arc<ClientLink>,
     replies: Arc<Replies>,
     readers: Readers,
-    table: Mutex<Table>,
+    table: Arc<Mutex<Table>>,
     /// The last field, and so dropped last.
     presence: Arc<Presence>,
 }
@@ -88,7 +89,8 @@ impl Session {
     ) -> Self {
         let meters = &host.metrics.limits;
         let budgets = Arc::new(ClientBudgets::new(&host.limits, presence.user(), meters));
-        let link = ClientLink::new(Arc::clone(&socket), Arc::clone(&budgets));
+        let link =
+            ClientLink::new(Arc::clone(&socket), Arc::clone(&budgets), Arc::clone(&host.scheduler));
         let replies = Replies::new(Arc::clone(&socket), features, Arc::clone(&host.metrics));
         Session {
             host: Arc::clone(host),
@@ -98,7 +100,7 @@ impl Session {
             link: Arc::new(link),
             replies: Arc::new(replies),
             readers: Readers::default(),
-            table: Mutex::default(),
+            table: Arc::default(),
             presence: Arc::new(presence),
         }
     }
@@ -106,6 +108,11 @@ impl Session {
     /// What the client has.
     fn table(&self) -> MutexGuard<'_, Table> {
         lock(&self.table)
+    }
+
+    /// A call of the client that is going to compute.
+    fn run(&self, work: Work) -> Arc<Run> {
+        self.host.scheduler.run(self.presence.claimant(), work, self.link.cancel_word())
     }
 
     /// Ends the connection, and with it every thread that reads it and every burst.

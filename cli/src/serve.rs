@@ -19,7 +19,7 @@ use burst_hal::Device;
 use burst_harness::WaitKind;
 use burst_server::systemd::{self, Notifier};
 use burst_server::{
-    Access, Listener, Performance, PerformancePaths, Sandbox, SandboxReport, Service,
+    Access, Listener, Performance, PerformancePaths, Sandbox, SandboxReport, ServerError, Service,
     ServiceOptions, Stop, Stopper, raise_descriptor_limit, serve_admin,
 };
 use nix::sys::signal::{SigSet, Signal};
@@ -49,6 +49,10 @@ pub(crate) struct Args {
     /// Let in whoever may open the socket: for one that systemd makes, with a mode and a group.
     #[arg(long)]
     allow_all: bool,
+    /// The most that a client may ask its bursts to do while they wait: those that ask for more wait like
+    /// this.
+    #[arg(long, value_enum, default_value_t = WaitKind::Spin)]
+    max_wait: WaitKind,
     /// Answer `GET /metrics` (OpenMetrics text) on this Unix socket:
     /// curl --unix-socket PATH http://burst/metrics
     #[arg(long, value_name = "PATH", conflicts_with = "private")]
@@ -57,6 +61,10 @@ pub(crate) struct Args {
     /// high-performance state; 0 for never.
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
     idle_release: f64,
+    /// Seconds that executions may go on when the service is told to stop (SIGTERM, SIGINT), before they are
+    /// cancelled. The process ends a second later in any case, and at once with a second signal.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
+    grace: f64,
     /// Do not ask the system to stay quick while bursts live, even where that is permitted.
     #[arg(long)]
     no_high_performance: bool,
@@ -99,6 +107,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 fn options(args: &Args) -> Result<ServiceOptions> {
     let mut options = ServiceOptions::default();
     options.wait = args.wait.into();
+    options.max_wait = args.max_wait.into();
+    options.grace = seconds("--grace", args.grace)?;
     options.access = Access { anyone: args.allow_all, ..named(args) };
     options.limits = args.limits.limits();
     options.idle_time = idle_time(args.idle_release)?;
@@ -120,9 +130,13 @@ fn named(args: &Args) -> Access {
 }
 
 fn idle_time(seconds: f64) -> Result<Option<Duration>> {
-    let time = Duration::try_from_secs_f64(seconds)
-        .with_context(|| format!("--idle-release {seconds} is no number of seconds"))?;
+    let time = self::seconds("--idle-release", seconds)?;
     Ok((!time.is_zero()).then_some(time))
+}
+
+fn seconds(flag: &str, seconds: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(seconds)
+        .with_context(|| format!("{flag} {seconds} is no number of seconds"))
 }
 
 /// Serves the client at the other end of standard input, whose driver process this is.
@@ -139,8 +153,21 @@ fn serve_private(
     options.limits = options.limits.for_one_user();
     options.performance = performance(args);
     options.sandbox = lock_in(args)?;
-    Service::new(devices, options).serve_socket(socket)?;
-    Ok(ExitCode::SUCCESS)
+    ended(Service::new(devices, options).serve_socket(socket))
+}
+
+/// How the process ends when its service has. What does not give up ends with it.
+fn ended(served: Result<(), ServerError>) -> Result<ExitCode> {
+    match served {
+        Err(ServerError::StillRunning { what }) => {
+            tracing::error!(?what, "ending although these do not give up");
+            Ok(ExitCode::from(1))
+        }
+        other => {
+            other?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
 }
 
 /// Serves every client that is let in, until a signal stops the service.
@@ -184,9 +211,9 @@ fn serve(
     if admin.is_some_and(|admin| admin.join().is_err()) {
         tracing::error!("the admin thread panicked");
     }
-    served?;
+    let code = ended(served)?;
     tracing::info!("stopped");
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }
 
 /// The socket to listen on, and what to call it.
@@ -241,18 +268,25 @@ fn block_signals() -> Result<SigSet> {
     Ok(signals)
 }
 
-/// SIGTERM and SIGINT end the service in order: what is being executed is answered.
+/// The first SIGTERM or SIGINT ends the service in order: what is being executed is answered, within the
+/// grace. The second one ends the process at once.
 fn wait_for_signals(signals: SigSet, stopper: Stopper, notifier: Arc<Notifier>) -> Result<()> {
     std::thread::Builder::new()
         .name("signals".into())
-        .spawn(move || match signals.wait() {
-            Ok(signal) => {
-                tracing::info!(%signal, "stopping");
-                notifier.stopping();
-                drop(stopper);
-            }
-            Err(error) => tracing::error!(%error, "cannot wait for signals"),
+        .spawn(move || {
+            let Some(signal) = next_signal(&signals) else { return };
+            tracing::info!(%signal, "stopping");
+            notifier.stopping();
+            drop(stopper);
+            let Some(signal) = next_signal(&signals) else { return };
+            tracing::warn!(%signal, "told to stop again: ending at once");
+            // As a shell reports a process that a signal has ended.
+            std::process::exit(128 + signal as i32);
         })
         .context("cannot start the signal thread")?;
     Ok(())
+}
+
+fn next_signal(signals: &SigSet) -> Option<Signal> {
+    signals.wait().inspect_err(|error| tracing::error!(%error, "cannot wait for signals")).ok()
 }

@@ -201,7 +201,8 @@ mod alone {
             let mut rounds = IdleRounds::default();
             loop {
                 match self.wait_once(bits, deadline) {
-                    Err(EventError::Again | EventError::Interrupted) if rounds.go_on(0, deadline) => {}
+                    Err(EventError::Again | EventError::Interrupted)
+                        if rounds.go_on(0, deadline) => {}
                     Err(EventError::Again | EventError::Interrupted) => {
                         return Err(EventError::Timeout);
                     }

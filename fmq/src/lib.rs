@@ -214,9 +214,7 @@ pub use self::{
     producer::{Claim, Producer},
     queue_memory::QueueConfig,
     readiness::Readiness,
-    typed::{
-        Item, Typed, TypedConsumer, TypedProducer, TypedUnsyncConsumer, TypedUnsyncProducer,
-    },
+    typed::{Item, Typed, TypedConsumer, TypedProducer, TypedUnsyncConsumer, TypedUnsyncProducer},
     unsync::{UnsyncClaim, UnsyncConsumer, UnsyncProducer, UnsyncReadClaim},
     wait_set::{MAX_QUEUES, Ready, WaitSet},
 };

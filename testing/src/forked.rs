@@ -1,6 +1,9 @@
 //! A forked child of the test's own process, to see what it may do there.
 
-#![allow(unsafe_code, reason = "`fork` of the C library, which makes its allocator usable in the child")]
+#![allow(
+    unsafe_code,
+    reason = "`fork` of the C library, which makes its allocator usable in the child"
+)]
 
 use std::io;
 

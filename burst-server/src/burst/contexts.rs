@@ -3,19 +3,23 @@
 
 use std::sync::Arc;
 
-use burst_hal::{ErrorStatus, Failure, PreparedModel, Request};
+use burst_hal::{Caller, ErrorStatus, Failure, PreparedModel, Request, TimePoint};
 use burst_wire::Features;
-use fmq::{Consumer, Producer};
+use fmq::{Consumer, Producer, QueueError};
 
+use super::end_reason::EndReason;
+use super::ender::BurstEnder;
+use super::idle_monitor::IdleMonitor;
 use super::memories::BurstMemories;
 use crate::metrics::BurstCounts;
 use crate::prepared::PreparedEntry;
+use crate::scheduler::{Entered, NoToken, Run};
 
-/// Makes the contexts of bursts, in place of the one thread per burst that this crate starts
+/// Makes the contexts of a device's bursts, in place of the one thread per burst that this crate starts
 /// ([`ServiceOptions::contexts`](crate::ServiceOptions)).
 pub trait BurstContexts: std::fmt::Debug + Send + Sync {
-    /// Takes a burst over. It is called on the thread that reads the client's socket, so it must
-    /// not wait for that client.
+    /// Takes a burst over. It is called on a thread of its own, which answers the client's call when this
+    /// returns.
     ///
     /// # Errors
     /// The failure that the service answers the client's call with; there is no burst then.
@@ -44,6 +48,13 @@ pub trait BurstContext: Send {
 /// packet with one [`burst_wire::ResultPacket`], in order. Without [`Features::PIPELINING`] a
 /// packet is everything there is; with it [`burst_wire::packet_datums`] says where it ends. The
 /// metrics know of its requests only what the server reports to [`counts`](BurstSetup::counts).
+///
+/// | what a server owes the others | by |
+/// |---|---|
+/// | it executes nothing once the burst has ended, and lets go of resources when it is idle | [`next_request`](BurstSetup::next_request), or the same of its own after [`idle_time`](BurstSetup::idle_time) |
+/// | it gives up what nobody wants any more | the cancel word of [`caller`](BurstSetup::caller) |
+/// | it computes on the cores of this machine by turns | [`turns`](BurstSetup::turns), and the caller handed on to the model |
+/// | its client is told why it ends | [`ender`](BurstSetup::ender) |
 #[derive(Debug)]
 pub struct BurstSetup {
     /// The client's requests.
@@ -59,10 +70,76 @@ pub struct BurstSetup {
     pub depth: u16,
     /// Where its packets are counted, for the service's metrics.
     pub counts: BurstCounts,
+    /// For whom it executes: to be handed to [`PreparedModel::execute_for`]. Its word is set when the
+    /// client is gone, or the service stops.
+    pub caller: Caller,
+    /// The burst's turns.
+    pub turns: BurstTurns,
+    /// Ends the burst.
+    pub ender: BurstEnder,
+    /// After how long without requests it should let go of what it can allocate again; `None` for never.
+    pub idle_time: Option<std::time::Duration>,
+    pub(super) idle: IdleMonitor,
     pub(crate) entry: Arc<PreparedEntry>,
 }
 
+/// Lends a burst run tokens, one at a time. Whoever computes on the cores of this machine holds one;
+/// there are as many as [`ServiceOptions::run_tokens`](crate::ServiceOptions) says.
+#[derive(Debug)]
+pub struct BurstTurns {
+    pub(super) run: Arc<Run>,
+}
+
+/// The right to compute for one request, given back when dropped. It belongs to the thread that it was
+/// lent to; a thread has one at a time, and has none while it waits for a client.
+#[derive(Debug)]
+#[must_use]
+pub struct BurstTurn<'t> {
+    _entered: Entered,
+    _turns: &'t mut BurstTurns,
+}
+
+impl BurstTurns {
+    /// Waits for the burst's turn, until `deadline` at most.
+    ///
+    /// # Errors
+    /// MISSED_DEADLINE_TRANSIENT: the request's answer. GENERAL_FAILURE where the burst has ended: nothing
+    /// is executed or answered any more.
+    pub fn begin(&mut self, deadline: Option<TimePoint>) -> Result<BurstTurn<'_>, ErrorStatus> {
+        if self.run.is_called_off() {
+            return Err(ErrorStatus::GeneralFailure);
+        }
+        let entered = self.run.enter();
+        self.run.begin(deadline).map_err(|none| match none {
+            NoToken::MissedDeadline => ErrorStatus::MissedDeadlineTransient,
+            NoToken::CalledOff => ErrorStatus::GeneralFailure,
+        })?;
+        Ok(BurstTurn { _entered: entered, _turns: self })
+    }
+}
+
 impl BurstSetup {
+    /// Waits for the next request; gives how many datums are readable. Meanwhile it does for the burst
+    /// what the service does for its own: it polls no longer than the operator lets it, and where no
+    /// request comes for the idle time it calls `release`, once, and asks for no high-performance state.
+    ///
+    /// # Errors
+    /// [`QueueError::PeerDied`] once the burst has ended, also where requests are left; what the
+    /// client did to the queue otherwise.
+    pub fn next_request(&mut self, mut release: impl FnMut()) -> Result<usize, QueueError> {
+        let BurstSetup { requests, counts, idle, turns, .. } = self;
+        let waited = idle.next_request(requests, counts, || {
+            release();
+            Ok(())
+        });
+        match waited {
+            Ok(_) if turns.run.is_called_off() => Err(QueueError::PeerDied),
+            Ok(datums) => Ok(datums),
+            Err(EndReason::Queue(error)) => Err(error),
+            Err(_) => Err(QueueError::PeerDied),
+        }
+    }
+
     /// The model to execute.
     #[must_use]
     pub fn model(&self) -> Arc<dyn PreparedModel> {

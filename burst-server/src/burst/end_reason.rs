@@ -14,6 +14,12 @@ pub(super) enum EndReason {
     /// The client broke the queue.
     #[error("the queue failed: {0}")]
     Queue(QueueError),
+    /// The client has more requests under way than it said it would.
+    #[error("there are more requests in the queue than the agreed depth of {depth}")]
+    DepthExceeded {
+        /// How many there may be.
+        depth: usize,
+    },
     /// Several packets may lie in the queue, and it is unknown where this one ends.
     #[error("a request cannot be told from the next: {0}")]
     Framing(WireError),
@@ -31,6 +37,7 @@ impl EndReason {
         match self {
             EndReason::Closed => None,
             EndReason::Queue(_) | EndReason::Framing(_) => Some(GivenUp::Queue),
+            EndReason::DepthExceeded { .. } => Some(GivenUp::DepthExceeded),
             EndReason::ResultsNotTaken => Some(GivenUp::ResultsNotTaken),
             EndReason::Panicked => Some(GivenUp::Panicked),
         }

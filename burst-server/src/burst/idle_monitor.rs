@@ -1,4 +1,4 @@
-//! How long a burst has had no request, and what it releases after the idle time.
+//! How long a burst has had no request: when it stops polling, and what it releases after the idle time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,14 +7,15 @@ use burst_hal::ExecutionPreference;
 use fmq::{Consumer, Deadline, QueueError};
 
 use super::end_reason::EndReason;
-use super::executor::Runner;
+use super::waiting::Waiting;
 use crate::metrics::BurstCounts;
-use crate::panics::catch_panic;
 use crate::process::{Hold, Performance};
 
 /// Waits for a burst's requests. It runs on the burst's own thread: that thread knows how long no
 /// request came, and no other thread may touch the driver's resources.
+#[derive(Debug)]
 pub(super) struct IdleMonitor {
+    waiting: Waiting,
     /// After this time without requests the driver's resources are released; `None` for never.
     idle_time: Option<Duration>,
     /// Where to request the system's high-performance state; `None` for a model that is to save
@@ -27,6 +28,7 @@ pub(super) struct IdleMonitor {
 impl IdleMonitor {
     /// A monitor for a burst that begins now.
     pub(super) fn begin(
+        waiting: Waiting,
         idle_time: Option<Duration>,
         performance: &Arc<Performance>,
         preference: ExecutionPreference,
@@ -34,21 +36,30 @@ impl IdleMonitor {
         let wants_speed = preference != ExecutionPreference::LowPower;
         let performance = wants_speed.then(|| Arc::clone(performance));
         let hold = performance.as_ref().map(Performance::hold);
-        IdleMonitor { idle_time, performance, hold, is_released: false }
+        IdleMonitor { waiting, idle_time, performance, hold, is_released: false }
     }
 
-    /// Waits for datums; gives how many there are. Where none come for the idle time, `runner`
-    /// releases what it can allocate again, once.
+    /// Waits for datums; gives how many there are. Where none come for the idle time, `release` lets
+    /// go of what can be allocated again, once.
     pub(super) fn next_request(
         &mut self,
         requests: &mut Consumer,
-        runner: &mut Runner,
         counts: &BurstCounts,
+        mut release: impl FnMut() -> Result<(), EndReason>,
     ) -> Result<usize, EndReason> {
         loop {
+            self.waiting.prepare(requests);
             match requests.wait(1, self.patience()) {
-                Err(QueueError::Timeout) => self.release(runner, counts)?,
+                Err(QueueError::Timeout) => {
+                    if !self.waiting.fall_asleep() {
+                        self.is_released = true;
+                        self.hold = None;
+                        counts.resources_released();
+                        release()?;
+                    }
+                }
                 other => {
+                    self.waiting.wake_up();
                     self.is_released = false;
                     if self.hold.is_none() {
                         self.hold = self.performance.as_ref().map(Performance::hold);
@@ -60,16 +71,9 @@ impl IdleMonitor {
     }
 
     fn patience(&self) -> Deadline {
-        match self.idle_time {
-            Some(idle_time) if !self.is_released => Deadline::after(idle_time),
-            _ => Deadline::never(),
+        match self.waiting.patience().or(self.idle_time.filter(|_| !self.is_released)) {
+            Some(patience) => Deadline::after(patience),
+            None => Deadline::never(),
         }
-    }
-
-    fn release(&mut self, runner: &mut Runner, counts: &BurstCounts) -> Result<(), EndReason> {
-        self.is_released = true;
-        self.hold = None;
-        counts.resources_released();
-        catch_panic(|| runner.release_resources()).map_err(|_| EndReason::Panicked)
     }
 }

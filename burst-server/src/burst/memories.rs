@@ -47,10 +47,22 @@ impl BurstMemories {
     /// INVALID_ARGUMENT for a slot that stays empty, or what the client answered; `pools` then is
     /// empty.
     pub fn resolve(&self, slots: &[i32], pools: &mut Vec<RequestPool>) -> Result<(), ErrorStatus> {
+        self.resolve_after(slots, pools, || ())
+    }
+
+    /// The same; `before_asking` is called where the client has to be asked, and so may have to be
+    /// waited for.
+    pub(super) fn resolve_after(
+        &self,
+        slots: &[i32],
+        pools: &mut Vec<RequestPool>,
+        before_asking: impl FnOnce(),
+    ) -> Result<(), ErrorStatus> {
         if self.cache.resolve(slots, pools).is_ok() {
             return Ok(());
         }
         pools.clear();
+        before_asking();
         self.ask(slots)?;
         self.cache.resolve(slots, pools).map_err(|slot| {
             pools.clear();

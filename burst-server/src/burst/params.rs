@@ -36,13 +36,13 @@ impl BurstParams {
 
     /// How the service waits for the requests of a model with this preference.
     pub(super) fn wait(&self, preference: ExecutionPreference, default: Wait) -> Wait {
-        waiting(self.wait, preference, default)
+        asked_for(self.wait, preference, default)
     }
 }
 
 /// How the service waits for requests. For a model that is to save energy it never polls, unless the
 /// client asks it to.
-fn waiting(style: WaitStyle, preference: ExecutionPreference, default: Wait) -> Wait {
+fn asked_for(style: WaitStyle, preference: ExecutionPreference, default: Wait) -> Wait {
     match style {
         WaitStyle::Spin => Wait::Spin,
         WaitStyle::Sleep => Wait::Sleep,
@@ -68,7 +68,7 @@ mod tests {
             (WaitStyle::Spin, low, Wait::Spin),
             (WaitStyle::Sleep, fast, Wait::Sleep),
         ] {
-            assert_eq!(waiting(style, preference, Wait::Spin), want, "{style:?} {preference:?}");
+            assert_eq!(asked_for(style, preference, Wait::Spin), want, "{style:?} {preference:?}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A client's two queues, checked and attached.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use burst_wire::control::{QueueDescriptor, QueueGrantor};
 use burst_wire::{DATUM_BYTES, DATUM_QUANTUM};
@@ -8,6 +9,7 @@ use fmq::{Closer, Consumer, Descriptor, DescriptorError, Grantor, Producer, Queu
 
 use crate::ServerError;
 use crate::admission::{Charge, ClientBudgets, Limit, LimitMeters};
+use crate::scheduler::Run;
 
 /// Grantors of a queue with an event flag word.
 const GRANTORS_WITH_EVENT_FLAG: usize = 4;
@@ -20,13 +22,23 @@ pub(crate) struct QueueEnds {
     pub(super) results: Producer,
 }
 
-/// Closes both queues of a burst, which wakes the threads that wait there.
-#[derive(Clone)]
-pub(crate) struct Closers([Closer; 2]);
+/// Ends a burst: what is being executed goes on, and nothing further begins.
+#[derive(Debug, Clone)]
+pub(crate) struct Closers {
+    queues: [Closer; 2],
+    run: Arc<Run>,
+}
 
 impl Closers {
+    /// Closes both queues, which wakes the threads that wait there, and ends waiting for a turn.
     pub(crate) fn close(&self) {
-        self.0.iter().for_each(Closer::close);
+        self.run.call_off();
+        self.queues.iter().for_each(Closer::close);
+    }
+
+    /// Whether it was called.
+    pub(super) fn is_closed(&self) -> bool {
+        self.queues.iter().any(Closer::is_closed)
     }
 }
 
@@ -57,8 +69,10 @@ impl QueueEnds {
         self.results.set_wait(wait);
     }
 
-    pub(super) fn closers(&self) -> Closers {
-        Closers([self.requests.closer(), self.results.closer()])
+    /// Closes these queues, of the burst that this run serves.
+    pub(super) fn closers(&self, run: &Arc<Run>) -> Closers {
+        let queues = [self.requests.closer(), self.results.closer()];
+        Closers { queues, run: Arc::clone(run) }
     }
 }
 

@@ -3,23 +3,26 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, Request, TimePoint};
+use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, Request, TimePoint, Turn};
 use burst_wire::{
-    DATUM_BYTES, Features, PacketKind, RequestExtras, ResultExtras, ResultPacket, SlotRequest,
-    decode_request, packet_datums,
+    DATUM_BYTES, Features, RequestExtras, ResultExtras, ResultPacket, SlotRequest, decode_request,
 };
 use fmq::{Consumer, Deadline, Producer, QueueError};
 
 use super::end_reason::EndReason;
+use super::ender::BurstEnder;
 use super::executor::Runner;
+use super::framing::Framing;
 use super::idle_monitor::IdleMonitor;
 use super::memories::BurstMemories;
+use super::params::BurstParams;
 use super::queues::QueueEnds;
 use super::wake_coalescer::WakeCoalescer;
 use crate::execution::finish;
 use crate::metrics::BurstCounts;
 use crate::panics::catch_panic;
 use crate::prepared::PreparedEntry;
+use crate::scheduler::{NoToken, Run};
 
 /// How long a client may leave its result queue without room for an answer. A client that keeps to
 /// the protocol has no more requests under way than there is room for their results.
@@ -32,7 +35,9 @@ pub(super) struct Worker {
     results: Producer,
     entry: Arc<PreparedEntry>,
     runner: Runner,
+    run: Arc<Run>,
     features: Features,
+    framing: Framing,
     counts: BurstCounts,
     idle: IdleMonitor,
     wakes: WakeCoalescer,
@@ -46,18 +51,21 @@ impl Worker {
     pub(super) fn new(
         memories: BurstMemories,
         QueueEnds { requests, results }: QueueEnds,
-        (entry, runner): (Arc<PreparedEntry>, Runner),
-        features: Features,
+        (entry, runner, run): (Arc<PreparedEntry>, Runner, Arc<Run>),
+        params: BurstParams,
         counts: BurstCounts,
         idle: IdleMonitor,
     ) -> Self {
+        let BurstParams { features, depth, .. } = params;
         Worker {
             memories,
             requests,
             results,
             entry,
             runner,
+            run,
             features,
+            framing: Framing::new(features, depth),
             counts,
             idle,
             wakes: WakeCoalescer::default(),
@@ -68,59 +76,59 @@ impl Worker {
         }
     }
 
-    /// Serves requests until the burst ends. Where the client did not close it, tells the client why.
-    pub(super) fn run(mut self) {
+    /// Serves requests until the burst ends. Where the client did not close it, `ender` tells the client
+    /// why.
+    pub(super) fn run(mut self, ender: &BurstEnder) {
         let reason = loop {
             if let Err(reason) = self.serve_one() {
                 break reason;
             }
         };
-        let Some(given_up) = reason.given_up() else { return };
-        self.counts.given_up(given_up);
-        let burst = self.memories.number();
-        tracing::warn!(burst, %reason, "burst given up");
-        // Closing wakes a client that waits on the result queue; the message says why.
-        self.results.closer().close();
-        self.requests.closer().close();
-        self.memories.link().tell_burst_ended(burst, &reason.to_string());
+        self.run.end();
+        if let Some(given_up) = reason.given_up() {
+            ender.end(given_up, &reason.to_string());
+        }
     }
 
     fn serve_one(&mut self) -> Result<(), EndReason> {
         let Worker { idle, requests, runner, counts, .. } = self;
-        let available = idle.next_request(requests, runner, counts)?;
+        let release =
+            || catch_panic(|| runner.release_resources()).map_err(|_| EndReason::Panicked);
+        let available = idle.next_request(requests, counts, release)?;
+        // What was queued before the burst ended is not executed: nobody waits for it.
+        if self.run.is_called_off() {
+            return Err(EndReason::Closed);
+        }
         let arrived = Instant::now();
-        let datums = self.next_packet(available)?;
+        let datums = self.framing.next_packet(&mut self.requests, available)?;
         self.copy_packet(datums)?;
         let extras = self.execute(arrived)?;
         self.reply(extras)?;
-        self.wake_client(arrived)?;
+        let queued =
+            self.features.contains(Features::PIPELINING) && self.requests.available_to_read()? > 0;
+        self.wake_client(queued, arrived)?;
+        self.take_turns(queued);
         self.counts.answered_after(self.result.status, arrived, extras.in_driver_ns);
         self.requests.release_quiet();
         // The client may sleep until there is room: its next request may not have fitted beside this one.
         Ok(self.requests.wake()?)
     }
 
-    /// How many of the available datums are the next packet: all, unless several packets may lie there.
-    fn next_packet(&mut self, available: usize) -> Result<usize, EndReason> {
-        if !self.features.contains(Features::PIPELINING) {
-            return Ok(available);
-        }
-        let mut first = [0; DATUM_BYTES];
-        self.requests.peek(1)?.copy_out(0, &mut first)?;
-        // The packet is copied as a whole afterwards. Should the client have changed its length by
-        // then, decoding finds it malformed.
-        packet_datums(PacketKind::Request, &first, available).map_err(EndReason::Framing)
-    }
-
     /// Wakes the client if it sleeps; a little later where its next result follows at once.
-    fn wake_client(&mut self, arrived: Instant) -> Result<(), EndReason> {
-        if self.features.contains(Features::PIPELINING) {
-            let queued = self.requests.available_to_read()? > 0;
-            if queued && !self.wakes.is_due(queued, arrived.elapsed()) {
-                return Ok(());
-            }
+    fn wake_client(&mut self, queued: bool, arrived: Instant) -> Result<(), EndReason> {
+        if queued && !self.wakes.is_due(queued, arrived.elapsed()) {
+            return Ok(());
         }
         Ok(self.results.wake()?)
+    }
+
+    /// After a request: keeps the run token for the one that is queued, unless it is the turn of others.
+    fn take_turns(&self, queued: bool) {
+        if queued {
+            self.run.give_way();
+        } else {
+            self.run.end();
+        }
     }
 
     /// Copies a packet out of the queue, once, before any of it is looked at.
@@ -147,12 +155,13 @@ impl Worker {
             deadline: self.decoded.extras.deadline,
             loop_timeout: self.decoded.extras.loop_timeout,
         };
-        if options.deadline.is_some_and(TimePoint::has_passed) {
+        if options.deadline.is_some_and(TimePoint::has_passed) || self.begin(options.deadline)? {
             self.result.reset(ErrorStatus::MissedDeadlineTransient);
         } else {
             let Worker { runner, request, decoded, result, counts, .. } = self;
             counts.executing();
             if catch_panic(|| runner.run(request, &decoded.slots, &options, result)).is_err() {
+                self.run.end();
                 self.result.reset(ErrorStatus::GeneralFailure);
                 self.reply(ResultExtras::default())?;
                 self.results.wake()?;
@@ -163,6 +172,15 @@ impl Worker {
         let (outputs, measure) = (self.request.outputs.len(), self.decoded.measure_timing);
         let in_driver_ns = finish(&mut self.result, outputs, measure, arrived);
         Ok(ResultExtras { in_driver_ns, on_device_ns: None, id: self.decoded.extras.id })
+    }
+
+    /// Takes a run token; true where the deadline passed before it was the burst's turn.
+    fn begin(&self, deadline: Option<TimePoint>) -> Result<bool, EndReason> {
+        match self.run.begin(deadline) {
+            Ok(()) => Ok(false),
+            Err(NoToken::MissedDeadline) => Ok(true),
+            Err(NoToken::CalledOff) => Err(EndReason::Closed),
+        }
     }
 
     /// Makes a request of the packet: decodes it, resolves its slots, checks it against the model.
@@ -176,7 +194,8 @@ impl Worker {
         // Both sides keep storage for the next request.
         std::mem::swap(&mut self.request.inputs, &mut self.decoded.inputs);
         std::mem::swap(&mut self.request.outputs, &mut self.decoded.outputs);
-        self.memories.resolve(&self.decoded.slots, &mut self.request.pools)?;
+        let Worker { memories, request, decoded, run, .. } = self;
+        memories.resolve_after(&decoded.slots, &mut request.pools, || run.end())?;
         self.entry.check(&self.request).map_err(|error| {
             self.request.pools.clear();
             tracing::debug!(burst = self.memories.number(), %error, "request refused");
@@ -196,14 +215,22 @@ impl Worker {
             ResultPacket::failure(ErrorStatus::GeneralFailure, self.features)
         };
         packet.encode_into(&mut self.packet)?; // the request in it was decoded long ago
-        send_packet(&mut self.results, &self.packet, packet.datums()? as usize)
+        let datums = packet.datums()? as usize;
+        let Worker { results, packet, run, .. } = self;
+        send_packet(results, packet, datums, run)
     }
 }
 
-/// Writes a packet of so many datums.
-fn send_packet(results: &mut Producer, packet: &[u8], datums: usize) -> Result<(), EndReason> {
+/// Writes a packet of so many datums. Without its run token where it has to wait for room.
+fn send_packet(
+    results: &mut Producer,
+    packet: &[u8],
+    datums: usize,
+    run: &Run,
+) -> Result<(), EndReason> {
     match results.write_quiet(packet) {
         Err(QueueError::Full { .. }) => {
+            run.end();
             results.wake()?; // it may sleep although there are results: see `WakeCoalescer`
             match results.wait(datums, Deadline::after(RESULT_PATIENCE)) {
                 Err(QueueError::Timeout) => return Err(EndReason::ResultsNotTaken),

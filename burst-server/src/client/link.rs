@@ -12,6 +12,7 @@ use super::socket::ClientSocket;
 use crate::ServerError;
 use crate::admission::ClientBudgets;
 use crate::pools::ClientMemory;
+use crate::scheduler::Scheduler;
 
 /// How long a client may take to name the memories of slots that it used without pushing them.
 const MEMORIES_PATIENCE: Duration = Duration::from_secs(1);
@@ -23,6 +24,7 @@ pub(crate) struct ClientLink {
     questions: Questions,
     budgets: Arc<ClientBudgets>,
     cancel: CancelWord,
+    scheduler: Arc<Scheduler>,
 }
 
 /// For the server of a burst.
@@ -66,7 +68,7 @@ impl ClientLink {
         }
     }
 
-    /// The session sets it when the client is gone: what runs for it is given up.
+    /// Set when the client is gone: what runs for it is given up.
     pub(crate) fn cancel_word(&self) -> &CancelWord {
         &self.cancel
     }
@@ -74,9 +76,19 @@ impl ClientLink {
 
 /// For the client's session.
 impl ClientLink {
-    pub(crate) fn new(socket: Arc<ClientSocket>, budgets: Arc<ClientBudgets>) -> Self {
+    pub(crate) fn new(
+        socket: Arc<ClientSocket>,
+        budgets: Arc<ClientBudgets>,
+        scheduler: Arc<Scheduler>,
+    ) -> Self {
         let (questions, cancel) = (Questions::default(), CancelWord::default());
-        ClientLink { socket, questions, budgets, cancel }
+        ClientLink { socket, questions, budgets, cancel, scheduler }
+    }
+
+    /// The client is gone: what runs for it is given up, and nothing for it waits for its turn.
+    pub(crate) fn cancel(&self) {
+        self.cancel.cancel();
+        self.scheduler.wake_called_off();
     }
 
     /// The client answered a question.
@@ -107,7 +119,8 @@ mod tests {
         let (ours, theirs) = socket::pair().unwrap();
         let (limits, users) = (Limits::default(), Users::new(&Limits::default()));
         let budgets = ClientBudgets::new(&limits, &users.find(0), users.meters());
-        (ClientLink::new(Arc::new(ClientSocket::new(ours)), Arc::new(budgets)), theirs)
+        let (socket, scheduler) = (Arc::new(ClientSocket::new(ours)), Scheduler::new(None));
+        (ClientLink::new(socket, Arc::new(budgets), scheduler), theirs)
     }
 
     #[test]

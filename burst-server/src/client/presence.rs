@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crossbeam_utils::sync::WaitGroup;
-
 use crate::admission::{Admitted, Peer, User};
+use crate::running::Running;
+use crate::scheduler::Claimant;
 
 /// Held by a client's session and by the server of each of its bursts. The client is gone when the
 /// last of them has let go: only then does it no longer count against the connection quotas, and
@@ -14,17 +14,22 @@ pub(crate) struct Presence {
     number: u64,
     admitted: Admitted,
     /// What the service waits for when it stops; the last field, and so dropped last.
-    _running: WaitGroup,
+    _running: Running,
 }
 
 impl Presence {
-    pub(crate) fn new(number: u64, admitted: Admitted, running: WaitGroup) -> Self {
+    pub(crate) fn new(number: u64, admitted: Admitted, running: Running) -> Self {
         Presence { number, admitted, _running: running }
     }
 
     /// The client's number, which names its threads and log lines.
     pub(crate) fn client(&self) -> u64 {
         self.number
+    }
+
+    /// For whom its bursts and calls compute.
+    pub(crate) fn claimant(&self) -> Claimant {
+        Claimant { user: self.peer().uid, connection: self.number }
     }
 
     /// Whose connection it is.

@@ -109,6 +109,23 @@ impl Listener {
         Ok(Listener { socket, file: None, shortage: Mutex::default() })
     }
 
+    /// Removes the socket's file, where this made it and it is still the same. Clients that come later are
+    /// told at once that no service is there; those that have connected are not affected.
+    pub fn remove_file(&self) {
+        if let Some(file) = &self.file
+            && identity(&file.path) == Ok(file.identity)
+            && let Err(errno) = unlink(&file.path)
+        {
+            let path = file.path.display();
+            match errno {
+                Errno::PERM | Errno::ACCESS => {
+                    tracing::info!(%path, "the socket's file stays; the next service replaces it");
+                }
+                _ => tracing::warn!(%path, %errno, "cannot remove the socket's file"),
+            }
+        }
+    }
+
     /// The next connection; `None` once stopped.
     ///
     /// Where the system has no descriptor or memory for a connection, that waits in the backlog: this
@@ -197,18 +214,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Some(file) = &self.file
-            && identity(&file.path) == Ok(file.identity)
-            && let Err(errno) = unlink(&file.path)
-        {
-            let path = file.path.display();
-            match errno {
-                Errno::PERM | Errno::ACCESS => {
-                    tracing::info!(%path, "the socket's file stays; the next service replaces it");
-                }
-                _ => tracing::warn!(%path, %errno, "cannot remove the socket's file"),
-            }
-        }
+        self.remove_file();
     }
 }
 

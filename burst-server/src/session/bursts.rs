@@ -1,7 +1,7 @@
 //! Calls about bursts: starting one, its slots, ending it.
 
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use burst_hal::RequestPool;
 use burst_wire::WireError;
@@ -10,19 +10,22 @@ use burst_wire::control::{Answer, PoolSource, QueueDescriptor};
 use super::Session;
 use super::memories::open_source;
 use super::replies::Progress;
-use super::table::unknown;
+use super::table::{Table, unknown};
 use crate::ServerError;
 use crate::admission::Limit;
-use crate::burst::{BurstParams, NewBurst};
+use crate::burst::{BurstHandle, BurstParams, NewBurst};
+use crate::panics::lock;
 
-/// Starts a burst on a prepared model.
+/// Starts a burst on a prepared model. Its new thread opens it, which may take long, and replies to call
+/// `id`.
 pub(super) fn configure(
     session: &Session,
+    id: u64,
     model: u32,
     queues: &[QueueDescriptor; 2],
     params: BurstParams,
     descriptors: Vec<OwnedFd>,
-) -> Result<Answer, ServerError> {
+) -> Result<Progress, ServerError> {
     let starter = &session.host.bursts;
     params.check(session.features, &session.host.metrics.limits)?;
     let charge = session.budgets.bursts.charge(1)?;
@@ -32,16 +35,29 @@ pub(super) fn configure(
     let number = session.table().next_number();
     let (link, presence) = (Arc::clone(&session.link), Arc::clone(&session.presence));
     let burst = NewBurst { number, params, entry, link, presence, charge };
-    let handle = starter.start(burst, queues)?;
-    let mut table = session.table();
+    let (table, replies) = (Arc::clone(&session.table), Arc::clone(&session.replies));
+    let metrics = Arc::clone(&session.host.metrics);
+    let started = move |outcome: Result<BurstHandle, ServerError>| {
+        let kept = outcome.and_then(|handle| keep(&table, number, handle));
+        if kept.is_ok() {
+            metrics.burst_started();
+        }
+        replies.send_later(id, kept.map(|()| Answer::Burst { burst: number }));
+    };
+    starter.start(burst, queues, Box::new(started))?;
+    Ok(Progress::ReplyFollows)
+}
+
+/// Keeps a burst that was opened, unless its client has gone meanwhile.
+fn keep(table: &Mutex<Table>, number: u32, handle: BurstHandle) -> Result<(), ServerError> {
+    let mut table = lock(table);
     if table.is_closed {
         drop(table);
         handle.abandon();
         return Err(WireError::Closed.into());
     }
     table.bursts.insert(number, handle);
-    session.host.metrics.burst_started();
-    Ok(Answer::Burst { burst: number })
+    Ok(())
 }
 
 /// Puts a memory into a slot of a burst.
@@ -78,7 +94,7 @@ pub(super) fn free_memory(session: &Session, burst: u32, slot: i32) -> Result<An
 pub(super) fn close(session: &Session, id: u64, burst: u32) -> Result<Progress, ServerError> {
     let handle = session.table().bursts.remove(&burst).ok_or(unknown("burst", burst))?;
     let replies = Arc::clone(&session.replies);
-    let closed = handle.close(Box::new(move || replies.send_later(id, Answer::Done)));
+    let closed = handle.close(Box::new(move || replies.send_later(id, Ok(Answer::Done))));
     if let Err(handle) = closed {
         // The burst goes on as if it had not been asked to end; the end of the session ends it.
         session.table().bursts.insert(burst, *handle);

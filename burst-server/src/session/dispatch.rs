@@ -42,7 +42,7 @@ pub(super) fn perform(
         Call::ConfigureBurst { model, request_queue, result_queue, features, wait, depth } => {
             let queues = [request_queue, result_queue];
             let params = BurstParams { features: Features::from_bits(features), wait, depth };
-            bursts::configure(session, model, &queues, params, descriptors)?
+            return bursts::configure(session, id, model, &queues, params, descriptors);
         }
         Call::PushMemory { burst, slot, source } => {
             bursts::push_memory(session, burst, slot, source, descriptors)?

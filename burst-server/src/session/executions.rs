@@ -1,6 +1,7 @@
 //! One execution over the socket.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use burst_hal::{ErrorStatus, ExecutionOptions, Failure, Request, RequestArgument, TimePoint};
@@ -11,6 +12,7 @@ use super::memories::open_source;
 use crate::ServerError;
 use crate::execution::finish;
 use crate::panics::catch_panic;
+use crate::scheduler::Work;
 
 /// Executes a request that arrived at `arrived`.
 pub(super) fn execute(
@@ -38,10 +40,15 @@ pub(super) fn execute(
     if options.deadline.is_some_and(TimePoint::has_passed) {
         return Err(Failure::from(ErrorStatus::MissedDeadlineTransient).into());
     }
+    let run = session.run(Work::Execution);
+    let entered = run.enter();
+    run.begin(options.deadline)?;
     let counts = entry.meter.socket();
     counts.executing();
-    let caller = session.link.caller();
-    let mut result = catch_panic(|| entry.model.execute_for(&call, &options, &caller))?;
+    let caller = session.link.caller().with_turn(Arc::clone(&run) as _);
+    let result = catch_panic(|| entry.model.execute_for(&call, &options, &caller));
+    drop(entered);
+    let mut result = result?;
     let outputs = call.outputs.len();
     let in_driver = finish(&mut result, outputs, request.measure_timing, arrived);
     // Reading the clock costs nothing beside the system call that each request needs anyway.

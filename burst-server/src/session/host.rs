@@ -1,6 +1,7 @@
 //! What all sessions of a service share.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use burst_hal::Device;
 use burst_wire::Features;
@@ -8,6 +9,7 @@ use burst_wire::Features;
 use crate::admission::{Admission, Limits};
 use crate::burst::BurstStarter;
 use crate::metrics::Metrics;
+use crate::scheduler::Scheduler;
 
 /// What a service offers to its clients, and how it treats all of them.
 pub(crate) struct Host {
@@ -20,4 +22,7 @@ pub(crate) struct Host {
     pub(crate) admission: Admission,
     pub(crate) bursts: BurstStarter,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) scheduler: Arc<Scheduler>,
+    /// How long executions may go on when the service stops.
+    pub(crate) grace: Duration,
 }

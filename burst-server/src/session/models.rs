@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use burst_hal::validate::{RequestRules, validate_model};
-use burst_hal::{HalVersion, Memory, Model, OperandValues, Pool};
+use burst_hal::{Caller, HalVersion, Memory, Model, OperandValues, Pool};
 use burst_wire::control::{Answer, ModelBody, WirePrepareOptions, decode_model};
 
 use super::table::unknown;
@@ -15,6 +15,7 @@ use crate::admission::{Charge, Limit};
 use crate::panics::catch_panic;
 use crate::pools::ClientMemory;
 use crate::prepared::PreparedEntry;
+use crate::scheduler::{Run, Work};
 
 /// A model's constants, borrowed from memory that is sealed against writing.
 struct SealedValues {
@@ -45,8 +46,12 @@ struct Received {
 }
 
 /// Reads the model out of the first descriptor, with the others as its pools, and validates it.
+///
+/// `run` computes from the moment on at which all descriptors are open: until then the thread may wait
+/// for whoever serves the client's files.
 fn receive(
     session: &Session,
+    run: &Run,
     body: &ModelBody,
     descriptors: Vec<OwnedFd>,
 ) -> Result<Received, ServerError> {
@@ -65,6 +70,7 @@ fn receive(
             Ok(Arc::new(session.link.open_memory(fd, *length)?))
         })
         .collect::<Result<Vec<Pool>, _>>()?;
+    run.begin(None)?;
     let bytes = memory.as_bytes().ok_or(ServerError::ModelNotSealed)?;
     // Both ranges lie within the mapping: their lengths add up to its own.
     let structure = 0..index(body.structure_bytes)?;
@@ -84,6 +90,12 @@ fn index(bytes: u64) -> Result<usize, ServerError> {
     })
 }
 
+/// For whom a device works on a model: the client's user pays for it, it gives up when the client is
+/// gone, and takes turns.
+fn caller(session: &Session, run: &Arc<Run>) -> Caller {
+    session.link.caller().with_turn(Arc::clone(run) as _)
+}
+
 /// Which operations of a model a device supports.
 pub(super) fn supported_operations(
     session: &Session,
@@ -92,8 +104,10 @@ pub(super) fn supported_operations(
     descriptors: Vec<OwnedFd>,
 ) -> Result<Answer, ServerError> {
     let device = devices::find(session, device)?;
-    let Received { model, .. } = &receive(session, body, descriptors)?;
-    let caller = session.link.caller();
+    let run = session.run(Work::Survey);
+    let _entered = run.enter();
+    let Received { model, .. } = &receive(session, &run, body, descriptors)?;
+    let caller = caller(session, &run);
     let supported = catch_panic(|| device.supported_operations_for(model, &caller))??;
     Ok(Answer::Supported(supported.into_iter().collect()))
 }
@@ -109,11 +123,14 @@ pub(super) fn prepare(
     let device = devices::find(session, device)?;
     let charge = session.budgets.models.charge(1)?;
     let options = options.decode()?;
-    let Received { model, decoded, kept } = receive(session, body, descriptors)?;
+    let run = session.run(Work::Preparation);
+    let entered = run.enter();
+    let Received { model, decoded, kept } = receive(session, &run, body, descriptors)?;
     let charge = charge.and(kept);
     let rules = RequestRules::new(&model)?;
-    let caller = session.link.caller();
+    let caller = caller(session, &run);
     let prepared = catch_panic(|| device.prepare_model_for(&model, &options, &caller))??;
+    drop(entered);
     drop((model, decoded)); // the device has kept what it needs
     let (client, uid) = (session.presence.client(), session.presence.peer().uid);
     let meter = session.host.metrics.model(client, uid, device.name());

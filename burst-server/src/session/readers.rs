@@ -36,7 +36,7 @@ impl Session {
         let result = catch_panic(|| self.read_messages());
         // A service that stops lets running executions finish.
         if !self.socket.is_stopped() {
-            self.link.cancel_word().cancel();
+            self.link.cancel();
         }
         self.close();
         result?

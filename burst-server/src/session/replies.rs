@@ -86,8 +86,8 @@ impl Replies {
 
     /// Replies to a call that was finished after its reader had gone on to the next one. A client
     /// that does not read the reply is disconnected, as its reader would have done.
-    pub(super) fn send_later(&self, id: u64, answer: Answer) {
-        if let Err(error) = self.send(id, Ok(answer.into())) {
+    pub(super) fn send_later(&self, id: u64, outcome: Result<Answer, ServerError>) {
+        if let Err(error) = self.send(id, outcome.map(CallOutput::from)) {
             tracing::debug!(%error, "client already disconnected");
             self.socket.hang_up();
         }

@@ -110,9 +110,8 @@ impl Loop {
         loop {
             if let Err(reason) = self.serve_one() {
                 if !matches!(reason, QueueError::PeerDied) {
-                    self.setup.counts.given_up(GivenUp::Queue);
+                    self.setup.ender.end(GivenUp::Queue, &reason.to_string());
                 }
-                self.setup.results.closer().close();
                 return reason;
             }
         }
@@ -138,8 +137,9 @@ impl Loop {
 
     /// One packet, copied out once.
     fn take_packet(&mut self) -> Result<(), QueueError> {
+        // This hardware keeps nothing between requests that it could let go of.
+        let mut datums = self.setup.next_request(|| ())?;
         let requests = &mut self.setup.requests;
-        let mut datums = requests.wait(1, Deadline::never())?;
         if self.setup.features.contains(Features::PIPELINING) {
             let mut first = [0; DATUM_BYTES];
             requests.peek(1)?.copy_out(0, &mut first)?;
@@ -184,7 +184,7 @@ impl Loop {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("expected: SOCKET")?;
     let mut options = ServiceOptions::default();
-    options.contexts = Some(Arc::new(Contexts::default()));
+    options.contexts.insert(Hardware.name().to_owned(), Arc::new(Contexts::default()));
     let (_stopper, stop) = Stop::new()?;
     Ok(Service::new(vec![Arc::new(Hardware)], options).run(&Listener::bind(path)?, &stop)?)
 }

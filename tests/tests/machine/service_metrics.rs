@@ -260,7 +260,7 @@ fn malformed_packets_and_refused_requests_are_counted_by_their_status() {
 
 fn bursts_that_somebody_else_serves_are_counted_as_others_are() {
     let mut options = ServiceOptions::default();
-    options.contexts = Some(Arc::new(Contexts));
+    options.contexts.insert("fake".to_owned(), Arc::new(Contexts));
     let admin = Admin::start_with(options);
     let client = admin.service.connect().unwrap();
     let device = client.device("fake").unwrap();

@@ -146,7 +146,8 @@ fn a_connection_is_read_while_closed_bursts_still_execute() {
         options.limits.bursts = BURSTS;
         options.limits.slow_calls = 1;
         if in_context {
-            options.contexts = Some(Arc::new(Contexts)); // dropping one joins its thread
+            // Dropping one joins its thread.
+            options.contexts.insert("gated".to_owned(), Arc::new(Contexts));
         }
         let (device, gate) = gated();
         let service = Shared::start(Arc::new(device), options);
@@ -183,7 +184,7 @@ fn what_lay_in_the_slots_of_a_closed_burst_is_given_back_with_the_reply() {
         let mut options = ServiceOptions::default();
         options.limits.memories = 3;
         if in_context {
-            options.contexts = Some(Arc::new(Contexts));
+            options.contexts.insert("gated".to_owned(), Arc::new(Contexts));
         }
         let (device, gate) = gated();
         let service = Shared::start(Arc::new(device), options);
@@ -244,5 +245,5 @@ fn the_service_joins_no_thread_and_starts_them_in_one_place() {
     };
     assert_eq!(users(&[".join()", "JoinHandle", "thread::scope"]), [""; 0]);
     assert_eq!(users(&["thread::Builder", "thread::spawn"]), ["threads.rs"]);
-    assert_eq!(users(&["WaitGroup::new()"]), ["service.rs"], "who waits for the end of clients");
+    assert_eq!(users(&["Running::new()"]), ["service.rs"], "who waits for the end of clients");
 }

@@ -9,7 +9,7 @@ use burst_hal::{
 };
 use burst_server::{BurstContext, BurstContexts, BurstSetup, GivenUp, RequestCheck};
 use burst_wire::{DATUM_BYTES, ResultExtras, ResultPacket, SlotRequest, decode_request};
-use fmq::{Deadline, QueueError};
+use fmq::QueueError;
 
 use crate::burst_support::long;
 
@@ -45,18 +45,14 @@ impl Server {
             match self.serve_one() {
                 Ok(()) => {}
                 Err(QueueError::PeerDied) => return,
-                Err(_) => {
-                    self.setup.counts.given_up(GivenUp::Queue);
-                    self.setup.results.closer().close();
-                    return;
-                }
+                Err(error) => return self.setup.ender.end(GivenUp::Queue, &error.to_string()),
             }
         }
     }
 
     /// A packet is everything there is: nobody who uses this has several requests under way.
     fn serve_one(&mut self) -> Result<(), QueueError> {
-        let datums = self.setup.requests.wait(1, Deadline::never())?;
+        let datums = self.setup.next_request(|| ())?;
         let arrived = Instant::now();
         let mut packet = vec![0; datums * DATUM_BYTES];
         self.setup.requests.read(&mut packet)?;
@@ -64,7 +60,13 @@ impl Server {
             Err(status) => ExecutionResult::of(status),
             Ok(request) => {
                 self.setup.counts.executing();
-                self.model.execute_synchronously(&request, &ExecutionOptions::default())
+                match self.setup.turns.begin(None) {
+                    Ok(_turn) => {
+                        let caller = &self.setup.caller;
+                        self.model.execute_for(&request, &ExecutionOptions::default(), caller)
+                    }
+                    Err(_) => return Err(QueueError::PeerDied),
+                }
             }
         };
         let features = self.setup.features;

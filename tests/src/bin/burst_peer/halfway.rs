@@ -44,7 +44,7 @@ pub(super) fn leave_unread() {
 
 pub(super) fn answer_unwoken() {
     let mut options = ServiceOptions::default();
-    options.contexts = Some(Arc::new(AnswerUnwoken));
+    options.contexts.insert("fake".to_owned(), Arc::new(AnswerUnwoken));
     let service = Service::new(vec![Arc::new(FakeDevice::default())], options);
     say("ready");
     service.serve_socket(socket()).expect("the client speaks the protocol");

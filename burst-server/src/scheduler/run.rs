@@ -1,0 +1,362 @@
+//! A thread that computes for a client, and its part in taking turns.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use burst_hal::{CancelWord, TimePoint, Turn};
+
+use super::Scheduler;
+use super::claims::Claimant;
+use super::turns::{Slice, Verdict};
+use crate::panics::lock;
+
+/// What computes, for log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// The burst with this number.
+    Burst(u32),
+    /// One execution over the socket.
+    Execution,
+    /// A model is prepared.
+    Preparation,
+    /// A device is asked which operations it supports.
+    Survey,
+}
+
+/// Why a run does not get a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoToken {
+    /// Its client is gone, its burst was closed, or the service stops.
+    CalledOff,
+    /// The deadline passed while it waited.
+    MissedDeadline,
+}
+
+/// Somebody who computes for a client again and again (a burst) or once (a call). It holds a token from
+/// [`begin`](Run::begin) to [`end`](Run::end), one at a time, on the thread that has
+/// [entered](Run::enter) it.
+pub(crate) struct Run {
+    pub(super) scheduler: Arc<Scheduler>,
+    pub(super) number: u64,
+    of: Claimant,
+    work: Work,
+    waiter: Arc<Waiter>,
+    /// One of the constants below, or when it was handed its token. Only the thread that has entered
+    /// the run writes it, and the fields below; others read it for reports.
+    slice: AtomicU64,
+    /// Until when the time of this slice is charged.
+    charged: AtomicU64,
+    /// In nanoseconds; `u64::MAX` for none.
+    deadline: AtomicU64,
+}
+
+/// It does not compute.
+const IDLE: u64 = 0;
+/// It computes without a token: it was cancelled, or missed its deadline, when it was not its turn, and
+/// is about to give up.
+const WITHOUT_TOKEN: u64 = 1;
+/// It took its token when nobody waited, and did not look at the clock.
+const SINCE_QUIET: u64 = 2;
+
+/// A run as the scheduler knows it: who can end its waiting, and how.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    cancel: CancelWord,
+    /// Nothing further begins.
+    called_off: AtomicBool,
+    /// When it was given the token that it waits for.
+    granted: Mutex<Option<u64>>,
+    changed: Condvar,
+}
+
+/// Two are equal when they are the same.
+impl PartialEq for Waiter {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Waiter {
+    pub(super) fn grant(&self, now: u64) {
+        *lock(&self.granted) = Some(now);
+        self.changed.notify_one();
+    }
+
+    /// Makes it look again whether it was called off.
+    pub(super) fn look_again(&self) {
+        // Under the lock: a thread that looked just before has begun to wait by now.
+        let _granted = lock(&self.granted);
+        self.changed.notify_one();
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    pub(super) fn is_called_off(&self) -> bool {
+        // Relaxed: who sets it makes the waiting threads look again, under the lock of the claims.
+        self.called_off.load(Ordering::Relaxed) || self.is_cancelled()
+    }
+}
+
+thread_local! {
+    /// The run that the thread has entered.
+    static CURRENT: RefCell<Option<Arc<Run>>> = const { RefCell::new(None) };
+}
+
+/// The calling thread computes for a run until this is dropped, which ends what it has begun.
+#[derive(Debug)]
+pub(crate) struct Entered(Arc<Run>);
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.0.end();
+        CURRENT.with_borrow_mut(Option::take);
+    }
+}
+
+impl Run {
+    pub(super) fn new(
+        scheduler: Arc<Scheduler>,
+        number: u64,
+        of: Claimant,
+        work: Work,
+        cancel: &CancelWord,
+    ) -> Self {
+        let waiter = Waiter {
+            cancel: cancel.clone(),
+            called_off: AtomicBool::new(false),
+            granted: Mutex::new(None),
+            changed: Condvar::new(),
+        };
+        Run {
+            scheduler,
+            number,
+            of,
+            work,
+            waiter: Arc::new(waiter),
+            slice: AtomicU64::new(IDLE),
+            charged: AtomicU64::new(0),
+            deadline: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// From now on the calling thread is the one that computes for this run.
+    pub(crate) fn enter(self: &Arc<Self>) -> Entered {
+        CURRENT.set(Some(Arc::clone(self)));
+        Entered(Arc::clone(self))
+    }
+
+    /// Takes a token, waiting for its turn until `deadline`. Where it was kept since the last time, it is
+    /// there already.
+    ///
+    /// # Errors
+    /// The run has no token and must not compute.
+    #[inline]
+    pub(crate) fn begin(&self, deadline: Option<TimePoint>) -> Result<(), NoToken> {
+        self.deadline.store(deadline.map_or(u64::MAX, |at| at.nanos), Ordering::Relaxed);
+        if self.slice() != IDLE {
+            return Ok(());
+        }
+        if self.scheduler.turns.try_take() {
+            self.hold(SINCE_QUIET);
+            return Ok(());
+        }
+        self.wait_for_first_turn()
+    }
+
+    /// Gives the token back.
+    #[inline]
+    pub(crate) fn end(&self) {
+        if self.slice() != IDLE {
+            self.give_back(IDLE);
+        }
+    }
+
+    /// Gives the token back, where it has one; `then` is its state from now on.
+    #[inline]
+    fn give_back(&self, then: u64) {
+        let slice = self.slice();
+        self.hold(then);
+        if slice > WITHOUT_TOKEN && !self.scheduler.turns.try_give_back() {
+            self.hand_over(slice);
+        }
+    }
+
+    /// Nothing further begins: the burst was closed, or its client is gone. Ends its waiting for the
+    /// first step; what it has begun goes on, by turns.
+    pub(crate) fn call_off(&self) {
+        self.waiter.called_off.store(true, Ordering::Relaxed);
+        self.scheduler.wake_called_off();
+    }
+
+    /// Whether it was called off, or cancelled.
+    #[inline]
+    pub(crate) fn is_called_off(&self) -> bool {
+        self.waiter.is_called_off()
+    }
+
+    pub(super) fn cancel(&self) {
+        self.waiter.cancel.cancel();
+    }
+
+    /// Whether it computes just now, or waits in the middle of it.
+    pub(super) fn computes(&self) -> bool {
+        self.slice() != IDLE
+    }
+
+    #[cold]
+    fn wait_for_first_turn(&self) -> Result<(), NoToken> {
+        self.take(Waiter::is_called_off)?;
+        if self.is_called_off() {
+            self.end(); // called off and given its token in the same instant
+            return Err(NoToken::CalledOff);
+        }
+        Ok(())
+    }
+
+    /// Takes a token, waiting for its turn.
+    fn take(&self, gives_up: fn(&Waiter) -> bool) -> Result<(), NoToken> {
+        let now = TimePoint::now().nanos;
+        if self.scheduler.turns.take_or_wait(self.of, Arc::clone(&self.waiter), now) {
+            self.hold(SINCE_QUIET);
+            return Ok(());
+        }
+        self.wait(gives_up)
+    }
+
+    #[cold]
+    fn hand_over(&self, slice: u64) {
+        let now = TimePoint::now().nanos;
+        if let Some(next) = self.scheduler.turns.give_back(self.of, self.times(slice), now) {
+            next.grant(now);
+        }
+    }
+
+    #[cold]
+    fn give_way_to_others(&self) {
+        let slice = self.slice();
+        // A driver may keep the turn and call from anywhere; a token belongs to one thread.
+        if slice <= WITHOUT_TOKEN || !self.is_entered_here() || self.waiter.is_cancelled() {
+            return;
+        }
+        let now = TimePoint::now().nanos;
+        let waiter = Arc::clone(&self.waiter);
+        match self.scheduler.turns.give_way(self.of, waiter, self.times(slice), now) {
+            Verdict::GoOn(slice) => self.charged.store(slice.charged, Ordering::Relaxed),
+            Verdict::HandedTo(next) => {
+                next.grant(now);
+                if self.wait(Waiter::is_cancelled).is_err() {
+                    self.hold(WITHOUT_TOKEN);
+                }
+            }
+        }
+    }
+
+    /// Waits for a token that the scheduler knows this run to wait for.
+    fn wait(&self, gives_up: fn(&Waiter) -> bool) -> Result<(), NoToken> {
+        let waiter = &*self.waiter;
+        let deadline = self.deadline.load(Ordering::Relaxed);
+        // Set where it wants to give up, but was given a token in this very instant and is about to
+        // hear of it.
+        let mut is_given = false;
+        let mut granted = lock(&waiter.granted);
+        loop {
+            if let Some(since) = granted.take() {
+                self.hold(since.max(SINCE_QUIET + 1));
+                self.charged.store(since, Ordering::Relaxed);
+                return Ok(());
+            }
+            let now = TimePoint::now().nanos;
+            let mut left = Duration::from_nanos(deadline.saturating_sub(now));
+            if is_given {
+                left = Duration::MAX;
+            } else if gives_up(waiter) || left.is_zero() {
+                drop(granted);
+                if self.scheduler.turns.leave(self.of, &self.waiter, now) {
+                    let missed = left.is_zero() && !gives_up(waiter);
+                    return Err(if missed { NoToken::MissedDeadline } else { NoToken::CalledOff });
+                }
+                is_given = true;
+                granted = lock(&waiter.granted);
+                continue;
+            }
+            let waited = waiter.changed.wait_timeout(granted, left);
+            granted = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn slice(&self) -> u64 {
+        // Relaxed, as all of these: one thread writes, and reports need no order.
+        self.slice.load(Ordering::Relaxed)
+    }
+
+    fn hold(&self, slice: u64) {
+        self.slice.store(slice, Ordering::Relaxed);
+    }
+
+    fn times(&self, slice: u64) -> Slice {
+        match slice {
+            SINCE_QUIET => Slice { since: None, charged: 0 },
+            since => Slice { since: Some(since), charged: self.charged.load(Ordering::Relaxed) },
+        }
+    }
+
+    fn is_entered_here(&self) -> bool {
+        CURRENT.with_borrow(|run| run.as_ref().is_some_and(|run| std::ptr::eq(&**run, self)))
+    }
+}
+
+impl Turn for Run {
+    #[inline]
+    fn give_way(&self) {
+        if self.scheduler.turns.anyone_waits() {
+            self.give_way_to_others();
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.scheduler.forget(self.number);
+    }
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Claimant { user, connection } = self.of;
+        match self.work {
+            Work::Burst(burst) => write!(f, "burst {burst}")?,
+            Work::Execution => f.write_str("an execution over the socket")?,
+            Work::Preparation => f.write_str("a preparation")?,
+            Work::Survey => f.write_str("a survey")?,
+        }
+        write!(f, " of client {connection}, user {user}")
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Run({self})")
+    }
+}
+
+/// Runs what may wait for something that a client controls, such as a file on a file system of its
+/// own. The token that the calling thread holds goes back for as long.
+pub(crate) fn without_token<T>(may_wait: impl FnOnce() -> T) -> T {
+    let holds = |run: &&Arc<Run>| run.slice() > WITHOUT_TOKEN;
+    let run = CURRENT.with_borrow(|run| run.as_ref().filter(holds).cloned());
+    let Some(run) = run else { return may_wait() };
+    run.give_back(WITHOUT_TOKEN);
+    let result = may_wait();
+    if run.scheduler.turns.try_take() {
+        run.hold(SINCE_QUIET);
+    } else {
+        // Cancelled or past its deadline it goes on as it is, and gives up where it looks at them next.
+        let _ = run.take(Waiter::is_cancelled);
+    }
+    result
+}

@@ -1,0 +1,286 @@
+//! Runs on real threads. Every wait is a handshake; `LONG` turns a hang into a failure.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use burst_hal::{TimePoint, Turn};
+
+use super::*;
+use crate::panics::catch_panic;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn scheduler(tokens: usize) -> Arc<Scheduler> {
+    Scheduler::new(NonZeroUsize::new(tokens))
+}
+
+fn of(user: u32) -> Claimant {
+    Claimant { user, connection: user.into() }
+}
+
+fn new_run(scheduler: &Arc<Scheduler>, user: u32) -> (Arc<Run>, CancelWord) {
+    let cancel = CancelWord::default();
+    (scheduler.run(of(user), Work::Burst(user), &cancel), cancel)
+}
+
+#[track_caller]
+fn wait_until(mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + LONG;
+    while !is_so() {
+        assert!(Instant::now() < until, "it never came");
+        std::thread::yield_now();
+    }
+}
+
+fn waiting(scheduler: &Scheduler) -> u64 {
+    scheduler.turns.counts().1
+}
+
+/// Somebody who waits for a token, says what came of it, and holds it until told to end.
+struct Other {
+    said: Receiver<Result<(), NoToken>>,
+    end: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+fn begin(run: &Arc<Run>, deadline: Option<TimePoint>) -> Other {
+    let ((say, said), (end, ends)) = (channel(), channel());
+    let run = Arc::clone(run);
+    let thread = std::thread::spawn(move || {
+        let _entered = run.enter();
+        say.send(run.begin(deadline)).unwrap();
+        let _ = ends.recv();
+        run.end();
+    });
+    Other { said, end, thread }
+}
+
+impl Other {
+    fn said(&self) -> Result<(), NoToken> {
+        self.said.recv_timeout(LONG).expect("it says something")
+    }
+
+    fn end(self) {
+        drop(self.end);
+        self.thread.join().unwrap();
+    }
+}
+
+#[test]
+fn a_token_goes_from_hand_to_hand_and_back() {
+    let scheduler = scheduler(1);
+    let runs = [1, 2, 3].map(|user| new_run(&scheduler, user).0);
+    let first = begin(&runs[0], None);
+    assert_eq!(first.said(), Ok(()));
+    let [second, third] = [1, 2].map(|at| {
+        let other = begin(&runs[at], None);
+        wait_until(|| waiting(&scheduler) == at as u64);
+        other
+    });
+    assert_eq!(scheduler.computing(), ["burst 1 of client 1, user 1"]);
+    first.end();
+    assert_eq!(second.said(), Ok(()));
+    assert!(third.said.try_recv().is_err());
+    second.end();
+    assert_eq!(third.said(), Ok(()));
+    third.end();
+    assert_eq!(scheduler.turns.counts(), (1, 0));
+    assert!(scheduler.computing().is_empty());
+    drop(runs);
+    assert!(lock(&scheduler.runs).alive.is_empty());
+}
+
+#[test]
+fn who_was_called_off_or_cancelled_does_not_wait_for_a_token() {
+    let scheduler = scheduler(1);
+    let (holder, _) = new_run(&scheduler, 1);
+    let holding = begin(&holder, None);
+    holding.said().unwrap();
+    for is_cancelled in [false, true] {
+        let (run, cancel) = new_run(&scheduler, 2);
+        let waits = begin(&run, None);
+        wait_until(|| waiting(&scheduler) == 1);
+        if is_cancelled {
+            cancel.cancel();
+            scheduler.wake_called_off();
+        } else {
+            run.call_off();
+        }
+        assert_eq!(waits.said(), Err(NoToken::CalledOff));
+        waits.end();
+        let later = begin(&run, None);
+        assert_eq!(later.said(), Err(NoToken::CalledOff), "nor later");
+        later.end();
+    }
+    holding.end();
+    assert_eq!(scheduler.turns.counts(), (1, 0));
+}
+
+#[test]
+fn who_waits_leaves_at_its_deadline() {
+    let scheduler = scheduler(1);
+    let (holder, _) = new_run(&scheduler, 1);
+    let holding = begin(&holder, None);
+    holding.said().unwrap();
+    let (run, _) = new_run(&scheduler, 2);
+    let soon = TimePoint::after(Duration::from_millis(5));
+    let waits = begin(&run, Some(soon));
+    assert_eq!(waits.said(), Err(NoToken::MissedDeadline));
+    assert!(soon.has_passed());
+    waits.end();
+    holding.end();
+    assert_eq!(scheduler.turns.counts(), (1, 0));
+}
+
+/// Gives way until somebody else has had the token.
+fn give_way_until(run: &Run, other: &Receiver<Result<(), NoToken>>) {
+    let until = Instant::now() + LONG;
+    while other.try_recv().is_err() {
+        assert!(Instant::now() < until, "it is never the other's turn");
+        run.give_way();
+    }
+}
+
+#[test]
+fn a_run_that_has_had_its_quantum_gives_way_and_gets_its_token_back() {
+    let scheduler = scheduler(1);
+    let (run, _) = new_run(&scheduler, 1);
+    let _entered = run.enter();
+    run.begin(None).unwrap();
+    run.give_way(); // nobody waits
+    let (other, _) = new_run(&scheduler, 2);
+    let other = begin(&other, None);
+    // It ends by itself as soon as it had its turn.
+    let Other { said, end, thread } = other;
+    drop(end);
+    give_way_until(&run, &said);
+    thread.join().unwrap();
+    assert_eq!(scheduler.computing(), ["burst 1 of client 1, user 1"], "it goes on with its token");
+    run.end();
+    assert_eq!(scheduler.turns.counts(), (1, 0));
+}
+
+#[test]
+fn a_cancelled_run_does_not_wait_to_go_on_and_has_no_token_to_give_back() {
+    let scheduler = scheduler(1);
+    let (run, cancel) = new_run(&scheduler, 1);
+    let (other, _) = new_run(&scheduler, 2);
+    let (says, said) = channel();
+    let thread = {
+        let run = Arc::clone(&run);
+        std::thread::spawn(move || {
+            let _entered = run.enter();
+            run.begin(None).unwrap();
+            says.send(()).unwrap();
+            let until = Instant::now() + LONG;
+            while !run.is_called_off() {
+                assert!(Instant::now() < until, "it is never cancelled");
+                run.give_way();
+            }
+        })
+    };
+    said.recv_timeout(LONG).unwrap();
+    let other = begin(&other, None);
+    assert_eq!(other.said(), Ok(()), "it was handed over");
+    wait_until(|| waiting(&scheduler) == 1);
+    cancel.cancel();
+    scheduler.wake_called_off();
+    thread.join().unwrap();
+    assert_eq!(scheduler.turns.counts(), (0, 0), "the other one's token");
+    other.end();
+    assert_eq!(scheduler.turns.counts(), (1, 0));
+}
+
+#[test]
+fn a_driver_can_neither_lose_a_token_nor_double_it() {
+    let scheduler = scheduler(1);
+    let (run, _) = new_run(&scheduler, 1);
+    let turn: Arc<dyn Turn> = Arc::clone(&run) as _;
+    turn.give_way(); // it has none
+    let panicked = catch_panic(|| {
+        let _entered = run.enter();
+        run.begin(None).unwrap();
+        panic!("a panic that is wanted here");
+    });
+    assert!(panicked.is_err());
+    assert_eq!(scheduler.turns.counts(), (1, 0), "given back");
+
+    // From a thread that does not compute, while another one waits.
+    let holding = begin(&run, None);
+    holding.said().unwrap();
+    let (other, _) = new_run(&scheduler, 2);
+    let other = begin(&other, None);
+    wait_until(|| waiting(&scheduler) == 1);
+    for _ in 0..1000 {
+        turn.give_way();
+    }
+    assert_eq!(scheduler.turns.counts(), (0, 1));
+    assert!(other.said.try_recv().is_err());
+    holding.end();
+    assert_eq!(other.said(), Ok(()));
+    turn.give_way();
+    other.end();
+    assert_eq!(scheduler.turns.counts(), (1, 0));
+}
+
+#[test]
+fn nobody_holds_a_token_while_a_client_may_keep_the_thread_waiting() {
+    let scheduler = scheduler(1);
+    without_token(|| ()); // a thread that computes for nobody
+    let (run, _) = new_run(&scheduler, 1);
+    let _entered = run.enter();
+    run.begin(None).unwrap();
+    let (other, _) = new_run(&scheduler, 2);
+    without_token(|| {
+        let other = begin(&other, None);
+        assert_eq!(other.said(), Ok(()), "the token is free for others");
+        assert_eq!(scheduler.computing().len(), 2, "what waits for a file is named, too");
+        other.end();
+    });
+    assert_eq!(scheduler.turns.counts(), (0, 0), "it has it again");
+    run.end();
+    assert_eq!(scheduler.turns.counts(), (1, 0));
+}
+
+#[test]
+fn a_service_that_stops_cancels_what_runs_now_and_later() {
+    let scheduler = scheduler(1);
+    let (run, cancel) = new_run(&scheduler, 1);
+    let _entered = run.enter();
+    run.begin(None).unwrap();
+    let (other, _) = new_run(&scheduler, 2);
+    let waits = begin(&other, None);
+    wait_until(|| waiting(&scheduler) == 1);
+    scheduler.cancel_all();
+    assert_eq!(waits.said(), Err(NoToken::CalledOff));
+    waits.end();
+    assert!(cancel.is_cancelled());
+    assert!(new_run(&scheduler, 3).1.is_cancelled());
+}
+
+#[test]
+fn runs_of_many_threads_end_with_every_token_given_back() {
+    const TOKENS: usize = 2;
+    let scheduler = scheduler(TOKENS);
+    let computing = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for user in 0..6 {
+            let (run, _) = new_run(&scheduler, user % 3);
+            let computing = &computing;
+            scope.spawn(move || {
+                use std::sync::atomic::Ordering::SeqCst;
+                let _entered = run.enter();
+                for round in 0..2000_u32 {
+                    run.begin(None).unwrap();
+                    assert!(computing.fetch_add(1, SeqCst) < TOKENS, "more than there are tokens");
+                    std::hint::black_box((0..round % 300).sum::<u32>());
+                    computing.fetch_sub(1, SeqCst);
+                    run.give_way();
+                    run.end();
+                }
+            });
+        }
+    });
+    assert_eq!(scheduler.turns.counts(), (TOKENS as u64, 0));
+}
