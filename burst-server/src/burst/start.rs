@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use burst_hal::Caller;
 use burst_wire::control::QueueDescriptor;
 use fmq::Wait;
 
