@@ -79,35 +79,10 @@ fn map_page() -> Result<&'static AtomicU64, ShmError> {
     Ok(unsafe { &*at.cast::<AtomicU64>() })
 }
 
-/// Runs `child` in a forked child and gives its exit status: for tests of what a child may do.
-///
-/// The child has one thread; it must not need a lock that another thread of this process may
-/// have held at the moment of the fork.
-///
-/// # Errors
-/// [`ShmError::System`]: the system forks no more, or the child did not exit by itself.
-#[doc(hidden)]
-pub fn run_in_forked_child(child: impl FnOnce() -> u8) -> Result<u8, ShmError> {
-    // SAFETY: the child runs `child` and exits below without returning here, so that nothing of
-    // this process's is dropped or run twice. glibc makes its own allocator usable in the child.
-    let pid = unsafe { libc::fork() };
-    if pid == 0 {
-        let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).unwrap_or(101);
-        // SAFETY: ends this process; runs no destructor and no handler of the parent's.
-        unsafe { libc::_exit(i32::from(status)) };
-    }
-    let failed = ShmError::System { call: "fork", errno: rustix::io::Errno::AGAIN };
-    let pid = Some(pid).filter(|pid| *pid > 0).and_then(rustix::process::Pid::from_raw);
-    let pid = pid.ok_or(failed)?;
-    let waited = rustix::io::retry_on_intr(|| {
-        rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty())
-    });
-    let (_, status) = waited.map_err(ShmError::system("waitpid"))?.ok_or(failed)?;
-    status.exit_status().and_then(|status| u8::try_from(status).ok()).ok_or(failed)
-}
-
 #[cfg(test)]
 mod tests {
+    use burst_testing::run_in_forked_child;
+
     use super::*;
 
     #[test]

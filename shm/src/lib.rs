@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`Memory`] | a descriptor and its length: memfd made here, or a descriptor from a peer | – |
 //! | [`Mapping`], [`Region`], [`SharedRegion`], [`Shared`] | a mapping of a [`Memory`] and windows onto it; bytes come and go as copies, words as atomics | both processes, at any instant |
+//! | [`ReadOnlyWord`] | a word that this end only loads, in a mapping for reading too | the other end |
 //! | [`SoleWriter`] | memory made here that no other process can ever map writable | this process, through `&mut` |
 //! | [`SealedBytes`] | memory that no process can write any more (model weights) | no process |
 //! | [`ForkMark`] | a mark that a forked child does not have | this process |
@@ -20,7 +21,8 @@
 //!   page that is not there is an ordinary error too.
 //! * *It cannot make us disagree with ourselves.* Bytes which another process can write are copied
 //!   out before any code reads them; there is no `&[u8]` to them.
-//! * *It cannot break Rust's rules.* `&[u8]` and `&mut [u8]` exist only for memory that the kernel
+//! * *It cannot break Rust's rules.* Copies are atomic byte by byte, so that nobody who writes meanwhile,
+//!   a thread of this process included, makes them a data race. `&[u8]` and `&mut [u8]` exist only for memory that the kernel
 //!   keeps everybody else from writing: sealed `F_SEAL_WRITE`, or sealed `F_SEAL_FUTURE_WRITE`
 //!   by us before the descriptor ever left the process.
 //!
@@ -28,10 +30,11 @@
 //! never (FUSE), or of a buffer whose device is busy with it. Only the thread that serves this peer waits for it.
 
 mod copied;
+mod copy;
 mod dma_buf;
 mod error;
 mod fd_kind;
-pub mod fork;
+mod fork;
 mod mapping;
 mod memory_object;
 #[cfg(loom)]
@@ -47,7 +50,7 @@ pub use fork::ForkMark;
 pub use mapping::Mapping;
 pub use memory_object::{MAX_LEN, Memory, Seals};
 pub use pool::Pool;
-pub use region::{PeerWritable, Region, Shared, SharedRegion};
+pub use region::{PeerWritable, ReadOnlyWord, Region, Shared, SharedRegion};
 pub use rustix::io::Errno;
 pub use sealed::SealedBytes;
 pub use sole_writer::SoleWriter;

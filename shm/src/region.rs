@@ -7,32 +7,24 @@
 //!    that adds an offset. ([`Region::prefetch`] rounds one down to a cache line; it is a hint to
 //!    the processor and never read through.)
 //!
-//! # Why the copies are sound although the peer may write while they run
+//! # Why the copies are sound although others may write while they run
 //!
-//! Rust's data-race rule speaks about threads of one program. The other process is not part of
-//! this program: to the compiler its stores are like those of a device. What must not happen is
-//! that the compiler reads a byte twice and believes that it saw one value. So a copy is one call
-//! of `copy_nonoverlapping` between raw pointers, or a row of atomic stores, and one side of it is
-//! private memory that no other process can reach: there is no reference to the shared side whose
-//! stability the compiler could assume, and everything that is decided about the bytes is decided
-//! on the private copy. A copy made while the peer writes holds arbitrary bytes, which is harmless
-//! for `u8`, and no more than a hostile peer could have sent anyway.
-//!
-//! *Threads of this process* must not copy in and out of overlapping bytes at one time. The users
-//! of a region see to it: a queue hands a byte to exactly one end at a time (its counters, with
-//! Release and Acquire, are the hand-over), a pool belongs to one execution at a time. Where a
-//! client lies about that, both copies still only move bytes between the mapping and private
-//! memory, by the same single machine-level copy: values, never control flow or bounds, suffer.
+//! To the compiler a copy is a row of relaxed atomic loads or stores of bytes ([`copy`](crate::copy)):
+//! it can neither read a byte twice and believe that it saw one value, nor call it a race when another
+//! process, or a thread of this one, writes meanwhile. One side of a copy is private memory; everything
+//! that is decided about the bytes is decided there. A copy made while another end writes holds
+//! a mixture of old and new bytes, no more than a hostile peer could have sent anyway. So a
+//! [`Region`] may be copied and sent to threads freely: who hands a byte over to whom, in order, is
+//! said by atomics beside it (a queue's counters, with Release and Acquire).
 
 #![allow(unsafe_code, reason = "the one module that dereferences a shared mapping")]
 
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::ptr;
-use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::copy;
 use crate::error::ShmError;
 use crate::mapping::Mapping;
 
@@ -104,20 +96,30 @@ impl<'m> Region<'m> {
 
     /// Borrows the atomic at `offset` bytes from the start of the region.
     ///
-    /// In a read-only mapping only loads may be used: a store there ends the process.
+    /// In a mapping made for reading a store would end the process, and the language promises no more
+    /// than relaxed loads there: of such a mapping see [`ReadOnlyWord`].
     ///
     /// # Errors
-    /// [`ShmError::OutOfBounds`], [`ShmError::Misaligned`].
+    /// [`ShmError::OutOfBounds`], [`ShmError::Misaligned`], [`ShmError::ReadOnly`].
     pub fn atomic<T: PeerWritable>(&self, offset: usize) -> Result<&'m T, ShmError> {
+        let at = self.aligned::<T>(offset)?;
+        if !self.writable {
+            return Err(ShmError::ReadOnly);
+        }
+        // SAFETY: `aligned` put `at..at + size_of::<T>()` inside the mapping, which lives for `'m`
+        // and is readable and writable, and looked at the alignment; every bit pattern is a `T`
+        // (`FromBytes`); concurrent writes are atomic (`PeerWritable`).
+        Ok(unsafe { &*at })
+    }
+
+    /// Where a `T` lies at `offset`.
+    fn aligned<T>(&self, offset: usize) -> Result<*const T, ShmError> {
         let at = self.check(offset, size_of::<T>())?.cast::<T>();
         if !at.is_aligned() {
             let (offset, align) = (offset as u64, align_of::<T>() as u64);
             return Err(ShmError::Misaligned { offset, align });
         }
-        // SAFETY: `check` put `at..at + size_of::<T>()` inside the mapping, which lives for `'m`
-        // and is readable; alignment checked above; every bit pattern is a `T` (`FromBytes`);
-        // concurrent writes are atomic (`PeerWritable`).
-        Ok(unsafe { &*at })
+        Ok(at)
     }
 
     /// Copies `bytes` into the region.
@@ -130,22 +132,10 @@ impl<'m> Region<'m> {
             return Err(ShmError::ReadOnly);
         }
         let to = self.check(offset, bytes.len())?;
-        if let (words, []) = bytes.as_chunks::<WORD>()
-            && bytes.len() <= BY_WORDS_MAX
-            && to.cast::<AtomicU64>().is_aligned()
-        {
-            // SAFETY: `check` put the target inside the mapping, which lives for `'m`; `words` are
-            // all of it, and it is aligned for them, as was just seen. Every bit pattern is an
-            // atomic, and writes by the peer are atomic to us (`PeerWritable`).
-            let targets = unsafe { slice::from_raw_parts(to.cast::<AtomicU64>(), words.len()) };
-            store_words(targets, words);
-            return Ok(());
-        }
-        // SAFETY: `check` put the target inside the mapping, which lives for `'m` and is writable;
-        // `bytes` is a live slice of the same length. They do not overlap: no `&[u8]` points into
-        // a mapping that a `Region` can be made of, except the borrows of `SoleWriter` and
-        // `SealedBytes`, whose mappings are private to those types. The peer: see the module.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        // SAFETY: `check` put the target inside the mapping, which lives for `'m` and is writable. No
+        // reference to these bytes exists but to atomics: the mappings of `SoleWriter` and
+        // `SealedBytes`, which are borrowed from, are private to those types.
+        unsafe { copy::store(to, bytes) };
         Ok(())
     }
 
@@ -158,9 +148,8 @@ impl<'m> Region<'m> {
     pub fn copy_out(&self, offset: usize, bytes: &mut [u8]) -> Result<(), ShmError> {
         let from = self.check(offset, bytes.len())?;
         // SAFETY: `check` put the source inside the mapping, which lives for `'m` and is readable;
-        // `bytes` is ours alone (`&mut`), of the same length, and cannot point into the mapping as
-        // no `&mut [u8]` to it exists. The peer: see the module.
-        unsafe { ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) };
+        // of references to it see `copy_in`.
+        unsafe { copy::load(from, bytes) };
         Ok(())
     }
 
@@ -193,26 +182,6 @@ impl<'m> Region<'m> {
     fn out_of_bounds(&self, offset: usize, len: usize) -> ShmError {
         let (offset, len, size) = (offset as u64, len as u64, self.len as u64);
         ShmError::OutOfBounds { offset, len, size }
-    }
-}
-
-/// Bytes of a word.
-const WORD: usize = size_of::<u64>();
-
-/// Longest message that is copied in word by word; above it the many small stores cost more than
-/// they save (1 KiB: a quarter more than `memcpy` takes).
-const BY_WORDS_MAX: usize = 128;
-
-/// Stores each word in the target of the same index.
-///
-/// A message has mostly been put together an instant ago, number by number. A copy in wide pieces, as
-/// `memcpy` makes it, loads several of these numbers at once, which no processor can serve from
-/// stores that are still on their way to the cache: it waits for them. Words do not wait.
-#[inline(always)]
-fn store_words(targets: &[AtomicU64], words: &[[u8; WORD]]) {
-    for (target, word) in targets.iter().zip(words) {
-        // Relaxed: a counter that is stored with Release hands the message over.
-        target.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
     }
 }
 
@@ -280,15 +249,11 @@ impl<T: PeerWritable> Shared<T> {
     /// The atomic at `offset` of `mapping`.
     ///
     /// # Errors
-    /// [`ShmError::OutOfBounds`], [`ShmError::Misaligned`].
+    /// [`ShmError::OutOfBounds`], [`ShmError::Misaligned`]; [`ShmError::ReadOnly`] where the mapping was
+    /// made for reading.
     pub fn new(mapping: Arc<Mapping>, offset: usize) -> Result<Self, ShmError> {
         let at: *const T = Region::whole(&mapping).atomic(offset)?;
         Ok(Shared { at, mapping })
-    }
-
-    /// Whether stores are allowed; in a read-only mapping a store ends the process.
-    pub fn is_writable(&self) -> bool {
-        self.mapping.is_writable()
     }
 }
 
@@ -315,6 +280,44 @@ impl<T: PeerWritable> std::fmt::Debug for Shared<T> {
     }
 }
 
+/// A word that another process changes and this end only loads. It may lie in a mapping made for
+/// reading.
+///
+/// There the language promises nothing of any access but a relaxed load of at most a machine word
+/// (stronger ones may be instructions that write). So that is all there is; behind it stands a
+/// [`fence`](std::sync::atomic::fence) where the caller needs Acquire.
+#[derive(Debug, Clone)]
+pub struct ReadOnlyWord {
+    at: *const AtomicU64,
+    // Keeps `at` valid.
+    _mapping: Arc<Mapping>,
+}
+
+// SAFETY: it is a `&AtomicU64` plus the `Arc` that keeps it valid.
+unsafe impl Send for ReadOnlyWord {}
+// SAFETY: as above.
+unsafe impl Sync for ReadOnlyWord {}
+
+impl ReadOnlyWord {
+    /// The word at `offset` of `mapping`.
+    ///
+    /// # Errors
+    /// [`ShmError::OutOfBounds`], [`ShmError::Misaligned`].
+    pub fn new(mapping: Arc<Mapping>, offset: usize) -> Result<Self, ShmError> {
+        let at = Region::whole(&mapping).aligned(offset)?;
+        Ok(ReadOnlyWord { at, _mapping: mapping })
+    }
+
+    /// Its value, by one relaxed load.
+    #[inline]
+    pub fn load_relaxed(&self) -> u64 {
+        // SAFETY: `at` came from `Region::aligned`, which checked bounds and alignment; the mapping
+        // is alive because `self` holds it. A relaxed load is all that is done with the reference.
+        let word = unsafe { &*self.at };
+        word.load(Ordering::Relaxed)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -333,25 +336,6 @@ mod tests {
         let mut out = [0; 5];
         two.region(15, 5).unwrap().copy_out(0, &mut out).unwrap();
         assert_eq!(&out, b"hello");
-    }
-
-    /// Whole words at an aligned offset take a path of their own.
-    #[test]
-    fn every_length_arrives_at_every_offset_and_nothing_beside_it() {
-        let mapping = mapping(512);
-        let region = mapping.region(0, 512).unwrap();
-        let bytes: Vec<u8> = (1..=255).cycle().take(BY_WORDS_MAX + 40).collect();
-        for offset in 100..117 {
-            for len in 0..=bytes.len() {
-                region.copy_in(0, &[0; 512]).unwrap();
-                region.copy_in(offset, &bytes[..len]).unwrap();
-                let mut expected = [0; 512];
-                expected[offset..offset + len].copy_from_slice(&bytes[..len]);
-                let mut out = [0; 512];
-                region.copy_out(0, &mut out).unwrap();
-                assert_eq!(out, expected, "{len} bytes at {offset}");
-            }
-        }
     }
 
     #[test]
@@ -397,8 +381,27 @@ mod tests {
         let memory = Memory::create("ro", 64).unwrap();
         let mapping = Mapping::map_read_only(&memory).unwrap();
         let region = mapping.region(0, 64).unwrap();
-        for bytes in [&b"x"[..], &[0; WORD]] {
+        for bytes in [&b"x"[..], &[0; 8]] {
             assert_eq!(region.copy_in(0, bytes), Err(ShmError::ReadOnly));
         }
+    }
+
+    /// A reference to an atomic would let safe code store, which is a fault there.
+    #[test]
+    fn words_of_a_read_only_mapping_are_loaded_and_no_more() {
+        let memory = Memory::create("ro", 64).unwrap();
+        let writable = Arc::new(Mapping::map(&memory).unwrap());
+        let read_only = Arc::new(Mapping::map_read_only(&memory).unwrap());
+        let refused = read_only.region(0, 64).unwrap().atomic::<AtomicU64>(8).map(drop);
+        assert_eq!(refused, Err(ShmError::ReadOnly));
+        let refused = Shared::<AtomicU32>::new(Arc::clone(&read_only), 8).map(drop);
+        assert_eq!(refused, Err(ShmError::ReadOnly));
+        let word: Shared<AtomicU64> = Shared::new(writable, 8).unwrap();
+        let seen = ReadOnlyWord::new(Arc::clone(&read_only), 8).unwrap();
+        word.store(7, Ordering::Relaxed);
+        assert_eq!(seen.load_relaxed(), 7);
+        assert!(ReadOnlyWord::new(Arc::clone(&read_only), 57).is_err());
+        let misaligned = ReadOnlyWord::new(read_only, 4).map(drop);
+        assert_eq!(misaligned, Err(ShmError::Misaligned { offset: 4, align: 8 }));
     }
 }

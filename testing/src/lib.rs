@@ -13,12 +13,14 @@
 //! A test function that is in no list is dead code, and so is a list that no `main` names: the
 //! compiler warns of both, and `.ci/run` denies warnings.
 
+mod forked;
 mod needs;
 
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Completion, Conclusion, Failed, Trial};
 
+pub use forked::run_in_forked_child;
 pub use needs::{Missing, TwoCpus, program, shared, two_cpus};
 
 /// One test of a list: its name and what runs it. Made by [`tests!`].

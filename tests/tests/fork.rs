@@ -9,8 +9,8 @@ use std::process::Command;
 
 use burst_client::{BurstOptions, ClientError, StreamOptions};
 use burst_hal::Device;
-use burst_shm::fork::run_in_forked_child;
 use burst_support::{Private, long, model};
+use burst_testing::run_in_forked_child;
 use peer::Service;
 
 /// 1 in bit `number` when the outcome is not the refusal.

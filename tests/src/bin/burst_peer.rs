@@ -122,7 +122,7 @@ fn fork_and_connect(path: &str) {
     let parents = connected();
     works(&parents, 1);
     say("parent works");
-    let child = burst_shm::fork::run_in_forked_child(|| {
+    let child = burst_testing::run_in_forked_child(|| {
         works(&connected(), 5);
         say("child works");
         0
