@@ -11,14 +11,6 @@ pub fn now_ns() -> u64 {
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
-/// The same to a few milliseconds, for a fraction of the price.
-#[cfg(not(loom))]
-#[inline]
-pub(crate) fn coarse_now_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
-}
-
 /// Time stands still in a model.
 #[cfg(loom)]
 pub fn now_ns() -> u64 {

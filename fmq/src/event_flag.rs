@@ -14,6 +14,10 @@
 //!   lock before it puts anybody to sleep, so the sleeper either sleeps already, and is woken, or
 //!   finds the word changed.
 //!
+//! This holds for any number of sleepers on a bit, because of one rule: *who sets a bit wakes those who
+//! sleep on it*, whatever for it was set. A bit that were set in silence would stop the next waker from
+//! calling the kernel, and its sleepers would sleep on.
+//!
 //! The value of the word is a hint and no more: it decides who calls the kernel when, never what is
 //! in the queue.
 
@@ -61,12 +65,16 @@ pub fn announce_sleep(word: &EventWord, bits: u32) -> u32 {
 }
 
 /// Says that the end behind `bits` is awake, so that the other end need not call the kernel to wake it.
+/// Wakes those who sleep on these bits, for another end or by another numbering of bits: they look and
+/// sleep again.
+///
+/// # Errors
+/// As [`wake`].
 #[inline]
-pub fn announce_awake(word: &EventWord, bits: u32) {
-    // Relaxed: it announces nothing else. After a wake-up the waker has set the bits already.
-    if word.load(Ordering::Relaxed) & bits != bits {
-        word.fetch_or(bits, Ordering::Relaxed);
-    }
+pub fn announce_awake(word: &EventWord, bits: u32) -> Result<(), Errno> {
+    // Relaxed: it announces nothing else. After a wake-up the waker has set the bits already; where
+    // a sleeper clears them right now, the next waker calls the kernel.
+    if word.load(Ordering::Relaxed) & bits == bits { Ok(()) } else { wake(word, bits) }
 }
 
 #[cfg(not(loom))]
@@ -80,17 +88,22 @@ mod alone {
     use burst_shm::{Errno, Mapping, Memory, Shared, ShmError};
 
     use super::{announce_sleep, wake};
-    use crate::clock::{Deadline, now_ns};
+    use crate::clock::Deadline;
     use crate::futex::{self, Woken};
+    use crate::rounds::IdleRounds;
     use crate::sync::EventWord;
 
-    /// Why a wait on an [`EventFlag`] ended without a notification.
+    /// Why a wait on an [`EventFlag`] ended without a notification. What
+    /// [`QueueError`](crate::QueueError) knows too has the same name there.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum EventError {
         /// No bit to wait for (`EINVAL`).
-        #[error("no bits to wait for")]
-        NoBits,
+        #[error("event bits {bits:#x} cannot be waited for")]
+        BadBits {
+            /// The mask that was passed.
+            bits: u32,
+        },
         /// The word changed before we slept (`EAGAIN`).
         #[error("the word changed before the sleep")]
         Again,
@@ -99,10 +112,19 @@ mod alone {
         Interrupted,
         /// The deadline passed (`ETIMEDOUT`).
         #[error("the deadline passed")]
-        TimedOut,
-        /// The kernel answered something else.
-        #[error("futex: {0}")]
-        System(Errno),
+        Timeout,
+        /// A system call failed in a way it should not.
+        #[error("{call}: {errno}")]
+        System {
+            /// The call.
+            call: &'static str,
+            /// Its error number.
+            errno: Errno,
+        },
+    }
+
+    fn failed(errno: Errno) -> EventError {
+        EventError::System { call: "futex", errno }
     }
 
     /// The event word as a notification of its own, without a queue.
@@ -119,7 +141,7 @@ mod alone {
         /// # Errors
         /// [`ShmError::OutOfBounds`], [`ShmError::Misaligned`], [`ShmError::ReadOnly`].
         pub fn at(mapping: &Arc<Mapping>, offset: usize) -> Result<EventFlag, ShmError> {
-            EventFlag::new(Shared::new(Arc::clone(mapping), offset)?)
+            Ok(EventFlag::new(Shared::new(Arc::clone(mapping), offset)?))
         }
 
         /// A word in a memory of its own, and that memory, to be sent to the peer.
@@ -133,11 +155,8 @@ mod alone {
         }
 
         /// This word.
-        ///
-        /// # Errors
-        /// [`ShmError::ReadOnly`] where the word cannot be written.
-        pub fn new(word: Shared<EventWord>) -> Result<EventFlag, ShmError> {
-            if word.is_writable() { Ok(EventFlag { word }) } else { Err(ShmError::ReadOnly) }
+        pub fn new(word: Shared<EventWord>) -> EventFlag {
+            EventFlag { word }
         }
 
         /// Sets `bits` and wakes the waiters for any of them. No bits: no effect. Calls the
@@ -146,7 +165,7 @@ mod alone {
         /// # Errors
         /// [`EventError::System`].
         pub fn wake(&self, bits: u32) -> Result<(), EventError> {
-            wake(&self.word, bits).map_err(EventError::System)
+            wake(&self.word, bits).map_err(failed)
         }
 
         /// Takes those of `bits` that are set; sleeps first while none is. One sleep at most.
@@ -154,7 +173,7 @@ mod alone {
         /// # Errors
         /// Each variant of [`EventError`].
         pub fn wait_once(&self, bits: u32, deadline: Deadline) -> Result<u32, EventError> {
-            let mask = NonZeroU32::new(bits).ok_or(EventError::NoBits)?;
+            let mask = NonZeroU32::new(bits).ok_or(EventError::BadBits { bits })?;
             let before = announce_sleep(&self.word, bits);
             if before & bits != 0 {
                 return Ok(before & bits);
@@ -166,25 +185,26 @@ mod alone {
                 },
                 Ok(Woken::Changed) => Err(EventError::Again),
                 Ok(Woken::Interrupted) => Err(EventError::Interrupted),
-                Ok(Woken::TimedOut) => Err(EventError::TimedOut),
-                Err(errno) => Err(EventError::System(errno)),
+                Ok(Woken::TimedOut) => Err(EventError::Timeout),
+                Err(errno) => Err(failed(errno)),
             }
         }
 
         /// Takes those of `bits` that are set, sleeping until one is.
         ///
-        /// A peer that flips other bits without end keeps this call busy, not wrong; the deadline
-        /// holds all the same.
+        /// A peer that flips other bits without end makes this call look a thousand times a second;
+        /// the deadline holds all the same.
         ///
         /// # Errors
-        /// [`EventError::NoBits`], [`EventError::TimedOut`], [`EventError::System`].
+        /// [`EventError::BadBits`], [`EventError::Timeout`], [`EventError::System`].
         pub fn wait(&self, bits: u32, deadline: Deadline) -> Result<u32, EventError> {
+            let mut rounds = IdleRounds::default();
             loop {
                 match self.wait_once(bits, deadline) {
+                    Err(EventError::Again | EventError::Interrupted)
+                        if rounds.go_on(0, deadline) => {}
                     Err(EventError::Again | EventError::Interrupted) => {
-                        if deadline.has_passed(now_ns()) {
-                            return Err(EventError::TimedOut);
-                        }
+                        return Err(EventError::Timeout);
                     }
                     other => return other,
                 }

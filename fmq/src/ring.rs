@@ -46,6 +46,12 @@ impl WriteSide {
         self.position
     }
 
+    /// The reader's counter as last loaded.
+    #[inline]
+    pub fn seen(&self) -> u64 {
+        self.read_cached
+    }
+
     /// Our counter.
     #[inline]
     pub fn written(&self) -> u64 {
@@ -178,6 +184,12 @@ impl ReadSide {
     #[inline]
     pub fn position(&self) -> u64 {
         self.position
+    }
+
+    /// The writer's counter as last loaded.
+    #[inline]
+    pub fn seen(&self) -> u64 {
+        self.write_cached
     }
 
     /// Bytes consumed by the last read.

@@ -4,17 +4,39 @@
 //! loom model runs the very code that ships.
 
 #[cfg(not(loom))]
-pub use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
 /// The 32-bit word that both processes set bits in and sleep on.
 #[cfg(not(loom))]
-pub type EventWord = std::sync::atomic::AtomicU32;
+pub type EventWord = AtomicU32;
 
 #[cfg(loom)]
-pub use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
 #[cfg(loom)]
 pub use model::EventWord;
+
+/// A counter of the other end, which this end only loads. It may lie in memory that is mapped for
+/// reading, where nothing but a relaxed load may touch it.
+pub trait PeerCounter {
+    /// Its value, by one relaxed load.
+    fn load_relaxed(&self) -> u64;
+}
+
+impl PeerCounter for AtomicU64 {
+    #[inline]
+    fn load_relaxed(&self) -> u64 {
+        self.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(not(loom))]
+impl PeerCounter for burst_shm::ReadOnlyWord {
+    #[inline]
+    fn load_relaxed(&self) -> u64 {
+        burst_shm::ReadOnlyWord::load_relaxed(self)
+    }
+}
 
 #[cfg(loom)]
 mod model {

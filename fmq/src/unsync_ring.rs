@@ -7,12 +7,13 @@
 //! The write counter cannot tell that last case: it moves after the bytes did. Hence a third
 //! counter, the *intent*: the writer raises it to where it is going to write, before it touches a
 //! byte. A reader that saw any of the new bytes sees the intent too, and throws its copy away. A
-//! plain libfmq writer has no intent; there the write counter is loaded again, as libfmq does,
+//! plain libfmq writer has no intent, nor does it move one that the queue has room for: an intent
+//! behind the write counter is nobody's. There the write counter is loaded again, as libfmq does,
 //! and a copy made while the writer was inside its own can be torn without a trace.
 
 use crate::error::QueueError;
 use crate::geometry::Geometry;
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, PeerCounter, fence};
 
 /// What the writer knows.
 #[derive(Debug)]
@@ -94,6 +95,8 @@ pub struct UnsyncReadSide {
     position: u64,
     /// The write counter as last seen.
     write_cached: u64,
+    /// The writer was seen to announce nothing.
+    writes_unannounced: bool,
     /// Set once and for ever by an impossible counter.
     corrupt: Option<QueueError>,
 }
@@ -102,7 +105,19 @@ impl UnsyncReadSide {
     /// A reader that has read nothing: its counter is zero, as in libfmq. Where the writer is more
     /// than a ring ahead already, the first poll reports an overrun and goes on from there.
     pub fn new(geometry: Geometry) -> UnsyncReadSide {
-        UnsyncReadSide { geometry, read: 0, position: 0, write_cached: 0, corrupt: None }
+        UnsyncReadSide {
+            geometry,
+            read: 0,
+            position: 0,
+            write_cached: 0,
+            writes_unannounced: false,
+            corrupt: None,
+        }
+    }
+
+    /// Whether the last writer that was read from left the intent alone, as libfmq does.
+    pub fn writes_unannounced(&self) -> bool {
+        self.writes_unannounced
     }
 
     /// The shape of the ring.
@@ -122,7 +137,7 @@ impl UnsyncReadSide {
     /// [`QueueError::Empty`], [`QueueError::TooLarge`], [`QueueError::Overrun`],
     /// [`QueueError::Corrupt`].
     #[inline]
-    pub fn peek(&mut self, write: &AtomicU64, wanted: u64) -> Result<(), QueueError> {
+    pub fn peek(&mut self, write: &impl PeerCounter, wanted: u64) -> Result<(), QueueError> {
         let mut available = self.write_cached - self.read;
         if available < wanted || self.corrupt.is_some() {
             if wanted > self.geometry.capacity() {
@@ -141,12 +156,11 @@ impl UnsyncReadSide {
     /// # Errors
     /// [`QueueError::Overrun`] once, then on from what is written now; [`QueueError::Corrupt`].
     #[inline]
-    pub fn available(&mut self, write: &AtomicU64) -> Result<u64, QueueError> {
+    pub fn available(&mut self, write: &impl PeerCounter) -> Result<u64, QueueError> {
         if let Some(error) = self.corrupt {
             return Err(error);
         }
-        // Acquire: pairs with Release in `UnsyncWriteSide::publish`; these bytes are written.
-        let seen = write.load(Ordering::Acquire);
+        let seen = load_acquire(write);
         let ahead = self.ahead(seen)?;
         if ahead > self.geometry.capacity() {
             return Err(self.resync(seen));
@@ -163,21 +177,24 @@ impl UnsyncReadSide {
     #[inline]
     pub fn confirm(
         &mut self,
-        write: &AtomicU64,
-        intent: Option<&AtomicU64>,
+        write: &impl PeerCounter,
+        intent: Option<&impl PeerCounter>,
         bytes: u64,
     ) -> Result<(), QueueError> {
         // Acquire: pairs with the Release fence in `UnsyncWriteSide::claim`; the copy comes before
         // the load of the intent.
         fence(Ordering::Acquire);
-        let touched = intent.unwrap_or(write).load(Ordering::Relaxed);
+        // A writer that announces has raised the intent at least to the write counter that we saw,
+        // before it stored that.
+        let announced = intent.map(PeerCounter::load_relaxed).filter(|to| *to >= self.write_cached);
+        self.writes_unannounced = announced.is_none();
+        let touched = announced.unwrap_or_else(|| write.load_relaxed());
         if touched < self.write_cached {
             let error = self.geometry.corrupt(self.read, touched);
             return Err(self.poison(error));
         }
         if self.ahead(touched)? > self.geometry.capacity() {
-            // Acquire: as in `available`.
-            let seen = write.load(Ordering::Acquire);
+            let seen = load_acquire(write);
             self.ahead(seen)?;
             return Err(self.resync(seen));
         }
@@ -214,4 +231,14 @@ impl UnsyncReadSide {
         self.corrupt = Some(error);
         error
     }
+}
+
+/// The write counter; what was written before it was stored is visible.
+#[inline]
+fn load_acquire(write: &impl PeerCounter) -> u64 {
+    let seen = write.load_relaxed();
+    // Acquire: pairs with Release in `UnsyncWriteSide::publish`; these bytes are written. A fence
+    // behind a relaxed load, as the counter may lie in a mapping for reading.
+    fence(Ordering::Acquire);
+    seen
 }

@@ -5,8 +5,6 @@
 //! word and polls once more; `event_flag` explains why that loses no wake-up.
 
 use std::num::NonZeroU32;
-#[cfg(not(loom))]
-use std::time::Duration;
 
 use crate::clock::{self, Deadline};
 use crate::closer::Closed;
@@ -14,6 +12,7 @@ use crate::error::QueueError;
 use crate::event_flag::{CLOSED, announce_awake, announce_sleep};
 use crate::futex::{self, Woken};
 use crate::machine::{self, SpinSlot};
+use crate::rounds::IdleRounds;
 use crate::sync::{EventWord, Ordering};
 use crate::yield_policy::{self, YieldBackoff};
 
@@ -52,6 +51,11 @@ pub trait WaitCondition {
     /// fetches them together with the counter and not after it.
     #[inline]
     fn prefetch(&self) {}
+    /// How far the other end's counter was at the last poll, for a wait that may take several steps of it:
+    /// a sleeper counts the rounds in which it got no further.
+    fn progress(&self) -> u64 {
+        0
+    }
     /// Checks in full, with Acquire: the answer if it can be given now.
     ///
     /// # Errors
@@ -63,9 +67,15 @@ pub trait WaitCondition {
 pub trait SleepOn {
     /// Whether a thread of this process closed this end.
     fn is_closed(&self) -> bool;
-    /// Whether the peer closed the queue: it set the CLOSED bit. Reads a cache line that the peer
-    /// writes.
-    fn peer_closed(&self) -> bool;
+    /// Looks whether a peer closed its queue: set the CLOSED bit. An answer or error ends the wait. Reads
+    /// cache lines that peers write.
+    ///
+    /// # Errors
+    /// [`QueueError::PeerDied`] and what a poll gives.
+    fn look_for_close(
+        &self,
+        condition: &mut impl WaitCondition,
+    ) -> Result<Option<usize>, QueueError>;
     /// When to give up.
     fn deadline(&self) -> Deadline;
     /// Sleeps until `condition` gives an answer, polling it again after each wake-up; `None` when there is
@@ -100,20 +110,14 @@ pub struct Sleeper<'a> {
 const POLLS: u32 = 2;
 /// Batches before a spin slot is taken. On the fast path the answer comes sooner, so that a busy
 /// conversation never touches the counter of spinning threads, which all of them share.
-const FREE_BATCHES: u32 = 8;
+const FREE_BATCHES: u64 = 8;
 /// Batches between two reads of the CLOSED bit: it lies in the cache line that the peer writes with each
 /// message, and every read takes that line from it (contention).
-const CLOSED_EVERY: u32 = 64;
+const CLOSED_EVERY: u64 = 64;
 /// Waited so long, a poll may come one pause of the processor later: about a hundredth of the wait.
 const WAITED_PER_PAUSE_NS: u64 = 2_000;
 /// Most pauses between two batches, about a microsecond.
 const PAUSES_MAX: u64 = 32;
-/// Spurious wake-ups that a peer may cause by flipping bits before the waiter naps instead. An honest
-/// peer changes the word twice per message at most.
-const MAX_SPURIOUS_WAKES: u32 = 64;
-/// Length of such a nap: a hostile peer can make the waiter poll a thousand times a second, no more.
-#[cfg(not(loom))]
-const NAP: Duration = Duration::from_millis(1);
 /// When the average wait is longer than so many budgets, and the waits are not alike, polling is given up: the
 /// answer hardly ever comes while the waiter polls.
 const GIVE_UP_FACTOR: u64 = 3;
@@ -143,6 +147,25 @@ enum Plan {
     /// Sleep for so long, the answer being due a while after that; then poll for so long, then
     /// sleep.
     Nap { nap_ns: u64, limit_ns: u64 },
+}
+
+/// Counts the batches of one wait. With 64 bits it comes to no end: a batch takes some nanoseconds, and
+/// 32 bits of them half a minute.
+#[derive(Debug, Default)]
+struct Batches(u64);
+
+impl Batches {
+    /// The number of the next batch.
+    fn next(&mut self) -> u64 {
+        let batch = self.0;
+        self.0 += 1;
+        batch
+    }
+
+    /// Whether to look for the CLOSED bit after this batch.
+    fn asks_for_close(batch: u64) -> bool {
+        batch % CLOSED_EVERY == CLOSED_EVERY - 1
+    }
 }
 
 /// How polling ended.
@@ -246,7 +269,9 @@ impl Waiter {
         let mut slot = None;
         let mut polling_since = None;
         let mut now = None;
-        for batch in 0_u32.. {
+        let mut batches = Batches::default();
+        loop {
+            let batch = batches.next();
             if moved_in_batch(condition)
                 && let Some(answer) = condition.poll()?
             {
@@ -254,9 +279,13 @@ impl Waiter {
                 self.failed_polls = 0;
                 return Ok(Spun::Answer(answer));
             }
-            let ask = batch % CLOSED_EVERY == CLOSED_EVERY - 1;
-            if sleeper.is_closed() || (ask && sleeper.peer_closed()) {
+            if sleeper.is_closed() {
                 return last_poll(condition).map(Spun::Answer);
+            }
+            if Batches::asks_for_close(batch)
+                && let Some(answer) = sleeper.look_for_close(condition)?
+            {
+                return Ok(Spun::Answer(answer));
             }
             let at = clock::now_ns();
             now = Some(at);
@@ -395,8 +424,15 @@ impl SleepOn for Sleeper<'_> {
         self.closed.get()
     }
 
-    fn peer_closed(&self) -> bool {
-        self.event.load(Ordering::Acquire) & CLOSED != 0
+    fn look_for_close(
+        &self,
+        condition: &mut impl WaitCondition,
+    ) -> Result<Option<usize>, QueueError> {
+        // Acquire: pairs with Release in `closer::close`; what was written before is polled then.
+        match self.event.load(Ordering::Acquire) & CLOSED {
+            0 => Ok(None),
+            _ => last_poll(condition).map(Some),
+        }
     }
 
     fn deadline(&self) -> Deadline {
@@ -409,8 +445,10 @@ impl SleepOn for Sleeper<'_> {
         until: Deadline,
     ) -> Result<Option<usize>, QueueError> {
         let result = self.sleep_until_answered(condition, until);
-        announce_awake(self.event, self.bits.get());
-        result
+        let announced = announce_awake(self.event, self.bits.get());
+        let answer = result?;
+        announced.map_err(|errno| QueueError::System { call: "futex", errno })?;
+        Ok(answer)
     }
 }
 
@@ -421,7 +459,7 @@ impl Sleeper<'_> {
         until: Deadline,
     ) -> Result<Option<usize>, QueueError> {
         let bits = self.bits.get();
-        let mut spurious = SpuriousWakes::default();
+        let mut rounds = IdleRounds::default();
         loop {
             let before = announce_sleep(self.event, bits);
             if let Some(answer) = condition.poll()? {
@@ -434,50 +472,19 @@ impl Sleeper<'_> {
             }
             let woken = futex::wait(self.event, before & !bits, self.bits, until);
             self.closed.wake_up();
-            match woken {
-                // The waker has set our bit: with the answer there is no reason to clear it.
-                Ok(Woken::Woken | Woken::Interrupted) => {
-                    if let Some(answer) = condition.poll()? {
-                        return Ok(Some(answer));
-                    }
-                }
-                Ok(Woken::Changed) if !spurious.is_too_many(before & bits != 0, until) => {}
-                Ok(Woken::TimedOut | Woken::Changed) => return condition.poll(),
-                Err(errno) => return Err(QueueError::System { call: "futex", errno }),
+            if let Err(errno) = woken {
+                return Err(QueueError::System { call: "futex", errno });
+            }
+            // The waker has set our bit: with the answer there is no reason to clear it.
+            let answer = condition.poll()?;
+            if answer.is_some() || woken == Ok(Woken::TimedOut) {
+                return Ok(answer);
+            }
+            if !rounds.go_on(condition.progress(), until) {
+                return condition.poll();
             }
         }
     }
-}
-
-/// Counts spurious wake-ups: sleeps that ended at once because the word changed, without a reason.
-/// After `MAX_SPURIOUS_WAKES` of them each one costs a nap.
-#[derive(Debug, Default)]
-pub struct SpuriousWakes(u32);
-
-impl SpuriousWakes {
-    /// Counts one more, unless the waiter was `notified`, and naps where there were too many. True when
-    /// `until` has passed as well.
-    pub fn is_too_many(&mut self, notified: bool, until: Deadline) -> bool {
-        self.0 += u32::from(!notified);
-        if self.0 > MAX_SPURIOUS_WAKES {
-            if until.has_passed(clock::now_ns()) {
-                return true;
-            }
-            nap();
-        }
-        false
-    }
-}
-
-/// Sleeps without the word for a moment, since the peer does not let this end sleep on it.
-#[cfg(not(loom))]
-fn nap() {
-    std::thread::sleep(NAP);
-}
-
-#[cfg(loom)]
-fn nap() {
-    loom::thread::yield_now();
 }
 
 #[cfg(all(test, not(loom)))]
