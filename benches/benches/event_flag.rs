@@ -43,7 +43,7 @@ fn event_flag(criterion: &mut Criterion) {
     group.bench_function("check_in_vain_with_system_call", |bencher| {
         bencher.iter(|| {
             let result = black_box(&flag).wait_once(OTHER, Deadline::at_ns(0));
-            assert_eq!(result, Err(EventError::TimedOut));
+            assert_eq!(result, Err(EventError::Timeout));
         });
     });
     group.finish();

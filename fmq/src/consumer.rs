@@ -11,12 +11,13 @@ use crate::closer::Closer;
 use crate::descriptor::{Descriptor, SYNCHRONIZED};
 use crate::error::QueueError;
 use crate::event_flag::{NOT_EMPTY, NOT_FULL, announce_awake, wake};
-use crate::producer::waitable;
-use crate::queue_memory::{Access, Parts, QueueConfig};
+use crate::queue_memory::{Parts, QueueConfig};
+use crate::readiness::Readiness;
 use crate::ring::ReadSide;
 use crate::span::{Span, copy_out};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, EventWord, Ordering};
 use crate::wait::{Sleeper, Wait, WaitCondition, Waiter};
+use crate::wake_up::{failed_wake, waitable, wake_other_end};
 
 /// The reading end. One per queue; one thread at a time.
 #[derive(Debug)]
@@ -53,16 +54,16 @@ impl Consumer {
     /// [`QueueError::Descriptor`] and [`QueueError::Memory`] say what is wrong with the
     /// descriptor, [`QueueError::Corrupt`] that the counters are.
     pub fn attach(descriptor: Descriptor) -> Result<Consumer, QueueError> {
-        Consumer::from_parts(Parts::attach(descriptor, SYNCHRONIZED, Access::Write)?)
+        Consumer::from_parts(Parts::attach(descriptor, SYNCHRONIZED)?)
     }
 
     fn from_parts(parts: Parts) -> Result<Consumer, QueueError> {
         // Acquire: a queue with a history; see `ReadSide::available`.
         let read = parts.read.load(Ordering::Acquire);
         let write = parts.write.load(Ordering::Acquire);
-        let side = ReadSide::attach(parts.geometry, read, write)?;
+        let side = ReadSide::attach(parts.layout.geometry, read, write)?;
         if let Some(event) = &parts.event {
-            announce_awake(event, NOT_EMPTY);
+            announce_awake(event, NOT_EMPTY).map_err(failed_wake)?;
         }
         let waiter = Waiter::new(Wait::default());
         Ok(Consumer { side, parts, waiter, not_sync: PhantomData })
@@ -73,17 +74,17 @@ impl Consumer {
     /// # Errors
     /// [`QueueError::Memory`] when no descriptor is left.
     pub fn descriptor(&self) -> Result<Descriptor, QueueError> {
-        self.parts.descriptor()
+        self.parts.layout.descriptor()
     }
 
     /// Items that fit.
     pub fn capacity(&self) -> usize {
-        self.parts.capacity_items()
+        self.parts.layout.capacity_items()
     }
 
     /// Bytes per item.
     pub fn quantum(&self) -> usize {
-        self.parts.quantum_bytes()
+        self.parts.layout.quantum_bytes()
     }
 
     /// Chooses how blocking calls of this end wait.
@@ -106,14 +107,36 @@ impl Consumer {
         Ok(usize::try_from(items).unwrap_or(usize::MAX))
     }
 
-    /// Reads whole items, as many as `items` holds: all of them or none, and gives their room back
-    /// to the writer. Does not wake it: see [`wake`](Consumer::wake).
+    /// A descriptor for `poll` and event loops that says when there may be something to read: see
+    /// [`Readiness`], which has a thread.
+    ///
+    /// # Errors
+    /// [`QueueError::NoEventFlag`], [`QueueError::System`].
+    pub fn readiness(&self) -> Result<Readiness, QueueError> {
+        let event = self.parts.event.clone().ok_or(QueueError::NoEventFlag)?;
+        Readiness::new(self.parts.write.clone(), event, NOT_EMPTY, Arc::clone(&self.parts.closed))
+    }
+
+    /// Reads whole items, as many as `items` holds: all of them or none, gives their room back
+    /// to the writer and wakes it if it sleeps on a full queue.
     ///
     /// # Errors
     /// [`QueueError::Empty`], [`QueueError::TooLarge`], [`QueueError::NotWhole`],
-    /// [`QueueError::Corrupt`].
+    /// [`QueueError::Corrupt`]; [`QueueError::System`], should the kernel refuse to wake: the items are
+    /// read then.
     #[inline]
     pub fn read(&mut self, items: &mut [u8]) -> Result<(), QueueError> {
+        self.read_quiet(items)?;
+        wake_other_end(self.parts.event.as_deref(), NOT_FULL)
+    }
+
+    /// As [`read`](Consumer::read), but lets the writer sleep: for who reads several times and then
+    /// [wakes](Consumer::wake) once, and for queues that never fill up.
+    ///
+    /// # Errors
+    /// As [`read`](Consumer::read), but for `System`.
+    #[inline]
+    pub fn read_quiet(&mut self, items: &mut [u8]) -> Result<(), QueueError> {
         self.read_deferred(items)?;
         self.side.release(&self.parts.read);
         Ok(())
@@ -125,7 +148,7 @@ impl Consumer {
     /// first and to release after.
     ///
     /// # Errors
-    /// As [`read`](Consumer::read).
+    /// As [`read_quiet`](Consumer::read_quiet).
     #[inline]
     pub fn read_deferred(&mut self, items: &mut [u8]) -> Result<(), QueueError> {
         let len = items.len() as u64;
@@ -138,9 +161,24 @@ impl Consumer {
         Ok(())
     }
 
-    /// Gives the room of everything read so far back to the writer. Does not wake it.
+    /// Gives the room of everything read so far back to the writer and wakes it if it sleeps on a
+    /// full queue. Without such room: no effect.
+    ///
+    /// # Errors
+    /// [`QueueError::System`], should the kernel refuse to wake: the room is given back then.
     #[inline]
-    pub fn release(&mut self) {
+    pub fn release(&mut self) -> Result<(), QueueError> {
+        if !self.side.has_unreleased() {
+            return Ok(());
+        }
+        self.release_quiet();
+        wake_other_end(self.parts.event.as_deref(), NOT_FULL)
+    }
+
+    /// As [`release`](Consumer::release), but lets the writer sleep: see
+    /// [`read_quiet`](Consumer::read_quiet).
+    #[inline]
+    pub fn release_quiet(&mut self) {
         if self.side.has_unreleased() {
             self.side.release(&self.parts.read);
         }
@@ -156,10 +194,12 @@ impl Consumer {
         self.side.peek(&self.parts.write, len)?;
         let span = Span::new(self.side.geometry(), self.side.position(), len);
         let Consumer { side, parts, .. } = self;
-        Ok(ReadClaim { side, ring: &parts.ring, read: &parts.read, span })
+        let event = parts.event.as_deref();
+        Ok(ReadClaim { side, ring: &parts.ring, read: &parts.read, event, span })
     }
 
-    /// Wakes the writer if it sleeps on a full queue. A system call only then.
+    /// Wakes the writer if it sleeps on a full queue, for room that was given back quietly. A system
+    /// call only then.
     ///
     /// # Errors
     /// [`QueueError::NoEventFlag`].
@@ -174,7 +214,7 @@ impl Consumer {
     /// [`QueueError::NoEventFlag`].
     pub fn wake_bits(&self, bits: u32) -> Result<(), QueueError> {
         let event = self.parts.event.as_ref().ok_or(QueueError::NoEventFlag)?;
-        wake(event, bits).map_err(|errno| QueueError::System { call: "futex", errno })
+        wake(event, bits).map_err(failed_wake)
     }
 
     /// Waits until at least `min_items` items are readable; gives the number that are.
@@ -204,7 +244,8 @@ impl Consumer {
             return Err(QueueError::TooLarge { wanted, limit });
         }
         let bits = waitable(bits)?;
-        self.release_before_wait()?;
+        // Room that we kept may be what the writer waits for: who waits for the writer gives it back.
+        self.release()?;
         let Consumer { side, parts, waiter, .. } = self;
         let event = parts.event.as_deref().ok_or(QueueError::NoEventFlag)?;
         let mut awaited = Items { side, write: &parts.write, ring: &parts.ring, wanted };
@@ -240,27 +281,16 @@ impl Consumer {
         if self.parts.event.is_none() {
             return Err(QueueError::NoEventFlag);
         }
-        match self.read(items) {
+        match self.read_quiet(items) {
             Err(QueueError::Empty { .. }) => {
                 let whole = self.side.geometry().items(items.len() as u64).unwrap_or(0);
                 let whole = usize::try_from(whole).unwrap_or(usize::MAX);
                 self.wait_bits(whole, wait_for, deadline)?;
-                self.read(items)?;
+                self.read_quiet(items)?;
             }
             other => other?,
         }
         self.wake_bits(then_wake)
-    }
-
-    /// Room that we kept may be what the writer waits for: who waits for the writer gives it back.
-    pub(crate) fn release_before_wait(&mut self) -> Result<(), QueueError> {
-        if self.side.has_unreleased() {
-            self.side.release(&self.parts.read);
-            if self.parts.event.is_some() {
-                self.wake()?;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -282,6 +312,10 @@ impl WaitCondition for Items<'_> {
         self.side.changed(self.write)
     }
 
+    fn progress(&self) -> u64 {
+        self.side.seen()
+    }
+
     #[inline]
     fn prefetch(&self) {
         let ring = self.ring.region();
@@ -300,10 +334,12 @@ impl WaitCondition for Items<'_> {
 
 /// Readable items, copied out piece by piece and consumed by [`commit`](ReadClaim::commit).
 #[derive(Debug)]
+#[must_use = "what is not committed stays unread"]
 pub struct ReadClaim<'c> {
     side: &'c mut ReadSide,
     ring: &'c SharedRegion,
     read: &'c Shared<AtomicU64>,
+    event: Option<&'c EventWord>,
     span: Span,
 }
 
@@ -340,13 +376,26 @@ impl ReadClaim<'_> {
         copy_out(&self.ring.region(), at, bytes)
     }
 
-    /// Takes the first `items` items of the claim and gives their room back to the writer; the rest
-    /// stays unread.
+    /// Takes the first `items` items of the claim, gives their room back to the writer and wakes it if
+    /// it sleeps on a full queue; the rest stays unread.
     ///
     /// # Errors
     /// [`QueueError::TooLarge`] for more than was claimed; nothing is consumed then.
+    /// [`QueueError::System`], should the kernel refuse to wake: the items are consumed then.
     #[inline]
     pub fn commit(self, items: usize) -> Result<(), QueueError> {
+        let event = self.event;
+        self.commit_quiet(items)?;
+        wake_other_end(event, NOT_FULL)
+    }
+
+    /// As [`commit`](ReadClaim::commit), but lets the writer sleep: see
+    /// [`read_quiet`](Consumer::read_quiet).
+    ///
+    /// # Errors
+    /// As [`commit`](ReadClaim::commit), but for `System`.
+    #[inline]
+    pub fn commit_quiet(self, items: usize) -> Result<(), QueueError> {
         let bytes = self.side.geometry().bytes(items);
         self.span.check_len(bytes)?;
         self.side.take(bytes);
@@ -357,7 +406,7 @@ impl ReadClaim<'_> {
     /// As [`commit`](ReadClaim::commit), but keeps the room until [`Consumer::release`].
     ///
     /// # Errors
-    /// As [`commit`](ReadClaim::commit).
+    /// As [`commit_quiet`](ReadClaim::commit_quiet).
     #[inline]
     pub fn commit_deferred(self, items: usize) -> Result<(), QueueError> {
         let bytes = self.side.geometry().bytes(items);

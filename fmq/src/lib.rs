@@ -54,12 +54,11 @@
 //! let writer = std::thread::spawn(move || -> Result<(), fmq::QueueError> {
 //!     // Copied in, published, and the reader woken if it sleeps.
 //!     producer.write_blocking(b"sixteen letters!", Deadline::never())?;
-//!     // The same without a copy of one's own: claim, fill, publish, wake.
+//!     // The same without a copy of one's own: claim, fill, publish and wake.
 //!     let mut claim = producer.claim(2)?;
 //!     claim.copy_in(0, &[1; 16])?;
 //!     claim.copy_in(16, &[2; 16])?;
-//!     claim.commit(2)?;
-//!     producer.wake()
+//!     claim.commit(2)
 //! });
 //!
 //! let deadline = Deadline::after(Duration::from_secs(10));
@@ -98,12 +97,15 @@
 //! same CPU) it sleeps at once for a while. Before a sleep, an end yields its CPU once where it has
 //! learned that this helps: a peer on the same CPU then answers without either end being woken.
 //! Whatever the choice, no end spins on a machine with one CPU, and at most as many threads of a
-//! process spin as it has CPUs, less one. So the peer may sleep at any time: always call
-//! [`wake`](Producer::wake) after writing. It is a system call only while the peer sleeps.
+//! process spin as it has CPUs, less one. So the peer may sleep at any time: whatever gives it
+//! something to do wakes it, which is a system call only while it sleeps. Who does several such
+//! things at once uses the quiet variants ([`write_quiet`](Producer::write_quiet)) and then
+//! [`wake`](Producer::wake), once.
 //!
 //! * Release late: [`Consumer::read_deferred`], answer, then [`Consumer::release`]. The writer's
 //!   cache line is touched once per message, after the answer is on its way.
-//! * One thread for several queues: [`WaitSet`].
+//! * One thread for several queues: [`WaitSet`]. An event loop: [`Consumer::readiness`].
+//! * Items with a type: [`TypedProducer`], [`TypedConsumer`].
 //! * Powers of two are not needed: no operation divides.
 //! * A short ring is a quick one. It is walked from end to end, so all of it passes through the
 //!   first-level caches of both CPUs: room for what may be under way, up to a page, stays there; with
@@ -131,7 +133,8 @@
 //!   value poisons this end: every later call gives [`QueueError::Corrupt`].
 //! * Payload leaves the ring as a copy. Validate the copy, not the ring.
 //! * The event word is a hint. A peer that flips its bits causes spurious wake-ups, a bounded number of
-//!   them before this end naps for a millisecond instead. The thread that closes an end wakes the
+//!   them before this end naps for a millisecond instead; deadlines are looked at after each. In a
+//!   [`WaitSet`] only the queue of that peer is looked at so seldom. The thread that closes an end wakes the
 //!   sleeping one again and again until that says it is awake, so a peer that clears the bits cannot
 //!   make the sleeper miss the close.
 //!
@@ -163,6 +166,7 @@ pub mod geometry;
 pub mod machine;
 #[doc(hidden)]
 pub mod ring;
+mod rounds;
 #[doc(hidden)]
 pub mod sync;
 #[doc(hidden)]
@@ -179,13 +183,22 @@ mod producer;
 #[cfg(not(loom))]
 mod queue_memory;
 #[cfg(not(loom))]
+mod readiness;
+#[cfg(not(loom))]
 mod span;
+#[cfg(not(loom))]
+mod typed;
 #[cfg(not(loom))]
 mod unsync;
 #[cfg(not(loom))]
 mod wait_set;
+#[cfg(not(loom))]
+mod wake_up;
 mod yield_policy;
 
+/// What of `burst_shm` stands in this crate's interface: memory for [`Producer::create_in`], words for
+/// [`EventFlag`], and the causes inside of [`QueueError`].
+pub use burst_shm::{Errno, Mapping, Memory, Refusal, Shared, ShmError};
 pub use clock::Deadline;
 pub use error::{DescriptorError, Part, QueueError};
 pub use geometry::MAX_RING_BYTES;
@@ -200,8 +213,10 @@ pub use self::{
     event_flag::{EventError, EventFlag},
     producer::{Claim, Producer},
     queue_memory::QueueConfig,
+    readiness::Readiness,
+    typed::{Item, Typed, TypedConsumer, TypedProducer, TypedUnsyncConsumer, TypedUnsyncProducer},
     unsync::{UnsyncClaim, UnsyncConsumer, UnsyncProducer, UnsyncReadClaim},
-    wait_set::{MAX_QUEUES, WaitSet},
+    wait_set::{MAX_QUEUES, Ready, WaitSet},
 };
 
 /// Both ends of a new queue, for two threads of one process.

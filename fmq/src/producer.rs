@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use burst_shm::{Memory, Shared, SharedRegion};
@@ -12,11 +11,13 @@ use crate::closer::Closer;
 use crate::descriptor::{Descriptor, SYNCHRONIZED};
 use crate::error::QueueError;
 use crate::event_flag::{NOT_EMPTY, NOT_FULL, announce_awake, wake};
-use crate::queue_memory::{Access, Parts, QueueConfig};
+use crate::queue_memory::{Parts, QueueConfig};
+use crate::readiness::Readiness;
 use crate::ring::WriteSide;
 use crate::span::{Span, copy_in};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, EventWord, Ordering};
 use crate::wait::{Sleeper, Wait, WaitCondition, Waiter};
+use crate::wake_up::{failed_wake, waitable, wake_other_end};
 
 /// The writing end. One per queue; one thread at a time.
 #[derive(Debug)]
@@ -52,16 +53,16 @@ impl Producer {
     /// [`QueueError::Descriptor`] and [`QueueError::Memory`] say what is wrong with the
     /// descriptor, [`QueueError::Corrupt`] that the counters are.
     pub fn attach(descriptor: Descriptor) -> Result<Producer, QueueError> {
-        Producer::from_parts(Parts::attach(descriptor, SYNCHRONIZED, Access::Write)?)
+        Producer::from_parts(Parts::attach(descriptor, SYNCHRONIZED)?)
     }
 
     fn from_parts(parts: Parts) -> Result<Producer, QueueError> {
         // Acquire: a queue with a history; see `WriteSide::free`.
         let read = parts.read.load(Ordering::Acquire);
         let write = parts.write.load(Ordering::Acquire);
-        let side = WriteSide::attach(parts.geometry, read, write)?;
+        let side = WriteSide::attach(parts.layout.geometry, read, write)?;
         if let Some(event) = &parts.event {
-            announce_awake(event, NOT_FULL);
+            announce_awake(event, NOT_FULL).map_err(failed_wake)?;
         }
         let waiter = Waiter::new(Wait::default());
         Ok(Producer { side, parts, waiter, not_sync: PhantomData })
@@ -72,17 +73,17 @@ impl Producer {
     /// # Errors
     /// [`QueueError::Memory`] when no descriptor is left.
     pub fn descriptor(&self) -> Result<Descriptor, QueueError> {
-        self.parts.descriptor()
+        self.parts.layout.descriptor()
     }
 
     /// Items that fit.
     pub fn capacity(&self) -> usize {
-        self.parts.capacity_items()
+        self.parts.layout.capacity_items()
     }
 
     /// Bytes per item.
     pub fn quantum(&self) -> usize {
-        self.parts.quantum_bytes()
+        self.parts.layout.quantum_bytes()
     }
 
     /// Chooses how blocking calls of this end wait.
@@ -105,13 +106,35 @@ impl Producer {
         Ok(usize::try_from(items).unwrap_or(usize::MAX))
     }
 
-    /// Writes whole items: all of them or none. Does not wake the reader: see [`wake`](Producer::wake).
+    /// A descriptor for `poll` and event loops that says when there may be room again: see
+    /// [`Readiness`], which has a thread.
+    ///
+    /// # Errors
+    /// [`QueueError::NoEventFlag`], [`QueueError::System`].
+    pub fn readiness(&self) -> Result<Readiness, QueueError> {
+        let event = self.parts.event.clone().ok_or(QueueError::NoEventFlag)?;
+        Readiness::new(self.parts.read.clone(), event, NOT_FULL, Arc::clone(&self.parts.closed))
+    }
+
+    /// Writes whole items: all of them or none. Wakes the reader if it sleeps.
     ///
     /// # Errors
     /// [`QueueError::Full`], [`QueueError::TooLarge`], [`QueueError::NotWhole`],
-    /// [`QueueError::Corrupt`].
+    /// [`QueueError::Corrupt`]; [`QueueError::System`], should the kernel refuse to wake: the items are
+    /// written then.
     #[inline]
     pub fn write(&mut self, items: &[u8]) -> Result<(), QueueError> {
+        self.write_quiet(items)?;
+        wake_other_end(self.parts.event.as_deref(), NOT_EMPTY)
+    }
+
+    /// As [`write`](Producer::write), but lets the reader sleep: for who writes several times and
+    /// then [wakes](Producer::wake) once. Until that a sleeping reader knows of nothing.
+    ///
+    /// # Errors
+    /// As [`write`](Producer::write), but for `System`.
+    #[inline]
+    pub fn write_quiet(&mut self, items: &[u8]) -> Result<(), QueueError> {
         let len = items.len() as u64;
         if self.side.geometry().items(len).is_none() {
             return Err(QueueError::NotWhole { len, quantum: self.side.geometry().quantum() });
@@ -132,10 +155,11 @@ impl Producer {
         self.side.claim(&self.parts.read, len)?;
         let span = Span::new(self.side.geometry(), self.side.position(), len);
         let Producer { side, parts, .. } = self;
-        Ok(Claim { side, ring: &parts.ring, write: &parts.write, span })
+        let event = parts.event.as_deref();
+        Ok(Claim { side, ring: &parts.ring, write: &parts.write, event, span })
     }
 
-    /// Wakes the reader if it sleeps. A system call only then.
+    /// Wakes the reader if it sleeps, for what was written quietly. A system call only then.
     ///
     /// # Errors
     /// [`QueueError::NoEventFlag`].
@@ -150,7 +174,7 @@ impl Producer {
     /// [`QueueError::NoEventFlag`].
     pub fn wake_bits(&self, bits: u32) -> Result<(), QueueError> {
         let event = self.parts.event.as_ref().ok_or(QueueError::NoEventFlag)?;
-        wake(event, bits).map_err(|errno| QueueError::System { call: "futex", errno })
+        wake(event, bits).map_err(failed_wake)
     }
 
     /// Waits until at least `items` items fit; gives the number that do.
@@ -209,24 +233,16 @@ impl Producer {
         if self.parts.event.is_none() {
             return Err(QueueError::NoEventFlag);
         }
-        match self.write(items) {
+        match self.write_quiet(items) {
             Err(QueueError::Full { .. }) => {
                 let whole = self.side.geometry().items(items.len() as u64).unwrap_or(0);
                 let whole = usize::try_from(whole).unwrap_or(usize::MAX);
                 self.wait_bits(whole, wait_for, deadline)?;
-                self.write(items)?;
+                self.write_quiet(items)?;
             }
             other => other?,
         }
         self.wake_bits(then_wake)
-    }
-}
-
-/// Bits that can be waited for: some, and not the one that says "closed".
-pub(crate) fn waitable(bits: u32) -> Result<NonZeroU32, QueueError> {
-    match NonZeroU32::new(bits) {
-        Some(mask) if bits & crate::event_flag::CLOSED == 0 => Ok(mask),
-        _ => Err(QueueError::BadBits { bits }),
     }
 }
 
@@ -243,6 +259,10 @@ impl WaitCondition for Room<'_> {
         self.side.changed(self.read)
     }
 
+    fn progress(&self) -> u64 {
+        self.side.seen()
+    }
+
     fn poll(&mut self) -> Result<Option<usize>, QueueError> {
         let free = self.side.free(self.read)?;
         let items = self.side.geometry().items(free).and_then(|n| usize::try_from(n).ok());
@@ -253,10 +273,12 @@ impl WaitCondition for Room<'_> {
 /// Room in the ring, filled by copies and handed over by [`commit`](Claim::commit). Nobody else
 /// sees it before that; dropping the claim abandons it.
 #[derive(Debug)]
+#[must_use = "what is not committed never leaves this process"]
 pub struct Claim<'p> {
     side: &'p mut WriteSide,
     ring: &'p SharedRegion,
     write: &'p Shared<AtomicU64>,
+    event: Option<&'p EventWord>,
     span: Span,
 }
 
@@ -293,12 +315,26 @@ impl Claim<'_> {
         copy_in(&self.ring.region(), at, bytes)
     }
 
-    /// Hands over the first `items` items of the claim; the rest is abandoned.
+    /// Hands over the first `items` items of the claim and wakes the reader if it sleeps; the rest is
+    /// abandoned.
     ///
     /// # Errors
     /// [`QueueError::TooLarge`] for more than was claimed; nothing is handed over then.
+    /// [`QueueError::System`], should the kernel refuse to wake: the items are handed over then.
     #[inline]
     pub fn commit(self, items: usize) -> Result<(), QueueError> {
+        let event = self.event;
+        self.commit_quiet(items)?;
+        wake_other_end(event, NOT_EMPTY)
+    }
+
+    /// As [`commit`](Claim::commit), but lets the reader sleep: see
+    /// [`write_quiet`](Producer::write_quiet).
+    ///
+    /// # Errors
+    /// As [`commit`](Claim::commit), but for `System`.
+    #[inline]
+    pub fn commit_quiet(self, items: usize) -> Result<(), QueueError> {
         let written = self.side.geometry().bytes(items);
         self.span.check_len(written)?;
         self.side.publish(self.write, written);

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use burst_shm::{Mapping, Memory, Shared, SharedRegion, ShmError};
+use burst_shm::{Mapping, Memory, ReadOnlyWord, Shared, SharedRegion, ShmError};
 
 use crate::closer::Closed;
 use crate::descriptor::{
@@ -42,21 +42,25 @@ impl QueueConfig {
 /// pairs.
 const LINE: u64 = 128;
 
-/// The mapped parts of a queue.
+/// The mapped parts of a queue, for an end that moves counters.
 #[derive(Debug)]
 pub(crate) struct Parts {
-    pub(crate) geometry: Geometry,
+    pub(crate) layout: Layout,
     pub(crate) read: Shared<AtomicU64>,
     pub(crate) write: Shared<AtomicU64>,
     pub(crate) ring: SharedRegion,
     pub(crate) event: Option<Shared<EventWord>>,
     pub(crate) intent: Option<Shared<AtomicU64>>,
     pub(crate) closed: Arc<Closed>,
-    /// The description, for the end that attaches.
-    grantors: Vec<Grantor>,
-    memories: Vec<Memory>,
-    quantum: u32,
-    flags: u32,
+}
+
+/// The mapped parts of an unsynchronized queue for one of its readers, which stores nothing.
+#[derive(Debug)]
+pub(crate) struct ReaderParts {
+    pub(crate) layout: Layout,
+    pub(crate) write: ReadOnlyWord,
+    pub(crate) ring: SharedRegion,
+    pub(crate) intent: Option<ReadOnlyWord>,
 }
 
 impl Parts {
@@ -69,14 +73,14 @@ impl Parts {
         let mut parts = Parts::create_open(config, flavour, ring_memory)?;
         // From here on the peer cannot add seals and so forbid anybody to map it. The caller's ring
         // memory is the caller's to seal.
-        parts.memories[0].seal_seals()?;
+        parts.layout.memories[0].seal_seals()?;
         Ok(parts)
     }
 
     /// A new queue that only the process that made it can map writable.
     pub(crate) fn create_sealed(config: &QueueConfig, flavour: u32) -> Result<Parts, QueueError> {
         let mut parts = Parts::create_open(config, flavour, None)?;
-        parts.memories[0].seal_future_write()?;
+        parts.layout.memories[0].seal_future_write()?;
         Ok(parts)
     }
 
@@ -92,7 +96,89 @@ impl Parts {
         let quantum = u32::try_from(geometry.quantum()).unwrap_or(0);
         // The same checks as for a peer's descriptor: the caller's ring memory may be too small.
         let descriptor = Descriptor { grantors, fds, quantum, flags: flavour };
-        Parts::attach(descriptor, flavour, Access::Write)
+        Parts::attach(descriptor, flavour)
+    }
+
+    /// A queue that the peer made. Counters are taken as they are.
+    pub(crate) fn attach(descriptor: Descriptor, flavour: u32) -> Result<Parts, QueueError> {
+        let layout = Layout::open(descriptor, flavour)?;
+        let mappings = layout.map(Mapping::map)?;
+        let counter = |grantor: &Grantor| {
+            let (mapping, offset) = location(&mappings, grantor);
+            Shared::new(mapping, offset)
+        };
+        let word = |grantor: &Grantor| {
+            let (mapping, offset) = location(&mappings, grantor);
+            Shared::new(mapping, offset)
+        };
+        let grantors = &layout.grantors;
+        Ok(Parts {
+            read: counter(&grantors[0])?,
+            write: counter(&grantors[1])?,
+            ring: layout.ring(&mappings)?,
+            event: grantors.get(3).map(word).transpose()?,
+            intent: grantors.get(4).map(counter).transpose()?,
+            closed: Arc::new(Closed::new()),
+            layout,
+        })
+    }
+}
+
+impl ReaderParts {
+    /// As [`Parts::attach`]; works where the memory can only be mapped for reading.
+    pub(crate) fn attach(descriptor: Descriptor, flavour: u32) -> Result<ReaderParts, QueueError> {
+        let layout = Layout::open(descriptor, flavour)?;
+        let mappings = layout.map(Mapping::map_read_only)?;
+        let counter = |grantor: &Grantor| {
+            let (mapping, offset) = location(&mappings, grantor);
+            ReadOnlyWord::new(mapping, offset)
+        };
+        let grantors = &layout.grantors;
+        Ok(ReaderParts {
+            write: counter(&grantors[1])?,
+            ring: layout.ring(&mappings)?,
+            intent: grantors.get(4).map(counter).transpose()?,
+            layout,
+        })
+    }
+}
+
+/// Where the parts of a queue lie: a description that was checked, and the memories behind it.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub(crate) geometry: Geometry,
+    grantors: Vec<Grantor>,
+    memories: Vec<Memory>,
+    quantum: u32,
+    flags: u32,
+}
+
+impl Layout {
+    /// Checks everything that a peer may have described wrongly.
+    fn open(descriptor: Descriptor, flavour: u32) -> Result<Layout, QueueError> {
+        check_numbers(&descriptor, flavour)?;
+        let (quantum, flags) = (descriptor.quantum, descriptor.flags);
+        let (grantors, memories) = open_used(descriptor)?;
+        check_inside(&grantors, |index| memories[index as usize].len())?;
+        // When in doubt: the same.
+        check_disjoint(&grantors, |a, b| {
+            a == b || memories[a as usize].is_same_object(&memories[b as usize]).unwrap_or(true)
+        })?;
+        let geometry = Geometry::new(grantors[2].extent / u64::from(quantum), u64::from(quantum))?;
+        Ok(Layout { geometry, grantors, memories, quantum, flags })
+    }
+
+    fn map(
+        &self,
+        map: impl Fn(&Memory) -> Result<Mapping, ShmError>,
+    ) -> Result<Vec<Arc<Mapping>>, ShmError> {
+        self.memories.iter().map(|memory| map(memory).map(Arc::new)).collect()
+    }
+
+    fn ring(&self, mappings: &[Arc<Mapping>]) -> Result<SharedRegion, ShmError> {
+        let (mapping, offset) = location(mappings, &self.grantors[2]);
+        let len = usize::try_from(self.geometry.capacity()).unwrap_or(usize::MAX);
+        SharedRegion::new(mapping, offset, len)
     }
 
     /// Items that fit.
@@ -106,63 +192,7 @@ impl Parts {
         usize::try_from(self.geometry.quantum()).unwrap_or(usize::MAX)
     }
 
-    /// A queue that the peer made. Counters are taken as they are.
-    pub(crate) fn attach(
-        descriptor: Descriptor,
-        flavour: u32,
-        access: Access,
-    ) -> Result<Parts, QueueError> {
-        check_numbers(&descriptor, flavour)?;
-        let (quantum, flags) = (descriptor.quantum, descriptor.flags);
-        let (grantors, memories) = open_used(descriptor)?;
-        check_inside(&grantors, |index| memories[index as usize].len())?;
-        // When in doubt: the same.
-        check_disjoint(&grantors, |a, b| {
-            a == b || memories[a as usize].is_same_object(&memories[b as usize]).unwrap_or(true)
-        })?;
-        Parts::bind(grantors, memories, quantum, flags, access)
-    }
-
-    fn bind(
-        grantors: Vec<Grantor>,
-        memories: Vec<Memory>,
-        quantum: u32,
-        flags: u32,
-        access: Access,
-    ) -> Result<Parts, QueueError> {
-        let geometry = Geometry::new(grantors[2].extent / u64::from(quantum), u64::from(quantum))?;
-        let mappings: Result<Vec<Arc<Mapping>>, ShmError> =
-            memories.iter().map(|memory| map(memory, access)).collect();
-        let mappings = mappings?;
-        let location = |grantor: &Grantor| {
-            (Arc::clone(&mappings[grantor.fd_index as usize]), grantor.offset as usize)
-        };
-        let counter = |grantor: &Grantor| {
-            let (mapping, offset) = location(grantor);
-            Shared::new(mapping, offset)
-        };
-        let word = |grantor: &Grantor| {
-            let (mapping, offset) = location(grantor);
-            Shared::new(mapping, offset)
-        };
-        let (ring_mapping, ring_offset) = location(&grantors[2]);
-        let ring_len = usize::try_from(geometry.capacity()).unwrap_or(usize::MAX);
-        Ok(Parts {
-            geometry,
-            read: counter(&grantors[0])?,
-            write: counter(&grantors[1])?,
-            ring: SharedRegion::new(ring_mapping, ring_offset, ring_len)?,
-            event: grantors.get(3).map(word).transpose()?,
-            intent: grantors.get(4).map(counter).transpose()?,
-            closed: Arc::new(Closed::new()),
-            grantors,
-            memories,
-            quantum,
-            flags,
-        })
-    }
-
-    /// The description, with descriptors of its own.
+    /// The description for the end that attaches, with descriptors of its own.
     pub(crate) fn descriptor(&self) -> Result<Descriptor, QueueError> {
         let fds: Result<Vec<OwnedFd>, ShmError> =
             self.memories.iter().map(Memory::duplicate_fd).collect();
@@ -175,23 +205,9 @@ impl Parts {
     }
 }
 
-/// Whether an end stores into the queue's memory at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// It moves counters or writes payload.
-    Write,
-    /// It can do without (readers of unsynchronized queues).
-    ReadIfNeedBe,
-}
-
-fn map(memory: &Memory, access: Access) -> Result<Arc<Mapping>, ShmError> {
-    let mapping = match Mapping::map(memory) {
-        Err(ShmError::System { .. }) if access == Access::ReadIfNeedBe => {
-            Mapping::map_read_only(memory)?
-        }
-        other => other?,
-    };
-    Ok(Arc::new(mapping))
+/// The mapping that a part lies in, and where in it.
+fn location(mappings: &[Arc<Mapping>], grantor: &Grantor) -> (Arc<Mapping>, usize) {
+    (Arc::clone(&mappings[grantor.fd_index as usize]), grantor.offset as usize)
 }
 
 /// Opens the memories in use, once each, and renumbers the grantors to them. Descriptors that no

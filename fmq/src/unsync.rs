@@ -8,7 +8,7 @@ use burst_shm::{Memory, Shared, SharedRegion};
 
 use crate::descriptor::{Descriptor, UNSYNCHRONIZED};
 use crate::error::QueueError;
-use crate::queue_memory::{Access, Parts, QueueConfig};
+use crate::queue_memory::{Parts, QueueConfig, ReaderParts};
 use crate::span::{Span, copy_in, copy_out};
 use crate::sync::{AtomicU64, Ordering};
 use crate::unsync_ring::{UnsyncReadSide, UnsyncWriteSide};
@@ -53,13 +53,13 @@ impl UnsyncProducer {
     /// # Errors
     /// [`QueueError::Descriptor`], [`QueueError::Memory`], [`QueueError::Corrupt`].
     pub fn attach(descriptor: Descriptor) -> Result<UnsyncProducer, QueueError> {
-        UnsyncProducer::from_parts(Parts::attach(descriptor, UNSYNCHRONIZED, Access::Write)?)
+        UnsyncProducer::from_parts(Parts::attach(descriptor, UNSYNCHRONIZED)?)
     }
 
     fn from_parts(parts: Parts) -> Result<UnsyncProducer, QueueError> {
         let write = parts.write.load(Ordering::Acquire);
         let intent = parts.intent.as_ref().map_or(write, |word| word.load(Ordering::Acquire));
-        let side = UnsyncWriteSide::attach(parts.geometry, write, intent)?;
+        let side = UnsyncWriteSide::attach(parts.layout.geometry, write, intent)?;
         Ok(UnsyncProducer { side, parts, not_sync: PhantomData })
     }
 
@@ -68,17 +68,17 @@ impl UnsyncProducer {
     /// # Errors
     /// [`QueueError::Memory`] when no descriptor is left.
     pub fn descriptor(&self) -> Result<Descriptor, QueueError> {
-        self.parts.descriptor()
+        self.parts.layout.descriptor()
     }
 
     /// Items that fit.
     pub fn capacity(&self) -> usize {
-        self.parts.capacity_items()
+        self.parts.layout.capacity_items()
     }
 
     /// Bytes per item.
     pub fn quantum(&self) -> usize {
-        self.parts.quantum_bytes()
+        self.parts.layout.quantum_bytes()
     }
 
     /// Writes whole items over the oldest ones. Never waits, never fails for lack of room.
@@ -114,6 +114,7 @@ impl UnsyncProducer {
 
 /// Room in an unsynchronized ring, handed over by [`commit`](UnsyncClaim::commit).
 #[derive(Debug)]
+#[must_use = "what is not committed never leaves this process"]
 pub struct UnsyncClaim<'p> {
     side: &'p mut UnsyncWriteSide,
     ring: &'p SharedRegion,
@@ -160,7 +161,7 @@ impl UnsyncClaim<'_> {
 #[derive(Debug)]
 pub struct UnsyncConsumer {
     side: UnsyncReadSide,
-    parts: Parts,
+    parts: ReaderParts,
     not_sync: PhantomData<Cell<()>>,
 }
 
@@ -173,8 +174,8 @@ impl UnsyncConsumer {
     /// # Errors
     /// [`QueueError::Descriptor`], [`QueueError::Memory`].
     pub fn attach(descriptor: Descriptor) -> Result<UnsyncConsumer, QueueError> {
-        let parts = Parts::attach(descriptor, UNSYNCHRONIZED, Access::ReadIfNeedBe)?;
-        let side = UnsyncReadSide::new(parts.geometry);
+        let parts = ReaderParts::attach(descriptor, UNSYNCHRONIZED)?;
+        let side = UnsyncReadSide::new(parts.layout.geometry);
         Ok(UnsyncConsumer { side, parts, not_sync: PhantomData })
     }
 
@@ -183,23 +184,24 @@ impl UnsyncConsumer {
     /// # Errors
     /// [`QueueError::Memory`] when no descriptor is left.
     pub fn descriptor(&self) -> Result<Descriptor, QueueError> {
-        self.parts.descriptor()
+        self.parts.layout.descriptor()
     }
 
     /// Items that fit.
     pub fn capacity(&self) -> usize {
-        self.parts.capacity_items()
+        self.parts.layout.capacity_items()
     }
 
     /// Bytes per item.
     pub fn quantum(&self) -> usize {
-        self.parts.quantum_bytes()
+        self.parts.layout.quantum_bytes()
     }
 
     /// Whether the writer announces what it is about to overwrite, so that a torn copy is always
-    /// noticed. A plain libfmq writer does not.
+    /// noticed. A plain libfmq writer does not, also in a queue that has room for it; such a one is
+    /// recognized when the first item is read.
     pub fn detects_torn_reads(&self) -> bool {
-        self.parts.intent.is_some()
+        self.parts.intent.is_some() && !self.side.writes_unannounced()
     }
 
     /// Items that can be read now.
@@ -225,7 +227,7 @@ impl UnsyncConsumer {
         }
         self.side.peek(&self.parts.write, len)?;
         copy_out(&self.parts.ring.region(), self.side.position(), items)?;
-        self.side.confirm(&self.parts.write, self.parts.intent.as_deref(), len)
+        self.side.confirm(&self.parts.write, self.parts.intent.as_ref(), len)
     }
 
     /// Looks at `items` items without taking them.
@@ -245,9 +247,10 @@ impl UnsyncConsumer {
 /// Items of an unsynchronized ring. What was copied out counts only when
 /// [`commit`](UnsyncReadClaim::commit) says so.
 #[derive(Debug)]
+#[must_use = "only what is committed was read"]
 pub struct UnsyncReadClaim<'c> {
     side: &'c mut UnsyncReadSide,
-    parts: &'c Parts,
+    parts: &'c ReaderParts,
     span: Span,
 }
 
@@ -282,6 +285,6 @@ impl UnsyncReadClaim<'_> {
     pub fn commit(self, items: usize) -> Result<(), QueueError> {
         let bytes = self.side.geometry().bytes(items);
         self.span.check_len(bytes)?;
-        self.side.confirm(&self.parts.write, self.parts.intent.as_deref(), bytes)
+        self.side.confirm(&self.parts.write, self.parts.intent.as_ref(), bytes)
     }
 }

@@ -207,7 +207,7 @@ impl Burst {
     /// Writes the encoded request, and wakes the service if it sleeps.
     fn write(&mut self, deadline: Deadline) -> Result<(), ClientError> {
         loop {
-            match self.requests.write(&self.scratch.request) {
+            match self.requests.write_quiet(&self.scratch.request) {
                 Err(QueueError::Full { .. }) => {}
                 Ok(()) => break,
                 Err(error) => return Err(self.explain(error.into())),

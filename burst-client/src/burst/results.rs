@@ -65,8 +65,7 @@ impl Queue {
                 packet_datums(PacketKind::Result, &first, datums).map_err(NoResult::Framing)?;
         }
         packet.resize(datums * DATUM_BYTES, 0);
-        self.consumer.read(packet)?;
-        Ok(self.consumer.wake()?) // the service may wait for room where the queue is short
+        Ok(self.consumer.read(packet)?) // wakes the service, which may wait for room where the queue is short
     }
 }
 

@@ -95,7 +95,7 @@ impl Worker {
         self.reply(extras)?;
         self.wake_client(arrived)?;
         self.counts.answered_after(self.result.status, arrived, extras.in_driver_ns);
-        self.requests.release();
+        self.requests.release_quiet();
         // The client may sleep until there is room: its next request may not have fitted beside this one.
         Ok(self.requests.wake()?)
     }
@@ -130,8 +130,7 @@ impl Worker {
         // Giving room back writes to a cache line that the client reads, so the worker does it after
         // the answer is out, unless the next packet might not fit beside this one.
         if datums * 2 > self.requests.capacity() {
-            self.requests.release();
-            self.requests.wake()?;
+            self.requests.release()?;
         }
         Ok(())
     }
@@ -203,14 +202,14 @@ impl Worker {
 
 /// Writes a packet of so many datums.
 fn send_packet(results: &mut Producer, packet: &[u8], datums: usize) -> Result<(), EndReason> {
-    match results.write(packet) {
+    match results.write_quiet(packet) {
         Err(QueueError::Full { .. }) => {
             results.wake()?; // it may sleep although there are results: see `WakeCoalescer`
             match results.wait(datums, Deadline::after(RESULT_PATIENCE)) {
                 Err(QueueError::Timeout) => return Err(EndReason::ResultsNotTaken),
                 other => other?,
             };
-            results.write(packet)?;
+            results.write_quiet(packet)?;
         }
         written => written?,
     }

@@ -148,8 +148,7 @@ impl Loop {
                 .map_err(|_| QueueError::PeerDied)?;
         }
         self.packet.resize(datums * DATUM_BYTES, 0);
-        requests.read(&mut self.packet)?;
-        requests.wake()
+        requests.read(&mut self.packet)
     }
 
     /// From the packet to a request that is legal for the model.

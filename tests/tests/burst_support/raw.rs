@@ -193,7 +193,6 @@ impl RawBurst {
         let datums = self.results.wait(1, long()).expect("a result");
         let mut bytes = vec![0; datums * DATUM_BYTES];
         self.results.read(&mut bytes).unwrap();
-        self.results.wake().unwrap();
         bytes.as_chunks().0.to_vec()
     }
 
@@ -247,7 +246,6 @@ impl Beside {
         let datums = self.results.wait(1, long()).expect("a result");
         let mut bytes = vec![0; datums * DATUM_BYTES];
         self.results.read(&mut bytes).unwrap();
-        self.results.wake().unwrap();
         assert_eq!(bytes[12..16], [0; 4], "{during}: the status of the burst beside");
     }
 }

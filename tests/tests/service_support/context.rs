@@ -60,7 +60,6 @@ impl Server {
         let arrived = Instant::now();
         let mut packet = vec![0; datums * DATUM_BYTES];
         self.setup.requests.read(&mut packet)?;
-        self.setup.requests.wake()?;
         let result = match self.prepare(&packet) {
             Err(status) => ExecutionResult::of(status),
             Ok(request) => {

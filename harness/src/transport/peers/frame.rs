@@ -185,9 +185,9 @@ impl Peer for FrameOurs {
             requests.read_deferred(&mut message)?;
             named(&message, &pool)?;
             let (sequence, sum) = read_all(&pool.frame, &mut block)?;
-            answers.write(&work.answer_to(sequence, sum))?;
+            answers.write_quiet(&work.answer_to(sequence, sum))?;
             answers.wake()?;
-            requests.release();
+            requests.release_quiet();
             Ok(())
         })
     }
@@ -212,7 +212,7 @@ impl QueueEnd {
     }
 
     fn tell(&mut self, sequence: u64) -> Result<(), HarnessError> {
-        self.requests.write(&message(sequence, self.pool.frame.region().len()))?;
+        self.requests.write_quiet(&message(sequence, self.pool.frame.region().len()))?;
         Ok(self.requests.wake()?)
     }
 }
@@ -226,7 +226,7 @@ impl ClientEnd for QueueEnd {
 
     fn receive(&mut self, answer: &mut AnswerBytes) -> Result<(), HarnessError> {
         self.answers.wait(ANSWER_BYTES / ITEM, self.deadline)?;
-        Ok(self.answers.read(answer)?)
+        Ok(self.answers.read_quiet(answer)?)
     }
 }
 
@@ -281,9 +281,9 @@ impl Peer for FrameInPool {
             requests.wait(MESSAGE / ITEM, deadline)?;
             requests.read_deferred(&mut message)?;
             let (sequence, frame) = named(&message, &pool)?;
-            answers.write(&work.answer_to(sequence, ends_sum(frame)?))?;
+            answers.write_quiet(&work.answer_to(sequence, ends_sum(frame)?))?;
             answers.wake()?;
-            requests.release();
+            requests.release_quiet();
             Ok(())
         })
     }

@@ -31,7 +31,7 @@ pub(super) fn publish_unwoken() {
     // The service is the test itself, which started this process.
     let service = rustix::process::getppid().expect("a parent").as_raw_nonzero().get();
     wait_for_sleep_of(service.unsigned_abs(), "burst-");
-    burst.requests.write(request(1, false).as_flattened()).expect("room");
+    burst.requests.write_quiet(request(1, false).as_flattened()).expect("room");
     stop_at("published");
 }
 
@@ -64,7 +64,7 @@ impl BurstContexts for AnswerUnwoken {
             let answer = ResultPacket::new(&result, ResultExtras::default(), setup.features);
             let mut packet = Vec::new();
             answer.encode_into(&mut packet).expect("short");
-            setup.results.write(&packet).expect("room");
+            setup.results.write_quiet(&packet).expect("room");
             stop_at("answered");
         });
         Ok(Box::new(Served))
