@@ -77,7 +77,7 @@ fn serve(grantors: &str) -> Result<(), Box<dyn Error>> {
         requests.read_deferred(&mut number)?;
         let number = u64::from_ne_bytes(number);
         answers.write_blocking(&(number * number).to_ne_bytes(), soon())?;
-        requests.release(); // late: the client's cache lines are touched after it has its answer
+        requests.release()?; // late: the client's cache lines are touched after it has its answer
     }
 }
 

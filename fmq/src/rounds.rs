@@ -8,15 +8,15 @@ use crate::clock::{self, Deadline};
 
 /// Rounds without progress that a peer may cause before the sleeper naps instead. An honest peer changes
 /// the word twice per message at most.
-pub const IDLE_ROUNDS_MAX: u32 = 64;
+pub(crate) const IDLE_ROUNDS_MAX: u32 = 64;
 /// Length of such a nap: a hostile peer can make the sleeper look a thousand times a second, no more.
 #[cfg(not(loom))]
-pub const NAP: Duration = Duration::from_millis(1);
+pub(crate) const NAP: Duration = Duration::from_millis(1);
 
 /// Counts the rounds of one sleep after which there was no answer and the other end's counter was no
 /// further than before.
 #[derive(Debug, Default)]
-pub struct IdleRounds {
+pub(crate) struct IdleRounds {
     count: u32,
     furthest: u64,
 }
@@ -24,7 +24,7 @@ pub struct IdleRounds {
 impl IdleRounds {
     /// A round is over, without an answer; `progress` is how far the other end's counter is. Naps where
     /// there were too many rounds of no progress. False when `until` has passed.
-    pub fn go_on(&mut self, progress: u64, until: Deadline) -> bool {
+    pub(crate) fn go_on(&mut self, progress: u64, until: Deadline) -> bool {
         if progress > self.furthest {
             self.furthest = progress;
         } else {
@@ -42,21 +42,21 @@ impl IdleRounds {
 }
 
 /// As [`Deadline::has_passed`] now, without a look at the clock where there is no deadline.
-pub fn has_passed(until: Deadline) -> bool {
+pub(crate) fn has_passed(until: Deadline) -> bool {
     until.as_ns().is_some() && until.has_passed(clock::now_ns())
 }
 
 /// Sleeps without the word for a moment, since the peer does not let this end sleep on it; not beyond
 /// `until`.
 #[cfg(not(loom))]
-pub fn nap(until: Deadline) {
+pub(crate) fn nap(until: Deadline) {
     let left = until.as_ns().map(|at| Duration::from_nanos(at.saturating_sub(clock::now_ns())));
     std::thread::sleep(left.map_or(NAP, |left| left.min(NAP)));
 }
 
 /// As above: others run meanwhile.
 #[cfg(loom)]
-pub fn nap(_: Deadline) {
+pub(crate) fn nap(_: Deadline) {
     loom::thread::yield_now();
 }
 

@@ -63,7 +63,8 @@ fn produce(
     let items = 1 + input.below(arena.capacity);
     let bytes = payload(items * arena.quantum);
     match step % 10 {
-        0 | 1 => verdict.judge(end.write(&bytes)),
+        0 => verdict.judge(end.write(&bytes)),
+        1 => verdict.judge(end.write_quiet(&bytes)),
         2 => verdict.judge(claim(end, items, input)),
         3 => verdict.judge(end.available_to_write().map(|free| within(free, 0, arena))),
         4 if arena.has_event() => {
@@ -117,7 +118,7 @@ fn consume(
     match step % 11 {
         0 => verdict.judge(end.read(&mut bytes)),
         1 => verdict.judge(end.read_deferred(&mut bytes)),
-        2 => end.release(),
+        2 => verdict.judge(end.release()),
         3 => verdict.judge(peek(end, items, input)),
         4 => verdict.judge(end.available_to_read().map(|there| within(there, 0, arena))),
         5 if arena.has_event() => {

@@ -59,7 +59,7 @@ mod instructions {
         let (fours, words) = words.as_chunks::<4>();
         let mut at = to;
         for four in fours {
-            // SAFETY, here and below: `at` has gone as far into the target as `bytes` are used up, so
+            // SAFETY: here and below, `at` has gone as far into the target as `bytes` are used up, so
             // as many bytes as are stored lie inside it.
             unsafe { store_4_words(at, four) };
             at = at.wrapping_add(32);
@@ -106,24 +106,32 @@ mod instructions {
             unsafe { load_16_twice(high, bytes, len - 32) };
         } else if let [Some(low), Some(high)] = halves::<16>(bytes, from) {
             // SAFETY: as above, 16 bytes.
-            let pieces = [unsafe { load_16(low) }, unsafe { load_16(high) }];
-            set_16(&mut bytes[..16], pieces[0]);
-            set_16(&mut bytes[len - 16..], pieces[1]);
+            let low = unsafe { load_16(low) };
+            // SAFETY: as above.
+            let high = unsafe { load_16(high) };
+            set_16(&mut bytes[..16], low);
+            set_16(&mut bytes[len - 16..], high);
         } else if let [Some(low), Some(high)] = halves::<8>(bytes, from) {
             // SAFETY: as above, 8 bytes.
-            let pieces = [unsafe { load_u64(low) }, unsafe { load_u64(high) }];
-            bytes[..8].copy_from_slice(&pieces[0].to_ne_bytes());
-            bytes[len - 8..].copy_from_slice(&pieces[1].to_ne_bytes());
+            let low = unsafe { load_u64(low) };
+            // SAFETY: as above.
+            let high = unsafe { load_u64(high) };
+            bytes[..8].copy_from_slice(&low.to_ne_bytes());
+            bytes[len - 8..].copy_from_slice(&high.to_ne_bytes());
         } else if let [Some(low), Some(high)] = halves::<4>(bytes, from) {
             // SAFETY: as above, 4 bytes.
-            let pieces = [unsafe { load_u32(low) }, unsafe { load_u32(high) }];
-            bytes[..4].copy_from_slice(&pieces[0].to_ne_bytes());
-            bytes[len - 4..].copy_from_slice(&pieces[1].to_ne_bytes());
+            let low = unsafe { load_u32(low) };
+            // SAFETY: as above.
+            let high = unsafe { load_u32(high) };
+            bytes[..4].copy_from_slice(&low.to_ne_bytes());
+            bytes[len - 4..].copy_from_slice(&high.to_ne_bytes());
         } else if let [Some(low), Some(high)] = halves::<2>(bytes, from) {
             // SAFETY: as above, 2 bytes.
-            let pieces = [unsafe { load_u16(low) }, unsafe { load_u16(high) }];
-            bytes[..2].copy_from_slice(&pieces[0].to_ne_bytes());
-            bytes[len - 2..].copy_from_slice(&pieces[1].to_ne_bytes());
+            let low = unsafe { load_u16(low) };
+            // SAFETY: as above.
+            let high = unsafe { load_u16(high) };
+            bytes[..2].copy_from_slice(&low.to_ne_bytes());
+            bytes[len - 2..].copy_from_slice(&high.to_ne_bytes());
         } else if let [byte] = bytes {
             // SAFETY: the one byte of the source.
             *byte = unsafe { load_u8(from) };
@@ -273,7 +281,7 @@ mod atomics {
         let (words, tail) = rest.as_chunks::<WORD>();
         let mut at = to;
         for byte in head {
-            // SAFETY, here and below: `at` has gone as far into the target as `bytes` are used up.
+            // SAFETY: here and below, `at` has gone as far into the target as `bytes` are used up.
             unsafe { store_byte(at, *byte) };
             at = at.wrapping_add(1);
         }
@@ -302,7 +310,7 @@ mod atomics {
         let (words, tail) = rest.as_chunks_mut::<WORD>();
         let mut at = from;
         for byte in head {
-            // SAFETY, here and below: `at` has gone as far into the source as `bytes` are filled.
+            // SAFETY: here and below, `at` has gone as far into the source as `bytes` are filled.
             *byte = unsafe { load_byte(at) };
             at = at.wrapping_add(1);
         }
@@ -357,7 +365,7 @@ mod tests {
         for offset in 100..117 {
             for len in (0..=140).chain([199, 255, 256, 257, 300]) {
                 let mut shared = vec![0xEE; LEN];
-                // SAFETY, here and below: the mapping has `LEN` bytes, and no other thread knows it.
+                // SAFETY: here and below, the mapping has `LEN` bytes, and no other thread knows it.
                 unsafe { store(mapping.base(), &shared) };
                 // SAFETY: `offset + len` is at most 416.
                 unsafe { store(mapping.base().wrapping_add(offset), &pattern[..len]) };

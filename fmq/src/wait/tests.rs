@@ -170,3 +170,64 @@ fn for_a_peer_on_another_cpu_the_end_sleeps_and_yields_but_rarely() {
     let waits = bed.0.get();
     assert!((18..=1026).contains(&waits), "{waits} sleeps");
 }
+
+/// 2^32 batches are half a minute of polling.
+#[test]
+fn batches_are_counted_beyond_32_bits() {
+    let mut batches = Batches(u64::from(u32::MAX) - 100);
+    let numbers: Vec<u64> = (0..200).map(|_| batches.next()).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    assert!(!numbers.contains(&FREE_BATCHES), "a second spin slot would be taken");
+    let asked = numbers.iter().filter(|batch| Batches::asks_for_close(**batch)).count();
+    assert!((3..=4).contains(&asked), "{asked}");
+}
+
+/// A peer that changes the word whenever this end is about to sleep on it.
+struct Flips<'a> {
+    word: &'a EventWord,
+    mask: u32,
+    polls: u32,
+}
+
+impl WaitCondition for Flips<'_> {
+    fn has_moved(&self) -> bool {
+        false
+    }
+
+    fn poll(&mut self) -> Result<Option<usize>, QueueError> {
+        self.word.fetch_xor(self.mask, Ordering::SeqCst);
+        self.polls += 1;
+        assert!(self.polls < 10_000, "it goes on for ever");
+        Ok(None)
+    }
+}
+
+/// How often the condition is polled in one sleep until this deadline; the peer flips `mask`, this end
+/// sleeps on bit 0.
+fn polls_of_a_sleep(mask: u32, deadline: Deadline) -> u32 {
+    let (word, closed) = (EventWord::new(0), Closed::new());
+    let sleeper = Sleeper { event: &word, bits: NonZeroU32::MIN, closed: &closed, deadline };
+    let mut flips = Flips { word: &word, mask, polls: 0 };
+    assert_eq!(sleeper.sleep(&mut flips, deadline), Ok(None));
+    flips.polls
+}
+
+#[test]
+fn a_peer_that_flips_bits_does_not_stretch_a_deadline() {
+    for mask in [1, 2, 3, u32::MAX >> 1] {
+        let polls = polls_of_a_sleep(mask, Deadline::at_ns(1));
+        assert!(polls <= 3, "mask {mask:#x}: {polls} polls after the deadline");
+    }
+}
+
+/// Whatever bits it flips, this end's own ones too.
+#[test]
+fn a_peer_that_flips_bits_is_answered_with_naps() {
+    for mask in [1, 2, 3] {
+        let most = 20;
+        let polls = polls_of_a_sleep(mask, Deadline::after(std::time::Duration::from_millis(most)));
+        // Two polls a round, a round for each millisecond once there were too many.
+        let limit = 2 * (crate::rounds::IDLE_ROUNDS_MAX + u32::try_from(most).unwrap() + 3);
+        assert!(polls <= limit, "mask {mask:#x}: {polls} polls");
+    }
+}

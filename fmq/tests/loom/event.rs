@@ -5,11 +5,11 @@
 use std::num::NonZeroU32;
 
 use burst_shm::model::ModelWord;
-use fmq::closer::{Closed, close};
-use fmq::event_flag::{NOT_EMPTY, NOT_FULL, wake};
+use fmq::closer::{Closed, close, close_and_insist};
+use fmq::event_flag::{NOT_EMPTY, NOT_FULL, announce_awake, wake};
 use fmq::geometry::Geometry;
 use fmq::ring::{ReadSide, WriteSide};
-use fmq::sync::{AtomicU64, EventWord};
+use fmq::sync::{AtomicU64, EventWord, Ordering};
 use fmq::wait::{Sleeper, Wait, WaitCondition, Waiter};
 use fmq::{Deadline, QueueError};
 use loom::sync::Arc;
@@ -78,8 +78,12 @@ fn write_blocking(side: &mut WriteSide, shared: &Shared, value: u64) -> Result<(
 }
 
 fn read_blocking(side: &mut ReadSide, shared: &Shared) -> Result<u64, QueueError> {
+    read_blocking_bit(side, shared, NOT_EMPTY)
+}
+
+fn read_blocking_bit(side: &mut ReadSide, shared: &Shared, bit: u32) -> Result<u64, QueueError> {
     let mut waiter = Waiter::new(Wait::Sleep);
-    waiter.wait(&mut Item(side, &shared.write), &shared.sleeper(NOT_EMPTY))?;
+    waiter.wait(&mut Item(side, &shared.write), &shared.sleeper(bit))?;
     side.peek(&shared.write, 8)?;
     let value = shared.slot.read();
     side.take(8);
@@ -225,5 +229,94 @@ fn what_was_written_before_the_closed_bit_is_read() {
         let mut side = ReadSide::attach(geometry(), 0, 0).unwrap();
         assert_eq!(read_blocking(&mut side, &shared), Ok(1));
         writer.join().unwrap();
+    });
+}
+
+fn write_quiet(shared: &Shared) {
+    let mut side = WriteSide::attach(geometry(), 0, 0).unwrap();
+    side.claim(&shared.read, 8).unwrap();
+    shared.slot.write(1);
+    side.publish(&shared.write, 8);
+}
+
+/// A writer attaches, which sets "not full"; by the numbering of the two that is the reader's bit.
+#[test]
+fn who_attaches_leaves_nobody_asleep_on_the_bit_it_sets() {
+    loom::model(|| {
+        let shared = Shared::new();
+        let theirs = Arc::clone(&shared);
+        let writer = thread::spawn(move || {
+            announce_awake(&theirs.event, NOT_FULL).unwrap();
+            write_quiet(&theirs);
+            wake(&theirs.event, NOT_FULL).unwrap();
+        });
+        let mut side = ReadSide::attach(geometry(), 0, 0).unwrap();
+        assert_eq!(read_blocking_bit(&mut side, &shared, NOT_FULL), Ok(1));
+        writer.join().unwrap();
+    });
+}
+
+/// A third party attaches and sets the reader's bit at any moment, between the writer's steps too.
+#[test]
+fn a_second_end_that_attaches_leaves_the_first_one_awake() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        let shared = Shared::new();
+        let (second, theirs) = (Arc::clone(&shared), Arc::clone(&shared));
+        let second = thread::spawn(move || announce_awake(&second.event, NOT_EMPTY).unwrap());
+        let writer = thread::spawn(move || {
+            write_quiet(&theirs);
+            wake(&theirs.event, NOT_EMPTY).unwrap();
+        });
+        let mut side = ReadSide::attach(geometry(), 0, 0).unwrap();
+        assert_eq!(read_blocking(&mut side, &shared), Ok(1));
+        second.join().unwrap();
+        writer.join().unwrap();
+    });
+}
+
+/// A blocking call and the thread of a `Readiness` sleep on one bit.
+#[test]
+fn two_sleepers_on_one_bit_are_both_woken() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        let shared = Shared::new();
+        let (other, theirs) = (Arc::clone(&shared), Arc::clone(&shared));
+        let see_item = |shared: &Shared| {
+            let mut side = ReadSide::attach(geometry(), 0, 0).unwrap();
+            let mut waiter = Waiter::new(Wait::Sleep);
+            waiter.wait(&mut Item(&mut side, &shared.write), &shared.sleeper(NOT_EMPTY))
+        };
+        let other = thread::spawn(move || assert_eq!(see_item(&other), Ok(1)));
+        let writer = thread::spawn(move || {
+            write_quiet(&theirs);
+            wake(&theirs.event, NOT_EMPTY).unwrap();
+        });
+        assert_eq!(see_item(&shared), Ok(1));
+        other.join().unwrap();
+        writer.join().unwrap();
+    });
+}
+
+/// The peer wipes the word at any moment: between the closer's bits and the sleeper's sleep too.
+#[test]
+fn a_closer_that_insists_ends_a_sleep_whatever_a_peer_does_to_the_word() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        let shared = Shared::new();
+        let (hostile, theirs) = (Arc::clone(&shared), Arc::clone(&shared));
+        let hostile = thread::spawn(move || {
+            hostile.event.fetch_and(0, Ordering::Relaxed);
+        });
+        let closer = thread::spawn(move || {
+            close_and_insist(&theirs.closed, Some(&theirs.event), |_| thread::yield_now());
+        });
+        let mut side = ReadSide::attach(geometry(), 0, 0).unwrap();
+        assert_eq!(read_blocking(&mut side, &shared), Err(QueueError::PeerDied));
+        hostile.join().unwrap();
+        closer.join().unwrap();
     });
 }

@@ -120,3 +120,22 @@ fn a_plain_libfmq_writer_leaves_a_window_for_torn_items() {
     let message = message.downcast_ref::<String>().map_or("", String::as_str);
     assert!(message.contains("torn"), "{message}");
 }
+
+/// libfmq's writer leaves the intent of a queue of ours alone: its items are read, and none is taken
+/// for corruption (`try_read` panics at that).
+#[test]
+fn an_intent_that_nobody_moves_is_no_corruption() {
+    loom::model(|| {
+        let shared = Shared::new();
+        let theirs = Arc::clone(&shared);
+        let writer = thread::spawn(move || write_all(&theirs, false, VALUES));
+        let mut side = UnsyncReadSide::new(geometry());
+        for _ in 0..2 {
+            if let Some(item) = try_read(&mut side, &shared, true) {
+                assert!(item.iter().all(|word| (1..=VALUES).contains(word)), "{item:?}");
+                assert!(side.writes_unannounced());
+            }
+        }
+        writer.join().unwrap();
+    });
+}

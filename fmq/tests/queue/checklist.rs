@@ -256,10 +256,10 @@ fn n18_a_wait_without_a_wake_times_out() {
     let (event, _memory) = EventFlag::create().unwrap();
     event.wake(TEST_NOT_FULL).unwrap();
     let soon = Deadline::after(Duration::from_millis(5));
-    assert_eq!(event.wait(TEST_NOT_EMPTY, soon), Err(EventError::TimedOut));
-    assert_eq!(event.wait_once(TEST_NOT_EMPTY, soon), Err(EventError::TimedOut));
+    assert_eq!(event.wait(TEST_NOT_EMPTY, soon), Err(EventError::Timeout));
+    assert_eq!(event.wait_once(TEST_NOT_EMPTY, soon), Err(EventError::Timeout));
     assert_eq!(event.wait(TEST_NOT_FULL, soon), Ok(TEST_NOT_FULL), "bits are sticky");
-    assert_eq!(event.wait(0, soon), Err(EventError::NoBits));
+    assert_eq!(event.wait(0, soon), Err(EventError::BadBits { bits: 0 }));
     assert_eq!(event.wake(0), Ok(()));
 }
 

@@ -153,6 +153,42 @@ fn unsynchronized_queues_work_both_ways() {
     assert_eq!(got, item(7));
 }
 
+/// The queue that we make has room for an intent, which libfmq's writer leaves alone.
+#[test]
+fn a_libfmq_writer_of_a_queue_of_ours_is_read_like_one_of_its_own() {
+    for reset in [false, true] {
+        let queue = UnsyncProducer::create(&QueueConfig::new(ITEM, 4)).unwrap();
+        let descriptor = || queue.descriptor().unwrap();
+        let writer = Libfmq::attach(descriptor(), reset);
+        let mut reader = UnsyncConsumer::attach(descriptor()).unwrap();
+        let mut got = [0; ITEM];
+        for n in 0..20 {
+            assert!(writer.write(&item(n)));
+            reader.read(&mut got).unwrap();
+            assert_eq!(got, item(n));
+            assert!(!reader.detects_torn_reads(), "nobody announces");
+        }
+        for n in 0..5 {
+            assert!(writer.write(&item(n)));
+        }
+        assert_eq!(reader.read(&mut got), Err(QueueError::Overrun { lost: 5 * 24 }));
+        // A writer of ours goes on where that one stopped, and announces again.
+        let mut ours = UnsyncProducer::attach(descriptor()).unwrap();
+        for n in 0..3 {
+            ours.write(&item(n)).unwrap();
+            reader.read(&mut got).unwrap();
+            assert_eq!(got, item(n));
+            assert!(reader.detects_torn_reads());
+        }
+        // Going back is corrupt all the same.
+        assert!(writer.write(&item(9)));
+        let claim = reader.peek(1).unwrap();
+        writer.words().1.store(0, std::sync::atomic::Ordering::Release);
+        let corrupt = claim.commit(1);
+        assert!(matches!(corrupt, Err(QueueError::Corrupt { .. })), "{corrupt:?}");
+    }
+}
+
 /// `fmq.md` 2.1: 1024 items of 24 bytes with an event word, as bursts use them.
 #[test]
 fn the_worked_example_attaches() {

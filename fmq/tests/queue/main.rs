@@ -5,9 +5,11 @@
 mod checklist;
 mod common;
 mod hostile;
+mod interface;
 mod libfmq_peer;
 mod properties;
 mod security_holes;
 mod synchronized;
 mod two_processes;
 mod wait_set;
+mod waking;

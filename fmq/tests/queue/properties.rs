@@ -161,7 +161,7 @@ proptest! {
                     }
                 }
                 Step::Release => {
-                    consumer.release();
+                    consumer.release().unwrap();
                     model.kept = 0;
                 }
                 Step::Peek { peeked, committed } => {
@@ -187,7 +187,7 @@ proptest! {
                     }
                 }
                 Step::Reattach => {
-                    consumer.release();
+                    consumer.release().unwrap();
                     model.kept = 0;
                     producer = Producer::attach(duplicate(&descriptor)).unwrap();
                     consumer = Consumer::attach(duplicate(&descriptor)).unwrap();

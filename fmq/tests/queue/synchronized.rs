@@ -83,7 +83,7 @@ fn room_is_kept_until_released() {
     consumer.read_deferred(&mut got).unwrap();
     assert_eq!(producer.available_to_write(), Ok(0));
     assert_eq!(consumer.available_to_read(), Ok(0));
-    consumer.release();
+    consumer.release().unwrap();
     assert_eq!(producer.available_to_write(), Ok(4));
 }
 
@@ -144,8 +144,7 @@ fn a_full_queue_blocks_the_writer_until_the_reader_is_done() {
             consumer.read_deferred(&mut item).unwrap(); // `wait` gives the room back
             assert_eq!(u64::from_ne_bytes(item), n, "{wait:?}");
         }
-        consumer.release();
-        consumer.wake().unwrap();
+        consumer.release().unwrap();
         writer.join().unwrap();
     }
 }

@@ -6,10 +6,13 @@
 pub mod libfmq;
 pub mod process;
 
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use burst_shm::Memory;
-use fmq::{Consumer, Deadline, Producer, QueueConfig, UnsyncConsumer, UnsyncProducer};
+use burst_shm::{Mapping, Memory, Shared};
+use fmq::{Consumer, Deadline, Descriptor, Producer, QueueConfig, UnsyncConsumer, UnsyncProducer};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Turns a hang into a failure; never reached otherwise.
 pub fn patience() -> Deadline {
@@ -49,4 +52,40 @@ pub fn both_unsync_layouts() -> [(UnsyncProducer, UnsyncConsumer); 2] {
         let consumer = UnsyncConsumer::attach(producer.descriptor().unwrap()).unwrap();
         (producer, consumer)
     })
+}
+
+/// The event word of a queue in a mapping of its own, as a peer has it.
+pub fn event_of(descriptor: &Descriptor) -> Shared<AtomicU32> {
+    let (mapping, offset) = place(descriptor, 3);
+    Shared::new(mapping, offset).unwrap()
+}
+
+/// The counter that this grantor describes, likewise.
+pub fn counter_of(descriptor: &Descriptor, grantor: usize) -> Shared<AtomicU64> {
+    let (mapping, offset) = place(descriptor, grantor);
+    Shared::new(mapping, offset).unwrap()
+}
+
+fn place(descriptor: &Descriptor, grantor: usize) -> (Arc<Mapping>, usize) {
+    let grantor = descriptor.grantors[grantor];
+    let fd = descriptor.fds[grantor.fd_index as usize].try_clone().unwrap();
+    let mapping = Mapping::map(&Memory::from_fd(fd).unwrap()).unwrap();
+    (Arc::new(mapping), grantor.offset as usize)
+}
+
+/// Tells another thread who this one is, so that it can wait for its sleep.
+pub fn introduce(to: &Sender<i32>) {
+    to.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+}
+
+/// Returns when this thread of the process sleeps in the kernel.
+pub fn await_sleep_of(thread: i32) {
+    let sleeps = || {
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+        // Behind the name, which is in parentheses.
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
+    };
+    while !sleeps() {
+        std::thread::yield_now();
+    }
 }
