@@ -8,10 +8,10 @@ use burst_hal::{
 };
 
 use crate::budget::Budget;
-use crate::error::DriverError;
 use crate::compute;
-use crate::kernels::{Isa, matmul_float};
+use crate::error::DriverError;
 use crate::kernels::table::KERNELS;
+use crate::kernels::{Isa, matmul_float};
 use crate::op::PrepareContext;
 use crate::planner::{check_legal, survey};
 use crate::prepared::CpuPreparedModel;

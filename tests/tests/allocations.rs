@@ -144,9 +144,8 @@ fn compare_charges(name: &str, model: &Model) {
     let charged = || usize::try_from(count.charged.load(Ordering::Relaxed)).unwrap();
     let live = || dhat::HeapStats::get().curr_bytes;
     let before = live();
-    let prepared = CpuDevice::default()
-        .prepare_model_for(model, &PrepareOptions::default(), &caller)
-        .unwrap();
+    let prepared =
+        CpuDevice::default().prepare_model_for(model, &PrepareOptions::default(), &caller).unwrap();
     let held = (charged(), live() - before);
     let burst = Arc::clone(&prepared).open_burst().unwrap();
     let open = (charged(), live() - before);

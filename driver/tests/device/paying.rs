@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use burst_driver::{CpuDevice, DeviceOptions};
 use burst_hal::{
-    CancelWord, Caller, DataLocation, Device, ErrorStatus, ExecutionOptions, ExecutionResult,
+    Caller, CancelWord, DataLocation, Device, ErrorStatus, ExecutionOptions, ExecutionResult,
     Failure, HeapMemory, Memory, MemoryAccount, MemoryError, Model, ModelBuilder, OperandType,
     OperationType, OutputSpec, Pool, PrepareOptions, PreparedModel, Request, RequestArgument,
     RequestPool, TimePoint, Turn,
@@ -523,7 +523,8 @@ fn executions_of_what_takes_long_end_when_they_are_called_off() {
             let steps = prepared.profile(&request, 0).unwrap();
             let slow = steps.iter().position(|step| step.operation == op).unwrap();
             let word = CancelWord::default();
-            let turn = Canceller { word: word.clone(), asked: AtomicUsize::new(0), steps: slow + 1 };
+            let turn =
+                Canceller { word: word.clone(), asked: AtomicUsize::new(0), steps: slow + 1 };
             let caller = Caller::new(&word).with_turn(Arc::new(turn));
             let began = std::time::Instant::now();
             let result = prepared.execute_for(&request, &ExecutionOptions::default(), &caller);

@@ -114,7 +114,11 @@ pub(super) fn execute(
                 out.f16_mut()?,
                 0f32,
                 |sum: f32, value: f16, weight: f16| sum + value.to_f32() * weight.to_f32(),
-                |sum: f32, channel: usize| f16::from_f32(clamp(sum + bias[channel].to_f32(), low, high))
+                |sum: f32, channel: usize| f16::from_f32(clamp(
+                    sum + bias[channel].to_f32(),
+                    low,
+                    high
+                ))
             )
         }
         (OperandType::TensorQuant8Asymm, OperandType::TensorQuant8Asymm) => {
@@ -141,3 +145,7 @@ pub(super) fn clamp(x: f32, low: f32, high: f32) -> f32 {
         x
     }
 }
+
+#[cfg(test)]
+#[path = "reference_tests.rs"]
+mod tests;
