@@ -145,3 +145,7 @@ pub(super) fn clamp(x: f32, low: f32, high: f32) -> f32 {
         x
     }
 }
+
+#[cfg(test)]
+#[path = "reference_tests.rs"]
+mod tests;

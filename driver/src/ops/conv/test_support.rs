@@ -56,6 +56,14 @@ impl Tensor {
         Tensor::of(OperandType::Bool, &[], &[u8::from(value)])
     }
 
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.bytes.as_slice()
+    }
+
+    pub(super) fn set_bytes(&mut self, bytes: &[u8]) {
+        self.bytes = AlignedBytes::copy_of(bytes);
+    }
+
     pub(super) fn quantized(mut self, scale: f32, zero_point: i32) -> Self {
         self.info.scale = scale;
         self.info.zero_point = zero_point;
@@ -127,6 +135,15 @@ impl Case {
     /// What the reference computes.
     pub(super) fn reference(&self) -> Result<Computed, OpError> {
         self.run(&[], Parallelism::ALONE, |run| self.def.body.execute(run))
+    }
+
+    /// What the reference computes on three threads, and whether they shared the work.
+    pub(super) fn reference_of_three(&self) -> Result<(Computed, bool), OpError> {
+        let pool = ThreadPool::new(3, 4);
+        let scope = pool.begin(true);
+        let parallelism = Parallelism::eager(&scope);
+        let computed = self.run(&[], parallelism, |run| self.def.body.execute(run))?;
+        Ok((computed, scope.has_shared_work()))
     }
 
     /// What the fast kernel computes, on one thread and, bit for bit, on three; `None` where there is
