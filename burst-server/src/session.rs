@@ -12,6 +12,7 @@ mod host;
 mod memories;
 mod models;
 mod readers;
+mod refusal;
 mod replies;
 mod table;
 
@@ -25,10 +26,10 @@ use crate::admission::{Accepted, ClientBudgets};
 use crate::burst::BurstHandle;
 use crate::client::{ClientLink, ClientSocket, Presence};
 use crate::panics::lock;
-pub(crate) use greeting::refuse;
 use greeting::{Greeted, greet};
 pub(crate) use host::Host;
 use readers::{Readers, count_malformed};
+pub(crate) use refusal::refuse;
 use replies::Replies;
 use table::Table;
 
