@@ -12,6 +12,7 @@ mod host;
 mod memories;
 mod models;
 mod readers;
+mod refusal;
 mod replies;
 mod table;
 
@@ -30,6 +31,7 @@ pub(crate) use greeting::refuse;
 use greeting::{Greeted, greet};
 pub(crate) use host::Host;
 use readers::{Readers, count_malformed};
+pub(crate) use refusal::refuse;
 use replies::Replies;
 use table::Table;
 

@@ -4,7 +4,7 @@
 //! Two layers, each useful without the other:
 //! * **landlock**: no file can be opened, made, run or removed, no TCP port used, no process
 //!   outside signalled. Not even the service's own sockets: a right to remove names is one to a whole
-//!   folder (docs/decisions/0013-sockets-outlive-the-sandbox.md).
+//!   folder (docs/decisions/0017-sockets-outlive-the-sandbox.md).
 //! * **seccomp**: of the system calls only those on the list in `sandbox/calls.rs` work; others
 //!   fail with EPERM. Killing the service instead would punish it for whatever a library tries.
 //!   Threads can be started, processes cannot; memory is never executable.

@@ -1,13 +1,10 @@
-//! The first message of a client and its answer, which agree on version and features, and the answer
-//! to a connection that is not let in.
+//! The first message of a client and its answer, which agree on version and features.
 
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use burst_wire::control::{ClientGreeting, ServerGreeting, Text, Welcome};
 use burst_wire::socket::{self, Inbox};
 use burst_wire::{Features, WireError};
-use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
 use super::host::Host;
 use crate::ServerError;
@@ -20,33 +17,11 @@ const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 /// that does so longer is disconnected.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Messages of a connection that is refused which are taken out of its socket unread.
-const UNREAD_MAX: usize = 64;
-
 /// A client that was let in.
 pub(super) struct Greeted {
     pub(super) admitted: Admitted,
     /// Additions to HAL 1.2 that both ends know.
     pub(super) features: Features,
-}
-
-/// Tells a connection that is not let in why, without waiting for anything: neither for its greeting,
-/// nor for room in the socket.
-pub(crate) fn refuse(host: &Host, socket: impl AsFd, refusal: Welcome) {
-    let told = server_greeting(host, refusal).encode().map(|bytes| {
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        rustix::net::send(&socket, &bytes, flags)
-    });
-    tracing::debug!(?refusal, ?told, "connection refused");
-    // Messages that nobody read would have the peer find an error before it finds the answer. None
-    // can follow, and there are only as many as a socket holds.
-    let _ = rustix::net::shutdown(&socket, Shutdown::Read);
-    for _ in 0..UNREAD_MAX {
-        match rustix::net::recv(&socket, &mut [0; 1], RecvFlags::DONTWAIT | RecvFlags::TRUNC) {
-            Ok((_, length)) if length > 0 => {}
-            _ => break,
-        }
-    }
 }
 
 /// Waits for the greeting of client `number` and answers it.
@@ -79,7 +54,7 @@ pub(super) fn greet(
     Ok(Greeted { admitted, features })
 }
 
-fn server_greeting(host: &Host, welcome: Welcome) -> ServerGreeting {
+pub(super) fn server_greeting(host: &Host, welcome: Welcome) -> ServerGreeting {
     ServerGreeting {
         welcome,
         features: host.features.bits(),

@@ -13,7 +13,7 @@ burst_testing::tests![
     a_private_driver_process_ends_with_a_killed_client(),
     a_service_forgets_a_killed_client_and_serves_the_next(),
     nothing_is_left_in_the_file_system(),
-    a_service_told_to_stop_ends_in_order_and_takes_its_socket_away(),
+    a_service_told_to_stop_ends_in_order_and_nobody_listens_behind_it(),
 ];
 
 /// Far longer than anything here takes; only turns a hang into a failure.
@@ -146,15 +146,25 @@ fn nothing_is_left_in_the_file_system() {
     assert_eq!(fs::read_dir("/dev/shm").map_or(0, Iterator::count), shm_before);
 }
 
-fn a_service_told_to_stop_ends_in_order_and_takes_its_socket_away() {
-    let mut service = Service::start();
-    let pid = service.process.child.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-    let mut status = None;
-    wait_until("the end of the service", || {
-        status = service.process.child.try_wait().unwrap();
-        status.is_some()
-    });
-    assert!(status.unwrap().success());
-    assert!(!service.socket.exists());
+fn a_service_told_to_stop_ends_in_order_and_nobody_listens_behind_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("burst.sock");
+    // Inside the sandbox no name can be taken away, and the next service replaces the file; outside
+    // the file goes with the service.
+    for (flag, is_left) in [("--require-sandbox", true), ("--no-sandbox", false)] {
+        let arguments = ["serve", "--socket", socket.to_str().unwrap(), flag];
+        let mut service = Process::start(support::burst(&arguments));
+        assert!(service.line().starts_with("listening on "), "{flag}");
+        let pid = service.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        let mut status = None;
+        wait_until("the end of the service", || {
+            status = service.child.try_wait().unwrap();
+            status.is_some()
+        });
+        assert!(status.unwrap().success());
+        assert_eq!(socket.exists(), is_left, "{flag}");
+        let nobody = burst_client::Client::connect(&socket).map(drop).unwrap_err();
+        assert!(matches!(nobody, burst_client::ClientError::NobodyListens { .. }), "{nobody}");
+    }
 }

@@ -158,15 +158,15 @@ fn a_user_who_took_its_share_over_many_connections_leaves_another_its_own(_: Roo
     is_served(&service.path);
     let mut client = RawClient::greet(raw::connect(&service.path));
     let allocate = |memory, length| Call::AllocateMemory { memory, length };
-    assert_eq!(client.call(allocate(1, 40 * MIB), &[]), Ok(Answer::Done));
-    let refused = client.call(allocate(2, MIB), &[]).unwrap_err();
+    assert_eq!(client.call(allocate(1, 39 * MIB), &[]), Ok(Answer::Done));
+    let refused = client.call(allocate(2, 2 * MIB), &[]).unwrap_err();
     assert_eq!(refused.status(), ErrorStatus::ResourceExhaustedTransient);
     let detail = refused.detail.as_str();
     assert!(detail.contains("bytes of memory for all users"), "{detail}");
     assert_eq!(greedy.rest(), "done");
     let gone = format!("user=\"{ONE}\"");
     wait_until("it is forgotten", || !service.metrics.encode().contains(&gone));
-    assert_eq!(client.call(allocate(2, MIB), &[]), Ok(Answer::Done));
+    assert_eq!(client.call(allocate(2, 2 * MIB), &[]), Ok(Answer::Done));
 }
 
 /// The admin socket of a service, which every user may open.
