@@ -2,7 +2,7 @@
 //!
 //! `serve-stuck` serves the socket on its standard input with a device that never finishes, and
 //! says `begun` when it has an execution. `serve-private` serves it as it should be. `serve PATH`
-//! serves all comers at a path; `serve-one-model PATH` allows each one prepared model; `serve-cpu PATH`
+//! serves all comers at a path, `serve-brief-idle PATH` with an idle time of 0.1 s; `serve-one-model PATH` allows each one prepared model; `serve-cpu PATH`
 //! offers the CPU driver. `tour` asks
 //! the service on its standard input for everything once. `stream PATH` connects to a service and
 //! runs frames for ever, and says `running` after the first. `fork-and-connect PATH` is a client of
@@ -31,7 +31,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use burst_client::{Client, Route, StreamOptions, Wait};
 use burst_driver::{CpuDevice, DeviceOptions};
@@ -57,6 +57,11 @@ fn main() {
         (Some("serve-one-model"), Some(path)) => {
             let mut options = ServiceOptions::default();
             options.limits.models = 1;
+            serve(&path, options);
+        }
+        (Some("serve-brief-idle"), Some(path)) => {
+            let mut options = ServiceOptions::default();
+            options.idle_time = Some(Duration::from_millis(100));
             serve(&path, options);
         }
         (Some("serve-cpu"), Some(path)) => serve_cpu(&path),

@@ -18,6 +18,7 @@ use crate::peer;
 burst_testing::tests![
     sixty_four_clients_with_four_bursts_each_get_every_result_once(),
     five_hundred_idle_bursts_cost_next_to_nothing(),
+    five_hundred_idle_bursts_that_asked_to_be_polled_for_cost_next_to_nothing(),
 ];
 
 const CLIENTS: u64 = 64;
@@ -28,6 +29,8 @@ const IDLE_BURSTS_EACH: usize = 50;
 const WATCH: Duration = Duration::from_secs(3);
 /// Share of one processor that all idle bursts together may use.
 const IDLE_SHARE_MAX: f64 = 0.01;
+/// How long bursts are watched whose clients asked the service to poll.
+const WATCH_POLLED: Duration = Duration::from_secs(10);
 
 /// A service in a process of its own.
 struct Service {
@@ -38,9 +41,13 @@ struct Service {
 
 impl Service {
     fn start() -> Service {
+        Service::start_as("serve")
+    }
+
+    fn start_as(role: &str) -> Service {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("burst.sock");
-        let process = peer::Service::start(&path);
+        let process = peer::Service::start_as(role, &path);
         Service { process, path, _directory: directory }
     }
 
@@ -148,6 +155,28 @@ fn five_hundred_idle_bursts_cost_next_to_nothing() {
         share * 100.0,
         f64::from(u32::try_from(grown).unwrap()) / f64::from(u32::try_from(IDLE_BURSTS).unwrap()),
     );
+    assert!(share <= IDLE_SHARE_MAX, "{share}");
+    assert!(bursts.iter().all(Burst::is_alive));
+}
+
+fn five_hundred_idle_bursts_that_asked_to_be_polled_for_cost_next_to_nothing() {
+    let service = Service::start_as("serve-brief-idle");
+    let options = BurstOptions::default().waiting(Wait::Spin);
+    let mut bursts = Vec::new();
+    for _ in 0..IDLE_BURSTS / IDLE_BURSTS_EACH {
+        let client = Client::connect(&service.path).unwrap();
+        let device = client.device("fake").unwrap();
+        let prepared = device.prepare(&model(), &Default::default()).unwrap();
+        for _ in 0..IDLE_BURSTS_EACH {
+            bursts.push(prepared.configure_burst(&options).unwrap());
+        }
+    }
+    // Not a handshake: far longer than it takes until they are idle and have released everything.
+    std::thread::sleep(Duration::from_secs(1));
+    let cpu = service.cpu();
+    std::thread::sleep(WATCH_POLLED);
+    let share = (service.cpu() - cpu).as_secs_f64() / WATCH_POLLED.as_secs_f64();
+    println!("{} idle bursts, asked to poll: {:.2} % of a processor", bursts.len(), share * 100.0);
     assert!(share <= IDLE_SHARE_MAX, "{share}");
     assert!(bursts.iter().all(Burst::is_alive));
 }

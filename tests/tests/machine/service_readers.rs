@@ -12,19 +12,23 @@ use crate::burst_support::raw::{
 };
 use crate::burst_support::{LONG, long, model, wait_for_no_thread_named, wait_until};
 use burst_hal::{
-    Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model, PrepareOptions,
-    PrepareResult, PreparedModel, Request,
+    Burst, Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model, PlainBurst,
+    PrepareOptions, PrepareResult, PreparedModel, Request,
 };
 use burst_server::ServiceOptions;
 use burst_tests::repository;
 use burst_wire::DATUM_BYTES;
-use burst_wire::control::{Answer, Call, ClientMessage, PoolSource, Refusal, ServerMessage, Text};
+use burst_wire::control::{
+    Answer, Call, ClientMessage, List, PoolSource, Refusal, ServerMessage, Text,
+};
 use fmq::{Consumer, Producer, QueueConfig};
 
 use crate::service_support::{Shared, context::Contexts};
 
 burst_testing::tests![
     a_connection_is_read_while_closed_bursts_still_execute(),
+    a_connection_is_read_while_a_burst_is_opened(),
+    what_was_queued_on_a_closed_burst_is_not_executed(),
     what_lay_in_the_slots_of_a_closed_burst_is_given_back_with_the_reply(),
     no_reader_waits_for_what_is_executed_for_a_client_that_hung_up(),
     the_service_joins_no_thread_and_starts_them_in_one_place(),
@@ -177,6 +181,90 @@ fn a_connection_is_read_while_closed_bursts_still_execute() {
         assert!(ended.len() == more.len() + 1 && ended.iter().all(|news| *news == News::Ended));
         assert!(matches!(configure(&mut burst.client, second), Ok(Answer::Burst { .. })));
     }
+}
+
+/// The gated device, whose bursts wait for the test when they are opened.
+struct SlowToOpen(Gated);
+
+impl Device for SlowToOpen {
+    fn name(&self) -> &str {
+        "gated"
+    }
+
+    fn version_string(&self) -> &str {
+        "slow-to-open-1"
+    }
+
+    fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
+        self.0.supported_operations(model)
+    }
+
+    fn prepare_model(&self, _: &Model, _: &PrepareOptions) -> PrepareResult {
+        Ok(Arc::new(SlowToOpen(self.0.clone())))
+    }
+}
+
+impl PreparedModel for SlowToOpen {
+    fn execute_synchronously(&self, _: &Request, _: &ExecutionOptions) -> ExecutionResult {
+        ExecutionResult::of(ErrorStatus::None)
+    }
+
+    fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {
+        let _ = self.0.news.send(News::Begun);
+        let _ = self.0.end.lock().unwrap().recv();
+        Ok(Box::new(PlainBurst::new(self)))
+    }
+}
+
+fn a_connection_is_read_while_a_burst_is_opened() {
+    const CONFIGURE: u64 = 1000;
+    const LIST: u64 = 2000;
+    let (device, gate) = gated();
+    let service = Shared::start(Arc::new(SlowToOpen(device)), ServiceOptions::default());
+    let gate = gate; // dropped before the service, which waits for its threads
+    gate.end.send(()).unwrap();
+    let mut first = RawBurst::start_without_memories(connect(&service.path), &model(), 1024);
+    assert_eq!(gate.news.recv_timeout(LONG), Ok(News::Begun));
+    let prepared = first.client.prepare(&model());
+    let requests = Producer::create(&QueueConfig::new(DATUM_BYTES, 64)).unwrap();
+    let results = Consumer::create(&QueueConfig::new(DATUM_BYTES, 64)).unwrap();
+    let descriptors = (requests.descriptor().unwrap(), results.descriptor().unwrap());
+    let (call, fds) = configure_call(prepared, &descriptors.0, &descriptors.1);
+    first.client.send(&ClientMessage::Call { id: CONFIGURE, call }, &fds);
+    assert_eq!(gate.news.recv_timeout(LONG), Ok(News::Begun), "the second is being opened");
+
+    // Another call is answered, and so is the question of another burst.
+    first.client.send(&ClientMessage::Call { id: LIST, call: Call::ListDevices }, &[]);
+    assert_eq!(reply(&mut first.client).0, LIST);
+    first.send(&request(1, false));
+    let (question, _) = first.client.receive();
+    let ServerMessage::GetMemories { id, .. } = question else { panic!("{question:?}") };
+    let lengths = List(vec![POOL_BYTES as u64; 2]);
+    let answer = ClientMessage::Memories { id, status: 0, lengths };
+    first.client.send(&answer, &[first.input.as_fd(), first.output.as_fd()]);
+    assert_eq!(first.receive()[0][12..16], [0; 4], "its status");
+
+    gate.end.send(()).unwrap();
+    let opened = reply(&mut first.client);
+    assert!(matches!(opened, (CONFIGURE, Ok(Answer::Burst { .. }))), "{opened:?}");
+}
+
+fn what_was_queued_on_a_closed_burst_is_not_executed() {
+    const CLOSE: u64 = 1000;
+    const LIST: u64 = 2000;
+    let (device, gate) = gated();
+    let service = Shared::start(Arc::new(device), ServiceOptions::default());
+    let gate = gate; // dropped before the service, which waits for executions
+    let mut burst = executing(&service, &gate);
+    burst.send(&request(1, false));
+    let call = Call::CloseBurst { burst: burst.number };
+    burst.client.send(&ClientMessage::Call { id: CLOSE, call }, &[]);
+    burst.client.send(&ClientMessage::Call { id: LIST, call: Call::ListDevices }, &[]);
+    assert_eq!(reply(&mut burst.client).0, LIST, "the burst is closed by now");
+    gate.end.send(()).unwrap();
+    assert_eq!(reply(&mut burst.client), (CLOSE, Ok(Answer::Done)));
+    let news: Vec<_> = gate.news.try_iter().collect();
+    assert_eq!(news, [News::Ended], "the next one was begun");
 }
 
 fn what_lay_in_the_slots_of_a_closed_burst_is_given_back_with_the_reply() {

@@ -1,22 +1,23 @@
 //! What is executed for a client that is gone is given up; what is executed when the service is told
-//! to stop is not.
+//! to stop is not, within the grace. What was queued is begun for neither.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use burst_client::{Client, ClientError, Route, Stream, StreamOptions};
+use burst_client::{BurstOptions, Client, ClientError, Route, ShmMemory, Stream, StreamOptions};
 use burst_hal::{
     Caller, Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model, PrepareOptions,
     PrepareResult, PreparedModel, Request,
 };
-use burst_server::{Service, ServiceOptions};
+use burst_server::{Listener, ServerError, Service, ServiceOptions, Stop};
 
-use crate::burst_support::{LONG, long, model, wait_until};
+use crate::burst_support::{LONG, long, model, request_in, wait_until};
 use crate::service_support::Shared;
+use crate::service_support::context::Contexts;
 
 /// What becomes of an execution.
 #[derive(Debug, PartialEq, Eq)]
@@ -91,6 +92,38 @@ impl PreparedModel for Endless {
     }
 }
 
+/// Never gives up by itself.
+struct Deaf(Endless);
+
+impl Device for Deaf {
+    fn name(&self) -> &str {
+        "endless"
+    }
+
+    fn version_string(&self) -> &str {
+        "deaf-1"
+    }
+
+    fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
+        self.0.supported_operations(model)
+    }
+
+    fn prepare_model(&self, _: &Model, _: &PrepareOptions) -> PrepareResult {
+        let Endless { news, end } = &self.0;
+        Ok(Arc::new(Deaf(Endless { news: news.clone(), end: Arc::clone(end) })))
+    }
+}
+
+impl PreparedModel for Deaf {
+    fn execute_synchronously(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+    ) -> ExecutionResult {
+        self.0.execute_for(request, options, &Caller::default())
+    }
+}
+
 fn stream(client: &Client, route: Route) -> Stream {
     let mut options = StreamOptions::default();
     options.route = route;
@@ -112,10 +145,17 @@ fn hang_up(socket: &OwnedFd) {
 
 #[test]
 fn what_runs_for_a_client_that_is_gone_is_given_up() {
-    for route in [Route::Burst, Route::Synchronous] {
+    let routes = [Route::Burst, Route::Synchronous];
+    for (route, in_context) in
+        routes.map(|route| (route, false)).into_iter().chain([(Route::Burst, true)])
+    {
         let (device, watch) = endless();
         let (ours, theirs) = burst_wire::socket::pair().unwrap();
-        let service = Service::new(vec![Arc::new(device)], ServiceOptions::default());
+        let mut options = ServiceOptions::default();
+        if in_context {
+            options.contexts.insert("endless".to_owned(), Arc::new(Contexts));
+        }
+        let service = Service::new(vec![Arc::new(device)], options);
         let service = std::thread::spawn(move || service.serve_socket(theirs));
         let socket = ours.try_clone().unwrap();
         let client = Client::from_socket(ours).unwrap();
@@ -127,6 +167,29 @@ fn what_runs_for_a_client_that_is_gone_is_given_up() {
         watch.expect(News::Cancelled);
         asking.join().unwrap();
     }
+}
+
+#[test]
+fn nothing_that_is_queued_is_begun_for_a_client_that_is_gone() {
+    const DEPTH: u16 = 8;
+    let (device, watch) = endless();
+    let (ours, theirs) = burst_wire::socket::pair().unwrap();
+    let service = Service::new(vec![Arc::new(device)], ServiceOptions::default());
+    let service = std::thread::spawn(move || service.serve_socket(theirs));
+    let socket = ours.try_clone().unwrap();
+    let client = Client::from_socket(ours).unwrap();
+    let prepared =
+        client.device("endless").unwrap().prepare(&model(), &Default::default()).unwrap();
+    let mut burst = prepared.configure_burst(&BurstOptions::default().with_depth(DEPTH)).unwrap();
+    let memory: burst_hal::Pool = Arc::new(ShmMemory::create(32).unwrap());
+    let tickets = [(); DEPTH as usize]
+        .map(|()| burst.submit(&request_in(&memory), &Default::default(), long()).unwrap());
+    watch.expect(News::Begun);
+    hang_up(&socket);
+    service.join().unwrap().unwrap();
+    watch.expect(News::Cancelled);
+    assert!(watch.news.try_recv().is_err(), "the next one was begun");
+    drop(tickets);
 }
 
 #[test]
@@ -150,7 +213,9 @@ fn what_runs_for_one_client_goes_on_when_another_one_is_gone() {
 #[test]
 fn a_service_that_is_told_to_stop_ends_what_it_executes() {
     let (device, watch) = endless();
-    let service = Shared::start(Arc::new(device), ServiceOptions::default());
+    let mut options = ServiceOptions::default();
+    options.grace = LONG;
+    let service = Shared::start(Arc::new(device), options);
     let client = service.connect().unwrap();
     let asking = request(stream(&client, Route::Burst));
     watch.expect(News::Begun);
@@ -159,5 +224,45 @@ fn a_service_that_is_told_to_stop_ends_what_it_executes() {
     watch.end.send(()).unwrap();
     watch.expect(News::Ended);
     stopping.join().unwrap();
+    asking.join().unwrap();
+}
+
+#[test]
+fn after_the_grace_a_service_that_stops_cancels_what_it_executes() {
+    for route in [Route::Burst, Route::Synchronous] {
+        let (device, watch) = endless();
+        let mut options = ServiceOptions::default();
+        options.grace = Duration::from_millis(20);
+        let service = Shared::start(Arc::new(device), options);
+        let client = service.connect().unwrap();
+        let asking = request(stream(&client, route));
+        watch.expect(News::Begun);
+        drop(service); // it returns, and in order
+        watch.expect(News::Cancelled);
+        asking.join().unwrap();
+    }
+}
+
+#[test]
+fn a_service_stops_although_a_driver_does_not_give_up_and_names_what_still_runs() {
+    let (device, watch) = endless();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("burst.sock");
+    let listener = Listener::bind(&path).unwrap();
+    let mut options = ServiceOptions::default();
+    options.grace = Duration::ZERO;
+    let service = Service::new(vec![Arc::new(Deaf(device))], options);
+    let (stopper, stop) = Stop::new().unwrap();
+    let serving = std::thread::spawn(move || service.run(&listener, &stop));
+    let client = Client::connect(&path).unwrap();
+    let asking = request(stream(&client, Route::Burst));
+    watch.expect(News::Begun);
+    drop(stopper);
+    let stopped = serving.join().unwrap();
+    let Err(ServerError::StillRunning { what }) = stopped else { panic!("{stopped:?}") };
+    let [what] = &what[..] else { panic!("{what:?}") };
+    assert!(what.starts_with("burst ") && what.contains(" of client 1, user "), "{what}");
+    watch.end.send(()).unwrap();
+    watch.expect(News::Ended);
     asking.join().unwrap();
 }

@@ -392,6 +392,43 @@ fn a_framing_error_ends_that_burst_and_no_other() {
 }
 
 #[test]
+fn more_requests_than_agreed_end_the_burst_and_are_not_executed() {
+    const DEPTH: u16 = 4;
+    for queued in [usize::from(DEPTH), usize::from(DEPTH) + 1, 32] {
+        let (service, mut raw) = raw(DEPTH);
+        service.controls.close_gate();
+        raw.send(&numbered(0));
+        service.controls.wait_begun(1);
+        // Behind the one that is executed, each a packet of its own.
+        (0..queued).for_each(|at| raw.send(&numbered(at as u64 + 1)));
+        service.controls.open_gate();
+        assert_eq!(raw.result(), (0, Some(0)), "the one that was under way");
+        if queued <= usize::from(DEPTH) {
+            (1..=queued as u64).for_each(|id| assert_eq!(raw.result(), (0, Some(id))));
+            continue;
+        }
+        let (message, _) = raw.client.receive();
+        let ServerMessage::BurstEnded { detail, .. } = message else { panic!("{message:?}") };
+        let reason = "there are more requests in the queue than the agreed depth of 4";
+        assert_eq!(detail.as_str(), reason);
+        assert_eq!(service.controls.begun.load(Ordering::SeqCst), 1, "{queued}");
+        assert!(raw.client.prepare(&model()) > 0, "the connection lives on");
+    }
+}
+
+#[test]
+fn requests_before_a_framing_error_are_answered() {
+    let (service, mut raw) = raw(4);
+    let broken = numbered(3)[1..].to_vec();
+    raw.send(&[numbered(1), numbered(2), broken].concat());
+    assert_eq!(raw.result(), (0, Some(1)));
+    assert_eq!(raw.result(), (0, Some(2)));
+    let (message, _) = raw.client.receive();
+    assert!(matches!(message, ServerMessage::BurstEnded { .. }), "{message:?}");
+    assert_eq!(service.controls.begun.load(Ordering::SeqCst), 2);
+}
+
+#[test]
 fn a_depth_needs_the_agreement_and_is_never_nothing() {
     let (_service, socket) = Private::start(ServiceOptions::default());
     let mut client = RawClient::greet(socket);

@@ -1,0 +1,158 @@
+//! Two users on one service: one with 64 busy bursts, one with a single one.
+#![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
+
+use std::hint::black_box;
+use std::num::NonZeroUsize;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use burst_client::{Client, Stream, StreamOptions, Wait};
+use burst_hal::{
+    Caller, Device, DeviceType, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model,
+    PrepareOptions, PrepareResult, PreparedModel, Request,
+};
+use burst_server::{Access, Listener, Service, ServiceOptions, Stop};
+use burst_testing::Missing;
+
+use crate::burst_support::{LONG, long, wide_model};
+
+burst_testing::tests![one_burst_of_one_user_gets_its_share_beside_many_of_another(&root()?)];
+
+/// Bursts of the one user; the other has one.
+const MANY: u64 = 64;
+/// Cores that the device computes on.
+const TOKENS: usize = 2;
+/// Steps that are computed in all, some 0.1 ms each.
+const STEPS: u64 = 30_000;
+/// Steps of an execution.
+const STEPS_EACH: u64 = 20;
+/// What is asked for, loosely: the share is 0.5 but for what a hand-over takes.
+const SHARE_MIN: f64 = 0.3;
+
+/// May become any user.
+struct Root;
+
+fn root() -> Result<Root, Missing> {
+    match rustix::process::geteuid().is_root() {
+        true => Ok(Root),
+        false => Err(Missing::new("root, to be two users")),
+    }
+}
+
+/// Computes, and counts for which of two models.
+#[derive(Clone)]
+struct Counting {
+    steps: Arc<[AtomicU64; 2]>,
+    model: usize,
+}
+
+impl Device for Counting {
+    fn name(&self) -> &str {
+        "counting"
+    }
+
+    fn version_string(&self) -> &str {
+        "1"
+    }
+
+    fn device_type(&self) -> DeviceType {
+        DeviceType::Cpu
+    }
+
+    fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
+        Ok(vec![true; model.main.operations.len()])
+    }
+
+    fn prepare_model(&self, model: &Model, _: &PrepareOptions) -> PrepareResult {
+        let model = model.main.operations.len() - 1;
+        Ok(Arc::new(Counting { model, ..self.clone() }))
+    }
+}
+
+impl PreparedModel for Counting {
+    fn execute_synchronously(&self, _: &Request, _: &ExecutionOptions) -> ExecutionResult {
+        unreachable!("the service names its client")
+    }
+
+    fn execute_for(&self, _: &Request, _: &ExecutionOptions, caller: &Caller) -> ExecutionResult {
+        for _ in 0..STEPS_EACH {
+            caller.give_way();
+            if caller.is_cancelled() {
+                break;
+            }
+            black_box((0..60_000_u64).fold(1_u64, |x, y| black_box(x.wrapping_mul(y | 1))));
+            self.steps[self.model].fetch_add(1, Ordering::Relaxed);
+        }
+        ExecutionResult::of(ErrorStatus::None)
+    }
+}
+
+/// Streams of a client that connects as this user; the thread stays that user.
+fn streams(path: &Path, uid: u32, operations: u32, count: u64) -> Vec<Stream> {
+    let user = rustix::process::Uid::from_raw(uid);
+    rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+    let client = Client::connect(path).unwrap();
+    let model = wide_model(operations);
+    let mut options = StreamOptions::default();
+    options.wait = Wait::Sleep;
+    let prepared = client.device("counting").unwrap().prepare(&model, &options.prepare).unwrap();
+    (0..count).map(|_| Stream::new(&prepared, &model, &options).unwrap()).collect()
+}
+
+fn keep_busy(mut stream: Stream, ended: &AtomicBool) {
+    while !ended.load(Ordering::Relaxed) {
+        stream.run(long()).unwrap();
+    }
+}
+
+fn one_burst_of_one_user_gets_its_share_beside_many_of_another(_: &Root) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = folder.path().join("burst.sock");
+    let listener = Listener::bind_with_mode(&path, 0o666).unwrap();
+    let steps: Arc<[AtomicU64; 2]> = Arc::default();
+    let mut options = ServiceOptions::default();
+    options.access = Access { anyone: true, ..Access::default() };
+    options.run_tokens = NonZeroUsize::new(TOKENS);
+    let device = Counting { steps: Arc::clone(&steps), model: 0 };
+    let service = Service::new(vec![Arc::new(device)], options);
+    let (stopper, stop) = Stop::new().unwrap();
+    let counts = || [0, 1].map(|at| steps[at].load(Ordering::Relaxed));
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let serving = scope.spawn(move || service.run(&listener, &stop));
+        // Threads of their own, as each becomes another user for good.
+        let (many, one) = (
+            scope.spawn(|| streams(&path, 4001, 1, MANY)).join().unwrap(),
+            scope.spawn(|| streams(&path, 4002, 2, 1)).join().unwrap(),
+        );
+        many.into_iter().for_each(|stream| {
+            scope.spawn(|| keep_busy(stream, &ended));
+        });
+        let until = Instant::now() + 4 * LONG;
+        let reach = |at: usize, from: u64| {
+            while counts()[at] < from {
+                assert!(Instant::now() < until, "{:?}", counts());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        reach(0, STEPS / 10);
+        one.into_iter().for_each(|stream| {
+            scope.spawn(|| keep_busy(stream, &ended));
+        });
+        reach(1, STEPS_EACH);
+        let before = counts();
+        reach(0, before[0] + STEPS / 2);
+        let after = counts();
+        ended.store(true, Ordering::Relaxed);
+        let [many, one] = [0, 1].map(|at| (after[at] - before[at]) as f64);
+        let share = one / (one + many);
+        println!("one burst beside {MANY} of another user: {:.1} % of computing", share * 100.0);
+        assert!(share >= SHARE_MIN, "{share}");
+        drop(stopper);
+        serving.join().unwrap().unwrap();
+    });
+}
