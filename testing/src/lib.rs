@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Completion, Conclusion, Failed, Trial};
 
-pub use needs::{Missing, TwoCpus, program, shared, two_cpus};
+pub use needs::{Missing, Root, TwoCpus, program, root, shared, two_cpus};
 
 /// One test of a list: its name and what runs it. Made by [`tests!`].
 #[derive(Debug, Clone, Copy)]

@@ -92,3 +92,25 @@ pub(crate) fn two_of(cpus: usize) -> Result<TwoCpus, Missing> {
     }
     Ok(TwoCpus(()))
 }
+
+/// This process may become any user.
+#[derive(Debug, Clone, Copy)]
+pub struct Root(());
+
+/// The right to start processes of other users.
+///
+/// # Errors
+/// This process is not root's.
+pub fn root() -> Result<Root, Missing> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    root_of(&status)
+}
+
+/// The same by what `/proc/self/status` says.
+pub(crate) fn root_of(status: &str) -> Result<Root, Missing> {
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
+    match line.split_whitespace().nth(1) {
+        Some("0") => Ok(Root(())),
+        _ => Err(Missing::new("root, to be two users")),
+    }
+}

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libtest_mimic::{Arguments, Conclusion};
 
-use super::needs::{program_in, shared_in, two_of};
+use super::needs::{program_in, root_of, shared_in, two_of};
 use super::{Missing, Test, run_as_asked};
 
 const NOWHERE: &str = "/nonexistent";
@@ -42,11 +42,13 @@ mod needy {
         lacks_all_of_shared(&shared_in(Path::new(NOWHERE), "", false)?),
         lacks_a_program(&program_in(OsStr::new(NOWHERE), "strace")?),
         lacks_a_cpu(two_of(1)?),
+        lacks_root(root_of("Name:\tx\nUid:\t0\t1000\t0\t0\n")?),
         lacks_the_second(&shared_in(Path::new("/"), "proc", false)?, two_of(1)?),
         has_all(
             &shared_in(Path::new("/"), "proc", true)?,
             &program_in(OsStr::new("/nonexistent:/bin"), "sh")?,
             two_of(2)?,
+            root_of("Uid:\t1000\t0\t0\t0\n")?,
         ),
         has_no_needs(),
     ];
@@ -67,11 +69,15 @@ mod needy {
         unreachable!("there is one");
     }
 
+    fn lacks_root(_: crate::Root) {
+        unreachable!("its user is another one");
+    }
+
     fn lacks_the_second(_: &Path, _: crate::TwoCpus) {
         unreachable!("there is one");
     }
 
-    fn has_all(shared: &Path, program: &Path, _: crate::TwoCpus) {
+    fn has_all(shared: &Path, program: &Path, _: crate::TwoCpus, _: crate::Root) {
         assert_eq!(shared, Path::new("/proc"));
         assert_eq!(program, Path::new("/bin/sh"));
         BEGUN.fetch_add(1, Ordering::SeqCst);
@@ -86,7 +92,7 @@ mod needy {
 fn what_lacks_something_is_ignored_by_name_with_the_reason_and_the_rest_runs() {
     let (conclusion, printed) = run(&["--test-threads", "2"], needy::TESTS);
     assert_eq!(conclusion.exit_code(), ExitCode::SUCCESS);
-    assert_eq!((conclusion.num_passed, conclusion.num_ignored), (2, 5), "{printed}");
+    assert_eq!((conclusion.num_passed, conclusion.num_ignored), (2, 6), "{printed}");
     assert_eq!(needy::BEGUN.load(Ordering::SeqCst), 2);
     for (name, outcome) in [
         (
@@ -99,6 +105,7 @@ fn what_lacks_something_is_ignored_by_name_with_the_reason_and_the_rest_runs() {
         ),
         ("lacks_a_program", "ignored (needs strace, which is not installed)"),
         ("lacks_a_cpu", "ignored (needs two CPUs, and this process may run on 1)"),
+        ("lacks_root", "ignored (needs root, to be two users)"),
         ("lacks_the_second", "ignored (needs two CPUs, and this process may run on 1)"),
         ("has_all", "ok"),
         ("has_no_needs", "ok"),
@@ -158,7 +165,7 @@ fn tests_are_listed_and_chosen_as_in_the_usual_harness() {
         (&["has_"][..], 2),
         (&["tests::needy::has_all", "--exact"], 1),
         (&["has_all", "--exact"], 0),
-        (&["lacks", "--skip", "shared"], 3),
+        (&["lacks", "--skip", "shared"], 4),
         (&["--ignored"], 0),
         (&["--nocapture"], needy::TESTS.len()),
     ] {
