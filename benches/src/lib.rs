@@ -1,11 +1,13 @@
 //! Third parties for the harness: other ways for two processes on one machine to exchange requests
-//! and answers, and another library that runs the same models ([`model`]).
+//! and answers, and another library that runs the same models ([`model`]). Beside them what an honest
+//! client notices of attacks on its service ([`attacks`]).
 //!
 //! The transport's third parties are compiled with the feature `peers` alone: who only builds or tests
 //! this repository does not wait for them.
 
 #![forbid(unsafe_code)]
 
+pub mod attacks;
 pub mod model;
 #[cfg(feature = "peers")]
 pub mod peers;

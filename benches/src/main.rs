@@ -1,16 +1,18 @@
 //! `cargo run --release -p benches --features peers -- transport`: what `burst bench transport`
 //! measures, with third-party peers beside it. `cargo run --release -p benches -- model`: our driver
-//! beside LiteRT.
+//! beside LiteRT. `cargo run --release -p benches -- attacks`: what an honest client notices of attacks
+//! on its service.
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use benches::{all_peers, check_built, left_out_notice, model};
+use benches::{all_peers, attacks, check_built, left_out_notice, model};
 use burst_harness::transport::command;
 use burst_harness::{HarnessError, Peer};
 use clap::{Parser, Subcommand};
 
-/// Our transport beside third-party peers, and our driver beside LiteRT, each in one run.
+/// Our transport beside third-party peers, our driver beside LiteRT, and an honest client beside attacks,
+/// each in one run.
 #[derive(Parser)]
 struct Cli {
     #[command(subcommand)]
@@ -23,18 +25,23 @@ enum What {
     Transport(command::Args),
     /// Models in our driver and in LiteRT.
     Model(model::Args),
+    /// An honest client of a service, alone and beside attacks on it.
+    Attacks(attacks::Args),
 }
 
 fn main() -> ExitCode {
     let peers = all_peers();
-    if let Some(code) = burst_harness::serve_if_asked(&peers).or_else(model::serve_driver_if_asked)
-    {
+    let asked = burst_harness::serve_if_asked(&peers)
+        .or_else(model::serve_driver_if_asked)
+        .or_else(burst_tests::attacks::play_if_asked);
+    if let Some(code) = asked {
         return code;
     }
     let mut out = std::io::stdout();
     let result = match Cli::parse().what {
         What::Transport(args) => transport(&args, &peers, &mut out),
         What::Model(args) => args.run(&mut out),
+        What::Attacks(args) => args.run(&mut out),
     };
     result.unwrap_or_else(|error| {
         eprintln!("benches: {error}");

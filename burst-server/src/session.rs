@@ -27,7 +27,6 @@ use crate::client::{ClientLink, ClientSocket, Presence};
 use crate::panics::lock;
 use crate::running::Running;
 use crate::scheduler::{Run, Work};
-pub(crate) use greeting::refuse;
 use greeting::{Greeted, greet};
 pub(crate) use host::Host;
 use readers::{Readers, count_malformed};

@@ -1,8 +1,9 @@
-//! What the tests across crates share: the golden outputs, and the readers of this repository's
-//! documents and sources.
+//! What the tests across crates share: the golden outputs, attacks on a service, and the readers of
+//! this repository's documents and sources.
 
 use std::path::{Path, PathBuf};
 
+pub mod attacks;
 pub mod documents;
 pub mod golden;
 pub mod modules;

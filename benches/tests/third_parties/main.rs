@@ -1,6 +1,7 @@
-//! Beside third parties: each does the same work as ours, or is said to be left out. One test after
-//! the other, so that none disturbs the other's rounds.
+//! Beside third parties: each does the same work as ours, or is said to be left out; and an honest
+//! client beside attacks. One test after the other, so that none disturbs the other's rounds.
 
+mod attacks;
 #[cfg(not(feature = "peers"))]
 mod left_out;
 mod model;
@@ -12,6 +13,7 @@ fn main() -> std::process::ExitCode {
         #[cfg(not(feature = "peers"))]
         left_out::TESTS,
         model::TESTS,
+        attacks::TESTS,
         #[cfg(feature = "peers")]
         peers::TESTS,
     ])

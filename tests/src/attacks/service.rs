@@ -1,0 +1,248 @@
+//! The service that is attacked: `burst serve` in a process of its own, within limits.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::fs::Mode;
+use rustix::process::{Resource, Rlimit, Signal, setrlimit, umask};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use super::child::{Child, HANG, User};
+use super::users::{NEIGHBOUR, is_root};
+
+/// The role that confines itself and then becomes the service.
+pub(super) const ROLE: &str = "confined";
+
+/// What a service may use of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Confinement {
+    /// Bytes of address space (`RLIMIT_AS`); `None` for as many as there are.
+    pub address_space: Option<u64>,
+    /// Whether it may run on one CPU alone.
+    pub one_cpu: bool,
+}
+
+impl Confinement {
+    /// What an honest load fits into many times over, and what a machine that has other work could
+    /// spare.
+    pub const MEMORY: Confinement = Confinement { address_space: Some(4 << 30), one_cpu: false };
+
+    fn arguments(self) -> [String; 2] {
+        [self.address_space.unwrap_or(0).to_string(), u8::from(self.one_cpu).to_string()]
+    }
+
+    /// What the service is told of its limits. An address space holds stacks and the allocator's heaps
+    /// too, so that accounts get the smaller part of it.
+    fn flags(self) -> &'static [&'static str] {
+        if self.address_space.is_none() { &[] } else { CONFINED_FLAGS }
+    }
+}
+
+/// A GiB of memory and 512 threads for all users, half of each for one.
+const CONFINED_FLAGS: &[&str] = &[
+    "--max-memory=1073741824",
+    "--max-memory-per-user=536870912",
+    "--max-threads=512",
+    "--max-threads-per-user=256",
+];
+
+/// A running `burst serve` with an admin socket, killed when this is dropped.
+#[derive(Debug)]
+pub struct Service {
+    process: Child,
+    socket: PathBuf,
+    admin: PathBuf,
+    log: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Service {
+    /// Starts it with these flags. Where this process is root's, the neighbour may use it too.
+    ///
+    /// # Errors
+    /// It does not say that it listens.
+    pub fn start(confinement: Confinement, flags: &[&str]) -> Result<Service, String> {
+        let text = |error: std::io::Error| error.to_string();
+        let folder = tempfile::tempdir().map_err(text)?;
+        // Other users reach the sockets inside.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).map_err(text)?;
+        let [socket, admin, log] =
+            ["burst.sock", "admin.sock", "log"].map(|name| folder.path().join(name));
+        let path = |path: &Path| path.display().to_string();
+        let mut arguments = Vec::from(confinement.arguments());
+        arguments.extend(["serve", "--socket"].map(str::to_owned));
+        arguments.extend([path(&socket), "--admin".to_owned(), path(&admin)]);
+        if is_root() {
+            arguments.extend(["--allow-uid".to_owned(), NEIGHBOUR.to_string()]);
+        }
+        let flags = confinement.flags().iter().chain(flags);
+        arguments.extend(flags.map(|flag| (*flag).to_owned()));
+        let stderr =
+            Stdio::from(fs::File::options().create(true).append(true).open(&log).map_err(text)?);
+        let process = Child::start(User::Same, ROLE, &arguments, stderr);
+        let service = Service { process, socket, admin, log, _folder: folder };
+        match service.process.hear("listening on ", HANG) {
+            Ok(_) => Ok(service),
+            Err(error) => Err(format!("{error}: {}", service.log())),
+        }
+    }
+
+    /// Where clients connect.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Where its metrics are read.
+    #[must_use]
+    pub fn admin(&self) -> &Path {
+        &self.admin
+    }
+
+    /// What it said on standard error.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Its log, for others to write to.
+    pub(super) fn append_log(&self) -> Stdio {
+        let file = fs::File::options().append(true).open(&self.log);
+        file.map_or_else(|_| Stdio::inherit(), Stdio::from)
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
+    }
+
+    /// How it ended, where it does so in time.
+    pub fn ended_within(&mut self, within: Duration) -> Option<ExitStatus> {
+        self.process.ended_within(within)
+    }
+
+    /// Why it is no service any more; `None` while it lives.
+    pub fn end(&mut self) -> Option<String> {
+        let status = self.process.ended_within(Duration::ZERO)?;
+        let log = self.log();
+        let last: Vec<&str> = log.lines().rev().take(5).collect();
+        Some(format!("the service ended: {status}; its last lines, newest first: {last:#?}"))
+    }
+
+    /// User and system time so far, in ticks of 10 ms.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn cpu_time(&self) -> Result<Duration, String> {
+        let path = format!("/proc/{}/stat", self.process.pid());
+        let stat = fs::read_to_string(path).map_err(|error| error.to_string())?;
+        let fields: Vec<&str> =
+            stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+        let ticks = |field: usize| fields.get(field)?.parse::<u64>().ok();
+        let sum = ticks(11).zip(ticks(12)).map(|(user, system)| user + system);
+        sum.map(|ticks| Duration::from_millis(ticks * 10)).ok_or(format!("not a stat: {stat}"))
+    }
+
+    /// A size of `/proc/PID/status` in bytes, such as `VmSize` or `VmHWM`.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn size(&self, name: &str) -> Result<u64, String> {
+        let path = format!("/proc/{}/status", self.process.pid());
+        let status = fs::read_to_string(path).map_err(|error| error.to_string())?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        kib.map(|kib| kib << 10).ok_or(format!("no {name} in {status}"))
+    }
+
+    /// What it counts about itself.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn metrics(&self) -> Result<Metrics, String> {
+        let ask = || {
+            let mut connection = UnixStream::connect(&self.admin)?;
+            connection.set_read_timeout(Some(HANG))?;
+            connection.write_all(b"GET /metrics HTTP/1.1\r\n\r\n")?;
+            let mut answer = String::new();
+            connection.read_to_string(&mut answer)?;
+            Ok(Metrics(answer))
+        };
+        ask().map_err(|error: std::io::Error| format!("no metrics: {error}"))
+    }
+
+    /// Asks for the metrics again and again until something is so.
+    ///
+    /// # Errors
+    /// It is not so in time, or the service does not answer.
+    pub fn wait_until(
+        &self,
+        what: &str,
+        within: Duration,
+        is_so: impl Fn(&Metrics) -> bool,
+    ) -> Result<Duration, String> {
+        let start = Instant::now();
+        loop {
+            if is_so(&self.metrics()?) {
+                return Ok(start.elapsed());
+            }
+            if start.elapsed() > within {
+                return Err(format!("{what} does not come within {within:?}"));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// A service's counters at one moment.
+#[derive(Debug)]
+pub struct Metrics(String);
+
+impl Metrics {
+    /// The value of a series that counts, by name and labels; 0 where there is none.
+    #[must_use]
+    pub fn value(&self, series: &str) -> u64 {
+        let line = self.0.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.and_then(|value| value.parse().ok()).unwrap_or(0)
+    }
+
+    /// What all clients together have of something that is limited.
+    #[must_use]
+    pub fn in_use(&self, limit: &str) -> u64 {
+        self.value(&format!("burst_in_use{{limit=\"{limit}\"}}"))
+    }
+
+    /// Executions that bursts handed to the device.
+    #[must_use]
+    pub fn executions(&self) -> u64 {
+        self.value("burst_executions_total{path=\"burst\"}")
+    }
+}
+
+/// The role: takes its limits upon itself and becomes this program with the arguments behind them.
+pub(super) fn confine(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    let [address_space, one_cpu, rest @ ..] = arguments else {
+        return Err("no limits".into());
+    };
+    let bytes: u64 = address_space.parse()?;
+    if bytes > 0 {
+        let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+        setrlimit(Resource::As, limit)?;
+    }
+    if one_cpu == "1" {
+        let allowed = rustix::thread::sched_getaffinity(None)?;
+        let first = (0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu)).ok_or("no CPU")?;
+        let mut one = CpuSet::new();
+        one.set(first);
+        sched_setaffinity(None, &one)?;
+    }
+    // The modes of the sockets are what the service makes them.
+    umask(Mode::empty());
+    Err(Command::new(std::env::current_exe()?).args(rest).exec().into())
+}
