@@ -26,10 +26,7 @@ pub(crate) struct SharedExecutor {
 
 impl Runner {
     /// What the model offers: an executor if it has one, a burst otherwise. It works for `caller`.
-    pub(super) fn open(
-        model: &Arc<dyn PreparedModel>,
-        caller: &Caller,
-    ) -> Result<Self, Failure> {
+    pub(super) fn open(model: &Arc<dyn PreparedModel>, caller: &Caller) -> Result<Self, Failure> {
         if let Some(mut executor) = Arc::clone(model).open_executor()? {
             executor.work_for(caller);
             return Ok(Runner::Caching(Arc::new(SharedExecutor::new(executor))));

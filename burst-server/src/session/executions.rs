@@ -3,7 +3,9 @@
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use burst_hal::{Caller, ErrorStatus, ExecutionOptions, Failure, Request, RequestArgument, TimePoint};
+use burst_hal::{
+    Caller, ErrorStatus, ExecutionOptions, Failure, Request, RequestArgument, TimePoint,
+};
 use burst_wire::control::{Answer, Executed, SynchronousRequest};
 
 use super::Session;

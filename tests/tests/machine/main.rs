@@ -11,6 +11,7 @@ mod service_support;
 mod async_fd;
 mod burst_death;
 mod dma_heap;
+mod handed_over;
 mod kill_matrix;
 mod killed_at_the_queue;
 mod many_clients;
@@ -22,6 +23,7 @@ fn main() -> std::process::ExitCode {
         async_fd::TESTS,
         burst_death::TESTS,
         dma_heap::TESTS,
+        handed_over::TESTS,
         kill_matrix::TESTS,
         killed_at_the_queue::TESTS,
         many_clients::TESTS,

@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use burst_client::{Client, ClientError, Route, Stream, StreamOptions};
 use burst_hal::{
-    Caller, Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model,
-    PrepareOptions, PrepareResult, PreparedModel, Request,
+    Caller, Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model, PrepareOptions,
+    PrepareResult, PreparedModel, Request,
 };
 use burst_server::{Service, ServiceOptions};
 
@@ -75,12 +75,7 @@ impl PreparedModel for Endless {
         panic!("a service that cannot cancel");
     }
 
-    fn execute_for(
-        &self,
-        _: &Request,
-        _: &ExecutionOptions,
-        caller: &Caller,
-    ) -> ExecutionResult {
+    fn execute_for(&self, _: &Request, _: &ExecutionOptions, caller: &Caller) -> ExecutionResult {
         self.news.send(News::Begun).unwrap();
         let until = Instant::now() + LONG;
         while !caller.is_cancelled() {

@@ -18,6 +18,7 @@ mod cancelled;
 mod deadlines;
 mod descriptor_tricks;
 mod fuzz_seeds;
+mod golden;
 mod pipelining;
 mod protocol;
 mod protocol_client;
