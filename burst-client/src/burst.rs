@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use burst_hal::{ExecutionOptions, ExecutionResult, Pool, Request};
 use burst_wire::control::{
-    Answer, Call, List, PoolSource, QueueDescriptor, QueueGrantor, WaitStyle,
+    Answer, Call, List, PoolSource, QueueDescriptor, QueueGrantor, StatedLimit, WaitStyle,
 };
 use burst_wire::{DATUM_BYTES, Features};
 use fmq::{Consumer, Deadline, Descriptor, Producer, QueueConfig, Wait};
@@ -36,7 +36,7 @@ pub struct BurstOptions {
     pub wait: Wait,
     /// Length of each queue; several requests under way share it. A request needs 2 datums, one per
     /// pool, and per argument one and one per dimension given; one that does not fit goes over the
-    /// socket. `None`: a page, or as much more as the model's requests need.
+    /// socket. `None`: a page, or as much more as the model's requests need and the service takes.
     pub queue_datums: Option<usize>,
     /// Length of the result queue, where it should differ.
     pub result_datums: Option<usize>,
@@ -130,7 +130,10 @@ impl Burst {
         options: &BurstOptions,
     ) -> Result<Self, ClientError> {
         let link = model.link();
-        let fitting = || queue_length::queue_datums(model.longest_packet(), options.depth);
+        let fitting = || {
+            let longest = link.peer.limits.get(StatedLimit::QueueDatums);
+            queue_length::queue_datums(model.longest_packet(), options.depth, longest)
+        };
         let queue_datums = options.queue_datums.unwrap_or_else(fitting);
         let result_datums = options.result_datums.unwrap_or(queue_datums);
         let mut requests = Producer::create(&QueueConfig::new(DATUM_BYTES, queue_datums))?;

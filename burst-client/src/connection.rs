@@ -8,14 +8,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use burst_shm::ForkMark;
+use burst_wire::control::StatedLimit;
 
 use crate::ClientError;
-use crate::connect::Peer;
+use crate::connect::{Greeted, Peer};
 
 mod burst_watch;
 mod calls;
 mod memories;
 mod memory_registry;
+mod outbox;
 mod pending_calls;
 mod permits;
 mod slots;
@@ -36,6 +38,8 @@ const REASON_PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Connection {
     socket: OwnedFd,
     pub(crate) peer: Peer,
+    /// The service's process, where it is known and another one.
+    process: Option<OwnedFd>,
     calls: PendingCalls,
     memories: MemoryRegistry,
     /// Serializes `give_back_dropped`: a second caller returns only after the first one's memories
@@ -64,15 +68,18 @@ impl std::ops::Deref for Link {
 
 impl Link {
     /// Starts the watcher of a connection on which greetings were exchanged.
-    pub(crate) fn start(socket: OwnedFd, peer: Peer) -> Result<Arc<Link>, ClientError> {
+    pub(crate) fn start(socket: OwnedFd, greeted: Greeted) -> Result<Arc<Link>, ClientError> {
+        let Greeted { peer, process } = greeted;
+        let slow_calls = SlowCallPermits::new(peer.limits.get(StatedLimit::SlowCalls));
         let connection = Arc::new(Connection {
             socket,
             peer,
+            process,
             calls: PendingCalls::default(),
             memories: MemoryRegistry::default(),
             giving_back: Mutex::default(),
             mark: ForkMark::take()?,
-            slow_calls: Arc::default(),
+            slow_calls: Arc::new(slow_calls),
             dead: AtomicBool::new(false),
             bursts: Mutex::default(),
         });

@@ -33,8 +33,12 @@ struct Parcel {
 }
 
 impl RemoteDevice {
-    pub(crate) fn query(link: &Arc<Link>, number: u32) -> Result<Self, ClientError> {
-        match link.quick_call(Call::DeviceInfo { device: number }, &[])? {
+    pub(crate) fn query(
+        link: &Arc<Link>,
+        number: u32,
+        deadline: Deadline,
+    ) -> Result<Self, ClientError> {
+        match link.quick_call_until(Call::DeviceInfo { device: number }, deadline)? {
             (Answer::Device(info), _) => {
                 Ok(RemoteDevice { link: Arc::clone(link), number, info: Arc::new(info) })
             }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use burst_hal::session::LayoutError;
 use burst_hal::{ErrorStatus, Failure};
 use burst_shm::ShmError;
-use burst_wire::WireError;
+use burst_wire::control::Versions;
+use burst_wire::{Features, WireError};
 use fmq::QueueError;
 use rustix::io::Errno;
 
@@ -41,12 +42,24 @@ pub enum ClientError {
     #[error("the service has as many clients as it takes; try again later")]
     TooManyClients,
     /// The service speaks another version of the protocol.
-    #[error("the service speaks protocol version {service}, this client speaks version {client}")]
+    #[error("the service speaks protocol {service}, this client speaks {client}")]
     Version {
-        /// The version here.
-        client: u32,
-        /// The version there.
-        service: u32,
+        /// The versions here.
+        client: Versions,
+        /// The versions there, as far as known.
+        service: Versions,
+    },
+    /// The service lacks additions that the program requires.
+    #[error("the service lacks what this program requires: {missing}")]
+    FeatureMissing {
+        /// Which.
+        missing: Features,
+    },
+    /// The service refuses for another reason.
+    #[error("the service refuses the connection: {detail}")]
+    GreetingRefused {
+        /// Its reason.
+        detail: Box<str>,
     },
     /// Whatever answers there is no such service.
     #[error("what answers there is not a burst service")]
@@ -80,6 +93,12 @@ pub enum ClientError {
     Refused {
         /// The status.
         status: ErrorStatus,
+        /// Its reason.
+        detail: Box<str>,
+    },
+    /// The service does not know a call: it is older than this client.
+    #[error("the service is too old for this: {detail}")]
+    UnknownCall {
         /// Its reason.
         detail: Box<str>,
     },

@@ -7,7 +7,7 @@
 //! and longer pauses ([`Backoff`]).
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use burst_hal::{
@@ -16,19 +16,22 @@ use burst_hal::{
 };
 use fmq::Deadline;
 
+use crate::waiting::lock;
 use crate::{
-    Backoff, Burst, BurstOptions, Client, ClientError, RemoteDevice, RemotePreparedModel, Stream,
-    StreamOptions,
+    Backoff, Burst, BurstOptions, Client, ClientError, ConnectOptions, RemoteDevice,
+    RemotePreparedModel, Stream, StreamOptions,
 };
 
 mod burst;
+mod renewable;
 mod stream;
 
 pub use burst::ReconnectingBurst;
+use renewable::Renewable;
 pub use stream::{Outages, ReconnectingStream};
 
-/// Makes a connection, the first and every later one.
-type Connector = Box<dyn FnMut() -> Result<Client, ClientError> + Send>;
+/// Makes a connection by a deadline, the first and every later one.
+type Connector = Box<dyn FnMut(Deadline) -> Result<Client, ClientError> + Send>;
 
 /// Services that one set-up may outlive, and one more.
 const SET_UP_TRIES: u32 = 3;
@@ -44,13 +47,15 @@ struct Shared {
     /// As the first connection had it.
     version: String,
     backoff: Backoff,
-    state: Mutex<State>,
+    /// Locked by the one thread that connects again, and by no other.
+    connector: Mutex<Connector>,
+    connected: Renewable<Connected>,
 }
 
-struct State {
-    connector: Connector,
+/// A device, and how many connections there were until its own.
+#[derive(Debug, Clone)]
+struct Connected {
     device: RemoteDevice,
-    /// How many connections there were.
     generation: u64,
 }
 
@@ -68,20 +73,23 @@ impl ReconnectingDevice {
     /// As [`Client::connect`] and [`Client::device`].
     pub fn connect(path: impl Into<PathBuf>, device: &str) -> Result<Self, ClientError> {
         let path = path.into();
-        Self::with_connector(device, Backoff::RESTART, move || Client::connect(&path))
+        Self::with_connector(device, Backoff::RESTART, move |deadline| {
+            Client::connect_with(&path, &ConnectOptions::default().until(deadline))
+        })
     }
 
     /// As [`ReconnectingDevice::connect`], with another way to a service: one that starts the
-    /// service's process itself, say. `connector` is called once now and once per later attempt.
+    /// service's process itself, say. `connector` is called once now and once per later attempt, with
+    /// the deadline of whoever needs the connection. Callers who have less time do not wait for it.
     ///
     /// # Errors
     /// Those of the connector, and as [`Client::device`].
     pub fn with_connector(
         device: &str,
         backoff: Backoff,
-        mut connector: impl FnMut() -> Result<Client, ClientError> + Send + 'static,
+        mut connector: impl FnMut(Deadline) -> Result<Client, ClientError> + Send + 'static,
     ) -> Result<Self, ClientError> {
-        let first = connector()?.device(device)?;
+        let first = connector(Deadline::never())?.device(device)?;
         Ok(Self::connected(first, backoff, Box::new(connector)))
     }
 
@@ -96,7 +104,7 @@ impl ReconnectingDevice {
         device: &str,
         backoff: Backoff,
         deadline: Deadline,
-        mut connector: impl FnMut() -> Result<Client, ClientError> + Send + 'static,
+        mut connector: impl FnMut(Deadline) -> Result<Client, ClientError> + Send + 'static,
         waiting: impl FnOnce(&ClientError),
     ) -> Result<Self, ClientError> {
         let mut waiting = Some(waiting);
@@ -107,34 +115,38 @@ impl ReconnectingDevice {
             }
             passes
         };
-        let (first, _) = backoff.run(deadline, may_pass, || connector()?.device(device))?;
+        let connect = || connector(deadline)?.device_until(device, deadline);
+        let (first, _) = backoff.run(deadline, may_pass, connect)?;
         Ok(Self::connected(first, backoff, Box::new(connector)))
     }
 
     fn connected(first: RemoteDevice, backoff: Backoff, connector: Connector) -> Self {
         let (name, version) = (first.name().to_owned(), first.version_string().to_owned());
-        let state = Mutex::new(State { connector, device: first, generation: 1 });
-        ReconnectingDevice { shared: Arc::new(Shared { name, version, backoff, state }) }
+        let connected = Renewable::new(Connected { device: first, generation: 1 });
+        let connector = Mutex::new(connector);
+        let shared = Shared { name, version, backoff, connector, connected };
+        ReconnectingDevice { shared: Arc::new(shared) }
     }
 
     /// The device over the connection there is now, alive or not.
     #[must_use]
     pub fn current(&self) -> RemoteDevice {
-        self.lock().device.clone()
+        self.shared.connected.current().device
     }
 
     /// Connections made so far after the first one.
     #[must_use]
     pub fn reconnects(&self) -> u64 {
-        self.lock().generation - 1
+        self.shared.connected.current().generation - 1
     }
 
-    /// Connects again if the service is gone, as often as the back-off says.
+    /// Connects again if the service is gone, as often as the back-off says. One thread does so at a
+    /// time; others wait for it, each until its own deadline.
     ///
     /// # Errors
-    /// The last attempt's.
+    /// The last attempt's; [`ClientError::Timeout`].
     pub fn reconnect(&self, deadline: Deadline) -> Result<(), ClientError> {
-        self.again(deadline, || self.alive().map(|_| ()))
+        self.again(deadline, || self.alive(deadline).map(|_| ()))
     }
 
     /// Makes a model ready to execute, now and after every reconnection. A service that dies over
@@ -155,13 +167,14 @@ impl ReconnectingDevice {
         model: &Model,
         options: &PrepareOptions,
     ) -> Result<Arc<ReconnectingModel>, ClientError> {
-        let (device, generation) = self.alive()?;
+        let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        let Connected { device, generation } = self.alive(deadline)?;
         let prepared = device.prepare(model, options)?;
         Ok(Arc::new(ReconnectingModel {
             device: self.clone(),
             model: model.clone(),
             options: *options, // its deadline was for the first time alone
-            state: Mutex::new((generation, prepared)),
+            prepared: Renewable::new(Prepared { model: prepared, generation }),
         }))
     }
 
@@ -209,23 +222,19 @@ impl ReconnectingDevice {
 
     /// A device whose service lives, as far as is known, and the number of its connection. One
     /// attempt.
-    fn alive(&self) -> Result<(RemoteDevice, u64), ClientError> {
-        let mut state = self.lock();
-        if !state.device.is_alive() {
-            let device = (state.connector)()?.device(&self.shared.name)?;
+    fn alive(&self, deadline: Deadline) -> Result<Connected, ClientError> {
+        let is_alive = |connected: &Connected| connected.device.is_alive();
+        self.shared.connected.renew(deadline, is_alive, |old| {
+            let client = lock(&self.shared.connector)(deadline)?;
+            let device = client.device_until(&self.shared.name, deadline)?;
             if device.version_string() != self.shared.version {
                 let (was, is) = (&self.shared.version, device.version_string());
                 tracing::warn!(was, is, "the service came back as another version");
             }
-            state.device = device;
-            state.generation += 1;
-            tracing::info!(device = self.shared.name, connection = state.generation, "reconnected");
-        }
-        Ok((state.device.clone(), state.generation))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+            let generation = old.generation + 1;
+            tracing::info!(device = self.shared.name, connection = generation, "reconnected");
+            Ok(Connected { device, generation })
+        })
     }
 }
 
@@ -235,15 +244,21 @@ pub struct ReconnectingModel {
     device: ReconnectingDevice,
     model: Model,
     options: PrepareOptions,
-    /// The number of the connection it was prepared over.
-    state: Mutex<(u64, Arc<RemotePreparedModel>)>,
+    prepared: Renewable<Prepared>,
+}
+
+/// A model as it was prepared, and over which connection.
+#[derive(Debug, Clone)]
+struct Prepared {
+    model: Arc<RemotePreparedModel>,
+    generation: u64,
 }
 
 impl ReconnectingModel {
     /// The model as it is prepared now, in a service that is alive or not.
     #[must_use]
     pub fn current(&self) -> Arc<RemotePreparedModel> {
-        Arc::clone(&self.lock().1)
+        self.prepared.current().model
     }
 
     /// Connects again if the service is gone, and prepares again if that was not done yet.
@@ -254,7 +269,8 @@ impl ReconnectingModel {
         self.device.again(deadline, || self.ready(deadline))
     }
 
-    /// Starts a burst.
+    /// Starts a burst. A service that is gone, or dies over it, is treated as by
+    /// [`ReconnectingDevice::prepare`].
     ///
     /// # Errors
     /// As [`RemotePreparedModel::configure_burst`].
@@ -262,23 +278,23 @@ impl ReconnectingModel {
         self: &Arc<Self>,
         options: &BurstOptions,
     ) -> Result<ReconnectingBurst, ClientError> {
-        ReconnectingBurst::new(self, options)
+        let deadline = Deadline::after(self.device.shared.backoff.total);
+        self.device.surviving(|| {
+            let burst = self.reconnect(deadline)?.configure_burst(options)?;
+            Ok(ReconnectingBurst::new(self, options, burst))
+        })
     }
 
     /// One attempt.
     fn ready(&self, deadline: Deadline) -> Result<Arc<RemotePreparedModel>, ClientError> {
-        let (device, generation) = self.device.alive()?;
-        let mut state = self.lock();
-        if state.0 != generation {
+        let Connected { device, generation } = self.device.alive(deadline)?;
+        let is_current = |prepared: &Prepared| prepared.generation >= generation;
+        let prepared = self.prepared.renew(deadline, is_current, |_| {
             let deadline = deadline.as_ns().map(|nanos| TimePoint { nanos });
             let options = PrepareOptions { deadline, ..self.options };
-            *state = (generation, device.prepare(&self.model, &options)?);
-        }
-        Ok(Arc::clone(&state.1))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, (u64, Arc<RemotePreparedModel>)> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+            Ok(Prepared { model: device.prepare(&self.model, &options)?, generation })
+        })?;
+        Ok(prepared.model)
     }
 }
 

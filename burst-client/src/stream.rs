@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use burst_hal::session::{SessionLayout, SessionTensors};
-use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, Model, Pool};
+use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, Model, Pool, TimePoint};
 use burst_shm::SoleWriter;
 use fmq::Deadline;
 
@@ -131,11 +131,12 @@ impl Stream {
         self.outputs.len()
     }
 
-    /// Runs on what was written to [`input`](Stream::input).
+    /// Runs on what was written to [`input`](Stream::input). The driver is told the deadline too, and
+    /// gives up what nobody waits for any more.
     ///
     /// # Errors
-    /// [`ClientError::PeerDied`] as soon as it is known, [`ClientError::Timeout`],
-    /// [`ClientError::Execution`] for an execution that failed.
+    /// [`ClientError::PeerDied`] as soon as it is known; [`ClientError::Timeout`], whichever end saw
+    /// the deadline pass; [`ClientError::Execution`] for an execution that failed.
     pub fn run(&mut self, deadline: Deadline) -> Result<&ExecutionResult, ClientError> {
         self.run_frame(0, deadline)
     }
@@ -159,7 +160,7 @@ impl Stream {
                 break;
             }
             let Some(pause) = retries.next(status, fmq::clock::now_ns()) else {
-                return Err(ClientError::Execution { status });
+                return Err(self.failed(status));
             };
             self.retries += 1;
             std::thread::sleep(pause);
@@ -171,8 +172,24 @@ impl Stream {
     fn run_once(&mut self, frame: usize, deadline: Deadline) -> Result<ErrorStatus, ClientError> {
         self.driver_time = None;
         let request = self.tensors.request(frame);
+        let until = deadline.as_ns().filter(|_| self.executor.takes_deadlines());
+        self.options.deadline = until.map(|nanos| TimePoint { nanos });
         self.driver_time = self.executor.run(request, &self.options, deadline)?;
         Ok(self.result().status)
+    }
+
+    /// The error of an execution with this status. A deadline that the driver missed is the caller's,
+    /// who learns of it as if the answer had not come in time.
+    fn failed(&self, status: ErrorStatus) -> ClientError {
+        use ErrorStatus::{MissedDeadlinePersistent, MissedDeadlineTransient};
+        match status {
+            MissedDeadlineTransient | MissedDeadlinePersistent
+                if self.options.deadline.is_some() =>
+            {
+                ClientError::Timeout
+            }
+            _ => ClientError::Execution { status },
+        }
     }
 
     /// How often a run was tried again because the service was short of something.

@@ -7,6 +7,7 @@ use burst_hal::validate::ValidationError;
 use burst_hal::{ErrorStatus, Failure};
 use burst_shm::ShmError;
 use burst_wire::WireError;
+use burst_wire::control::{RefusalCause, Versions};
 use fmq::QueueError;
 use rustix::io::Errno;
 
@@ -55,6 +56,15 @@ pub enum ServerError {
     /// Bytes from a client are not what they should be, or its socket failed.
     #[error(transparent)]
     Wire(#[from] WireError),
+    /// A call in a message that is longer than any may be, or than it says.
+    #[error("the call is refused: {0}")]
+    Longer(#[source] WireError),
+    /// A call of a later version.
+    #[error("this service knows no call {number}; it speaks protocol {}", Versions::SPOKEN)]
+    UnknownCall {
+        /// Its number.
+        number: u32,
+    },
     /// A client's queue cannot be used.
     #[error("the queue cannot be used: {0}")]
     Queue(#[from] QueueError),
@@ -172,6 +182,8 @@ impl ServerError {
             ServerError::NeverAllowed { .. } => ErrorStatus::ResourceExhaustedPersistent,
             ServerError::Model(error) => error.status(),
             ServerError::Wire(_)
+            | ServerError::Longer(_)
+            | ServerError::UnknownCall { .. }
             | ServerError::Memory(_)
             | ServerError::Unknown { .. }
             | ServerError::InUse { .. }
@@ -181,6 +193,15 @@ impl ServerError {
             | ServerError::NotNegotiated
             | ServerError::NoBuffers => ErrorStatus::InvalidArgument,
             _ => ErrorStatus::GeneralFailure,
+        }
+    }
+
+    /// What the client's program can do about it that the status does not say.
+    pub(crate) fn cause(&self) -> RefusalCause {
+        match self {
+            ServerError::UnknownCall { .. } => RefusalCause::UnknownCall,
+            ServerError::Longer(_) => RefusalCause::TooLong,
+            _ => RefusalCause::Stated,
         }
     }
 

@@ -1,15 +1,16 @@
 //! Every kind of message on the control socket.
 //!
-//! Looked at: whatever decodes is encoded to the very same bytes; lists and texts keep to what the
-//! bytes can hold; everything that client and service compute from a message can be computed.
+//! Looked at: whatever decodes is encoded to the very same bytes, or, where it came with tails or is of
+//! a kind that only a later version knows, to fewer, which say the same; lists and texts keep to what
+//! the bytes can hold; everything that client and service compute from a message can be computed.
 
 use std::fmt::Debug;
 
 use burst_hal::{ErrorStatus, ExecutionResult, OutputShape, PrepareOptions, RequestArgument};
 use burst_wire::control::{
     Answer, Call, ClientGreeting, ClientMessage, DETAIL_MAX, Executed, List, ModelBody, PoolSource,
-    QueueDescriptor, QueueGrantor, Refusal, Reply, ServerGreeting, ServerMessage,
-    SynchronousRequest, Text, VALUES_ALIGNMENT, WaitStyle, Welcome, WireArgument,
+    QueueDescriptor, QueueGrantor, Refusal, Reply, ServerGreeting, ServerMessage, StatedLimit,
+    SynchronousRequest, Text, VALUES_ALIGNMENT, Versions, WaitStyle, Welcome, WireArgument,
     WirePrepareOptions, decode, encode,
 };
 use burst_wire::{Features, WireError};
@@ -22,8 +23,15 @@ pub fn run(data: &[u8]) -> bool {
     let kind = input.u8();
     let bytes = input.rest();
     match kind % 4 {
-        0 => both_ways(bytes, ClientGreeting::decode, ClientGreeting::encode)
-            .is_some_and(|greeting| is_part_of(greeting.common(Features::ALL), greeting.features)),
+        0 => both_ways(bytes, ClientGreeting::decode, ClientGreeting::encode).is_some_and(
+            |greeting| {
+                let missing = greeting.missing(Features::ALL);
+                assert_eq!(missing.bits(), greeting.required & !Features::ALL.bits());
+                let common = greeting.versions.common(Versions::SPOKEN);
+                assert!(common.is_none_or(|version| greeting.versions.contain(version)));
+                is_part_of(greeting.common(Features::ALL), greeting.features)
+            },
+        ),
         1 => both_ways(bytes, ServerGreeting::decode, ServerGreeting::encode)
             .is_some_and(|greeting| is_part_of(greeting.common(Features::ALL), greeting.features)),
         2 => both_ways(bytes, decode::<ClientMessage>, encode).is_some_and(|m| client(&m)),
@@ -31,14 +39,22 @@ pub fn run(data: &[u8]) -> bool {
     }
 }
 
-/// What decodes is encoded to the same bytes: there is one way to say a thing.
+/// What decodes is encoded to the same bytes: there is one way to say a thing. Only what a decoder
+/// skips is lost, and then the message is shorter.
 fn both_ways<M: Debug>(
     bytes: &[u8],
     decode: impl Fn(&[u8]) -> Result<M, WireError>,
     encode: impl Fn(&M) -> Result<Vec<u8>, WireError>,
 ) -> Option<M> {
     let message = decode(bytes).ok()?;
-    assert_eq!(encode(&message).as_deref(), Ok(bytes), "{message:?}");
+    let encoded = encode(&message).expect("what decodes can be said");
+    if encoded.len() == bytes.len() {
+        assert_eq!(encoded, bytes, "{message:?}");
+    } else {
+        assert!(encoded.len() < bytes.len(), "{message:?}");
+        let again = encode(&decode(&encoded).expect("what is said can be understood"));
+        assert_eq!(again.as_ref(), Ok(&encoded), "{message:?}");
+    }
     Some(message)
 }
 
@@ -53,6 +69,7 @@ fn client(message: &ClientMessage) -> bool {
         ClientMessage::Memories { status, .. } => {
             let _ = ErrorStatus::from_code(*status);
         }
+        ClientMessage::Unknown { kind } => assert!(*kind > 1),
     }
     true
 }
@@ -114,25 +131,74 @@ pub fn seeds() -> Vec<Seed> {
     }));
     let memories = ClientMessage::Memories { id: 5, status: 0, lengths: List(vec![1, 4096]) };
     seeds.push(seed("memories", bytes_of(2, &encode(&memories).unwrap())));
+    seeds.extend(tails());
     seeds.extend(server_messages().into_iter().enumerate().map(|(index, message)| {
         (format!("server_{index:02}"), bytes_of(3, &encode(&message).unwrap()))
     }));
     seeds
 }
 
+/// Messages of a later version: with tails, and of kinds that this one does not know.
+fn tails() -> Vec<Seed> {
+    let kind = |number: u32, fields: &[u8]| {
+        let length = u32::try_from(fields.len()).unwrap();
+        [&number.to_le_bytes()[..], &length.to_le_bytes(), fields].concat()
+    };
+    let id = 7_u64.to_le_bytes();
+    let call = |call: &[u8], tail: &[u8]| kind(0, &[&id[..], call, tail].concat());
+    let status = call(&kind(2, b"\0\0\0\0later"), b"and later");
+    let source = kind(9, b"a source of a later version");
+    let push = call(&kind(11, &[&[1, 0, 0, 0, 3, 0, 0, 0][..], &source].concat()), b"");
+    let answer = kind(5, &[1, 0, 0, 0, 0xFF, 0xFF]);
+    let reply = kind(0, &[&id[..], &kind(0, &answer), b"tail"].concat());
+    let longer = |mut greeting: Vec<u8>| {
+        let length = u32::from_le_bytes(greeting[12..16].try_into().unwrap()) + 4;
+        greeting[12..16].copy_from_slice(&length.to_le_bytes());
+        [greeting, b"tail".to_vec()].concat()
+    };
+    let (client, server) = (client_greeting(), server_greeting());
+    vec![
+        seed("tail_of_a_call", bytes_of(2, &status)),
+        seed("tail_of_a_reply", bytes_of(3, &reply)),
+        seed("tail_of_a_client_greeting", bytes_of(0, &longer(client.encode().unwrap()))),
+        seed("tail_of_a_server_greeting", bytes_of(1, &longer(server.encode().unwrap()))),
+        seed("unknown_call", bytes_of(2, &call(&kind(99, b"fields"), b""))),
+        seed("unknown_source", bytes_of(2, &push)),
+        seed("unknown_client_message", bytes_of(2, &kind(9, b"fields"))),
+        seed("unknown_server_message", bytes_of(3, &kind(9, b"fields"))),
+        seed(
+            "unknown_answer",
+            bytes_of(3, &kind(0, &[&id[..], &kind(0, &kind(99, b""))].concat())),
+        ),
+    ]
+}
+
 fn bytes_of(kind: u8, message: &[u8]) -> Vec<u8> {
     Script::new().bytes(&[kind]).bytes(message).into()
 }
 
-fn greetings() -> Vec<Seed> {
-    let client = ClientGreeting { features: Features::ALL.bits(), name: Text::cut("camera") };
-    let server = ServerGreeting {
-        welcome: Welcome::Accepted,
+fn client_greeting() -> ClientGreeting {
+    ClientGreeting { required: 1 << 40, ..ClientGreeting::new(Features::ALL, "camera") }
+}
+
+fn server_greeting() -> ServerGreeting {
+    let limits = [(StatedLimit::SlowCalls, 4), (StatedLimit::QueueDatums, 1 << 16)];
+    ServerGreeting {
         features: Features::ALL.bits() | 1 << 40,
         pid: 1234,
-        name: Text::cut("sérvice"),
+        limits: limits.into_iter().collect(),
+        ..ServerGreeting::accepting(Features::ALL, "sérvice")
+    }
+}
+
+fn greetings() -> Vec<Seed> {
+    let (client, server) = (client_greeting(), server_greeting());
+    let other = ServerGreeting {
+        welcome: Welcome::FeatureMissing,
+        missing: 1 << 40,
+        detail: Text::cut("it lacks bit 40"),
+        ..server.clone()
     };
-    let other = ServerGreeting { welcome: Welcome::TooManyClients, ..server.clone() };
     vec![
         seed("client_greeting", bytes_of(0, &client.encode().unwrap())),
         seed("server_greeting", bytes_of(1, &server.encode().unwrap())),

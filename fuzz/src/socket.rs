@@ -111,19 +111,26 @@ fn take(socket: &OwnedFd, inbox: &mut Inbox, sent: Option<Sent>) -> usize {
         assert!(result.as_ref().is_err_and(timed_out), "nothing was sent: {result:?}");
         return 0;
     };
-    let too_much = sent.bytes.len() > MESSAGE_MAX || sent.descriptors > DESCRIPTORS_MAX;
+    let (bytes, limit) = (sent.bytes.len(), MESSAGE_MAX);
+    let (too_long, too_many) = (bytes > limit, sent.descriptors > DESCRIPTORS_MAX);
     match result {
         Ok(()) => {
-            assert!(!too_much && !sent.bytes.is_empty());
+            assert!(!too_long && !too_many && bytes > 0);
             assert!(inbox.message() == sent.bytes, "another message arrived");
             assert_eq!(inbox.take_descriptors().len(), sent.descriptors);
             1
         }
         Err(error) => {
-            let expected = if too_much { WireError::Truncated } else { WireError::Closed };
-            assert!(too_much || sent.bytes.is_empty(), "{error}");
+            let (expected, kept) = match (too_many, too_long) {
+                (true, _) => (WireError::Truncated, 0),
+                (false, true) => (WireError::MessageTooLong { bytes, limit }, limit),
+                (false, false) => (WireError::Closed, 0),
+            };
+            assert!(too_many || too_long || bytes == 0, "{error}");
             assert_eq!(error, expected);
-            assert!(inbox.message().is_empty() && inbox.take_descriptors().is_empty());
+            // The beginning of a message that is too long says which call is to be refused.
+            assert!(*inbox.message() == sent.bytes[..kept], "another message arrived");
+            assert!(inbox.take_descriptors().is_empty());
             0
         }
     }

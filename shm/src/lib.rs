@@ -10,6 +10,7 @@
 //! | [`ForkMark`] | a mark that a forked child does not have | this process |
 //! | [`Pool`] | a memory pool that the peer handed over by descriptor, mapped where that is safe and read with `pread` where it is not | the peer |
 //! | [`DmaHeap`] | where buffers come from that devices share | – |
+//! | [`SenderWatch`] | which process sent a packet: no memory, but a system call without a safe form | – |
 //!
 //! # Why a peer cannot harm us through a descriptor
 //!
@@ -42,6 +43,7 @@ pub mod model;
 mod pool;
 mod region;
 mod sealed;
+mod sender;
 mod sole_writer;
 
 pub use dma_buf::{DMA_BUF_SYNC, DmaHeap};
@@ -53,4 +55,5 @@ pub use pool::Pool;
 pub use region::{PeerWritable, ReadOnlyWord, Region, Shared, SharedRegion};
 pub use rustix::io::Errno;
 pub use sealed::SealedBytes;
+pub use sender::{Sender, SenderWatch, SentPacket};
 pub use sole_writer::SoleWriter;

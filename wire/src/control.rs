@@ -3,21 +3,27 @@
 //! A message is bincode with fixed-width little-endian integers, at most [`MESSAGE_MAX`] bytes,
 //! sent as one packet of a `SOCK_SEQPACKET` socket together with the descriptors it refers to.
 //! Models and operand values do not travel in messages: they lie in memory whose descriptor
-//! does. Every list and text has its limit; bytes after the end of a message are refused.
+//! does. Every list and text has its limit. Messages, calls, answers and options are records, which
+//! a later version may lengthen ([`Record`]); bytes after the end of a message are refused.
 
 mod bounded;
 mod greeting;
+mod limits;
 mod messages;
 mod model;
+mod numbers;
+mod record;
 mod values;
 
 pub use bounded::{List, Text};
-pub use greeting::{ClientGreeting, MAGIC, PROTOCOL_VERSION, ServerGreeting, Welcome};
+pub use greeting::{ClientGreeting, MAGIC, ServerGreeting, Versions, Welcome};
+pub use limits::{StatedLimit, StatedLimits};
 pub use messages::{
     Answer, Call, ClientMessage, DETAIL_MAX, MEMORIES_MAX, POOLS_MAX, PoolSource, QueueDescriptor,
-    QueueGrantor, Refusal, Reply, ServerMessage, SynchronousRequest, WaitStyle,
+    QueueGrantor, Refusal, RefusalCause, Reply, ServerMessage, SynchronousRequest, WaitStyle,
 };
 pub use model::{ModelBody, VALUES_ALIGNMENT, decode_model, encode_model};
+pub use record::Record;
 pub use values::{DeviceInfo, Executed, WireArgument, WirePrepareOptions, WireShape};
 
 use bincode::error::DecodeError;
@@ -29,7 +35,8 @@ use crate::WireError;
 pub const MESSAGE_MAX: usize = 64 << 10;
 
 /// Calls that may take long (queries about a model, preparing it, executions) which one client
-/// may have in progress at once on its socket; a further one is refused.
+/// may have in progress at once on its socket, where the service states no other limit; a further
+/// one is refused.
 pub const SLOW_CALLS_MAX: usize = 4;
 
 /// Fixed-width little-endian integers; `LIMIT` bounds what a decoder may read in all.
@@ -57,6 +64,16 @@ fn encode_within<M: Encode, const LIMIT: usize>(message: &M) -> Result<Vec<u8>, 
         return Err(WireError::MessageTooLong { bytes: bytes.len(), limit: LIMIT });
     }
     Ok(bytes)
+}
+
+/// The number of the call in a message that is longer than it may be, and so not decoded: with it
+/// the call can be refused. `None` where its beginning is not a call's.
+#[must_use]
+pub fn call_number(beginning: &[u8]) -> Option<u64> {
+    type Header = (u32, u32, u64); // kind, length, number
+    let header = bincode::decode_from_slice::<Header, _>(beginning, config::<MESSAGE_MAX>());
+    let ((kind, _, number), _) = header.ok()?;
+    (kind == numbers::CALL).then_some(number)
 }
 
 /// A message from bytes, all of which it must use.
@@ -99,3 +116,7 @@ fn malformed(error: &DecodeError) -> WireError {
 #[cfg(test)]
 #[path = "control/tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "control/golden_tests.rs"]
+mod golden_tests;

@@ -3,6 +3,8 @@
 use burst_hal::ErrorStatus;
 use rustix::io::Errno;
 
+use crate::control::Versions;
+
 /// Bytes that do not mean what they should, or a socket that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -104,12 +106,12 @@ pub enum WireError {
     #[error("the peer does not speak this protocol")]
     NotThisProtocol,
     /// The peer speaks another version of the protocol.
-    #[error("the peer speaks protocol version {peer}, this end speaks version {ours}")]
+    #[error("the peer speaks protocol {peer}, this end speaks {ours}")]
     Version {
-        /// The version here.
-        ours: u32,
-        /// The version there.
-        peer: u32,
+        /// The versions here.
+        ours: Versions,
+        /// The versions there, as far as known.
+        peer: Versions,
     },
     /// A control message that cannot be decoded.
     #[error("malformed control message: {reason}")]
@@ -117,7 +119,7 @@ pub enum WireError {
         /// What is wrong, for people.
         reason: &'static str,
     },
-    /// Bytes follow after the end of a control message.
+    /// A control message is longer than it says.
     #[error("{bytes} bytes follow after the end of a control message")]
     TrailingBytes {
         /// How many.
@@ -131,7 +133,8 @@ pub enum WireError {
         /// How many may be.
         limit: u64,
     },
-    /// A message does not fit the control socket.
+    /// A message does not fit the control socket. One that was received is cut off behind the
+    /// limit.
     #[error("a control message of {bytes} bytes is over the limit of {limit}")]
     MessageTooLong {
         /// Its length.
@@ -139,8 +142,8 @@ pub enum WireError {
         /// The limit.
         limit: usize,
     },
-    /// A message was longer, or had more descriptors, than is ever sent; it was thrown away.
-    #[error("a control message was cut off: it was longer than any that is ever sent")]
+    /// A message had more descriptors than are ever sent; it was thrown away.
+    #[error("a control message was cut off: it had more descriptors than are ever sent")]
     Truncated,
     /// The message came whole, but this process had no room in its table for its descriptors.
     #[error("a control message came without its descriptors: there is no room for more here")]

@@ -1,5 +1,6 @@
 //! What two ends of ours can say beyond HAL 1.2, when both agreed to.
 
+use std::fmt;
 use std::time::Duration;
 
 use burst_hal::TimePoint;
@@ -27,6 +28,9 @@ impl Features {
     pub const ALL: Features = Features(
         Self::TIMING_NANOS.0 | Self::DEADLINES.0 | Self::STATUS_1_3.0 | Self::PIPELINING.0,
     );
+
+    /// Their names, in the order of their bits.
+    const NAMES: [&str; 4] = ["TIMING_NANOS", "DEADLINES", "STATUS_1_3", "PIPELINING"];
 
     /// The set with these bits; unknown ones are kept, so that an intersection drops them.
     #[must_use]
@@ -65,6 +69,22 @@ impl Features {
     }
 }
 
+/// By name; those that this version does not know by the number of their bit.
+impl fmt::Display for Features {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for bit in (0..u64::BITS).filter(|bit| self.0 >> bit & 1 == 1) {
+            let known = Self::NAMES.get(bit as usize);
+            match known {
+                Some(name) => write!(f, "{separator}{name}")?,
+                None => write!(f, "{separator}bit {bit}")?,
+            }
+            separator = ", ";
+        }
+        if self.0 == 0 { f.write_str("none") } else { Ok(()) }
+    }
+}
+
 /// What a request says beyond HAL 1.2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestExtras {
@@ -85,4 +105,18 @@ pub struct ResultExtras {
     pub on_device_ns: Option<u64>,
     /// The number of the request that it belongs to, where that could be read.
     pub id: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_are_named_and_unknown_ones_numbered() {
+        assert_eq!(Features::NONE.to_string(), "none");
+        let all = Features::ALL.to_string();
+        assert_eq!(all, "TIMING_NANOS, DEADLINES, STATUS_1_3, PIPELINING");
+        let mixed = Features::from_bits(1 << 40 | 1 << 1 | 1 << 63);
+        assert_eq!(mixed.to_string(), "DEADLINES, bit 40, bit 63");
+    }
 }

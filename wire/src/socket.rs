@@ -69,6 +69,27 @@ pub fn send(
     message: &[u8],
     descriptors: &[BorrowedFd<'_>],
 ) -> Result<(), WireError> {
+    send_with(socket, message, descriptors, SendFlags::NOSIGNAL)
+}
+
+/// As [`send`], where there is room just now.
+///
+/// # Errors
+/// As [`send`]; one that [`timed_out`] tells of where there is no room, and then nothing was sent.
+pub fn send_now(
+    socket: impl AsFd,
+    message: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+) -> Result<(), WireError> {
+    send_with(socket, message, descriptors, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
+}
+
+fn send_with(
+    socket: impl AsFd,
+    message: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+    flags: SendFlags,
+) -> Result<(), WireError> {
     if message.len() > MESSAGE_MAX {
         return Err(WireError::MessageTooLong { bytes: message.len(), limit: MESSAGE_MAX });
     }
@@ -82,9 +103,7 @@ pub fn send(
         return Err(over);
     }
     let parts = [IoSlice::new(message)];
-    let sent = retry_on_intr(|| {
-        rustix::net::sendmsg(socket.as_fd(), &parts, &mut control, SendFlags::NOSIGNAL)
-    });
+    let sent = retry_on_intr(|| rustix::net::sendmsg(socket.as_fd(), &parts, &mut control, flags));
     match sent {
         Ok(_) => Ok(()), // a packet goes as a whole or not at all
         Err(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) => Err(WireError::Closed),
@@ -96,8 +115,9 @@ pub fn send(
 ///
 /// # Errors
 /// [`WireError::Closed`] at the end of the connection; [`WireError::Truncated`] for a message
-/// longer, or with more descriptors, than any end of ours sends: what came of it is dropped, its
-/// descriptors are closed. [`WireError::DescriptorsLost`] where this process could not take in the
+/// with more descriptors than any end of ours sends: what came of it is dropped, its
+/// descriptors are closed. [`WireError::MessageTooLong`] for a longer message: its beginning is in the
+/// inbox, its descriptors are closed. [`WireError::DescriptorsLost`] where this process could not take in the
 /// descriptors: the message itself is in the inbox. `EAGAIN` as [`WireError::Socket`] after a time-out that was set.
 pub fn receive(socket: impl AsFd, inbox: &mut Inbox) -> Result<(), WireError> {
     inbox.descriptors.clear();
@@ -106,7 +126,7 @@ pub fn receive(socket: impl AsFd, inbox: &mut Inbox) -> Result<(), WireError> {
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let received = retry_on_intr(|| {
         let mut parts = [IoSliceMut::new(&mut inbox.bytes)];
-        let flags = RecvFlags::CMSG_CLOEXEC;
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::TRUNC; // says how long it really is
         rustix::net::recvmsg(socket.as_fd(), &mut parts, &mut control, flags)
     });
     let received = match received {
@@ -125,6 +145,10 @@ pub fn receive(socket: impl AsFd, inbox: &mut Inbox) -> Result<(), WireError> {
         let is_whole = !received.flags.contains(ReturnFlags::TRUNC);
         let is_short = inbox.descriptors.len() < DESCRIPTORS_MAX;
         inbox.descriptors.clear();
+        if !is_whole && !too_many && !received.flags.contains(ReturnFlags::CTRUNC) {
+            inbox.length = inbox.bytes.len();
+            return Err(WireError::MessageTooLong { bytes: received.bytes, limit: MESSAGE_MAX });
+        }
         if is_whole && is_short && received.bytes > 0 {
             // There was space to say more of them: the process may not open as many.
             inbox.length = received.bytes;
@@ -208,7 +232,10 @@ mod tests {
         rustix::net::sendmsg(&ours, &parts, &mut control, SendFlags::NOSIGNAL).unwrap();
         drop(write);
         let mut inbox = Inbox::default();
-        assert_eq!(receive(&theirs, &mut inbox), Err(WireError::Truncated));
+        let (bytes, limit) = (long.len(), MESSAGE_MAX);
+        let too_long = Err(WireError::MessageTooLong { bytes, limit });
+        assert_eq!(receive(&theirs, &mut inbox), too_long);
+        assert_eq!(inbox.message(), &long[..MESSAGE_MAX], "its beginning says whose it is");
         // The pipe's last writing end was in the message: reading now sees the end.
         let mut byte = [0; 1];
         assert_eq!(rustix::io::read(&read, &mut byte), Ok(0), "fd {} leaked", read.as_raw_fd());

@@ -1,7 +1,7 @@
 //! How long a burst's queues are where the program does not say.
 
 use burst_hal::{Model, Subgraph};
-use burst_wire::DATUM_BYTES;
+use burst_wire::{DATUM_BYTES, PACKET_MIN};
 
 /// As many datums as lie in one page. A ring so small stays in the first-level caches of both CPUs,
 /// of the writer and of the reader; one of 1,024 datums, which the original takes, does not, and
@@ -30,9 +30,13 @@ pub(crate) fn longest_packet(model: &Model) -> usize {
     FIXED_DATUMS + arguments.sum::<usize>()
 }
 
-/// Datums of a queue in which `depth` packets of that length may be under way.
-pub(crate) fn queue_datums(longest_packet: usize, depth: u16) -> usize {
-    longest_packet.saturating_mul(depth.max(1).into()).clamp(PAGE_DATUMS, LONGEST_DATUMS)
+/// Datums of a queue in which `depth` packets of that length may be under way, of a service that states
+/// a limit or none.
+pub(crate) fn queue_datums(longest_packet: usize, depth: u16, stated: Option<u64>) -> usize {
+    let fitting = longest_packet.saturating_mul(depth.max(1).into());
+    let stated = stated.map_or(usize::MAX, |stated| usize::try_from(stated).unwrap_or(usize::MAX));
+    // Where the service takes none at all, its refusal says so.
+    fitting.clamp(PAGE_DATUMS, LONGEST_DATUMS).min(stated.max(PACKET_MIN as usize))
 }
 
 #[cfg(test)]
@@ -59,13 +63,15 @@ mod tests {
     fn a_queue_is_a_page_and_longer_where_the_model_or_the_depth_asks_for_it() {
         let small = longest_packet(&model(&[4, 2]));
         assert_eq!(small, 5 + (2 + 4) + (2 + 2));
-        assert_eq!(queue_datums(small, 1), 170);
-        assert_eq!(queue_datums(small, 32), 15 * 32);
+        assert_eq!(queue_datums(small, 1, None), 170);
+        assert_eq!(queue_datums(small, 32, Some(480)), 15 * 32);
         let open = longest_packet(&model(&[0, 1]));
         assert_eq!(open, 5 + (2 + 8) + (2 + 1));
         let wide = longest_packet(&model(&[4; 60]));
-        assert_eq!(queue_datums(wide, 0), 5 + 60 * 6);
-        assert_eq!(queue_datums(wide, u16::MAX), LONGEST_DATUMS, "and no service refuses it");
+        assert_eq!(queue_datums(wide, 0, None), 5 + 60 * 6);
+        assert_eq!(queue_datums(wide, u16::MAX, Some(1 << 40)), LONGEST_DATUMS);
+        assert_eq!(queue_datums(wide, 1, Some(100)), 100, "no service refuses what it has stated");
+        assert_eq!(queue_datums(small, 1, Some(0)), 2, "and this one says why it does");
         let mut broken = model(&[1]);
         broken.main.output_indexes = vec![u32::MAX];
         assert_eq!(longest_packet(&broken), 5 + 10);

@@ -1,9 +1,9 @@
-//! Calls to the service: those that wait for a reply, and one-way ones.
+//! Calls to the service, each with its reply.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use burst_wire::control::{self, Answer, Call, ClientMessage};
+use burst_wire::control::{self, Answer, Call, ClientMessage, Refusal, RefusalCause};
 use burst_wire::{WireError, socket};
 use fmq::Deadline;
 
@@ -25,6 +25,16 @@ impl Connection {
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
         self.call(call, descriptors, Deadline::after(QUICK_CALL_TIMEOUT))
+    }
+
+    /// The same for a call without descriptors, until the caller's deadline, at most
+    /// [`QUICK_CALL_TIMEOUT`].
+    pub(crate) fn quick_call_until(
+        &self,
+        call: Call,
+        deadline: Deadline,
+    ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
+        self.call(call, &[], quick(deadline))
     }
 
     /// Makes a call and waits for its reply.
@@ -60,17 +70,15 @@ impl Connection {
         };
         match outcome {
             Ok((Ok(answer), descriptors)) => Ok((answer, descriptors)),
+            Ok((Err(Refusal { cause: RefusalCause::UnknownCall, detail, .. }), _)) => {
+                Err(ClientError::UnknownCall { detail: detail.as_str().into() })
+            }
             Ok((Err(refusal), _)) => Err(ClientError::Refused {
                 status: refusal.status(),
                 detail: refusal.detail.as_str().into(),
             }),
             Err(reason) => Err(self.no_reply(reason)),
         }
-    }
-
-    /// Sends a call and returns at once; the watcher drops its reply.
-    pub(crate) fn send_oneway(&self, call: Call) -> Result<(), ClientError> {
-        self.send(self.calls.next_oneway_id(), call, &[])
     }
 
     fn send(&self, id: u64, call: Call, descriptors: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
@@ -111,13 +119,17 @@ impl Connection {
         descriptors: &[BorrowedFd<'_>],
         deadline: Deadline,
     ) -> Result<(), ClientError> {
-        let longest = Deadline::after(QUICK_CALL_TIMEOUT);
-        let deadline = deadline.as_ns().map_or(longest, |at| {
-            Deadline::at_ns(longest.as_ns().map_or(at, |longest| longest.min(at)))
-        });
-        match self.call(call, descriptors, deadline)? {
+        match self.call(call, descriptors, quick(deadline))? {
             (Answer::Done, _) => Ok(()),
             _ => Err(ClientError::UnexpectedAnswer),
         }
     }
+}
+
+/// The caller's deadline, or [`QUICK_CALL_TIMEOUT`] where that comes first.
+fn quick(deadline: Deadline) -> Deadline {
+    let longest = Deadline::after(QUICK_CALL_TIMEOUT);
+    deadline.as_ns().map_or(longest, |at| {
+        Deadline::at_ns(longest.as_ns().map_or(at, |longest| longest.min(at)))
+    })
 }

@@ -210,8 +210,6 @@ impl PendingCall {
 mod tests {
     use std::time::Duration;
 
-    use burst_wire::control::SLOW_CALLS_MAX;
-
     use super::super::permits::SlowCallPermits;
     use super::*;
     use crate::ClientError;
@@ -289,9 +287,9 @@ mod tests {
 
     #[test]
     fn slow_calls_wait_for_a_permit_and_keep_it_until_they_are_answered() {
-        let slow = Arc::new(SlowCallPermits::default());
+        let slow = Arc::new(SlowCallPermits::new(Some(3)));
         let mut permits: Vec<_> =
-            (0..SLOW_CALLS_MAX).map(|_| slow.acquire(Deadline::never()).unwrap()).collect();
+            (0..3).map(|_| slow.acquire(Deadline::never()).unwrap()).collect();
         let calls = PendingCalls::default();
         let (id, _) = calls.open().unwrap();
         calls.abandon(id, Undo::ByAnswer, permits.pop());

@@ -1,4 +1,4 @@
-//! How many slow calls a client may have with the service at once.
+//! How many slow calls a client may have with the service at once: as many as the service states.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
@@ -21,13 +21,15 @@ pub(super) struct SlowCallPermits {
 #[derive(Debug)]
 pub(super) struct SlowCallPermit(Arc<SlowCallPermits>);
 
-impl Default for SlowCallPermits {
-    fn default() -> Self {
-        SlowCallPermits { free: Mutex::new(SLOW_CALLS_MAX), changed: Condvar::new() }
-    }
-}
-
 impl SlowCallPermits {
+    /// As many as the service states. Of a service that permits none a single one asks all the same:
+    /// its refusal says why.
+    pub(super) fn new(stated: Option<u64>) -> Self {
+        let stated = stated.map(|stated| usize::try_from(stated).unwrap_or(usize::MAX));
+        let free = stated.unwrap_or(SLOW_CALLS_MAX).max(1);
+        SlowCallPermits { free: Mutex::new(free), changed: Condvar::new() }
+    }
+
     /// Waits for a permit until `deadline`.
     pub(super) fn acquire(
         self: &Arc<Self>,

@@ -19,9 +19,9 @@ impl ReconnectingBurst {
     pub(super) fn new(
         model: &Arc<ReconnectingModel>,
         options: &BurstOptions,
-    ) -> Result<Self, ClientError> {
-        let burst = model.ready(Deadline::never())?.configure_burst(options)?;
-        Ok(ReconnectingBurst { model: Arc::clone(model), options: *options, burst, lost: false })
+        burst: Burst,
+    ) -> Self {
+        ReconnectingBurst { model: Arc::clone(model), options: *options, burst, lost: false }
     }
 
     /// Runs once and waits for the result until `deadline`. Where an earlier execution was lost,

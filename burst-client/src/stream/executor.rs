@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, Pool, Request, Route};
+use burst_wire::Features;
 use fmq::Deadline;
 
 use super::options::StreamOptions;
@@ -86,6 +87,15 @@ impl Executor {
         match self {
             Executor::Burst(burst) => burst.link(),
             Executor::Synchronous(model, _) => model.link(),
+        }
+    }
+
+    /// Whether a request says by when its result is wanted. A burst without this addition would have
+    /// to send each one over the socket for it.
+    pub(super) fn takes_deadlines(&self) -> bool {
+        match self {
+            Executor::Burst(burst) => burst.features().contains(Features::DEADLINES),
+            Executor::Synchronous(..) => true,
         }
     }
 

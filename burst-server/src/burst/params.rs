@@ -48,7 +48,7 @@ fn asked_for(style: WaitStyle, preference: ExecutionPreference, default: Wait) -
         WaitStyle::Sleep => Wait::Sleep,
         _ if preference == ExecutionPreference::LowPower => Wait::Sleep,
         WaitStyle::Adaptive => Wait::Adaptive { budget_ns: None },
-        WaitStyle::Service => default,
+        WaitStyle::Service | WaitStyle::Other(_) => default,
     }
 }
 

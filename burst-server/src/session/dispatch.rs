@@ -49,6 +49,7 @@ pub(super) fn perform(
         }
         Call::FreeMemory { burst, slot } => bursts::free_memory(session, burst, slot)?,
         Call::CloseBurst { burst } => return bursts::close(session, id, burst),
+        Call::Unknown { number } => return Err(ServerError::UnknownCall { number }),
     };
     Ok(answer.into())
 }

@@ -8,6 +8,7 @@ use burst_wire::control::{Answer, PoolSource};
 
 use super::Session;
 use super::replies::CallOutput;
+use super::table::unknown;
 use crate::ServerError;
 use crate::pools::ServiceMemory;
 
@@ -62,6 +63,7 @@ pub(super) fn open_source(
             Ok(RequestPool::Memory(Arc::new(session.link.open_memory(descriptor, length)?)))
         }
         PoolSource::Token { .. } => Err(ServerError::NoBuffers),
+        PoolSource::Unknown { kind } => Err(unknown("kind of pool source", kind)),
     }
 }
 

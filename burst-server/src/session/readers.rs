@@ -50,6 +50,9 @@ impl Session {
             self.readers.idle.fetch_sub(1, Ordering::SeqCst);
             match received {
                 Err(WireError::DescriptorsLost) => self.refuse_without_descriptors(&inbox)?,
+                Err(error @ WireError::MessageTooLong { .. }) => {
+                    self.refuse_longer(&inbox, error)?
+                }
                 other => {
                     other?;
                     self.handle(&mut inbox)?;
@@ -59,14 +62,32 @@ impl Session {
     }
 
     fn handle(self: &Arc<Self>, inbox: &mut Inbox) -> Result<(), ServerError> {
-        match control::decode(inbox.message())? {
+        let message = match control::decode(inbox.message()) {
+            Err(error @ WireError::TrailingBytes { .. }) => {
+                return self.refuse_longer(inbox, error);
+            }
+            message => message?,
+        };
+        match message {
             ClientMessage::Call { id, call } => self.call(id, call, inbox.take_descriptors()),
             ClientMessage::Memories { id, status, lengths } => {
                 let descriptors = inbox.take_descriptors();
                 self.link.answer(id, Memories { status, lengths: lengths.0, descriptors });
                 Ok(())
             }
+            ClientMessage::Unknown { kind } => {
+                ignore(kind);
+                Ok(())
+            }
         }
+    }
+
+    /// Refuses a call in a message that is longer than any may be, or than it says. Of another
+    /// message nobody could be told; it ends the connection.
+    fn refuse_longer(&self, inbox: &Inbox, error: WireError) -> Result<(), ServerError> {
+        let Some(id) = control::call_number(inbox.message()) else { return Err(error.into()) };
+        self.host.metrics.malformed_message();
+        Ok(self.replies.send(id, Err(ServerError::Longer(error)))?)
     }
 
     /// Handles a message whose descriptors this process has no room for; the message is whole.
@@ -81,6 +102,10 @@ impl Session {
                 self.link.answer(id, none);
                 Ok(())
             }
+            ClientMessage::Unknown { kind } => {
+                ignore(kind);
+                Ok(())
+            }
         }
     }
 
@@ -92,7 +117,7 @@ impl Session {
     ) -> Result<(), ServerError> {
         let performed = self.permit(&call).and_then(|_slow_call_permit| {
             let (wanted, got) = (call.descriptors(), descriptors.len());
-            if wanted != got {
+            if wanted != got && !matches!(call, Call::Unknown { .. }) {
                 return Err(ServerError::Descriptors { wanted, got });
             }
             dispatch::perform(self, id, call, descriptors)
@@ -137,6 +162,11 @@ impl Session {
     }
 }
 
+/// A later version's client says something that this service need not know of.
+fn ignore(kind: u32) {
+    tracing::debug!(kind, "a message of an unknown kind is ignored");
+}
+
 /// Counts a malformed message, for which its reader ended the connection. The other
 /// readers find the connection closed, which is not counted.
 pub(super) fn count_malformed(metrics: &Metrics, result: &Result<(), ServerError>) {
@@ -154,7 +184,8 @@ fn is_set_up(call: &Call) -> bool {
         | Call::Prepare { .. }
         | Call::ShareMemory { .. }
         | Call::AllocateMemory { .. }
-        | Call::ConfigureBurst { .. } => true,
+        | Call::ConfigureBurst { .. }
+        | Call::Unknown { .. } => true, // it may come with as many descriptors as any
         // An execution, too, may bring memories, each of which is mapped for it.
         other => other.descriptors() > 0,
     }

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use burst_wire::control::Welcome;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
-use super::greeting::server_greeting;
+use super::greeting::refusing;
 use super::host::Host;
 
 /// Messages of a connection that is refused which are taken out of its socket unread.
@@ -14,7 +14,7 @@ const UNREAD_MAX: usize = 64;
 /// Tells a connection that is not let in why, without waiting for anything: neither for its greeting,
 /// nor for room in the socket. The caller closes it then.
 pub(crate) fn refuse(host: &Host, socket: impl AsFd, refusal: Welcome) {
-    let told = server_greeting(host, refusal)
+    let told = refusing(host, refusal)
         .encode()
         .map(|bytes| send(&socket, &bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL));
     tracing::debug!(?refusal, ?told, "connection refused");

@@ -101,6 +101,6 @@ impl Replies {
             status = ErrorStatus::GeneralFailure;
         }
         tracing::debug!(%status, %error, "call refused");
-        Refusal::new(status, &error.to_string())
+        Refusal::new(status, &error.to_string()).because(error.cause())
     }
 }

@@ -3,7 +3,9 @@
 //! `serve-stuck` serves the socket on its standard input with a device that never finishes, and
 //! says `begun` when it has an execution. `serve-private` serves it as it should be. `serve PATH`
 //! serves all comers at a path, `serve-brief-idle PATH` with an idle time of 0.1 s; `serve-one-model PATH` allows each one prepared model; `serve-cpu PATH`
-//! offers the CPU driver. `tour` asks
+//! offers the CPU driver. `listen-and-hand-over PATH` is a supervisor: it listens at a path, starts
+//! `serve-handed` with the socket, which says its process id and `ready`, and ends with its standard
+//! input. `tour` asks
 //! the service on its standard input for everything once. `stream PATH` connects to a service and
 //! runs frames for ever, and says `running` after the first. `fork-and-connect PATH` is a client of
 //! that service and forks a child that becomes another. `drive COUNT spin|adaptive|sleep|sync`
@@ -65,6 +67,8 @@ fn main() {
             serve(&path, options);
         }
         (Some("serve-cpu"), Some(path)) => serve_cpu(&path),
+        (Some("listen-and-hand-over"), Some(path)) => listen_and_hand_over(&path),
+        (Some("serve-handed"), None) => serve_handed(),
         (Some("tour"), None) => {
             let socket = std::io::stdin().as_fd().try_clone_to_owned().expect("a socket");
             tour(socket).expect("a service to the end");
@@ -110,6 +114,34 @@ fn serve(path: &str, options: ServiceOptions) {
     say("ready");
     let service = Service::new(vec![Arc::new(FakeDevice::default())], options);
     service.run(&listener, &stop).expect("the socket works");
+}
+
+/// As systemd does it: the socket is made here, and whoever serves gets it as descriptor 3.
+fn listen_and_hand_over(path: &str) {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None);
+    let socket = socket.expect("a socket");
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path).expect("a short path")).expect("free");
+    rustix::net::listen(&socket, 16).expect("a socket");
+    let script = "exec 3<&0 0</dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" serve-handed";
+    let program = std::env::current_exe().expect("this program");
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).arg(program).stdin(Stdio::from(socket));
+    let service = command.spawn().expect("a service");
+    // The service goes on without its parent, whose part is done.
+    std::io::stdin().lines().for_each(drop);
+    drop(service);
+}
+
+/// Serves at the socket that was handed over until it is killed.
+fn serve_handed() {
+    let listener = burst_server::systemd::inherited_listener().expect("sound variables");
+    let (_stopper, stop) = Stop::new().expect("a pipe");
+    println!("{}", std::process::id());
+    say("ready");
+    let service = Service::new(vec![Arc::new(FakeDevice::default())], ServiceOptions::default());
+    service.run(&listener.expect("a socket"), &stop).expect("the socket works");
 }
 
 /// Offers the CPU driver at a path until it is killed.

@@ -6,7 +6,7 @@ use burst_hal::{DataLocation, ExecutionResult, Model, RequestArgument};
 use burst_shm::{Mapping, Memory};
 use burst_wire::control::{
     self, Answer, Call, ClientGreeting, ClientMessage, List, PoolSource, QueueDescriptor,
-    QueueGrantor, Refusal, ServerGreeting, ServerMessage, Text, WaitStyle, encode_model,
+    QueueGrantor, Refusal, ServerGreeting, ServerMessage, WaitStyle, encode_model,
 };
 use burst_wire::socket::{self, Inbox};
 use burst_wire::{DATUM_BYTES, DatumBytes, Features, RequestExtras, RequestPacket, decode_result};
@@ -32,7 +32,7 @@ pub fn connect(path: &std::path::Path) -> OwnedFd {
 impl RawClient {
     /// Greets the service at the other end.
     pub fn greet(socket: OwnedFd) -> Self {
-        let greeting = ClientGreeting { features: Features::ALL.bits(), name: Text::cut("raw") };
+        let greeting = ClientGreeting::new(Features::ALL, "raw");
         socket::send(&socket, &greeting.encode().unwrap(), &[]).unwrap();
         let mut inbox = Inbox::default();
         socket::receive(&socket, &mut inbox).unwrap();

@@ -171,12 +171,8 @@ fn a_service_that_hangs_up_at_any_step_is_a_typed_error() {
     let greeting = std::thread::spawn(move || {
         let mut inbox = burst_wire::socket::Inbox::default();
         burst_wire::socket::receive(&theirs, &mut inbox).unwrap();
-        let hello = burst_wire::control::ServerGreeting {
-            welcome: burst_wire::control::Welcome::Accepted,
-            features: 0,
-            pid: 1,
-            name: burst_wire::control::Text::cut("dies"),
-        };
+        let none = burst_wire::Features::NONE;
+        let hello = burst_wire::control::ServerGreeting::accepting(none, "dies");
         burst_wire::socket::send(&theirs, &hello.encode().unwrap(), &[]).unwrap();
     });
     let client = Client::from_socket(ours).unwrap();

@@ -12,6 +12,7 @@ mod async_fd;
 mod burst_death;
 mod dma_heap;
 mod fair_shares;
+mod handed_over;
 mod kill_matrix;
 mod killed_at_the_queue;
 mod many_clients;
@@ -25,6 +26,7 @@ fn main() -> std::process::ExitCode {
         burst_death::TESTS,
         dma_heap::TESTS,
         fair_shares::TESTS,
+        handed_over::TESTS,
         kill_matrix::TESTS,
         killed_at_the_queue::TESTS,
         many_clients::TESTS,

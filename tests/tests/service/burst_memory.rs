@@ -5,14 +5,13 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use burst_client::{Burst, BurstOptions, Client, ShmMemory};
+use burst_client::{Burst, BurstOptions, Client, ClientError, ShmMemory};
 use burst_hal::{
     DataLocation, ErrorStatus, ExecutionOptions, Pool, Request, RequestArgument, RequestPool,
 };
 use burst_server::ServiceOptions;
 use burst_wire::control::{
-    self, Answer, Call, ClientMessage, List, PoolSource, ServerGreeting, ServerMessage, Text,
-    Welcome,
+    self, Answer, Call, ClientMessage, List, PoolSource, ServerGreeting, ServerMessage,
 };
 use burst_wire::socket::{self, Inbox};
 use std::os::fd::AsFd;
@@ -221,12 +220,7 @@ fn a_client_asked_for_slots_or_bursts_that_it_does_not_have_says_so() {
     let service = std::thread::spawn(move || {
         let mut inbox = Inbox::default();
         socket::receive(&theirs, &mut inbox).unwrap();
-        let hello = ServerGreeting {
-            welcome: Welcome::Accepted,
-            features: 0,
-            pid: 1,
-            name: Text::cut("asks"),
-        };
+        let hello = ServerGreeting::accepting(burst_wire::Features::NONE, "asks");
         socket::send(&theirs, &hello.encode().unwrap(), &[]).unwrap();
         let question = ServerMessage::GetMemories { id: 9, burst: 77, slots: List(vec![1, 2]) };
         socket::send(&theirs, &control::encode(&question).unwrap(), &[]).unwrap();
@@ -242,4 +236,94 @@ fn a_client_asked_for_slots_or_bursts_that_it_does_not_have_says_so() {
     let theirs = service.join().unwrap();
     assert!(client.is_alive());
     drop(theirs);
+}
+
+/// A service that reads nothing for a while, and whose socket is full of calls, still gets its
+/// replies through: answering its questions keeps nobody waiting.
+#[test]
+fn a_question_that_cannot_be_answered_yet_holds_up_no_reply() {
+    let (ours, theirs) = burst_wire::socket::pair().unwrap();
+    socket::set_receive_timeout(&theirs, Some(LONG)).unwrap();
+    let mut inbox = Inbox::default();
+    let greeting = std::thread::spawn(move || {
+        socket::receive(&theirs, &mut inbox).unwrap();
+        let hello = ServerGreeting::accepting(burst_wire::Features::NONE, "silent");
+        socket::send(&theirs, &hello.encode().unwrap(), &[]).unwrap();
+        (theirs, inbox)
+    });
+    let full = ours.try_clone().unwrap();
+    let client = Client::from_socket(ours).unwrap();
+    let (theirs, mut inbox) = greeting.join().unwrap();
+    let asking = std::thread::spawn({
+        let client = client.clone();
+        move || client.device_names()
+    });
+    socket::receive(&theirs, &mut inbox).unwrap();
+    let ClientMessage::Call { id, call: Call::ListDevices } =
+        control::decode(inbox.message()).unwrap()
+    else {
+        panic!("no call")
+    };
+    // As if other callers had filled the socket: a kind of message that a service ignores.
+    let filler = control::encode(&ClientMessage::Unknown { kind: 99 }).unwrap();
+    let mut fillers = 0;
+    while socket::send_now(&full, &filler, &[]).is_ok() {
+        fillers += 1;
+    }
+    for id in 0..5 {
+        let slots = List(vec![1, 2]);
+        let question = ServerMessage::GetMemories { id, burst: 77, slots };
+        socket::send(&theirs, &control::encode(&question).unwrap(), &[]).unwrap();
+    }
+    let outcome = Ok(Answer::Devices(List(Vec::new())));
+    let reply = ServerMessage::Reply(control::Reply { id, outcome });
+    socket::send(&theirs, &control::encode(&reply).unwrap(), &[]).unwrap();
+    // Nothing has been read since.
+    assert_eq!(asking.join().unwrap().unwrap(), Vec::<String>::new());
+    for _ in 0..fillers {
+        socket::receive(&theirs, &mut inbox).unwrap();
+        assert_eq!(inbox.message(), filler);
+    }
+    for id in 0..5 {
+        socket::receive(&theirs, &mut inbox).unwrap();
+        let status = ErrorStatus::InvalidArgument.code();
+        let want = ClientMessage::Memories { id, status, lengths: List::default() };
+        assert_eq!(control::decode(inbox.message()), Ok(want), "in their order");
+    }
+    assert!(client.is_alive());
+}
+
+/// What a service of a later version says beside is ignored.
+#[test]
+fn a_message_of_an_unknown_kind_is_ignored_and_the_connection_lives() {
+    let (ours, theirs) = burst_wire::socket::pair().unwrap();
+    let service = std::thread::spawn(move || {
+        let mut inbox = Inbox::default();
+        socket::receive(&theirs, &mut inbox).unwrap();
+        let hello = ServerGreeting::accepting(burst_wire::Features::NONE, "later");
+        socket::send(&theirs, &hello.encode().unwrap(), &[]).unwrap();
+        let news = control::encode(&ServerMessage::Unknown { kind: 40 }).unwrap();
+        socket::send(&theirs, &news, &[theirs.as_fd()]).unwrap();
+        for outcome in [
+            Ok(Answer::Unknown { kind: 50 }),
+            Err(control::Refusal::new(ErrorStatus::GeneralFailure, "no such call")
+                .because(control::RefusalCause::UnknownCall)),
+            Ok(Answer::Devices(List(Vec::new()))),
+        ] {
+            socket::receive(&theirs, &mut inbox).unwrap();
+            let ClientMessage::Call { id, .. } = control::decode(inbox.message()).unwrap() else {
+                panic!("no call")
+            };
+            let reply = ServerMessage::Reply(control::Reply { id, outcome });
+            socket::send(&theirs, &control::encode(&reply).unwrap(), &[]).unwrap();
+        }
+        theirs
+    });
+    let client = Client::from_socket(ours).unwrap();
+    let unexpected = client.device_names().unwrap_err();
+    assert!(matches!(unexpected, ClientError::UnexpectedAnswer), "{unexpected}");
+    let unknown = client.device_names().unwrap_err();
+    assert_eq!(unknown.to_string(), "the service is too old for this: no such call");
+    assert_eq!(client.device_names().unwrap(), Vec::<String>::new());
+    drop(service.join().unwrap());
 }

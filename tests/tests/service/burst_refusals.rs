@@ -4,16 +4,17 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use burst_client::{BurstOptions, Client, ClientError, StreamOptions};
+use burst_client::{BurstOptions, Client, ClientError, ConnectOptions, StreamOptions};
 use burst_hal::ErrorStatus;
 use burst_server::{Limits, ServiceOptions};
 use burst_shm::Memory;
 use burst_wire::control::{
-    Answer, Call, ClientGreeting, ClientMessage, List, ModelBody, PoolSource, ServerGreeting, Text,
-    WaitStyle, WirePrepareOptions,
+    Answer, Call, ClientGreeting, ClientMessage, List, ModelBody, PoolSource, Refusal,
+    RefusalCause, Reply, ServerGreeting, ServerMessage, StatedLimits, Versions, WaitStyle, Welcome,
+    WirePrepareOptions,
 };
 use burst_wire::socket::{self, Inbox};
-use burst_wire::{DATUM_BYTES, WireError};
+use burst_wire::{DATUM_BYTES, Features, WireError};
 use fmq::{Consumer, Producer, QueueConfig};
 
 use crate::burst_support::raw::{RawClient, configure_call, wire_descriptor};
@@ -38,7 +39,7 @@ fn assert_alive(client: &mut RawClient) {
 
 #[test]
 fn another_version_is_named_on_both_sides() {
-    // A service of another version.
+    // A service of a later version that this client cannot speak.
     let (ours, theirs) = socket::pair().unwrap();
     let service = std::thread::spawn(move || {
         let mut inbox = Inbox::default();
@@ -46,18 +47,81 @@ fn another_version_is_named_on_both_sides() {
         socket::send(&theirs, b"burst-nn\x07\0\0\0whatever version 7 says", &[]).unwrap();
     });
     let error = Client::from_socket(ours).unwrap_err();
-    assert!(matches!(error, ClientError::Version { client: 1, service: 7 }), "{error}");
+    assert!(matches!(error, ClientError::Version { .. }), "{error:?}");
     assert_eq!(
         error.to_string(),
-        "the service speaks protocol version 7, this client speaks version 1"
+        "the service speaks protocol version 7, this client speaks version 2"
     );
     service.join().unwrap();
-    // A client of another version.
+}
+
+/// What a service answers to a greeting, and that it hangs up behind a refusal.
+#[track_caller]
+fn refusing(greeting: &ClientGreeting) -> ServerGreeting {
     let (service, socket) = Private::start(ServiceOptions::default());
-    socket::send(&socket, b"burst-nn\x07\0\0\0whatever version 7 says", &[]).unwrap();
+    socket::send(&socket, &greeting.encode().unwrap(), &[]).unwrap();
     let mut inbox = Inbox::default();
     socket::receive(&socket, &mut inbox).unwrap();
-    assert!(ServerGreeting::decode(inbox.message()).is_ok(), "it tells its own version");
+    let answer = ServerGreeting::decode(inbox.message()).unwrap();
+    assert_eq!(socket::receive(&socket, &mut inbox), Err(WireError::Closed));
+    service.join();
+    answer
+}
+
+#[test]
+fn a_client_of_versions_out_of_range_or_with_requirements_is_refused_by_name() {
+    let greeting = ClientGreeting::new(Features::ALL, "later");
+    let later = Versions { oldest: 5, newest: 7 };
+    let answer = refusing(&ClientGreeting { versions: later, ..greeting.clone() });
+    assert_eq!((answer.welcome, answer.version), (Welcome::NoCommonVersion, 2));
+    assert_eq!(answer.versions, Versions::SPOKEN);
+    let said = answer.detail.as_str();
+    assert_eq!(said, "this service speaks protocol version 2, the client versions 5 to 7");
+    let required = 1 << 40 | Features::DEADLINES.bits();
+    let answer = refusing(&ClientGreeting { required, ..greeting.clone() });
+    assert_eq!((answer.welcome, answer.missing), (Welcome::FeatureMissing, 1 << 40));
+    let said = answer.detail.as_str();
+    assert_eq!(said, "this service lacks what the client requires: bit 40");
+    assert_eq!(answer.limits, StatedLimits::default(), "who is refused learns no more");
+    // The same by the client's own sentence.
+    let (_service, socket) = Private::start(ServiceOptions::default());
+    let mut options = ConnectOptions::default();
+    options.required = Features::from_bits(1 << 40);
+    let error = Client::greet(socket, &options).unwrap_err();
+    assert_eq!(error.to_string(), "the service lacks what this program requires: bit 40");
+}
+
+#[test]
+fn a_client_of_a_wider_range_is_spoken_to_in_the_version_of_the_service() {
+    let (service, socket) = Private::start(ServiceOptions::default());
+    let versions = Versions { oldest: 1, newest: 9 };
+    let features = Features::ALL.bits() | 1 << 40;
+    let greeting = ClientGreeting { versions, features, ..ClientGreeting::new(Features::ALL, "") };
+    socket::send(&socket, &greeting.encode().unwrap(), &[]).unwrap();
+    let mut inbox = Inbox::default();
+    socket::receive(&socket, &mut inbox).unwrap();
+    let answer = ServerGreeting::decode(inbox.message()).unwrap();
+    assert_eq!((answer.welcome, answer.version), (Welcome::Accepted, 2));
+    assert_eq!(
+        answer.features,
+        Features::ALL.bits(),
+        "additions that it does not know are ignored"
+    );
+    drop(socket);
+    service.join();
+}
+
+#[test]
+fn a_malformed_greeting_is_told_so() {
+    let (service, socket) = Private::start(ServiceOptions::default());
+    let mut bytes = ClientGreeting::new(Features::ALL, "cut").encode().unwrap();
+    bytes.pop();
+    socket::send(&socket, &bytes, &[]).unwrap();
+    let mut inbox = Inbox::default();
+    socket::receive(&socket, &mut inbox).unwrap();
+    let answer = ServerGreeting::decode(inbox.message()).unwrap();
+    assert_eq!(answer.welcome, Welcome::Malformed, "and never accepted first");
+    assert!(answer.detail.as_str().contains("ends too early"), "{}", answer.detail.as_str());
     assert_eq!(socket::receive(&socket, &mut inbox), Err(WireError::Closed));
     service.join();
 }
@@ -91,23 +155,106 @@ fn who_says_nothing_instead_of_greeting_is_hung_up_on_in_time() {
 fn malformed_control_messages_end_the_connection_and_nothing_else() {
     let call = ClientMessage::Call { id: 1, call: Call::ReleaseModel { model: 1 } };
     let good = burst_wire::control::encode(&call).unwrap();
-    let mut trailing = good.clone();
-    trailing.push(0);
-    let mut unknown_call = good.clone();
-    unknown_call[12] = 0xEE;
     let cut = good[..good.len() - 1].to_vec();
+    let mut short = good.clone();
+    (short[4], short[20]) = (short[4] - 1, short[20] - 1);
+    let memories = ClientMessage::Memories { id: 1, status: 0, lengths: List(vec![1]) };
+    let memories = [burst_wire::control::encode(&memories).unwrap(), vec![0]].concat();
     let rubbish = vec![0xA5; 4000];
     for (what, bytes) in [
-        ("trailing bytes", trailing),
-        ("an unknown call", unknown_call),
         ("a cut message", cut),
+        ("a call that is shorter than its fields", short),
+        ("bytes behind a message that nobody could be told of", memories),
         ("rubbish", rubbish),
+        ("rubbish that is too long", vec![0xA5; 70_000]),
     ] {
         let (service, mut client) = raw();
-        socket::send(&client.socket, &bytes, &[]).unwrap();
+        send_raw(&client, &bytes);
         assert!(client.is_hung_up(), "{what}");
         service.join();
     }
+}
+
+/// Sends bytes that need not be a message, of any length.
+fn send_raw(client: &RawClient, bytes: &[u8]) {
+    let parts = [std::io::IoSlice::new(bytes)];
+    let flags = rustix::net::SendFlags::NOSIGNAL;
+    let mut none = rustix::net::SendAncillaryBuffer::default();
+    rustix::net::sendmsg(&client.socket, &parts, &mut none, flags).unwrap();
+}
+
+/// The reply to call 5, which is a refusal.
+#[track_caller]
+fn refusal_of_call_5(client: &mut RawClient) -> Refusal {
+    let ServerMessage::Reply(Reply { id: 5, outcome: Err(refusal) }) = client.receive().0 else {
+        panic!("no refusal of call 5")
+    };
+    assert_eq!(refusal.status(), ErrorStatus::InvalidArgument);
+    refusal
+}
+
+#[test]
+fn what_a_later_version_calls_is_refused_by_number_and_the_connection_lives() {
+    let (_service, mut client) = raw();
+    let memory = Memory::create("whatever", 4096).unwrap();
+    let call = ClientMessage::Call { id: 5, call: Call::Unknown { number: 77 } };
+    // With fields and descriptors that nobody here knows.
+    let mut bytes = burst_wire::control::encode(&call).unwrap();
+    (bytes[4], bytes[20]) = (bytes[4] + 6, bytes[20] + 6);
+    bytes.extend_from_slice(b"fields");
+    socket::send(&client.socket, &bytes, &[memory.as_fd(); 3]).unwrap();
+    let refusal = refusal_of_call_5(&mut client);
+    assert_eq!(refusal.cause, RefusalCause::UnknownCall);
+    assert_eq!(
+        refusal.detail.as_str(),
+        "this service knows no call 77; it speaks protocol version 2"
+    );
+    // A source of pools that nobody here knows, in a call that is known.
+    let model = client.prepare(&model());
+    let source = PoolSource::Unknown { kind: 9 };
+    let requests = Producer::create(&QueueConfig::new(DATUM_BYTES, 16)).unwrap();
+    let results = Consumer::create(&QueueConfig::new(DATUM_BYTES, 16)).unwrap();
+    let queues = (requests.descriptor().unwrap(), results.descriptor().unwrap());
+    let (call, fds) = configure_call(model, &queues.0, &queues.1);
+    let Ok(Answer::Burst { burst }) = client.call(call, &fds) else { panic!("no burst") };
+    let push = Call::PushMemory { burst, slot: 0, source };
+    let refusal = client.call(push, &[]).unwrap_err();
+    assert_eq!(refusal.status(), ErrorStatus::InvalidArgument);
+    assert_eq!(refusal.detail.as_str(), "there is no kind of pool source 9");
+    // A message that is no call at all is ignored.
+    client.send(&ClientMessage::Unknown { kind: 12 }, &[memory.as_fd()]);
+    assert_alive(&mut client);
+}
+
+#[test]
+fn a_call_with_a_tail_is_done() {
+    let (_service, mut client) = raw();
+    let call = ClientMessage::Call { id: 1, call: Call::DeviceStatus { device: 0 } };
+    let mut bytes = burst_wire::control::encode(&call).unwrap();
+    (bytes[4], bytes[20]) = (bytes[4] + 9, bytes[20] + 4);
+    bytes.extend_from_slice(b"laterlate");
+    socket::send(&client.socket, &bytes, &[]).unwrap();
+    let want = Reply { id: 1, outcome: Ok(Answer::DeviceStatus(0)) };
+    assert_eq!(client.receive().0, ServerMessage::Reply(want));
+}
+
+#[test]
+fn a_longer_call_than_may_be_is_refused_and_the_connection_lives() {
+    let (service, mut client) = raw();
+    let call = ClientMessage::Call { id: 5, call: Call::ReleaseModel { model: 1 } };
+    let good = burst_wire::control::encode(&call).unwrap();
+    for (more, said) in [
+        (1, "1 bytes follow after the end of a control message"),
+        (70_000, "a control message of 70028 bytes is over the limit of 65536"),
+    ] {
+        send_raw(&client, &[good.clone(), vec![0; more]].concat());
+        let refusal = refusal_of_call_5(&mut client);
+        assert_eq!(refusal.cause, RefusalCause::TooLong);
+        assert_eq!(refusal.detail.as_str(), format!("the call is refused: {said}"));
+        assert_alive(&mut client);
+    }
+    drop(client);
+    service.join();
 }
 
 #[test]
@@ -118,10 +265,8 @@ fn a_service_that_talks_rubbish_is_left() {
         socket::receive(&theirs, &mut inbox).unwrap();
         ClientGreeting::decode(inbox.message()).unwrap();
         let hello = ServerGreeting {
-            welcome: burst_wire::control::Welcome::Accepted,
             features: u64::MAX,
-            pid: 1,
-            name: Text::cut("rubbish"),
+            ..ServerGreeting::accepting(Features::NONE, "rubbish")
         };
         socket::send(&theirs, &hello.encode().unwrap(), &[]).unwrap();
         socket::receive(&theirs, &mut inbox).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use burst_client::{Client, Route, Stream, StreamOptions};
 use burst_server::ServiceOptions;
-use burst_wire::control::{Answer, Call, ClientMessage, ServerMessage, encode};
+use burst_wire::control::{Answer, Call, ClientMessage, Reply, ServerMessage, encode};
 use burst_wire::{DATUM_BYTES, Features, socket};
 
 use crate::burst_support::raw::{RawBurst, RawClient, connect, request};
@@ -60,22 +60,26 @@ fn malformed_control_messages_end_their_own_connection_alone() {
     let (service, mut honest) = service();
     let call = ClientMessage::Call { id: 1, call: Call::ReleaseModel { model: 1 } };
     let good = encode(&call).unwrap();
-    let unknown_call = {
-        let mut bytes = good.clone();
-        bytes[12] = 0xEE;
-        bytes
-    };
-    for (what, bytes) in [
-        ("trailing bytes", [&good[..], &[0]].concat()),
-        ("an unknown call", unknown_call),
-        ("a cut message", good[..good.len() - 1].to_vec()),
-        ("rubbish", vec![0xA5; 4000]),
+    let unknown_call = ClientMessage::Call { id: 1, call: Call::Unknown { number: 0xEE } };
+    for (what, bytes, is_refused) in [
+        ("trailing bytes", [&good[..], &[0]].concat(), true),
+        ("an unknown call", encode(&unknown_call).unwrap(), true),
+        ("a cut message", good[..good.len() - 1].to_vec(), false),
+        ("rubbish", vec![0xA5; 4000], false),
     ] {
         let mut attacker = RawClient::greet(connect(&service.path));
         honest.is_served(what);
         socket::send(&attacker.socket, &bytes, &[]).unwrap();
         honest.is_served(what);
-        assert!(attacker.is_hung_up(), "{what}");
+        match is_refused {
+            true => {
+                let (refused, _) = attacker.receive();
+                let id = |reply: &Reply| reply.outcome.is_err().then_some(reply.id);
+                assert!(matches!(&refused, ServerMessage::Reply(reply) if id(reply) == Some(1)));
+                assert!(attacker.call(Call::ListDevices, &[]).is_ok(), "{what}: it lives");
+            }
+            false => assert!(attacker.is_hung_up(), "{what}"),
+        }
         honest.is_served(what);
     }
 }

@@ -2,16 +2,18 @@
 //! way to the CPU driver behind a service.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use burst_client::{BurstOptions, ShmMemory};
+use burst_client::{BurstOptions, ClientError, Deadline, Route, ShmMemory, StreamOptions};
 use burst_driver::CpuDevice;
 use burst_hal::{
-    DataLocation, ErrorStatus, ExecutionOptions, Model, ModelBuilder, OperandType, OperationType,
-    OutputSpec, Pool, Request, RequestArgument, RequestPool, TimePoint,
+    Burst, DataLocation, Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model,
+    ModelBuilder, OperandType, OperationType, OutputSpec, PlainBurst, Pool, PrepareOptions,
+    PrepareResult, PreparedModel, Request, RequestArgument, RequestPool, TimePoint,
 };
 use burst_server::ServiceOptions;
+use burst_wire::Features;
 
 use crate::burst_support::{LONG, long};
 use crate::service_support::Shared;
@@ -157,4 +159,84 @@ fn a_short_loop_ends_at_a_shorter_time_out_and_so_it_is_the_clients_that_counts(
     let mut out = [0; 4];
     memory.read(8, &mut out).unwrap();
     assert_eq!(i32::from_ne_bytes(out), 3);
+}
+
+/// A device that notes by when it was to be done, and ends each execution as it is told to.
+#[derive(Default, Clone)]
+struct Noting {
+    deadlines: Arc<Mutex<Vec<Option<TimePoint>>>>,
+    ends: Arc<Mutex<Option<ErrorStatus>>>,
+}
+
+impl Device for Noting {
+    fn name(&self) -> &str {
+        "noting"
+    }
+
+    fn version_string(&self) -> &str {
+        "noting-1"
+    }
+
+    fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
+        Ok(vec![true; model.main.operations.len()])
+    }
+
+    fn prepare_model(&self, _: &Model, _: &PrepareOptions) -> PrepareResult {
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+impl PreparedModel for Noting {
+    fn execute_synchronously(&self, _: &Request, options: &ExecutionOptions) -> ExecutionResult {
+        self.deadlines.lock().unwrap().push(options.deadline);
+        ExecutionResult::of(self.ends.lock().unwrap().unwrap_or(ErrorStatus::None))
+    }
+
+    fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {
+        Ok(Box::new(PlainBurst::new(self)))
+    }
+}
+
+#[test]
+fn a_stream_tells_the_driver_by_when_its_caller_wants_the_result() {
+    let device = Noting::default();
+    let service = Shared::start(Arc::new(device.clone()), ServiceOptions::default());
+    let client = service.connect().unwrap();
+    let until = TimePoint::after(LONG);
+    for route in Route::ALL {
+        let mut options = StreamOptions::default();
+        options.route = route;
+        let remote = client.device("noting").unwrap();
+        let mut stream = remote.stream(&crate::burst_support::model(), &options).unwrap();
+        stream.run(Deadline::at_ns(until.nanos)).unwrap();
+        stream.run(Deadline::never()).unwrap();
+        let noted = std::mem::take(&mut *device.deadlines.lock().unwrap());
+        assert_eq!(noted, [Some(until), None], "{route}");
+        // A deadline that the driver missed is missed, as if the answer had not come.
+        for status in [ErrorStatus::MissedDeadlineTransient, ErrorStatus::MissedDeadlinePersistent]
+        {
+            *device.ends.lock().unwrap() = Some(status);
+            let missed = stream.run(Deadline::at_ns(until.nanos)).unwrap_err();
+            assert!(matches!(missed, ClientError::Timeout), "{route}: {missed}");
+            let without = stream.run(Deadline::never()).unwrap_err();
+            assert!(matches!(without, ClientError::Execution { .. }), "{route}: {without}");
+        }
+        *device.ends.lock().unwrap() = None;
+        device.deadlines.lock().unwrap().clear();
+    }
+}
+
+#[test]
+fn a_burst_that_cannot_say_a_deadline_carries_the_requests_of_a_stream_all_the_same() {
+    let device = Noting::default();
+    let mut options = ServiceOptions::default();
+    options.features = Features::ALL.without(Features::DEADLINES);
+    let service = Shared::start(Arc::new(device.clone()), options);
+    let client = service.connect().unwrap();
+    let remote = client.device("noting").unwrap();
+    let options = StreamOptions::default();
+    let mut stream = remote.stream(&crate::burst_support::model(), &options).unwrap();
+    stream.run(long()).unwrap();
+    assert!(!stream.burst().unwrap().fell_back(), "the client alone watches the deadline");
+    assert_eq!(*device.deadlines.lock().unwrap(), [None]);
 }

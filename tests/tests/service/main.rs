@@ -20,6 +20,7 @@ mod contexts;
 mod deadlines;
 mod descriptor_tricks;
 mod fuzz_seeds;
+mod golden;
 mod pipelining;
 mod protocol;
 mod protocol_client;

@@ -16,7 +16,7 @@ use burst_hal::{
 use burst_server::{Service, ServiceOptions};
 use burst_tests::repository;
 use burst_wire::control::{
-    self, Answer, Call, ClientGreeting, ClientMessage, ServerGreeting, ServerMessage,
+    self, Answer, Call, ClientGreeting, ClientMessage, ServerGreeting, ServerMessage, StatedLimit,
 };
 use burst_wire::socket::{self, Inbox};
 
@@ -191,12 +191,22 @@ fn the_example_is_what_our_client_and_service_really_send() {
     for (name, bytes) in shown {
         assert_eq!(hex(&block(&page, name)), hex(&bytes), "{name}");
     }
-    // Names and process ids differ from run to run; all else does not.
+    // Names and process ids differ from run to run, limits from service to service; all else does not.
     let (client, service) = (block(&page, "greeting, client"), block(&page, "greeting, service"));
-    assert_eq!(hex(&client[..20]), hex(&crossed.client[0].0[..20]));
-    assert_eq!(hex(&service[..24]), hex(&crossed.service[0].0[..24]));
+    for part in [0..12, 16..36] {
+        assert_eq!(hex(&client[part.clone()]), hex(&crossed.client[0].0[part]));
+    }
+    for part in [0..12, 16..44] {
+        assert_eq!(hex(&service[part.clone()]), hex(&crossed.service[0].0[part]));
+    }
     assert_eq!(ClientGreeting::decode(&client).unwrap().name.as_str(), "sum");
-    assert_eq!(ServerGreeting::decode(&service).unwrap().name.as_str(), "burst");
+    let (shown, said) = (ServerGreeting::decode(&service), &crossed.service[0].0);
+    let (shown, said) = (shown.unwrap(), ServerGreeting::decode(said).unwrap());
+    assert_eq!(shown.name.as_str(), "burst");
+    for limit in StatedLimit::ALL {
+        let (shown, said) = (shown.limits.get(limit), said.limits.get(limit));
+        assert!(shown.is_some() && said.is_some(), "{limit:?}");
+    }
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use burst_client::{
-    Backoff, BurstOptions, Client, ClientError, Deadline, ReconnectingDevice, Route, ShmMemory,
-    StreamOptions,
+    Backoff, BurstOptions, Client, ClientError, ConnectOptions, Deadline, ReconnectingDevice,
+    Route, ShmMemory, StreamOptions,
 };
 use burst_hal::{Device, ErrorStatus, ExecutionOptions, Pool};
 use rustix::process::Pid;
@@ -68,9 +68,9 @@ fn a_stream_goes_on_after_its_service_was_killed_and_started_again() {
 fn mortal(
     mut deaths: std::vec::IntoIter<Step>,
     steps: Arc<Mutex<Vec<Step>>>,
-) -> impl FnMut() -> Result<Client, ClientError> + Send + 'static {
+) -> impl FnMut(Deadline) -> Result<Client, ClientError> + Send + 'static {
     let mut services = Vec::new();
-    move || {
+    move |_| {
         let (service, to_service) = Service::private("serve-private");
         let (ours, to_client) = burst_wire::socket::pair().unwrap();
         let pid = Pid::from_child(&service.0);
@@ -262,4 +262,123 @@ fn what_is_prepared_too_late_is_released() {
     };
     let prepared = policy.run(long(), || device.prepare(&model(), &Default::default())).unwrap();
     drop(prepared);
+}
+
+#[test]
+fn a_burst_is_configured_although_its_service_dies_over_it_or_was_gone_before() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let configured = |deaths: Vec<Step>| {
+        let connector = mortal(deaths.into_iter(), Arc::clone(&heard));
+        let device = ReconnectingDevice::with_connector("fake", Backoff::RESTART, connector);
+        let device = device.unwrap();
+        let model = device.prepare(&model(), &Default::default()).unwrap();
+        (model.configure_burst(&BurstOptions::default()), device.reconnects())
+    };
+    drop(configured(Vec::new()).0.unwrap());
+    let steps: Vec<Step> = std::mem::take(&mut heard.lock().unwrap());
+    let configure = steps.iter().find(|step| step.name == "ConfigureBurst").unwrap();
+    let (burst, reconnects) = configured(vec![configure.clone(); 2]);
+    let pool = shm();
+    let options = ExecutionOptions::default();
+    let result = burst.unwrap().execute(&request_in(&pool), &options, long()).unwrap().status;
+    assert_eq!((result, reconnects), (ErrorStatus::None, 2));
+    let (given_up, reconnects) = configured(vec![configure.clone(); 3]);
+    let error = given_up.map(drop).unwrap_err();
+    assert!(error.is_loss() && reconnects == 2, "{reconnects}: {error}");
+
+    // Gone before, and slow to come back.
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("burst.sock");
+    let service = Service::start(&path);
+    let device = ReconnectingDevice::connect(&path, "fake").unwrap();
+    let model = device.prepare(&burst_support::model(), &Default::default()).unwrap();
+    service.kill();
+    burst_support::wait_until("the news", || !device.current().is_alive());
+    let waiting = std::thread::spawn(move || {
+        model.configure_burst(&BurstOptions::default()).map(|burst| burst.current().is_alive())
+    });
+    let _service = Service::start(&path);
+    assert!(waiting.join().unwrap().unwrap());
+}
+
+#[test]
+fn callers_get_answers_or_a_timely_error_while_another_one_connects_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("burst.sock");
+    let service = Service::start(&path);
+    let ((dialing, dialed), (go_on, may_go_on)) =
+        (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());
+    let connector = {
+        let (path, mut first) = (path.clone(), true);
+        move |deadline: Deadline| {
+            if !std::mem::take(&mut first) {
+                dialing.send(deadline.as_ns()).unwrap();
+                may_go_on.recv_timeout(LONG).unwrap();
+            }
+            Client::connect(&path)
+        }
+    };
+    let device = ReconnectingDevice::with_connector("fake", Backoff::RESTART, connector).unwrap();
+    let model = device.prepare(&burst_support::model(), &Default::default()).unwrap();
+    service.kill();
+    burst_support::wait_until("the news", || !device.current().is_alive());
+    let until = long();
+    let reconnecting = std::thread::spawn({
+        let device = device.clone();
+        move || device.reconnect(until)
+    });
+    assert_eq!(dialed.recv_timeout(LONG), Ok(until.as_ns()), "it is told how long it may take");
+    // Meanwhile nothing that others ask for waits for longer than they want to.
+    let (told, asked) = std::sync::mpsc::channel();
+    let others = std::thread::spawn({
+        let device = device.clone();
+        move || {
+            told.send((device.reconnects(), device.current().is_alive())).unwrap();
+            let soon = || Deadline::after(Duration::from_millis(5));
+            (device.reconnect(soon()), model.reconnect(soon()).map(drop), model)
+        }
+    });
+    assert_eq!(asked.recv_timeout(LONG), Ok((0, false)));
+    let (of_device, of_model, model) = others.join().unwrap();
+    for error in [of_device.unwrap_err(), of_model.unwrap_err()] {
+        assert!(matches!(error, ClientError::Timeout), "{error}");
+    }
+    let _service = Service::start(&path);
+    go_on.send(()).unwrap();
+    reconnecting.join().unwrap().unwrap();
+    assert_eq!(device.reconnects(), 1);
+    model.reconnect(long()).unwrap();
+}
+
+#[test]
+fn connecting_ends_with_its_deadline_where_nobody_accepts_and_where_nobody_answers() {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("burst.sock");
+    let deaf = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    bind(&deaf, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    listen(&deaf, 0).unwrap();
+    let soon = || ConnectOptions::default().until(Deadline::after(Duration::from_millis(20)));
+    // The queue takes one, which is never greeted; the next one does not even get into it.
+    let unanswered = Client::connect_with(&path, &soon()).unwrap_err();
+    assert!(matches!(unanswered, ClientError::Timeout), "{unanswered}");
+    let mut held = Vec::new();
+    while let Ok(socket) = waiting_connection(&path) {
+        held.push(socket);
+    }
+    let unaccepted = Client::connect_with(&path, &soon()).unwrap_err();
+    assert!(matches!(unaccepted, ClientError::Timeout), "{unaccepted}");
+    let late = ConnectOptions::default().until(Deadline::at_ns(1));
+    assert!(matches!(Client::connect_with(&path, &late).unwrap_err(), ClientError::Timeout));
+}
+
+/// A connection that waits to be accepted, as long as there is room for one more.
+fn waiting_connection(path: &std::path::Path) -> Result<std::os::fd::OwnedFd, rustix::io::Errno> {
+    use rustix::net::{
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
+    };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
 }

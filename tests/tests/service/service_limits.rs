@@ -270,6 +270,41 @@ fn execution(model: u32) -> Call {
 }
 
 #[test]
+fn an_honest_client_keeps_to_the_slow_calls_that_the_service_states() {
+    for stated in [1, 3] {
+        let (_service, client) = limited(|limits| limits.slow_calls = stated);
+        let device = client.device("fake").unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        assert_eq!(device.query_operations(&model()).unwrap(), [true]);
+                    }
+                });
+            }
+        });
+    }
+    // A service that takes none says so itself.
+    let (_service, client) = limited(|limits| limits.slow_calls = 0);
+    let device = client.device("fake").unwrap();
+    assert_refused(device.query_operations(&model()), PERSISTENT);
+}
+
+#[test]
+fn an_honest_client_keeps_to_the_queues_that_the_service_states() {
+    let (service, client) = limited(|limits| limits.queue_datums = 20);
+    let prepared = client.device("fake").unwrap().prepare(&model(), &Default::default()).unwrap();
+    let mut burst = prepared.configure_burst(&BurstOptions::default()).unwrap();
+    let memory: Pool = Arc::new(ShmMemory::create(64).unwrap());
+    let request = crate::burst_support::request_in(&memory);
+    let result = burst.execute(&request, &ExecutionOptions::default(), long()).unwrap();
+    assert_eq!(result.status, ErrorStatus::None);
+    assert!(!burst.fell_back());
+    drop((burst, prepared, client));
+    service.join();
+}
+
+#[test]
 fn slow_calls_at_once() {
     let (service, mut client) = raw(|limits| limits.slow_calls = 2);
     let model = client.prepare(&model());
@@ -370,7 +405,7 @@ fn below_the_statuses_of_hal_1_3_every_limit_is_a_general_failure() {
         let device = client.device("fake").unwrap();
         assert_refused(device.prepare(&model(), &Default::default()), general);
     }
-    for set in [(|limits| limits.bursts = 0) as fn(&mut Limits), |limits| limits.queue_datums = 2] {
+    for set in [(|limits| limits.bursts = 0) as fn(&mut Limits), |limits| limits.queue_datums = 1] {
         let (_service, client) = plain(set);
         let device = client.device("fake").unwrap();
         let prepared = device.prepare(&model(), &Default::default()).unwrap();

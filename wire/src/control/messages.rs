@@ -22,7 +22,7 @@ const DEVICES_MAX: usize = 64;
 pub const DETAIL_MAX: usize = 1024;
 
 /// Anything a client sends after its greeting.
-#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum ClientMessage {
     /// A call; its reply carries the same number.
     Call {
@@ -40,10 +40,15 @@ pub enum ClientMessage {
         /// Bytes of each memory, in the order asked for.
         lengths: List<u64, MEMORIES_MAX>,
     },
+    /// A message of a later version, which is ignored.
+    Unknown {
+        /// Its kind.
+        kind: u32,
+    },
 }
 
 /// What a client can ask for. The descriptors that come with each are named in its text.
-#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Call {
     /// Names of the devices; [`Answer::Devices`].
     ListDevices,
@@ -145,6 +150,11 @@ pub enum Call {
         /// From [`Answer::Burst`].
         burst: u32,
     },
+    /// A call of a later version, which is refused.
+    Unknown {
+        /// Its number.
+        number: u32,
+    },
 }
 
 impl Call {
@@ -154,7 +164,7 @@ impl Call {
         matches!(self, Call::SupportedOperations { .. } | Call::Prepare { .. } | Call::Execute(_))
     }
 
-    /// How many descriptors must come with it.
+    /// How many descriptors must come with it; none with one that is refused whatever it brings.
     #[must_use]
     pub fn descriptors(&self) -> usize {
         match self {
@@ -173,7 +183,7 @@ impl Call {
 }
 
 /// Where the bytes of a pool are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolSource {
     /// A memory that has a number.
     Shared {
@@ -190,6 +200,11 @@ pub enum PoolSource {
         /// Its token.
         token: u32,
     },
+    /// A source of a later version; the call that names it is refused.
+    Unknown {
+        /// Its kind.
+        kind: u32,
+    },
 }
 
 impl PoolSource {
@@ -200,7 +215,7 @@ impl PoolSource {
 
 /// How the service is to wait for the requests of a burst. A wish: the service may have its own
 /// mind about its processors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WaitStyle {
     /// As the service finds best.
     #[default]
@@ -211,10 +226,12 @@ pub enum WaitStyle {
     Adaptive,
     /// Sleep at once.
     Sleep,
+    /// A way of a later version: the service waits as it finds best.
+    Other(u32),
 }
 
 /// One execution over the socket.
-#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SynchronousRequest {
     /// From [`Answer::Prepared`].
     pub model: u32,
@@ -257,7 +274,7 @@ pub struct QueueGrantor {
 }
 
 /// Anything a service sends after its greeting.
-#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum ServerMessage {
     /// The reply to a call.
     Reply(Reply),
@@ -278,10 +295,15 @@ pub enum ServerMessage {
         /// Why, for people.
         detail: Text<DETAIL_MAX>,
     },
+    /// A message of a later version, which is ignored.
+    Unknown {
+        /// Its kind.
+        kind: u32,
+    },
 }
 
 /// The outcome of a call.
-#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
     /// The number of the call.
     pub id: u64,
@@ -296,13 +318,36 @@ pub struct Refusal {
     pub status: i32,
     /// The reason, for people.
     pub detail: Text<DETAIL_MAX>,
+    /// The reason, for programs, where the status does not say it.
+    pub cause: RefusalCause,
+}
+
+/// Why a call was refused, where a program can do something about it that the status does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RefusalCause {
+    /// The status says it all.
+    #[default]
+    Stated,
+    /// The service knows no such call: its version is older.
+    UnknownCall,
+    /// The message is longer than any may be, or than itself says.
+    TooLong,
+    /// A cause of a later version.
+    Other(u32),
 }
 
 impl Refusal {
     /// A refusal with this status and reason.
     #[must_use]
     pub fn new(status: ErrorStatus, detail: &str) -> Self {
-        Refusal { status: status.code(), detail: Text::cut(detail) }
+        let cause = RefusalCause::default();
+        Refusal { status: status.code(), detail: Text::cut(detail), cause }
+    }
+
+    /// The same, with a cause.
+    #[must_use]
+    pub fn because(self, cause: RefusalCause) -> Self {
+        Refusal { cause, ..self }
     }
 
     /// The status; GENERAL_FAILURE where the code is none, or would mean success.
@@ -316,7 +361,7 @@ impl Refusal {
 }
 
 /// What a call gave.
-#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// It was done; there is nothing more to say.
     Done,
@@ -340,4 +385,9 @@ pub enum Answer {
     },
     /// The result of an execution.
     Executed(Executed),
+    /// An answer of a later version.
+    Unknown {
+        /// Its kind.
+        kind: u32,
+    },
 }

@@ -11,72 +11,140 @@ use super::*;
 use crate::Features;
 
 #[test]
-fn greetings_have_these_bytes_for_ever() {
-    let greeting = ClientGreeting { features: Features::ALL.bits(), name: Text::cut("cam") };
+fn greetings_say_versions_additions_and_limits() {
+    let greeting =
+        ClientGreeting { required: 1 << 40, ..ClientGreeting::new(Features::ALL, "camera") };
     let bytes = greeting.encode().unwrap();
-    assert_eq!(bytes, b"burst-nn\x01\0\0\0\x0F\0\0\0\0\0\0\0\x03\0\0\0cam");
-    assert_eq!(ClientGreeting::decode(&bytes), Ok(greeting));
+    assert_eq!(ClientGreeting::decode(&bytes), Ok(greeting.clone()));
+    assert_eq!(greeting.missing(Features::ALL), Features::from_bits(1 << 40));
+    let limits = [(StatedLimit::SlowCalls, 2), (StatedLimit::QueueDatums, 100)];
     let greeting = ServerGreeting {
-        welcome: Welcome::NotPermitted,
-        features: 2,
-        pid: 0x0102,
-        name: Text::cut("d"),
+        welcome: Welcome::FeatureMissing,
+        missing: 1 << 40,
+        detail: Text::cut("no"),
+        limits: limits.into_iter().collect(),
+        ..ServerGreeting::accepting(Features::NONE, "d")
     };
     let bytes = greeting.encode().unwrap();
-    assert_eq!(bytes, b"burst-nn\x01\0\0\0\x01\0\0\0\x02\0\0\0\0\0\0\0\x02\x01\0\0\x01\0\0\0d");
     assert_eq!(ServerGreeting::decode(&bytes), Ok(greeting));
 }
 
 #[test]
 fn another_version_or_protocol_is_named() {
-    let mut bytes = ClientGreeting { features: 0, name: Text::default() }.encode().unwrap();
-    bytes[8] = 9;
-    bytes.push(0xFF); // whatever follows in that version
-    assert_eq!(ClientGreeting::decode(&bytes), Err(WireError::Version { ours: 1, peer: 9 }));
+    let version = |peer| WireError::Version { ours: Versions::SPOKEN, peer };
+    // The greetings of version 1, whose versions had to be the same.
+    let client = b"burst-nn\x01\0\0\0\x0F\0\0\0\0\0\0\0\x03\0\0\0cam";
+    assert_eq!(ClientGreeting::decode(client), Err(version(Versions::only(1))));
+    let service = b"burst-nn\x01\0\0\0\x01\0\0\0\x02\0\0\0\0\0\0\0\x02\x01\0\0\x01\0\0\0d";
+    assert_eq!(ServerGreeting::decode(service), Err(version(Versions::only(1))));
+    // A later one that this code cannot read, and that is named all the same.
+    let later = b"burst-nn\x09\0\0\0whatever";
+    assert_eq!(ServerGreeting::decode(later), Err(version(Versions::only(9))));
+    let backwards = Versions { oldest: 3, newest: 2 };
+    let greeting =
+        ClientGreeting { versions: backwards, ..ClientGreeting::new(Features::NONE, "") };
+    assert_eq!(ClientGreeting::decode(&greeting.encode().unwrap()), Err(version(backwards)));
     for other in [&b"HTTP/1.1 400 Bad Request"[..], b"", b"burst-nn", b"burst-nn\x01\0\0"] {
         assert_eq!(ServerGreeting::decode(other), Err(WireError::NotThisProtocol), "{other:?}");
     }
 }
 
 #[test]
-fn calls_have_golden_bytes() {
-    let message = ClientMessage::Call {
-        id: 7,
-        call: Call::PushMemory { burst: 1, slot: -2, source: PoolSource::Descriptor { length: 3 } },
-    };
-    let bytes = encode(&message).unwrap();
-    let want = [
-        &[0, 0, 0, 0][..],         // Call
-        &[7, 0, 0, 0, 0, 0, 0, 0], // id
-        &[11, 0, 0, 0],            // PushMemory
-        &[1, 0, 0, 0],             // burst
-        &[0xFE, 0xFF, 0xFF, 0xFF], // slot
-        &[1, 0, 0, 0],             // Descriptor
-        &[3, 0, 0, 0, 0, 0, 0, 0], // length
-    ]
-    .concat();
-    assert_eq!(bytes, want);
-    assert_eq!(decode::<ClientMessage>(&bytes), Ok(message));
+fn the_newest_version_that_both_speak_is_taken() {
+    let range = |oldest, newest| Versions { oldest, newest };
+    for (one, other, want) in [
+        ((2, 2), (2, 2), Some(2)),
+        ((2, 5), (3, 9), Some(5)),
+        ((2, 5), (5, 5), Some(5)),
+        ((2, 5), (1, 3), Some(3)),
+        ((2, 4), (5, 9), None),
+        ((5, 2), (1, 9), None),
+    ] {
+        let (one, other) = (range(one.0, one.1), range(other.0, other.1));
+        assert_eq!((one.common(other), other.common(one)), (want, want), "{one}, {other}");
+    }
+    assert_eq!(range(2, 2).to_string(), "version 2");
+    assert_eq!(range(2, 5).to_string(), "versions 2 to 5");
 }
 
 #[test]
-fn replies_have_golden_bytes() {
-    let message = ServerMessage::Reply(Reply {
-        id: 1,
-        outcome: Err(Refusal::new(ErrorStatus::InvalidArgument, "no")),
-    });
+fn a_longer_greeting_is_understood() {
+    let longer = |mut bytes: Vec<u8>| {
+        let length = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) + 5;
+        bytes[12..16].copy_from_slice(&length.to_le_bytes());
+        bytes.extend_from_slice(b"later");
+        bytes
+    };
+    let client = ClientGreeting::new(Features::ALL, "camera");
+    assert_eq!(ClientGreeting::decode(&longer(client.encode().unwrap())), Ok(client));
+    let service = ServerGreeting::accepting(Features::ALL, "service");
+    assert_eq!(ServerGreeting::decode(&longer(service.encode().unwrap())), Ok(service));
+}
+
+/// A message that is a copy of `bytes`, whose kinds at these places all have `more` bytes more at
+/// their end. Each place is that of a length.
+fn with_tail(bytes: &[u8], lengths_at: &[usize], more: &[u8]) -> Vec<u8> {
+    let mut longer = [bytes, more].concat();
+    for at in lengths_at {
+        let length = u32::from_le_bytes(bytes[*at..*at + 4].try_into().unwrap());
+        let length = length + u32::try_from(more.len()).unwrap();
+        longer[*at..*at + 4].copy_from_slice(&length.to_le_bytes());
+    }
+    longer
+}
+
+#[test]
+fn tails_are_skipped_at_the_end_of_messages_calls_and_options() {
+    let prepare = Call::Prepare {
+        device: 1,
+        model: ModelBody { structure_bytes: 9, values_bytes: 8, pool_lengths: List(vec![7]) },
+        options: WirePrepareOptions::from(&burst_hal::PrepareOptions::default()),
+    };
+    let message = ClientMessage::Call { id: 3, call: prepare };
     let bytes = encode(&message).unwrap();
-    let want = [
-        &[0, 0, 0, 0][..],         // Reply
-        &[1, 0, 0, 0, 0, 0, 0, 0], // id
-        &[1, 0, 0, 0],             // Err
-        &[4, 0, 0, 0],             // status
-        &[2, 0, 0, 0],             // length of the text
-        b"no",
-    ]
-    .concat();
-    assert_eq!(bytes, want);
-    assert_eq!(decode::<ServerMessage>(&bytes), Ok(message));
+    // Kind, length, id, call, length, device, body, then the options: length, three fields.
+    let options_at = bytes.len() - 9 - 4;
+    for lengths in [&[4][..], &[4, 20], &[4, 20, options_at]] {
+        let longer = with_tail(&bytes, lengths, b"whatever a later version says");
+        assert_eq!(decode::<ClientMessage>(&longer), Ok(message.clone()), "{lengths:?}");
+    }
+    let reply = ServerMessage::Reply(Reply { id: 3, outcome: Ok(Answer::Prepared { model: 4 }) });
+    let bytes = encode(&reply).unwrap();
+    for lengths in [&[4][..], &[4, 20], &[4, 20, 28]] {
+        let longer = with_tail(&bytes, lengths, &[0xFF; 3]);
+        assert_eq!(decode::<ServerMessage>(&longer), Ok(reply.clone()), "{lengths:?}");
+    }
+}
+
+#[test]
+fn what_a_later_version_says_is_known_by_its_number() {
+    let unknown = |number: u32, bytes: &[u8]| {
+        let length = u32::try_from(bytes.len()).unwrap();
+        [&number.to_le_bytes()[..], &length.to_le_bytes(), bytes].concat()
+    };
+    let message = unknown(7, b"fields");
+    assert_eq!(decode(&message), Ok(ClientMessage::Unknown { kind: 7 }));
+    assert_eq!(decode(&message), Ok(ServerMessage::Unknown { kind: 7 }));
+    let call = unknown(0, &[&5_u64.to_le_bytes()[..], &unknown(99, b"fields")].concat());
+    let call_99 = ClientMessage::Call { id: 5, call: Call::Unknown { number: 99 } };
+    assert_eq!(decode(&call), Ok(call_99));
+    let answer = unknown(0, &unknown(98, b""));
+    let reply = unknown(0, &[&6_u64.to_le_bytes()[..], &answer].concat());
+    let reply_98 = ServerMessage::Reply(Reply { id: 6, outcome: Ok(Answer::Unknown { kind: 98 }) });
+    assert_eq!(decode(&reply), Ok(reply_98));
+}
+
+#[test]
+fn a_record_is_never_longer_than_what_holds_it_nor_shorter_than_its_fields() {
+    let call = ClientMessage::Call { id: 1, call: Call::FreeMemory { burst: 2, slot: 3 } };
+    let bytes = encode(&call).unwrap();
+    for (at, length) in [(4, 0), (4, 23), (4, 25), (4, u32::MAX), (20, 7), (20, 9), (20, u32::MAX)]
+    {
+        let mut damaged = bytes.clone();
+        damaged[at..at + 4].copy_from_slice(&u32::to_le_bytes(length));
+        let decoded = decode::<ClientMessage>(&damaged);
+        assert!(decoded.is_err(), "{length} at {at}: {decoded:?}");
+    }
 }
 
 #[test]
@@ -88,6 +156,10 @@ fn bytes_after_the_end_and_missing_bytes_are_refused() {
     }
     bytes.push(0);
     assert_eq!(decode::<ClientMessage>(&bytes), Err(WireError::TrailingBytes { bytes: 1 }));
+    assert_eq!(call_number(&bytes), Some(1), "it can be refused by its number");
+    assert_eq!(call_number(&bytes[..15]), None);
+    bytes[0] = 1;
+    assert_eq!(call_number(&bytes), None, "not a call");
 }
 
 #[test]
@@ -112,9 +184,10 @@ fn counts_over_their_limit_are_refused_before_anything_is_reserved() {
 
 #[test]
 fn unknown_kinds_bad_bools_and_bad_texts_are_refused() {
+    let reply = [0, 24, 1, 0, 7, 0].map(u32::to_le_bytes).concat(); // an outcome of kind 7
     assert_eq!(
-        decode::<ClientMessage>(&[9, 0, 0, 0]),
-        Err(WireError::Malformed { reason: "it has an unknown kind of part" })
+        decode::<ServerMessage>(&[&reply[..], &[0; 8]].concat()),
+        Err(WireError::Malformed { reason: "a reply is neither an answer nor a refusal" })
     );
     let reply =
         ServerMessage::Reply(Reply { id: 1, outcome: Ok(Answer::Supported(List(vec![true]))) });
@@ -129,7 +202,8 @@ fn unknown_kinds_bad_bools_and_bad_texts_are_refused() {
         outcome: Err(Refusal::new(ErrorStatus::GeneralFailure, "x")),
     });
     let mut bytes = encode(&reply).unwrap();
-    *bytes.last_mut().unwrap() = 0xFF;
+    let text_at = bytes.len() - 5; // behind it is the cause
+    bytes[text_at] = 0xFF;
     assert_eq!(
         decode::<ServerMessage>(&bytes),
         Err(WireError::Malformed { reason: "a text is not UTF-8" })
@@ -138,7 +212,7 @@ fn unknown_kinds_bad_bools_and_bad_texts_are_refused() {
 
 #[test]
 fn a_refusal_never_claims_success_and_its_text_is_cut_at_a_character() {
-    let refusal = Refusal { status: 0, detail: Text::default() };
+    let refusal = Refusal { status: 0, ..Refusal::new(ErrorStatus::None, "") };
     assert_eq!(refusal.status(), ErrorStatus::GeneralFailure);
     let long = "ä".repeat(DETAIL_MAX);
     let refusal = Refusal::new(ErrorStatus::GeneralFailure, &long);

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use burst_client::{
-    Backoff, Client, ClientError, Deadline, Outages, ReconnectingDevice, ReconnectingStream,
-    RetryPolicy, Stream, StreamOptions,
+    Backoff, Client, ClientError, ConnectOptions, Deadline, Outages, ReconnectingDevice,
+    ReconnectingStream, RetryPolicy, Stream, StreamOptions,
 };
 use burst_hal::ErrorStatus;
 use burst_tflite::Imported;
@@ -48,7 +48,7 @@ pub(super) fn open(wanted: &Options<'_>, imported: &Imported) -> Result<Box<dyn 
         let device = reconnecting(wanted, connect)?;
         device.stream(model, &options).map(|stream| Link::Reconnecting(Box::new(stream)))
     } else {
-        let device = connect()?.device(wanted.device)?;
+        let device = connect(Deadline::never())?.device(wanted.device)?;
         device.stream(model, &options).map(|stream| Link::Plain(Box::new(stream)))
     };
     let stream = stream.context("the driver cannot run this model")?;
@@ -59,7 +59,7 @@ pub(super) fn open(wanted: &Options<'_>, imported: &Imported) -> Result<Box<dyn 
 /// own that does not start will not do so later.
 fn reconnecting(
     wanted: &Options<'_>,
-    connect: impl FnMut() -> Result<Client, ClientError> + Send + 'static,
+    connect: impl FnMut(Deadline) -> Result<Client, ClientError> + Send + 'static,
 ) -> Result<ReconnectingDevice, ClientError> {
     let (device, backoff) = (wanted.device, Backoff::RESTART);
     if wanted.socket.is_none() {
@@ -77,12 +77,12 @@ fn reconnecting(
 fn connector(
     wanted: &Options<'_>,
     process: &PrivateDriver,
-) -> impl FnMut() -> Result<Client, ClientError> + Send + 'static {
+) -> impl FnMut(Deadline) -> Result<Client, ClientError> + Send + 'static {
     let socket: Option<PathBuf> = wanted.socket.map(PathBuf::from);
     let (wait, threads) = (wanted.wait.name(), wanted.threads.count);
     let process = Arc::clone(process);
-    move || match &socket {
-        Some(path) => Client::connect(path),
+    move |deadline| match &socket {
+        Some(path) => Client::connect_with(path, &ConnectOptions::default().until(deadline)),
         None => start_private(&process, wait, threads),
     }
 }

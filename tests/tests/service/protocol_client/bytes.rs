@@ -55,6 +55,16 @@ impl Writer {
         self.list(indexes, |to, index| to.u32(*index))
     }
 
+    /// A record: its length in bytes, then its fields.
+    pub fn record(self, fields: &Writer) -> Self {
+        self.count(fields.0.len()).raw(&fields.0)
+    }
+
+    /// A thing of this kind: a number and a record.
+    pub fn kind(self, number: u32, fields: &Writer) -> Self {
+        self.u32(number).record(fields)
+    }
+
     pub fn raw(mut self, bytes: &[u8]) -> Self {
         self.0.extend_from_slice(bytes);
         self
@@ -120,7 +130,14 @@ impl<'a> Reader<'a> {
         (0..self.u32()).map(|_| read(self)).collect()
     }
 
-    /// Every message has to be used up.
+    /// A record, to be read for itself. Whatever is left of it then is its tail, which a later version
+    /// may have: skipped.
+    pub fn record(&mut self) -> Reader<'a> {
+        let length = self.u32() as usize;
+        Reader(self.take(length))
+    }
+
+    /// A message has to end where it says.
     #[track_caller]
     pub fn end(self) {
         assert!(self.0.is_empty(), "{} bytes behind the end", self.0.len());

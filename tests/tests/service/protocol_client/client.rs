@@ -97,10 +97,11 @@ pub struct Client {
 impl Client {
     pub fn new(path: &Path) -> Self {
         let mut connection = Connection::open(path);
-        assert_eq!(connection.greet(1, FEATURES).welcome, 0);
+        connection.enter(FEATURES);
         let body = super::model::body(true);
         let prepare = Writer::default().u32(0).raw(&body.fields.0);
-        let prepare = prepare.i32(1).i32(1).optional_u64(None);
+        let options = Writer::default().i32(1).i32(1).optional_u64(None);
+        let prepare = prepare.record(&options);
         let model = number(connection.call(PREPARE, prepare, &[body.memory.as_fd()]), 5);
         let inputs = Memory::create("inputs", 64).unwrap();
         let input_bytes = Mapping::map(&inputs).unwrap();
@@ -136,13 +137,25 @@ impl Client {
         };
         let to = Writer::default().u32(self.model);
         let to = to.list(&request.inputs, argument).list(&request.outputs, argument);
-        let to = to.list(pools, |to, source| to.raw(&source.0)).bool(request.measure == 1);
-        to.optional_u64(request.deadline).optional_u64(request.loop_timeout)
+        let to = to.list(pools, |to, source| to.raw(&source.0));
+        let options = Writer::default().bool(request.measure == 1);
+        let options = options.optional_u64(request.deadline).optional_u64(request.loop_timeout);
+        to.record(&options)
     }
 }
 
 pub fn shared(memory: u32) -> Writer {
-    Writer::default().u32(0).u32(memory)
+    Writer::default().kind(0, &Writer::default().u32(memory))
+}
+
+/// A memory that comes with the message.
+pub fn descriptor(length: u64) -> Writer {
+    Writer::default().kind(1, &Writer::default().u64(length))
+}
+
+/// A buffer of the driver.
+pub fn token(token: u32) -> Writer {
+    Writer::default().kind(2, &Writer::default().u32(token))
 }
 
 /// Both memories by their numbers.
@@ -156,9 +169,7 @@ pub fn number(outcome: super::connection::Outcome, variant: u32) -> u32 {
     let received = outcome.unwrap();
     let mut from = Reader(&received.bytes);
     assert_eq!(from.u32(), variant);
-    let number = from.u32();
-    from.end();
-    number
+    from.u32()
 }
 
 /// What Executed says, and whether it knew nanoseconds.
@@ -172,7 +183,6 @@ pub fn executed(received: &Received) -> (Answer, Option<u64>) {
     });
     let micros = [from.u64(), from.u64()];
     let nanos = from.optional_u64();
-    from.end();
     (Answer { status, shapes, micros, nanos: None, number: None }, nanos)
 }
 
@@ -260,7 +270,7 @@ pub fn configure(
     depth: u16,
 ) -> Writer {
     let to = results.describe(requests.describe(Writer::default().u32(model)));
-    to.u64(features).u32(wait).u16(depth)
+    to.record(&Writer::default().u64(features).u32(wait).u16(depth))
 }
 
 /// What every successful result without timing says, beside its number.

@@ -27,13 +27,14 @@ pub struct Received {
     pub descriptors: Vec<OwnedFd>,
 }
 
-/// What a call came to: the bytes behind the variant of the answer's result.
+/// What a call came to: the number of the answer and its fields, with a tail where there is one.
 pub type Outcome = Result<Received, Refusal>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub status: i32,
     pub reason: String,
+    pub cause: u32,
 }
 
 /// What the service says without being called.
@@ -46,11 +47,18 @@ pub enum Notice {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Greeting {
     pub version: u32,
+    pub versions: [u32; 2],
     pub welcome: u32,
     pub features: u64,
+    pub missing: u64,
     pub pid: u32,
     pub name: String,
+    pub detail: String,
+    pub limits: Vec<(u32, u64)>,
 }
+
+/// The version that this client was written for.
+pub const VERSION: u32 = 2;
 
 pub struct Connection {
     pub socket: OwnedFd,
@@ -71,20 +79,34 @@ impl Connection {
     }
 
     /// Says who we are and hears who they are.
-    pub fn greet(&mut self, version: u32, features: u64) -> Greeting {
-        let hello = Writer::default().raw(b"burst-nn").u32(version).u64(features).text("a page");
+    pub fn greet(&mut self, versions: [u32; 2], features: u64, required: u64) -> Greeting {
+        let [oldest, newest] = versions;
+        let fields = Writer::default().u32(oldest).u64(features).u64(required).text("a page");
+        let hello = Writer::default().raw(b"burst-nn").u32(newest).record(&fields);
         self.send(&hello.0, &[]);
         let received = self.receive().expect("a greeting");
         let mut from = Reader(&received.bytes);
         assert_eq!(from.take(8), b"burst-nn");
-        let greeting = Greeting {
-            version: from.u32(),
-            welcome: from.u32(),
-            features: from.u64(),
-            pid: from.u32(),
-            name: from.text(),
-        };
+        let version = from.u32();
+        let mut record = from.record();
         from.end();
+        Greeting {
+            version,
+            versions: [record.u32(), record.u32()],
+            welcome: record.u32(),
+            features: record.u64(),
+            missing: record.u64(),
+            pid: record.u32(),
+            name: record.text(),
+            detail: record.text(),
+            limits: record.list(|from| (from.u32(), from.u64())),
+        }
+    }
+
+    /// Greets as a client of this version that requires nothing.
+    pub fn enter(&mut self, features: u64) -> Greeting {
+        let greeting = self.greet([VERSION; 2], features, 0);
+        assert_eq!((greeting.welcome, greeting.version), (0, VERSION), "{}", greeting.detail);
         greeting
     }
 
@@ -128,26 +150,41 @@ impl Connection {
     }
 
     /// Makes a call and waits for its reply; what else comes meanwhile is kept.
-    pub fn call(&mut self, variant: u32, fields: Writer, with: &[BorrowedFd<'_>]) -> Outcome {
+    pub fn call(&mut self, number: u32, fields: Writer, with: &[BorrowedFd<'_>]) -> Outcome {
         let id = self.next;
         self.next += 1;
-        let message = Writer::default().u32(0).u64(id).u32(variant).raw(&fields.0);
-        self.send(&message.0, with);
+        let call = Writer::default().u64(id).kind(number, &fields);
+        self.send(&Writer::default().kind(0, &call).0, with);
+        self.reply(id)
+    }
+
+    /// Waits for the reply to a call; what else comes meanwhile is kept.
+    pub fn reply(&mut self, id: u64) -> Outcome {
         loop {
             let received = self.receive().expect("a reply");
             let mut from = Reader(&received.bytes);
-            if from.u32() != 0 {
-                self.notices.push_back(notice(&received.bytes));
+            let kind = from.u32();
+            let mut message = from.record();
+            from.end();
+            if kind != 0 {
+                self.notices.extend(notice(kind, message));
                 continue;
             }
-            assert_eq!(from.u64(), id, "one call at a time has its reply next");
-            return match from.u32() {
-                0 => Ok(Received { bytes: from.0.to_vec(), descriptors: received.descriptors }),
-                1 => {
-                    let refusal = Refusal { status: from.i32(), reason: from.text() };
-                    from.end();
-                    Err(refusal)
+            assert_eq!(message.u64(), id, "one call at a time has its reply next");
+            let outcome = message.u32();
+            let mut fields = message.record();
+            return match outcome {
+                0 => {
+                    // The number of the answer and its fields.
+                    let number = fields.u32().to_le_bytes();
+                    let bytes = [&number, fields.record().0].concat();
+                    Ok(Received { bytes, descriptors: received.descriptors })
                 }
+                1 => Err(Refusal {
+                    status: fields.i32(),
+                    reason: fields.text(),
+                    cause: fields.u32(),
+                }),
                 other => panic!("an outcome of kind {other}"),
             };
         }
@@ -159,7 +196,6 @@ impl Connection {
         let received = self.call(variant, fields, with).expect("not refused");
         let mut from = Reader(&received.bytes);
         assert_eq!(from.u32(), 0, "Done");
-        from.end();
         received.descriptors
     }
 
@@ -173,32 +209,39 @@ impl Connection {
 
     /// What the service says next without being called.
     pub fn notice(&mut self) -> Notice {
-        match self.notices.pop_front() {
-            Some(notice) => notice,
-            None => notice(&self.receive().expect("a notice").bytes),
+        loop {
+            if let Some(notice) = self.notices.pop_front() {
+                return notice;
+            }
+            let received = self.receive().expect("a notice");
+            let mut from = Reader(&received.bytes);
+            let kind = from.u32();
+            self.notices.extend(notice(kind, from.record()));
+            from.end();
         }
     }
 
     /// Answers a question for memories.
     pub fn memories(&self, id: u64, status: i32, memories: &[(u64, BorrowedFd<'_>)]) {
-        let answer = Writer::default().u32(1).u64(id).i32(status);
+        let answer = Writer::default().u64(id).i32(status);
         let answer = answer.list(memories, |to, (length, _)| to.u64(*length));
+        let answer = Writer::default().kind(1, &answer);
         let descriptors: Vec<BorrowedFd<'_>> = memories.iter().map(|(_, fd)| *fd).collect();
         self.send(&answer.0, &descriptors);
     }
 }
 
-fn notice(bytes: &[u8]) -> Notice {
-    let mut from = Reader(bytes);
-    let notice = match from.u32() {
-        1 => {
-            Notice::GetMemories { id: from.u64(), burst: from.u32(), slots: from.list(Reader::i32) }
-        }
-        2 => Notice::BurstEnded { burst: from.u32(), reason: from.text() },
-        other => panic!("a message of kind {other}"),
-    };
-    from.end();
-    notice
+/// What a message says that is no reply; nothing where it is of a kind that the page does not have.
+fn notice(kind: u32, mut fields: Reader<'_>) -> Option<Notice> {
+    match kind {
+        1 => Some(Notice::GetMemories {
+            id: fields.u64(),
+            burst: fields.u32(),
+            slots: fields.list(Reader::i32),
+        }),
+        2 => Some(Notice::BurstEnded { burst: fields.u32(), reason: fields.text() }),
+        _ => None,
+    }
 }
 
 impl AsFd for Connection {

@@ -7,7 +7,7 @@ use burst_shm::{Mapping, Memory};
 
 use super::bytes::{Reader, Writer};
 use super::client::*;
-use super::connection::{Connection, Greeting, Notice};
+use super::connection::{Connection, DESCRIPTORS_MAX, MESSAGE_MAX, Notice};
 use super::model;
 use super::packet::{Answer, request};
 use super::queue::{DATUM, NOT_EMPTY, Queue};
@@ -16,15 +16,17 @@ use super::queue::{DATUM, NOT_EMPTY, Queue};
 fn a_client_from_the_page_greets_and_asks_for_devices() {
     let service = Service::start("page-devices");
     let mut connection = Connection::open(&service.path());
-    let greeting = connection.greet(1, FEATURES | 1 << 40);
-    assert_eq!((greeting.version, greeting.welcome), (1, 0));
+    let greeting = connection.enter(FEATURES | 1 << 40);
     assert_eq!((greeting.features, greeting.pid), (FEATURES, service.child.id()));
-    assert!(!greeting.name.is_empty());
+    assert!(!greeting.name.is_empty() && greeting.missing == 0 && greeting.detail.is_empty());
+    let limit = |number| greeting.limits.iter().find(|(one, _)| *one == number).map(|one| one.1);
+    assert_eq!((limit(1), limit(2)), (Some(MESSAGE_MAX as u64), Some(DESCRIPTORS_MAX as u64)));
+    assert_eq!((limit(3), limit(10), limit(11)), (Some(4), Some(65_536), Some(64)));
+    assert!((4..14).all(|number| limit(number).is_some()), "{:?}", greeting.limits);
 
     let received = connection.call(LIST_DEVICES, Writer::default(), &[]).unwrap();
     let mut from = Reader(&received.bytes);
     assert_eq!((from.u32(), from.list(Reader::text)), (1, vec!["cpu".to_owned()]));
-    from.end();
 
     let received = connection.call(DEVICE_INFO, Writer::default().u32(0), &[]).unwrap();
     let mut from = Reader(&received.bytes);
@@ -44,19 +46,16 @@ fn a_client_from_the_page_greets_and_asks_for_devices() {
     });
     assert!(extensions.is_empty());
     assert_eq!([from.u32(), from.u32()], [0, 0], "no cache files");
-    from.end();
 
     let received = connection.call(DEVICE_STATUS, Writer::default().u32(0), &[]).unwrap();
     let mut from = Reader(&received.bytes);
     assert_eq!((from.u32(), from.i32()), (3, 0));
-    from.end();
 
     let body = model::body(true);
     let supported = Writer::default().u32(0).raw(&body.fields.0);
     let received = connection.call(SUPPORTED_OPERATIONS, supported, &[body.memory.as_fd()]);
     let mut from = Reader(&received.as_ref().unwrap().bytes);
     assert_eq!((from.u32(), from.list(Reader::bool)), (4, vec![true]));
-    from.end();
 }
 
 #[test]
@@ -64,8 +63,10 @@ fn it_is_refused_with_the_codes_of_the_page() {
     let service = Service::start("page-refusals");
     let mut client = Client::new(&service.path());
     let new = Writer::default;
-    let prepare =
-        |body: &model::Body| new().u32(0).raw(&body.fields.0).i32(1).i32(1).optional_u64(None);
+    let prepare = |body: &model::Body| {
+        let options = new().i32(1).i32(1).optional_u64(None);
+        new().u32(0).raw(&body.fields.0).record(&options)
+    };
     // One that is not sealed is not even looked at; a SQRT of three operands is not legal.
     for body in [model::body(false), model::body_of(88, true)] {
         let fields = prepare(&body);
@@ -74,7 +75,7 @@ fn it_is_refused_with_the_codes_of_the_page() {
     }
     let (memory, socket) =
         (client.inputs.try_clone().unwrap(), client.connection.socket.try_clone().unwrap());
-    let token = client.execute(&request([0; 2]), &[new().u32(2).u32(1), shared(OUTPUTS)]);
+    let token = client.execute(&request([0; 2]), &[token(1), shared(OUTPUTS)]);
     let mut short = request([0; 2]);
     short.inputs[1].3 = 4;
     let mut left_out = request([0; 2]);
@@ -145,7 +146,7 @@ fn it_executes_over_the_socket() {
     measured.measure = 1;
     measured.deadline = Some(now() + 60_000_000_000);
     measured.loop_timeout = Some(1_000_000_000);
-    let sources = [Writer::default().u32(1).u64(POOL_BYTES), shared(OUTPUTS)];
+    let sources = [descriptor(POOL_BYTES), shared(OUTPUTS)];
     let call = client.execute(&measured, &sources);
     let memory = client.inputs.try_clone().unwrap();
     let received = client.connection.call(EXECUTE, call, &[memory.as_fd()]).unwrap();
@@ -339,24 +340,84 @@ fn until_asleep(thread: rustix::thread::Pid) {
 }
 
 #[test]
+fn what_is_later_than_the_page_is_skipped_or_refused_and_the_connection_lives() {
+    let service = Service::start("page-later");
+    let new = Writer::default;
+    let mut connection = Connection::open(&service.path());
+    // A client of later versions too, with additions that no page has.
+    let greeting = connection.greet([1, 9], FEATURES | 1 << 63, 0);
+    assert_eq!((greeting.welcome, greeting.version, greeting.features), (0, 2, FEATURES));
+    // A call with a tail, in a message with a tail.
+    let status = new().u64(1).kind(DEVICE_STATUS, &new().u32(0).text("later")).raw(b"and later");
+    connection.send(&new().kind(0, &status).0, &[]);
+    let answer = connection.reply(1).unwrap();
+    assert_eq!(Reader(&answer.bytes).u32(), 3, "DeviceStatus");
+    // An unknown call, whatever comes with it.
+    let unknown = new().u64(2).kind(500, &new().text("fields"));
+    connection.send(&new().kind(0, &unknown).0, &[std::io::stderr().as_fd()]);
+    let refusal = connection.reply(2).unwrap_err();
+    assert_eq!((refusal.status, refusal.cause), (INVALID_ARGUMENT, 1));
+    assert!(refusal.reason.contains("500"), "{}", refusal.reason);
+    // Messages that are no calls are ignored.
+    connection.send(&new().kind(7, &new().text("news")).0, &[]);
+    // Bytes behind a call, and a call of more bytes than any message has.
+    for (id, more) in [(3, 1), (4, 70_000)] {
+        let call = new().u64(id).kind(LIST_DEVICES, &new());
+        connection.send(&new().kind(0, &call).raw(&vec![0; more]).0, &[]);
+        let refusal = connection.reply(id).unwrap_err();
+        assert_eq!((refusal.status, refusal.cause), (INVALID_ARGUMENT, 2));
+    }
+    let listed = connection.call(LIST_DEVICES, new(), &[]).unwrap();
+    assert_eq!(Reader(&listed.bytes).u32(), 1);
+}
+
+#[test]
+fn it_is_told_why_it_is_not_let_in() {
+    let service = Service::start("page-refused");
+    let open = || Connection::open(&service.path());
+    let mut later = open();
+    let greeting = later.greet([3, 4], 0, 0);
+    assert_eq!((greeting.welcome, greeting.version, greeting.versions), (3, 2, [2, 2]));
+    assert!(!greeting.detail.is_empty() && greeting.limits.is_empty() && later.is_hung_up());
+    let mut demanding = open();
+    let greeting = demanding.greet([2, 2], FEATURES, 1 << 50 | PIPELINING);
+    assert_eq!((greeting.welcome, greeting.missing), (4, 1 << 50));
+    assert!(greeting.detail.contains("bit 50") && demanding.is_hung_up());
+    // A client of version 1 finds ours where it looks for it.
+    let old = open();
+    let hello = Writer::default().raw(b"burst-nn").u32(1).u64(FEATURES).text("old");
+    old.send(&hello.0, &[]);
+    let answer = old.receive().expect("a greeting").bytes;
+    let mut from = Reader(&answer);
+    assert_eq!((from.take(8), from.u32()), (&b"burst-nn"[..], 2));
+    assert!(old.is_hung_up());
+    // A greeting that is cut short.
+    let cut = open();
+    let hello = Writer::default().raw(b"burst-nn").u32(2).u32(99).u32(2);
+    cut.send(&hello.0, &[]);
+    let answer = cut.receive().expect("a greeting").bytes;
+    let mut from = Reader(&answer[12..]);
+    let mut record = from.record();
+    assert_eq!((record.u32(), record.u32(), record.u32()), (2, 2, 5));
+    assert!(cut.is_hung_up());
+}
+
+#[test]
 fn the_service_hangs_up_where_the_page_says_so() {
     let service = Service::start("page-hang-up");
-    // Another version is told ours.
-    let mut other = Connection::open(&service.path());
-    let Greeting { version, .. } = other.greet(2, 0);
-    assert!(version == 1 && other.is_hung_up());
-    // Something else altogether is not.
+    // Something else altogether is not answered.
     let other = Connection::open(&service.path());
     other.send(b"GET / HTTP/1.1", &[]);
     assert!(other.receive().is_none());
-    // A message of an unknown kind, one cut short, one with a byte too many.
-    let list = Writer::default().u32(0).u64(1).u32(LIST_DEVICES);
-    let long = list.clone().u8(0);
-    let short = Writer(list.0[..list.0.len() - 1].to_vec());
-    let unknown = Writer::default().u32(0).u64(1).u32(14);
-    for message in [unknown, short, long] {
+    // A message cut short, a call that is shorter than its fields, bytes behind what is no call.
+    let new = Writer::default;
+    let list = new().kind(0, &new().u64(1).kind(LIST_DEVICES, &new()));
+    let cut = Writer(list.0[..list.0.len() - 1].to_vec());
+    let short = new().kind(0, &new().u64(1).kind(DEVICE_INFO, &new().u16(0)));
+    let long = new().kind(1, &new().u64(1).i32(4).u32(0)).u8(0);
+    for message in [cut, short, long] {
         let mut other = Connection::open(&service.path());
-        other.greet(1, FEATURES);
+        other.enter(FEATURES);
         other.send(&message.0, &[]);
         assert!(other.receive().is_none());
     }

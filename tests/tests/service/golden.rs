@@ -1,0 +1,184 @@
+//! A client that sends the golden bytes of a version of the protocol (`wire/golden/`) is served: by this
+//! service, and by every later one.
+#![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use burst_hal::{DataLocation, RequestArgument};
+use burst_server::ServiceOptions;
+use burst_shm::{Mapping, Memory};
+use burst_tests::repository;
+use burst_wire::socket::{self, Inbox};
+use burst_wire::{DATUM_BYTES, RequestExtras, RequestPacket, WireError};
+use fmq::{Consumer, Producer, QueueConfig};
+
+use crate::burst_support::{LONG, Private, long};
+
+fn golden(version: u32, name: &str) -> Vec<u8> {
+    let path = repository().join(format!("wire/golden/version_{version}/{name}.hex"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let lines = text.lines().map(|line| line.split('#').next().unwrap());
+    let bytes = lines.flat_map(str::split_whitespace);
+    bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+/// The fields of a record whose length stands here.
+fn record(bytes: &[u8], at: usize) -> &[u8] {
+    &bytes[at + 4..][..u32_at(bytes, at) as usize]
+}
+
+/// Asserts that a reply says what the golden one says: the same numbers, and the same fields, behind
+/// which a later version may have put more.
+#[track_caller]
+fn assert_answers(reply: &[u8], golden: &[u8], name: &str) {
+    for at in [0, 16, 24] {
+        assert_eq!(u32_at(reply, at), u32_at(golden, at), "{name}: the number at {at}");
+    }
+    let (said, owed) = (record(reply, 28), record(golden, 28));
+    // Of an execution its status; its times are another each time.
+    let owed = if name == "executed" { &owed[..4] } else { owed };
+    assert!(said.starts_with(owed), "{name}: {said:x?} is not {owed:x?}");
+}
+
+struct OldClient {
+    socket: OwnedFd,
+    inbox: Inbox,
+}
+
+impl OldClient {
+    fn receive(&mut self) -> Vec<u8> {
+        socket::receive(&self.socket, &mut self.inbox).expect("a message");
+        self.inbox.message().to_vec()
+    }
+
+    /// Sends golden bytes, and gets what the golden bytes of that version say.
+    #[track_caller]
+    fn call(&mut self, call: &str, descriptors: &[BorrowedFd<'_>], answer: &str) {
+        let bytes = golden(2, &format!("client/{call}"));
+        socket::send(&self.socket, &bytes, descriptors).unwrap();
+        let reply = self.receive();
+        assert_eq!(reply[8..16], bytes[8..16], "{call}: the call's number");
+        assert_answers(&reply, &golden(2, &format!("service/{answer}")), answer);
+    }
+}
+
+fn connected() -> (Private, OwnedFd) {
+    let (service, socket) = Private::start(ServiceOptions::default());
+    socket::set_receive_timeout(&socket, Some(LONG)).unwrap();
+    (service, socket)
+}
+
+#[test]
+fn a_client_of_version_2_is_served() {
+    let (service, socket) = connected();
+    let mut client = OldClient { socket, inbox: Inbox::default() };
+    socket::send(&client.socket, &golden(2, "client/00_greeting"), &[]).unwrap();
+    let greeting = client.receive();
+    let owed = golden(2, "service/greeting");
+    assert_eq!(greeting[..12], owed[..12], "magic and version");
+    let (said, owed) = (record(&greeting, 12), record(&owed, 12));
+    assert_eq!(u32_at(said, 0), 2, "the oldest");
+    assert_eq!(said[8..28], owed[8..28], "accepted, the four features, none missing");
+
+    let structure = golden(2, "model");
+    let length = structure.len().next_multiple_of(64);
+    let mut model = Memory::create("model", length).unwrap();
+    Mapping::map(&model).unwrap().region(0, length).unwrap().copy_in(0, &structure).unwrap();
+    model.seal_write().unwrap();
+    let memory = |name| Memory::create(name, 64).unwrap();
+    let (pool, inputs, outputs) = (memory("pool"), memory("inputs"), memory("outputs"));
+    let requests_config = QueueConfig::new(DATUM_BYTES, 64);
+    let mut requests = Producer::create(&requests_config).unwrap();
+    let mut results = Consumer::create(&QueueConfig::new(DATUM_BYTES, 64)).unwrap();
+    let queues = (requests.descriptor().unwrap(), results.descriptor().unwrap());
+    let queues = [queues.0.fds[0].as_fd(), queues.1.fds[0].as_fd()];
+
+    client.call("01_list_devices", &[], "devices");
+    client.call("02_device_info", &[], "device");
+    client.call("03_device_status", &[], "device_status");
+    client.call("04_supported_operations", &[model.as_fd(), pool.as_fd()], "supported");
+    client.call("05_prepare", &[model.as_fd(), pool.as_fd()], "prepared");
+    client.call("06_share_memory", &[inputs.as_fd()], "done");
+    client.call("07_allocate_memory", &[], "done");
+    assert_eq!(client.inbox.take_descriptors().len(), 1, "the memory");
+    client.call("08_execute", &[outputs.as_fd()], "executed");
+    client.call("09_configure_burst", &queues, "burst");
+    client.call("10_push_memory", &[], "done");
+
+    // A request that names a slot which the service has to ask for.
+    let argument = |pool_index, dimensions: &[u32]| RequestArgument {
+        has_no_value: false,
+        location: DataLocation { pool_index, offset: 0, length: 16 },
+        dimensions: dimensions.into(),
+    };
+    let (inputs, outputs_of) = ([argument(0, &[1, 4])], [argument(1, &[])]);
+    let extras = RequestExtras { id: Some(77), ..RequestExtras::default() };
+    let slots = [3, 5];
+    let packet = RequestPacket {
+        inputs: &inputs,
+        outputs: &outputs_of,
+        slots: &slots,
+        measure_timing: false,
+        extras,
+    };
+    let mut bytes = Vec::new();
+    packet.encode_into(&mut bytes).unwrap();
+    requests.write_blocking(&bytes, long()).unwrap();
+    let asked = client.receive();
+    let owed = golden(2, "service/get_memories");
+    assert_eq!(u32_at(&asked, 0), u32_at(&owed, 0), "GetMemories");
+    assert!(record(&asked, 4).starts_with(record(&owed, 4)), "{asked:x?}");
+    let memories = golden(2, "client/memories");
+    socket::send(&client.socket, &memories, &[outputs.as_fd()]).unwrap();
+    let datums = results.wait(1, long()).unwrap();
+    let mut result = vec![0; datums * DATUM_BYTES];
+    results.read(&mut result).unwrap();
+    assert_eq!(u32_at(&result, 12), 0, "the status of the execution");
+
+    for (call, status, cause) in [("11_push_memory_token", 4, 0), ("16_unknown_call", 4, 1)] {
+        let bytes = golden(2, &format!("client/{call}"));
+        socket::send(&client.socket, &bytes, &[]).unwrap();
+        let reply = client.receive();
+        assert_eq!((u32_at(&reply, 0), u32_at(&reply, 16)), (0, 1), "{call}: refused");
+        let refusal = record(&reply, 20);
+        let cause_at = 8 + u32_at(refusal, 4) as usize;
+        assert_eq!((u32_at(refusal, 0), u32_at(refusal, cause_at)), (status, cause), "{call}");
+    }
+    client.call("12_free_memory", &[], "done");
+    client.call("13_close_burst", &[], "done");
+    client.call("14_forget_memory", &[], "done");
+    client.call("15_release_model", &[], "done");
+    drop(client);
+    service.join();
+}
+
+#[test]
+fn a_client_of_version_1_is_told_the_version_in_the_form_that_it_understands() {
+    let (service, socket) = connected();
+    socket::send(&socket, &golden(1, "client_greeting"), &[]).unwrap();
+    let mut inbox = Inbox::default();
+    socket::receive(&socket, &mut inbox).unwrap();
+    // It looks at the magic and at the version, and says that the service speaks another one.
+    assert_eq!(inbox.message()[..12], *b"burst-nn\x02\0\0\0");
+    assert_eq!(socket::receive(&socket, &mut inbox), Err(WireError::Closed));
+    service.join();
+}
+
+#[test]
+fn a_service_of_version_1_is_named_by_the_client() {
+    let (ours, theirs) = socket::pair().unwrap();
+    let service = std::thread::spawn(move || {
+        let mut inbox = Inbox::default();
+        socket::receive(&theirs, &mut inbox).unwrap();
+        assert_eq!(inbox.message()[..12], *b"burst-nn\x02\0\0\0", "what it looks at");
+        socket::send(&theirs, &golden(1, "service_greeting"), &[]).unwrap();
+    });
+    let error = burst_client::Client::from_socket(ours).unwrap_err();
+    let said = "the service speaks protocol version 1, this client speaks version 2";
+    assert_eq!(error.to_string(), said);
+    service.join().unwrap();
+}

@@ -1,0 +1,258 @@
+//! The bytes of every message, kept in a folder for each version of the protocol (`wire/golden/`).
+//!
+//! They stay as they are for ever: a client that sends those of version 2 is served by every later
+//! service, and a client understands every service that answers with them. A later version adds
+//! files; it changes none.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use burst_hal::{
+    Capabilities, Device, ErrorStatus, ExecutionResult, Failure, Model, ModelBuilder, OperandType,
+    OperationType, OutputShape, OutputSpec, PerformanceInfo, PrepareOptions, PreparedModel,
+};
+
+use super::values::WireArgument;
+use super::*;
+use crate::Features;
+
+fn folder(version: u32) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("golden/version_{version}"))
+}
+
+/// The bytes in a file: hexadecimal, with comments from `#` to the end of the line.
+fn golden(version: u32, name: &str) -> Vec<u8> {
+    let path = folder(version).join(format!("{name}.hex"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let bytes = lines.flat_map(str::split_whitespace);
+    bytes.map(|byte| u8::from_str_radix(byte, 16).expect("hexadecimal")).collect()
+}
+
+/// A device that says of itself what the fake device of other tests says.
+struct Fake;
+
+impl Device for Fake {
+    fn name(&self) -> &str {
+        "fake"
+    }
+
+    fn version_string(&self) -> &str {
+        "fake-1"
+    }
+
+    fn supported_operations(&self, _: &Model) -> Result<Vec<bool>, Failure> {
+        Err(Failure::invalid("it is there to be described"))
+    }
+
+    fn prepare_model(
+        &self,
+        _: &Model,
+        _: &PrepareOptions,
+    ) -> Result<Arc<dyn PreparedModel>, Failure> {
+        Err(Failure::invalid("it is there to be described"))
+    }
+}
+
+fn device() -> DeviceInfo {
+    let info = PerformanceInfo { exec_time: 0.5, power_usage: 2.0 };
+    let capabilities = Capabilities {
+        relaxed_float32_to_float16_scalar: info,
+        relaxed_float32_to_float16_tensor: info,
+        operand_performance: vec![(OperandType::TensorFloat32, info)],
+        if_performance: PerformanceInfo::UNSUPPORTED,
+        while_performance: info,
+    };
+    DeviceInfo::new(&Fake, &capabilities)
+}
+
+fn argument(pool_index: u32, dimensions: &[u32]) -> WireArgument {
+    let dimensions = List(dimensions.to_vec());
+    WireArgument { has_no_value: false, pool_index, offset: 0, length: 16, dimensions }
+}
+
+fn queue() -> QueueDescriptor {
+    let part = |offset, extent| QueueGrantor { fd_index: 0, offset, extent };
+    let grantors = List(vec![part(0, 8), part(128, 8), part(512, 24 * 64), part(256, 4)]);
+    QueueDescriptor { quantum: 24, flags: 1, descriptors: 1, grantors }
+}
+
+/// A RELU of four floats, as a structure.
+fn structure() -> Vec<u8> {
+    let mut builder = ModelBuilder::new();
+    let input = builder.input(OperandType::TensorFloat32, &[1, 4]);
+    let output = builder.result_of(OperationType::Relu, &[input], OutputSpec::f32(&[1, 4]));
+    builder.output(output);
+    encode_model(&builder.build().unwrap()).unwrap().0
+}
+
+/// A conversation that a service can be held to: the calls in the order in which they can be done,
+/// with numbers in the order of the calls.
+fn calls() -> Vec<(&'static str, Call)> {
+    let structure_bytes = structure().len() as u64;
+    let body = ModelBody { structure_bytes, values_bytes: 0, pool_lengths: List(vec![64]) };
+    let options = WirePrepareOptions::from(&burst_hal::PrepareOptions {
+        deadline: Some(burst_hal::TimePoint { nanos: u64::MAX }),
+        ..Default::default()
+    });
+    let shared = PoolSource::Shared { memory: 40 };
+    let request = SynchronousRequest {
+        model: 1,
+        inputs: List(vec![argument(0, &[1, 4])]),
+        outputs: List(vec![argument(1, &[])]),
+        pools: List(vec![shared, PoolSource::Descriptor { length: 64 }]),
+        measure_timing: false,
+        deadline: Some(u64::MAX),
+        loop_timeout: Some(1_000_000_000),
+    };
+    let configure = Call::ConfigureBurst {
+        model: 1,
+        request_queue: queue(),
+        result_queue: queue(),
+        features: Features::ALL.bits(),
+        wait: WaitStyle::Adaptive,
+        depth: 4,
+    };
+    vec![
+        ("list_devices", Call::ListDevices),
+        ("device_info", Call::DeviceInfo { device: 0 }),
+        ("device_status", Call::DeviceStatus { device: 0 }),
+        ("supported_operations", Call::SupportedOperations { device: 0, model: body.clone() }),
+        ("prepare", Call::Prepare { device: 0, model: body, options }),
+        ("share_memory", Call::ShareMemory { memory: 40, length: 64 }),
+        ("allocate_memory", Call::AllocateMemory { memory: 41, length: 64 }),
+        ("execute", Call::Execute(request)),
+        ("configure_burst", configure),
+        ("push_memory", Call::PushMemory { burst: 2, slot: 3, source: shared }),
+        (
+            "push_memory_token",
+            Call::PushMemory { burst: 2, slot: 4, source: PoolSource::Token { token: 9 } },
+        ),
+        ("free_memory", Call::FreeMemory { burst: 2, slot: 3 }),
+        ("close_burst", Call::CloseBurst { burst: 2 }),
+        ("forget_memory", Call::ForgetMemory { memory: 40 }),
+        ("release_model", Call::ReleaseModel { model: 1 }),
+        ("unknown_call", Call::Unknown { number: 999 }),
+    ]
+}
+
+/// What the service answers to each, in its own order.
+fn answers() -> Vec<(&'static str, Result<Answer, Refusal>)> {
+    let mut result = ExecutionResult::of(ErrorStatus::None);
+    result.output_shapes =
+        vec![OutputShape { dimensions: [1, 4].as_slice().into(), is_sufficient: true }];
+    let refusal = Refusal::new(ErrorStatus::InvalidArgument, "there is no call 999");
+    vec![
+        ("done", Ok(Answer::Done)),
+        ("devices", Ok(Answer::Devices(List(vec![Text::cut("fake")])))),
+        ("device", Ok(Answer::Device(device()))),
+        ("device_status", Ok(Answer::DeviceStatus(0))),
+        ("supported", Ok(Answer::Supported(List(vec![true])))),
+        ("prepared", Ok(Answer::Prepared { model: 1 })),
+        ("burst", Ok(Answer::Burst { burst: 2 })),
+        ("executed", Ok(Answer::Executed(Executed::new(&result, Some(7))))),
+        ("refused", Err(refusal.because(RefusalCause::UnknownCall))),
+    ]
+}
+
+fn client_greeting() -> ClientGreeting {
+    let features = Features::ALL.bits() | 1 << 40;
+    let greeting = ClientGreeting::new(Features::ALL, "camera");
+    ClientGreeting { features, required: Features::DEADLINES.bits(), ..greeting }
+}
+
+fn service_greeting() -> ServerGreeting {
+    let limits = StatedLimit::ALL.into_iter().zip(100..);
+    let accepting = ServerGreeting::accepting(Features::ALL, "burst");
+    ServerGreeting { pid: 4711, limits: limits.collect(), ..accepting }
+}
+
+fn refusing_greeting() -> ServerGreeting {
+    ServerGreeting {
+        welcome: Welcome::FeatureMissing,
+        features: Features::ALL.bits(),
+        missing: 1 << 40,
+        detail: Text::cut("the service does not know bit 40"),
+        limits: StatedLimits::default(),
+        ..service_greeting()
+    }
+}
+
+/// Every file of version 2, with its bytes.
+fn made() -> Vec<(String, Vec<u8>)> {
+    let mut made = vec![
+        ("model".to_owned(), structure()),
+        ("client/00_greeting".to_owned(), client_greeting().encode().unwrap()),
+        ("service/greeting".to_owned(), service_greeting().encode().unwrap()),
+        ("service/greeting_refuses".to_owned(), refusing_greeting().encode().unwrap()),
+    ];
+    for (id, (name, call)) in (1..).zip(calls()) {
+        let bytes = encode(&ClientMessage::Call { id, call }).unwrap();
+        made.push((format!("client/{id:02}_{name}"), bytes));
+    }
+    let memories = ClientMessage::Memories { id: 0, status: 0, lengths: List(vec![64]) };
+    made.push(("client/memories".to_owned(), encode(&memories).unwrap()));
+    for (id, (name, outcome)) in (1..).zip(answers()) {
+        let bytes = encode(&ServerMessage::Reply(Reply { id, outcome })).unwrap();
+        made.push((format!("service/{name}"), bytes));
+    }
+    let asked = ServerMessage::GetMemories { id: 0, burst: 2, slots: List(vec![5]) };
+    made.push(("service/get_memories".to_owned(), encode(&asked).unwrap()));
+    let ended = ServerMessage::BurstEnded { burst: 2, detail: Text::cut("the driver panicked") };
+    made.push(("service/burst_ended".to_owned(), encode(&ended).unwrap()));
+    made
+}
+
+#[test]
+fn every_message_of_version_2_has_these_bytes_for_ever() {
+    for (name, bytes) in made() {
+        assert_eq!(golden(2, &name), bytes, "{name}");
+    }
+}
+
+#[test]
+fn every_message_of_version_2_is_still_understood() {
+    for (id, (name, call)) in (1..).zip(calls()) {
+        let bytes = golden(2, &format!("client/{id:02}_{name}"));
+        assert_eq!(decode(&bytes), Ok(ClientMessage::Call { id, call }), "{name}");
+    }
+    for (id, (name, outcome)) in (1..).zip(answers()) {
+        let bytes = golden(2, &format!("service/{name}"));
+        assert_eq!(decode(&bytes), Ok(ServerMessage::Reply(Reply { id, outcome })), "{name}");
+    }
+    assert_eq!(ClientGreeting::decode(&golden(2, "client/00_greeting")), Ok(client_greeting()));
+    assert_eq!(ServerGreeting::decode(&golden(2, "service/greeting")), Ok(service_greeting()));
+    let refused = ServerGreeting::decode(&golden(2, "service/greeting_refuses"));
+    assert_eq!(refused, Ok(refusing_greeting()));
+    let model = decode_model(&golden(2, "model"), Vec::new().into(), Vec::new()).unwrap();
+    assert_eq!(model.main.operations[0].ty, OperationType::Relu);
+}
+
+#[test]
+fn every_kind_of_call_and_answer_has_its_file() {
+    let numbers: BTreeSet<u32> = calls().iter().map(|(_, call)| call.number()).collect();
+    assert_eq!(numbers.into_iter().collect::<Vec<_>>(), (0..14).chain([999]).collect::<Vec<_>>());
+    // A call of the next number is one that this code does not know.
+    let next = ClientMessage::Call { id: 1, call: Call::Unknown { number: 14 } };
+    assert_eq!(decode(&encode(&next).unwrap()), Ok(next));
+    let files: BTreeSet<String> = made().into_iter().map(|(name, _)| name).collect();
+    let mut kept = BTreeSet::new();
+    for part in ["", "client/", "service/"] {
+        for entry in std::fs::read_dir(folder(2).join(part)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            kept.extend(name.strip_suffix(".hex").map(|name| format!("{part}{name}")));
+        }
+    }
+    assert_eq!(kept, files);
+}
+
+#[test]
+fn the_greetings_of_version_1_are_known_by_their_version() {
+    for (name, peer) in [("client_greeting", 1), ("service_greeting", 1)] {
+        let bytes = golden(1, name);
+        let version = WireError::Version { ours: Versions::SPOKEN, peer: Versions::only(peer) };
+        assert_eq!(ClientGreeting::decode(&bytes), Err(version.clone()), "{name}");
+        assert_eq!(ServerGreeting::decode(&bytes), Err(version), "{name}");
+    }
+}
