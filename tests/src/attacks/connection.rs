@@ -8,7 +8,7 @@ use burst_hal::{Model, PrepareOptions};
 use burst_shm::{Mapping, Memory};
 use burst_wire::control::{
     Answer, Call, ClientGreeting, ClientMessage, List, PoolSource, QueueDescriptor, QueueGrantor,
-    Refusal, ServerMessage, Text, WaitStyle, WirePrepareOptions, decode, encode, encode_model,
+    Refusal, ServerMessage, WaitStyle, WirePrepareOptions, decode, encode, encode_model,
 };
 use burst_wire::socket::{self, Inbox};
 use burst_wire::{Features, WireError};
@@ -35,8 +35,7 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn open(path: &Path) -> Result<Connection, WireError> {
         let socket = dial(path, SocketFlags::empty())?;
-        let greeting =
-            ClientGreeting { features: Features::ALL.bits(), name: Text::cut("attacker") };
+        let greeting = ClientGreeting::new(Features::ALL, "attacker");
         socket::send(&socket, &greeting.encode()?, &[])?;
         let mut inbox = Inbox::default();
         socket::receive(&socket, &mut inbox)?;

@@ -135,6 +135,7 @@ fn answer_all(connection: &mut Connection, memory: &Memory) -> Outcome {
             ServerMessage::BurstEnded { detail, .. } => {
                 return Err(format!("a burst was given up: {}", detail.as_str()).into());
             }
+            ServerMessage::Unknown { .. } => {} // of a later version
         }
     }
     Ok(())
