@@ -87,12 +87,17 @@ impl Caller {
         }
     }
 
+    /// An empty charge to the caller's account, where it has one.
+    pub fn empty_charge(&self) -> MemoryCharge {
+        MemoryCharge { account: self.account.clone(), bytes: 0 }
+    }
+
     /// Charges memory to the caller's account, where it has one.
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED_*, as [`MemoryAccount::charge`].
     pub fn charge(&self, bytes: u64) -> Result<MemoryCharge, Failure> {
-        let mut charge = MemoryCharge { account: self.account.clone(), bytes: 0 };
+        let mut charge = self.empty_charge();
         charge.grow(bytes)?;
         Ok(charge)
     }
@@ -104,7 +109,7 @@ impl MemoryCharge {
     /// # Errors
     /// As [`Caller::charge`]; what was charged before stays so.
     pub fn grow(&mut self, bytes: u64) -> Result<(), Failure> {
-        if let Some(account) = &self.account {
+        if let Some(account) = self.account.as_ref().filter(|_| bytes > 0) {
             account.charge(bytes)?;
         }
         self.bytes = self.bytes.saturating_add(bytes);
@@ -115,9 +120,19 @@ impl MemoryCharge {
     pub fn shrink(&mut self, bytes: u64) {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
-        if let Some(account) = &self.account {
+        if let Some(account) = self.account.as_ref().filter(|_| bytes > 0) {
             account.give_back(bytes);
         }
+    }
+
+    /// An empty charge to the same account.
+    pub fn same_account(&self) -> MemoryCharge {
+        MemoryCharge { account: self.account.clone(), bytes: 0 }
+    }
+
+    /// Moves all that is charged to a new charge and leaves this one empty.
+    pub fn take(&mut self) -> MemoryCharge {
+        MemoryCharge { account: self.account.clone(), bytes: std::mem::take(&mut self.bytes) }
     }
 
     /// How much is charged.
@@ -174,6 +189,23 @@ mod tests {
         charge.shrink(20);
         assert_eq!((charge.bytes(), purse.0.load(Ordering::Relaxed)), (70, 70));
         drop(charge);
+        assert_eq!(purse.0.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn charges_to_one_account_are_given_back_one_by_one() {
+        let purse = Arc::new(Purse::default());
+        let mut first = Caller::default().with_account(Arc::clone(&purse) as _).charge(40).unwrap();
+        let mut second = first.same_account();
+        assert_eq!(second.bytes(), 0);
+        second.grow(30).unwrap();
+        let moved = first.take();
+        assert_eq!((first.bytes(), moved.bytes(), second.bytes()), (0, 40, 30));
+        drop(first);
+        assert_eq!(purse.0.load(Ordering::Relaxed), 70);
+        drop(moved);
+        assert_eq!(purse.0.load(Ordering::Relaxed), 30);
+        drop(second);
         assert_eq!(purse.0.load(Ordering::Relaxed), 0);
     }
 

@@ -51,6 +51,12 @@ impl RequestRules {
         })
     }
 
+    /// Bytes that these rules take, for who charges them to somebody.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.inputs) + size_of_val(&*self.outputs)
+    }
+
     /// From now on refuses requests that leave this argument out.
     ///
     /// Only a driver knows, from its operations, which ones can do without; until it says so,
