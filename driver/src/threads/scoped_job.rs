@@ -5,12 +5,13 @@
 //! erases that lifetime somewhere. Here it is one function, and everything the proof rests on is in
 //! this file. Why not a library: `docs/decisions/0008-threads.md`.
 //!
-//! 1. `offer` holds the work only between the two lines of [`ScopedJob::run`] that put it there
+//! 1. `offer` holds the lent work only between the two lines of [`ScopedJob::run`] that put it there
 //!    and remove it again.
 //! 2. A helper increments `inside` before it releases the lock under which it found the work, and
 //!    decrements it after its last use of the work.
 //! 3. `run` removes the work under that lock and then waits until `inside` is 0, also when the
 //!    caller's own share panics: by then no helper can find the work any more, and all have left it.
+//!    Nobody else can lend work before that, so that `inside` counts the helpers of one lender.
 #![allow(unsafe_code, reason = "the lifetime of a scoped job; see above")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,13 +42,21 @@ pub(super) enum HelperDelay {
     Long,
 }
 
+/// Work that is lent to helpers, and what became of it. It lies with whoever lends it.
+struct Lent<'w> {
+    work: &'w Work<'w>,
+    /// Whether a helper panicked in it.
+    panicked: AtomicBool,
+}
+
 /// One job at a time that helpers may take a share of.
 #[derive(Default)]
 pub(super) struct ScopedJob {
-    offer: Mutex<Option<&'static Work<'static>>>,
+    offer: Mutex<Option<&'static Lent<'static>>>,
+    /// Whether somebody lends work, from the offer until all helpers have left.
+    is_lent: AtomicBool,
     /// Helpers that are working on the offer.
     inside: AtomicUsize,
-    panicked: AtomicBool,
 }
 
 impl ScopedJob {
@@ -62,45 +71,49 @@ impl ScopedJob {
         work: &Work<'_>,
         own: impl FnOnce(bool),
     ) -> Result<HelperDelay, HelperPanicked> {
-        let end = self.offer(work).then(|| End(self));
+        let lent = Lent { work, panicked: AtomicBool::new(false) };
+        let end = self.offer(&lent).then(|| End(self));
         own(end.is_some());
         let Some(end) = end else { return Ok(HelperDelay::Short) };
         let delay = self.end();
         // Only once: the next offer may be another thread's.
         std::mem::forget(end);
         // Written by a helper before it left, which the wait has seen (Acquire).
-        if self.panicked.load(Ordering::Relaxed) { Err(HelperPanicked) } else { Ok(delay) }
+        if lent.panicked.load(Ordering::Relaxed) { Err(HelperPanicked) } else { Ok(delay) }
     }
 
-    /// Offers the work unless there is some already. A caller that gets `true` has to end the offer,
-    /// whatever happens, before `work` is gone.
-    fn offer(&self, work: &Work<'_>) -> bool {
+    /// Offers the work unless somebody else lends some. A caller that gets `true` has to end the offer,
+    /// whatever happens, before `lent` is gone.
+    fn offer(&self, lent: &Lent<'_>) -> bool {
         let mut offer = lock(&self.offer);
-        // Pairs with the Release of helpers that leave: their work happened before this point.
-        if offer.is_some() || self.inside.load(Ordering::Acquire) > 0 {
+        // Acquire: pairs with the Release in `end`. The helpers of the work before have left it.
+        if self.is_lent.load(Ordering::Acquire) {
             return false;
         }
-        self.panicked.store(false, Ordering::Relaxed);
-        // SAFETY: only the lifetime changes. Helpers use the reference in `help` alone, between the
+        // Relaxed: only read under this lock.
+        self.is_lent.store(true, Ordering::Relaxed);
+        // SAFETY: only lifetimes change. Helpers use the reference in `help` alone, between the
         // two changes of `inside`, and `run`, the only caller, ends the offer before it returns or
-        // unwinds, which waits for them (1 to 3 above): `work` outlives every use.
-        *offer = Some(unsafe { std::mem::transmute::<&Work<'_>, &'static Work<'static>>(work) });
+        // unwinds, which waits for them (1 to 3 above): `lent`, and the work that it borrows,
+        // outlive every use.
+        *offer = Some(unsafe { std::mem::transmute::<&Lent<'_>, &'static Lent<'static>>(lent) });
         true
     }
 
     /// Does a helper's share of the offered work, if there is any.
     pub(super) fn help(&self, number: usize, scratch: &mut Scratch) {
-        let work = {
+        let lent = {
             let offer = lock(&self.offer);
-            let Some(work) = *offer else { return };
+            let Some(lent) = *offer else { return };
             // Under the lock, so that the thread that removes the offer sees this helper in the count.
             self.inside.fetch_add(1, Ordering::Relaxed);
-            work
+            lent
         };
-        if catch_unwind(AssertUnwindSafe(|| work(number, scratch))).is_err() {
-            self.panicked.store(true, Ordering::Relaxed);
+        if catch_unwind(AssertUnwindSafe(|| (lent.work)(number, scratch))).is_err() {
+            // Relaxed: the Release below makes it seen.
+            lent.panicked.store(true, Ordering::Relaxed);
         }
-        // This helper does not use `work` from here on. Pairs with the Acquire in `end`: the owner
+        // This helper does not use `lent` from here on. Pairs with the Acquire in `end`: the owner
         // of the work sees everything that this helper did to it.
         self.inside.fetch_sub(1, Ordering::Release);
     }
@@ -117,6 +130,8 @@ impl ScopedJob {
                 yield_now();
             }
         }
+        // Release: pairs with the Acquire in `offer`.
+        self.is_lent.store(false, Ordering::Release);
         if spins < SPINS_BEFORE_YIELD { HelperDelay::Short } else { HelperDelay::Long }
     }
 }
@@ -238,6 +253,35 @@ mod tests {
         });
     }
 
+    /// Many times, as whether a helper comes, and whether the other lends in between, is up to the
+    /// machine.
+    #[test]
+    fn a_helpers_panic_is_told_to_whoever_lent_the_work() {
+        const ROUNDS: usize = 20_000;
+        let job = ScopedJob::default();
+        let panics = AtomicUsize::new(0);
+        let lend = || {
+            for round in 0..ROUNDS {
+                let helped = AtomicBool::new(false);
+                let bad = |_: usize, _: &mut Scratch| {
+                    helped.store(true, Ordering::Relaxed);
+                    // Says nothing on the way, unlike `panic!`.
+                    std::panic::resume_unwind(Box::new("on purpose"));
+                };
+                let outcome = job.run(&bad, |_| std::thread::yield_now());
+                assert_eq!(outcome.is_err(), helped.load(Ordering::Relaxed), "round {round}");
+                panics.fetch_add(usize::from(outcome.is_err()), Ordering::Relaxed);
+            }
+        };
+        helpers(&job, 2, || {
+            std::thread::scope(|scope| {
+                scope.spawn(lend);
+                scope.spawn(lend);
+            });
+        });
+        assert!(panics.into_inner() > 0, "no helper ever came");
+    }
+
     #[test]
     fn a_panic_of_the_caller_waits_for_the_helpers() {
         let job = ScopedJob::default();
@@ -276,6 +320,34 @@ mod models {
     use loom::sync::atomic::AtomicBool as Flag;
 
     use super::*;
+
+    /// Two lend work in which each helper panics.
+    #[test]
+    fn loom_a_helpers_panic_is_told_to_whoever_lent_the_work() {
+        loom::model(|| {
+            let job = Arc::new(ScopedJob::default());
+            let lend = |job: &ScopedJob| {
+                let helped = Flag::new(false);
+                let bad = |_: usize, _: &mut Scratch| {
+                    helped.store(true, Ordering::Relaxed);
+                    std::panic::resume_unwind(Box::new("on purpose"));
+                };
+                let outcome = job.run(&bad, |_| {});
+                assert_eq!(outcome.is_err(), helped.load(Ordering::Relaxed));
+            };
+            let helper = {
+                let job = Arc::clone(&job);
+                loom::thread::spawn(move || job.help(1, &mut Scratch::default()))
+            };
+            let other = {
+                let job = Arc::clone(&job);
+                loom::thread::spawn(move || lend(&job))
+            };
+            lend(&job);
+            helper.join().unwrap();
+            other.join().unwrap();
+        });
+    }
 
     /// The memory of the work is marked dead when `run` has returned; no helper may see the mark.
     #[test]
