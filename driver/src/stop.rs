@@ -1,4 +1,4 @@
-//! When an execution gives up: cancelled, past its deadline, or in a loop that takes too long.
+//! When work is given up: cancelled, past its deadline, or in a loop that takes too long.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use burst_hal::{Caller, TimePoint};
 
 use crate::OpError;
 
-/// When an execution has to give up. Long kernels check it between tiles.
+/// When an execution or a preparation has to give up. Long kernels check it between tiles, other
+/// long loops at [checkpoints](Stop::checkpoints).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stop<'a> {
     /// For whom it computes: who can cancel it, and whose turn it is.
@@ -17,8 +18,26 @@ pub struct Stop<'a> {
     pub loop_deadline: Option<TimePoint>,
 }
 
-impl Stop<'_> {
-    /// Fails once the execution is cancelled, the deadline passed, or the time-out of a loop.
+impl<'a> Stop<'a> {
+    /// Lets other callers compute first where it is their turn, then checks.
+    ///
+    /// # Errors
+    /// As [`Stop::check`].
+    pub(crate) fn give_way(&self) -> Result<(), OpError> {
+        if let Some(caller) = self.caller {
+            caller.give_way();
+        }
+        self.check()
+    }
+
+    /// Checks of a loop that begins now, one for so many steps of work that it comes every few
+    /// milliseconds at the latest.
+    #[must_use]
+    pub fn checkpoints(self) -> Checkpoints<'a> {
+        Checkpoints { stop: self, steps: 0 }
+    }
+
+    /// Fails once the work is cancelled, the deadline passed, or the time-out of a loop.
     ///
     /// # Errors
     /// [`OpError::Cancelled`], [`OpError::Deadline`], [`OpError::LoopTimeout`].
@@ -42,5 +61,54 @@ impl Stop<'_> {
         let own = TimePoint::after(timeout);
         let loop_deadline = self.loop_deadline.map_or(own, |outer| outer.min(own));
         Stop { loop_deadline: Some(loop_deadline), ..self }
+    }
+}
+
+/// Steps of work between two checks. A step is some nanoseconds, such as a function of one value: a
+/// check comes every few milliseconds at the latest.
+pub(crate) const STEPS_PER_CHECK: usize = 1 << 17;
+
+/// Checks a [`Stop`] whenever enough work was done.
+#[derive(Debug)]
+pub struct Checkpoints<'a> {
+    stop: Stop<'a>,
+    /// Done since the last check.
+    steps: usize,
+}
+
+impl Checkpoints<'_> {
+    /// Counts work that is done or about to be. Loops call it once per row, or per part of a long one,
+    /// and not for each value.
+    ///
+    /// # Errors
+    /// As [`Stop::check`].
+    #[inline]
+    pub fn after(&mut self, steps: usize) -> Result<(), OpError> {
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps < STEPS_PER_CHECK {
+            return Ok(());
+        }
+        self.steps = 0;
+        self.stop.check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burst_hal::CancelWord;
+
+    use super::*;
+
+    #[test]
+    fn checkpoints_check_once_enough_was_done() {
+        let word = CancelWord::default();
+        let caller = Caller::new(&word);
+        let stop = Stop { caller: Some(&caller), ..Stop::default() };
+        word.cancel();
+        let mut checkpoints = stop.checkpoints();
+        assert_eq!(checkpoints.after(STEPS_PER_CHECK - 1), Ok(()));
+        assert_eq!(checkpoints.after(1), Err(OpError::Cancelled));
+        assert_eq!(checkpoints.after(1), Ok(()), "counted from the check on");
+        assert_eq!(checkpoints.after(usize::MAX), Err(OpError::Cancelled));
     }
 }

@@ -7,6 +7,7 @@ use burst_hal::Dimensions;
 use smallvec::SmallVec;
 
 use crate::OpError;
+use crate::stop::{Checkpoints, STEPS_PER_CHECK};
 use crate::threads::{TileRunner, Tiling};
 
 /// The shape that two shapes broadcast to.
@@ -42,28 +43,33 @@ pub struct Side<'a, T> {
 }
 
 /// Writes `combine(a, b)` to every element of `out`, whose shape must be what the inputs' shapes
-/// broadcast to.
+/// broadcast to; by several threads where the shapes are one and there is enough to do.
 ///
-/// The walk is over runs in which each input either moves with the output or stands still, so that
-/// the inner loops are over plain slices and the compiler can make vectors of them.
+/// Otherwise the walk is over runs in which each input either moves with the output or stands still, so
+/// that the inner loops are over plain slices and the compiler can make vectors of them.
 ///
 /// # Errors
 /// [`OpError::Shape`] when the shapes do not go together, [`OpError::Internal`] when a slice has
-/// not as many elements as its shape.
-pub fn zip<A: Copy, B: Copy, O>(
+/// not as many elements as its shape; what the runner's [`Stop`](crate::op::Stop) says.
+pub fn zip<A: Copy + Sync, B: Copy + Sync, O: Send>(
+    runner: &mut TileRunner<'_>,
     out: &mut [O],
     a: Side<'_, A>,
     b: Side<'_, B>,
-    combine: impl Fn(A, B) -> O,
+    combine: impl Fn(A, B) -> O + Sync,
 ) -> Result<(), OpError> {
     if a.dims == b.dims {
         if a.values.len() != out.len() || b.values.len() != out.len() {
             return Err(LENGTHS_DIFFER);
         }
-        for ((out, a), b) in out.iter_mut().zip(a.values).zip(b.values) {
-            *out = combine(*a, *b);
-        }
-        return Ok(());
+        let bytes = size_of_val(a.values) + size_of_val(b.values) + size_of_val(out);
+        return runner.tiles(&Tiling::values(bytes), out, |first, out, _| {
+            let part = first..first + out.len();
+            for ((out, a), b) in out.iter_mut().zip(&a.values[part.clone()]).zip(&b.values[part]) {
+                *out = combine(*a, *b);
+            }
+            Ok(())
+        });
     }
     let axes = merged_axes(a.dims, b.dims)?;
     let count = |moves: fn(&Axis) -> bool| -> usize {
@@ -75,34 +81,10 @@ pub fn zip<A: Copy, B: Copy, O>(
     {
         return Err(LENGTHS_DIFFER);
     }
-    if !out.is_empty() {
-        walk(out, a.values, b.values, &axes, &combine);
+    if out.is_empty() {
+        return Ok(());
     }
-    Ok(())
-}
-
-/// As [`zip`], by several threads where the shapes are one and there is enough to do.
-///
-/// # Errors
-/// As [`zip`], and the passing of the deadline.
-pub(crate) fn zip_shared<A: Copy + Sync, B: Copy + Sync, O: Send>(
-    runner: &mut TileRunner<'_>,
-    out: &mut [O],
-    a: Side<'_, A>,
-    b: Side<'_, B>,
-    combine: impl Fn(A, B) -> O + Sync,
-) -> Result<(), OpError> {
-    if a.dims != b.dims || a.values.len() != out.len() || b.values.len() != out.len() {
-        return zip(out, a, b, combine);
-    }
-    let bytes = size_of_val(a.values) + size_of_val(b.values) + size_of_val(out);
-    runner.tiles(&Tiling::values(bytes), out, |first, out, _| {
-        let part = first..first + out.len();
-        for ((out, a), b) in out.iter_mut().zip(&a.values[part.clone()]).zip(&b.values[part]) {
-            *out = combine(*a, *b);
-        }
-        Ok(())
-    })
+    walk(out, a.values, b.values, &axes, &combine, &mut runner.stop.checkpoints())
 }
 
 const LENGTHS_DIFFER: OpError = OpError::Internal { what: "a tensor has not its shape's length" };
@@ -146,10 +128,19 @@ fn walk<A: Copy, B: Copy, O>(
     b: &[B],
     axes: &[Axis],
     combine: &impl Fn(A, B) -> O,
-) {
+    checkpoints: &mut Checkpoints<'_>,
+) -> Result<(), OpError> {
     match axes {
         [] => out[0] = combine(a[0], b[0]),
-        [last] => run(out, a, b, *last, combine),
+        [last] => {
+            let moving = |moves: bool, first: usize| if moves { first } else { 0 };
+            for (index, out) in out.chunks_mut(STEPS_PER_CHECK).enumerate() {
+                checkpoints.after(out.len())?;
+                let first = index * STEPS_PER_CHECK;
+                let (a_first, b_first) = (moving(last.a_moves, first), moving(last.b_moves, first));
+                run(out, &a[a_first..], &b[b_first..], *last, combine);
+            }
+        }
         [first, inner @ ..] => {
             let step = |len: usize, moves: bool| if moves { len / first.size } else { 0 };
             let (a_step, b_step) = (step(a.len(), first.a_moves), step(b.len(), first.b_moves));
@@ -160,10 +151,11 @@ fn walk<A: Copy, B: Copy, O>(
             for (index, out) in out.chunks_exact_mut(out.len() / first.size).enumerate() {
                 let a = &a[index * a_step..][..a_len];
                 let b = &b[index * b_step..][..b_len];
-                walk(out, a, b, inner, combine);
+                walk(out, a, b, inner, combine, checkpoints)?;
             }
         }
     }
+    Ok(())
 }
 
 fn run<A: Copy, B: Copy, O>(
@@ -193,6 +185,13 @@ fn run<A: Copy, B: Copy, O>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::op::Stop;
+    use crate::scratch::Scratch;
+    use crate::threads::Parallelism;
+
+    fn alone(scratch: &mut Scratch) -> TileRunner<'_> {
+        TileRunner { parallelism: Parallelism::ALONE, scratch, stop: Stop::default() }
+    }
 
     #[test]
     fn shapes_go_together_from_the_last_dimension() {
@@ -211,7 +210,9 @@ mod tests {
         let a_values: Vec<usize> = (0..count(a)).collect();
         let b_values: Vec<usize> = (0..count(b)).collect();
         let mut out = vec![(usize::MAX, usize::MAX); count(&shape)];
+        let mut scratch = Scratch::default();
         zip(
+            &mut alone(&mut scratch),
             &mut out,
             Side { values: &a_values, dims: a },
             Side { values: &b_values, dims: b },
@@ -269,15 +270,34 @@ mod tests {
     }
 
     #[test]
+    fn long_runs_are_walked_in_parts_that_fit_together() {
+        let long = u32::try_from(STEPS_PER_CHECK + 5).unwrap();
+        for (a, b) in [(&[2, long][..], &[long][..]), (&[2, long], &[2, 1]), (&[2, 1], &[2, long])]
+        {
+            let (rows, columns) = (2, long as usize);
+            let flat = |dims: &[u32], row: usize, column: usize| match *dims {
+                [_, 1] => row,
+                [_] => column,
+                _ => row * columns + column,
+            };
+            let all = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+            let want: Vec<_> =
+                all.map(|(row, column)| (flat(a, row, column), flat(b, row, column))).collect();
+            assert!(pairs(a, b).unwrap() == want, "{a:?} with {b:?}");
+        }
+    }
+
+    #[test]
     fn slices_of_another_length_are_an_error() {
-        let mut out = [0; 4];
+        let (mut out, mut scratch) = ([0; 4], Scratch::default());
         let side = |values, dims| Side { values, dims };
         let three = [1, 2, 3];
         for (a, b) in [
             (side(&three[..], &[4][..]), side(&three[..], &[4][..])),
             (side(&three[..], &[2, 1][..]), side(&three[..2], &[2][..])),
         ] {
-            assert_eq!(zip(&mut out, a, b, |a, b| a + b), Err(LENGTHS_DIFFER));
+            let runner = &mut alone(&mut scratch);
+            assert_eq!(zip(runner, &mut out, a, b, |a, b| a + b), Err(LENGTHS_DIFFER));
         }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) mod testing;
 
 pub(crate) use geometry::{Axis, Conv, Filter, Images};
 pub(crate) use im2col::fill_rows;
-pub(crate) use reference::{convolve, convolve_transposed};
+pub(crate) use reference::{Operands, Rule, convolve, convolve_transposed};
 pub(crate) use taps::{Taps, pixels};
 
 portable_kernel! {

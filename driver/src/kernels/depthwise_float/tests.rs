@@ -1,10 +1,11 @@
 //! Rows against the plain loops.
 
 use super::*;
-use crate::kernels::conv::convolve;
 use crate::kernels::conv::testing::depthwise_shapes;
+use crate::kernels::conv::{Operands, Rule, convolve};
 use crate::kernels::simd::Isa;
 use crate::kernels::testing::Numbers;
+use crate::stop::Stop;
 
 pub(crate) fn rows(isa: Isa) {
     let numbers = &mut Numbers::new(1);
@@ -14,15 +15,14 @@ pub(crate) fn rows(isa: Isa) {
         let bias = numbers.small_floats(conv.filter.outputs);
         let (low, high) = (-40.0, 50.0);
         let mut want = vec![0.0; conv.output.values()];
-        convolve(
-            &conv,
-            &input,
-            &weights,
-            &mut want,
-            0.0,
-            |sum, x, w| sum + x * w,
-            |sum, unit| f32::clamp(sum + bias[unit], low, high),
-        );
+        let operands =
+            Operands { conv: &conv, input: &input, filter: &weights, stop: Stop::default() };
+        let rule = Rule {
+            zero: 0.0,
+            step: |sum, x, w| sum + x * w,
+            finish: |sum, unit| f32::clamp(sum + bias[unit], low, high),
+        };
+        convolve(operands, &rule, 0, &mut want).unwrap();
         let filter = FloatFilter { weights: &weights, bias: &bias, low, high };
         let row_len = conv.output.width * conv.output.channels;
         let count = conv.output.batches * conv.output.height;

@@ -5,7 +5,9 @@
 
 use std::ops::Range;
 
+use crate::OpError;
 use crate::kernels::simd::portable_kernel;
+use crate::stop::Checkpoints;
 use crate::threads::{Tiling, speed};
 
 portable_kernel! {
@@ -99,13 +101,13 @@ pub(crate) fn pool<T: Copy, A: Copy>(
     input: &[T],
     first: usize,
     output: &mut [T],
-    sums: &mut [A],
-) {
+    (sums, checkpoints): (&mut [A], &mut Checkpoints<'_>),
+) -> Result<(), OpError> {
     let Rule { empty, add, finish } = rule;
     let Pooling { height, width, channels, .. } = *pooling;
     let picture_len = height.input * width.input * channels;
     if picture_len == 0 {
-        return;
+        return Ok(());
     }
     for (index, out) in output.chunks_exact_mut(width.output * channels).enumerate() {
         let (picture, row) = ((first + index) / height.output, (first + index) % height.output);
@@ -118,6 +120,8 @@ pub(crate) fn pool<T: Copy, A: Copy>(
                 let line = y * width.input;
                 let covered =
                     &picture[(line + columns.start) * channels..(line + columns.end) * channels];
+                // By rows of windows: one window may cover the whole picture.
+                checkpoints.after(covered.len())?;
                 for values in covered.chunks_exact(channels) {
                     for (sum, value) in sums.iter_mut().zip(values) {
                         *sum = add(*sum, *value);
@@ -130,11 +134,13 @@ pub(crate) fn pool<T: Copy, A: Copy>(
             }
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stop::Stop;
 
     #[test]
     fn windows_are_cut_at_the_edges() {
@@ -157,10 +163,14 @@ mod tests {
             a
         };
         let rule = Rule { empty: 0, add: |a, x| a + x, finish };
-        pool(&pooling, &rule, &input, 0, &mut output, &mut sums);
+        let mut checkpoints = Stop::default().checkpoints();
+        let mut part = |first, output: &mut [i32]| {
+            pool(&pooling, &rule, &input, first, output, (&mut sums, &mut checkpoints)).unwrap();
+        };
+        part(0, &mut output);
         assert_eq!(output, [12, 16, 44, 48]);
         let mut second = [0; 2];
-        pool(&pooling, &rule, &input, 1, &mut second, &mut sums);
+        part(1, &mut second);
         assert_eq!(second, output[2..], "rows from the middle on");
     }
 }

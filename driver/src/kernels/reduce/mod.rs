@@ -2,7 +2,9 @@
 
 use smallvec::SmallVec;
 
+use crate::OpError;
 use crate::kernels::simd::portable_kernel;
+use crate::stop::{Checkpoints, STEPS_PER_CHECK, Stop};
 
 portable_kernel! {
     /// `reduce/fold`: see [`Reduction::fold`].
@@ -50,13 +52,17 @@ impl Reduction {
 
     /// Takes every input into the accumulator of its output, in row-major order. There must be
     /// exactly one accumulator per output.
+    ///
+    /// # Errors
+    /// Those of `stop`.
     pub(crate) fn fold<T: Copy, A: Copy>(
         &self,
         input: &[T],
         accumulators: &mut [A],
+        stop: Stop<'_>,
         add: impl Fn(A, T) -> A + Copy,
-    ) {
-        fold(&self.sections, input, accumulators, add);
+    ) -> Result<(), OpError> {
+        fold(&self.sections, input, accumulators, &mut stop.checkpoints(), add)
     }
 }
 
@@ -64,23 +70,31 @@ fn fold<T: Copy, A: Copy>(
     sections: &[Section],
     input: &[T],
     accumulators: &mut [A],
+    checkpoints: &mut Checkpoints<'_>,
     add: impl Fn(A, T) -> A + Copy,
-) {
+) -> Result<(), OpError> {
     match sections {
         [] | [Section { folded: true, .. }] => {
             if let Some(accumulator) = accumulators.first_mut() {
-                *accumulator = input.iter().fold(*accumulator, |sum, x| add(sum, *x));
+                for part in input.chunks(STEPS_PER_CHECK) {
+                    checkpoints.after(part.len())?;
+                    *accumulator = part.iter().fold(*accumulator, |sum, x| add(sum, *x));
+                }
             }
         }
         [Section { folded: false, .. }] => {
-            for (accumulator, x) in accumulators.iter_mut().zip(input) {
-                *accumulator = add(*accumulator, *x);
+            let parts = accumulators.chunks_mut(STEPS_PER_CHECK).zip(input.chunks(STEPS_PER_CHECK));
+            for (accumulators, input) in parts {
+                checkpoints.after(input.len())?;
+                for (accumulator, x) in accumulators.iter_mut().zip(input) {
+                    *accumulator = add(*accumulator, *x);
+                }
             }
         }
         [first, rest @ ..] => {
             let part = input.len().checked_div(first.len).unwrap_or(0);
             if part == 0 {
-                return;
+                return Ok(());
             }
             // All parts of a folded section go to the same accumulators.
             let (size, step) = if first.folded {
@@ -90,10 +104,12 @@ fn fold<T: Copy, A: Copy>(
             };
             for (index, part) in input.chunks_exact(part).take(first.len).enumerate() {
                 let start = index * step;
-                fold(rest, part, &mut accumulators[start..start + size], add);
+                let accumulators = &mut accumulators[start..start + size];
+                fold(rest, part, accumulators, checkpoints, add)?;
             }
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -105,7 +121,7 @@ mod tests {
         let input: Vec<u32> = (0..count).collect();
         let reduction = Reduction::new(dims, |axis| axes.contains(&axis));
         let mut out = vec![0; outputs];
-        reduction.fold(&input, &mut out, |a, x| a + x);
+        reduction.fold(&input, &mut out, Stop::default(), |a, x| a + x).unwrap();
         (out, reduction.count())
     }
 

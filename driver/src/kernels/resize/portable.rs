@@ -2,6 +2,7 @@
 //! [`Resize::bilinear`].
 
 use super::reference::Resize;
+use crate::OpError;
 use crate::scratch::Scratch;
 
 /// Values that are computed together. Those that lie beyond a pixel's end are written over by the
@@ -59,14 +60,17 @@ pub(crate) struct Work<'s> {
 
 impl<'s> Work<'s> {
     /// Working memory for pictures of this size, with the columns looked up.
+    ///
+    /// # Errors
+    /// As [`Scratch`].
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_possible_wrap,
         reason = "a line of the input is far below 2^31 values: see `fits`"
     )]
-    pub(crate) fn new(resize: &Resize, scratch: &'s mut Scratch) -> Self {
+    pub(crate) fn new(resize: &Resize, scratch: &'s mut Scratch) -> Result<Self, OpError> {
         let (line, columns) = (resize.width.input * resize.channels, resize.width.output);
-        let (floats, offsets) = scratch.f32_and_i32(2 * (line + BLOCK) + columns, 2 * columns);
+        let (floats, offsets) = scratch.f32_and_i32(2 * (line + BLOCK) + columns, 2 * columns)?;
         let (upper, rest) = floats.split_at_mut(line + BLOCK);
         let (lower, weights) = rest.split_at_mut(line + BLOCK);
         let (left, right) = offsets.split_at_mut(columns);
@@ -77,7 +81,7 @@ impl<'s> Work<'s> {
             left[column] = (between.first * resize.channels) as i32;
             right[column] = (between.second * resize.channels) as i32;
         }
-        Work { upper, lower, weights, left, right }
+        Ok(Work { upper, lower, weights, left, right })
     }
 }
 

@@ -11,6 +11,9 @@
     reason = "coordinates are clamped to the picture, whose size fits in 32 bits"
 )]
 
+use crate::OpError;
+use crate::stop::{Checkpoints, STEPS_PER_CHECK, Stop};
+
 /// Where output pixels lie over the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Alignment {
@@ -128,22 +131,28 @@ impl Resize {
         &self,
         input: &[T],
         output: &mut [T],
+        stop: Stop<'_>,
         mut make: impl FnMut(&[T], usize, usize, &mut [T]),
-    ) {
+    ) -> Result<(), OpError> {
         let picture = self.height.input * self.width.input * self.channels;
         if picture == 0 {
-            return;
+            return Ok(());
         }
+        let mut checkpoints = stop.checkpoints();
+        let columns = (STEPS_PER_CHECK / self.channels).max(1);
         let mut pixels = output.chunks_exact_mut(self.channels);
         for picture in input.chunks_exact(picture).take(self.batches) {
             for row in 0..self.height.output {
-                for (column, pixel) in
-                    (0..self.width.output).zip(pixels.by_ref().take(self.width.output))
-                {
-                    make(picture, row, column, pixel);
+                for first in (0..self.width.output).step_by(columns) {
+                    let part = first..self.width.output.min(first + columns);
+                    checkpoints.after(part.len() * self.channels)?;
+                    for (column, pixel) in part.zip(pixels.by_ref()) {
+                        make(picture, row, column, pixel);
+                    }
                 }
             }
         }
+        Ok(())
     }
 
     fn pixel<'p, T>(&self, picture: &'p [T], y: usize, x: usize) -> &'p [T] {
@@ -152,13 +161,21 @@ impl Resize {
     }
 
     /// Each output pixel is the nearest input pixel.
-    pub(crate) fn nearest<T: Copy>(&self, input: &[T], output: &mut [T]) {
+    ///
+    /// # Errors
+    /// Those of `stop`.
+    pub(crate) fn nearest<T: Copy>(
+        &self,
+        input: &[T],
+        output: &mut [T],
+        stop: Stop<'_>,
+    ) -> Result<(), OpError> {
         let (vertical, horizontal) = (self.height.ratio(), self.width.ratio());
-        self.for_each_pixel(input, output, |picture, row, column, pixel| {
+        self.for_each_pixel(input, output, stop, |picture, row, column, pixel| {
             let y = self.height.nearest(row, vertical);
             let x = self.width.nearest(column, horizontal);
             pixel.copy_from_slice(self.pixel(picture, y, x));
-        });
+        })
     }
 
     /// How many floats [`Resize::bilinear`] needs as working memory: two rows of the input.
@@ -171,34 +188,44 @@ impl Resize {
     ///
     /// For each output row the two input rows it lies between are weighted, once for all its
     /// pixels; then pixels are mixed of those. The order of the products is the reference's.
+    ///
+    /// # Errors
+    /// Those of `stop`.
     pub(crate) fn bilinear<T: Copy>(
         &self,
         input: &[T],
         output: &mut [T],
-        scratch: &mut [f32],
-        load: impl Fn(T) -> f32,
-        store: impl Fn(f32) -> T,
-    ) {
+        (scratch, stop): (&mut [f32], Stop<'_>),
+        (load, store): (impl Fn(T) -> f32, impl Fn(f32) -> T),
+    ) -> Result<(), OpError> {
         let line = self.width.input * self.channels;
         let out_line = self.width.output * self.channels;
         let picture = self.height.input * line;
         if picture == 0 || out_line == 0 {
-            return;
+            return Ok(());
         }
+        let mut checkpoints = stop.checkpoints();
+        let columns = (STEPS_PER_CHECK / self.channels).max(1);
         let (upper, lower) = scratch.split_at_mut(line);
         let (vertical, horizontal) = (self.height.ratio(), self.width.ratio());
         let mut out_lines = output.chunks_exact_mut(out_line);
         for picture in input.chunks_exact(picture).take(self.batches) {
             for (row, out) in (0..self.height.output).zip(out_lines.by_ref()) {
                 let Between { first, second, weight } = self.height.between(row, vertical);
-                weigh(&picture[first * line..][..line], upper, 1.0 - weight, &load);
-                weigh(&picture[second * line..][..line], lower, weight, &load);
-                for (column, pixel) in out.chunks_exact_mut(self.channels).enumerate() {
-                    let x = self.width.between(column, horizontal);
-                    self.mix(pixel, (upper, lower), x, &store);
+                let (above, below) = (&picture[first * line..], &picture[second * line..]);
+                weigh(&above[..line], upper, 1.0 - weight, &mut checkpoints, &load)?;
+                weigh(&below[..line], lower, weight, &mut checkpoints, &load)?;
+                for (part, out) in out.chunks_mut(columns * self.channels).enumerate() {
+                    checkpoints.after(out.len())?;
+                    let pixels = out.chunks_exact_mut(self.channels);
+                    for (column, pixel) in (part * columns..).zip(pixels) {
+                        let x = self.width.between(column, horizontal);
+                        self.mix(pixel, (upper, lower), x, &store);
+                    }
                 }
             }
         }
+        Ok(())
     }
 
     /// One pixel of two weighted rows.
@@ -218,10 +245,18 @@ impl Resize {
     }
 
     /// As [`Resize::bilinear`] for signed bytes, in integers; ties are rounded away from 0.
-    pub(crate) fn bilinear_fixed(&self, input: &[i8], output: &mut [i8]) {
+    ///
+    /// # Errors
+    /// Those of `stop`.
+    pub(crate) fn bilinear_fixed(
+        &self,
+        input: &[i8],
+        output: &mut [i8],
+        stop: Stop<'_>,
+    ) -> Result<(), OpError> {
         const HALF: i64 = 1 << (2 * BITS - 1);
         let (vertical, horizontal) = (self.height.ratio_fixed(), self.width.ratio_fixed());
-        self.for_each_pixel(input, output, |picture, row, column, pixel| {
+        self.for_each_pixel(input, output, stop, |picture, row, column, pixel| {
             let y = self.height.between_fixed(row, vertical);
             let x = self.width.between_fixed(column, horizontal);
             let (dy, dx) = (y.weight, x.weight);
@@ -234,7 +269,7 @@ impl Resize {
                 let half = if sum > 0 { HALF } else { -HALF };
                 *out = ((sum + half) / (1 << (2 * BITS))) as i8;
             }
-        });
+        })
     }
 
     /// The channels of the four neighbours: top left, bottom left, top right, bottom right.
@@ -254,10 +289,20 @@ impl Resize {
 }
 
 /// A row times a weight.
-fn weigh<T: Copy>(row: &[T], weighted: &mut [f32], weight: f32, load: impl Fn(T) -> f32) {
-    for (out, x) in weighted.iter_mut().zip(row) {
-        *out = load(*x) * weight;
+fn weigh<T: Copy>(
+    row: &[T],
+    weighted: &mut [f32],
+    weight: f32,
+    checkpoints: &mut Checkpoints<'_>,
+    load: impl Fn(T) -> f32,
+) -> Result<(), OpError> {
+    for (out, row) in weighted.chunks_mut(STEPS_PER_CHECK).zip(row.chunks(STEPS_PER_CHECK)) {
+        checkpoints.after(row.len())?;
+        for (out, x) in out.iter_mut().zip(row) {
+            *out = load(*x) * weight;
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -315,11 +360,12 @@ mod tests {
             (Alignment::Corners, [0, 33, 67, 100]),
         ] {
             let mut out = [0.0; 4];
-            let scratch = &mut [0.0; 4];
-            resize(alignment).bilinear(&[0.0, 100.0], &mut out, scratch, |x| x, f32::round);
+            let work = (&mut [0.0; 4][..], Stop::default());
+            let convert = (|x| x, f32::round);
+            resize(alignment).bilinear(&[0.0, 100.0], &mut out, work, convert).unwrap();
             assert_eq!(out.map(|x| x as i8), want, "{alignment:?}");
             let mut out = [0; 4];
-            resize(alignment).bilinear_fixed(&[0, 100], &mut out);
+            resize(alignment).bilinear_fixed(&[0, 100], &mut out, Stop::default()).unwrap();
             assert_eq!(out, want, "{alignment:?}");
         }
     }

@@ -4,6 +4,7 @@ use super::*;
 use crate::kernels::simd::Isa;
 use crate::kernels::testing::Numbers;
 use crate::scratch::Scratch;
+use crate::stop::Stop;
 
 fn shapes() -> impl Iterator<Item = Resize> {
     let alignments = [Alignment::Edges, Alignment::Corners, Alignment::Centres];
@@ -35,14 +36,15 @@ fn compare<T: Copy + Default + PartialEq + std::fmt::Debug>(
         let line = resize.width.output * resize.channels;
         let mut want = vec![T::default(); resize.batches * resize.height.output * line];
         let weighted = &mut vec![0.0; resize.bilinear_scratch()];
-        resize.bilinear(&input, &mut want, weighted, &load, &store);
+        let work = (weighted.as_mut_slice(), Stop::default());
+        resize.bilinear(&input, &mut want, work, (&load, &store)).unwrap();
         // In two parts, as threads would take them.
         let mut got = vec![T::default(); want.len()];
         let middle = resize.height.output;
         let (first, second) = got.split_at_mut(middle * line);
         let mut scratch = Scratch::default();
-        lines(&resize, &input, 0, &mut Work::new(&resize, &mut scratch), first);
-        lines(&resize, &input, middle, &mut Work::new(&resize, &mut scratch), second);
+        lines(&resize, &input, 0, &mut Work::new(&resize, &mut scratch).unwrap(), first);
+        lines(&resize, &input, middle, &mut Work::new(&resize, &mut scratch).unwrap(), second);
         assert_eq!(got, want, "{resize:?}");
     }
 }

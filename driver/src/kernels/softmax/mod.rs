@@ -14,6 +14,7 @@ use crate::OpError;
 use crate::kernels::lanes::Lanes;
 use crate::kernels::quant::{Multiplier, doubling_high_mul, rounding_divide_by_power_of_two};
 use crate::kernels::simd::portable_kernel;
+use crate::stop::{Checkpoints, STEPS_PER_CHECK, Stop};
 
 portable_kernel! {
     /// `softmax/floats`: see [`softmax_lane`] and [`log_softmax_lane`].
@@ -30,26 +31,60 @@ portable_kernel! {
 }
 
 /// `exp(beta * (x - max))` over its sum, for one lane.
-pub(crate) fn softmax_lane(input: &[f32], output: &mut [f32], beta: f32) {
-    let max = input.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+pub(crate) fn softmax_lane(
+    input: &[f32],
+    output: &mut [f32],
+    beta: f32,
+    checkpoints: &mut Checkpoints<'_>,
+) -> Result<(), OpError> {
+    let max = largest(input, checkpoints)?;
     let mut sum = 0.0;
-    for (out, x) in output.iter_mut().zip(input) {
-        *out = ((x - max) * beta).exp();
-        sum += *out;
+    for (output, input) in output.chunks_mut(STEPS_PER_CHECK).zip(input.chunks(STEPS_PER_CHECK)) {
+        checkpoints.after(input.len())?;
+        for (out, x) in output.iter_mut().zip(input) {
+            *out = ((x - max) * beta).exp();
+            sum += *out;
+        }
     }
-    for out in output {
-        *out /= sum;
+    for output in output.chunks_mut(STEPS_PER_CHECK) {
+        checkpoints.after(output.len())?;
+        for out in output {
+            *out /= sum;
+        }
     }
+    Ok(())
+}
+
+fn largest(values: &[f32], checkpoints: &mut Checkpoints<'_>) -> Result<f32, OpError> {
+    let mut max = f32::NEG_INFINITY;
+    for part in values.chunks(STEPS_PER_CHECK) {
+        checkpoints.after(part.len())?;
+        max = part.iter().copied().fold(max, f32::max);
+    }
+    Ok(max)
 }
 
 /// `beta * (x - max)` minus the logarithm of the sum of its exponentials, for one lane.
-pub(crate) fn log_softmax_lane(input: &[f32], output: &mut [f32], beta: f32) {
-    let max = input.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let sum: f32 = input.iter().map(|x| ((x - max) * beta).exp()).sum();
-    let log_sum = sum.ln();
-    for (out, x) in output.iter_mut().zip(input) {
-        *out = (x - max) * beta - log_sum;
+pub(crate) fn log_softmax_lane(
+    input: &[f32],
+    output: &mut [f32],
+    beta: f32,
+    checkpoints: &mut Checkpoints<'_>,
+) -> Result<(), OpError> {
+    let max = largest(input, checkpoints)?;
+    let mut sum = 0.0;
+    for part in input.chunks(STEPS_PER_CHECK) {
+        checkpoints.after(part.len())?;
+        sum = part.iter().fold(sum, |sum, x| sum + ((x - max) * beta).exp());
     }
+    let log_sum = sum.ln();
+    for (output, input) in output.chunks_mut(STEPS_PER_CHECK).zip(input.chunks(STEPS_PER_CHECK)) {
+        checkpoints.after(input.len())?;
+        for (out, x) in output.iter_mut().zip(input) {
+            *out = (x - max) * beta - log_sum;
+        }
+    }
+    Ok(())
 }
 
 /// 1 in Q5.
@@ -95,19 +130,31 @@ impl ExpTable {
     /// SOFTMAX of stored values; the output's scale is 1/256 and its zero point the lowest value.
     ///
     /// `low` is the smallest stored value of the type. Values are given and taken as bytes.
-    pub(crate) fn softmax(&self, lanes: &Lanes, low: i32, input: &[u8], output: &mut [u8]) {
+    ///
+    /// # Errors
+    /// Those of `stop`.
+    pub(crate) fn softmax(
+        &self,
+        lanes: &Lanes,
+        low: i32,
+        input: &[u8],
+        output: &mut [u8],
+        stop: Stop<'_>,
+    ) -> Result<(), OpError> {
+        let checkpoints = &mut stop.checkpoints();
         // Flipping the sign bit of signed values keeps their order and makes them unsigned.
         let flip = if low < 0 { 0x80 } else { 0 };
         lanes.for_each(|lane| {
-            let max = lane.indexes().map(|at| input[at] ^ flip).max().unwrap_or(0);
+            let mut max = 0;
+            lane.for_each(checkpoints, |at| max = max.max(input[at] ^ flip))?;
             let exp = |at: usize| self.by_difference[usize::from(max - (input[at] ^ flip))];
             // More than 4095 equal values leave Q12. Saturating, each of them still becomes 0.
-            let sum: i64 = lane
-                .indexes()
-                .map(|at| i64::from(rounding_divide_by_power_of_two(exp(at), SUM_INTEGER_BITS)))
-                .sum();
+            let mut sum = 0_i64;
+            lane.for_each(checkpoints, |at| {
+                sum += i64::from(rounding_divide_by_power_of_two(exp(at), SUM_INTEGER_BITS));
+            })?;
             let (scale, bits) = reciprocal(i32::try_from(sum).unwrap_or(i32::MAX));
-            for at in lane.indexes() {
+            lane.for_each(checkpoints, |at| {
                 // Q0 with 31 fraction bits to 8 of them.
                 let exponent = bits + 31 - 8;
                 let product = doubling_high_mul(scale, exp(at));
@@ -118,8 +165,8 @@ impl ExpTable {
                     rounding_divide_by_power_of_two(product, exponent)
                 };
                 output[at] = steps.clamp(0, 255) as u8 ^ flip;
-            }
-        });
+            })
+        })
     }
 }
 
@@ -133,10 +180,10 @@ mod tests {
         let table = ExpTable::new(1.0, 0.1).unwrap();
         let lanes = Lanes { outer: 1, len: 4, inner: 1 };
         let mut out = [0; 4];
-        table.softmax(&lanes, 0, &[7; 4], &mut out);
+        table.softmax(&lanes, 0, &[7; 4], &mut out, Stop::default()).unwrap();
         assert_eq!(out, [64; 4]);
         // Signed: stored values are 128 lower.
-        table.softmax(&lanes, -128, &[7; 4], &mut out);
+        table.softmax(&lanes, -128, &[7; 4], &mut out, Stop::default()).unwrap();
         assert_eq!(out.map(u8::cast_signed), [-64; 4]);
     }
 
@@ -145,7 +192,7 @@ mod tests {
         let table = ExpTable::new(1.0, 1.0).unwrap();
         let lanes = Lanes { outer: 1, len: 2, inner: 1 };
         let mut out = [9; 2];
-        table.softmax(&lanes, 0, &[0, 255], &mut out);
+        table.softmax(&lanes, 0, &[0, 255], &mut out, Stop::default()).unwrap();
         assert_eq!(out, [0, 255]);
     }
 
@@ -157,13 +204,13 @@ mod tests {
         for len in [513, 600, 4095, 4096, 10_000] {
             let lanes = Lanes { outer: 1, len, inner: 1 };
             let mut out = vec![9; len];
-            table.softmax(&lanes, 0, &vec![3; len], &mut out);
+            table.softmax(&lanes, 0, &vec![3; len], &mut out, Stop::default()).unwrap();
             assert!(out.iter().all(|x| *x == 0), "{len}");
         }
         // 1/300 of 256 steps is 0.85: one step.
         let lanes = Lanes { outer: 1, len: 300, inner: 1 };
         let mut out = vec![9; 300];
-        table.softmax(&lanes, 0, &[3; 300], &mut out);
+        table.softmax(&lanes, 0, &[3; 300], &mut out, Stop::default()).unwrap();
         assert!(out.iter().all(|x| *x == 1));
     }
 
@@ -177,9 +224,10 @@ mod tests {
     #[test]
     fn float_lanes() {
         let mut out = [0.0; 2];
-        softmax_lane(&[0.0, 3f32.ln()], &mut out, 1.0);
+        let checkpoints = &mut Stop::default().checkpoints();
+        softmax_lane(&[0.0, 3f32.ln()], &mut out, 1.0, checkpoints).unwrap();
         assert!((out[0] - 0.25).abs() < 1e-6 && (out[1] - 0.75).abs() < 1e-6);
-        log_softmax_lane(&[0.0, 3f32.ln()], &mut out, 1.0);
+        log_softmax_lane(&[0.0, 3f32.ln()], &mut out, 1.0, checkpoints).unwrap();
         assert!((out[0] - 0.25f32.ln()).abs() < 1e-6 && (out[1] - 0.75f32.ln()).abs() < 1e-6);
     }
 }

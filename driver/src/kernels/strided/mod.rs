@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::kernels::simd::portable_kernel;
+use crate::stop::{Checkpoints, STEPS_PER_CHECK, Stop};
 
 portable_kernel! {
     /// `strided/move`: see [`Move::apply`].
@@ -52,8 +53,14 @@ impl Move {
     /// Copies every element of the walk from `source` to `out`; other elements of `out` stay.
     ///
     /// # Errors
-    /// [`OpError::Internal`] when the walk leaves one of the slices; nothing is written then.
-    pub(crate) fn apply<T: Copy>(&self, source: &[T], out: &mut [T]) -> Result<(), OpError> {
+    /// [`OpError::Internal`] when the walk leaves one of the slices; nothing is written then. What
+    /// `stop` says.
+    pub(crate) fn apply<T: Copy>(
+        &self,
+        source: &[T],
+        out: &mut [T],
+        stop: Stop<'_>,
+    ) -> Result<(), OpError> {
         if self.axes.iter().any(|axis| axis.size == 0) {
             return Ok(());
         }
@@ -62,8 +69,8 @@ impl Move {
         if !stays {
             return Err(OpError::Internal { what: "a move leaves its tensors" });
         }
-        walk(source, self.from as isize, out, self.to as isize, &merged(&self.axes));
-        Ok(())
+        let (from, to) = ((source, self.from as isize), (out, self.to as isize));
+        walk(from, to, &merged(&self.axes), &mut stop.checkpoints())
     }
 
     fn stays_within(&self, len: usize, step: fn(&Axis) -> isize, first: usize) -> bool {
@@ -95,24 +102,47 @@ fn merged(axes: &[Axis]) -> SmallVec<[Axis; 8]> {
     merged
 }
 
-fn walk<T: Copy>(source: &[T], from: isize, out: &mut [T], to: isize, axes: &[Axis]) {
+fn walk<T: Copy>(
+    (source, from): (&[T], isize),
+    (out, to): (&mut [T], isize),
+    axes: &[Axis],
+    checkpoints: &mut Checkpoints<'_>,
+) -> Result<(), OpError> {
     match axes {
         [] => out[to as usize] = source[from as usize],
-        [Axis { size, from: 1, to: 1 }] => {
-            out[to as usize..][..*size].copy_from_slice(&source[from as usize..][..*size]);
-        }
         [Axis { size, from: step, to: 1 }] => {
             let out = &mut out[to as usize..][..*size];
-            for (index, out) in out.iter_mut().enumerate() {
-                *out = source[(from + index as isize * step) as usize];
+            let mut from = from;
+            for out in out.chunks_mut(STEPS_PER_CHECK) {
+                checkpoints.after(out.len())?;
+                if *step == 1 {
+                    out.copy_from_slice(&source[from as usize..][..out.len()]);
+                } else {
+                    for (index, out) in out.iter_mut().enumerate() {
+                        *out = source[(from + index as isize * step) as usize];
+                    }
+                }
+                from += out.len() as isize * step;
+            }
+        }
+        [Axis { size, from: step, to: to_step }] => {
+            for first in (0..*size).step_by(STEPS_PER_CHECK) {
+                let end = (*size).min(first + STEPS_PER_CHECK);
+                checkpoints.after(end - first)?;
+                for index in first as isize..end as isize {
+                    out[(to + index * to_step) as usize] = source[(from + index * step) as usize];
+                }
             }
         }
         [axis, inner @ ..] => {
             for index in 0..axis.size as isize {
-                walk(source, from + index * axis.from, out, to + index * axis.to, inner);
+                checkpoints.after(1)?;
+                let (from, to) = (from + index * axis.from, to + index * axis.to);
+                walk((source, from), (out, to), inner, checkpoints)?;
             }
         }
     }
+    Ok(())
 }
 
 /// The steps of a tensor stored in row-major order.
@@ -138,7 +168,7 @@ mod tests {
         transpose.axis(3, 1, 2);
         transpose.axis(2, 3, 1);
         let mut out = [0; 6];
-        transpose.apply(&[1, 2, 3, 4, 5, 6], &mut out).unwrap();
+        transpose.apply(&[1, 2, 3, 4, 5, 6], &mut out, Stop::default()).unwrap();
         assert_eq!(out, [1, 4, 2, 5, 3, 6]);
     }
 
@@ -147,12 +177,12 @@ mod tests {
         let mut reversed = Move { from: 3, ..Move::default() };
         reversed.axis(4, -1, 1);
         let mut out = [0; 4];
-        reversed.apply(&[1, 2, 3, 4], &mut out).unwrap();
+        reversed.apply(&[1, 2, 3, 4], &mut out, Stop::default()).unwrap();
         assert_eq!(out, [4, 3, 2, 1]);
         let mut repeated = Move::default();
         repeated.axis(2, 0, 2);
         repeated.axis(2, 1, 1);
-        repeated.apply(&[1, 2], &mut out).unwrap();
+        repeated.apply(&[1, 2], &mut out, Stop::default()).unwrap();
         assert_eq!(out, [1, 2, 1, 2]);
     }
 
@@ -169,11 +199,14 @@ mod tests {
             let mut outside = Move { from, ..Move::default() };
             outside.axis(size, step, 1);
             let mut out = [0; 8];
-            assert!(outside.apply(&[1, 2, 3, 4], &mut out).is_err(), "{from} {step} {size}");
+            assert!(
+                outside.apply(&[1, 2, 3, 4], &mut out, Stop::default()).is_err(),
+                "{from} {step} {size}"
+            );
             assert_eq!(out, [0; 8]);
         }
         let mut nothing = Move { from: 9, to: 9, ..Move::default() };
         nothing.axis(0, 1, 1);
-        assert_eq!(nothing.apply(&[1], &mut [2]), Ok(()));
+        assert_eq!(nothing.apply(&[1], &mut [2], Stop::default()), Ok(()));
     }
 }

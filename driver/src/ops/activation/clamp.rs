@@ -42,31 +42,27 @@ pub(super) fn execute(run: &mut Run<'_, '_>, activation: FusedActivation) -> Res
     let (low, high) = activation_range_f32(activation);
     match out.info.ty {
         OperandType::TensorFloat32 => {
-            runner.map(input.f32()?, out.f32_mut()?, 1, |x| clamp(x, low, high))?;
+            runner.map(input.f32()?, out.f32_mut()?, 1, |x| clamp(x, low, high))
         }
         OperandType::TensorFloat16 => {
-            for (out, x) in out.f16_mut()?.iter_mut().zip(input.f16()?) {
-                *out = f16::from_f32(clamp(x.to_f32(), low, high));
-            }
+            let half = |x: f16| f16::from_f32(clamp(x.to_f32(), low, high));
+            runner.map(input.f16()?, out.f16_mut()?, 1, half)
         }
         _ if !means_the_same(input.info, out.info) => {
             let table = table(input.info, out.info, activation)?;
-            lut::apply(&table, input.u8()?, out.u8_mut()?);
+            unary::look_up(&table, input.u8()?, out.u8_mut()?, &mut runner)
         }
         OperandType::TensorQuant8AsymmSigned => {
             let (low, high) = stored_bounds(out.info, activation);
-            for (out, x) in out.i8_mut()?.iter_mut().zip(input.i8()?) {
-                *out = (*x).max(low as i8).min(high as i8);
-            }
+            let (low, high) = (low as i8, high as i8);
+            runner.map(input.i8()?, out.i8_mut()?, 1, |x| x.max(low).min(high))
         }
         _ => {
             let (low, high) = stored_bounds(out.info, activation);
-            for (out, x) in out.u8_mut()?.iter_mut().zip(input.u8()?) {
-                *out = (*x).max(low as u8).min(high as u8);
-            }
+            let (low, high) = (low as u8, high as u8);
+            runner.map(input.u8()?, out.u8_mut()?, 1, |x| x.max(low).min(high))
         }
     }
-    Ok(())
 }
 
 /// A table where the output has a scale of its own; everything else is fast as it is.

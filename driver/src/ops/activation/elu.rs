@@ -13,6 +13,7 @@ use crate::op::types::{F16, F32, TF16, TF32};
 use crate::op::{
     Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
 };
+use crate::ops::activation::unary::NANOS_PER_FUNCTION;
 use crate::tensor::Args;
 
 /// The definition of ELU.
@@ -42,20 +43,16 @@ fn infer(args: &Args<'_>, _: Parsed<'_, f32>) -> Result<Inferred, OpError> {
 fn execute(run: &mut Run<'_, '_>, alpha: &f32) -> Result<(), OpError> {
     let input = run.input(0)?;
     let elu = |x: f32| if x >= 0.0 { x } else { alpha * x.exp_m1() };
-    let out = run.output(0)?;
+    let (out, mut runner) = run.output_and_runner()?;
     match out.info.ty {
         OperandType::TensorFloat32 => {
-            for (out, x) in out.f32_mut()?.iter_mut().zip(input.f32()?) {
-                *out = elu(*x);
-            }
+            runner.map(input.f32()?, out.f32_mut()?, NANOS_PER_FUNCTION, elu)
         }
         _ => {
-            for (out, x) in out.f16_mut()?.iter_mut().zip(input.f16()?) {
-                *out = f16::from_f32(elu(x.to_f32()));
-            }
+            let half = |x: f16| f16::from_f32(elu(x.to_f32()));
+            runner.map(input.f16()?, out.f16_mut()?, NANOS_PER_FUNCTION, half)
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]

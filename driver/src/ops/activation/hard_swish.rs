@@ -51,7 +51,7 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     unary::infer(args, attributes::MAX_RANK)
 }
 
-fn prepare(args: &Args<'_>, _: &PrepareContext) -> Result<Option<Prepared>, OpError> {
+fn prepare(args: &Args<'_>, _: &PrepareContext<'_>) -> Result<Option<Prepared>, OpError> {
     unary::prepare(args, table)
 }
 

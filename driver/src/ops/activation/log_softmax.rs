@@ -13,7 +13,9 @@ use crate::OpError;
 use crate::kernels::lanes::Lanes;
 use crate::kernels::softmax::log_softmax_lane;
 use crate::op::types::{F16, F32, I32, TF16, TF32};
-use crate::op::{Form, Inferred, OpDef, OpTraits, Parsed, Run, Signature, WithAttributes};
+use crate::op::{
+    Checkpoints, Form, Inferred, OpDef, OpTraits, Parsed, Run, Signature, WithAttributes,
+};
 use crate::ops::activation::{SoftmaxAttributes, unary};
 use crate::ops::attributes::MAX_RANK;
 use crate::tensor::Args;
@@ -43,17 +45,21 @@ fn execute(run: &mut Run<'_, '_>, attributes: &SoftmaxAttributes) -> Result<(), 
     let input = run.input(0)?;
     let SoftmaxAttributes { axis, beta } = *attributes;
     let lanes = Lanes::new(input.dims, axis.position(input.dims.len())?);
-    let Run { outputs, scratch, .. } = run;
+    let Run { outputs, scratch, stop, .. } = run;
     let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
-    let scratch = scratch.f32(2 * lanes.len);
-    let make = |read: &[f32], write: &mut [f32]| log_softmax_lane(read, write, beta);
+    let work = (scratch.f32(2 * lanes.len)?, stop.checkpoints());
+    let make = |read: &[f32], write: &mut [f32], checkpoints: &mut Checkpoints<'_>| {
+        log_softmax_lane(read, write, beta, checkpoints)
+    };
     match out.info.ty {
         OperandType::TensorFloat32 => {
-            lanes.map(input.f32()?, out.f32_mut()?, scratch, |x| x, |x| x, make);
+            lanes.map(input.f32()?, out.f32_mut()?, work, (|x| x, |x| x), make)
         }
-        _ => lanes.map(input.f16()?, out.f16_mut()?, scratch, f16::to_f32, f16::from_f32, make),
+        _ => {
+            let convert = (f16::to_f32, f16::from_f32);
+            lanes.map(input.f16()?, out.f16_mut()?, work, convert, make)
+        }
     }
-    Ok(())
 }
 
 #[cfg(test)]

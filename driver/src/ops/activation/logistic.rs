@@ -41,7 +41,7 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     unary::infer(args, MAX_RANK)
 }
 
-fn prepare(args: &Args<'_>, _: &PrepareContext) -> Result<Option<Prepared>, OpError> {
+fn prepare(args: &Args<'_>, _: &PrepareContext<'_>) -> Result<Option<Prepared>, OpError> {
     unary::prepare(args, table)
 }
 

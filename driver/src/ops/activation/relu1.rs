@@ -21,7 +21,10 @@ pub static DEF: OpDef = OpDef {
     traits: OpTraits::PLAIN,
 };
 
-fn prepare(args: &Args<'_>, _: &crate::op::PrepareContext) -> Result<Option<Prepared>, OpError> {
+fn prepare(
+    args: &Args<'_>,
+    _: &crate::op::PrepareContext<'_>,
+) -> Result<Option<Prepared>, OpError> {
     clamp::prepare(args, table)
 }
 

@@ -17,8 +17,8 @@ use crate::kernels::quant::type_range;
 use crate::kernels::softmax::{ExpTable, softmax_lane};
 use crate::op::types::{F16, F32, I32, TF16, TF32, TQ8, TQ8S};
 use crate::op::{
-    Form, Inferred, Kernel, OpDef, OpTraits, Parsed, PrepareContext, Prepared, Run, Signature,
-    WithAttributes,
+    Checkpoints, Form, Inferred, Kernel, OpDef, OpTraits, Parsed, PrepareContext, Prepared, Run,
+    Signature, WithAttributes,
 };
 use crate::ops::activation::{MAX_RANK, SoftmaxAttributes, expect_input_rank, unary};
 use crate::ops::attributes::Axis;
@@ -70,7 +70,7 @@ fn infer(args: &Args<'_>, attributes: Parsed<'_, SoftmaxAttributes>) -> Result<I
 fn prepare(
     args: &Args<'_>,
     attributes: &SoftmaxAttributes,
-    _: &PrepareContext,
+    _: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
     let Some(quant) = quant8(args.input(0)?.info) else { return Ok(None) };
     let table = ExpTable::new(attributes.beta, quant.scale)?;
@@ -85,33 +85,39 @@ fn execute(run: &mut Run<'_, '_>, attributes: &SoftmaxAttributes) -> Result<(), 
         return quantized(run, &ExpTable::new(beta, quant.scale)?, axis);
     }
     let lanes = Lanes::new(input.dims, axis.position(input.dims.len())?);
-    let Run { outputs, scratch, .. } = run;
+    let Run { outputs, scratch, stop, .. } = run;
+    let mut checkpoints = stop.checkpoints();
     let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
-    let make = |read: &[f32], write: &mut [f32]| softmax_lane(read, write, beta);
+    let make = |read: &[f32], write: &mut [f32], checkpoints: &mut Checkpoints<'_>| {
+        softmax_lane(read, write, beta, checkpoints)
+    };
     match out.info.ty {
         OperandType::TensorFloat32 if lanes.inner == 1 => {
             let len = lanes.len.max(1);
             let rows = input.f32()?.chunks_exact(len).zip(out.f32_mut()?.chunks_exact_mut(len));
-            rows.for_each(|(read, write)| make(read, write));
+            for (read, write) in rows {
+                make(read, write, &mut checkpoints)?;
+            }
+            Ok(())
         }
         OperandType::TensorFloat32 => {
-            let scratch = scratch.f32(2 * lanes.len);
-            lanes.map(input.f32()?, out.f32_mut()?, scratch, |x| x, |x| x, make);
+            let work = (scratch.f32(2 * lanes.len)?, checkpoints);
+            lanes.map(input.f32()?, out.f32_mut()?, work, (|x| x, |x| x), make)
         }
         _ => {
-            let scratch = scratch.f32(2 * lanes.len);
-            lanes.map(input.f16()?, out.f16_mut()?, scratch, f16::to_f32, f16::from_f32, make);
+            let work = (scratch.f32(2 * lanes.len)?, checkpoints);
+            let convert = (f16::to_f32, f16::from_f32);
+            lanes.map(input.f16()?, out.f16_mut()?, work, convert, make)
         }
     }
-    Ok(())
 }
 
 fn quantized(run: &mut Run<'_, '_>, table: &ExpTable, axis: Axis) -> Result<(), OpError> {
     let input = run.input(0)?;
     let lanes = Lanes::new(input.dims, axis.position(input.dims.len())?);
     let (low, _) = type_range(input.info.ty);
-    table.softmax(&lanes, low, input.u8()?, run.output(0)?.u8_mut()?);
-    Ok(())
+    let stop = run.stop;
+    table.softmax(&lanes, low, input.u8()?, run.output(0)?.u8_mut()?, stop)
 }
 
 /// The exponentials worked out for a known beta.

@@ -49,9 +49,9 @@ pub(super) fn execute(
 }
 
 /// What an exponential or the like takes.
-const NANOS_PER_FUNCTION: usize = 4;
+pub(super) const NANOS_PER_FUNCTION: usize = 4;
 
-fn look_up(
+pub(super) fn look_up(
     table: &Table,
     input: &[u8],
     out: &mut [u8],

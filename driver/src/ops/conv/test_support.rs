@@ -1,12 +1,14 @@
 //! Running one operation of this family by itself.
 
-use burst_hal::{Dimensions, HalVersion, Operand, OperandLifeTime, OperandType, Operation};
+use burst_hal::{
+    Dimensions, HalVersion, MemoryCharge, Operand, OperandLifeTime, OperandType, Operation,
+};
 use std::sync::Arc;
 
 use crate::OpError;
 use crate::aligned::AlignedBytes;
 use crate::kernels::Isa;
-use crate::op::{Inferred, OpDef, PrepareContext, Run, Signature, Stop};
+use crate::op::{Budget, Inferred, OpDef, PrepareContext, Run, Signature, Stop};
 use crate::scratch::Scratch;
 use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value, byte_count};
 use crate::threads::{Parallelism, ThreadPool};
@@ -21,7 +23,7 @@ pub(super) struct Tensor {
 
 impl Tensor {
     pub(super) fn of<T: bytemuck::Pod>(ty: OperandType, dims: &[u32], values: &[T]) -> Self {
-        let bytes = AlignedBytes::copy_of(bytemuck::cast_slice(values)).unwrap();
+        let bytes = AlignedBytes::copy_of(bytemuck::cast_slice(values));
         let info = TensorInfo { ty, scale: 0.0, zero_point: 0, channel_scales: None };
         Tensor { info, dims: dims.to_vec(), bytes }
     }
@@ -52,6 +54,14 @@ impl Tensor {
 
     pub(super) fn flag(value: bool) -> Self {
         Tensor::of(OperandType::Bool, &[], &[u8::from(value)])
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.bytes.as_slice()
+    }
+
+    pub(super) fn set_bytes(&mut self, bytes: &[u8]) {
+        self.bytes = AlignedBytes::copy_of(bytes);
     }
 
     pub(super) fn quantized(mut self, scale: f32, zero_point: i32) -> Self {
@@ -127,10 +137,19 @@ impl Case {
         self.run(&[], Parallelism::ALONE, |run| self.def.body.execute(run))
     }
 
+    /// What the reference computes on three threads, and whether they shared the work.
+    pub(super) fn reference_of_three(&self) -> Result<(Computed, bool), OpError> {
+        let pool = ThreadPool::new(3, 4);
+        let scope = pool.begin(true);
+        let parallelism = Parallelism::eager(&scope);
+        let computed = self.run(&[], parallelism, |run| self.def.body.execute(run))?;
+        Ok((computed, scope.has_shared_work()))
+    }
+
     /// What the fast kernel computes, on one thread and, bit for bit, on three; `None` where there is
     /// none.
     pub(super) fn fast(&self, isa: Isa) -> Result<Option<Computed>, OpError> {
-        let context = PrepareContext { fast_kernels: true, isa };
+        let context = PrepareContext { fast_kernels: true, isa, budget: &Budget::default() };
         let Some(prepared) =
             self.with_args(|index| index > 0, |args| self.def.body.prepare(args, &context))?
         else {
@@ -139,7 +158,6 @@ impl Case {
         // Shapes are inferred again where they change from run to run, and then without the values
         // that only the kernel still has.
         self.infer(|index| !prepared.packed_inputs.contains(&index))?;
-        crate::compute::enter();
         let alone =
             self.run(&prepared.packed_inputs, Parallelism::ALONE, |run| prepared.kernel.run(run))?;
         let pool = ThreadPool::new(3, 4);
@@ -158,7 +176,8 @@ impl Case {
         body: impl FnOnce(&mut Run<'_, '_>) -> Result<(), OpError>,
     ) -> Result<Computed, OpError> {
         let mut dims = self.infer(|_| true)?;
-        let mut bytes = AlignedBytes::zeroed(byte_count(self.output.ty, &dims)?)?;
+        let mut bytes =
+            AlignedBytes::zeroed(byte_count(self.output.ty, &dims)?, MemoryCharge::default())?;
         let inputs: Vec<TensorRef<'_>> = self
             .inputs
             .iter()

@@ -72,6 +72,7 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let (delta_dims, image_dims) = (run.input(1)?.dims, run.input(3)?.dims);
     let classes = delta_dims.get(1).map_or(0, |numbers| *numbers as usize / 4);
     let images = image_dims.first().map_or(0, |count| *count as usize);
+    let mut checkpoints = run.stop.checkpoints();
     let mut out = RealsMut::of(run.output(0)?)?;
     for (row, batch) in split.iter().enumerate() {
         let image = usize::try_from(*batch)
@@ -82,6 +83,8 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
         let corners = rois.quad(row);
         expect_ordered(corners)?;
         for at in row * classes..(row + 1) * classes {
+            // A box is a dozen numbers, two of them exponentials.
+            checkpoints.after(16)?;
             out.set_quad(at, refine(corners, deltas.quad(at), image));
         }
     }

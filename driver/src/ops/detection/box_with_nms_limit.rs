@@ -135,7 +135,7 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
     for box_index in 0..count {
         expect_ordered(corners.quad(box_index))?;
     }
-    let (scores, indices) = run.scratch.f32_and_i32(count, count + rois);
+    let (scores, indices) = run.scratch.f32_and_i32(count, count + rois)?;
     for (at, score) in scores.iter_mut().enumerate() {
         *score = stored.get(at);
     }

@@ -161,10 +161,12 @@ fn execute(run: &mut Run<'_, '_>, rules: &Rules) -> Result<(), OpError> {
     };
     let Sizes { batches, anchors, classes, .. } = detector.sizes;
     let entries = anchors * (classes - 1).max(1);
-    let (corners, indices) = run.scratch.f32_and_i32(anchors * 5, entries + anchors.max(classes));
+    let (corners, indices) =
+        run.scratch.f32_and_i32(anchors * 5, entries + anchors.max(classes))?;
     let mut found = Found::of(run.outputs)?;
     for image in 0..batches {
         found.image(image, detector.rules.row);
+        run.stop.check()?;
         detector.decode(image, corners);
         match detector.rules.mode {
             Mode::Regular { per_class } => {

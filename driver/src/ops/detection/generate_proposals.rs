@@ -199,7 +199,7 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
     let per_image = grid.per_image();
     let total = per_image * grid.batches;
     // Refined corners of all anchors, then their scores.
-    let (numbers, kept) = run.scratch.f32_and_i32(total * 5, total);
+    let (numbers, kept) = run.scratch.f32_and_i32(total * 5, total)?;
     let (corners, scores) = numbers.split_at_mut(total * 4);
     let mut count = 0;
     for image in 0..grid.batches {

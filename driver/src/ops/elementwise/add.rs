@@ -43,7 +43,7 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
 fn prepare(
     args: &Args<'_>,
     activation: &FusedActivation,
-    context: &PrepareContext,
+    context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
     arithmetic::prepare_sum(args, *activation, context, QuantizedSum::new)
 }

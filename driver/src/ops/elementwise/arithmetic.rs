@@ -16,7 +16,7 @@ use crate::kernels::add_quantized::{self, Sum};
 use crate::kernels::quant::{Multiplier, activation_range, activation_range_f32};
 use crate::op::{Inferred, Kernel, Operands, Parsed, PrepareContext, Prepared, Run};
 use crate::ops::attributes::activation;
-use crate::ops::broadcast::{Side, broadcast_shape, zip, zip_shared};
+use crate::ops::broadcast::{Side, broadcast_shape, zip};
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::{Args, TensorInfo};
 use crate::threads::Tiling;
@@ -60,7 +60,7 @@ pub(super) fn execute_plain(
     run: &mut Run<'_, '_>,
     activation: FusedActivation,
     float: impl Fn(f32, f32) -> f32 + Sync,
-    int: impl Fn(i32, i32) -> i32,
+    int: impl Fn(i32, i32) -> i32 + Sync,
 ) -> Result<(), OpError> {
     let (a, b) = (run.input(0)?, run.input(1)?);
     let (low, high) = activation_range_f32(activation);
@@ -69,12 +69,12 @@ pub(super) fn execute_plain(
         OperandType::TensorFloat32 => {
             let a = Side { values: a.f32()?, dims: a.dims };
             let b = Side { values: b.f32()?, dims: b.dims };
-            zip_shared(&mut runner, out.f32_mut()?, a, b, |x, y| clamp(float(x, y), low, high))
+            zip(&mut runner, out.f32_mut()?, a, b, |x, y| clamp(float(x, y), low, high))
         }
         OperandType::TensorFloat16 => {
             let a = Side { values: a.f16()?, dims: a.dims };
             let b = Side { values: b.f16()?, dims: b.dims };
-            zip(out.f16_mut()?, a, b, |x, y| {
+            zip(&mut runner, out.f16_mut()?, a, b, |x, y| {
                 f16::from_f32(clamp(float(x.to_f32(), y.to_f32()), low, high))
             })
         }
@@ -82,7 +82,7 @@ pub(super) fn execute_plain(
             check_activation(activation, out.info.ty)?;
             let a = Side { values: a.i32()?, dims: a.dims };
             let b = Side { values: b.i32()?, dims: b.dims };
-            zip(out.i32_mut()?, a, b, int)
+            zip(&mut runner, out.i32_mut()?, a, b, int)
         }
         got => Err(OpError::Type { want: "a type of arithmetic", got }),
     }
@@ -90,15 +90,15 @@ pub(super) fn execute_plain(
 
 /// Runs the operation on whatever type its operands have. `quantized` makes the rule for quantized
 /// types from what the inputs and the output mean.
-pub(super) fn execute<Q: Quantized>(
+pub(super) fn execute<Q: Quantized + Sync>(
     run: &mut Run<'_, '_>,
     activation: FusedActivation,
     float: impl Fn(f32, f32) -> f32 + Sync,
-    int: impl Fn(i32, i32) -> i32,
+    int: impl Fn(i32, i32) -> i32 + Sync,
     quantized: impl Fn(&TensorInfo, &TensorInfo, &TensorInfo) -> Result<Q, OpError>,
 ) -> Result<(), OpError> {
     let (a, b) = (run.input(0)?, run.input(1)?);
-    let out = run.output(0)?;
+    let (out, mut runner) = run.output_and_runner()?;
     let info = out.info;
     match info.ty {
         OperandType::TensorQuant8Asymm => {
@@ -106,7 +106,7 @@ pub(super) fn execute<Q: Quantized>(
             let rule = quantized(a.info, b.info, info)?;
             let a = Side { values: a.u8()?, dims: a.dims };
             let b = Side { values: b.u8()?, dims: b.dims };
-            zip(out.u8_mut()?, a, b, |x, y| {
+            zip(&mut runner, out.u8_mut()?, a, b, |x, y| {
                 rule.combine(x.into(), y.into()).max(low).min(high) as u8
             })
         }
@@ -115,7 +115,7 @@ pub(super) fn execute<Q: Quantized>(
             let rule = quantized(a.info, b.info, info)?;
             let a = Side { values: a.i8()?, dims: a.dims };
             let b = Side { values: b.i8()?, dims: b.dims };
-            zip(out.i8_mut()?, a, b, |x, y| {
+            zip(&mut runner, out.i8_mut()?, a, b, |x, y| {
                 rule.combine(x.into(), y.into()).max(low).min(high) as i8
             })
         }
@@ -167,7 +167,7 @@ impl QuantizedSum {
 pub(super) fn prepare_sum(
     args: &Args<'_>,
     activation: FusedActivation,
-    context: &PrepareContext,
+    context: &PrepareContext<'_>,
     rule: fn(&TensorInfo, &TensorInfo, &TensorInfo) -> Result<QuantizedSum, OpError>,
 ) -> Result<Option<Prepared>, OpError> {
     let (a, b) = (args.input(0)?.info, args.input(1)?.info);

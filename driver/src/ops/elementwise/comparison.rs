@@ -32,39 +32,42 @@ pub(super) fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 /// quantized values really are: the two inputs may have scales of their own.
 pub(super) fn execute(
     run: &mut Run<'_, '_>,
-    int: impl Fn(i32, i32) -> bool,
-    real: impl Fn(f32, f32) -> bool,
+    int: impl Fn(i32, i32) -> bool + Sync,
+    real: impl Fn(f32, f32) -> bool + Sync,
 ) -> Result<(), OpError> {
     let (a, b) = (run.input(0)?, run.input(1)?);
     let (a_dims, b_dims) = (a.dims, b.dims);
-    let out = run.output(0)?.u8_mut()?;
+    let (out, mut runner) = run.output_and_runner()?;
+    let out = out.u8_mut()?;
     match a.info.ty {
         OperandType::TensorBool8 => {
             let a = Side { values: a.u8()?, dims: a_dims };
             let b = Side { values: b.u8()?, dims: b_dims };
             // Any byte but 0 is true, whichever one it is.
-            zip(out, a, b, |x, y| int(i32::from(x != 0), i32::from(y != 0)).into())
+            zip(&mut runner, out, a, b, |x, y| int(i32::from(x != 0), i32::from(y != 0)).into())
         }
         OperandType::TensorInt32 => {
             let a = Side { values: a.i32()?, dims: a_dims };
             let b = Side { values: b.i32()?, dims: b_dims };
-            zip(out, a, b, |x, y| int(x, y).into())
+            zip(&mut runner, out, a, b, |x, y| int(x, y).into())
         }
         OperandType::TensorFloat32 => {
             let a = Side { values: a.f32()?, dims: a_dims };
             let b = Side { values: b.f32()?, dims: b_dims };
-            zip(out, a, b, |x, y| real(x, y).into())
+            zip(&mut runner, out, a, b, |x, y| real(x, y).into())
         }
         OperandType::TensorFloat16 => {
             let a = Side { values: a.f16()?, dims: a_dims };
             let b = Side { values: b.f16()?, dims: b_dims };
-            zip(out, a, b, |x, y| real(x.to_f32(), y.to_f32()).into())
+            zip(&mut runner, out, a, b, |x, y| real(x.to_f32(), y.to_f32()).into())
         }
         OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned => {
             let (a_real, b_real) = (real_values(a.info), real_values(b.info));
             let a = Side { values: a.u8()?, dims: a_dims };
             let b = Side { values: b.u8()?, dims: b_dims };
-            zip(out, a, b, |x, y| real(a_real[usize::from(x)], b_real[usize::from(y)]).into())
+            zip(&mut runner, out, a, b, |x, y| {
+                real(a_real[usize::from(x)], b_real[usize::from(y)]).into()
+            })
         }
         got => Err(OpError::Type { want: "a type to compare", got }),
     }

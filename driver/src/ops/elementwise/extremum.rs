@@ -50,34 +50,34 @@ impl Extremum {
 /// Takes one of two. Quantized inputs become the output's scale and zero point first.
 pub(super) fn execute(run: &mut Run<'_, '_>, which: Extremum) -> Result<(), OpError> {
     let (a, b) = (run.input(0)?, run.input(1)?);
-    let out = run.output(0)?;
+    let (out, mut runner) = run.output_and_runner()?;
     match out.info.ty {
         OperandType::TensorFloat32 => {
             let a = Side { values: a.f32()?, dims: a.dims };
             let b = Side { values: b.f32()?, dims: b.dims };
-            zip(out.f32_mut()?, a, b, |x, y| which.of(x, y))
+            zip(&mut runner, out.f32_mut()?, a, b, |x, y| which.of(x, y))
         }
         OperandType::TensorFloat16 => {
             let a = Side { values: a.f16()?, dims: a.dims };
             let b = Side { values: b.f16()?, dims: b.dims };
-            zip(out.f16_mut()?, a, b, |x: f16, y: f16| which.of(x, y))
+            zip(&mut runner, out.f16_mut()?, a, b, |x: f16, y: f16| which.of(x, y))
         }
         OperandType::TensorInt32 => {
             let a = Side { values: a.i32()?, dims: a.dims };
             let b = Side { values: b.i32()?, dims: b.dims };
-            zip(out.i32_mut()?, a, b, |x, y| which.of(x, y))
+            zip(&mut runner, out.i32_mut()?, a, b, |x, y| which.of(x, y))
         }
         OperandType::TensorQuant8Asymm => {
             let (x, y) = (Requantize::new(a.info, out.info), Requantize::new(b.info, out.info));
             let a = Side { values: a.u8()?, dims: a.dims };
             let b = Side { values: b.u8()?, dims: b.dims };
-            zip(out.u8_mut()?, a, b, |a, b| which.of(x.unsigned(a), y.unsigned(b)))
+            zip(&mut runner, out.u8_mut()?, a, b, |a, b| which.of(x.unsigned(a), y.unsigned(b)))
         }
         OperandType::TensorQuant8AsymmSigned => {
             let (x, y) = (Requantize::new(a.info, out.info), Requantize::new(b.info, out.info));
             let a = Side { values: a.i8()?, dims: a.dims };
             let b = Side { values: b.i8()?, dims: b.dims };
-            zip(out.i8_mut()?, a, b, |a, b| which.of(x.signed(a), y.signed(b)))
+            zip(&mut runner, out.i8_mut()?, a, b, |a, b| which.of(x.signed(a), y.signed(b)))
         }
         got => Err(OpError::Type { want: "a type with an order", got }),
     }

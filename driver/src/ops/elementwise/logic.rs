@@ -20,10 +20,11 @@ pub(super) fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 /// Combines truth values: any byte but 0 is true, and true is written as 1.
 pub(super) fn execute(
     run: &mut Run<'_, '_>,
-    combine: impl Fn(bool, bool) -> bool,
+    combine: impl Fn(bool, bool) -> bool + Sync,
 ) -> Result<(), OpError> {
     let (a, b) = (run.input(0)?, run.input(1)?);
     let a = Side { values: a.u8()?, dims: a.dims };
     let b = Side { values: b.u8()?, dims: b.dims };
-    zip(run.output(0)?.u8_mut()?, a, b, |x, y| combine(x != 0, y != 0).into())
+    let (out, mut runner) = run.output_and_runner()?;
+    zip(&mut runner, out.u8_mut()?, a, b, |x, y| combine(x != 0, y != 0).into())
 }

@@ -27,7 +27,8 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let input = run.input(0)?;
-    unary::map(run.output(0)?.u8_mut()?, input.u8()?, |x| u8::from(x == 0))
+    let (out, mut runner) = run.output_and_runner()?;
+    runner.map(input.u8()?, out.u8_mut()?, unary::NANOS_PER_VALUE, |x| u8::from(x == 0))
 }
 
 #[cfg(test)]

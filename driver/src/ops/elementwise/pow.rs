@@ -36,17 +36,17 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let (base, exponent) = (run.input(0)?, run.input(1)?);
-    let out = run.output(0)?;
+    let (out, mut runner) = run.output_and_runner()?;
     match out.info.ty {
         OperandType::TensorFloat32 => {
             let base = Side { values: base.f32()?, dims: base.dims };
             let exponent = Side { values: exponent.f32()?, dims: exponent.dims };
-            zip(out.f32_mut()?, base, exponent, f32::powf)
+            zip(&mut runner, out.f32_mut()?, base, exponent, f32::powf)
         }
         OperandType::TensorFloat16 => {
             let base = Side { values: base.f16()?, dims: base.dims };
             let exponent = Side { values: exponent.f16()?, dims: exponent.dims };
-            zip(out.f16_mut()?, base, exponent, |x: f16, y: f16| {
+            zip(&mut runner, out.f16_mut()?, base, exponent, |x: f16, y: f16| {
                 f16::from_f32(x.to_f32().powf(y.to_f32()))
             })
         }

@@ -48,18 +48,18 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let (x, alpha) = (run.input(0)?, run.input(1)?);
-    let out = run.output(0)?;
+    let (out, mut runner) = run.output_and_runner()?;
     let (low, high) = type_range(out.info.ty);
     match out.info.ty {
         OperandType::TensorFloat32 => {
             let x = Side { values: x.f32()?, dims: x.dims };
             let alpha = Side { values: alpha.f32()?, dims: alpha.dims };
-            zip(out.f32_mut()?, x, alpha, prelu)
+            zip(&mut runner, out.f32_mut()?, x, alpha, prelu)
         }
         OperandType::TensorFloat16 => {
             let x = Side { values: x.f16()?, dims: x.dims };
             let alpha = Side { values: alpha.f16()?, dims: alpha.dims };
-            zip(out.f16_mut()?, x, alpha, |x: f16, alpha: f16| {
+            zip(&mut runner, out.f16_mut()?, x, alpha, |x: f16, alpha: f16| {
                 f16::from_f32(prelu(x.to_f32(), alpha.to_f32()))
             })
         }
@@ -67,7 +67,7 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
             let rule = QuantizedPrelu::new(x.info, alpha.info, out.info)?;
             let x = Side { values: x.u8()?, dims: x.dims };
             let alpha = Side { values: alpha.u8()?, dims: alpha.dims };
-            zip(out.u8_mut()?, x, alpha, |x, alpha| {
+            zip(&mut runner, out.u8_mut()?, x, alpha, |x, alpha| {
                 rule.apply(x.into(), alpha.into()).clamp(low, high) as u8
             })
         }
@@ -75,7 +75,7 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
             let rule = QuantizedPrelu::new(x.info, alpha.info, out.info)?;
             let x = Side { values: x.i8()?, dims: x.dims };
             let alpha = Side { values: alpha.i8()?, dims: alpha.dims };
-            zip(out.i8_mut()?, x, alpha, |x, alpha| {
+            zip(&mut runner, out.i8_mut()?, x, alpha, |x, alpha| {
                 rule.apply(x.into(), alpha.into()).clamp(low, high) as i8
             })
         }

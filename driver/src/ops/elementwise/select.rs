@@ -12,6 +12,7 @@ use super::requantize::Requantize;
 use crate::op::types::{TB8, TF16, TF32, TI32, TQ8, TQ8S};
 use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, Run, Signature};
 use crate::tensor::Args;
+use crate::threads::{TileRunner, Tiling};
 use crate::{OpError, SignatureError};
 
 /// The definition of SELECT.
@@ -47,18 +48,19 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let (choose, a, b) = (run.input(0)?.u8()?, run.input(1)?, run.input(2)?);
-    let out = run.output(0)?;
-    let info = out.info;
+    let (out, mut runner) = run.output_and_runner()?;
+    let (info, runner) = (out.info, &mut runner);
     match info.ty {
         OperandType::TensorFloat32 | OperandType::TensorInt32 => {
-            select(out.i32_mut()?, choose, (a.i32()?, |x| x), (b.i32()?, |x| x))
+            select(runner, out.i32_mut()?, choose, (a.i32()?, |x| x), (b.i32()?, |x| x))
         }
         OperandType::TensorFloat16 => {
-            select(out.u16_mut()?, choose, (a.u16()?, |x| x), (b.u16()?, |x| x))
+            select(runner, out.u16_mut()?, choose, (a.u16()?, |x| x), (b.u16()?, |x| x))
         }
         OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned => {
             let (new_a, new_b) = (Requantize::new(a.info, info), Requantize::new(b.info, info));
             select(
+                runner,
                 out.u8_mut()?,
                 choose,
                 (a.u8()?, |x| new_a.unsigned(x)),
@@ -70,19 +72,23 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
 }
 
 /// Each branch comes with what is to be made of its values.
-fn select<T: Copy>(
+fn select<T: Copy + Send + Sync>(
+    runner: &mut TileRunner<'_>,
     out: &mut [T],
     choose: &[u8],
-    a: (&[T], impl Fn(T) -> T),
-    b: (&[T], impl Fn(T) -> T),
+    a: (&[T], impl Fn(T) -> T + Sync),
+    b: (&[T], impl Fn(T) -> T + Sync),
 ) -> Result<(), OpError> {
     if [choose.len(), a.0.len(), b.0.len()] != [out.len(); 3] {
         return Err(OpError::Internal { what: "an input has not its output's length" });
     }
-    for (((out, choose), x), y) in out.iter_mut().zip(choose).zip(a.0).zip(b.0) {
-        *out = if *choose != 0 { a.1(*x) } else { b.1(*y) };
-    }
-    Ok(())
+    runner.tiles(&Tiling::values(3 * size_of_val(out)), out, |first, out, _| {
+        let (choose, x, y) = (&choose[first..], &a.0[first..], &b.0[first..]);
+        for (((out, choose), x), y) in out.iter_mut().zip(choose).zip(x).zip(y) {
+            *out = if *choose != 0 { a.1(*x) } else { b.1(*y) };
+        }
+        Ok(())
+    })
 }
 
 #[cfg(test)]

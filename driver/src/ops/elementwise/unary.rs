@@ -13,13 +13,19 @@ pub(super) fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 }
 
 /// Computes floats; halves are widened, computed and rounded once.
-pub(super) fn execute(run: &mut Run<'_, '_>, float: impl Fn(f32) -> f32) -> Result<(), OpError> {
+pub(super) fn execute(
+    run: &mut Run<'_, '_>,
+    float: impl Fn(f32) -> f32 + Sync,
+) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let out = run.output(0)?;
+    let (out, mut runner) = run.output_and_runner()?;
     match out.info.ty {
-        OperandType::TensorFloat32 => map(out.f32_mut()?, input.f32()?, float),
+        OperandType::TensorFloat32 => {
+            runner.map(input.f32()?, out.f32_mut()?, NANOS_PER_VALUE, float)
+        }
         OperandType::TensorFloat16 => {
-            map(out.f16_mut()?, input.f16()?, |x| f16::from_f32(float(x.to_f32())))
+            let half = |x: f16| f16::from_f32(float(x.to_f32()));
+            runner.map(input.f16()?, out.f16_mut()?, NANOS_PER_VALUE, half)
         }
         got => Err(OpError::Type { want: "a float tensor", got }),
     }
@@ -28,30 +34,19 @@ pub(super) fn execute(run: &mut Run<'_, '_>, float: impl Fn(f32) -> f32) -> Resu
 /// As [`execute`], with a form for INT32.
 pub(super) fn execute_with_int(
     run: &mut Run<'_, '_>,
-    float: impl Fn(f32) -> f32,
-    int: impl Fn(i32) -> i32,
+    float: impl Fn(f32) -> f32 + Sync,
+    int: impl Fn(i32) -> i32 + Sync,
 ) -> Result<(), OpError> {
     let input = run.input(0)?;
     if input.info.ty == OperandType::TensorInt32 {
-        return map(run.output(0)?.i32_mut()?, input.i32()?, int);
+        let (out, mut runner) = run.output_and_runner()?;
+        return runner.map(input.i32()?, out.i32_mut()?, NANOS_PER_VALUE, int);
     }
     execute(run, float)
 }
 
-/// Writes `compute(x)` for each element of `input`.
-pub(super) fn map<I: Copy, O>(
-    out: &mut [O],
-    input: &[I],
-    compute: impl Fn(I) -> O,
-) -> Result<(), OpError> {
-    if out.len() != input.len() {
-        return Err(OpError::Internal { what: "an output has not its input's length" });
-    }
-    for (out, x) in out.iter_mut().zip(input) {
-        *out = compute(*x);
-    }
-    Ok(())
-}
+/// What a function of one value takes at least.
+pub(super) const NANOS_PER_VALUE: usize = 1;
 
 #[cfg(test)]
 pub(super) mod tests {

@@ -49,8 +49,10 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let positions = run.input(0)?;
     let table = Table::new(&run.input(1)?)?;
+    let mut checkpoints = run.stop.checkpoints();
     let rows = run.output(0)?.bytes_mut().chunks_exact_mut(table.row_bytes());
     for (row, position) in rows.zip(positions.i32()?) {
+        checkpoints.after(1 + row.len() / 16)?;
         let found = usize::try_from(*position).ok().and_then(|position| table.row(position));
         row.copy_from_slice(found.ok_or(OpError::value("position in a table", *position))?);
     }

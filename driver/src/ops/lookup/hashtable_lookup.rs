@@ -49,14 +49,18 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let (lookups, keys) = (run.input(0)?.i32()?, run.input(1)?.i32()?);
     let values = Table::new(&run.input(2)?)?;
     let find = |lookup| keys.binary_search(lookup).ok().and_then(|index| values.row(index));
+    let mut checkpoints = run.stop.checkpoints();
     let rows = run.output(0)?.bytes_mut().chunks_exact_mut(values.row_bytes());
     for (row, lookup) in rows.zip(lookups) {
+        // A search, and a copy.
+        checkpoints.after(keys.len().max(1).ilog2() as usize + row.len() / 16 + 1)?;
         match find(lookup) {
             Some(found) => row.copy_from_slice(found),
             None => row.fill(0),
         }
     }
     for (hit, lookup) in run.output(1)?.u8_mut()?.iter_mut().zip(lookups) {
+        checkpoints.after(keys.len().max(1).ilog2() as usize + 1)?;
         *hit = u8::from(find(lookup).is_some());
     }
     Ok(())

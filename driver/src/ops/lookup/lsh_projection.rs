@@ -112,7 +112,7 @@ fn execute(run: &mut Run<'_, '_>, kind: &Kind) -> Result<(), OpError> {
     let (seeds, items, stop) = (run.input(SEEDS)?, run.input(ITEMS)?, run.stop);
     let (_, bits) = seed_counts(seeds.dims)?;
     let projection = Projection::new(items, weights)?;
-    let key = run.scratch.u8(SEED_BYTES + projection.item_bytes);
+    let key = run.scratch.u8(SEED_BYTES + projection.item_bytes)?;
     let [out] = &mut *run.outputs else {
         return Err(OpError::Arity { want: 1, got: run.outputs.len() });
     };

@@ -66,7 +66,7 @@ fn execute(run: &mut Run<'_, '_>, _: &u32) -> Result<(), OpError> {
     };
     let key = key(run.input(2)?.i32()?)?;
     let classes = classes as usize;
-    let sums = run.scratch.f32(classes);
+    let sums = run.scratch.f32(classes)?;
     let [out] = &mut *run.outputs else {
         return Err(OpError::Arity { want: 1, got: run.outputs.len() });
     };

@@ -69,20 +69,22 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
     let channels = if layout == Layout::Nchw { 1 } else { channels };
     let picture = height * width * channels;
     let picture = picture.max(1);
-    let Run { outputs, scratch, .. } = run;
+    let Run { outputs, scratch, stop, .. } = run;
+    let checkpoints = &mut stop.checkpoints();
     let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
-    let scratch = scratch.f32(2 * channels);
+    let scratch = scratch.f32(2 * channels)?;
     match out.info.ty {
         OperandType::TensorFloat32 => {
             let pictures = input.f32()?.chunks_exact(picture);
             for (input, out) in pictures.zip(out.f32_mut()?.chunks_exact_mut(picture)) {
-                instance(input, out, scratch, parameters, |x| x, |x| x);
+                instance(input, out, (scratch, checkpoints), parameters, (|x| x, |x| x))?;
             }
         }
         _ => {
             let pictures = input.f16()?.chunks_exact(picture);
             for (input, out) in pictures.zip(out.f16_mut()?.chunks_exact_mut(picture)) {
-                instance(input, out, scratch, parameters, f16::to_f32, f16::from_f32);
+                let convert = (f16::to_f32, f16::from_f32);
+                instance(input, out, (scratch, checkpoints), parameters, convert)?;
             }
         }
     }

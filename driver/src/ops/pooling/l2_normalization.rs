@@ -21,7 +21,7 @@ use crate::kernels::norm::{inverse_sqrt, l2_lane};
 use crate::kernels::quant::Multiplier;
 use crate::op::types::{I32, TF16, TF32, TQ8, TQ8S};
 use crate::op::{
-    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+    Checkpoints, Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
 };
 use crate::ops::attributes::Axis;
 use crate::ops::pooling::{MAX_RANK, expect_lane_rank};
@@ -68,48 +68,55 @@ fn infer(args: &Args<'_>, axis: Parsed<'_, Axis>) -> Result<Inferred, OpError> {
 fn execute(run: &mut Run<'_, '_>, axis: &Axis) -> Result<(), OpError> {
     let input = run.input(0)?;
     let lanes = Lanes::new(input.dims, axis.position(input.dims.len())?);
-    let Run { outputs, scratch, .. } = run;
+    let Run { outputs, scratch, stop, .. } = run;
+    let mut checkpoints = stop.checkpoints();
     let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
     let zero_point = input.info.zero_point;
     match out.info.ty {
         OperandType::TensorFloat32 => {
-            let scratch = scratch.f32(2 * lanes.len);
-            lanes.map(input.f32()?, out.f32_mut()?, scratch, |x| x, |x| x, l2_lane);
+            let work = (scratch.f32(2 * lanes.len)?, checkpoints);
+            lanes.map(input.f32()?, out.f32_mut()?, work, (|x| x, |x| x), l2_lane)
         }
         OperandType::TensorFloat16 => {
-            let scratch = scratch.f32(2 * lanes.len);
-            lanes.map(input.f16()?, out.f16_mut()?, scratch, f16::to_f32, f16::from_f32, l2_lane);
+            let work = (scratch.f32(2 * lanes.len)?, checkpoints);
+            let convert = (f16::to_f32, f16::from_f32);
+            lanes.map(input.f16()?, out.f16_mut()?, work, convert, l2_lane)
         }
         OperandType::TensorQuant8AsymmSigned => {
             let (input, out) = (input.i8()?, out.i8_mut()?);
             lanes.for_each(|lane| {
                 let away = |at: usize| i32::from(input[at]) - zero_point;
                 // Times 128 by the shift: the signed kernel of the reference rounds once less.
-                let Multiplier { multiplier, shift } = inverse_length(lane, away);
+                let Multiplier { multiplier, shift } =
+                    inverse_length(lane, away, &mut checkpoints)?;
                 let factor = Multiplier { multiplier, shift: shift + 7 };
-                for at in lane.indexes() {
+                lane.for_each(&mut checkpoints, |at| {
                     out[at] = factor.apply(away(at)).clamp(-128, 127) as i8;
-                }
-            });
+                })
+            })
         }
         _ => {
             let (input, out) = (input.u8()?, out.u8_mut()?);
             lanes.for_each(|lane| {
                 let away = |at: usize| i32::from(input[at]) - zero_point;
-                let factor = inverse_length(lane, away);
-                for at in lane.indexes() {
+                let factor = inverse_length(lane, away, &mut checkpoints)?;
+                lane.for_each(&mut checkpoints, |at| {
                     out[at] = (128 + factor.apply(128 * away(at))).clamp(0, 255) as u8;
-                }
-            });
+                })
+            })
         }
     }
-    Ok(())
 }
 
 /// One over the length of a lane of integers. A lane too long for 32 bits has the largest length.
-fn inverse_length(lane: Lane, away: impl Fn(usize) -> i32) -> Multiplier {
-    let square: i64 = lane.indexes().map(|at| i64::from(away(at) * away(at))).sum();
-    inverse_sqrt(i32::try_from(square).unwrap_or(i32::MAX))
+fn inverse_length(
+    lane: Lane,
+    away: impl Fn(usize) -> i32,
+    checkpoints: &mut Checkpoints<'_>,
+) -> Result<Multiplier, OpError> {
+    let mut square = 0_i64;
+    lane.for_each(checkpoints, |at| square += i64::from(away(at) * away(at)))?;
+    Ok(inverse_sqrt(i32::try_from(square).unwrap_or(i32::MAX)))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::kernels::lanes::Lanes;
 use crate::kernels::norm::local_response_lane;
 use crate::op::types::{F16, F32, I32, TF16, TF32};
 use crate::op::{
-    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+    Checkpoints, Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
 };
 use crate::ops::attributes::Axis;
 use crate::ops::pooling::{MAX_RANK, expect_lane_rank};
@@ -91,19 +91,21 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
     let input = run.input(0)?;
     let Attributes { neighbours: Neighbours { radius, axis }, bias, alpha, beta } = *attributes;
     let lanes = Lanes::new(input.dims, axis.position(input.dims.len())?);
-    let Run { outputs, scratch, .. } = run;
+    let Run { outputs, scratch, stop, .. } = run;
     let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
-    let scratch = scratch.f32(2 * lanes.len);
-    let make = |read: &[f32], write: &mut [f32]| {
-        local_response_lane(read, write, radius, bias, alpha, beta);
+    let work = (scratch.f32(2 * lanes.len)?, stop.checkpoints());
+    let make = |read: &[f32], write: &mut [f32], checkpoints: &mut Checkpoints<'_>| {
+        local_response_lane(read, write, radius, (bias, alpha, beta), checkpoints)
     };
     match out.info.ty {
         OperandType::TensorFloat32 => {
-            lanes.map(input.f32()?, out.f32_mut()?, scratch, |x| x, |x| x, make);
+            lanes.map(input.f32()?, out.f32_mut()?, work, (|x| x, |x| x), make)
         }
-        _ => lanes.map(input.f16()?, out.f16_mut()?, scratch, f16::to_f32, f16::from_f32, make),
+        _ => {
+            let convert = (f16::to_f32, f16::from_f32);
+            lanes.map(input.f16()?, out.f16_mut()?, work, convert, make)
+        }
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -63,30 +63,32 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
 fn execute(run: &mut Run<'_, '_>, attributes: &ResizeAttributes) -> Result<(), OpError> {
     let input = run.input(0)?;
     let (resize, _) = resizing::sizes(attributes, input.dims)?;
-    let Run { outputs, scratch, .. } = run;
+    let Run { outputs, scratch, stop, .. } = run;
     let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
-    let scratch = scratch.f32(resize.bilinear_scratch());
+    let work = (scratch.f32(resize.bilinear_scratch())?, *stop);
     match out.info.ty {
         OperandType::TensorFloat32 => {
-            resize.bilinear(input.f32()?, out.f32_mut()?, scratch, |x| x, |x| x);
+            resize.bilinear(input.f32()?, out.f32_mut()?, work, (|x| x, |x| x))
         }
         OperandType::TensorFloat16 => {
-            resize.bilinear(input.f16()?, out.f16_mut()?, scratch, f16::to_f32, f16::from_f32);
+            let convert = (f16::to_f32, f16::from_f32);
+            resize.bilinear(input.f16()?, out.f16_mut()?, work, convert)
         }
-        OperandType::TensorQuant8AsymmSigned => resize.bilinear_fixed(input.i8()?, out.i8_mut()?),
+        OperandType::TensorQuant8AsymmSigned => {
+            resize.bilinear_fixed(input.i8()?, out.i8_mut()?, *stop)
+        }
         _ => {
             let rounded = |x: f32| (x + 0.5) as u8;
-            resize.bilinear(input.u8()?, out.u8_mut()?, scratch, f32::from, rounded);
+            resize.bilinear(input.u8()?, out.u8_mut()?, work, (f32::from, rounded))
         }
     }
-    Ok(())
 }
 
 /// A kernel that works in vectors, for floats and unsigned bytes.
 fn prepare(
     args: &Args<'_>,
     attributes: &ResizeAttributes,
-    context: &PrepareContext,
+    context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
     let ty = args.input(0)?.info.ty;
     if !matches!(ty, OperandType::TensorFloat32 | OperandType::TensorQuant8Asymm) {
@@ -130,14 +132,14 @@ impl Kernel for Lines {
         if out.info.ty == OperandType::TensorFloat32 {
             let (input, out) = (input.f32()?, expect_count(out.f32_mut()?, count)?);
             parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
-                let work = &mut Work::new(&resize, scratch);
+                let work = &mut Work::new(&resize, scratch)?;
                 resize::floats(self.isa, &resize, input, first, work, out);
                 Ok(())
             })
         } else {
             let (input, out) = (input.u8()?, expect_count(out.u8_mut()?, count)?);
             parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
-                let work = &mut Work::new(&resize, scratch);
+                let work = &mut Work::new(&resize, scratch)?;
                 resize::bytes(self.isa, &resize, input, first, work, out);
                 Ok(())
             })

@@ -45,15 +45,14 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
 }
 
 fn execute(run: &mut Run<'_, '_>, attributes: &ResizeAttributes) -> Result<(), OpError> {
-    let input = run.input(0)?;
+    let (input, stop) = (run.input(0)?, run.stop);
     let (resize, _) = resizing::sizes(attributes, input.dims)?;
     let out = run.output(0)?;
     match out.info.ty {
-        OperandType::TensorFloat32 => resize.nearest(input.f32()?, out.f32_mut()?),
-        OperandType::TensorFloat16 => resize.nearest(input.f16()?, out.f16_mut()?),
-        _ => resize.nearest(input.u8()?, out.u8_mut()?),
+        OperandType::TensorFloat32 => resize.nearest(input.f32()?, out.f32_mut()?, stop),
+        OperandType::TensorFloat16 => resize.nearest(input.f16()?, out.f16_mut()?, stop),
+        _ => resize.nearest(input.u8()?, out.u8_mut()?, stop),
     }
-    Ok(())
 }
 
 #[cfg(test)]

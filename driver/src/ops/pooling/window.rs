@@ -105,13 +105,13 @@ pub(super) fn pool_shared<T: Copy + Send + Sync, A: Copy + Sync>(
     pooling: &Pooling,
     input: &[T],
     output: &mut [T],
-    sums: impl Fn(&mut Scratch, usize) -> &mut [A] + Sync,
+    sums: impl Fn(&mut Scratch, usize) -> Result<&mut [A], OpError> + Sync,
     rule: Rule<A, impl Fn(A, T) -> A + Sync, impl Fn(A, usize) -> T + Sync>,
 ) -> Result<(), OpError> {
+    let stop = runner.stop;
     runner.tiles(&pooling.tiling(), output, |first, output, scratch| {
-        let sums = sums(scratch, pooling.channels);
-        pool(pooling, &rule, input, first, output, sums);
-        Ok(())
+        let work = (sums(scratch, pooling.channels)?, &mut stop.checkpoints());
+        pool(pooling, &rule, input, first, output, work)
     })
 }
 

@@ -20,6 +20,7 @@ use crate::OpError;
 use crate::op::types::{TB8, TF16, TF32, TI32, TQ8, TQ8S, TQ8SYMM, TQ16A, TQ16S};
 use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, Run, Signature, TypeSet};
 use crate::tensor::{Args, TensorMut};
+use crate::threads::TileRunner;
 
 /// The definition of CAST.
 pub static DEF: OpDef = OpDef {
@@ -57,42 +58,37 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let out = run.output(0)?;
+    let (out, mut runner) = run.output_and_runner()?;
+    let runner = &mut runner;
     if input.info.ty == out.info.ty {
         let bytes = input.bytes.ok_or(OpError::Omitted { index: 0 })?;
-        for (out, byte) in out.bytes_mut().iter_mut().zip(bytes) {
-            *out = *byte;
-        }
-        return Ok(());
+        return runner.map(bytes, out.bytes_mut(), 1, |byte| byte);
     }
     // Every number of the four types is exact in f64, so that each is rounded once.
     match input.info.ty {
-        OperandType::TensorFloat16 => store(input.f16()?, out, f16::to_f64),
-        OperandType::TensorFloat32 => store(input.f32()?, out, f64::from),
-        OperandType::TensorInt32 => store(input.i32()?, out, f64::from),
-        OperandType::TensorQuant8Asymm => store(input.u8()?, out, f64::from),
+        OperandType::TensorFloat16 => store(runner, input.f16()?, out, f16::to_f64),
+        OperandType::TensorFloat32 => store(runner, input.f32()?, out, f64::from),
+        OperandType::TensorInt32 => store(runner, input.i32()?, out, f64::from),
+        OperandType::TensorQuant8Asymm => store(runner, input.u8()?, out, f64::from),
         got => Err(OpError::Type { want: "a type of CAST", got }),
     }
 }
 
-fn store<T: Copy>(
+fn store<T: Copy + Sync>(
+    runner: &mut TileRunner<'_>,
     input: &[T],
     out: &mut TensorMut<'_>,
-    load: impl Fn(T) -> f64,
+    load: impl Fn(T) -> f64 + Sync,
 ) -> Result<(), OpError> {
-    fn each<T: Copy, U>(input: &[T], out: &mut [U], make: impl Fn(T) -> U) {
-        for (out, x) in out.iter_mut().zip(input) {
-            *out = make(*x);
-        }
-    }
     match out.info.ty {
-        OperandType::TensorFloat16 => each(input, out.f16_mut()?, |x| f16::from_f64(load(x))),
-        OperandType::TensorFloat32 => each(input, out.f32_mut()?, |x| load(x) as f32),
-        OperandType::TensorInt32 => each(input, out.i32_mut()?, |x| load(x) as i32),
-        OperandType::TensorQuant8Asymm => each(input, out.u8_mut()?, |x| load(x) as u8),
-        got => return Err(OpError::Type { want: "a type of CAST", got }),
+        OperandType::TensorFloat16 => {
+            runner.map(input, out.f16_mut()?, 1, |x| f16::from_f64(load(x)))
+        }
+        OperandType::TensorFloat32 => runner.map(input, out.f32_mut()?, 1, |x| load(x) as f32),
+        OperandType::TensorInt32 => runner.map(input, out.i32_mut()?, 1, |x| load(x) as i32),
+        OperandType::TensorQuant8Asymm => runner.map(input, out.u8_mut()?, 1, |x| load(x) as u8),
+        got => Err(OpError::Type { want: "a type of CAST", got }),
     }
-    Ok(())
 }
 
 #[cfg(test)]

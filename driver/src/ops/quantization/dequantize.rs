@@ -17,6 +17,7 @@ use crate::op::types::{TF16, TF32, TQ8, TQ8PC, TQ8S, TQ8SYMM};
 use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, Run, Signature};
 use crate::ops::rank_limit::expect_rank;
 use crate::tensor::{Args, TensorInfo, TensorRef};
+use crate::threads::TileRunner;
 
 /// The definition of DEQUANTIZE.
 pub static DEF: OpDef = OpDef {
@@ -54,17 +55,18 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let out = run.output(0)?;
+    let (out, mut runner) = run.output_and_runner()?;
     match out.info.ty {
-        OperandType::TensorFloat32 => dequantize(&input, out.f32_mut()?, |x| x),
-        _ => dequantize(&input, out.f16_mut()?, f16::from_f32),
+        OperandType::TensorFloat32 => dequantize(&mut runner, &input, out.f32_mut()?, |x| x),
+        _ => dequantize(&mut runner, &input, out.f16_mut()?, f16::from_f32),
     }
 }
 
-fn dequantize<T>(
+fn dequantize<T: Send>(
+    runner: &mut TileRunner<'_>,
     input: &TensorRef<'_>,
     out: &mut [T],
-    store: impl Fn(f32) -> T,
+    store: impl Fn(f32) -> T + Sync,
 ) -> Result<(), OpError> {
     let TensorInfo { scale, zero_point, .. } = *input.info;
     let real = |stored: i32, scale: f32| store(scale * (stored - zero_point) as f32);
@@ -72,21 +74,19 @@ fn dequantize<T>(
         let lanes = Lanes::new(input.dims, *dim);
         let rows = input.i8()?.chunks(lanes.inner.max(1));
         let rows = rows.zip(out.chunks_mut(lanes.inner.max(1)));
+        let mut checkpoints = runner.stop.checkpoints();
         for ((stored, out), scale) in rows.zip(scales.iter().cycle()) {
+            checkpoints.after(out.len())?;
             for (out, stored) in out.iter_mut().zip(stored) {
                 *out = real(i32::from(*stored), *scale);
             }
         }
+        Ok(())
     } else if input.info.ty == OperandType::TensorQuant8Asymm {
-        for (out, stored) in out.iter_mut().zip(input.u8()?) {
-            *out = real(i32::from(*stored), scale);
-        }
+        runner.map(input.u8()?, out, 1, |stored| real(i32::from(stored), scale))
     } else {
-        for (out, stored) in out.iter_mut().zip(input.i8()?) {
-            *out = real(i32::from(*stored), scale);
-        }
+        runner.map(input.i8()?, out, 1, |stored| real(i32::from(stored), scale))
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::op::types::{TF16, TF32, TQ8, TQ8S};
 use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, Run, Signature};
 use crate::ops::quantization::rules::quant8;
 use crate::tensor::{Args, TensorMut};
+use crate::threads::TileRunner;
 
 /// The definition of QUANTIZE.
 pub static DEF: OpDef = OpDef {
@@ -42,27 +43,27 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let input = run.input(0)?;
-    let out = run.output(0)?;
+    let (out, mut runner) = run.output_and_runner()?;
     match input.info.ty {
-        OperandType::TensorFloat32 => store(input.f32()?, out, |x| x),
-        _ => store(input.f16()?, out, half::f16::to_f32),
+        OperandType::TensorFloat32 => store(&mut runner, input.f32()?, out, |x| x),
+        _ => store(&mut runner, input.f16()?, out, half::f16::to_f32),
     }
 }
 
-fn store<T: Copy>(
+fn store<T: Copy + Sync>(
+    runner: &mut TileRunner<'_>,
     input: &[T],
     out: &mut TensorMut<'_>,
-    load: impl Fn(T) -> f32,
+    load: impl Fn(T) -> f32 + Sync,
 ) -> Result<(), OpError> {
     let quant = quant8(out.info)
         .ok_or(OpError::Type { want: "an 8-bit asymmetric type", got: out.info.ty })?;
-    let bytes = out.u8_mut()?.iter_mut().zip(input);
+    let out = out.u8_mut()?;
     if quant.signed {
-        bytes.for_each(|(out, x)| *out = (step(load(*x), quant) as i8).cast_unsigned());
+        runner.map(input, out, 1, |x| (step(load(x), quant) as i8).cast_unsigned())
     } else {
-        bytes.for_each(|(out, x)| *out = step(load(*x), quant) as u8);
+        runner.map(input, out, 1, |x| step(load(x), quant) as u8)
     }
-    Ok(())
 }
 
 /// The stored value nearest to `x`. Not a number becomes the zero point.

@@ -12,6 +12,7 @@ use crate::op::{
     Form, Inferred, Kernel, Operands, Parsed, PrepareContext, Prepared, Run, Signature,
 };
 use crate::ops::attributes::Axis;
+use crate::stop::{Checkpoints, STEPS_PER_CHECK};
 use crate::tensor::Args;
 use crate::threads::{Tiling, speed};
 
@@ -61,22 +62,26 @@ pub(super) fn execute(run: &mut Run<'_, '_>, axis: Axis, best: Best) -> Result<(
     let axis = axis.position(input.dims.len())?;
     let size = |dims: &[u32]| dims.iter().map(|dim| *dim as usize).product::<usize>();
     let (length, inner) = (input.dims[axis] as usize, size(&input.dims[axis + 1..]));
+    let checkpoints = &mut run.stop.checkpoints();
     let out = run.output(0)?.i32_mut()?;
     match input.info.ty {
-        OperandType::TensorFloat32 => find(input.f32()?, out, length, inner, best),
-        OperandType::TensorFloat16 => find::<f16>(input.f16()?, out, length, inner, best),
-        OperandType::TensorInt32 => find(input.i32()?, out, length, inner, best),
-        OperandType::TensorQuant8AsymmSigned => find(input.i8()?, out, length, inner, best),
-        _ => find(input.u8()?, out, length, inner, best),
+        OperandType::TensorFloat32 => find(input.f32()?, out, length, inner, best, checkpoints),
+        OperandType::TensorFloat16 => {
+            find::<f16>(input.f16()?, out, length, inner, best, checkpoints)
+        }
+        OperandType::TensorInt32 => find(input.i32()?, out, length, inner, best, checkpoints),
+        OperandType::TensorQuant8AsymmSigned => {
+            find(input.i8()?, out, length, inner, best, checkpoints)
+        }
+        _ => find(input.u8()?, out, length, inner, best, checkpoints),
     }
-    Ok(())
 }
 
 /// A kernel that works in vectors, for bytes.
 pub(super) fn prepare(
     args: &Args<'_>,
     axis: Axis,
-    context: &PrepareContext,
+    context: &PrepareContext<'_>,
     best: Best,
 ) -> Result<Option<Prepared>, OpError> {
     let flip = match (args.input(0)?.info.ty, best) {
@@ -137,10 +142,12 @@ fn find<T: PartialOrd + Copy>(
     length: usize,
     inner: usize,
     best: Best,
-) {
+    checkpoints: &mut Checkpoints<'_>,
+) -> Result<(), OpError> {
+    let lanes = (length, inner);
     match best {
-        Best::Largest => indexes(input, out, length, inner, |new, old| new > old),
-        Best::Smallest => indexes(input, out, length, inner, |new, old| new < old),
+        Best::Largest => indexes(input, out, lanes, checkpoints, |new, old| new > old),
+        Best::Smallest => indexes(input, out, lanes, checkpoints, |new, old| new < old),
     }
 }
 
@@ -148,25 +155,31 @@ fn find<T: PartialOrd + Copy>(
 fn indexes<T: Copy>(
     input: &[T],
     out: &mut [i32],
-    length: usize,
-    inner: usize,
+    (length, inner): (usize, usize),
+    checkpoints: &mut Checkpoints<'_>,
     beats: impl Fn(T, T) -> bool,
-) {
+) -> Result<(), OpError> {
     if length == 0 || inner == 0 {
-        return;
+        return Ok(());
     }
     for (block, out) in input.chunks_exact(length * inner).zip(out.chunks_exact_mut(inner)) {
         for (lane, out) in out.iter_mut().enumerate() {
             let mut holder = (0, block[lane]);
-            for (index, value) in (0..).zip(block[lane..].iter().step_by(inner)) {
-                // Without a branch: which value wins is hard to foresee.
-                let wins = beats(*value, holder.1);
-                holder.0 = if wins { index } else { holder.0 };
-                holder.1 = if wins { *value } else { holder.1 };
+            let mut values = (0..).zip(block[lane..].iter().step_by(inner));
+            for first in (0..length).step_by(STEPS_PER_CHECK) {
+                let part = STEPS_PER_CHECK.min(length - first);
+                checkpoints.after(part)?;
+                for (index, value) in values.by_ref().take(part) {
+                    // Without a branch: which value wins is hard to foresee.
+                    let wins = beats(*value, holder.1);
+                    holder.0 = if wins { index } else { holder.0 };
+                    holder.1 = if wins { *value } else { holder.1 };
+                }
             }
             *out = holder.0;
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]

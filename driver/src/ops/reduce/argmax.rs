@@ -28,7 +28,7 @@ fn execute(run: &mut Run<'_, '_>, axis: &Axis) -> Result<(), OpError> {
 fn prepare(
     args: &Args<'_>,
     axis: &Axis,
-    context: &PrepareContext,
+    context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
     arg::prepare(args, *axis, context, Best::Largest)
 }

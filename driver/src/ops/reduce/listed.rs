@@ -50,18 +50,18 @@ pub(super) fn fold_float(
 ) -> Result<(), OpError> {
     let reduction = reduction(run, attributes)?;
     let input = run.input(0)?;
-    let Run { outputs, scratch, .. } = run;
+    let Run { outputs, scratch, stop, .. } = run;
+    let stop = *stop;
     let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
     if out.info.ty == OperandType::TensorFloat32 {
         let results = out.f32_mut()?;
         results.fill(start);
-        reduction.fold(input.f32()?, results, step);
-        return Ok(());
+        return reduction.fold(input.f32()?, results, stop, step);
     }
     let out = out.f16_mut()?;
-    let results = scratch.f32(out.len());
+    let results = scratch.f32(out.len())?;
     results.fill(start);
-    reduction.fold(input.f16()?, results, |sum, x: f16| step(sum, x.to_f32()));
+    reduction.fold(input.f16()?, results, stop, |sum, x: f16| step(sum, x.to_f32()))?;
     for (out, result) in out.iter_mut().zip(results) {
         *out = f16::from_f32(*result);
     }
@@ -76,18 +76,17 @@ pub(super) fn fold_bytes(
     signed: (i8, impl Fn(i8, i8) -> i8 + Copy),
 ) -> Result<(), OpError> {
     let reduction = reduction(run, attributes)?;
-    let input = run.input(0)?;
+    let (input, stop) = (run.input(0)?, run.stop);
     let out = run.output(0)?;
     if out.info.ty == OperandType::TensorQuant8AsymmSigned {
         let results = out.i8_mut()?;
         results.fill(signed.0);
-        reduction.fold(input.i8()?, results, signed.1);
+        reduction.fold(input.i8()?, results, stop, signed.1)
     } else {
         let results = out.u8_mut()?;
         results.fill(unsigned.0);
-        reduction.fold(input.u8()?, results, unsigned.1);
+        reduction.fold(input.u8()?, results, stop, unsigned.1)
     }
-    Ok(())
 }
 
 /// Whether the values of this run are stored in single bytes.

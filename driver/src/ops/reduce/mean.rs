@@ -74,23 +74,24 @@ fn execute(run: &mut Run<'_, '_>, attributes: &ReduceAttributes) -> Result<(), O
     let axes = attributes.axes.of(input.dims.len())?;
     let reduction = Reduction::new(input.dims, |axis| axes.has(axis));
     let count = reduction.count();
-    let Run { outputs, scratch, .. } = run;
+    let Run { outputs, scratch, stop, .. } = run;
+    let stop = *stop;
     let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
     let info = out.info;
     match info.ty {
         OperandType::TensorFloat32 => {
             let sums = out.f32_mut()?;
             sums.fill(0.0);
-            reduction.fold(input.f32()?, sums, |sum, x| sum + x);
+            reduction.fold(input.f32()?, sums, stop, |sum, x| sum + x)?;
             for sum in sums {
                 *sum /= count as f32;
             }
         }
         OperandType::TensorFloat16 => {
             let out = out.f16_mut()?;
-            let sums = scratch.f32(out.len());
+            let sums = scratch.f32(out.len())?;
             sums.fill(0.0);
-            reduction.fold(input.f16()?, sums, |sum, x| sum + x.to_f32());
+            reduction.fold(input.f16()?, sums, stop, |sum, x| sum + x.to_f32())?;
             for (out, sum) in out.iter_mut().zip(sums) {
                 *out = f16::from_f32(*sum / count as f32);
             }
@@ -98,9 +99,9 @@ fn execute(run: &mut Run<'_, '_>, attributes: &ReduceAttributes) -> Result<(), O
         OperandType::TensorQuant8AsymmSigned => {
             let rescale = Rescale::new(input.info, info, count)?;
             let out = out.i8_mut()?;
-            let sums = scratch.i32(out.len());
+            let sums = scratch.i32(out.len())?;
             sums.fill(0);
-            reduction.fold(input.i8()?, sums, |sum, x| sum + i32::from(x));
+            reduction.fold(input.i8()?, sums, stop, |sum, x| sum + i32::from(x))?;
             for (out, sum) in out.iter_mut().zip(sums) {
                 *out = rescale.apply(*sum) as i8;
             }
@@ -108,9 +109,9 @@ fn execute(run: &mut Run<'_, '_>, attributes: &ReduceAttributes) -> Result<(), O
         _ => {
             let rescale = Rescale::new(input.info, info, count)?;
             let out = out.u8_mut()?;
-            let sums = scratch.i32(out.len());
+            let sums = scratch.i32(out.len())?;
             sums.fill(0);
-            reduction.fold(input.u8()?, sums, |sum, x| sum + i32::from(x));
+            reduction.fold(input.u8()?, sums, stop, |sum, x| sum + i32::from(x))?;
             for (out, sum) in out.iter_mut().zip(sums) {
                 *out = rescale.apply(*sum) as u8;
             }

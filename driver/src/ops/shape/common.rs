@@ -69,12 +69,12 @@ pub(super) fn writes_nothing(run: &mut Run<'_, '_>) -> Result<bool, OpError> {
 
 /// Moves elements of input 0 to output 0, whatever their type.
 pub(super) fn apply(run: &mut Run<'_, '_>, moves: &Move) -> Result<(), OpError> {
-    let input = run.input(0)?;
+    let (input, stop) = (run.input(0)?, run.stop);
     let out = run.output(0)?;
     match width(input.info.ty)? {
-        1 => moves.apply(input.u8()?, out.u8_mut()?),
-        2 => moves.apply(input.u16()?, out.u16_mut()?),
-        _ => moves.apply(input.i32()?, out.i32_mut()?),
+        1 => moves.apply(input.u8()?, out.u8_mut()?, stop),
+        2 => moves.apply(input.u16()?, out.u16_mut()?, stop),
+        _ => moves.apply(input.i32()?, out.i32_mut()?, stop),
     }
 }
 
@@ -135,6 +135,12 @@ pub(super) fn fill(out: &mut TensorMut<'_>, number: Number) -> Result<(), OpErro
 
 fn not_stored(value: i32) -> OpError {
     OpError::value("stored value to fill with", value)
+}
+
+/// Steps of work that copying so many bytes counts as, for checkpoints.
+pub(super) fn copy_steps(bytes: usize) -> usize {
+    const BYTES_PER_STEP: usize = 16;
+    1 + bytes / BYTES_PER_STEP
 }
 
 /// Copies input 0 to output 0 as it is.

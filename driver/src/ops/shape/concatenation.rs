@@ -101,7 +101,7 @@ fn execute(run: &mut Run<'_, '_>, axis: &Axis) -> Result<(), OpError> {
     }
     let tensors = tensors(run.inputs.len())?;
     let axis = axis.position_from_start(run.input(0)?.dims.len())?;
-    let inputs = run.inputs;
+    let (inputs, mut checkpoints) = (run.inputs, run.stop.checkpoints());
     let out = run.output(0)?;
     let info = out.info;
     let width = common::width(info.ty)?;
@@ -122,8 +122,12 @@ fn execute(run: &mut Run<'_, '_>, axis: &Axis) -> Result<(), OpError> {
                 .get_mut(start..start + row)
                 .ok_or(OpError::Internal { what: "tensors to join do not fit" })?;
             match &table {
-                None => out.copy_from_slice(input),
+                None => {
+                    checkpoints.after(common::copy_steps(row))?;
+                    out.copy_from_slice(input);
+                }
                 Some(table) => {
+                    checkpoints.after(row)?;
                     for (out, stored) in out.iter_mut().zip(input) {
                         *out = table[usize::from(*stored)];
                     }

@@ -68,11 +68,13 @@ fn execute(run: &mut Run<'_, '_>, axis: &Axis) -> Result<(), OpError> {
         }
     }
     let slice = after * common::width(input.info.ty)?;
+    let mut checkpoints = run.stop.checkpoints();
     let bytes = input.bytes.ok_or(OpError::Omitted { index: 0 })?;
     let out = run.output(0)?.bytes_mut();
     let parts = out.chunks_exact_mut(slice * indices.len()).zip(bytes.chunks_exact(slice * along));
     for (out, input) in parts {
         for (out, index) in out.chunks_exact_mut(slice).zip(indices) {
+            checkpoints.after(common::copy_steps(slice))?;
             // Checked above to be a position along the axis.
             let start = usize::try_from(*index).unwrap_or_default() * slice;
             out.copy_from_slice(&input[start..start + slice]);

@@ -83,9 +83,11 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
         return Ok(());
     }
     let bytes = input.bytes.ok_or(OpError::Omitted { index: 0 })?;
+    let mut checkpoints = run.stop.checkpoints();
     for (index, out) in run.outputs.iter_mut().enumerate() {
         let rows = bytes.chunks_exact(row).zip(out.bytes_mut().chunks_exact_mut(part));
         for (input, out) in rows {
+            checkpoints.after(common::copy_steps(part))?;
             out.copy_from_slice(&input[index * part..][..part]);
         }
     }

@@ -15,7 +15,8 @@ use half::f16;
 use super::common;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
 use crate::op::{
-    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+    Checkpoints, Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, Stop,
+    WithAttributes,
 };
 use crate::ops::attributes::positive_i32;
 use crate::tensor::Args;
@@ -62,27 +63,29 @@ fn execute(run: &mut Run<'_, '_>, k: &u32) -> Result<(), OpError> {
     let input = run.input(0)?;
     let last = input.dims.last().map_or(0, |last| *last as usize);
     let k = *k as usize;
-    let order = run.scratch.i32(last);
+    let work = (run.scratch.i32(work(last))?, run.stop);
     let [values, indices] = run.outputs else {
         return Err(OpError::Arity { want: 2, got: run.outputs.len() });
     };
     let indices = indices.i32_mut()?;
     match input.info.ty {
         OperandType::TensorFloat32 => {
-            find(input.f32()?, values.f32_mut()?, indices, order, k, |a, b| real_order(*a, *b))
+            find((input.f32()?, last), (values.f32_mut()?, indices), k, work, |a, b| {
+                real_order(*a, *b)
+            })
         }
         OperandType::TensorFloat16 => {
             let halves = |a: &f16, b: &f16| real_order(a.to_f32(), b.to_f32());
-            find(input.f16()?, values.f16_mut()?, indices, order, k, halves)
+            find((input.f16()?, last), (values.f16_mut()?, indices), k, work, halves)
         }
         OperandType::TensorInt32 => {
-            find(input.i32()?, values.i32_mut()?, indices, order, k, i32::cmp)
+            find((input.i32()?, last), (values.i32_mut()?, indices), k, work, i32::cmp)
         }
         OperandType::TensorQuant8Asymm => {
-            find(input.u8()?, values.u8_mut()?, indices, order, k, u8::cmp)
+            find((input.u8()?, last), (values.u8_mut()?, indices), k, work, u8::cmp)
         }
         OperandType::TensorQuant8AsymmSigned => {
-            find(input.i8()?, values.i8_mut()?, indices, order, k, i8::cmp)
+            find((input.i8()?, last), (values.i8_mut()?, indices), k, work, i8::cmp)
         }
         got => Err(OpError::Type { want: "a type with an order", got }),
     }
@@ -94,28 +97,44 @@ fn real_order(a: f32, b: f32) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))
 }
 
-/// Finds the `k` largest of each row of as many values as `order` has room for.
+/// Positions that are put in order without a look at the deadline: some milliseconds.
+const SORTED_AT_ONCE: usize = 1 << 15;
+
+/// Numbers of working memory that [`find`] needs for a row of so many values.
+fn work(last: usize) -> usize {
+    // Two lists, where sorted runs are merged.
+    if last > SORTED_AT_ONCE { last.saturating_mul(2) } else { last }
+}
+
+/// Finds the `k` largest of each row of `len` values.
 fn find<T: Copy>(
-    input: &[T],
-    values: &mut [T],
-    indices: &mut [i32],
-    order: &mut [i32],
+    (input, len): (&[T], usize),
+    (values, indices): (&mut [T], &mut [i32]),
     k: usize,
+    (work, stop): (&mut [i32], Stop<'_>),
     compare: impl Fn(&T, &T) -> Ordering,
 ) -> Result<(), OpError> {
-    if order.is_empty() || k == 0 || k > order.len() || i32::try_from(order.len()).is_err() {
+    if len == 0 || k == 0 || k > len || i32::try_from(len).is_err() {
         return Err(OpError::Internal { what: "no row has that many values" });
     }
-    let rows = input.chunks_exact(order.len());
+    let mut checkpoints = stop.checkpoints();
+    let rows = input.chunks_exact(len);
     for ((row, values), indices) in
         rows.zip(values.chunks_exact_mut(k)).zip(indices.chunks_exact_mut(k))
     {
-        order.iter_mut().zip(0..).for_each(|(order, index)| *order = index);
+        checkpoints.after(len.min(SORTED_AT_ONCE))?;
         let value = |index: i32| &row[usize::try_from(index).unwrap_or_default()];
         let largest_first = |a: &i32, b: &i32| compare(value(*b), value(*a)).then(b.cmp(a));
-        order.select_nth_unstable_by(k - 1, largest_first);
-        order[..k].sort_unstable_by(largest_first);
-        for ((to, at), index) in values.iter_mut().zip(indices).zip(&order[..k]) {
+        let order = if len > SORTED_AT_ONCE {
+            best_of_long_row(len, k, work, &mut checkpoints, largest_first)?
+        } else {
+            let order = &mut work[..len];
+            order.iter_mut().zip(0..).for_each(|(order, index)| *order = index);
+            order.select_nth_unstable_by(k - 1, largest_first);
+            order[..k].sort_unstable_by(largest_first);
+            &order[..k]
+        };
+        for ((to, at), index) in values.iter_mut().zip(indices).zip(order) {
             *to = *value(*index);
             *at = *index;
         }
@@ -123,9 +142,90 @@ fn find<T: Copy>(
     Ok(())
 }
 
+/// The first `k` positions of a long row in order, found in parts.
+fn best_of_long_row<'w>(
+    len: usize,
+    k: usize,
+    work: &'w mut [i32],
+    checkpoints: &mut Checkpoints<'_>,
+    order: impl Fn(&i32, &i32) -> Ordering + Copy,
+) -> Result<&'w [i32], OpError> {
+    let (mut from, mut to) = work.split_at_mut(len);
+    if k <= SORTED_AT_ONCE / 2 {
+        // The best of the best so far and of the next part.
+        let (candidates, mut best) = (&mut from[..SORTED_AT_ONCE], 0);
+        let mut positions = 0..i32::try_from(len).unwrap_or(i32::MAX);
+        loop {
+            let mut count = best;
+            for (slot, position) in candidates[best..].iter_mut().zip(positions.by_ref()) {
+                *slot = position;
+                count += 1;
+            }
+            checkpoints.after(2 * count)?;
+            if count <= k {
+                candidates[..count].sort_unstable_by(order);
+            } else {
+                candidates[..count].select_nth_unstable_by(k - 1, order);
+            }
+            if positions.is_empty() {
+                candidates[..k].sort_unstable_by(order);
+                return Ok(&from[..k]);
+            }
+            best = k;
+        }
+    }
+    from.iter_mut().zip(0..).for_each(|(slot, position)| *slot = position);
+    for part in from.chunks_mut(SORTED_AT_ONCE) {
+        checkpoints.after(part.len() * part.len().ilog2() as usize)?;
+        part.sort_unstable_by(order);
+    }
+    let mut run = SORTED_AT_ONCE;
+    while run < len {
+        for (from, to) in from.chunks(2 * run).zip(to.chunks_mut(2 * run)) {
+            let (left, right) = from.split_at(run.min(from.len()));
+            let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
+            for to in to.chunks_mut(SORTED_AT_ONCE) {
+                checkpoints.after(to.len())?;
+                for slot in to {
+                    let is_left = match (left.peek(), right.peek()) {
+                        (Some(a), Some(b)) => order(a, b) != Ordering::Greater,
+                        (left, _) => left.is_some(),
+                    };
+                    let next = if is_left { left.next() } else { right.next() };
+                    *slot = next.copied().unwrap_or_default();
+                }
+            }
+        }
+        std::mem::swap(&mut from, &mut to);
+        run = run.saturating_mul(2);
+    }
+    Ok(&from[..k])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_rows_are_put_in_order_in_parts() {
+        for len in [SORTED_AT_ONCE + 1, 2 * SORTED_AT_ONCE, 5 * SORTED_AT_ONCE + 17] {
+            // Many equal values, in no order.
+            let row: Vec<u8> = (0..len as u64)
+                .map(|index| (index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as u8)
+                .collect();
+            let mut want: Vec<i32> = (0..).take(len).collect();
+            want.sort_by_key(|index| (std::cmp::Reverse(row[*index as usize]), -*index));
+            for k in [1, 5, SORTED_AT_ONCE / 2, SORTED_AT_ONCE / 2 + 1, len - 1, len] {
+                let (mut values, mut indices) = (vec![0; k], vec![0; k]);
+                let out = (values.as_mut_slice(), indices.as_mut_slice());
+                let mut work = vec![-1; work(len)];
+                let work = (work.as_mut_slice(), Stop::default());
+                find((&row, len), out, k, work, u8::cmp).unwrap();
+                assert!(indices == want[..k], "{k} of {len}");
+                assert!(values.iter().zip(&indices).all(|(v, i)| *v == row[*i as usize]));
+            }
+        }
+    }
     use crate::ops::testing::{Tensor, infer, run};
 
     fn largest(input: Tensor, k: i32) -> (Tensor, Vec<i32>) {
