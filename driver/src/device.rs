@@ -3,13 +3,15 @@
 use std::sync::{Arc, OnceLock};
 
 use burst_hal::{
-    Capabilities, Device, DeviceType, Failure, Model, OperandKind, OperandType, PerformanceInfo,
-    PrepareOptions, PreparedModel,
+    Caller, Capabilities, Device, DeviceType, Failure, Model, OperandKind, OperandType,
+    PerformanceInfo, PrepareOptions, PreparedModel, TimePoint,
 };
 
+use crate::budget::Budget;
+use crate::compute;
 use crate::error::DriverError;
-use crate::kernels::Isa;
 use crate::kernels::table::KERNELS;
+use crate::kernels::{Isa, matmul_float};
 use crate::op::PrepareContext;
 use crate::planner::{check_legal, survey};
 use crate::prepared::CpuPreparedModel;
@@ -28,11 +30,15 @@ pub struct DeviceOptions {
     /// use the helpers alternately, operation by operation, and an execution that finds them busy
     /// computes alone.
     pub threads: usize,
+    /// Whether nothing else in this process uses rayon, as in a service. Where products of floats are
+    /// the matrix library's (without AVX-512), rayon's global pool then becomes one of a single thread.
+    /// Otherwise each thread that executes keeps some 8 KiB there also after it has ended.
+    pub owns_process: bool,
 }
 
 impl Default for DeviceOptions {
     fn default() -> Self {
-        DeviceOptions { fast_kernels: true, isa: Isa::detect(), threads: 1 }
+        DeviceOptions { fast_kernels: true, isa: Isa::detect(), threads: 1, owns_process: false }
     }
 }
 
@@ -55,6 +61,9 @@ impl CpuDevice {
             0 | 1 => 1,
             _ => std::thread::available_parallelism().map_or(1, usize::from),
         };
+        if options.owns_process && !matmul_float::has_panels(options.isa) {
+            compute::own_global_pool();
+        }
         for kernel in KERNELS {
             // Those without a form for these instructions are not run.
             if let Some(level) = kernel.level(options.isa) {
@@ -72,9 +81,17 @@ impl CpuDevice {
     /// A model that is not legal, an operation this device lacks, or one whose parameters do not
     /// make sense.
     pub fn prepare(&self, model: &Model) -> Result<CpuPreparedModel, DriverError> {
+        self.prepare_within(model, &Budget::default())
+    }
+
+    fn prepare_within(
+        &self,
+        model: &Model,
+        budget: &Budget<'_>,
+    ) -> Result<CpuPreparedModel, DriverError> {
         check_legal(model)?;
-        let context =
-            PrepareContext { fast_kernels: self.options.fast_kernels, isa: self.options.isa };
+        let DeviceOptions { fast_kernels, isa, .. } = self.options;
+        let context = PrepareContext { fast_kernels, isa, budget };
         CpuPreparedModel::new(model, &context, self.pool())
     }
 
@@ -119,9 +136,16 @@ impl Device for CpuDevice {
     }
 
     fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
+        self.supported_operations_for(model, &Caller::default())
+    }
+
+    fn supported_operations_for(
+        &self,
+        model: &Model,
+        caller: &Caller,
+    ) -> Result<Vec<bool>, Failure> {
         check_legal(model)?;
-        let verdicts = survey(model)?;
-        Ok(verdicts.iter().map(Result::is_ok).collect())
+        Ok(survey(model, &Budget::new(caller, None))?)
     }
 
     fn prepare_model(
@@ -129,9 +153,19 @@ impl Device for CpuDevice {
         model: &Model,
         options: &PrepareOptions,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
-        if options.deadline.is_some_and(burst_hal::TimePoint::has_passed) {
+        self.prepare_model_for(model, options, &Caller::default())
+    }
+
+    fn prepare_model_for(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        caller: &Caller,
+    ) -> Result<Arc<dyn PreparedModel>, Failure> {
+        if options.deadline.is_some_and(TimePoint::has_passed) {
             return Err(DriverError::Deadline.into());
         }
-        Ok(Arc::new(self.prepare(model)?))
+        let budget = Budget::new(caller, options.deadline);
+        Ok(Arc::new(self.prepare_within(model, &budget)?))
     }
 }
