@@ -1,8 +1,10 @@
 //! Bytes whose start is aligned for every element type and for vector loads.
 
+use burst_hal::MemoryCharge;
 use bytemuck::{Pod, Zeroable};
 
 use crate::OpError;
+use crate::stop::Stop;
 
 /// Alignment of every tensor in memory, in bytes: one cache line, one AVX-512 register.
 pub(crate) const ALIGNMENT: usize = 64;
@@ -16,30 +18,52 @@ pub(crate) const MAX_ALLOCATION_BYTES: usize = 4 << 30;
 struct Line([u8; ALIGNMENT]);
 
 /// A growing byte buffer that starts on a cache line. Shrinking keeps the memory.
-#[derive(Debug, Clone, Default)]
+///
+/// Its memory is charged to an account before it is allocated, and given back when the buffer is dropped.
+#[derive(Debug, Default)]
 pub(crate) struct AlignedBytes {
     lines: Vec<Line>,
     len: usize,
+    charge: MemoryCharge,
 }
 
+/// Bytes that are copied between two checks whether the copy is still wanted.
+const COPIED_AT_ONCE: usize = 1 << 22;
+
 impl AlignedBytes {
+    /// An empty buffer whose memory is charged to the account of this charge.
+    pub(crate) fn paid_by(charge: MemoryCharge) -> Self {
+        AlignedBytes { charge, ..AlignedBytes::default() }
+    }
+
     /// A buffer of `len` zero bytes.
     ///
     /// # Errors
-    /// [`OpError::Range`] over [`MAX_ALLOCATION_BYTES`], or when the system has no such memory.
-    pub(crate) fn zeroed(len: usize) -> Result<Self, OpError> {
-        let mut bytes = AlignedBytes::default();
+    /// [`OpError::Range`] over [`MAX_ALLOCATION_BYTES`], or when the system has no such memory;
+    /// [`OpError::Refused`] when the account does not suffice.
+    pub(crate) fn zeroed(len: usize, charge: MemoryCharge) -> Result<Self, OpError> {
+        let mut bytes = AlignedBytes::paid_by(charge);
         bytes.resize(len)?;
         Ok(bytes)
     }
 
-    /// A copy of `bytes`.
+    /// A copy of `len` bytes, which `read` copies part by part: it gets the position of the part.
     ///
     /// # Errors
-    /// As [`AlignedBytes::zeroed`].
-    pub(crate) fn copy_of(bytes: &[u8]) -> Result<Self, OpError> {
-        let mut copy = AlignedBytes::zeroed(bytes.len())?;
-        copy.as_mut_slice().copy_from_slice(bytes);
+    /// As [`AlignedBytes::zeroed`], those of `read`, and those of `stop`.
+    pub(crate) fn copied<E: From<OpError>>(
+        len: usize,
+        charge: MemoryCharge,
+        stop: Stop<'_>,
+        mut read: impl FnMut(usize, &mut [u8]) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut copy = AlignedBytes::paid_by(charge);
+        copy.reserve(len)?;
+        for at in (0..len).step_by(COPIED_AT_ONCE) {
+            stop.check()?;
+            copy.resize(len.min(at + COPIED_AT_ONCE))?;
+            read(at, &mut copy.as_mut_slice()[at..])?;
+        }
         Ok(copy)
     }
 
@@ -48,16 +72,32 @@ impl AlignedBytes {
     /// # Errors
     /// As [`AlignedBytes::zeroed`].
     pub(crate) fn resize(&mut self, len: usize) -> Result<(), OpError> {
+        let lines = len.div_ceil(ALIGNMENT);
+        if lines > self.lines.len() {
+            self.reserve(len)?;
+            self.lines.resize(lines, Line([0; ALIGNMENT]));
+        }
+        self.len = len;
+        Ok(())
+    }
+
+    /// Makes room for `len` bytes in all.
+    #[cold]
+    fn reserve(&mut self, len: usize) -> Result<(), OpError> {
         let too_large = OpError::Range { what: "size of a tensor in memory" };
         if len > MAX_ALLOCATION_BYTES {
             return Err(too_large);
         }
         let lines = len.div_ceil(ALIGNMENT);
-        if lines > self.lines.len() {
-            self.lines.try_reserve_exact(lines - self.lines.len()).map_err(|_| too_large)?;
-            self.lines.resize(lines, Line([0; ALIGNMENT]));
+        let more = (lines * ALIGNMENT).saturating_sub(self.held_bytes());
+        if more == 0 {
+            return Ok(());
         }
-        self.len = len;
+        self.charge.grow(more as u64).map_err(OpError::refused)?;
+        if self.lines.try_reserve_exact(lines - self.lines.len()).is_err() {
+            self.charge.shrink(more as u64);
+            return Err(too_large);
+        }
         Ok(())
     }
 
@@ -80,12 +120,29 @@ impl AlignedBytes {
 }
 
 #[cfg(test)]
+impl AlignedBytes {
+    /// A copy of `bytes` that nobody pays for.
+    pub(crate) fn copy_of(bytes: &[u8]) -> Self {
+        let mut copy = AlignedBytes::zeroed(bytes.len(), MemoryCharge::default()).unwrap();
+        copy.as_mut_slice().copy_from_slice(bytes);
+        copy
+    }
+}
+
+#[cfg(test)]
+impl Clone for AlignedBytes {
+    fn clone(&self) -> Self {
+        AlignedBytes::copy_of(self.as_slice())
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn starts_on_a_cache_line_and_keeps_its_memory() {
-        let mut bytes = AlignedBytes::zeroed(100).unwrap();
+        let mut bytes = AlignedBytes::zeroed(100, MemoryCharge::default()).unwrap();
         assert_eq!(bytes.as_slice().as_ptr().addr() % ALIGNMENT, 0);
         assert_eq!(bytes.as_slice().len(), 100);
         bytes.as_mut_slice()[99] = 7;
@@ -93,6 +150,19 @@ mod tests {
         bytes.resize(3).unwrap();
         bytes.resize(100).unwrap();
         assert_eq!(bytes.held_bytes(), held);
-        assert!(AlignedBytes::zeroed(MAX_ALLOCATION_BYTES + 1).is_err());
+        assert!(AlignedBytes::zeroed(MAX_ALLOCATION_BYTES + 1, MemoryCharge::default()).is_err());
+    }
+
+    #[test]
+    fn a_copy_of_several_parts_has_all_bytes_and_is_charged_once() {
+        let values: Vec<u8> = (0..=250).cycle().take(2 * COPIED_AT_ONCE + 7).collect();
+        let read = |at: usize, out: &mut [u8]| {
+            out.copy_from_slice(&values[at..][..out.len()]);
+            Ok::<(), OpError>(())
+        };
+        let charge = MemoryCharge::default();
+        let copy = AlignedBytes::copied(values.len(), charge, Stop::default(), read).unwrap();
+        assert_eq!(copy.as_slice(), values);
+        assert_eq!(copy.charge.bytes(), copy.held_bytes() as u64);
     }
 }

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::aligned::ALIGNMENT;
+use crate::stop::Stop;
 
 /// With more values than this, each gets memory of its own instead of sharing it with values of other
 /// steps: finding the best range takes time quadratic in their number, which a client's model chooses.
@@ -35,8 +36,12 @@ impl Need {
 /// The largest value gets its range first, each at the lowest free offset.
 ///
 /// # Errors
-/// [`OpError::Range`] when the block would not fit the address space.
-pub(crate) fn assign_ranges(needs: &[Need]) -> Result<(Vec<Range<usize>>, usize), OpError> {
+/// [`OpError::Range`] when the block would not fit the address space; those of `stop`.
+pub(crate) fn assign_ranges(
+    needs: &[Need],
+    stop: Stop<'_>,
+) -> Result<(Vec<Range<usize>>, usize), OpError> {
+    let mut checkpoints = stop.checkpoints();
     let mut by_size: Vec<usize> = (0..needs.len()).collect();
     by_size.sort_by_key(|index| (std::cmp::Reverse(needs[*index].size), needs[*index].first));
     let share = needs.len() <= MAX_SHARED_VALUES;
@@ -45,6 +50,7 @@ pub(crate) fn assign_ranges(needs: &[Need]) -> Result<(Vec<Range<usize>>, usize)
     let mut end = 0usize;
     for index in by_size {
         let need = &needs[index];
+        checkpoints.after(placed.len() + 1)?;
         let rounded = need
             .size
             .checked_next_multiple_of(ALIGNMENT)
@@ -126,7 +132,7 @@ mod tests {
         // A chain: each value lives from the step that makes it to the next one.
         let needs: Vec<Need> =
             (0..10).map(|i| Need { size: 100 + i * 7, first: i, last: i + 1 }).collect();
-        let (ranges, size) = assign_ranges(&needs).unwrap();
+        let (ranges, size) = assign_ranges(&needs, Stop::default()).unwrap();
         for (i, a) in needs.iter().enumerate() {
             for (j, b) in needs.iter().enumerate().skip(i + 1) {
                 if a.overlaps_in_time(b) {
@@ -148,7 +154,7 @@ mod tests {
     #[test]
     fn empty_values_take_no_bytes() {
         let needs = [Need { size: 0, first: 0, last: 5 }, Need { size: 64, first: 0, last: 5 }];
-        let (ranges, size) = assign_ranges(&needs).unwrap();
+        let (ranges, size) = assign_ranges(&needs, Stop::default()).unwrap();
         assert_eq!((ranges[0].len(), size), (0, 64));
     }
 

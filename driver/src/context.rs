@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use burst_hal::MemoryCharge;
+
 use crate::OpError;
 use crate::error::DriverError;
 use crate::graph_memory::GraphMemory;
@@ -22,22 +24,31 @@ pub(crate) struct Context {
     scratch: Scratch,
     /// Whether the last execution shared work with helpers.
     pub(crate) expects_help: bool,
+    /// What the lists take; the rest is charged where it lies.
+    _charge: MemoryCharge,
 }
 
 impl Context {
-    /// Working memory for executions of `plan`.
+    /// Working memory for executions of `plan`, charged to the account of `charge`.
     ///
     /// # Errors
-    /// [`OpError::Range`] when the system has no such memory.
-    pub(crate) fn new(plan: &Plan) -> Result<Self, OpError> {
-        let memory = |graph: &Option<GraphPlan>| {
-            graph.as_ref().map_or(Ok(GraphMemory::default()), GraphMemory::new)
-        };
+    /// [`OpError::Refused`] when the account does not suffice, [`OpError::Range`] when the system has
+    /// no such memory.
+    pub(crate) fn new(plan: &Plan, mut charge: MemoryCharge) -> Result<Self, OpError> {
+        let lists = plan.referenced.len() * size_of::<GraphMemory>() + size_of::<Self>();
+        charge.grow(lists as u64).map_err(OpError::refused)?;
+        let mut memory = |graph: &GraphPlan| GraphMemory::new(graph, &mut charge);
+        let main = memory(&plan.main)?;
+        let referenced = plan
+            .referenced
+            .iter()
+            .map(|graph| graph.as_ref().map_or(Ok(GraphMemory::default()), &mut memory));
         Ok(Context {
-            main: GraphMemory::new(&plan.main)?,
-            referenced: plan.referenced.iter().map(memory).collect::<Result<_, _>>()?,
-            scratch: Scratch::default(),
+            main,
+            referenced: referenced.collect::<Result<_, _>>()?,
+            scratch: Scratch::paid_by(charge.same_account()),
             expects_help: false,
+            _charge: charge,
         })
     }
 
@@ -71,7 +82,6 @@ impl Context {
         loop_timeout: Duration,
         parallelism: Parallelism<'_>,
     ) -> Result<(), DriverError> {
-        crate::compute::enter();
         let Context { main, referenced, scratch, .. } = self;
         let mut runner = Runner { plan, memories: referenced, scratch, loop_timeout, parallelism };
         runner.graph(&plan.main, main, stop)
@@ -86,7 +96,6 @@ impl Context {
         parallelism: Parallelism<'_>,
         times: &mut [Duration],
     ) -> Result<(), DriverError> {
-        crate::compute::enter();
         let Context { main, referenced, scratch, .. } = self;
         let mut runner = Runner { plan, memories: referenced, scratch, loop_timeout, parallelism };
         for (step, time) in plan.main.steps.iter().zip(times) {
@@ -129,10 +138,7 @@ impl Runner<'_> {
         memory: &mut GraphMemory,
         stop: Stop,
     ) -> Result<(), DriverError> {
-        if let Some(caller) = stop.caller {
-            caller.give_way();
-        }
-        stop.check().map_err(|cause| graph.error(step, cause))?;
+        stop.give_way().map_err(|cause| graph.error(step, cause))?;
         match step.control {
             None => memory
                 .step(graph, step, self.scratch, stop, self.parallelism)

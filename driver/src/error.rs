@@ -1,7 +1,34 @@
 //! What can go wrong in an operation, in preparing a model, and in running it.
 
+use std::fmt;
+
 use burst_hal::validate::{GraphId, ValidationError};
-use burst_hal::{ErrorStatus, HalVersion, OperandType, OperationType};
+use burst_hal::{ErrorStatus, Failure, HalVersion, OperandType, OperationType};
+
+/// The account of the caller does not suffice: what the account said.
+#[derive(Debug, Clone)]
+pub struct Refusal(Failure);
+
+impl Refusal {
+    /// What the account said: the status that the caller receives, and the limit in words.
+    #[must_use]
+    pub fn failure(&self) -> &Failure {
+        &self.0
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.cause.fmt(f)
+    }
+}
+
+/// Two refusals are equal where they say the same.
+impl PartialEq for Refusal {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.status == other.0.status && self.to_string() == other.to_string()
+    }
+}
 
 /// Why an operation cannot be inferred, prepared or executed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -72,6 +99,9 @@ pub enum OpError {
     /// A loop ran longer than its time-out.
     #[error("a loop ran longer than its time-out")]
     LoopTimeout,
+    /// The caller's account refused memory.
+    #[error("{0}")]
+    Refused(Refusal),
     /// The plan violates one of its invariants: a defect of this driver.
     #[error("internal: {what}")]
     Internal {
@@ -92,10 +122,17 @@ impl OpError {
         OpError::Value { what, value: value.into() }
     }
 
+    /// What the caller's account said when it refused memory.
+    #[must_use]
+    pub fn refused(failure: Failure) -> Self {
+        OpError::Refused(Refusal(failure))
+    }
+
     /// The status that a HAL client receives.
     #[must_use]
     pub fn status(&self) -> ErrorStatus {
         match self {
+            OpError::Refused(refusal) => refusal.0.status,
             OpError::Deadline => ErrorStatus::MissedDeadlinePersistent,
             OpError::LoopTimeout => ErrorStatus::MissedDeadlineTransient,
             OpError::NotYet | OpError::Cancelled | OpError::Internal { .. } => {
@@ -225,8 +262,11 @@ pub enum DriverError {
         cause: OpError,
     },
     /// Nobody wants the result any more.
-    #[error("the execution was cancelled")]
+    #[error("nobody wants the result any more")]
     Cancelled,
+    /// The caller's account refused memory.
+    #[error("{0}")]
+    Refused(Refusal),
     /// The deadline passed before the work was done.
     #[error("the deadline passed")]
     Deadline,
@@ -244,10 +284,34 @@ pub enum DriverError {
 }
 
 impl DriverError {
+    /// The error of work that was given up, whatever operation it was at; `None` for a cause that is
+    /// the operation's own.
+    pub(crate) fn given_up(cause: &OpError) -> Option<Self> {
+        match cause {
+            OpError::Cancelled => Some(DriverError::Cancelled),
+            OpError::Deadline => Some(DriverError::Deadline),
+            OpError::LoopTimeout => Some(DriverError::LoopTimeout),
+            OpError::Refused(refusal) => Some(DriverError::Refused(refusal.clone())),
+            _ => None,
+        }
+    }
+
+    /// Whether work was given up that may well be possible: it says nothing about the model.
+    pub(crate) fn is_given_up(&self) -> bool {
+        matches!(
+            self,
+            DriverError::Cancelled
+                | DriverError::Deadline
+                | DriverError::LoopTimeout
+                | DriverError::Refused(_)
+        )
+    }
+
     /// The status that a HAL client receives.
     #[must_use]
     pub fn status(&self) -> ErrorStatus {
         match self {
+            DriverError::Refused(refusal) => refusal.0.status,
             DriverError::Invalid(cause) => cause.status(),
             DriverError::Operation { cause, .. } => cause.status(),
             DriverError::Signature { .. }
@@ -265,8 +329,11 @@ impl DriverError {
     }
 }
 
-impl From<DriverError> for burst_hal::Failure {
+impl From<DriverError> for Failure {
     fn from(error: DriverError) -> Self {
-        burst_hal::Failure::new(error.status(), error)
+        match error {
+            DriverError::Refused(Refusal(failure)) => failure,
+            error => Failure::new(error.status(), error),
+        }
     }
 }

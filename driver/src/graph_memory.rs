@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use burst_hal::Dimensions;
+use burst_hal::{Dimensions, MemoryCharge};
 use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::aligned::AlignedBytes;
 use crate::arena;
 use crate::op::{Inferred, Run};
-use crate::plan::{Allocation, GraphPlan, Step, check_declared};
+use crate::plan::{Allocation, GraphPlan, Step, check_declared, spilled};
 use crate::scratch::Scratch;
 use crate::stop::Stop;
 use crate::tensor::{Arg, Args, Storage, TensorMut, TensorRef, Value, byte_count};
@@ -27,17 +27,26 @@ pub(crate) struct GraphMemory {
     omitted: Vec<bool>,
 }
 
+/// Bytes that the lists of a graph's working memory take.
+fn list_bytes(plan: &GraphPlan) -> usize {
+    let entry = size_of::<AlignedBytes>() + size_of::<Dimensions>() + size_of::<bool>();
+    let lists = plan.operands.iter().filter_map(|operand| operand.dims.as_ref()).map(spilled);
+    plan.operands.len() * entry + lists.sum::<usize>()
+}
+
 impl GraphMemory {
-    /// Working memory for executions of `plan`.
+    /// Working memory for executions of `plan`, charged to the account of `charge`, which pays for its
+    /// lists.
     ///
     /// # Errors
-    /// [`OpError::Range`] when the system has no such memory.
-    pub(crate) fn new(plan: &GraphPlan) -> Result<Self, OpError> {
-        let mut dynamic = Vec::new();
-        dynamic.resize_with(plan.operands.len(), AlignedBytes::default);
+    /// [`OpError::Refused`] when the account does not suffice, [`OpError::Range`] when the system has
+    /// no such memory.
+    pub(crate) fn new(plan: &GraphPlan, charge: &mut MemoryCharge) -> Result<Self, OpError> {
+        charge.grow(list_bytes(plan) as u64).map_err(OpError::refused)?;
+        let dynamic = plan.operands.iter().map(|_| AlignedBytes::paid_by(charge.same_account()));
         Ok(GraphMemory {
-            arena: AlignedBytes::zeroed(plan.arena_bytes)?,
-            dynamic,
+            arena: AlignedBytes::zeroed(plan.arena_bytes, charge.same_account())?,
+            dynamic: dynamic.collect(),
             dims: plan
                 .operands
                 .iter()

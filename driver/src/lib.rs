@@ -53,6 +53,7 @@
 
 mod aligned;
 mod arena;
+mod budget;
 mod compute;
 mod context;
 mod control_flow;
@@ -72,7 +73,7 @@ mod tensor;
 mod threads;
 
 pub use device::{CpuDevice, DeviceOptions};
-pub use error::{DriverError, OpError, SignatureError};
+pub use error::{DriverError, OpError, Refusal, SignatureError};
 pub use kernels::Isa;
 pub use prepared::CpuPreparedModel;
 pub use profile::OperationProfile;

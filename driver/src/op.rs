@@ -5,8 +5,9 @@ use burst_hal::{
 };
 use smallvec::SmallVec;
 
+pub use crate::budget::Budget;
 use crate::scratch::Scratch;
-pub use crate::stop::Stop;
+pub use crate::stop::{Checkpoints, Stop};
 use crate::tensor::{Args, TensorMut, TensorRef};
 use crate::threads::{Parallelism, TileRunner};
 use crate::{OpError, SignatureError};
@@ -32,7 +33,7 @@ pub struct OpDef {
 }
 
 /// Chooses a kernel for these operands; `None`: the reference serves.
-pub type Prepare = fn(&Args<'_>, &PrepareContext) -> Result<Option<Prepared>, OpError>;
+pub type Prepare = fn(&Args<'_>, &PrepareContext<'_>) -> Result<Option<Prepared>, OpError>;
 
 /// Properties that the planner needs to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,13 +104,15 @@ impl Inferred {
     }
 }
 
-/// What a fast kernel may depend on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PrepareContext {
+/// What a fast kernel may depend on, and what making it may take.
+#[derive(Debug, Clone, Copy)]
+pub struct PrepareContext<'b> {
     /// Whether kernels may be chosen beyond the reference. Off in tests that compare the two.
     pub fast_kernels: bool,
     /// Which instruction sets kernels may use.
     pub isa: crate::kernels::Isa,
+    /// Who pays for packed constants, and how long packing may take.
+    pub budget: &'b Budget<'b>,
 }
 
 /// A kernel with its constants packed.

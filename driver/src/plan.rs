@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use burst_hal::Dimensions;
 use burst_hal::validate::GraphId;
+use burst_hal::{Dimensions, MemoryCharge};
 use smallvec::SmallVec;
 
 use crate::OpError;
@@ -62,6 +62,8 @@ pub(crate) struct Step {
     pub(crate) arena_order: Box<[usize]>,
     /// A kernel with its constants packed, where there is one.
     pub(crate) kernel: Option<Box<dyn Kernel>>,
+    /// What the kernel holds.
+    pub(crate) _kernel_charge: MemoryCharge,
     /// Positions in `inputs` whose bytes the kernel holds itself.
     pub(crate) packed_inputs: SmallVec<[usize; 4]>,
     /// Whether every output's shape was known when the graph was planned, and is the same in every
@@ -72,6 +74,14 @@ pub(crate) struct Step {
 }
 
 impl Step {
+    /// Bytes of this entry with its lists; its kernel is charged by itself.
+    fn held_bytes(&self) -> usize {
+        let indexes = self.inputs.len() + self.outputs.len() + self.arena_order.len();
+        let packed = if self.packed_inputs.spilled() { self.packed_inputs.capacity() } else { 0 };
+        let bound = self.bound.as_ref().map_or(0, |bound| size_of_val(&**bound));
+        size_of::<Self>() + (indexes + packed) * size_of::<usize>() + bound
+    }
+
     /// The operation's code, with the attributes that were parsed when the model was prepared.
     pub(crate) fn stages(&self) -> &dyn Stages {
         match &self.bound {
@@ -141,6 +151,11 @@ impl Plan {
         std::iter::once(&self.main).chain(self.referenced.iter().flatten())
     }
 
+    /// Bytes of the list of referenced graphs; the graphs are charged by themselves.
+    pub(crate) fn list_bytes(&self) -> usize {
+        self.referenced.capacity() * size_of::<Option<GraphPlan>>()
+    }
+
     /// Bytes this plan holds between executions: constants, plain and packed.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
@@ -165,9 +180,21 @@ pub(crate) struct GraphPlan {
     pub(crate) arena_bytes: usize,
     /// Which referenced graphs run while this one does, by index.
     pub(crate) reaches: Vec<bool>,
+    /// What the lists of this graph take: everything but constants and kernels.
+    pub(crate) charge: MemoryCharge,
 }
 
 impl GraphPlan {
+    /// Bytes of the lists of this graph: everything but constants and kernels.
+    pub(crate) fn list_bytes(&self) -> usize {
+        let operands: usize = self.operands.iter().map(Planned::held_bytes).sum();
+        let steps: usize = self.steps.iter().map(Step::held_bytes).sum();
+        let spare = (self.operands.capacity() - self.operands.len()) * size_of::<Planned>()
+            + (self.steps.capacity() - self.steps.len()) * size_of::<Step>();
+        let indexes = self.inputs.capacity() + self.outputs.capacity();
+        operands + steps + spare + indexes * size_of::<usize>() + self.reaches.capacity()
+    }
+
     fn held_bytes(&self) -> usize {
         let constants: usize = self
             .operands
@@ -200,25 +227,33 @@ impl GraphPlan {
     }
 
     pub(crate) fn error(&self, step: &Step, cause: OpError) -> DriverError {
-        match cause {
-            OpError::Cancelled => DriverError::Cancelled,
-            OpError::Deadline => DriverError::Deadline,
-            OpError::LoopTimeout => DriverError::LoopTimeout,
-            cause => DriverError::Operation {
-                graph: self.graph,
-                index: step.index,
-                op: step.def.code,
-                cause,
-            },
-        }
+        DriverError::given_up(&cause).unwrap_or_else(|| DriverError::Operation {
+            graph: self.graph,
+            index: step.index,
+            op: step.def.code,
+            cause,
+        })
     }
 }
 
 impl Planned {
+    /// Bytes of this entry with its lists. Channel scales are shared with the model, but kept by the
+    /// plan once the model is gone.
+    fn held_bytes(&self) -> usize {
+        let lists = spilled(&self.declared) + self.dims.as_ref().map_or(0, spilled);
+        let scales = self.info.channel_scales.as_ref();
+        size_of::<Self>() + lists + scales.map_or(0, |(scales, _)| size_of_val(&**scales))
+    }
+
     /// The shape as far as it is the same in every execution; empty otherwise.
     pub(crate) fn known_dims(&self) -> &[u32] {
         self.dims.as_deref().unwrap_or_default()
     }
+}
+
+/// Bytes of a shape that lie outside of it.
+pub(crate) fn spilled(dims: &Dimensions) -> usize {
+    if dims.spilled() { dims.capacity() * size_of::<u32>() } else { 0 }
 }
 
 /// A shape must agree with what the model declares, wherever it declares something.

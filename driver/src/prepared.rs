@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use burst_hal::validate::{Direction, RequestRules, UnspecifiedOutputs};
 use burst_hal::{
-    Burst, Caller, ErrorStatus, ExecutionOptions, ExecutionResult, Failure,
-    LOOP_TIMEOUT_DEFAULT, LOOP_TIMEOUT_MAXIMUM, Model, OutputShape, Pool, PreparedModel, Request,
+    Burst, Caller, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, LOOP_TIMEOUT_DEFAULT,
+    LOOP_TIMEOUT_MAXIMUM, MemoryCharge, Model, OutputShape, Pool, PreparedModel, Request,
     RequestArgument, RequestPool, TimePoint, Timing,
 };
 
+use crate::OpError;
 use crate::context::Context;
 use crate::error::DriverError;
 use crate::op::PrepareContext;
@@ -30,12 +31,14 @@ pub struct CpuPreparedModel {
     idle: Mutex<Vec<Context>>,
     /// The device's helpers, if it has any.
     pool: Option<Arc<ThreadPool>>,
+    /// What this value takes besides its plan; contexts are charged to the same account.
+    charge: MemoryCharge,
 }
 
 impl CpuPreparedModel {
     pub(crate) fn new(
         model: &Model,
-        context: &PrepareContext,
+        context: &PrepareContext<'_>,
         pool: Option<Arc<ThreadPool>>,
     ) -> Result<Self, DriverError> {
         let plan = plan(model, context)?;
@@ -43,7 +46,16 @@ impl CpuPreparedModel {
         for position in plan.main.required_inputs() {
             rules.require(Direction::Input, position);
         }
-        Ok(CpuPreparedModel { plan, rules, idle: Mutex::new(Vec::new()), pool })
+        let lists = size_of::<Self>() + rules.held_bytes() + plan.list_bytes();
+        let idle = MAX_IDLE_CONTEXTS * size_of::<Context>();
+        context.budget.charge(lists + idle).map_err(|cause| no_memory(&plan, &cause))?;
+        Ok(CpuPreparedModel {
+            plan,
+            rules,
+            idle: Mutex::new(Vec::with_capacity(MAX_IDLE_CONTEXTS)),
+            pool,
+            charge: context.budget.take_charge(),
+        })
     }
 
     /// The plan.
@@ -58,10 +70,16 @@ impl CpuPreparedModel {
     }
 
     pub(crate) fn new_context(&self) -> Result<Context, DriverError> {
-        Context::new(&self.plan).map_err(|_| DriverError::TooLarge {
-            bytes: self.plan.arena_bytes() as u64,
-            limit: crate::plan::MAX_ARENA_BYTES as u64,
-        })
+        Context::new(&self.plan, self.charge.same_account())
+            .map_err(|cause| no_memory(&self.plan, &cause))
+    }
+
+    /// Lets contexts go that no execution uses. Says whether there were any.
+    fn drop_idle(&self) -> bool {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let there_were = !idle.is_empty();
+        idle.clear();
+        there_were
     }
 
     /// The threads of an execution in this context.
@@ -78,19 +96,19 @@ impl CpuPreparedModel {
 
     fn execute_once(&self, request: &Request, wanted: Wanted<'_>) -> ExecutionResult {
         let mut result = ExecutionResult::of(ErrorStatus::None);
-        match self.take_context() {
-            Ok(mut context) => {
-                self.execute(&mut context, request, wanted, &mut result);
-                self.give_back(context);
-            }
-            Err(error) => result.reset(error.status()),
+        let mut context = None;
+        self.execute(&mut context, request, wanted, &mut result);
+        if let Some(context) = context {
+            self.give_back(context);
         }
         result
     }
 
+    /// Runs in this context, which is made where there is none, and is gone afterwards where the
+    /// account refused it memory.
     fn execute(
         &self,
-        context: &mut Context,
+        context: &mut Option<Context>,
         request: &Request,
         wanted: Wanted<'_>,
         result: &mut ExecutionResult,
@@ -98,7 +116,19 @@ impl CpuPreparedModel {
         let entered = Instant::now();
         let options = wanted.options;
         result.reset(ErrorStatus::None);
-        match self.try_execute(context, request, wanted, result) {
+        let mut outcome = self.try_execute(context, request, wanted, result);
+        if let Err(DriverError::Refused(_)) = outcome {
+            *context = None;
+            // The account has more room once the contexts that nobody uses are gone.
+            if self.drop_idle() {
+                result.reset(ErrorStatus::None);
+                outcome = self.try_execute(context, request, wanted, result);
+            }
+            if outcome.is_err() {
+                *context = None;
+            }
+        }
+        match outcome {
             Ok(computed) if result.status == ErrorStatus::None && options.measure_timing => {
                 result.timing = Timing {
                     time_on_device_us: micros(computed),
@@ -116,11 +146,15 @@ impl CpuPreparedModel {
     /// Returns the time the steps took; the status is NONE or OUTPUT_INSUFFICIENT_SIZE.
     fn try_execute(
         &self,
-        context: &mut Context,
+        context: &mut Option<Context>,
         request: &Request,
         Wanted { options, caller }: Wanted<'_>,
         result: &mut ExecutionResult,
     ) -> Result<Duration, DriverError> {
+        let context = match context {
+            Some(context) => context,
+            None => context.insert(self.take_context()?),
+        };
         let stop = Stop { caller, deadline: options.deadline, loop_deadline: None };
         if options.deadline.is_some_and(TimePoint::has_passed) {
             return Err(DriverError::Deadline);
@@ -178,6 +212,14 @@ impl CpuPreparedModel {
         }
         Ok(())
     }
+}
+
+/// Why there is no memory for what a plan needs.
+fn no_memory(plan: &Plan, cause: &OpError) -> DriverError {
+    DriverError::given_up(cause).unwrap_or_else(|| DriverError::TooLarge {
+        bytes: plan.arena_bytes() as u64,
+        limit: crate::plan::MAX_ARENA_BYTES as u64,
+    })
 }
 
 /// How an execution is to be run, and for whom.
@@ -252,13 +294,11 @@ impl Burst for CpuBurst {
         options: &ExecutionOptions,
         result: &mut ExecutionResult,
     ) {
-        let mut context = match self.context.take().map_or_else(|| self.model.take_context(), Ok) {
-            Ok(context) => context,
-            Err(error) => return result.reset(error.status()),
-        };
+        // Not in its place while it is used: one that a panic left half-way is not used again.
+        let mut context = self.context.take();
         let wanted = Wanted { options, caller: self.caller.as_ref() };
         self.model.execute(&mut context, request, wanted, result);
-        self.context = Some(context);
+        self.context = context;
     }
 
     fn work_for(&mut self, caller: &Caller) {

@@ -1,4 +1,5 @@
-//! Numeric code over plain slices: no driver types in the signatures.
+//! Numeric code over plain slices: no driver types in the signatures but those that end long work
+//! ([`Stop`](crate::op::Stop)) or pay for packed constants ([`Budget`](crate::op::Budget)).
 //!
 //! A folder is a family of kernels: `portable.rs` (or files named for what they hold), bodies for
 //! instruction sets (`avx2.rs`, `avx512.rs`), `dispatch.rs`, in which each kernel announces itself and

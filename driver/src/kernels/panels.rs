@@ -1,5 +1,8 @@
 //! Weights in the order in which kernels read them that compute [`LANES`] units side by side.
 
+use crate::OpError;
+use crate::budget::Budget;
+
 /// Units of a panel: one register of sums.
 pub(crate) const LANES: usize = 16;
 
@@ -21,25 +24,37 @@ impl<B, const STEP: usize> std::fmt::Debug for Panels<B, STEP> {
 
 impl<B, const STEP: usize> Panels<B, STEP> {
     /// Packs weights, of which there must be that many; `block` stores those of a block.
+    ///
+    /// # Errors
+    /// What the budget says; [`OpError::Range`] when the system has no such memory.
     pub(crate) fn pack<T: Copy + Default>(
         weights: &[T],
         units: usize,
         depth: usize,
+        budget: &Budget<'_>,
         block: impl Fn([[T; STEP]; LANES]) -> B,
-    ) -> Self {
+    ) -> Result<Self, OpError> {
+        let too_large = OpError::Range { what: "size of packed weights" };
+        let len = units.div_ceil(LANES).checked_mul(depth.div_ceil(STEP));
+        let len = len.filter(|len| len.checked_mul(size_of::<B>()).is_some());
+        let len = len.ok_or(too_large.clone())?;
+        budget.charge(len * size_of::<B>())?;
+        let mut blocks = Vec::new();
+        blocks.try_reserve_exact(len).map_err(|_| too_large)?;
+        let mut checkpoints = budget.stop().checkpoints();
         let weight = |unit: usize, position: usize| {
             let inside = unit < units && position < depth;
             if inside { weights[unit * depth + position] } else { T::default() }
         };
-        let mut blocks = Vec::with_capacity(units.div_ceil(LANES) * depth.div_ceil(STEP));
         for first in (0..units).step_by(LANES) {
             for position in (0..depth).step_by(STEP) {
+                checkpoints.after(LANES * STEP)?;
                 blocks.push(block(std::array::from_fn(|lane| {
                     std::array::from_fn(|step| weight(first + lane, position + step))
                 })));
             }
         }
-        Panels { units, depth, blocks }
+        Ok(Panels { units, depth, blocks })
     }
 
     /// Number of units.

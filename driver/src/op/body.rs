@@ -29,7 +29,7 @@ pub trait Stages: Debug + Send + Sync {
     fn prepare(
         &self,
         args: &Args<'_>,
-        context: &PrepareContext,
+        context: &PrepareContext<'_>,
     ) -> Result<Option<Prepared>, OpError>;
 
     /// Computes the outputs: the plain reference for every type the operation has.
@@ -68,7 +68,7 @@ impl Stages for Plain {
     fn prepare(
         &self,
         args: &Args<'_>,
-        context: &PrepareContext,
+        context: &PrepareContext<'_>,
     ) -> Result<Option<Prepared>, OpError> {
         self.prepare.map_or(Ok(None), |prepare| prepare(args, context))
     }
@@ -101,14 +101,15 @@ pub struct WithAttributes<A: 'static> {
 }
 
 /// Chooses a kernel for these operands and attributes; `None`: the reference serves.
-pub type PrepareWith<A> = fn(&Args<'_>, &A, &PrepareContext) -> Result<Option<Prepared>, OpError>;
+pub type PrepareWith<A> =
+    fn(&Args<'_>, &A, &PrepareContext<'_>) -> Result<Option<Prepared>, OpError>;
 
 impl<A: Debug + Send + Sync> WithAttributes<A> {
     fn prepare_with(
         &self,
         args: &Args<'_>,
         attributes: &A,
-        context: &PrepareContext,
+        context: &PrepareContext<'_>,
     ) -> Result<Option<Prepared>, OpError> {
         self.prepare.map_or(Ok(None), |prepare| prepare(args, attributes, context))
     }
@@ -122,7 +123,7 @@ impl<A: Debug + Send + Sync> Stages for WithAttributes<A> {
     fn prepare(
         &self,
         args: &Args<'_>,
-        context: &PrepareContext,
+        context: &PrepareContext<'_>,
     ) -> Result<Option<Prepared>, OpError> {
         self.prepare_with(args, &(self.parse)(args)?, context)
     }
@@ -154,7 +155,7 @@ impl<A: Debug + Send + Sync> Stages for Bound<A> {
     fn prepare(
         &self,
         args: &Args<'_>,
-        context: &PrepareContext,
+        context: &PrepareContext<'_>,
     ) -> Result<Option<Prepared>, OpError> {
         self.body.prepare_with(args, &self.attributes, context)
     }
@@ -169,6 +170,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use crate::op::Budget;
     use crate::ops::testing::{Tensor, with_args};
     use crate::scratch::Scratch;
     use crate::threads::Parallelism;
@@ -193,7 +195,11 @@ mod tests {
     #[test]
     fn bound_attributes_are_not_parsed_again() {
         let inputs = [Tensor::scalar_i32(7)];
-        let context = PrepareContext { fast_kernels: true, isa: crate::kernels::Isa::PORTABLE };
+        let context = PrepareContext {
+            fast_kernels: true,
+            isa: crate::kernels::Isa::PORTABLE,
+            budget: &Budget::default(),
+        };
         let execute = |stages: &dyn Stages| {
             let tensors = inputs.each_ref().map(Tensor::as_ref);
             let (outputs, scratch) = (&mut [], &mut Scratch::default());

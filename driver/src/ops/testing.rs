@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "only compiled for tests")]
 
-use burst_hal::{Dimensions, HalVersion, Operand, OperandLifeTime, OperandType, Operation};
+use burst_hal::{
+    Dimensions, HalVersion, MemoryCharge, Operand, OperandLifeTime, OperandType, Operation,
+};
 use half::f16;
 
 use crate::aligned::AlignedBytes;
 use crate::kernels::Isa;
-use crate::op::{Inferred, OpDef, PrepareContext, Run, Signature, Stop};
+use crate::op::{Budget, Inferred, OpDef, PrepareContext, Run, Signature, Stop};
 use crate::scratch::Scratch;
 use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value, byte_count};
 use crate::{OpError, SignatureError};
@@ -24,7 +26,7 @@ impl Tensor {
     pub(crate) fn new<T: bytemuck::NoUninit>(ty: OperandType, dims: &[u32], values: &[T]) -> Self {
         let bytes = bytemuck::cast_slice(values);
         assert_eq!(byte_count(ty, dims).unwrap(), bytes.len(), "values for {dims:?}");
-        Tensor { bytes: Some(AlignedBytes::copy_of(bytes).unwrap()), ..Tensor::shaped(ty, dims) }
+        Tensor { bytes: Some(AlignedBytes::copy_of(bytes)), ..Tensor::shaped(ty, dims) }
     }
 
     pub(crate) fn f32(dims: &[u32], values: &[f32]) -> Self {
@@ -200,7 +202,7 @@ pub(crate) fn run_fast_on(
     inputs: &[Tensor],
     outputs: &[Tensor],
 ) -> Result<Option<Vec<Tensor>>, OpError> {
-    let context = PrepareContext { fast_kernels: true, isa };
+    let context = PrepareContext { fast_kernels: true, isa, budget: &Budget::default() };
     let args: Vec<Arg<'_>> = inputs.iter().map(Tensor::arg).collect();
     let meanings: Vec<_> = outputs.iter().map(|out| (&out.info, &*out.dims)).collect();
     match def.body.prepare(&Args { inputs: &args, outputs: &meanings }, &context)? {
@@ -222,7 +224,7 @@ fn run_with(
         assert_eq!(shapes.len(), outputs.len());
         for (result, shape) in results.iter_mut().zip(shapes) {
             let bytes = byte_count(result.info.ty, &shape)?;
-            result.bytes = Some(AlignedBytes::zeroed(bytes)?);
+            result.bytes = Some(AlignedBytes::zeroed(bytes, MemoryCharge::default())?);
             result.dims = shape;
         }
     }

@@ -8,18 +8,21 @@ use burst_hal::Model;
 use burst_hal::validate::GraphId;
 
 use self::builder::Builder;
+use self::folding::Allowance;
+use crate::OpError;
 use crate::error::DriverError;
-use crate::op::PrepareContext;
+use crate::op::{Budget, PrepareContext};
 use crate::plan::{GraphPlan, MAX_ARENA_BYTES, Plan};
 
 mod builder;
-
-/// What a survey found of one operation.
-pub(crate) type Verdict = Result<(), DriverError>;
+mod constants;
+mod folding;
+mod lifetimes;
 
 /// Plans a model that is legal; fails at the first operation that cannot be planned.
-pub(crate) fn plan(model: &Model, context: &PrepareContext) -> Result<Plan, DriverError> {
-    let mut graphs = Graphs::new(model, Some(*context));
+pub(crate) fn plan(model: &Model, context: &PrepareContext<'_>) -> Result<Plan, DriverError> {
+    let allowance = Allowance::of_plan(model);
+    let mut graphs = Graphs::new(model, Some(context), context.budget, allowance);
     let main = graphs.build(GraphId::Main)?;
     // Drops the plans of graphs that no execution reaches: they were made only to check the graphs.
     let runs = graphs.referenced.into_iter().zip(&main.reaches);
@@ -34,26 +37,34 @@ pub(crate) fn plan(model: &Model, context: &PrepareContext) -> Result<Plan, Driv
 }
 
 /// Says for each operation of a legal model's main graph whether it can be planned; one that runs
-/// other graphs can when everything in them can. The outer error is a model whose constants cannot
-/// be read.
-pub(crate) fn survey(model: &Model) -> Result<Vec<Verdict>, DriverError> {
-    let mut graphs = Graphs::new(model, None);
+/// other graphs can when everything in them can.
+///
+/// # Errors
+/// A model whose constants cannot be read; a survey that was given up.
+pub(crate) fn survey(model: &Model, budget: &Budget<'_>) -> Result<Vec<bool>, DriverError> {
+    let mut graphs = Graphs::new(model, None, budget, Allowance::OF_SURVEY);
     let mut builder = Builder::new(&mut graphs, GraphId::Main)?;
-    let verdicts = (0..builder.subgraph.operations.len()).map(|index| {
+    let mut verdicts = Vec::with_capacity(builder.subgraph.operations.len());
+    for index in 0..builder.subgraph.operations.len() {
         let verdict = builder.operation(index);
-        if verdict.is_err() {
-            builder.trust_declared_shapes(index);
+        verdicts.push(verdict.is_ok());
+        match verdict {
+            Err(error) if error.is_given_up() => return Err(error),
+            Err(_) => builder.trust_declared_shapes(index),
+            Ok(()) => {}
         }
-        verdict
-    });
-    Ok(verdicts.collect())
+    }
+    Ok(verdicts)
 }
 
 /// The graphs of a model as far as they are planned.
 pub(super) struct Graphs<'m> {
     pub(super) model: &'m Model,
     /// `None` in a survey.
-    pub(super) context: Option<PrepareContext>,
+    pub(super) context: Option<&'m PrepareContext<'m>>,
+    pub(super) budget: &'m Budget<'m>,
+    /// What may still be folded.
+    allowance: Allowance,
     referenced: Vec<Referenced>,
 }
 
@@ -75,9 +86,14 @@ impl Referenced {
 }
 
 impl<'m> Graphs<'m> {
-    fn new(model: &'m Model, context: Option<PrepareContext>) -> Self {
+    fn new(
+        model: &'m Model,
+        context: Option<&'m PrepareContext<'m>>,
+        budget: &'m Budget<'m>,
+        allowance: Allowance,
+    ) -> Self {
         let referenced = model.referenced.iter().map(|_| Referenced::NotYet).collect();
-        Graphs { model, context, referenced }
+        Graphs { model, context, budget, allowance, referenced }
     }
 
     /// Plans a referenced graph, unless an earlier operation had it planned or failed to.
@@ -110,4 +126,12 @@ impl<'m> Graphs<'m> {
         }
         builder.finish()
     }
+}
+
+/// The error of a step of planning that is no operation's.
+fn outside_of_operations(cause: &OpError) -> DriverError {
+    DriverError::given_up(cause).unwrap_or_else(|| {
+        let limit = MAX_ARENA_BYTES as u64;
+        DriverError::TooLarge { bytes: u64::MAX, limit }
+    })
 }

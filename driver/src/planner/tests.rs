@@ -4,7 +4,7 @@ use burst_hal::{ModelBuilder, OperandType, OperationType, OutputSpec};
 
 use super::plan;
 use crate::kernels::Isa;
-use crate::op::PrepareContext;
+use crate::op::{Budget, PrepareContext};
 
 const F32: OperandType = OperandType::TensorFloat32;
 
@@ -26,7 +26,8 @@ fn constant_attributes_are_parsed_when_the_model_is_planned() {
             let sum = b.result_of(OperationType::Add, &[above, x, none], out());
             let last = b.result_of(OperationType::Add, &[sum, x, late], out());
             b.output(last);
-            let context = PrepareContext { fast_kernels, isa: Isa::PORTABLE };
+            let context =
+                PrepareContext { fast_kernels, isa: Isa::PORTABLE, budget: &Budget::default() };
             let plan = plan(&b.build().unwrap(), &context).unwrap();
             let steps = plan.main.steps.iter();
             let bound: Vec<_> = steps.map(|step| (step.def.code, step.bound.is_some())).collect();

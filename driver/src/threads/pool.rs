@@ -24,6 +24,10 @@ const YIELD_IN_RUN: Duration = Duration::from_millis(1);
 /// that follow each other at once find it awake.
 const SPIN_BETWEEN_RUNS: Duration = Duration::from_micros(20);
 
+/// Working memory that a helper keeps between two jobs, in bytes. It works for every caller, so that no
+/// account pays for it; tiles that make use of the caches need far less.
+const MAX_IDLE_SCRATCH_BYTES: usize = 16 << 20;
+
 /// How often a helper polls between two reads of the clock.
 const POLLS_PER_CLOCK_READ: u32 = 32;
 
@@ -224,7 +228,6 @@ impl Shared {
 
     /// The main loop of helper `index`.
     fn serve(&self, index: usize) {
-        crate::compute::enter();
         let sleeper = &self.sleepers[index];
         sleeper.thread.get_or_init(std::thread::current);
         let mut affinity = Affinity::of_this_thread();
@@ -237,6 +240,7 @@ impl Shared {
                 return;
             }
             self.job.help(index + 1, &mut scratch);
+            scratch.keep_at_most(MAX_IDLE_SCRATCH_BYTES);
         }
     }
 

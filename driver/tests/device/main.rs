@@ -3,5 +3,6 @@
 mod control_flow;
 mod execution;
 mod legality;
+mod paying;
 mod profile;
 mod zero_sized;

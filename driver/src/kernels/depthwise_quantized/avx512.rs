@@ -34,6 +34,11 @@ impl PairedRules {
         PairedRules(blocks.map(|first| [half(first), half(first + LANES)]).collect())
     }
 
+    /// Bytes that the rules of this filter take.
+    pub(crate) fn bytes(filter: &PairedFilter) -> usize {
+        filter.rules().bias.len().div_ceil(PAIRED) * size_of::<[Rules; 2]>()
+    }
+
     /// Bytes held.
     pub(crate) fn held_bytes(&self) -> usize {
         size_of_val(self.0.as_slice())

@@ -11,6 +11,7 @@ use super::avx512;
 use super::pairs::PairedFilter;
 use super::portable::{self, ByteFilter};
 use crate::OpError;
+use crate::budget::Budget;
 use crate::kernels::conv::Conv;
 use crate::kernels::requantize::{Channels, Requantize};
 use crate::kernels::simd::{Isa, KernelInfo, Level, has_avx512, kernel};
@@ -51,23 +52,29 @@ pub(crate) struct DepthwisePairs {
 
 impl DepthwisePairs {
     /// Packs a filter, see [`PairedFilter::new`]; `None` where this CPU has no kernel for it.
+    ///
+    /// # Errors
+    /// What the budget says.
     pub(crate) fn new(
         isa: Isa,
         weights: &[i16],
         rules: &Requantize,
         zero: i32,
         is_signed: bool,
-    ) -> Option<Self> {
+        budget: &Budget<'_>,
+    ) -> Result<Option<Self>, OpError> {
         #[cfg(target_arch = "x86_64")]
         if has_avx512(isa) {
-            let filter = PairedFilter::new(weights, rules, zero, is_signed)?;
-            // SAFETY: the CPU has the features that the function is compiled for: asked two lines
-            // above.
+            let filter = PairedFilter::new(weights, rules, zero, is_signed, budget)?;
+            let Some(filter) = filter else { return Ok(None) };
+            budget.charge(avx512::PairedRules::bytes(&filter))?;
+            // SAFETY: the CPU has the features that the function is compiled for: asked by the
+            // condition of this block.
             let rules = unsafe { avx512::PairedRules::new(&filter) };
-            return Some(DepthwisePairs { filter, rules });
+            return Ok(Some(DepthwisePairs { filter, rules }));
         }
-        let _ = (isa, weights, rules, zero, is_signed);
-        None
+        let _ = (isa, weights, rules, zero, is_signed, budget);
+        Ok(None)
     }
 
     /// How many channels there are.

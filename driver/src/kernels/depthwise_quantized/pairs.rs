@@ -1,5 +1,7 @@
 //! The form of a quantized filter for kernels that take its taps two at a time.
 
+use crate::OpError;
+use crate::budget::Budget;
 use crate::kernels::conv::Taps;
 use crate::kernels::requantize::{Channels, Requantize};
 
@@ -32,25 +34,37 @@ impl PairedFilter {
 
     /// `weights` are less their zero point, channels side by side, in the order of taps; `zero` is
     /// the stored input value of real 0. `None` where there are too many taps.
-    #[must_use]
+    ///
+    /// # Errors
+    /// What the budget says.
     pub(crate) fn new(
         weights: &[i16],
         rules: &Requantize,
         zero: i32,
         is_signed: bool,
-    ) -> Option<Self> {
+        budget: &Budget<'_>,
+    ) -> Result<Option<Self>, OpError> {
         let channels = rules.bias.len();
         let taps = weights.len() / channels.max(1);
-        if channels == 0 || taps > MAX_TAPS || weights.len() != taps * channels {
-            return None;
-        }
+        let stored = u8::try_from(zero & 0xFF);
+        let (Ok(stored), true) =
+            (stored, channels > 0 && taps <= MAX_TAPS && weights.len() == taps * channels)
+        else {
+            return Ok(None);
+        };
         let weight = |tap: usize, channel: usize| {
             let inside = tap < taps && channel < channels;
             if inside { weights[tap * channels + channel] } else { 0 }
         };
         let blocks = channels.div_ceil(Self::BLOCK);
-        let mut pairs = Vec::with_capacity(blocks * taps.div_ceil(2));
+        let len = blocks * taps.div_ceil(2);
+        let filled_up = blocks * Self::BLOCK;
+        budget.charge(len * size_of::<[WeightPairs; 2]>())?;
+        budget.charge(Requantize::bytes(filled_up) + channels)?;
+        let mut checkpoints = budget.stop().checkpoints();
+        let mut pairs = Vec::with_capacity(len);
         for block in 0..blocks {
+            checkpoints.after(Self::BLOCK * taps)?;
             for tap in (0..taps).step_by(2) {
                 pairs.push([0, 1].map(|half| {
                     std::array::from_fn(|lane| {
@@ -66,8 +80,7 @@ impl PairedFilter {
             let sum: i32 = (0..taps).map(|tap| i32::from(weight(tap, channel))).sum();
             rules.bias[channel].wrapping_sub(zero.wrapping_mul(sum))
         };
-        let stored = u8::try_from(zero & 0xFF).ok()?;
-        Some(PairedFilter {
+        Ok(Some(PairedFilter {
             channels,
             taps,
             weights: pairs,
@@ -82,7 +95,7 @@ impl PairedFilter {
             },
             is_signed,
             zeros: vec![stored; channels],
-        })
+        }))
     }
 
     /// How many channels there are.

@@ -1,12 +1,14 @@
 //! Rows, and pairs of taps, against the plain loops and the scalar rule.
 
 use super::*;
+use crate::budget::Budget;
 use crate::kernels::conv::testing::depthwise_shapes;
-use crate::kernels::conv::{Conv, convolve};
+use crate::kernels::conv::{Conv, Operands, Rule, convolve};
 use crate::kernels::quant::Multiplier;
 use crate::kernels::requantize::Requantize;
 use crate::kernels::simd::Isa;
 use crate::kernels::testing::Numbers;
+use crate::stop::Stop;
 
 /// A convolution of bytes with weights less their zero point, and what it makes.
 struct Case {
@@ -42,10 +44,13 @@ fn cases() -> impl Iterator<Item = Case> {
             let mut want = vec![0; conv.output.values()];
             let step =
                 |sum, byte, weight| sum + (value(byte, is_signed) - zero) * i32::from(weight);
-            convolve(&conv, &input, &weights, &mut want, 0, step, |sum: i32, unit| {
+            let finish = |sum: i32, unit: usize| {
                 let scaled = factor(unit).unwrap().apply(sum + bias[unit]) + zero_point;
                 scaled.clamp(range.0, range.1).to_le_bytes()[0]
-            });
+            };
+            let operands =
+                Operands { conv: &conv, input: &input, filter: &weights, stop: Stop::default() };
+            convolve(operands, &Rule { zero: 0, step, finish }, 0, &mut want).unwrap();
             Case { conv, input, weights, rules, is_signed, zero, want }
         },
     )
@@ -66,7 +71,9 @@ pub(crate) fn rows(isa: Isa) {
 
 pub(crate) fn pairs(isa: Isa) {
     for Case { conv, input, weights, rules, is_signed, zero, want } in cases() {
-        let pairs = DepthwisePairs::new(isa, &weights, &rules, zero, is_signed).unwrap();
+        let pairs = DepthwisePairs::new(isa, &weights, &rules, zero, is_signed, &Budget::default())
+            .unwrap()
+            .unwrap();
         assert_eq!((pairs.channels(), pairs.weights()), (conv.output.channels, weights.len()));
         let all = 0..conv.output.batches * conv.output.height;
         let mut got = vec![0xA5; want.len()];
@@ -78,8 +85,17 @@ pub(crate) fn pairs(isa: Isa) {
 #[test]
 fn pairs_are_not_packed_for_a_cpu_without_their_kernel() {
     let case = cases().next().unwrap();
-    let packed =
-        |isa| DepthwisePairs::new(isa, &case.weights, &case.rules, case.zero, case.is_signed);
+    let packed = |isa| {
+        DepthwisePairs::new(
+            isa,
+            &case.weights,
+            &case.rules,
+            case.zero,
+            case.is_signed,
+            &Budget::default(),
+        )
+        .unwrap()
+    };
     assert!(packed(Isa::PORTABLE).is_none());
     if let Some(pairs) = packed(Isa::detect()) {
         let out = &mut vec![0; case.want.len()];

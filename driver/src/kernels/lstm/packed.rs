@@ -3,6 +3,7 @@
 use super::float::{Gate, Lstm, VARIANCE_EPSILON};
 use super::sigmoid::{logistic, tanh};
 use crate::OpError;
+use crate::budget::Budget;
 use crate::kernels::matmul_float::FloatPanels;
 use crate::kernels::rnn::Activation;
 
@@ -32,24 +33,36 @@ fn stacked<'a>(
     gates: &[&Gate<'a>],
     matrix: impl Fn(&Gate<'a>) -> &'a [f32],
     units: usize,
+    budget: &Budget<'_>,
 ) -> Result<FloatPanels, OpError> {
-    let all: Vec<f32> = gates.iter().flat_map(|gate| matrix(gate)).copied().collect();
+    let len: usize = gates.iter().map(|gate| matrix(gate).len()).sum();
+    budget.charge(len * size_of::<f32>())?;
+    let mut all = Vec::with_capacity(len);
+    for gate in gates {
+        budget.stop().check()?;
+        all.extend_from_slice(matrix(gate));
+    }
     let rows = gates.len() * units;
-    FloatPanels::new(&all, rows, all.len() / rows.max(1))
+    FloatPanels::new(&all, rows, all.len() / rows.max(1), budget)
 }
+
+/// Vectors of one number per unit that a gate has at most, and copies of them while they are packed.
+const VECTORS_OF_GATE: usize = 8;
 
 impl PackedLstm {
     /// Packs the weights of a layer.
     ///
     /// # Errors
-    /// [`OpError::Internal`] when sizes do not fit.
-    pub(crate) fn new(lstm: &Lstm<'_>) -> Result<Self, OpError> {
+    /// [`OpError::Internal`] when sizes do not fit; what the budget says.
+    pub(crate) fn new(lstm: &Lstm<'_>, budget: &Budget<'_>) -> Result<Self, OpError> {
         let units = lstm.forget_gate.bias.len();
         let own = lstm.input_gate.as_ref();
         let gates: Vec<&Gate<'_>> = own
             .into_iter()
             .chain([&lstm.forget_gate, &lstm.output_gate, &lstm.cell_gate])
             .collect();
+        let vector_bytes = size_of_val(lstm.forget_gate.bias);
+        budget.charge(vector_bytes.saturating_mul(gates.len() * VECTORS_OF_GATE))?;
         let vectors = |vector: fn(&Gate<'_>) -> Option<Vec<f32>>| {
             gates
                 .iter()
@@ -64,15 +77,17 @@ impl PackedLstm {
         let has_aux = gates.iter().all(|gate| gate.aux.is_some());
         let projection = lstm.projection.map(|projection| {
             let outputs = projection.weights.len() / units.max(1);
+            budget.charge(outputs * size_of::<f32>())?;
             let bias = projection.bias.map_or_else(|| vec![0.0; outputs], <[f32]>::to_vec);
-            FloatPanels::new(projection.weights, outputs, units).map(|weights| (weights, bias))
+            let weights = FloatPanels::new(projection.weights, outputs, units, budget)?;
+            Ok::<_, OpError>((weights, bias))
         });
         Ok(PackedLstm {
-            input: stacked(&gates, |gate| gate.input, units)?,
+            input: stacked(&gates, |gate| gate.input, units, budget)?,
             aux: has_aux
-                .then(|| stacked(&gates, |gate| gate.aux.unwrap_or_default(), units))
+                .then(|| stacked(&gates, |gate| gate.aux.unwrap_or_default(), units, budget))
                 .transpose()?,
-            recurrent: stacked(&gates, |gate| gate.recurrent, units)?,
+            recurrent: stacked(&gates, |gate| gate.recurrent, units, budget)?,
             start,
             units,
             coupled: own.is_none(),
@@ -123,7 +138,9 @@ impl PackedLstm {
     #[must_use]
     pub(crate) fn held_bytes(&self) -> usize {
         let vectors = self.peepholes.iter().flatten().chain(self.layer_norm.iter().flatten());
-        let vectors = vectors.chain([&self.start]).map(|vector| size_of_val(vector.as_slice()));
+        let bias = self.projection.iter().map(|(_, bias)| bias);
+        let vectors =
+            vectors.chain([&self.start]).chain(bias).map(|vector| size_of_val(vector.as_slice()));
         let projection = self.projection.as_ref().map(|(weights, _)| weights);
         let matrices = [Some(&self.input), self.aux.as_ref(), Some(&self.recurrent), projection];
         vectors.chain(matrices.into_iter().flatten().map(FloatPanels::held_bytes)).sum()

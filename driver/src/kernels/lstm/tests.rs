@@ -2,6 +2,7 @@
 
 use super::float::{Gate, Lstm, Projection, State};
 use super::*;
+use crate::budget::Budget;
 use crate::kernels::rnn::Activation;
 use crate::kernels::simd::Isa;
 use crate::kernels::testing::Numbers;
@@ -43,7 +44,7 @@ pub(crate) fn gates(isa: Isa) {
             cell_clip: if seed % 7 == 3 { 0.3 } else { 0.0 },
             projection_clip: if seed % 7 == 4 { 0.2 } else { 0.0 },
         };
-        let packed = PackedLstm::new(&lstm).unwrap();
+        let packed = PackedLstm::new(&lstm, &Budget::default()).unwrap();
         let (mut output, mut cell) = (weights(numbers, outputs), weights(numbers, units));
         let (mut want_output, mut want_cell) = (output.clone(), cell.clone());
         for _ in 0..4 {

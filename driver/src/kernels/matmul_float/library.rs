@@ -6,6 +6,8 @@ use rten_gemm::{BiasVector, GemmExecutor, GemmInputA, GemmInputB, GemmOptions, P
 use rten_tensor::NdTensorView;
 
 use crate::OpError;
+use crate::budget::Budget;
+use crate::compute;
 use crate::kernels::simd::portable_kernel;
 
 portable_kernel! {
@@ -42,9 +44,17 @@ impl FloatMatrix {
     /// Packs weights `[units, depth]`.
     ///
     /// # Errors
-    /// [`OpError::Internal`] when there are not that many.
-    pub(crate) fn new(weights: &[f32], units: usize, depth: usize) -> Result<Self, OpError> {
+    /// [`OpError::Internal`] when there are not that many; what the budget says. The library packs
+    /// them in one go.
+    pub(crate) fn new(
+        weights: &[f32],
+        units: usize,
+        depth: usize,
+        budget: &Budget<'_>,
+    ) -> Result<Self, OpError> {
         let rows = NdTensorView::try_from_data([units, depth], weights).map_err(wrong_size)?;
+        budget.charge(packed_bytes(units, depth))?;
+        budget.stop().check()?;
         Ok(FloatMatrix { packed: float_executor().prepack_b(rows.transposed()) })
     }
 
@@ -61,6 +71,7 @@ impl FloatMatrix {
         let depth = self.packed.rows();
         let count = rows.len() / depth.max(1);
         let rows = NdTensorView::try_from_data([count, depth], rows).map_err(wrong_size)?;
+        compute::enter();
         let options = GemmOptions { bias: Some(BiasVector::Row(bias)), ..Default::default() };
         float_executor()
             .gemm(out, GemmInputA::Unpacked(rows), GemmInputB::Packed(&self.packed), options)
@@ -70,8 +81,12 @@ impl FloatMatrix {
     /// Bytes held.
     #[must_use]
     pub(crate) fn held_bytes(&self) -> usize {
-        size_of::<f32>() * self.packed.rows() * self.packed.cols().next_multiple_of(PANEL)
+        packed_bytes(self.packed.cols(), self.packed.rows())
     }
+}
+
+fn packed_bytes(units: usize, depth: usize) -> usize {
+    size_of::<f32>().saturating_mul(depth).saturating_mul(units.next_multiple_of(PANEL))
 }
 
 /// Columns that the library's packed matrices are padded to, at most.

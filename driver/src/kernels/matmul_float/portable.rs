@@ -3,6 +3,7 @@
 
 use super::rows::{FloatRows, MAX_SEGMENTS, Segments};
 use crate::OpError;
+use crate::budget::Budget;
 use crate::kernels::panels::{LANES, Panels};
 
 /// The weights of the units of a panel at one position of the depth.
@@ -19,13 +20,19 @@ impl FloatPanels {
     /// Packs weights `[units, depth]`.
     ///
     /// # Errors
-    /// [`OpError::Internal`] when there are not that many, or one of the sizes is 0.
-    pub(crate) fn new(weights: &[f32], units: usize, depth: usize) -> Result<Self, OpError> {
+    /// [`OpError::Internal`] when there are not that many, or one of the sizes is 0; what the budget
+    /// says.
+    pub(crate) fn new(
+        weights: &[f32],
+        units: usize,
+        depth: usize,
+        budget: &Budget<'_>,
+    ) -> Result<Self, OpError> {
         if units == 0 || depth == 0 || Some(weights.len()) != units.checked_mul(depth) {
             return Err(wrong_size());
         }
         let block = |block: [[f32; 1]; LANES]| Weights(block.map(|[weight]| weight));
-        Ok(FloatPanels(Panels::pack(weights, units, depth, block)))
+        Ok(FloatPanels(Panels::pack(weights, units, depth, budget, block)?))
     }
 
     /// Number of units.

@@ -9,6 +9,8 @@ use super::dispatch;
 use super::pairs::PairMatrix;
 use super::quads::{self, QuadMatrix};
 use crate::OpError;
+use crate::budget::Budget;
+use crate::compute;
 use crate::kernels::requantize::Requantize;
 use crate::kernels::simd::{Isa, has_vnni, portable_kernel};
 
@@ -36,6 +38,15 @@ fn wrong_size<E>(_: E) -> OpError {
 
 /// Columns that the library's packed matrices are padded to, at most.
 const PANEL: usize = 32;
+
+/// Numbers of 32 bits that the library keeps beside the packed weights of each unit, at most: their sum.
+const SUMS: usize = 4;
+
+fn library_bytes(units: usize, depth: usize) -> usize {
+    units
+        .next_multiple_of(PANEL)
+        .saturating_mul(depth.next_multiple_of(4) + SUMS * size_of::<i32>())
+}
 
 /// Packed weights of 8 bits, for products with unsigned bytes.
 pub(crate) struct ByteMatrix(Form);
@@ -70,12 +81,13 @@ impl ByteMatrix {
     ///
     /// # Errors
     /// [`OpError::Internal`] when there are not that many, or the depth is over
-    /// [`MAX_EXACT_DEPTH`].
+    /// [`MAX_EXACT_DEPTH`]; what the budget says.
     pub(crate) fn new(
         isa: Isa,
         weights: &[i8],
         units: usize,
         depth: usize,
+        budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
         let rows = NdTensorView::try_from_data([units, depth], weights).map_err(wrong_size)?;
         if depth > MAX_EXACT_DEPTH {
@@ -85,11 +97,13 @@ impl ByteMatrix {
             return Err(wrong_size(depth));
         }
         Ok(ByteMatrix(if has_vnni(isa) {
-            Form::Quads(QuadMatrix::new(weights, units, depth))
+            Form::Quads(QuadMatrix::new(weights, units, depth, budget)?)
         } else if library_is_exact(isa) {
+            budget.charge(library_bytes(units, depth))?;
+            budget.stop().check()?;
             Form::Library(byte_executor().prepack_b(rows.transposed()))
         } else {
-            Form::Pairs(PairMatrix::new(weights, units, depth))
+            Form::Pairs(PairMatrix::new(weights, units, depth, budget)?)
         }))
     }
 
@@ -124,6 +138,7 @@ impl ByteMatrix {
                 let depth = packed.rows();
                 let rows = NdTensorView::try_from_data([rows.len() / depth.max(1), depth], rows)
                     .map_err(wrong_size)?;
+                compute::enter();
                 let (rows, packed) = (GemmInputA::Unpacked(rows), GemmInputB::Packed(packed));
                 byte_executor()
                     .gemm(sums, rows, packed, GemmOptions::default())
@@ -168,7 +183,7 @@ impl ByteMatrix {
     #[must_use]
     pub(crate) fn held_bytes(&self) -> usize {
         match &self.0 {
-            Form::Library(packed) => packed.rows() * packed.cols().next_multiple_of(PANEL),
+            Form::Library(packed) => library_bytes(packed.cols(), packed.rows()),
             Form::Pairs(pairs) => pairs.held_bytes(),
             Form::Quads(quads) => quads.held_bytes(),
         }

@@ -1,6 +1,8 @@
 //! Products of unsigned bytes with signed ones where no instruction for them is exact: weights are
 //! widened to 16 bits and multiplied two by two, which every vector unit does without saturating.
 
+use crate::OpError;
+use crate::budget::Budget;
 pub(crate) use crate::kernels::panels::LANES;
 use crate::kernels::panels::Panels;
 
@@ -14,10 +16,17 @@ pub(crate) struct PairMatrix(Panels<[[i16; 2]; LANES], 2>);
 
 impl PairMatrix {
     /// Packs weights `[units, depth]`; there must be that many.
-    #[must_use]
-    pub(crate) fn new(weights: &[i8], units: usize, depth: usize) -> Self {
+    ///
+    /// # Errors
+    /// What the budget says.
+    pub(crate) fn new(
+        weights: &[i8],
+        units: usize,
+        depth: usize,
+        budget: &Budget<'_>,
+    ) -> Result<Self, OpError> {
         let wide = |block: [[i8; 2]; LANES]| block.map(|pair| pair.map(i16::from));
-        PairMatrix(Panels::pack(weights, units, depth, wide))
+        Ok(PairMatrix(Panels::pack(weights, units, depth, budget, wide)?))
     }
 
     /// Number of output channels.

@@ -1,6 +1,8 @@
 //! Products of unsigned bytes with signed ones for the instruction that multiplies four pairs and
 //! adds them up (VNNI), each sum brought to its stored value before it leaves the registers.
 
+use crate::OpError;
+use crate::budget::Budget;
 pub(crate) use crate::kernels::panels::LANES;
 use crate::kernels::panels::Panels;
 
@@ -16,9 +18,16 @@ pub(crate) struct QuadMatrix(Panels<Quad, 4>);
 
 impl QuadMatrix {
     /// Packs weights `[units, depth]`; there must be that many, and neither may be 0.
-    #[must_use]
-    pub(crate) fn new(weights: &[i8], units: usize, depth: usize) -> Self {
-        QuadMatrix(Panels::pack(weights, units, depth, Quad))
+    ///
+    /// # Errors
+    /// What the budget says.
+    pub(crate) fn new(
+        weights: &[i8],
+        units: usize,
+        depth: usize,
+        budget: &Budget<'_>,
+    ) -> Result<Self, OpError> {
+        Ok(QuadMatrix(Panels::pack(weights, units, depth, budget, Quad)?))
     }
 
     /// Number of output channels.

@@ -1,5 +1,6 @@
 //! Products of bytes against plain sums.
 
+use crate::budget::Budget;
 use proptest::prelude::*;
 
 use super::dispatch::multiply_quads;
@@ -29,7 +30,7 @@ proptest! {
                 want.push(products.sum::<i32>());
             }
         }
-        let matrix = PairMatrix::new(&weights, units, depth);
+        let matrix = PairMatrix::new(&weights, units, depth, &Budget::default()).unwrap();
         for isa in Isa::each_here() {
             let mut got = vec![-1; count * units];
             multiply_pairs(isa, &matrix, &rows, &mut got).unwrap();
@@ -41,7 +42,7 @@ proptest! {
 #[test]
 fn the_largest_products_do_not_saturate() {
     let depth = 1000;
-    let matrix = PairMatrix::new(&vec![-128; depth], 1, depth);
+    let matrix = PairMatrix::new(&vec![-128; depth], 1, depth, &Budget::default()).unwrap();
     for isa in Isa::each_here() {
         let mut out = [0];
         multiply_pairs(isa, &matrix, &vec![255; depth], &mut out).unwrap();
@@ -80,7 +81,13 @@ pub(crate) fn pairs(isa: Isa) {
     for (count, units, depth) in SHAPES {
         let (rows, weights, want) = product(count, units, depth);
         let mut got = vec![-1; want.len()];
-        multiply_pairs(isa, &PairMatrix::new(&weights, units, depth), &rows, &mut got).unwrap();
+        multiply_pairs(
+            isa,
+            &PairMatrix::new(&weights, units, depth, &Budget::default()).unwrap(),
+            &rows,
+            &mut got,
+        )
+        .unwrap();
         assert_eq!(got, want, "{count} x {units} x {depth}");
     }
 }
@@ -103,7 +110,7 @@ pub(crate) fn quads(isa: Isa) {
                     scaled.clamp(low, low + 200).to_le_bytes()[0]
                 })
                 .collect();
-            let matrix = QuadMatrix::new(&weights, units, depth);
+            let matrix = QuadMatrix::new(&weights, units, depth, &Budget::default()).unwrap();
             let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
             let mut got = vec![0xA5; want.len()];
             multiply_quads(isa, panels, &rows, rules, &terms, &mut got).unwrap();
@@ -114,7 +121,7 @@ pub(crate) fn quads(isa: Isa) {
 
 #[test]
 fn quads_of_wrong_sizes_or_on_another_cpu_are_refused() {
-    let matrix = QuadMatrix::new(&[1; 6], 2, 3);
+    let matrix = QuadMatrix::new(&[1; 6], 2, 3, &Budget::default()).unwrap();
     let rules = Requantize::new(vec![0; 2], |_| Multiplier::new(0.5), 0, (0, 255)).unwrap();
     let run = |isa, rows: &[u8], out: usize| {
         let (panels, rules) = (matrix.channels(0, 2), rules.channels(0..2));

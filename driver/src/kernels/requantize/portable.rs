@@ -59,6 +59,12 @@ impl Requantize {
         Ok(rules)
     }
 
+    /// Bytes that the rules of so many channels take.
+    #[must_use]
+    pub(crate) fn bytes(channels: usize) -> usize {
+        channels.saturating_mul(4 * size_of::<i32>())
+    }
+
     /// Bytes held.
     #[must_use]
     pub(crate) fn held_bytes(&self) -> usize {

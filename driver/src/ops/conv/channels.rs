@@ -11,10 +11,11 @@ use crate::kernels::depthwise_float::{self, FloatFilter};
 use crate::kernels::depthwise_quantized::{self, ByteFilter, DepthwisePairs};
 use crate::kernels::quant::activation_range_f32;
 use crate::kernels::requantize::Requantize;
-use crate::op::{Kernel, PrepareContext, Prepared, Run};
+use crate::op::{Budget, Kernel, PrepareContext, Prepared, Run};
 use crate::ops::attributes::{ConvAttributes, Layout};
 use crate::ops::conv::geometry;
 use crate::ops::conv::quantized::{Scales, Task, is_quantized};
+use crate::stop::STEPS_PER_CHECK;
 use crate::tensor::{Args, TensorRef};
 use crate::threads::{Tiling, speed};
 
@@ -25,20 +26,23 @@ const PRODUCTS_PER_LOOK: usize = 1 << 20;
 pub(super) fn prepare(
     args: &Args<'_>,
     attributes: &ConvAttributes,
-    context: &PrepareContext,
+    context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
     if attributes.layout == Layout::Nchw || attributes.number != 1 {
         return Ok(None);
     }
     let (filter, bias) = (args.tensor(1)?, args.tensor(2)?);
     let ty = args.input(0)?.info.ty;
-    let (attributes, isa) = (*attributes, context.isa);
+    let PrepareContext { isa, budget, .. } = *context;
+    let attributes = *attributes;
     let kernel: Box<dyn Kernel> = if ty == OperandType::TensorFloat32 {
-        let (weights, bias) = (filter.f32()?.to_vec(), bias.f32()?.to_vec());
+        let (weights, bias) = (filter.f32()?, bias.f32()?);
+        budget.charge(size_of_val(weights) + size_of_val(bias))?;
+        let (weights, bias) = (weights.to_vec(), bias.to_vec());
         Box::new(FloatChannels { attributes, weights, bias, isa })
     } else if is_quantized(ty) {
         let scales = Scales::of_args(Task::Convolution, args)?;
-        Box::new(ByteChannels::new(attributes, &scales, filter, bias, isa)?)
+        Box::new(ByteChannels::new(attributes, &scales, filter, bias, context)?)
     } else {
         return Ok(None);
     };
@@ -127,30 +131,49 @@ impl ByteChannels {
         scales: &Scales<'_>,
         filter: TensorRef<'_>,
         bias: TensorRef<'_>,
-        isa: Isa,
+        context: &PrepareContext<'_>,
     ) -> Result<Self, OpError> {
+        let PrepareContext { isa, budget, .. } = *context;
         let bad_zero = OpError::Range { what: "zero point of a depthwise convolution" };
         let filter_zero = i16::try_from(filter.info.zero_point)
             .ok()
             .filter(|zero| (-128..256).contains(zero))
             .ok_or(bad_zero)?;
-        let weights: Vec<i16> = if filter.info.ty == OperandType::TensorQuant8Asymm {
-            filter.u8()?.iter().map(|weight| i16::from(*weight) - filter_zero).collect()
+        let weights = if filter.info.ty == OperandType::TensorQuant8Asymm {
+            widened(filter.u8()?, filter_zero, budget)?
         } else {
-            filter.i8()?.iter().map(|weight| i16::from(*weight) - filter_zero).collect()
+            widened(filter.i8()?, filter_zero, budget)?
         };
         let is_signed = scales.input.ty == OperandType::TensorQuant8AsymmSigned;
         let zero = scales.input.zero_point;
-        let bias = bias.i32()?.to_vec();
+        let bias = bias.i32()?;
+        budget.charge(Requantize::bytes(bias.len()))?;
+        let bias = bias.to_vec();
         let (zero_point, range) = (scales.output.zero_point, scales.range(attributes.activation));
         let rules = Requantize::new(bias, |channel| scales.multiplier(channel), zero_point, range)?;
-        let paired = DepthwisePairs::new(isa, &weights, &rules, zero, is_signed);
+        let paired = DepthwisePairs::new(isa, &weights, &rules, zero, is_signed, budget)?;
         let form = paired.map(ByteForm::Paired).unwrap_or_else(|| {
             let (flip, zero) = if is_signed { (0x80, zero + 128) } else { (0, zero) };
             ByteForm::Plain { weights, rules, flip, zero }
         });
         Ok(ByteChannels { attributes, form, isa })
     }
+}
+
+/// Weights less their zero point.
+fn widened<W: Copy + Into<i16>>(
+    weights: &[W],
+    zero: i16,
+    budget: &Budget<'_>,
+) -> Result<Vec<i16>, OpError> {
+    budget.charge(weights.len() * size_of::<i16>())?;
+    let mut checkpoints = budget.stop().checkpoints();
+    let mut wide = Vec::with_capacity(weights.len());
+    for part in weights.chunks(STEPS_PER_CHECK) {
+        checkpoints.after(part.len())?;
+        wide.extend(part.iter().map(|weight| (*weight).into() - zero));
+    }
+    Ok(wide)
 }
 
 impl Kernel for ByteChannels {
@@ -174,7 +197,7 @@ impl Kernel for ByteChannels {
                 ByteForm::Plain { weights, rules, flip, zero } => {
                     let filter = ByteFilter { weights, flip: *flip, zero: *zero };
                     let rules = rules.channels(0..channels);
-                    let sums = scratch.i32(channels);
+                    let sums = scratch.i32(channels)?;
                     depthwise_quantized::rows(
                         self.isa, &conv, input, filter, rules, rows, sums, out,
                     );

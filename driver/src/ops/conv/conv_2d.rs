@@ -55,7 +55,7 @@ fn infer(args: &Args<'_>, attributes: Parsed<'_, ConvAttributes>) -> Result<Infe
 fn prepare(
     args: &Args<'_>,
     attributes: &ConvAttributes,
-    context: &PrepareContext,
+    context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
     matrix::prepare(args, Rows::Images(*attributes), attributes.activation, context)
 }

@@ -9,7 +9,7 @@ use crate::kernels::matmul_float::FloatMatrix;
 use crate::kernels::matmul_float::{EVERYTHING, FloatPanels, Product, Start};
 use crate::kernels::matmul_float::{FloatRows, Pixels};
 use crate::kernels::{Isa, matmul_float};
-use crate::op::{Kernel, Run};
+use crate::op::{Kernel, PrepareContext, Run};
 use crate::ops::conv::row_tiles::{Rows, SHARED_STEP, TILE_BYTES, sizes_differ, tile_rows};
 use crate::scratch::Scratch;
 use crate::tensor::TensorRef;
@@ -41,14 +41,17 @@ impl FloatProduct {
         bias: TensorRef<'_>,
         (units, depth): (usize, usize),
         range: (f32, f32),
-        isa: Isa,
+        context: &PrepareContext<'_>,
     ) -> Result<Self, OpError> {
+        let PrepareContext { isa, budget, .. } = *context;
+        let bias = bias.f32()?;
+        budget.charge(size_of_val(bias))?;
         let weights = if matmul_float::has_panels(isa) {
-            Weights::Panels(FloatPanels::new(filter.f32()?, units, depth)?)
+            Weights::Panels(FloatPanels::new(filter.f32()?, units, depth, budget)?)
         } else {
-            Weights::Library(FloatMatrix::new(filter.f32()?, units, depth)?)
+            Weights::Library(FloatMatrix::new(filter.f32()?, units, depth, budget)?)
         };
-        Ok(FloatProduct { rows, weights, bias: bias.f32()?.to_vec(), range, isa })
+        Ok(FloatProduct { rows, weights, bias: bias.to_vec(), range, isa })
     }
 
     /// How the rows are cut.
@@ -87,7 +90,7 @@ impl FloatProduct {
                 let rows = if let Some(values) = in_place {
                     FloatRows::Matrix { values, depth }
                 } else {
-                    let gathered = scratch.f32(Pixels::gathered_len(conv, first, count));
+                    let gathered = scratch.f32(Pixels::gathered_len(conv, first, count))?;
                     FloatRows::Pixels(Pixels::new(conv, input, first, count, gathered)?)
                 };
                 let (start, range) = (Start::Bias(&self.bias), self.range);
@@ -97,7 +100,7 @@ impl FloatProduct {
                 let rows = if let Some(values) = in_place {
                     values
                 } else {
-                    let rows = scratch.f32(count * depth);
+                    let rows = scratch.f32(count * depth)?;
                     fill_rows(conv, input, 0.0, first, rows);
                     rows
                 };

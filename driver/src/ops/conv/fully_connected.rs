@@ -68,7 +68,7 @@ fn infer(args: &Args<'_>, activation: Parsed<'_, FusedActivation>) -> Result<Inf
 fn prepare(
     args: &Args<'_>,
     activation: &FusedActivation,
-    context: &PrepareContext,
+    context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
     matrix::prepare(args, Rows::Batches, *activation, context)
 }

@@ -29,6 +29,7 @@ use crate::ops::conv::float_product::FloatProduct;
 use crate::ops::conv::quantized::{Scales, is_quantized};
 use crate::ops::conv::row_tiles::{Rows, SHARED_STEP, sizes_differ, tile_rows};
 use crate::scratch::Scratch;
+use crate::stop::STEPS_PER_CHECK;
 use crate::tensor::{Args, TensorRef};
 use crate::threads::{Tiling, speed};
 
@@ -40,7 +41,7 @@ pub(super) fn prepare(
     args: &Args<'_>,
     rows: Rows,
     activation: FusedActivation,
-    context: &PrepareContext,
+    context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
     if matches!(rows, Rows::Images(attributes) if attributes.layout == Layout::Nchw) {
         return Ok(None);
@@ -51,11 +52,11 @@ pub(super) fn prepare(
     let ty = args.input(0)?.info.ty;
     let kernel: Box<dyn Kernel> = if ty == OperandType::TensorFloat32 {
         let range = activation_range_f32(activation);
-        Box::new(FloatProduct::new(rows, filter, bias, (units, depth), range, context.isa)?)
+        Box::new(FloatProduct::new(rows, filter, bias, (units, depth), range, context)?)
     } else if is_quantized(ty) && depth <= MAX_EXACT_DEPTH {
         let scales = Scales::of_args(rows.task(), args)?;
         let sizes = (units, depth);
-        Box::new(ByteProduct::new(rows, &scales, filter, bias, sizes, activation, context.isa)?)
+        Box::new(ByteProduct::new(rows, &scales, filter, bias, sizes, activation, context)?)
     } else {
         return Ok(None);
     };
@@ -68,6 +69,9 @@ fn one_row_tiling(conv: &Conv, step: usize) -> Tiling {
     let nanos = speed::nanos(&[conv.depth(), units], WEIGHTS_READ);
     Tiling { row_len: 1, step, least: step, most: units, nanos }
 }
+
+/// Rows of activations, a term for each row, and numbers to compute with.
+type RowsTermsSums<'s> = (&'s [u8], &'s [i32], &'s mut [i32]);
 
 #[derive(Debug)]
 struct ByteProduct {
@@ -95,15 +99,25 @@ impl ByteProduct {
         bias: TensorRef<'_>,
         (units, depth): (usize, usize),
         activation: FusedActivation,
-        isa: Isa,
+        context: &PrepareContext<'_>,
     ) -> Result<Self, OpError> {
+        let PrepareContext { isa, budget, .. } = *context;
+        let mut checkpoints = budget.stop().checkpoints();
+        let zero = filter.info.zero_point;
         let (flipped, weights, weight_zero);
         if filter.info.ty == OperandType::TensorQuant8Asymm {
+            let filter = filter.u8()?;
+            budget.charge(filter.len())?;
             let flip = |weight: &u8| (weight ^ TOP_BIT).cast_signed();
-            flipped = filter.u8()?.iter().map(flip).collect::<Vec<i8>>();
-            (weights, weight_zero) = (flipped.as_slice(), filter.info.zero_point - 128);
+            let mut copy = Vec::with_capacity(filter.len());
+            for part in filter.chunks(STEPS_PER_CHECK) {
+                checkpoints.after(part.len())?;
+                copy.extend(part.iter().map(flip));
+            }
+            flipped = copy;
+            (weights, weight_zero) = (flipped.as_slice(), zero - 128);
         } else {
-            (weights, weight_zero) = (filter.i8()?, filter.info.zero_point);
+            (weights, weight_zero) = (filter.i8()?, zero);
         }
         let input_zero = scales.input.zero_point;
         let is_signed = scales.input.ty == OperandType::TensorQuant8AsymmSigned;
@@ -114,20 +128,19 @@ impl ByteProduct {
 
         let count = i32::try_from(depth).map_err(|_| out_of_range)?;
         let both_zeros = count.wrapping_mul(flipped_zero).wrapping_mul(weight_zero);
-        let bias = bias
-            .i32()?
-            .iter()
-            .zip(weights.chunks_exact(depth))
-            .map(|(bias, weights)| {
-                let sum: i32 = weights.iter().map(|weight| i32::from(*weight)).sum();
-                bias.wrapping_sub(flipped_zero.wrapping_mul(sum)).wrapping_add(both_zeros)
-            })
-            .collect();
+        let biases = bias.i32()?;
+        budget.charge(Requantize::bytes(biases.len()))?;
+        let mut bias = Vec::with_capacity(biases.len());
+        for (own, weights) in biases.iter().zip(weights.chunks_exact(depth)) {
+            checkpoints.after(weights.len())?;
+            let sum: i32 = weights.iter().map(|weight| i32::from(*weight)).sum();
+            bias.push(own.wrapping_sub(flipped_zero.wrapping_mul(sum)).wrapping_add(both_zeros));
+        }
         let zero_point = scales.output.zero_point;
         let range = scales.range(activation);
         Ok(ByteProduct {
             rows,
-            weights: ByteMatrix::new(isa, weights, units, depth)?,
+            weights: ByteMatrix::new(isa, weights, units, depth, budget)?,
             rules: Requantize::new(bias, |unit| scales.multiplier(unit), zero_point, range)?,
             flip,
             zero: zero ^ flip,
@@ -150,7 +163,7 @@ impl Kernel for ByteProduct {
         if let (1, Some(step)) = (conv.output.pixels(), self.weights.channel_step()) {
             let tiling = one_row_tiling(&conv, step);
             return parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
-                let (row, terms, _) = self.rows(&conv, input, 0, 1, 0, scratch);
+                let (row, terms, _) = self.rows(&conv, input, 0, 1, 0, scratch)?;
                 self.weights.multiply_channels(self.isa, row, &self.rules, terms, first, out)
             });
         }
@@ -158,7 +171,7 @@ impl Kernel for ByteProduct {
         parallelism.tiles(&self.tiling(&conv), out, scratch, *stop, |first, out, scratch| {
             let sums_len = self.weights.sums_len(out.len());
             let (rows, terms, sums) =
-                self.rows(&conv, input, first, out.len() / units, sums_len, scratch);
+                self.rows(&conv, input, first, out.len() / units, sums_len, scratch)?;
             self.weights.multiply(self.isa, rows, &self.rules, terms, sums, out)
         })
     }
@@ -197,12 +210,12 @@ impl ByteProduct {
         count: usize,
         sums_len: usize,
         scratch: &'s mut Scratch,
-    ) -> (&'s [u8], &'s [i32], &'s mut [i32]) {
+    ) -> Result<RowsTermsSums<'s>, OpError> {
         let depth = conv.depth();
         let in_place = conv.is_pointwise() && self.flip == 0;
         let gathered_len = if in_place { 0 } else { count * depth };
         let terms_len = if self.weight_zero == 0 { 0 } else { count };
-        let (gathered, sums) = scratch.u8_and_i32(gathered_len, sums_len + terms_len);
+        let (gathered, sums) = scratch.u8_and_i32(gathered_len, sums_len + terms_len)?;
         let (sums, terms) = sums.split_at_mut(sums_len);
         let rows = if in_place {
             &input[first * depth..][..count * depth]
@@ -213,7 +226,7 @@ impl ByteProduct {
         if terms_len > 0 {
             matmul_quantized::row_sums(self.isa, rows, -self.weight_zero, terms);
         }
-        (rows, terms, sums)
+        Ok((rows, terms, sums))
     }
 
     /// Rows of unsigned activations.

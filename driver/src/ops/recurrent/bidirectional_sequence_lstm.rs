@@ -189,10 +189,10 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
 fn prepare(
     args: &Args<'_>,
     attributes: &Attributes,
-    context: &PrepareContext,
+    context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
     infer(args, Ok(attributes))?;
-    let layer = |operands| PackedLayer::new(args, operands, attributes.tuning, context.isa);
+    let layer = |operands| PackedLayer::new(args, operands, attributes.tuning, context);
     let layers = [layer(FORWARD)?, layer(BACKWARD)?];
     let linking = linking(args)?.ok_or(OpError::NotYet)?;
     let packed_inputs = layers.iter().flat_map(|layer| layer.packed_inputs(args)).collect();

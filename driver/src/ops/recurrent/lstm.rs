@@ -106,10 +106,10 @@ fn execute(run: &mut Run<'_, '_>, tuning: &Tuning) -> Result<(), OpError> {
 fn prepare(
     args: &Args<'_>,
     tuning: &Tuning,
-    context: &PrepareContext,
+    context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
     infer(args, Ok(tuning))?;
-    let layer = PackedLayer::new(args, CELL, *tuning, context.isa)?;
+    let layer = PackedLayer::new(args, CELL, *tuning, context)?;
     Ok(Some(layer.into_kernel(args, true, run_packed)))
 }
 

@@ -175,7 +175,7 @@ impl<'a> Floats<'a> {
             .filter(half)
             .map(|input| input.f16().map(<[_]>::len))
             .sum::<Result<_, _>>()?;
-        let mut rest = scratch.f32(widened + work);
+        let mut rest = scratch.f32(widened + work)?;
         let values = inputs
             .iter()
             .map(|input| match input.info.ty {

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::OpError;
 use crate::kernels::Isa;
 use crate::kernels::lstm::PackedLstm;
-use crate::op::{Kernel, Prepared, Run, Stop};
+use crate::op::{Kernel, PrepareContext, Prepared, Run, Stop};
 use crate::ops::recurrent::lstm_pass::{CellOperands, LastStates, Tuning};
 use crate::ops::recurrent::operands::{Floats, expect};
 use crate::ops::recurrent::sequence::{Direction, Sequence, vector};
@@ -105,12 +105,12 @@ impl PackedLayer {
     /// Packs the weights.
     ///
     /// # Errors
-    /// [`OpError::NotYet`] when one of them is not a constant.
+    /// [`OpError::NotYet`] when one of them is not a constant; what the budget says.
     pub(super) fn new(
         args: &Args<'_>,
         operands: CellOperands,
         tuning: Tuning,
-        isa: Isa,
+        context: &PrepareContext<'_>,
     ) -> Result<Self, OpError> {
         // Only the operands of this cell: others may be constants that nothing here needs.
         let wanted = operands.constants();
@@ -128,9 +128,10 @@ impl PackedLayer {
                 Ok(TensorRef { info: arg.info, dims: arg.dims.unwrap_or_default(), bytes })
             })
             .collect::<Result<_, OpError>>()?;
-        let mut scratch = Scratch::default();
+        let PrepareContext { isa, budget, .. } = *context;
+        let mut scratch = Scratch::paid_by(budget.same_account());
         let (floats, _) = Floats::new(&constants, &mut scratch, 0)?;
-        let lstm = PackedLstm::new(&operands.cell(&floats, tuning)?)?;
+        let lstm = PackedLstm::new(&operands.cell(&floats, tuning)?, budget)?;
         Ok(PackedLayer { lstm, operands, isa })
     }
 

@@ -120,7 +120,7 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
     let (x, stop) = (run.input(INPUT)?.i8()?, run.stop);
     let previous = run.input(CELL.output_state())?.i8()?;
     let cell = run.input(CELL.cell_state())?.i16()?;
-    let work = run.scratch.i32(Lstm8::work(units));
+    let work = run.scratch.i32(Lstm8::work(units))?;
     let [state_out, cell_out, out] = &mut *run.outputs else {
         return Err(OpError::Arity { want: 3, got: run.outputs.len() });
     };

@@ -108,10 +108,10 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
 fn prepare(
     args: &Args<'_>,
     attributes: &Attributes,
-    context: &PrepareContext,
+    context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
     infer(args, Ok(attributes))?;
-    let layer = PackedLayer::new(args, CELL, attributes.tuning, context.isa)?;
+    let layer = PackedLayer::new(args, CELL, attributes.tuning, context)?;
     Ok(Some(layer.into_kernel(args, attributes.time_major, run_packed)))
 }
 

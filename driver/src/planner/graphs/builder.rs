@@ -1,28 +1,24 @@
 //! Plans one graph, operation by operation.
 
 use burst_hal::validate::GraphId;
-use burst_hal::{Dimensions, Model, Operand, OperandLifeTime, Operation, Subgraph};
+use burst_hal::{Dimensions, MemoryCharge, Operand, OperandLifeTime, Operation, Subgraph};
 use smallvec::SmallVec;
 
 use super::Graphs;
-use crate::aligned::AlignedBytes;
-use crate::arena::{self, Need};
+use super::constants::Constant;
+use crate::budget::settle;
 use crate::control_flow::is_true;
 use crate::error::DriverError;
-use crate::op::{Inferred, OpDef, PrepareContext, Run, Stages};
+use crate::op::{Inferred, OpDef, Prepared, Stages};
 use crate::ops::control::boundary;
-use crate::plan::{
-    Allocation, Control, GraphPlan, Loop, MAX_ARENA_BYTES, Planned, Step, check_declared,
-};
+use crate::plan::{Allocation, Control, Loop, Planned, Step, check_declared, spilled};
 use crate::scratch::Scratch;
-use crate::stop::Stop;
-use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value, byte_count};
-use crate::threads::Parallelism;
+use crate::tensor::{Arg, Args, TensorInfo, Value, byte_count};
 use crate::{OpError, ops};
 
-/// A constant is folded only when the result is at most this large: folding must not turn a
-/// small model into a large one.
-const MAX_FOLDED_BYTES: usize = 64 << 20;
+/// What the parsed attributes of an operation take at most, in bytes, by estimate: what they really take is
+/// charged when the graph is finished.
+const BOUND_BYTES: usize = 256;
 
 /// An operation's inputs, as far as they are known.
 type KnownInputs<'a> = SmallVec<[Arg<'a>; 16]>;
@@ -30,44 +26,59 @@ type KnownInputs<'a> = SmallVec<[Arg<'a>; 16]>;
 type KnownOutputs<'a> = SmallVec<[(&'a TensorInfo, &'a [u32]); 2]>;
 
 pub(super) struct Builder<'g, 'm> {
-    graphs: &'g mut Graphs<'m>,
-    graph: GraphId,
+    pub(super) graphs: &'g mut Graphs<'m>,
+    pub(super) graph: GraphId,
     pub(super) subgraph: &'m Subgraph,
-    /// `None` in a survey, which chooses no kernels.
-    context: Option<PrepareContext>,
-    operands: Vec<Planned>,
-    steps: Vec<Step>,
+    pub(super) operands: Vec<Planned>,
+    /// The values of operands, where they are constants.
+    pub(super) constants: Vec<Constant<'m>>,
+    /// How often operations that are not planned yet read each operand.
+    readers: Vec<u32>,
+    pub(super) steps: Vec<Step>,
     /// Constants that some step reads as they are.
-    needed: Vec<bool>,
-    scratch: Scratch,
+    pub(super) needed: Vec<bool>,
+    pub(super) scratch: Scratch,
+    /// What the lists here take.
+    pub(super) charge: MemoryCharge,
 }
 
 impl<'g, 'm> Builder<'g, 'm> {
     pub(super) fn new(graphs: &'g mut Graphs<'m>, graph: GraphId) -> Result<Self, DriverError> {
-        let model = graphs.model;
+        let (model, budget) = (graphs.model, graphs.budget);
         let subgraph = match graph {
             GraphId::Main => &model.main,
             GraphId::Referenced(index) => &model.referenced[index as usize],
         };
-        let operands = subgraph
-            .operands
-            .iter()
-            .enumerate()
-            .map(|(index, operand)| planned(model, index, operand))
-            .collect::<Result<Vec<_>, _>>()?;
+        budget
+            .charge(list_bytes(subgraph))
+            .map_err(|cause| super::outside_of_operations(&cause))?;
+        let charge = budget.take_charge();
+        let mut constants = Vec::with_capacity(subgraph.operands.len());
+        for (index, operand) in subgraph.operands.iter().enumerate() {
+            constants.push(Constant::of(model, index, operand, budget)?);
+        }
         Ok(Builder {
-            context: graphs.context,
             graphs,
             graph,
             subgraph,
-            needed: vec![false; operands.len()],
-            operands,
-            steps: Vec::new(),
-            scratch: Scratch::default(),
+            operands: subgraph.operands.iter().map(planned).collect(),
+            constants,
+            readers: subgraph.count_consumers(),
+            steps: Vec::with_capacity(subgraph.operations.len()),
+            needed: vec![false; subgraph.operands.len()],
+            scratch: Scratch::paid_by(budget.same_account()),
+            charge,
         })
     }
 
     pub(super) fn operation(&mut self, index: usize) -> Result<(), DriverError> {
+        self.graphs.budget.stop().give_way().map_err(|c| super::outside_of_operations(&c))?;
+        let verdict = self.plan_operation(index);
+        self.release_constants(index);
+        verdict
+    }
+
+    fn plan_operation(&mut self, index: usize) -> Result<(), DriverError> {
         let subgraph = self.subgraph;
         let operation = &subgraph.operations[index];
         let (graph, op) = (self.graph, operation.ty);
@@ -76,7 +87,14 @@ impl<'g, 'm> Builder<'g, 'm> {
         };
         let control = boundary::control(self.graphs.model, &subgraph.operands, operation)
             .map_err(|cause| DriverError::Signature { graph, index, op, cause })?;
-        let failed = |cause| DriverError::Unplannable { graph, index, op, cause };
+        let failed = |cause| {
+            DriverError::given_up(&cause).unwrap_or(DriverError::Unplannable {
+                graph,
+                index,
+                op,
+                cause,
+            })
+        };
         let Some(control) = control else {
             return self.plan_step(index, operation, def).map_err(failed);
         };
@@ -84,6 +102,20 @@ impl<'g, 'm> Builder<'g, 'm> {
             self.graphs.require(referenced)?;
         }
         self.plan_control(index, operation, def, control).map_err(failed)
+    }
+
+    /// Lets the values of constants go that only this operation still had to read.
+    fn release_constants(&mut self, index: usize) {
+        for operand in &self.subgraph.operations[index].inputs {
+            let operand = *operand as usize;
+            self.readers[operand] = self.readers[operand].saturating_sub(1);
+            if self.readers[operand] == 0
+                && !self.needed[operand]
+                && matches!(self.constants[operand], Constant::Owned(_))
+            {
+                self.constants[operand] = Constant::Released;
+            }
+        }
     }
 
     /// Plans an operation that runs other graphs, which are planned already.
@@ -126,6 +158,7 @@ impl<'g, 'm> Builder<'g, 'm> {
             outputs,
             arena_order: Box::default(),
             kernel: None,
+            _kernel_charge: MemoryCharge::default(),
             packed_inputs: SmallVec::new(),
             fixed_shapes: false,
             control: Some(self.with_sharing(control)),
@@ -136,13 +169,11 @@ impl<'g, 'm> Builder<'g, 'm> {
     /// An IF whose condition is a constant runs one graph only. The other graph has been planned, so
     /// it was checked too; its plan is dropped unless another operation runs it.
     fn decided(&self, control: Control, inputs: &[usize]) -> Control {
-        let condition = inputs.first().map(|operand| &self.operands[*operand].allocation);
-        let (Control::If { then, otherwise }, Some(Allocation::Constant(condition))) =
-            (control, condition)
-        else {
+        let condition = inputs.first().and_then(|operand| self.constants[*operand].bytes());
+        let (Control::If { then, otherwise }, Some(condition)) = (control, condition) else {
             return control;
         };
-        let chosen = if is_true(condition.as_slice()) { then } else { otherwise };
+        let chosen = if is_true(condition) { then } else { otherwise };
         Control::If { then: chosen, otherwise: chosen }
     }
 
@@ -187,22 +218,16 @@ impl<'g, 'm> Builder<'g, 'm> {
             None => def.body,
         };
         let fixed_shapes = self.infer(stages, &inputs, &outputs)?;
-        if fixed_shapes && def.traits.pure && self.fold(stages, &inputs, &outputs) {
+        if fixed_shapes && def.traits.pure && self.fold(operation.ty, stages, &inputs, &outputs)? {
             return Ok(());
         }
-        let prepared = match &self.context {
-            Some(context) if context.fast_kernels => {
-                let (inputs, outputs) = self.args(&inputs, &outputs);
-                match stages.prepare(&Args { inputs: &inputs, outputs: &outputs }, context) {
-                    Err(OpError::NotYet) => None,
-                    other => other?,
-                }
-            }
-            _ => None,
+        let (prepared, kernel_charge) = self.prepare(stages, &inputs, &outputs)?;
+        let (kernel, packed_inputs) = match prepared {
+            Some(Prepared { kernel, packed_inputs }) => (Some(kernel), packed_inputs),
+            None => (None, SmallVec::new()),
         };
-        let packed = prepared.as_ref().map(|p| p.packed_inputs.clone()).unwrap_or_default();
         for (position, operand) in inputs.iter().enumerate() {
-            if !packed.contains(&position) {
+            if !packed_inputs.contains(&position) {
                 self.needed[*operand] = true;
             }
         }
@@ -213,12 +238,38 @@ impl<'g, 'm> Builder<'g, 'm> {
             inputs,
             outputs,
             arena_order: Box::default(),
-            kernel: prepared.map(|p| p.kernel),
-            packed_inputs: packed,
+            kernel,
+            _kernel_charge: kernel_charge,
+            packed_inputs,
             fixed_shapes,
             control: None,
         });
         Ok(())
+    }
+
+    /// A kernel for an operation, where there is one, and what it holds.
+    fn prepare(
+        &self,
+        stages: &dyn Stages,
+        inputs: &[usize],
+        outputs: &[usize],
+    ) -> Result<(Option<Prepared>, MemoryCharge), OpError> {
+        let Some(context) = self.graphs.context.filter(|context| context.fast_kernels) else {
+            return Ok((None, MemoryCharge::default()));
+        };
+        let (inputs, outputs) = self.args(inputs, outputs);
+        let prepared = match stages.prepare(&Args { inputs: &inputs, outputs: &outputs }, context) {
+            Err(OpError::NotYet) => Ok(None),
+            prepared => prepared,
+        };
+        // Taken also after an error: working memory was charged with it, and is gone.
+        let mut charge = context.budget.take_charge();
+        let prepared = prepared?;
+        let held = prepared
+            .as_ref()
+            .map_or(0, |prepared| prepared.kernel.held_bytes() + size_of_val(&*prepared.kernel));
+        settle(&mut charge, held)?;
+        Ok((prepared, charge))
     }
 
     /// The operation with its attributes parsed, where it has any and all are known. Wrong ones fail
@@ -266,80 +317,6 @@ impl<'g, 'm> Builder<'g, 'm> {
         }
     }
 
-    /// Folds the operation: computes it now if all its inputs are constants. Returns whether it did.
-    /// An operation that fails now is kept, and fails when the model runs.
-    fn fold(&mut self, stages: &dyn Stages, inputs: &[usize], outputs: &[usize]) -> bool {
-        let constant = |operand: &usize| match &self.operands[*operand].allocation {
-            Allocation::Constant(_) => true,
-            Allocation::None => {
-                self.subgraph.operands[*operand].lifetime == OperandLifeTime::NoValue
-            }
-            _ => false,
-        };
-        let is_output = |operand: &usize| {
-            self.subgraph.operands[*operand].lifetime == OperandLifeTime::SubgraphOutput
-        };
-        if !inputs.iter().all(constant) || outputs.iter().any(is_output) {
-            return false;
-        }
-        let Ok(results) = self.compute(stages, inputs, outputs) else { return false };
-        for (operand, bytes) in outputs.iter().zip(results) {
-            self.operands[*operand].allocation = Allocation::Constant(bytes);
-        }
-        true
-    }
-
-    fn compute(
-        &mut self,
-        stages: &dyn Stages,
-        inputs: &[usize],
-        outputs: &[usize],
-    ) -> Result<Vec<AlignedBytes>, OpError> {
-        let mut shapes = Vec::with_capacity(outputs.len());
-        let mut results = Vec::with_capacity(outputs.len());
-        let mut total = 0;
-        for operand in outputs {
-            let planned = &self.operands[*operand];
-            let dims = planned.dims.clone().ok_or(OpError::NotYet)?;
-            let bytes = byte_count(planned.info.ty, &dims)?;
-            total += bytes;
-            if total > MAX_FOLDED_BYTES {
-                return Err(OpError::NotYet);
-            }
-            results.push(AlignedBytes::zeroed(bytes)?);
-            shapes.push(dims);
-        }
-        let inputs: SmallVec<[TensorRef<'_>; 16]> = inputs
-            .iter()
-            .map(|operand| {
-                let planned = &self.operands[*operand];
-                let bytes = match &planned.allocation {
-                    Allocation::Constant(bytes) => Some(bytes.as_slice()),
-                    _ => None,
-                };
-                TensorRef { info: &planned.info, dims: planned.known_dims(), bytes }
-            })
-            .collect();
-        let mut outputs: SmallVec<[TensorMut<'_>; 2]> = outputs
-            .iter()
-            .zip(shapes.iter_mut().zip(&mut results))
-            .map(|(operand, (dims, bytes))| TensorMut {
-                info: &self.operands[*operand].info,
-                dims,
-                storage: Storage::Fixed(bytes.as_mut_slice()),
-            })
-            .collect();
-        stages.execute(&mut Run {
-            inputs: &inputs,
-            outputs: &mut outputs,
-            scratch: &mut self.scratch,
-            stop: Stop::default(),
-            parallelism: Parallelism::ALONE,
-        })?;
-        drop(outputs);
-        Ok(results)
-    }
-
     /// An operation's operands, as far as they are known so far.
     fn args(&self, inputs: &[usize], outputs: &[usize]) -> (KnownInputs<'_>, KnownOutputs<'_>) {
         let inputs = inputs
@@ -347,10 +324,10 @@ impl<'g, 'm> Builder<'g, 'm> {
             .map(|operand| {
                 let planned = &self.operands[*operand];
                 let declared = &self.subgraph.operands[*operand];
-                let value = match &planned.allocation {
-                    Allocation::Constant(bytes) => Value::Bytes(bytes.as_slice()),
-                    _ if declared.lifetime == OperandLifeTime::NoValue => Value::Omitted,
-                    _ => Value::Unknown,
+                let value = match self.constants[*operand].bytes() {
+                    Some(bytes) => Value::Bytes(bytes),
+                    None if declared.lifetime == OperandLifeTime::NoValue => Value::Omitted,
+                    None => Value::Unknown,
                 };
                 Arg { info: &planned.info, dims: planned.dims.as_deref(), value }
             })
@@ -373,145 +350,34 @@ impl<'g, 'm> Builder<'g, 'm> {
             planned.dims = fully_known(planned.info.ty, &planned.declared);
         }
     }
-
-    /// Decides where every value lies while the graph runs.
-    pub(super) fn finish(mut self) -> Result<GraphPlan, DriverError> {
-        let inputs = operand_list(&self.subgraph.input_indexes).into_vec();
-        let outputs = operand_list(&self.subgraph.output_indexes).into_vec();
-        let too_large = |bytes: usize| DriverError::TooLarge {
-            bytes: bytes as u64,
-            limit: MAX_ARENA_BYTES as u64,
-        };
-        let (operands, needs) = self.lifetimes(&inputs, &outputs)?;
-        let (ranges, arena_bytes) =
-            arena::assign_ranges(&needs).map_err(|_| too_large(usize::MAX))?;
-        if arena_bytes > MAX_ARENA_BYTES {
-            return Err(too_large(arena_bytes));
-        }
-        for (operand, range) in operands.into_iter().zip(ranges) {
-            self.operands[operand].allocation = Allocation::Arena(range);
-        }
-        for (planned, needed) in self.operands.iter_mut().zip(&self.needed) {
-            if matches!(planned.allocation, Allocation::Constant(_)) && !needed {
-                planned.allocation = Allocation::None;
-            }
-        }
-        for step in &mut self.steps {
-            step.arena_order = arena_order(&self.operands, &step.outputs);
-        }
-        Ok(GraphPlan {
-            reaches: self.reaches(),
-            graph: self.graph,
-            operands: self.operands,
-            steps: self.steps,
-            inputs,
-            outputs,
-            arena_bytes,
-        })
-    }
-
-    /// The referenced graphs that run while this one does.
-    fn reaches(&self) -> Vec<bool> {
-        let mut reaches = vec![false; self.graphs.model.referenced.len()];
-        for graph in self.steps.iter().filter_map(|step| step.control).flat_map(Control::graphs) {
-            reaches[graph] = true;
-            let inner = self.graphs.planned(graph).map_or(&[][..], |graph| &graph.reaches);
-            for (reached, inner) in reaches.iter_mut().zip(inner) {
-                *reached |= inner;
-            }
-        }
-        reaches
-    }
-
-    /// The operands that need a range of the arena, and for which steps. Operands whose shape is
-    /// not known get memory of their own.
-    fn lifetimes(
-        &mut self,
-        inputs: &[usize],
-        outputs: &[usize],
-    ) -> Result<(Vec<usize>, Vec<Need>), DriverError> {
-        // Step 0 is the copying in of inputs, step n + 1 the copying out of outputs.
-        let mut spans: Vec<Option<(usize, usize)>> = vec![None; self.operands.len()];
-        let mut touch = |operand: usize, step: usize| match &mut spans[operand] {
-            Some((_, last)) => *last = step,
-            span @ None => *span = Some((step, step)),
-        };
-        for operand in inputs {
-            touch(*operand, 0);
-        }
-        for (step, planned) in self.steps.iter().enumerate() {
-            for operand in planned.inputs.iter().chain(&*planned.outputs) {
-                touch(*operand, step + 1);
-            }
-        }
-        for operand in outputs {
-            touch(*operand, self.steps.len() + 1);
-        }
-        if self.graph != GraphId::Main {
-            // A loop runs the graph again with the inputs it left there.
-            for operand in inputs {
-                touch(*operand, self.steps.len() + 1);
-            }
-        }
-        let mut operands = Vec::new();
-        let mut needs = Vec::new();
-        for (operand, span) in spans.into_iter().enumerate() {
-            let planned = &mut self.operands[operand];
-            let (Some((first, last)), Allocation::None) = (span, &planned.allocation) else {
-                continue;
-            };
-            if self.subgraph.operands[operand].lifetime == OperandLifeTime::NoValue {
-                continue;
-            }
-            let size = match &planned.dims {
-                Some(dims) => byte_count(planned.info.ty, dims).ok(),
-                None => None,
-            };
-            match size {
-                Some(size) => {
-                    operands.push(operand);
-                    needs.push(Need { size, first, last });
-                }
-                None => planned.allocation = Allocation::Dynamic,
-            }
-        }
-        Ok((operands, needs))
-    }
 }
 
-fn operand_list(indexes: &[u32]) -> Box<[usize]> {
+pub(super) fn operand_list(indexes: &[u32]) -> Box<[usize]> {
     indexes.iter().map(|index| *index as usize).collect()
 }
 
-fn planned(model: &Model, index: usize, operand: &Operand) -> Result<Planned, DriverError> {
-    let memory = |cause| DriverError::Memory { what: "constant operand", index, cause };
-    let too_large = |bytes: u32| DriverError::TooLarge {
-        bytes: u64::from(bytes),
-        limit: crate::aligned::MAX_ALLOCATION_BYTES as u64,
-    };
-    let location = operand.location;
-    let (offset, length) = (location.offset as usize, location.length as usize);
+/// What the lists of a builder for this graph take, and those of its plan, by estimate.
+fn list_bytes(graph: &Subgraph) -> usize {
+    /// Of an operand: where and when it is alive, while lifetimes are worked out.
+    const LIFETIME_BYTES: usize = 128;
+    let operand = size_of::<Planned>()
+        + size_of::<Constant<'_>>()
+        + size_of::<u32>()
+        + size_of::<bool>()
+        + LIFETIME_BYTES;
+    let shapes = graph.operands.iter().map(|operand| 2 * spilled(&operand.dimensions));
+    let indexes = graph.operations.iter().map(|operation| {
+        // Inputs, outputs and the outputs in the order of the arena.
+        (operation.inputs.len() + 2 * operation.outputs.len()) * size_of::<usize>()
+    });
+    graph.operands.len() * operand
+        + graph.operations.len() * (size_of::<Step>() + BOUND_BYTES)
+        + shapes.sum::<usize>()
+        + indexes.sum::<usize>()
+}
+
+fn planned(operand: &Operand) -> Planned {
     let allocation = match operand.lifetime {
-        OperandLifeTime::ConstantCopy => {
-            let bytes = offset
-                .checked_add(length)
-                .and_then(|end| model.operand_values.get(offset..end))
-                .ok_or(memory(burst_hal::MemoryError::OutOfRange {
-                    offset: u64::from(location.offset),
-                    len: u64::from(location.length),
-                    size: model.operand_values.len() as u64,
-                }))?;
-            Allocation::Constant(
-                AlignedBytes::copy_of(bytes).map_err(|_| too_large(location.length))?,
-            )
-        }
-        OperandLifeTime::ConstantReference => {
-            let mut bytes = AlignedBytes::zeroed(length).map_err(|_| too_large(location.length))?;
-            model.pools[location.pool_index as usize]
-                .read(u64::from(location.offset), bytes.as_mut_slice())
-                .map_err(memory)?;
-            Allocation::Constant(bytes)
-        }
         OperandLifeTime::Subgraph => Allocation::Graph,
         _ => Allocation::None,
     };
@@ -522,26 +388,16 @@ fn planned(model: &Model, index: usize, operand: &Operand) -> Result<Planned, Dr
         }
         _ => fully_known(operand.ty, &operand.dimensions),
     };
-    Ok(Planned {
+    Planned {
         info: TensorInfo::from(operand),
         declared: operand.dimensions.clone(),
         dims,
         allocation,
-    })
+    }
 }
 
 /// The declared shape, if rank and every size are known.
 fn fully_known(ty: burst_hal::OperandType, declared: &Dimensions) -> Option<Dimensions> {
     let open = ty.is_tensor() && declared.is_empty() || declared.contains(&0);
     (!open).then(|| declared.clone())
-}
-
-fn arena_order(operands: &[Planned], outputs: &[usize]) -> Box<[usize]> {
-    let start = |position: &usize| match &operands[outputs[*position]].allocation {
-        Allocation::Arena(range) => Some((range.start, range.end)),
-        _ => None,
-    };
-    let mut order: Vec<usize> = (0..outputs.len()).filter(|p| start(p).is_some()).collect();
-    order.sort_by_key(start);
-    order.into()
 }

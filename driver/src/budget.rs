@@ -1,0 +1,68 @@
+//! What a preparation may take: time until its caller no longer wants it, and memory that the caller
+//! pays for.
+
+use std::cell::RefCell;
+
+use burst_hal::{Caller, MemoryCharge, TimePoint};
+
+use crate::OpError;
+use crate::stop::Stop;
+
+/// The budget of one preparation, or of one survey.
+///
+/// Whoever makes something that the plan keeps charges it here before allocating it, working memory
+/// included. The planner [takes](Budget::take_charge) what was charged for each step, and keeps as much of
+/// it as the step holds in the end.
+#[derive(Debug, Default)]
+pub struct Budget<'a> {
+    stop: Stop<'a>,
+    charge: RefCell<MemoryCharge>,
+}
+
+impl<'a> Budget<'a> {
+    /// Work for this caller, until the deadline.
+    #[must_use]
+    pub fn new(caller: &'a Caller, deadline: Option<TimePoint>) -> Self {
+        let stop = Stop { caller: Some(caller), deadline, loop_deadline: None };
+        Budget { stop, charge: RefCell::new(caller.empty_charge()) }
+    }
+
+    /// When to give up.
+    #[must_use]
+    pub fn stop(&self) -> Stop<'a> {
+        self.stop
+    }
+
+    /// Charges memory that is about to be allocated.
+    ///
+    /// # Errors
+    /// [`OpError::Refused`] with what the account said.
+    pub fn charge(&self, bytes: usize) -> Result<(), OpError> {
+        self.charge.borrow_mut().grow(bytes as u64).map_err(OpError::refused)
+    }
+
+    /// What was charged since this was last called.
+    pub(crate) fn take_charge(&self) -> MemoryCharge {
+        self.charge.borrow_mut().take()
+    }
+
+    /// An empty charge to the same account, for memory that is charged by its owner.
+    pub(crate) fn same_account(&self) -> MemoryCharge {
+        self.charge.borrow().same_account()
+    }
+}
+
+/// Makes a charge that was estimated the one that is held.
+///
+/// # Errors
+/// [`OpError::Refused`] where more is held than was charged, and the account does not suffice.
+pub(crate) fn settle(charge: &mut MemoryCharge, held: usize) -> Result<(), OpError> {
+    let held = held as u64;
+    match held.checked_sub(charge.bytes()) {
+        Some(more) => charge.grow(more).map_err(OpError::refused),
+        None => {
+            charge.shrink(charge.bytes() - held);
+            Ok(())
+        }
+    }
+}
