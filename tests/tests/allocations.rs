@@ -6,11 +6,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use burst_driver::CpuDevice;
+use burst_driver::{CpuDevice, DeviceOptions, Isa};
 use burst_hal::{
-    DataLocation, Dimensions, ErrorStatus, ExecutionOptions, ExecutionResult, HeapMemory, Model,
-    PreparedModel, Request, RequestArgument, RequestPool,
+    Caller, DataLocation, Device, Dimensions, ErrorStatus, ExecutionOptions, ExecutionResult,
+    Failure, HeapMemory, MemoryAccount, Model, ModelBuilder, OperandType, OperationType,
+    OutputSpec, PrepareOptions, PreparedModel, Request, RequestArgument, RequestPool,
 };
 use burst_testing::shared;
 use burst_tests::{golden, repository};
@@ -18,6 +20,9 @@ use burst_tests::{golden, repository};
 burst_testing::tests![
     an_idle_model_holds_its_weights_and_a_running_one_allocates_nothing(),
     idle_mobilenets_hold_their_weights_and_running_ones_allocate_nothing(&shared("")?),
+    what_is_charged_for_a_model_is_what_the_heap_holds(),
+    what_is_charged_for_real_models_is_what_the_heap_holds(&shared("")?),
+    threads_that_executed_leave_nothing_behind(),
 ];
 
 fn main() -> std::process::ExitCode {
@@ -106,5 +111,112 @@ fn idle_mobilenets_hold_their_weights_and_running_ones_allocate_nothing(shared: 
         }
         let bytes = std::fs::read(&entry.file).unwrap();
         check(&entry.name, &burst_tflite::import(&bytes).unwrap().model);
+    }
+}
+
+/// An account that only counts.
+#[derive(Debug, Default)]
+struct Count {
+    charged: AtomicU64,
+    most: AtomicU64,
+}
+
+impl MemoryAccount for Count {
+    fn charge(&self, bytes: u64) -> Result<(), Failure> {
+        let charged = self.charged.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.most.fetch_max(charged, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.charged.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Bytes by which the heap and the account may differ whatever the size of the model.
+const UNCHARGED_BYTES: usize = 16 << 10;
+
+/// Compares what a model is charged with what it takes: prepared, at its most while it is prepared, and
+/// with a context of an execution. Charged must be at least 0.9 of it, and at most 1.5.
+fn compare_charges(name: &str, model: &Model) {
+    let count = Arc::new(Count::default());
+    let caller = Caller::default().with_account(Arc::clone(&count) as _);
+    let charged = || usize::try_from(count.charged.load(Ordering::Relaxed)).unwrap();
+    let live = || dhat::HeapStats::get().curr_bytes;
+    let before = live();
+    let prepared =
+        CpuDevice::default().prepare_model_for(model, &PrepareOptions::default(), &caller).unwrap();
+    let held = (charged(), live() - before);
+    let burst = Arc::clone(&prepared).open_burst().unwrap();
+    let open = (charged(), live() - before);
+    let most = count.most.load(Ordering::Relaxed);
+    println!(
+        "{name}: charged {} of {} bytes ({} %), with a context {} of {} ({} %), at most {most}",
+        held.0,
+        held.1,
+        held.0 * 100 / held.1,
+        open.0,
+        open.1,
+        open.0 * 100 / open.1
+    );
+    for (charged, live) in [held, open] {
+        assert!(charged + UNCHARGED_BYTES >= live / 10 * 9, "{name}: {charged} of {live}");
+        assert!(charged <= live / 2 * 3 + UNCHARGED_BYTES, "{name}: {charged} of {live}");
+    }
+    drop((burst, prepared));
+    assert_eq!(charged(), 0, "{name}");
+}
+
+fn what_is_charged_for_a_model_is_what_the_heap_holds() {
+    let _profiler = dhat::Profiler::builder().testing().build();
+    let built_in = std::fs::read(repository().join("models/shapes.tflite")).unwrap();
+    compare_charges("built-in", &burst_tflite::import(&built_in).unwrap().model);
+}
+
+fn what_is_charged_for_real_models_is_what_the_heap_holds(shared: &Path) {
+    let _profiler = dhat::Profiler::builder().testing().build();
+    let mut compared = 0;
+    for entry in golden::folder(shared).models {
+        let bytes = std::fs::read(&entry.file).unwrap();
+        // One that has operators without a form in the HAL cannot be prepared at all.
+        if let Ok(imported) = burst_tflite::import(&bytes) {
+            compare_charges(&entry.name, &imported.model);
+            compared += 1;
+        }
+    }
+    assert!(compared > 0);
+}
+
+fn threads_that_executed_leave_nothing_behind() {
+    let _profiler = dhat::Profiler::builder().testing().build();
+    let mut b = ModelBuilder::new();
+    let x = b.input(OperandType::TensorFloat32, &[4, 64]);
+    let (weights, bias) =
+        (b.constant_f32(&[64, 64], &[0.5; 64 * 64]), b.constant_f32(&[64], &[1.0; 64]));
+    let none = b.scalar_i32(0);
+    let operands = [x, weights, bias, none];
+    let y = b.result_of(OperationType::FullyConnected, &operands, OutputSpec::f32(&[4, 64]));
+    b.output(y);
+    let model = b.build().unwrap();
+    let request = request(&model);
+    let execution = ExecutionOptions::default();
+    // With kernels of our own where the CPU has them, and with the matrix library.
+    for isa in [Isa::detect(), Isa::PORTABLE] {
+        let options = DeviceOptions { isa, owns_process: true, ..DeviceOptions::default() };
+        let prepared = CpuDevice::new(options).prepare(&model).unwrap();
+        let execute = || {
+            std::thread::scope(|scope| {
+                let result = scope.spawn(|| prepared.execute_synchronously(&request, &execution));
+                assert_eq!(result.join().unwrap().status, ErrorStatus::None);
+            });
+        };
+        execute();
+        const THREADS: usize = 50;
+        let before = dhat::HeapStats::get().curr_bytes;
+        for _ in 0..THREADS {
+            execute();
+        }
+        let left = dhat::HeapStats::get().curr_bytes.saturating_sub(before);
+        assert!(left < THREADS * 100, "{isa:?}: {THREADS} threads left {left} bytes behind");
     }
 }
