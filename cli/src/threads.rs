@@ -23,8 +23,7 @@ impl Threads {
     /// The CPU device with so many.
     pub(crate) fn device(self) -> CpuDevice {
         let threads = usize::try_from(self.count).unwrap_or(MAX_THREADS);
-        burst_driver::own_process();
-        CpuDevice::new(DeviceOptions { threads, ..DeviceOptions::default() })
+        CpuDevice::new(DeviceOptions { threads, owns_process: true, ..DeviceOptions::default() })
     }
 
     /// Refuses a number for a service that runs already.

@@ -30,11 +30,15 @@ pub struct DeviceOptions {
     /// use the helpers alternately, operation by operation, and an execution that finds them busy
     /// computes alone.
     pub threads: usize,
+    /// Whether nothing else in this process uses rayon, as in a service. Where products of floats are
+    /// the matrix library's (without AVX-512), rayon's global pool then becomes one of a single thread.
+    /// Otherwise each thread that executes keeps some 8 KiB there also after it has ended.
+    pub owns_process: bool,
 }
 
 impl Default for DeviceOptions {
     fn default() -> Self {
-        DeviceOptions { fast_kernels: true, isa: Isa::detect(), threads: 1 }
+        DeviceOptions { fast_kernels: true, isa: Isa::detect(), threads: 1, owns_process: false }
     }
 }
 
@@ -57,6 +61,9 @@ impl CpuDevice {
             0 | 1 => 1,
             _ => std::thread::available_parallelism().map_or(1, usize::from),
         };
+        if options.owns_process && !matmul_float::has_panels(options.isa) {
+            compute::own_global_pool();
+        }
         for kernel in KERNELS {
             // Those without a form for these instructions are not run.
             if let Some(level) = kernel.level(options.isa) {

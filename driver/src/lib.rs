@@ -72,7 +72,7 @@ mod stop;
 mod tensor;
 mod threads;
 
-pub use device::{CpuDevice, DeviceOptions, own_process};
+pub use device::{CpuDevice, DeviceOptions};
 pub use error::{DriverError, OpError, Refusal, SignatureError};
 pub use kernels::Isa;
 pub use prepared::CpuPreparedModel;

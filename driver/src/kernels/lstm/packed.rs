@@ -61,7 +61,8 @@ impl PackedLstm {
             .into_iter()
             .chain([&lstm.forget_gate, &lstm.output_gate, &lstm.cell_gate])
             .collect();
-        budget.charge((gates.len() * VECTORS_OF_GATE).saturating_mul(units * size_of::<f32>()))?;
+        let vector_bytes = size_of_val(lstm.forget_gate.bias);
+        budget.charge(vector_bytes.saturating_mul(gates.len() * VECTORS_OF_GATE))?;
         let vectors = |vector: fn(&Gate<'_>) -> Option<Vec<f32>>| {
             gates
                 .iter()

@@ -214,7 +214,8 @@ mod tests {
                 .map(|index| (index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as u8)
                 .collect();
             let mut want: Vec<i32> = (0..).take(len).collect();
-            want.sort_by_key(|index| (std::cmp::Reverse(row[*index as usize]), -*index));
+            let at = |index: &i32| row[usize::try_from(*index).unwrap()];
+            want.sort_by_key(|index| (std::cmp::Reverse(at(index)), -*index));
             for k in [1, 5, SORTED_AT_ONCE / 2, SORTED_AT_ONCE / 2 + 1, len - 1, len] {
                 let (mut values, mut indices) = (vec![0; k], vec![0; k]);
                 let out = (values.as_mut_slice(), indices.as_mut_slice());
@@ -222,7 +223,7 @@ mod tests {
                 let work = (work.as_mut_slice(), Stop::default());
                 find((&row, len), out, k, work, u8::cmp).unwrap();
                 assert!(indices == want[..k], "{k} of {len}");
-                assert!(values.iter().zip(&indices).all(|(v, i)| *v == row[*i as usize]));
+                assert!(values.iter().zip(&indices).all(|(value, index)| *value == at(index)));
             }
         }
     }
