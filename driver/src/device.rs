@@ -103,16 +103,6 @@ impl CpuDevice {
     }
 }
 
-/// Tells the driver that nothing else in this process uses rayon, as in a service. Where products of
-/// floats are the matrix library's, because the CPU has no AVX-512, rayon's global pool becomes one of a
-/// single thread; otherwise nothing happens. Without this call each thread that executes keeps some 8 KiB
-/// there also after it has ended. To be called before the first model is prepared.
-pub fn own_process() {
-    if !matmul_float::has_panels(Isa::detect()) {
-        compute::own_global_pool();
-    }
-}
-
 /// Speed and energy relative to the reference CPU, which this device is.
 const REFERENCE: PerformanceInfo = PerformanceInfo { exec_time: 1.0, power_usage: 1.0 };
 
