@@ -197,7 +197,7 @@ fn reaching(folder: &Path) {
     let parent = rustix::process::getppid().expect("the test that started this");
     let limits = rustix::process::getrlimit(Resource::Nofile);
     let refused = Err(rustix::io::Errno::PERM);
-    let set = rustix::process::prlimit(Some(parent), Resource::Nofile, limits.clone());
+    let set = rustix::process::prlimit(Some(parent), Resource::Nofile, limits);
     assert_eq!(set.map(drop), refused);
     rustix::process::prlimit(None, Resource::Nofile, limits).expect("its own");
     let processors = rustix::thread::sched_getaffinity(None).expect("its own");

@@ -43,7 +43,7 @@ enum Command {
     /// Stream pictures or sound through a model in a driver process (the default).
     Stream(Box<stream::Args>),
     /// Offer this machine's CPU as a driver service on a socket.
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     /// Measure latency against a floor or a peer in the same run.
     Bench(bench::Args),
     /// Say what becomes of each operator of a model.

@@ -1,4 +1,5 @@
-//! What the driver takes from the heap: little while idle, nothing while it runs.
+//! What the driver takes from the heap: little while idle, nothing while it runs; what decoding a
+//! model takes, for which a client pays beforehand.
 //!
 //! A binary of its own, one test after the other: the allocator counts for the whole process.
 
@@ -11,13 +12,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use burst_driver::{CpuDevice, DeviceOptions, Isa};
 use burst_hal::{
     Caller, DataLocation, Device, Dimensions, ErrorStatus, ExecutionOptions, ExecutionResult,
-    Failure, HeapMemory, MemoryAccount, Model, ModelBuilder, OperandType, OperationType,
-    OutputSpec, PrepareOptions, PreparedModel, Request, RequestArgument, RequestPool,
+    ExtraParams, Failure, HeapMemory, MemoryAccount, Model, ModelBuilder, Operand, OperandLifeTime,
+    OperandType, OperandValues, Operation, OperationType, OutputSpec, PrepareOptions,
+    PreparedModel, Request, RequestArgument, RequestPool, Subgraph,
 };
 use burst_testing::shared;
 use burst_tests::{golden, repository};
+use burst_wire::control::{decode_model, encode_model};
 
 burst_testing::tests![
+    decoding_a_model_takes_no_more_than_is_charged_for_it(),
     an_idle_model_holds_its_weights_and_a_running_one_allocates_nothing(),
     idle_mobilenets_hold_their_weights_and_running_ones_allocate_nothing(&shared("")?),
     what_is_charged_for_a_model_is_what_the_heap_holds(),
@@ -95,6 +99,48 @@ fn check(name: &str, model: &Model) {
     };
     let least = (0..3).map(|_| taken()).min();
     assert_eq!(least, Some(0), "{name}: allocations in {COUNTED} executions after the first");
+}
+
+/// Whatever a structure consists of, the estimate that a service charges beforehand is enough.
+fn decoding_a_model_takes_no_more_than_is_charged_for_it() {
+    let operation = |operands: &[u32]| Operation {
+        ty: OperationType::Relu,
+        inputs: operands.to_vec(),
+        outputs: operands.to_vec(),
+    };
+    let operand = |rank| Operand {
+        ty: OperandType::TensorFloat32,
+        dimensions: vec![1; rank].as_slice().into(),
+        number_of_consumers: 0,
+        scale: 0.0,
+        zero_point: 0,
+        lifetime: OperandLifeTime::TemporaryVariable,
+        location: DataLocation::default(),
+        extra_params: ExtraParams::None,
+    };
+    let graph = |operands, operations| Subgraph { operands, operations, ..Subgraph::default() };
+    let one = |main| Model { main, ..Model::default() };
+    // One more than a power of two, where a list that grows has just doubled.
+    for (what, model) in [
+        ("nothing", Model::default()),
+        ("graphs", Model { referenced: vec![Subgraph::default(); 1024], ..Model::default() }),
+        ("graphs", Model { referenced: vec![Subgraph::default(); 513], ..Model::default() }),
+        ("operations", one(graph(vec![], vec![operation(&[]); (1 << 15) + 1]))),
+        ("operations of an operand", one(graph(vec![], vec![operation(&[0]); (1 << 15) + 1]))),
+        ("operations of five", one(graph(vec![], vec![operation(&[0; 5]); (1 << 15) + 1]))),
+        ("scalars", one(graph(vec![operand(0); (1 << 17) + 1], vec![]))),
+        ("tensors", one(graph(vec![operand(5); (1 << 17) + 1], vec![]))),
+    ] {
+        let (structure, body) = encode_model(&model).unwrap();
+        drop(model);
+        let profiler = dhat::Profiler::builder().testing().build();
+        let decoded = decode_model(&structure, OperandValues::default(), Vec::new()).unwrap();
+        let taken = dhat::HeapStats::get().max_bytes as u64;
+        drop((profiler, decoded));
+        let charged = body.decoded_bytes();
+        println!("{what}: {} bytes become {taken} of {charged}", structure.len());
+        assert!(taken <= charged, "{what}: {taken} bytes, and {charged} are charged");
+    }
 }
 
 fn an_idle_model_holds_its_weights_and_a_running_one_allocates_nothing() {

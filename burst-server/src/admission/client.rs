@@ -100,6 +100,7 @@ mod tests {
     fn clients_of_one_user_have_one_account() {
         let [one, other] = two_clients(|limits| {
             limits.threads_per_user = 3;
+            limits.slow_calls_per_user = 2;
             limits.memory_bytes_per_user = 100;
             limits.address_space_bytes_per_user = 8192;
             limits.descriptors_per_user = 4;
@@ -111,6 +112,10 @@ mod tests {
         assert_eq!(one.bursts.charge(1).unwrap_err(), refused);
         assert_eq!(other.slow_calls.charge(1).unwrap_err(), refused);
         drop((threads, last));
+        let slow = [one.slow_calls.charge(1).unwrap(), other.slow_calls.charge(1).unwrap()];
+        let refused = exhausted(Limit::SlowCallsPerUser, 2);
+        assert_eq!(one.slow_calls.charge(1).unwrap_err(), refused);
+        drop(slow);
 
         let shared = one.shared_memory(4096).unwrap();
         let queues = other.queues(2, 4096, 10).unwrap();

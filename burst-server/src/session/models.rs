@@ -30,13 +30,9 @@ impl AsRef<[u8]> for SealedValues {
     }
 }
 
-/// Bytes of a decoded model for each byte of its structure, at most: a graph without an operand takes 16
-/// bytes in the message, and 200 as the record and the graph made of it. Charged before anything is
-/// decoded, until the device has made what it needs of the model.
-const DECODED: u64 = 14;
-/// What the service keeps of it for a prepared model: the rules for requests, for each of which the
-/// structure has an operand and its number.
-const KEPT: u64 = 2;
+/// Bytes that the service keeps of a prepared model for each byte of its structure: the rules for
+/// requests, for each of which the structure has an operand and its number.
+const KEPT: u64 = 4;
 
 /// A model of a client, and what the client pays for it.
 struct Received {
@@ -58,8 +54,9 @@ fn receive(
     let total = body.total_bytes()?;
     let limit = session.host.limits.model_bytes;
     session.host.metrics.limits.within(Limit::ModelBytes, total, limit)?;
-    let of_structure = |times| session.budgets.memory(body.structure_bytes.saturating_mul(times));
-    let (decoded, kept) = (of_structure(DECODED)?, of_structure(KEPT)?);
+    // Before anything is decoded, and until the device has made what it needs of the model.
+    let decoded = session.budgets.memory(body.decoded_bytes())?;
+    let kept = session.budgets.memory(body.structure_bytes.saturating_mul(KEPT))?;
     let mut descriptors = descriptors.into_iter();
     let missing = ServerError::Descriptors { wanted: body.descriptors(), got: 0 };
     let own = descriptors.next().ok_or(missing)?;

@@ -37,6 +37,9 @@ const INDEXES_MAX: usize = 1 << 16;
 const RANK_MAX: usize = 64;
 /// Scales of one operand: one per channel.
 const SCALES_MAX: usize = 1 << 20;
+/// Bytes of memory that a byte of a structure becomes at most while it is decoded. Graphs become most,
+/// twelve times as much while their list grows; the rest is what an allocator adds to small pieces.
+const DECODED_PER_BYTE: u64 = 16;
 /// Bytes an extension may give one operand.
 const EXTENSION_BYTES_MAX: usize = 1 << 20;
 /// Extensions of one model.
@@ -70,6 +73,13 @@ impl ModelBody {
             return Err(WireError::Limit { count: self.structure_bytes, limit });
         }
         Ok(self.structure_bytes.next_multiple_of(VALUES_ALIGNMENT))
+    }
+
+    /// Bytes of memory that decoding the structure takes at most, as the decoder builds its lists and
+    /// a model of them: known before anything is decoded, so that it can be charged to somebody.
+    #[must_use]
+    pub fn decoded_bytes(&self) -> u64 {
+        self.structure_bytes.saturating_mul(DECODED_PER_BYTE)
     }
 
     /// Bytes of the whole memory.
