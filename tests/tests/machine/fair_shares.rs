@@ -113,6 +113,7 @@ fn one_burst_of_one_user_gets_its_share_beside_many_of_another(_: &Root) {
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = folder.path().join("burst.sock");
     let listener = Listener::bind_with_mode(&path, 0o666).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
     let steps: Arc<[AtomicU64; 2]> = Arc::default();
     let mut options = ServiceOptions::default();
     options.access = Access { anyone: true, ..Access::default() };
