@@ -13,7 +13,7 @@
 //! for a client: for memories that it has to ask for, for room in a result queue, for a file that is no
 //! shared memory ([`without_token`]). A driver gives way between steps
 //! ([`Turn::give_way`](burst_hal::Turn)); one that does not keeps its token until the execution ends. A
-//! panic ends the execution like anything else. Why it is so: `docs/decisions/0013-run-tokens.md`.
+//! panic ends the execution like anything else. Why it is so: `docs/decisions/0014-run-tokens.md`.
 
 mod claims;
 mod run;

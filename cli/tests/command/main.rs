@@ -8,6 +8,7 @@ mod reconnect;
 mod run;
 mod service_process;
 mod service_systemd;
+mod stopping;
 mod stream;
 mod stream_pictures;
 mod stream_sound;
@@ -28,6 +29,7 @@ fn main() -> std::process::ExitCode {
         run::TESTS,
         service_process::TESTS,
         service_systemd::TESTS,
+        stopping::TESTS,
         stream::TESTS,
         stream_pictures::TESTS,
         stream_sound::TESTS,

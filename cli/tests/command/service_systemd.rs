@@ -21,6 +21,7 @@ burst_testing::tests![
     a_supervisor_that_cannot_be_reached_is_an_error(),
     systemd_finds_no_fault_in_the_unit_files(&program("systemd-analyze")?),
     the_unit_starts_the_service_with_flags_that_it_has(),
+    the_unit_gives_the_service_longer_to_stop_than_it_takes(),
 ];
 
 /// Far longer than anything here takes; only turns a hang into a failure.
@@ -158,4 +159,14 @@ fn the_unit_starts_the_service_with_flags_that_it_has() {
         assert!(help.contains(flag), "{flag} is no flag of burst serve");
     }
     assert!(start.starts_with("/usr/bin/burst serve "));
+}
+
+fn the_unit_gives_the_service_longer_to_stop_than_it_takes() {
+    let unit = std::fs::read_to_string(support::repository().join("dist/burst.service")).unwrap();
+    let value = |key| unit.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+    assert!(!value("ExecStart=").contains("--grace"), "the default is what holds");
+    let seconds = value("TimeoutStopSec=").strip_suffix('s').unwrap().parse().unwrap();
+    // One until those that were cancelled have noticed, two for an answer on the admin socket.
+    let takes = burst_server::ServiceOptions::default().grace + Duration::from_secs(1 + 2);
+    assert!(Duration::from_secs(seconds) > takes, "{seconds} s, of which it takes {takes:?}");
 }

@@ -9,10 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use burst_client::{Client, Stream, StreamOptions, Wait};
+use burst_client::{
+    Burst, BurstOptions, Client, RemotePreparedModel, ShmMemory, Stream, StreamOptions, Wait,
+};
 use burst_hal::{
-    Caller, Device, DeviceType, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model,
-    PrepareOptions, PrepareResult, PreparedModel, Request,
+    Caller, DataLocation, Device, DeviceType, ErrorStatus, ExecutionOptions, ExecutionResult,
+    Failure, Model, Pool, PrepareOptions, PrepareResult, PreparedModel, Request, RequestArgument,
+    RequestPool,
 };
 use burst_server::{Access, Listener, Service, ServiceOptions, Stop};
 use burst_testing::Missing;
@@ -90,16 +93,26 @@ impl PreparedModel for Counting {
     }
 }
 
-/// Streams of a client that connects as this user; the thread stays that user.
-fn streams(path: &Path, uid: u32, operations: u32, count: u64) -> Vec<Stream> {
+/// A model of so many operations, prepared for a client that connects as this user; the calling thread
+/// stays that user.
+fn prepare_as(uid: u32, path: &Path, model: &Model) -> Arc<RemotePreparedModel> {
     let user = rustix::process::Uid::from_raw(uid);
     rustix::thread::set_thread_res_uid(user, user, user).unwrap();
     let client = Client::connect(path).unwrap();
-    let model = wide_model(operations);
+    client.device("counting").unwrap().prepare(model, &PrepareOptions::default()).unwrap()
+}
+
+fn streams(path: &Path) -> Vec<Stream> {
+    let model = wide_model(1);
+    let prepared = prepare_as(4001, path, &model);
     let mut options = StreamOptions::default();
     options.wait = Wait::Sleep;
-    let prepared = client.device("counting").unwrap().prepare(&model, &options.prepare).unwrap();
-    (0..count).map(|_| Stream::new(&prepared, &model, &options).unwrap()).collect()
+    (0..MANY).map(|_| Stream::new(&prepared, &model, &options).unwrap()).collect()
+}
+
+fn burst(path: &Path) -> Burst {
+    let options = BurstOptions::default().with_depth(2).waiting(Wait::Sleep);
+    prepare_as(4002, path, &wide_model(2)).configure_burst(&options).unwrap()
 }
 
 fn keep_busy(mut stream: Stream, ended: &AtomicBool) {
@@ -108,11 +121,35 @@ fn keep_busy(mut stream: Stream, ended: &AtomicBool) {
     }
 }
 
+/// A burst with two requests under way all the time, so that it always wants to compute.
+fn keep_wanting(mut burst: Burst, ended: &AtomicBool) {
+    let memory: Pool = Arc::new(ShmMemory::create(32).unwrap());
+    let arguments = [0, 16].map(|offset| RequestArgument {
+        location: DataLocation { pool_index: 0, offset, length: 16 },
+        ..RequestArgument::default()
+    });
+    let request = Request {
+        inputs: arguments.to_vec(),
+        outputs: arguments.to_vec(),
+        pools: vec![RequestPool::Memory(memory)],
+    };
+    let submit =
+        |burst: &mut Burst| burst.submit(&request, &ExecutionOptions::default(), long()).unwrap();
+    let mut first = submit(&mut burst);
+    while !ended.load(Ordering::Relaxed) {
+        let second = submit(&mut burst);
+        assert_eq!(burst.wait(&first, long()).unwrap().status, ErrorStatus::None);
+        first = second;
+    }
+    burst.wait(&first, long()).unwrap();
+}
+
 fn one_burst_of_one_user_gets_its_share_beside_many_of_another(_: &Root) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = folder.path().join("burst.sock");
     let listener = Listener::bind_with_mode(&path, 0o666).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
     let steps: Arc<[AtomicU64; 2]> = Arc::default();
     let mut options = ServiceOptions::default();
     options.access = Access { anyone: true, ..Access::default() };
@@ -122,16 +159,16 @@ fn one_burst_of_one_user_gets_its_share_beside_many_of_another(_: &Root) {
     let (stopper, stop) = Stop::new().unwrap();
     let counts = || [0, 1].map(|at| steps[at].load(Ordering::Relaxed));
     let ended = AtomicBool::new(false);
+    let ended = &ended;
     std::thread::scope(|scope| {
         let serving = scope.spawn(move || service.run(&listener, &stop));
         // Threads of their own, as each becomes another user for good.
         let (many, one) = (
-            scope.spawn(|| streams(&path, 4001, 1, MANY)).join().unwrap(),
-            scope.spawn(|| streams(&path, 4002, 2, 1)).join().unwrap(),
+            scope.spawn(|| streams(&path)).join().unwrap(),
+            scope.spawn(|| burst(&path)).join().unwrap(),
         );
-        many.into_iter().for_each(|stream| {
-            scope.spawn(|| keep_busy(stream, &ended));
-        });
+        let mut clients: Vec<_> =
+            many.into_iter().map(|stream| scope.spawn(move || keep_busy(stream, ended))).collect();
         let until = Instant::now() + 4 * LONG;
         let reach = |at: usize, from: u64| {
             while counts()[at] < from {
@@ -140,14 +177,13 @@ fn one_burst_of_one_user_gets_its_share_beside_many_of_another(_: &Root) {
             }
         };
         reach(0, STEPS / 10);
-        one.into_iter().for_each(|stream| {
-            scope.spawn(|| keep_busy(stream, &ended));
-        });
+        clients.push(scope.spawn(move || keep_wanting(one, ended)));
         reach(1, STEPS_EACH);
         let before = counts();
         reach(0, before[0] + STEPS / 2);
         let after = counts();
         ended.store(true, Ordering::Relaxed);
+        clients.into_iter().for_each(|client| client.join().unwrap());
         let [many, one] = [0, 1].map(|at| (after[at] - before[at]) as f64);
         let share = one / (one + many);
         println!("one burst beside {MANY} of another user: {:.1} % of computing", share * 100.0);

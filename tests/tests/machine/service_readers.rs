@@ -314,7 +314,7 @@ fn sources(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             sources(&path, found);
-        } else {
+        } else if !path.file_stem().unwrap().to_string_lossy().ends_with("tests") {
             let text = std::fs::read_to_string(&path).unwrap();
             let code = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
             found.push((path, code));

@@ -177,12 +177,12 @@ fn a_request_whose_turn_does_not_come_leaves_at_its_deadline() {
         let deadline = Some(TimePoint::after(Duration::from_millis(50)));
         let options = ExecutionOptions { deadline, ..ExecutionOptions::default() };
         let request = quick_request();
-        let over_burst = burst.execute(&request, &options, long()).unwrap().status;
-        let over_socket = quick.execute(&request, &options, long()).unwrap_err().status();
+        let over_burst = burst.execute(&request, &options, long()).map(|result| result.status);
+        let over_socket = quick.execute(&request, &options, long()).map(|done| done.result.status);
         watch.end.send(()).unwrap();
         slow.join().unwrap().unwrap();
-        assert_eq!(over_burst, ErrorStatus::MissedDeadlineTransient);
-        assert_eq!(over_socket, ErrorStatus::MissedDeadlineTransient);
+        assert_eq!(over_burst.unwrap(), ErrorStatus::MissedDeadlineTransient);
+        assert_eq!(over_socket.unwrap(), ErrorStatus::MissedDeadlineTransient);
     });
 }
 
