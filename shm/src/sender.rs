@@ -37,6 +37,10 @@ pub struct SentPacket {
     pub sender: Sender,
 }
 
+/// Bytes of an `int`, as options of sockets are told it.
+const INT_BYTES: libc::socklen_t = 4;
+const _: () = assert!(size_of::<libc::c_int>() == INT_BYTES as usize);
+
 /// Storage as the kernel aligns control messages.
 #[repr(C, align(8))]
 struct Control([MaybeUninit<u8>; CONTROL_BYTES]);
@@ -120,7 +124,7 @@ fn set(socket: BorrowedFd<'_>, option: libc::c_int, value: bool) -> Result<(), E
             libc::SOL_SOCKET,
             option,
             (&raw const value).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
+            INT_BYTES,
         )
     };
     if result == 0 { Ok(()) } else { Err(last_errno()) }
@@ -147,7 +151,7 @@ unsafe fn take_sender(message: &libc::msghdr) -> Sender {
         let data = unsafe { libc::CMSG_DATA(header) };
         // SAFETY: arithmetic on a constant.
         let header_bytes = unsafe { libc::CMSG_LEN(0) } as usize;
-        let bytes = (cmsg_len as usize).saturating_sub(header_bytes);
+        let bytes = cmsg_len.saturating_sub(header_bytes);
         match (cmsg_level, cmsg_type) {
             (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) if bytes >= size_of::<libc::ucred>() => {
                 // SAFETY: so many bytes of data are there, which the kernel has written; unaligned
@@ -157,8 +161,9 @@ unsafe fn take_sender(message: &libc::msghdr) -> Sender {
             }
             (libc::SOL_SOCKET, libc::SCM_RIGHTS | SCM_PIDFD) => {
                 for index in 0..bytes / size_of::<libc::c_int>() {
+                    let at = data.cast::<libc::c_int>().wrapping_add(index);
                     // SAFETY: the index is inside the data, as above.
-                    let raw = unsafe { data.cast::<libc::c_int>().add(index).read_unaligned() };
+                    let raw = unsafe { at.read_unaligned() };
                     // Where no pidfd could be made, for a process that has ended, it is an error code.
                     if raw < 0 {
                         continue;

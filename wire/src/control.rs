@@ -15,8 +15,9 @@ mod numbers;
 mod record;
 mod values;
 
+pub use crate::versions::Versions;
 pub use bounded::{List, Text};
-pub use greeting::{ClientGreeting, MAGIC, ServerGreeting, Versions, Welcome};
+pub use greeting::{ClientGreeting, MAGIC, ServerGreeting, Welcome};
 pub use limits::{StatedLimit, StatedLimits};
 pub use messages::{
     Answer, Call, ClientMessage, DETAIL_MAX, MEMORIES_MAX, POOLS_MAX, PoolSource, QueueDescriptor,

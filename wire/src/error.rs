@@ -3,7 +3,7 @@
 use burst_hal::ErrorStatus;
 use rustix::io::Errno;
 
-use crate::control::Versions;
+use crate::versions::Versions;
 
 /// Bytes that do not mean what they should, or a socket that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -52,6 +52,7 @@ mod frame;
 mod request;
 mod result;
 pub mod socket;
+mod versions;
 
 pub use datum::{
     DATUM_BYTES, DATUM_QUANTUM, DatumBytes, InformationDatum, OperandDatum, RequestDatum,
