@@ -161,7 +161,7 @@ pub const PREPARE_MEMORY: Attack = Attack::by_client(
     "prepare-memory",
     "models of a few KiB become GiB of constants",
     MEMORY,
-    |sockets| preparing::prepare(sockets.clients, &super::models::large_constants(2048)?),
+    |sockets| preparing::prepare_and_keep(sockets.clients, &super::models::large_constants(2048)?),
 );
 /// Models that take a minute to prepare.
 pub const PREPARE_TIME: Attack = Attack::by_client(

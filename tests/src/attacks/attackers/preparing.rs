@@ -15,10 +15,17 @@ const CALLS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Prepares a model again and again, and keeps what comes of it.
-pub(super) fn prepare(socket: &Path, model: &Model) -> Outcome {
+pub(super) fn prepare_and_keep(socket: &Path, model: &Model) -> Outcome {
     again_and_again(socket, |device, kept| {
         kept.push(device.prepare(model, &PrepareOptions::default())?);
         Ok(())
+    })
+}
+
+/// Prepares a model again and again.
+pub(super) fn prepare(socket: &Path, model: &Model) -> Outcome {
+    again_and_again(socket, |device, _: &mut Vec<()>| {
+        device.prepare(model, &PrepareOptions::default()).map(drop)
     })
 }
 
