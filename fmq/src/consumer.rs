@@ -333,6 +333,16 @@ impl WaitCondition for Items<'_> {
 }
 
 /// Readable items, copied out piece by piece and consumed by [`commit`](ReadClaim::commit).
+///
+/// A claim that nobody uses is an oversight, and the compiler says so:
+///
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// # fn claim(end: &mut fmq::Consumer) -> Result<(), fmq::QueueError> {
+/// end.peek(1)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "what is not committed stays unread"]
 pub struct ReadClaim<'c> {

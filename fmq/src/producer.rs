@@ -272,6 +272,16 @@ impl WaitCondition for Room<'_> {
 
 /// Room in the ring, filled by copies and handed over by [`commit`](Claim::commit). Nobody else
 /// sees it before that; dropping the claim abandons it.
+///
+/// A claim that nobody uses is an oversight, and the compiler says so:
+///
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// # fn claim(end: &mut fmq::Producer) -> Result<(), fmq::QueueError> {
+/// end.claim(1)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "what is not committed never leaves this process"]
 pub struct Claim<'p> {

@@ -113,6 +113,16 @@ impl UnsyncProducer {
 }
 
 /// Room in an unsynchronized ring, handed over by [`commit`](UnsyncClaim::commit).
+///
+/// A claim that nobody uses is an oversight, and the compiler says so:
+///
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// # fn claim(end: &mut fmq::UnsyncProducer) -> Result<(), fmq::QueueError> {
+/// end.claim(1)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "what is not committed never leaves this process"]
 pub struct UnsyncClaim<'p> {
@@ -246,6 +256,16 @@ impl UnsyncConsumer {
 
 /// Items of an unsynchronized ring. What was copied out counts only when
 /// [`commit`](UnsyncReadClaim::commit) says so.
+///
+/// A claim that nobody uses is an oversight, and the compiler says so:
+///
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// # fn claim(end: &mut fmq::UnsyncConsumer) -> Result<(), fmq::QueueError> {
+/// end.peek(1)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "only what is committed was read"]
 pub struct UnsyncReadClaim<'c> {

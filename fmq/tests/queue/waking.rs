@@ -8,6 +8,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
+use fmq::clock::now_ns;
 use fmq::{Consumer, Deadline, Producer, QueueConfig, QueueError, SYNCHRONIZED, Wait, pair};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -15,6 +16,14 @@ use crate::common::libfmq::{NOT_EMPTY, NOT_FULL, describe, duplicate};
 use crate::common::{await_sleep_of, event_of, introduce, patience};
 
 const CONFIG: QueueConfig = QueueConfig::new(8, 4);
+
+/// What a waiting call gave, if it was woken: one that sleeps up to its deadline finds what is there too.
+fn woken<T>(call: impl FnOnce(Deadline) -> T) -> T {
+    let deadline = patience();
+    let result = call(deadline);
+    assert!(!deadline.has_passed(now_ns()), "nobody woke it");
+    result
+}
 
 fn sleeper(producer: &Producer) -> Consumer {
     let mut consumer = Consumer::attach(producer.descriptor().unwrap()).unwrap();
@@ -33,7 +42,8 @@ fn a_writer_that_attaches_wakes_a_reader_with_another_numbering_of_bits() {
     let reader = thread::spawn(move || {
         introduce(&tell);
         let mut item = [0; 8];
-        consumer.read_blocking_bits(&mut item, NOT_FULL, NOT_EMPTY, patience()).map(|()| item)
+        woken(|deadline| consumer.read_blocking_bits(&mut item, NOT_FULL, NOT_EMPTY, deadline))
+            .map(|()| item)
     });
     let reader_thread = told.recv().unwrap();
     let word = event_of(&descriptor);
@@ -54,7 +64,7 @@ fn a_reader_that_attaches_leaves_no_other_one_asleep() {
     let (tell, told) = channel();
     let reader = thread::spawn(move || {
         introduce(&tell);
-        first.wait(1, patience())
+        woken(|deadline| first.wait(1, deadline))
     });
     await_sleep_of(told.recv().unwrap());
     let _second = Consumer::attach(producer.descriptor().unwrap()).unwrap();
@@ -73,7 +83,7 @@ fn a_wait_that_ends_wakes_who_sleeps_on_the_same_bit() {
     let (tell, told) = channel();
     let reader = thread::spawn(move || {
         introduce(&tell);
-        consumer.wait_bits(2, BOTH, patience())
+        woken(|deadline| consumer.wait_bits(2, BOTH, deadline))
     });
     await_sleep_of(told.recv().unwrap());
     let soon = Deadline::after(Duration::from_millis(2));
@@ -102,7 +112,7 @@ fn what_is_written_wakes_a_sleeping_reader() {
         let (tell, told) = channel();
         let reader = thread::spawn(move || {
             introduce(&tell);
-            consumer.wait(1, patience())
+            woken(|deadline| consumer.wait(1, deadline))
         });
         await_sleep_of(told.recv().unwrap());
         write(&mut producer).unwrap();
@@ -127,7 +137,7 @@ fn what_is_read_wakes_a_sleeping_writer() {
         let (tell, told) = channel();
         let writer = thread::spawn(move || {
             introduce(&tell);
-            producer.wait(1, patience())
+            woken(|deadline| producer.wait(1, deadline))
         });
         await_sleep_of(told.recv().unwrap());
         read(&mut consumer).unwrap();
@@ -256,7 +266,7 @@ fn a_blocking_call_and_a_descriptor_are_both_woken() {
         thread::scope(|scope| {
             let reader = scope.spawn(|| {
                 introduce(&tell);
-                consumer.wait(1, patience())
+                woken(|deadline| consumer.wait(1, deadline))
             });
             await_sleep_of(told.recv().unwrap());
             producer.write(&[1; 8]).unwrap();

@@ -7,12 +7,12 @@ pub mod libfmq;
 pub mod process;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use burst_shm::{Mapping, Memory, Shared};
 use fmq::{Consumer, Deadline, Descriptor, Producer, QueueConfig, UnsyncConsumer, UnsyncProducer};
-use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Turns a hang into a failure; never reached otherwise.
 pub fn patience() -> Deadline {
@@ -76,6 +76,15 @@ fn place(descriptor: &Descriptor, grantor: usize) -> (Arc<Mapping>, usize) {
 /// Tells another thread who this one is, so that it can wait for its sleep.
 pub fn introduce(to: &Sender<i32>) {
     to.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+}
+
+/// Ends what looks at this flag when the test does, pass or fail.
+pub struct Over<'a>(pub &'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Returns when this thread of the process sleeps in the kernel.
