@@ -1,6 +1,8 @@
 //! The very steps that threads take, without threads: all interleavings of a few runs, and simulations of
 //! many on a clock of their own.
 
+use std::time::Duration;
+
 use super::super::claims::QUANTUM_NS;
 use super::*;
 
@@ -280,7 +282,8 @@ impl Simulation {
 }
 
 fn share(part: u64, whole: u64) -> f64 {
-    part as f64 / whole as f64
+    let [part, whole] = [part, whole].map(Duration::from_nanos);
+    part.as_secs_f64() / whole.as_secs_f64()
 }
 
 #[test]

@@ -32,8 +32,8 @@ const TOKENS: usize = 2;
 const STEPS: u64 = 30_000;
 /// Steps of an execution.
 const STEPS_EACH: u64 = 20;
-/// What is asked for, loosely: the share is 0.5 but for what a hand-over takes.
-const SHARE_MIN: f64 = 0.3;
+/// Of the computing time: half, but for what hand-overs take and for the kernel's moods.
+const SHARE_MIN: f64 = 0.4;
 
 /// May become any user.
 struct Root;
@@ -45,10 +45,19 @@ fn root() -> Result<Root, Missing> {
     }
 }
 
+/// What was computed for a model.
+#[derive(Debug, Default)]
+struct Computed {
+    steps: AtomicU64,
+    /// How long that took, while the device had a core to itself or had to share it with other
+    /// processes: the service can give a client a turn, and the kernel alone a core.
+    nanos: AtomicU64,
+}
+
 /// Computes, and counts for which of two models.
 #[derive(Clone)]
 struct Counting {
-    steps: Arc<[AtomicU64; 2]>,
+    computed: Arc<[Computed; 2]>,
     model: usize,
 }
 
@@ -86,8 +95,12 @@ impl PreparedModel for Counting {
             if caller.is_cancelled() {
                 break;
             }
+            let begun = Instant::now();
             black_box((0..60_000_u64).fold(1_u64, |x, y| black_box(x.wrapping_mul(y | 1))));
-            self.steps[self.model].fetch_add(1, Ordering::Relaxed);
+            let took = u64::try_from(begun.elapsed().as_nanos()).unwrap();
+            let computed = &self.computed[self.model];
+            computed.nanos.fetch_add(took, Ordering::Relaxed);
+            computed.steps.fetch_add(1, Ordering::Relaxed);
         }
         ExecutionResult::of(ErrorStatus::None)
     }
@@ -150,14 +163,15 @@ fn one_burst_of_one_user_gets_its_share_beside_many_of_another(_: &Root) {
     let path = folder.path().join("burst.sock");
     let listener = Listener::bind_with_mode(&path, 0o666).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
-    let steps: Arc<[AtomicU64; 2]> = Arc::default();
+    let computed: Arc<[Computed; 2]> = Arc::default();
     let mut options = ServiceOptions::default();
     options.access = Access { anyone: true, ..Access::default() };
     options.run_tokens = NonZeroUsize::new(TOKENS);
-    let device = Counting { steps: Arc::clone(&steps), model: 0 };
+    let device = Counting { computed: Arc::clone(&computed), model: 0 };
     let service = Service::new(vec![Arc::new(device)], options);
     let (stopper, stop) = Stop::new().unwrap();
-    let counts = || [0, 1].map(|at| steps[at].load(Ordering::Relaxed));
+    let counts = || computed.each_ref().map(|one| one.steps.load(Ordering::Relaxed));
+    let nanos = || computed.each_ref().map(|one| one.nanos.load(Ordering::Relaxed));
     let ended = AtomicBool::new(false);
     let ended = &ended;
     std::thread::scope(|scope| {
@@ -179,15 +193,21 @@ fn one_burst_of_one_user_gets_its_share_beside_many_of_another(_: &Root) {
         reach(0, STEPS / 10);
         clients.push(scope.spawn(move || keep_wanting(one, ended)));
         reach(1, STEPS_EACH);
-        let before = counts();
-        reach(0, before[0] + STEPS / 2);
-        let after = counts();
+        let (steps, times) = (counts(), nanos());
+        reach(0, steps[0] + STEPS / 2);
+        let shares = [(steps, counts()), (times, nanos())].map(|(before, after)| {
+            let [many, one] = [0, 1].map(|at| Duration::from_nanos(after[at] - before[at]));
+            one.as_secs_f64() / (one + many).as_secs_f64()
+        });
         ended.store(true, Ordering::Relaxed);
         clients.into_iter().for_each(|client| client.join().unwrap());
-        let [many, one] = [0, 1].map(|at| (after[at] - before[at]) as f64);
-        let share = one / (one + many);
-        println!("one burst beside {MANY} of another user: {:.1} % of computing", share * 100.0);
-        assert!(share >= SHARE_MIN, "{share}");
+        let [of_steps, of_time] = shares;
+        println!(
+            "one burst beside {MANY} of another user: {:.1} % of computing time, {:.1} % of steps",
+            of_time * 100.0,
+            of_steps * 100.0
+        );
+        assert!(of_time >= SHARE_MIN, "{of_time}");
         drop(stopper);
         serving.join().unwrap().unwrap();
     });
