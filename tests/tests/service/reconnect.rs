@@ -360,6 +360,7 @@ fn connecting_ends_with_its_deadline_where_nobody_accepts_and_where_nobody_answe
     listen(&deaf, 0).unwrap();
     let soon = || ConnectOptions::default().until(Deadline::after(Duration::from_millis(20)));
     // The queue takes one, which is never greeted; the next one does not even get into it.
+    let begun = std::time::Instant::now();
     let unanswered = Client::connect_with(&path, &soon()).unwrap_err();
     assert!(matches!(unanswered, ClientError::Timeout), "{unanswered}");
     let mut held = Vec::new();
@@ -368,6 +369,8 @@ fn connecting_ends_with_its_deadline_where_nobody_accepts_and_where_nobody_answe
     }
     let unaccepted = Client::connect_with(&path, &soon()).unwrap_err();
     assert!(matches!(unaccepted, ClientError::Timeout), "{unaccepted}");
+    let without_deadline = Duration::from_secs(5); // the greeting's own time-out
+    assert!(begun.elapsed() < without_deadline, "the deadlines of 20 ms ended both");
     let late = ConnectOptions::default().until(Deadline::at_ns(1));
     assert!(matches!(Client::connect_with(&path, &late).unwrap_err(), ClientError::Timeout));
 }
