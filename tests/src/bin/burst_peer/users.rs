@@ -38,7 +38,7 @@ pub(super) fn knock(path: &str, count: usize) {
         match ServerGreeting::decode(inbox.message()).expect("a greeting").welcome {
             Welcome::NotPermitted => told[0] += 1,
             Welcome::TooManyClients => told[1] += 1,
-            Welcome::Accepted => panic!("nobody greeted"),
+            other => panic!("nobody greeted, and yet: {other:?}"),
         }
     }
     say(&format!("not permitted {}, too many {}", told[0], told[1]));
