@@ -137,13 +137,17 @@ impl Beside {
         #[expect(clippy::cast_precision_loss, reason = "microseconds")]
         let us = |us: u64| time(us as f64 * 1e3);
         let beside = |number: fn(&Report) -> u64| self.beside.as_ref().map(number);
+        // Of a client that had no answer there is no latency.
+        let latency = |number: fn(&Report) -> u64| {
+            self.beside.as_ref().filter(|report| report.frames > 0).map(number)
+        };
         vec![
             self.attack.to_owned(),
             us(self.alone.p50_us),
-            beside(|report| report.p50_us).map_or_else(dash, us),
+            latency(|report| report.p50_us).map_or_else(dash, us),
             us(self.alone.p99_us),
-            beside(|report| report.p99_us).map_or_else(dash, us),
-            beside(|report| report.longest_us).map_or_else(dash, us),
+            latency(|report| report.p99_us).map_or_else(dash, us),
+            latency(|report| report.longest_us).map_or_else(dash, us),
             beside(|report| report.frames).map_or_else(dash, |frames| frames.to_string()),
             beside(|report| report.wrong + report.failed)
                 .map_or_else(dash, |lost| lost.to_string()),
