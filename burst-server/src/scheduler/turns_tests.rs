@@ -56,7 +56,7 @@ impl Model {
     fn step(&mut self, at: usize) {
         self.now += QUANTUM_NS; // whoever gives way has had its quantum
         let quiet = Slice { since: None, charged: 0 };
-        let (of, next, rounds) = self.runs[at];
+        let (of, next, _) = self.runs[at];
         let next = match next {
             Next::Take if self.turns.try_take() => Next::GiveWay(quiet),
             Next::Take => Next::TakeOrWait,
@@ -93,7 +93,6 @@ impl Model {
             Next::Done => unreachable!("it has nothing to do"),
         };
         self.runs[at].1 = next;
-        let _ = rounds;
     }
 
     fn after_round(&mut self, at: usize) -> Next {
