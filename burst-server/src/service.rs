@@ -109,7 +109,7 @@ impl Service {
     pub fn run(self: &Arc<Self>, listener: &Listener, stop: &Stop) -> Result<(), ServerError> {
         let running = Running::new();
         let result = self.accept_all(listener, stop, &running);
-        listener.remove_file();
+        listener.end();
         for socket in lock(&self.connections).values() {
             socket.stop();
         }

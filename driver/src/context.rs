@@ -138,7 +138,7 @@ impl Runner<'_> {
         memory: &mut GraphMemory,
         stop: Stop,
     ) -> Result<(), DriverError> {
-        stop.give_way().map_err(|cause| graph.error(step, cause))?;
+        stop.check().map_err(|cause| graph.error(step, cause))?;
         match step.control {
             None => memory
                 .step(graph, step, self.scratch, stop, self.parallelism)

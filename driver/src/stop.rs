@@ -19,17 +19,6 @@ pub struct Stop<'a> {
 }
 
 impl<'a> Stop<'a> {
-    /// Lets other callers compute first where it is their turn, then checks.
-    ///
-    /// # Errors
-    /// As [`Stop::check`].
-    pub(crate) fn give_way(&self) -> Result<(), OpError> {
-        if let Some(caller) = self.caller {
-            caller.give_way();
-        }
-        self.check()
-    }
-
     /// Checks of a loop that begins now, one for so many steps of work that it comes every few
     /// milliseconds at the latest.
     #[must_use]
@@ -37,13 +26,21 @@ impl<'a> Stop<'a> {
         Checkpoints { stop: self, steps: 0 }
     }
 
-    /// Fails once the work is cancelled, the deadline passed, or the time-out of a loop.
+    /// Lets other callers compute first where it is their turn. Then fails once the work is cancelled,
+    /// the deadline passed, or the time-out of a loop.
+    ///
+    /// It comes between steps, and within long ones between tiles: else one convolution of a second
+    /// would keep all others waiting for as long. The callers hold no lock. On a helper's thread it never
+    /// waits: only the thread that executes has a turn to give away.
     ///
     /// # Errors
     /// [`OpError::Cancelled`], [`OpError::Deadline`], [`OpError::LoopTimeout`].
     pub fn check(&self) -> Result<(), OpError> {
-        if self.caller.is_some_and(Caller::is_cancelled) {
-            return Err(OpError::Cancelled);
+        if let Some(caller) = self.caller {
+            caller.give_way();
+            if caller.is_cancelled() {
+                return Err(OpError::Cancelled);
+            }
         }
         let passed = |deadline: Option<TimePoint>| deadline.is_some_and(TimePoint::has_passed);
         if passed(self.deadline) {

@@ -34,7 +34,8 @@ pub trait MemoryAccount: fmt::Debug + Send + Sync {
 pub trait Turn: fmt::Debug + Send + Sync {
     /// Lets others go first where it is their turn, and returns once it is this caller's again.
     ///
-    /// A device calls it between steps, on the thread that executes, while it holds no lock. Where
+    /// A device calls it between steps, and within long ones every few milliseconds, while it holds no
+    /// lock; from any thread, but only on the one that it was called on to execute does this wait. Where
     /// nobody waits it costs a load. A caller that was cancelled gets it back at once.
     fn give_way(&self);
 }

@@ -109,9 +109,14 @@ impl Listener {
         Ok(Listener { socket, file: None, shortage: Mutex::default() })
     }
 
-    /// Removes the socket's file, where this made it and it is still the same. Clients that come later are
-    /// told at once that no service is there; those that have connected are not affected.
-    pub fn remove_file(&self) {
+    /// Takes no further connections: clients that come later are told at once that no service is there;
+    /// those that have connected are not affected. The socket's file goes where this made it, it is still
+    /// the same, and the process may. A supervisor's socket stays as it is: it belongs to the next service.
+    pub fn end(&self) {
+        if self.file.is_some() {
+            // The only error is that nobody listens any more.
+            let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        }
         if let Some(file) = &self.file
             && identity(&file.path) == Ok(file.identity)
             && let Err(errno) = unlink(&file.path)
@@ -214,7 +219,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.remove_file();
+        self.end();
     }
 }
 

@@ -72,7 +72,7 @@ impl<'g, 'm> Builder<'g, 'm> {
     }
 
     pub(super) fn operation(&mut self, index: usize) -> Result<(), DriverError> {
-        self.graphs.budget.stop().give_way().map_err(|c| super::outside_of_operations(&c))?;
+        self.graphs.budget.stop().check().map_err(|c| super::outside_of_operations(&c))?;
         let verdict = self.plan_operation(index);
         self.release_constants(index);
         verdict
