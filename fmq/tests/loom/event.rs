@@ -300,7 +300,8 @@ fn two_sleepers_on_one_bit_are_both_woken() {
     });
 }
 
-/// The peer wipes the word at any moment: between the closer's bits and the sleeper's sleep too.
+/// The peer makes the word what the sleeper expects, at any moment: between the closer's bits and the
+/// sleeper's sleep too.
 #[test]
 fn a_closer_that_insists_ends_a_sleep_whatever_a_peer_does_to_the_word() {
     let mut builder = loom::model::Builder::new();
@@ -309,7 +310,7 @@ fn a_closer_that_insists_ends_a_sleep_whatever_a_peer_does_to_the_word() {
         let shared = Shared::new();
         let (hostile, theirs) = (Arc::clone(&shared), Arc::clone(&shared));
         let hostile = thread::spawn(move || {
-            hostile.event.fetch_and(0, Ordering::Relaxed);
+            hostile.event.fetch_and(NOT_FULL, Ordering::Relaxed);
         });
         let closer = thread::spawn(move || {
             close_and_insist(&theirs.closed, Some(&theirs.event), |_| thread::yield_now());
