@@ -32,6 +32,8 @@ pub fn connect(path: &std::path::Path) -> OwnedFd {
 impl RawClient {
     /// Greets the service at the other end.
     pub fn greet(socket: OwnedFd) -> Self {
+        // A message that does not come fails the test and does not hang it.
+        socket::set_receive_timeout(&socket, Some(super::LONG)).unwrap();
         let greeting = ClientGreeting::new(Features::ALL, "raw");
         socket::send(&socket, &greeting.encode().unwrap(), &[]).unwrap();
         let mut inbox = Inbox::default();
