@@ -36,10 +36,13 @@ impl<'a> Stop<'a> {
     /// # Errors
     /// [`OpError::Cancelled`], [`OpError::Deadline`], [`OpError::LoopTimeout`].
     pub fn check(&self) -> Result<(), OpError> {
+        if self.caller.is_some_and(Caller::is_cancelled) {
+            return Err(OpError::Cancelled);
+        }
         if let Some(caller) = self.caller {
             caller.give_way();
             if caller.is_cancelled() {
-                return Err(OpError::Cancelled);
+                return Err(OpError::Cancelled); // while it waited for its turn
             }
         }
         let passed = |deadline: Option<TimePoint>| deadline.is_some_and(TimePoint::has_passed);

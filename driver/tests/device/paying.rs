@@ -554,15 +554,16 @@ impl<F: Fn(usize) + Send + Sync> Turn for Asked<F> {
 }
 
 #[test]
-fn others_get_their_turn_between_operations_of_a_preparation() {
+fn others_get_their_turn_between_operations_of_a_preparation_and_within_long_ones() {
     let model = folded();
     let operations = model.main.operations.len();
     let turn = Arc::new(Asked { times: AtomicUsize::new(0), then: |_| {} });
     let caller = Caller::default().with_turn(Arc::clone(&turn) as _);
     prepare(&model, &caller).unwrap();
-    assert_eq!(turn.times.load(Ordering::Relaxed), operations);
+    let preparing = turn.times.load(Ordering::Relaxed);
+    assert!(preparing > operations, "{preparing} times for {operations} operations");
     CpuDevice::default().supported_operations_for(&model, &caller).unwrap();
-    assert_eq!(turn.times.load(Ordering::Relaxed), 2 * operations);
+    assert!(turn.times.load(Ordering::Relaxed) >= preparing + operations);
 }
 
 #[test]
