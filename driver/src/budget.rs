@@ -11,7 +11,7 @@ use crate::stop::Stop;
 /// The budget of one preparation, or of one survey.
 ///
 /// Whoever makes something that the plan keeps charges it here before allocating it, working memory
-/// included. The planner [takes](Budget::take_charge) what was charged for each step, and keeps as much of
+/// included. The planner takes what was charged for each step, and keeps as much of
 /// it as the step holds in the end.
 #[derive(Debug, Default)]
 pub struct Budget<'a> {

@@ -33,7 +33,7 @@ const STEPS: u64 = 30_000;
 /// Steps of an execution.
 const STEPS_EACH: u64 = 20;
 /// Of the computing time: half, but for what hand-overs take and for the kernel's moods.
-const SHARE_MIN: f64 = 0.4;
+const SHARE_MIN: f64 = 0.25;
 
 /// May become any user.
 struct Root;

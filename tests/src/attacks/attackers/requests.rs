@@ -97,7 +97,7 @@ pub(super) fn full_queues(socket: &Path) -> Outcome {
 /// Bursts with as many requests under way as they may have, each of which takes a while.
 pub(super) fn deep_queues(socket: &Path) -> Outcome {
     const BURSTS: usize = 8;
-    const MANY_LAYERS: u32 = 200;
+    const MANY_LAYERS: u32 = 100;
     let device = Client::connect(socket)?.device("cpu")?;
     let prepared = device.prepare(&models::busy(MANY_LAYERS)?, &PrepareOptions::default())?;
     let memory: Pool = Arc::new(ShmMemory::create(POOL_BYTES)?);
