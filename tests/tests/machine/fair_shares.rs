@@ -32,7 +32,8 @@ const TOKENS: usize = 2;
 const STEPS: u64 = 30_000;
 /// Steps of an execution.
 const STEPS_EACH: u64 = 20;
-/// Of the computing time: half, but for what hand-overs take and for the kernel's moods.
+/// Of the computing time: half where the machine is ours alone. Other processes take from both, and not
+/// alike: far from half, and far from the 1.5 % without turns.
 const SHARE_MIN: f64 = 0.25;
 
 /// May become any user.
