@@ -12,11 +12,16 @@
 //! | [`PreparedModel::open_executor`] | the driver's [`BurstExecutor`], which also keeps what it made of each memory |
 //! | a context of its own (`burst_server::BurstContexts`) | the driver serves the queues itself |
 
+use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
+use crate::validate::RequestRules;
 use crate::{
-    CacheFiles, Caller, Capabilities, DeviceStatus, DeviceType, ErrorStatus, ExecutionOptions,
-    ExecutionPreference, ExecutionResult, Extension, Failure, Model, Priority, Request, TimePoint,
+    Buffer, BufferRole, CacheFiles, Caller, Capabilities, CompilationCache, DeviceStatus,
+    DeviceType, Dimensions, ErrorStatus, ExecutionCallback, ExecutionOptions, ExecutionPreference,
+    ExecutionResult, Extension, Failure, Fence, FencedExecution, FencedOptions, Model, Priority,
+    Request, TimePoint,
 };
 
 /// How a model is to be prepared.
@@ -37,6 +42,30 @@ impl Default for PrepareOptions {
             priority: Priority::Medium,
             deadline: None,
         }
+    }
+}
+
+/// What a buffer is asked for: the arguments that it will be used for.
+#[derive(Clone, Default)]
+pub struct BufferRequest {
+    /// Dimensions, as far as the caller knows more than the models; empty for no more.
+    pub dimensions: Dimensions,
+    /// The models of the roles.
+    pub models: Vec<Arc<dyn PreparedModel>>,
+    /// Inputs that it will be used for.
+    pub inputs: Vec<BufferRole>,
+    /// Outputs that it will be used for.
+    pub outputs: Vec<BufferRole>,
+}
+
+impl fmt::Debug for BufferRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BufferRequest")
+            .field("dimensions", &self.dimensions)
+            .field("models", &self.models.len())
+            .field("inputs", &self.inputs)
+            .field("outputs", &self.outputs)
+            .finish()
     }
 }
 
@@ -124,10 +153,69 @@ pub trait Device: Send + Sync {
         let _ = caller;
         self.prepare_model(model, options)
     }
+
+    /// As [`prepare_model_for`](Device::prepare_model_for), and keeps the compilation in these files, so
+    /// that [`prepare_model_from_cache`](Device::prepare_model_from_cache) is quicker. Files that it
+    /// cannot use are no reason to fail: then nothing usable is kept. A device that
+    /// [needs no files](Device::cache_files_needed) need not implement this.
+    ///
+    /// # Errors
+    /// Those of `prepare_model_for`.
+    fn prepare_model_caching(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        cache: &CompilationCache,
+        caller: &Caller,
+    ) -> PrepareResult {
+        let _ = cache;
+        self.prepare_model_for(model, options, caller)
+    }
+
+    /// Makes the model ready that was kept in these files, with the preference and the priority that it
+    /// was prepared with. Its [`request_rules`](PreparedModel::request_rules) are known.
+    ///
+    /// # Errors
+    /// GENERAL_FAILURE for anything that is wrong with the files, or where the device keeps no
+    /// compilations; INVALID_ARGUMENT for another number of files; otherwise those of `prepare_model_for`.
+    fn prepare_model_from_cache(
+        &self,
+        cache: &CompilationCache,
+        deadline: Option<TimePoint>,
+        caller: &Caller,
+    ) -> PrepareResult {
+        let _ = (cache, deadline, caller);
+        Err(Failure::general("this device keeps no compilations"))
+    }
+
+    /// Makes a buffer in the driver's own memory, which the caller pays for as long as it lives.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT where the roles are not legal; GENERAL_FAILURE for a buffer that the device does
+    /// not make, as by default any; RESOURCE_EXHAUSTED_* where the caller's account does not suffice.
+    fn allocate(
+        &self,
+        request: &BufferRequest,
+        caller: &Caller,
+    ) -> Result<Arc<dyn Buffer>, Failure> {
+        let _ = (request, caller);
+        Err(Failure::general("this device makes no buffers"))
+    }
 }
 
 /// A model that is ready to execute, from any number of threads at once.
-pub trait PreparedModel: Send + Sync {
+///
+/// A driver gets its own type back from a `dyn PreparedModel` by `&dyn Any`:
+///
+/// ```
+/// use std::any::Any;
+/// # use burst_hal::PreparedModel;
+///
+/// fn own<M: PreparedModel>(model: &dyn PreparedModel) -> Option<&M> {
+///     (model as &dyn Any).downcast_ref()
+/// }
+/// ```
+pub trait PreparedModel: Any + Send + Sync {
     /// Runs once and waits for the result.
     fn execute_synchronously(
         &self,
@@ -148,6 +236,57 @@ pub trait PreparedModel: Send + Sync {
     ) -> ExecutionResult {
         let _ = caller;
         self.execute_synchronously(request, options)
+    }
+
+    /// Starts an execution. `callback` gets its result, exactly once, from any thread, perhaps before
+    /// this returns. Once the caller cancels, the execution gives up; its memories are in use until
+    /// the callback has been called.
+    ///
+    /// By default it executes before it returns. `burst_launch` has threads for devices that bring
+    /// none.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for a request that is not legal: `callback` gets the same status. A deadline that
+    /// has passed is no error here, but a result.
+    fn execute_asynchronously(
+        self: Arc<Self>,
+        request: Request,
+        options: ExecutionOptions,
+        caller: Caller,
+        callback: ExecutionCallback,
+    ) -> Result<(), Failure> {
+        let result = self.execute_for(&request, &options, &caller);
+        drop(request);
+        let status = result.status;
+        callback(result);
+        match status {
+            ErrorStatus::InvalidArgument => Err(status.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts an execution that waits for fences first, and returns at once a fence for its end. Every
+    /// output has to have a size that is known from the model and the request.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for a request that is not legal, for an output of unknown size and for a fence that
+    /// has failed or is none; GENERAL_FAILURE where the device has no fenced executions, as by
+    /// default. `burst_launch` has them for any device.
+    fn execute_fenced(
+        self: Arc<Self>,
+        request: Request,
+        wait_for: Vec<Fence>,
+        options: FencedOptions,
+        caller: Caller,
+    ) -> Result<FencedExecution, Failure> {
+        let _ = (request, wait_for, options, caller);
+        Err(Failure::general("this device has no fenced executions"))
+    }
+
+    /// What it asks of a request, where it knows; always of a model that was
+    /// [prepared from files](Device::prepare_model_from_cache), as nobody else can know it then.
+    fn request_rules(&self) -> Option<&RequestRules> {
+        None
     }
 
     /// Starts a series of executions that keep their resources in between. A driver that has
@@ -266,24 +405,6 @@ impl<M: PreparedModel + ?Sized> Burst for PlainBurst<M> {
     fn work_for(&mut self, caller: &Caller) {
         self.caller = caller.clone();
     }
-}
-
-/// A buffer in the driver's own memory (HAL 1.3).
-pub trait Buffer: Send + Sync {
-    /// The number that stands for it in a request; above 0.
-    fn token(&self) -> u32;
-
-    /// Copies its content to a pool of the same size.
-    ///
-    /// # Errors
-    /// GENERAL_FAILURE when nothing was written to it yet; INVALID_ARGUMENT for another size.
-    fn copy_to(&self, destination: &crate::Pool) -> Result<(), Failure>;
-
-    /// Fills it from a pool.
-    ///
-    /// # Errors
-    /// INVALID_ARGUMENT when size or dimensions do not fit.
-    fn copy_from(&self, source: &crate::Pool, dimensions: &[u32]) -> Result<(), Failure>;
 }
 
 /// What a status means for a call that only succeeds or fails.

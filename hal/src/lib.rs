@@ -75,13 +75,16 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod buffer;
 mod builder;
 mod caller;
 mod cancel;
 mod capabilities;
+mod compilation_cache;
 mod compliance;
 mod device;
 mod dump;
+mod fence;
 mod model;
 mod operand_type;
 mod operation_type;
@@ -95,6 +98,7 @@ mod time;
 pub mod validate;
 mod version;
 
+pub use buffer::{Buffer, BufferRole};
 pub use builder::{ModelBuilder, OutputSpec};
 pub use caller::{Caller, MemoryAccount, MemoryCharge, Turn};
 pub use cancel::CancelWord;
@@ -102,11 +106,16 @@ pub use capabilities::{
     CacheFiles, Capabilities, CapabilitiesV1_0, CapabilitiesV1_1, CapabilitiesV1_2, Extension,
     ExtensionOperandType, PerformanceInfo,
 };
+pub use compilation_cache::{CACHE_FILES_MAX, CACHE_TOKEN_BYTES, CompilationCache};
 pub use compliance::{Compliance, compliant_with, request_complies};
 pub use device::{
-    Buffer, Burst, BurstExecutor, Device, PlainBurst, PrepareOptions, PrepareResult, PreparedModel,
+    BufferRequest, Burst, BurstExecutor, Device, PlainBurst, PrepareOptions, PrepareResult,
+    PreparedModel,
 };
 pub use dump::dump_graph;
+pub use fence::{
+    ExecutionCallback, ExecutionInfo, Fence, FencedExecution, FencedInfo, FencedOptions,
+};
 pub use model::{
     DataLocation, Dimensions, ExtraParams, Model, Operand, OperandLifeTime, OperandValues,
     Operation, Subgraph,

@@ -13,6 +13,7 @@ mod messages;
 mod model;
 mod numbers;
 mod record;
+mod requests;
 mod values;
 
 pub use crate::versions::Versions;
@@ -20,12 +21,18 @@ pub use bounded::{List, Text};
 pub use greeting::{ClientGreeting, MAGIC, ServerGreeting, Welcome};
 pub use limits::{StatedLimit, StatedLimits};
 pub use messages::{
-    Answer, Call, ClientMessage, DETAIL_MAX, MEMORIES_MAX, POOLS_MAX, PoolSource, QueueDescriptor,
-    QueueGrantor, Refusal, RefusalCause, Reply, ServerMessage, SynchronousRequest, WaitStyle,
+    Answer, Call, ClientMessage, DETAIL_MAX, MEMORIES_MAX, QueueDescriptor, QueueGrantor, Refusal,
+    RefusalCause, Reply, ServerMessage, WaitStyle,
 };
 pub use model::{ModelBody, VALUES_ALIGNMENT, decode_model, encode_model};
 pub use record::Record;
-pub use values::{DeviceInfo, Executed, WireArgument, WirePrepareOptions, WireShape};
+pub use requests::{
+    CachePlace, FENCES_MAX, FencedRequest, POOLS_MAX, PoolSource, SynchronousRequest,
+    WireBufferRequest, WireRole,
+};
+pub use values::{
+    DeviceInfo, Executed, WireArgument, WireExecutionInfo, WirePrepareOptions, WireShape,
+};
 
 use bincode::error::DecodeError;
 use bincode::{Decode, Encode};

@@ -78,6 +78,9 @@ fn handle(
                 watch.end(detail.as_str());
             }
         }
+        ServerMessage::Executed { execution, .. } => {
+            tracing::debug!(execution, "nobody waits for the result of this execution");
+        }
         ServerMessage::Unknown { kind } => {
             tracing::info!(kind, "a message of an unknown kind is ignored: the service is newer");
         }

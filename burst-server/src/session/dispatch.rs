@@ -49,7 +49,20 @@ pub(super) fn perform(
         }
         Call::FreeMemory { burst, slot } => bursts::free_memory(session, burst, slot)?,
         Call::CloseBurst { burst } => return bursts::close(session, id, burst),
-        Call::Unknown { number } => return Err(ServerError::UnknownCall { number }),
+        call @ (Call::ExecuteAsynchronously { .. }
+        | Call::ExecuteFenced(_)
+        | Call::CancelExecution { .. }
+        | Call::ExecutionInfo { .. }
+        | Call::ReleaseExecution { .. }
+        | Call::PrepareCaching { .. }
+        | Call::PrepareFromCache { .. }
+        | Call::AllocateBuffer { .. }
+        | Call::CopyFromBuffer { .. }
+        | Call::CopyToBuffer { .. }
+        | Call::ReleaseBuffer { .. }
+        | Call::Unknown { .. }) => {
+            return Err(ServerError::UnknownCall { number: call.number() });
+        }
     };
     Ok(answer.into())
 }

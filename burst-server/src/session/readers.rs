@@ -185,6 +185,9 @@ fn is_set_up(call: &Call) -> bool {
         | Call::ShareMemory { .. }
         | Call::AllocateMemory { .. }
         | Call::ConfigureBurst { .. }
+        | Call::PrepareCaching { .. }
+        | Call::PrepareFromCache { .. }
+        | Call::AllocateBuffer { .. }
         | Call::Unknown { .. } => true, // it may come with as many descriptors as any
         // An execution, too, may bring memories, each of which is mapped for it.
         other => other.descriptors() > 0,

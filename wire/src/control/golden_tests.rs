@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use burst_hal::{
-    Capabilities, Device, ErrorStatus, ExecutionResult, Failure, Model, ModelBuilder, OperandType,
-    OperationType, OutputShape, OutputSpec, PerformanceInfo, PrepareOptions, PreparedModel,
+    BufferRole, CacheFiles, Capabilities, Device, ErrorStatus, ExecutionInfo, ExecutionResult,
+    Failure, Model, ModelBuilder, OperandType, OperationType, OutputShape, OutputSpec,
+    PerformanceInfo, PrepareOptions, PreparedModel, Timing,
 };
 
 use super::values::WireArgument;
@@ -137,12 +138,67 @@ fn calls() -> Vec<(&'static str, Call)> {
     ]
 }
 
+/// Calls of the HAL beyond a burst, in the order in which they can be done once a model is prepared and a
+/// memory shared; their numbers go on.
+fn later_calls() -> Vec<(&'static str, Call)> {
+    let structure_bytes = structure().len() as u64;
+    let body = ModelBody { structure_bytes, values_bytes: 0, pool_lengths: List(vec![64]) };
+    let options = WirePrepareOptions::from(&burst_hal::PrepareOptions::default());
+    let shared = PoolSource::Shared { memory: 40 };
+    let request = SynchronousRequest {
+        model: 1,
+        inputs: List(vec![argument(0, &[1, 4])]),
+        outputs: List(vec![argument(1, &[])]),
+        pools: List(vec![shared, PoolSource::Descriptor { length: 64 }]),
+        measure_timing: true,
+        deadline: None,
+        loop_timeout: None,
+    };
+    let fenced =
+        FencedRequest { request: request.clone(), fences: 1, duration: Some(1_000_000_000) };
+    let cache = CachePlace::new([7; 32], CacheFiles { model: 1, data: 1 });
+    let role = WireRole::from(&BufferRole { model: 0, position: 0, frequency: 0.5 });
+    let buffer = WireBufferRequest {
+        dimensions: List(vec![1, 4]),
+        models: List(vec![1]),
+        inputs: List(vec![role]),
+        outputs: List(vec![role]),
+    };
+    vec![
+        ("execute_asynchronously", Call::ExecuteAsynchronously { execution: 70, request }),
+        ("execute_fenced", Call::ExecuteFenced(fenced)),
+        ("cancel_execution", Call::CancelExecution { execution: 70 }),
+        ("execution_info", Call::ExecutionInfo { execution: 3 }),
+        ("release_execution", Call::ReleaseExecution { execution: 3 }),
+        ("prepare_caching", Call::PrepareCaching { device: 0, model: body, options, cache }),
+        ("prepare_from_cache", Call::PrepareFromCache { device: 0, cache, deadline: Some(1) }),
+        ("allocate_buffer", Call::AllocateBuffer { device: 0, request: buffer }),
+        (
+            "copy_to_buffer",
+            Call::CopyToBuffer { token: 5, from: shared, dimensions: List(vec![1, 4]) },
+        ),
+        ("copy_from_buffer", Call::CopyFromBuffer { token: 5, to: shared }),
+        ("release_buffer", Call::ReleaseBuffer { token: 5 }),
+    ]
+}
+
+/// Every call with the number that it has in the files.
+fn numbered_calls() -> impl Iterator<Item = (u64, (&'static str, Call))> {
+    (1..).zip(calls().into_iter().chain(later_calls()))
+}
+
 /// What the service answers to each, in its own order.
 fn answers() -> Vec<(&'static str, Result<Answer, Refusal>)> {
     let mut result = ExecutionResult::of(ErrorStatus::None);
     result.output_shapes =
         vec![OutputShape { dimensions: [1, 4].as_slice().into(), is_sufficient: true }];
     let refusal = Refusal::new(ErrorStatus::InvalidArgument, "there is no call 999");
+    let timing = |time| Timing { time_on_device_us: time, time_in_driver_us: time + 1 };
+    let info = ExecutionInfo {
+        status: ErrorStatus::None,
+        timing_launched: timing(8),
+        timing_fenced: timing(6),
+    };
     vec![
         ("done", Ok(Answer::Done)),
         ("devices", Ok(Answer::Devices(List(vec![Text::cut("fake")])))),
@@ -153,6 +209,10 @@ fn answers() -> Vec<(&'static str, Result<Answer, Refusal>)> {
         ("burst", Ok(Answer::Burst { burst: 2 })),
         ("executed", Ok(Answer::Executed(Executed::new(&result, Some(7))))),
         ("refused", Err(refusal.because(RefusalCause::UnknownCall))),
+        ("fenced", Ok(Answer::Fenced { execution: 3 })),
+        ("execution_info", Ok(Answer::ExecutionInfo((&info).into()))),
+        ("restored", Ok(Answer::Restored { model: 4, inputs: 1, outputs: 1, longest_packet: 14 })),
+        ("buffer", Ok(Answer::Buffer { token: 5 })),
     ]
 }
 
@@ -187,7 +247,7 @@ fn made() -> Vec<(String, Vec<u8>)> {
         ("service/greeting".to_owned(), service_greeting().encode().unwrap()),
         ("service/greeting_refuses".to_owned(), refusing_greeting().encode().unwrap()),
     ];
-    for (id, (name, call)) in (1..).zip(calls()) {
+    for (id, (name, call)) in numbered_calls() {
         let bytes = encode(&ClientMessage::Call { id, call }).unwrap();
         made.push((format!("client/{id:02}_{name}"), bytes));
     }
@@ -201,19 +261,35 @@ fn made() -> Vec<(String, Vec<u8>)> {
     made.push(("service/get_memories".to_owned(), encode(&asked).unwrap()));
     let ended = ServerMessage::BurstEnded { burst: 2, detail: Text::cut("the driver panicked") };
     made.push(("service/burst_ended".to_owned(), encode(&ended).unwrap()));
+    let result = ExecutionResult::of(ErrorStatus::MissedDeadlineTransient);
+    let executed = Executed::new(&result, None);
+    let told = ServerMessage::Executed { execution: 70, executed };
+    made.push(("service/executed_asynchronously".to_owned(), encode(&told).unwrap()));
     made
+}
+
+/// The content of a file with these bytes.
+fn hexadecimal(bytes: &[u8]) -> String {
+    let line = |line: &[u8]| {
+        let bytes: Vec<_> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+        bytes.join(" ")
+    };
+    bytes.chunks(16).map(line).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
 fn every_message_of_version_2_has_these_bytes_for_ever() {
     for (name, bytes) in made() {
+        let path = folder(2).join(format!("{name}.hex"));
+        // Who adds a message finds its file in this failure.
+        assert!(path.exists(), "{} is to hold\n\n{}\n", path.display(), hexadecimal(&bytes));
         assert_eq!(golden(2, &name), bytes, "{name}");
     }
 }
 
 #[test]
 fn every_message_of_version_2_is_still_understood() {
-    for (id, (name, call)) in (1..).zip(calls()) {
+    for (id, (name, call)) in numbered_calls() {
         let bytes = golden(2, &format!("client/{id:02}_{name}"));
         assert_eq!(decode(&bytes), Ok(ClientMessage::Call { id, call }), "{name}");
     }
@@ -231,10 +307,10 @@ fn every_message_of_version_2_is_still_understood() {
 
 #[test]
 fn every_kind_of_call_and_answer_has_its_file() {
-    let numbers: BTreeSet<u32> = calls().iter().map(|(_, call)| call.number()).collect();
-    assert_eq!(numbers.into_iter().collect::<Vec<_>>(), (0..14).chain([999]).collect::<Vec<_>>());
+    let numbers: BTreeSet<u32> = numbered_calls().map(|(_, (_, call))| call.number()).collect();
+    assert_eq!(numbers.into_iter().collect::<Vec<_>>(), (0..25).chain([999]).collect::<Vec<_>>());
     // A call of the next number is one that this code does not know.
-    let next = ClientMessage::Call { id: 1, call: Call::Unknown { number: 14 } };
+    let next = ClientMessage::Call { id: 1, call: Call::Unknown { number: 25 } };
     assert_eq!(decode(&encode(&next).unwrap()), Ok(next));
     let files: BTreeSet<String> = made().into_iter().map(|(name, _)| name).collect();
     let mut kept = BTreeSet::new();

@@ -5,11 +5,11 @@ use burst_hal::ErrorStatus;
 
 use super::bounded::{List, Text};
 use super::model::ModelBody;
-use super::values::{ARGUMENTS_MAX, DeviceInfo, Executed, WireArgument, WirePrepareOptions};
+use super::requests::{
+    CachePlace, FencedRequest, PoolSource, SynchronousRequest, WireBufferRequest,
+};
+use super::values::{DeviceInfo, Executed, RANK_MAX, WireExecutionInfo, WirePrepareOptions};
 
-/// Pools that one request over the socket may have; the descriptors of one message are limited
-/// by the kernel to 253.
-pub const POOLS_MAX: usize = 128;
 /// Slots that one `GetMemories` may ask for; more are asked for in turn.
 pub const MEMORIES_MAX: usize = 128;
 /// Grantors that a queue's descriptor may have: four of libfmq, one of ours, and room.
@@ -150,6 +150,81 @@ pub enum Call {
         /// From [`Answer::Burst`].
         burst: u32,
     },
+    /// One execution whose result is told later, by [`ServerMessage::Executed`]. Descriptors as those of
+    /// `Execute`.
+    ExecuteAsynchronously {
+        /// Chosen by the client; not that of another one whose result it has not been told.
+        execution: u32,
+        /// What to execute.
+        request: SynchronousRequest,
+    },
+    /// One execution that waits for fences and gives a fence; [`Answer::Fenced`].
+    /// Descriptors: those of `Execute`, then the fences.
+    ExecuteFenced(FencedRequest),
+    /// Asks an execution to give up. Its result is told like any other. Unknown ones are ignored.
+    CancelExecution {
+        /// Chosen by the client, or from [`Answer::Fenced`].
+        execution: u32,
+    },
+    /// What came of a fenced execution; [`Answer::ExecutionInfo`].
+    ExecutionInfo {
+        /// From [`Answer::Fenced`].
+        execution: u32,
+    },
+    /// What came of a fenced execution is no longer wanted. It goes on.
+    ReleaseExecution {
+        /// From [`Answer::Fenced`].
+        execution: u32,
+    },
+    /// As `Prepare`, and keeps the compilation in files. Descriptors: those of the body, then the
+    /// files. [`Answer::Prepared`].
+    PrepareCaching {
+        /// Index in the list.
+        device: u32,
+        /// Where the model lies.
+        model: ModelBody,
+        /// How.
+        options: WirePrepareOptions,
+        /// Where to keep it.
+        cache: CachePlace,
+    },
+    /// Makes the model ready that was kept in files. Descriptors: the files. [`Answer::Restored`].
+    PrepareFromCache {
+        /// Index in the list.
+        device: u32,
+        /// Where it was kept.
+        cache: CachePlace,
+        /// When it is no longer wanted: nanoseconds on the steady clock.
+        deadline: Option<u64>,
+    },
+    /// Makes a buffer of the driver; [`Answer::Buffer`].
+    AllocateBuffer {
+        /// Index in the list.
+        device: u32,
+        /// What it is for.
+        request: WireBufferRequest,
+    },
+    /// Copies the value of a buffer. Descriptor: one where the pool is [`PoolSource::Descriptor`].
+    CopyFromBuffer {
+        /// From [`Answer::Buffer`].
+        token: u32,
+        /// Where to.
+        to: PoolSource,
+    },
+    /// Gives a buffer a value. Descriptor: as for `CopyFromBuffer`.
+    CopyToBuffer {
+        /// From [`Answer::Buffer`].
+        token: u32,
+        /// Where from.
+        from: PoolSource,
+        /// Of the value; empty where the buffer has only one shape.
+        dimensions: List<u32, RANK_MAX>,
+    },
+    /// Lets go of a buffer; executions under way keep it.
+    ReleaseBuffer {
+        /// From [`Answer::Buffer`].
+        token: u32,
+    },
     /// A call of a later version, which is refused.
     Unknown {
         /// Its number.
@@ -161,7 +236,16 @@ impl Call {
     /// Whether it may take long; at most [`super::SLOW_CALLS_MAX`] of these at once.
     #[must_use]
     pub fn is_slow(&self) -> bool {
-        matches!(self, Call::SupportedOperations { .. } | Call::Prepare { .. } | Call::Execute(_))
+        matches!(
+            self,
+            Call::SupportedOperations { .. }
+                | Call::Prepare { .. }
+                | Call::PrepareCaching { .. }
+                | Call::PrepareFromCache { .. }
+                | Call::Execute(_)
+                | Call::CopyFromBuffer { .. }
+                | Call::CopyToBuffer { .. }
+        )
     }
 
     /// How many descriptors must come with it; none with one that is refused whatever it brings.
@@ -172,44 +256,22 @@ impl Call {
                 model.descriptors()
             }
             Call::ShareMemory { .. } => 1,
-            Call::Execute(request) => request.pools.0.iter().map(PoolSource::descriptors).sum(),
+            Call::PrepareCaching { model, cache, .. } => model.descriptors() + cache.files(),
+            Call::PrepareFromCache { cache, .. } => cache.files(),
+            Call::Execute(request) | Call::ExecuteAsynchronously { request, .. } => {
+                request.descriptors()
+            }
+            Call::ExecuteFenced(FencedRequest { request, fences, .. }) => {
+                request.descriptors() + *fences as usize
+            }
             Call::ConfigureBurst { request_queue, result_queue, .. } => {
                 request_queue.descriptors as usize + result_queue.descriptors as usize
             }
-            Call::PushMemory { source, .. } => source.descriptors(),
+            Call::PushMemory { source, .. }
+            | Call::CopyFromBuffer { to: source, .. }
+            | Call::CopyToBuffer { from: source, .. } => source.descriptors(),
             _ => 0,
         }
-    }
-}
-
-/// Where the bytes of a pool are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PoolSource {
-    /// A memory that has a number.
-    Shared {
-        /// From `ShareMemory` or `AllocateMemory`.
-        memory: u32,
-    },
-    /// A descriptor that comes with this message.
-    Descriptor {
-        /// Bytes of it that may be used.
-        length: u64,
-    },
-    /// A buffer of the driver (HAL 1.3).
-    Token {
-        /// Its token.
-        token: u32,
-    },
-    /// A source of a later version; the call that names it is refused.
-    Unknown {
-        /// Its kind.
-        kind: u32,
-    },
-}
-
-impl PoolSource {
-    fn descriptors(&self) -> usize {
-        usize::from(matches!(self, PoolSource::Descriptor { .. }))
     }
 }
 
@@ -228,25 +290,6 @@ pub enum WaitStyle {
     Sleep,
     /// A way of a later version: the service waits as it finds best.
     Other(u32),
-}
-
-/// One execution over the socket.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SynchronousRequest {
-    /// From [`Answer::Prepared`].
-    pub model: u32,
-    /// One per input.
-    pub inputs: List<WireArgument, ARGUMENTS_MAX>,
-    /// One per output.
-    pub outputs: List<WireArgument, ARGUMENTS_MAX>,
-    /// What the arguments lie in.
-    pub pools: List<PoolSource, POOLS_MAX>,
-    /// Whether to measure.
-    pub measure_timing: bool,
-    /// When the result is no longer wanted: nanoseconds on the steady clock.
-    pub deadline: Option<u64>,
-    /// Longest time of one loop, in nanoseconds.
-    pub loop_timeout: Option<u64>,
 }
 
 /// How a queue lies in its memory.
@@ -294,6 +337,13 @@ pub enum ServerMessage {
         burst: u32,
         /// Why, for people.
         detail: Text<DETAIL_MAX>,
+    },
+    /// What came of an execution that was started asynchronously.
+    Executed {
+        /// Chosen by the client.
+        execution: u32,
+        /// Its result.
+        executed: Executed,
     },
     /// A message of a later version, which is ignored.
     Unknown {
@@ -385,6 +435,29 @@ pub enum Answer {
     },
     /// The result of an execution.
     Executed(Executed),
+    /// A fenced execution was started. Descriptor: its fence, where it has not ended yet.
+    Fenced {
+        /// Its number.
+        execution: u32,
+    },
+    /// What came of a fenced execution.
+    ExecutionInfo(WireExecutionInfo),
+    /// A model was prepared from files.
+    Restored {
+        /// Its number.
+        model: u32,
+        /// How many inputs it has.
+        inputs: u32,
+        /// How many outputs it has.
+        outputs: u32,
+        /// Datums that a request for it takes at most.
+        longest_packet: u32,
+    },
+    /// A buffer.
+    Buffer {
+        /// The number that stands for it in requests of this client.
+        token: u32,
+    },
     /// An answer of a later version.
     Unknown {
         /// Its kind.

@@ -8,10 +8,10 @@ use bincode::enc::{Encode, Encoder};
 use bincode::error::{DecodeError, EncodeError};
 
 use super::messages::{
-    Answer, Call, ClientMessage, PoolSource, Refusal, RefusalCause, Reply, ServerMessage,
-    SynchronousRequest, WaitStyle,
+    Answer, Call, ClientMessage, Refusal, RefusalCause, Reply, ServerMessage, WaitStyle,
 };
 use super::record::{Record, decode_fields, encode_kind};
+use super::requests::{PoolSource, SynchronousRequest};
 
 /// The kind of message that is a call.
 pub(super) const CALL: u32 = 0;
@@ -77,6 +77,25 @@ impl Encode for Call {
             }
             Call::FreeMemory { burst, slot } => encode_kind(number, (burst, slot), to),
             Call::CloseBurst { burst } => encode_kind(number, burst, to),
+            Call::ExecuteAsynchronously { execution, request } => {
+                encode_kind(number, (execution, request), to)
+            }
+            Call::ExecuteFenced(request) => encode_kind(number, request, to),
+            Call::CancelExecution { execution }
+            | Call::ExecutionInfo { execution }
+            | Call::ReleaseExecution { execution } => encode_kind(number, execution, to),
+            Call::PrepareCaching { device, model, options, cache } => {
+                encode_kind(number, (device, model, Record(options), cache), to)
+            }
+            Call::PrepareFromCache { device, cache, deadline } => {
+                encode_kind(number, (device, cache, deadline), to)
+            }
+            Call::AllocateBuffer { device, request } => encode_kind(number, (device, request), to),
+            Call::CopyFromBuffer { token, to: pool } => encode_kind(number, (token, pool), to),
+            Call::CopyToBuffer { token, from, dimensions } => {
+                encode_kind(number, (token, from, dimensions), to)
+            }
+            Call::ReleaseBuffer { token } => encode_kind(number, token, to),
         }
     }
 }
@@ -100,6 +119,17 @@ impl Call {
             Call::PushMemory { .. } => 11,
             Call::FreeMemory { .. } => 12,
             Call::CloseBurst { .. } => 13,
+            Call::ExecuteAsynchronously { .. } => 14,
+            Call::ExecuteFenced(_) => 15,
+            Call::CancelExecution { .. } => 16,
+            Call::ExecutionInfo { .. } => 17,
+            Call::ReleaseExecution { .. } => 18,
+            Call::PrepareCaching { .. } => 19,
+            Call::PrepareFromCache { .. } => 20,
+            Call::AllocateBuffer { .. } => 21,
+            Call::CopyFromBuffer { .. } => 22,
+            Call::CopyToBuffer { .. } => 23,
+            Call::ReleaseBuffer { .. } => 24,
             Call::Unknown { number } => *number,
         }
     }
@@ -147,6 +177,35 @@ impl<C> Decode<C> for Call {
                 Call::FreeMemory { burst, slot }
             }
             13 => Call::CloseBurst { burst: decode_fields(from)? },
+            14 => {
+                let (execution, request) = decode_fields(from)?;
+                Call::ExecuteAsynchronously { execution, request }
+            }
+            15 => Call::ExecuteFenced(decode_fields(from)?),
+            16 => Call::CancelExecution { execution: decode_fields(from)? },
+            17 => Call::ExecutionInfo { execution: decode_fields(from)? },
+            18 => Call::ReleaseExecution { execution: decode_fields(from)? },
+            19 => {
+                let (device, model, Record(options), cache) = decode_fields(from)?;
+                Call::PrepareCaching { device, model, options, cache }
+            }
+            20 => {
+                let (device, cache, deadline) = decode_fields(from)?;
+                Call::PrepareFromCache { device, cache, deadline }
+            }
+            21 => {
+                let (device, request) = decode_fields(from)?;
+                Call::AllocateBuffer { device, request }
+            }
+            22 => {
+                let (token, to) = decode_fields(from)?;
+                Call::CopyFromBuffer { token, to }
+            }
+            23 => {
+                let (token, from, dimensions) = decode_fields(from)?;
+                Call::CopyToBuffer { token, from, dimensions }
+            }
+            24 => Call::ReleaseBuffer { token: decode_fields(from)? },
             number => {
                 decode_fields::<(), _>(from)?;
                 Call::Unknown { number }
@@ -242,6 +301,9 @@ impl Encode for ServerMessage {
                 encode_kind(1, (id, burst, slots), to)
             }
             ServerMessage::BurstEnded { burst, detail } => encode_kind(2, (burst, detail), to),
+            ServerMessage::Executed { execution, executed } => {
+                encode_kind(3, (execution, Record(executed)), to)
+            }
             ServerMessage::Unknown { kind } => encode_kind(*kind, (), to),
         }
     }
@@ -261,6 +323,10 @@ impl<C> Decode<C> for ServerMessage {
             2 => {
                 let (burst, detail) = decode_fields(from)?;
                 ServerMessage::BurstEnded { burst, detail }
+            }
+            3 => {
+                let (execution, Record(executed)) = decode_fields(from)?;
+                ServerMessage::Executed { execution, executed }
             }
             kind => {
                 decode_fields::<(), _>(from)?;
@@ -314,6 +380,12 @@ impl Encode for Answer {
             Answer::Prepared { model } => encode_kind(5, model, to),
             Answer::Burst { burst } => encode_kind(6, burst, to),
             Answer::Executed(executed) => encode_kind(7, executed, to),
+            Answer::Fenced { execution } => encode_kind(8, execution, to),
+            Answer::ExecutionInfo(info) => encode_kind(9, info, to),
+            Answer::Restored { model, inputs, outputs, longest_packet } => {
+                encode_kind(10, (model, inputs, outputs, longest_packet), to)
+            }
+            Answer::Buffer { token } => encode_kind(11, token, to),
             Answer::Unknown { kind } => encode_kind(*kind, (), to),
         }
     }
@@ -333,6 +405,13 @@ impl<C> Decode<C> for Answer {
             5 => Answer::Prepared { model: decode_fields(from)? },
             6 => Answer::Burst { burst: decode_fields(from)? },
             7 => Answer::Executed(decode_fields(from)?),
+            8 => Answer::Fenced { execution: decode_fields(from)? },
+            9 => Answer::ExecutionInfo(decode_fields(from)?),
+            10 => {
+                let (model, inputs, outputs, longest_packet) = decode_fields(from)?;
+                Answer::Restored { model, inputs, outputs, longest_packet }
+            }
+            11 => Answer::Buffer { token: decode_fields(from)? },
             kind => {
                 decode_fields::<(), _>(from)?;
                 Answer::Unknown { kind }
@@ -343,4 +422,5 @@ impl<C> Decode<C> for Answer {
 
 // Elements of lists, and fields of structures that are derived.
 bincode::impl_borrow_decode!(PoolSource);
+bincode::impl_borrow_decode!(SynchronousRequest);
 bincode::impl_borrow_decode!(RefusalCause);

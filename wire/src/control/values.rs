@@ -2,9 +2,9 @@
 
 use bincode::{Decode, Encode};
 use burst_hal::{
-    CacheFiles, Capabilities, DataLocation, DeviceType, ErrorStatus, ExecutionPreference,
-    ExecutionResult, Extension, ExtensionOperandType, OperandType, OutputShape, PerformanceInfo,
-    PrepareOptions, Priority, RequestArgument, TimePoint, Timing,
+    CacheFiles, Capabilities, DataLocation, DeviceType, ErrorStatus, ExecutionInfo,
+    ExecutionPreference, ExecutionResult, Extension, ExtensionOperandType, OperandType,
+    OutputShape, PerformanceInfo, PrepareOptions, Priority, RequestArgument, TimePoint, Timing,
 };
 
 use super::bounded::{List, Text};
@@ -13,7 +13,7 @@ use crate::WireError;
 /// Inputs, or outputs, that one request over the socket may have.
 pub(super) const ARGUMENTS_MAX: usize = 1024;
 /// Axes of one shape on the control socket: far more than any operation takes.
-const RANK_MAX: usize = 64;
+pub(super) const RANK_MAX: usize = 64;
 /// Operand types a device can have figures for.
 const PERFORMANCES_MAX: usize = 64;
 /// Extensions of one device.
@@ -123,6 +123,35 @@ impl Executed {
             };
         }
         result
+    }
+}
+
+/// How a fenced execution ended. Times in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct WireExecutionInfo {
+    status: i32,
+    launched: (u64, u64),
+    fenced: (u64, u64),
+}
+
+impl From<&ExecutionInfo> for WireExecutionInfo {
+    fn from(info: &ExecutionInfo) -> Self {
+        let times = |timing: Timing| (timing.time_on_device_us, timing.time_in_driver_us);
+        let (launched, fenced) = (times(info.timing_launched), times(info.timing_fenced));
+        WireExecutionInfo { status: info.status.code(), launched, fenced }
+    }
+}
+
+impl From<&WireExecutionInfo> for ExecutionInfo {
+    /// An unknown status is GENERAL_FAILURE; times are dropped where the HAL has none.
+    fn from(info: &WireExecutionInfo) -> Self {
+        let status = ErrorStatus::from_code(info.status).unwrap_or(ErrorStatus::GeneralFailure);
+        let times = |(time_on_device_us, time_in_driver_us)| match status {
+            ErrorStatus::None => Timing { time_on_device_us, time_in_driver_us },
+            _ => Timing::UNAVAILABLE,
+        };
+        let (timing_launched, timing_fenced) = (times(info.launched), times(info.fenced));
+        ExecutionInfo { status, timing_launched, timing_fenced }
     }
 }
 
