@@ -101,7 +101,7 @@ mod version;
 pub use buffer::{Buffer, BufferRole};
 pub use builder::{ModelBuilder, OutputSpec};
 pub use caller::{Caller, MemoryAccount, MemoryCharge, Turn};
-pub use cancel::CancelWord;
+pub use cancel::{CancelHook, CancelWord};
 pub use capabilities::{
     CacheFiles, Capabilities, CapabilitiesV1_0, CapabilitiesV1_1, CapabilitiesV1_2, Extension,
     ExtensionOperandType, PerformanceInfo,
