@@ -1,9 +1,13 @@
 //! A client's prepared model, as every kind of execution needs it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use burst_hal::validate::{RequestRules, UnspecifiedOutputs, ValidationError};
-use burst_hal::{ExecutionPreference, PrepareOptions, PreparedModel, Request};
+use burst_hal::{
+    ErrorStatus, ExecutionPreference, Pace, PrepareOptions, PreparedModel, Priority, Request,
+    TimePoint,
+};
 
 use crate::admission::Charge;
 use crate::metrics::ModelMeter;
@@ -13,8 +17,11 @@ use crate::metrics::ModelMeter;
 pub(crate) struct PreparedEntry {
     pub(crate) model: Arc<dyn PreparedModel>,
     pub(crate) preference: ExecutionPreference,
+    pub(crate) priority: Priority,
     pub(crate) meter: ModelMeter,
     rules: RequestRules,
+    /// Of a model that does not note its own: nothing is known.
+    unknown_pace: Pace,
     _charge: Charge,
 }
 
@@ -26,14 +33,46 @@ impl PreparedEntry {
         meter: ModelMeter,
         charge: Charge,
     ) -> Self {
-        let preference = options.preference;
-        PreparedEntry { model: prepared, preference, meter, rules, _charge: charge }
+        let PrepareOptions { preference, priority, .. } = *options;
+        let (model, unknown_pace) = (prepared, Pace::default());
+        PreparedEntry { model, preference, priority, meter, rules, unknown_pace, _charge: charge }
+    }
+
+    fn pace(&self) -> &Pace {
+        self.model.pace().unwrap_or(&self.unknown_pace)
+    }
+
+    /// The status of a request that is refused at once, as it came with so little time left; `None` for
+    /// one that may wait for its turn.
+    pub(crate) fn refusal(&self, left: Option<Duration>) -> Option<ErrorStatus> {
+        self.pace().refusal(left?)
+    }
+
+    /// The status of a request whose deadline passed before its end; so much time was left when it came.
+    pub(crate) fn missed(&self, left: Option<Duration>) -> ErrorStatus {
+        self.pace().missed(left.unwrap_or(Duration::MAX))
+    }
+
+    /// What a device says of a missed deadline, it says of the time that was left when the request had
+    /// got its turn. Its client is told what holds for the time when it came.
+    pub(crate) fn judge(&self, status: ErrorStatus, left: Option<Duration>) -> ErrorStatus {
+        match status {
+            ErrorStatus::MissedDeadlinePersistent if self.model.pace().is_some() => {
+                self.missed(left)
+            }
+            other => other,
+        }
     }
 
     /// Whether a request is legal for the model; one that is not must not reach the device.
     pub(crate) fn check(&self, request: &Request) -> Result<(), ValidationError> {
         self.rules.check(request, UnspecifiedOutputs::Allowed)
     }
+}
+
+/// The time that is left until a deadline.
+pub(crate) fn left_until(deadline: Option<TimePoint>) -> Option<Duration> {
+    deadline.map(|deadline| deadline.since(TimePoint::now()))
 }
 
 impl std::fmt::Debug for PreparedEntry {

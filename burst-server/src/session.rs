@@ -18,6 +18,7 @@ mod table;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use burst_hal::Priority;
 use burst_wire::{Features, WireError};
 
 use crate::ServerError;
@@ -112,8 +113,9 @@ impl Session {
     }
 
     /// A call of the client that is going to compute.
-    fn run(&self, work: Work) -> Arc<Run> {
-        self.host.scheduler.run(self.presence.claimant(), work, self.link.cancel_word())
+    fn run(&self, work: Work, priority: Priority) -> Arc<Run> {
+        let claimant = self.presence.claimant(priority);
+        self.host.scheduler.run(claimant, work, self.link.cancel_word())
     }
 
     /// Ends the connection, and with it every thread that reads it and every burst.

@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use burst_hal::{
-    Caller, Capabilities, Device, DeviceType, Failure, Model, OperandKind, OperandType,
-    PerformanceInfo, PrepareOptions, PreparedModel, TimePoint,
+    Caller, Capabilities, Device, DeviceType, ErrorStatus, Failure, Model, OperandKind,
+    OperandType, PerformanceInfo, PrepareOptions, PreparedModel, TimePoint,
 };
 
 use crate::budget::Budget;
@@ -163,7 +163,8 @@ impl Device for CpuDevice {
         caller: &Caller,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
         if options.deadline.is_some_and(TimePoint::has_passed) {
-            return Err(DriverError::Deadline.into());
+            let status = ErrorStatus::MissedDeadlinePersistent;
+            return Err(DriverError::Hopeless { status }.into());
         }
         let budget = Budget::new(caller, options.deadline);
         Ok(Arc::new(self.prepare_within(model, &budget)?))

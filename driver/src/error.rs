@@ -133,7 +133,7 @@ impl OpError {
     pub fn status(&self) -> ErrorStatus {
         match self {
             OpError::Refused(refusal) => refusal.0.status,
-            OpError::Deadline => ErrorStatus::MissedDeadlinePersistent,
+            OpError::Deadline => ErrorStatus::MissedDeadlineTransient,
             OpError::LoopTimeout => ErrorStatus::MissedDeadlineTransient,
             OpError::NotYet | OpError::Cancelled | OpError::Internal { .. } => {
                 ErrorStatus::GeneralFailure
@@ -270,6 +270,12 @@ pub enum DriverError {
     /// The deadline passed before the work was done.
     #[error("the deadline passed")]
     Deadline,
+    /// The deadline had passed when the work was to begin, or would have before its end.
+    #[error("the deadline cannot be met")]
+    Hopeless {
+        /// Whether a retry may help.
+        status: ErrorStatus,
+    },
     /// A loop of the model ran longer than its time-out.
     #[error("a loop ran longer than its time-out")]
     LoopTimeout,
@@ -302,6 +308,7 @@ impl DriverError {
             self,
             DriverError::Cancelled
                 | DriverError::Deadline
+                | DriverError::Hopeless { .. }
                 | DriverError::LoopTimeout
                 | DriverError::Refused(_)
         )
@@ -322,7 +329,9 @@ impl DriverError {
             | DriverError::Unplannable { .. }
             | DriverError::Cancelled
             | DriverError::Memory { .. } => ErrorStatus::GeneralFailure,
-            DriverError::Deadline => ErrorStatus::MissedDeadlinePersistent,
+            // Of an execution its model's pace says more.
+            DriverError::Deadline => ErrorStatus::MissedDeadlineTransient,
+            DriverError::Hopeless { status } => *status,
             DriverError::LoopTimeout => ErrorStatus::MissedDeadlineTransient,
             DriverError::TooLarge { .. } => ErrorStatus::ResourceExhaustedPersistent,
         }

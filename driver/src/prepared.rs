@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use burst_hal::validate::{Direction, RequestRules, UnspecifiedOutputs};
 use burst_hal::{
     Burst, Caller, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, LOOP_TIMEOUT_DEFAULT,
-    LOOP_TIMEOUT_MAXIMUM, MemoryCharge, Model, OutputShape, Pool, PreparedModel, Request,
+    LOOP_TIMEOUT_MAXIMUM, MemoryCharge, Model, OutputShape, Pace, Pool, PreparedModel, Request,
     RequestArgument, RequestPool, TimePoint, Timing,
 };
 
@@ -29,6 +29,7 @@ pub struct CpuPreparedModel {
     plan: Plan,
     pub(crate) rules: RequestRules,
     idle: Mutex<Vec<Context>>,
+    pace: Pace,
     /// The device's helpers, if it has any.
     pool: Option<Arc<ThreadPool>>,
     /// What this value takes besides its plan; contexts are charged to the same account.
@@ -53,6 +54,7 @@ impl CpuPreparedModel {
             plan,
             rules,
             idle: Mutex::new(Vec::with_capacity(MAX_IDLE_CONTEXTS)),
+            pace: Pace::default(),
             pool,
             charge: context.budget.take_charge(),
         })
@@ -116,6 +118,11 @@ impl CpuPreparedModel {
         let entered = Instant::now();
         let options = wanted.options;
         result.reset(ErrorStatus::None);
+        let left = options.deadline.map(|deadline| deadline.since(TimePoint::now()));
+        if let Some(status) = left.and_then(|left| self.pace.refusal(left)) {
+            tracing::debug!(?left, "the deadline cannot be met");
+            return result.reset(status);
+        }
         let mut outcome = self.try_execute(context, request, wanted, result);
         if let Err(DriverError::Refused(_)) = outcome {
             *context = None;
@@ -138,7 +145,10 @@ impl CpuPreparedModel {
             Ok(_) => {}
             Err(error) => {
                 tracing::debug!(%error, "execution failed");
-                result.reset(error.status());
+                result.reset(match (&error, left) {
+                    (DriverError::Deadline, Some(left)) => self.pace.missed(left),
+                    _ => error.status(),
+                });
             }
         }
     }
@@ -156,9 +166,6 @@ impl CpuPreparedModel {
             None => context.insert(self.take_context()?),
         };
         let stop = Stop { caller, deadline: options.deadline, loop_deadline: None };
-        if options.deadline.is_some_and(TimePoint::has_passed) {
-            return Err(DriverError::Deadline);
-        }
         self.rules.check(request, UnspecifiedOutputs::Allowed)?;
         // Helpers wake while inputs are copied.
         let scope = self.begin(context);
@@ -168,6 +175,7 @@ impl CpuPreparedModel {
         context.expects_help = scope.is_some_and(|scope| scope.has_shared_work());
         let computed = started.elapsed();
         self.copy_outputs(context, request, result)?;
+        self.pace.note(computed);
         Ok(computed)
     }
 
@@ -271,6 +279,14 @@ impl PreparedModel for CpuPreparedModel {
         caller: &Caller,
     ) -> ExecutionResult {
         self.execute_once(request, Wanted { options, caller: Some(caller) })
+    }
+
+    fn request_rules(&self) -> Option<&RequestRules> {
+        Some(&self.rules)
+    }
+
+    fn pace(&self) -> Option<&Pace> {
+        Some(&self.pace)
     }
 
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {

@@ -20,8 +20,8 @@ use crate::validate::RequestRules;
 use crate::{
     Buffer, BufferRole, CacheFiles, Caller, Capabilities, CompilationCache, DeviceStatus,
     DeviceType, Dimensions, ErrorStatus, ExecutionCallback, ExecutionOptions, ExecutionPreference,
-    ExecutionResult, Extension, Failure, Fence, FencedExecution, FencedOptions, Model, Priority,
-    Request, TimePoint,
+    ExecutionResult, Extension, Failure, Fence, FencedExecution, FencedOptions, Model, Pace,
+    Priority, Request, TimePoint,
 };
 
 /// How a model is to be prepared.
@@ -286,6 +286,12 @@ pub trait PreparedModel: Any + Send + Sync {
     /// What it asks of a request, where it knows; always of a model that was
     /// [prepared from files](Device::prepare_model_from_cache), as nobody else can know it then.
     fn request_rules(&self) -> Option<&RequestRules> {
+        None
+    }
+
+    /// How long its executions take, where the driver notes it: who takes requests for it then refuses
+    /// those whose deadline is hopeless before they wait for anything.
+    fn pace(&self) -> Option<&Pace> {
         None
     }
 

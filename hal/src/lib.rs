@@ -88,6 +88,7 @@ mod fence;
 mod model;
 mod operand_type;
 mod operation_type;
+mod pace;
 mod pool_memory;
 mod request;
 mod result_code;
@@ -122,6 +123,7 @@ pub use model::{
 };
 pub use operand_type::{OperandKind, OperandType};
 pub use operation_type::OperationType;
+pub use pace::Pace;
 pub use pool_memory::{HeapMemory, Memory, MemoryError, Pool};
 pub use request::{
     ExecutionOptions, ExecutionResult, OutputShape, Request, RequestArgument, RequestPool,

@@ -103,11 +103,15 @@ impl BurstTurns {
     /// Waits for the burst's turn, until `deadline` at most.
     ///
     /// # Errors
-    /// MISSED_DEADLINE_TRANSIENT: the request's answer. GENERAL_FAILURE where the burst has ended: nothing
+    /// MISSED_DEADLINE_PERSISTENT where the deadline had passed, MISSED_DEADLINE_TRANSIENT where it passed
+    /// meanwhile: the request's answer. GENERAL_FAILURE where the burst has ended: nothing
     /// is executed or answered any more.
     pub fn begin(&mut self, deadline: Option<TimePoint>) -> Result<BurstTurn<'_>, ErrorStatus> {
         if self.run.is_called_off() {
             return Err(ErrorStatus::GeneralFailure);
+        }
+        if deadline.is_some_and(TimePoint::has_passed) {
+            return Err(ErrorStatus::MissedDeadlinePersistent);
         }
         let entered = self.run.enter();
         self.run.begin(deadline).map_err(|none| match none {

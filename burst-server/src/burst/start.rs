@@ -88,7 +88,7 @@ impl BurstStarter {
         started: Started,
     ) -> Result<(), ServerError> {
         let NewBurst { number, params, entry, link, presence, charge } = burst;
-        let claimant = presence.claimant();
+        let claimant = presence.claimant(entry.priority);
         let run = self.scheduler.run(claimant, Work::Burst(number), link.cancel_word());
         let wait = at_most(params.wait(entry.preference, self.wait), self.max_wait);
         let waiting = Waiting::new(wait, &self.spin_shares, claimant.user);

@@ -21,7 +21,7 @@ use super::wake_coalescer::WakeCoalescer;
 use crate::execution::finish;
 use crate::metrics::BurstCounts;
 use crate::panics::catch_panic;
-use crate::prepared::PreparedEntry;
+use crate::prepared::{PreparedEntry, left_until};
 use crate::scheduler::{NoToken, Run};
 
 /// How long a client may leave its result queue without room for an answer. A client that keeps to
@@ -155,8 +155,9 @@ impl Worker {
             deadline: self.decoded.extras.deadline,
             loop_timeout: self.decoded.extras.loop_timeout,
         };
-        if options.deadline.is_some_and(TimePoint::has_passed) || self.begin(options.deadline)? {
-            self.result.reset(ErrorStatus::MissedDeadlineTransient);
+        let left = left_until(options.deadline);
+        if let Some(refusal) = self.begin(options.deadline, left)? {
+            self.result.reset(refusal);
         } else {
             let Worker { runner, request, decoded, result, counts, .. } = self;
             counts.executing();
@@ -167,6 +168,7 @@ impl Worker {
                 self.results.wake()?;
                 return Err(EndReason::Panicked);
             }
+            self.result.status = self.entry.judge(self.result.status, left);
         }
         self.request.pools.clear(); // unmaps the memory of a slot that was freed meanwhile
         let (outputs, measure) = (self.request.outputs.len(), self.decoded.measure_timing);
@@ -174,11 +176,19 @@ impl Worker {
         Ok(ResultExtras { in_driver_ns, on_device_ns: None, id: self.decoded.extras.id })
     }
 
-    /// Takes a run token; true where the deadline passed before it was the burst's turn.
-    fn begin(&self, deadline: Option<TimePoint>) -> Result<bool, EndReason> {
+    /// Takes a run token, or gives the status of a request that does not get one: its deadline is
+    /// hopeless, or passed before it was the burst's turn.
+    fn begin(
+        &self,
+        deadline: Option<TimePoint>,
+        left: Option<Duration>,
+    ) -> Result<Option<ErrorStatus>, EndReason> {
+        if let refusal @ Some(_) = self.entry.refusal(left) {
+            return Ok(refusal);
+        }
         match self.run.begin(deadline) {
-            Ok(()) => Ok(false),
-            Err(NoToken::MissedDeadline) => Ok(true),
+            Ok(()) => Ok(None),
+            Err(NoToken::MissedDeadline) => Ok(Some(self.entry.missed(left))),
             Err(NoToken::CalledOff) => Err(EndReason::Closed),
         }
     }

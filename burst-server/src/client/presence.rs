@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use burst_hal::Priority;
+
 use crate::admission::{Admitted, Peer, User};
 use crate::running::Running;
 use crate::scheduler::Claimant;
@@ -27,9 +29,9 @@ impl Presence {
         self.number
     }
 
-    /// For whom its bursts and calls compute.
-    pub(crate) fn claimant(&self) -> Claimant {
-        Claimant { user: self.peer().uid, connection: self.number }
+    /// For whom its bursts and calls compute, and how urgent one of them is.
+    pub(crate) fn claimant(&self, priority: Priority) -> Claimant {
+        Claimant { user: self.peer().uid, connection: self.number, priority }
     }
 
     /// Whose connection it is.

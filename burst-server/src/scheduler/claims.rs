@@ -1,15 +1,18 @@
-//! Whose turn it is: fair between users, then between a user's connections, then in the order of
-//! arrival. Values in, values out: no clock, no thread.
+//! Whose turn it is: fair between users; of a user the most urgent first, then fair between its connections,
+//! then in the order of arrival. Values in, values out: no clock, no thread.
 //!
-//! Start-time fair queuing on two levels. Each user has a *virtual time*: how long was computed for it
+//! Start-time fair queuing on two levels, with priorities between them. Each user has a *virtual time*: how long was computed for it
 //! while somebody waited. The user with the least is served next, and so are the connections of a
 //! user. The virtual time of the one that was served last is the *floor*. A member that comes (back)
 //! starts no more than [`QUANTUM_NS`] before the floor, so that hours of idleness are no credit; and
 //! what is computed while nobody waits is not counted, so that nobody pays later for time that no one
-//! else wanted. Which of a user's waiting runs is served next is decided in one place,
-//! [`Connections::next`]: the place for an order by priority, which concerns one user alone.
+//! else wanted. A priority orders the runs of one user alone: it neither adds to the user's share nor takes
+//! from that of others.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
+
+use burst_hal::Priority;
 
 /// How long a run may compute while somebody with as good a claim waits, and how far a user may be ahead of
 /// one that waits, in nanoseconds. A hand-over costs two switches of threads and cold caches, some ten
@@ -23,16 +26,24 @@ pub(crate) struct Claimant {
     pub(crate) user: u32,
     /// The number of the client's connection.
     pub(crate) connection: u64,
+    /// How urgent it is to this user.
+    pub(crate) priority: Priority,
 }
 
 /// Who waits, and for whom how much was computed.
 #[derive(Debug)]
 pub(super) struct Claims<T> {
-    users: Fair<u32, Connections<T>>,
+    users: Fair<u32, Priorities<T>>,
     waiting: usize,
 }
 
-/// A user's connections with their waiting runs.
+/// A user's waiting runs: by priority, the least urgent first.
+#[derive(Debug)]
+struct Priorities<T>([Connections<T>; PRIORITIES]);
+
+const PRIORITIES: usize = 3;
+
+/// Connections of a user with their waiting runs of one priority.
 type Connections<T> = Fair<u64, VecDeque<T>>;
 
 /// Members that have equal shares.
@@ -63,6 +74,18 @@ trait Waiting: Default {
 impl<T> Waiting for VecDeque<T> {
     fn is_empty(&self) -> bool {
         VecDeque::is_empty(self)
+    }
+}
+
+impl<T> Waiting for Priorities<T> {
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(Waiting::is_empty)
+    }
+}
+
+impl<T> Default for Priorities<T> {
+    fn default() -> Self {
+        Priorities(std::array::from_fn(|_| Fair::default()))
     }
 }
 
@@ -125,13 +148,52 @@ impl<K: Copy + Eq, W: Waiting> Fair<K, W> {
     }
 }
 
-impl<T> Connections<T> {
+impl<T> Priorities<T> {
+    fn of(&mut self, priority: Priority) -> &mut Connections<T> {
+        &mut self.0[level(priority)]
+    }
+
+    /// The level of the most urgent run that waits.
+    fn most_urgent(&self) -> Option<usize> {
+        self.0.iter().rposition(|connections| !connections.is_empty())
+    }
+
     /// Takes the run of this user that is served next.
+    fn next(&mut self) -> Option<T> {
+        let level = self.most_urgent()?;
+        self.0[level].next()
+    }
+}
+
+fn level(priority: Priority) -> usize {
+    match priority {
+        Priority::Low => 0,
+        Priority::Medium => 1,
+        Priority::High => 2,
+    }
+}
+
+impl<T> Connections<T> {
+    /// Takes the run of these that is served next.
     fn next(&mut self) -> Option<T> {
         let at = self.best()?;
         let next = self.serve(at).waiting.pop_front();
         self.forget_the_absent();
         next
+    }
+}
+
+impl<T> Connections<T> {
+    /// The same between connections, and within one.
+    fn is_due(&self, connection: u64, slice_ns: u64) -> bool {
+        let Some(at) = self.best() else { return false };
+        let best = &self.members[at];
+        let ahead = if best.key == connection {
+            slice_ns
+        } else {
+            self.computed(connection).saturating_sub(best.computed_ns)
+        };
+        ahead >= QUANTUM_NS
     }
 }
 
@@ -147,20 +209,23 @@ impl<T: PartialEq> Claims<T> {
 
     /// All that wait, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        let connections = self.users.members.iter().flat_map(|user| &user.waiting.members);
+        let levels = self.users.members.iter().flat_map(|user| &user.waiting.0);
+        let connections = levels.flat_map(|level| &level.members);
         connections.flat_map(|connection| &connection.waiting)
     }
 
     /// A run waits, behind those of its connection that wait already.
     pub(super) fn join(&mut self, of: Claimant, run: T) {
         let user = self.users.member(of.user);
-        user.waiting.member(of.connection).waiting.push_back(run);
+        let connections = user.waiting.of(of.priority);
+        connections.member(of.connection).waiting.push_back(run);
         self.waiting += 1;
     }
 
     /// A run waits no more; gives whether it did.
     pub(super) fn leave(&mut self, of: Claimant, run: &T) -> bool {
-        let waiting = &mut self.users.member(of.user).waiting.member(of.connection).waiting;
+        let connections = self.users.member(of.user).waiting.of(of.priority);
+        let waiting = &mut connections.member(of.connection).waiting;
         let Some(at) = waiting.iter().position(|one| one == run) else { return false };
         waiting.remove(at);
         self.waiting -= 1;
@@ -171,8 +236,12 @@ impl<T: PartialEq> Claims<T> {
     pub(super) fn charge(&mut self, of: Claimant, nanos: u64) {
         let user = self.users.member(of.user);
         user.computed_ns = user.computed_ns.saturating_add(nanos);
-        let connection = user.waiting.member(of.connection);
-        connection.computed_ns = connection.computed_ns.saturating_add(nanos);
+        // Between connections it matters only where a run of as great a priority waits.
+        let connections = user.waiting.of(of.priority);
+        if !connections.is_empty() {
+            let connection = connections.member(of.connection);
+            connection.computed_ns = connection.computed_ns.saturating_add(nanos);
+        }
     }
 
     /// Takes the run whose turn it is.
@@ -185,23 +254,21 @@ impl<T: PartialEq> Claims<T> {
     }
 
     /// Whether a run that has computed for `slice_ns` has to hand its token over: it is a quantum ahead of
-    /// the one whose turn it is. Between users it counts how much was computed for each of them, between
-    /// connections of a user likewise, within a connection this run alone.
+    /// the one whose turn it is, or that one is of its own user and more urgent. Between users it counts
+    /// how much was computed for each of them, between connections of a user likewise, within a
+    /// connection this run alone.
     pub(super) fn is_due(&self, of: Claimant, slice_ns: u64) -> bool {
         let Some(at) = self.users.best() else { return false };
         let user = &self.users.members[at];
-        let ahead = if user.key != of.user {
-            self.users.computed(of.user).saturating_sub(user.computed_ns)
-        } else {
-            let Some(at) = user.waiting.best() else { return false };
-            let connection = &user.waiting.members[at];
-            if connection.key == of.connection {
-                slice_ns
-            } else {
-                user.waiting.computed(of.connection).saturating_sub(connection.computed_ns)
-            }
-        };
-        ahead >= QUANTUM_NS
+        if user.key != of.user {
+            return self.users.computed(of.user).saturating_sub(user.computed_ns) >= QUANTUM_NS;
+        }
+        let Some(urgent) = user.waiting.most_urgent() else { return false };
+        match urgent.cmp(&level(of.priority)) {
+            Ordering::Greater => true,
+            Ordering::Less => false,
+            Ordering::Equal => user.waiting.0[urgent].is_due(of.connection, slice_ns),
+        }
     }
 
     /// Forgets who has computed how much. Nobody waits.

@@ -1,10 +1,42 @@
 use super::*;
 
-const A: Claimant = Claimant { user: 1, connection: 1 };
-const B: Claimant = Claimant { user: 2, connection: 2 };
+const A: Claimant = Claimant { user: 1, connection: 1, priority: Priority::Medium };
+const B: Claimant = Claimant { user: 2, connection: 2, priority: Priority::Medium };
 
 fn of(user: u32, connection: u64) -> Claimant {
-    Claimant { user, connection }
+    Claimant { user, connection, priority: Priority::Medium }
+}
+
+fn at(of: Claimant, priority: Priority) -> Claimant {
+    Claimant { priority, ..of }
+}
+
+#[test]
+fn the_most_urgent_run_of_a_user_comes_first_and_gains_nothing_over_other_users() {
+    let mut claims = Claims::new();
+    let (low, high) = (at(A, Priority::Low), at(A, Priority::High));
+    for (of, run) in [(low, 0), (A, 1), (high, 2), (low, 3), (high, 4), (B, 10), (B, 11)] {
+        claims.join(of, run);
+    }
+    let mut served = Vec::new();
+    while let Some(run) = claims.next() {
+        claims.charge(if run < 10 { A } else { B }, 10);
+        served.push(run);
+    }
+    assert_eq!(served, [2, 10, 4, 11, 1, 0, 3], "users in turns; within a user by priority");
+}
+
+#[test]
+fn a_run_gives_way_at_once_to_a_more_urgent_one_of_its_user_and_never_to_a_less_urgent_one() {
+    let mut claims = Claims::new();
+    let (low, high) = (at(A, Priority::Low), at(of(A.user, 9), Priority::High));
+    claims.join(high, 1);
+    assert!(claims.is_due(low, 0) && claims.is_due(A, 0));
+    assert!(!claims.is_due(at(B, Priority::Low), 0), "another user's priority is its own affair");
+    assert_eq!(claims.next(), Some(1));
+    claims.join(low, 2);
+    assert!(!claims.is_due(high, u64::MAX) && !claims.is_due(A, u64::MAX));
+    assert!(claims.is_due(low, QUANTUM_NS), "among equals as ever");
 }
 
 #[test]

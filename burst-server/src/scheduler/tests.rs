@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use burst_hal::{TimePoint, Turn};
+use burst_hal::{Priority, TimePoint, Turn};
 
 use super::*;
 use crate::panics::catch_panic;
@@ -16,7 +16,7 @@ fn scheduler(tokens: usize) -> Arc<Scheduler> {
 }
 
 fn of(user: u32) -> Claimant {
-    Claimant { user, connection: user.into() }
+    Claimant { user, connection: user.into(), priority: Priority::Medium }
 }
 
 fn new_run(scheduler: &Arc<Scheduler>, user: u32) -> (Arc<Run>, CancelWord) {

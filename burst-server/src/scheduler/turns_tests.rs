@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use burst_hal::Priority;
+
 use super::super::claims::QUANTUM_NS;
 use super::*;
 
@@ -10,7 +12,7 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
 fn of(user: u32, connection: u64) -> Claimant {
-    Claimant { user, connection }
+    Claimant { user, connection, priority: Priority::Medium }
 }
 
 /// What a run does next, one atomic step at a time.

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use burst_hal::{ErrorStatus, ExecutionOptions, Failure, Request, RequestArgument, TimePoint};
+use burst_hal::{ExecutionOptions, Failure, Request, RequestArgument, TimePoint};
 use burst_wire::control::{Answer, Executed, SynchronousRequest};
 
 use super::Session;
@@ -12,7 +12,8 @@ use super::memories::open_source;
 use crate::ServerError;
 use crate::execution::finish;
 use crate::panics::catch_panic;
-use crate::scheduler::Work;
+use crate::prepared::left_until;
+use crate::scheduler::{NoToken, Work};
 
 /// Executes a request that arrived at `arrived`.
 pub(super) fn execute(
@@ -37,18 +38,23 @@ pub(super) fn execute(
         deadline: request.deadline.map(|nanos| TimePoint { nanos }),
         loop_timeout: request.loop_timeout.map(Duration::from_nanos),
     };
-    if options.deadline.is_some_and(TimePoint::has_passed) {
-        return Err(Failure::from(ErrorStatus::MissedDeadlineTransient).into());
+    let left = left_until(options.deadline);
+    if let Some(status) = entry.refusal(left) {
+        return Err(Failure::from(status).into());
     }
-    let run = session.run(Work::Execution);
+    let run = session.run(Work::Execution, entry.priority);
     let entered = run.enter();
-    run.begin(options.deadline)?;
+    run.begin(options.deadline).map_err(|none| match none {
+        NoToken::MissedDeadline => Failure::from(entry.missed(left)).into(),
+        NoToken::CalledOff => ServerError::from(none),
+    })?;
     let counts = entry.meter.socket();
     counts.executing();
     let caller = session.link.caller().with_turn(Arc::clone(&run) as _);
     let result = catch_panic(|| entry.model.execute_for(&call, &options, &caller));
     drop(entered);
     let mut result = result?;
+    result.status = entry.judge(result.status, left);
     let outputs = call.outputs.len();
     let in_driver = finish(&mut result, outputs, request.measure_timing, arrived);
     // Reading the clock costs nothing beside the system call that each request needs anyway.

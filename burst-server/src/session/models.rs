@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use burst_hal::validate::{RequestRules, validate_model};
-use burst_hal::{Caller, HalVersion, Memory, Model, OperandValues, Pool};
+use burst_hal::{Caller, HalVersion, Memory, Model, OperandValues, Pool, Priority};
 use burst_wire::control::{Answer, ModelBody, WirePrepareOptions, decode_model};
 
 use super::table::unknown;
@@ -101,7 +101,7 @@ pub(super) fn supported_operations(
     descriptors: Vec<OwnedFd>,
 ) -> Result<Answer, ServerError> {
     let device = devices::find(session, device)?;
-    let run = session.run(Work::Survey);
+    let run = session.run(Work::Survey, Priority::Medium);
     let _entered = run.enter();
     let Received { model, .. } = &receive(session, &run, body, descriptors)?;
     let caller = caller(session, &run);
@@ -120,7 +120,7 @@ pub(super) fn prepare(
     let device = devices::find(session, device)?;
     let charge = session.budgets.models.charge(1)?;
     let options = options.decode()?;
-    let run = session.run(Work::Preparation);
+    let run = session.run(Work::Preparation, options.priority);
     let entered = run.enter();
     let Received { model, decoded, kept } = receive(session, &run, body, descriptors)?;
     let charge = charge.and(kept);

@@ -649,7 +649,7 @@ fn a_deadline_that_passes_during_a_preparation_ends_it() {
     let caller = purse.caller().with_turn(Arc::clone(&turn) as _);
     let options = PrepareOptions { deadline: Some(deadline), ..PrepareOptions::default() };
     let missed = CpuDevice::default().prepare_model_for(&convolution(), &options, &caller);
-    assert_eq!(status_of(missed), Some(ErrorStatus::MissedDeadlinePersistent));
+    assert_eq!(status_of(missed), Some(ErrorStatus::MissedDeadlineTransient));
     assert_eq!(turn.times.load(Ordering::Relaxed), 1, "it had begun");
     assert_eq!(purse.charged(), 0);
     // One that has passed before.

@@ -307,7 +307,7 @@ fn a_deadline_that_has_passed_is_missed_without_an_execution() {
     let over_burst = burst.execute(&request, &passed, long()).unwrap().status;
     assert!(!burst.fell_back());
     let over_socket = prepared.execute(&request, &passed, long()).unwrap().result.status;
-    assert_eq!([over_burst, over_socket], [ErrorStatus::MissedDeadlineTransient; 2]);
+    assert_eq!([over_burst, over_socket], [ErrorStatus::MissedDeadlinePersistent; 2]);
     assert_eq!(service.controls.begun.load(Ordering::SeqCst), 0);
 }
 

@@ -9,7 +9,7 @@ use burst_client::{BurstOptions, ClientError, Deadline, Route, ShmMemory, Stream
 use burst_driver::CpuDevice;
 use burst_hal::{
     Burst, DataLocation, Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model,
-    ModelBuilder, OperandType, OperationType, OutputSpec, PlainBurst, Pool, PrepareOptions,
+    ModelBuilder, OperandType, OperationType, OutputSpec, Pace, PlainBurst, Pool, PrepareOptions,
     PrepareResult, PreparedModel, Request, RequestArgument, RequestPool, TimePoint,
 };
 use burst_server::ServiceOptions;
@@ -80,7 +80,8 @@ fn by_deadline(given: Duration) -> ExecutionOptions {
 type Ending = (&'static str, fn(Duration) -> ExecutionOptions, ErrorStatus);
 const ENDINGS: [Ending; 2] = [
     ("loop time-out", by_loop, ErrorStatus::MissedDeadlineTransient),
-    ("deadline", by_deadline, ErrorStatus::MissedDeadlinePersistent),
+    // Nobody knows how long the model takes: it has never come to its end in time.
+    ("deadline", by_deadline, ErrorStatus::MissedDeadlineTransient),
 ];
 
 /// Asserts that an execution ends so, at the time that it was given.
@@ -224,6 +225,81 @@ fn a_stream_tells_the_driver_by_when_its_caller_wants_the_result() {
         *device.ends.lock().unwrap() = None;
         device.deadlines.lock().unwrap().clear();
     }
+}
+
+/// A device whose executions are said to have taken a second, and lately ten hours.
+struct Paced {
+    pace: Pace,
+    inner: Noting,
+}
+
+impl Device for Paced {
+    fn name(&self) -> &str {
+        "paced"
+    }
+
+    fn version_string(&self) -> &str {
+        "paced-1"
+    }
+
+    fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
+        self.inner.supported_operations(model)
+    }
+
+    fn prepare_model(&self, _: &Model, _: &PrepareOptions) -> PrepareResult {
+        let pace = Pace::default();
+        pace.note(Duration::from_secs(1));
+        (0..10).for_each(|_| pace.note(Duration::from_secs(36_000)));
+        Ok(Arc::new(Paced { pace, inner: self.inner.clone() }))
+    }
+}
+
+impl PreparedModel for Paced {
+    fn execute_synchronously(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+    ) -> ExecutionResult {
+        self.inner.execute_synchronously(request, options)
+    }
+
+    fn pace(&self) -> Option<&Pace> {
+        Some(&self.pace)
+    }
+}
+
+#[test]
+fn a_hopeless_deadline_is_refused_at_once_and_by_one_rule_whichever_way_it_came() {
+    let inner = Noting::default();
+    let device = Arc::new(Paced { pace: Pace::default(), inner: inner.clone() });
+    let service = Shared::start(device, ServiceOptions::default());
+    let client = service.connect().unwrap();
+    let model = crate::burst_support::model();
+    let prepared =
+        client.device("paced").unwrap().prepare(&model, &PrepareOptions::default()).unwrap();
+    let mut burst = prepared.configure_burst(&BurstOptions::default()).unwrap();
+    let memory: Pool = Arc::new(ShmMemory::create(32).unwrap());
+    let request = crate::burst_support::request_in(&memory);
+    let in_half_a_second = || Some(TimePoint::after(Duration::from_millis(500)));
+    for (deadline, want) in [
+        (Some(TimePoint { nanos: 1 }), ErrorStatus::MissedDeadlinePersistent),
+        (in_half_a_second(), ErrorStatus::MissedDeadlinePersistent),
+        (Some(TimePoint::after(LONG)), ErrorStatus::MissedDeadlineTransient),
+    ] {
+        let options = ExecutionOptions { deadline, ..Default::default() };
+        assert_eq!(burst.execute(&request, &options, long()).unwrap().status, want);
+        let over_socket = prepared.execute(&request, &options, long()).unwrap();
+        assert_eq!(over_socket.result.status, want, "over the socket");
+    }
+    assert!(!burst.fell_back());
+    assert!(inner.deadlines.lock().unwrap().is_empty(), "none was begun");
+    // What a device ends midway with its own word is judged by what was left when the request came.
+    *inner.ends.lock().unwrap() = Some(ErrorStatus::MissedDeadlinePersistent);
+    let deadline = Some(TimePoint::after(Duration::from_secs(1_000_000)));
+    let options = ExecutionOptions { deadline, ..Default::default() };
+    let over_burst = burst.execute(&request, &options, long()).unwrap().status;
+    let over_socket = prepared.execute(&request, &options, long()).unwrap().result.status;
+    assert_eq!([over_burst, over_socket], [ErrorStatus::MissedDeadlineTransient; 2]);
 }
 
 #[test]

@@ -203,7 +203,7 @@ fn failures_keep_their_positions_among_the_results() {
     let want = [
         ErrorStatus::None,
         ErrorStatus::InvalidArgument,
-        ErrorStatus::MissedDeadlineTransient,
+        ErrorStatus::MissedDeadlinePersistent,
         ErrorStatus::None,
     ];
     for (ticket, want) in tickets.iter().zip(want) {
