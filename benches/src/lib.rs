@@ -1,6 +1,7 @@
 //! Third parties for the harness: other ways for two processes on one machine to exchange requests
 //! and answers, and another library that runs the same models ([`model`]). Beside them what an honest
-//! client notices of attacks on its service ([`attacks`]).
+//! client notices of attacks on its service ([`attacks`]), and an urgent model of a less urgent one
+//! ([`priorities`]).
 //!
 //! The transport's third parties are compiled with the feature `peers` alone: who only builds or tests
 //! this repository does not wait for them.
@@ -11,6 +12,7 @@ pub mod attacks;
 pub mod model;
 #[cfg(feature = "peers")]
 pub mod peers;
+pub mod priorities;
 
 use burst_harness::transport::names;
 use burst_harness::{HarnessError, Peer, own_peers};

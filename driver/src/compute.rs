@@ -5,6 +5,7 @@
 //! pool of one the library computes on the calling thread, and never calls the pool.
 
 use std::cell::Cell;
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether the global pool is our own pool of one.
@@ -39,9 +40,12 @@ pub(crate) fn enter() {
 /// Makes rayon's global pool one of a single thread, so that every thread of the process computes
 /// alone and leaves nothing behind when it ends. Where the pool is there already, nothing changes.
 pub(crate) fn own_global_pool() {
-    let global = rayon_core::ThreadPoolBuilder::new().num_threads(1);
-    match global.thread_name(|_| "burst-rayon".to_owned()).build_global() {
-        Ok(()) => OWNS_GLOBAL_POOL.store(true, Ordering::Relaxed),
-        Err(error) => tracing::debug!(%error, "the global pool stays as it is"),
-    }
+    static TRIED: Once = Once::new();
+    TRIED.call_once(|| {
+        let global = rayon_core::ThreadPoolBuilder::new().num_threads(1);
+        match global.thread_name(|_| "burst-rayon".to_owned()).build_global() {
+            Ok(()) => OWNS_GLOBAL_POOL.store(true, Ordering::Relaxed),
+            Err(error) => tracing::debug!(%error, "the global pool stays as it is"),
+        }
+    });
 }

@@ -61,9 +61,6 @@ impl CpuDevice {
             0 | 1 => 1,
             _ => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        if options.owns_process && !matmul_float::has_panels(options.isa) {
-            compute::own_global_pool();
-        }
         for kernel in KERNELS {
             // Those without a form for these instructions are not run.
             if let Some(level) = kernel.level(options.isa) {
@@ -90,7 +87,11 @@ impl CpuDevice {
         budget: &Budget<'_>,
     ) -> Result<CpuPreparedModel, DriverError> {
         check_legal(model)?;
-        let DeviceOptions { fast_kernels, isa, .. } = self.options;
+        let DeviceOptions { fast_kernels, isa, owns_process, .. } = self.options;
+        // Not before the first model: the pool is a thread, and a service locks itself in before it has any.
+        if owns_process && !matmul_float::has_panels(isa) {
+            compute::own_global_pool();
+        }
         let context = PrepareContext { fast_kernels, isa, budget };
         CpuPreparedModel::new(model, &context, self.pool())
     }

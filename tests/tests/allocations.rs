@@ -21,6 +21,8 @@ use burst_tests::{golden, repository};
 use burst_wire::control::{decode_model, encode_model};
 
 burst_testing::tests![
+    // Before all others: what they start stays.
+    a_device_that_has_prepared_nothing_has_no_threads(),
     decoding_a_model_takes_no_more_than_is_charged_for_it(),
     an_idle_model_holds_its_weights_and_a_running_one_allocates_nothing(),
     idle_mobilenets_hold_their_weights_and_running_ones_allocate_nothing(&shared("")?),
@@ -231,6 +233,17 @@ fn what_is_charged_for_real_models_is_what_the_heap_holds(shared: &Path) {
         }
     }
     assert!(compared > 0);
+}
+
+/// A service makes its device and then locks itself in, which it has to do before it has threads.
+fn a_device_that_has_prepared_nothing_has_no_threads() {
+    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+    let before = threads();
+    let devices = [Isa::detect(), Isa::PORTABLE].map(|isa| {
+        let options = DeviceOptions { isa, threads: 4, owns_process: true, ..Default::default() };
+        CpuDevice::new(options)
+    });
+    assert_eq!(threads(), before, "{devices:?}");
 }
 
 fn threads_that_executed_leave_nothing_behind() {

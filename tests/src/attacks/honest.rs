@@ -15,13 +15,12 @@ use burst_hal::{ExecutionOptions, Model};
 use serde::{Deserialize, Serialize};
 
 use super::child::{Child, HANG, User, say};
+use super::models::small_model;
 
 /// The roles: one that stays connected, and one that connects anew for each frame.
 pub(super) const STREAM: &str = "stream";
 pub(super) const CONNECT: &str = "connect";
 
-/// The model that this repository trained.
-const MODEL: &[u8] = include_bytes!("../../../models/shapes.tflite");
 /// Frames that it sends in turn.
 const FRAMES: usize = 16;
 /// How long one answer may take: far more than anybody who streams would wait.
@@ -113,7 +112,7 @@ struct Frames {
 
 impl Frames {
     fn compute() -> Result<Frames, Box<dyn std::error::Error>> {
-        let model = burst_tflite::import(MODEL)?.model;
+        let model = small_model()?;
         let device = CpuDevice::new(DeviceOptions::default());
         let options = SessionOptions::default();
         let mut session = ModelSession::open(&device, &model, &options, Arc::new(HeapAllocator))?;

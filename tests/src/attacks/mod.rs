@@ -25,7 +25,7 @@ mod users;
 pub use attackers::*;
 pub use child::{Child, HANG, User};
 pub use honest::{Honest, Report};
-pub use models::slow_constants;
+pub use models::{busy, slow_constants, small_model};
 pub use roles::play_if_asked;
 pub use service::{Confinement, Metrics, Service};
 pub use users::{NEIGHBOUR, STRANGER, is_root};
