@@ -327,7 +327,7 @@ impl Drop for Run {
 
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Claimant { user, connection } = self.of;
+        let Claimant { user, connection, .. } = self.of;
         match self.work {
             Work::Burst(burst) => write!(f, "burst {burst}")?,
             Work::Execution => f.write_str("an execution over the socket")?,
