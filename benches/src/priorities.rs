@@ -200,8 +200,8 @@ fn failed(error: &ClientError) -> HarnessError {
 }
 
 fn stream(service: &Service, model: &Model, priority: Priority) -> Result<Stream, ClientError> {
-    let prepare = PrepareOptions { priority, ..PrepareOptions::default() };
-    let options = StreamOptions { prepare, ..StreamOptions::default() };
+    let mut options = StreamOptions::default();
+    options.prepare.priority = priority;
     Client::connect(service.socket())?.device("cpu")?.stream(model, &options)
 }
 

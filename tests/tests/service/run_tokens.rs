@@ -153,7 +153,7 @@ fn a_quick_request_is_answered_while_a_long_one_computes() {
 fn stream_of(client: &Client, model: &Model, priority: Priority) -> Stream {
     let prepare = PrepareOptions { priority, ..PrepareOptions::default() };
     let prepared = client.device("one-core").unwrap().prepare(model, &prepare).unwrap();
-    Stream::new(&prepared, model, &StreamOptions { prepare, ..StreamOptions::default() }).unwrap()
+    Stream::new(&prepared, model, &StreamOptions::default()).unwrap()
 }
 
 #[test]
