@@ -102,7 +102,7 @@ fn it_is_refused_with_the_codes_of_the_page() {
     let mut late = request([0; 2]);
     late.deadline = Some(1);
     let late = client.execute(&late, &both());
-    assert_eq!(client.connection.refused(EXECUTE, late, &[]), MISSED_DEADLINE_TRANSIENT);
+    assert_eq!(client.connection.refused(EXECUTE, late, &[]), MISSED_DEADLINE_PERSISTENT);
     let endless = new().u32(1).u64(1 << 40);
     let status = client.connection.refused(ALLOCATE_MEMORY, endless, &[]);
     assert_eq!(status, RESOURCE_EXHAUSTED_PERSISTENT);
@@ -249,7 +249,7 @@ fn it_keeps_several_requests_under_way() {
     // A deadline that is past is that request's result.
     let mut late = request([INPUT_SLOT, OUTPUT_SLOT]);
     (late.deadline, late.number) = (Some(1), Some(next));
-    let missed = Answer { number: Some(next), ..failure(MISSED_DEADLINE_TRANSIENT) };
+    let missed = Answer { number: Some(next), ..failure(MISSED_DEADLINE_PERSISTENT) };
     assert_eq!(burst.run(&late.encode()), missed);
 
     // Nobody knows where a packet ends that does not say so: the burst is over, nothing else.
