@@ -84,6 +84,7 @@ mod compilation_cache;
 mod compliance;
 mod device;
 mod dump;
+mod extension_code;
 mod fence;
 mod model;
 mod operand_type;
@@ -113,6 +114,7 @@ pub use device::{
     PreparedModel,
 };
 pub use dump::dump_graph;
+pub use extension_code::ExtensionCode;
 pub use fence::{
     ExecutionCallback, ExecutionInfo, Fence, FencedExecution, FencedInfo, FencedOptions,
 };

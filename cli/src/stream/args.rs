@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// Socket of a running service; without it a private driver process is started.
     #[arg(long)]
     pub(super) socket: Option<PathBuf>,
-    /// Device of the service.
+    /// Device: of the service, or of the private driver process; `burst devices` lists them.
     #[arg(long, default_value = "cpu")]
     pub(super) device: String,
     /// Frames per second; latency then counts from when a frame was due.

@@ -78,7 +78,7 @@ pub(crate) fn open(options: &Options<'_>, imported: &Imported) -> Result<Box<dyn
             if options.reconnect {
                 bail!("--path in-process has no driver process to connect to again");
             }
-            Ok(Box::new(InProcess::new(imported, options.threads)?))
+            Ok(Box::new(InProcess::new(imported, options.device, options.threads)?))
         }
         RouteArg::Burst | RouteArg::Sync => remote::open(options, imported),
     }

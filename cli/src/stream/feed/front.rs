@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use burst_driver::Variant;
 use burst_hal::{ErrorStatus, OperandType};
 use burst_sound::Magnitudes;
 use burst_tflite::{Spectrum, TensorInfo};
@@ -39,7 +40,7 @@ impl Front {
         let row = vec![0.0; spectrum.row_length];
         let lines = vec![0.0; magnitudes.count()];
         Ok(Front {
-            path: InProcess::new(&imported, Threads { count: 1 })?,
+            path: InProcess::new(&imported, Variant::CPU.name, Threads { count: 1 })?,
             spectrum,
             magnitudes,
             row,

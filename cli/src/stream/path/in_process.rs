@@ -22,9 +22,9 @@ pub(crate) struct InProcess {
 }
 
 impl InProcess {
-    /// Prepares a model; its first input is the caller's, the others are states.
-    pub(crate) fn new(imported: &Imported, threads: Threads) -> Result<Self> {
-        InProcess::on(&threads.device(), imported)
+    /// Prepares a model on the device of this name; its first input is the caller's, the others are states.
+    pub(crate) fn new(imported: &Imported, device: &str, threads: Threads) -> Result<Self> {
+        InProcess::on(&threads.device(device)?, imported)
     }
 
     fn on(device: &dyn Device, imported: &Imported) -> Result<Self> {

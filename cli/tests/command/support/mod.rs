@@ -10,6 +10,7 @@ use serde_json::Value;
 pub(crate) fn burst(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_burst"));
     command.args(args).stdin(Stdio::null()).env_remove("BURST_SOCKET").env_remove("BURST_LOG");
+    command.env_remove("STATE_DIRECTORY").env("XDG_STATE_HOME", "/nonexistent");
     command
 }
 
