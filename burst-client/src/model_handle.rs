@@ -41,8 +41,9 @@ impl ModelHandle {
     }
 
     /// The same, of a model that was prepared with this preference.
-    pub(crate) fn preferring(self, preference: ExecutionPreference) -> Self {
-        ModelHandle { saves_energy: preference == ExecutionPreference::LowPower, ..self }
+    pub(crate) fn preferring(mut self, preference: ExecutionPreference) -> Self {
+        self.saves_energy = preference == ExecutionPreference::LowPower;
+        self
     }
 
     /// How this end of a burst waits that was asked to wait like this: for a model that is to save energy

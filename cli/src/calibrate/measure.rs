@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use burst_driver::CpuDevice;
 use burst_hal::{
     Burst, DataLocation, Device, ErrorStatus, ExecutionOptions, ExecutionResult, HeapMemory,
-    Memory, Model, OperandType, Pool, PrepareOptions, Request, RequestArgument, RequestPool,
+    Model, OperandType, Pool, PrepareOptions, Request, RequestArgument, RequestPool,
 };
 use burst_harness::engine::{Spread, median};
 use half::f16;
