@@ -49,7 +49,7 @@ impl ModelHandle {
     /// How this end of a burst waits that was asked to wait like this: for a model that is to save energy
     /// neither end polls.
     pub(crate) fn waiting(&self, asked: Wait) -> Wait {
-        if self.saves_energy { Wait::Sleep } else { asked }
+        waiting(self.saves_energy, asked)
     }
 
     pub(crate) fn longest_packet(&self) -> usize {
@@ -193,5 +193,22 @@ impl Copies {
 impl Drop for ModelHandle {
     fn drop(&mut self) {
         self.link.release_remote(Call::ReleaseModel { model: self.number }, "a model", self.number);
+    }
+}
+
+fn waiting(saves_energy: bool, asked: Wait) -> Wait {
+    if saves_energy { Wait::Sleep } else { asked }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn for_a_model_of_low_power_this_end_sleeps() {
+        for asked in [Wait::Spin, Wait::default(), Wait::Sleep] {
+            assert_eq!(waiting(false, asked), asked);
+            assert_eq!(waiting(true, asked), Wait::Sleep);
+        }
     }
 }

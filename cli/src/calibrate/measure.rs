@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use burst_driver::CpuDevice;
 use burst_hal::{
-    Burst, DataLocation, Device, ErrorStatus, ExecutionOptions, ExecutionResult, HeapMemory,
-    Model, OperandType, Pool, PrepareOptions, Request, RequestArgument, RequestPool,
+    Burst, DataLocation, Device, ErrorStatus, ExecutionOptions, ExecutionResult, HeapMemory, Model,
+    OperandType, Pool, PrepareOptions, Request, RequestArgument, RequestPool,
 };
 use burst_harness::engine::{Spread, median};
 use half::f16;

@@ -72,10 +72,16 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn start() -> Self {
+        Service::start_with(&[])
+    }
+
+    /// With further arguments.
+    pub(crate) fn start_with(extra: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("burst.sock");
-        let mut process =
-            Process::start(burst(&["serve", "--socket", socket.to_str().expect("UTF-8")]));
+        let mut command = burst(&["serve", "--socket", socket.to_str().expect("UTF-8")]);
+        command.args(extra);
+        let mut process = Process::start(command);
         let line = process.line();
         assert!(line.starts_with("listening on "), "{line}");
         Service { process, socket, _folder: folder }
