@@ -19,6 +19,7 @@ mod explain;
 mod failure;
 mod fit;
 mod model_file;
+mod preference;
 mod route;
 mod run;
 mod serve;
