@@ -365,6 +365,7 @@ fn extensions_are_listed_once_each() {
 
 #[test]
 fn a_device_that_knows_an_extensions_type_checks_dimensions_and_stored_bytes() {
+    type Row<'a> = (&'a [u32], Option<u32>, bool, Result<(), OperandFault>);
     let check = |dimensions: &[u32], constant: Option<u32>, is_tensor| {
         let mut operand =
             Operand::new(OperandType::from_code(0x7_0003), OperandLifeTime::SubgraphInput);
@@ -376,8 +377,8 @@ fn a_device_that_knows_an_extensions_type_checks_dimensions_and_stored_bytes() {
         let ty = ExtensionOperandType { ty: 3, is_tensor, byte_size: 6 };
         validate_extension_operand(&operand, &ty)
     };
-    for (dimensions, constant, is_tensor, want) in [
-        (&[2, 3][..], Some(36), true, Ok(())),
+    let table: [Row<'_>; 10] = [
+        (&[2, 3], Some(36), true, Ok(())),
         (&[2, 0], None, true, Ok(())),
         (&[], None, true, Ok(())),
         (&[], Some(6), false, Ok(())),
@@ -387,7 +388,8 @@ fn a_device_that_knows_an_extensions_type_checks_dimensions_and_stored_bytes() {
         (&[2, 0], Some(0), true, Err(OperandFault::ZeroDimension { axis: 1 })),
         (&[1], None, false, Err(OperandFault::ScalarWithDimensions { rank: 1 })),
         (&[1 << 31], None, true, Err(OperandFault::SizeOverflow)),
-    ] {
+    ];
+    for (dimensions, constant, is_tensor, want) in table {
         assert_eq!(check(dimensions, constant, is_tensor), want, "{dimensions:?} {constant:?}");
     }
 }
