@@ -32,7 +32,8 @@ pub(crate) use queue_length::longest_packet;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BurstOptions {
-    /// How this end waits for results; the service is asked to wait for requests likewise.
+    /// How this end waits for results; the service is asked to wait for requests likewise. For a model that
+    /// was prepared for low power both sleep, whatever is asked for here.
     pub wait: Wait,
     /// Length of each queue; several requests under way share it. A request needs 2 datums, one per
     /// pool, and per argument one and one per dimension given; one that does not fit goes over the
@@ -138,8 +139,9 @@ impl Burst {
         let result_datums = options.result_datums.unwrap_or(queue_datums);
         let mut requests = Producer::create(&QueueConfig::new(DATUM_BYTES, queue_datums))?;
         let mut results = Consumer::create(&QueueConfig::new(DATUM_BYTES, result_datums))?;
-        requests.set_wait(options.wait);
-        results.set_wait(options.wait);
+        let wait = model.waiting(options.wait);
+        requests.set_wait(wait);
+        results.set_wait(wait);
         let (features, depth) = options.agreed(link.peer.features);
         let (request_queue, result_queue) = (requests.descriptor()?, results.descriptor()?);
         let call = Call::ConfigureBurst {
@@ -147,7 +149,7 @@ impl Burst {
             request_queue: wire_descriptor(&request_queue),
             result_queue: wire_descriptor(&result_queue),
             features: features.bits(),
-            wait: wait_style(options.wait),
+            wait: wait_style(wait),
             depth,
         };
         let fds = request_queue.fds.iter().chain(&result_queue.fds);

@@ -91,6 +91,7 @@ impl RemoteDevice {
             (Answer::Prepared { model: number }, _) => {
                 let longest = longest_packet(model);
                 let handle = ModelHandle::new(&self.link, number, longest);
+                let handle = handle.preferring(options.preference);
                 Ok(Arc::new(RemotePreparedModel::new(handle)))
             }
             _ => Err(ClientError::UnexpectedAnswer),

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use burst_hal::{
-    ErrorStatus, ExecutionOptions, ExecutionResult, Memory, Pool, Request, RequestPool,
+    ErrorStatus, ExecutionOptions, ExecutionPreference, ExecutionResult, Memory, Pool, Request,
+    RequestPool,
 };
 use burst_wire::control::{self, Answer, Call, PoolSource, SynchronousRequest, WireArgument};
-use fmq::Deadline;
+use fmq::{Deadline, Wait};
 
 use crate::connection::Link;
 use crate::{ClientError, ShmMemory};
@@ -21,6 +22,7 @@ pub(crate) struct ModelHandle {
     link: Arc<Link>,
     number: u32,
     longest_packet: usize,
+    saves_energy: bool,
 }
 
 /// What an execution over the socket gave.
@@ -35,7 +37,19 @@ pub struct Executed {
 impl ModelHandle {
     /// `longest_packet` is how many datums a request for it may take.
     pub(crate) fn new(link: &Arc<Link>, number: u32, longest_packet: usize) -> Self {
-        ModelHandle { link: Arc::clone(link), number, longest_packet }
+        ModelHandle { link: Arc::clone(link), number, longest_packet, saves_energy: false }
+    }
+
+    /// The same, of a model that was prepared with this preference.
+    pub(crate) fn preferring(mut self, preference: ExecutionPreference) -> Self {
+        self.saves_energy = preference == ExecutionPreference::LowPower;
+        self
+    }
+
+    /// How this end of a burst waits that was asked to wait like this: for a model that is to save energy
+    /// neither end polls.
+    pub(crate) fn waiting(&self, asked: Wait) -> Wait {
+        waiting(self.saves_energy, asked)
     }
 
     pub(crate) fn longest_packet(&self) -> usize {
@@ -179,5 +193,22 @@ impl Copies {
 impl Drop for ModelHandle {
     fn drop(&mut self) {
         self.link.release_remote(Call::ReleaseModel { model: self.number }, "a model", self.number);
+    }
+}
+
+fn waiting(saves_energy: bool, asked: Wait) -> Wait {
+    if saves_energy { Wait::Sleep } else { asked }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn for_a_model_of_low_power_this_end_sleeps() {
+        for asked in [Wait::Spin, Wait::default(), Wait::Sleep] {
+            assert_eq!(waiting(false, asked), asked);
+            assert_eq!(waiting(true, asked), Wait::Sleep);
+        }
     }
 }

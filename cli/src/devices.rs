@@ -1,12 +1,13 @@
 //! `burst devices`: what a service has to offer.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use burst_client::Client;
-use burst_hal::Device;
+use burst_hal::{Device, OperandType, PerformanceInfo};
 use comfy_table::Table;
 use serde::Serialize;
 
@@ -32,6 +33,54 @@ struct Row {
     version: String,
     r#type: &'static str,
     status: &'static str,
+    /// Time and power relative to plain reference kernels, by operand type and for the rest that has figures.
+    performance: BTreeMap<&'static str, Performance>,
+    /// Names of extensions.
+    extensions: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Performance {
+    time: f32,
+    power: f32,
+}
+
+impl From<PerformanceInfo> for Performance {
+    fn from(info: PerformanceInfo) -> Self {
+        Performance { time: info.exec_time, power: info.power_usage }
+    }
+}
+
+impl Row {
+    fn of(device: &dyn Device) -> Result<Self> {
+        let capabilities = device.capabilities()?;
+        let by_type = capabilities.operand_performance.iter();
+        let mut performance: BTreeMap<&'static str, Performance> =
+            by_type.map(|(ty, info)| (ty.name(), (*info).into())).collect();
+        let scalar = capabilities.relaxed_float32_to_float16_scalar;
+        let tensor = capabilities.relaxed_float32_to_float16_tensor;
+        performance.extend([
+            ("FLOAT32 relaxed", scalar.into()),
+            ("TENSOR_FLOAT32 relaxed", tensor.into()),
+            ("IF", capabilities.if_performance.into()),
+            ("WHILE", capabilities.while_performance.into()),
+        ]);
+        let extensions = device.supported_extensions();
+        Ok(Row {
+            name: device.name().to_owned(),
+            version: device.version_string().to_owned(),
+            r#type: device.device_type().name(),
+            status: device.status().name(),
+            performance,
+            extensions: extensions.into_iter().map(|extension| extension.name).collect(),
+        })
+    }
+
+    /// The time for tensors of this type, as far as the device tells.
+    fn time(&self, ty: OperandType) -> String {
+        let told = self.performance.get(ty.name()).filter(|info| info.time < f32::MAX);
+        told.map_or_else(|| "-".to_owned(), |info| format!("{:.3}", info.time))
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -39,12 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let client = Client::connect(&socket)?;
     let mut devices = Vec::new();
     for device in client.devices()? {
-        devices.push(Row {
-            name: device.name().to_owned(),
-            version: device.version_string().to_owned(),
-            r#type: device.device_type().name(),
-            status: device.status().name(),
-        });
+        devices.push(Row::of(&device)?);
     }
     let report = Report { socket: socket.display().to_string(), devices };
     let mut out = std::io::stdout();
@@ -53,11 +97,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     } else {
         let mut table = Table::new();
         table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-        table.set_header(["device", "version", "type", "status"]);
+        let times = [
+            ("float32", OperandType::TensorFloat32),
+            ("float16", OperandType::TensorFloat16),
+            ("quant8", OperandType::TensorQuant8Asymm),
+        ];
+        let names = times.map(|(name, _)| name);
+        table.set_header(["device", "version", "type", "status"].into_iter().chain(names));
         for row in &report.devices {
-            table.add_row([&row.name, &row.version, row.r#type, row.status]);
+            let Row { name, version, r#type, status, .. } = row;
+            let said = [name, version, *r#type, *status].map(str::to_owned);
+            table.add_row(said.into_iter().chain(times.map(|(_, ty)| row.time(ty))));
         }
         writeln!(out, "{table}")?;
+        writeln!(out, "Times are relative to plain reference kernels: smaller is better.")?;
     }
     Ok(ExitCode::SUCCESS)
 }

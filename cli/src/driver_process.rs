@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
+use crate::device_names;
+
 /// How long a driver process may take to end after we hung up, before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -15,15 +17,19 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct DriverProcess(Child);
 
 impl DriverProcess {
-    /// Starts the process with so many threads that compute; returns our end of the socket between
-    /// us.
-    pub(crate) fn start(wait: &str, threads: u32) -> Result<(Self, OwnedFd)> {
+    /// Starts the process with this device and so many threads that compute; returns our end of the socket
+    /// between us.
+    ///
+    /// # Errors
+    /// There is no such device; the system lacks what a process needs.
+    pub(crate) fn start(wait: &str, device: &str, threads: u32) -> Result<(Self, OwnedFd)> {
+        let device = device_names::variant(device)?.name;
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .context("cannot make a socket for the driver process")?;
         // The file this process runs, even if another one has taken its name since.
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("burst").args(["serve", "--private", "--wait", wait]);
+        command.arg0("burst").args(["serve", "--private", "--wait", wait, "--device", device]);
         if threads > 1 {
             command.arg("--threads").arg(threads.to_string());
         }

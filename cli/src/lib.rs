@@ -9,6 +9,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod calibrate;
+mod device_names;
 mod devices;
 mod draw;
 mod driver_process;
@@ -17,10 +19,12 @@ mod explain;
 mod failure;
 mod fit;
 mod model_file;
+mod preference;
 mod route;
 mod run;
 mod serve;
 mod source;
+mod state_directory;
 mod stream;
 mod threads;
 mod verify;
@@ -56,6 +60,8 @@ enum Command {
     Verify(verify::Args),
     /// List the devices of a service.
     Devices(devices::Args),
+    /// Measure how fast this machine computes, for what devices report of themselves.
+    Calibrate(calibrate::Args),
 }
 
 /// Reads the command line, does what it says, and tells how that ended: 0 fine, 1 the answer is
@@ -81,6 +87,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => (run::run(args), args.json),
         Command::Verify(args) => (verify::run(args), args.json),
         Command::Devices(args) => (devices::run(args), args.json),
+        Command::Calibrate(args) => (calibrate::run(args), args.json),
     };
     result.unwrap_or_else(|error| failure::report(&error, json))
 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use burst_driver::{CpuDevice, Variant};
 use burst_hal::Device;
 use burst_harness::WaitKind;
 use burst_server::systemd::{self, Notifier};
@@ -25,6 +26,7 @@ use burst_server::{
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::threads::Threads;
+use crate::{calibrate, device_names};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -40,6 +42,13 @@ pub(crate) struct Args {
     wait: WaitKind,
     #[command(flatten)]
     threads: Threads,
+    /// Devices to offer, several with commas, or `all`. They share threads and what is computed at a time.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = Variant::CPU.name)]
+    device: Vec<String>,
+    /// What `burst calibrate` measured, which the devices report from now on. Default: the file that it writes
+    /// where it is not told where to, if that is there and fits; else figures that are built in.
+    #[arg(long, value_name = "FILE")]
+    calibration: Option<PathBuf>,
     /// Let this user connect, besides the service's own. May be repeated.
     #[arg(long, value_name = "UID")]
     allow_uid: Vec<u32>,
@@ -100,8 +109,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     // for an answer and while files can be read.
     fmq::warm_up();
     let options = options(args)?;
-    let devices: Vec<Arc<dyn Device>> = vec![Arc::new(args.threads.device())];
+    let devices = devices(args)?;
     if args.private { serve_private(args, devices, options) } else { serve(args, devices, options) }
+}
+
+/// The devices that are asked for, on one engine.
+fn devices(args: &Args) -> Result<Vec<Arc<dyn Device>>> {
+    let figures = calibrate::reported(args.calibration.as_deref(), args.threads, args.private)?;
+    let engine = Arc::new(args.threads.engine().with_figures(figures));
+    let variants = device_names::variants(&args.device)?;
+    let device = |variant| -> Arc<dyn Device> { Arc::new(CpuDevice::of(&engine, variant)) };
+    Ok(variants.into_iter().map(device).collect())
 }
 
 fn options(args: &Args) -> Result<ServiceOptions> {

@@ -1,9 +1,12 @@
 //! `--threads`: how many threads compute.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use burst_driver::{CpuDevice, DeviceOptions, MAX_THREADS};
+use burst_driver::{CpuDevice, DeviceOptions, Engine, MAX_THREADS};
+
+use crate::device_names;
 
 /// The same for every command.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -20,10 +23,19 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// The CPU device with so many.
-    pub(crate) fn device(self) -> CpuDevice {
+    /// An engine with so many.
+    pub(crate) fn engine(self) -> Engine {
         let threads = usize::try_from(self.count).unwrap_or(MAX_THREADS);
-        CpuDevice::new(DeviceOptions { threads, owns_process: true, ..DeviceOptions::default() })
+        Engine::new(DeviceOptions { threads, owns_process: true, ..DeviceOptions::default() })
+    }
+
+    /// The device with this name, on an engine with so many.
+    ///
+    /// # Errors
+    /// There is no such device.
+    pub(crate) fn device(self, name: &str) -> Result<CpuDevice> {
+        let variant = device_names::variant(name)?;
+        Ok(CpuDevice::of(&Arc::new(self.engine()), variant))
     }
 
     /// Refuses a number for a service that runs already.

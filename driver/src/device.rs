@@ -1,75 +1,46 @@
 //! The device: answers questions about itself, and prepares models.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use burst_hal::{
-    Caller, Capabilities, Device, DeviceType, ErrorStatus, Failure, Model, OperandKind,
-    OperandType, PerformanceInfo, PrepareOptions, PreparedModel, TimePoint,
+    Caller, Capabilities, Device, DeviceType, ErrorStatus, ExecutionPreference, Extension, Failure,
+    Model, PrepareOptions, PreparedModel, TimePoint,
 };
 
 use crate::budget::Budget;
-use crate::compute;
+use crate::engine::{DeviceOptions, Engine};
 use crate::error::DriverError;
-use crate::kernels::table::KERNELS;
-use crate::kernels::{Isa, matmul_float};
+use crate::offer::Offer;
 use crate::op::PrepareContext;
 use crate::planner::{check_legal, survey};
 use crate::prepared::CpuPreparedModel;
-use crate::threads::{MAX_THREADS, ThreadPool};
+use crate::variant::Variant;
 
-/// How a [`CpuDevice`] works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeviceOptions {
-    /// Whether fast kernels are used; without them every operation runs its reference.
-    pub fast_kernels: bool,
-    /// Instruction sets that kernels may use.
-    pub isa: Isa,
-    /// Threads that work on one operation, between 1 and [`MAX_THREADS`]; numbers beyond are clamped
-    /// to that range. Results are the same bits for every number. The device starts one thread less, with
-    /// its first model, and all its models and executions share them: executions at the same time
-    /// use the helpers alternately, operation by operation, and an execution that finds them busy
-    /// computes alone.
-    pub threads: usize,
-    /// Whether nothing else in this process uses rayon, as in a service. Where products of floats are
-    /// the matrix library's (without AVX-512), rayon's global pool then becomes one of a single thread.
-    /// Otherwise each thread that executes keeps some 8 KiB there also after it has ended.
-    pub owns_process: bool,
+/// The CPU as a device: all of what its engine can compute, or a [`Variant`] of it.
+#[derive(Debug)]
+pub struct CpuDevice {
+    engine: Arc<Engine>,
+    variant: &'static Variant,
 }
 
-impl Default for DeviceOptions {
+/// A device that runs everything, on an engine of its own.
+impl Default for CpuDevice {
     fn default() -> Self {
-        DeviceOptions { fast_kernels: true, isa: Isa::detect(), threads: 1, owns_process: false }
+        CpuDevice::new(DeviceOptions::default())
     }
 }
 
-/// The CPU as a device. Its name is `cpu`.
-#[derive(Debug, Default)]
-pub struct CpuDevice {
-    options: DeviceOptions,
-    /// Threads, counted when the device is made: later, in its sandbox, a service may be unable to count
-    /// CPUs.
-    cpus: usize,
-    /// Started with the first model: a device that only answers questions has no threads.
-    pool: OnceLock<Arc<ThreadPool>>,
-}
-
 impl CpuDevice {
-    /// A device with these options.
+    /// A device that runs everything, on an engine of its own with these options. Its name is `cpu`.
     #[must_use]
     pub fn new(options: DeviceOptions) -> Self {
-        let cpus = match options.threads {
-            0 | 1 => 1,
-            _ => std::thread::available_parallelism().map_or(1, usize::from),
-        };
-        for kernel in KERNELS {
-            // Those without a form for these instructions are not run.
-            if let Some(level) = kernel.level(options.isa) {
-                let is_written_for_it = kernel.written_for.contains(&level);
-                let (operations, types) = (kernel.operations, kernel.types);
-                tracing::debug!(name = kernel.name, ?level, is_written_for_it, ?operations, ?types);
-            }
-        }
-        CpuDevice { options, cpus, pool: OnceLock::new() }
+        CpuDevice::of(&Arc::new(Engine::new(options)), &Variant::CPU)
+    }
+
+    /// A device of an engine that others may use too.
+    #[must_use]
+    pub fn of(engine: &Arc<Engine>, variant: &'static Variant) -> Self {
+        CpuDevice { engine: Arc::clone(engine), variant }
     }
 
     /// Prepares a model, for callers in the same process that want to look into it.
@@ -78,38 +49,31 @@ impl CpuDevice {
     /// A model that is not legal, an operation this device lacks, or one whose parameters do not
     /// make sense.
     pub fn prepare(&self, model: &Model) -> Result<CpuPreparedModel, DriverError> {
-        self.prepare_within(model, &Budget::default())
+        let preference = PrepareOptions::default().preference;
+        self.prepare_within(model, preference, &Budget::default())
     }
 
     fn prepare_within(
         &self,
         model: &Model,
+        preference: ExecutionPreference,
         budget: &Budget<'_>,
     ) -> Result<CpuPreparedModel, DriverError> {
-        check_legal(model)?;
-        let DeviceOptions { fast_kernels, isa, owns_process, .. } = self.options;
-        // Not before the first model: the pool is a thread, and a service locks itself in before it has any.
-        if owns_process && !matmul_float::has_panels(isa) {
-            compute::own_global_pool();
-        }
+        check_legal(model, self.engine.registry())?;
+        self.engine.own_process();
+        let DeviceOptions { fast_kernels, isa, .. } = self.engine.options();
         let context = PrepareContext { fast_kernels, isa, budget };
-        CpuPreparedModel::new(model, &context, self.pool())
+        CpuPreparedModel::new(model, self.offer(), &context, preference, &self.engine)
     }
 
-    /// The helpers, where there are to be any.
-    fn pool(&self) -> Option<Arc<ThreadPool>> {
-        let threads = self.options.threads.min(MAX_THREADS);
-        let make = || Arc::new(ThreadPool::new(threads, self.cpus));
-        (threads > 1).then(|| Arc::clone(self.pool.get_or_init(make)))
+    fn offer(&self) -> Offer<'_> {
+        Offer { registry: self.engine.registry(), takes: self.variant.takes }
     }
 }
 
-/// Speed and energy relative to the reference CPU, which this device is.
-const REFERENCE: PerformanceInfo = PerformanceInfo { exec_time: 1.0, power_usage: 1.0 };
-
 impl Device for CpuDevice {
     fn name(&self) -> &str {
-        "cpu"
+        self.variant.name
     }
 
     fn version_string(&self) -> &str {
@@ -121,19 +85,14 @@ impl Device for CpuDevice {
     }
 
     fn capabilities(&self) -> Result<Capabilities, Failure> {
-        let operand_performance = OperandType::ALL
-            .iter()
-            .filter(|ty| matches!(ty.kind(), OperandKind::Scalar | OperandKind::Tensor))
-            .filter(|ty| !ty.is_oem())
-            .map(|ty| (*ty, REFERENCE))
-            .collect();
-        Ok(Capabilities {
-            relaxed_float32_to_float16_scalar: REFERENCE,
-            relaxed_float32_to_float16_tensor: REFERENCE,
-            operand_performance,
-            if_performance: REFERENCE,
-            while_performance: REFERENCE,
-        })
+        Ok(self.variant.capabilities(self.engine.figures()))
+    }
+
+    fn supported_extensions(&self) -> Vec<Extension> {
+        match self.variant.has_extensions {
+            true => self.engine.registry().extensions(),
+            false => Vec::new(),
+        }
     }
 
     fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
@@ -145,8 +104,8 @@ impl Device for CpuDevice {
         model: &Model,
         caller: &Caller,
     ) -> Result<Vec<bool>, Failure> {
-        check_legal(model)?;
-        Ok(survey(model, &Budget::new(caller, None))?)
+        check_legal(model, self.engine.registry())?;
+        Ok(survey(model, self.offer(), &Budget::new(caller, None))?)
     }
 
     fn prepare_model(
@@ -168,6 +127,6 @@ impl Device for CpuDevice {
             return Err(DriverError::Hopeless { status }.into());
         }
         let budget = Budget::new(caller, options.deadline);
-        Ok(Arc::new(self.prepare_within(model, &budget)?))
+        Ok(Arc::new(self.prepare_within(model, options.preference, &budget)?))
     }
 }

@@ -181,6 +181,34 @@ pub enum SignatureError {
     },
 }
 
+/// What a model uses of an extension and a device lacks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExtensionFault {
+    /// The device has no extension of this name.
+    #[error("the extension {name} is not known here")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The extension has no operation of this number.
+    #[error("the extension {name} has no operation {number} here")]
+    NoOperation {
+        /// The extension.
+        name: String,
+        /// The number.
+        number: u16,
+    },
+    /// The extension has no operand type of this number.
+    #[error("the extension {name} has no operand type {number} here")]
+    NoType {
+        /// The extension.
+        name: String,
+        /// The number.
+        number: u16,
+    },
+}
+
 /// Why a model cannot be prepared or an execution failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -209,6 +237,16 @@ pub enum DriverError {
         index: usize,
         /// What it is.
         op: OperationType,
+    },
+    /// Operation `index` is of an extension that this driver lacks, or one of its operands is.
+    #[error("operation {index} of the {graph}: {fault}")]
+    Extension {
+        /// Which graph.
+        graph: GraphId,
+        /// Position in the graph.
+        index: usize,
+        /// What is lacking.
+        fault: ExtensionFault,
     },
     /// Operation `index` has legal operands, but shapes or values that no execution can compute
     /// with, or more than this driver takes.
@@ -326,6 +364,7 @@ impl DriverError {
             | DriverError::Argument { .. } => ErrorStatus::InvalidArgument,
             // The model is legal, and the caller learns that the operation is not supported.
             DriverError::Unsupported { .. }
+            | DriverError::Extension { .. }
             | DriverError::Unplannable { .. }
             | DriverError::Cancelled
             | DriverError::Memory { .. } => ErrorStatus::GeneralFailure,

@@ -12,7 +12,7 @@ use crate::op::{Inferred, Run};
 use crate::plan::{Allocation, GraphPlan, Step, check_declared, spilled};
 use crate::scratch::Scratch;
 use crate::stop::Stop;
-use crate::tensor::{Arg, Args, Storage, TensorMut, TensorRef, Value, byte_count};
+use crate::tensor::{Arg, Args, Storage, TensorMut, TensorRef, Value};
 use crate::threads::Parallelism;
 
 /// Working memory of one graph for one execution at a time; used again by the next one.
@@ -100,7 +100,7 @@ impl GraphMemory {
                 check_declared(&planned.declared, dims)?;
                 self.dims[operand].clear();
                 self.dims[operand].extend_from_slice(dims);
-                let bytes = byte_count(planned.info.ty, dims)?;
+                let bytes = planned.info.byte_count(dims)?;
                 self.dynamic[operand].resize(bytes)?;
                 Ok(self.dynamic[operand].as_mut_slice())
             }
@@ -193,7 +193,7 @@ impl GraphMemory {
 
     /// Refuses inputs without elements where the operation does not take them.
     fn expect_elements(&self, step: &Step) -> Result<(), OpError> {
-        if step.def.traits.zero_sized_inputs {
+        if step.rules.traits.zero_sized_inputs {
             return Ok(());
         }
         let is_empty =
@@ -241,7 +241,7 @@ impl GraphMemory {
         for (operand, shape) in step.outputs.iter().zip(shapes) {
             let planned = &plan.operands[*operand];
             check_declared(&planned.declared, &shape)?;
-            self.dynamic[*operand].resize(byte_count(planned.info.ty, &shape)?)?;
+            self.dynamic[*operand].resize(planned.info.byte_count(&shape)?)?;
             self.dims[*operand] = shape;
         }
         Ok(true)
@@ -281,7 +281,7 @@ impl GraphMemory {
             .collect::<Result<_, OpError>>()?;
         if let Some(index) = inputs.iter().enumerate().position(|(index, input)| {
             !input.is_present()
-                && !step.def.traits.allows_omitting(index)
+                && !step.rules.traits.allows_omitting(index)
                 && !step.packed_inputs.contains(&index)
         }) {
             return Err(OpError::Omitted { index });

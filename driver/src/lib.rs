@@ -1,12 +1,14 @@
 //! The CPU device: plans models and runs them.
 //!
-//! A model is prepared once into a plan: every operation looked up in the table of
-//! [`ops`], shapes inferred, constants folded or packed into fast kernels, and every value given
+//! A model is prepared once into a plan: every operation looked up in the device's [`Registry`], shapes inferred, constants folded or packed into fast kernels, and every value given
 //! its byte range in one arena. An execution borrows a context (the arena and scratch memory), copies
 //! its inputs in, walks the steps and copies its outputs out.
 //!
 //! With several threads (`threads.rs`) an operation's output is cut into tiles that the thread of the
 //! execution and the device's helpers share.
+//!
+//! Several devices can share one [`Engine`]: its threads, its registry, its figures. A [`Variant`] says what
+//! one of them runs. Operations and operand types of extensions come from other crates ([`op`]).
 //!
 //! Where to read: [`device`](CpuDevice) → `planner.rs` → `plan.rs` → `context.rs` → `graph_memory.rs` →
 //! `ops/<family>/<op>.rs` → `kernels/`; `control_flow.rs` runs graphs from within graphs.
@@ -58,23 +60,33 @@ mod compute;
 mod context;
 mod control_flow;
 mod device;
+mod engine;
 mod error;
+mod extension_type;
+mod figures;
 mod graph_memory;
 mod kernels;
+mod offer;
 pub mod op;
 pub mod ops;
 mod plan;
 mod planner;
 mod prepared;
 mod profile;
+mod registry;
 mod scratch;
 mod stop;
 mod tensor;
 mod threads;
+mod variant;
 
-pub use device::{CpuDevice, DeviceOptions};
-pub use error::{DriverError, OpError, Refusal, SignatureError};
+pub use device::CpuDevice;
+pub use engine::{DeviceOptions, Engine};
+pub use error::{DriverError, ExtensionFault, OpError, Refusal, SignatureError};
+pub use figures::Figures;
 pub use kernels::Isa;
 pub use prepared::CpuPreparedModel;
 pub use profile::OperationProfile;
+pub use registry::{ExtensionDef, ExtensionOp, Registry, RegistryError};
 pub use threads::MAX_THREADS;
+pub use variant::Variant;

@@ -1,15 +1,85 @@
-//! What an operation is to the driver: one [`OpDef`] with its rules and its code.
+//! What an operation is to the driver: its rules and its code, in an [`OpDef`] or, for one of an extension, in
+//! an [`ExtensionOp`](crate::ExtensionOp).
+//!
+//! In the order in which the driver asks: `validate` looks at the declared operands of a model (a
+//! [`Signature`]); the [`Body`] parses attributes once, infers the outputs' shapes, may choose a [`Kernel`] and
+//! pack constants for it, and executes. [`Plain`] and [`WithAttributes`] make a body out of functions. All that
+//! a body reads and writes are the [`TensorRef`]s and [`TensorMut`]s of a [`Run`].
+//!
+//! An extension with one operand type and one operation, from a crate of its own; `examples/extension/` is a
+//! larger one, served to clients:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use burst_driver::op::*;
+//! use burst_driver::*;
+//! use burst_hal::{Device, ExtensionCode, ModelBuilder, OutputSpec};
+//!
+//! const NAME: &str = "org.example.triple";
+//!
+//! /// Elements of three bytes; the operation turns each around.
+//! static TRIPLES: ExtensionDef = ExtensionDef {
+//!     name: NAME,
+//!     types: &[TypeDef { number: 0, is_tensor: true, byte_size: 3 }],
+//!     operations: &[ExtensionOp {
+//!         number: 5,
+//!         validate,
+//!         body: &Plain { infer, prepare: None, execute },
+//!         traits: OpTraits::PLAIN,
+//!     }],
+//! };
+//!
+//! fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
+//!     let operands = signature.inputs().chain(signature.outputs());
+//!     let are_triples = operands.into_iter().all(|operand| signature.is_type(operand, NAME, 0));
+//!     let one_each = signature.inputs().len() == 1 && signature.outputs().len() == 1;
+//!     if are_triples && one_each { Ok(()) } else { Err(signature.no_form()) }
+//! }
+//!
+//! fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+//!     Ok(Inferred::one(args.dims(0)?))
+//! }
+//!
+//! fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
+//!     let from = run.input(0)?.u8()?;
+//!     let to = run.output(0)?.u8_mut()?;
+//!     for (to, from) in to.chunks_exact_mut(3).zip(from.chunks_exact(3)) {
+//!         to.copy_from_slice(&[from[2], from[1], from[0]]);
+//!     }
+//!     Ok(())
+//! }
+//!
+//! let registry = Registry::default().with_extension(&TRIPLES)?;
+//! let engine = Engine::new(DeviceOptions::default()).with_registry(registry);
+//! let device = CpuDevice::of(&Arc::new(engine), &Variant::CPU);
+//!
+//! // A model says which prefix stands for the extension in its type codes.
+//! let mut builder = ModelBuilder::new();
+//! builder.extension(NAME, 9);
+//! let ty = ExtensionCode { prefix: 9, number: 0 }.operand_type();
+//! let input = builder.input(ty, &[4]);
+//! let turn = ExtensionCode { prefix: 9, number: 5 }.operation_type();
+//! let output = builder.result_of(turn, &[input], OutputSpec::new(ty, &[4]));
+//! builder.output(output);
+//! let model = builder.build()?;
+//! assert_eq!(device.supported_operations(&model)?, [true]);
+//! assert_eq!(CpuDevice::default().supported_operations(&model)?, [false]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use burst_hal::{
-    Dimensions, HalVersion, Operand, OperandLifeTime, OperandType, Operation, OperationType,
+    Dimensions, ExtensionCode, HalVersion, Operand, OperandLifeTime, OperandType, Operation,
+    OperationType,
 };
 use smallvec::SmallVec;
 
 pub use crate::budget::Budget;
-use crate::scratch::Scratch;
+pub use crate::extension_type::{ExtensionType, TypeDef};
+pub use crate::scratch::Scratch;
 pub use crate::stop::{Checkpoints, Stop};
-use crate::tensor::{Args, TensorMut, TensorRef};
-use crate::threads::{Parallelism, TileRunner};
+pub use crate::tensor::{Arg, Args, TensorInfo, TensorMut, TensorRef, Value};
+pub use crate::threads::{Parallelism, TileRunner, Tiling};
 use crate::{OpError, SignatureError};
 
 mod body;
@@ -18,8 +88,8 @@ mod operands;
 pub use body::{Body, Parsed, Plain, PrepareWith, Stages, WithAttributes};
 pub use operands::Operands;
 
-/// Everything the driver knows of one operation. Each stands in one file, and in one entry of
-/// [`crate::ops::find`]'s table.
+/// Everything the driver knows of one operation of the base range. Each stands in one file, and in one
+/// entry of the table of its family.
 #[derive(Debug)]
 pub struct OpDef {
     /// Which operation.
@@ -30,6 +100,21 @@ pub struct OpDef {
     pub body: &'static dyn Body,
     /// What else the plan has to know.
     pub traits: OpTraits,
+}
+
+impl OpDef {
+    pub(crate) fn rules(&self) -> Rules {
+        let OpDef { validate, body, traits, .. } = *self;
+        Rules { validate, body, traits }
+    }
+}
+
+/// What the planner and executions need of an operation, whoever brought it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules {
+    pub(crate) validate: fn(&Signature<'_>) -> Result<(), SignatureError>,
+    pub(crate) body: &'static dyn Body,
+    pub(crate) traits: OpTraits,
 }
 
 /// Chooses a kernel for these operands; `None`: the reference serves.
@@ -316,6 +401,8 @@ pub struct Signature<'a> {
     operands: &'a [Operand],
     inputs: &'a [u32],
     outputs: &'a [u32],
+    /// Names of the model's extensions, with their prefixes.
+    extensions: &'a [(String, u16)],
     /// The HAL version whose rules hold.
     pub version: HalVersion,
 }
@@ -324,7 +411,23 @@ impl<'a> Signature<'a> {
     /// The signature of `operation`, whose indexes must lie in `operands`.
     #[must_use]
     pub fn new(operands: &'a [Operand], operation: &'a Operation, version: HalVersion) -> Self {
-        Signature { operands, inputs: &operation.inputs, outputs: &operation.outputs, version }
+        let Operation { inputs, outputs, .. } = operation;
+        Signature { operands, inputs, outputs, extensions: &[], version }
+    }
+
+    /// The same in a model that names these extensions, with their prefixes.
+    #[must_use]
+    pub fn with_extensions(self, extensions: &'a [(String, u16)]) -> Self {
+        Signature { extensions, ..self }
+    }
+
+    /// Whether an operand has type `number` of this extension.
+    #[must_use]
+    pub fn is_type(&self, operand: &Operand, extension: &str, number: u16) -> bool {
+        ExtensionCode::of_operand(operand.ty).is_some_and(|code| {
+            let mut named = self.extensions.iter().filter(|(_, prefix)| *prefix == code.prefix);
+            code.number == number && named.any(|(name, _)| name == extension)
+        })
     }
 
     /// The input operands in order.

@@ -4,13 +4,13 @@
 use std::ops::Range;
 
 use burst_hal::validate::GraphId;
-use burst_hal::{Dimensions, MemoryCharge};
+use burst_hal::{Dimensions, MemoryCharge, OperationType};
 use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::aligned::AlignedBytes;
 use crate::error::DriverError;
-use crate::op::{Kernel, OpDef, Stages};
+use crate::op::{Kernel, Rules, Stages};
 use crate::tensor::TensorInfo;
 
 /// Most working memory one model may plan for, in bytes: a bound on what a client's model can
@@ -51,7 +51,8 @@ pub(crate) struct Step {
     /// Position of the operation in the model's graph.
     pub(crate) index: usize,
     /// What it does.
-    pub(crate) def: &'static OpDef,
+    pub(crate) op: OperationType,
+    pub(crate) rules: Rules,
     /// The operation with its attributes parsed, where it has any and all of them are constants.
     pub(crate) bound: Option<Box<dyn Stages>>,
     /// Operands it reads.
@@ -69,7 +70,7 @@ pub(crate) struct Step {
     /// Whether every output's shape was known when the graph was planned, and is the same in every
     /// execution.
     pub(crate) fixed_shapes: bool,
-    /// Which graphs the step runs, where it runs any; `def` then only identifies the operation.
+    /// Which graphs the step runs, where it runs any; the body of its rules then is not used.
     pub(crate) control: Option<Control>,
 }
 
@@ -86,7 +87,7 @@ impl Step {
     pub(crate) fn stages(&self) -> &dyn Stages {
         match &self.bound {
             Some(bound) => bound.as_ref(),
-            None => self.def.body,
+            None => self.rules.body,
         }
     }
 
@@ -220,7 +221,7 @@ impl GraphPlan {
         let mut needed = vec![false; self.operands.len()];
         for step in &self.steps {
             for (position, operand) in step.inputs.iter().enumerate() {
-                needed[*operand] |= !step.def.traits.allows_omitting(position);
+                needed[*operand] |= !step.rules.traits.allows_omitting(position);
             }
         }
         (0..self.inputs.len()).filter(move |position| needed[self.inputs[*position]])
@@ -230,7 +231,7 @@ impl GraphPlan {
         DriverError::given_up(&cause).unwrap_or_else(|| DriverError::Operation {
             graph: self.graph,
             index: step.index,
-            op: step.def.code,
+            op: step.op,
             cause,
         })
     }

@@ -5,16 +5,18 @@ use std::time::{Duration, Instant};
 
 use burst_hal::validate::{Direction, RequestRules, UnspecifiedOutputs};
 use burst_hal::{
-    Burst, Caller, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, LOOP_TIMEOUT_DEFAULT,
-    LOOP_TIMEOUT_MAXIMUM, MemoryCharge, Model, OutputShape, Pace, Pool, PreparedModel, Request,
-    RequestArgument, RequestPool, TimePoint, Timing,
+    Burst, Caller, ErrorStatus, ExecutionOptions, ExecutionPreference, ExecutionResult, Failure,
+    LOOP_TIMEOUT_DEFAULT, LOOP_TIMEOUT_MAXIMUM, MemoryCharge, Model, OutputShape, Pace, Pool,
+    PreparedModel, Request, RequestArgument, RequestPool, TimePoint, Timing,
 };
 
 use crate::OpError;
 use crate::context::Context;
+use crate::engine::Engine;
 use crate::error::DriverError;
+use crate::offer::Offer;
 use crate::op::PrepareContext;
-use crate::plan::Plan;
+use crate::plan::{GraphPlan, Plan};
 use crate::planner::plan;
 use crate::stop::Stop;
 use crate::threads::{Parallelism, Scope, ThreadPool};
@@ -30,8 +32,9 @@ pub struct CpuPreparedModel {
     pub(crate) rules: RequestRules,
     idle: Mutex<Vec<Context>>,
     pace: Pace,
-    /// The device's helpers, if it has any.
+    /// The device's helpers, if it has any and the preference lets it use them.
     pool: Option<Arc<ThreadPool>>,
+    preference: ExecutionPreference,
     /// What this value takes besides its plan; contexts are charged to the same account.
     charge: MemoryCharge,
 }
@@ -39,14 +42,17 @@ pub struct CpuPreparedModel {
 impl CpuPreparedModel {
     pub(crate) fn new(
         model: &Model,
+        offer: Offer<'_>,
         context: &PrepareContext<'_>,
-        pool: Option<Arc<ThreadPool>>,
+        preference: ExecutionPreference,
+        engine: &Engine,
     ) -> Result<Self, DriverError> {
-        let plan = plan(model, context)?;
+        let plan = plan(model, offer, context)?;
         let mut rules = RequestRules::new(model)?;
         for position in plan.main.required_inputs() {
             rules.require(Direction::Input, position);
         }
+        describe_extensions(&plan.main, &mut rules);
         let lists = size_of::<Self>() + rules.held_bytes() + plan.list_bytes();
         let idle = MAX_IDLE_CONTEXTS * size_of::<Context>();
         context.budget.charge(lists + idle).map_err(|cause| no_memory(&plan, &cause))?;
@@ -55,7 +61,12 @@ impl CpuPreparedModel {
             rules,
             idle: Mutex::new(Vec::with_capacity(MAX_IDLE_CONTEXTS)),
             pace: Pace::default(),
-            pool,
+            // Helpers poll while they wait for work: nothing for who saves energy.
+            pool: match preference {
+                ExecutionPreference::LowPower => None,
+                _ => engine.pool(),
+            },
+            preference,
             charge: context.budget.take_charge(),
         })
     }
@@ -86,7 +97,16 @@ impl CpuPreparedModel {
 
     /// The threads of an execution in this context.
     pub(crate) fn begin(&self, context: &Context) -> Option<Scope<'_>> {
-        self.pool.as_deref().map(|pool| pool.begin(context.expects_help))
+        let begin = match self.keeps_up_speed() {
+            true => ThreadPool::begin_beside_others,
+            false => ThreadPool::begin,
+        };
+        self.pool.as_deref().map(|pool| begin(pool, context.expects_help))
+    }
+
+    /// Whether it is to compute much over time rather than each answer soon.
+    fn keeps_up_speed(&self) -> bool {
+        self.preference == ExecutionPreference::SustainedSpeed
     }
 
     fn give_back(&self, context: Context) {
@@ -222,6 +242,18 @@ impl CpuPreparedModel {
     }
 }
 
+/// Tells the rules for requests how long the values of an extension's types are.
+fn describe_extensions(graph: &GraphPlan, rules: &mut RequestRules) {
+    let sides = [(Direction::Input, &graph.inputs), (Direction::Output, &graph.outputs)];
+    for (direction, operands) in sides {
+        for (position, operand) in operands.iter().enumerate() {
+            if let Some(ty) = &graph.operands[*operand].info.extension {
+                rules.describe(direction, position, &ty.def.information());
+            }
+        }
+    }
+}
+
 /// Why there is no memory for what a plan needs.
 fn no_memory(plan: &Plan, cause: &OpError) -> DriverError {
     DriverError::given_up(cause).unwrap_or_else(|| DriverError::TooLarge {
@@ -321,8 +353,11 @@ impl Burst for CpuBurst {
         self.caller = Some(caller.clone());
     }
 
+    /// A model that is to keep up its speed keeps its working memory, which its user goes on paying for.
     fn release_resources(&mut self) {
-        self.context = None;
+        if !self.model.keeps_up_speed() {
+            self.context = None;
+        }
     }
 }
 

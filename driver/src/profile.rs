@@ -59,7 +59,7 @@ impl CpuPreparedModel {
         let steps = plan.main.steps.iter().zip(times);
         let profile = steps.map(|(step, time)| OperationProfile {
             index: step.index,
-            operation: step.def.code,
+            operation: step.op,
             kernel: step.kernel.as_ref().map(|kernel| kernel.name()),
             time,
             macs: macs(&plan.main, step),
@@ -74,7 +74,7 @@ fn macs(graph: &GraphPlan, step: &Step) -> Option<u64> {
     let dims = |operand: &usize| graph.operands[*operand].dims.as_deref();
     let input = |position: usize| dims(step.inputs.get(position)?);
     let output = || elements(dims(step.outputs.first()?)?);
-    match step.def.code {
+    match step.op {
         // Filter [depth_out, height, width, depth_in]: every output value is a sum over one
         // filter; of a transposed convolution every input value meets every filter.
         Op::Conv2d | Op::GroupedConv2d => product(output()?, input(1)?.get(1..)?),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use burst_hal::{Dimensions, ExtraParams, Operand, OperandType};
 use half::f16;
 
+use crate::extension_type::ExtensionType;
 use crate::{OpError, aligned::AlignedBytes};
 
 /// What the stored numbers of a tensor or scalar mean.
@@ -18,10 +19,13 @@ pub struct TensorInfo {
     pub zero_point: i32,
     /// Per-channel scales and the dimension they run along.
     pub channel_scales: Option<(Arc<[f32]>, usize)>,
+    /// What the type is, where an extension that the device knows brought it.
+    pub extension: Option<ExtensionType>,
 }
 
-impl From<&Operand> for TensorInfo {
-    fn from(operand: &Operand) -> Self {
+impl TensorInfo {
+    /// What an operand's numbers mean; of an extension's type what the device knows of it.
+    pub(crate) fn new(operand: &Operand, extension: Option<ExtensionType>) -> Self {
         let channel_scales = match &operand.extra_params {
             ExtraParams::ChannelQuant { scales, channel_dim } => {
                 Some((Arc::clone(scales), *channel_dim as usize))
@@ -33,7 +37,35 @@ impl From<&Operand> for TensorInfo {
             scale: operand.scale,
             zero_point: operand.zero_point,
             channel_scales,
+            extension,
         }
+    }
+
+    /// Bytes of one element; `None` where the type has no known size.
+    #[must_use]
+    pub fn element_bytes(&self) -> Option<usize> {
+        match &self.extension {
+            Some(extension) => usize::try_from(extension.def.byte_size).ok(),
+            None => self.ty.element_bytes(),
+        }
+    }
+
+    /// Whether its values have dimensions, as far as is known.
+    #[must_use]
+    pub fn is_tensor(&self) -> bool {
+        self.extension.as_ref().map_or(self.ty.is_tensor(), |extension| extension.def.is_tensor)
+    }
+
+    /// Bytes that a value of this shape takes.
+    ///
+    /// # Errors
+    /// [`OpError::Range`] when that does not fit in memory, [`OpError::Type`] when the type has no
+    /// known element size.
+    pub fn byte_count(&self, dims: &[u32]) -> Result<usize, OpError> {
+        let unknown = OpError::Type { want: "a type of known size", got: self.ty };
+        element_count(dims)?
+            .checked_mul(self.element_bytes().ok_or(unknown)?)
+            .ok_or(OpError::Range { what: "size of a tensor in bytes" })
     }
 }
 
@@ -45,19 +77,6 @@ pub(crate) fn element_count(dims: &[u32]) -> Result<usize, OpError> {
     dims.iter()
         .try_fold(1usize, |count, dim| count.checked_mul(*dim as usize))
         .ok_or(OpError::Range { what: "number of elements" })
-}
-
-/// Bytes that a tensor of this type and shape takes.
-///
-/// # Errors
-/// [`OpError::Range`] when that does not fit in memory, [`OpError::Type`] when the type has no
-/// known element size.
-pub(crate) fn byte_count(ty: OperandType, dims: &[u32]) -> Result<usize, OpError> {
-    let element =
-        ty.element_bytes().ok_or(OpError::Type { want: "a type of known size", got: ty })?;
-    element_count(dims)?
-        .checked_mul(element)
-        .ok_or(OpError::Range { what: "size of a tensor in bytes" })
 }
 
 /// An operand as far as it is known: all of it while running, parts of it while preparing.
@@ -246,7 +265,7 @@ impl TensorMut<'_> {
     /// [`OpError::Range`] for a shape that does not fit in memory, [`OpError::Internal`] when the
     /// plan gave this output a fixed allocation of another size.
     pub fn resize(&mut self, dims: &[u32]) -> Result<(), OpError> {
-        let bytes = byte_count(self.info.ty, dims)?;
+        let bytes = self.info.byte_count(dims)?;
         match &mut self.storage {
             Storage::Dynamic(storage) => storage.resize(bytes)?,
             Storage::Fixed(fixed) if fixed.len() == bytes => {}

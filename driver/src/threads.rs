@@ -84,7 +84,7 @@ pub struct Tiling {
     /// Most rows of a tile, rounded up to the step. The deadline and the cancel
     /// flag are checked between tiles.
     pub most: usize,
-    /// What all rows take one core, in nanoseconds; see [`speed`].
+    /// What all rows take one core, in nanoseconds, by estimate.
     pub nanos: u64,
 }
 

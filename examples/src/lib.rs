@@ -13,6 +13,8 @@
 //! cargo run --release -p examples --bin smallest_driver /tmp/example.sock &
 //! cargo run --release -p examples --bin event_loop /tmp/example.sock
 //! ```
+//!
+//! `examples/extension/` is a crate of its own: operations that the CPU driver does not have.
 #![forbid(unsafe_code)]
 
 use burst_hal::{

@@ -155,6 +155,15 @@ pub struct ExtensionOperandType {
     pub byte_size: u32,
 }
 
+impl ExtensionOperandType {
+    /// Bytes of a value of these dimensions; `None` where the number does not fit 64 bits. A size of 0
+    /// gives 0.
+    #[must_use]
+    pub fn byte_length(&self, dimensions: &[u32]) -> Option<u64> {
+        crate::operand_type::length_of(self.byte_size.into(), dimensions)
+    }
+}
+
 /// A set of vendor operand and operation types with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extension {

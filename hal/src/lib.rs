@@ -84,6 +84,7 @@ mod compilation_cache;
 mod compliance;
 mod device;
 mod dump;
+mod extension_code;
 mod fence;
 mod model;
 mod operand_type;
@@ -114,6 +115,7 @@ pub use device::{
     PreparedModel,
 };
 pub use dump::dump_graph;
+pub use extension_code::ExtensionCode;
 pub use fence::{
     ExecutionCallback, ExecutionInfo, Fence, FencedExecution, FencedInfo, FencedOptions,
 };

@@ -165,11 +165,7 @@ impl OperandType {
     /// [`Self::element_bytes`] is, or where the number does not fit 64 bits. A size of 0 gives 0.
     #[must_use]
     pub fn byte_length(self, dimensions: &[u32]) -> Option<u64> {
-        if dimensions.contains(&0) {
-            return self.element_bytes().map(|_| 0);
-        }
-        let element = self.element_bytes()? as u64;
-        dimensions.iter().try_fold(element, |bytes, size| bytes.checked_mul(u64::from(*size)))
+        length_of(self.element_bytes()? as u64, dimensions)
     }
 
     /// Smallest and largest zero point this type may have; `(0, 0)` where it has none.
@@ -182,6 +178,15 @@ impl OperandType {
             _ => (0, 0),
         }
     }
+}
+
+/// Bytes of a value of these dimensions whose elements have so many; `None` where the number does not fit
+/// 64 bits. A size of 0 gives 0.
+pub(crate) fn length_of(element_bytes: u64, dimensions: &[u32]) -> Option<u64> {
+    if dimensions.contains(&0) {
+        return Some(0);
+    }
+    dimensions.iter().try_fold(element_bytes, |bytes, size| bytes.checked_mul(u64::from(*size)))
 }
 
 impl std::fmt::Display for OperandType {

@@ -32,13 +32,9 @@ impl Machine {
     #[must_use]
     pub fn detect() -> Machine {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-        let processor = read("/proc/cpuinfo")
-            .lines()
-            .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
-            .map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned());
         let load = read("/proc/loadavg");
         Machine {
-            processor,
+            processor: processor(),
             cpus: usable_cpus().map_or(0, |cpus| cpus.len()),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             clock_step_ns: clock_step_ns(),
@@ -49,6 +45,16 @@ impl Machine {
             load: load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0),
         }
     }
+}
+
+/// Model of the processor, as the kernel names it; its architecture where it does not.
+#[must_use]
+pub fn processor() -> String {
+    std::fs::read_to_string("/proc/cpuinfo")
+        .unwrap_or_default()
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
+        .map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
 }
 
 /// While it lives, no CPU enters a sleep state that takes time to leave.

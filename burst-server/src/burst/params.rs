@@ -40,13 +40,13 @@ impl BurstParams {
     }
 }
 
-/// How the service waits for requests. For a model that is to save energy it never polls, unless the
-/// client asks it to.
+/// How the service waits for requests. For a model that is to save energy it never polls, whatever the
+/// client asks for.
 fn asked_for(style: WaitStyle, preference: ExecutionPreference, default: Wait) -> Wait {
     match style {
+        _ if preference == ExecutionPreference::LowPower => Wait::Sleep,
         WaitStyle::Spin => Wait::Spin,
         WaitStyle::Sleep => Wait::Sleep,
-        _ if preference == ExecutionPreference::LowPower => Wait::Sleep,
         WaitStyle::Adaptive => Wait::Adaptive { budget_ns: None },
         WaitStyle::Service | WaitStyle::Other(_) => default,
     }
@@ -65,7 +65,8 @@ mod tests {
             (WaitStyle::Service, low, Wait::Sleep),
             (WaitStyle::Adaptive, fast, adaptive),
             (WaitStyle::Adaptive, low, Wait::Sleep),
-            (WaitStyle::Spin, low, Wait::Spin),
+            (WaitStyle::Spin, fast, Wait::Spin),
+            (WaitStyle::Spin, low, Wait::Sleep),
             (WaitStyle::Sleep, fast, Wait::Sleep),
         ] {
             assert_eq!(asked_for(style, preference, Wait::Spin), want, "{style:?} {preference:?}");

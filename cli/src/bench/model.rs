@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use burst_client::Client;
-use burst_driver::{CpuDevice, DeviceOptions};
+use burst_driver::{CpuDevice, DeviceOptions, Variant};
 use burst_harness::machine::{Machine, Pins};
 use burst_harness::model::{
     Connection, InProcess, Label, LocalMemory, ModelReport, ModelSubject, ModelsReport,
@@ -140,8 +140,8 @@ fn remote(
 ) -> Remote<'_> {
     let threads = label.threads;
     Remote::new(label, kind, workload, move || {
-        let (process, socket) =
-            DriverProcess::start(wait.name(), threads).map_err(HarnessError::peer)?;
+        let (process, socket) = DriverProcess::start(wait.name(), Variant::CPU.name, threads)
+            .map_err(HarnessError::peer)?;
         if let Some(pins) = pins {
             pins.client()?; // the process stays where it was started
         }

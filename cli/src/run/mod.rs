@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Socket of a running service; without it a private driver process is started.
     #[arg(long)]
     socket: Option<PathBuf>,
-    /// Device of the service.
+    /// Device: of the service, or of the private driver process; `burst devices` lists them.
     #[arg(long, default_value = "cpu")]
     device: String,
     #[command(flatten)]

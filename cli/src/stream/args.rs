@@ -6,6 +6,7 @@ use burst_harness::WaitKind;
 
 use super::pace;
 use crate::fit::{Fit, FloatRange};
+use crate::preference::PreferenceArg;
 use crate::route::RouteArg;
 use crate::source;
 use crate::threads::Threads;
@@ -42,9 +43,12 @@ pub(crate) struct Args {
     /// Socket of a running service; without it a private driver process is started.
     #[arg(long)]
     pub(super) socket: Option<PathBuf>,
-    /// Device of the service.
+    /// Device: of the service, or of the private driver process; `burst devices` lists them.
     #[arg(long, default_value = "cpu")]
     pub(super) device: String,
+    /// What the driver should be good at. With low-power neither end polls, whatever --wait says.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) preference: PreferenceArg,
     /// Frames per second; latency then counts from when a frame was due.
     #[arg(long)]
     pub(super) fps: Option<f64>,

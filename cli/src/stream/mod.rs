@@ -96,6 +96,7 @@ fn stream(args: &Args) -> Result<Report> {
         wait: args.wait,
         socket: args.socket.as_deref(),
         device: &args.device,
+        preference: args.preference.into(),
         reconnect: args.reconnect,
         deadline,
         threads: args.threads,

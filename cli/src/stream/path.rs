@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use burst_client::Outages;
-use burst_hal::ErrorStatus;
+use burst_hal::{ErrorStatus, ExecutionPreference};
 use burst_harness::WaitKind;
 use burst_tflite::Imported;
 
@@ -59,6 +59,8 @@ pub(crate) struct Options<'a> {
     pub(crate) socket: Option<&'a std::path::Path>,
     /// Name of the device.
     pub(crate) device: &'a str,
+    /// What the model should be good at.
+    pub(crate) preference: ExecutionPreference,
     /// Whether to go on after the driver died.
     pub(crate) reconnect: bool,
     /// How long one request may take, and the first connection where `reconnect` waits for it.
@@ -78,7 +80,12 @@ pub(crate) fn open(options: &Options<'_>, imported: &Imported) -> Result<Box<dyn
             if options.reconnect {
                 bail!("--path in-process has no driver process to connect to again");
             }
-            Ok(Box::new(InProcess::new(imported, options.threads)?))
+            Ok(Box::new(InProcess::new(
+                imported,
+                options.device,
+                options.preference,
+                options.threads,
+            )?))
         }
         RouteArg::Burst | RouteArg::Sync => remote::open(options, imported),
     }

@@ -54,8 +54,9 @@ impl Service<'_> {
         let (process, client) = match self.socket {
             Some(path) => (None, Client::connect(path)?),
             None => {
+                let wait = WaitKind::Adaptive.name();
                 let (process, socket) =
-                    DriverProcess::start(WaitKind::Adaptive.name(), self.threads.count)?;
+                    DriverProcess::start(wait, self.device, self.threads.count)?;
                 let client = Client::from_socket(socket).with_context(|| {
                     format!("no contact with the driver process {}", process.pid())
                 })?;

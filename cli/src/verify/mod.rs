@@ -54,7 +54,7 @@ pub(crate) struct Args {
     /// Socket of a running service; without it private driver processes are started.
     #[arg(long)]
     socket: Option<PathBuf>,
-    /// Device of the service.
+    /// Device: of the service, or of the private driver process; `burst devices` lists them.
     #[arg(long, default_value = "cpu")]
     device: String,
     /// Tests, or models, that run at once, each over a connection of its own. Default: one per CPU.

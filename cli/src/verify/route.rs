@@ -21,7 +21,9 @@ pub(crate) fn open<'a>(
     let lease: Box<dyn DeviceLease + 'a> = match route {
         RouteArg::Burst | RouteArg::Sync => Box::new(RemoteLease::open(service)?),
         RouteArg::InProcess => {
-            Box::new(InProcess(service.threads.device(), Arc::new(HeapAllocator)))
+            let device = service.threads.device(service.device);
+            let device = device.map_err(|error| RunError::Device(error.into()))?;
+            Box::new(InProcess(device, Arc::new(HeapAllocator)))
         }
     };
     Ok(DeviceRoute { name: route.name(), lease, route: route.route() })

@@ -1,7 +1,9 @@
 //! The command as its users call it.
 
 mod bench;
+mod calibrate;
 mod death;
+mod devices;
 mod explain;
 mod readme;
 mod reconnect;
@@ -22,7 +24,9 @@ mod wrong_input;
 fn main() -> std::process::ExitCode {
     burst_testing::run(&[
         bench::TESTS,
+        calibrate::TESTS,
         death::TESTS,
+        devices::TESTS,
         explain::TESTS,
         readme::TESTS,
         reconnect::TESTS,

@@ -1,6 +1,5 @@
-//! The operations: one file each, one row each, grouped by family.
-
-use burst_hal::OperationType;
+//! The operations of the base range: one file each, one row each, grouped by family. A device looks
+//! them up in its [`Registry`](crate::Registry).
 
 use crate::op::OpDef;
 
@@ -36,44 +35,7 @@ static FAMILIES: &[&[&OpDef]] = &[
     shape::OPS,
 ];
 
-/// The definition of an operation; `None` for one this driver lacks.
-#[must_use]
-pub fn find(code: OperationType) -> Option<&'static OpDef> {
-    static BY_CODE: std::sync::OnceLock<[Option<&'static OpDef>; 102]> = std::sync::OnceLock::new();
-    let table = BY_CODE.get_or_init(|| {
-        let mut table = [None; 102];
-        for def in all() {
-            if let Some(row) = index(def.code).and_then(|index| table.get_mut(index)) {
-                *row = Some(def);
-            }
-        }
-        table
-    });
-    *table.get(index(code)?)?
-}
-
-fn index(code: OperationType) -> Option<usize> {
-    usize::try_from(code.code()).ok()
-}
-
-/// Every operation this driver has.
+/// Every operation of the base range that this driver has, in no order.
 pub fn all() -> impl Iterator<Item = &'static OpDef> {
     FAMILIES.iter().copied().flatten().copied()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_operation_is_listed_once() {
-        let mut codes: Vec<i32> = all().map(|def| def.code.code()).collect();
-        codes.sort_unstable();
-        let listed = codes.len();
-        codes.dedup();
-        assert_eq!(codes.len(), listed, "an operation stands in two rows");
-        for def in all() {
-            assert_eq!(find(def.code).map(|d| d.code), Some(def.code));
-        }
-    }
 }

@@ -11,7 +11,7 @@ use crate::aligned::AlignedBytes;
 use crate::kernels::Isa;
 use crate::op::{Budget, Inferred, OpDef, PrepareContext, Run, Signature, Stop};
 use crate::scratch::Scratch;
-use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value, byte_count};
+use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value};
 use crate::{OpError, SignatureError};
 
 /// An operand with its value, or (as an output) only with its meaning.
@@ -25,8 +25,9 @@ pub(crate) struct Tensor {
 impl Tensor {
     pub(crate) fn new<T: bytemuck::NoUninit>(ty: OperandType, dims: &[u32], values: &[T]) -> Self {
         let bytes = bytemuck::cast_slice(values);
-        assert_eq!(byte_count(ty, dims).unwrap(), bytes.len(), "values for {dims:?}");
-        Tensor { bytes: Some(AlignedBytes::copy_of(bytes)), ..Tensor::shaped(ty, dims) }
+        let tensor = Tensor::shaped(ty, dims);
+        assert_eq!(tensor.info.byte_count(dims), Ok(bytes.len()), "values for {dims:?}");
+        Tensor { bytes: Some(AlignedBytes::copy_of(bytes)), ..tensor }
     }
 
     pub(crate) fn f32(dims: &[u32], values: &[f32]) -> Self {
@@ -81,7 +82,8 @@ impl Tensor {
     }
 
     fn shaped(ty: OperandType, dims: &[u32]) -> Self {
-        let info = TensorInfo { ty, scale: 0.0, zero_point: 0, channel_scales: None };
+        let info =
+            TensorInfo { ty, scale: 0.0, zero_point: 0, channel_scales: None, extension: None };
         Tensor { info, dims: Dimensions::from_slice(dims), bytes: None }
     }
 
@@ -223,7 +225,7 @@ fn run_with(
     if let Inferred::Shapes(shapes) = inferred {
         assert_eq!(shapes.len(), outputs.len());
         for (result, shape) in results.iter_mut().zip(shapes) {
-            let bytes = byte_count(result.info.ty, &shape)?;
+            let bytes = result.info.byte_count(&shape)?;
             result.bytes = Some(AlignedBytes::zeroed(bytes, MemoryCharge::default())?);
             result.dims = shape;
         }

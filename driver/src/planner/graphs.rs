@@ -11,6 +11,7 @@ use self::builder::Builder;
 use self::folding::Allowance;
 use crate::OpError;
 use crate::error::DriverError;
+use crate::offer::Offer;
 use crate::op::{Budget, PrepareContext};
 use crate::plan::{GraphPlan, MAX_ARENA_BYTES, Plan};
 
@@ -20,29 +21,44 @@ mod folding;
 mod lifetimes;
 
 /// Plans a model that is legal; fails at the first operation that cannot be planned.
-pub(crate) fn plan(model: &Model, context: &PrepareContext<'_>) -> Result<Plan, DriverError> {
+pub(crate) fn plan(
+    model: &Model,
+    offer: Offer<'_>,
+    context: &PrepareContext<'_>,
+) -> Result<Plan, DriverError> {
     let allowance = Allowance::of_plan(model);
-    let mut graphs = Graphs::new(model, Some(context), context.budget, allowance);
+    let mut graphs = Graphs::new(model, offer, Some(context), context.budget, allowance);
     let main = graphs.build(GraphId::Main)?;
     // Drops the plans of graphs that no execution reaches: they were made only to check the graphs.
     let runs = graphs.referenced.into_iter().zip(&main.reaches);
     let referenced = runs.map(|(graph, reached)| graph.into_plan().filter(|_| *reached)).collect();
     let plan = Plan { main, referenced };
-    let bytes = plan.arena_bytes();
-    if bytes > MAX_ARENA_BYTES {
-        let limit = MAX_ARENA_BYTES as u64;
-        return Err(DriverError::TooLarge { bytes: bytes as u64, limit });
-    }
+    within_arena(plan.arena_bytes())?;
     Ok(plan)
+}
+
+/// Refuses more working memory than a model may have.
+fn within_arena(bytes: usize) -> Result<(), DriverError> {
+    if bytes <= MAX_ARENA_BYTES {
+        return Ok(());
+    }
+    Err(DriverError::TooLarge { bytes: bytes as u64, limit: MAX_ARENA_BYTES as u64 })
 }
 
 /// Says for each operation of a legal model's main graph whether it can be planned; one that runs
 /// other graphs can when everything in them can.
 ///
+/// Where all that can be planned would together need more working memory than a model may have, it is none of
+/// them: what is supported can be prepared.
+///
 /// # Errors
 /// A model whose constants cannot be read; a survey that was given up.
-pub(crate) fn survey(model: &Model, budget: &Budget<'_>) -> Result<Vec<bool>, DriverError> {
-    let mut graphs = Graphs::new(model, None, budget, Allowance::OF_SURVEY);
+pub(crate) fn survey(
+    model: &Model,
+    offer: Offer<'_>,
+    budget: &Budget<'_>,
+) -> Result<Vec<bool>, DriverError> {
+    let mut graphs = Graphs::new(model, offer, None, budget, Allowance::OF_SURVEY);
     let mut builder = Builder::new(&mut graphs, GraphId::Main)?;
     let mut verdicts = Vec::with_capacity(builder.subgraph.operations.len());
     for index in 0..builder.subgraph.operations.len() {
@@ -54,12 +70,20 @@ pub(crate) fn survey(model: &Model, budget: &Budget<'_>) -> Result<Vec<bool>, Dr
             Ok(()) => {}
         }
     }
-    Ok(verdicts)
+    match builder.finish().and_then(|main| within_arena(graphs.arena_bytes(&main))) {
+        Ok(()) => Ok(verdicts),
+        Err(DriverError::TooLarge { bytes, .. }) => {
+            tracing::debug!(bytes, "not supported: it needs too much working memory");
+            Ok(vec![false; verdicts.len()])
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// The graphs of a model as far as they are planned.
 pub(super) struct Graphs<'m> {
     pub(super) model: &'m Model,
+    pub(super) offer: Offer<'m>,
     /// `None` in a survey.
     pub(super) context: Option<&'m PrepareContext<'m>>,
     pub(super) budget: &'m Budget<'m>,
@@ -88,12 +112,13 @@ impl Referenced {
 impl<'m> Graphs<'m> {
     fn new(
         model: &'m Model,
+        offer: Offer<'m>,
         context: Option<&'m PrepareContext<'m>>,
         budget: &'m Budget<'m>,
         allowance: Allowance,
     ) -> Self {
         let referenced = model.referenced.iter().map(|_| Referenced::NotYet).collect();
-        Graphs { model, context, budget, allowance, referenced }
+        Graphs { model, offer, context, budget, allowance, referenced }
     }
 
     /// Plans a referenced graph, unless an earlier operation had it planned or failed to.
@@ -117,6 +142,15 @@ impl<'m> Graphs<'m> {
             Referenced::Planned(plan) => Some(plan),
             Referenced::NotYet | Referenced::Failed(_) => None,
         }
+    }
+
+    /// Bytes of working memory that an execution of this main graph needs, with those that it runs.
+    fn arena_bytes(&self, main: &GraphPlan) -> usize {
+        let runs = |index: &usize| main.reaches.get(*index).is_some_and(|reached| *reached);
+        let reached = (0..self.referenced.len()).filter(runs);
+        reached
+            .filter_map(|index| self.planned(index))
+            .fold(main.arena_bytes, |sum, graph| sum.saturating_add(graph.arena_bytes))
     }
 
     fn build(&mut self, graph: GraphId) -> Result<GraphPlan, DriverError> {

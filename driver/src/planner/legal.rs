@@ -7,24 +7,27 @@
 //! accept INVALID_ARGUMENT, "not supported" or a failing execution. This driver finds them when it
 //! [plans](super::plan) the model.
 
-use burst_hal::validate::{GraphId, validate_model};
+use burst_hal::validate::{GraphId, ValidationError, validate_extension_operand, validate_model};
 use burst_hal::{HalVersion, Model, Operation, Subgraph};
 
+use crate::SignatureError;
 use crate::error::DriverError;
 use crate::op::Signature;
 use crate::ops::control::boundary;
-use crate::{SignatureError, ops};
+use crate::registry::{Registry, Types};
 
 /// Checks the whole model, including graphs that no operation runs.
 ///
 /// # Errors
 /// The first thing that is wrong; its status is always INVALID_ARGUMENT.
-pub(crate) fn check_legal(model: &Model) -> Result<(), DriverError> {
+pub(crate) fn check_legal(model: &Model, registry: &Registry) -> Result<(), DriverError> {
     validate_model(model, HalVersion::LATEST)?;
+    let types = registry.of_model(model);
     let referenced = (0..).map(GraphId::Referenced).zip(&model.referenced);
     for (graph, subgraph) in std::iter::once((GraphId::Main, &model.main)).chain(referenced) {
+        check_extension_operands(types, graph, subgraph)?;
         for (index, operation) in subgraph.operations.iter().enumerate() {
-            check_operation(model, subgraph, operation).map_err(|cause| {
+            check_operation(types, model, subgraph, operation).map_err(|cause| {
                 DriverError::Signature { graph, index, op: operation.ty, cause }
             })?;
         }
@@ -32,18 +35,35 @@ pub(crate) fn check_legal(model: &Model) -> Result<(), DriverError> {
     Ok(())
 }
 
+/// Accepts operands whose extension this driver does not know.
+fn check_extension_operands(
+    types: Types<'_>,
+    graph: GraphId,
+    subgraph: &Subgraph,
+) -> Result<(), ValidationError> {
+    for (operand, declared) in (0..).zip(&subgraph.operands) {
+        if let Ok(Some(ty)) = types.operand(declared) {
+            validate_extension_operand(declared, &ty.def.information())
+                .map_err(|fault| ValidationError::Operand { graph, operand, fault })?;
+        }
+    }
+    Ok(())
+}
+
 /// Accepts an operation that this driver does not know: it has no signature to check.
 fn check_operation(
+    types: Types<'_>,
     model: &Model,
     subgraph: &Subgraph,
     operation: &Operation,
 ) -> Result<(), SignatureError> {
-    let Some(def) = ops::find(operation.ty) else { return Ok(()) };
-    let signature = Signature::new(&subgraph.operands, operation, HalVersion::LATEST);
-    (def.validate)(&signature)?;
+    let Ok(Some(rules)) = types.operation(operation.ty) else { return Ok(()) };
+    let signature = Signature::new(&subgraph.operands, operation, HalVersion::LATEST)
+        .with_extensions(types.prefixes());
+    (rules.validate)(&signature)?;
     match boundary::control(model, &subgraph.operands, operation)? {
         // A legal model may leave out operands that are passed to a graph.
         Some(_) => Ok(()),
-        None => signature.check_omitted(def.traits),
+        None => signature.check_omitted(rules.traits),
     }
 }

@@ -4,7 +4,9 @@ use burst_hal::{ModelBuilder, OperandType, OperationType, OutputSpec};
 
 use super::plan;
 use crate::kernels::Isa;
+use crate::offer::Offer;
 use crate::op::{Budget, PrepareContext};
+use crate::registry::Registry;
 
 const F32: OperandType = OperandType::TensorFloat32;
 
@@ -28,9 +30,11 @@ fn constant_attributes_are_parsed_when_the_model_is_planned() {
             b.output(last);
             let context =
                 PrepareContext { fast_kernels, isa: Isa::PORTABLE, budget: &Budget::default() };
-            let plan = plan(&b.build().unwrap(), &context).unwrap();
+            let registry = Registry::default();
+            let offer = Offer { registry: &registry, takes: |_| true };
+            let plan = plan(&b.build().unwrap(), offer, &context).unwrap();
             let steps = plan.main.steps.iter();
-            let bound: Vec<_> = steps.map(|step| (step.def.code, step.bound.is_some())).collect();
+            let bound: Vec<_> = steps.map(|step| (step.op, step.bound.is_some())).collect();
             assert_eq!(
                 bound,
                 [

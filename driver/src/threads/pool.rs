@@ -128,7 +128,22 @@ impl ThreadPool {
         if is_expected {
             self.shared.call(Wake::Everybody);
         }
-        Scope { pool: self, shared_work: AtomicBool::new(false), held_up: AtomicBool::new(false) }
+        Scope {
+            pool: self,
+            leaves_helpers: false,
+            shared_work: AtomicBool::new(false),
+            held_up: AtomicBool::new(false),
+        }
+    }
+
+    /// As [`ThreadPool::begin`], for an execution that leaves the helpers to others while there are any: many
+    /// at once compute more when each computes alone.
+    pub(crate) fn begin_beside_others(&self, is_expected: bool) -> Scope<'_> {
+        // Relaxed: only a hint, as in `share`.
+        let is_alone = self.shared.executions.load(Ordering::Relaxed) == 0;
+        let mut scope = self.begin(is_expected && is_alone);
+        scope.leaves_helpers = true;
+        scope
     }
 }
 
@@ -149,6 +164,8 @@ impl Drop for ThreadPool {
 #[derive(Debug)]
 pub(crate) struct Scope<'a> {
     pool: &'a ThreadPool,
+    /// Whether it computes alone while other executions are in progress.
+    leaves_helpers: bool,
     /// Whether any work was shared so far.
     shared_work: AtomicBool,
     /// Whether this thread had to wait for a helper because something else ran on its CPU. It does
@@ -178,6 +195,11 @@ impl Scope<'_> {
         wake: bool,
         scratch: &mut Scratch,
     ) -> Result<(), HelperPanicked> {
+        // Relaxed: only a hint; an execution that begins or ends meanwhile is noticed by the next work.
+        if self.leaves_helpers && self.pool.shared.executions.load(Ordering::Relaxed) > 1 {
+            work(0, scratch);
+            return Ok(());
+        }
         self.shared_work.store(true, Ordering::Relaxed);
         if self.held_up.load(Ordering::Relaxed) {
             work(0, scratch);

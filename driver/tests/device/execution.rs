@@ -259,3 +259,35 @@ fn executions_of_one_model_run_at_the_same_time_without_mixing() {
         }
     });
 }
+
+#[test]
+fn leave_to_compute_with_less_precision_changes_no_bit() {
+    let run = |relaxed: bool| {
+        let mut b = ModelBuilder::new();
+        b.relaxed(relaxed);
+        let x = b.input(F32, &[1, 3]);
+        let weights = b.constant_f32(&[2, 3], &[0.1, 0.2, 0.3, 1.1, -0.7, 1e-3]);
+        let (bias, none) = (b.constant_f32(&[2], &[1e-4, 3.3]), b.scalar_i32(0));
+        let operands = [x, weights, bias, none];
+        let y = b.result_of(OperationType::FullyConnected, &operands, OutputSpec::f32(&[1, 2]));
+        b.output(y);
+        let model = b.build().unwrap();
+        assert_eq!(model.relax_computation_float32_to_float16, relaxed);
+        let prepared = CpuDevice::default().prepare(&model).unwrap();
+        let values = [0.333_333_f32, 1.0e-3, 7.7, 0.0, 0.0].map(f32::to_ne_bytes).concat();
+        let memory = Arc::new(HeapMemory::new(values));
+        let argument = |offset, length| RequestArgument {
+            location: DataLocation { pool_index: 0, offset, length },
+            ..RequestArgument::default()
+        };
+        let request = Request {
+            inputs: vec![argument(0, 12)],
+            outputs: vec![argument(12, 8)],
+            pools: vec![RequestPool::Memory(memory.clone())],
+        };
+        let result = prepared.execute_synchronously(&request, &ExecutionOptions::default());
+        assert_eq!(result.status, ErrorStatus::None);
+        memory.to_vec()
+    };
+    assert_eq!(run(true), run(false));
+}

@@ -4,5 +4,8 @@ mod control_flow;
 mod execution;
 mod legality;
 mod paying;
+mod preferences;
 mod profile;
+mod variants;
+mod working_memory;
 mod zero_sized;

@@ -22,7 +22,7 @@ const REFUSAL: &str = "the purse of this test is empty";
 
 /// An account with a limit that may change.
 #[derive(Debug)]
-struct Purse {
+pub(crate) struct Purse {
     limit: AtomicU64,
     charged: AtomicU64,
     most: AtomicU64,
@@ -31,7 +31,7 @@ struct Purse {
 }
 
 impl Purse {
-    fn new(limit: u64) -> Arc<Self> {
+    pub(crate) fn new(limit: u64) -> Arc<Self> {
         Arc::new(Purse {
             limit: AtomicU64::new(limit),
             charged: AtomicU64::new(0),
@@ -40,7 +40,7 @@ impl Purse {
         })
     }
 
-    fn charged(&self) -> u64 {
+    pub(crate) fn charged(&self) -> u64 {
         self.charged.load(Ordering::Relaxed)
     }
 
@@ -48,7 +48,7 @@ impl Purse {
         self.most.load(Ordering::Relaxed)
     }
 
-    fn caller(self: &Arc<Self>) -> Caller {
+    pub(crate) fn caller(self: &Arc<Self>) -> Caller {
         Caller::default().with_account(Arc::clone(self) as _)
     }
 }

@@ -23,6 +23,7 @@ pub use limits::{
     MAX_SUBGRAPHS,
 };
 pub use model::validate_model;
+pub use operand::validate_extension_operand;
 pub use request::{RequestRules, UnspecifiedOutputs, validate_request};
 
 /// Refuses a count above its limit.

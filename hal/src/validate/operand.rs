@@ -3,10 +3,36 @@
 use super::error::OperandFault as Fault;
 use super::limits::MAX_RANK;
 use super::saturate;
+use crate::operand_type::length_of;
 use crate::{
-    DataLocation, ExtraParams, HalVersion, Model, Operand, OperandKind, OperandLifeTime,
-    OperandType,
+    DataLocation, ExtensionOperandType, ExtraParams, HalVersion, Model, Operand, OperandKind,
+    OperandLifeTime, OperandType,
 };
+
+/// Checks what [`validate_model`](super::validate_model) has to leave to the device: dimensions and
+/// stored bytes of an operand whose type, an extension's, the device knows.
+///
+/// # Errors
+/// A scalar with dimensions, a constant with open ones, a size that 32 bits cannot count, a constant of
+/// another length.
+pub fn validate_extension_operand(
+    operand: &Operand,
+    ty: &ExtensionOperandType,
+) -> Result<(), Fault> {
+    let rank = operand.dimensions.len();
+    match ty.is_tensor {
+        true => check_tensor_dimensions(operand, HalVersion::LATEST, Some(ty.byte_size.into()))?,
+        false if rank > 0 => return Err(Fault::ScalarWithDimensions { rank: saturate(rank) }),
+        false => {}
+    }
+    let expected = ty.byte_length(&operand.dimensions);
+    match expected.filter(|_| is_constant(operand)) {
+        Some(expected) if expected != u64::from(operand.location.length) => {
+            Err(Fault::ConstantLength { expected, found: operand.location.length })
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Checks an operand against its type, its lifetime and the model's memory.
 pub(super) fn check(model: &Model, operand: &Operand, version: HalVersion) -> Result<(), Fault> {
@@ -46,7 +72,10 @@ fn check_dimensions(operand: &Operand, version: HalVersion) -> Result<(), Fault>
         return Err(Fault::RankTooLarge { rank: saturate(rank) });
     }
     match operand.ty.kind() {
-        OperandKind::Tensor => check_tensor_dimensions(operand, version),
+        OperandKind::Tensor => {
+            let element = operand.ty.element_bytes().map(|bytes| bytes as u64);
+            check_tensor_dimensions(operand, version, element)
+        }
         OperandKind::Opaque if operand.ty != OperandType::Oem => Ok(()),
         _ if rank > 0 => Err(Fault::ScalarWithDimensions { rank: saturate(rank) }),
         _ => Ok(()),
@@ -54,7 +83,11 @@ fn check_dimensions(operand: &Operand, version: HalVersion) -> Result<(), Fault>
 }
 
 /// A constant may have no dimension of 0, which means "not known": its bytes are known already.
-fn check_tensor_dimensions(operand: &Operand, version: HalVersion) -> Result<(), Fault> {
+fn check_tensor_dimensions(
+    operand: &Operand,
+    version: HalVersion,
+    element: Option<u64>,
+) -> Result<(), Fault> {
     let dimensions = &operand.dimensions;
     if dimensions.is_empty() && (version < HalVersion::V1_2 || is_constant(operand)) {
         return Err(Fault::UnspecifiedRank);
@@ -65,7 +98,7 @@ fn check_tensor_dimensions(operand: &Operand, version: HalVersion) -> Result<(),
             false => Ok(()),
         };
     }
-    match operand.ty.byte_length(dimensions) {
+    match element.and_then(|element| length_of(element, dimensions)) {
         Some(bytes) if u32::try_from(bytes).is_ok() => Ok(()),
         _ => Err(Fault::SizeOverflow),
     }

@@ -6,8 +6,10 @@
 use super::error::{ArgumentFault as Fault, Direction, InterfaceFault, ValidationError};
 use super::limits::{Limit, MAX_RANK};
 use super::{GraphId, saturate, within};
+use crate::operand_type::length_of;
 use crate::{
-    Dimensions, Model, Operand, OperandType, Request, RequestArgument, RequestPool, Subgraph,
+    Dimensions, ExtensionOperandType, Model, Operand, OperandType, Request, RequestArgument,
+    RequestPool, Subgraph,
 };
 
 /// Whether an execution may find out dimensions of its outputs itself.
@@ -71,6 +73,18 @@ impl RequestRules {
         }
     }
 
+    /// From now on knows what this argument's type is, which an extension brought and only a driver
+    /// knows: its values then have as many bytes as their dimensions say.
+    pub fn describe(&mut self, direction: Direction, position: usize, ty: &ExtensionOperandType) {
+        let rules = match direction {
+            Direction::Input => &mut self.inputs,
+            Direction::Output => &mut self.outputs,
+        };
+        if let Some(rule) = rules.get_mut(position) {
+            rule.describe(ty);
+        }
+    }
+
     /// Checks one request.
     ///
     /// An output may be shorter than its dimensions need, and a buffer of the driver may be one
@@ -103,12 +117,13 @@ impl RequestRules {
 /// What the model says about one argument.
 #[derive(Debug, Clone)]
 struct Rule {
-    ty: OperandType,
     dimensions: Dimensions,
     /// Whether a value without dimensions is a scalar rather than a tensor of unknown rank.
     is_scalar: bool,
-    /// Whether the base specification says how long a value is.
-    has_known_elements: bool,
+    /// Whether it is known to be a tensor, so that one without dimensions has an unknown rank.
+    is_tensor: bool,
+    /// Bytes of an element; `None` where only its device knows.
+    element_bytes: Option<u64>,
     /// Length of the value, where the model knows all dimensions.
     bytes: Option<u64>,
     is_optional: bool,
@@ -116,19 +131,34 @@ struct Rule {
 
 impl Rule {
     fn of(operand: &Operand) -> Self {
-        let is_scalar = operand.ty.is_scalar() || operand.ty == OperandType::Oem;
-        let is_known = is_scalar || !operand.dimensions.is_empty();
-        let has_known_elements = !operand.ty.is_oem() && operand.ty.element_bytes().is_some();
-        let is_specified = is_known && !operand.dimensions.contains(&0) && has_known_elements;
-        let bytes = operand.ty.byte_length(&operand.dimensions).filter(|_| is_specified);
-        Rule {
-            ty: operand.ty,
+        let ty = operand.ty;
+        let element = ty.element_bytes().filter(|_| !ty.is_oem()).map(|bytes| bytes as u64);
+        let mut rule = Rule {
             dimensions: operand.dimensions.clone(),
-            is_scalar,
-            has_known_elements,
-            bytes,
+            is_scalar: ty.is_scalar() || ty == OperandType::Oem,
+            is_tensor: ty.is_tensor(),
+            element_bytes: element,
+            bytes: None,
             is_optional: true,
-        }
+        };
+        rule.bytes = rule.known_bytes();
+        rule
+    }
+
+    fn describe(&mut self, ty: &ExtensionOperandType) {
+        self.is_scalar = !ty.is_tensor;
+        self.is_tensor = ty.is_tensor;
+        self.element_bytes = Some(ty.byte_size.into());
+        self.bytes = self.known_bytes();
+    }
+
+    /// Length of the value, where the model knows all dimensions.
+    fn known_bytes(&self) -> Option<u64> {
+        let is_known = self.is_scalar || !self.dimensions.is_empty();
+        let is_specified = is_known && !self.dimensions.contains(&0);
+        self.element_bytes
+            .filter(|_| is_specified)
+            .and_then(|element| length_of(element, &self.dimensions))
     }
 
     /// Dimensions of this execution: the argument's where it has any, else the model's. Only
@@ -144,17 +174,17 @@ impl Rule {
     /// scalar, so it counts as known.
     fn is_specified(&self, argument: &RequestArgument) -> bool {
         let dimensions = self.merged(argument);
-        let has_rank = !dimensions.is_empty() || !self.ty.is_tensor();
+        let has_rank = !dimensions.is_empty() || !self.is_tensor;
         has_rank && !dimensions.contains(&0)
     }
 
     /// Bytes that a fully specified value needs; `None` where only its device knows.
     fn needed(&self, argument: &RequestArgument) -> Result<Option<u64>, Fault> {
-        match (self.bytes, self.has_known_elements) {
+        match (self.bytes, self.element_bytes) {
             (Some(bytes), _) => Ok(Some(bytes)),
-            (None, false) => Ok(None),
-            (None, true) => {
-                let bytes = self.ty.byte_length(self.merged(argument));
+            (None, None) => Ok(None),
+            (None, Some(element)) => {
+                let bytes = length_of(element, self.merged(argument));
                 bytes.map(Some).ok_or(Fault::SizeOverflow)
             }
         }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use burst_driver::op::Signature;
-use burst_driver::ops;
+use burst_driver::{Registry, ops};
 use burst_hal::{
     Dimensions, ExtraParams, HalVersion, Operand, OperandLifeTime, OperandType, Operation,
     OperationType,
@@ -265,7 +265,7 @@ impl Operands {
 
 /// Whether the driver takes these operands at this version.
 fn is_accepted(code: OperationType, operands: &Operands, at: HalVersion) -> bool {
-    let Some(def) = ops::find(code) else { return false };
+    let Some(def) = Registry::default().find(code) else { return false };
     let mut all: Vec<Operand> = Vec::new();
     let mut add = |types: &[OperandType], lifetime: OperandLifeTime| -> Vec<u32> {
         let add_operand = |ty: &OperandType| {
@@ -316,9 +316,10 @@ fn rows(list: &Path) -> Vec<Row> {
 fn the_table_has_every_operation_once_in_order() {
     let codes: Vec<i32> = OperationType::ALL.iter().map(|op| op.code()).collect();
     assert_eq!(codes, (0..102).collect::<Vec<i32>>(), "sorted, no gaps");
+    let registry = Registry::default();
     let missing: Vec<&str> = OperationType::ALL
         .iter()
-        .filter(|op| ops::find(**op).is_none_or(|def| def.code != **op))
+        .filter(|op| registry.find(**op).is_none_or(|def| def.code != **op))
         .map(|op| op.name())
         .collect();
     assert!(missing.is_empty(), "operations without a row: {missing:?}");

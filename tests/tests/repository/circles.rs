@@ -36,6 +36,7 @@ packages! {
     cli: "cli",
     driver: "driver",
     examples: "examples",
+    examples_extension: "examples/extension",
     fmq: "fmq",
     fuzz: "fuzz",
     hal: "hal",

@@ -28,8 +28,18 @@ const LEVELS: &[(&str, u8)] = &[
 ];
 
 /// The synthetic camera draws pictures and knows nothing of ours; anyone may use it.
-const BESIDE: &[&str] =
-    &["burst-camera", "burst-testing", "burst-tests", "benches", "fuzz", "examples"];
+const BESIDE: &[&str] = &[
+    "burst-camera",
+    "burst-testing",
+    "burst-tests",
+    "benches",
+    "fuzz",
+    "examples",
+    "example-extension",
+];
+
+/// Packages beside the product that nothing of it may use.
+const BESIDE_ONLY: &[&str] = &["burst-tests", "benches", "fuzz", "examples", "example-extension"];
 
 /// Pairs that are forbidden although their levels would allow them.
 const FORBIDDEN: &[(&str, &str)] = &[
@@ -128,7 +138,7 @@ fn dependencies_only_go_down() {
             if FORBIDDEN.contains(&(package.name.as_str(), dependency.as_str())) {
                 wrong.push(format!("{} must not know {dependency}", package.name));
             }
-            if matches!(dependency.as_str(), "burst-tests" | "benches" | "fuzz" | "examples") {
+            if BESIDE_ONLY.contains(&dependency.as_str()) {
                 wrong
                     .push(format!("{} -> {dependency}, which is beside the product", package.name));
             }
@@ -156,7 +166,8 @@ fn the_picture_and_the_table_of_crates_are_those_of_the_workspace() {
     let levels: BTreeMap<&str, u8> = LEVELS.iter().copied().collect();
     let mut drawn = picture(&text);
     for package in packages() {
-        let folder = package.folder.file_name().expect("a folder").to_string_lossy().into_owned();
+        let folder = package.folder.strip_prefix(repository()).expect("within the repository");
+        let folder = folder.to_string_lossy().into_owned();
         let level = levels.get(package.name.as_str());
         let line = level.map_or("beside".to_owned(), |level| format!("level {level}"));
         let folders = drawn.get_mut(&line).unwrap_or_else(|| panic!("no line {line}"));

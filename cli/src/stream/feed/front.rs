@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use burst_hal::{ErrorStatus, OperandType};
+use burst_driver::Variant;
+use burst_hal::{ErrorStatus, ExecutionPreference, OperandType};
 use burst_sound::Magnitudes;
 use burst_tflite::{Spectrum, TensorInfo};
 
@@ -39,7 +40,12 @@ impl Front {
         let row = vec![0.0; spectrum.row_length];
         let lines = vec![0.0; magnitudes.count()];
         Ok(Front {
-            path: InProcess::new(&imported, Threads { count: 1 })?,
+            path: InProcess::new(
+                &imported,
+                Variant::CPU.name,
+                ExecutionPreference::FastSingleAnswer,
+                Threads { count: 1 },
+            )?,
             spectrum,
             magnitudes,
             row,

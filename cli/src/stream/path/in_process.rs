@@ -7,7 +7,9 @@ use anyhow::{Context, Result};
 use burst_hal::session::{
     HeapAllocator, LayoutOptions, ModelSession, SessionError, SessionOptions,
 };
-use burst_hal::{Device, ErrorStatus, ExecutionOptions, Route, TimePoint};
+use burst_hal::{
+    Device, ErrorStatus, ExecutionOptions, ExecutionPreference, PrepareOptions, Route, TimePoint,
+};
 use burst_tflite::Imported;
 
 use crate::threads::Threads;
@@ -22,15 +24,21 @@ pub(crate) struct InProcess {
 }
 
 impl InProcess {
-    /// Prepares a model; its first input is the caller's, the others are states.
-    pub(crate) fn new(imported: &Imported, threads: Threads) -> Result<Self> {
-        InProcess::on(&threads.device(), imported)
+    /// Prepares a model on the device of this name; its first input is the caller's, the others are states.
+    pub(crate) fn new(
+        imported: &Imported,
+        device: &str,
+        preference: ExecutionPreference,
+        threads: Threads,
+    ) -> Result<Self> {
+        let prepare = PrepareOptions { preference, ..PrepareOptions::default() };
+        InProcess::on(&threads.device(device)?, imported, prepare)
     }
 
-    fn on(device: &dyn Device, imported: &Imported) -> Result<Self> {
+    fn on(device: &dyn Device, imported: &Imported, prepare: PrepareOptions) -> Result<Self> {
         let layout =
             LayoutOptions { states: imported.state_bindings(), ..LayoutOptions::default() };
-        let options = SessionOptions { route: Route::Burst, layout, ..SessionOptions::default() };
+        let options = SessionOptions { route: Route::Burst, layout, prepare };
         let session =
             ModelSession::open(device, &imported.model, &options, Arc::new(HeapAllocator))
                 .context("the model cannot be prepared")?;

@@ -39,6 +39,7 @@ pub(super) fn open(wanted: &Options<'_>, imported: &Imported) -> Result<Box<dyn 
     options.route = wanted.route.route();
     options.retry = RetryPolicy::default();
     options.states = imported.state_bindings();
+    options.prepare.preference = wanted.preference;
     // Bound before the connection, so that on an error the connection goes first, and the process
     // ends.
     let process = PrivateDriver::default();
@@ -80,21 +81,27 @@ fn connector(
 ) -> impl FnMut(Deadline) -> Result<Client, ClientError> + Send + 'static {
     let socket: Option<PathBuf> = wanted.socket.map(PathBuf::from);
     let (wait, threads) = (wanted.wait.name(), wanted.threads.count);
+    let device = wanted.device.to_owned();
     let process = Arc::clone(process);
     move |deadline| match &socket {
         Some(path) => Client::connect_with(path, &ConnectOptions::default().until(deadline)),
-        None => start_private(&process, wait, threads),
+        None => start_private(&process, wait, &device, threads),
     }
 }
 
 /// Starts a driver process of our own, which replaces the one before, and connects to it.
-fn start_private(process: &PrivateDriver, wait: &str, threads: u32) -> Result<Client, ClientError> {
+fn start_private(
+    process: &PrivateDriver,
+    wait: &str,
+    device: &str,
+    threads: u32,
+) -> Result<Client, ClientError> {
     let failed = |error: anyhow::Error| {
         ClientError::Connector(Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(error)))
     };
     let mut process = process.lock().unwrap_or_else(PoisonError::into_inner);
     drop(process.take()); // it is dead; dropping reaps it
-    let (started, socket) = DriverProcess::start(wait, threads).map_err(failed)?;
+    let (started, socket) = DriverProcess::start(wait, device, threads).map_err(failed)?;
     let pid = started.pid();
     *process = Some(started);
     Client::from_socket(socket)

@@ -10,6 +10,7 @@ use serde_json::Value;
 pub(crate) fn burst(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_burst"));
     command.args(args).stdin(Stdio::null()).env_remove("BURST_SOCKET").env_remove("BURST_LOG");
+    command.env_remove("STATE_DIRECTORY").env("XDG_STATE_HOME", "/nonexistent");
     command
 }
 
@@ -71,10 +72,16 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn start() -> Self {
+        Service::start_with(&[])
+    }
+
+    /// With further arguments.
+    pub(crate) fn start_with(extra: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("burst.sock");
-        let mut process =
-            Process::start(burst(&["serve", "--socket", socket.to_str().expect("UTF-8")]));
+        let mut command = burst(&["serve", "--socket", socket.to_str().expect("UTF-8")]);
+        command.args(extra);
+        let mut process = Process::start(command);
         let line = process.line();
         assert!(line.starts_with("listening on "), "{line}");
         Service { process, socket, _folder: folder }

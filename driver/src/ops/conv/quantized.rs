@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn info(ty: OperandType, scale: f32) -> TensorInfo {
-        TensorInfo { ty, scale, zero_point: 0, channel_scales: None }
+        TensorInfo { ty, scale, zero_point: 0, channel_scales: None, extension: None }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::aligned::AlignedBytes;
 use crate::kernels::Isa;
 use crate::op::{Budget, Inferred, OpDef, PrepareContext, Run, Signature, Stop};
 use crate::scratch::Scratch;
-use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value, byte_count};
+use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value};
 use crate::threads::{Parallelism, ThreadPool};
 
 /// An operand with its value.
@@ -24,7 +24,8 @@ pub(super) struct Tensor {
 impl Tensor {
     pub(super) fn of<T: bytemuck::Pod>(ty: OperandType, dims: &[u32], values: &[T]) -> Self {
         let bytes = AlignedBytes::copy_of(bytemuck::cast_slice(values));
-        let info = TensorInfo { ty, scale: 0.0, zero_point: 0, channel_scales: None };
+        let info =
+            TensorInfo { ty, scale: 0.0, zero_point: 0, channel_scales: None, extension: None };
         Tensor { info, dims: dims.to_vec(), bytes }
     }
 
@@ -177,7 +178,7 @@ impl Case {
     ) -> Result<Computed, OpError> {
         let mut dims = self.infer(|_| true)?;
         let mut bytes =
-            AlignedBytes::zeroed(byte_count(self.output.ty, &dims)?, MemoryCharge::default())?;
+            AlignedBytes::zeroed(self.output.byte_count(&dims)?, MemoryCharge::default())?;
         let inputs: Vec<TensorRef<'_>> = self
             .inputs
             .iter()

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     fn info(ty: OperandType, scale: f32, zero_point: i32) -> TensorInfo {
-        TensorInfo { ty, scale, zero_point, channel_scales: None }
+        TensorInfo { ty, scale, zero_point, channel_scales: None, extension: None }
     }
 
     #[test]

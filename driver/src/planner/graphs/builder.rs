@@ -6,15 +6,17 @@ use smallvec::SmallVec;
 
 use super::Graphs;
 use super::constants::Constant;
+use crate::OpError;
 use crate::budget::settle;
 use crate::control_flow::is_true;
-use crate::error::DriverError;
-use crate::op::{Inferred, OpDef, Prepared, Stages};
+use crate::error::{DriverError, ExtensionFault};
+use crate::offer::Candidate;
+use crate::op::{Inferred, Prepared, Rules, Stages};
 use crate::ops::control::boundary;
 use crate::plan::{Allocation, Control, Loop, Planned, Step, check_declared, spilled};
+use crate::registry::Types;
 use crate::scratch::Scratch;
-use crate::tensor::{Arg, Args, TensorInfo, Value, byte_count};
-use crate::{OpError, ops};
+use crate::tensor::{Arg, Args, TensorInfo, Value};
 
 /// What the parsed attributes of an operation take at most, in bytes, by estimate: what they really take is
 /// charged when the graph is finished.
@@ -30,6 +32,8 @@ pub(super) struct Builder<'g, 'm> {
     pub(super) graph: GraphId,
     pub(super) subgraph: &'m Subgraph,
     pub(super) operands: Vec<Planned>,
+    /// What the model's types mean here.
+    types: Types<'m>,
     /// The values of operands, where they are constants.
     pub(super) constants: Vec<Constant<'m>>,
     /// How often operations that are not planned yet read each operand.
@@ -57,11 +61,13 @@ impl<'g, 'm> Builder<'g, 'm> {
         for (index, operand) in subgraph.operands.iter().enumerate() {
             constants.push(Constant::of(model, index, operand, budget)?);
         }
+        let types = graphs.offer.registry.of_model(model);
         Ok(Builder {
             graphs,
             graph,
             subgraph,
-            operands: subgraph.operands.iter().map(planned).collect(),
+            operands: subgraph.operands.iter().map(|operand| planned(types, operand)).collect(),
+            types,
             constants,
             readers: subgraph.count_consumers(),
             steps: Vec::with_capacity(subgraph.operations.len()),
@@ -82,7 +88,12 @@ impl<'g, 'm> Builder<'g, 'm> {
         let subgraph = self.subgraph;
         let operation = &subgraph.operations[index];
         let (graph, op) = (self.graph, operation.ty);
-        let Some(def) = ops::find(op) else {
+        let rules = self.rules(operation).map_err(|fault| DriverError::Extension {
+            graph,
+            index,
+            fault,
+        })?;
+        let Some(rules) = rules else {
             return Err(DriverError::Unsupported { graph, index, op });
         };
         let control = boundary::control(self.graphs.model, &subgraph.operands, operation)
@@ -96,12 +107,25 @@ impl<'g, 'm> Builder<'g, 'm> {
             })
         };
         let Some(control) = control else {
-            return self.plan_step(index, operation, def).map_err(failed);
+            return self.plan_step(index, operation, rules).map_err(failed);
         };
         for referenced in control.graphs() {
             self.graphs.require(referenced)?;
         }
-        self.plan_control(index, operation, def, control).map_err(failed)
+        self.plan_control(index, operation, rules, control).map_err(failed)
+    }
+
+    /// The rules of an operation, where this device takes it.
+    ///
+    /// # Errors
+    /// It or one of its operands is of an extension that is not known here.
+    fn rules(&self, operation: &Operation) -> Result<Option<Rules>, ExtensionFault> {
+        let rules = self.types.operation(operation.ty)?;
+        for operand in operation.inputs.iter().chain(&operation.outputs) {
+            self.types.operand(&self.subgraph.operands[*operand as usize])?;
+        }
+        let candidate = Candidate { graph: self.subgraph, operation };
+        Ok(rules.filter(|_| (self.graphs.offer.takes)(&candidate)))
     }
 
     /// Lets the values of constants go that only this operation still had to read.
@@ -123,7 +147,7 @@ impl<'g, 'm> Builder<'g, 'm> {
         &mut self,
         index: usize,
         operation: &Operation,
-        def: &'static OpDef,
+        rules: Rules,
         control: Control,
     ) -> Result<(), OpError> {
         let inputs = operand_list(&operation.inputs);
@@ -143,7 +167,7 @@ impl<'g, 'm> Builder<'g, 'm> {
                     Some(dims)
                 }
                 // The shape holds if the graphs produce it, which is checked when they run.
-                None => fully_known(self.operands[*operand].info.ty, declared),
+                None => fully_known(&self.operands[*operand].info, declared),
             };
             self.operands[*operand].dims = dims;
         }
@@ -152,7 +176,8 @@ impl<'g, 'm> Builder<'g, 'm> {
         }
         self.steps.push(Step {
             index,
-            def,
+            op: operation.ty,
+            rules,
             bound: None,
             inputs,
             outputs,
@@ -208,17 +233,20 @@ impl<'g, 'm> Builder<'g, 'm> {
         &mut self,
         index: usize,
         operation: &Operation,
-        def: &'static OpDef,
+        rules: Rules,
     ) -> Result<(), OpError> {
         let inputs = operand_list(&operation.inputs);
         let outputs = operand_list(&operation.outputs);
-        let bound = self.bind(def, &inputs, &outputs)?;
+        let bound = self.bind(rules, &inputs, &outputs)?;
         let stages: &dyn Stages = match &bound {
             Some(bound) => bound.as_ref(),
-            None => def.body,
+            None => rules.body,
         };
         let fixed_shapes = self.infer(stages, &inputs, &outputs)?;
-        if fixed_shapes && def.traits.pure && self.fold(operation.ty, stages, &inputs, &outputs)? {
+        if fixed_shapes
+            && rules.traits.pure
+            && self.fold(operation.ty, stages, &inputs, &outputs)?
+        {
             return Ok(());
         }
         let (prepared, kernel_charge) = self.prepare(stages, &inputs, &outputs)?;
@@ -233,7 +261,8 @@ impl<'g, 'm> Builder<'g, 'm> {
         }
         self.steps.push(Step {
             index,
-            def,
+            op: operation.ty,
+            rules,
             bound,
             inputs,
             outputs,
@@ -276,12 +305,12 @@ impl<'g, 'm> Builder<'g, 'm> {
     /// here, in a survey as in a plan: no execution could compute the operation.
     fn bind(
         &self,
-        def: &OpDef,
+        rules: Rules,
         inputs: &[usize],
         outputs: &[usize],
     ) -> Result<Option<Box<dyn Stages>>, OpError> {
         let (inputs, outputs) = self.args(inputs, outputs);
-        match def.body.bind(&Args { inputs: &inputs, outputs: &outputs }) {
+        match rules.body.bind(&Args { inputs: &inputs, outputs: &outputs }) {
             Err(OpError::NotYet) => Ok(None),
             bound => bound,
         }
@@ -307,7 +336,7 @@ impl<'g, 'm> Builder<'g, 'm> {
                 for (operand, shape) in outputs.iter().zip(shapes) {
                     let planned = &mut self.operands[*operand];
                     check_declared(&planned.declared, &shape)?;
-                    byte_count(planned.info.ty, &shape)?;
+                    planned.info.byte_count(&shape)?;
                     planned.dims = Some(shape);
                 }
                 Ok(true)
@@ -347,7 +376,7 @@ impl<'g, 'm> Builder<'g, 'm> {
     pub(super) fn trust_declared_shapes(&mut self, index: usize) {
         for operand in &self.subgraph.operations[index].outputs {
             let planned = &mut self.operands[*operand as usize];
-            planned.dims = fully_known(planned.info.ty, &planned.declared);
+            planned.dims = fully_known(&planned.info, &planned.declared);
         }
     }
 }
@@ -376,7 +405,9 @@ fn list_bytes(graph: &Subgraph) -> usize {
         + indexes.sum::<usize>()
 }
 
-fn planned(operand: &Operand) -> Planned {
+fn planned(types: Types<'_>, operand: &Operand) -> Planned {
+    // What operations do with one that is not known is refused when they are planned.
+    let info = TensorInfo::new(operand, types.operand(operand).ok().flatten());
     let allocation = match operand.lifetime {
         OperandLifeTime::Subgraph => Allocation::Graph,
         _ => Allocation::None,
@@ -386,18 +417,13 @@ fn planned(operand: &Operand) -> Planned {
         OperandLifeTime::ConstantCopy | OperandLifeTime::ConstantReference => {
             Some(operand.dimensions.clone())
         }
-        _ => fully_known(operand.ty, &operand.dimensions),
+        _ => fully_known(&info, &operand.dimensions),
     };
-    Planned {
-        info: TensorInfo::from(operand),
-        declared: operand.dimensions.clone(),
-        dims,
-        allocation,
-    }
+    Planned { info, declared: operand.dimensions.clone(), dims, allocation }
 }
 
 /// The declared shape, if rank and every size are known.
-fn fully_known(ty: burst_hal::OperandType, declared: &Dimensions) -> Option<Dimensions> {
-    let open = ty.is_tensor() && declared.is_empty() || declared.contains(&0);
+fn fully_known(info: &TensorInfo, declared: &Dimensions) -> Option<Dimensions> {
+    let open = info.is_tensor() && declared.is_empty() || declared.contains(&0);
     (!open).then(|| declared.clone())
 }

@@ -7,7 +7,7 @@
 use burst_hal::{DataLocation, MemoryError, Model, Operand, OperandLifeTime, OperandType};
 
 use crate::OpError;
-use crate::aligned::{AlignedBytes, MAX_ALLOCATION_BYTES};
+use crate::aligned::{ALIGNMENT, AlignedBytes, MAX_ALLOCATION_BYTES};
 use crate::error::DriverError;
 use crate::op::Budget;
 
@@ -116,9 +116,11 @@ fn within(bytes: &[u8], location: DataLocation) -> Result<&[u8], MemoryError> {
     })
 }
 
-/// Whether the bytes begin where an element of this type may.
+/// Whether the bytes begin where an element of this type may. What an extension's elements consist of, only
+/// the extension knows: they begin where any may.
 fn is_aligned(bytes: &[u8], ty: OperandType) -> bool {
-    ty.element_bytes().is_none_or(|size| bytes.as_ptr().addr().is_multiple_of(size.max(1)))
+    let alignment = ty.element_bytes().unwrap_or(ALIGNMENT).max(1);
+    bytes.as_ptr().addr().is_multiple_of(alignment)
 }
 
 /// Copies a constant from where it lies, or reads it where it cannot be borrowed.

@@ -13,7 +13,7 @@ use crate::OpError;
 use crate::aligned::AlignedBytes;
 use crate::op::{Run, Stages};
 use crate::plan::Planned;
-use crate::tensor::{Storage, TensorMut, TensorRef, byte_count, element_count};
+use crate::tensor::{Storage, TensorMut, TensorRef, element_count};
 use crate::threads::Parallelism;
 
 /// An operation is folded only when its results are at most this large, in bytes.
@@ -220,7 +220,7 @@ impl Builder<'_, '_> {
         for operand in outputs {
             let planned = &self.operands[*operand];
             let dims = planned.dims.clone().ok_or(OpError::NotYet)?;
-            let bytes = byte_count(planned.info.ty, &dims)?;
+            let bytes = planned.info.byte_count(&dims)?;
             results.push(AlignedBytes::zeroed(bytes, budget.same_account())?);
             shapes.push(dims);
         }
@@ -268,7 +268,7 @@ fn needs(
     for operand in outputs {
         let planned = &operands[*operand];
         let dims = planned.dims.as_ref().ok_or(OpError::NotYet)?;
-        bytes = bytes.saturating_add(byte_count(planned.info.ty, dims)?);
+        bytes = bytes.saturating_add(planned.info.byte_count(dims)?);
         written = written.saturating_add(element_count(dims)?);
     }
     for operand in inputs {

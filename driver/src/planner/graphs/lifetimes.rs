@@ -9,7 +9,6 @@ use crate::arena::{self, Need};
 use crate::budget::settle;
 use crate::error::DriverError;
 use crate::plan::{Allocation, Control, GraphPlan, MAX_ARENA_BYTES, Planned};
-use crate::tensor::byte_count;
 
 impl Builder<'_, '_> {
     /// Decides where every value lies while the graph runs.
@@ -111,7 +110,7 @@ impl Builder<'_, '_> {
                 continue;
             }
             let size = match &planned.dims {
-                Some(dims) => byte_count(planned.info.ty, dims).ok(),
+                Some(dims) => planned.info.byte_count(dims).ok(),
                 None => None,
             };
             match size {

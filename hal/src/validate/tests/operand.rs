@@ -1,7 +1,7 @@
 //! Types, dimensions, quantization and locations of single operands.
 
 use super::*;
-use crate::{ExtraParams, OperandLifeTime};
+use crate::{ExtensionOperandType, ExtraParams, OperandLifeTime};
 
 /// `plain` with one operand that nobody reads, and that is fine but for what the test changes.
 fn with(spec: OutputSpec) -> (Model, usize) {
@@ -361,4 +361,35 @@ fn extensions_are_listed_once_each() {
     assert_eq!(extensions(&[("a.b", 1), ("a.c", 1)]), twice, "same prefix");
     let list = [("a.b", 1); MAX_EXTENSIONS + 1];
     assert_eq!(extensions(&list), Err(too_many(Limit::Extensions)));
+}
+
+#[test]
+fn a_device_that_knows_an_extensions_type_checks_dimensions_and_stored_bytes() {
+    type Row<'a> = (&'a [u32], Option<u32>, bool, Result<(), OperandFault>);
+    let check = |dimensions: &[u32], constant: Option<u32>, is_tensor| {
+        let mut operand =
+            Operand::new(OperandType::from_code(0x7_0003), OperandLifeTime::SubgraphInput);
+        operand.dimensions = Dimensions::from_slice(dimensions);
+        if let Some(length) = constant {
+            operand.lifetime = OperandLifeTime::ConstantCopy;
+            operand.location.length = length;
+        }
+        let ty = ExtensionOperandType { ty: 3, is_tensor, byte_size: 6 };
+        validate_extension_operand(&operand, &ty)
+    };
+    let table: [Row<'_>; 10] = [
+        (&[2, 3], Some(36), true, Ok(())),
+        (&[2, 0], None, true, Ok(())),
+        (&[], None, true, Ok(())),
+        (&[], Some(6), false, Ok(())),
+        (&[2, 3], Some(35), true, Err(OperandFault::ConstantLength { expected: 36, found: 35 })),
+        (&[], Some(5), false, Err(OperandFault::ConstantLength { expected: 6, found: 5 })),
+        (&[], Some(6), true, Err(OperandFault::UnspecifiedRank)),
+        (&[2, 0], Some(0), true, Err(OperandFault::ZeroDimension { axis: 1 })),
+        (&[1], None, false, Err(OperandFault::ScalarWithDimensions { rank: 1 })),
+        (&[1 << 31], None, true, Err(OperandFault::SizeOverflow)),
+    ];
+    for (dimensions, constant, is_tensor, want) in table {
+        assert_eq!(check(dimensions, constant, is_tensor), want, "{dimensions:?} {constant:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! One mutation per rule of request validation.
 
 use super::*;
-use crate::{Memory, Request, RequestArgument, RequestPool};
+use crate::{ExtensionOperandType, Memory, Request, RequestArgument, RequestPool};
 
 use UnspecifiedOutputs::{Allowed, Refused};
 
@@ -370,6 +370,42 @@ fn lengths_of_oem_and_extension_values_are_not_known() {
     request.inputs[3] = at(0, 17, &[2]);
     let fault = ArgumentFault::OutOfPool { offset: 0, length: 17, size: 16 };
     assert_eq!(rules.check(&request, Refused), input(3, fault));
+}
+
+#[test]
+fn a_device_that_knows_an_extensions_types_has_lengths_checked() {
+    let ty = OperandType::from_code(0x1_0000);
+    let mut b = ModelBuilder::new();
+    b.extension("a.b", 1);
+    let inputs = [b.input(ty, &[]), b.input(ty, &[2]), b.input(ty, &[0]), b.input(ty, &[])];
+    let y = b.result_of(OperationType::OemOperation, &inputs, OutputSpec::f32(&[1]));
+    b.output(y);
+    let mut rules = RequestRules::new(&b.build().unwrap()).unwrap();
+    let known = |is_tensor| ExtensionOperandType { ty: 0, is_tensor, byte_size: 3 };
+    for (position, is_tensor) in [false, true, true, true].into_iter().enumerate() {
+        rules.describe(Direction::Input, position, &known(is_tensor));
+    }
+    rules.describe(Direction::Output, 9, &known(true)); // not there: nothing happens
+    let good = || Request {
+        inputs: vec![at(0, 3, &[]), at(0, 6, &[]), at(0, 9, &[3]), at(0, 3, &[1, 1])],
+        outputs: vec![at(0, 4, &[])],
+        pools: vec![RequestPool::Memory(Arc::new(HeapMemory::new(vec![0; 16])))],
+    };
+    assert_eq!(rules.check(&good(), Refused), Ok(()));
+    let length = |expected, found| ArgumentFault::Length { expected, found };
+    for (position, argument, fault) in [
+        (0, at(0, 4, &[]), length(3, 4)),
+        (1, at(0, 5, &[]), length(6, 5)),
+        (2, at(0, 9, &[4]), length(12, 9)),
+        (2, at(0, 9, &[]), ArgumentFault::Unspecified),
+        (3, at(0, 3, &[]), ArgumentFault::Unspecified),
+        (3, at(0, 3, &[u32::MAX, u32::MAX, u32::MAX]), ArgumentFault::SizeOverflow),
+    ] {
+        let mut bad = good();
+        bad.inputs[position] = argument;
+        let position = u32::try_from(position).unwrap();
+        assert_eq!(rules.check(&bad, Refused), input(position, fault));
+    }
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use burst_hal::{
-    ExecutionResult, Failure, Model, Operand, OperandLifeTime, OperandType, PrepareOptions,
-    PreparedModel, Request, Subgraph,
+    ExecutionResult, Failure, Model, Operand, OperandLifeTime, OperandType, PreparedModel, Request,
+    Subgraph,
 };
 use burst_tflite::StatePair;
 
@@ -76,7 +76,7 @@ fn imported() -> Imported {
 
 #[test]
 fn a_state_of_quant16_asymm_begins_at_its_zero_point() {
-    let mut path = InProcess::on(&PlusOne, &imported()).unwrap();
+    let mut path = InProcess::on(&PlusOne, &imported(), PrepareOptions::default()).unwrap();
     for _ in 0..2 {
         for runs in 1..=4_u8 {
             path.input().fill(40 + runs);

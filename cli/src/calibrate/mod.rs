@@ -1,0 +1,167 @@
+//! `burst calibrate`: measures what the devices of this machine report of their speed.
+//!
+//! Reference workloads (`workloads.rs`) run on this machine's engine and on plain reference kernels with one
+//! thread, in turn (`measure.rs`); what is reported are the ratios. They are kept in a file (`file.rs`) that
+//! `burst serve` reads before it locks itself in. `docs/decisions/0024-devices-of-one-engine.md` says why.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use burst_driver::{CpuDevice, DeviceOptions, Engine, Figures, Variant};
+use burst_hal::{Device, PerformanceInfo};
+use burst_harness::Progress;
+use burst_harness::machine::processor;
+use comfy_table::Table;
+use serde::Serialize;
+
+use crate::state_directory;
+use crate::threads::Threads;
+
+mod energy;
+mod file;
+mod measure;
+mod workloads;
+
+use energy::Counters;
+use file::{Calibration, CalibrationError, Made, Row};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// File to write. Default: calibration.json in the state directory ($STATE_DIRECTORY, else
+    /// $XDG_STATE_HOME/burst, else ~/.local/state/burst), where `burst serve` looks for it.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Rounds of each workload; medians are over these.
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    #[command(flatten)]
+    threads: Threads,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    file: PathBuf,
+    calibration: Calibration,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let file = match &args.output {
+        Some(file) => file.clone(),
+        None => default_file().context("there is no state directory; say where with --output")?,
+    };
+    let calibration = calibrate(args)?;
+    file::write(&file, &calibration).with_context(|| format!("cannot write {}", file.display()))?;
+    let report = Report { file, calibration };
+    let mut out = std::io::stdout();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+    } else {
+        report.write_text(&mut out)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn default_file() -> Option<PathBuf> {
+    state_directory::path().map(|folder| folder.join("calibration.json"))
+}
+
+/// What a calibration has to fit to be used.
+fn made(threads: Threads) -> Made {
+    let device = CpuDevice::default();
+    Made { driver: device.version_string().to_owned(), cpu: processor(), threads: threads.count }
+}
+
+fn calibrate(args: &Args) -> Result<Calibration> {
+    let device = |engine: Engine| CpuDevice::of(&Arc::new(engine), &Variant::CPU);
+    let ours = device(args.threads.engine());
+    let reference = device(Engine::new(DeviceOptions::reference()));
+    let counters = Counters::open();
+    let mut progress = Progress::default();
+    let mut rows = Vec::new();
+    for workload in workloads::all()? {
+        progress.show(workload.name);
+        let pair = measure::Pair::open(&workload, &ours, &reference)
+            .with_context(|| workload.name.to_owned())?;
+        let found = pair.measure(args.rounds, counters.as_ref());
+        let found = found.with_context(|| workload.name.to_owned())?;
+        rows.push(Row::new(&workload, &found));
+    }
+    progress.end();
+    let power = counters.as_ref().map_or_else(energy::assumption, Counters::describe);
+    let figures = Figures::from_entries(|name| {
+        file::figure(name, &rows, args.threads.count)
+            .with_context(|| format!("no workload stands for {name}"))
+    })?;
+    Ok(Calibration::new(made(args.threads), power, &figures, rows))
+}
+
+/// The figures that devices report: of the file that is named; else of the one in the state directory, where it
+/// is there and fits; else those that are built in.
+///
+/// A file that is only found and is not right must not keep a service from starting: an update of the driver would
+/// stop it. One that is named is what the operator wants, so that anything else would be a lie.
+///
+/// # Errors
+/// What is wrong with the file that is named.
+pub(crate) fn reported(
+    named: Option<&Path>,
+    threads: Threads,
+    is_private: bool,
+) -> Result<Figures> {
+    let made = made(threads);
+    if let Some(file) = named {
+        return Ok(file::read(file, &made)?);
+    }
+    let Some(file) = default_file() else { return Ok(Figures::BUILT_IN) };
+    match file::read(&file, &made) {
+        Ok(figures) => {
+            tracing::info!(file = %file.display(), "reporting what was measured here");
+            Ok(figures)
+        }
+        Err(CalibrationError::NotThere { .. }) => Ok(Figures::BUILT_IN),
+        // Its only client is this command, which does not ask.
+        Err(_) if is_private => Ok(Figures::BUILT_IN),
+        Err(error) => {
+            tracing::warn!(%error, "reporting built-in figures");
+            Ok(Figures::BUILT_IN)
+        }
+    }
+}
+
+impl Report {
+    fn write_text(&self, out: &mut impl Write) -> Result<()> {
+        let table = |header: &[&str]| {
+            let mut table = Table::new();
+            table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
+            table.set_header(header.to_vec());
+            table
+        };
+        let mut rows = table(&["workload", "time : reference", "reference"]);
+        for row in &self.calibration.measured {
+            rows.add_row([
+                row.workload.clone(),
+                row.time.text(3),
+                format!("{:.0} us", row.reference_us),
+            ]);
+        }
+        writeln!(out, "{rows}")?;
+        let mut figures = table(&["figure", "time", "power"]);
+        for (name, info) in self.calibration.entries() {
+            let PerformanceInfo { exec_time, power_usage } = info;
+            let cells = [name.to_owned(), format!("{exec_time:.3}"), format!("{power_usage:.3}")];
+            figures.add_row(cells);
+        }
+        writeln!(out, "{figures}")?;
+        let Calibration { made, power, .. } = &self.calibration;
+        writeln!(out, "{} on {}, threads: {}", made.driver, made.cpu, made.threads)?;
+        writeln!(out, "power: {power}")?;
+        writeln!(out, "written to {}", self.file.display())?;
+        Ok(())
+    }
+}
