@@ -32,6 +32,9 @@ struct Row {
     version: String,
     r#type: &'static str,
     status: &'static str,
+    /// Files that it keeps a compilation in, of each kind.
+    model_cache_files: u32,
+    data_cache_files: u32,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -39,11 +42,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let client = Client::connect(&socket)?;
     let mut devices = Vec::new();
     for device in client.devices()? {
+        let cache = device.cache_files_needed();
         devices.push(Row {
             name: device.name().to_owned(),
             version: device.version_string().to_owned(),
             r#type: device.device_type().name(),
             status: device.status().name(),
+            model_cache_files: cache.model,
+            data_cache_files: cache.data,
         });
     }
     let report = Report { socket: socket.display().to_string(), devices };
@@ -53,9 +59,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     } else {
         let mut table = Table::new();
         table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-        table.set_header(["device", "version", "type", "status"]);
+        table.set_header(["device", "version", "type", "status", "cache files"]);
         for row in &report.devices {
-            table.add_row([&row.name, &row.version, row.r#type, row.status]);
+            let cache = match (row.model_cache_files, row.data_cache_files) {
+                (0, 0) => "none".to_owned(),
+                (model, data) => format!("{model} + {data}"),
+            };
+            table.add_row([&row.name, &row.version, row.r#type, row.status, &cache]);
         }
         writeln!(out, "{table}")?;
     }

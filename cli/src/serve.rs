@@ -1,9 +1,10 @@
 //! `burst serve`: this machine's CPU as a driver service.
 //!
 //! The order of the start is what keeps it safe (`docs/SERVICE.md`): first whatever needs the file system
-//! (sockets, the number of CPUs, the levers of the high-performance state), then the sandbox, then
-//! threads, then connections.
+//! (sockets, the number of CPUs, the levers of the high-performance state, the key of the compilation cache), then the
+//! sandbox, then threads, then connections.
 
+mod cache;
 mod limits;
 pub(crate) mod log;
 
@@ -78,6 +79,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t)]
     log: log::LogFormat,
     #[command(flatten)]
+    cache: cache::CacheArgs,
+    #[command(flatten)]
     limits: limits::LimitArgs,
     /// On failure print one JSON object with `error`.
     #[arg(long)]
@@ -100,7 +103,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     // for an answer and while files can be read.
     fmq::warm_up();
     let options = options(args)?;
-    let devices: Vec<Arc<dyn Device>> = vec![Arc::new(args.threads.device())];
+    let device = args.threads.device();
+    let device = match args.cache.key(args.private)? {
+        Some(key) => device.with_cache_key(key),
+        None => device,
+    };
+    let devices: Vec<Arc<dyn Device>> = vec![Arc::new(device)];
     if args.private { serve_private(args, devices, options) } else { serve(args, devices, options) }
 }
 

@@ -8,6 +8,8 @@
 //! With several threads (`threads.rs`) an operation's output is cut into tiles that the thread of the
 //! execution and the device's helpers share.
 //!
+//! With a [`CacheKey`] a device keeps compilations in files of its callers ([`cache`]).
+//!
 //! Where to read: [`device`](CpuDevice) → `planner.rs` → `plan.rs` → `context.rs` → `graph_memory.rs` →
 //! `ops/<family>/<op>.rs` → `kernels/`; `control_flow.rs` runs graphs from within graphs.
 //!
@@ -54,12 +56,15 @@
 mod aligned;
 mod arena;
 mod budget;
+pub mod cache;
+mod cache_error;
 mod compute;
 mod context;
 mod control_flow;
 mod device;
 mod error;
 mod graph_memory;
+mod kept;
 mod kernels;
 pub mod op;
 pub mod ops;
@@ -72,6 +77,7 @@ mod stop;
 mod tensor;
 mod threads;
 
+pub use cache::CacheKey;
 pub use device::{CpuDevice, DeviceOptions};
 pub use error::{DriverError, OpError, Refusal, SignatureError};
 pub use kernels::Isa;

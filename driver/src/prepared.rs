@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use burst_hal::validate::{Direction, RequestRules, UnspecifiedOutputs};
 use burst_hal::{
     Burst, Caller, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, LOOP_TIMEOUT_DEFAULT,
-    LOOP_TIMEOUT_MAXIMUM, MemoryCharge, Model, OutputShape, Pool, PreparedModel, Request,
-    RequestArgument, RequestPool, TimePoint, Timing,
+    LOOP_TIMEOUT_MAXIMUM, MemoryCharge, Model, OutputShape, Pool, PrepareOptions, PreparedModel,
+    Request, RequestArgument, RequestPool, TimePoint, Timing,
 };
 
 use crate::OpError;
@@ -28,6 +28,7 @@ const MAX_IDLE_CONTEXTS: usize = 4;
 pub struct CpuPreparedModel {
     plan: Plan,
     pub(crate) rules: RequestRules,
+    options: PrepareOptions,
     idle: Mutex<Vec<Context>>,
     /// The device's helpers, if it has any.
     pool: Option<Arc<ThreadPool>>,
@@ -52,10 +53,17 @@ impl CpuPreparedModel {
         Ok(CpuPreparedModel {
             plan,
             rules,
+            options: PrepareOptions::default(),
             idle: Mutex::new(Vec::with_capacity(MAX_IDLE_CONTEXTS)),
             pool,
             charge: context.budget.take_charge(),
         })
+    }
+
+    /// Remembers how it was prepared.
+    #[must_use]
+    pub(crate) fn with_options(self, options: &PrepareOptions) -> Self {
+        CpuPreparedModel { options: PrepareOptions { deadline: None, ..*options }, ..self }
     }
 
     /// The plan.
@@ -271,6 +279,14 @@ impl PreparedModel for CpuPreparedModel {
         caller: &Caller,
     ) -> ExecutionResult {
         self.execute_once(request, Wanted { options, caller: Some(caller) })
+    }
+
+    fn request_rules(&self) -> Option<&RequestRules> {
+        Some(&self.rules)
+    }
+
+    fn prepare_options(&self) -> Option<PrepareOptions> {
+        Some(self.options)
     }
 
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {

@@ -73,6 +73,9 @@ impl<'g, 'm> Builder<'g, 'm> {
 
     pub(super) fn operation(&mut self, index: usize) -> Result<(), DriverError> {
         self.graphs.budget.stop().check().map_err(|c| super::outside_of_operations(&c))?;
+        if self.take_kept(index) {
+            return Ok(());
+        }
         let verdict = self.plan_operation(index);
         self.release_constants(index);
         verdict
@@ -105,13 +108,13 @@ impl<'g, 'm> Builder<'g, 'm> {
     }
 
     /// Lets the values of constants go that only this operation still had to read.
-    fn release_constants(&mut self, index: usize) {
+    pub(super) fn release_constants(&mut self, index: usize) {
         for operand in &self.subgraph.operations[index].inputs {
             let operand = *operand as usize;
             self.readers[operand] = self.readers[operand].saturating_sub(1);
             if self.readers[operand] == 0
                 && !self.needed[operand]
-                && matches!(self.constants[operand], Constant::Owned(_))
+                && matches!(self.constants[operand], Constant::Owned(_) | Constant::Kept(_))
             {
                 self.constants[operand] = Constant::Released;
             }
@@ -218,7 +221,7 @@ impl<'g, 'm> Builder<'g, 'm> {
             None => def.body,
         };
         let fixed_shapes = self.infer(stages, &inputs, &outputs)?;
-        if fixed_shapes && def.traits.pure && self.fold(operation.ty, stages, &inputs, &outputs)? {
+        if fixed_shapes && def.traits.pure && self.fold(index, stages, &inputs, &outputs)? {
             return Ok(());
         }
         let (prepared, kernel_charge) = self.prepare(stages, &inputs, &outputs)?;

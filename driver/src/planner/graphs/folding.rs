@@ -8,9 +8,10 @@ use burst_hal::{Model, OperandLifeTime, OperationType, Subgraph};
 use smallvec::SmallVec;
 
 use super::builder::Builder;
-use super::constants::Constant;
+use super::constants::{Constant, copy_of};
 use crate::OpError;
 use crate::aligned::AlignedBytes;
+use crate::kept::Place;
 use crate::op::{Run, Stages};
 use crate::plan::Planned;
 use crate::tensor::{Storage, TensorMut, TensorRef, byte_count, element_count};
@@ -173,14 +174,15 @@ impl Builder<'_, '_> {
     /// What says that planning is to be given up.
     pub(super) fn fold(
         &mut self,
-        op: OperationType,
+        index: usize,
         stages: &dyn Stages,
         inputs: &[usize],
         outputs: &[usize],
     ) -> Result<bool, OpError> {
-        if !self.depends_on_constants(inputs, outputs) {
+        if self.graphs.budget.kept().is_restoring() || !self.depends_on_constants(inputs, outputs) {
             return Ok(false);
         }
+        let op = self.subgraph.operations[index].ty;
         let Ok((bytes, work)) = needs(&self.operands, op, inputs, outputs) else {
             return Ok(false);
         };
@@ -189,6 +191,7 @@ impl Builder<'_, '_> {
         }
         match self.compute(stages, inputs, outputs) {
             Ok(results) => {
+                self.record(index, outputs, &results)?;
                 for (operand, bytes) in outputs.iter().zip(results) {
                     self.constants[*operand] = Constant::Owned(bytes);
                 }
@@ -197,6 +200,34 @@ impl Builder<'_, '_> {
             Err(error) if crate::DriverError::given_up(&error).is_some() => Err(error),
             Err(_) => Ok(false),
         }
+    }
+
+    /// Keeps the results, where they are to be kept.
+    fn record(
+        &self,
+        index: usize,
+        outputs: &[usize],
+        results: &[AlignedBytes],
+    ) -> Result<(), OpError> {
+        let budget = self.graphs.budget;
+        let dims = outputs.iter().map(|operand| self.operands[*operand].known_dims().into());
+        let values = dims.zip(results);
+        budget.kept().record(Place::new(self.graph, index), values, |value| {
+            copy_of(value.as_slice(), budget)
+        })
+    }
+
+    /// Takes the results of an operation that an earlier preparation has folded. Says whether it has.
+    pub(super) fn take_kept(&mut self, index: usize) -> bool {
+        let place = Place::new(self.graph, index);
+        let Some(values) = self.graphs.budget.kept().take(place) else { return false };
+        let outputs = &self.subgraph.operations[index].outputs;
+        for (operand, value) in outputs.iter().zip(values) {
+            self.operands[*operand as usize].dims = Some(value.dims.clone());
+            self.constants[*operand as usize] = Constant::Kept(value);
+        }
+        self.release_constants(index);
+        true
     }
 
     fn depends_on_constants(&self, inputs: &[usize], outputs: &[usize]) -> bool {
