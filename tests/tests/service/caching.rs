@@ -54,9 +54,7 @@ fn everywhere(name: &str) {
     drop(client);
     // Whatever was charged is given back, whatever came of the calls.
     wait_until("the end of the client's account", || {
-        !service.metrics.encode().lines().any(|line| {
-            line.starts_with("burst_limit_used{limit=\"memory_bytes\"}") && !line.ends_with(" 0")
-        })
+        service.metric("burst_service_used{resource=\"memory_bytes\"}") == 0
     });
 }
 
