@@ -1,6 +1,7 @@
 //! The command as its users call it.
 
 mod bench;
+mod cache;
 mod death;
 mod explain;
 mod readme;
@@ -22,6 +23,7 @@ mod wrong_input;
 fn main() -> std::process::ExitCode {
     burst_testing::run(&[
         bench::TESTS,
+        cache::TESTS,
         death::TESTS,
         explain::TESTS,
         readme::TESTS,

@@ -84,7 +84,8 @@ impl Writing<'_> {
             file.empty()?;
         }
         let mac = self.model(model_file, model, kept)?;
-        self.data(data_file, kept, &mac)
+        self.data(data_file, kept, &mac)?;
+        Ok(())
     }
 
     /// Writes the model file. Gives its MAC.

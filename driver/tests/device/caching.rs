@@ -60,8 +60,7 @@ fn widened() -> Model {
         .collect();
     let half = OutputSpec::new(OperandType::TensorFloat16, &[24, 3, 3, 16]);
     let halves = b.constant_bytes(half, &halves);
-    let filter =
-        b.result_of(OperationType::Dequantize, &[halves], OutputSpec::f32(&[24, 3, 3, 16]));
+    let filter = b.result_of(OperationType::Cast, &[halves], OutputSpec::f32(&[24, 3, 3, 16]));
     let bias = b.constant_f32(&[24], &numbers(24));
     let [same, one, none] = [1, 1, 0].map(|value| b.scalar_i32(value));
     let y = b.result_of(OperationType::Conv2d, &[x, filter, bias, same, one, one, none], out());

@@ -13,7 +13,7 @@ use burst_hal::{
     ExecutionPreference, ExecutionResult, Failure, Model, OperationType, PrepareOptions,
     PrepareResult, PreparedModel, Priority, Request, TimePoint,
 };
-use burst_server::{Limits, ServiceOptions};
+use burst_server::ServiceOptions;
 use burst_verify::functional::caching::{CHECKS, Setting, Sort, TestModel};
 
 use crate::burst_support::{long, model, request_in, wait_until};
@@ -30,7 +30,7 @@ fn cpu() -> CpuDevice {
 /// A service of this device that lets its clients make as many calls as they like.
 fn service(device: impl Device + 'static) -> Shared {
     let mut options = ServiceOptions::default();
-    options.limits = Limits { setup_rate: 0, ..Limits::default() };
+    options.limits.setup_rate = 0;
     Shared::start(Arc::new(device), options)
 }
 
@@ -324,7 +324,7 @@ fn a_restored_model_executes_over_the_socket_and_over_a_burst_and_refuses_what_i
         assert_eq!(result.status, ErrorStatus::None);
         let mut burst = prepared.configure_burst(&BurstOptions::default()).unwrap();
         let executed = burst.execute(&request, &options, long()).unwrap();
-        assert_eq!(executed.result.status, ErrorStatus::None);
+        assert_eq!(executed.status, ErrorStatus::None);
         request.outputs.clear();
         let result = prepared.execute_synchronously(&request, &options);
         assert_eq!(result.status, ErrorStatus::InvalidArgument, "an output is missing");
