@@ -1,12 +1,12 @@
 //! `cargo run --release -p benches --features peers -- transport`: what `burst bench transport`
 //! measures, with third-party peers beside it. `cargo run --release -p benches -- model`: our driver
 //! beside LiteRT. `cargo run --release -p benches -- attacks`: what an honest client notices of attacks
-//! on its service.
+//! on its service. `cargo run --release -p benches -- cache`: models prepared in full and from files.
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use benches::{all_peers, attacks, check_built, left_out_notice, model};
+use benches::{all_peers, attacks, cache, check_built, left_out_notice, model};
 use burst_harness::transport::command;
 use burst_harness::{HarnessError, Peer};
 use clap::{Parser, Subcommand};
@@ -27,6 +27,8 @@ enum What {
     Model(model::Args),
     /// An honest client of a service, alone and beside attacks on it.
     Attacks(attacks::Args),
+    /// Models prepared in full and from the files of a compilation.
+    Cache(cache::Args),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         What::Transport(args) => transport(&args, &peers, &mut out),
         What::Model(args) => args.run(&mut out),
         What::Attacks(args) => args.run(&mut out),
+        What::Cache(args) => args.run(&mut out),
     };
     result.unwrap_or_else(|error| {
         eprintln!("benches: {error}");
