@@ -139,7 +139,7 @@ fn model(sort: Sort, operation: OperationType) -> Result<Model, Fault> {
     let layer = [value, weights, bias, none];
     let output = match sort {
         Sort::Float32 => spec(&[1, WIDTH]),
-        Sort::Quant8 => OutputSpec::new(ty, &[1, WIDTH]).quantized(1.0, 3),
+        Sort::Quant8 => OutputSpec::new(ty, &[1, WIDTH]).quantized(0.5, 3),
     };
     let layer = builder.result_of(OperationType::FullyConnected, &layer, output);
     value = builder.result_of(operation, &[layer, sum, none], spec(&[1, WIDTH]));
