@@ -1,10 +1,11 @@
-//! What of a plan is kept with a compilation, so that it is not computed again: values that were folded.
+//! What of a plan is kept with a compilation, so that it is not computed again: values that were folded, and
+//! weights in the order in which kernels of our own read them.
 //!
 //! While a model is planned to be kept, what is worth it is copied here, operation by operation. While it
 //! is planned from files the same operations take theirs from here: one model, planned by one build, is planned in
 //! one order.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::OpError;
 use crate::aligned::AlignedBytes;
 
 /// Which operation something was kept of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Place {
     /// 0 for the main graph, else one more than the index of the referenced one.
     pub(crate) graph: u32,
@@ -59,16 +60,33 @@ impl KeptValue {
     }
 }
 
-/// The results of an operation.
+/// What was kept of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    /// Its results: it was folded, and reads nothing any more.
+    Results,
+    /// What its kernel has packed of its [`PACKED_INPUTS`].
+    Packed,
+}
+
+/// Inputs that an operation does not read where its packed constants are kept: weights and biases.
+pub(crate) const PACKED_INPUTS: [usize; 2] = [1, 2];
+
+/// Something of an operation.
 #[derive(Debug, Clone)]
-pub(crate) struct KeptResults {
+pub(crate) struct KeptPart {
     pub(crate) place: Place,
+    pub(crate) what: What,
     pub(crate) values: Vec<KeptValue>,
 }
 
 /// What is kept, while a model is planned.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(RefCell<State>);
+pub(crate) struct Kept {
+    state: RefCell<State>,
+    /// The operation that is being planned.
+    at: Cell<Place>,
+}
 
 #[derive(Debug, Default)]
 enum State {
@@ -76,59 +94,71 @@ enum State {
     #[default]
     Off,
     /// In the order in which operations were planned.
-    Recording(Vec<KeptResults>),
+    Recording(Vec<KeptPart>),
     /// In the same order, the next one last.
-    Restoring(Vec<KeptResults>),
+    Restoring(Vec<KeptPart>),
 }
 
 impl Kept {
     /// Nothing yet; it is going to be recorded.
     pub(crate) fn recording() -> Self {
-        Kept(RefCell::new(State::Recording(Vec::new())))
+        Kept { state: RefCell::new(State::Recording(Vec::new())), at: Cell::default() }
     }
 
     /// What was recorded once.
-    pub(crate) fn restoring(mut results: Vec<KeptResults>) -> Self {
-        results.reverse();
-        Kept(RefCell::new(State::Restoring(results)))
+    pub(crate) fn restoring(mut parts: Vec<KeptPart>) -> Self {
+        parts.reverse();
+        Kept { state: RefCell::new(State::Restoring(parts)), at: Cell::default() }
+    }
+
+    /// This operation is planned next.
+    pub(crate) fn begin(&self, place: Place) {
+        self.at.set(place);
+    }
+
+    /// Whether what is worth it is to be recorded.
+    pub(crate) fn is_recording(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Recording(_))
     }
 
     /// Whether what there is to keep is there: nothing else may be computed in its place.
     pub(crate) fn is_restoring(&self) -> bool {
-        matches!(&*self.0.borrow(), State::Restoring(_))
+        matches!(&*self.state.borrow(), State::Restoring(_))
     }
 
-    /// Records the results of an operation, where it is to be recorded; `copy` copies one.
+    /// Records something of the operation that is being planned, where that is to be recorded; each copy is
+    /// made only then.
     ///
     /// # Errors
-    /// Those of `copy`.
-    pub(crate) fn record<'v>(
+    /// Those of the copies.
+    pub(crate) fn record(
         &self,
-        place: Place,
-        values: impl Iterator<Item = (Dimensions, &'v AlignedBytes)>,
-        copy: impl Fn(&AlignedBytes) -> Result<AlignedBytes, OpError>,
+        what: What,
+        copies: impl Iterator<Item = Result<(Dimensions, AlignedBytes), OpError>>,
     ) -> Result<(), OpError> {
-        let State::Recording(results) = &mut *self.0.borrow_mut() else { return Ok(()) };
-        let values = values.map(|(dims, bytes)| {
-            let memory = Arc::new(copy(bytes)?);
-            let range = 0..memory.as_slice().len();
-            Ok(KeptValue { dims, memory, range })
+        let State::Recording(parts) = &mut *self.state.borrow_mut() else { return Ok(()) };
+        let values = copies.map(|copy| {
+            let (dims, bytes) = copy?;
+            let range = 0..bytes.as_slice().len();
+            Ok(KeptValue { dims, memory: Arc::new(bytes), range })
         });
-        results.push(KeptResults { place, values: values.collect::<Result<_, OpError>>()? });
+        let values = values.collect::<Result<_, OpError>>()?;
+        parts.push(KeptPart { place: self.at.get(), what, values });
         Ok(())
     }
 
-    /// The results of an operation, where they were kept.
-    pub(crate) fn take(&self, place: Place) -> Option<Vec<KeptValue>> {
-        let State::Restoring(results) = &mut *self.0.borrow_mut() else { return None };
-        results.pop_if(|next| next.place == place).map(|next| next.values)
+    /// What was kept of the operation that is being planned.
+    pub(crate) fn take(&self, what: What) -> Option<Vec<KeptValue>> {
+        let State::Restoring(parts) = &mut *self.state.borrow_mut() else { return None };
+        let place = self.at.get();
+        parts.pop_if(|next| next.place == place && next.what == what).map(|next| next.values)
     }
 
     /// What was recorded; what was not asked for while it was restored.
-    pub(crate) fn into_rest(self) -> Vec<KeptResults> {
-        match self.0.into_inner() {
+    pub(crate) fn into_rest(self) -> Vec<KeptPart> {
+        match self.state.into_inner() {
             State::Off => Vec::new(),
-            State::Recording(results) | State::Restoring(results) => results,
+            State::Recording(parts) | State::Restoring(parts) => parts,
         }
     }
 }
@@ -140,23 +170,30 @@ mod tests {
     const FIRST: Place = Place { graph: 0, operation: 3 };
     const SECOND: Place = Place { graph: 2, operation: 0 };
 
-    fn record(kept: &Kept, place: Place, bytes: &[u8]) {
-        let value = AlignedBytes::copy_of(bytes);
-        let dims = Dimensions::from_slice(&[1]);
-        kept.record(place, [(dims, &value)].into_iter(), |value| Ok(value.clone())).unwrap();
+    fn record(kept: &Kept, place: Place, what: What, bytes: &[u8]) {
+        kept.begin(place);
+        let copy = || Ok((Dimensions::from_slice(&[1]), AlignedBytes::copy_of(bytes)));
+        kept.record(what, std::iter::once_with(copy)).unwrap();
+    }
+
+    fn take(kept: &Kept, place: Place, what: What) -> Option<Vec<u8>> {
+        kept.begin(place);
+        kept.take(what).map(|values| values[0].bytes().to_vec())
     }
 
     #[test]
     fn what_was_recorded_is_given_back_once_in_the_same_order() {
         let kept = Kept::recording();
-        record(&kept, FIRST, &[1, 2]);
-        record(&kept, SECOND, &[3]);
-        assert!(kept.take(FIRST).is_none(), "what is recorded is not there yet");
+        record(&kept, FIRST, What::Results, &[1, 2]);
+        record(&kept, SECOND, What::Packed, &[3]);
+        assert!(take(&kept, FIRST, What::Results).is_none(), "what is recorded is not there yet");
         let kept = Kept::restoring(kept.into_rest());
-        assert!(kept.is_restoring() && kept.take(SECOND).is_none());
-        assert_eq!(kept.take(FIRST).unwrap()[0].bytes(), [1, 2]);
-        assert!(kept.take(FIRST).is_none());
-        record(&kept, FIRST, &[9]);
+        assert!(kept.is_restoring() && !kept.is_recording());
+        assert_eq!(take(&kept, SECOND, What::Packed), None, "not before the first one");
+        assert_eq!(take(&kept, FIRST, What::Packed), None);
+        assert_eq!(take(&kept, FIRST, What::Results), Some(vec![1, 2]));
+        assert_eq!(take(&kept, FIRST, What::Results), None);
+        record(&kept, FIRST, What::Results, &[9]);
         let rest = kept.into_rest();
         assert_eq!(rest.len(), 1, "nothing is recorded while it is restored");
         assert_eq!((rest[0].place, rest[0].values[0].bytes()), (SECOND, &[3_u8][..]));
@@ -165,7 +202,8 @@ mod tests {
     #[test]
     fn a_plan_that_keeps_nothing_records_nothing() {
         let kept = Kept::default();
-        record(&kept, FIRST, &[1]);
-        assert!(!kept.is_restoring() && kept.take(FIRST).is_none() && kept.into_rest().is_empty());
+        record(&kept, FIRST, What::Results, &[1]);
+        assert!(!kept.is_restoring() && take(&kept, FIRST, What::Results).is_none());
+        assert!(kept.into_rest().is_empty());
     }
 }

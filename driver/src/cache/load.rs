@@ -15,13 +15,13 @@ use crate::aligned::{AlignedBytes, MAX_ALLOCATION_BYTES};
 use crate::budget::Budget;
 use crate::cache_error::{CacheError, Kind};
 use crate::error::DriverError;
-use crate::kept::KeptResults;
+use crate::kept::KeptPart;
 
 /// What a compilation was kept of. Its memory is charged to the caller.
 #[derive(Debug)]
 pub(crate) struct Restored {
     pub(crate) model: Model,
-    pub(crate) kept: Vec<KeptResults>,
+    pub(crate) kept: Vec<KeptPart>,
     /// How the model was prepared.
     pub(crate) options: PrepareOptions,
     /// What the structure has become.

@@ -1,6 +1,6 @@
 //! Writes a compilation into files.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 
 use burst_hal::{CompilationCache, DataLocation, MemoryError, Model, Operand, PrepareOptions};
@@ -15,7 +15,7 @@ use crate::aligned::{AlignedBytes, MAX_ALLOCATION_BYTES};
 use crate::budget::Budget;
 use crate::cache_error::{CacheError, Kind};
 use crate::error::DriverError;
-use crate::kept::{KeptResults, Place};
+use crate::kept::{KeptPart, PACKED_INPUTS, Place, What};
 
 /// The files of a compilation that is going to be kept.
 pub(crate) struct Files<'a> {
@@ -43,7 +43,7 @@ impl<'a> Files<'a> {
         &self,
         seal: &Seal,
         model: &Model,
-        kept: &[KeptResults],
+        kept: &[KeptPart],
         options: &PrepareOptions,
         budget: &Budget<'_>,
     ) -> Result<(), DriverError> {
@@ -75,7 +75,7 @@ impl Writing<'_> {
         model_file: &CacheFile<'_>,
         data_file: &CacheFile<'_>,
         model: &Model,
-        kept: &[KeptResults],
+        kept: &[KeptPart],
     ) -> Result<(), DriverError> {
         for file in [model_file, data_file] {
             file.check_writable()?;
@@ -93,7 +93,7 @@ impl Writing<'_> {
         &self,
         file: &CacheFile<'_>,
         model: &Model,
-        kept: &[KeptResults],
+        kept: &[KeptPart],
     ) -> Result<blake3::Hash, DriverError> {
         let read = read_by_steps(model, kept);
         let graphs = (0..).zip(std::iter::once(&model.main).chain(&model.referenced));
@@ -123,7 +123,7 @@ impl Writing<'_> {
     fn data(
         &self,
         file: &CacheFile<'_>,
-        kept: &[KeptResults],
+        kept: &[KeptPart],
         partner: &blake3::Hash,
     ) -> Result<blake3::Hash, DriverError> {
         let (places, end) = kept_list::lay_out(kept);
@@ -235,16 +235,20 @@ impl Body<'_> {
     }
 }
 
-/// The operands that some step of a plan reads, where these operations were folded.
-fn read_by_steps(model: &Model, kept: &[KeptResults]) -> HashSet<OperandPlace> {
-    let folded: HashSet<Place> = kept.iter().map(|results| results.place).collect();
+/// The operands that some step of a plan reads, where this was kept of operations.
+fn read_by_steps(model: &Model, kept: &[KeptPart]) -> HashSet<OperandPlace> {
+    let kept: HashMap<Place, What> = kept.iter().map(|part| (part.place, part.what)).collect();
     let graphs = std::iter::once(&model.main).chain(&model.referenced);
     let mut read = HashSet::new();
     for (number, graph) in (0..).zip(graphs) {
         for (index, operation) in (0_u32..).zip(&graph.operations) {
-            if !folded.contains(&Place { graph: number, operation: index }) {
-                read.extend(operation.inputs.iter().map(|operand| (number, *operand as usize)));
-            }
+            let kept = kept.get(&Place { graph: number, operation: index });
+            let inputs = operation.inputs.iter().enumerate().filter(|(position, _)| match kept {
+                None => true,
+                Some(What::Results) => false,
+                Some(What::Packed) => !PACKED_INPUTS.contains(position),
+            });
+            read.extend(inputs.map(|(_, operand)| (number, *operand as usize)));
         }
     }
     read

@@ -9,6 +9,7 @@ use super::constants::Constant;
 use crate::budget::settle;
 use crate::control_flow::is_true;
 use crate::error::DriverError;
+use crate::kept::Place;
 use crate::op::{Inferred, OpDef, Prepared, Stages};
 use crate::ops::control::boundary;
 use crate::plan::{Allocation, Control, Loop, Planned, Step, check_declared, spilled};
@@ -73,6 +74,7 @@ impl<'g, 'm> Builder<'g, 'm> {
 
     pub(super) fn operation(&mut self, index: usize) -> Result<(), DriverError> {
         self.graphs.budget.stop().check().map_err(|c| super::outside_of_operations(&c))?;
+        self.graphs.budget.kept().begin(Place::new(self.graph, index));
         if self.take_kept(index) {
             return Ok(());
         }
@@ -221,7 +223,7 @@ impl<'g, 'm> Builder<'g, 'm> {
             None => def.body,
         };
         let fixed_shapes = self.infer(stages, &inputs, &outputs)?;
-        if fixed_shapes && def.traits.pure && self.fold(index, stages, &inputs, &outputs)? {
+        if fixed_shapes && def.traits.pure && self.fold(operation.ty, stages, &inputs, &outputs)? {
             return Ok(());
         }
         let (prepared, kernel_charge) = self.prepare(stages, &inputs, &outputs)?;

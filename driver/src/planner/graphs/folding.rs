@@ -11,7 +11,7 @@ use super::builder::Builder;
 use super::constants::{Constant, copy_of};
 use crate::OpError;
 use crate::aligned::AlignedBytes;
-use crate::kept::Place;
+use crate::kept::What;
 use crate::op::{Run, Stages};
 use crate::plan::Planned;
 use crate::tensor::{Storage, TensorMut, TensorRef, byte_count, element_count};
@@ -174,7 +174,7 @@ impl Builder<'_, '_> {
     /// What says that planning is to be given up.
     pub(super) fn fold(
         &mut self,
-        index: usize,
+        op: OperationType,
         stages: &dyn Stages,
         inputs: &[usize],
         outputs: &[usize],
@@ -182,7 +182,6 @@ impl Builder<'_, '_> {
         if self.graphs.budget.kept().is_restoring() || !self.depends_on_constants(inputs, outputs) {
             return Ok(false);
         }
-        let op = self.subgraph.operations[index].ty;
         let Ok((bytes, work)) = needs(&self.operands, op, inputs, outputs) else {
             return Ok(false);
         };
@@ -191,7 +190,7 @@ impl Builder<'_, '_> {
         }
         match self.compute(stages, inputs, outputs) {
             Ok(results) => {
-                self.record(index, outputs, &results)?;
+                self.record(outputs, &results)?;
                 for (operand, bytes) in outputs.iter().zip(results) {
                     self.constants[*operand] = Constant::Owned(bytes);
                 }
@@ -203,24 +202,18 @@ impl Builder<'_, '_> {
     }
 
     /// Keeps the results, where they are to be kept.
-    fn record(
-        &self,
-        index: usize,
-        outputs: &[usize],
-        results: &[AlignedBytes],
-    ) -> Result<(), OpError> {
+    fn record(&self, outputs: &[usize], results: &[AlignedBytes]) -> Result<(), OpError> {
         let budget = self.graphs.budget;
-        let dims = outputs.iter().map(|operand| self.operands[*operand].known_dims().into());
-        let values = dims.zip(results);
-        budget.kept().record(Place::new(self.graph, index), values, |value| {
-            copy_of(value.as_slice(), budget)
-        })
+        let copies = outputs.iter().zip(results).map(|(operand, value)| {
+            let dims = self.operands[*operand].known_dims().into();
+            Ok((dims, copy_of(value.as_slice(), budget)?))
+        });
+        budget.kept().record(What::Results, copies)
     }
 
     /// Takes the results of an operation that an earlier preparation has folded. Says whether it has.
     pub(super) fn take_kept(&mut self, index: usize) -> bool {
-        let place = Place::new(self.graph, index);
-        let Some(values) = self.graphs.budget.kept().take(place) else { return false };
+        let Some(values) = self.graphs.budget.kept().take(What::Results) else { return false };
         let outputs = &self.subgraph.operations[index].outputs;
         for (operand, value) in outputs.iter().zip(values) {
             self.operands[*operand as usize].dims = Some(value.dims.clone());
