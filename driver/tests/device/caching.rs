@@ -113,8 +113,49 @@ fn branches() -> Model {
     b.build().unwrap()
 }
 
-fn models() -> [(&'static str, Model); 3] {
-    [("widened", widened()), ("pooled", pooled()), ("branches", branches())]
+/// A convolution of bytes between floats, in every way in which weights of 8 bits are stored: with an odd depth and
+/// a number of channels that fills no panel.
+fn bytes(weights: OperandType, activations: OperandType) -> Model {
+    let mut b = ModelBuilder::new();
+    let zero = if activations == OperandType::TensorQuant8Asymm { 128 } else { -3 };
+    let spec = |dims: &[u32], scale| OutputSpec::new(activations, dims).quantized(scale, zero);
+    let x = b.input(F32, &INPUT);
+    let x = b.result_of(OperationType::Quantize, &[x], spec(&INPUT, 0.03));
+    let values: Vec<u8> = (0..=255).cycle().take(21 * 3 * 3 * 16).collect();
+    let dims = [21, 3, 3, 16];
+    let filter = match weights {
+        OperandType::TensorQuant8SymmPerChannel => {
+            let scales: Vec<f32> = (1..=21).map(|unit: u8| 0.001 * f32::from(unit)).collect();
+            OutputSpec::new(weights, &dims).per_channel(&scales, 0)
+        }
+        ty => OutputSpec::new(ty, &dims)
+            .quantized(0.02, if ty == OperandType::TensorQuant8Asymm { 120 } else { 5 }),
+    };
+    let bias_scale = match weights {
+        OperandType::TensorQuant8SymmPerChannel => 0.0,
+        _ => 0.02 * 0.03,
+    };
+    let filter = b.constant_bytes(filter, &values);
+    let bias = OutputSpec::new(OperandType::TensorInt32, &[21]).quantized(bias_scale, 0);
+    let bias = b.constant_i32_of(bias, &[-700; 21]);
+    let [same, one, none] = [1, 1, 0].map(|value| b.scalar_i32(value));
+    let operands = [x, filter, bias, same, one, one, none];
+    let y = b.result_of(OperationType::Conv2d, &operands, spec(&[], 0.9));
+    let z = b.result_of(OperationType::Dequantize, &[y], out());
+    b.output(z);
+    b.build().unwrap()
+}
+
+fn models() -> [(&'static str, Model); 6] {
+    use OperandType::{TensorQuant8Asymm, TensorQuant8AsymmSigned, TensorQuant8SymmPerChannel};
+    [
+        ("widened", widened()),
+        ("pooled", pooled()),
+        ("branches", branches()),
+        ("bytes", bytes(TensorQuant8Asymm, TensorQuant8Asymm)),
+        ("signed bytes", bytes(TensorQuant8AsymmSigned, TensorQuant8AsymmSigned)),
+        ("channels", bytes(TensorQuant8SymmPerChannel, TensorQuant8AsymmSigned)),
+    ]
 }
 
 fn run(model: &dyn PreparedModel) -> Vec<u8> {
@@ -203,6 +244,15 @@ fn only_what_a_plan_still_reads_is_kept() {
     let model = contents(&cache.model[0]).len();
     assert!(model < 8 << 10, "{model} bytes, of pools of which most is nobody's");
     assert!(contents(&cache.data[0]).len() < 1 << 10, "nothing was folded");
+    // Weights of 8 bits lie in one of the files: packed, where a kernel of our own reads them.
+    let quantized = OperandType::TensorQuant8Asymm;
+    keep(&device(), &bytes(quantized, quantized), &cache);
+    let weights = 21 * 3 * 3 * 16;
+    let (model, data) = (contents(&cache.model[0]).len(), contents(&cache.data[0]).len());
+    assert!(model + data < 2 * weights + (1 << 11), "{model} and {data} bytes");
+    if cfg!(target_arch = "x86_64") {
+        assert!(model < weights && data >= weights, "{model} and {data} bytes");
+    }
 }
 
 #[test]
