@@ -1,7 +1,7 @@
 //! Third parties for the harness: other ways for two processes on one machine to exchange requests
 //! and answers, and another library that runs the same models ([`model`]). Beside them what an honest
-//! client notices of attacks on its service ([`attacks`]), and an urgent model of a less urgent one
-//! ([`priorities`]).
+//! client notices of attacks on its service ([`attacks`]), an urgent model of a less urgent one
+//! ([`priorities`]), and what compilations in files save ([`cache`]).
 //!
 //! The transport's third parties are compiled with the feature `peers` alone: who only builds or tests
 //! this repository does not wait for them.
@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attacks;
+pub mod cache;
 pub mod model;
 #[cfg(feature = "peers")]
 pub mod peers;

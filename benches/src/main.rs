@@ -2,11 +2,12 @@
 //! measures, with third-party peers beside it. `cargo run --release -p benches -- model`: our driver
 //! beside LiteRT. `cargo run --release -p benches -- attacks`: what an honest client notices of attacks
 //! on its service. `cargo run --release -p benches -- priorities`: an urgent model beside a busy one.
+//! on its service. `cargo run --release -p benches -- cache`: models prepared in full and from files.
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use benches::{all_peers, attacks, check_built, left_out_notice, model, priorities};
+use benches::{all_peers, attacks, cache, check_built, left_out_notice, model, priorities};
 use burst_harness::transport::command;
 use burst_harness::{HarnessError, Peer};
 use clap::{Parser, Subcommand};
@@ -29,6 +30,8 @@ enum What {
     Attacks(attacks::Args),
     /// An urgent model of a user beside a less urgent one on all cores.
     Priorities(priorities::Args),
+    /// Models prepared in full and from the files of a compilation.
+    Cache(cache::Args),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         What::Model(args) => args.run(&mut out),
         What::Attacks(args) => args.run(&mut out),
         What::Priorities(args) => args.run(&mut out),
+        What::Cache(args) => args.run(&mut out),
     };
     result.unwrap_or_else(|error| {
         eprintln!("benches: {error}");

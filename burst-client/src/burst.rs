@@ -26,7 +26,6 @@ use results::Results;
 
 pub use pipeline::Ticket;
 pub use queue_length::PAGE_DATUMS;
-pub(crate) use queue_length::longest_packet;
 
 /// How a burst is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

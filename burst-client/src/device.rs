@@ -1,17 +1,19 @@
 //! A device of the service, as a [`burst_hal::Device`].
 
+use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use burst_hal::validate::RequestRules;
 use burst_hal::{
-    CacheFiles, Capabilities, Device, DeviceStatus, DeviceType, Extension, Failure, Model,
-    PrepareOptions, PreparedModel,
+    CACHE_FILES_MAX, CacheFiles, Caller, Capabilities, CompilationCache, Device, DeviceStatus,
+    DeviceType, Extension, Failure, Model, PrepareOptions, PreparedModel, TimePoint,
 };
 use burst_shm::{Mapping, Memory};
-use burst_wire::control::{Answer, Call, DeviceInfo, ModelBody, encode_model};
+use burst_wire::control::{Answer, CachePlace, Call, DeviceInfo, ModelBody, encode_model};
+use burst_wire::longest_packet;
 use fmq::Deadline;
 
-use crate::burst::longest_packet;
 use crate::connection::Link;
 use crate::model_handle::ModelHandle;
 use crate::{ClientError, RemotePreparedModel, ShmMemory, Stream, StreamOptions};
@@ -79,18 +81,85 @@ impl RemoteDevice {
         model: &Model,
         options: &PrepareOptions,
     ) -> Result<Arc<RemotePreparedModel>, ClientError> {
-        let parcel = Parcel::pack(model)?;
-        let call = Call::Prepare {
+        self.prepare_in(model, options, None)
+    }
+
+    /// As [`RemoteDevice::prepare`], and the device keeps the compilation in these files where it can use
+    /// them. Only their descriptors go to the service.
+    ///
+    /// # Errors
+    /// As [`RemoteDevice::prepare`].
+    pub fn prepare_caching(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        cache: &CompilationCache,
+    ) -> Result<Arc<RemotePreparedModel>, ClientError> {
+        // A number of files that no message has room for is one that no device needs.
+        match self.prepare_in(model, options, Some(cache).filter(|cache| fits(cache.files()))) {
+            // A service of an earlier version keeps none.
+            Err(ClientError::UnknownCall { .. }) => self.prepare(model, options),
+            prepared => prepared,
+        }
+    }
+
+    /// Makes the model ready that was kept in these files. What a request for it has to be only the
+    /// service knows.
+    ///
+    /// # Errors
+    /// The device does not take the files, or the service is gone.
+    pub fn prepare_from_cache(
+        &self,
+        cache: &CompilationCache,
+        deadline: Option<TimePoint>,
+    ) -> Result<Arc<RemotePreparedModel>, ClientError> {
+        let files = cache.files();
+        if !fits(files) {
+            return Err(ClientError::CacheFiles { files, limit: CACHE_FILES_MAX });
+        }
+        let call = Call::PrepareFromCache {
             device: self.number,
-            model: parcel.body.clone(),
-            options: options.into(),
+            cache: CachePlace::new(cache.token, files),
+            deadline: deadline.map(|at| at.nanos),
+        };
+        let deadline = deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        self.link.give_back_dropped(deadline)?;
+        let descriptors: Vec<BorrowedFd<'_>> = files_of(cache).collect();
+        match self.link.call(call, &descriptors, deadline)? {
+            (Answer::Restored { model, longest_packet, .. }, _) => {
+                let longest = usize::try_from(longest_packet).unwrap_or(usize::MAX);
+                let handle = ModelHandle::new(&self.link, model, longest);
+                Ok(Arc::new(RemotePreparedModel::new(handle)))
+            }
+            _ => Err(ClientError::UnexpectedAnswer),
+        }
+    }
+
+    fn prepare_in(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        cache: Option<&CompilationCache>,
+    ) -> Result<Arc<RemotePreparedModel>, ClientError> {
+        let parcel = Parcel::pack(model)?;
+        let (device, body) = (self.number, parcel.body.clone());
+        let wire_options = options.into();
+        let call = match cache {
+            None => Call::Prepare { device, model: body, options: wire_options },
+            Some(cache) => {
+                let cache = CachePlace::new(cache.token, cache.files());
+                Call::PrepareCaching { device, model: body, options: wire_options, cache }
+            }
         };
         let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
         self.link.give_back_dropped(deadline)?;
-        match self.link.call(call, &parcel.descriptors(model)?, deadline)? {
+        let mut descriptors = parcel.descriptors(model)?;
+        descriptors.extend(cache.into_iter().flat_map(files_of));
+        match self.link.call(call, &descriptors, deadline)? {
             (Answer::Prepared { model: number }, _) => {
-                let longest = longest_packet(model);
-                let handle = ModelHandle::new(&self.link, number, longest);
+                // The service has found the model legal: its rules are there.
+                let rules = RequestRules::new(model).map_err(|_| ClientError::UnexpectedAnswer)?;
+                let handle = ModelHandle::new(&self.link, number, longest_packet(&rules));
                 let handle = handle.preferring(options.preference);
                 Ok(Arc::new(RemotePreparedModel::new(handle)))
             }
@@ -139,6 +208,16 @@ impl Parcel {
         }
         Ok(descriptors)
     }
+}
+
+/// The descriptors of files, in the order in which they go with a message.
+fn files_of(cache: &CompilationCache) -> impl Iterator<Item = BorrowedFd<'_>> {
+    cache.model.iter().chain(&cache.data).map(File::as_fd)
+}
+
+/// Whether a message has room for so many.
+fn fits(files: CacheFiles) -> bool {
+    files.model <= CACHE_FILES_MAX && files.data <= CACHE_FILES_MAX
 }
 
 /// A shared copy of a pool that only this process can reach.
@@ -194,5 +273,24 @@ impl Device for RemoteDevice {
         options: &PrepareOptions,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
         Ok(self.prepare(model, options)?)
+    }
+
+    fn prepare_model_caching(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        cache: &CompilationCache,
+        _: &Caller,
+    ) -> Result<Arc<dyn PreparedModel>, Failure> {
+        Ok(self.prepare_caching(model, options, cache)?)
+    }
+
+    fn prepare_model_from_cache(
+        &self,
+        cache: &CompilationCache,
+        deadline: Option<TimePoint>,
+        _: &Caller,
+    ) -> Result<Arc<dyn PreparedModel>, Failure> {
+        Ok(self.prepare_from_cache(cache, deadline)?)
     }
 }

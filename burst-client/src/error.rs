@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use burst_hal::session::LayoutError;
-use burst_hal::{ErrorStatus, Failure};
+use burst_hal::{CacheFiles, ErrorStatus, Failure};
 use burst_shm::ShmError;
 use burst_wire::control::Versions;
 use burst_wire::{Features, WireError};
@@ -173,6 +173,14 @@ pub enum ClientError {
     /// Buffers of the driver cannot be used over this connection.
     #[error("buffers of the driver cannot be used over this connection")]
     NoBuffers,
+    /// More files of a compilation than any device needs.
+    #[error("{} model and {} data files, of which there may be {limit} each", files.model, files.data)]
+    CacheFiles {
+        /// How many there are.
+        files: CacheFiles,
+        /// How many there may be of each kind.
+        limit: u32,
+    },
 }
 
 impl ClientError {
@@ -187,6 +195,7 @@ impl ClientError {
             ClientError::NoBuffers
             | ClientError::Layout(_)
             | ClientError::PoolTooLong { .. }
+            | ClientError::CacheFiles { .. }
             | ClientError::NoDevice { .. } => ErrorStatus::InvalidArgument,
             _ => ErrorStatus::GeneralFailure,
         }

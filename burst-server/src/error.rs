@@ -77,6 +77,9 @@ pub enum ServerError {
     /// The device said no.
     #[error("{}", .0.cause)]
     Device(#[from] Failure),
+    /// The device restored a model, and does not say what its requests have to be.
+    #[error("the device does not say what a request for the model from files has to be")]
+    NoRequestRules,
     /// The device panicked; a defect of the driver.
     #[error("the driver failed inside (it panicked)")]
     Panicked,

@@ -52,7 +52,8 @@ pub use metrics::{BurstCounts, GivenUp, Metrics, serve_admin};
 pub use options::ServiceOptions;
 pub use process::systemd;
 pub use process::{
-    LayerState, Lever, Listener, Performance, PerformancePaths, Sandbox, SandboxError,
-    SandboxReport, Stop, Stopper, can_open_files, raise_descriptor_limit,
+    LayerState, Lever, Listener, Performance, PerformancePaths, STATE_KEY_BYTES, Sandbox,
+    SandboxError, SandboxReport, StateError, StateFolder, Stop, Stopper, can_open_files,
+    raise_descriptor_limit,
 };
 pub use service::{Service, serve};

@@ -4,6 +4,7 @@ mod descriptors;
 mod listen;
 mod performance;
 mod sandbox;
+mod state;
 pub mod systemd;
 
 pub use descriptors::raise_descriptor_limit;
@@ -12,3 +13,4 @@ pub use listen::{Listener, Stop, Stopper};
 pub(crate) use performance::Hold;
 pub use performance::{Lever, Performance, PerformancePaths};
 pub use sandbox::{LayerState, Sandbox, SandboxError, SandboxReport, can_open_files};
+pub use state::{STATE_KEY_BYTES, StateError, StateFolder};

@@ -4,6 +4,7 @@
 //! it, in the file of its subject; `replies.rs` answers it.
 
 mod bursts;
+mod compilations;
 mod devices;
 mod dispatch;
 mod executions;
@@ -91,8 +92,8 @@ impl Session {
     ) -> Self {
         let meters = &host.metrics.limits;
         let budgets = Arc::new(ClientBudgets::new(&host.limits, presence.user(), meters));
-        let link =
-            ClientLink::new(Arc::clone(&socket), Arc::clone(&budgets), Arc::clone(&host.scheduler));
+        let (uid, scheduler) = (presence.peer().uid, Arc::clone(&host.scheduler));
+        let link = ClientLink::new(Arc::clone(&socket), Arc::clone(&budgets), uid, scheduler);
         let replies = Replies::new(Arc::clone(&socket), features, Arc::clone(&host.metrics));
         Session {
             host: Arc::clone(host),

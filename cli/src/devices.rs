@@ -37,6 +37,9 @@ struct Row {
     performance: BTreeMap<&'static str, Performance>,
     /// Names of extensions.
     extensions: Vec<String>,
+    /// Files that it keeps a compilation in, of each kind.
+    model_cache_files: u32,
+    data_cache_files: u32,
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -65,7 +68,7 @@ impl Row {
             ("IF", capabilities.if_performance.into()),
             ("WHILE", capabilities.while_performance.into()),
         ]);
-        let extensions = device.supported_extensions();
+        let (extensions, cache) = (device.supported_extensions(), device.cache_files_needed());
         Ok(Row {
             name: device.name().to_owned(),
             version: device.version_string().to_owned(),
@@ -73,6 +76,8 @@ impl Row {
             status: device.status().name(),
             performance,
             extensions: extensions.into_iter().map(|extension| extension.name).collect(),
+            model_cache_files: cache.model,
+            data_cache_files: cache.data,
         })
     }
 
@@ -80,6 +85,14 @@ impl Row {
     fn time(&self, ty: OperandType) -> String {
         let told = self.performance.get(ty.name()).filter(|info| info.time < f32::MAX);
         told.map_or_else(|| "-".to_owned(), |info| format!("{:.3}", info.time))
+    }
+
+    /// How many files it keeps a compilation in, of each kind.
+    fn cache_files(&self) -> String {
+        match (self.model_cache_files, self.data_cache_files) {
+            (0, 0) => "none".to_owned(),
+            (model, data) => format!("{model} + {data}"),
+        }
     }
 }
 
@@ -103,11 +116,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             ("quant8", OperandType::TensorQuant8Asymm),
         ];
         let names = times.map(|(name, _)| name);
-        table.set_header(["device", "version", "type", "status"].into_iter().chain(names));
+        let columns = ["device", "version", "type", "status", "cache files"];
+        table.set_header(columns.into_iter().chain(names));
         for row in &report.devices {
             let Row { name, version, r#type, status, .. } = row;
             let said = [name, version, *r#type, *status].map(str::to_owned);
-            table.add_row(said.into_iter().chain(times.map(|(_, ty)| row.time(ty))));
+            let said = said.into_iter().chain([row.cache_files()]);
+            table.add_row(said.chain(times.map(|(_, ty)| row.time(ty))));
         }
         writeln!(out, "{table}")?;
         writeln!(out, "Times are relative to plain reference kernels: smaller is better.")?;

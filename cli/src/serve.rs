@@ -1,9 +1,10 @@
 //! `burst serve`: this machine's CPU as a driver service.
 //!
 //! The order of the start is what keeps it safe (`docs/SERVICE.md`): first whatever needs the file system
-//! (sockets, the number of CPUs, the levers of the high-performance state), then the sandbox, then
-//! threads, then connections.
+//! (sockets, the number of CPUs, the levers of the high-performance state, the key of the compilation cache), then the
+//! sandbox, then threads, then connections.
 
+mod cache;
 mod limits;
 pub(crate) mod log;
 
@@ -87,6 +88,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t)]
     log: log::LogFormat,
     #[command(flatten)]
+    cache: cache::CacheArgs,
+    #[command(flatten)]
     limits: limits::LimitArgs,
     /// On failure print one JSON object with `error`.
     #[arg(long)]
@@ -118,7 +121,14 @@ fn devices(args: &Args) -> Result<Vec<Arc<dyn Device>>> {
     let figures = calibrate::reported(args.calibration.as_deref(), args.threads, args.private)?;
     let engine = Arc::new(args.threads.engine().with_figures(figures));
     let variants = device_names::variants(&args.device)?;
-    let device = |variant| -> Arc<dyn Device> { Arc::new(CpuDevice::of(&engine, variant)) };
+    let key = args.cache.key(args.private)?;
+    let device = |variant| -> Arc<dyn Device> {
+        let device = CpuDevice::of(&engine, variant);
+        match &key {
+            Some(key) => Arc::new(device.with_cache_key(key.clone())),
+            None => Arc::new(device),
+        }
+    };
     Ok(variants.into_iter().map(device).collect())
 }
 

@@ -1,11 +1,12 @@
-//! What a preparation may take: time until its caller no longer wants it, and memory that the caller
-//! pays for.
+//! What a preparation may take: time until its caller no longer wants it, memory that the caller
+//! pays for, and what an earlier preparation has kept.
 
 use std::cell::RefCell;
 
 use burst_hal::{Caller, MemoryCharge, TimePoint};
 
 use crate::OpError;
+use crate::kept::Kept;
 use crate::stop::Stop;
 
 /// The budget of one preparation, or of one survey.
@@ -17,6 +18,7 @@ use crate::stop::Stop;
 pub struct Budget<'a> {
     stop: Stop<'a>,
     charge: RefCell<MemoryCharge>,
+    kept: Kept,
 }
 
 impl<'a> Budget<'a> {
@@ -24,7 +26,22 @@ impl<'a> Budget<'a> {
     #[must_use]
     pub fn new(caller: &'a Caller, deadline: Option<TimePoint>) -> Self {
         let stop = Stop { caller: Some(caller), deadline, loop_deadline: None };
-        Budget { stop, charge: RefCell::new(caller.empty_charge()) }
+        Budget { stop, charge: RefCell::new(caller.empty_charge()), kept: Kept::default() }
+    }
+
+    /// With what an earlier preparation has kept, or with where to keep it.
+    pub(crate) fn with_kept(self, kept: Kept) -> Self {
+        Budget { kept, ..self }
+    }
+
+    /// What an earlier preparation has kept.
+    pub(crate) fn kept(&self) -> &Kept {
+        &self.kept
+    }
+
+    /// What is left of that, or has been recorded.
+    pub(crate) fn into_kept(self) -> Kept {
+        self.kept
     }
 
     /// When to give up.

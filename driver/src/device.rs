@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use burst_hal::{
-    Caller, Capabilities, Device, DeviceType, ErrorStatus, ExecutionPreference, Extension, Failure,
-    Model, PrepareOptions, PreparedModel, TimePoint,
+    CacheFiles, Caller, Capabilities, CompilationCache, Device, DeviceType, ErrorStatus,
+    ExecutionPreference, Extension, Failure, Model, PrepareOptions, PreparedModel, TimePoint,
 };
 
 use crate::budget::Budget;
+use crate::cache::{self, Bound, CacheError, CacheKey, Files, Restored, Seal};
 use crate::engine::{DeviceOptions, Engine};
 use crate::error::DriverError;
+use crate::kept::Kept;
 use crate::offer::Offer;
 use crate::op::PrepareContext;
 use crate::planner::{check_legal, survey};
@@ -21,6 +23,8 @@ use crate::variant::Variant;
 pub struct CpuDevice {
     engine: Arc<Engine>,
     variant: &'static Variant,
+    /// Without one it keeps no compilations.
+    cache_key: Option<CacheKey>,
 }
 
 /// A device that runs everything, on an engine of its own.
@@ -40,7 +44,14 @@ impl CpuDevice {
     /// A device of an engine that others may use too.
     #[must_use]
     pub fn of(engine: &Arc<Engine>, variant: &'static Variant) -> Self {
-        CpuDevice { engine: Arc::clone(engine), variant }
+        CpuDevice { engine: Arc::clone(engine), variant, cache_key: None }
+    }
+
+    /// With this key it keeps compilations in files, and takes those that a device of this build with the
+    /// same key and the same options has kept.
+    #[must_use]
+    pub fn with_cache_key(self, key: CacheKey) -> Self {
+        CpuDevice { cache_key: Some(key), ..self }
     }
 
     /// Prepares a model, for callers in the same process that want to look into it.
@@ -60,6 +71,16 @@ impl CpuDevice {
         budget: &Budget<'_>,
     ) -> Result<CpuPreparedModel, DriverError> {
         check_legal(model, self.engine.registry())?;
+        self.plan(model, preference, budget)
+    }
+
+    /// Plans a model that is legal.
+    fn plan(
+        &self,
+        model: &Model,
+        preference: ExecutionPreference,
+        budget: &Budget<'_>,
+    ) -> Result<CpuPreparedModel, DriverError> {
         self.engine.own_process();
         let DeviceOptions { fast_kernels, isa, .. } = self.engine.options();
         let context = PrepareContext { fast_kernels, isa, budget };
@@ -68,6 +89,69 @@ impl CpuDevice {
 
     fn offer(&self) -> Offer<'_> {
         Offer { registry: self.engine.registry(), takes: self.variant.takes }
+    }
+
+    /// Prepares a model, and keeps the compilation in these files.
+    fn prepare_keeping(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        (files, seal): (&Files<'_>, &Seal),
+        caller: &Caller,
+    ) -> Result<CpuPreparedModel, DriverError> {
+        let recording = Budget::new(caller, options.deadline).with_kept(Kept::recording());
+        let prepared = self.prepare_within(model, options.preference, &recording)?;
+        let kept = recording.into_kept().into_rest();
+        let budget = Budget::new(caller, options.deadline);
+        // The model is prepared, whatever becomes of the files.
+        match files.save(seal, model, &kept, options, &budget) {
+            Ok(()) => tracing::debug!("the compilation is kept"),
+            Err(error) => tracing::info!(%error, "the compilation is not kept"),
+        }
+        Ok(prepared)
+    }
+
+    /// Makes a model ready that was kept in files.
+    fn restore(
+        &self,
+        place: &CompilationCache,
+        deadline: Option<TimePoint>,
+        caller: &Caller,
+    ) -> Result<CpuPreparedModel, DriverError> {
+        let key = self.cache_key.as_ref().ok_or(CacheError::NoKey)?;
+        Files::of(place)?;
+        check_deadline(deadline)?;
+        let seal = self.seal(key, place, caller);
+        let budget = Budget::new(caller, deadline);
+        let Restored { model, kept, options, .. } = &cache::load(place, &seal, &budget)?;
+        // It was legal when it was kept, and is the same.
+        let budget = budget.with_kept(Kept::restoring(kept.clone()));
+        let prepared = self.plan(model, options.preference, &budget)?;
+        match budget.into_kept().into_rest().is_empty() {
+            true => Ok(prepared.with_options(options)),
+            // The plan is not the one that was kept: no planner of this build does that.
+            false => {
+                Err(CacheError::Malformed { kind: cache::Kind::Data, what: "it is left over" }
+                    .into())
+            }
+        }
+    }
+
+    /// What files of this device have to be sealed with.
+    fn seal(&self, key: &CacheKey, place: &CompilationCache, caller: &Caller) -> Seal {
+        let DeviceOptions { fast_kernels, isa, .. } = self.engine.options();
+        let options = format!("fast kernels: {fast_kernels}, {isa:?}");
+        let bound =
+            Bound { device: self.name(), version: self.version_string(), options: &options };
+        Seal::new(key, bound, &place.token, caller)
+    }
+}
+
+/// Work for which it is too late already is not begun.
+fn check_deadline(deadline: Option<TimePoint>) -> Result<(), DriverError> {
+    match deadline.is_some_and(TimePoint::has_passed) {
+        true => Err(DriverError::Hopeless { status: ErrorStatus::MissedDeadlinePersistent }),
+        false => Ok(()),
     }
 }
 
@@ -122,11 +206,51 @@ impl Device for CpuDevice {
         options: &PrepareOptions,
         caller: &Caller,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
-        if options.deadline.is_some_and(TimePoint::has_passed) {
-            let status = ErrorStatus::MissedDeadlinePersistent;
-            return Err(DriverError::Hopeless { status }.into());
-        }
+        check_deadline(options.deadline)?;
         let budget = Budget::new(caller, options.deadline);
-        Ok(Arc::new(self.prepare_within(model, options.preference, &budget)?))
+        let prepared = self.prepare_within(model, options.preference, &budget)?;
+        Ok(Arc::new(prepared.with_options(options)))
+    }
+
+    fn cache_files_needed(&self) -> CacheFiles {
+        match self.cache_key {
+            Some(_) => cache::FILES,
+            None => CacheFiles::default(),
+        }
+    }
+
+    fn prepare_model_caching(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        place: &CompilationCache,
+        caller: &Caller,
+    ) -> Result<Arc<dyn PreparedModel>, Failure> {
+        let Some(key) = &self.cache_key else {
+            return self.prepare_model_for(model, options, caller);
+        };
+        let files = match Files::of(place) {
+            Ok(files) => files,
+            Err(error) => {
+                // No files at all: it is not asked for.
+                if place.files() != CacheFiles::default() {
+                    tracing::info!(%error, "the compilation is not kept");
+                }
+                return self.prepare_model_for(model, options, caller);
+            }
+        };
+        check_deadline(options.deadline)?;
+        let seal = self.seal(key, place, caller);
+        let prepared = self.prepare_keeping(model, options, (&files, &seal), caller)?;
+        Ok(Arc::new(prepared.with_options(options)))
+    }
+
+    fn prepare_model_from_cache(
+        &self,
+        place: &CompilationCache,
+        deadline: Option<TimePoint>,
+        caller: &Caller,
+    ) -> Result<Arc<dyn PreparedModel>, Failure> {
+        Ok(Arc::new(self.restore(place, deadline, caller)?))
     }
 }

@@ -5,6 +5,8 @@ use std::fmt;
 use burst_hal::validate::{GraphId, ValidationError};
 use burst_hal::{ErrorStatus, Failure, HalVersion, OperandType, OperationType};
 
+use crate::cache_error::CacheError;
+
 /// The account of the caller does not suffice: what the account said.
 #[derive(Debug, Clone)]
 pub struct Refusal(Failure);
@@ -317,6 +319,9 @@ pub enum DriverError {
     /// A loop of the model ran longer than its time-out.
     #[error("a loop ran longer than its time-out")]
     LoopTimeout,
+    /// Files of a compilation.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
     /// More memory than this driver is willing to take for one model.
     #[error("needs {bytes} bytes of working memory, at most {limit} are allowed")]
     TooLarge {
@@ -357,6 +362,7 @@ impl DriverError {
     pub fn status(&self) -> ErrorStatus {
         match self {
             DriverError::Refused(refusal) => refusal.0.status,
+            DriverError::Cache(cause) => cause.status(),
             DriverError::Invalid(cause) => cause.status(),
             DriverError::Operation { cause, .. } => cause.status(),
             DriverError::Signature { .. }

@@ -9,6 +9,7 @@
 //!
 //! Several devices can share one [`Engine`]: its threads, its registry, its figures. A [`Variant`] says what
 //! one of them runs. Operations and operand types of extensions come from other crates ([`op`]).
+//! With a [`CacheKey`] a device keeps compilations in files of its callers ([`cache`]).
 //!
 //! Where to read: [`device`](CpuDevice) → `planner.rs` → `plan.rs` → `context.rs` → `graph_memory.rs` →
 //! `ops/<family>/<op>.rs` → `kernels/`; `control_flow.rs` runs graphs from within graphs.
@@ -56,6 +57,8 @@
 mod aligned;
 mod arena;
 mod budget;
+pub mod cache;
+mod cache_error;
 mod compute;
 mod context;
 mod control_flow;
@@ -65,6 +68,7 @@ mod error;
 mod extension_type;
 mod figures;
 mod graph_memory;
+mod kept;
 mod kernels;
 mod offer;
 pub mod op;
@@ -80,6 +84,7 @@ mod tensor;
 mod threads;
 mod variant;
 
+pub use cache::CacheKey;
 pub use device::CpuDevice;
 pub use engine::{DeviceOptions, Engine};
 pub use error::{DriverError, ExtensionFault, OpError, Refusal, SignatureError};

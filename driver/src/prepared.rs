@@ -7,7 +7,7 @@ use burst_hal::validate::{Direction, RequestRules, UnspecifiedOutputs};
 use burst_hal::{
     Burst, Caller, ErrorStatus, ExecutionOptions, ExecutionPreference, ExecutionResult, Failure,
     LOOP_TIMEOUT_DEFAULT, LOOP_TIMEOUT_MAXIMUM, MemoryCharge, Model, OutputShape, Pace, Pool,
-    PreparedModel, Request, RequestArgument, RequestPool, TimePoint, Timing,
+    PrepareOptions, PreparedModel, Request, RequestArgument, RequestPool, TimePoint, Timing,
 };
 
 use crate::OpError;
@@ -30,6 +30,7 @@ const MAX_IDLE_CONTEXTS: usize = 4;
 pub struct CpuPreparedModel {
     plan: Plan,
     pub(crate) rules: RequestRules,
+    options: PrepareOptions,
     idle: Mutex<Vec<Context>>,
     pace: Pace,
     /// The device's helpers, if it has any and the preference lets it use them.
@@ -59,6 +60,7 @@ impl CpuPreparedModel {
         Ok(CpuPreparedModel {
             plan,
             rules,
+            options: PrepareOptions::default(),
             idle: Mutex::new(Vec::with_capacity(MAX_IDLE_CONTEXTS)),
             pace: Pace::default(),
             // Helpers poll while they wait for work: nothing for who saves energy.
@@ -69,6 +71,12 @@ impl CpuPreparedModel {
             preference,
             charge: context.budget.take_charge(),
         })
+    }
+
+    /// Remembers how it was prepared.
+    #[must_use]
+    pub(crate) fn with_options(self, options: &PrepareOptions) -> Self {
+        CpuPreparedModel { options: PrepareOptions { deadline: None, ..*options }, ..self }
     }
 
     /// The plan.
@@ -319,6 +327,10 @@ impl PreparedModel for CpuPreparedModel {
 
     fn pace(&self) -> Option<&Pace> {
         Some(&self.pace)
+    }
+
+    fn prepare_options(&self) -> Option<PrepareOptions> {
+        Some(self.options)
     }
 
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {

@@ -173,17 +173,21 @@ fn check_request(request: &Request) {
 }
 
 /// Models of each kind of operand, lifetime and extra parameter, and of control flow.
-pub fn seeds() -> Vec<Seed> {
-    let models = [
+pub(crate) fn models() -> [(&'static str, Model); 6] {
+    [
         ("add", add()),
         ("quantized", quantized()),
         ("control_flow", control_flow()),
         ("extension", extension()),
         ("constants_in_pools", constants_in_pools()),
         ("unknown_shapes", unknown_shapes()),
-    ];
+    ]
+}
+
+/// Each of them, with arguments of two kinds.
+pub fn seeds() -> Vec<Seed> {
     let mut seeds = Vec::new();
-    for (name, model) in models {
+    for (name, model) in models() {
         for (what, like) in [("whole", [0; 10]), ("odd", [1, 2, 8, 0x30, 7, 6, 5, 4, 3, 1])] {
             seeds.push((format!("{name}_{what}"), bytes_of(&model, &like)));
         }

@@ -17,6 +17,7 @@
 //! | [`request_packet`], [`result_packet`], [`datums`] | what lies in a burst's two queues |
 //! | [`memory_pool`] | descriptors of every kind, and what their owner does to them later |
 //! | [`tflite`] | a `.tflite` file |
+//! | [`compilation`] | a model's structure in a file that a compilation is kept in |
 //! | [`hal_model`] | a model as a client sends it, and a request for it |
 
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@
     reason = "a target's way to report a finding is to panic; inputs are cut to size"
 )]
 
+pub mod compilation;
 pub mod control_message;
 pub mod datums;
 mod ends;
@@ -67,6 +69,12 @@ pub type Seed = (String, Vec<u8>);
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
+    Target {
+        name: "compilation",
+        about: "a model's structure in a file that a compilation is kept in",
+        run: compilation::run,
+        seeds: compilation::seeds,
+    },
     Target {
         name: "control_message",
         about: "greetings, calls, replies and callbacks of the control socket",

@@ -1,4 +1,5 @@
-//! For whom a device works: who can call the work off, who pays for its memory, and whose turn it is.
+//! For whom a device works: who can call the work off, who pays for its memory, whose turn it is, and
+//! whose user it is.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ pub struct Caller {
     cancel: CancelWord,
     account: Option<Arc<dyn MemoryAccount>>,
     turn: Option<Arc<dyn Turn>>,
+    user: Option<u32>,
 }
 
 /// Pays for memory that a device holds for a caller: packed weights, constants that it computed,
@@ -38,6 +40,12 @@ pub trait Turn: fmt::Debug + Send + Sync {
     /// lock; from any thread, but only on the one that it was called on to execute does this wait. Where
     /// nobody waits it costs a load. A caller that was cancelled gets it back at once.
     fn give_way(&self);
+
+    /// Does what may wait for somebody else, such as for a file on a file system that answers when its
+    /// owner likes: others compute meanwhile. Whoever brings a turn that others wait for implements it.
+    fn step_aside(&self, may_wait: &mut dyn FnMut()) {
+        may_wait();
+    }
 }
 
 /// Bytes that were charged to an account; they are given back when this is dropped.
@@ -52,7 +60,7 @@ impl Caller {
     /// A caller that calls its work off by this word.
     #[must_use]
     pub fn new(cancel: &CancelWord) -> Self {
-        Caller { cancel: cancel.clone(), account: None, turn: None }
+        Caller { cancel: cancel.clone(), ..Caller::default() }
     }
 
     /// This account pays for what the device holds.
@@ -67,6 +75,19 @@ impl Caller {
     pub fn with_turn(mut self, turn: Arc<dyn Turn>) -> Self {
         self.turn = Some(turn);
         self
+    }
+
+    /// The work is for this user: what a device keeps for one of them in files, it takes back for no other.
+    #[must_use]
+    pub fn with_user(mut self, user: u32) -> Self {
+        self.user = Some(user);
+        self
+    }
+
+    /// The user whom the work is for; `None` for that of the device's own process.
+    #[must_use]
+    pub fn user(&self) -> Option<u32> {
+        self.user
     }
 
     /// The word by which the work is called off.
@@ -85,6 +106,14 @@ impl Caller {
     pub fn give_way(&self) {
         if let Some(turn) = &self.turn {
             turn.give_way();
+        }
+    }
+
+    /// As [`Turn::step_aside`]; where the caller takes no turns, it is just done.
+    pub fn step_aside(&self, may_wait: &mut dyn FnMut()) {
+        match &self.turn {
+            Some(turn) => turn.step_aside(may_wait),
+            None => may_wait(),
         }
     }
 

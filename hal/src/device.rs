@@ -295,6 +295,12 @@ pub trait PreparedModel: Any + Send + Sync {
         None
     }
 
+    /// How it was prepared, where it knows, without a deadline; always of a model that was
+    /// [prepared from files](Device::prepare_model_from_cache), as only they say it.
+    fn prepare_options(&self) -> Option<PrepareOptions> {
+        None
+    }
+
     /// Starts a series of executions that keep their resources in between. A driver that has
     /// nothing to keep leaves this to [`PlainBurst`].
     ///

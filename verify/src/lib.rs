@@ -14,6 +14,7 @@ mod arguments;
 mod case;
 mod error;
 mod execute;
+pub mod functional;
 mod golden_error;
 mod judge;
 mod model;

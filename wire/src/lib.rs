@@ -61,5 +61,5 @@ pub use datum::{
 pub use error::WireError;
 pub use extras::{Features, RequestExtras, ResultExtras};
 pub use frame::{PACKET_MIN, PIPELINE_DEPTH_MAX, PacketKind, packet_datums};
-pub use request::{RequestPacket, SlotRequest, decode_request};
+pub use request::{RequestPacket, SlotRequest, decode_request, longest_packet};
 pub use result::{ResultPacket, check_shapes, decode_result};

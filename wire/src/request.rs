@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use burst_hal::validate::RequestRules;
 use burst_hal::{DataLocation, RequestArgument, TimePoint};
 
 use crate::cursor::{Cursor, fill_packet};
@@ -43,6 +44,21 @@ pub struct SlotRequest {
 
 /// Packet information, and whether to measure.
 const FIXED_DATUMS: u64 = 2;
+/// What may be negotiated in addition: deadline, loop time-out, number.
+const EXTRA_DATUMS: usize = 3;
+/// Dimensions that a request may give for an argument whose rank the model leaves open.
+const UNKNOWN_RANK: usize = 8;
+
+/// Datums of the longest packet that a request by these rules takes when each argument lies in a
+/// memory of its own and says all its dimensions. Results are shorter.
+#[must_use]
+pub fn longest_packet(rules: &RequestRules) -> usize {
+    let arguments = rules.ranks().map(|rank| {
+        let rank = if rank == 0 { UNKNOWN_RANK } else { rank };
+        2 + rank // the argument and its memory
+    });
+    FIXED_DATUMS as usize + EXTRA_DATUMS + arguments.sum::<usize>()
+}
 
 impl RequestPacket<'_> {
     /// Datums it takes.

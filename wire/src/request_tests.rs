@@ -177,6 +177,42 @@ fn padding_of_a_foreign_sender_is_ignored() {
 }
 
 #[test]
+fn a_packet_is_as_long_as_the_ranks_of_its_arguments_make_it() {
+    use burst_hal::{Model, Operand, OperandLifeTime, OperandType};
+    let longest = |ranks: &[usize]| {
+        let operand = |rank: &usize| {
+            let lifetime = OperandLifeTime::SubgraphInput;
+            let mut operand = Operand::new(OperandType::TensorFloat32, lifetime);
+            operand.dimensions.resize(*rank, 1);
+            operand
+        };
+        let mut model = Model::default();
+        model.main.operands = ranks.iter().map(operand).collect();
+        model.main.input_indexes = (0..).take(ranks.len() - 1).collect();
+        model.main.output_indexes = vec![u32::try_from(ranks.len() - 1).unwrap()];
+        longest_packet(&RequestRules::new(&model).unwrap())
+    };
+    assert_eq!(longest(&[4, 2]), 5 + (2 + 4) + (2 + 2));
+    assert_eq!(longest(&[0, 1]), 5 + (2 + 8) + (2 + 1), "a rank that the model leaves open");
+    // Every argument with a memory of its own and all its dimensions, and all that is negotiated.
+    let extras = RequestExtras {
+        deadline: Some(TimePoint { nanos: 1 }),
+        loop_timeout: Some(Duration::from_nanos(1)),
+        id: Some(1),
+    };
+    let inputs = [argument(0, 0, 16, &[1; 4])];
+    let outputs = [argument(1, 0, 16, &[1; 2])];
+    let packet = RequestPacket {
+        inputs: &inputs,
+        outputs: &outputs,
+        slots: &[0, 1],
+        measure_timing: true,
+        extras,
+    };
+    assert_eq!(packet.datums().unwrap() as usize, longest(&[4, 2]));
+}
+
+#[test]
 fn two_packets_at_once_and_ragged_bytes_are_refused() {
     let datums = packet(&sample());
     let twice = [datums.clone(), datums.clone()].concat();

@@ -54,7 +54,10 @@ impl Undo {
     pub(super) fn of(call: &control::Call) -> Undo {
         use control::Call;
         match *call {
-            Call::Prepare { .. } | Call::ConfigureBurst { .. } => Undo::ByAnswer,
+            Call::Prepare { .. }
+            | Call::PrepareCaching { .. }
+            | Call::PrepareFromCache { .. }
+            | Call::ConfigureBurst { .. } => Undo::ByAnswer,
             Call::ShareMemory { memory, .. } | Call::AllocateMemory { memory, .. } => {
                 Undo::With(Call::ForgetMemory { memory })
             }
@@ -70,7 +73,9 @@ impl Undo {
             Undo::Nothing => None,
             Undo::With(call) => Some(call),
             Undo::ByAnswer => match *answer {
-                Answer::Prepared { model } => Some(control::Call::ReleaseModel { model }),
+                Answer::Prepared { model } | Answer::Restored { model, .. } => {
+                    Some(control::Call::ReleaseModel { model })
+                }
                 Answer::Burst { burst, .. } => Some(control::Call::CloseBurst { burst }),
                 _ => None,
             },
@@ -241,6 +246,15 @@ mod tests {
                 Undo::ByAnswer,
                 Ok(Answer::Prepared { model: 7 }),
                 Some(Call::ReleaseModel { model: 7 }),
+            ),
+            (
+                Undo::of(&Call::PrepareFromCache {
+                    device: 0,
+                    cache: control::CachePlace::new([0; 32], burst_hal::CacheFiles::default()),
+                    deadline: None,
+                }),
+                Ok(Answer::Restored { model: 8, inputs: 1, outputs: 1, longest_packet: 9 }),
+                Some(Call::ReleaseModel { model: 8 }),
             ),
             (Undo::ByAnswer, refusal(), None),
             (

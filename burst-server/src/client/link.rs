@@ -24,6 +24,8 @@ pub(crate) struct ClientLink {
     questions: Questions,
     budgets: Arc<ClientBudgets>,
     cancel: CancelWord,
+    /// The user whose process it is.
+    uid: u32,
     scheduler: Arc<Scheduler>,
 }
 
@@ -55,9 +57,10 @@ impl ClientLink {
     }
 
     /// The client as a device works for it: what is held for it is charged to its user, and called off
-    /// once it is gone.
+    /// once it is gone; what is kept for it is its user's.
     pub(crate) fn caller(&self) -> Caller {
-        Caller::new(&self.cancel).with_account(self.budgets.device_account())
+        let account = self.budgets.device_account();
+        Caller::new(&self.cancel).with_account(account).with_user(self.uid)
     }
 
     /// Tells the client that one of its bursts ended before it closed it, and why.
@@ -79,10 +82,11 @@ impl ClientLink {
     pub(crate) fn new(
         socket: Arc<ClientSocket>,
         budgets: Arc<ClientBudgets>,
+        uid: u32,
         scheduler: Arc<Scheduler>,
     ) -> Self {
         let (questions, cancel) = (Questions::default(), CancelWord::default());
-        ClientLink { socket, questions, budgets, cancel, scheduler }
+        ClientLink { socket, questions, budgets, cancel, uid, scheduler }
     }
 
     /// The client is gone: what runs for it is given up, and nothing for it waits for its turn.
@@ -120,7 +124,7 @@ mod tests {
         let (limits, users) = (Limits::default(), Users::new(&Limits::default()));
         let budgets = ClientBudgets::new(&limits, &users.find(0), users.meters());
         let (socket, scheduler) = (Arc::new(ClientSocket::new(ours)), Scheduler::new(None));
-        (ClientLink::new(socket, Arc::new(budgets), scheduler), theirs)
+        (ClientLink::new(socket, Arc::new(budgets), 0, scheduler), theirs)
     }
 
     #[test]

@@ -317,6 +317,14 @@ impl Turn for Run {
             self.give_way_to_others();
         }
     }
+
+    fn step_aside(&self, may_wait: &mut dyn FnMut()) {
+        // A driver may keep the turn and call from anywhere; a token belongs to one thread.
+        match self.is_entered_here() {
+            true => without_token(may_wait),
+            false => may_wait(),
+        }
+    }
 }
 
 impl Drop for Run {

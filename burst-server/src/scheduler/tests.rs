@@ -244,6 +244,31 @@ fn nobody_holds_a_token_while_a_client_may_keep_the_thread_waiting() {
 }
 
 #[test]
+fn a_driver_that_steps_aside_holds_no_token_meanwhile() {
+    let scheduler = scheduler(1);
+    let (run, _) = new_run(&scheduler, 1);
+    let _entered = run.enter();
+    run.begin(None).unwrap();
+    let mut other_ran = false;
+    run.step_aside(&mut || {
+        let (other, _) = new_run(&scheduler, 2);
+        let other = begin(&other, None);
+        other_ran = other.said() == Ok(());
+        other.end();
+    });
+    assert!(other_ran, "the token was free for others");
+    assert_eq!(scheduler.turns.counts(), (0, 0), "it has it again");
+    // From another thread nothing is given away: the token is this one's.
+    std::thread::scope(|scope| {
+        let aside =
+            scope.spawn(|| run.step_aside(&mut || assert_eq!(scheduler.turns.counts(), (0, 0))));
+        aside.join().unwrap();
+    });
+    run.end();
+    assert_eq!(scheduler.turns.counts(), (1, 0));
+}
+
+#[test]
 fn a_service_that_stops_cancels_what_runs_now_and_later() {
     let scheduler = scheduler(1);
     let (run, cancel) = new_run(&scheduler, 1);

@@ -7,7 +7,7 @@ use burst_wire::Features;
 use burst_wire::control::Call;
 
 use super::replies::Progress;
-use super::{Session, bursts, devices, executions, memories, models};
+use super::{Session, bursts, compilations, devices, executions, memories, models};
 use crate::ServerError;
 use crate::burst::BurstParams;
 
@@ -29,6 +29,12 @@ pub(super) fn perform(
         }
         Call::Prepare { device, model, options } => {
             models::prepare(session, device, &model, &options, descriptors)?
+        }
+        Call::PrepareCaching { device, model, options, cache } => {
+            compilations::prepare(session, device, (&model, &options), &cache, descriptors)?
+        }
+        Call::PrepareFromCache { device, cache, deadline } => {
+            compilations::restore(session, device, &cache, deadline, descriptors)?
         }
         Call::ReleaseModel { model } => models::release(session, model)?,
         Call::ShareMemory { memory, length } => {
@@ -54,8 +60,6 @@ pub(super) fn perform(
         | Call::CancelExecution { .. }
         | Call::ExecutionInfo { .. }
         | Call::ReleaseExecution { .. }
-        | Call::PrepareCaching { .. }
-        | Call::PrepareFromCache { .. }
         | Call::AllocateBuffer { .. }
         | Call::CopyFromBuffer { .. }
         | Call::CopyToBuffer { .. }

@@ -5,13 +5,17 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use burst_hal::validate::{RequestRules, validate_model};
-use burst_hal::{Caller, HalVersion, Memory, Model, OperandValues, Pool, Priority};
+use burst_hal::{
+    Caller, Device, HalVersion, Memory, Model, OperandValues, Pool, PrepareOptions, PrepareResult,
+    Priority,
+};
 use burst_wire::control::{Answer, ModelBody, WirePrepareOptions, decode_model};
 
 use super::table::unknown;
 use super::{Session, devices};
 use crate::ServerError;
 use crate::admission::{Charge, Limit};
+use crate::metrics::ModelMeter;
 use crate::panics::catch_panic;
 use crate::pools::ClientMemory;
 use crate::prepared::PreparedEntry;
@@ -89,7 +93,7 @@ fn index(bytes: u64) -> Result<usize, ServerError> {
 
 /// For whom a device works on a model: the client's user pays for it, it gives up when the client is
 /// gone, and takes turns.
-fn caller(session: &Session, run: &Arc<Run>) -> Caller {
+pub(super) fn caller(session: &Session, run: &Arc<Run>) -> Caller {
     session.link.caller().with_turn(Arc::clone(run) as _)
 }
 
@@ -117,6 +121,19 @@ pub(super) fn prepare(
     options: &WirePrepareOptions,
     descriptors: Vec<OwnedFd>,
 ) -> Result<Answer, ServerError> {
+    prepare_with(session, device, (body, options), descriptors, |device, model, options, caller| {
+        device.prepare_model_for(model, options, caller)
+    })
+}
+
+/// Prepares a model in this way and gives it a number.
+pub(super) fn prepare_with(
+    session: &Session,
+    device: u32,
+    (body, options): (&ModelBody, &WirePrepareOptions),
+    descriptors: Vec<OwnedFd>,
+    prepare: impl FnOnce(&dyn Device, &Model, &PrepareOptions, &Caller) -> PrepareResult,
+) -> Result<Answer, ServerError> {
     let device = devices::find(session, device)?;
     let charge = session.budgets.models.charge(1)?;
     let options = options.decode()?;
@@ -126,16 +143,25 @@ pub(super) fn prepare(
     let charge = charge.and(kept);
     let rules = RequestRules::new(&model)?;
     let caller = caller(session, &run);
-    let prepared = catch_panic(|| device.prepare_model_for(&model, &options, &caller))??;
+    let prepared = catch_panic(|| prepare(&*device, &model, &options, &caller))??;
     drop(entered);
     drop((model, decoded)); // the device has kept what it needs
+    let entry = PreparedEntry::new(prepared, &options, rules, meter(session, &*device), charge);
+    Ok(Answer::Prepared { model: keep(session, entry) })
+}
+
+/// Counts what is done with a model of this client.
+pub(super) fn meter(session: &Session, device: &dyn Device) -> ModelMeter {
     let (client, uid) = (session.presence.client(), session.presence.peer().uid);
-    let meter = session.host.metrics.model(client, uid, device.name());
-    let entry = Arc::new(PreparedEntry::new(prepared, &options, rules, meter, charge));
+    session.host.metrics.model(client, uid, device.name())
+}
+
+/// Gives a prepared model a number.
+pub(super) fn keep(session: &Session, entry: PreparedEntry) -> u32 {
     let mut table = session.table();
     let number = table.next_number();
-    table.models.insert(number, entry);
-    Ok(Answer::Prepared { model: number })
+    table.models.insert(number, Arc::new(entry));
+    number
 }
 
 /// Takes the number of a prepared model back; its bursts live on.

@@ -1,6 +1,7 @@
 //! The command as its users call it.
 
 mod bench;
+mod cache;
 mod calibrate;
 mod death;
 mod devices;
@@ -24,6 +25,7 @@ mod wrong_input;
 fn main() -> std::process::ExitCode {
     burst_testing::run(&[
         bench::TESTS,
+        cache::TESTS,
         calibrate::TESTS,
         death::TESTS,
         devices::TESTS,

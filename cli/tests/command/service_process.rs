@@ -64,6 +64,9 @@ impl Service {
         };
         command.args(["serve", "--socket", socket.to_str().unwrap()]).args(extra);
         command.env_remove("BURST_LOG").env_remove("NOTIFY_SOCKET").stdin(Stdio::null());
+        for name in crate::support::STATE_VARIABLES {
+            command.env_remove(name);
+        }
         let log = fs::File::create(folder.path().join("log")).unwrap();
         command.stderr(log);
         let mut process = Process::start(command);

@@ -43,6 +43,9 @@ fn handed(socket: OwnedFd, pid: &str, extra: &[&str]) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &script, env!("CARGO_BIN_EXE_burst"), "serve"]).args(extra);
     command.env_remove("BURST_SOCKET").env_remove("NOTIFY_SOCKET").env("BURST_LOG", "warn");
+    for name in support::STATE_VARIABLES {
+        command.env_remove(name);
+    }
     command.stdin(Stdio::from(socket));
     command
 }

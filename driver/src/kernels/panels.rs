@@ -2,6 +2,7 @@
 
 use crate::OpError;
 use crate::budget::Budget;
+use crate::stop::STEPS_PER_CHECK;
 
 /// Units of a panel: one register of sums.
 pub(crate) const LANES: usize = 16;
@@ -34,13 +35,7 @@ impl<B, const STEP: usize> Panels<B, STEP> {
         budget: &Budget<'_>,
         block: impl Fn([[T; STEP]; LANES]) -> B,
     ) -> Result<Self, OpError> {
-        let too_large = OpError::Range { what: "size of packed weights" };
-        let len = units.div_ceil(LANES).checked_mul(depth.div_ceil(STEP));
-        let len = len.filter(|len| len.checked_mul(size_of::<B>()).is_some());
-        let len = len.ok_or(too_large.clone())?;
-        budget.charge(len * size_of::<B>())?;
-        let mut blocks = Vec::new();
-        blocks.try_reserve_exact(len).map_err(|_| too_large)?;
+        let (mut blocks, _) = Self::room(units, depth, budget)?;
         let mut checkpoints = budget.stop().checkpoints();
         let weight = |unit: usize, position: usize| {
             let inside = unit < units && position < depth;
@@ -55,6 +50,42 @@ impl<B, const STEP: usize> Panels<B, STEP> {
             }
         }
         Ok(Panels { units, depth, blocks })
+    }
+
+    /// Weights that were packed once: `block` makes each block from its bytes.
+    ///
+    /// # Errors
+    /// As [`Panels::pack`]; [`OpError::Internal`] for another number of bytes.
+    pub(crate) fn restored<const BYTES: usize>(
+        packed: &[u8],
+        units: usize,
+        depth: usize,
+        budget: &Budget<'_>,
+        block: impl Fn(&[u8; BYTES]) -> B,
+    ) -> Result<Self, OpError> {
+        let (mut blocks, len) = Self::room(units, depth, budget)?;
+        let (packed, rest) = packed.as_chunks::<BYTES>();
+        if packed.len() != len || !rest.is_empty() {
+            return Err(OpError::Internal { what: "size of packed weights" });
+        }
+        let mut checkpoints = budget.stop().checkpoints();
+        for part in packed.chunks(STEPS_PER_CHECK / BYTES) {
+            checkpoints.after(part.len() * BYTES)?;
+            blocks.extend(part.iter().map(&block));
+        }
+        Ok(Panels { units, depth, blocks })
+    }
+
+    /// Room for all blocks, which is charged, and how many there are.
+    fn room(units: usize, depth: usize, budget: &Budget<'_>) -> Result<(Vec<B>, usize), OpError> {
+        let too_large = OpError::Range { what: "size of packed weights" };
+        let len = units.div_ceil(LANES).checked_mul(depth.div_ceil(STEP));
+        let len = len.filter(|len| len.checked_mul(size_of::<B>()).is_some());
+        let len = len.ok_or(too_large.clone())?;
+        budget.charge(len * size_of::<B>())?;
+        let mut blocks = Vec::new();
+        blocks.try_reserve_exact(len).map_err(|_| too_large)?;
+        Ok((blocks, len))
     }
 
     /// Number of units.

@@ -59,6 +59,18 @@ impl RequestRules {
         size_of::<Self>() + size_of_val(&*self.inputs) + size_of_val(&*self.outputs)
     }
 
+    /// How many inputs a request has, and how many outputs.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize) {
+        (self.inputs.len(), self.outputs.len())
+    }
+
+    /// How many dimensions the model gives each input and then each output: none for a scalar, and where
+    /// it leaves the rank open.
+    pub fn ranks(&self) -> impl Iterator<Item = usize> {
+        self.inputs.iter().chain(&self.outputs).map(|rule| rule.dimensions.len())
+    }
+
     /// From now on refuses requests that leave this argument out.
     ///
     /// Only a driver knows, from its operations, which ones can do without; until it says so,

@@ -104,6 +104,11 @@ fn an_input_that_hangs_fails_by_its_number() {
 }
 
 #[test]
+fn compilation() {
+    shake("compilation", MUTATIONS);
+}
+
+#[test]
 fn control_message() {
     shake("control_message", MUTATIONS);
 }

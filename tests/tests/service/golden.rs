@@ -3,9 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
-use burst_hal::{DataLocation, RequestArgument};
-use burst_server::ServiceOptions;
+use burst_hal::validate::RequestRules;
+use burst_hal::{
+    Caller, CompilationCache, DataLocation, Device, ErrorStatus, ExecutionOptions, ExecutionResult,
+    Failure, Model, PrepareOptions, PrepareResult, PreparedModel, Request, RequestArgument,
+    TimePoint,
+};
+use burst_server::{Service, ServiceOptions};
 use burst_shm::{Mapping, Memory};
 use burst_tests::repository;
 use burst_wire::socket::{self, Inbox};
@@ -154,6 +160,98 @@ fn a_client_of_version_2_is_served() {
     client.call("15_release_model", &[], "done");
     drop(client);
     service.join();
+}
+
+/// A device that keeps any model, and restores a RELU of four floats.
+struct Keeper;
+
+struct Restored(RequestRules);
+
+impl PreparedModel for Restored {
+    fn execute_synchronously(&self, _: &Request, _: &ExecutionOptions) -> ExecutionResult {
+        ExecutionResult::of(ErrorStatus::None)
+    }
+
+    fn request_rules(&self) -> Option<&RequestRules> {
+        Some(&self.0)
+    }
+}
+
+impl Device for Keeper {
+    fn name(&self) -> &str {
+        "keeper"
+    }
+
+    fn version_string(&self) -> &str {
+        "1"
+    }
+
+    fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
+        Ok(vec![true; model.main.operations.len()])
+    }
+
+    fn prepare_model(&self, model: &Model, _: &PrepareOptions) -> PrepareResult {
+        Ok(Arc::new(Restored(RequestRules::new(model).unwrap())))
+    }
+
+    fn prepare_model_caching(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        cache: &CompilationCache,
+        _: &Caller,
+    ) -> PrepareResult {
+        assert_eq!((cache.token, cache.model.len(), cache.data.len()), ([7; 32], 1, 1));
+        self.prepare_model(model, options)
+    }
+
+    fn prepare_model_from_cache(
+        &self,
+        cache: &CompilationCache,
+        deadline: Option<TimePoint>,
+        _: &Caller,
+    ) -> PrepareResult {
+        assert_eq!((cache.token, cache.model.len(), cache.data.len()), ([7; 32], 1, 1));
+        // Long over; this device does not mind.
+        assert_eq!(deadline, Some(TimePoint { nanos: 1 }));
+        self.prepare_model(&crate::burst_support::model(), &PrepareOptions::default())
+    }
+}
+
+#[test]
+fn a_client_of_version_2_keeps_compilations_in_files() {
+    let (socket, theirs) = socket::pair().unwrap();
+    let service = Service::new(vec![Arc::new(Keeper)], ServiceOptions::default());
+    let service = std::thread::spawn(move || service.serve_socket(theirs));
+    socket::set_receive_timeout(&socket, Some(LONG)).unwrap();
+    let mut client = OldClient { socket, inbox: Inbox::default() };
+    socket::send(&client.socket, &golden(2, "client/00_greeting"), &[]).unwrap();
+    client.receive();
+    let structure = golden(2, "model");
+    let length = structure.len().next_multiple_of(64);
+    let mut model = Memory::create("model", length).unwrap();
+    Mapping::map(&model).unwrap().region(0, length).unwrap().copy_in(0, &structure).unwrap();
+    model.seal_write().unwrap();
+    let memory = |name| Memory::create(name, 64).unwrap();
+    let (pool, first, second) = (memory("pool"), memory("first"), memory("second"));
+    let files = [first.as_fd(), second.as_fd()];
+    let all = [model.as_fd(), pool.as_fd(), files[0], files[1]];
+    client.call("22_prepare_caching", &all, "prepared");
+    let bytes = golden(2, "client/23_prepare_from_cache");
+    socket::send(&client.socket, &bytes, &files).unwrap();
+    let reply = client.receive();
+    assert_eq!(reply[8..16], bytes[8..16], "the call's number");
+    let owed = golden(2, "service/restored");
+    for at in [0, 16, 24] {
+        assert_eq!(u32_at(&reply, at), u32_at(&owed, at), "the number at {at}");
+    }
+    let (said, owed) = (record(&reply, 28), record(&owed, 28));
+    assert_eq!(said.len(), owed.len());
+    // Its number is another one; one input, one output, and the packet of this model.
+    assert_eq!(said[4..12], owed[4..12]);
+    assert_eq!((u32_at(said, 0), u32_at(said, 12)), (2, 5 + (2 + 2) + (2 + 2)));
+    drop(client);
+    service.join().unwrap().unwrap();
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod burst_packets;
 mod burst_refusals;
 mod burst_state;
 mod bystanders;
+mod caching;
 mod cancelled;
 mod contexts;
 mod deadlines;

@@ -6,11 +6,16 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
 
+/// Where a service would keep a key: a test's services keep none unless it says so.
+pub(crate) const STATE_VARIABLES: [&str; 3] = ["STATE_DIRECTORY", "XDG_STATE_HOME", "HOME"];
+
 /// A command that runs `burst` with these arguments and nothing inherited that could matter.
 pub(crate) fn burst(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_burst"));
     command.args(args).stdin(Stdio::null()).env_remove("BURST_SOCKET").env_remove("BURST_LOG");
-    command.env_remove("STATE_DIRECTORY").env("XDG_STATE_HOME", "/nonexistent");
+    STATE_VARIABLES.iter().for_each(|name| {
+        command.env_remove(name);
+    });
     command
 }
 

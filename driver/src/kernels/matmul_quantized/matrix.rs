@@ -9,6 +9,7 @@ use super::dispatch;
 use super::pairs::PairMatrix;
 use super::quads::{self, QuadMatrix};
 use crate::OpError;
+use crate::aligned::AlignedBytes;
 use crate::budget::Budget;
 use crate::compute;
 use crate::kernels::requantize::Requantize;
@@ -76,6 +77,18 @@ fn library_is_exact(isa: Isa) -> bool {
     allowed && !byte_executor().may_saturate()
 }
 
+/// So many bytes in memory that the budget's account pays for.
+fn collected(
+    count: usize,
+    mut bytes: impl Iterator<Item = u8>,
+    budget: &Budget<'_>,
+) -> Result<AlignedBytes, OpError> {
+    AlignedBytes::copied(count, budget.same_account(), budget.stop(), |_, part| {
+        part.iter_mut().zip(&mut bytes).for_each(|(to, byte)| *to = byte);
+        Ok(())
+    })
+}
+
 impl ByteMatrix {
     /// Packs weights `[units, depth]`.
     ///
@@ -104,6 +117,43 @@ impl ByteMatrix {
             Form::Library(byte_executor().prepack_b(rows.transposed()))
         } else {
             Form::Pairs(PairMatrix::new(weights, units, depth, budget)?)
+        }))
+    }
+
+    /// The weights as bytes in the order in which a kernel of our own reads them, from which
+    /// [`ByteMatrix::restored`] makes the same again; `None` where the order is the library's.
+    ///
+    /// # Errors
+    /// What the budget says.
+    pub(crate) fn packed_bytes(
+        &self,
+        budget: &Budget<'_>,
+    ) -> Result<Option<AlignedBytes>, OpError> {
+        match &self.0 {
+            Form::Quads(quads) => collected(quads.held_bytes(), quads.bytes(), budget).map(Some),
+            Form::Pairs(pairs) => {
+                let count = pairs.held_bytes() / size_of::<i16>();
+                collected(count, pairs.bytes(), budget).map(Some)
+            }
+            Form::Library(_) => Ok(None),
+        }
+    }
+
+    /// Weights that [`ByteMatrix::packed_bytes`] gave with the same instructions.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] for another number of bytes; what the budget says.
+    pub(crate) fn restored(
+        isa: Isa,
+        bytes: &[u8],
+        units: usize,
+        depth: usize,
+        budget: &Budget<'_>,
+    ) -> Result<Self, OpError> {
+        Ok(ByteMatrix(if has_vnni(isa) {
+            Form::Quads(QuadMatrix::restored(bytes, units, depth, budget)?)
+        } else {
+            Form::Pairs(PairMatrix::restored(bytes, units, depth, budget)?)
         }))
     }
 

@@ -29,6 +29,31 @@ impl PairMatrix {
         Ok(PairMatrix(Panels::pack(weights, units, depth, budget, wide)?))
     }
 
+    /// Weights in the same order, as bytes.
+    pub(super) fn bytes(&self) -> impl Iterator<Item = u8> {
+        let weights = self.0.blocks().as_flattened().as_flattened().iter();
+        // Each was widened from a signed byte.
+        weights.map(|weight| weight.to_le_bytes()[0])
+    }
+
+    /// Weights that [`PairMatrix::bytes`] gave once.
+    ///
+    /// # Errors
+    /// As [`Panels::restored`].
+    pub(super) fn restored(
+        bytes: &[u8],
+        units: usize,
+        depth: usize,
+        budget: &Budget<'_>,
+    ) -> Result<Self, OpError> {
+        let wide = |bytes: &[u8; 2 * LANES]| {
+            std::array::from_fn(|lane| {
+                std::array::from_fn(|step| i16::from(bytes[2 * lane + step].cast_signed()))
+            })
+        };
+        Ok(PairMatrix(Panels::restored(bytes, units, depth, budget, wide)?))
+    }
+
     /// Number of output channels.
     #[inline(always)]
     pub(crate) fn units(&self) -> usize {

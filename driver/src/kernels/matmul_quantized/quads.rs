@@ -30,6 +30,30 @@ impl QuadMatrix {
         Ok(QuadMatrix(Panels::pack(weights, units, depth, budget, Quad)?))
     }
 
+    /// Weights in the same order, as bytes.
+    pub(super) fn bytes(&self) -> impl Iterator<Item = u8> {
+        let weights = self.0.blocks().iter().flat_map(|quad| quad.0.as_flattened());
+        weights.map(|weight| weight.cast_unsigned())
+    }
+
+    /// Weights that [`QuadMatrix::bytes`] gave once.
+    ///
+    /// # Errors
+    /// As [`Panels::restored`].
+    pub(super) fn restored(
+        bytes: &[u8],
+        units: usize,
+        depth: usize,
+        budget: &Budget<'_>,
+    ) -> Result<Self, OpError> {
+        let quad = |bytes: &[u8; 4 * LANES]| {
+            Quad(std::array::from_fn(|lane| {
+                std::array::from_fn(|step| bytes[4 * lane + step].cast_signed())
+            }))
+        };
+        Ok(QuadMatrix(Panels::restored(bytes, units, depth, budget, quad)?))
+    }
+
     /// Number of output channels.
     #[must_use]
     pub(crate) fn units(&self) -> usize {

@@ -13,10 +13,12 @@
 //! The first term is the product, the next two join the bias, the last is a number per row. All of
 //! it wraps around at 32 bits as the reference does, so that the results are the same bit by bit.
 
-use burst_hal::{FusedActivation, OperandType};
+use burst_hal::{Dimensions, FusedActivation, OperandType};
 use smallvec::SmallVec;
 
 use crate::OpError;
+use crate::aligned::AlignedBytes;
+use crate::kept::{KeptValue, What};
 use crate::kernels::Isa;
 use crate::kernels::conv::Conv;
 use crate::kernels::conv::fill_rows;
@@ -101,10 +103,102 @@ impl ByteProduct {
         activation: FusedActivation,
         context: &PrepareContext<'_>,
     ) -> Result<Self, OpError> {
+        let PrepareContext { isa, .. } = *context;
+        let is_flipped = filter.info.ty == OperandType::TensorQuant8Asymm;
+        let weight_zero = filter.info.zero_point - if is_flipped { 128 } else { 0 };
+        let input_zero = scales.input.zero_point;
+        let is_signed = scales.input.ty == OperandType::TensorQuant8AsymmSigned;
+        let flipped_zero = if is_signed { input_zero + 128 } else { input_zero };
+        let out_of_range = OpError::Range { what: "zero point of the input" };
+        let zero = u8::try_from(flipped_zero).map_err(|_| out_of_range)?;
+        let flip = if is_signed { TOP_BIT } else { 0 };
+
+        let zeros = Zeros { input: flipped_zero, weights: weight_zero };
+        let PackedWeights { weights, bias } =
+            PackedWeights::kept_or_new(filter, bias, (units, depth), zeros, context)?;
+        let zero_point = scales.output.zero_point;
+        let range = scales.range(activation);
+        Ok(ByteProduct {
+            rows,
+            weights,
+            rules: Requantize::new(bias, |unit| scales.multiplier(unit), zero_point, range)?,
+            flip,
+            zero: zero ^ flip,
+            weight_zero,
+            isa,
+        })
+    }
+}
+
+/// Zero points of unsigned activations and signed weights.
+#[derive(Clone, Copy)]
+struct Zeros {
+    input: i32,
+    weights: i32,
+}
+
+/// The weights as the kernel reads them, and the biases with the constant terms of zero points in them.
+struct PackedWeights {
+    weights: ByteMatrix,
+    bias: Vec<i32>,
+}
+
+impl PackedWeights {
+    /// What an earlier preparation has kept; else made of the operands, and kept where that is wanted.
+    fn kept_or_new(
+        filter: TensorRef<'_>,
+        bias: TensorRef<'_>,
+        sizes: (usize, usize),
+        zeros: Zeros,
+        context: &PrepareContext<'_>,
+    ) -> Result<Self, OpError> {
+        let kept = context.budget.kept();
+        if let Some(values) = kept.take(What::Packed) {
+            return Self::restored(&values, sizes, context);
+        }
+        let packed = Self::new(filter, bias, sizes, zeros, context)?;
+        if kept.is_recording()
+            && let Some(weights) = packed.weights.packed_bytes(context.budget)?
+        {
+            let (account, stop) = (context.budget.same_account(), context.budget.stop());
+            let numbers: &[u8] = bytemuck::cast_slice(&packed.bias);
+            let bias = AlignedBytes::copied(numbers.len(), account, stop, |at, part| {
+                part.copy_from_slice(&numbers[at..][..part.len()]);
+                Ok::<(), OpError>(())
+            })?;
+            let values = [weights, bias].map(|bytes| Ok((Dimensions::new(), bytes)));
+            kept.record(What::Packed, values.into_iter())?;
+        }
+        Ok(packed)
+    }
+
+    fn restored(
+        values: &[KeptValue],
+        (units, depth): (usize, usize),
+        context: &PrepareContext<'_>,
+    ) -> Result<Self, OpError> {
+        let PrepareContext { isa, budget, .. } = *context;
+        let other = || OpError::Internal { what: "what was kept of a matrix" };
+        let [weights, bias] = values else { return Err(other()) };
+        let bias: &[i32] = bytemuck::try_cast_slice(bias.bytes()).map_err(|_| other())?;
+        if bias.len() != units {
+            return Err(other());
+        }
+        budget.charge(Requantize::bytes(units))?;
+        let weights = ByteMatrix::restored(isa, weights.bytes(), units, depth, budget)?;
+        Ok(PackedWeights { weights, bias: bias.to_vec() })
+    }
+
+    fn new(
+        filter: TensorRef<'_>,
+        bias: TensorRef<'_>,
+        (units, depth): (usize, usize),
+        zeros: Zeros,
+        context: &PrepareContext<'_>,
+    ) -> Result<Self, OpError> {
         let PrepareContext { isa, budget, .. } = *context;
         let mut checkpoints = budget.stop().checkpoints();
-        let zero = filter.info.zero_point;
-        let (flipped, weights, weight_zero);
+        let (flipped, weights);
         if filter.info.ty == OperandType::TensorQuant8Asymm {
             let filter = filter.u8()?;
             budget.charge(filter.len())?;
@@ -115,38 +209,22 @@ impl ByteProduct {
                 copy.extend(part.iter().map(flip));
             }
             flipped = copy;
-            (weights, weight_zero) = (flipped.as_slice(), zero - 128);
+            weights = flipped.as_slice();
         } else {
-            (weights, weight_zero) = (filter.i8()?, zero);
+            weights = filter.i8()?;
         }
-        let input_zero = scales.input.zero_point;
-        let is_signed = scales.input.ty == OperandType::TensorQuant8AsymmSigned;
-        let flipped_zero = if is_signed { input_zero + 128 } else { input_zero };
         let out_of_range = OpError::Range { what: "zero point of the input" };
-        let zero = u8::try_from(flipped_zero).map_err(|_| out_of_range.clone())?;
-        let flip = if is_signed { TOP_BIT } else { 0 };
-
         let count = i32::try_from(depth).map_err(|_| out_of_range)?;
-        let both_zeros = count.wrapping_mul(flipped_zero).wrapping_mul(weight_zero);
+        let both_zeros = count.wrapping_mul(zeros.input).wrapping_mul(zeros.weights);
         let biases = bias.i32()?;
         budget.charge(Requantize::bytes(biases.len()))?;
         let mut bias = Vec::with_capacity(biases.len());
         for (own, weights) in biases.iter().zip(weights.chunks_exact(depth)) {
             checkpoints.after(weights.len())?;
             let sum: i32 = weights.iter().map(|weight| i32::from(*weight)).sum();
-            bias.push(own.wrapping_sub(flipped_zero.wrapping_mul(sum)).wrapping_add(both_zeros));
+            bias.push(own.wrapping_sub(zeros.input.wrapping_mul(sum)).wrapping_add(both_zeros));
         }
-        let zero_point = scales.output.zero_point;
-        let range = scales.range(activation);
-        Ok(ByteProduct {
-            rows,
-            weights: ByteMatrix::new(isa, weights, units, depth, budget)?,
-            rules: Requantize::new(bias, |unit| scales.multiplier(unit), zero_point, range)?,
-            flip,
-            zero: zero ^ flip,
-            weight_zero,
-            isa,
-        })
+        Ok(PackedWeights { weights: ByteMatrix::new(isa, weights, units, depth, budget)?, bias })
     }
 }
 

@@ -10,6 +10,7 @@ use crate::OpError;
 use crate::budget::settle;
 use crate::control_flow::is_true;
 use crate::error::{DriverError, ExtensionFault};
+use crate::kept::Place;
 use crate::offer::Candidate;
 use crate::op::{Inferred, Prepared, Rules, Stages};
 use crate::ops::control::boundary;
@@ -79,6 +80,10 @@ impl<'g, 'm> Builder<'g, 'm> {
 
     pub(super) fn operation(&mut self, index: usize) -> Result<(), DriverError> {
         self.graphs.budget.stop().check().map_err(|c| super::outside_of_operations(&c))?;
+        self.graphs.budget.kept().begin(Place::new(self.graph, index));
+        if self.take_kept(index) {
+            return Ok(());
+        }
         let verdict = self.plan_operation(index);
         self.release_constants(index);
         verdict
@@ -129,13 +134,13 @@ impl<'g, 'm> Builder<'g, 'm> {
     }
 
     /// Lets the values of constants go that only this operation still had to read.
-    fn release_constants(&mut self, index: usize) {
+    pub(super) fn release_constants(&mut self, index: usize) {
         for operand in &self.subgraph.operations[index].inputs {
             let operand = *operand as usize;
             self.readers[operand] = self.readers[operand].saturating_sub(1);
             if self.readers[operand] == 0
                 && !self.needed[operand]
-                && matches!(self.constants[operand], Constant::Owned(_))
+                && matches!(self.constants[operand], Constant::Owned(_) | Constant::Kept(_))
             {
                 self.constants[operand] = Constant::Released;
             }

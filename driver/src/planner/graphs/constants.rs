@@ -9,6 +9,7 @@ use burst_hal::{DataLocation, MemoryError, Model, Operand, OperandLifeTime, Oper
 use crate::OpError;
 use crate::aligned::{ALIGNMENT, AlignedBytes, MAX_ALLOCATION_BYTES};
 use crate::error::DriverError;
+use crate::kept::KeptValue;
 use crate::op::Budget;
 
 /// What the planner knows of an operand's value.
@@ -21,6 +22,8 @@ pub(super) enum Constant<'m> {
     Borrowed(&'m [u8]),
     /// Folded, or copied.
     Owned(AlignedBytes),
+    /// Folded by an earlier preparation.
+    Kept(KeptValue),
     /// A constant that no operation needs any more.
     Released,
 }
@@ -60,6 +63,7 @@ impl<'m> Constant<'m> {
             Constant::No | Constant::Released => None,
             Constant::Borrowed(bytes) => Some(bytes),
             Constant::Owned(bytes) => Some(bytes.as_slice()),
+            Constant::Kept(value) => Some(value.bytes()),
         }
     }
 
@@ -69,6 +73,7 @@ impl<'m> Constant<'m> {
             Constant::No | Constant::Released => Ok(None),
             Constant::Borrowed(bytes) => copy_of(bytes, budget).map(Some),
             Constant::Owned(bytes) => Ok(Some(bytes)),
+            Constant::Kept(value) => copy_of(value.bytes(), budget).map(Some),
         }
     }
 }
@@ -140,7 +145,8 @@ fn copy(
     })
 }
 
-fn copy_of(bytes: &[u8], budget: &Budget<'_>) -> Result<AlignedBytes, OpError> {
+/// A copy in memory that the budget's account pays for.
+pub(super) fn copy_of(bytes: &[u8], budget: &Budget<'_>) -> Result<AlignedBytes, OpError> {
     AlignedBytes::copied(bytes.len(), budget.same_account(), budget.stop(), |at, part| {
         part.copy_from_slice(&bytes[at..][..part.len()]);
         Ok(())

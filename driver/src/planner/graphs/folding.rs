@@ -8,9 +8,10 @@ use burst_hal::{Model, OperandLifeTime, OperationType, Subgraph};
 use smallvec::SmallVec;
 
 use super::builder::Builder;
-use super::constants::Constant;
+use super::constants::{Constant, copy_of};
 use crate::OpError;
 use crate::aligned::AlignedBytes;
+use crate::kept::What;
 use crate::op::{Run, Stages};
 use crate::plan::Planned;
 use crate::tensor::{Storage, TensorMut, TensorRef, element_count};
@@ -178,7 +179,7 @@ impl Builder<'_, '_> {
         inputs: &[usize],
         outputs: &[usize],
     ) -> Result<bool, OpError> {
-        if !self.depends_on_constants(inputs, outputs) {
+        if self.graphs.budget.kept().is_restoring() || !self.depends_on_constants(inputs, outputs) {
             return Ok(false);
         }
         let Ok((bytes, work)) = needs(&self.operands, op, inputs, outputs) else {
@@ -189,6 +190,7 @@ impl Builder<'_, '_> {
         }
         match self.compute(stages, inputs, outputs) {
             Ok(results) => {
+                self.record(outputs, &results)?;
                 for (operand, bytes) in outputs.iter().zip(results) {
                     self.constants[*operand] = Constant::Owned(bytes);
                 }
@@ -197,6 +199,28 @@ impl Builder<'_, '_> {
             Err(error) if crate::DriverError::given_up(&error).is_some() => Err(error),
             Err(_) => Ok(false),
         }
+    }
+
+    /// Keeps the results, where they are to be kept.
+    fn record(&self, outputs: &[usize], results: &[AlignedBytes]) -> Result<(), OpError> {
+        let budget = self.graphs.budget;
+        let copies = outputs.iter().zip(results).map(|(operand, value)| {
+            let dims = self.operands[*operand].known_dims().into();
+            Ok((dims, copy_of(value.as_slice(), budget)?))
+        });
+        budget.kept().record(What::Results, copies)
+    }
+
+    /// Takes the results of an operation that an earlier preparation has folded. Says whether it has.
+    pub(super) fn take_kept(&mut self, index: usize) -> bool {
+        let Some(values) = self.graphs.budget.kept().take(What::Results) else { return false };
+        let outputs = &self.subgraph.operations[index].outputs;
+        for (operand, value) in outputs.iter().zip(values) {
+            self.operands[*operand as usize].dims = Some(value.dims.clone());
+            self.constants[*operand as usize] = Constant::Kept(value);
+        }
+        self.release_constants(index);
+        true
     }
 
     fn depends_on_constants(&self, inputs: &[usize], outputs: &[usize]) -> bool {
