@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use burst_hal::{
-    CacheFiles, Capabilities, Device, DeviceStatus, DeviceType, Extension, Failure, Model,
+    Buffer, BufferRequest, CacheFiles, Caller, Capabilities, Device, DeviceStatus, DeviceType, Extension, Failure, Model,
     PrepareOptions, PreparedModel,
 };
 use burst_shm::{Mapping, Memory};
@@ -14,7 +14,9 @@ use fmq::Deadline;
 use crate::burst::longest_packet;
 use crate::connection::Link;
 use crate::model_handle::ModelHandle;
-use crate::{ClientError, RemotePreparedModel, ShmMemory, Stream, StreamOptions};
+use crate::{
+    ClientError, RemoteBuffer, RemotePreparedModel, ShmMemory, Stream, StreamOptions,
+};
 
 /// A device in another process.
 #[derive(Debug, Clone)]
@@ -95,6 +97,15 @@ impl RemoteDevice {
             }
             _ => Err(ClientError::UnexpectedAnswer),
         }
+    }
+
+    /// Makes a buffer in the driver's own memory, for these arguments of models that were prepared over the
+    /// same connection. Requests name it by its token.
+    ///
+    /// # Errors
+    /// [`ClientError::OtherConnection`] for any other model; the service refuses the buffer, or is gone.
+    pub fn allocate_buffer(&self, request: &BufferRequest) -> Result<RemoteBuffer, ClientError> {
+        RemoteBuffer::allocate(&self.link, self.number, request)
     }
 
     /// Prepares a model and sets everything up to run it often: memory for its inputs and
@@ -193,5 +204,10 @@ impl Device for RemoteDevice {
         options: &PrepareOptions,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
         Ok(self.prepare(model, options)?)
+    }
+
+    /// The client's user pays for it in the service, whoever the caller is here.
+    fn allocate(&self, request: &BufferRequest, _: &Caller) -> Result<Arc<dyn Buffer>, Failure> {
+        Ok(Arc::new(self.allocate_buffer(request)?))
     }
 }

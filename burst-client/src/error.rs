@@ -170,9 +170,25 @@ pub enum ClientError {
         /// Bytes needed.
         bytes: u64,
     },
-    /// Buffers of the driver cannot be used over this connection.
-    #[error("buffers of the driver cannot be used over this connection")]
-    NoBuffers,
+    /// A memory that has no descriptor, and so cannot be sent.
+    #[error("the memory has no descriptor to send")]
+    NoDescriptor,
+    /// A role of a buffer is in a model that was not prepared over this connection.
+    #[error("model {model} of the buffer was not prepared over this connection")]
+    OtherConnection {
+        /// Index among the models of the request.
+        model: usize,
+    },
+    /// More models, roles or dimensions than a buffer can have.
+    #[error("{found} {what} of a buffer, of which at most {limit} are allowed")]
+    BufferTooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much.
+        found: usize,
+        /// How much there may be.
+        limit: usize,
+    },
 }
 
 impl ClientError {
@@ -184,7 +200,9 @@ impl ClientError {
             ClientError::PeerDied { .. } => ErrorStatus::DeviceUnavailable,
             ClientError::Timeout => ErrorStatus::MissedDeadlineTransient,
             ClientError::TooManyClients => ErrorStatus::ResourceExhaustedTransient,
-            ClientError::NoBuffers
+            ClientError::NoDescriptor
+            | ClientError::OtherConnection { .. }
+            | ClientError::BufferTooLarge { .. }
             | ClientError::Layout(_)
             | ClientError::PoolTooLong { .. }
             | ClientError::NoDevice { .. } => ErrorStatus::InvalidArgument,

@@ -1,14 +1,17 @@
 //! The device: answers questions about itself, and prepares models.
 
+use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 use burst_hal::{
-    Caller, Capabilities, Device, DeviceType, Failure, Model, OperandKind, OperandType,
+    Buffer, BufferRequest, BufferRoles, Caller, Capabilities, Device, DeviceType, ErrorStatus, Failure, Model, OperandKind, OperandType,
     PerformanceInfo, PrepareOptions, PreparedModel, TimePoint,
 };
 
 use crate::budget::Budget;
+use crate::buffers::CpuBuffer;
 use crate::compute;
+use crate::device_memory::DeviceMemory;
 use crate::error::DriverError;
 use crate::kernels::table::KERNELS;
 use crate::kernels::{Isa, matmul_float};
@@ -51,6 +54,7 @@ pub struct CpuDevice {
     cpus: usize,
     /// Started with the first model: a device that only answers questions has no threads.
     pool: OnceLock<Arc<ThreadPool>>,
+    memory: Arc<DeviceMemory>,
 }
 
 impl CpuDevice {
@@ -72,7 +76,7 @@ impl CpuDevice {
                 tracing::debug!(name = kernel.name, ?level, is_written_for_it, ?operations, ?types);
             }
         }
-        CpuDevice { options, cpus, pool: OnceLock::new() }
+        CpuDevice { options, cpus, pool: OnceLock::new(), memory: Arc::default() }
     }
 
     /// Prepares a model, for callers in the same process that want to look into it.
@@ -92,7 +96,16 @@ impl CpuDevice {
         check_legal(model)?;
         let DeviceOptions { fast_kernels, isa, .. } = self.options;
         let context = PrepareContext { fast_kernels, isa, budget };
-        CpuPreparedModel::new(model, &context, self.pool())
+        let prepare = || CpuPreparedModel::new(model, &context, self.pool(), &self.memory);
+        let prepared = prepare();
+        if !matches!(prepared, Err(DriverError::Refused(_))) {
+            return prepared;
+        }
+        drop(budget.take_charge()); // of what was given up, and is gone
+        match self.memory.release_idle(&budget.same_account()) {
+            true => prepare(),
+            false => prepared,
+        }
     }
 
     /// The helpers, where there are to be any.
@@ -101,6 +114,11 @@ impl CpuDevice {
         let make = || Arc::new(ThreadPool::new(threads, self.cpus));
         (threads > 1).then(|| Arc::clone(self.pool.get_or_init(make)))
     }
+}
+
+/// Whether there may be enough once something was given back.
+fn is_exhausted(failure: &Failure) -> bool {
+    failure.status == ErrorStatus::ResourceExhaustedTransient
 }
 
 /// Speed and energy relative to the reference CPU, which this device is.
@@ -167,5 +185,30 @@ impl Device for CpuDevice {
         }
         let budget = Budget::new(caller, options.deadline);
         Ok(Arc::new(self.prepare_within(model, &budget)?))
+    }
+
+    fn allocate(
+        &self,
+        request: &BufferRequest,
+        caller: &Caller,
+    ) -> Result<Arc<dyn Buffer>, Failure> {
+        let is_own = |model: &Arc<dyn PreparedModel>| {
+            let model = (&**model as &dyn Any).downcast_ref::<CpuPreparedModel>();
+            model.is_some_and(|model| model.is_of(&self.memory))
+        };
+        if !request.models.iter().all(is_own) {
+            return Err(Failure::invalid("a role in a model that this device has not prepared"));
+        }
+        let make = || CpuBuffer::allocate(&self.memory.buffers, BufferRoles::new(request)?, caller);
+        let buffer = match make() {
+            Err(refused) if is_exhausted(&refused) => {
+                match self.memory.release_idle(&caller.empty_charge()) {
+                    true => make(),
+                    false => Err(refused),
+                }
+            }
+            other => other,
+        };
+        Ok(Arc::new(buffer?))
     }
 }

@@ -3,12 +3,13 @@
 //! A model is prepared once into a plan: every operation looked up in the table of
 //! [`ops`], shapes inferred, constants folded or packed into fast kernels, and every value given
 //! its byte range in one arena. An execution borrows a context (the arena and scratch memory), copies
-//! its inputs in, walks the steps and copies its outputs out.
+//! its inputs in, walks the steps and copies its outputs out; what lies in buffers of the device stays
+//! there (`arguments.rs`).
 //!
 //! With several threads (`threads.rs`) an operation's output is cut into tiles that the thread of the
 //! execution and the device's helpers share.
 //!
-//! Where to read: [`device`](CpuDevice) → `planner.rs` → `plan.rs` → `context.rs` → `graph_memory.rs` →
+//! Where to read: [`device`](CpuDevice) → `planner.rs` → `plan.rs` → `arguments.rs` → `context.rs` → `graph_memory.rs` →
 //! `ops/<family>/<op>.rs` → `kernels/`; `control_flow.rs` runs graphs from within graphs.
 //!
 //! Preparing a model and executing it:
@@ -53,11 +54,14 @@
 
 mod aligned;
 mod arena;
+mod arguments;
 mod budget;
+mod buffers;
 mod compute;
 mod context;
 mod control_flow;
 mod device;
+mod device_memory;
 mod error;
 mod graph_memory;
 mod kernels;
@@ -72,6 +76,7 @@ mod stop;
 mod tensor;
 mod threads;
 
+pub use arguments::argument_copies;
 pub use device::{CpuDevice, DeviceOptions};
 pub use error::{DriverError, OpError, Refusal, SignatureError};
 pub use kernels::Isa;

@@ -1,17 +1,18 @@
 //! A prepared model: its plan, and the contexts (working memory) that executions borrow.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use burst_hal::validate::{Direction, RequestRules, UnspecifiedOutputs};
 use burst_hal::{
     Burst, Caller, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, LOOP_TIMEOUT_DEFAULT,
-    LOOP_TIMEOUT_MAXIMUM, MemoryCharge, Model, OutputShape, Pool, PreparedModel, Request,
-    RequestArgument, RequestPool, TimePoint, Timing,
+    LOOP_TIMEOUT_MAXIMUM, MemoryCharge, Model, PreparedModel, Request, TimePoint, Timing,
 };
 
 use crate::OpError;
+use crate::arguments::Arguments;
 use crate::context::Context;
+use crate::device_memory::{DeviceMemory, IdleContexts, MAX_IDLE_CONTEXTS};
 use crate::error::DriverError;
 use crate::op::PrepareContext;
 use crate::plan::Plan;
@@ -19,16 +20,14 @@ use crate::planner::plan;
 use crate::stop::Stop;
 use crate::threads::{Parallelism, Scope, ThreadPool};
 
-/// Contexts kept for the next execution when several threads ran at once. More are dropped: they
-/// are large, and only as many as run at the same time are of use.
-const MAX_IDLE_CONTEXTS: usize = 4;
-
 /// A model that this driver can execute.
 #[derive(Debug)]
 pub struct CpuPreparedModel {
     plan: Plan,
     pub(crate) rules: RequestRules,
-    idle: Mutex<Vec<Context>>,
+    idle: Arc<IdleContexts>,
+    /// The device's, which other models share.
+    memory: Arc<DeviceMemory>,
     /// The device's helpers, if it has any.
     pool: Option<Arc<ThreadPool>>,
     /// What this value takes besides its plan; contexts are charged to the same account.
@@ -40,6 +39,7 @@ impl CpuPreparedModel {
         model: &Model,
         context: &PrepareContext<'_>,
         pool: Option<Arc<ThreadPool>>,
+        memory: &Arc<DeviceMemory>,
     ) -> Result<Self, DriverError> {
         let plan = plan(model, context)?;
         let mut rules = RequestRules::new(model)?;
@@ -49,12 +49,14 @@ impl CpuPreparedModel {
         let lists = size_of::<Self>() + rules.held_bytes() + plan.list_bytes();
         let idle = MAX_IDLE_CONTEXTS * size_of::<Context>();
         context.budget.charge(lists + idle).map_err(|cause| no_memory(&plan, &cause))?;
+        let charge = context.budget.take_charge();
         Ok(CpuPreparedModel {
             plan,
             rules,
-            idle: Mutex::new(Vec::with_capacity(MAX_IDLE_CONTEXTS)),
+            idle: memory.idle_contexts(charge.same_account()),
+            memory: Arc::clone(memory),
             pool,
-            charge: context.budget.take_charge(),
+            charge,
         })
     }
 
@@ -64,22 +66,23 @@ impl CpuPreparedModel {
         &self.plan
     }
 
+    /// Whether it was prepared by the device with this memory.
+    pub(crate) fn is_of(&self, device: &Arc<DeviceMemory>) -> bool {
+        Arc::ptr_eq(&self.memory, device)
+    }
+
     fn take_context(&self) -> Result<Context, DriverError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| self.new_context(), Ok)
+        self.idle.take().map_or_else(|| self.new_context(), Ok)
     }
 
+    /// A new context. Where the account refuses it memory, contexts that no execution uses go first.
     pub(crate) fn new_context(&self) -> Result<Context, DriverError> {
-        Context::new(&self.plan, self.charge.same_account())
-            .map_err(|cause| no_memory(&self.plan, &cause))
-    }
-
-    /// Lets contexts go that no execution uses. Says whether there were any.
-    fn drop_idle(&self) -> bool {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let there_were = !idle.is_empty();
-        idle.clear();
-        there_were
+        let make = || Context::new(&self.plan, self.charge.same_account());
+        let context = match make() {
+            Err(OpError::Refused(_)) if self.memory.release_idle(&self.charge) => make(),
+            other => other,
+        };
+        context.map_err(|cause| no_memory(&self.plan, &cause))
     }
 
     /// The threads of an execution in this context.
@@ -87,19 +90,12 @@ impl CpuPreparedModel {
         self.pool.as_deref().map(|pool| pool.begin(context.expects_help))
     }
 
-    fn give_back(&self, context: Context) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < MAX_IDLE_CONTEXTS {
-            idle.push(context);
-        }
-    }
-
     fn execute_once(&self, request: &Request, wanted: Wanted<'_>) -> ExecutionResult {
         let mut result = ExecutionResult::of(ErrorStatus::None);
         let mut context = None;
         self.execute(&mut context, request, wanted, &mut result);
         if let Some(context) = context {
-            self.give_back(context);
+            self.idle.give_back(context);
         }
         result
     }
@@ -120,7 +116,7 @@ impl CpuPreparedModel {
         if let Err(DriverError::Refused(_)) = outcome {
             *context = None;
             // The account has more room once the contexts that nobody uses are gone.
-            if self.drop_idle() {
+            if self.memory.release_idle(&self.charge) {
                 result.reset(ErrorStatus::None);
                 outcome = self.try_execute(context, request, wanted, result);
             }
@@ -160,57 +156,31 @@ impl CpuPreparedModel {
             return Err(DriverError::Deadline);
         }
         self.rules.check(request, UnspecifiedOutputs::Allowed)?;
+        let mut arguments = Arguments::find(&self.memory.buffers, self, request)?;
+        let outcome = self.compute(context, &mut arguments, stop, options, result);
+        let ended_well = outcome.is_ok() && result.status == ErrorStatus::None;
+        arguments.end(context, &self.plan, ended_well);
+        outcome
+    }
+
+    /// From the arguments to the outputs; returns the time the steps took.
+    fn compute(
+        &self,
+        context: &mut Context,
+        arguments: &mut Arguments<'_>,
+        stop: Stop,
+        options: &ExecutionOptions,
+        result: &mut ExecutionResult,
+    ) -> Result<Duration, DriverError> {
         // Helpers wake while inputs are copied.
         let scope = self.begin(context);
-        self.copy_inputs(context, request)?;
+        arguments.bring(context, &self.plan)?;
         let started = Instant::now();
         context.run(&self.plan, stop, loop_timeout(options), Parallelism::of(scope.as_ref()))?;
         context.expects_help = scope.is_some_and(|scope| scope.has_shared_work());
         let computed = started.elapsed();
-        self.copy_outputs(context, request, result)?;
+        arguments.take(context, &self.plan, result)?;
         Ok(computed)
-    }
-
-    pub(crate) fn copy_inputs(
-        &self,
-        context: &mut Context,
-        request: &Request,
-    ) -> Result<(), DriverError> {
-        for (index, argument) in request.inputs.iter().enumerate() {
-            if argument.has_no_value {
-                context.omit_input(&self.plan, index);
-                continue;
-            }
-            let pool = memory(request, argument)?;
-            let bytes = context
-                .input(&self.plan, index, &argument.dimensions)
-                .map_err(|cause| DriverError::Argument { what: "input", index, cause })?;
-            pool.read(u64::from(argument.location.offset), bytes)
-                .map_err(|cause| DriverError::Memory { what: "input", index, cause })?;
-        }
-        Ok(())
-    }
-
-    fn copy_outputs(
-        &self,
-        context: &Context,
-        request: &Request,
-        result: &mut ExecutionResult,
-    ) -> Result<(), DriverError> {
-        for (index, argument) in request.outputs.iter().enumerate() {
-            let (dims, bytes) = context.output(&self.plan, index);
-            let is_sufficient =
-                argument.has_no_value || room(request, argument)? >= bytes.len() as u64;
-            if !is_sufficient {
-                result.status = ErrorStatus::OutputInsufficientSize;
-            } else if !argument.has_no_value && !bytes.is_empty() {
-                memory(request, argument)?
-                    .write(u64::from(argument.location.offset), bytes)
-                    .map_err(|cause| DriverError::Memory { what: "output", index, cause })?;
-            }
-            result.output_shapes.push(OutputShape { dimensions: dims.into(), is_sufficient });
-        }
-        Ok(())
     }
 }
 
@@ -234,23 +204,6 @@ fn loop_timeout(options: &ExecutionOptions) -> Duration {
     options.loop_timeout.unwrap_or(LOOP_TIMEOUT_DEFAULT).min(LOOP_TIMEOUT_MAXIMUM)
 }
 
-/// Bytes an output argument has room for; offset 0 with length 0 stands for the whole pool.
-fn room(request: &Request, argument: &RequestArgument) -> Result<u64, DriverError> {
-    let location = argument.location;
-    if location.offset == 0 && location.length == 0 {
-        return Ok(memory(request, argument)?.len());
-    }
-    Ok(u64::from(location.length))
-}
-
-fn memory<'r>(request: &'r Request, argument: &RequestArgument) -> Result<&'r Pool, DriverError> {
-    let pool = argument.location.pool_index;
-    match request.pools.get(pool as usize) {
-        Some(RequestPool::Memory(memory)) => Ok(memory),
-        _ => Err(DriverError::Token { pool }),
-    }
-}
-
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX - 1)
 }
@@ -271,6 +224,10 @@ impl PreparedModel for CpuPreparedModel {
         caller: &Caller,
     ) -> ExecutionResult {
         self.execute_once(request, Wanted { options, caller: Some(caller) })
+    }
+
+    fn request_rules(&self) -> Option<&RequestRules> {
+        Some(&self.rules)
     }
 
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {
@@ -313,7 +270,7 @@ impl Burst for CpuBurst {
 impl Drop for CpuBurst {
     fn drop(&mut self) {
         if let Some(context) = self.context.take() {
-            self.model.give_back(context);
+            self.model.idle.give_back(context);
         }
     }
 }

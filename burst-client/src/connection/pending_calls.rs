@@ -54,7 +54,9 @@ impl Undo {
     pub(super) fn of(call: &control::Call) -> Undo {
         use control::Call;
         match *call {
-            Call::Prepare { .. } | Call::ConfigureBurst { .. } => Undo::ByAnswer,
+            Call::Prepare { .. } | Call::ConfigureBurst { .. } | Call::AllocateBuffer { .. } => {
+                Undo::ByAnswer
+            }
             Call::ShareMemory { memory, .. } | Call::AllocateMemory { memory, .. } => {
                 Undo::With(Call::ForgetMemory { memory })
             }
@@ -72,6 +74,7 @@ impl Undo {
             Undo::ByAnswer => match *answer {
                 Answer::Prepared { model } => Some(control::Call::ReleaseModel { model }),
                 Answer::Burst { burst, .. } => Some(control::Call::CloseBurst { burst }),
+                Answer::Buffer { token } => Some(control::Call::ReleaseBuffer { token }),
                 _ => None,
             },
         }
@@ -241,6 +244,11 @@ mod tests {
                 Undo::ByAnswer,
                 Ok(Answer::Prepared { model: 7 }),
                 Some(Call::ReleaseModel { model: 7 }),
+            ),
+            (
+                Undo::ByAnswer,
+                Ok(Answer::Buffer { token: 8 }),
+                Some(Call::ReleaseBuffer { token: 8 }),
             ),
             (Undo::ByAnswer, refusal(), None),
             (

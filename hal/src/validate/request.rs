@@ -7,7 +7,8 @@ use super::error::{ArgumentFault as Fault, Direction, InterfaceFault, Validation
 use super::limits::{Limit, MAX_RANK};
 use super::{GraphId, saturate, within};
 use crate::{
-    Dimensions, Model, Operand, OperandType, Request, RequestArgument, RequestPool, Subgraph,
+    Dimensions, ExtraParams, Model, Operand, OperandType, Request, RequestArgument, RequestPool,
+    Subgraph,
 };
 
 /// Whether an execution may find out dimensions of its outputs itself.
@@ -38,6 +39,21 @@ pub struct RequestRules {
     outputs: Box<[Rule]>,
 }
 
+/// An input or output of a model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ArgumentOperand<'r> {
+    /// Its type.
+    pub ty: OperandType,
+    /// Sizes along each axis as far as the model knows them.
+    pub dimensions: &'r [u32],
+    /// Real value of one step of a quantized type.
+    pub scale: f32,
+    /// Stored value that stands for real 0.
+    pub zero_point: i32,
+    /// Per-channel scales or extension bytes.
+    pub extra_params: &'r ExtraParams,
+}
+
 impl RequestRules {
     /// The rules of a model.
     ///
@@ -54,7 +70,28 @@ impl RequestRules {
     /// Bytes that these rules take, for who charges them to somebody.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&*self.inputs) + size_of_val(&*self.outputs)
+        let lists = size_of_val(&*self.inputs) + size_of_val(&*self.outputs);
+        let rules = self.inputs.iter().chain(&self.outputs);
+        size_of::<Self>() + lists + rules.map(Rule::shared_bytes).sum::<usize>()
+    }
+
+    /// How many inputs, or outputs, the model has.
+    #[must_use]
+    pub fn count(&self, direction: Direction) -> usize {
+        self.list(direction).len()
+    }
+
+    /// What the model says of an input or output; `None` where it has no such one.
+    #[must_use]
+    pub fn operand(&self, direction: Direction, position: usize) -> Option<ArgumentOperand<'_>> {
+        self.list(direction).get(position).map(Rule::operand)
+    }
+
+    fn list(&self, direction: Direction) -> &[Rule] {
+        match direction {
+            Direction::Input => &self.inputs,
+            Direction::Output => &self.outputs,
+        }
     }
 
     /// From now on refuses requests that leave this argument out.
@@ -112,6 +149,9 @@ struct Rule {
     /// Length of the value, where the model knows all dimensions.
     bytes: Option<u64>,
     is_optional: bool,
+    scale: f32,
+    zero_point: i32,
+    extra_params: ExtraParams,
 }
 
 impl Rule {
@@ -128,6 +168,23 @@ impl Rule {
             has_known_elements,
             bytes,
             is_optional: true,
+            scale: operand.scale,
+            zero_point: operand.zero_point,
+            extra_params: operand.extra_params.clone(),
+        }
+    }
+
+    fn operand(&self) -> ArgumentOperand<'_> {
+        let Rule { ty, ref dimensions, scale, zero_point, ref extra_params, .. } = *self;
+        ArgumentOperand { ty, dimensions, scale, zero_point, extra_params }
+    }
+
+    /// Bytes that are shared with the model, and kept here once it is gone.
+    fn shared_bytes(&self) -> usize {
+        match &self.extra_params {
+            ExtraParams::None => 0,
+            ExtraParams::ChannelQuant { scales, .. } => size_of_val(&**scales),
+            ExtraParams::Extension(bytes) => bytes.len(),
         }
     }
 
