@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use burst_hal::{
-    Buffer, BufferRequest, CacheFiles, Caller, Capabilities, Device, DeviceStatus, DeviceType, Extension, Failure, Model,
-    PrepareOptions, PreparedModel,
+    Buffer, BufferRequest, CacheFiles, Caller, Capabilities, Device, DeviceStatus, DeviceType,
+    Extension, Failure, Model, PrepareOptions, PreparedModel,
 };
 use burst_shm::{Mapping, Memory};
 use burst_wire::control::{Answer, Call, DeviceInfo, ModelBody, encode_model};
@@ -14,9 +14,7 @@ use fmq::Deadline;
 use crate::burst::longest_packet;
 use crate::connection::Link;
 use crate::model_handle::ModelHandle;
-use crate::{
-    ClientError, RemoteBuffer, RemotePreparedModel, ShmMemory, Stream, StreamOptions,
-};
+use crate::{ClientError, RemoteBuffer, RemotePreparedModel, ShmMemory, Stream, StreamOptions};
 
 /// A device in another process.
 #[derive(Debug, Clone)]

@@ -89,7 +89,8 @@ impl<'r> Arguments<'r> {
             let mut is_sufficient = true;
             if self.buffers.of(argument).is_some() {
                 // In the order of the outputs, as they were lent.
-                let written = written.next().ok_or(DriverError::Internal { what: "a lost output" })?;
+                let written =
+                    written.next().ok_or(DriverError::Internal { what: "a lost output" })?;
                 written.take(dims, bytes)?;
             } else if !argument.has_no_value {
                 is_sufficient = copy_out(self.request, index, bytes)?;
@@ -174,8 +175,11 @@ pub(crate) fn copy_in(
         .input(plan, index, &argument.dimensions)
         .map_err(|cause| wrong("input", index, cause))?;
     count_copy();
-    pool.read(u64::from(argument.location.offset), bytes)
-        .map_err(|cause| DriverError::Memory { what: "input", index, cause })
+    pool.read(u64::from(argument.location.offset), bytes).map_err(|cause| DriverError::Memory {
+        what: "input",
+        index,
+        cause,
+    })
 }
 
 /// Copies an output to memory, where it has room. Says whether it had.

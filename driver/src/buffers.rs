@@ -54,7 +54,8 @@ impl CpuBuffer {
         caller: &Caller,
     ) -> Result<Self, Failure> {
         let size = roles.operand().bytes();
-        let size = size.ok_or_else(|| Failure::general("this device makes buffers of known size"))?;
+        let size =
+            size.ok_or_else(|| Failure::general("this device makes buffers of known size"))?;
         let bytes = usize::try_from(size).unwrap_or(usize::MAX);
         let charge = caller.charge((roles.held_bytes() + size_of::<Tracked>()) as u64)?;
         let mut memory = AlignedBytes::paid_by(caller.empty_charge());
@@ -93,10 +94,11 @@ impl Writing {
             let Storage { memory, payer, bytes } = &mut state.storage;
             (memory.take(), payer.same_account(), *bytes)
         };
-        let mut memory = match memory {
-            Some(mut memory) if Arc::get_mut(&mut memory).is_some() => memory,
-            _ => Arc::new(AlignedBytes::paid_by(new)),
-        };
+        let empty = || Arc::new(AlignedBytes::paid_by(new.same_account()));
+        let mut memory = memory.unwrap_or_else(empty);
+        if Arc::get_mut(&mut memory).is_none() {
+            memory = empty();
+        }
         // Nobody else has got hold of it since: its buffer does not refer to it any more.
         Arc::get_mut(&mut memory).ok_or(SHARED)?.resize(bytes)?;
         Ok(Writing { buffer: Arc::clone(buffer), memory })

@@ -4,8 +4,9 @@ use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 use burst_hal::{
-    Buffer, BufferRequest, BufferRoles, Caller, Capabilities, Device, DeviceType, ErrorStatus, Failure, Model, OperandKind, OperandType,
-    PerformanceInfo, PrepareOptions, PreparedModel, TimePoint,
+    Buffer, BufferRequest, BufferRoles, Caller, Capabilities, Device, DeviceType, ErrorStatus,
+    Failure, Model, OperandKind, OperandType, PerformanceInfo, PrepareOptions, PreparedModel,
+    TimePoint,
 };
 
 use crate::budget::Budget;

@@ -360,7 +360,9 @@ impl GraphMemory {
             .inputs
             .iter()
             .map(|operand| {
-                read_operand(plan, (&dynamic[..], &places[..]), dims, *operand, |range| gaps.get(range))
+                read_operand(plan, (&dynamic[..], &places[..]), dims, *operand, |range| {
+                    gaps.get(range)
+                })
             })
             .collect::<Result<_, OpError>>()?;
         if let Some(index) = inputs.iter().enumerate().position(|(index, input)| {

@@ -115,7 +115,9 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::validate::{BufferOperand, Direction, RequestRules, combine_dimensions, validate_buffer};
+use crate::validate::{
+    BufferOperand, Direction, RequestRules, combine_dimensions, validate_buffer,
+};
 use crate::{
     BufferRequest, Dimensions, Failure, PreparedModel, Request, RequestArgument, RequestPool,
 };
@@ -243,7 +245,8 @@ impl<S> BufferTracker<S> {
         let buffers = RequestBuffers(self.named(request)?);
         let mut uses = Vec::new();
         let mut without_value = None;
-        let arguments = [(Direction::Input, &request.inputs), (Direction::Output, &request.outputs)];
+        let arguments =
+            [(Direction::Input, &request.inputs), (Direction::Output, &request.outputs)];
         for (direction, arguments) in arguments {
             for (position, argument) in (0..).zip(arguments) {
                 let Some(buffer) = buffers.of(argument) else { continue };

@@ -132,7 +132,8 @@ impl Users {
     }
 
     fn new_user(&self) -> User {
-        let Limits { setup_rate, setup_burst, ungreeted_per_user, buffers_per_user, .. } = self.limits;
+        let Limits { setup_rate, setup_burst, ungreeted_per_user, buffers_per_user, .. } =
+            self.limits;
         User {
             account: Account::of_user(&self.limits, &self.service, &self.meters),
             ungreeted: Budget::new(Limit::UngreetedPerUser, ungreeted_per_user, &self.meters),

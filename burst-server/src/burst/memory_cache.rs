@@ -101,7 +101,7 @@ impl MemoryCache {
         missing
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<i32, Pool>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<i32, Slot>> {
         lock(&self.slots)
     }
 }

@@ -8,9 +8,9 @@ use std::sync::{Arc, Barrier};
 use burst_driver::CpuDevice;
 use burst_hal::{
     Buffer, BufferRequest, BufferRole, Caller, DataLocation, Device, Dimensions, ErrorStatus,
-    ExecutionOptions, ExecutionResult, HeapMemory, Model, ModelBuilder, OperandType,
-    OperationType, OutputSpec, Pool, PrepareOptions, PreparedModel, Request, RequestArgument,
-    RequestPool, TimePoint,
+    ExecutionOptions, ExecutionResult, HeapMemory, Model, ModelBuilder, OperandType, OperationType,
+    OutputSpec, Pool, PrepareOptions, PreparedModel, Request, RequestArgument, RequestPool,
+    TimePoint,
 };
 
 const F32: OperandType = OperandType::TensorFloat32;
@@ -96,9 +96,8 @@ fn a_value_goes_from_one_model_to_the_next_also_where_the_models_do_not_know_its
     for declared in [&[4][..], &[0], &[]] {
         let device = CpuDevice::default();
         let models = [(); 3].map(|()| prepare(&device, &plus_one(declared)));
-        let between = |from, to| {
-            allocate(&device, &models.each_ref(), [&[(to, 0)], &[(from, 0)]], &[4])
-        };
+        let between =
+            |from, to| allocate(&device, &models.each_ref(), [&[(to, 0)], &[(from, 0)]], &[4]);
         let (first, second) = (between(0, 1), between(1, 2));
         for round in 0..4_u8 {
             let start = f32::from(round);
@@ -129,10 +128,8 @@ fn a_burst_uses_buffers_and_memory_in_turns() {
     let mut burst = Arc::clone(&model).open_burst().unwrap();
     let mut result = ExecutionResult::of(GENERAL);
     let output = Arc::new(HeapMemory::new(vec![0; 16]));
-    let plain = request(
-        vec![memory(&[7.0; 4])],
-        vec![RequestPool::Memory(Arc::clone(&output) as Pool)],
-    );
+    let plain =
+        request(vec![memory(&[7.0; 4])], vec![RequestPool::Memory(Arc::clone(&output) as Pool)]);
     for round in 0..6_u8 {
         let (from, to) = if round % 2 == 0 { (&one, &two) } else { (&two, &one) };
         let lent = request(vec![token(from)], vec![token(to)]);
@@ -174,8 +171,7 @@ fn outputs_of_control_flow_and_constant_ones_arrive_too() {
     input.copy_from(&pool(&[1.0, 2.0]), &[]).unwrap();
     for (condition, want) in [(1, [11.0, 12.0]), (0, [21.0, 22.0]), (1, [11.0, 12.0])] {
         let condition = RequestPool::Memory(Arc::new(HeapMemory::new(vec![condition])));
-        let request =
-            request(vec![condition, token(&input)], outputs.iter().map(token).collect());
+        let request = request(vec![condition, token(&input)], outputs.iter().map(token).collect());
         assert_eq!(execute(&model, &request).status, NONE);
         assert_eq!(value(&outputs[0], 2), want);
         assert_eq!(value(&outputs[1], 2), [7.0, 8.0]);
@@ -183,13 +179,13 @@ fn outputs_of_control_flow_and_constant_ones_arrive_too() {
 }
 
 #[test]
-fn an_execution_that_fails_leaves_its_outputs_without_a_value_and_one_that_is_refused_as_they_were() {
+fn an_execution_that_fails_leaves_its_outputs_without_a_value_and_one_that_is_refused_as_they_were()
+{
     let mut b = ModelBuilder::new();
     let x = b.input(F32, &[0]);
     let (one, none) = (b.constant_f32(&[1], &[1.0]), b.scalar_i32(0));
-    let outputs = [(); 2].map(|()| {
-        b.result_of(OperationType::Add, &[x, one, none], OutputSpec::new(F32, &[0]))
-    });
+    let outputs = [(); 2]
+        .map(|()| b.result_of(OperationType::Add, &[x, one, none], OutputSpec::new(F32, &[0])));
     outputs.into_iter().for_each(|output| b.output(output));
     let device = CpuDevice::default();
     let model = prepare(&device, &b.build().unwrap());
@@ -199,8 +195,11 @@ fn an_execution_that_fails_leaves_its_outputs_without_a_value_and_one_that_is_re
         let mut request = request(vec![memory(values)], vec![token(&buffer), output]);
         request.inputs[0].dimensions = [u32::try_from(values.len()).unwrap()].as_slice().into();
         let result = model.execute_synchronously(&request, options);
-        assert!(result.status == NONE || result.status == ErrorStatus::OutputInsufficientSize
-            || result.output_shapes.is_empty());
+        assert!(
+            result.status == NONE
+                || result.status == ErrorStatus::OutputInsufficientSize
+                || result.output_shapes.is_empty()
+        );
         result.status
     };
     let plain = ExecutionOptions::default();

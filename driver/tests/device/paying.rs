@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use burst_driver::{CpuDevice, DeviceOptions};
 use burst_hal::{
-    BufferRequest, BufferRole, Caller, CancelWord, DataLocation, Device, ErrorStatus, ExecutionOptions, ExecutionResult,
-    Failure, HeapMemory, Memory, MemoryAccount, MemoryError, Model, ModelBuilder, OperandType,
-    OperationType, OutputSpec, Pool, PrepareOptions, PreparedModel, Request, RequestArgument,
-    RequestPool, TimePoint, Turn,
+    BufferRequest, BufferRole, Caller, CancelWord, DataLocation, Device, ErrorStatus,
+    ExecutionOptions, ExecutionResult, Failure, HeapMemory, Memory, MemoryAccount, MemoryError,
+    Model, ModelBuilder, OperandType, OperationType, OutputSpec, Pool, PrepareOptions,
+    PreparedModel, Request, RequestArgument, RequestPool, TimePoint, Turn,
 };
 
 const F32: OperandType = OperandType::TensorFloat32;
@@ -438,7 +438,7 @@ fn idle_contexts_of_all_models_of_an_account_go_before_it_is_refused() {
     }
     // A burst, a preparation and a buffer find that room as well.
     let burst = Arc::clone(&two).open_burst().unwrap();
-    assert_eq!(purse.charged(), with_one);
+    assert!(purse.charged() > held, "its context is there before its first execution");
     drop(burst);
     purse.limit.store(held + most, Ordering::Relaxed);
     let third = prepare(&purse);

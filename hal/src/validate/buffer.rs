@@ -78,8 +78,7 @@ pub fn validate_buffer(
                 }
                 Ok(())
             };
-            check()
-                .map_err(|fault| ValidationError::Role { direction, role: position, fault })?;
+            check().map_err(|fault| ValidationError::Role { direction, role: position, fault })?;
         }
     }
     buffer.ok_or(ValidationError::NoRole)
@@ -169,8 +168,7 @@ mod tests {
     fn model(dimensions: &[u32], ty: OperandType, scale: f32, zero_point: i32) -> RequestRules {
         let mut builder = ModelBuilder::new();
         let input = builder.input(OperandType::TensorFloat32, dimensions);
-        let output =
-            builder.result_of(OperationType::Relu, &[input], OutputSpec::f32(dimensions));
+        let output = builder.result_of(OperationType::Relu, &[input], OutputSpec::f32(dimensions));
         builder.output(output);
         let mut model: Model = builder.build().expect("a legal model");
         for operand in &mut model.main.operands {
@@ -225,9 +223,8 @@ mod tests {
         assert_eq!(fault(of(&[role(0, 0), role(0, 0)], &[])), Fault::Twice);
         assert_eq!(fault(of(&[role(0, 0), role(2, 0)], &[])), Fault::Twice, "the same model");
         of(&[role(0, 0)], &[role(0, 0)]).expect("an input and an output are two roles");
-        let asked = |dimensions: &[u32]| {
-            fault(validate_buffer(dimensions, &models, &[role(0, 0)], &[]))
-        };
+        let asked =
+            |dimensions: &[u32]| fault(validate_buffer(dimensions, &models, &[role(0, 0)], &[]));
         assert_eq!(asked(&[2, 3, 1]), Fault::Rank { expected: 3, found: 2 });
         assert_eq!(asked(&[2, 4]), Fault::Dimension { axis: 1, expected: 4, found: 3 });
         assert_eq!(asked(&[1; 9]), Fault::RankTooLarge { rank: 9 });
@@ -235,9 +232,8 @@ mod tests {
 
     #[test]
     fn roles_of_different_meaning_do_not_share_a_buffer() {
-        let byte = |scale, zero_point| {
-            model(&[2, 3], OperandType::TensorQuant8Asymm, scale, zero_point)
-        };
+        let byte =
+            |scale, zero_point| model(&[2, 3], OperandType::TensorQuant8Asymm, scale, zero_point);
         let first = byte(0.5, 3);
         for (other, want) in [
             (floats(&[2, 3]), "TENSOR_FLOAT32, where the first role has TENSOR_QUANT8_ASYMM"),

@@ -75,11 +75,7 @@ pub fn request_whole(input: RequestPool, output: RequestPool) -> Request {
         location: DataLocation { pool_index, offset: 0, length: 0 },
         ..RequestArgument::default()
     };
-    Request {
-        inputs: vec![argument(0)],
-        outputs: vec![argument(1)],
-        pools: vec![input, output],
-    }
+    Request { inputs: vec![argument(0)], outputs: vec![argument(1)], pools: vec![input, output] }
 }
 
 /// A deadline that only a hang misses.

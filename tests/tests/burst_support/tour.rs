@@ -65,11 +65,7 @@ fn tour_of_a_buffer(
     buffer.fill_from(&value, &[])?;
     let token = || RequestPool::Token(buffer.token());
     let behind_it = RequestPool::Memory(Pool::clone(&value));
-    prepared.execute(
-        &request_whole(token(), behind_it),
-        &ExecutionOptions::default(),
-        long(),
-    )?;
+    prepared.execute(&request_whole(token(), behind_it), &ExecutionOptions::default(), long())?;
     let mut request = request_whole(RequestPool::Memory(Pool::clone(memory)), token());
     request.inputs[0].location.length = 16;
     burst.execute(&request, &ExecutionOptions::default(), long())?;

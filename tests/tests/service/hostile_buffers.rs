@@ -27,8 +27,12 @@ const INVALID: ErrorStatus = ErrorStatus::InvalidArgument;
 fn allocate(model: u32, inputs: &[BufferRole], outputs: &[BufferRole]) -> Call {
     let roles = |roles: &[BufferRole]| List(roles.iter().map(WireRole::from).collect());
     let (inputs, outputs) = (roles(inputs), roles(outputs));
-    let request =
-        WireBufferRequest { dimensions: List::default(), models: List(vec![model]), inputs, outputs };
+    let request = WireBufferRequest {
+        dimensions: List::default(),
+        models: List(vec![model]),
+        inputs,
+        outputs,
+    };
     Call::AllocateBuffer { device: 0, request }
 }
 
@@ -102,8 +106,16 @@ fn tokens_of_another_client_name_nothing() {
     for token in tokens {
         let said = names(token);
         let pool = PoolSource::Token { token };
-        expect_refused(thief.call(execute(thiefs, [pool, HERE]), &[memory().as_fd()]), INVALID, &said);
-        expect_refused(thief.call(execute(thiefs, [HERE, pool]), &[memory().as_fd()]), INVALID, &said);
+        expect_refused(
+            thief.call(execute(thiefs, [pool, HERE]), &[memory().as_fd()]),
+            INVALID,
+            &said,
+        );
+        expect_refused(
+            thief.call(execute(thiefs, [HERE, pool]), &[memory().as_fd()]),
+            INVALID,
+            &said,
+        );
         expect_refused(fill(&mut thief, token), INVALID, &said);
         let read = Call::CopyFromBuffer { token, to: HERE };
         expect_refused(thief.call(read, &[memory().as_fd()]), INVALID, &said);
@@ -130,7 +142,10 @@ fn calls_about_buffers_say_what_is_wrong_with_them_and_the_client_goes_on() {
         (wrong(BufferRole { model: 1, ..ROLE }), "input role 0 of the buffer: model 1 of 1"),
         (wrong(BufferRole { position: 1, ..ROLE }), "position 1 of 1"),
         (wrong(BufferRole { frequency: f32::NAN, ..ROLE }), "frequency NaN"),
-        (allocate(number, &[], &[ROLE, ROLE]), "output role 1 of the buffer: it stands in the list"),
+        (
+            allocate(number, &[], &[ROLE, ROLE]),
+            "output role 1 of the buffer: it stands in the list",
+        ),
         (Call::ReleaseBuffer { token: 0 }, "there is no buffer 0"),
     ] {
         expect_refused(client.call(call, &[]), INVALID, words);
@@ -221,11 +236,8 @@ fn slots_take_buffers_only_where_that_was_agreed_and_lose_them_with_their_releas
     let mut client = plain.client;
     let number = client.prepare(&model());
     let token = buffer(&mut client, number);
-    let push = |burst, slot, token| Call::PushMemory {
-        burst,
-        slot,
-        source: PoolSource::Token { token },
-    };
+    let push =
+        |burst, slot, token| Call::PushMemory { burst, slot, source: PoolSource::Token { token } };
     let refused = client.call(push(plain.number, 20, token), &[]);
     expect_refused(refused, INVALID, "were not negotiated");
 
@@ -355,10 +367,8 @@ fn a_token_is_good_for_the_device_that_made_it() {
     let refused = one.allocate_buffer(&buffer_for(&as_model(&of_two))).unwrap_err();
     assert_eq!(refused.status(), INVALID);
     assert!(refused.to_string().contains("of device two, and not of one"), "{refused}");
-    let [first, second] =
-        [(&one, &of_one), (&two, &of_two)].map(|(device, model)| {
-            device.allocate_buffer(&buffer_for(&as_model(model))).unwrap()
-        });
+    let [first, second] = [(&one, &of_one), (&two, &of_two)]
+        .map(|(device, model)| device.allocate_buffer(&buffer_for(&as_model(model))).unwrap());
     let memory: burst_hal::Pool = Arc::new(burst_client::ShmMemory::create(16).unwrap());
     for buffer in [&first, &second] {
         burst_hal::Buffer::copy_from(buffer, &memory, &[]).unwrap();

@@ -32,10 +32,7 @@ impl Way {
     pub(super) const ALL: [Way; 3] = [Way::Synchronous, Way::Asynchronous, Way::Fenced];
 
     /// The ways that a device has: `legal` must succeed in any of them.
-    pub(super) fn of(
-        model: &Arc<dyn PreparedModel>,
-        legal: &Request,
-    ) -> Result<Vec<Way>, String> {
+    pub(super) fn of(model: &Arc<dyn PreparedModel>, legal: &Request) -> Result<Vec<Way>, String> {
         let mut ways = Vec::new();
         for way in Way::ALL {
             match way.execute(model, legal)?.status {
@@ -114,11 +111,7 @@ fn asynchronously(
         }
         _ => {}
     }
-    Ok(Ended {
-        status: result.status,
-        shapes: result.output_shapes,
-        timings: vec![result.timing],
-    })
+    Ok(Ended { status: result.status, shapes: result.output_shapes, timings: vec![result.timing] })
 }
 
 fn fenced(
@@ -127,12 +120,8 @@ fn fenced(
     execution: ExecutionOptions,
 ) -> Result<Ended, String> {
     let options = FencedOptions { execution, duration: None };
-    let started = Arc::clone(model).execute_fenced(
-        request.clone(),
-        Vec::new(),
-        options,
-        Caller::default(),
-    );
+    let started =
+        Arc::clone(model).execute_fenced(request.clone(), Vec::new(), options, Caller::default());
     let started = match started {
         Ok(started) => started,
         Err(failure) => {

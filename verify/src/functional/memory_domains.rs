@@ -14,7 +14,10 @@ pub const CHECKS: &[Check] = &[
         name: "MemoryDomainAllocateTest/InvalidPreparedModel",
         run: allocate::invalid_prepared_model,
     },
-    Check { name: "MemoryDomainAllocateTest/InvalidModelIndex", run: allocate::invalid_model_index },
+    Check {
+        name: "MemoryDomainAllocateTest/InvalidModelIndex",
+        run: allocate::invalid_model_index,
+    },
     Check { name: "MemoryDomainAllocateTest/InvalidIOIndex", run: allocate::invalid_io_index },
     Check { name: "MemoryDomainAllocateTest/InvalidFrequency", run: allocate::invalid_frequency },
     Check {
@@ -26,7 +29,10 @@ pub const CHECKS: &[Check] = &[
         run: allocate::conflict_operand_type,
     },
     Check { name: "MemoryDomainAllocateTest/ConflictScale", run: allocate::conflict_scale },
-    Check { name: "MemoryDomainAllocateTest/ConflictZeroPoint", run: allocate::conflict_zero_point },
+    Check {
+        name: "MemoryDomainAllocateTest/ConflictZeroPoint",
+        run: allocate::conflict_zero_point,
+    },
     Check {
         name: "MemoryDomainAllocateTest/ConflictRankBetweenRoles",
         run: allocate::conflict_rank_between_roles,

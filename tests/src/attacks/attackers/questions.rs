@@ -135,7 +135,8 @@ fn answer_all(connection: &mut Connection, memory: &Memory) -> Outcome {
             ServerMessage::BurstEnded { detail, .. } => {
                 return Err(format!("a burst was given up: {}", detail.as_str()).into());
             }
-            ServerMessage::Unknown { .. } => {} // of a later version
+            // Of an execution that this client has not started, or of a later version.
+            ServerMessage::Executed { .. } | ServerMessage::Unknown { .. } => {}
         }
     }
     Ok(())

@@ -106,7 +106,10 @@ pub(super) fn same_role_specified_twice(device: &dyn Device) -> Checked {
         &[
             ("an input", wanted(&[&model], &twice, &[], &[])),
             ("an output", wanted(&[&model], &[], &twice, &[])),
-            ("an input of a model that is there twice", wanted(&[&model, &model], &of_both, &[], &[])),
+            (
+                "an input of a model that is there twice",
+                wanted(&[&model, &model], &of_both, &[], &[]),
+            ),
             ("an output of such a one", wanted(&[&model, &model], &[], &of_both, &[])),
         ],
     )
