@@ -43,7 +43,10 @@ fn values_in_buffers_are_copied_by_nobody() {
     let role = |model| BufferRole { model, position: 0, frequency: 1.0 };
     let between = |input, output| {
         let request = BufferRequest {
-            models: models.iter().map(|model| Arc::clone(model) as Arc<dyn PreparedModel>).collect(),
+            models: models
+                .iter()
+                .map(|model| Arc::clone(model) as Arc<dyn PreparedModel>)
+                .collect(),
             inputs: vec![role(input)],
             outputs: vec![role(output)],
             ..BufferRequest::default()

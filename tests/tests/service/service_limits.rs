@@ -160,7 +160,7 @@ fn buffers_of_one_user() {
     assert!(refused.to_string().contains("4 buffers of a driver for one user"), "{refused}");
     let (of_two, refused) = buffers_until_refused(&two, 4);
     assert_eq!((of_two.len(), refused.status()), (0, TRANSIENT));
-    assert_eq!(service.metric("burst_in_use{limit=\"buffers_per_user\"}"), 4);
+    assert_eq!(service.metric("burst_in_use{limit=\"buffers\"}"), 4);
     assert!(service.metric("burst_refusals_total{limit=\"buffers_per_user\"}") >= 2);
     drop(one);
     drop(made);
@@ -191,11 +191,11 @@ fn bytes_of_buffers_are_the_users_memory() {
     };
     assert!(refused.to_string().contains("bytes of memory for one user"), "{refused}");
     assert_refused::<()>(Err(refused), TRANSIENT);
-    assert!(service.metric("burst_in_use{limit=\"memory_bytes_per_user\"}") >= 7 * 8192);
+    assert!(service.metric("burst_service_used{resource=\"memory_bytes\"}") >= 6 * 8192);
     made.pop();
     passes_after_waiting(|| device.allocate_buffer(&buffer_for(&model)));
     drop((made, model, device, client));
-    let used = "burst_in_use{limit=\"memory_bytes_per_user\"}";
+    let used = "burst_service_used{resource=\"memory_bytes\"}";
     wait_until("nothing in use", || service.metric(used) == 0);
 }
 
