@@ -120,6 +120,8 @@ pub struct Burst {
     result_capacity: usize,
     watch: Arc<BurstWatch>,
     features: Features,
+    /// Whether buffers of the driver may lie in its slots.
+    takes_buffers: bool,
     scratch: Scratch,
     pipeline: Pipeline,
 }
@@ -168,6 +170,7 @@ impl Burst {
             results: Results::new(results, framed),
             watch,
             features,
+            takes_buffers: features.contains(Features::TOKENS),
             scratch: Scratch::default(),
             pipeline: Pipeline::new(depth.into()),
         })
@@ -176,8 +179,8 @@ impl Burst {
     /// Runs once and waits for the result until `deadline`. A service that dies ends the wait at
     /// once.
     ///
-    /// A request that the burst cannot carry (longer than its queue, or with memory that has no
-    /// descriptor) goes over the control socket instead; [`Burst::fell_back`] then says so.
+    /// A request that the burst cannot carry (longer than its queue, with memory that has no
+    /// descriptor, or with buffers of a driver that takes none in bursts) goes over the control socket instead; [`Burst::fell_back`] then says so.
     ///
     /// # Errors
     /// [`ClientError::PeerDied`], [`ClientError::BurstEnded`], [`ClientError::Timeout`]. What
@@ -281,12 +284,12 @@ impl Burst {
     /// Sends a memory to the service now, rather than with the first request that uses it.
     ///
     /// # Errors
-    /// The service refuses it, or is gone; [`ClientError::NoBuffers`] where it has no descriptor.
+    /// The service refuses it, or is gone; [`ClientError::NoDescriptor`] where it has no descriptor.
     pub fn push_memory(&mut self, memory: &Pool) -> Result<(), ClientError> {
         self.model.link().check_not_forked()?;
         match self.slot_of(memory, Deadline::never())? {
             Some(_) => Ok(()),
-            None => Err(ClientError::NoBuffers),
+            None => Err(ClientError::NoDescriptor),
         }
     }
 
@@ -330,6 +333,38 @@ impl Burst {
             deadline,
         )?;
         slots.insert(slot, memory);
+        Ok(Some(slot))
+    }
+
+    /// The slot of a buffer of the driver, which the service knows when this returns; `None` where it
+    /// cannot have one.
+    fn slot_of_buffer(
+        &mut self,
+        token: u32,
+        deadline: Deadline,
+    ) -> Result<Option<i32>, ClientError> {
+        let (link, slots) = (self.model.link(), &self.watch.slots);
+        // Of a token that this connection does not have, the service says over the socket what is wrong.
+        let Some(buffer) = link.find_buffer(token).filter(|_| self.takes_buffers) else {
+            return Ok(None);
+        };
+        if let Some(slot) = slots.slot_of_buffer(&buffer) {
+            return Ok(Some(slot));
+        }
+        link.give_back_dropped(deadline)?;
+        let Some(slot) = slots.reserve() else { return Ok(None) };
+        let source = PoolSource::Token { token };
+        let call = Call::PushMemory { burst: self.number, slot, source };
+        match link.call_acknowledged(call, &[], deadline) {
+            Ok(()) => {}
+            Err(ClientError::Refused { detail, .. }) => {
+                tracing::debug!(burst = self.number, detail, "buffers go over the socket");
+                self.takes_buffers = false;
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        }
+        slots.insert_buffer(slot, &buffer);
         Ok(Some(slot))
     }
 

@@ -13,6 +13,7 @@ use burst_wire::control::StatedLimit;
 use crate::ClientError;
 use crate::connect::{Greeted, Peer};
 
+mod buffers;
 mod burst_watch;
 mod calls;
 mod memories;
@@ -23,10 +24,12 @@ mod permits;
 mod slots;
 mod watcher;
 
+use buffers::BufferRegistry;
 use memory_registry::MemoryRegistry;
 use pending_calls::PendingCalls;
 use permits::SlowCallPermits;
 
+pub(crate) use buffers::RemoteToken;
 pub(crate) use burst_watch::BurstWatch;
 
 /// How long to wait for the reason after a queue or the socket was found closed: the message or the
@@ -42,6 +45,7 @@ pub(crate) struct Connection {
     process: Option<OwnedFd>,
     calls: PendingCalls,
     memories: MemoryRegistry,
+    buffers: BufferRegistry,
     /// Serializes `give_back_dropped`: a second caller returns only after the first one's memories
     /// were given back.
     giving_back: Mutex<()>,
@@ -77,6 +81,7 @@ impl Link {
             process,
             calls: PendingCalls::default(),
             memories: MemoryRegistry::default(),
+            buffers: BufferRegistry::default(),
             giving_back: Mutex::default(),
             mark: ForkMark::take()?,
             slow_calls: Arc::new(slow_calls),

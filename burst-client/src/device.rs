@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use burst_hal::validate::RequestRules;
 use burst_hal::{
-    CACHE_FILES_MAX, CacheFiles, Caller, Capabilities, CompilationCache, Device, DeviceStatus,
-    DeviceType, Extension, Failure, Model, PrepareOptions, PreparedModel, TimePoint,
+    Buffer, BufferRequest, CACHE_FILES_MAX, CacheFiles, Caller, Capabilities, CompilationCache,
+    Device, DeviceStatus, DeviceType, Extension, Failure, Model, PrepareOptions, PreparedModel,
+    TimePoint,
 };
 use burst_shm::{Mapping, Memory};
 use burst_wire::control::{Answer, CachePlace, Call, DeviceInfo, ModelBody, encode_model};
@@ -16,7 +17,7 @@ use fmq::Deadline;
 
 use crate::connection::Link;
 use crate::model_handle::ModelHandle;
-use crate::{ClientError, RemotePreparedModel, ShmMemory, Stream, StreamOptions};
+use crate::{ClientError, RemoteBuffer, RemotePreparedModel, ShmMemory, Stream, StreamOptions};
 
 /// A device in another process.
 #[derive(Debug, Clone)]
@@ -167,6 +168,15 @@ impl RemoteDevice {
         }
     }
 
+    /// Makes a buffer in the driver's own memory, for these arguments of models that were prepared over the
+    /// same connection. Requests name it by its token.
+    ///
+    /// # Errors
+    /// [`ClientError::OtherConnection`] for any other model; the service refuses the buffer, or is gone.
+    pub fn allocate_buffer(&self, request: &BufferRequest) -> Result<RemoteBuffer, ClientError> {
+        RemoteBuffer::allocate(&self.link, self.number, request)
+    }
+
     /// Prepares a model and sets everything up to run it often: memory for its inputs and
     /// outputs, and a burst.
     ///
@@ -292,5 +302,10 @@ impl Device for RemoteDevice {
         _: &Caller,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
         Ok(self.prepare_from_cache(cache, deadline)?)
+    }
+
+    /// The client's user pays for it in the service, whoever the caller is here.
+    fn allocate(&self, request: &BufferRequest, _: &Caller) -> Result<Arc<dyn Buffer>, Failure> {
+        Ok(Arc::new(self.allocate_buffer(request)?))
     }
 }

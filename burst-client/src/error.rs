@@ -170,9 +170,9 @@ pub enum ClientError {
         /// Bytes needed.
         bytes: u64,
     },
-    /// Buffers of the driver cannot be used over this connection.
-    #[error("buffers of the driver cannot be used over this connection")]
-    NoBuffers,
+    /// A memory that has no descriptor, and so cannot be sent.
+    #[error("the memory has no descriptor to send")]
+    NoDescriptor,
     /// More files of a compilation than any device needs.
     #[error("{} model and {} data files, of which there may be {limit} each", files.model, files.data)]
     CacheFiles {
@@ -180,6 +180,22 @@ pub enum ClientError {
         files: CacheFiles,
         /// How many there may be of each kind.
         limit: u32,
+    },
+    /// A role of a buffer is in a model that was not prepared over this connection.
+    #[error("model {model} of the buffer was not prepared over this connection")]
+    OtherConnection {
+        /// Index among the models of the request.
+        model: usize,
+    },
+    /// More models, roles or dimensions than a buffer can have.
+    #[error("{found} {what} of a buffer, of which at most {limit} are allowed")]
+    BufferTooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much.
+        found: usize,
+        /// How much there may be.
+        limit: usize,
     },
 }
 
@@ -192,7 +208,9 @@ impl ClientError {
             ClientError::PeerDied { .. } => ErrorStatus::DeviceUnavailable,
             ClientError::Timeout => ErrorStatus::MissedDeadlineTransient,
             ClientError::TooManyClients => ErrorStatus::ResourceExhaustedTransient,
-            ClientError::NoBuffers
+            ClientError::NoDescriptor
+            | ClientError::OtherConnection { .. }
+            | ClientError::BufferTooLarge { .. }
             | ClientError::Layout(_)
             | ClientError::PoolTooLong { .. }
             | ClientError::CacheFiles { .. }

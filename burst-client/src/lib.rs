@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod backoff;
+mod buffer;
 mod burst;
 mod client;
 mod connect;
@@ -41,6 +42,7 @@ mod stream;
 mod waiting;
 
 pub use backoff::Backoff;
+pub use buffer::RemoteBuffer;
 pub use burst::{Burst, BurstOptions, PAGE_DATUMS, Ticket};
 pub use burst_hal::Route;
 pub use burst_hal::session::StateBinding;

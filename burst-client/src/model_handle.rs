@@ -84,6 +84,12 @@ impl ModelHandle {
         deadline: Deadline,
     ) -> Result<Executed, ClientError> {
         self.link.check_not_forked()?;
+        // Not released while the request is under way, whatever another thread drops meanwhile.
+        let buffers = request.pools.iter().filter_map(|pool| match pool {
+            RequestPool::Memory(_) => None,
+            RequestPool::Token(token) => self.link.find_buffer(*token),
+        });
+        let _kept: Vec<_> = buffers.collect();
         let mut copies = Copies::default();
         let pools = request
             .pools

@@ -20,6 +20,10 @@ impl RemotePreparedModel {
         RemotePreparedModel { handle: Arc::new(handle) }
     }
 
+    pub(crate) fn handle(&self) -> &ModelHandle {
+        &self.handle
+    }
+
     pub(crate) fn link(&self) -> &Link {
         self.handle.link()
     }

@@ -128,9 +128,22 @@ pub enum ServerError {
     /// Additions that were not agreed on in the greeting.
     #[error("the burst asks for additions that were not negotiated")]
     NotNegotiated,
-    /// A buffer of the driver, which this service does not offer.
-    #[error("this service has no driver-managed buffers")]
-    NoBuffers,
+    /// A buffer where only memory can be used.
+    #[error("{what} takes memory only, and no buffer")]
+    MemoryOnly {
+        /// What.
+        what: &'static str,
+    },
+    /// A buffer, or a role of one, with a model of another device.
+    #[error("{what} of device {other}, and not of {device}")]
+    OtherDevice {
+        /// What.
+        what: &'static str,
+        /// The device that is asked.
+        device: String,
+        /// The one that it belongs to.
+        other: String,
+    },
     /// The system has no thread left.
     #[error("the system has no thread left")]
     NoThread,
@@ -194,7 +207,8 @@ impl ServerError {
             | ServerError::Descriptors { .. }
             | ServerError::ModelNotSealed
             | ServerError::NotNegotiated
-            | ServerError::NoBuffers => ErrorStatus::InvalidArgument,
+            | ServerError::MemoryOnly { .. }
+            | ServerError::OtherDevice { .. } => ErrorStatus::InvalidArgument,
             _ => ErrorStatus::GeneralFailure,
         }
     }

@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod buffers;
 mod burst;
 mod client;
 mod error;

@@ -64,6 +64,16 @@ impl PreparedEntry {
         }
     }
 
+    /// What it asks of a request.
+    pub(crate) fn rules(&self) -> &RequestRules {
+        &self.rules
+    }
+
+    /// The name of its device.
+    pub(crate) fn device(&self) -> &str {
+        self.meter.device()
+    }
+
     /// Whether a request is legal for the model; one that is not must not reach the device.
     pub(crate) fn check(&self, request: &Request) -> Result<(), ValidationError> {
         self.rules.check(request, UnspecifiedOutputs::Allowed)

@@ -3,6 +3,7 @@
 //! A call comes in at `readers.rs`, which gives it a permit; `dispatch.rs` finds the function that does
 //! it, in the file of its subject; `replies.rs` answers it.
 
+mod buffers;
 mod bursts;
 mod compilations;
 mod devices;

@@ -82,9 +82,12 @@ impl AlignedBytes {
         Ok(())
     }
 
-    /// Makes room for `len` bytes in all.
+    /// Makes room for `len` bytes in all, without touching it.
+    ///
+    /// # Errors
+    /// As [`AlignedBytes::zeroed`].
     #[cold]
-    fn reserve(&mut self, len: usize) -> Result<(), OpError> {
+    pub(crate) fn reserve(&mut self, len: usize) -> Result<(), OpError> {
         let too_large = OpError::Range { what: "size of a tensor in memory" };
         if len > MAX_ALLOCATION_BYTES {
             return Err(too_large);
@@ -111,6 +114,11 @@ impl AlignedBytes {
     /// The bytes, to be written.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
+    }
+
+    /// What a buffer of `len` bytes holds that never was longer.
+    pub(crate) fn bytes_held_for(len: usize) -> usize {
+        len.div_ceil(ALIGNMENT).saturating_mul(ALIGNMENT)
     }
 
     /// Bytes of memory held, whatever the length.

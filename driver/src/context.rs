@@ -1,10 +1,12 @@
 //! One execution of a model: its working memory, and the walk over the steps of its graphs.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use burst_hal::MemoryCharge;
 
 use crate::OpError;
+use crate::aligned::AlignedBytes;
 use crate::error::DriverError;
 use crate::graph_memory::GraphMemory;
 use crate::plan::{GraphPlan, Plan, Step};
@@ -66,6 +68,43 @@ impl Context {
         dims: &[u32],
     ) -> Result<&mut [u8], OpError> {
         self.main.input(&plan.main, position, dims)
+    }
+
+    /// Lets operations read input `position` where it lies.
+    pub(crate) fn lend_input(
+        &mut self,
+        plan: &Plan,
+        position: usize,
+        dims: &[u32],
+        value: Arc<AlignedBytes>,
+    ) -> Result<(), OpError> {
+        self.main.lend_input(&plan.main, position, dims, value)
+    }
+
+    /// Ends what [`Context::lend_input`] began.
+    pub(crate) fn return_input(&mut self, plan: &Plan, position: usize) {
+        self.main.return_input(&plan.main, position);
+    }
+
+    /// Lets the operation that makes output `position` write it to this memory, which is exchanged for
+    /// some of the context's until [`Context::return_output`]. `false` where no operation makes it.
+    pub(crate) fn lend_output(
+        &mut self,
+        plan: &Plan,
+        position: usize,
+        memory: &mut AlignedBytes,
+    ) -> bool {
+        self.main.lend_output(&plan.main, position, memory)
+    }
+
+    /// Exchanges the memory back.
+    pub(crate) fn return_output(
+        &mut self,
+        plan: &Plan,
+        position: usize,
+        memory: &mut AlignedBytes,
+    ) {
+        self.main.return_output(&plan.main, position, memory);
     }
 
     /// Shape and bytes of output `position` of the model after a run.

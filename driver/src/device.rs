@@ -1,13 +1,16 @@
 //! The device: answers questions about itself, and prepares models.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use burst_hal::{
-    CacheFiles, Caller, Capabilities, CompilationCache, Device, DeviceType, ErrorStatus,
-    ExecutionPreference, Extension, Failure, Model, PrepareOptions, PreparedModel, TimePoint,
+    Buffer, BufferRequest, BufferRoles, CacheFiles, Caller, Capabilities, CompilationCache, Device,
+    DeviceType, ErrorStatus, ExecutionPreference, Extension, Failure, Model, PrepareOptions,
+    PreparedModel, TimePoint,
 };
 
 use crate::budget::Budget;
+use crate::buffers::CpuBuffer;
 use crate::cache::{self, Bound, CacheError, CacheKey, Files, Restored, Seal};
 use crate::engine::{DeviceOptions, Engine};
 use crate::error::DriverError;
@@ -84,7 +87,17 @@ impl CpuDevice {
         self.engine.own_process();
         let DeviceOptions { fast_kernels, isa, .. } = self.engine.options();
         let context = PrepareContext { fast_kernels, isa, budget };
-        CpuPreparedModel::new(model, self.offer(), &context, preference, &self.engine)
+        let offer = self.offer();
+        let prepare = || CpuPreparedModel::new(model, offer, &context, preference, &self.engine);
+        let prepared = prepare();
+        if !matches!(prepared, Err(DriverError::Refused(_))) {
+            return prepared;
+        }
+        drop(budget.take_charge()); // of what was given up, and is gone
+        match self.engine.memory().release_idle(&budget.same_account()) {
+            true => prepare(),
+            false => prepared,
+        }
     }
 
     fn offer(&self) -> Offer<'_> {
@@ -153,6 +166,11 @@ fn check_deadline(deadline: Option<TimePoint>) -> Result<(), DriverError> {
         true => Err(DriverError::Hopeless { status: ErrorStatus::MissedDeadlinePersistent }),
         false => Ok(()),
     }
+}
+
+/// Whether there may be enough once something was given back.
+fn is_exhausted(failure: &Failure) -> bool {
+    failure.status == ErrorStatus::ResourceExhaustedTransient
 }
 
 impl Device for CpuDevice {
@@ -252,5 +270,32 @@ impl Device for CpuDevice {
         caller: &Caller,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
         Ok(Arc::new(self.restore(place, deadline, caller)?))
+    }
+
+    fn allocate(
+        &self,
+        request: &BufferRequest,
+        caller: &Caller,
+    ) -> Result<Arc<dyn Buffer>, Failure> {
+        let is_own = |model: &Arc<dyn PreparedModel>| {
+            let model = (&**model as &dyn Any).downcast_ref::<CpuPreparedModel>();
+            model.is_some_and(|model| model.is_of(self.engine.memory()))
+        };
+        if !request.models.iter().all(is_own) {
+            return Err(Failure::invalid("a role in a model that this device has not prepared"));
+        }
+        let make = || {
+            CpuBuffer::allocate(&self.engine.memory().buffers, BufferRoles::new(request)?, caller)
+        };
+        let buffer = match make() {
+            Err(refused) if is_exhausted(&refused) => {
+                match self.engine.memory().release_idle(&caller.empty_charge()) {
+                    true => make(),
+                    false => Err(refused),
+                }
+            }
+            other => other,
+        };
+        Ok(Arc::new(buffer?))
     }
 }

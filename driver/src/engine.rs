@@ -4,6 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::compute;
+use crate::device_memory::DeviceMemory;
 use crate::figures::Figures;
 use crate::kernels::table::KERNELS;
 use crate::kernels::{Isa, matmul_float};
@@ -63,6 +64,8 @@ pub struct Engine {
     /// Threads, counted when the engine is made: later, in its sandbox, a service may be unable to count
     /// CPUs.
     cpus: usize,
+    /// Buffers and idle contexts of all its devices.
+    memory: Arc<DeviceMemory>,
     /// Started with the first model: devices that only answer questions have no threads.
     pool: OnceLock<Arc<ThreadPool>>,
 }
@@ -96,6 +99,11 @@ impl Engine {
     #[must_use]
     pub fn with_figures(self, figures: Figures) -> Self {
         Engine { figures, ..self }
+    }
+
+    /// Where its devices have their buffers and idle contexts.
+    pub(crate) fn memory(&self) -> &Arc<DeviceMemory> {
+        &self.memory
     }
 
     /// Called with every model that is prepared, and not before the first: the pool is a thread, and a service

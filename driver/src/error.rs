@@ -7,12 +7,12 @@ use burst_hal::{ErrorStatus, Failure, HalVersion, OperandType, OperationType};
 
 use crate::cache_error::CacheError;
 
-/// The account of the caller does not suffice: what the account said.
+/// What somebody said who refused: the account of a caller that does not suffice, or who keeps the buffers.
 #[derive(Debug, Clone)]
 pub struct Refusal(Failure);
 
 impl Refusal {
-    /// What the account said: the status that the caller receives, and the limit in words.
+    /// The status that the caller receives, and the reason in words, such as the account's limit.
     #[must_use]
     pub fn failure(&self) -> &Failure {
         &self.0
@@ -285,8 +285,8 @@ pub enum DriverError {
         /// Why.
         cause: burst_hal::MemoryError,
     },
-    /// A driver-managed buffer was named, and this device has none.
-    #[error("pool {pool} is a token; this device has no memory domains")]
+    /// A buffer was named where only memory can be used.
+    #[error("pool {pool} is a buffer, and has to be memory here")]
     Token {
         /// Which pool.
         pool: u32,
@@ -300,6 +300,15 @@ pub enum DriverError {
         index: usize,
         /// Why.
         cause: OpError,
+    },
+    /// A buffer cannot be used as the request wants.
+    #[error("{0}")]
+    Buffer(Refusal),
+    /// The plan violates one of its invariants: a defect of this driver.
+    #[error("internal: {what}")]
+    Internal {
+        /// Which rule.
+        what: &'static str,
     },
     /// Nobody wants the result any more.
     #[error("nobody wants the result any more")]
@@ -333,6 +342,11 @@ pub enum DriverError {
 }
 
 impl DriverError {
+    /// The error of a request whose buffers were refused.
+    pub(crate) fn buffer(failure: Failure) -> Self {
+        DriverError::Buffer(Refusal(failure))
+    }
+
     /// The error of work that was given up, whatever operation it was at; `None` for a cause that is
     /// the operation's own.
     pub(crate) fn given_up(cause: &OpError) -> Option<Self> {
@@ -361,7 +375,7 @@ impl DriverError {
     #[must_use]
     pub fn status(&self) -> ErrorStatus {
         match self {
-            DriverError::Refused(refusal) => refusal.0.status,
+            DriverError::Refused(refusal) | DriverError::Buffer(refusal) => refusal.0.status,
             DriverError::Cache(cause) => cause.status(),
             DriverError::Invalid(cause) => cause.status(),
             DriverError::Operation { cause, .. } => cause.status(),
@@ -373,6 +387,7 @@ impl DriverError {
             | DriverError::Extension { .. }
             | DriverError::Unplannable { .. }
             | DriverError::Cancelled
+            | DriverError::Internal { .. }
             | DriverError::Memory { .. } => ErrorStatus::GeneralFailure,
             // Of an execution its model's pace says more.
             DriverError::Deadline => ErrorStatus::MissedDeadlineTransient,
@@ -386,7 +401,9 @@ impl DriverError {
 impl From<DriverError> for Failure {
     fn from(error: DriverError) -> Self {
         match error {
-            DriverError::Refused(Refusal(failure)) => failure,
+            DriverError::Refused(Refusal(failure)) | DriverError::Buffer(Refusal(failure)) => {
+                failure
+            }
             error => Failure::new(error.status(), error),
         }
     }

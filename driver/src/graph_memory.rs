@@ -1,6 +1,7 @@
 //! The values of one graph during an execution, and the execution of one step.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use burst_hal::{Dimensions, MemoryCharge};
 use smallvec::SmallVec;
@@ -23,13 +24,27 @@ pub(crate) struct GraphMemory {
     dynamic: Vec<AlignedBytes>,
     /// The shape of every operand in this execution.
     dims: Vec<Dimensions>,
-    /// Graph inputs that this execution leaves out, by operand.
-    omitted: Vec<bool>,
+    /// Where each operand's value is in this execution.
+    places: Vec<Place>,
+}
+
+/// Where an operand's value is in one execution.
+#[derive(Debug, Default)]
+enum Place {
+    /// Where the plan says.
+    #[default]
+    Planned,
+    /// Nowhere: a graph input that is left out.
+    Omitted,
+    /// In a buffer: a graph input, which others may read, too.
+    Shared(Arc<AlignedBytes>),
+    /// In memory of a buffer, which lies in `dynamic` meanwhile: a graph output.
+    Lent,
 }
 
 /// Bytes that the lists of a graph's working memory take.
 fn list_bytes(plan: &GraphPlan) -> usize {
-    let entry = size_of::<AlignedBytes>() + size_of::<Dimensions>() + size_of::<bool>();
+    let entry = size_of::<AlignedBytes>() + size_of::<Dimensions>() + size_of::<Place>();
     let lists = plan.operands.iter().filter_map(|operand| operand.dims.as_ref()).map(spilled);
     plan.operands.len() * entry + lists.sum::<usize>()
 }
@@ -52,13 +67,78 @@ impl GraphMemory {
                 .iter()
                 .map(|operand| operand.dims.clone().unwrap_or_default())
                 .collect(),
-            omitted: vec![false; plan.operands.len()],
+            places: plan.operands.iter().map(|_| Place::default()).collect(),
         })
     }
 
     /// Marks graph input `position` as left out.
     pub(crate) fn omit_input(&mut self, plan: &GraphPlan, position: usize) {
-        self.omitted[plan.inputs[position]] = true;
+        self.places[plan.inputs[position]] = Place::Omitted;
+    }
+
+    /// Has graph input `position` read where its value lies, which has this shape.
+    pub(crate) fn lend_input(
+        &mut self,
+        plan: &GraphPlan,
+        position: usize,
+        dims: &[u32],
+        value: Arc<AlignedBytes>,
+    ) -> Result<(), OpError> {
+        let operand = plan.inputs[position];
+        let planned = &plan.operands[operand];
+        match &planned.allocation {
+            Allocation::Arena(_) => check_fixed(planned.dims.as_ref(), dims)?,
+            Allocation::Dynamic => {
+                check_declared(&planned.declared, dims)?;
+                self.dims[operand].clear();
+                self.dims[operand].extend_from_slice(dims);
+            }
+            // No operation reads it as it is.
+            Allocation::None | Allocation::Constant(_) | Allocation::Graph => return Ok(()),
+        }
+        if byte_count(planned.info.ty, dims)? != value.as_slice().len() {
+            return Err(OpError::Internal { what: "a buffer of another size than its value" });
+        }
+        self.places[operand] = Place::Shared(value);
+        Ok(())
+    }
+
+    /// Ends what `lend_input` began.
+    pub(crate) fn return_input(&mut self, plan: &GraphPlan, position: usize) {
+        self.places[plan.inputs[position]] = Place::Planned;
+    }
+
+    /// Has graph output `position` written to this memory, which is exchanged for some of this one's until
+    /// [`GraphMemory::return_output`]. `false` where no step writes it there.
+    pub(crate) fn lend_output(
+        &mut self,
+        plan: &GraphPlan,
+        position: usize,
+        memory: &mut AlignedBytes,
+    ) -> bool {
+        let operand = plan.outputs[position];
+        let fits = match &plan.operands[operand].allocation {
+            Allocation::Arena(range) => range.len() == memory.as_slice().len(),
+            Allocation::Dynamic => true,
+            Allocation::None | Allocation::Constant(_) | Allocation::Graph => false,
+        };
+        if fits {
+            std::mem::swap(&mut self.dynamic[operand], memory);
+            self.places[operand] = Place::Lent;
+        }
+        fits
+    }
+
+    /// Exchanges the memory back.
+    pub(crate) fn return_output(
+        &mut self,
+        plan: &GraphPlan,
+        position: usize,
+        memory: &mut AlignedBytes,
+    ) {
+        let operand = plan.outputs[position];
+        std::mem::swap(&mut self.dynamic[operand], memory);
+        self.places[operand] = Place::Planned;
     }
 
     /// Memory for graph input `position` with this shape (empty: the planned one), to be filled.
@@ -69,7 +149,7 @@ impl GraphMemory {
         dims: &[u32],
     ) -> Result<&mut [u8], OpError> {
         let operand = plan.inputs[position];
-        self.omitted[operand] = false;
+        self.places[operand] = Place::Planned;
         let planned = &plan.operands[operand];
         let dims = match &planned.dims {
             Some(fixed) if dims.is_empty() => fixed.as_slice(),
@@ -89,12 +169,11 @@ impl GraphMemory {
         let planned = &plan.operands[operand];
         match &planned.allocation {
             Allocation::Arena(range) => {
-                if let Some(fixed) = &planned.dims
-                    && fixed.as_slice() != dims
-                {
-                    return Err(OpError::shape("planned shape against the given one", fixed, dims));
+                check_fixed(planned.dims.as_ref(), dims)?;
+                match self.places[operand] {
+                    Place::Lent => Ok(self.dynamic[operand].as_mut_slice()),
+                    _ => Ok(&mut self.arena.as_mut_slice()[range.clone()]),
                 }
-                Ok(&mut self.arena.as_mut_slice()[range.clone()])
             }
             Allocation::Dynamic => {
                 check_declared(&planned.declared, dims)?;
@@ -197,11 +276,15 @@ impl GraphMemory {
             return Ok(());
         }
         let is_empty =
-            |operand: &usize| !self.omitted[*operand] && self.dims[*operand].contains(&0);
+            |operand: &usize| !self.is_omitted(*operand) && self.dims[*operand].contains(&0);
         match step.inputs.iter().position(is_empty) {
             Some(index) => Err(OpError::ZeroSized { index }),
             None => Ok(()),
         }
+    }
+
+    fn is_omitted(&self, operand: usize) -> bool {
+        matches!(self.places[operand], Place::Omitted)
     }
 
     /// Infers this execution's output shapes and makes room. Says whether they are known now.
@@ -254,7 +337,8 @@ impl GraphMemory {
     /// An operand to read while nothing is written.
     fn tensor<'a>(&'a self, plan: &'a GraphPlan, operand: usize) -> Result<TensorRef<'a>, OpError> {
         let arena = |range: &Range<usize>| Ok(&self.arena.as_slice()[range.clone()]);
-        read_operand(plan, &self.dynamic, &self.dims, &self.omitted, operand, arena)
+        let places = (&self.dynamic[..], &self.places[..]);
+        read_operand(plan, places, &self.dims, operand, arena)
     }
 
     fn execute(
@@ -264,7 +348,7 @@ impl GraphMemory {
         (scratch, stop, parallelism): (&mut Scratch, Stop, Parallelism<'_>),
         parts: &mut OutputParts,
     ) -> Result<(), OpError> {
-        let GraphMemory { arena, dynamic, dims, omitted } = self;
+        let GraphMemory { arena, dynamic, dims, places } = self;
         let ranges = step.arena_order.iter().map(|position| {
             match &plan.operands[step.outputs[*position]].allocation {
                 Allocation::Arena(range) => range.clone(),
@@ -276,7 +360,9 @@ impl GraphMemory {
             .inputs
             .iter()
             .map(|operand| {
-                read_operand(plan, dynamic, dims, omitted, *operand, |range| gaps.get(range))
+                read_operand(plan, (&dynamic[..], &places[..]), dims, *operand, |range| {
+                    gaps.get(range)
+                })
             })
             .collect::<Result<_, OpError>>()?;
         if let Some(index) = inputs.iter().enumerate().position(|(index, input)| {
@@ -298,7 +384,10 @@ impl GraphMemory {
             })
             .collect();
         for (position, bytes) in step.arena_order.iter().zip(written) {
-            outputs[*position].storage = Storage::Fixed(bytes);
+            // One that is lent a buffer's memory does without its range of the arena.
+            if !matches!(places[step.outputs[*position]], Place::Lent) {
+                outputs[*position].storage = Storage::Fixed(bytes);
+            }
         }
         let mut run = Run { inputs: &inputs, outputs: &mut outputs, scratch, stop, parallelism };
         match &step.kernel {
@@ -317,21 +406,33 @@ pub(crate) fn fill(target: &mut [u8], value: &[u8]) -> Result<(), OpError> {
     Ok(())
 }
 
+/// A shape that is the same in every execution.
+fn check_fixed(fixed: Option<&Dimensions>, dims: &[u32]) -> Result<(), OpError> {
+    match fixed {
+        Some(fixed) if fixed.as_slice() != dims => {
+            Err(OpError::shape("planned shape against the given one", fixed, dims))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn read_operand<'a>(
     plan: &'a GraphPlan,
-    dynamic: &'a [AlignedBytes],
+    (dynamic, places): (&'a [AlignedBytes], &'a [Place]),
     dims: &'a [Dimensions],
-    omitted: &[bool],
     operand: usize,
     arena: impl FnOnce(&Range<usize>) -> Result<&'a [u8], OpError>,
 ) -> Result<TensorRef<'a>, OpError> {
     let planned = &plan.operands[operand];
-    let bytes = match &planned.allocation {
-        _ if omitted[operand] => None,
-        Allocation::Constant(bytes) => Some(bytes.as_slice()),
-        Allocation::Arena(range) => Some(arena(range)?),
-        Allocation::Dynamic => Some(dynamic[operand].as_slice()),
-        Allocation::None | Allocation::Graph => None,
+    let bytes = match (&places[operand], &planned.allocation) {
+        (Place::Omitted, _) => None,
+        (Place::Shared(value), _) => Some(value.as_slice()),
+        (Place::Lent, _) | (Place::Planned, Allocation::Dynamic) => {
+            Some(dynamic[operand].as_slice())
+        }
+        (Place::Planned, Allocation::Constant(bytes)) => Some(bytes.as_slice()),
+        (Place::Planned, Allocation::Arena(range)) => Some(arena(range)?),
+        (Place::Planned, Allocation::None | Allocation::Graph) => None,
     };
     Ok(TensorRef { info: &planned.info, dims: &dims[operand], bytes })
 }

@@ -2,7 +2,8 @@
 //!
 //! A model is prepared once into a plan: every operation looked up in the device's [`Registry`], shapes inferred, constants folded or packed into fast kernels, and every value given
 //! its byte range in one arena. An execution borrows a context (the arena and scratch memory), copies
-//! its inputs in, walks the steps and copies its outputs out.
+//! its inputs in, walks the steps and copies its outputs out; what lies in buffers of the device stays
+//! there (`arguments.rs`).
 //!
 //! With several threads (`threads.rs`) an operation's output is cut into tiles that the thread of the
 //! execution and the device's helpers share.
@@ -11,7 +12,7 @@
 //! one of them runs. Operations and operand types of extensions come from other crates ([`op`]).
 //! With a [`CacheKey`] a device keeps compilations in files of its callers ([`cache`]).
 //!
-//! Where to read: [`device`](CpuDevice) → `planner.rs` → `plan.rs` → `context.rs` → `graph_memory.rs` →
+//! Where to read: [`device`](CpuDevice) → `planner.rs` → `plan.rs` → `arguments.rs` → `context.rs` → `graph_memory.rs` →
 //! `ops/<family>/<op>.rs` → `kernels/`; `control_flow.rs` runs graphs from within graphs.
 //!
 //! Preparing a model and executing it:
@@ -56,13 +57,16 @@
 
 mod aligned;
 mod arena;
+mod arguments;
 mod budget;
+mod buffers;
 pub mod cache;
 mod cache_error;
 mod compute;
 mod context;
 mod control_flow;
 mod device;
+mod device_memory;
 mod engine;
 mod error;
 mod extension_type;
@@ -84,6 +88,7 @@ mod tensor;
 mod threads;
 mod variant;
 
+pub use arguments::argument_copies;
 pub use cache::CacheKey;
 pub use device::CpuDevice;
 pub use engine::{DeviceOptions, Engine};

@@ -1,17 +1,19 @@
 //! A prepared model: its plan, and the contexts (working memory) that executions borrow.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use burst_hal::validate::{Direction, RequestRules, UnspecifiedOutputs};
 use burst_hal::{
     Burst, Caller, ErrorStatus, ExecutionOptions, ExecutionPreference, ExecutionResult, Failure,
-    LOOP_TIMEOUT_DEFAULT, LOOP_TIMEOUT_MAXIMUM, MemoryCharge, Model, OutputShape, Pace, Pool,
-    PrepareOptions, PreparedModel, Request, RequestArgument, RequestPool, TimePoint, Timing,
+    LOOP_TIMEOUT_DEFAULT, LOOP_TIMEOUT_MAXIMUM, MemoryCharge, Model, Pace, PrepareOptions,
+    PreparedModel, Request, TimePoint, Timing,
 };
 
 use crate::OpError;
+use crate::arguments::Arguments;
 use crate::context::Context;
+use crate::device_memory::{DeviceMemory, IdleContexts, MAX_IDLE_CONTEXTS};
 use crate::engine::Engine;
 use crate::error::DriverError;
 use crate::offer::Offer;
@@ -21,17 +23,15 @@ use crate::planner::plan;
 use crate::stop::Stop;
 use crate::threads::{Parallelism, Scope, ThreadPool};
 
-/// Contexts kept for the next execution when several threads ran at once. More are dropped: they
-/// are large, and only as many as run at the same time are of use.
-const MAX_IDLE_CONTEXTS: usize = 4;
-
 /// A model that this driver can execute.
 #[derive(Debug)]
 pub struct CpuPreparedModel {
     plan: Plan,
     pub(crate) rules: RequestRules,
     options: PrepareOptions,
-    idle: Mutex<Vec<Context>>,
+    idle: Arc<IdleContexts>,
+    /// The engine's, which other models share.
+    memory: Arc<DeviceMemory>,
     pace: Pace,
     /// The device's helpers, if it has any and the preference lets it use them.
     pool: Option<Arc<ThreadPool>>,
@@ -57,11 +57,13 @@ impl CpuPreparedModel {
         let lists = size_of::<Self>() + rules.held_bytes() + plan.list_bytes();
         let idle = MAX_IDLE_CONTEXTS * size_of::<Context>();
         context.budget.charge(lists + idle).map_err(|cause| no_memory(&plan, &cause))?;
+        let charge = context.budget.take_charge();
         Ok(CpuPreparedModel {
             plan,
             rules,
             options: PrepareOptions::default(),
-            idle: Mutex::new(Vec::with_capacity(MAX_IDLE_CONTEXTS)),
+            idle: engine.memory().idle_contexts(charge.same_account()),
+            memory: Arc::clone(engine.memory()),
             pace: Pace::default(),
             // Helpers poll while they wait for work: nothing for who saves energy.
             pool: match preference {
@@ -69,7 +71,7 @@ impl CpuPreparedModel {
                 _ => engine.pool(),
             },
             preference,
-            charge: context.budget.take_charge(),
+            charge,
         })
     }
 
@@ -85,22 +87,23 @@ impl CpuPreparedModel {
         &self.plan
     }
 
+    /// Whether it was prepared by the device with this memory.
+    pub(crate) fn is_of(&self, device: &Arc<DeviceMemory>) -> bool {
+        Arc::ptr_eq(&self.memory, device)
+    }
+
     fn take_context(&self) -> Result<Context, DriverError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| self.new_context(), Ok)
+        self.idle.take().map_or_else(|| self.new_context(), Ok)
     }
 
+    /// A new context. Where the account refuses it memory, contexts that no execution uses go first.
     pub(crate) fn new_context(&self) -> Result<Context, DriverError> {
-        Context::new(&self.plan, self.charge.same_account())
-            .map_err(|cause| no_memory(&self.plan, &cause))
-    }
-
-    /// Lets contexts go that no execution uses. Says whether there were any.
-    fn drop_idle(&self) -> bool {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let there_were = !idle.is_empty();
-        idle.clear();
-        there_were
+        let make = || Context::new(&self.plan, self.charge.same_account());
+        let context = match make() {
+            Err(OpError::Refused(_)) if self.memory.release_idle(&self.charge) => make(),
+            other => other,
+        };
+        context.map_err(|cause| no_memory(&self.plan, &cause))
     }
 
     /// The threads of an execution in this context.
@@ -117,19 +120,12 @@ impl CpuPreparedModel {
         self.preference == ExecutionPreference::SustainedSpeed
     }
 
-    fn give_back(&self, context: Context) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < MAX_IDLE_CONTEXTS {
-            idle.push(context);
-        }
-    }
-
     fn execute_once(&self, request: &Request, wanted: Wanted<'_>) -> ExecutionResult {
         let mut result = ExecutionResult::of(ErrorStatus::None);
         let mut context = None;
         self.execute(&mut context, request, wanted, &mut result);
         if let Some(context) = context {
-            self.give_back(context);
+            self.idle.give_back(context);
         }
         result
     }
@@ -155,7 +151,7 @@ impl CpuPreparedModel {
         if let Err(DriverError::Refused(_)) = outcome {
             *context = None;
             // The account has more room once the contexts that nobody uses are gone.
-            if self.drop_idle() {
+            if self.memory.release_idle(&self.charge) {
                 result.reset(ErrorStatus::None);
                 outcome = self.try_execute(context, request, wanted, result);
             }
@@ -195,58 +191,32 @@ impl CpuPreparedModel {
         };
         let stop = Stop { caller, deadline: options.deadline, loop_deadline: None };
         self.rules.check(request, UnspecifiedOutputs::Allowed)?;
+        let mut arguments = Arguments::find(&self.memory.buffers, self, request)?;
+        let outcome = self.compute(context, &mut arguments, stop, options, result);
+        let ended_well = outcome.is_ok() && result.status == ErrorStatus::None;
+        arguments.end(context, &self.plan, ended_well);
+        outcome
+    }
+
+    /// From the arguments to the outputs; returns the time the steps took.
+    fn compute(
+        &self,
+        context: &mut Context,
+        arguments: &mut Arguments<'_>,
+        stop: Stop,
+        options: &ExecutionOptions,
+        result: &mut ExecutionResult,
+    ) -> Result<Duration, DriverError> {
         // Helpers wake while inputs are copied.
         let scope = self.begin(context);
-        self.copy_inputs(context, request)?;
+        arguments.bring(context, &self.plan)?;
         let started = Instant::now();
         context.run(&self.plan, stop, loop_timeout(options), Parallelism::of(scope.as_ref()))?;
         context.expects_help = scope.is_some_and(|scope| scope.has_shared_work());
         let computed = started.elapsed();
-        self.copy_outputs(context, request, result)?;
+        arguments.take(context, &self.plan, result)?;
         self.pace.note(computed);
         Ok(computed)
-    }
-
-    pub(crate) fn copy_inputs(
-        &self,
-        context: &mut Context,
-        request: &Request,
-    ) -> Result<(), DriverError> {
-        for (index, argument) in request.inputs.iter().enumerate() {
-            if argument.has_no_value {
-                context.omit_input(&self.plan, index);
-                continue;
-            }
-            let pool = memory(request, argument)?;
-            let bytes = context
-                .input(&self.plan, index, &argument.dimensions)
-                .map_err(|cause| DriverError::Argument { what: "input", index, cause })?;
-            pool.read(u64::from(argument.location.offset), bytes)
-                .map_err(|cause| DriverError::Memory { what: "input", index, cause })?;
-        }
-        Ok(())
-    }
-
-    fn copy_outputs(
-        &self,
-        context: &Context,
-        request: &Request,
-        result: &mut ExecutionResult,
-    ) -> Result<(), DriverError> {
-        for (index, argument) in request.outputs.iter().enumerate() {
-            let (dims, bytes) = context.output(&self.plan, index);
-            let is_sufficient =
-                argument.has_no_value || room(request, argument)? >= bytes.len() as u64;
-            if !is_sufficient {
-                result.status = ErrorStatus::OutputInsufficientSize;
-            } else if !argument.has_no_value && !bytes.is_empty() {
-                memory(request, argument)?
-                    .write(u64::from(argument.location.offset), bytes)
-                    .map_err(|cause| DriverError::Memory { what: "output", index, cause })?;
-            }
-            result.output_shapes.push(OutputShape { dimensions: dims.into(), is_sufficient });
-        }
-        Ok(())
     }
 }
 
@@ -280,23 +250,6 @@ struct Wanted<'a> {
 /// How long each loop may take: the client's choice, clamped to the HAL's range.
 fn loop_timeout(options: &ExecutionOptions) -> Duration {
     options.loop_timeout.unwrap_or(LOOP_TIMEOUT_DEFAULT).min(LOOP_TIMEOUT_MAXIMUM)
-}
-
-/// Bytes an output argument has room for; offset 0 with length 0 stands for the whole pool.
-fn room(request: &Request, argument: &RequestArgument) -> Result<u64, DriverError> {
-    let location = argument.location;
-    if location.offset == 0 && location.length == 0 {
-        return Ok(memory(request, argument)?.len());
-    }
-    Ok(u64::from(location.length))
-}
-
-fn memory<'r>(request: &'r Request, argument: &RequestArgument) -> Result<&'r Pool, DriverError> {
-    let pool = argument.location.pool_index;
-    match request.pools.get(pool as usize) {
-        Some(RequestPool::Memory(memory)) => Ok(memory),
-        _ => Err(DriverError::Token { pool }),
-    }
 }
 
 fn micros(duration: Duration) -> u64 {
@@ -376,7 +329,7 @@ impl Burst for CpuBurst {
 impl Drop for CpuBurst {
     fn drop(&mut self) {
         if let Some(context) = self.context.take() {
-            self.model.give_back(context);
+            self.model.idle.give_back(context);
         }
     }
 }

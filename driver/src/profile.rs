@@ -5,6 +5,7 @@ use std::time::Duration;
 use burst_hal::validate::UnspecifiedOutputs;
 use burst_hal::{LOOP_TIMEOUT_MAXIMUM, OperationType, Request};
 
+use crate::arguments::copy_in;
 use crate::error::DriverError;
 use crate::plan::{GraphPlan, Step};
 use crate::prepared::CpuPreparedModel;
@@ -45,7 +46,9 @@ impl CpuPreparedModel {
         let mut times = vec![Duration::ZERO; plan.main.steps.len()];
         for _ in 0..executions {
             let scope = self.begin(&context);
-            self.copy_inputs(&mut context, request)?;
+            for index in 0..request.inputs.len() {
+                copy_in(&mut context, plan, request, index)?;
+            }
             let parallelism = Parallelism::of(scope.as_ref());
             context.run_timed(
                 plan,

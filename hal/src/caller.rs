@@ -165,6 +165,15 @@ impl MemoryCharge {
         MemoryCharge { account: self.account.clone(), bytes: std::mem::take(&mut self.bytes) }
     }
 
+    /// Whether both are paid for by the same account. Two that nobody pays for are.
+    #[must_use]
+    pub fn shares_account(&self, other: &MemoryCharge) -> bool {
+        let address = |charge: &MemoryCharge| {
+            charge.account.as_ref().map(|account| Arc::as_ptr(account).cast::<()>())
+        };
+        address(self) == address(other)
+    }
+
     /// How much is charged.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -231,6 +240,9 @@ mod tests {
         second.grow(30).unwrap();
         let moved = first.take();
         assert_eq!((first.bytes(), moved.bytes(), second.bytes()), (0, 40, 30));
+        assert!(moved.shares_account(&second) && !moved.shares_account(&MemoryCharge::default()));
+        let other = Caller::default().with_account(Arc::new(Purse::default())).empty_charge();
+        assert!(!moved.shares_account(&other));
         drop(first);
         assert_eq!(purse.0.load(Ordering::Relaxed), 70);
         drop(moved);

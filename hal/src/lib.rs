@@ -76,6 +76,7 @@
 #![forbid(unsafe_code)]
 
 mod buffer;
+mod buffer_tracker;
 mod builder;
 mod caller;
 mod cancel;
@@ -101,6 +102,9 @@ pub mod validate;
 mod version;
 
 pub use buffer::{Buffer, BufferRole};
+pub use buffer_tracker::{
+    BufferHandle, BufferRoles, BufferState, BufferTracker, RequestBuffers, TrackedBuffer,
+};
 pub use builder::{ModelBuilder, OutputSpec};
 pub use caller::{Caller, MemoryAccount, MemoryCharge, Turn};
 pub use cancel::{CancelHook, CancelWord};

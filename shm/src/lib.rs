@@ -51,7 +51,7 @@ pub use error::{Refusal, ShmError};
 pub use fork::ForkMark;
 pub use mapping::{Mapping, mapped_bytes};
 pub use memory_object::{MAX_LEN, Memory, Seals};
-pub use pool::Pool;
+pub use pool::{Pool, pool_copies};
 pub use region::{PeerWritable, ReadOnlyWord, Region, Shared, SharedRegion};
 pub use rustix::io::Errno;
 pub use sealed::SealedBytes;

@@ -1,6 +1,8 @@
 //! A memory pool that a peer handed over by descriptor.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+#[cfg(debug_assertions)]
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::io::{Errno, pread, pwrite};
 
@@ -105,6 +107,7 @@ impl Pool {
     /// # Errors
     /// [`ShmError::OutOfBounds`]; [`ShmError::Short`] where an unsealed file was truncated.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), ShmError> {
+        count_copy();
         let at = self.check(offset, bytes.len())?;
         match &self.access {
             Access::Sealed(sealed) => {
@@ -123,6 +126,7 @@ impl Pool {
     /// [`ShmError::ReadOnly`], [`ShmError::OutOfBounds`]; [`ShmError::Short`] where an unsealed
     /// file took only a part (a full disk, a quota).
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), ShmError> {
+        count_copy();
         if self.is_read_only() {
             return Err(ShmError::ReadOnly);
         }
@@ -151,6 +155,27 @@ impl Pool {
         }
         usize::try_from(offset).map_err(|_| ShmError::OutOfBounds { offset, len, size })
     }
+}
+
+#[cfg(debug_assertions)]
+static COPIES: AtomicU64 = AtomicU64::new(0);
+
+/// Counts a copy out of a pool or into one; only where debug assertions are on, as only tests ask.
+fn count_copy() {
+    // Relaxed: a count, which orders nothing.
+    #[cfg(debug_assertions)]
+    COPIES.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How often this process has copied bytes out of a [`Pool`] or into one. `None` where debug assertions
+/// are off: then nobody counts.
+#[must_use]
+pub fn pool_copies() -> Option<u64> {
+    #[cfg(debug_assertions)]
+    let copies = Some(COPIES.load(Ordering::Relaxed));
+    #[cfg(not(debug_assertions))]
+    let copies = None;
+    copies
 }
 
 impl AsFd for Pool {

@@ -5,7 +5,8 @@
 //! variant that applies, and judges statuses, shapes, timing and values by the same rules. Models
 //! and requests broken in every way the original suites know must be refused.
 //!
-//! [`models`] does the same for whole models against the outputs of reference kernels.
+//! [`models`] does the same for whole models against the outputs of reference kernels. [`functional`] has
+//! what the original suites ask of a driver besides values.
 //!
 //! The device may be in this process or behind a socket: this crate treats both alike.
 #![forbid(unsafe_code)]

@@ -24,13 +24,19 @@ impl Features {
     /// Packets are framed by the length they say, so that several requests may be under way; each
     /// carries a number that its result repeats. Results keep the order of their requests.
     pub const PIPELINING: Features = Features(1 << 3);
+    /// Buffers of the driver may be put into slots.
+    pub const TOKENS: Features = Features(1 << 4);
     /// Everything this version knows.
     pub const ALL: Features = Features(
-        Self::TIMING_NANOS.0 | Self::DEADLINES.0 | Self::STATUS_1_3.0 | Self::PIPELINING.0,
+        Self::TIMING_NANOS.0
+            | Self::DEADLINES.0
+            | Self::STATUS_1_3.0
+            | Self::PIPELINING.0
+            | Self::TOKENS.0,
     );
 
     /// Their names, in the order of their bits.
-    const NAMES: [&str; 4] = ["TIMING_NANOS", "DEADLINES", "STATUS_1_3", "PIPELINING"];
+    const NAMES: [&str; 5] = ["TIMING_NANOS", "DEADLINES", "STATUS_1_3", "PIPELINING", "TOKENS"];
 
     /// The set with these bits; unknown ones are kept, so that an intersection drops them.
     #[must_use]
@@ -115,7 +121,7 @@ mod tests {
     fn features_are_named_and_unknown_ones_numbered() {
         assert_eq!(Features::NONE.to_string(), "none");
         let all = Features::ALL.to_string();
-        assert_eq!(all, "TIMING_NANOS, DEADLINES, STATUS_1_3, PIPELINING");
+        assert_eq!(all, "TIMING_NANOS, DEADLINES, STATUS_1_3, PIPELINING, TOKENS");
         let mixed = Features::from_bits(1 << 40 | 1 << 1 | 1 << 63);
         assert_eq!(mixed.to_string(), "DEADLINES, bit 40, bit 63");
     }

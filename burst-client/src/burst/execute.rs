@@ -195,11 +195,14 @@ impl Burst {
         entry.outputs = request.outputs.len();
         entry.measured = options.measure_timing;
         if holder == Holder::Ticket {
-            let memories = request.pools.iter().filter_map(|pool| match pool {
-                RequestPool::Memory(memory) => Some(Pool::clone(memory)),
-                RequestPool::Token(_) => None,
-            });
-            entry.pools.extend(memories);
+            for pool in &request.pools {
+                match pool {
+                    RequestPool::Memory(memory) => entry.pools.push(Pool::clone(memory)),
+                    RequestPool::Token(token) => {
+                        entry.buffers.extend(self.model.link().find_buffer(*token));
+                    }
+                }
+            }
         }
         Ok(Sent::Yes(entry.number))
     }
@@ -244,11 +247,11 @@ impl Burst {
         slots.clear();
         let mut complete = true;
         for pool in &request.pools {
-            let RequestPool::Memory(memory) = pool else {
-                complete = false;
-                break;
+            let slot = match pool {
+                RequestPool::Memory(memory) => self.slot_of(memory, deadline)?,
+                RequestPool::Token(token) => self.slot_of_buffer(*token, deadline)?,
             };
-            match self.slot_of(memory, deadline)? {
+            match slot {
                 Some(slot) => slots.push(slot),
                 None => {
                     complete = false;

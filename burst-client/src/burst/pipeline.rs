@@ -7,6 +7,7 @@ use std::time::Duration;
 use burst_hal::{ErrorStatus, ExecutionResult, Pool};
 
 use crate::ClientError;
+use crate::connection::RemoteToken;
 
 /// A request that was [submitted](crate::Burst::submit). Dropping it drops interest in the result,
 /// not the request: it is executed all the same.
@@ -44,6 +45,8 @@ pub(crate) struct Entry {
     reserved: usize,
     /// The request's memories, which must keep their slots until it was executed.
     pub(crate) pools: Vec<Pool>,
+    /// Its buffers of the driver, which must not be released until then.
+    pub(crate) buffers: Vec<Arc<RemoteToken>>,
     pub(crate) result: ExecutionResult,
     pub(crate) driver_time: Option<Duration>,
     pub(crate) fell_back: bool,
@@ -70,6 +73,7 @@ impl Entry {
             measured: false,
             reserved: 0,
             pools: Vec::new(),
+            buffers: Vec::new(),
             result: ExecutionResult::of(ErrorStatus::GeneralFailure),
             driver_time: None,
             fell_back: false,
@@ -145,6 +149,7 @@ impl Pipeline {
         entry.driver_time = None;
         entry.fell_back = false;
         entry.pools.clear();
+        entry.buffers.clear();
         self.next += 1;
         self.reserved += reserved;
         let at = self.entries.len();
@@ -161,6 +166,7 @@ impl Pipeline {
     pub(crate) fn mark_ready(&mut self) {
         if let Some(entry) = self.entries.get_mut(self.ready) {
             entry.pools.clear();
+            entry.buffers.clear();
             self.reserved -= entry.reserved;
             self.ready += 1;
         }

@@ -57,6 +57,7 @@ impl Undo {
             Call::Prepare { .. }
             | Call::PrepareCaching { .. }
             | Call::PrepareFromCache { .. }
+            | Call::AllocateBuffer { .. }
             | Call::ConfigureBurst { .. } => Undo::ByAnswer,
             Call::ShareMemory { memory, .. } | Call::AllocateMemory { memory, .. } => {
                 Undo::With(Call::ForgetMemory { memory })
@@ -77,6 +78,7 @@ impl Undo {
                     Some(control::Call::ReleaseModel { model })
                 }
                 Answer::Burst { burst, .. } => Some(control::Call::CloseBurst { burst }),
+                Answer::Buffer { token } => Some(control::Call::ReleaseBuffer { token }),
                 _ => None,
             },
         }
@@ -255,6 +257,11 @@ mod tests {
                 }),
                 Ok(Answer::Restored { model: 8, inputs: 1, outputs: 1, longest_packet: 9 }),
                 Some(Call::ReleaseModel { model: 8 }),
+            ),
+            (
+                Undo::ByAnswer,
+                Ok(Answer::Buffer { token: 8 }),
+                Some(Call::ReleaseBuffer { token: 8 }),
             ),
             (Undo::ByAnswer, refusal(), None),
             (

@@ -1,10 +1,11 @@
-//! A burst's slots: numbers that stand for memories in its packets.
+//! A burst's slots: numbers that stand for memories, and for buffers of the driver, in its packets.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use burst_hal::{Memory, Pool};
 
+use super::buffers::RemoteToken;
 use super::memory_registry::key;
 
 /// Slots of one burst, both ways. Numbers only grow and are never used twice, so a request can
@@ -18,20 +19,54 @@ pub(crate) struct SlotTable(Mutex<Table>);
 #[derive(Debug, Default)]
 struct Table {
     next: i32,
-    by_memory: HashMap<usize, i32>,
+    /// By the address of the memory or of the buffer's token, which a weak reference keeps from being given
+    /// out again.
+    by_address: HashMap<usize, i32>,
     by_slot: HashMap<i32, Entry>,
 }
 
 #[derive(Debug)]
-struct Entry {
-    key: usize,
-    memory: Weak<dyn Memory>,
+enum Entry {
+    Memory { key: usize, memory: Weak<dyn Memory> },
+    Buffer { key: usize, buffer: Weak<RemoteToken> },
+}
+
+impl Entry {
+    fn key(&self) -> usize {
+        match self {
+            Entry::Memory { key, .. } | Entry::Buffer { key, .. } => *key,
+        }
+    }
+
+    /// The memory, where it is one that the program still holds.
+    fn memory(&self) -> Option<Pool> {
+        match self {
+            Entry::Memory { memory, .. } => memory.upgrade(),
+            Entry::Buffer { .. } => None,
+        }
+    }
+
+    fn is_dropped(&self) -> bool {
+        match self {
+            Entry::Memory { memory, .. } => memory.strong_count() == 0,
+            Entry::Buffer { buffer, .. } => buffer.strong_count() == 0,
+        }
+    }
+}
+
+fn key_of(buffer: &Arc<RemoteToken>) -> usize {
+    Arc::as_ptr(buffer).addr()
 }
 
 impl SlotTable {
     /// The slot of a memory, if it has one.
     pub(crate) fn slot(&self, memory: &Pool) -> Option<i32> {
-        self.lock().by_memory.get(&key(memory)).copied()
+        self.lock().by_address.get(&key(memory)).copied()
+    }
+
+    /// The slot of a buffer, if it has one.
+    pub(crate) fn slot_of_buffer(&self, buffer: &Arc<RemoteToken>) -> Option<i32> {
+        self.lock().by_address.get(&key_of(buffer)).copied()
     }
 
     /// A slot that none has had; `None` when all 2^31 were used.
@@ -45,20 +80,29 @@ impl SlotTable {
     /// Puts a memory into a slot from [`SlotTable::reserve`].
     pub(crate) fn insert(&self, slot: i32, memory: &Pool) {
         let mut table = self.lock();
-        table.by_memory.insert(key(memory), slot);
-        table.by_slot.insert(slot, Entry { key: key(memory), memory: Pool::downgrade(memory) });
+        let (key, memory) = (key(memory), Pool::downgrade(memory));
+        table.by_address.insert(key, slot);
+        table.by_slot.insert(slot, Entry::Memory { key, memory });
+    }
+
+    /// Puts a buffer into a slot from [`SlotTable::reserve`].
+    pub(crate) fn insert_buffer(&self, slot: i32, buffer: &Arc<RemoteToken>) {
+        let mut table = self.lock();
+        let (key, buffer) = (key_of(buffer), Arc::downgrade(buffer));
+        table.by_address.insert(key, slot);
+        table.by_slot.insert(slot, Entry::Buffer { key, buffer });
     }
 
     /// The memory in a slot, for the service's question; `None` for a slot that is not in use.
     pub(crate) fn memory(&self, slot: i32) -> Option<Pool> {
-        self.lock().by_slot.get(&slot)?.memory.upgrade()
+        self.lock().by_slot.get(&slot)?.memory()
     }
 
     /// Forgets a slot, once the service has acknowledged that it is free.
     pub(crate) fn remove(&self, slot: i32) {
         let mut table = self.lock();
         if let Some(entry) = table.by_slot.remove(&slot) {
-            table.by_memory.remove(&entry.key);
+            table.by_address.remove(&entry.key());
         }
     }
 
@@ -67,13 +111,13 @@ impl SlotTable {
         let table = self.lock();
         let mut slots: Vec<_> = table.by_slot.iter().collect();
         slots.sort_unstable_by_key(|(slot, _)| **slot);
-        slots.into_iter().filter_map(|(_, entry)| entry.memory.upgrade()).collect()
+        slots.into_iter().filter_map(|(_, entry)| entry.memory()).collect()
     }
 
-    /// Slots whose memory the program dropped. They stay taken until they are removed.
+    /// Slots whose memory or buffer the program dropped. They stay taken until they are removed.
     pub(crate) fn dropped(&self) -> Vec<i32> {
         let table = self.lock();
-        let dropped = table.by_slot.iter().filter(|(_, entry)| entry.memory.strong_count() == 0);
+        let dropped = table.by_slot.iter().filter(|(_, entry)| entry.is_dropped());
         dropped.map(|(slot, _)| *slot).collect()
     }
 

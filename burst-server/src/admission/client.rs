@@ -17,6 +17,7 @@ pub(crate) struct ClientBudgets {
     /// Whoever holds a budget keeps the user's account.
     user: Arc<User>,
     pub(crate) models: Arc<Budget>,
+    pub(crate) buffers: Arc<Budget>,
     /// Each is a thread.
     pub(crate) bursts: Arc<Budget>,
     /// Each keeps a descriptor.
@@ -35,6 +36,7 @@ impl ClientBudgets {
             |what, limit, payers: &[&Arc<Budget>]| Budget::within(what, limit, payers, meters);
         ClientBudgets {
             models: budget(Limit::Models, limits.models, &[]),
+            buffers: budget(Limit::Buffers, limits.buffers, &[user.buffers()]),
             bursts: budget(Limit::Bursts, limits.bursts, &[threads]),
             memories: budget(Limit::Memories, limits.memories, &[descriptors]),
             mapped_bytes: budget(Limit::MappedBytes, limits.mapped_bytes, &[address_space]),

@@ -71,6 +71,10 @@ limits! {
     SlowCalls "slow_calls" "slow calls at once",
     /// [`Limits::models`](crate::Limits::models).
     Models "models" "prepared models",
+    /// [`Limits::buffers`](crate::Limits::buffers).
+    Buffers "buffers" "buffers of a driver",
+    /// [`Limits::buffers_per_user`](crate::Limits::buffers_per_user).
+    BuffersPerUser "buffers_per_user" "buffers of a driver for one user",
     /// [`Limits::bursts`](crate::Limits::bursts).
     Bursts "bursts" "bursts",
     /// [`Limits::memories`](crate::Limits::memories).

@@ -47,6 +47,11 @@ pub struct Limits {
     pub slow_calls: u64,
     /// Prepared models of one client.
     pub models: u64,
+    /// Buffers of drivers that one client has. Their bytes count as the user's memory; this bounds how
+    /// many entries they have in tables, and the roles that each of them has.
+    pub buffers: u64,
+    /// The same for one user.
+    pub buffers_per_user: u64,
     /// Bursts of one client. Each is a thread with an execution context.
     pub bursts: u64,
     /// Memories of one client: shared ones, those in slots, those of models. Each keeps a
@@ -116,6 +121,8 @@ impl Limits {
             slow_calls_per_user: slow_calls / 2,
             slow_calls: SLOW_CALLS_MAX as u64,
             models: 64,
+            buffers: 256,
+            buffers_per_user: 1024,
             bursts: 256,
             memories: 512,
             mapped_bytes: 8 << 30,
@@ -137,6 +144,7 @@ impl Limits {
             threads_per_user: self.threads,
             descriptors_per_user: self.descriptors,
             slow_calls_per_user: self.all_slow_calls,
+            buffers_per_user: self.buffers_per_user.max(self.buffers),
             setup_rate: 0,
             ..self
         }

@@ -20,6 +20,7 @@ use crate::panics::lock;
 pub(crate) struct User {
     account: Account,
     ungreeted: Arc<Budget>,
+    buffers: Arc<Budget>,
     /// `None` where there is no limit.
     set_up_calls: Option<Mutex<Bucket>>,
     rate: u64,
@@ -39,6 +40,11 @@ impl User {
     /// What a connection takes in addition until it has greeted.
     pub(super) fn wait_for_greeting(&self) -> Result<Charge, LimitError> {
         self.ungreeted.charge(1)
+    }
+
+    /// How many buffers of drivers it has.
+    pub(super) fn buffers(&self) -> &Arc<Budget> {
+        &self.buffers
     }
 
     /// Takes the right to one set-up call.
@@ -65,7 +71,9 @@ impl User {
     /// Whether it is as a user who never connected: nothing in use, its rate limit as at the start.
     fn owes_nothing(&self) -> bool {
         let is_full = |bucket: &Mutex<Bucket>| lock(bucket).is_full(self.now());
-        self.set_up_calls.as_ref().is_none_or(is_full) && self.account.owes_nothing()
+        let (_, buffers, _) = self.buffers.state();
+        let has_nothing = buffers == 0 && self.account.owes_nothing();
+        self.set_up_calls.as_ref().is_none_or(is_full) && has_nothing
     }
 }
 
@@ -124,10 +132,12 @@ impl Users {
     }
 
     fn new_user(&self) -> User {
-        let Limits { setup_rate, setup_burst, ungreeted_per_user, .. } = self.limits;
+        let Limits { setup_rate, setup_burst, ungreeted_per_user, buffers_per_user, .. } =
+            self.limits;
         User {
             account: Account::of_user(&self.limits, &self.service, &self.meters),
             ungreeted: Budget::new(Limit::UngreetedPerUser, ungreeted_per_user, &self.meters),
+            buffers: Budget::new(Limit::BuffersPerUser, buffers_per_user, &self.meters),
             set_up_calls: (setup_rate > 0)
                 .then(|| Mutex::new(Bucket::new(setup_rate, setup_burst))),
             rate: setup_rate,

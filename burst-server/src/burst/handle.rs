@@ -15,7 +15,19 @@ pub(crate) struct BurstHandle {
     pub(super) cache: Arc<MemoryCache>,
     pub(super) closers: Closers,
     pub(super) server: Server,
+    pub(super) buffers: BuffersInSlots,
     pub(super) ending: Arc<Ending>,
+}
+
+/// Whether buffers of a driver may lie in a burst's slots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BuffersInSlots {
+    /// The client did not ask for that.
+    NotNegotiated,
+    /// Who serves the burst takes memories only.
+    MemoryOnly,
+    /// Those of the device with this name.
+    Of(String),
 }
 
 /// Who serves a burst.
@@ -80,6 +92,11 @@ impl BurstHandle {
         self.closers.clone()
     }
 
+    /// Which buffers its slots take.
+    pub(crate) fn buffers(&self) -> BuffersInSlots {
+        self.buffers.clone()
+    }
+
     /// To whom freed slots have to be reported.
     pub(crate) fn slot_keeper(&self) -> SlotKeeper {
         match &self.server {
@@ -97,7 +114,7 @@ impl BurstHandle {
     /// # Errors
     /// The system has no thread on which to drop the driver's context; the burst goes on then.
     pub(crate) fn close(self, reply: Reply) -> Result<(), Box<Self>> {
-        let BurstHandle { cache, closers, server, ending } = self;
+        let BurstHandle { cache, closers, server, buffers, ending } = self;
         match server {
             Server::Thread { .. } => {
                 drop(cache); // before the reply: what lies in its slots is given back with the burst
@@ -107,7 +124,7 @@ impl BurstHandle {
             }
             Server::Context { ref thread_name, .. } => {
                 let name = thread_name.clone();
-                let parcel = (BurstHandle { cache, closers, server, ending }, reply);
+                let parcel = (BurstHandle { cache, closers, server, buffers, ending }, reply);
                 threads::start(name, parcel, |(handle, reply)| {
                     let ending = Arc::clone(&handle.ending);
                     ending.close(reply);
@@ -121,7 +138,7 @@ impl BurstHandle {
     /// Ends the burst without a reply. It drops the driver's context, where there is one, and waits for
     /// nothing else.
     pub(crate) fn abandon(self) {
-        let BurstHandle { cache, closers, server, ending } = self;
+        let BurstHandle { cache, closers, server, ending, .. } = self;
         closers.close();
         drop((cache, ending));
         if let Server::Context { context, served, .. } = server {

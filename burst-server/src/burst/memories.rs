@@ -6,6 +6,7 @@ use burst_hal::{ErrorStatus, RequestPool};
 use burst_wire::control::MEMORIES_MAX;
 
 use super::memory_cache::MemoryCache;
+use crate::buffers::BufferEntry;
 use crate::client::ClientLink;
 
 /// The memories of one burst's client, by slot; each is mapped once. Cheap to clone.
@@ -47,25 +48,27 @@ impl BurstMemories {
     /// INVALID_ARGUMENT for a slot that stays empty, or what the client answered; `pools` then is
     /// empty.
     pub fn resolve(&self, slots: &[i32], pools: &mut Vec<RequestPool>) -> Result<(), ErrorStatus> {
-        self.resolve_after(slots, pools, || ())
+        self.resolve_after(slots, pools, &mut Vec::new(), || ())
     }
 
-    /// The same; `before_asking` is called where the client has to be asked, and so may have to be
-    /// waited for.
+    /// The same, also for buffers of the driver, whose tokens are theirs as long as they are `kept`;
+    /// `before_asking` is called where the client has to be asked, and so may have to be waited for.
     pub(super) fn resolve_after(
         &self,
         slots: &[i32],
         pools: &mut Vec<RequestPool>,
+        kept: &mut Vec<Arc<BufferEntry>>,
         before_asking: impl FnOnce(),
     ) -> Result<(), ErrorStatus> {
-        if self.cache.resolve(slots, pools).is_ok() {
+        if self.cache.resolve(slots, pools, kept).is_ok() {
             return Ok(());
         }
         pools.clear();
         before_asking();
         self.ask(slots)?;
-        self.cache.resolve(slots, pools).map_err(|slot| {
+        self.cache.resolve(slots, pools, kept).map_err(|slot| {
             pools.clear();
+            kept.clear();
             tracing::debug!(burst = self.number, slot, "slot stays empty");
             ErrorStatus::InvalidArgument
         })

@@ -1,26 +1,51 @@
-//! A burst's slots: which memory each stands for, mapped once.
+//! A burst's slots: which memory each stands for, mapped once, or which buffer of the driver.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use burst_hal::{Pool, RequestPool};
 
 use crate::ServerError;
+use crate::buffers::BufferEntry;
 use crate::panics::lock;
 
 /// Slots of one burst. An execution clones references out of it, so that freeing a slot neither
 /// waits for the execution nor unmaps the memory that it uses.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryCache {
-    slots: Mutex<HashMap<i32, Pool>>,
+    slots: Mutex<HashMap<i32, Slot>>,
+}
+
+/// What a slot stands for.
+#[derive(Debug)]
+enum Slot {
+    Memory(Pool),
+    /// Nothing any more once the client has released the buffer.
+    Buffer(Weak<BufferEntry>),
 }
 
 impl MemoryCache {
-    /// Fills a slot.
+    /// Fills a slot with a memory.
     ///
     /// # Errors
     /// A negative slot, or one that is in use.
     pub(crate) fn insert(&self, slot: i32, memory: Pool) -> Result<(), ServerError> {
+        self.fill(slot, Slot::Memory(memory))
+    }
+
+    /// Fills a slot with a buffer.
+    ///
+    /// # Errors
+    /// As [`MemoryCache::insert`].
+    pub(crate) fn insert_buffer(
+        &self,
+        slot: i32,
+        buffer: &Arc<BufferEntry>,
+    ) -> Result<(), ServerError> {
+        self.fill(slot, Slot::Buffer(Arc::downgrade(buffer)))
+    }
+
+    fn fill(&self, slot: i32, content: Slot) -> Result<(), ServerError> {
         if slot < 0 {
             return Err(ServerError::NegativeSlot { slot });
         }
@@ -28,7 +53,7 @@ impl MemoryCache {
         if slots.contains_key(&slot) {
             return Err(ServerError::InUse { what: "slot", number: i64::from(slot) });
         }
-        slots.insert(slot, memory);
+        slots.insert(slot, content);
         Ok(())
     }
 
@@ -38,16 +63,30 @@ impl MemoryCache {
         drop(removed); // after the lock is let go of: unmapping takes its time
     }
 
-    /// Puts the memories of `slots` into `pools`, in order.
+    /// Puts what `slots` stand for into `pools`, in order. Buffers are what their tokens say for as long as
+    /// they are in `kept`.
     ///
     /// # Errors
-    /// The first slot that is empty; `pools` then holds those before it.
-    pub(crate) fn resolve(&self, slots: &[i32], pools: &mut Vec<RequestPool>) -> Result<(), i32> {
+    /// The first slot that is empty, or whose buffer was released; `pools` then holds those before it.
+    pub(crate) fn resolve(
+        &self,
+        slots: &[i32],
+        pools: &mut Vec<RequestPool>,
+        kept: &mut Vec<Arc<BufferEntry>>,
+    ) -> Result<(), i32> {
         pools.clear();
+        kept.clear();
         let cached = self.lock();
         for slot in slots {
-            let memory = cached.get(slot).ok_or(*slot)?;
-            pools.push(RequestPool::Memory(Pool::clone(memory)));
+            pools.push(match cached.get(slot).ok_or(*slot)? {
+                Slot::Memory(memory) => RequestPool::Memory(Pool::clone(memory)),
+                Slot::Buffer(buffer) => {
+                    let buffer = buffer.upgrade().ok_or(*slot)?;
+                    let token = RequestPool::Token(buffer.token());
+                    kept.push(buffer);
+                    token
+                }
+            });
         }
         Ok(())
     }
@@ -62,18 +101,51 @@ impl MemoryCache {
         missing
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<i32, Pool>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<i32, Slot>> {
         lock(&self.slots)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use burst_hal::HeapMemory;
+    use burst_hal::{Buffer, Failure, HeapMemory};
 
     use super::*;
+    use crate::admission::{Budget, Limit, LimitMeters};
+
+    struct Seven;
+
+    impl Buffer for Seven {
+        fn token(&self) -> u32 {
+            7
+        }
+
+        fn copy_to(&self, _: &Pool) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn copy_from(&self, _: &Pool, _: &[u32]) -> Result<(), Failure> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_buffer_is_its_token_until_it_is_released_and_stays_for_who_resolved_it() {
+        let meters = Arc::new(LimitMeters::default());
+        let budget = Budget::new(Limit::Buffers, 1, &meters);
+        let charge = budget.charge(1).unwrap();
+        let buffer = Arc::new(BufferEntry::new(Arc::new(Seven), "fake", charge));
+        let cache = MemoryCache::default();
+        cache.insert_buffer(2, &buffer).unwrap();
+        let (mut pools, mut kept) = (Vec::new(), Vec::new());
+        assert_eq!(cache.resolve(&[2, 2], &mut pools, &mut kept), Ok(()));
+        assert!(pools.iter().all(|pool| matches!(pool, RequestPool::Token(7))));
+        drop(buffer);
+        assert_eq!(meters.used(Limit::Buffers), 1, "an execution has it");
+        assert_eq!(cache.resolve(&[2], &mut pools, &mut kept), Err(2));
+        assert_eq!(meters.used(Limit::Buffers), 0);
+        assert!(cache.missing(&[2]).is_empty(), "the client is not asked for it");
+    }
 
     fn memory() -> Pool {
         Arc::new(HeapMemory::new(vec![1]))
@@ -84,13 +156,13 @@ mod tests {
         let cache = MemoryCache::default();
         cache.insert(3, memory()).unwrap();
         cache.insert(i32::MAX, memory()).unwrap();
-        let mut pools = Vec::new();
-        assert_eq!(cache.resolve(&[i32::MAX, 3, 3], &mut pools), Ok(()));
+        let (mut pools, mut kept) = (Vec::new(), Vec::new());
+        assert_eq!(cache.resolve(&[i32::MAX, 3, 3], &mut pools, &mut kept), Ok(()));
         assert_eq!(pools.len(), 3);
         cache.remove(3);
         cache.remove(3);
         cache.remove(-1);
-        assert_eq!(cache.resolve(&[3], &mut pools), Err(3));
+        assert_eq!(cache.resolve(&[3], &mut pools, &mut kept), Err(3));
         assert_eq!(cache.missing(&[9, 3, 9, i32::MAX]), [3, 9]);
     }
 
@@ -108,7 +180,7 @@ mod tests {
         let memory = memory();
         cache.insert(0, Pool::clone(&memory)).unwrap();
         let mut pools = Vec::new();
-        cache.resolve(&[0], &mut pools).unwrap();
+        cache.resolve(&[0], &mut pools, &mut Vec::new()).unwrap();
         cache.remove(0);
         assert_eq!(Arc::strong_count(&memory), 2, "ours and the execution's");
         let RequestPool::Memory(held) = &pools[0] else { panic!("not a memory") };

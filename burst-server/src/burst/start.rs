@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use burst_hal::Caller;
+use burst_wire::Features;
 use burst_wire::control::QueueDescriptor;
 use fmq::Wait;
 
@@ -14,7 +15,7 @@ use super::contexts::{BurstContexts, BurstSetup, BurstTurns};
 use super::ender::BurstEnder;
 use super::ending::{Ending, Served};
 use super::executor::Runner;
-use super::handle::{BurstHandle, Server, SharedContext};
+use super::handle::{BuffersInSlots, BurstHandle, Server, SharedContext};
 use super::idle_monitor::IdleMonitor;
 use super::memories::BurstMemories;
 use super::memory_cache::MemoryCache;
@@ -166,9 +167,15 @@ impl Opening {
         };
         let Opening { idle, queues, closers, run, cache, memories, ender, .. } = self;
         let Opening { counts, params, entry, served, ending, .. } = self;
-        let server = Server::Thread { executor: runner.executor() };
+        let executor = runner.executor();
+        let buffers = match (params.features.contains(Features::TOKENS), &executor) {
+            (false, _) => BuffersInSlots::NotNegotiated,
+            (true, Some(_)) => BuffersInSlots::MemoryOnly,
+            (true, None) => BuffersInSlots::Of(entry.device().to_owned()),
+        };
+        let server = Server::Thread { executor };
         let worker = Worker::new(memories, queues, (entry, runner, run), params, counts, idle);
-        started(Ok(BurstHandle { cache, closers, server, ending }));
+        started(Ok(BurstHandle { cache, closers, server, buffers, ending }));
         worker.run(&ender);
         drop((ender, served));
     }
@@ -202,7 +209,11 @@ impl Opening {
             }
         };
         let server = Server::Context { context: SharedContext::new(context), thread_name, served };
-        started(Ok(BurstHandle { cache, closers, server, ending }));
+        let buffers = match features.contains(Features::TOKENS) {
+            true => BuffersInSlots::MemoryOnly,
+            false => BuffersInSlots::NotNegotiated,
+        };
+        started(Ok(BurstHandle { cache, closers, server, buffers, ending }));
     }
 
     /// The burst is not opened. Its client finds room for another one when it hears of that.

@@ -18,6 +18,7 @@ use super::memories::BurstMemories;
 use super::params::BurstParams;
 use super::queues::QueueEnds;
 use super::wake_coalescer::WakeCoalescer;
+use crate::buffers::BufferEntry;
 use crate::execution::finish;
 use crate::metrics::BurstCounts;
 use crate::panics::catch_panic;
@@ -44,6 +45,8 @@ pub(super) struct Worker {
     packet: Vec<u8>,
     decoded: SlotRequest,
     request: Request,
+    /// The buffers that the request names.
+    kept: Vec<Arc<BufferEntry>>,
     result: ExecutionResult,
 }
 
@@ -72,6 +75,7 @@ impl Worker {
             packet: Vec::new(),
             decoded: SlotRequest::default(),
             request: Request::default(),
+            kept: Vec::new(),
             result: ExecutionResult::of(ErrorStatus::GeneralFailure),
         }
     }
@@ -171,6 +175,7 @@ impl Worker {
             self.result.status = self.entry.judge(self.result.status, left);
         }
         self.request.pools.clear(); // unmaps the memory of a slot that was freed meanwhile
+        self.kept.clear(); // and lets a buffer go that was released
         let (outputs, measure) = (self.request.outputs.len(), self.decoded.measure_timing);
         let in_driver_ns = finish(&mut self.result, outputs, measure, arrived);
         Ok(ResultExtras { in_driver_ns, on_device_ns: None, id: self.decoded.extras.id })
@@ -204,10 +209,11 @@ impl Worker {
         // Both sides keep storage for the next request.
         std::mem::swap(&mut self.request.inputs, &mut self.decoded.inputs);
         std::mem::swap(&mut self.request.outputs, &mut self.decoded.outputs);
-        let Worker { memories, request, decoded, run, .. } = self;
-        memories.resolve_after(&decoded.slots, &mut request.pools, || run.end())?;
+        let Worker { memories, request, kept, decoded, run, .. } = self;
+        memories.resolve_after(&decoded.slots, &mut request.pools, kept, || run.end())?;
         self.entry.check(&self.request).map_err(|error| {
             self.request.pools.clear();
+            self.kept.clear();
             tracing::debug!(burst = self.memories.number(), %error, "request refused");
             error.status()
         })

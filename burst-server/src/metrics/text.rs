@@ -183,6 +183,7 @@ fn limits(metrics: &Metrics, out: &mut Out<'_, '_>) -> Result<(), Error> {
     let counted = [
         Limit::Clients,
         Limit::Models,
+        Limit::Buffers,
         Limit::Bursts,
         Limit::Memories,
         Limit::MappedBytes,

@@ -24,6 +24,8 @@ pub(crate) enum Work {
     Preparation,
     /// A device is asked which operations it supports.
     Survey,
+    /// A buffer is copied to memory of the client, or from there.
+    Copy,
 }
 
 /// Why a run does not get a token.
@@ -341,6 +343,7 @@ impl fmt::Display for Run {
             Work::Execution => f.write_str("an execution over the socket")?,
             Work::Preparation => f.write_str("a preparation")?,
             Work::Survey => f.write_str("a survey")?,
+            Work::Copy => f.write_str("a copy of a buffer")?,
         }
         write!(f, " of client {connection}, user {user}")
     }

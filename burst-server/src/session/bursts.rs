@@ -13,7 +13,8 @@ use super::replies::Progress;
 use super::table::{Table, unknown};
 use crate::ServerError;
 use crate::admission::Limit;
-use crate::burst::{BurstHandle, BurstParams, NewBurst};
+use crate::buffers::same_device;
+use crate::burst::{BuffersInSlots, BurstHandle, BurstParams, NewBurst};
 use crate::panics::lock;
 
 /// Starts a burst on a prepared model. Its new thread opens it, which may take long, and replies to call
@@ -68,12 +69,34 @@ pub(super) fn push_memory(
     source: PoolSource,
     descriptors: Vec<OwnedFd>,
 ) -> Result<Answer, ServerError> {
-    let cache = session.table().burst(burst)?.cache();
+    let (cache, buffers) = {
+        let table = session.table();
+        let burst = table.burst(burst)?;
+        (burst.cache(), burst.buffers())
+    };
+    if let PoolSource::Token { token } = source {
+        let device = takes_buffers(buffers)?;
+        let buffer = session.table().buffer(token)?;
+        same_device("the buffer is one", &device, buffer.device())?;
+        cache.insert_buffer(slot, &buffer)?;
+        return Ok(Answer::Done);
+    }
     match open_source(session, source, &mut descriptors.into_iter())? {
         RequestPool::Memory(memory) => cache.insert(slot, memory)?,
-        RequestPool::Token(_) => return Err(ServerError::NoBuffers),
+        RequestPool::Token(_) => return Err(ServerError::MemoryOnly { what: "this slot" }),
     }
     Ok(Answer::Done)
+}
+
+/// The device whose buffers a burst takes.
+fn takes_buffers(buffers: BuffersInSlots) -> Result<String, ServerError> {
+    match buffers {
+        BuffersInSlots::Of(device) => Ok(device),
+        BuffersInSlots::NotNegotiated => Err(ServerError::NotNegotiated),
+        BuffersInSlots::MemoryOnly => {
+            Err(ServerError::MemoryOnly { what: "the driver's own burst" })
+        }
+    }
 }
 
 /// Empties a slot of a burst.

@@ -7,7 +7,7 @@ use burst_wire::Features;
 use burst_wire::control::Call;
 
 use super::replies::Progress;
-use super::{Session, bursts, compilations, devices, executions, memories, models};
+use super::{Session, buffers, bursts, compilations, devices, executions, memories, models};
 use crate::ServerError;
 use crate::burst::BurstParams;
 
@@ -55,15 +55,17 @@ pub(super) fn perform(
         }
         Call::FreeMemory { burst, slot } => bursts::free_memory(session, burst, slot)?,
         Call::CloseBurst { burst } => return bursts::close(session, id, burst),
+        Call::AllocateBuffer { device, request } => buffers::allocate(session, device, &request)?,
+        Call::CopyFromBuffer { token, to } => buffers::copy_from(session, token, to, descriptors)?,
+        Call::CopyToBuffer { token, from, dimensions } => {
+            buffers::copy_to(session, token, from, &dimensions.0, descriptors)?
+        }
+        Call::ReleaseBuffer { token } => buffers::release(session, token)?,
         call @ (Call::ExecuteAsynchronously { .. }
         | Call::ExecuteFenced(_)
         | Call::CancelExecution { .. }
         | Call::ExecutionInfo { .. }
         | Call::ReleaseExecution { .. }
-        | Call::AllocateBuffer { .. }
-        | Call::CopyFromBuffer { .. }
-        | Call::CopyToBuffer { .. }
-        | Call::ReleaseBuffer { .. }
         | Call::Unknown { .. }) => {
             return Err(ServerError::UnknownCall { number: call.number() });
         }

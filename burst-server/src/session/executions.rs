@@ -8,6 +8,7 @@ use burst_hal::{ExecutionOptions, Failure, Request, RequestArgument, TimePoint};
 use burst_wire::control::{Answer, Executed, SynchronousRequest};
 
 use super::Session;
+use super::buffers::kept_for;
 use super::memories::open_source;
 use crate::ServerError;
 use crate::execution::finish;
@@ -23,6 +24,8 @@ pub(super) fn execute(
     arrived: Instant,
 ) -> Result<Answer, ServerError> {
     let entry = session.table().model(request.model)?;
+    // Before the tokens are looked up: what is found then is this, whatever is released meanwhile.
+    let _kept = kept_for(session, &entry, &request.pools.0)?;
     let mut descriptors = descriptors.into_iter();
     let pools = request.pools.0.iter();
     let call = Request {

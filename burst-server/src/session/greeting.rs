@@ -152,6 +152,7 @@ fn stated(limits: &Limits) -> StatedLimits {
         (StatedLimit::PipelineDepth, PIPELINE_DEPTH_MAX.into()),
         (StatedLimit::SetupRate, limits.setup_rate),
         (StatedLimit::SetupBurst, limits.setup_burst),
+        (StatedLimit::Buffers, limits.buffers),
     ]
     .into_iter()
     .collect()

@@ -62,7 +62,10 @@ pub(super) fn open_source(
             let descriptor = descriptors.next().ok_or(missing)?;
             Ok(RequestPool::Memory(Arc::new(session.link.open_memory(descriptor, length)?)))
         }
-        PoolSource::Token { .. } => Err(ServerError::NoBuffers),
+        PoolSource::Token { token } => {
+            let buffer = session.table().buffer(token)?;
+            Ok(RequestPool::Token(buffer.token()))
+        }
         PoolSource::Unknown { kind } => Err(unknown("kind of pool source", kind)),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use burst_hal::Pool;
 
 use crate::ServerError;
+use crate::buffers::BufferEntry;
 use crate::burst::BurstHandle;
 use crate::prepared::PreparedEntry;
 
@@ -18,7 +19,10 @@ pub(super) struct Table {
     pub(super) models: HashMap<u32, Arc<PreparedEntry>>,
     pub(super) memories: HashMap<u32, Pool>,
     pub(super) bursts: HashMap<u32, BurstHandle>,
+    /// By the client's own tokens, which say nothing to anybody else.
+    pub(super) buffers: HashMap<u32, Arc<BufferEntry>>,
     last_number: u32,
+    last_token: u32,
 }
 
 impl Table {
@@ -43,6 +47,23 @@ impl Table {
     /// [`ServerError::Unknown`].
     pub(super) fn memory(&self, number: u32) -> Result<Pool, ServerError> {
         self.memories.get(&number).cloned().ok_or(unknown("memory", number))
+    }
+
+    /// Gives a buffer a token. Tokens only grow, so that none stands for two buffers one after the other.
+    pub(super) fn add_buffer(&mut self, buffer: Arc<BufferEntry>) -> u32 {
+        loop {
+            self.last_token = self.last_token.wrapping_add(1);
+            if self.last_token != 0 && !self.buffers.contains_key(&self.last_token) {
+                self.buffers.insert(self.last_token, buffer);
+                return self.last_token;
+            }
+        }
+    }
+
+    /// # Errors
+    /// [`ServerError::Unknown`].
+    pub(super) fn buffer(&self, token: u32) -> Result<Arc<BufferEntry>, ServerError> {
+        self.buffers.get(&token).cloned().ok_or(unknown("buffer", token))
     }
 
     /// # Errors

@@ -62,6 +62,9 @@ struct AccountArgs {
     /// The same of one user. Default: half of that.
     #[arg(long, value_name = "N")]
     max_slow_calls_per_user: Option<u64>,
+    /// Buffers of drivers that one user has. Their bytes count as its memory.
+    #[arg(long, value_name = "N")]
+    max_buffers_per_user: Option<u64>,
     /// Set-up calls of one user per second, over time; 0 for no limit.
     #[arg(long, value_name = "N")]
     setup_rate: Option<u64>,
@@ -80,6 +83,9 @@ struct ClientArgs {
     /// Prepared models.
     #[arg(long, value_name = "N")]
     max_models: Option<u64>,
+    /// Buffers of drivers.
+    #[arg(long, value_name = "N")]
+    max_buffers: Option<u64>,
     /// Bursts.
     #[arg(long, value_name = "N")]
     max_bursts: Option<u64>,
@@ -119,10 +125,12 @@ impl LimitArgs {
             (&mut limits.ungreeted_per_user, accounts.max_ungreeted_per_user),
             (&mut limits.all_slow_calls, accounts.max_all_slow_calls),
             (&mut limits.slow_calls_per_user, accounts.max_slow_calls_per_user),
+            (&mut limits.buffers_per_user, accounts.max_buffers_per_user),
             (&mut limits.setup_rate, accounts.setup_rate),
             (&mut limits.setup_burst, accounts.setup_burst),
             (&mut limits.slow_calls, client.max_slow_calls),
             (&mut limits.models, client.max_models),
+            (&mut limits.buffers, client.max_buffers),
             (&mut limits.bursts, client.max_bursts),
             (&mut limits.memories, client.max_memories),
             (&mut limits.mapped_bytes, client.max_mapped_bytes),

@@ -1,5 +1,6 @@
 //! The CPU device from the outside.
 
+mod buffers;
 mod caching;
 mod control_flow;
 mod execution;

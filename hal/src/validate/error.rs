@@ -139,6 +139,19 @@ pub enum ValidationError {
         /// Index of the pool.
         pool: u32,
     },
+    /// A buffer that is for nothing.
+    #[error("a buffer needs at least one role")]
+    NoRole,
+    /// A role of a buffer is wrong, or does not go together with those before it.
+    #[error("{direction} role {role} of the buffer: {fault}")]
+    Role {
+        /// In which list of roles.
+        direction: Direction,
+        /// Position in the list.
+        role: u32,
+        /// What is wrong.
+        fault: BufferFault,
+    },
 }
 
 impl ValidationError {
@@ -397,6 +410,94 @@ pub enum InterfaceFault {
     Twice {
         /// Index of the operand.
         operand: u32,
+    },
+}
+
+/// What is wrong with a role of a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BufferFault {
+    /// A model that the request for the buffer does not have.
+    #[error("model {model} of {models}")]
+    UnknownModel {
+        /// Index of the model.
+        model: u32,
+        /// How many there are.
+        models: u32,
+    },
+    /// An input or output that the model does not have.
+    #[error("position {position} of {positions}")]
+    UnknownPosition {
+        /// Which input, or which output.
+        position: u32,
+        /// How many there are.
+        positions: u32,
+    },
+    /// A frequency that is not above 0, or above 1, or no number.
+    #[error("its frequency {frequency} is not above 0 and at most 1")]
+    Frequency {
+        /// The frequency.
+        frequency: f32,
+    },
+    /// The same argument of the same model again.
+    #[error("it stands in the list already")]
+    Twice,
+    /// Another type than the first role.
+    #[error("{found}, where the first role has {expected}")]
+    Type {
+        /// That of the first role.
+        expected: OperandType,
+        /// Its own.
+        found: OperandType,
+    },
+    /// Another scale than the first role.
+    #[error("scale {found}, where the first role has {expected}")]
+    Scale {
+        /// That of the first role.
+        expected: f32,
+        /// Its own.
+        found: f32,
+    },
+    /// Another zero point than the first role.
+    #[error("zero point {found}, where the first role has {expected}")]
+    ZeroPoint {
+        /// That of the first role.
+        expected: i32,
+        /// Its own.
+        found: i32,
+    },
+    /// Other extra parameters than the first role.
+    #[error("other extra parameters than the first role")]
+    ExtraParams,
+    /// A scalar in a buffer that is asked for with dimensions.
+    #[error("a scalar in a buffer of {rank} dimensions")]
+    ScalarWithDimensions {
+        /// How many.
+        rank: u32,
+    },
+    /// Too many dimensions.
+    #[error("rank {rank} is more than {MAX_RANK}")]
+    RankTooLarge {
+        /// How many.
+        rank: u32,
+    },
+    /// Another number of dimensions than the buffer has so far.
+    #[error("{found} dimensions in a buffer of {expected}")]
+    Rank {
+        /// As asked for, or of the roles before it.
+        expected: u32,
+        /// Its own.
+        found: u32,
+    },
+    /// Another size than the buffer has so far.
+    #[error("dimension {axis} is {found}, where the buffer has {expected}")]
+    Dimension {
+        /// Which dimension.
+        axis: u32,
+        /// As asked for, or of the roles before it.
+        expected: u32,
+        /// Its own.
+        found: u32,
     },
 }
 

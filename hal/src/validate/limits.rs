@@ -26,6 +26,10 @@ pub const MAX_REQUEST_POOLS: usize = 1 << 10;
 pub const MAX_CONSTANT_BYTES: u64 = 1 << 32;
 /// Extension names of a model: the list is searched for every operand of an extension's type.
 pub const MAX_EXTENSIONS: usize = 64;
+/// Models that a buffer of a driver may have roles in: those of one application's pipeline.
+pub const MAX_BUFFER_MODELS: usize = 64;
+/// Roles of a buffer, as inputs and outputs together: a few for each of its models.
+pub const MAX_BUFFER_ROLES: usize = 1 << 10;
 /// Bytes of an extension's name: as long as a domain name may be.
 pub const MAX_EXTENSION_NAME_BYTES: usize = 253;
 
@@ -49,6 +53,10 @@ pub enum Limit {
     ConstantBytes,
     /// [`MAX_EXTENSIONS`].
     Extensions,
+    /// [`MAX_BUFFER_MODELS`].
+    BufferModels,
+    /// [`MAX_BUFFER_ROLES`].
+    BufferRoles,
 }
 
 impl Limit {
@@ -64,6 +72,8 @@ impl Limit {
             Limit::RequestPools => MAX_REQUEST_POOLS as u64,
             Limit::ConstantBytes => MAX_CONSTANT_BYTES,
             Limit::Extensions => MAX_EXTENSIONS as u64,
+            Limit::BufferModels => MAX_BUFFER_MODELS as u64,
+            Limit::BufferRoles => MAX_BUFFER_ROLES as u64,
         }
     }
 
@@ -77,6 +87,8 @@ impl Limit {
             Limit::RequestPools => "memory pools of a request",
             Limit::ConstantBytes => "bytes of constants",
             Limit::Extensions => "extensions",
+            Limit::BufferModels => "models of a buffer",
+            Limit::BufferRoles => "roles of a buffer",
         }
     }
 }

@@ -1,7 +1,8 @@
-//! What holds for every model and every request, whatever the operations do.
+//! What holds for every model, every request and every buffer, whatever the operations do.
 //!
 //! What a single operation demands of its operands is checked by the driver.
 
+mod buffer;
 mod error;
 mod extension;
 mod limits;
@@ -12,19 +13,20 @@ mod request;
 #[cfg(test)]
 mod tests;
 
+pub use buffer::{BufferOperand, combine_dimensions, validate_buffer};
 pub use error::{
-    ArgumentFault, Direction, GraphId, InterfaceFault, OperandFault, OperationFault,
+    ArgumentFault, BufferFault, Direction, GraphId, InterfaceFault, OperandFault, OperationFault,
     ValidationError,
 };
 pub use extension::validate_extension_name;
 pub use limits::{
-    Limit, MAX_CONSTANT_BYTES, MAX_EXTENSION_NAME_BYTES, MAX_EXTENSIONS, MAX_MODEL_POOLS,
-    MAX_NESTING, MAX_OPERANDS, MAX_OPERATION_OPERANDS, MAX_OPERATIONS, MAX_RANK, MAX_REQUEST_POOLS,
-    MAX_SUBGRAPHS,
+    Limit, MAX_BUFFER_MODELS, MAX_BUFFER_ROLES, MAX_CONSTANT_BYTES, MAX_EXTENSION_NAME_BYTES,
+    MAX_EXTENSIONS, MAX_MODEL_POOLS, MAX_NESTING, MAX_OPERANDS, MAX_OPERATION_OPERANDS,
+    MAX_OPERATIONS, MAX_RANK, MAX_REQUEST_POOLS, MAX_SUBGRAPHS,
 };
 pub use model::validate_model;
 pub use operand::validate_extension_operand;
-pub use request::{RequestRules, UnspecifiedOutputs, validate_request};
+pub use request::{ArgumentOperand, RequestRules, UnspecifiedOutputs, validate_request};
 
 /// Refuses a count above its limit.
 fn within(count: usize, limit: Limit) -> Result<(), ValidationError> {

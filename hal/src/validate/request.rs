@@ -8,8 +8,8 @@ use super::limits::{Limit, MAX_RANK};
 use super::{GraphId, saturate, within};
 use crate::operand_type::length_of;
 use crate::{
-    Dimensions, ExtensionOperandType, Model, Operand, OperandType, Request, RequestArgument,
-    RequestPool, Subgraph,
+    Dimensions, ExtensionOperandType, ExtraParams, Model, Operand, OperandType, Request,
+    RequestArgument, RequestPool, Subgraph,
 };
 
 /// Whether an execution may find out dimensions of its outputs itself.
@@ -40,6 +40,21 @@ pub struct RequestRules {
     outputs: Box<[Rule]>,
 }
 
+/// An input or output of a model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ArgumentOperand<'r> {
+    /// Its type.
+    pub ty: OperandType,
+    /// Sizes along each axis as far as the model knows them.
+    pub dimensions: &'r [u32],
+    /// Real value of one step of a quantized type.
+    pub scale: f32,
+    /// Stored value that stands for real 0.
+    pub zero_point: i32,
+    /// Per-channel scales or extension bytes.
+    pub extra_params: &'r ExtraParams,
+}
+
 impl RequestRules {
     /// The rules of a model.
     ///
@@ -56,7 +71,28 @@ impl RequestRules {
     /// Bytes that these rules take, for who charges them to somebody.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&*self.inputs) + size_of_val(&*self.outputs)
+        let lists = size_of_val(&*self.inputs) + size_of_val(&*self.outputs);
+        let rules = self.inputs.iter().chain(&self.outputs);
+        size_of::<Self>() + lists + rules.map(Rule::shared_bytes).sum::<usize>()
+    }
+
+    /// How many inputs, or outputs, the model has.
+    #[must_use]
+    pub fn count(&self, direction: Direction) -> usize {
+        self.list(direction).len()
+    }
+
+    /// What the model says of an input or output; `None` where it has no such one.
+    #[must_use]
+    pub fn operand(&self, direction: Direction, position: usize) -> Option<ArgumentOperand<'_>> {
+        self.list(direction).get(position).map(Rule::operand)
+    }
+
+    fn list(&self, direction: Direction) -> &[Rule] {
+        match direction {
+            Direction::Input => &self.inputs,
+            Direction::Output => &self.outputs,
+        }
     }
 
     /// How many inputs a request has, and how many outputs.
@@ -129,6 +165,7 @@ impl RequestRules {
 /// What the model says about one argument.
 #[derive(Debug, Clone)]
 struct Rule {
+    ty: OperandType,
     dimensions: Dimensions,
     /// Whether a value without dimensions is a scalar rather than a tensor of unknown rank.
     is_scalar: bool,
@@ -139,6 +176,9 @@ struct Rule {
     /// Length of the value, where the model knows all dimensions.
     bytes: Option<u64>,
     is_optional: bool,
+    scale: f32,
+    zero_point: i32,
+    extra_params: ExtraParams,
 }
 
 impl Rule {
@@ -146,15 +186,33 @@ impl Rule {
         let ty = operand.ty;
         let element = ty.element_bytes().filter(|_| !ty.is_oem()).map(|bytes| bytes as u64);
         let mut rule = Rule {
+            ty,
             dimensions: operand.dimensions.clone(),
             is_scalar: ty.is_scalar() || ty == OperandType::Oem,
             is_tensor: ty.is_tensor(),
             element_bytes: element,
             bytes: None,
             is_optional: true,
+            scale: operand.scale,
+            zero_point: operand.zero_point,
+            extra_params: operand.extra_params.clone(),
         };
         rule.bytes = rule.known_bytes();
         rule
+    }
+
+    fn operand(&self) -> ArgumentOperand<'_> {
+        let Rule { ty, ref dimensions, scale, zero_point, ref extra_params, .. } = *self;
+        ArgumentOperand { ty, dimensions, scale, zero_point, extra_params }
+    }
+
+    /// Bytes that are shared with the model, and kept here once it is gone.
+    fn shared_bytes(&self) -> usize {
+        match &self.extra_params {
+            ExtraParams::None => 0,
+            ExtraParams::ChannelQuant { scales, .. } => size_of_val(&**scales),
+            ExtraParams::Extension(bytes) => bytes.len(),
+        }
     }
 
     fn describe(&mut self, ty: &ExtensionOperandType) {

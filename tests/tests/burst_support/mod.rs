@@ -17,11 +17,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use burst_client::{Client, Deadline};
+use burst_hal::validate::RequestRules;
 use burst_hal::{
-    Burst, Capabilities, DataLocation, Device, DeviceType, ErrorStatus, ExecutionOptions,
-    ExecutionResult, Failure, Model, ModelBuilder, OperandType, OperationType, OutputShape,
+    Buffer, BufferHandle, BufferRequest, BufferRole, BufferRoles, BufferTracker, Burst, Caller,
+    Capabilities, DataLocation, Device, DeviceType, ErrorStatus, ExecutionOptions, ExecutionResult,
+    Failure, MemoryCharge, Model, ModelBuilder, OperandType, OperationType, OutputShape,
     OutputSpec, PerformanceInfo, PlainBurst, Pool, PrepareOptions, PreparedModel, Request,
-    RequestArgument, RequestPool, Timing,
+    RequestArgument, RequestBuffers, RequestPool, Timing,
 };
 use burst_server::{Service, ServiceOptions};
 
@@ -54,6 +56,28 @@ pub fn request_between(input: &Pool, output: &Pool) -> Request {
     }
 }
 
+/// What is asked for where a buffer is to be the first input of the model, and its first output.
+#[must_use]
+pub fn buffer_for(model: &Arc<dyn PreparedModel>) -> BufferRequest {
+    let role = BufferRole { model: 0, position: 0, frequency: 1.0 };
+    BufferRequest {
+        models: vec![Arc::clone(model)],
+        inputs: vec![role],
+        outputs: vec![role],
+        ..BufferRequest::default()
+    }
+}
+
+/// A request whose input is all of one pool, and its output all of another one.
+#[must_use]
+pub fn request_whole(input: RequestPool, output: RequestPool) -> Request {
+    let argument = |pool_index| RequestArgument {
+        location: DataLocation { pool_index, offset: 0, length: 0 },
+        ..RequestArgument::default()
+    };
+    Request { inputs: vec![argument(0)], outputs: vec![argument(1)], pools: vec![input, output] }
+}
+
 /// A deadline that only a hang misses.
 #[must_use]
 pub fn long() -> Deadline {
@@ -73,6 +97,8 @@ pub struct Controls {
     pub more_operations: AtomicU64,
     /// Claim this many microseconds on the device.
     pub device_us: AtomicU64,
+    /// The device's buffers.
+    pub buffers: BufferTracker<Vec<u8>>,
     gate: Mutex<Gate>,
     changed: Condvar,
 }
@@ -168,11 +194,53 @@ impl Device for FakeDevice {
         if !self.supported_operations(model)?.into_iter().all(|runs| runs) {
             return Err(Failure::invalid("the fake device runs RELU alone"));
         }
-        Ok(Arc::new(FakeModel(Arc::clone(&self.0))))
+        Ok(Arc::new(FakeModel(Arc::clone(&self.0), RequestRules::new(model)?)))
+    }
+
+    fn allocate(
+        &self,
+        request: &BufferRequest,
+        caller: &Caller,
+    ) -> Result<Arc<dyn Buffer>, Failure> {
+        let roles = BufferRoles::new(request)?;
+        let bytes = roles.operand().bytes().ok_or_else(|| Failure::general("how long?"))?;
+        let charge = caller.charge(bytes)?;
+        let zeros = vec![0; usize::try_from(bytes).unwrap()];
+        let handle = self.0.buffers.add(roles, zeros);
+        Ok(Arc::new(FakeBuffer { handle, _charge: charge }))
     }
 }
 
-struct FakeModel(Arc<Controls>);
+/// A buffer of the fake device.
+struct FakeBuffer {
+    handle: BufferHandle<Vec<u8>>,
+    _charge: MemoryCharge,
+}
+
+impl Buffer for FakeBuffer {
+    fn token(&self) -> u32 {
+        self.handle.token()
+    }
+
+    fn copy_to(&self, destination: &Pool) -> Result<(), Failure> {
+        self.handle.check_copy_to(&self.handle.lock(), destination.len())?;
+        let bytes = self.handle.lock().storage.clone();
+        destination.write(0, &bytes).map_err(Failure::general)
+    }
+
+    fn copy_from(&self, source: &Pool, dimensions: &[u32]) -> Result<(), Failure> {
+        self.handle.lock().clear();
+        let dimensions = self.handle.check_copy_from(source.len(), dimensions)?;
+        let mut bytes = vec![0; usize::try_from(source.len()).unwrap()];
+        source.read(0, &mut bytes).map_err(Failure::general)?;
+        let mut state = self.handle.lock();
+        state.storage = bytes;
+        state.set(dimensions);
+        Ok(())
+    }
+}
+
+struct FakeModel(Arc<Controls>, RequestRules);
 
 impl PreparedModel for FakeModel {
     fn execute_synchronously(
@@ -181,6 +249,10 @@ impl PreparedModel for FakeModel {
         options: &ExecutionOptions,
     ) -> ExecutionResult {
         let controls = &self.0;
+        let buffers = match controls.buffers.find(self, request) {
+            Ok(buffers) => buffers,
+            Err(refused) => return ExecutionResult::of(refused.status),
+        };
         controls.pass();
         assert!(!controls.panic.load(Ordering::SeqCst), "asked to panic");
         let mut result = ExecutionResult::of(ErrorStatus::None);
@@ -193,7 +265,7 @@ impl PreparedModel for FakeModel {
                 dimensions: [1, 2, 3].as_slice().into(),
                 is_sufficient: sufficient,
             });
-            if sufficient && add_one(request, input, output).is_err() {
+            if sufficient && add_one(request, &buffers, input, output).is_err() {
                 return ExecutionResult::of(ErrorStatus::GeneralFailure);
             }
         }
@@ -206,6 +278,10 @@ impl PreparedModel for FakeModel {
         result
     }
 
+    fn request_rules(&self) -> Option<&RequestRules> {
+        Some(&self.1)
+    }
+
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {
         Ok(Box::new(PlainBurst::new(self)))
     }
@@ -213,20 +289,30 @@ impl PreparedModel for FakeModel {
 
 fn add_one(
     request: &Request,
+    buffers: &RequestBuffers<Vec<u8>>,
     input: &burst_hal::RequestArgument,
     output: &burst_hal::RequestArgument,
 ) -> Result<(), burst_hal::MemoryError> {
     let pool = |index: u32| match &request.pools[index as usize] {
         RequestPool::Memory(memory) => memory,
-        RequestPool::Token(_) => unreachable!("this service has no buffers"),
+        RequestPool::Token(_) => unreachable!("it is among the buffers"),
     };
     let mut bytes = vec![0; input.location.length as usize];
-    pool(input.location.pool_index).read(input.location.offset.into(), &mut bytes)?;
+    match buffers.of(input) {
+        Some(buffer) => bytes.clone_from(&buffer.lock().storage),
+        None => pool(input.location.pool_index).read(input.location.offset.into(), &mut bytes)?,
+    }
     assert!(bytes != PANIC_INPUT, "asked to panic");
     for byte in &mut bytes {
         *byte = byte.wrapping_add(1);
     }
-    pool(output.location.pool_index).write(output.location.offset.into(), &bytes)
+    let Some(buffer) = buffers.of(output) else {
+        return pool(output.location.pool_index).write(output.location.offset.into(), &bytes);
+    };
+    let mut state = buffer.lock();
+    state.storage = bytes;
+    state.set(buffer.operand().dimensions.clone());
+    Ok(())
 }
 
 /// A model of `count` RELUs side by side, each on `[1, 4]` floats: 16 bytes in, 16 bytes out.

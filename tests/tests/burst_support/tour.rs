@@ -6,13 +6,20 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use burst_client::{Burst, BurstOptions, Client, ClientError, ShmMemory};
-use burst_hal::{Device, ExecutionOptions, Pool, PrepareOptions, Request};
+use burst_client::{
+    Burst, BurstOptions, Client, ClientError, RemoteBuffer, RemoteDevice, RemotePreparedModel,
+    ShmMemory,
+};
+use burst_hal::{
+    Buffer, Device, ExecutionOptions, Pool, PrepareOptions, PreparedModel, Request, RequestPool,
+};
 use burst_wire::control::{Answer, Call, ClientMessage, Reply, ServerMessage, decode, encode};
 use burst_wire::socket::{self, Inbox};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use super::{LONG, PANIC_INPUT, long, model, request_between, wait_until};
+use super::{
+    LONG, PANIC_INPUT, buffer_for, long, model, request_between, request_whole, wait_until,
+};
 
 /// Each kind of call, over the socket and over a burst; a burst that its service gives up. Ends with
 /// a call, so that a service that died at any step before is noticed.
@@ -33,8 +40,9 @@ pub fn tour(socket: OwnedFd) -> Result<(), ClientError> {
     for _ in 0..2 {
         burst.execute(&request, &ExecutionOptions::default(), long())?;
     }
+    let buffer = tour_of_a_buffer(&device, &prepared, &mut burst, &input)?;
     burst.free_memory(&input)?;
-    drop((input, request));
+    drop((input, request, buffer));
     // Before it makes another memory, the client gives back the number of the one dropped.
     let output_of_last = prepared.allocate_outputs(64)?;
     let fatal: Pool = Arc::new(ShmMemory::create(64)?);
@@ -42,6 +50,27 @@ pub fn tour(socket: OwnedFd) -> Result<(), ClientError> {
     run_until_given_up(&mut burst, &request_between(&fatal, &output_of_last))?;
     drop((burst, prepared, fatal, output, output_of_last));
     client.device_names().map(drop)
+}
+
+/// A buffer that gets a value, plays both ends of executions on either path, and is copied.
+fn tour_of_a_buffer(
+    device: &RemoteDevice,
+    prepared: &Arc<RemotePreparedModel>,
+    burst: &mut Burst,
+    memory: &Pool,
+) -> Result<RemoteBuffer, ClientError> {
+    let model: Arc<dyn PreparedModel> = Arc::clone(prepared) as _;
+    let buffer = device.allocate_buffer(&buffer_for(&model))?;
+    let value: Pool = Arc::new(ShmMemory::create(16)?);
+    buffer.fill_from(&value, &[])?;
+    let token = || RequestPool::Token(buffer.token());
+    let behind_it = RequestPool::Memory(Pool::clone(&value));
+    prepared.execute(&request_whole(token(), behind_it), &ExecutionOptions::default(), long())?;
+    let mut request = request_whole(RequestPool::Memory(Pool::clone(memory)), token());
+    request.inputs[0].location.length = 16;
+    burst.execute(&request, &ExecutionOptions::default(), long())?;
+    buffer.read_into(&value)?;
+    Ok(buffer)
 }
 
 /// Runs a request at which the driver panics, until the client knows from the service's message

@@ -10,6 +10,7 @@ mod service_support;
 
 mod async_fd;
 mod burst_death;
+mod copies;
 mod dma_heap;
 mod fair_shares;
 mod handed_over;
@@ -24,6 +25,7 @@ fn main() -> std::process::ExitCode {
     burst_testing::run_one_after_the_other(&[
         async_fd::TESTS,
         burst_death::TESTS,
+        copies::TESTS,
         dma_heap::TESTS,
         fair_shares::TESTS,
         handed_over::TESTS,

@@ -14,6 +14,7 @@ use burst_hal::{
 use burst_server::{Service, ServiceOptions};
 use burst_shm::{Mapping, Memory};
 use burst_tests::repository;
+use burst_wire::control::{self, Call, ClientMessage};
 use burst_wire::socket::{self, Inbox};
 use burst_wire::{DATUM_BYTES, RequestExtras, RequestPacket, WireError};
 use fmq::{Consumer, Producer, QueueConfig};
@@ -88,7 +89,9 @@ fn a_client_of_version_2_is_served() {
     assert_eq!(greeting[..12], owed[..12], "magic and version");
     let (said, owed) = (record(&greeting, 12), record(&owed, 12));
     assert_eq!(u32_at(said, 0), 2, "the oldest");
-    assert_eq!(said[8..28], owed[8..28], "accepted, the four features, none missing");
+    assert_eq!(said[8..12], owed[8..12], "accepted");
+    assert_eq!(u32_at(said, 12) & u32_at(owed, 12), u32_at(owed, 12), "the four features");
+    assert_eq!(said[20..28], owed[20..28], "none missing");
 
     let structure = golden(2, "model");
     let length = structure.len().next_multiple_of(64);
@@ -252,6 +255,44 @@ fn a_client_of_version_2_keeps_compilations_in_files() {
     assert_eq!((u32_at(said, 0), u32_at(said, 12)), (2, 5 + (2 + 2) + (2 + 2)));
     drop(client);
     service.join().unwrap().unwrap();
+}
+
+/// The calls about buffers, behind those that a client makes first; their numbers are those of the files.
+#[test]
+fn buffers_of_a_client_of_version_2_are_served() {
+    let (service, socket) = connected();
+    let mut client = OldClient { socket, inbox: Inbox::default() };
+    socket::send(&client.socket, &golden(2, "client/00_greeting"), &[]).unwrap();
+    client.receive();
+    let structure = golden(2, "model");
+    let length = structure.len().next_multiple_of(64);
+    let mut model = Memory::create("model", length).unwrap();
+    Mapping::map(&model).unwrap().region(0, length).unwrap().copy_in(0, &structure).unwrap();
+    model.seal_write().unwrap();
+    let (pool, value) = (Memory::create("pool", 64).unwrap(), Memory::create("value", 16).unwrap());
+    Mapping::map(&value).unwrap().region(0, 16).unwrap().copy_in(0, &[7; 16]).unwrap();
+    client.call("05_prepare", &[model.as_fd(), pool.as_fd()], "prepared");
+    // Of the length of a value, where the golden one has room for more.
+    let share = Call::ShareMemory { memory: 40, length: 16 };
+    let share = control::encode(&ClientMessage::Call { id: 77, call: share }).unwrap();
+    socket::send(&client.socket, &share, &[value.as_fd()]).unwrap();
+    client.receive();
+    // The golden answer has the fifth token of a client.
+    let allocate = golden(2, "client/24_allocate_buffer");
+    for _ in 1..5 {
+        socket::send(&client.socket, &allocate, &[]).unwrap();
+        client.receive();
+    }
+    client.call("24_allocate_buffer", &[], "buffer");
+    client.call("25_copy_to_buffer", &[], "done");
+    Mapping::map(&value).unwrap().region(0, 16).unwrap().copy_in(0, &[0; 16]).unwrap();
+    client.call("26_copy_from_buffer", &[], "done");
+    let mut copied = [0; 16];
+    Mapping::map(&value).unwrap().region(0, 16).unwrap().copy_out(0, &mut copied).unwrap();
+    assert_eq!(copied, [7; 16]);
+    client.call("27_release_buffer", &[], "done");
+    drop(client);
+    service.join();
 }
 
 #[test]

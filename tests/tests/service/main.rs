@@ -22,6 +22,8 @@ mod deadlines;
 mod descriptor_tricks;
 mod fuzz_seeds;
 mod golden;
+mod hostile_buffers;
+mod memory_domains;
 mod pipelining;
 mod protocol;
 mod protocol_client;

@@ -6,8 +6,11 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use burst_client::{BurstOptions, Client, ClientError, ShmMemory};
-use burst_hal::{ErrorStatus, ExecutionOptions, Pool};
+use burst_client::{BurstOptions, Client, ClientError, RemoteBuffer, ShmMemory};
+use burst_hal::{
+    ErrorStatus, ExecutionOptions, ModelBuilder, OperandType, OperationType, OutputSpec, Pool,
+    PreparedModel,
+};
 use burst_server::{Limits, ServiceOptions};
 use burst_shm::Memory;
 use burst_wire::Features;
@@ -17,7 +20,9 @@ use burst_wire::control::{
 use rustix::process::{Resource, Rlimit};
 
 use crate::burst_support::raw::RawClient;
-use crate::burst_support::{FakeDevice, Private, long, model, request_between, wait_until};
+use crate::burst_support::{
+    FakeDevice, Private, buffer_for, long, model, request_between, wait_until,
+};
 use crate::peer;
 use crate::service_support::{Shared, passes_after_waiting};
 
@@ -107,6 +112,91 @@ fn bursts() {
     assert_refused(prepared.configure_burst(&BurstOptions::default()), TRANSIENT);
     drop(first);
     passes_after_waiting(|| prepared.configure_burst(&BurstOptions::default()));
+}
+
+/// What a service says to a client about its buffers: how many it made before it was refused, and how.
+#[track_caller]
+fn buffers_until_refused(client: &Client, most: usize) -> (Vec<RemoteBuffer>, ClientError) {
+    let device = client.device("fake").unwrap();
+    let model = device.prepare(&model(), &Default::default()).unwrap() as Arc<dyn PreparedModel>;
+    let mut made = Vec::new();
+    while made.len() <= most {
+        match device.allocate_buffer(&buffer_for(&model)) {
+            Ok(buffer) => made.push(buffer),
+            Err(refused) => return (made, refused),
+        }
+    }
+    panic!("{most} buffers were due, and {} were made", made.len());
+}
+
+#[test]
+fn buffers_of_one_client() {
+    let service = shared(|limits| limits.buffers = 3);
+    let (client, other) = (service.connect().unwrap(), service.connect().unwrap());
+    let (mut made, refused) = buffers_until_refused(&client, 3);
+    assert_eq!(made.len(), 3);
+    assert!(refused.to_string().contains("the limit of 3 buffers of a driver"), "{refused}");
+    assert_refused::<()>(Err(refused), TRANSIENT);
+    assert_eq!(service.metric("burst_in_use{limit=\"buffers\"}"), 3);
+    let (of_other, _) = buffers_until_refused(&other, 3);
+    assert_eq!(of_other.len(), 3, "another client has its own");
+    made.pop();
+    let (again, refused) = buffers_until_refused(&client, 3);
+    assert_eq!((again.len(), refused.status()), (1, TRANSIENT));
+    drop((made, again, of_other, client, other));
+    wait_until("nothing in use", || service.metric("burst_in_use{limit=\"buffers\"}") == 0);
+
+    let none = shared(|limits| limits.buffers = 0);
+    let (made, refused) = buffers_until_refused(&none.connect().unwrap(), 0);
+    assert_eq!((made.len(), refused.status()), (0, PERSISTENT));
+}
+
+#[test]
+fn buffers_of_one_user() {
+    let service = shared(|limits| limits.buffers_per_user = 4);
+    let (one, two) = (service.connect().unwrap(), service.connect().unwrap());
+    let (made, refused) = buffers_until_refused(&one, 4);
+    assert_eq!(made.len(), 4);
+    assert!(refused.to_string().contains("4 buffers of a driver for one user"), "{refused}");
+    let (of_two, refused) = buffers_until_refused(&two, 4);
+    assert_eq!((of_two.len(), refused.status()), (0, TRANSIENT));
+    assert_eq!(service.metric("burst_in_use{limit=\"buffers\"}"), 4);
+    assert!(service.metric("burst_refusals_total{limit=\"buffers_per_user\"}") >= 2);
+    drop(one);
+    drop(made);
+    passes_after_waiting(|| {
+        let (made, refused) = buffers_until_refused(&two, 4);
+        if made.len() == 4 { Ok(()) } else { Err(refused) }
+    });
+}
+
+#[test]
+fn bytes_of_buffers_are_the_users_memory() {
+    let service = shared(|limits| limits.memory_bytes_per_user = 64 << 10);
+    let client = service.connect().unwrap();
+    let device = client.device("fake").unwrap();
+    let mut builder = ModelBuilder::new();
+    let input = builder.input(OperandType::TensorFloat32, &[2048]);
+    let output = builder.result_of(OperationType::Relu, &[input], OutputSpec::f32(&[2048]));
+    builder.output(output);
+    let model = device.prepare(&builder.build().unwrap(), &Default::default()).unwrap();
+    let model = model as Arc<dyn PreparedModel>;
+    let mut made = Vec::new();
+    let refused = loop {
+        match device.allocate_buffer(&buffer_for(&model)) {
+            Ok(buffer) => made.push(buffer),
+            Err(refused) => break refused,
+        }
+        assert!(made.len() <= 8, "8 KiB each, and 64 KiB in all");
+    };
+    assert!(refused.to_string().contains("bytes of memory for one user"), "{refused}");
+    assert_refused::<()>(Err(refused), TRANSIENT);
+    assert!(service.metric("burst_service_used{resource=\"memory_bytes\"}") >= 6 * 8192);
+    made.pop();
+    passes_after_waiting(|| device.allocate_buffer(&buffer_for(&model)));
+    drop((made, model, device, client));
+    let used = "burst_service_used{resource=\"memory_bytes\"}";
+    wait_until("nothing in use", || service.metric(used) == 0);
 }
 
 #[test]

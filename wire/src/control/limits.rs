@@ -38,11 +38,13 @@ pub enum StatedLimit {
     SetupRate,
     /// Set-up calls that may come at once after a pause.
     SetupBurst,
+    /// Buffers of the driver.
+    Buffers,
 }
 
 impl StatedLimit {
     /// All of them.
-    pub const ALL: [StatedLimit; 13] = [
+    pub const ALL: [StatedLimit; 14] = [
         StatedLimit::MessageBytes,
         StatedLimit::Descriptors,
         StatedLimit::SlowCalls,
@@ -56,6 +58,7 @@ impl StatedLimit {
         StatedLimit::PipelineDepth,
         StatedLimit::SetupRate,
         StatedLimit::SetupBurst,
+        StatedLimit::Buffers,
     ];
 
     /// Its number in a greeting.
@@ -75,6 +78,7 @@ impl StatedLimit {
             StatedLimit::PipelineDepth => 11,
             StatedLimit::SetupRate => 12,
             StatedLimit::SetupBurst => 13,
+            StatedLimit::Buffers => 16,
         }
     }
 }

@@ -35,7 +35,7 @@ pub const INVALID_ARGUMENT: i32 = 4;
 pub const MISSED_DEADLINE_PERSISTENT: i32 = 6;
 pub const RESOURCE_EXHAUSTED_PERSISTENT: i32 = 8;
 
-pub const FEATURES: u64 = 0b1111;
+pub const FEATURES: u64 = 0b1_1111;
 pub const PIPELINING: u64 = 0b1000;
 pub const SLEEP: u32 = 3;
 pub const POLL_THEN_SLEEP: u32 = 2;

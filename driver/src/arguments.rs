@@ -1,0 +1,240 @@
+//! The arguments of one execution.
+//!
+//! | an argument | goes |
+//! |---|---|
+//! | an input in memory | by one copy to where the first operation reads it |
+//! | an output in memory | by one copy from where the last operation left it |
+//! | an input in a buffer | nowhere: operations read it where it lies |
+//! | an output in a buffer | nowhere: the operation computes right into it |
+//! | an output in a buffer that is the same in every execution | by one copy: it was computed when the model was prepared |
+
+use std::sync::Arc;
+#[cfg(debug_assertions)]
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use burst_hal::{
+    Dimensions, ErrorStatus, ExecutionResult, OutputShape, Pool, PreparedModel, Request,
+    RequestArgument, RequestBuffers, RequestPool,
+};
+
+use crate::OpError;
+use crate::buffers::{Buffers, Storage, Tracked, Writing, value};
+use crate::context::Context;
+use crate::error::DriverError;
+use crate::plan::Plan;
+
+/// The arguments of one execution.
+pub(crate) struct Arguments<'r> {
+    request: &'r Request,
+    buffers: RequestBuffers<Storage>,
+    /// Outputs in buffers.
+    written: Vec<Written>,
+}
+
+/// An output in a buffer.
+struct Written {
+    position: usize,
+    writing: Writing,
+    /// Whether the operation computes right into it.
+    is_lent: bool,
+    /// Of its value, once that is there.
+    dims: Dimensions,
+}
+
+impl<'r> Arguments<'r> {
+    /// The arguments of a request that was checked against the model's rules.
+    ///
+    /// # Errors
+    /// Those of [`burst_hal::BufferTracker::find`].
+    pub(crate) fn find(
+        buffers: &Buffers,
+        model: &dyn PreparedModel,
+        request: &'r Request,
+    ) -> Result<Self, DriverError> {
+        let buffers = buffers.find(model, request).map_err(DriverError::buffer)?;
+        Ok(Arguments { request, buffers, written: Vec::new() })
+    }
+
+    /// Brings all of them to the context. Whatever comes of it, [`Arguments::end`] has to follow.
+    pub(crate) fn bring(&mut self, context: &mut Context, plan: &Plan) -> Result<(), DriverError> {
+        for (index, argument) in self.request.inputs.iter().enumerate() {
+            if let Some(buffer) = self.buffers.of(argument) {
+                lend_input(context, plan, index, buffer)?;
+            } else {
+                copy_in(context, plan, self.request, index)?;
+            }
+        }
+        for (position, argument) in self.request.outputs.iter().enumerate() {
+            let Some(buffer) = self.buffers.of(argument) else { continue };
+            let failed = |cause| wrong("output", position, cause);
+            let mut writing = Writing::begin(buffer).map_err(failed)?;
+            let memory = writing.memory().map_err(failed)?;
+            let is_lent = context.lend_output(plan, position, memory);
+            self.written.push(Written { position, writing, is_lent, dims: Dimensions::new() });
+        }
+        Ok(())
+    }
+
+    /// Takes the outputs of an execution that has ended. The result's status is NONE or
+    /// OUTPUT_INSUFFICIENT_SIZE then.
+    pub(crate) fn take(
+        &mut self,
+        context: &Context,
+        plan: &Plan,
+        result: &mut ExecutionResult,
+    ) -> Result<(), DriverError> {
+        let mut written = self.written.iter_mut();
+        for (index, argument) in self.request.outputs.iter().enumerate() {
+            let (dims, bytes) = context.output(plan, index);
+            let mut is_sufficient = true;
+            if self.buffers.of(argument).is_some() {
+                // In the order of the outputs, as they were lent.
+                let written =
+                    written.next().ok_or(DriverError::Internal { what: "a lost output" })?;
+                written.take(dims, bytes)?;
+            } else if !argument.has_no_value {
+                is_sufficient = copy_out(self.request, index, bytes)?;
+            }
+            if !is_sufficient {
+                result.status = ErrorStatus::OutputInsufficientSize;
+            }
+            result.output_shapes.push(OutputShape { dimensions: dims.into(), is_sufficient });
+        }
+        Ok(())
+    }
+
+    /// Gives the buffers back. Those that were written have a value where the execution ended well.
+    pub(crate) fn end(self, context: &mut Context, plan: &Plan, ended_well: bool) {
+        if self.buffers.is_empty() {
+            return;
+        }
+        for (index, argument) in self.request.inputs.iter().enumerate() {
+            if self.buffers.of(argument).is_some() {
+                context.return_input(plan, index);
+            }
+        }
+        for Written { position, mut writing, is_lent, dims } in self.written {
+            // Of what cannot be had back nothing is kept: the buffer has no value then.
+            let Ok(memory) = writing.memory() else { continue };
+            if is_lent {
+                context.return_output(plan, position, memory);
+            }
+            if ended_well {
+                writing.finish(dims);
+            } else {
+                writing.give_up();
+            }
+        }
+    }
+}
+
+impl Written {
+    /// Takes note of the output's value, which lies in the buffer already, or is copied there.
+    fn take(&mut self, dims: &[u32], bytes: &[u8]) -> Result<(), DriverError> {
+        self.writing.buffer().check_computed(dims).map_err(DriverError::buffer)?;
+        self.dims = dims.into();
+        if !self.is_lent {
+            let failed = |cause| wrong("output", self.position, cause);
+            let memory = self.writing.memory().map_err(failed)?;
+            crate::graph_memory::fill(memory.as_mut_slice(), bytes).map_err(failed)?;
+            count_copy();
+        }
+        Ok(())
+    }
+}
+
+/// Lets the operations read an input where it lies in a buffer.
+fn lend_input(
+    context: &mut Context,
+    plan: &Plan,
+    index: usize,
+    buffer: &Arc<Tracked>,
+) -> Result<(), DriverError> {
+    // It had one when the request was looked at; somebody may have begun to write it since.
+    let (dims, value) = value(buffer).ok_or_else(|| {
+        let cause = format!("input {index}: the buffer has no value");
+        DriverError::buffer(burst_hal::Failure::general(cause))
+    })?;
+    context.lend_input(plan, index, &dims, value).map_err(|cause| wrong("input", index, cause))
+}
+
+/// Copies an input that lies in memory, or marks it as left out.
+pub(crate) fn copy_in(
+    context: &mut Context,
+    plan: &Plan,
+    request: &Request,
+    index: usize,
+) -> Result<(), DriverError> {
+    let argument = &request.inputs[index];
+    if argument.has_no_value {
+        context.omit_input(plan, index);
+        return Ok(());
+    }
+    let pool = memory(request, argument)?;
+    let bytes = context
+        .input(plan, index, &argument.dimensions)
+        .map_err(|cause| wrong("input", index, cause))?;
+    count_copy();
+    pool.read(u64::from(argument.location.offset), bytes).map_err(|cause| DriverError::Memory {
+        what: "input",
+        index,
+        cause,
+    })
+}
+
+/// Copies an output to memory, where it has room. Says whether it had.
+fn copy_out(request: &Request, index: usize, bytes: &[u8]) -> Result<bool, DriverError> {
+    let argument = &request.outputs[index];
+    if room(request, argument)? < bytes.len() as u64 {
+        return Ok(false);
+    }
+    if !bytes.is_empty() {
+        count_copy();
+        memory(request, argument)?
+            .write(u64::from(argument.location.offset), bytes)
+            .map_err(|cause| DriverError::Memory { what: "output", index, cause })?;
+    }
+    Ok(true)
+}
+
+fn wrong(what: &'static str, index: usize, cause: OpError) -> DriverError {
+    DriverError::given_up(&cause).unwrap_or(DriverError::Argument { what, index, cause })
+}
+
+/// Bytes an output argument has room for; offset 0 with length 0 stands for the whole pool.
+fn room(request: &Request, argument: &RequestArgument) -> Result<u64, DriverError> {
+    let location = argument.location;
+    if location.is_whole_pool() {
+        return Ok(memory(request, argument)?.len());
+    }
+    Ok(u64::from(location.length))
+}
+
+fn memory<'r>(request: &'r Request, argument: &RequestArgument) -> Result<&'r Pool, DriverError> {
+    let pool = argument.location.pool_index;
+    match request.pools.get(pool as usize) {
+        Some(RequestPool::Memory(memory)) => Ok(memory),
+        _ => Err(DriverError::Token { pool }),
+    }
+}
+
+#[cfg(debug_assertions)]
+static COPIES: AtomicU64 = AtomicU64::new(0);
+
+/// Counts a copy of an argument; only where debug assertions are on, as only tests ask.
+fn count_copy() {
+    // Relaxed: a count, which orders nothing.
+    #[cfg(debug_assertions)]
+    COPIES.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How often executions in this process have copied an argument, in either direction. `None` where debug
+/// assertions are off: then nobody counts.
+#[must_use]
+pub fn argument_copies() -> Option<u64> {
+    #[cfg(debug_assertions)]
+    let copies = Some(COPIES.load(Ordering::Relaxed));
+    #[cfg(not(debug_assertions))]
+    let copies = None;
+    copies
+}
