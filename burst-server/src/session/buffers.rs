@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use burst_hal::validate::{RequestRules, validate_buffer};
-use burst_hal::{BufferRequest, BufferRole, Failure, Pool, RequestPool};
+use burst_hal::{BufferRequest, BufferRole, Failure, Pool, Priority, RequestPool};
 use burst_wire::control::{Answer, PoolSource, WireBufferRequest};
 
 use super::memories::open_source;
@@ -89,7 +89,7 @@ fn copy(
     else {
         return Err(ServerError::MemoryOnly { what: "a copy of a buffer" });
     };
-    let run = session.run(Work::Copy);
+    let run = session.run(Work::Copy, Priority::Medium);
     let _entered = run.enter();
     run.begin(None)?;
     catch_panic(|| copy(&buffer, &pool))??;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
-use burst_hal::{CompilationCache, TimePoint};
+use burst_hal::{CompilationCache, Priority, TimePoint};
 use burst_wire::control::{Answer, CachePlace, ModelBody, WirePrepareOptions};
 use burst_wire::longest_packet;
 
@@ -61,7 +61,7 @@ pub(super) fn restore(
     let charge = session.budgets.models.charge(1)?;
     let Files { cache, _charge } = &Files::of(session, place, descriptors)?;
     let deadline = deadline.map(|nanos| TimePoint { nanos });
-    let run = session.run(Work::Preparation);
+    let run = session.run(Work::Preparation, Priority::Medium);
     let entered = run.enter();
     run.begin(deadline)?;
     let caller = models::caller(session, &run);
