@@ -120,7 +120,15 @@ impl CpuDevice {
         caller: &Caller,
     ) -> Result<CpuPreparedModel, DriverError> {
         let recording = Budget::new(caller, options.deadline).with_kept(Kept::recording());
-        let prepared = self.prepare_within(model, &recording)?;
+        let prepared = match self.prepare_within(model, &recording) {
+            // Copies of what is to be kept were charged, too: without them there may be room.
+            Err(error @ DriverError::Refused(_)) => {
+                drop(recording);
+                tracing::info!(%error, "no room to keep the compilation");
+                return self.prepare_within(model, &Budget::new(caller, options.deadline));
+            }
+            prepared => prepared?,
+        };
         let kept = recording.into_kept().into_rest();
         let budget = Budget::new(caller, options.deadline);
         // The model is prepared, whatever becomes of the files.
