@@ -113,7 +113,16 @@ impl CpuDevice {
         caller: &Caller,
     ) -> Result<CpuPreparedModel, DriverError> {
         let recording = Budget::new(caller, options.deadline).with_kept(Kept::recording());
-        let prepared = self.prepare_within(model, options.preference, &recording)?;
+        let prepared = match self.prepare_within(model, options.preference, &recording) {
+            // Copies of what is to be kept were charged, too: without them there may be room.
+            Err(error @ DriverError::Refused(_)) => {
+                drop(recording);
+                tracing::info!(%error, "no room to keep the compilation");
+                let budget = Budget::new(caller, options.deadline);
+                return self.prepare_within(model, options.preference, &budget);
+            }
+            prepared => prepared?,
+        };
         let kept = recording.into_kept().into_rest();
         let budget = Budget::new(caller, options.deadline);
         // The model is prepared, whatever becomes of the files.
