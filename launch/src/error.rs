@@ -5,7 +5,7 @@ use burst_hal::{ErrorStatus, Failure};
 use rustix::io::Errno;
 
 /// Why an execution is not started.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
     /// A descriptor that nobody may wait for as a fence.

@@ -8,5 +8,4 @@ mod state;
 
 pub use kind::CheckedFence;
 pub use own::FenceSignal;
-pub(crate) use state::{AskSyncFile, judge};
 pub use state::{FenceKind, FenceState};

@@ -87,8 +87,7 @@ impl FenceWatcher {
         ended: impl FnOnce(WaitEnd) + Send + 'static,
     ) -> Result<Waiting, LaunchError> {
         let shared = self.shared()?;
-        let wait = Wait { is_alarm: true, ..Wait::new(Some(at), Box::new(ended)) };
-        let number = shared.add(wait, &[])?;
+        let number = shared.add(Wait::alarm(at, Box::new(ended)), &[])?;
         Ok(Waiting { shared, number })
     }
 

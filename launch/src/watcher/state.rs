@@ -25,7 +25,7 @@ const EVENTS: usize = 64;
 pub(super) struct Wait {
     deadline: Option<TimePoint>,
     /// It ends at its deadline alone.
-    pub(super) is_alarm: bool,
+    is_alarm: bool,
     /// Descriptors of the fences that are not done yet.
     pending: Vec<RawFd>,
     ended: Ended,
@@ -66,6 +66,11 @@ impl fmt::Debug for State {
 impl Wait {
     pub(super) fn new(deadline: Option<TimePoint>, ended: Ended) -> Self {
         Wait { deadline, is_alarm: false, pending: Vec::new(), ended, hook: None }
+    }
+
+    /// One that ends at this time.
+    pub(super) fn alarm(at: TimePoint, ended: Ended) -> Self {
+        Wait { is_alarm: true, ..Wait::new(Some(at), ended) }
     }
 
     /// Tells of the end.

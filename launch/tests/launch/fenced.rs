@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use burst_hal::{
-    Caller, CancelWord, Device, ErrorStatus, ExecutionOptions, Failure, Fence, FencedExecution,
+    Caller, CancelWord, ErrorStatus, ExecutionOptions, Failure, Fence, FencedExecution,
     FencedOptions, Pool, PrepareOptions, PreparedModel, Request, TimePoint, Timing,
 };
 use burst_launch::{CheckedFence, FenceSignal, FenceState, Launcher, LauncherOptions};

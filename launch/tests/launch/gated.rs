@@ -11,36 +11,36 @@ use burst_hal::{
 };
 
 /// Turns a hang into a failure.
-pub const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// Adds one to the first byte of the input.
 #[derive(Clone)]
-pub struct Gated {
+pub(crate) struct Gated {
     begun: Sender<()>,
     go_on: Arc<Mutex<Receiver<Go>>>,
 }
 
 /// How an execution goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Go {
+pub(crate) enum Go {
     On,
     Panic,
 }
 
 /// The test's side of it.
-pub struct Watch {
-    pub begun: Receiver<()>,
-    pub go_on: Sender<Go>,
+pub(crate) struct Watch {
+    pub(crate) begun: Receiver<()>,
+    pub(crate) go_on: Sender<Go>,
 }
 
 impl Watch {
     #[track_caller]
-    pub fn expect_begun(&self) {
+    pub(crate) fn expect_begun(&self) {
         self.begun.recv_timeout(LONG).expect("an execution begins");
     }
 }
 
-pub fn gated() -> (Gated, Watch) {
+pub(crate) fn gated() -> (Gated, Watch) {
     let ((begins, begun), (go_on, goes)) = (channel(), channel());
     let device = Gated { begun: begins, go_on: Arc::new(Mutex::new(goes)) };
     (device, Watch { begun, go_on })
@@ -81,7 +81,8 @@ impl PreparedModel for Gated {
             if caller.is_cancelled() {
                 return ExecutionResult::of(ErrorStatus::GeneralFailure);
             }
-            match self.go_on.lock().unwrap().try_recv() {
+            let go = self.go_on.lock().unwrap().try_recv();
+            match go {
                 Ok(go) => {
                     assert!(go == Go::On, "a panic that is wanted here");
                     break;
@@ -100,7 +101,7 @@ impl PreparedModel for Gated {
 }
 
 /// RELU on a float; its output has a size of its own only where the model says so.
-pub fn model(dimensions: &[u32]) -> Model {
+pub(crate) fn model(dimensions: &[u32]) -> Model {
     let mut builder = ModelBuilder::new();
     let x = builder.input(OperandType::TensorFloat32, &[1]);
     let y = builder.result_of(OperationType::Relu, &[x], OutputSpec::f32(dimensions));
@@ -108,12 +109,12 @@ pub fn model(dimensions: &[u32]) -> Model {
     builder.build().unwrap()
 }
 
-pub fn pool() -> Pool {
+pub(crate) fn pool() -> Pool {
     Arc::new(HeapMemory::new(vec![0; 8]))
 }
 
 /// From the first four bytes of a pool to the next ones.
-pub fn request(pool: &Pool) -> Request {
+pub(crate) fn request(pool: &Pool) -> Request {
     let argument = |offset| RequestArgument {
         location: DataLocation { pool_index: 0, offset, length: 4 },
         ..RequestArgument::default()
@@ -125,7 +126,7 @@ pub fn request(pool: &Pool) -> Request {
     }
 }
 
-pub fn output(pool: &Pool) -> u8 {
+pub(crate) fn output(pool: &Pool) -> u8 {
     let mut byte = [0];
     pool.read(4, &mut byte).unwrap();
     byte[0]
@@ -133,7 +134,7 @@ pub fn output(pool: &Pool) -> u8 {
 
 /// Waits until something is so.
 #[track_caller]
-pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + LONG;
     while !is_so() {
         assert!(Instant::now() < until, "{what} never came");

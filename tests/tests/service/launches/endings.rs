@@ -1,0 +1,77 @@
+//! What becomes of executions when their client goes, or the service stops.
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use burst_launch::FenceState;
+
+use super::client::{Launching, memory, output, pipe, service, wait_for, wait_for_nothing};
+use super::device::Gated;
+use crate::burst_support::{LONG, wait_until};
+
+#[test]
+fn a_client_that_hangs_up_ends_what_waits_and_what_runs() {
+    let (service, device) = service(Gated::default(), |_| ());
+    let mut client = Launching::connect(&service);
+    let (_never, read) = pipe();
+    let waiting = client.fenced(&memory(1), &[read.as_fd()]).unwrap();
+    let running = client.fenced(&memory(2), &[]).unwrap();
+    device.wait_begun(2);
+    drop(client);
+    device.wait_cancelled(2);
+    wait_for(&running.fence, FenceState::Failed);
+    wait_for(&waiting.fence, FenceState::Failed);
+    wait_for_nothing(&service);
+    assert_eq!(device.begun(), [2]);
+}
+
+#[test]
+fn a_service_that_stops_lets_what_runs_end_and_begins_nothing() {
+    let (service, device) = service(Gated::default(), |options| options.grace = LONG);
+    let mut client = Launching::connect(&service);
+    let (_never, read) = pipe();
+    let waiting = client.fenced(&memory(1), &[read.as_fd()]).unwrap();
+    let memory = memory(2);
+    let running = client.fenced(&memory, &[]).unwrap();
+    device.wait_begun(2);
+    let stopping = std::thread::spawn(move || drop(service));
+    wait_for(&waiting.fence, FenceState::Failed);
+    assert!(client.raw.is_hung_up());
+    device.release_all();
+    wait_for(&running.fence, FenceState::Done);
+    assert_eq!(output(&memory), 3);
+    stopping.join().unwrap();
+    assert_eq!(device.begun(), [2]);
+}
+
+#[test]
+fn after_the_grace_what_runs_is_cancelled() {
+    let (service, device) = service(Gated::default(), |options| {
+        options.grace = Duration::from_millis(20);
+    });
+    let mut client = Launching::connect(&service);
+    let running = client.fenced(&memory(2), &[]).unwrap();
+    client.launch(1, &memory(3)).unwrap();
+    device.wait_begun(2);
+    device.wait_begun(3);
+    drop(service); // it returns, and in order
+    device.wait_cancelled(2);
+    device.wait_cancelled(3);
+    wait_for(&running.fence, FenceState::Failed);
+}
+
+#[test]
+fn the_threads_of_a_client_end_with_it() {
+    let (service, _device) = service(Gated::default(), |_| ());
+    let mut client = Launching::connect(&service);
+    for number in 0..10 {
+        client.launch(number, &memory(super::device::QUICK)).unwrap();
+    }
+    for number in 0..10 {
+        client.executed(number);
+    }
+    let threads = || super::client::in_use(&service, "threads");
+    assert!(threads() >= 2, "the reader, and one that executes");
+    drop(client);
+    wait_until("the end of its threads", || threads() == 0);
+}
