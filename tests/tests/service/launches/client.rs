@@ -3,9 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use burst_hal::{
-    DataLocation, ErrorStatus, ExecutionInfo, Fence, Model, RequestArgument, TimePoint,
-};
+use burst_hal::{DataLocation, ErrorStatus, ExecutionInfo, Fence, RequestArgument, TimePoint};
 use burst_launch::{CheckedFence, FenceState};
 use burst_server::ServiceOptions;
 use burst_shm::{Mapping, Memory};
@@ -91,12 +89,13 @@ pub(super) struct Launching {
 
 impl Launching {
     pub(super) fn connect(service: &Shared) -> Self {
-        Self::with_model(service, &model())
+        Self::over(connect(&service.path))
     }
 
-    pub(super) fn with_model(service: &Shared, model: &Model) -> Self {
-        let mut raw = RawClient::greet(connect(&service.path));
-        let model = raw.prepare(model);
+    /// The client of a service at the other end of a socket.
+    pub(super) fn over(socket: OwnedFd) -> Self {
+        let mut raw = RawClient::greet(socket);
+        let model = raw.prepare(&model());
         let (launched, told) = (HashSet::new(), HashMap::new());
         Launching { raw, model, next: 1000, launched, told }
     }
