@@ -30,7 +30,7 @@ pub struct Limits {
     /// The same for one user.
     pub address_space_bytes_per_user: u64,
     /// Threads that work for all users: one reads each connection, one serves each burst, one runs
-    /// each slow call.
+    /// each slow call, and each execution that nobody waits for and that may run.
     pub threads: u64,
     /// The same for one user.
     pub threads_per_user: u64,

@@ -246,3 +246,7 @@ impl fmt::Debug for Lane {
         f.debug_struct("Lane").field("name", &self.name).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "lane_tests.rs"]
+mod tests;

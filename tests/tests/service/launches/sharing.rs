@@ -8,8 +8,11 @@ use burst_server::ServiceOptions;
 
 use super::client::{Launching, in_use, memory, pipe, service};
 use super::device::{Gated, QUICK};
-use crate::burst_support::raw::{RawBurst, connect, request};
+use crate::burst_support::raw::{RawBurst, RawClient, connect, request};
 use crate::burst_support::{model, threads_named};
+
+/// Of the client whose threads are looked for.
+const NUMBER: usize = 61;
 
 fn one_token(options: &mut ServiceOptions) {
     options.run_tokens = Some(NonZeroUsize::MIN);
@@ -44,19 +47,19 @@ fn a_flood_of_launches_keeps_no_burst_of_others_waiting() {
 #[test]
 fn what_waits_has_no_thread() {
     let (service, device) = service(Gated { is_stubborn: true, ..on_cores() }, one_token);
-    let (mut computes, mut waits) = (Launching::connect(&service), Launching::connect(&service));
+    // Threads are named by the number of their client: one that no other test's service gets to.
+    (1..NUMBER).for_each(|_| drop(RawClient::greet(connect(&service.path))));
+    let (mut waits, mut computes) = (Launching::connect(&service), Launching::connect(&service));
     let (_never, read) = pipe();
     computes.launch(1, &memory(1)).unwrap();
     device.wait_begun(1);
-    // For the reader of each connection, for the one that computes, and for one of the client that waits:
-    // so many threads are charged, and it is the last that does not exist.
-    let existing = || threads_named("client-") + threads_named("launch-");
-    let before = existing();
     for number in 0..40 {
         waits.launch(number, &memory(QUICK)).unwrap();
         waits.fenced(&memory(QUICK), &[read.as_fd()]).unwrap();
     }
-    assert_eq!(existing(), before, "80 executions wait, for a token and for a fence");
+    assert_eq!(threads_named(&format!("client-{NUMBER}")), 1, "its reader");
+    let own = || threads_named(&format!("launch-{NUMBER}"));
+    assert_eq!(own(), 0, "80 executions wait, for a token and for a fence");
     device.release_all();
     for number in 0..40 {
         assert_eq!(waits.executed(number), ErrorStatus::None);
