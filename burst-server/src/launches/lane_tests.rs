@@ -104,12 +104,15 @@ fn as_many_are_admitted_as_there_may_be_threads_and_they_have_none_until_they_ca
     three.expect("runs", 1);
     three.ends[1].send(()).unwrap();
     three.expect("admitted", 2);
+    wait_until(|| lock(&lane.state).idle == 1);
     lane.dispatch(three.at(2));
     three.expect("runs", 2);
     assert_eq!(lock(&lane.state).threads, 1, "the same thread");
     lane.dispatch(three.at(0));
     three.expect("runs", 0);
-    three.ends.iter().for_each(|end| drop(end.send(())));
+    for at in [0, 2] {
+        three.ends[at].send(()).unwrap();
+    }
     lane.close();
     drop(three);
     wait_until(|| threads(&users) == 0);

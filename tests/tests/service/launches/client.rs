@@ -34,12 +34,20 @@ pub(super) fn in_use(service: &Shared, limit: &str) -> u64 {
     service.metric(&format!("burst_in_use{{limit=\"{limit}\"}}"))
 }
 
+/// What is charged to all users together.
+pub(super) fn used(service: &Shared, resource: &str) -> u64 {
+    service.metric(&format!("burst_service_used{{resource=\"{resource}\"}}"))
+}
+
 /// Waits until nothing is left of any client.
 #[track_caller]
 pub(super) fn wait_for_nothing(service: &Shared) {
-    let kinds =
-        ["clients", "pending_executions", "memories", "threads", "descriptors", "memory_bytes"];
-    wait_until("nothing in use", || kinds.iter().all(|kind| in_use(service, kind) == 0));
+    let counted = ["clients", "pending_executions", "memories"];
+    let paid = ["threads", "descriptors", "memory_bytes", "address_space_bytes"];
+    wait_until("nothing in use", || {
+        counted.iter().all(|limit| in_use(service, limit) == 0)
+            && paid.iter().all(|resource| used(service, resource) == 0)
+    });
 }
 
 /// The memory of a request: an input of 16 bytes, all of this value, and an output of as many.
@@ -70,6 +78,9 @@ pub(super) fn wait_for(fence: &OwnedFd, want: FenceState) {
     wait_until("an end", || state(fence) != FenceState::Pending);
     assert_eq!(state(fence), want);
 }
+
+/// The first of the numbers that the service leaves to its clients.
+pub(super) const OWN: u32 = 1 << 31;
 
 /// A fenced execution that was started.
 pub(super) struct Started {
@@ -248,7 +259,8 @@ impl Launching {
 
 /// A fence of the test's own: the end that signals it, and the one that is waited for.
 pub(super) fn pipe() -> (OwnedFd, OwnedFd) {
-    let (read, write) = rustix::pipe::pipe().unwrap();
+    // Not for processes that another test starts meanwhile: with them it would never be hung up.
+    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
     (write, read)
 }
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 use burst_hal::ErrorStatus;
 use burst_launch::FenceState;
 
-use super::client::{Launching, in_use, memory, output, pipe, service, wait_for, wait_for_nothing};
+use super::client::{
+    Launching, in_use, memory, output, pipe, service, used, wait_for, wait_for_nothing,
+};
 use super::device::Gated;
 use crate::burst_support::{LONG, wait_until};
 
@@ -73,7 +75,7 @@ fn the_threads_of_a_client_end_with_it() {
     for number in 0..10 {
         client.executed(number);
     }
-    let threads = || in_use(&service, "threads");
+    let threads = || used(&service, "threads");
     assert!(threads() >= 2, "the reader, and one that executes");
     drop(client);
     wait_until("the end of its threads", || threads() == 0);

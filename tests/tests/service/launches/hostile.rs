@@ -8,7 +8,7 @@ use burst_wire::control::{Answer, Call, FENCES_MAX};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 
-use super::client::{Launching, memory, pipe, service, signal, wait_for, wait_for_nothing};
+use super::client::{Launching, OWN, memory, pipe, service, signal, wait_for, wait_for_nothing};
 use super::device::{Gated, QUICK};
 
 #[test]
@@ -79,7 +79,7 @@ fn a_client_that_dies_while_its_executions_wait_leaves_nothing_and_fails_its_fen
     let waiting: Vec<_> =
         (0..20).map(|_| dies.fenced(&memory(1), &[read.as_fd()]).unwrap()).collect();
     let running = dies.fenced(&memory(2), &[]).unwrap();
-    dies.launch(7, &memory(3)).unwrap();
+    dies.launch(OWN, &memory(3)).unwrap();
     device.wait_begun(2);
     // Another client's execution is the end of a chain that begins with the first one's.
     let chained = lives.fenced(&memory(4), &[waiting[0].fence.as_fd()]).unwrap();

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use burst_hal::ErrorStatus;
 use burst_server::ServiceOptions;
 
-use super::client::{Launching, in_use, memory, pipe, service};
+use super::client::{Launching, OWN, in_use, memory, pipe, service};
 use super::device::{Gated, QUICK};
 use crate::burst_support::raw::{RawBurst, RawClient, connect, request};
 use crate::burst_support::{model, threads_named};
@@ -53,7 +53,7 @@ fn what_waits_has_no_thread() {
     let (_never, read) = pipe();
     computes.launch(1, &memory(1)).unwrap();
     device.wait_begun(1);
-    for number in 0..40 {
+    for number in OWN..OWN + 40 {
         waits.launch(number, &memory(QUICK)).unwrap();
         waits.fenced(&memory(QUICK), &[read.as_fd()]).unwrap();
     }
@@ -61,7 +61,7 @@ fn what_waits_has_no_thread() {
     let own = || threads_named(&format!("launch-{NUMBER}"));
     assert_eq!(own(), 0, "80 executions wait, for a token and for a fence");
     device.release_all();
-    for number in 0..40 {
+    for number in OWN..OWN + 40 {
         assert_eq!(waits.executed(number), ErrorStatus::None);
     }
     assert_eq!(computes.executed(1), ErrorStatus::None);
