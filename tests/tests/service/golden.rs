@@ -166,7 +166,7 @@ fn launches(client: &mut OldClient, outputs: &Memory) {
     assert_eq!(u32_at(&told, 0), u32_at(&owed, 0), "Executed");
     let (said, owed) = (record(&told, 4), record(&owed, 4));
     assert_eq!(u32_at(said, 0), u32_at(owed, 0), "which execution");
-    assert_eq!(u32_at(said, 4), 0, "its status");
+    assert_eq!(u32_at(record(said, 4), 0), 0, "its status");
     let fence = eventfd(1, EventfdFlags::CLOEXEC).unwrap();
     client.call("18_execute_fenced", &[outputs.as_fd(), fence.as_fd()], "fenced");
     let fences = client.inbox.take_descriptors();
