@@ -242,9 +242,9 @@ fn fences(folder: &Path) {
     assert_eq!(checked[1].kind(), FenceKind::Pipe);
     let refused = CheckedFence::check_all(vec![Fence::from(std::os::fd::OwnedFd::from(file))]);
     let found = "a file";
-    assert_eq!(refused.unwrap_err(), LaunchError::NotAFence { index: 0, found });
+    assert_eq!(refused.expect_err("no fence"), LaunchError::NotAFence { index: 0, found });
     // The question for a sync_file gets through, and its answer is that this is none.
-    let none = burst_shm::sync_file_status(std::os::fd::AsFd::as_fd(&event)).unwrap_err();
+    let none = burst_shm::sync_file_status(std::os::fd::AsFd::as_fd(&event)).expect_err("none");
     assert!(none.to_string().contains(&rustix::io::Errno::NOTTY.to_string()), "{none}");
     let (say, said) = std::sync::mpsc::channel();
     let watcher = FenceWatcher::default();
