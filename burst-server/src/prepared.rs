@@ -78,6 +78,11 @@ impl PreparedEntry {
     pub(crate) fn check(&self, request: &Request) -> Result<(), ValidationError> {
         self.rules.check(request, UnspecifiedOutputs::Allowed)
     }
+
+    /// The same for a fenced execution, whose outputs all have to have a known size.
+    pub(crate) fn check_fenced(&self, request: &Request) -> Result<(), ValidationError> {
+        self.rules.check(request, UnspecifiedOutputs::Refused)
+    }
 }
 
 /// The time that is left until a deadline.

@@ -21,6 +21,7 @@ pub(crate) struct User {
     account: Account,
     ungreeted: Arc<Budget>,
     buffers: Arc<Budget>,
+    pub(super) pending_executions: Arc<Budget>,
     /// `None` where there is no limit.
     set_up_calls: Option<Mutex<Bucket>>,
     rate: u64,
@@ -73,7 +74,9 @@ impl User {
         let is_full = |bucket: &Mutex<Bucket>| lock(bucket).is_full(self.now());
         let (_, buffers, _) = self.buffers.state();
         let has_nothing = buffers == 0 && self.account.owes_nothing();
-        self.set_up_calls.as_ref().is_none_or(is_full) && has_nothing
+        self.set_up_calls.as_ref().is_none_or(is_full)
+            && has_nothing
+            && self.pending_executions.state().1 == 0
     }
 }
 
@@ -134,10 +137,13 @@ impl Users {
     fn new_user(&self) -> User {
         let Limits { setup_rate, setup_burst, ungreeted_per_user, buffers_per_user, .. } =
             self.limits;
+        let (pending, executions) =
+            (Limit::PendingExecutionsPerUser, self.limits.pending_executions_per_user);
         User {
             account: Account::of_user(&self.limits, &self.service, &self.meters),
             ungreeted: Budget::new(Limit::UngreetedPerUser, ungreeted_per_user, &self.meters),
             buffers: Budget::new(Limit::BuffersPerUser, buffers_per_user, &self.meters),
+            pending_executions: Budget::new(pending, executions, &self.meters),
             set_up_calls: (setup_rate > 0)
                 .then(|| Mutex::new(Bucket::new(setup_rate, setup_burst))),
             rate: setup_rate,

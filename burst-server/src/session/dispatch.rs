@@ -7,7 +7,9 @@ use burst_wire::Features;
 use burst_wire::control::Call;
 
 use super::replies::Progress;
-use super::{Session, buffers, bursts, compilations, devices, executions, memories, models};
+use super::{
+    Session, buffers, bursts, compilations, devices, executions, launches, memories, models,
+};
 use crate::ServerError;
 use crate::burst::BurstParams;
 
@@ -61,11 +63,22 @@ pub(super) fn perform(
             buffers::copy_to(session, token, from, &dimensions.0, descriptors)?
         }
         Call::ReleaseBuffer { token } => buffers::release(session, token)?,
-        call @ (Call::ExecuteAsynchronously { .. }
-        | Call::ExecuteFenced(_)
-        | Call::CancelExecution { .. }
-        | Call::ExecutionInfo { .. }
-        | Call::ReleaseExecution { .. }
+        Call::ExecuteAsynchronously { execution, request } => {
+            return launches::asynchronously(
+                session,
+                id,
+                execution,
+                &request,
+                descriptors,
+                arrived,
+            );
+        }
+        Call::ExecuteFenced(request) => {
+            return launches::fenced(session, id, &request, descriptors, arrived);
+        }
+        Call::CancelExecution { execution } => launches::cancel(session, execution),
+        Call::ExecutionInfo { execution } => launches::info(session, execution)?,
+        Call::ReleaseExecution { execution } => launches::release(session, execution)?,
         | Call::Unknown { .. }) => {
             return Err(ServerError::UnknownCall { number: call.number() });
         }

@@ -26,21 +26,9 @@ pub(super) fn execute(
     let entry = session.table().model(request.model)?;
     // Before the tokens are looked up: what is found then is this, whatever is released meanwhile.
     let _kept = kept_for(session, &entry, &request.pools.0)?;
-    let mut descriptors = descriptors.into_iter();
-    let pools = request.pools.0.iter();
-    let call = Request {
-        inputs: request.inputs.0.iter().map(RequestArgument::from).collect(),
-        outputs: request.outputs.0.iter().map(RequestArgument::from).collect(),
-        pools: pools
-            .map(|source| open_source(session, *source, &mut descriptors))
-            .collect::<Result<_, _>>()?,
-    };
+    let call = open_request(session, request, &mut descriptors.into_iter())?;
     entry.check(&call)?;
-    let options = ExecutionOptions {
-        measure_timing: request.measure_timing,
-        deadline: request.deadline.map(|nanos| TimePoint { nanos }),
-        loop_timeout: request.loop_timeout.map(Duration::from_nanos),
-    };
+    let options = options(request);
     let left = left_until(options.deadline);
     if let Some(status) = entry.refusal(left) {
         return Err(Failure::from(status).into());
@@ -64,4 +52,29 @@ pub(super) fn execute(
     let nanos = u64::try_from(arrived.elapsed().as_nanos()).unwrap_or(u64::MAX);
     counts.count(result.status, Some(nanos));
     Ok(Answer::Executed(Executed::new(&result, in_driver)))
+}
+
+/// The request that a message describes, with its memories.
+pub(super) fn open_request(
+    session: &Session,
+    request: &SynchronousRequest,
+    descriptors: &mut impl Iterator<Item = OwnedFd>,
+) -> Result<Request, ServerError> {
+    let pools = request.pools.0.iter();
+    Ok(Request {
+        inputs: request.inputs.0.iter().map(RequestArgument::from).collect(),
+        outputs: request.outputs.0.iter().map(RequestArgument::from).collect(),
+        pools: pools
+            .map(|source| open_source(session, *source, descriptors))
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+/// How it is to be executed.
+pub(super) fn options(request: &SynchronousRequest) -> ExecutionOptions {
+    ExecutionOptions {
+        measure_timing: request.measure_timing,
+        deadline: request.deadline.map(|nanos| TimePoint { nanos }),
+        loop_timeout: request.loop_timeout.map(Duration::from_nanos),
+    }
 }

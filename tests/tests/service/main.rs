@@ -23,6 +23,7 @@ mod descriptor_tricks;
 mod fuzz_seeds;
 mod golden;
 mod hostile_buffers;
+mod launches;
 mod memory_domains;
 mod pipelining;
 mod protocol;

@@ -38,13 +38,19 @@ pub enum StatedLimit {
     SetupRate,
     /// Set-up calls that may come at once after a pause.
     SetupBurst,
+    /// Executions that were started and are not waited for; fenced ones until they are released.
+    PendingExecutions,
+    /// Milliseconds that an execution waits for its fences.
+    FenceWaitMs,
+    /// Fences that one execution may wait for.
+    Fences,
     /// Buffers of the driver.
     Buffers,
 }
 
 impl StatedLimit {
     /// All of them.
-    pub const ALL: [StatedLimit; 14] = [
+    pub const ALL: [StatedLimit; 17] = [
         StatedLimit::MessageBytes,
         StatedLimit::Descriptors,
         StatedLimit::SlowCalls,
@@ -58,6 +64,9 @@ impl StatedLimit {
         StatedLimit::PipelineDepth,
         StatedLimit::SetupRate,
         StatedLimit::SetupBurst,
+        StatedLimit::PendingExecutions,
+        StatedLimit::FenceWaitMs,
+        StatedLimit::Fences,
         StatedLimit::Buffers,
     ];
 
@@ -78,7 +87,10 @@ impl StatedLimit {
             StatedLimit::PipelineDepth => 11,
             StatedLimit::SetupRate => 12,
             StatedLimit::SetupBurst => 13,
-            StatedLimit::Buffers => 16,
+            StatedLimit::PendingExecutions => 14,
+            StatedLimit::FenceWaitMs => 15,
+            StatedLimit::Fences => 16,
+            StatedLimit::Buffers => 17,
         }
     }
 }

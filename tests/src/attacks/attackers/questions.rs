@@ -135,8 +135,10 @@ fn answer_all(connection: &mut Connection, memory: &Memory) -> Outcome {
             ServerMessage::BurstEnded { detail, .. } => {
                 return Err(format!("a burst was given up: {}", detail.as_str()).into());
             }
-            // Of an execution that this client has not started, or of a later version.
-            ServerMessage::Executed { .. } | ServerMessage::Unknown { .. } => {}
+            ServerMessage::Executed { execution, .. } => {
+                return Err(format!("nobody launched execution {execution}").into());
+            }
+            ServerMessage::Unknown { .. } => {} // of a later version
         }
     }
     Ok(())
