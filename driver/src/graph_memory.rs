@@ -96,7 +96,7 @@ impl GraphMemory {
             // No operation reads it as it is.
             Allocation::None | Allocation::Constant(_) | Allocation::Graph => return Ok(()),
         }
-        if byte_count(planned.info.ty, dims)? != value.as_slice().len() {
+        if planned.info.byte_count(dims)? != value.as_slice().len() {
             return Err(OpError::Internal { what: "a buffer of another size than its value" });
         }
         self.places[operand] = Place::Shared(value);

@@ -130,7 +130,11 @@ impl Launched {
         let NewLaunch { number, entry, request, buffers, options, .. } = launch;
         let NewLaunch { arrived, fenced, place, kept, .. } = launch;
         let cancel = CancelWord::default();
-        let run = owner.host.scheduler.run(presence.claimant(entry.priority), Work::Launched(number), &cancel);
+        let run = owner.host.scheduler.run(
+            presence.claimant(entry.priority),
+            Work::Launched(number),
+            &cancel,
+        );
         // Who hears of its end has its number and its place again; of a fenced one only the release tells.
         let mut load = Load {
             request,

@@ -79,9 +79,7 @@ pub(super) fn perform(
         Call::CancelExecution { execution } => launches::cancel(session, execution),
         Call::ExecutionInfo { execution } => launches::info(session, execution)?,
         Call::ReleaseExecution { execution } => launches::release(session, execution)?,
-        | Call::Unknown { .. }) => {
-            return Err(ServerError::UnknownCall { number: call.number() });
-        }
+        Call::Unknown { number } => return Err(ServerError::UnknownCall { number }),
     };
     Ok(answer.into())
 }

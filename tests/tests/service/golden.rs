@@ -185,6 +185,8 @@ fn launches(client: &mut OldClient, outputs: &Memory) {
     client.call("19_cancel_execution", &[], "done");
     client.call("20_execution_info", &[], "execution_info");
     client.call("21_release_execution", &[], "done");
+}
+
 /// A device that keeps any model, and restores a RELU of four floats.
 struct Keeper;
 
