@@ -77,6 +77,11 @@ impl Args {
         let mut rows = Vec::new();
         for path in self.files()? {
             let name = path.file_stem().map_or_else(String::new, |n| n.to_string_lossy().into());
+            if let Err(error) = import(&path) {
+                // Such as one that only runs in part.
+                eprintln!("left out: {error}");
+                continue;
+            }
             eprintln!("{name}");
             let devices: [(&'static str, &dyn Device); 2] =
                 [("in process", &local), ("service", &remote)];
