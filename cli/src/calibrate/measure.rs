@@ -227,6 +227,7 @@ mod tests {
             let pair = Pair::open(&workload, &ours, &reference);
             let pair = pair.unwrap_or_else(|error| panic!("{}: {error:#}", workload.name));
             let found = pair.measure(1, None).unwrap();
+            println!("{}: {}", workload.name, found.time.text(3));
             assert!(found.time.median > 0.0 && found.reference_us > 0.0, "{}", workload.name);
             assert!(found.energy.is_none());
         }
