@@ -170,6 +170,20 @@ pub enum ClientError {
         /// Bytes needed.
         bytes: u64,
     },
+    /// More fences than one execution can wait for.
+    #[error("{count} fences; an execution waits for at most {limit}")]
+    TooManyFences {
+        /// How many there were.
+        count: usize,
+        /// How many there may be.
+        limit: u32,
+    },
+    /// An output of a fenced execution lies in memory that only this process can reach.
+    #[error("output {output} of a fenced execution lies in memory that has no descriptor")]
+    OutputNotShared {
+        /// Which output.
+        output: usize,
+    },
     /// Buffers of the driver cannot be used over this connection.
     #[error("buffers of the driver cannot be used over this connection")]
     NoBuffers,
@@ -185,6 +199,8 @@ impl ClientError {
             ClientError::Timeout => ErrorStatus::MissedDeadlineTransient,
             ClientError::TooManyClients => ErrorStatus::ResourceExhaustedTransient,
             ClientError::NoBuffers
+            | ClientError::TooManyFences { .. }
+            | ClientError::OutputNotShared { .. }
             | ClientError::Layout(_)
             | ClientError::PoolTooLong { .. }
             | ClientError::NoDevice { .. } => ErrorStatus::InvalidArgument,
