@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use burst_hal::validate::ValidationError;
 use burst_hal::{ErrorStatus, Failure};
+use burst_launch::LaunchError;
 use burst_shm::ShmError;
 use burst_wire::WireError;
 use burst_wire::control::{RefusalCause, Versions};
@@ -128,6 +129,9 @@ pub enum ServerError {
     /// A buffer of the driver, which this service does not offer.
     #[error("this service has no driver-managed buffers")]
     NoBuffers,
+    /// An execution cannot be started: a fence is none, or has failed already.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
     /// The system has no thread left.
     #[error("the system has no thread left")]
     NoThread,
@@ -181,6 +185,7 @@ impl ServerError {
             }
             ServerError::NeverAllowed { .. } => ErrorStatus::ResourceExhaustedPersistent,
             ServerError::Model(error) => error.status(),
+            ServerError::Launch(error) => error.status(),
             ServerError::Wire(_)
             | ServerError::Longer(_)
             | ServerError::UnknownCall { .. }
@@ -210,6 +215,7 @@ impl ServerError {
         let errno = match self {
             ServerError::NoDescriptor => return true,
             ServerError::System { errno, .. }
+            | ServerError::Launch(LaunchError::System { errno, .. })
             | ServerError::Memory(ShmError::System { errno, .. })
             | ServerError::Queue(QueueError::System { errno, .. })
             | ServerError::Queue(QueueError::Memory(ShmError::System { errno, .. })) => *errno,

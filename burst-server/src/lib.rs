@@ -8,10 +8,11 @@
 //! | `client` | a client as its bursts see it: what they send it, ask it for and receive |
 //! | `session` | a client's session: greeting, readers of the socket, calls, replies |
 //! | `burst` | a burst: its thread, idle time, memories, executor, or a [`BurstContext`] of others |
+//! | `launches` | executions that nobody waits for: asynchronous and fenced ones |
 //! | `scheduler` | who computes when: run tokens, shared fairly between users |
 //! | `metrics` | what is counted, and the admin socket that serves it ([`serve_admin`]) |
 //!
-//! Rooms do not use each other in circles. `session` uses `burst`, both use `client`, all of them
+//! Rooms do not use each other in circles. `session` uses `burst` and `launches`, all three `client`, all of them
 //! `admission` and `metrics`, which reports on `process`. [`Service`] puts them together: it accepts
 //! connections, and starts a session for each.
 //!
@@ -30,6 +31,7 @@ mod burst;
 mod client;
 mod error;
 mod execution;
+mod launches;
 mod metrics;
 mod options;
 mod panics;

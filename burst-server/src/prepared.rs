@@ -34,6 +34,11 @@ impl PreparedEntry {
     pub(crate) fn check(&self, request: &Request) -> Result<(), ValidationError> {
         self.rules.check(request, UnspecifiedOutputs::Allowed)
     }
+
+    /// The same for a fenced execution, whose outputs all have to have a known size.
+    pub(crate) fn check_fenced(&self, request: &Request) -> Result<(), ValidationError> {
+        self.rules.check(request, UnspecifiedOutputs::Refused)
+    }
 }
 
 impl std::fmt::Debug for PreparedEntry {

@@ -9,7 +9,8 @@
 //! | `tokens.rs` | the tokens that nobody holds, in one word |
 //! | `claims.rs` | fair shares of users and connections |
 //!
-//! A token is held by the thread that computes and by no other. The thread gives it back before it waits
+//! A token is held by the thread that computes and by no other. An execution that its client does not
+//! wait for waits without a thread, and is given one with its token ([`Run::begin_later`]). The thread gives it back before it waits
 //! for a client: for memories that it has to ask for, for room in a result queue, for a file that is no
 //! shared memory ([`without_token`]). A driver gives way between steps
 //! ([`Turn::give_way`](burst_hal::Turn)); one that does not keeps its token until the execution ends. A

@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use burst_hal::{Device, DeviceType};
+use burst_launch::FenceWatcher;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::admission::{Admission, Limit, Peer, Users};
 use crate::burst::{BurstStarter, SpinShares};
 use crate::client::ClientSocket;
+use crate::launches::LaunchHost;
 use crate::metrics::Metrics;
 use crate::panics::lock;
 use crate::process::{Listener, Stop};
@@ -74,7 +76,15 @@ impl Service {
             performance,
             metrics: Arc::clone(&metrics),
         };
+        let launches = LaunchHost {
+            watcher: FenceWatcher::new("fences"),
+            scheduler: Arc::clone(&scheduler),
+            meters: Arc::clone(&metrics.limits),
+            fence_wait: Duration::from_millis(options.limits.fence_wait_ms),
+            cores,
+        };
         let host = Host {
+            launches: Arc::new(launches),
             devices,
             name: options.name,
             features: options.features,

@@ -9,6 +9,7 @@ mod dispatch;
 mod executions;
 mod greeting;
 mod host;
+mod launches;
 mod memories;
 mod models;
 mod readers;
@@ -24,6 +25,7 @@ use crate::ServerError;
 use crate::admission::{Accepted, ClientBudgets};
 use crate::burst::BurstHandle;
 use crate::client::{ClientLink, ClientSocket, Presence};
+use crate::launches::Launches;
 use crate::panics::lock;
 use crate::running::Running;
 use crate::scheduler::{Run, Work};
@@ -56,6 +58,8 @@ struct Session {
     replies: Arc<Replies>,
     readers: Readers,
     table: Arc<Mutex<Table>>,
+    /// Executions that the client does not wait for.
+    launches: Launches,
     /// The last field, and so dropped last.
     presence: Arc<Presence>,
 }
@@ -93,16 +97,18 @@ impl Session {
         let link =
             ClientLink::new(Arc::clone(&socket), Arc::clone(&budgets), Arc::clone(&host.scheduler));
         let replies = Replies::new(Arc::clone(&socket), features, Arc::clone(&host.metrics));
+        let (link, presence) = (Arc::new(link), Arc::new(presence));
         Session {
+            launches: Launches::new(&host.launches, &link, &budgets, features, &presence),
             host: Arc::clone(host),
             features,
             budgets,
             socket,
-            link: Arc::new(link),
+            link,
             replies: Arc::new(replies),
             readers: Readers::default(),
             table: Arc::default(),
-            presence: Arc::new(presence),
+            presence,
         }
     }
 
@@ -125,6 +131,7 @@ impl Session {
         };
         self.socket.hang_up();
         self.link.close();
+        self.launches.close();
         for closers in bursts {
             closers.close();
         }

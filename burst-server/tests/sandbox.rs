@@ -7,6 +7,8 @@ use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
 
+use burst_hal::{CancelWord, Fence};
+use burst_launch::{CheckedFence, FenceKind, FenceSignal, FenceWatcher, LaunchError, WaitEnd};
 use burst_server::{LayerState, Listener, Sandbox, can_open_files};
 use burst_testing::Missing;
 use rustix::process::Resource;
@@ -17,6 +19,7 @@ burst_testing::tests![
     other_processes_are_out_of_reach_and_this_one_is_not(closed_sandbox()?),
     a_process_that_is_locked_in_can_still_abort(closed_sandbox()?),
     threads_started_inside_are_inside(closed_sandbox()?),
+    fences_are_told_apart_and_waited_for_inside(closed_sandbox()?),
     a_process_with_threads_gets_an_error_and_stays_outside(),
     a_panic_inside_is_an_ordinary_panic(),
 ];
@@ -31,6 +34,7 @@ const ROLES: &[(&str, Role)] = &[
     ("reaching", reaching),
     ("aborts", aborts),
     ("threads", threads),
+    ("fences", fences),
     ("too-late", too_late),
     ("panics", panics),
 ];
@@ -96,6 +100,10 @@ fn a_process_that_is_locked_in_can_still_abort(_: ClosedSandbox) {
 
 fn threads_started_inside_are_inside(_: ClosedSandbox) {
     assert!(in_a_process("threads").success());
+}
+
+fn fences_are_told_apart_and_waited_for_inside(_: ClosedSandbox) {
+    assert!(in_a_process("fences").success());
 }
 
 fn a_process_with_threads_gets_an_error_and_stays_outside() {
@@ -221,6 +229,30 @@ fn threads(_: &Path) {
     for thread in threads {
         assert!(!thread.join().expect("no panic"));
     }
+}
+
+fn fences(folder: &Path) {
+    let file = File::create(folder.join("file")).expect("before");
+    enter(&Sandbox::new());
+    let event = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).expect("inside");
+    let (signal, fence) = FenceSignal::new().expect("inside");
+    let fences = vec![Fence::from(event.try_clone().expect("inside")), fence];
+    let checked = CheckedFence::check_all(fences).expect("two fences");
+    assert_eq!(checked[0].kind(), FenceKind::EventFd);
+    assert_eq!(checked[1].kind(), FenceKind::Pipe);
+    let refused = CheckedFence::check_all(vec![Fence::from(std::os::fd::OwnedFd::from(file))]);
+    let found = "a file";
+    assert_eq!(refused.unwrap_err(), LaunchError::NotAFence { index: 0, found });
+    // The question for a sync_file gets through, and its answer is that this is none.
+    let none = burst_shm::sync_file_status(std::os::fd::AsFd::as_fd(&event)).unwrap_err();
+    assert!(none.to_string().contains(&rustix::io::Errno::NOTTY.to_string()), "{none}");
+    let (say, said) = std::sync::mpsc::channel();
+    let watcher = FenceWatcher::default();
+    let tell = move |end| say.send(end).expect("a listener");
+    watcher.wait(&checked, None, &CancelWord::default(), tell).expect("a thread");
+    signal.done();
+    rustix::io::write(&event, &1_u64.to_ne_bytes()).expect("room");
+    assert_eq!(said.recv(), Ok(WaitEnd::Done));
 }
 
 fn too_late(_: &Path) {

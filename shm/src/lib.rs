@@ -11,6 +11,7 @@
 //! | [`Pool`] | a memory pool that the peer handed over by descriptor, mapped where that is safe and read with `pread` where it is not | the peer |
 //! | [`DmaHeap`] | where buffers come from that devices share | – |
 //! | [`SenderWatch`] | which process sent a packet: no memory, but a system call without a safe form | – |
+//! | [`sync_file_status`] | how far a fence of the kernel is: likewise | – |
 //!
 //! # Why a peer cannot harm us through a descriptor
 //!
@@ -45,6 +46,7 @@ mod region;
 mod sealed;
 mod sender;
 mod sole_writer;
+mod sync_file;
 
 pub use dma_buf::{DMA_BUF_SYNC, DmaHeap};
 pub use error::{Refusal, ShmError};
@@ -57,3 +59,4 @@ pub use rustix::io::Errno;
 pub use sealed::SealedBytes;
 pub use sender::{Sender, SenderWatch, SentPacket};
 pub use sole_writer::SoleWriter;
+pub use sync_file::{SYNC_FILE_INFO, SyncFileStatus, sync_file_status};

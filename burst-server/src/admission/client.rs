@@ -26,6 +26,8 @@ pub(crate) struct ClientBudgets {
     pub(crate) allocated_bytes: Arc<Budget>,
     /// Each occupies a thread.
     pub(crate) slow_calls: Arc<Budget>,
+    /// Executions that were started and are not waited for.
+    pending_executions: Arc<Budget>,
 }
 
 impl ClientBudgets {
@@ -40,6 +42,11 @@ impl ClientBudgets {
             mapped_bytes: budget(Limit::MappedBytes, limits.mapped_bytes, &[address_space]),
             allocated_bytes: budget(Limit::AllocatedBytes, limits.allocated_bytes, &[]),
             slow_calls: budget(Limit::SlowCalls, limits.slow_calls, &[slow_calls, threads]),
+            pending_executions: budget(
+                Limit::PendingExecutions,
+                limits.pending_executions,
+                &[&user.pending_executions],
+            ),
             user: Arc::clone(user),
         }
     }
@@ -69,6 +76,22 @@ impl ClientBudgets {
         let account = self.user.account();
         let mapped = account.address_space.charge(mapped)?;
         Ok(mapped.and(account.descriptors.charge(descriptors)?).and(self.memory(copies)?))
+    }
+
+    /// A place for an execution that is not waited for.
+    pub(crate) fn pending_execution(&self) -> Result<Charge, LimitError> {
+        self.pending_executions.charge(1)
+    }
+
+    /// What such an execution keeps until it has ended: so many descriptors, so many bytes.
+    pub(crate) fn kept(&self, descriptors: u64, bytes: u64) -> Result<Charge, LimitError> {
+        let descriptors = self.user.account().descriptors.charge(descriptors)?;
+        Ok(descriptors.and(self.memory(bytes)?))
+    }
+
+    /// A thread that works for the client.
+    pub(crate) fn thread(&self) -> Result<Charge, LimitError> {
+        self.user.account().threads.charge(1)
     }
 
     /// Memory that the service itself holds for the client.

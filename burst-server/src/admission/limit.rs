@@ -85,6 +85,14 @@ limits! {
     QueueDatums "queue_datums" "datums of a queue",
     /// Requests under way on one burst: [`burst_wire::PIPELINE_DEPTH_MAX`].
     PipelineDepth "pipeline_depth" "requests under way on one burst",
+    /// [`Limits::pending_executions`](crate::Limits::pending_executions).
+    PendingExecutions "pending_executions" "executions that are not waited for",
+    /// [`Limits::pending_executions_per_user`](crate::Limits::pending_executions_per_user).
+    PendingExecutionsPerUser "pending_executions_per_user" "executions of one user that are not waited for",
+    /// Fences of one execution: [`burst_wire::control::FENCES_MAX`].
+    Fences "fences" "fences of one execution",
+    /// [`Limits::fence_wait_ms`](crate::Limits::fence_wait_ms).
+    FenceWait "fence_wait_ms" "milliseconds that an execution waits for fences",
     /// [`Limits::setup_rate`](crate::Limits::setup_rate) and [`Limits::setup_burst`](crate::Limits::setup_burst).
     SetupRate "setup_rate" "set-up calls per second",
 }

@@ -30,7 +30,7 @@ pub struct Limits {
     /// The same for one user.
     pub address_space_bytes_per_user: u64,
     /// Threads that work for all users: one reads each connection, one serves each burst, one runs
-    /// each slow call.
+    /// each slow call, and each execution that nobody waits for and that may run.
     pub threads: u64,
     /// The same for one user.
     pub threads_per_user: u64,
@@ -60,6 +60,13 @@ pub struct Limits {
     pub model_bytes: u64,
     /// Datums of a queue. A packet can be as long as the queue, and is copied.
     pub queue_datums: u64,
+    /// Executions of one client that were started and are not waited for: those that have not ended,
+    /// and fenced ones that were not released.
+    pub pending_executions: u64,
+    /// The same for one user.
+    pub pending_executions_per_user: u64,
+    /// Milliseconds that an execution may wait for its fences, whatever its deadline says.
+    pub fence_wait_ms: u64,
     /// Set-up calls (connecting, models, memories, bursts, whatever brings descriptors) of one user
     /// per second, over time. They start threads and map memory: work that no other limit bounds
     /// when things are let go of again at once. 0 for as many as the client likes.
@@ -77,6 +84,10 @@ const THREADS: u64 = 1024;
 const THREADS_PER_PROCESSOR: u64 = 512;
 /// Connections at once.
 const CLIENTS: u64 = 256;
+/// Executions under way of one client: some ten frames ahead on each of many models.
+const PENDING: u64 = 256;
+/// Far longer than a frame takes anywhere, and short for who looks for what hangs.
+const FENCE_WAIT_MS: u64 = 60_000;
 
 impl Limits {
     /// Limits for a machine:
@@ -122,6 +133,9 @@ impl Limits {
             allocated_bytes: 1 << 30,
             model_bytes: 2 << 30,
             queue_datums: 64 << 10,
+            pending_executions: PENDING,
+            pending_executions_per_user: PENDING * 4,
+            fence_wait_ms: FENCE_WAIT_MS,
             setup_rate: 5000,
             setup_burst: 20_000,
         }
@@ -137,6 +151,7 @@ impl Limits {
             threads_per_user: self.threads,
             descriptors_per_user: self.descriptors,
             slow_calls_per_user: self.all_slow_calls,
+            pending_executions_per_user: self.pending_executions,
             setup_rate: 0,
             ..self
         }

@@ -20,6 +20,7 @@ use crate::panics::lock;
 pub(crate) struct User {
     account: Account,
     ungreeted: Arc<Budget>,
+    pub(super) pending_executions: Arc<Budget>,
     /// `None` where there is no limit.
     set_up_calls: Option<Mutex<Bucket>>,
     rate: u64,
@@ -65,7 +66,9 @@ impl User {
     /// Whether it is as a user who never connected: nothing in use, its rate limit as at the start.
     fn owes_nothing(&self) -> bool {
         let is_full = |bucket: &Mutex<Bucket>| lock(bucket).is_full(self.now());
-        self.set_up_calls.as_ref().is_none_or(is_full) && self.account.owes_nothing()
+        self.set_up_calls.as_ref().is_none_or(is_full)
+            && self.account.owes_nothing()
+            && self.pending_executions.state().1 == 0
     }
 }
 
@@ -125,9 +128,12 @@ impl Users {
 
     fn new_user(&self) -> User {
         let Limits { setup_rate, setup_burst, ungreeted_per_user, .. } = self.limits;
+        let (pending, executions) =
+            (Limit::PendingExecutionsPerUser, self.limits.pending_executions_per_user);
         User {
             account: Account::of_user(&self.limits, &self.service, &self.meters),
             ungreeted: Budget::new(Limit::UngreetedPerUser, ungreeted_per_user, &self.meters),
+            pending_executions: Budget::new(pending, executions, &self.meters),
             set_up_calls: (setup_rate > 0)
                 .then(|| Mutex::new(Bucket::new(setup_rate, setup_burst))),
             rate: setup_rate,

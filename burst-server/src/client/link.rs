@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use burst_hal::{Caller, CancelWord, ErrorStatus};
+use burst_wire::WireError;
 use burst_wire::control::{List, ServerMessage, Text};
 
 use super::questions::{Memories, Questions};
 use super::socket::ClientSocket;
 use crate::ServerError;
-use crate::admission::ClientBudgets;
+use crate::admission::{Charge, ClientBudgets};
 use crate::pools::ClientMemory;
 use crate::scheduler::Scheduler;
 
@@ -57,7 +58,25 @@ impl ClientLink {
     /// The client as a device works for it: what is held for it is charged to its user, and called off
     /// once it is gone.
     pub(crate) fn caller(&self) -> Caller {
-        Caller::new(&self.cancel).with_account(self.budgets.device_account())
+        self.caller_by(&self.cancel)
+    }
+
+    /// The same for work that can be cancelled by itself, by this word.
+    pub(crate) fn caller_by(&self, cancel: &CancelWord) -> Caller {
+        Caller::new(cancel).with_account(self.budgets.device_account())
+    }
+
+    /// Tells the client something where there is room for it just now; false where there is none.
+    pub(crate) fn tell_now(&self, message: &ServerMessage) -> Result<bool, WireError> {
+        self.socket.send_now(message)
+    }
+
+    /// Tells the client something. One that does not read it for too long is disconnected.
+    pub(crate) fn tell(&self, message: &ServerMessage) {
+        if let Err(error) = self.socket.send(message, &[]) {
+            tracing::debug!(%error, "client already disconnected");
+            self.socket.hang_up();
+        }
     }
 
     /// Tells the client that one of its bursts ended before it closed it, and why.
@@ -66,6 +85,16 @@ impl ClientLink {
         if let Err(error) = self.socket.send(&ended, &[]) {
             tracing::debug!(burst, %error, "client already disconnected");
         }
+    }
+
+    /// Disconnects the client.
+    pub(crate) fn hang_up(&self) {
+        self.socket.hang_up();
+    }
+
+    /// A place for an execution of the client's that is not waited for.
+    pub(crate) fn pending_execution(&self) -> Result<Charge, ServerError> {
+        Ok(self.budgets.pending_execution()?)
     }
 
     /// Set when the client is gone: what runs for it is given up.

@@ -28,6 +28,14 @@ impl ClientSocket {
         socket::send(&self.fd, &control::encode(message)?, descriptors)
     }
 
+    /// Sends a message where there is room for it just now; false where there is none.
+    pub(crate) fn send_now(&self, message: &ServerMessage) -> Result<bool, WireError> {
+        match socket::send_now(&self.fd, &control::encode(message)?, &[]) {
+            Err(error) if socket::timed_out(&error) => Ok(false),
+            sent => sent.map(|()| true),
+        }
+    }
+
     /// Waits for a message. Where several threads wait, the kernel gives each message to one.
     pub(crate) fn receive(&self, inbox: &mut Inbox) -> Result<(), WireError> {
         socket::receive(&self.fd, inbox)

@@ -188,6 +188,7 @@ fn limits(metrics: &Metrics, out: &mut Out<'_, '_>) -> Result<(), Error> {
         Limit::MappedBytes,
         Limit::AllocatedBytes,
         Limit::SlowCalls,
+        Limit::PendingExecutions,
     ];
     out.gauges(
         "in_use",

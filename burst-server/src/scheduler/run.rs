@@ -20,6 +20,8 @@ pub(crate) enum Work {
     Burst(u32),
     /// One execution over the socket.
     Execution,
+    /// The execution with this number, which nobody waits for.
+    Launched(u32),
     /// A model is prepared.
     Preparation,
     /// A device is asked which operations it supports.
@@ -67,9 +69,27 @@ pub(super) struct Waiter {
     cancel: CancelWord,
     /// Nothing further begins.
     called_off: AtomicBool,
-    /// When it was given the token that it waits for.
-    granted: Mutex<Option<u64>>,
+    granted: Mutex<Grant>,
     changed: Condvar,
+}
+
+/// What is called when a run that no thread waits for gets its token. It must not wait: the thread is
+/// somebody else's.
+pub(crate) type Granted = Box<dyn FnOnce() + Send>;
+
+/// The token that a run waits for.
+#[derive(Default)]
+struct Grant {
+    /// When it was given it.
+    since: Option<u64>,
+    /// Whom to tell, where no thread waits.
+    then: Option<Granted>,
+}
+
+impl fmt::Debug for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grant").field("since", &self.since).finish_non_exhaustive()
+    }
 }
 
 /// Two are equal when they are the same.
@@ -81,8 +101,14 @@ impl PartialEq for Waiter {
 
 impl Waiter {
     pub(super) fn grant(&self, now: u64) {
-        *lock(&self.granted) = Some(now);
-        self.changed.notify_one();
+        let mut granted = lock(&self.granted);
+        granted.since = Some(now);
+        let then = granted.then.take();
+        drop(granted);
+        match then {
+            Some(then) => then(),
+            None => self.changed.notify_one(),
+        }
     }
 
     /// Makes it look again whether it was called off.
@@ -129,7 +155,7 @@ impl Run {
         let waiter = Waiter {
             cancel: cancel.clone(),
             called_off: AtomicBool::new(false),
-            granted: Mutex::new(None),
+            granted: Mutex::default(),
             changed: Condvar::new(),
         };
         Run {
@@ -166,6 +192,45 @@ impl Run {
             return Ok(());
         }
         self.wait_for_first_turn()
+    }
+
+    /// Takes a token where it is there at once (true). Otherwise no thread waits: `granted` is called when
+    /// it is the run's turn, and the thread that is going to compute [takes over](Run::take_over).
+    pub(crate) fn begin_later(&self, granted: Granted) -> bool {
+        if self.scheduler.turns.try_take() {
+            self.hold(SINCE_QUIET);
+            return true;
+        }
+        lock(&self.waiter.granted).then = Some(granted);
+        let now = TimePoint::now().nanos;
+        if self.scheduler.turns.take_or_wait(self.of, Arc::clone(&self.waiter), now) {
+            self.forget_granted();
+            self.hold(SINCE_QUIET);
+            return true;
+        }
+        false
+    }
+
+    /// Ends the waiting that [`begin_later`](Run::begin_later) began; false where the run has its token, or
+    /// is about to be told of it.
+    pub(crate) fn leave(&self) -> bool {
+        let left = self.scheduler.turns.leave(self.of, &self.waiter, TimePoint::now().nanos);
+        if left {
+            self.forget_granted();
+        }
+        left
+    }
+
+    /// The token that the run was given while no thread waited is the calling thread's from now on.
+    pub(crate) fn take_over(&self) {
+        if let Some(since) = lock(&self.waiter.granted).since.take() {
+            self.hold_since(since);
+        }
+    }
+
+    fn forget_granted(&self) {
+        let forgotten = lock(&self.waiter.granted).then.take();
+        drop(forgotten); // the lock is let go of by now
     }
 
     /// Gives the token back.
@@ -265,9 +330,8 @@ impl Run {
         let mut is_given = false;
         let mut granted = lock(&waiter.granted);
         loop {
-            if let Some(since) = granted.take() {
-                self.hold(since.max(SINCE_QUIET + 1));
-                self.charged.store(since, Ordering::Relaxed);
+            if let Some(since) = granted.since.take() {
+                self.hold_since(since);
                 return Ok(());
             }
             let now = TimePoint::now().nanos;
@@ -296,6 +360,12 @@ impl Run {
 
     fn hold(&self, slice: u64) {
         self.slice.store(slice, Ordering::Relaxed);
+    }
+
+    /// Has a token that was handed to it.
+    fn hold_since(&self, since: u64) {
+        self.hold(since.max(SINCE_QUIET + 1));
+        self.charged.store(since, Ordering::Relaxed);
     }
 
     fn times(&self, slice: u64) -> Slice {
@@ -331,6 +401,7 @@ impl fmt::Display for Run {
         match self.work {
             Work::Burst(burst) => write!(f, "burst {burst}")?,
             Work::Execution => f.write_str("an execution over the socket")?,
+            Work::Launched(execution) => write!(f, "execution {execution}")?,
             Work::Preparation => f.write_str("a preparation")?,
             Work::Survey => f.write_str("a survey")?,
         }

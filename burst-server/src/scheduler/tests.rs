@@ -284,3 +284,56 @@ fn runs_of_many_threads_end_with_every_token_given_back() {
     });
     assert_eq!(scheduler.turns.counts(), (TOKENS as u64, 0));
 }
+
+/// Waits for a token without a thread; says when it is there.
+fn begin_later(run: &Run) -> (bool, Receiver<()>) {
+    let (say, said) = channel();
+    (run.begin_later(Box::new(move || say.send(()).unwrap())), said)
+}
+
+#[test]
+fn who_waits_without_a_thread_is_told_of_its_token_and_another_thread_takes_it_over() {
+    let scheduler = scheduler(1);
+    let [first, second, third] = [1, 2, 3].map(|user| new_run(&scheduler, user).0);
+    let (is_there, told) = begin_later(&first);
+    assert!(is_there && told.try_recv().is_err(), "the token is free");
+    let (is_there, told) = begin_later(&second);
+    assert!(!is_there);
+    let waits = begin(&third, None); // on a thread
+    wait_until(|| waiting(&scheduler) == 2);
+    assert!(told.try_recv().is_err());
+    let other = Arc::clone(&first);
+    let run = move || {
+        let entered = other.enter();
+        other.take_over(); // it has its token already
+        drop(entered);
+    };
+    std::thread::spawn(run).join().unwrap();
+    assert_eq!(told.try_recv(), Ok(()), "told by who gave the token back");
+    assert!(waits.said.try_recv().is_err(), "nobody else has it meanwhile");
+    assert!(!second.leave(), "it is too late to leave");
+    let entered = second.enter();
+    second.take_over();
+    assert_eq!(second.begin(None), Ok(()));
+    assert_eq!(scheduler.computing(), ["burst 2 of client 2, user 2"]);
+    drop(entered);
+    assert_eq!(waits.said(), Ok(()));
+    waits.end();
+    assert_eq!(scheduler.turns.counts(), (1, 0));
+}
+
+#[test]
+fn who_waits_without_a_thread_may_leave_and_is_told_of_nothing() {
+    let scheduler = scheduler(1);
+    let [holder, leaves] = [1, 2].map(|user| new_run(&scheduler, user).0);
+    let holding = begin(&holder, None);
+    holding.said().unwrap();
+    let (is_there, told) = begin_later(&leaves);
+    assert!(!is_there && waiting(&scheduler) == 1);
+    assert!(leaves.leave());
+    assert_eq!(waiting(&scheduler), 0);
+    assert!(!leaves.leave());
+    holding.end();
+    assert!(told.try_recv().is_err());
+    assert_eq!(scheduler.turns.counts(), (1, 0));
+}

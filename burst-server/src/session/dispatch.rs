@@ -7,7 +7,7 @@ use burst_wire::Features;
 use burst_wire::control::Call;
 
 use super::replies::Progress;
-use super::{Session, bursts, devices, executions, memories, models};
+use super::{Session, bursts, devices, executions, launches, memories, models};
 use crate::ServerError;
 use crate::burst::BurstParams;
 
@@ -49,12 +49,23 @@ pub(super) fn perform(
         }
         Call::FreeMemory { burst, slot } => bursts::free_memory(session, burst, slot)?,
         Call::CloseBurst { burst } => return bursts::close(session, id, burst),
-        call @ (Call::ExecuteAsynchronously { .. }
-        | Call::ExecuteFenced(_)
-        | Call::CancelExecution { .. }
-        | Call::ExecutionInfo { .. }
-        | Call::ReleaseExecution { .. }
-        | Call::PrepareCaching { .. }
+        Call::ExecuteAsynchronously { execution, request } => {
+            return launches::asynchronously(
+                session,
+                id,
+                execution,
+                &request,
+                descriptors,
+                arrived,
+            );
+        }
+        Call::ExecuteFenced(request) => {
+            return launches::fenced(session, id, &request, descriptors, arrived);
+        }
+        Call::CancelExecution { execution } => launches::cancel(session, execution),
+        Call::ExecutionInfo { execution } => launches::info(session, execution)?,
+        Call::ReleaseExecution { execution } => launches::release(session, execution)?,
+        call @ (Call::PrepareCaching { .. }
         | Call::PrepareFromCache { .. }
         | Call::AllocateBuffer { .. }
         | Call::CopyFromBuffer { .. }

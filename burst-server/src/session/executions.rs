@@ -22,21 +22,9 @@ pub(super) fn execute(
     arrived: Instant,
 ) -> Result<Answer, ServerError> {
     let entry = session.table().model(request.model)?;
-    let mut descriptors = descriptors.into_iter();
-    let pools = request.pools.0.iter();
-    let call = Request {
-        inputs: request.inputs.0.iter().map(RequestArgument::from).collect(),
-        outputs: request.outputs.0.iter().map(RequestArgument::from).collect(),
-        pools: pools
-            .map(|source| open_source(session, *source, &mut descriptors))
-            .collect::<Result<_, _>>()?,
-    };
+    let call = open_request(session, request, &mut descriptors.into_iter())?;
     entry.check(&call)?;
-    let options = ExecutionOptions {
-        measure_timing: request.measure_timing,
-        deadline: request.deadline.map(|nanos| TimePoint { nanos }),
-        loop_timeout: request.loop_timeout.map(Duration::from_nanos),
-    };
+    let options = options(request);
     if options.deadline.is_some_and(TimePoint::has_passed) {
         return Err(Failure::from(ErrorStatus::MissedDeadlineTransient).into());
     }
@@ -55,4 +43,29 @@ pub(super) fn execute(
     let nanos = u64::try_from(arrived.elapsed().as_nanos()).unwrap_or(u64::MAX);
     counts.count(result.status, Some(nanos));
     Ok(Answer::Executed(Executed::new(&result, in_driver)))
+}
+
+/// The request that a message describes, with its memories.
+pub(super) fn open_request(
+    session: &Session,
+    request: &SynchronousRequest,
+    descriptors: &mut impl Iterator<Item = OwnedFd>,
+) -> Result<Request, ServerError> {
+    let pools = request.pools.0.iter();
+    Ok(Request {
+        inputs: request.inputs.0.iter().map(RequestArgument::from).collect(),
+        outputs: request.outputs.0.iter().map(RequestArgument::from).collect(),
+        pools: pools
+            .map(|source| open_source(session, *source, descriptors))
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+/// How it is to be executed.
+pub(super) fn options(request: &SynchronousRequest) -> ExecutionOptions {
+    ExecutionOptions {
+        measure_timing: request.measure_timing,
+        deadline: request.deadline.map(|nanos| TimePoint { nanos }),
+        loop_timeout: request.loop_timeout.map(Duration::from_nanos),
+    }
 }

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use burst_wire::control::{
-    ClientGreeting, MESSAGE_MAX, ServerGreeting, StatedLimit, StatedLimits, Text, Versions, Welcome,
+    ClientGreeting, FENCES_MAX, MESSAGE_MAX, ServerGreeting, StatedLimit, StatedLimits, Text,
+    Versions, Welcome,
 };
 use burst_wire::socket::{self, DESCRIPTORS_MAX, Inbox};
 use burst_wire::{Features, PIPELINE_DEPTH_MAX, WireError};
@@ -152,6 +153,9 @@ fn stated(limits: &Limits) -> StatedLimits {
         (StatedLimit::PipelineDepth, PIPELINE_DEPTH_MAX.into()),
         (StatedLimit::SetupRate, limits.setup_rate),
         (StatedLimit::SetupBurst, limits.setup_burst),
+        (StatedLimit::PendingExecutions, limits.pending_executions),
+        (StatedLimit::FenceWaitMs, limits.fence_wait_ms),
+        (StatedLimit::Fences, FENCES_MAX.into()),
     ]
     .into_iter()
     .collect()

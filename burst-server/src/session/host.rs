@@ -8,6 +8,7 @@ use burst_wire::Features;
 
 use crate::admission::{Admission, Limits};
 use crate::burst::BurstStarter;
+use crate::launches::LaunchHost;
 use crate::metrics::Metrics;
 use crate::scheduler::Scheduler;
 
@@ -23,6 +24,7 @@ pub(crate) struct Host {
     pub(crate) bursts: BurstStarter,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) scheduler: Arc<Scheduler>,
+    pub(crate) launches: Arc<LaunchHost>,
     /// How long executions may go on when the service stops.
     pub(crate) grace: Duration,
 }

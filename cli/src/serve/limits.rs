@@ -62,6 +62,12 @@ struct AccountArgs {
     /// The same of one user. Default: half of that.
     #[arg(long, value_name = "N")]
     max_slow_calls_per_user: Option<u64>,
+    /// Executions of one user that were started and are not waited for.
+    #[arg(long, value_name = "N")]
+    max_pending_executions_per_user: Option<u64>,
+    /// Milliseconds that an execution may wait for its fences, whatever its deadline says.
+    #[arg(long, value_name = "MS")]
+    max_fence_wait: Option<u64>,
     /// Set-up calls of one user per second, over time; 0 for no limit.
     #[arg(long, value_name = "N")]
     setup_rate: Option<u64>,
@@ -98,6 +104,9 @@ struct ClientArgs {
     /// Datums of a queue, and so of a packet.
     #[arg(long, value_name = "N")]
     max_queue_datums: Option<u64>,
+    /// Executions that were started and are not waited for; fenced ones until they are released.
+    #[arg(long, value_name = "N")]
+    max_pending_executions: Option<u64>,
 }
 
 impl LimitArgs {
@@ -119,6 +128,8 @@ impl LimitArgs {
             (&mut limits.ungreeted_per_user, accounts.max_ungreeted_per_user),
             (&mut limits.all_slow_calls, accounts.max_all_slow_calls),
             (&mut limits.slow_calls_per_user, accounts.max_slow_calls_per_user),
+            (&mut limits.pending_executions_per_user, accounts.max_pending_executions_per_user),
+            (&mut limits.fence_wait_ms, accounts.max_fence_wait),
             (&mut limits.setup_rate, accounts.setup_rate),
             (&mut limits.setup_burst, accounts.setup_burst),
             (&mut limits.slow_calls, client.max_slow_calls),
@@ -129,6 +140,7 @@ impl LimitArgs {
             (&mut limits.allocated_bytes, client.max_allocated_bytes),
             (&mut limits.model_bytes, client.max_model_bytes),
             (&mut limits.queue_datums, client.max_queue_datums),
+            (&mut limits.pending_executions, client.max_pending_executions),
         ];
         for (limit, value) in asked {
             if let Some(value) = value {

@@ -7,7 +7,8 @@
 //! `serve-handed` with the socket, which says its process id and `ready`, and ends with its standard
 //! input. `tour` asks
 //! the service on its standard input for everything once. `stream PATH` connects to a service and
-//! runs frames for ever, and says `running` after the first. `fork-and-connect PATH` is a client of
+//! runs frames for ever, and says `running` after the first. `launch PATH` launches executions that wait for a fence
+//! that never signals, says `launched`, and waits to be killed. `fork-and-connect PATH` is a client of
 //! that service and forks a child that becomes another. `drive COUNT spin|adaptive|sleep|sync`
 //! is a client with a service of its own, for counting system calls and for a first look at
 //! latencies: `strace -f -c burst_peer drive 10000 spin`.
@@ -26,6 +27,8 @@
 mod burst_support;
 #[path = "burst_peer/halfway.rs"]
 mod halfway;
+#[path = "burst_peer/launching.rs"]
+mod launching;
 #[path = "burst_peer/users.rs"]
 mod users;
 
@@ -74,6 +77,7 @@ fn main() {
             tour(socket).expect("a service to the end");
         }
         (Some("stream"), Some(path)) => stream(&path),
+        (Some("launch"), Some(path)) => launching::launch(&path),
         (Some("fork-and-connect"), Some(path)) => fork_and_connect(&path),
         (Some("publish-unwoken"), None) => halfway::publish_unwoken(),
         (Some("leave-unread"), None) => halfway::leave_unread(),

@@ -23,8 +23,12 @@ pub struct RawClient {
 
 /// A socket connected to the service that listens at this path.
 pub fn connect(path: &std::path::Path) -> OwnedFd {
-    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, socket};
-    let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    use rustix::net::{
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
+    };
+    // Not for processes that another test starts meanwhile: with them it would stay open.
+    let (unix, packets) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    let socket = socket_with(unix, packets, SocketFlags::CLOEXEC, None).unwrap();
     connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
     socket
 }

@@ -40,6 +40,7 @@ packages! {
     fuzz: "fuzz",
     hal: "hal",
     harness: "harness",
+    launch: "launch",
     pictures: "pictures",
     shm: "shm",
     sound: "sound",

@@ -17,6 +17,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("burst-pictures", 1),
     ("fmq", 2),
     ("burst-wire", 2),
+    ("burst-launch", 2),
     ("burst-driver", 2),
     ("burst-tflite", 2),
     ("burst-verify", 2),

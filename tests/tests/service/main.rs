@@ -21,6 +21,7 @@ mod deadlines;
 mod descriptor_tricks;
 mod fuzz_seeds;
 mod golden;
+mod launches;
 mod pipelining;
 mod protocol;
 mod protocol_client;

@@ -38,11 +38,17 @@ pub enum StatedLimit {
     SetupRate,
     /// Set-up calls that may come at once after a pause.
     SetupBurst,
+    /// Executions that were started and are not waited for; fenced ones until they are released.
+    PendingExecutions,
+    /// Milliseconds that an execution waits for its fences.
+    FenceWaitMs,
+    /// Fences that one execution may wait for.
+    Fences,
 }
 
 impl StatedLimit {
     /// All of them.
-    pub const ALL: [StatedLimit; 13] = [
+    pub const ALL: [StatedLimit; 16] = [
         StatedLimit::MessageBytes,
         StatedLimit::Descriptors,
         StatedLimit::SlowCalls,
@@ -56,6 +62,9 @@ impl StatedLimit {
         StatedLimit::PipelineDepth,
         StatedLimit::SetupRate,
         StatedLimit::SetupBurst,
+        StatedLimit::PendingExecutions,
+        StatedLimit::FenceWaitMs,
+        StatedLimit::Fences,
     ];
 
     /// Its number in a greeting.
@@ -75,6 +84,9 @@ impl StatedLimit {
             StatedLimit::PipelineDepth => 11,
             StatedLimit::SetupRate => 12,
             StatedLimit::SetupBurst => 13,
+            StatedLimit::PendingExecutions => 14,
+            StatedLimit::FenceWaitMs => 15,
+            StatedLimit::Fences => 16,
         }
     }
 }

@@ -168,9 +168,11 @@ fn rules() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, SandboxError> {
     rules.insert(libc::SYS_prlimit64, all(&[word(0, 0)])?);
     rules.insert(libc::SYS_sched_setaffinity, all(&[word(0, 0)])?);
     rules.insert(libc::SYS_tgkill, all(&[word(0, std::process::id())])?);
-    // Whether standard error is a terminal, and access to buffers of devices that clients bring.
+    // Whether standard error is a terminal; access to buffers of devices, and how far fences of the
+    // kernel are, that clients bring.
     let mut ioctls = only(1, SeccompCmpOp::Eq, libc::TCGETS)?;
     ioctls.extend(only(1, SeccompCmpOp::Eq, burst_shm::DMA_BUF_SYNC.into())?);
+    ioctls.extend(only(1, SeccompCmpOp::Eq, burst_shm::SYNC_FILE_INFO.into())?);
     rules.insert(libc::SYS_ioctl, ioctls);
     Ok(rules)
 }
@@ -233,9 +235,12 @@ mod tests {
             assert_eq!(rules[&call], not_executable, "memory made executable by {call}");
         }
         assert!(!rules.contains_key(&libc::SYS_pkey_mprotect));
-        let sync = only(1, SeccompCmpOp::Eq, burst_shm::DMA_BUF_SYNC.into()).unwrap();
         let ioctls = &rules[&libc::SYS_ioctl];
-        assert!(ioctls.contains(&sync[0]) && ioctls.len() == 2, "terminals and dma-bufs");
+        for request in [burst_shm::DMA_BUF_SYNC, burst_shm::SYNC_FILE_INFO] {
+            let rule = only(1, SeccompCmpOp::Eq, request.into()).unwrap();
+            assert!(ioctls.contains(&rule[0]), "request {request:x}");
+        }
+        assert_eq!(ioctls.len(), 3, "terminals, dma-bufs and sync_files");
         let action = SeccompAction::Errno(libc::EPERM.unsigned_abs());
         compile(rules, action, SeccompAction::Allow, architecture().unwrap()).unwrap();
     }

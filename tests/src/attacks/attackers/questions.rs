@@ -135,6 +135,9 @@ fn answer_all(connection: &mut Connection, memory: &Memory) -> Outcome {
             ServerMessage::BurstEnded { detail, .. } => {
                 return Err(format!("a burst was given up: {}", detail.as_str()).into());
             }
+            ServerMessage::Executed { execution, .. } => {
+                return Err(format!("nobody launched execution {execution}").into());
+            }
             ServerMessage::Unknown { .. } => {} // of a later version
         }
     }
