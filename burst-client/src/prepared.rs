@@ -6,6 +6,7 @@ use burst_hal::{
     Caller, ErrorStatus, ExecutionCallback, ExecutionOptions, ExecutionResult, Failure, Fence,
     FencedExecution, FencedOptions, Pool, PreparedModel, Request,
 };
+use burst_launch::Execution;
 use fmq::Deadline;
 
 use crate::connection::Link;
@@ -69,6 +70,20 @@ impl RemotePreparedModel {
         self.handle.execute(request, options, deadline)
     }
 
+    /// Starts an execution over the control socket: an object that waits, calls back, or is a `Future`.
+    /// Dropped, it cancels; the request's memories stay referenced until the service has told the end.
+    ///
+    /// # Errors
+    /// It was not started: the service refuses it, or is gone. A missed deadline and a shortage are
+    /// results.
+    pub fn start(
+        self: &Arc<Self>,
+        request: Request,
+        options: &ExecutionOptions,
+    ) -> Result<Execution, Failure> {
+        Execution::start(Arc::clone(self) as Arc<dyn PreparedModel>, request, *options)
+    }
+
     /// Starts an execution over the control socket. `callback` gets its outcome, exactly once, on a
     /// thread of the connection that does nothing else, or before this returns where nothing was
     /// started. Until then the request's memories stay referenced and are in use. Any number may be
@@ -78,7 +93,7 @@ impl RemotePreparedModel {
     ///
     /// # Errors
     /// It was not started: `callback` got the same error, or the service's status as a result.
-    pub fn start(
+    pub fn start_with(
         &self,
         request: Request,
         options: &ExecutionOptions,
@@ -125,7 +140,7 @@ impl PreparedModel for RemotePreparedModel {
         }
     }
 
-    /// Over [`RemotePreparedModel::start`]. An execution that misses its deadline before it is started, or
+    /// Over [`RemotePreparedModel::start_with`]. An execution that misses its deadline before it is started, or
     /// finds the service short of something, has that as its result alone.
     fn execute_asynchronously(
         self: Arc<Self>,
@@ -134,7 +149,7 @@ impl PreparedModel for RemotePreparedModel {
         caller: Caller,
         callback: ExecutionCallback,
     ) -> Result<(), Failure> {
-        launched(self.start(request, &options, &caller, |outcome| callback(result_of(outcome))))
+        launched(self.start_with(request, &options, &caller, |outcome| callback(result_of(outcome))))
     }
 
     fn execute_fenced(

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 use crate::ClientError;
 use crate::waiting::lock;
 
-/// Numbers that a client chooses for its executions lie below this; those from here on are the service's.
-const NUMBERS_END: u32 = 1 << 31;
+/// A client chooses its numbers from here on; those below are the service's.
+const OWN_NUMBERS: u32 = 1 << 31;
 
 /// How an execution came to its end.
 #[derive(Debug)]
@@ -169,7 +169,7 @@ impl Table {
     /// A number that is not in use; none is used twice before all were.
     fn next_number(&mut self) -> u32 {
         loop {
-            self.last = (self.last + 1) % NUMBERS_END;
+            self.last = self.last.wrapping_add(1) | OWN_NUMBERS;
             if !self.started.contains_key(&self.last) {
                 return self.last;
             }
@@ -280,13 +280,13 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_the_lower_half_and_those_in_use_are_not_given_again() {
+    fn numbers_are_the_upper_half_and_those_in_use_are_not_given_again() {
         let executions = Executions::default();
-        lock(&executions.table).last = NUMBERS_END - 2;
+        lock(&executions.table).last = u32::MAX - 1;
         let numbers = [(); 3].map(|()| begin(&executions).0);
-        assert_eq!(numbers, [NUMBERS_END - 1, 0, 1]);
-        lock(&executions.table).last = NUMBERS_END - 2;
-        assert_eq!(begin(&executions).0, 2);
+        assert_eq!(numbers, [u32::MAX, OWN_NUMBERS, OWN_NUMBERS + 1]);
+        lock(&executions.table).last = u32::MAX - 1;
+        assert_eq!(begin(&executions).0, OWN_NUMBERS + 2);
         executions.close();
         executions.join();
     }

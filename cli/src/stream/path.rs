@@ -80,6 +80,8 @@ pub(crate) fn open(options: &Options<'_>, imported: &Imported) -> Result<Box<dyn
             }
             Ok(Box::new(InProcess::new(imported, options.threads)?))
         }
-        RouteArg::Burst | RouteArg::Sync => remote::open(options, imported),
+        RouteArg::Burst | RouteArg::Sync | RouteArg::Async | RouteArg::Fenced => {
+            remote::open(options, imported)
+        }
     }
 }
