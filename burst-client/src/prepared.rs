@@ -149,7 +149,9 @@ impl PreparedModel for RemotePreparedModel {
         caller: Caller,
         callback: ExecutionCallback,
     ) -> Result<(), Failure> {
-        launched(self.start_with(request, &options, &caller, |outcome| callback(result_of(outcome))))
+        launched(
+            self.start_with(request, &options, &caller, |outcome| callback(result_of(outcome))),
+        )
     }
 
     fn execute_fenced(

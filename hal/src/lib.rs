@@ -114,8 +114,7 @@ pub use device::{
 };
 pub use dump::dump_graph;
 pub use fence::{
-    ExecutionCallback, ExecutionInfo, Fence, FenceState, FencedExecution, FencedInfo,
-    FencedOptions,
+    ExecutionCallback, ExecutionInfo, Fence, FenceState, FencedExecution, FencedInfo, FencedOptions,
 };
 pub use model::{
     DataLocation, Dimensions, ExtraParams, Model, Operand, OperandLifeTime, OperandValues,

@@ -3,9 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use burst_hal::{
-    ErrorStatus, ExecutionOptions, Fence, FenceState, Request, Route, TimePoint,
-};
+use burst_hal::{ErrorStatus, ExecutionOptions, Fence, FenceState, Request, Route, TimePoint};
 
 use crate::arguments::Arguments;
 use crate::checks::{Expect, check, check_values};
@@ -158,7 +156,8 @@ impl<'s> Case<'s> {
         let none = Fence::from(std::os::fd::OwnedFd::from(file));
         for (fence, what) in [(failed, "a fence that has failed"), (none, "what is no fence")] {
             let request = self.arguments.request(0)?;
-            let started = self.way.start_fenced(&request, vec![fence], &ExecutionOptions::default());
+            let started =
+                self.way.start_fenced(&request, vec![fence], &ExecutionOptions::default());
             match started {
                 Err(failure) if failure.status == ErrorStatus::InvalidArgument => {}
                 Err(failure) => return Err(format!("{what}: {failure}")),

@@ -42,9 +42,7 @@ pub(crate) fn check(
     let status = result.status;
     match expect {
         Expect::ValuesOrMissedDeadline if is_missed_deadline(status) => no_shapes(result),
-        Expect::ValuesOrMissedDeadline => {
-            check(test, built, Expect::Values, result, arguments)
-        }
+        Expect::ValuesOrMissedDeadline => check(test, built, Expect::Values, result, arguments),
         Expect::Values | Expect::ValuesAndShapes => {
             if status != ErrorStatus::None {
                 return Err(format!("status {status}"));
@@ -119,7 +117,11 @@ fn no_shapes(result: &ExecutionResult) -> Result<(), String> {
 }
 
 /// Fails where an output has other values.
-pub(crate) fn check_values(test: &Test, built: &Built, arguments: &Arguments) -> Result<(), String> {
+pub(crate) fn check_values(
+    test: &Test,
+    built: &Built,
+    arguments: &Arguments,
+) -> Result<(), String> {
     if test.multinomial_tolerance > 0.0 {
         return check_multinomial(test, built, arguments);
     }

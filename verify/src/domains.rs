@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use burst_hal::{
-    Buffer, BufferRequest, BufferRole, Caller, ErrorStatus, ExecutionOptions, Route,
-};
+use burst_hal::{Buffer, BufferRequest, BufferRole, Caller, ErrorStatus, ExecutionOptions, Route};
 
 use crate::arguments::{Arguments, Held};
 use crate::case::Case;
@@ -13,11 +11,7 @@ use crate::outcome::{Done, LeftOut};
 use crate::subject::{Subject, Target};
 
 /// Executes with a shared memory per pool, which is what a blob is here, and with a buffer per argument.
-pub(crate) fn run(
-    target: Target<'_>,
-    subject: &Subject<'_>,
-    route: Route,
-) -> Result<Done, String> {
+pub(crate) fn run(target: Target<'_>, subject: &Subject<'_>, route: Route) -> Result<Done, String> {
     let options = ExecutionOptions::default();
     let blob = Case::new(target, subject, route)?
         .once(Expect::Values, &options)
@@ -26,11 +20,7 @@ pub(crate) fn run(
     Ok(blob.and(device))
 }
 
-fn on_buffers(
-    target: Target<'_>,
-    subject: &Subject<'_>,
-    route: Route,
-) -> Result<Done, String> {
+fn on_buffers(target: Target<'_>, subject: &Subject<'_>, route: Route) -> Result<Done, String> {
     let mut arguments = Arguments::new(&subject.built, &**target.memory)?;
     let left_out = move_to_buffers(target, subject, &mut arguments)?;
     let nothing = Done { count: 0, left_out };

@@ -177,8 +177,10 @@ impl SuiteCounts {
     /// Nothing yet: a cell where the suite has the mode.
     fn of(suite: Suite, routes: &[Route]) -> Self {
         let cell = |exists: bool| exists.then(Cell::default);
-        let mut modes: BTreeMap<_, _> =
-            routes.iter().map(|route| (route.name(), cell(suite.routes().contains(route)))).collect();
+        let mut modes: BTreeMap<_, _> = routes
+            .iter()
+            .map(|route| (route.name(), cell(suite.routes().contains(route))))
+            .collect();
         modes.insert(MODEL, cell(suite.has_models()));
         SuiteCounts { tests: 0, modes }
     }

@@ -174,7 +174,8 @@ fn run_test(
             };
             result.add(suite, MODEL, guarded(lease, run));
         }
-        let mut routes = plan.routes.iter().filter(|route| suite.routes().contains(route)).peekable();
+        let mut routes =
+            plan.routes.iter().filter(|route| suite.routes().contains(route)).peekable();
         if routes.peek().is_none() {
             continue;
         }

@@ -72,7 +72,9 @@ impl Suite {
             Suite::FencedCompute => &[Fenced],
             Suite::Deadline => &[Synchronous, Asynchronous],
             // A burst of HAL 1.2 carries neither buffers nor time-outs.
-            Suite::MemoryDomain | Suite::InfiniteLoopTimeout => &[Synchronous, Asynchronous, Fenced],
+            Suite::MemoryDomain | Suite::InfiniteLoopTimeout => {
+                &[Synchronous, Asynchronous, Fenced]
+            }
             Suite::DynamicShape | Suite::QuantizationCoupling | Suite::Validation => &Route::ALL,
         }
     }

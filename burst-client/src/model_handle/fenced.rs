@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, OnceLock};
 
 use burst_hal::{
-    CancelHook, Caller, ExecutionInfo, Failure, Fence, FencedExecution, FencedInfo, FencedOptions,
+    Caller, CancelHook, ExecutionInfo, Failure, Fence, FencedExecution, FencedInfo, FencedOptions,
     Request, RequestPool,
 };
 use burst_wire::control::{Answer, Call, FENCES_MAX, FencedRequest};

@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use burst_hal::{
-    CancelWord, Caller, ErrorStatus, ExecutionOptions, ExecutionResult, FenceState, FencedOptions,
-    Pool, Request, Route, TimePoint,
+    Caller, CancelWord, ErrorStatus, ExecutionOptions, ExecutionResult, Fence, FenceState,
+    FencedOptions, Pool, Request, Route, TimePoint,
 };
 use burst_wire::Features;
 use fmq::Deadline;
@@ -35,8 +35,8 @@ pub(super) enum Executor {
     Synchronous(Arc<RemotePreparedModel>, Executed),
     /// Likewise; and an execution whose caller gave up, until its result has come: it uses the memory.
     Asynchronous(Arc<RemotePreparedModel>, Executed, Option<Outcomes>),
-    /// Likewise.
-    Fenced(Arc<RemotePreparedModel>, Executed),
+    /// Likewise; and the fence of such an execution.
+    Fenced(Arc<RemotePreparedModel>, Executed, Option<Fence>),
 }
 
 /// Where the outcome of an execution comes.
@@ -55,16 +55,15 @@ impl Setup {
         &self,
         prepared: &Arc<RemotePreparedModel>,
     ) -> Result<Executor, ClientError> {
-        let synchronous = || {
-            Executor::Synchronous(Arc::clone(prepared), Executed::of(ErrorStatus::None))
-        };
+        let synchronous =
+            || Executor::Synchronous(Arc::clone(prepared), Executed::of(ErrorStatus::None));
         let nothing = Executed::of(ErrorStatus::None);
         match self.route {
             Route::Synchronous => return Ok(synchronous()),
             Route::Asynchronous => {
                 return Ok(Executor::Asynchronous(Arc::clone(prepared), nothing, None));
             }
-            Route::Fenced => return Ok(Executor::Fenced(Arc::clone(prepared), nothing)),
+            Route::Fenced => return Ok(Executor::Fenced(Arc::clone(prepared), nothing, None)),
             Route::Burst => {}
         }
         let configure = || prepared.configure_burst(&self.burst);
@@ -104,7 +103,7 @@ impl Executor {
             Executor::Burst(burst) => burst.link(),
             Executor::Synchronous(model, _)
             | Executor::Asynchronous(model, ..)
-            | Executor::Fenced(model, _) => model.link(),
+            | Executor::Fenced(model, ..) => model.link(),
         }
     }
 
@@ -137,8 +136,8 @@ impl Executor {
                 *last = asynchronously(model, request, options, deadline, late)?;
                 Ok(last.driver_time)
             }
-            Executor::Fenced(model, last) => {
-                *last = fenced(model, request, options, deadline)?;
+            Executor::Fenced(model, last, late) => {
+                *last = fenced(model, request, options, deadline, late)?;
                 Ok(last.driver_time)
             }
         }
@@ -150,7 +149,7 @@ impl Executor {
             Executor::Burst(burst) => burst.last_result(),
             Executor::Synchronous(_, last)
             | Executor::Asynchronous(_, last, _)
-            | Executor::Fenced(_, last) => &last.result,
+            | Executor::Fenced(_, last, _) => &last.result,
         }
     }
 
@@ -171,17 +170,18 @@ fn asynchronously(
     deadline: Deadline,
     late: &mut Option<Outcomes>,
 ) -> Result<Executed, ClientError> {
-    if let Some(before) = late.take() {
-        if let Err(ClientError::Timeout) = receive(&before, deadline) {
-            *late = Some(before);
-            return Err(ClientError::Timeout);
-        }
+    if let Some(before) = late.take()
+        && let Err(ClientError::Timeout) = receive(&before, deadline)
+    {
+        *late = Some(before);
+        return Err(ClientError::Timeout);
     }
     let (tell, told) = sync_channel(1);
     let word = CancelWord::default();
     let caller = Caller::new(&word);
     // Whatever stands in the way of starting it is its outcome too.
-    let _ = model.start_with(request.clone(), options, &caller, move |outcome| drop(tell.send(outcome)));
+    let _ = model
+        .start_with(request.clone(), options, &caller, move |outcome| drop(tell.send(outcome)));
     let outcome = receive(&told, deadline);
     if let Err(ClientError::Timeout) = outcome {
         word.cancel();
@@ -203,13 +203,22 @@ fn receive(told: &Outcomes, deadline: Deadline) -> Result<Executed, ClientError>
     }
 }
 
-/// Starts a fenced execution behind no fence, waits for its own and asks what came of it.
+/// Starts a fenced execution behind no fence, waits for its own and asks what came of it. The one before
+/// comes first, as above.
 fn fenced(
     model: &RemotePreparedModel,
     request: &Request,
     options: &ExecutionOptions,
     deadline: Deadline,
+    late: &mut Option<Fence>,
 ) -> Result<Executed, ClientError> {
+    let until = deadline.as_ns().map(|nanos| TimePoint { nanos });
+    if let Some(before) = late.take()
+        && before.wait(until) == FenceState::Pending
+    {
+        *late = Some(before);
+        return Err(ClientError::Timeout);
+    }
     let word = CancelWord::default();
     let fenced = FencedOptions { execution: *options, duration: None };
     let started = match model.start_fenced(request.clone(), &[], &fenced, &Caller::new(&word)) {
@@ -220,9 +229,11 @@ fn fenced(
         }
         Err(error) => return Err(error),
     };
-    let until = deadline.as_ns().map(|nanos| TimePoint { nanos });
-    if started.fence.is_some_and(|fence| fence.wait(until) == FenceState::Pending) {
+    if let Some(fence) = &started.fence
+        && fence.wait(until) == FenceState::Pending
+    {
         word.cancel();
+        *late = Some(fence.clone());
         return Err(ClientError::Timeout);
     }
     let info = started.info.execution_info().map_err(|failure| match failure.status {

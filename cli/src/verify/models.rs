@@ -59,8 +59,7 @@ fn routes(args: &Args) -> Result<Vec<RouteArg>> {
     if args.socket.is_some() && args.mode.iter().any(|mode| mode.names(in_process)) {
         bail!("--mode in-process uses no socket");
     }
-    let all =
-        [RouteArg::Burst, RouteArg::Sync, RouteArg::Async, RouteArg::Fenced, in_process];
+    let all = [RouteArg::Burst, RouteArg::Sync, RouteArg::Async, RouteArg::Fenced, in_process];
     let wanted = |route: &RouteArg| match route {
         RouteArg::Burst => args.mode.is_empty() || args.wants(*route),
         RouteArg::Sync | RouteArg::Async => args.wants(*route),

@@ -64,8 +64,11 @@ fn left_out(report: &Report, rule: &str) -> u64 {
 fn per_suite(report: &Report) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-    let modes: Vec<&str> =
-        report.per_suite.values().next().map_or(Vec::new(), |one| one.modes.keys().copied().collect());
+    let modes: Vec<&str> = report
+        .per_suite
+        .values()
+        .next()
+        .map_or(Vec::new(), |one| one.modes.keys().copied().collect());
     table.set_header([&["suite", "tests"][..], &modes].concat());
     for (suite, counts) in &report.per_suite {
         let cell = |mode: &&str| match counts.modes.get(*mode) {

@@ -74,12 +74,7 @@ fn asynchronously(
     };
     let (request, caller) = (request.clone(), Caller::default());
     // Where it is refused the callback has the same status.
-    let _ = Arc::clone(model).execute_asynchronously(
-        request,
-        *options,
-        caller,
-        Box::new(callback),
-    );
+    let _ = Arc::clone(model).execute_asynchronously(request, *options, caller, Box::new(callback));
     // A driver that drops the callback uncalled has failed.
     told.recv().unwrap_or_else(|_| ExecutionResult::of(ErrorStatus::GeneralFailure))
 }

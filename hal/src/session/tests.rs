@@ -235,7 +235,10 @@ fn requests_travel_by_the_route_that_was_asked_for() {
         let status = ErrorStatus::ResourceExhaustedTransient;
         *counts.failing.lock().unwrap() = Some(status);
         let failed = session.run(&ExecutionOptions::default()).unwrap_err();
-        assert!(matches!(failed, SessionError::Status(told) if told == status), "{route}: {failed}");
+        assert!(
+            matches!(failed, SessionError::Status(told) if told == status),
+            "{route}: {failed}"
+        );
     }
 }
 

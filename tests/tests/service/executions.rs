@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
-use burst_client::{Client, ClientError, Executed, RemotePreparedModel, Route, ShmMemory, StreamOptions};
+use burst_client::{
+    Client, ClientError, Executed, RemotePreparedModel, Route, ShmMemory, StreamOptions,
+};
 use burst_hal::{
     Caller, CancelWord, Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Fence,
     FenceState, FencedOptions, HeapMemory, Memory, Model, Pool, PrepareOptions, PrepareResult,
@@ -15,7 +17,8 @@ use burst_hal::{
 use burst_server::{Service, ServiceOptions};
 
 use crate::burst_support::{
-    LONG, Private, long, model, request_between, request_in, threads_named, wait_for_no_thread_named,
+    LONG, Private, long, model, request_between, request_in, threads_named,
+    wait_for_no_thread_named,
 };
 
 type Outcome = Result<Executed, ClientError>;
@@ -162,7 +165,10 @@ fn the_end_of_the_connection_ends_every_execution_as_unavailable() {
     for told in &told {
         assert_eq!(status(told), ErrorStatus::DeviceUnavailable);
     }
-    assert_eq!(status(&start(&model, request_in(&memory), &Caller::default())), ErrorStatus::DeviceUnavailable);
+    assert_eq!(
+        status(&start(&model, request_in(&memory), &Caller::default())),
+        ErrorStatus::DeviceUnavailable
+    );
     let gone = fenced.info.execution_info().unwrap_err();
     assert_eq!(gone.status, ErrorStatus::DeviceUnavailable);
     service.controls.open_gate();

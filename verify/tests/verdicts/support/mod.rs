@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use burst_hal::validate::{UnspecifiedOutputs, validate_model, validate_request};
 use burst_hal::{
-    Buffer, BufferRequest, Burst, Caller, Capabilities, Device, DeviceType, Dimensions, ErrorStatus,
-    ExecutionCallback, ExecutionOptions, ExecutionResult, Failure, Fence, FencedExecution,
-    FencedOptions, HalVersion, Model, OperandType, OperationType, OutputShape, PlainBurst,
-    PrepareOptions, PreparedModel, Request, RequestPool, TimePoint, Timing,
+    Buffer, BufferRequest, Burst, Caller, Capabilities, Device, DeviceType, Dimensions,
+    ErrorStatus, ExecutionCallback, ExecutionOptions, ExecutionResult, Failure, Fence,
+    FencedExecution, FencedOptions, HalVersion, Model, OperandType, OperationType, OutputShape,
+    PlainBurst, PrepareOptions, PreparedModel, Request, RequestPool, TimePoint, Timing,
 };
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
@@ -200,7 +200,9 @@ impl PreparedModel for PreparedFloor {
                 Err(ErrorStatus::GeneralFailure.into())
             }
             (ErrorStatus::InvalidArgument, _) => Err(status.into()),
-            (ErrorStatus::MissedDeadlineTransient, Fault::LaunchTellsDeadline) => Err(status.into()),
+            (ErrorStatus::MissedDeadlineTransient, Fault::LaunchTellsDeadline) => {
+                Err(status.into())
+            }
             _ => Ok(()),
         }
     }
