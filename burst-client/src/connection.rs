@@ -16,6 +16,7 @@ use crate::connect::{Greeted, Peer};
 mod buffers;
 mod burst_watch;
 mod calls;
+mod executions;
 mod memories;
 mod memory_registry;
 mod outbox;
@@ -25,12 +26,14 @@ mod slots;
 mod watcher;
 
 use buffers::BufferRegistry;
+use executions::Executions;
 use memory_registry::MemoryRegistry;
 use pending_calls::PendingCalls;
 use permits::SlowCallPermits;
 
 pub(crate) use buffers::RemoteToken;
 pub(crate) use burst_watch::BurstWatch;
+pub(crate) use executions::{Ended, NotBegun};
 
 /// How long to wait for the reason after a queue or the socket was found closed: the message or the
 /// hang-up that says so is already on its way.
@@ -44,6 +47,7 @@ pub(crate) struct Connection {
     /// The service's process, where it is known and another one.
     process: Option<OwnedFd>,
     calls: PendingCalls,
+    pub(crate) executions: Executions,
     memories: MemoryRegistry,
     buffers: BufferRegistry,
     /// Serializes `give_back_dropped`: a second caller returns only after the first one's memories
@@ -80,6 +84,7 @@ impl Link {
             peer,
             process,
             calls: PendingCalls::default(),
+            executions: Executions::default(),
             memories: MemoryRegistry::default(),
             buffers: BufferRegistry::default(),
             giving_back: Mutex::default(),
@@ -106,6 +111,7 @@ impl Drop for Link {
             // In a forked child: the connection and its watcher are the parent's. There is no
             // such thread here to wait for, and nothing about it may be touched.
             std::mem::forget(self.watcher.take());
+            self.connection.executions.forget_thread();
             return;
         }
         // An error means that it is not connected any more, which is what is wanted.
@@ -115,6 +121,7 @@ impl Drop for Link {
         {
             tracing::error!("the watcher panicked");
         }
+        self.connection.executions.join();
     }
 }
 
@@ -152,6 +159,7 @@ impl Connection {
         // caller that was woken reads it.
         self.dead.store(true, Ordering::Release);
         self.calls.close();
+        self.executions.close();
         for burst in self.lock_bursts().values() {
             burst.close();
         }

@@ -197,6 +197,20 @@ pub enum ClientError {
         /// How much there may be.
         limit: usize,
     },
+    /// More fences than one execution can wait for.
+    #[error("{count} fences; an execution waits for at most {limit}")]
+    TooManyFences {
+        /// How many there were.
+        count: usize,
+        /// How many there may be.
+        limit: u32,
+    },
+    /// An output of a fenced execution lies in memory that only this process can reach.
+    #[error("output {output} of a fenced execution lies in memory that has no descriptor")]
+    OutputNotShared {
+        /// Which output.
+        output: usize,
+    },
 }
 
 impl ClientError {
@@ -211,6 +225,8 @@ impl ClientError {
             ClientError::NoDescriptor
             | ClientError::OtherConnection { .. }
             | ClientError::BufferTooLarge { .. }
+            | ClientError::TooManyFences { .. }
+            | ClientError::OutputNotShared { .. }
             | ClientError::Layout(_)
             | ClientError::PoolTooLong { .. }
             | ClientError::CacheFiles { .. }

@@ -20,6 +20,9 @@
 //! are a [`burst_hal::Device`] and a [`burst_hal::PreparedModel`] like any other, and [`Burst`],
 //! which reaches the driver through shared memory: no system call while both sides are awake.
 //!
+//! Executions that the caller does not wait for are objects: [`RemotePreparedModel::start`] gives an
+//! [`Execution`], [`RemotePreparedModel::start_fenced`] one with a fence.
+//!
 //! One thread per connection, the watcher, owns the reading of its socket. It hands replies to
 //! those who called, answers the service's questions for memories, and when the service dies it
 //! ends every wait at once with [`ClientError::PeerDied`].
@@ -46,6 +49,7 @@ pub use buffer::RemoteBuffer;
 pub use burst::{Burst, BurstOptions, PAGE_DATUMS, Ticket};
 pub use burst_hal::Route;
 pub use burst_hal::session::StateBinding;
+pub use burst_launch::Execution;
 pub use burst_wire::control::Versions;
 pub use client::{Client, ServiceInfo};
 pub use connect::{ConnectOptions, default_socket_path};

@@ -15,6 +15,11 @@ use fmq::{Deadline, Wait};
 use crate::connection::Link;
 use crate::{ClientError, ShmMemory};
 
+mod asynchronous;
+mod fenced;
+
+pub(crate) use asynchronous::ExecutedCallback;
+
 /// A model that the service prepared. The model object and its bursts share one; the service
 /// releases the model when the last of them drops it.
 #[derive(Debug)]
@@ -83,6 +88,27 @@ impl ModelHandle {
         options: &ExecutionOptions,
         deadline: Deadline,
     ) -> Result<Executed, ClientError> {
+        let (wire, copies) = self.pack(request, options, deadline)?;
+        let executed = match self.link.call(Call::Execute(wire), &copies.descriptors(), deadline) {
+            Ok((Answer::Executed(executed), _)) => executed,
+            Ok(_) => return Err(ClientError::UnexpectedAnswer),
+            // The request itself was refused: that is the execution's result.
+            Err(ClientError::Refused { status, detail }) => {
+                tracing::debug!(%status, detail, "execution refused");
+                return Ok(Executed::of(status));
+            }
+            Err(error) => return Err(error),
+        };
+        copies.finish(request, &executed)
+    }
+
+    /// A request for a message, with copies of memory that has no descriptor.
+    fn pack(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+        deadline: Deadline,
+    ) -> Result<(SynchronousRequest, Copies), ClientError> {
         self.link.check_not_forked()?;
         // Not released while the request is under way, whatever another thread drops meanwhile.
         let buffers = request.pools.iter().filter_map(|pool| match pool {
@@ -96,36 +122,16 @@ impl ModelHandle {
             .iter()
             .map(|pool| self.source(pool, &mut copies, deadline))
             .collect::<Result<_, _>>()?;
-        let call = Call::Execute(SynchronousRequest {
+        let wire = SynchronousRequest {
             model: self.number,
             inputs: request.inputs.iter().map(WireArgument::from).collect(),
             outputs: request.outputs.iter().map(WireArgument::from).collect(),
             pools,
             measure_timing: options.measure_timing,
             deadline: options.deadline.map(|at| at.nanos),
-            loop_timeout: options
-                .loop_timeout
-                .map(|timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)),
-        });
-        let executed = match self.link.call(call, &copies.descriptors(), deadline) {
-            Ok((Answer::Executed(executed), _)) => executed,
-            Ok(_) => return Err(ClientError::UnexpectedAnswer),
-            // The request itself was refused: that is the execution's result.
-            Err(ClientError::Refused { status, detail }) => {
-                tracing::debug!(%status, detail, "execution refused");
-                let result = ExecutionResult::of(status);
-                return Ok(Executed { result, driver_time: None });
-            }
-            Err(error) => return Err(error),
+            loop_timeout: options.loop_timeout.map(nanos),
         };
-        copies.copy_back(request)?;
-        let mut executed = executed_from(&executed);
-        if let Err(error) = burst_wire::check_shapes(&executed.result, request.outputs.len()) {
-            tracing::warn!(%error, "malformed result");
-            executed.result.reset(ErrorStatus::GeneralFailure);
-            executed.driver_time = None;
-        }
-        Ok(executed)
+        Ok((wire, copies))
     }
 
     /// How the service finds a pool.
@@ -147,6 +153,18 @@ impl ModelHandle {
     }
 }
 
+impl Executed {
+    /// The outcome of an execution that told no more than this.
+    pub(crate) fn of(status: ErrorStatus) -> Self {
+        Executed { result: ExecutionResult::of(status), driver_time: None }
+    }
+}
+
+/// For a message; what is longer than 500 years is as long as can be.
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
 fn executed_from(executed: &control::Executed) -> Executed {
     let result = executed.to_result();
     let measured = Some(result.timing.time_in_driver_us).filter(|us| *us != u64::MAX);
@@ -158,7 +176,7 @@ fn executed_from(executed: &control::Executed) -> Executed {
 }
 
 /// Shared copies for one request of memory that has no descriptor.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Copies(Vec<(Pool, ShmMemory)>);
 
 impl Copies {
@@ -169,6 +187,21 @@ impl Copies {
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         self.0.iter().filter_map(|(_, copy)| copy.fd()).collect()
+    }
+
+    /// What came of the request, its outputs where the caller wants them.
+    fn finish(
+        &self,
+        request: &Request,
+        executed: &control::Executed,
+    ) -> Result<Executed, ClientError> {
+        self.copy_back(request)?;
+        let mut executed = executed_from(executed);
+        if let Err(error) = burst_wire::check_shapes(&executed.result, request.outputs.len()) {
+            tracing::warn!(%error, "malformed result");
+            executed = Executed::of(ErrorStatus::GeneralFailure);
+        }
+        Ok(executed)
     }
 
     /// Outputs back to where the caller wants them.

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use burst_hal::{ExecutionOptions, ExecutionResult, Failure, Pool, PreparedModel, Request};
+use burst_hal::{
+    Caller, ErrorStatus, ExecutionCallback, ExecutionOptions, ExecutionResult, Failure, Fence,
+    FencedExecution, FencedOptions, Pool, PreparedModel, Request,
+};
+use burst_launch::Execution;
 use fmq::Deadline;
 
 use crate::connection::Link;
-use crate::model_handle::ModelHandle;
+use crate::model_handle::{ExecutedCallback, ModelHandle};
 use crate::{Burst, BurstOptions, ClientError, Executed};
 
 /// A model that is prepared in another process.
@@ -69,6 +73,59 @@ impl RemotePreparedModel {
     ) -> Result<Executed, ClientError> {
         self.handle.execute(request, options, deadline)
     }
+
+    /// Starts an execution over the control socket: an object that waits, calls back, or is a `Future`.
+    /// Dropped, it cancels; the request's memories stay referenced until the service has told the end.
+    ///
+    /// # Errors
+    /// It was not started: the service refuses it, or is gone. A missed deadline and a shortage are
+    /// results.
+    pub fn start(
+        self: &Arc<Self>,
+        request: Request,
+        options: &ExecutionOptions,
+    ) -> Result<Execution, Failure> {
+        Execution::start(Arc::clone(self) as Arc<dyn PreparedModel>, request, *options)
+    }
+
+    /// Starts an execution over the control socket. `callback` gets its outcome, exactly once, on a
+    /// thread of the connection that does nothing else, or before this returns where nothing was
+    /// started. Until then the request's memories stay referenced and are in use. Any number may be
+    /// under way at once, up to the service's limit; results come in any order.
+    ///
+    /// Memory without a descriptor is copied there now, and back before `callback` is called.
+    ///
+    /// # Errors
+    /// It was not started: `callback` got the same error, or the service's status as a result.
+    pub fn start_with(
+        &self,
+        request: Request,
+        options: &ExecutionOptions,
+        caller: &Caller,
+        callback: impl FnOnce(Result<Executed, ClientError>) + Send + 'static,
+    ) -> Result<(), ClientError> {
+        let callback: ExecutedCallback = Box::new(callback);
+        self.handle.start(request, options, caller, callback)
+    }
+
+    /// Starts an execution that waits for fences first, over the control socket. A chain of these runs
+    /// in the service without this process.
+    ///
+    /// The service keeps what came of it until [`FencedExecution::info`] is dropped; it goes on then,
+    /// and cannot be cancelled any more. When the service dies its fence fails.
+    ///
+    /// # Errors
+    /// The service refuses it, or is gone; [`ClientError::OutputNotShared`] for an output in memory
+    /// without a descriptor; [`ClientError::TooManyFences`].
+    pub fn start_fenced(
+        &self,
+        request: Request,
+        wait_for: &[Fence],
+        options: &FencedOptions,
+        caller: &Caller,
+    ) -> Result<FencedExecution, ClientError> {
+        self.handle.start_fenced(request, wait_for, options, caller)
+    }
 }
 
 impl PreparedModel for RemotePreparedModel {
@@ -87,7 +144,58 @@ impl PreparedModel for RemotePreparedModel {
         }
     }
 
+    /// Over [`RemotePreparedModel::start_with`]. An execution that misses its deadline before it is started, or
+    /// finds the service short of something, has that as its result alone.
+    fn execute_asynchronously(
+        self: Arc<Self>,
+        request: Request,
+        options: ExecutionOptions,
+        caller: Caller,
+        callback: ExecutionCallback,
+    ) -> Result<(), Failure> {
+        launched(
+            self.start_with(request, &options, &caller, |outcome| callback(result_of(outcome))),
+        )
+    }
+
+    fn execute_fenced(
+        self: Arc<Self>,
+        request: Request,
+        wait_for: Vec<Fence>,
+        options: FencedOptions,
+        caller: Caller,
+    ) -> Result<FencedExecution, Failure> {
+        Ok(self.start_fenced(request, &wait_for, &options, &caller)?)
+    }
+
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn burst_hal::Burst>, Failure> {
         Ok(Box::new(self.configure_burst(&BurstOptions::default())?))
     }
+}
+
+/// The outcome of an execution as the HAL has it.
+fn result_of(outcome: Result<Executed, ClientError>) -> ExecutionResult {
+    match outcome {
+        Ok(executed) => executed.result,
+        Err(error) => {
+            tracing::debug!(%error, "execution failed");
+            ExecutionResult::of(error.status())
+        }
+    }
+}
+
+/// What launching answers. Deadlines and shortages are results, which the callback has got; whatever
+/// else stood in the way is also said at once.
+pub(crate) fn launched(started: Result<(), ClientError>) -> Result<(), Failure> {
+    use ErrorStatus::{
+        MissedDeadlinePersistent, MissedDeadlineTransient, ResourceExhaustedPersistent,
+        ResourceExhaustedTransient,
+    };
+    started.or_else(|error| match error.status() {
+        MissedDeadlineTransient
+        | MissedDeadlinePersistent
+        | ResourceExhaustedTransient
+        | ResourceExhaustedPersistent => Ok(()),
+        _ => Err(error.into()),
+    })
 }

@@ -11,11 +11,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use burst_hal::{
-    CacheFiles, Capabilities, Device, DeviceStatus, DeviceType, ExecutionOptions, ExecutionResult,
-    Extension, Failure, Model, PrepareOptions, PreparedModel, Request, TimePoint,
+    CacheFiles, Caller, Capabilities, Device, DeviceStatus, DeviceType, ExecutionCallback,
+    ExecutionOptions, ExecutionResult, Extension, Failure, Fence, FencedExecution, FencedOptions,
+    Model, PrepareOptions, PreparedModel, Request, TimePoint,
 };
 use fmq::Deadline;
 
+use crate::prepared::launched;
 use crate::waiting::lock;
 use crate::{
     Backoff, Burst, BurstOptions, Client, ClientError, ConnectOptions, RemoteDevice,
@@ -312,6 +314,40 @@ impl PreparedModel for ReconnectingModel {
                 ExecutionResult::of(error.status())
             }
         }
+    }
+
+    /// Connects again before it starts anything, on the caller's thread. An execution that is lost with its
+    /// service is DEVICE_UNAVAILABLE and not started again: nobody knows what came of it.
+    fn execute_asynchronously(
+        self: Arc<Self>,
+        request: Request,
+        options: ExecutionOptions,
+        caller: Caller,
+        callback: ExecutionCallback,
+    ) -> Result<(), Failure> {
+        let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        match self.reconnect(deadline) {
+            Ok(model) => model.execute_asynchronously(request, options, caller, callback),
+            Err(error) => {
+                drop(request);
+                callback(ExecutionResult::of(error.status()));
+                launched(Err(error))
+            }
+        }
+    }
+
+    /// Likewise. Fences of executions that the service before had begun have failed, and so has a chain
+    /// over its death.
+    fn execute_fenced(
+        self: Arc<Self>,
+        request: Request,
+        wait_for: Vec<Fence>,
+        options: FencedOptions,
+        caller: Caller,
+    ) -> Result<FencedExecution, Failure> {
+        let deadline = options.execution.deadline;
+        let deadline = deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        self.reconnect(deadline)?.execute_fenced(request, wait_for, options, caller)
     }
 
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn burst_hal::Burst>, Failure> {

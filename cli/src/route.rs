@@ -12,6 +12,10 @@ pub(crate) enum RouteArg {
     Burst,
     /// A driver process, one message over the control socket each way.
     Sync,
+    /// A driver process, one message over the control socket there, and its result when it comes.
+    Async,
+    /// A driver process, one message over the control socket there, and a fence that says when it is done.
+    Fenced,
     /// No driver process: the CPU device in this one.
     InProcess,
 }
@@ -20,7 +24,9 @@ impl RouteArg {
     /// What is typed, and what reports say.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            RouteArg::Burst | RouteArg::Sync => self.route().name(),
+            RouteArg::Burst | RouteArg::Sync | RouteArg::Async | RouteArg::Fenced => {
+                self.route().name()
+            }
             RouteArg::InProcess => "in-process",
         }
     }
@@ -30,6 +36,8 @@ impl RouteArg {
         match self {
             RouteArg::Burst | RouteArg::InProcess => Route::Burst,
             RouteArg::Sync => Route::Synchronous,
+            RouteArg::Async => Route::Asynchronous,
+            RouteArg::Fenced => Route::Fenced,
         }
     }
 }
@@ -55,6 +63,8 @@ impl ValueEnum for RouteFilter {
         &[
             RouteFilter(Some(RouteArg::Burst)),
             RouteFilter(Some(RouteArg::Sync)),
+            RouteFilter(Some(RouteArg::Async)),
+            RouteFilter(Some(RouteArg::Fenced)),
             RouteFilter(Some(RouteArg::InProcess)),
             RouteFilter(None),
         ]

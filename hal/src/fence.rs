@@ -5,7 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Timing};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::{ErrorStatus, ExecutionOptions, ExecutionResult, Failure, TimePoint, Timing};
 
 /// A descriptor that becomes readable when something is done. Copies share it.
 ///
@@ -28,6 +31,48 @@ impl From<OwnedFd> for Fence {
 impl AsFd for Fence {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+/// How a fence stands, as far as polling it says: a sync_file that failed looks done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FenceState {
+    /// Neither done nor failed.
+    Pending,
+    /// It was signalled.
+    Done,
+    /// It never will be.
+    Failed,
+}
+
+impl Fence {
+    /// How it stands now.
+    #[must_use]
+    pub fn state(&self) -> FenceState {
+        self.wait(Some(TimePoint { nanos: 0 }))
+    }
+
+    /// Blocks until it is done or has failed; until `until`, where that comes first. One that cannot be
+    /// polled stays [`FenceState::Pending`].
+    #[must_use]
+    pub fn wait(&self, until: Option<TimePoint>) -> FenceState {
+        loop {
+            let left = until.map(|until| time_left(until.since(TimePoint::now())));
+            let mut fds = [PollFd::new(self, PollFlags::IN)];
+            match poll(&mut fds, left.as_ref()) {
+                Err(Errno::INTR) => {}
+                Err(_) | Ok(0) => return FenceState::Pending,
+                Ok(_) if fds[0].revents().contains(PollFlags::IN) => return FenceState::Done,
+                Ok(_) => return FenceState::Failed,
+            }
+        }
+    }
+}
+
+fn time_left(left: Duration) -> Timespec {
+    Timespec {
+        tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: left.subsec_nanos().into(),
     }
 }
 
@@ -77,4 +122,29 @@ pub struct ExecutionInfo {
     pub timing_launched: Timing,
     /// From the moment on at which all fences were done.
     pub timing_fenced: Timing,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn soon() -> Option<TimePoint> {
+        Some(TimePoint::after(Duration::from_millis(1)))
+    }
+
+    #[test]
+    fn a_pipe_is_done_with_a_byte_and_failed_without_and_stays_so() {
+        let (read, mut write) = std::io::pipe().unwrap();
+        let fence = Fence::from(OwnedFd::from(read));
+        assert_eq!((fence.state(), fence.wait(soon())), (FenceState::Pending, FenceState::Pending));
+        write.write_all(&[1]).unwrap();
+        assert_eq!(fence.wait(None), FenceState::Done);
+        drop(write);
+        assert_eq!((fence.state(), fence.clone().state()), (FenceState::Done, FenceState::Done));
+        let (read, write) = std::io::pipe().unwrap();
+        drop(write);
+        assert_eq!(Fence::from(OwnedFd::from(read)).wait(None), FenceState::Failed);
+    }
 }

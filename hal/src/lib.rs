@@ -121,7 +121,7 @@ pub use device::{
 pub use dump::dump_graph;
 pub use extension_code::ExtensionCode;
 pub use fence::{
-    ExecutionCallback, ExecutionInfo, Fence, FencedExecution, FencedInfo, FencedOptions,
+    ExecutionCallback, ExecutionInfo, Fence, FenceState, FencedExecution, FencedInfo, FencedOptions,
 };
 pub use model::{
     DataLocation, Dimensions, ExtraParams, Model, Operand, OperandLifeTime, OperandValues,

@@ -9,22 +9,33 @@ pub enum Route {
     /// [`PreparedModel::execute_synchronously`](crate::PreparedModel::execute_synchronously), one
     /// call for each request. To another process: one message over the control socket each way.
     Synchronous,
+    /// [`PreparedModel::execute_asynchronously`](crate::PreparedModel::execute_asynchronously), one
+    /// call for each request, and its callback. To another process: one message over the control
+    /// socket there, and two back.
+    Asynchronous,
     /// A [`Burst`](crate::Burst), which keeps its resources between requests. To another process:
     /// one packet through shared memory each way.
     #[default]
     Burst,
+    /// [`PreparedModel::execute_fenced`](crate::PreparedModel::execute_fenced), one call for each
+    /// request, its fence, and the question what came of it. Outputs need known sizes. To another process:
+    /// two messages over the control socket each way.
+    Fenced,
 }
 
 impl Route {
     /// Every route.
-    pub const ALL: [Route; 2] = [Route::Synchronous, Route::Burst];
+    pub const ALL: [Route; 4] =
+        [Route::Synchronous, Route::Asynchronous, Route::Burst, Route::Fenced];
 
-    /// The name in reports and on command lines: `sync` or `burst`.
+    /// The name in reports and on command lines: `sync`, `async`, `burst` or `fenced`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Route::Synchronous => "sync",
+            Route::Asynchronous => "async",
             Route::Burst => "burst",
+            Route::Fenced => "fenced",
         }
     }
 }

@@ -13,6 +13,9 @@
 
 mod arguments;
 mod case;
+mod checks;
+mod deadlines;
+mod domains;
 mod error;
 mod execute;
 pub mod functional;
@@ -23,18 +26,19 @@ pub mod models;
 mod outcome;
 mod report;
 mod run;
+mod subject;
 mod suite;
 mod validation;
 mod vectors;
+mod ways;
 
-pub use case::Target;
 pub use error::{RunError, VectorError};
-pub use execute::run_suite;
 pub use judge::{Tolerance, tolerance};
 pub use model::{Built, OutputShapes, build, to_signed};
-pub use outcome::{Miss, Outcome};
-pub use report::{Finding, Report, Tally};
+pub use outcome::{Done, LeftOut, Miss, Outcome};
+pub use report::{Cell, Finding, Report, SuiteCounts, Tally};
 pub use run::{DeviceLease, Plan, run};
+pub use subject::Target;
 pub use suite::Suite;
 pub use validation::wrong_models;
 pub use vectors::{Graph, Op, Operand, Spec, Test, Vectors, open, specs};

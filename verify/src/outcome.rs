@@ -1,7 +1,73 @@
 //! How a suite of a test ended.
 
-/// How many executions a suite made, or why it did not pass.
-pub type Outcome = Result<u64, Miss>;
+/// What a suite did, or why it did not pass.
+pub type Outcome = Result<Done, Miss>;
+
+/// What a suite of a test did over one route.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Executions; of models that were refused, or prepared, how many.
+    pub count: u64,
+    /// Rules by which something was left out, once each time.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A rule of the original suites by which a case is not executed, or not compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LeftOut {
+    /// Output 0 of at most one byte.
+    NothingToShorten,
+    /// An output without elements, over fences.
+    ZeroSizedFenced,
+    /// An argument whose size the model leaves open, in a buffer.
+    BufferOfOpenSize,
+    /// A case of buffers in which no argument has one.
+    NoBuffers,
+}
+
+impl LeftOut {
+    /// Its name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            LeftOut::NothingToShorten => "NOTHING_TO_SHORTEN",
+            LeftOut::ZeroSizedFenced => "ZERO_SIZED_FENCED",
+            LeftOut::BufferOfOpenSize => "BUFFER_OF_OPEN_SIZE",
+            LeftOut::NoBuffers => "NO_BUFFERS",
+        }
+    }
+
+    /// What it says.
+    #[must_use]
+    pub fn why(self) -> &'static str {
+        match self {
+            LeftOut::NothingToShorten => {
+                "executions with an output that is too short, where output 0 has at most one byte"
+            }
+            LeftOut::ZeroSizedFenced => {
+                "values of fenced executions with an output without elements: refused instead"
+            }
+            LeftOut::BufferOfOpenSize => {
+                "buffers for arguments whose size the model leaves open: plain memory instead"
+            }
+            LeftOut::NoBuffers => "executions on buffers where no argument can have one",
+        }
+    }
+}
+
+impl Done {
+    /// So many, and nothing was left out.
+    pub(crate) fn of(count: u64) -> Self {
+        Done { count, left_out: Vec::new() }
+    }
+
+    /// Both together.
+    pub(crate) fn and(mut self, other: Done) -> Self {
+        self.count += other.count;
+        self.left_out.extend(other.left_out);
+        self
+    }
+}
 
 /// Why a suite of a test did not pass.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,11 +7,12 @@ use std::sync::{Mutex, PoisonError};
 
 use burst_hal::Route;
 
-use crate::case::Target;
+use crate::deadlines;
 use crate::error::RunError;
-use crate::execute::run_suite;
-use crate::outcome::Outcome;
+use crate::execute::Ready;
+use crate::outcome::{Miss, Outcome};
 use crate::report::{MODEL, Report, TestResult};
+use crate::subject::Target;
 use crate::suite::Suite;
 use crate::validation::wrong_models;
 use crate::vectors::{Spec, Test, Vectors, open};
@@ -40,7 +41,7 @@ impl Plan {
         let ops = test.ops();
         (spec + index).is_multiple_of(self.one_in.max(1))
             && self.ops.as_ref().is_none_or(|wanted| ops.iter().any(|op| wanted.contains(*op)))
-            && Suite::of(test).any(|suite| self.suites.contains(&suite))
+            && test.suites().any(|suite| self.suites.contains(&suite))
     }
 }
 
@@ -92,7 +93,7 @@ pub fn run<L: DeviceLease>(
         return Err(error);
     }
     results.sort_by_key(|(position, _)| *position);
-    Ok(Report::of(results.into_iter().map(|(_, result)| result)))
+    Ok(Report::of(&plan.suites, &plan.routes, results.into_iter().map(|(_, result)| result)))
 }
 
 /// Where a test stands among all: spec, then index.
@@ -155,7 +156,8 @@ impl Queue<'_> {
     }
 }
 
-/// Runs one test in every suite and over every route of the plan that it belongs to.
+/// Runs one test in every suite of the plan that it belongs to, over every route of the plan that the suite
+/// has.
 fn run_test(
     lease: &mut impl DeviceLease,
     plan: &Plan,
@@ -163,14 +165,28 @@ fn run_test(
     test: &Test,
 ) -> TestResult {
     let mut result = TestResult::new(test);
-    for suite in Suite::of(test).filter(|suite| plan.suites.contains(suite)) {
-        if suite == Suite::Validation {
-            let run = |target: Target<'_>| wrong_models(target.device, vectors, test);
+    for suite in test.suites().filter(|suite| plan.suites.contains(suite)) {
+        result.add_suite(suite);
+        if suite.has_models() {
+            let run = |target: Target<'_>| match suite {
+                Suite::Validation => wrong_models(target.device, vectors, test),
+                _ => deadlines::prepare(target, vectors, test),
+            };
             result.add(suite, MODEL, guarded(lease, run));
         }
-        for route in &plan.routes {
-            let run = |target: Target<'_>| run_suite(target, vectors, test, suite, *route);
-            result.add(suite, route.name(), guarded(lease, run));
+        let mut routes =
+            plan.routes.iter().filter(|route| suite.routes().contains(route)).peekable();
+        if routes.peek().is_none() {
+            continue;
+        }
+        // One prepared model for all routes, as in the original.
+        let ready = caught(|| Ready::prepare(lease.target(), vectors, test, suite));
+        for route in routes {
+            let outcome = match &ready {
+                Ok(ready) => guarded(lease, |target| ready.run(target, *route)),
+                Err(miss) => Err(miss.clone()),
+            };
+            result.add(suite, route.name(), outcome);
         }
     }
     result
@@ -178,13 +194,16 @@ fn run_test(
 
 /// A device in this process may panic: the panic fails its test and no other.
 fn guarded(lease: &mut impl DeviceLease, run: impl FnOnce(Target<'_>) -> Outcome) -> Outcome {
-    let outcome = catch_unwind(AssertUnwindSafe(|| run(lease.target())))
-        .unwrap_or_else(|panic| Err(format!("panicked: {}", message(&*panic)).into()));
-    let executions = outcome?;
+    let done = caught(|| run(lease.target()))?;
     match lease.objection() {
-        None => Ok(executions),
+        None => Ok(done),
         Some(what) => Err(what.into()),
     }
+}
+
+fn caught<T>(run: impl FnOnce() -> Result<T, Miss>) -> Result<T, Miss> {
+    catch_unwind(AssertUnwindSafe(run))
+        .unwrap_or_else(|panic| Err(format!("panicked: {}", message(&*panic)).into()))
 }
 
 pub(crate) fn message(panic: &(dyn std::any::Any + Send)) -> &str {

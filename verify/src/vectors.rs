@@ -9,6 +9,7 @@ use flate2::read::GzDecoder;
 use serde::Deserialize;
 
 use crate::VectorError;
+use crate::suite::Suite;
 
 /// Most bytes a file may unpack to: the largest known has some 30 MB.
 const MAX_UNPACKED_BYTES: u64 = 512 << 20;
@@ -36,6 +37,16 @@ pub struct Test {
 }
 
 impl Test {
+    /// The suites this test runs in.
+    pub fn suites(&self) -> impl Iterator<Item = Suite> + '_ {
+        let has = |suite: Suite| self.vts.iter().any(|name| name == suite.name());
+        Suite::ALL.into_iter().filter(move |suite| match suite {
+            Suite::Deadline => has(Suite::General),
+            Suite::CtsOnly => self.vts.is_empty(),
+            suite => has(*suite),
+        })
+    }
+
     /// The operations that this test is about, by name.
     ///
     /// Tests whose inputs or outputs were made internal have an additional ADD of zero in front or
@@ -203,6 +214,9 @@ pub fn open(spec: &Spec) -> Result<Vectors, VectorError> {
 /// Everything that a test refers to has to be there, so that nothing later needs to ask.
 fn check(vectors: &Vectors, test: &Test) -> Result<(), VectorError> {
     let wrong = |what: String| VectorError::Test { test: test.name.clone(), what };
+    if let Some(name) = test.vts.iter().find(|name| Suite::in_files(name).is_none()) {
+        return Err(wrong(format!("there is no suite {name}")));
+    }
     for graph in std::iter::once(&test.main).chain(&test.referenced) {
         let operations = graph.operations.iter().flat_map(|op| op.inputs.iter().chain(&op.outputs));
         let mut indexes = graph.inputs.iter().chain(&graph.outputs).chain(operations);

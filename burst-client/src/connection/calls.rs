@@ -16,6 +16,9 @@ const QUICK_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long dropping an object waits for the service to acknowledge that it released its part. The
 /// service releases it all the same when the acknowledgement comes later.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long starting an execution is waited for in any case, which takes no longer than keeping books:
+/// whether a deadline that is near, or has passed, can be met is the service's to say.
+const LAUNCH_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Connection {
     /// Makes a call that the service answers without running or preparing anything.
@@ -108,6 +111,29 @@ impl Connection {
         }
         if let Err(error) = self.call(call, &[], Deadline::after(RELEASE_TIMEOUT)) {
             tracing::debug!(number, %error, "the service keeps {what} for now");
+        }
+    }
+
+    /// Makes a call that starts an execution, which the service answers without executing anything.
+    pub(crate) fn launch(
+        &self,
+        call: Call,
+        descriptors: &[BorrowedFd<'_>],
+        deadline: Deadline,
+    ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
+        let soonest = Deadline::after(LAUNCH_PATIENCE);
+        let at = deadline.as_ns().zip(soonest.as_ns()).map(|(at, soonest)| at.max(soonest));
+        self.call(call, descriptors, quick(at.map_or(Deadline::never(), Deadline::at_ns)))
+    }
+
+    /// Asks the service to give up an execution. Its acknowledgement is not waited for.
+    pub(crate) fn cancel_execution(&self, execution: u32) {
+        if !self.is_usable() {
+            return;
+        }
+        let id = self.calls.next_oneway_id();
+        if let Err(error) = self.send(id, Call::CancelExecution { execution }, &[]) {
+            tracing::debug!(execution, %error, "not cancelled");
         }
     }
 

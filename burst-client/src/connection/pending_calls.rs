@@ -48,6 +48,19 @@ pub(super) enum Undo {
     ByAnswer,
     /// What was made has a number that was chosen here.
     With(control::Call),
+    /// An execution was started that nobody waits for.
+    Execution(u32),
+}
+
+/// What is to be done about a reply that came after its caller had given up.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Late {
+    /// Nothing: the caller has it, or nothing was made.
+    Nothing,
+    /// These calls undo what was done.
+    Undo(Vec<control::Call>),
+    /// No result of this execution will come.
+    NeverStarted(u32),
 }
 
 impl Undo {
@@ -58,7 +71,9 @@ impl Undo {
             | Call::PrepareCaching { .. }
             | Call::PrepareFromCache { .. }
             | Call::AllocateBuffer { .. }
-            | Call::ConfigureBurst { .. } => Undo::ByAnswer,
+            | Call::ConfigureBurst { .. }
+            | Call::ExecuteFenced(_) => Undo::ByAnswer,
+            Call::ExecuteAsynchronously { execution, .. } => Undo::Execution(execution),
             Call::ShareMemory { memory, .. } | Call::AllocateMemory { memory, .. } => {
                 Undo::With(Call::ForgetMemory { memory })
             }
@@ -67,19 +82,30 @@ impl Undo {
         }
     }
 
-    /// The call that undoes what this reply says was done.
-    fn call(self, outcome: &Result<Answer, Refusal>) -> Option<control::Call> {
-        let answer = outcome.as_ref().ok()?; // refused: there is nothing to undo
+    /// What is left to do after this reply.
+    fn late(self, outcome: &Result<Answer, Refusal>) -> Late {
+        use control::Call;
+        let Ok(answer) = outcome else {
+            return match self {
+                Undo::Execution(execution) => Late::NeverStarted(execution),
+                _ => Late::Nothing, // refused: there is nothing to undo
+            };
+        };
         match self {
-            Undo::Nothing => None,
-            Undo::With(call) => Some(call),
+            Undo::Nothing => Late::Nothing,
+            Undo::With(call) => Late::Undo(vec![call]),
+            Undo::Execution(execution) => Late::Undo(vec![Call::CancelExecution { execution }]),
             Undo::ByAnswer => match *answer {
                 Answer::Prepared { model } | Answer::Restored { model, .. } => {
-                    Some(control::Call::ReleaseModel { model })
+                    Late::Undo(vec![Call::ReleaseModel { model }])
                 }
-                Answer::Burst { burst, .. } => Some(control::Call::CloseBurst { burst }),
-                Answer::Buffer { token } => Some(control::Call::ReleaseBuffer { token }),
-                _ => None,
+                Answer::Burst { burst, .. } => Late::Undo(vec![Call::CloseBurst { burst }]),
+                Answer::Buffer { token } => Late::Undo(vec![Call::ReleaseBuffer { token }]),
+                Answer::Fenced { execution } => Late::Undo(vec![
+                    Call::CancelExecution { execution },
+                    Call::ReleaseExecution { execution },
+                ]),
+                _ => Late::Nothing,
             },
         }
     }
@@ -147,10 +173,10 @@ impl PendingCalls {
         true
     }
 
-    /// Hands a reply to its caller. Where the caller gave up, returns the call that undoes what was
-    /// done, if one is needed, and closes the reply's descriptors.
+    /// Hands a reply to its caller. Where the caller gave up, returns what undoes what was done, if
+    /// anything is needed, and closes the reply's descriptors.
     #[must_use]
-    pub(super) fn reply(&self, id: u64, outcome: Outcome) -> Option<control::Call> {
+    pub(super) fn reply(&self, id: u64, outcome: Outcome) -> Late {
         let (call, abandoned) = {
             let mut table = lock(&self.0);
             (table.waiting.remove(&id), table.abandoned.remove(&id))
@@ -158,9 +184,9 @@ impl PendingCalls {
         match call {
             Some(call) => {
                 call.set(State::Replied(outcome));
-                None
+                Late::Nothing
             }
-            None => abandoned.and_then(|abandoned| abandoned.undo.call(&outcome.0)),
+            None => abandoned.map_or(Late::Nothing, |abandoned| abandoned.undo.late(&outcome.0)),
         }
     }
 
@@ -231,12 +257,12 @@ mod tests {
         let (first, waiting_first) = calls.open().unwrap();
         let (second, waiting_second) = calls.open().unwrap();
         assert_ne!(first, second);
-        assert_eq!(calls.reply(second, (Ok(Answer::Done), Vec::new())), None);
-        assert_eq!(calls.reply(99, (Ok(Answer::Done), Vec::new())), None);
+        assert_eq!(calls.reply(second, (Ok(Answer::Done), Vec::new())), Late::Nothing);
+        assert_eq!(calls.reply(99, (Ok(Answer::Done), Vec::new())), Late::Nothing);
         assert_eq!(waiting_second.wait(Deadline::never()).unwrap().0, Ok(Answer::Done));
         assert_eq!(waiting_first.wait(soon()).unwrap_err(), NoReply::Timeout);
         assert!(calls.abandon(first, Undo::Nothing, None));
-        assert_eq!(calls.reply(first, (Ok(Answer::Done), Vec::new())), None);
+        assert_eq!(calls.reply(first, (Ok(Answer::Done), Vec::new())), Late::Nothing);
     }
 
     #[test]
@@ -247,7 +273,7 @@ mod tests {
             (
                 Undo::ByAnswer,
                 Ok(Answer::Prepared { model: 7 }),
-                Some(Call::ReleaseModel { model: 7 }),
+                Late::Undo(vec![Call::ReleaseModel { model: 7 }]),
             ),
             (
                 Undo::of(&Call::PrepareFromCache {
@@ -256,21 +282,35 @@ mod tests {
                     deadline: None,
                 }),
                 Ok(Answer::Restored { model: 8, inputs: 1, outputs: 1, longest_packet: 9 }),
-                Some(Call::ReleaseModel { model: 8 }),
+                Late::Undo(vec![Call::ReleaseModel { model: 8 }]),
             ),
             (
                 Undo::ByAnswer,
                 Ok(Answer::Buffer { token: 8 }),
-                Some(Call::ReleaseBuffer { token: 8 }),
+                Late::Undo(vec![Call::ReleaseBuffer { token: 8 }]),
             ),
-            (Undo::ByAnswer, refusal(), None),
+            (
+                Undo::ByAnswer,
+                Ok(Answer::Fenced { execution: 5 }),
+                Late::Undo(vec![
+                    Call::CancelExecution { execution: 5 },
+                    Call::ReleaseExecution { execution: 5 },
+                ]),
+            ),
+            (Undo::ByAnswer, refusal(), Late::Nothing),
+            (
+                Undo::Execution(6),
+                Ok(Answer::Done),
+                Late::Undo(vec![Call::CancelExecution { execution: 6 }]),
+            ),
+            (Undo::Execution(6), refusal(), Late::NeverStarted(6)),
             (
                 Undo::of(&Call::AllocateMemory { memory: 3, length: 1 }),
                 Ok(Answer::Done),
-                Some(Call::ForgetMemory { memory: 3 }),
+                Late::Undo(vec![Call::ForgetMemory { memory: 3 }]),
             ),
-            (Undo::of(&Call::AllocateMemory { memory: 3, length: 1 }), refusal(), None),
-            (Undo::of(&Call::ListDevices), Ok(Answer::Done), None),
+            (Undo::of(&Call::AllocateMemory { memory: 3, length: 1 }), refusal(), Late::Nothing),
+            (Undo::of(&Call::ListDevices), Ok(Answer::Done), Late::Nothing),
         ];
         let calls = PendingCalls::default();
         for (undo, outcome, want) in cases {
@@ -280,7 +320,7 @@ mod tests {
         }
         // The reply came just before the caller gave up: it is the caller's.
         let (id, call) = calls.open().unwrap();
-        assert_eq!(calls.reply(id, (Ok(Answer::Prepared { model: 1 }), Vec::new())), None);
+        assert_eq!(calls.reply(id, (Ok(Answer::Prepared { model: 1 }), Vec::new())), Late::Nothing);
         assert!(!calls.abandon(id, Undo::ByAnswer, None));
         assert!(call.wait(Deadline::never()).is_ok());
     }
@@ -293,7 +333,7 @@ mod tests {
             calls.abandon(id, Undo::Nothing, None);
         }
         assert_eq!(calls.open().unwrap_err(), NoReply::Timeout);
-        assert_eq!(calls.reply(0, (Ok(Answer::Done), Vec::new())), None);
+        assert_eq!(calls.reply(0, (Ok(Answer::Done), Vec::new())), Late::Nothing);
         assert!(calls.open().is_ok());
     }
 
@@ -315,7 +355,7 @@ mod tests {
         let (id, _) = calls.open().unwrap();
         calls.abandon(id, Undo::ByAnswer, permits.pop());
         assert!(matches!(slow.acquire(soon()), Err(ClientError::Timeout)));
-        assert_eq!(calls.reply(id, (Ok(Answer::Done), Vec::new())), None);
+        assert_eq!(calls.reply(id, (Ok(Answer::Done), Vec::new())), Late::Nothing);
         drop(slow.acquire(soon()).unwrap());
         drop(permits);
         slow.acquire(soon()).unwrap();

@@ -11,6 +11,7 @@ use rustix::io::retry_on_intr;
 
 use super::Connection;
 use super::outbox::Outbox;
+use super::pending_calls::Late;
 
 /// Reads messages until the service is gone or breaks the protocol, then marks the connection dead
 /// and wakes every caller.
@@ -62,11 +63,17 @@ fn handle(
     match control::decode(inbox.message())? {
         ServerMessage::Reply(reply) => {
             let outcome = (reply.outcome, inbox.take_descriptors());
-            if let Some(undo) = connection.calls.reply(reply.id, outcome) {
-                tracing::debug!(?undo, "a reply came too late");
-                let id = connection.calls.next_oneway_id();
-                let message = ClientMessage::Call { id, call: undo };
-                outbox.push(connection.as_fd(), &message, Vec::new())?;
+            match connection.calls.reply(reply.id, outcome) {
+                Late::Nothing => {}
+                Late::NeverStarted(execution) => connection.executions.forget(execution),
+                Late::Undo(calls) => {
+                    tracing::debug!(?calls, "a reply came too late");
+                    for call in calls {
+                        let id = connection.calls.next_oneway_id();
+                        let message = ClientMessage::Call { id, call };
+                        outbox.push(connection.as_fd(), &message, Vec::new())?;
+                    }
+                }
             }
         }
         ServerMessage::GetMemories { id, burst, slots } => {
@@ -78,8 +85,10 @@ fn handle(
                 watch.end(detail.as_str());
             }
         }
-        ServerMessage::Executed { execution, .. } => {
-            tracing::debug!(execution, "nobody waits for the result of this execution");
+        ServerMessage::Executed { execution, executed } => {
+            if !connection.executions.end(execution, executed) {
+                tracing::debug!(execution, "nobody waits for the result of this execution");
+            }
         }
         ServerMessage::Unknown { kind } => {
             tracing::info!(kind, "a message of an unknown kind is ignored: the service is newer");

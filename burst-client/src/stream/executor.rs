@@ -1,14 +1,19 @@
 //! What carries the requests of a stream, and how it is made again on another connection.
 
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, Pool, Request, Route};
+use burst_hal::{
+    Caller, CancelWord, ErrorStatus, ExecutionOptions, ExecutionResult, Fence, FenceState,
+    FencedOptions, Pool, Request, Route, TimePoint,
+};
 use burst_wire::Features;
 use fmq::Deadline;
 
 use super::options::StreamOptions;
 use crate::connection::Link;
+use crate::waiting::remaining;
 use crate::{
     Burst, BurstOptions, ClientError, Executed, RemotePreparedModel, RetryPolicy, ShmMemory,
 };
@@ -28,7 +33,14 @@ pub(super) enum Executor {
     Burst(Box<Burst>),
     /// The model, and what its last execution came to.
     Synchronous(Arc<RemotePreparedModel>, Executed),
+    /// Likewise; and an execution whose caller gave up, until its result has come: it uses the memory.
+    Asynchronous(Arc<RemotePreparedModel>, Executed, Option<Outcomes>),
+    /// Likewise; and the fence of such an execution.
+    Fenced(Arc<RemotePreparedModel>, Executed, Option<Fence>),
 }
+
+/// Where the outcome of an execution comes.
+type Outcomes = Receiver<Result<Executed, ClientError>>;
 
 impl Setup {
     pub(super) fn new(options: &StreamOptions) -> Self {
@@ -43,13 +55,16 @@ impl Setup {
         &self,
         prepared: &Arc<RemotePreparedModel>,
     ) -> Result<Executor, ClientError> {
-        let synchronous = || {
-            let nothing = ExecutionResult::of(ErrorStatus::None);
-            let executed = Executed { result: nothing, driver_time: None };
-            Executor::Synchronous(Arc::clone(prepared), executed)
-        };
-        if self.route == Route::Synchronous {
-            return Ok(synchronous());
+        let synchronous =
+            || Executor::Synchronous(Arc::clone(prepared), Executed::of(ErrorStatus::None));
+        let nothing = Executed::of(ErrorStatus::None);
+        match self.route {
+            Route::Synchronous => return Ok(synchronous()),
+            Route::Asynchronous => {
+                return Ok(Executor::Asynchronous(Arc::clone(prepared), nothing, None));
+            }
+            Route::Fenced => return Ok(Executor::Fenced(Arc::clone(prepared), nothing, None)),
+            Route::Burst => {}
         }
         let configure = || prepared.configure_burst(&self.burst);
         match self.retry.run(Deadline::never(), configure) {
@@ -86,7 +101,9 @@ impl Executor {
     pub(super) fn link(&self) -> &Link {
         match self {
             Executor::Burst(burst) => burst.link(),
-            Executor::Synchronous(model, _) => model.link(),
+            Executor::Synchronous(model, _)
+            | Executor::Asynchronous(model, ..)
+            | Executor::Fenced(model, ..) => model.link(),
         }
     }
 
@@ -95,7 +112,7 @@ impl Executor {
     pub(super) fn takes_deadlines(&self) -> bool {
         match self {
             Executor::Burst(burst) => burst.features().contains(Features::DEADLINES),
-            Executor::Synchronous(..) => true,
+            Executor::Synchronous(..) | Executor::Asynchronous(..) | Executor::Fenced(..) => true,
         }
     }
 
@@ -115,6 +132,14 @@ impl Executor {
                 *last = model.execute(request, options, deadline)?;
                 Ok(last.driver_time)
             }
+            Executor::Asynchronous(model, last, late) => {
+                *last = asynchronously(model, request, options, deadline, late)?;
+                Ok(last.driver_time)
+            }
+            Executor::Fenced(model, last, late) => {
+                *last = fenced(model, request, options, deadline, late)?;
+                Ok(last.driver_time)
+            }
         }
     }
 
@@ -122,14 +147,101 @@ impl Executor {
     pub(super) fn result(&self) -> &ExecutionResult {
         match self {
             Executor::Burst(burst) => burst.last_result(),
-            Executor::Synchronous(_, last) => &last.result,
+            Executor::Synchronous(_, last)
+            | Executor::Asynchronous(_, last, _)
+            | Executor::Fenced(_, last, _) => &last.result,
         }
     }
 
     pub(super) fn burst(&self) -> Option<&Burst> {
         match self {
             Executor::Burst(burst) => Some(burst),
-            Executor::Synchronous(..) => None,
+            Executor::Synchronous(..) | Executor::Asynchronous(..) | Executor::Fenced(..) => None,
         }
     }
+}
+
+/// Starts an execution and waits for its outcome; for that of the one before, first, where its caller gave
+/// up.
+fn asynchronously(
+    model: &RemotePreparedModel,
+    request: &Request,
+    options: &ExecutionOptions,
+    deadline: Deadline,
+    late: &mut Option<Outcomes>,
+) -> Result<Executed, ClientError> {
+    if let Some(before) = late.take()
+        && let Err(ClientError::Timeout) = receive(&before, deadline)
+    {
+        *late = Some(before);
+        return Err(ClientError::Timeout);
+    }
+    let (tell, told) = sync_channel(1);
+    let word = CancelWord::default();
+    let caller = Caller::new(&word);
+    // Whatever stands in the way of starting it is its outcome too.
+    let _ = model
+        .start_with(request.clone(), options, &caller, move |outcome| drop(tell.send(outcome)));
+    let outcome = receive(&told, deadline);
+    if let Err(ClientError::Timeout) = outcome {
+        word.cancel();
+        *late = Some(told);
+    }
+    outcome
+}
+
+fn receive(told: &Outcomes, deadline: Deadline) -> Result<Executed, ClientError> {
+    // A callback that panicked has told nothing.
+    let lost = ClientError::UnexpectedAnswer;
+    match remaining(deadline) {
+        None => told.recv().unwrap_or(Err(lost)),
+        Some(left) => match told.recv_timeout(left) {
+            Ok(outcome) => outcome,
+            Err(RecvTimeoutError::Timeout) => Err(ClientError::Timeout),
+            Err(RecvTimeoutError::Disconnected) => Err(lost),
+        },
+    }
+}
+
+/// Starts a fenced execution behind no fence, waits for its own and asks what came of it. The one before
+/// comes first, as above.
+fn fenced(
+    model: &RemotePreparedModel,
+    request: &Request,
+    options: &ExecutionOptions,
+    deadline: Deadline,
+    late: &mut Option<Fence>,
+) -> Result<Executed, ClientError> {
+    let until = deadline.as_ns().map(|nanos| TimePoint { nanos });
+    if let Some(before) = late.take()
+        && before.wait(until) == FenceState::Pending
+    {
+        *late = Some(before);
+        return Err(ClientError::Timeout);
+    }
+    let word = CancelWord::default();
+    let fenced = FencedOptions { execution: *options, duration: None };
+    let started = match model.start_fenced(request.clone(), &[], &fenced, &Caller::new(&word)) {
+        Ok(started) => started,
+        Err(ClientError::Refused { status, detail }) => {
+            tracing::debug!(%status, detail, "execution refused");
+            return Ok(Executed::of(status));
+        }
+        Err(error) => return Err(error),
+    };
+    if let Some(fence) = &started.fence
+        && fence.wait(until) == FenceState::Pending
+    {
+        word.cancel();
+        *late = Some(fence.clone());
+        return Err(ClientError::Timeout);
+    }
+    let info = started.info.execution_info().map_err(|failure| match failure.status {
+        ErrorStatus::DeviceUnavailable => model.link().peer_died(),
+        status => ClientError::Execution { status },
+    })?;
+    let mut result = ExecutionResult::of(info.status);
+    result.timing = info.timing_launched;
+    let us = Some(result.timing.time_in_driver_us).filter(|us| *us != u64::MAX);
+    Ok(Executed { result, driver_time: us.map(Duration::from_micros) })
 }

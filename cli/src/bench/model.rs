@@ -106,6 +106,9 @@ fn subjects<'w>(args: &Args, workload: &'w Workload) -> Result<Vec<Box<dyn Model
                         .push(boxed(if at == 0 { subject.with_copies()? } else { subject }, pins));
                 }
                 RouteArg::Sync => subjects.push(remote(paths::SYNC, path.route(), true)),
+                RouteArg::Async | RouteArg::Fenced => {
+                    subjects.push(remote(path.name(), path.route(), true));
+                }
                 RouteArg::Burst => {
                     subjects.push(remote(paths::BURST, path.route(), true));
                     if at == 0 {

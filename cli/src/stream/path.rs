@@ -87,6 +87,8 @@ pub(crate) fn open(options: &Options<'_>, imported: &Imported) -> Result<Box<dyn
                 options.threads,
             )?))
         }
-        RouteArg::Burst | RouteArg::Sync => remote::open(options, imported),
+        RouteArg::Burst | RouteArg::Sync | RouteArg::Async | RouteArg::Fenced => {
+            remote::open(options, imported)
+        }
     }
 }

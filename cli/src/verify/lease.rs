@@ -1,5 +1,6 @@
 //! A connection to a driver in another process, for one worker.
 
+use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +11,8 @@ use burst_client::{
 };
 use burst_hal::session::PoolAllocator;
 use burst_hal::{
-    Capabilities, Device, DeviceType, ExecutionOptions, ExecutionResult, Failure, Model, Pool,
+    Buffer, BufferRequest, Caller, Capabilities, Device, DeviceType, ExecutionCallback,
+    ExecutionOptions, ExecutionResult, Failure, Fence, FencedExecution, FencedOptions, Model, Pool,
     PrepareOptions, PreparedModel, Request,
 };
 use burst_harness::WaitKind;
@@ -142,6 +144,24 @@ impl Device for Watched<RemoteDevice> {
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
         Ok(Arc::new(self.wrap(self.inner.prepare(model, options)?)))
     }
+
+    fn allocate(
+        &self,
+        request: &BufferRequest,
+        caller: &Caller,
+    ) -> Result<Arc<dyn Buffer>, Failure> {
+        let models = request.models.iter().map(own).collect();
+        self.inner.allocate(&BufferRequest { models, ..request.clone() }, caller)
+    }
+}
+
+/// The connection's own prepared model.
+fn own(model: &Arc<dyn PreparedModel>) -> Arc<dyn PreparedModel> {
+    let any: &dyn Any = &**model;
+    match any.downcast_ref::<Watched<Arc<RemotePreparedModel>>>() {
+        Some(watched) => Arc::clone(&watched.inner) as Arc<dyn PreparedModel>,
+        None => Arc::clone(model),
+    }
 }
 
 impl PreparedModel for Watched<Arc<RemotePreparedModel>> {
@@ -151,6 +171,27 @@ impl PreparedModel for Watched<Arc<RemotePreparedModel>> {
         options: &ExecutionOptions,
     ) -> ExecutionResult {
         self.inner.execute_synchronously(request, options)
+    }
+
+    fn execute_asynchronously(
+        self: Arc<Self>,
+        request: Request,
+        options: ExecutionOptions,
+        caller: Caller,
+        callback: ExecutionCallback,
+    ) -> Result<(), Failure> {
+        let model = Arc::clone(&self.inner);
+        model.execute_asynchronously(request, options, caller, callback)
+    }
+
+    fn execute_fenced(
+        self: Arc<Self>,
+        request: Request,
+        wait_for: Vec<Fence>,
+        options: FencedOptions,
+        caller: Caller,
+    ) -> Result<FencedExecution, Failure> {
+        Arc::clone(&self.inner).execute_fenced(request, wait_for, options, caller)
     }
 
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn burst_hal::Burst>, Failure> {

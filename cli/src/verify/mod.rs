@@ -123,7 +123,7 @@ fn plan(args: &Args) -> Result<Plan> {
     if args.mode.iter().any(|mode| mode.names(RouteArg::InProcess)) {
         bail!("--mode in-process goes with --models");
     }
-    let all = [RouteArg::Sync, RouteArg::Burst];
+    let all = [RouteArg::Sync, RouteArg::Async, RouteArg::Burst, RouteArg::Fenced];
     let wanted = |route: &RouteArg| args.mode.is_empty() || args.wants(*route);
     let routes: Vec<Route> = all.into_iter().filter(wanted).map(RouteArg::route).collect();
     let mut plan = Plan::everything(&routes);

@@ -59,10 +59,12 @@ fn routes(args: &Args) -> Result<Vec<RouteArg>> {
     if args.socket.is_some() && args.mode.iter().any(|mode| mode.names(in_process)) {
         bail!("--mode in-process uses no socket");
     }
-    let all = [RouteArg::Burst, RouteArg::Sync, in_process];
+    let all = [RouteArg::Burst, RouteArg::Sync, RouteArg::Async, RouteArg::Fenced, in_process];
     let wanted = |route: &RouteArg| match route {
         RouteArg::Burst => args.mode.is_empty() || args.wants(*route),
-        RouteArg::Sync => args.wants(*route),
+        RouteArg::Sync | RouteArg::Async => args.wants(*route),
+        // Not every model has outputs of known sizes: those that have none are for who names it.
+        RouteArg::Fenced => args.mode.iter().any(|mode| mode.names(*route)),
         // Who names a service wants to know about that one.
         RouteArg::InProcess => args.wants(*route) && args.socket.is_none(),
     };

@@ -19,7 +19,9 @@ pub(crate) fn open<'a>(
     service: &'a Service<'a>,
 ) -> Result<DeviceRoute<'a>, RunError> {
     let lease: Box<dyn DeviceLease + 'a> = match route {
-        RouteArg::Burst | RouteArg::Sync => Box::new(RemoteLease::open(service)?),
+        RouteArg::Burst | RouteArg::Sync | RouteArg::Async | RouteArg::Fenced => {
+            Box::new(RemoteLease::open(service)?)
+        }
         RouteArg::InProcess => {
             let device = service.threads.device(service.device);
             let device = device.map_err(|error| RunError::Device(error.into()))?;

@@ -37,10 +37,9 @@ pub(super) fn write(out: &mut impl Write, report: &Report, took: Duration) -> Re
     if let Some(more) = report.failures.len().checked_sub(MAX_FAILURES).filter(|more| *more > 0) {
         writeln!(out, "and {more} more; --json says all")?;
     }
-    for (suite, modes) in &report.per_suite {
-        let counts: Vec<String> =
-            modes.iter().map(|(mode, count)| describe(mode, *count)).collect();
-        writeln!(out, "{suite:<22} {}", counts.join(", "))?;
+    writeln!(out, "{}", per_suite(report))?;
+    for (rule, why) in &report.left_out {
+        writeln!(out, "left out {} x {rule}: {why}", left_out(report, rule))?;
     }
     writeln!(
         out,
@@ -54,11 +53,35 @@ pub(super) fn write(out: &mut impl Write, report: &Report, took: Duration) -> Re
     )
 }
 
-fn describe(mode: &str, count: u64) -> String {
-    match mode {
-        "model" => format!("{count} broken models refused"),
-        mode => format!("{count} executions {mode}"),
+/// How often something was left out by a rule, over all suites and modes.
+fn left_out(report: &Report, rule: &str) -> u64 {
+    let cells = report.per_suite.values().flat_map(|suite| suite.modes.values().flatten());
+    cells.filter_map(|cell| cell.left_out.get(rule)).sum()
+}
+
+/// Executions per suite and mode; a dash where the suite has no such mode. Under `model` what was refused
+/// or prepared without being executed.
+fn per_suite(report: &Report) -> Table {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
+    let modes: Vec<&str> = report
+        .per_suite
+        .values()
+        .next()
+        .map_or(Vec::new(), |one| one.modes.keys().copied().collect());
+    table.set_header([&["suite", "tests"][..], &modes].concat());
+    for (suite, counts) in &report.per_suite {
+        let cell = |mode: &&str| match counts.modes.get(*mode) {
+            Some(Some(cell)) => cell.executions.to_string(),
+            _ => "-".to_owned(),
+        };
+        let row = [(*suite).to_owned(), counts.tests.to_string()].into_iter();
+        table.add_row(row.chain(modes.iter().map(cell)));
     }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
 }
 
 fn per_operation(report: &Report) -> Table {

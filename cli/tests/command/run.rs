@@ -40,6 +40,8 @@ fn every_path_writes_the_same_tensors_and_names_them() {
     for (number, path) in [
         &["--path", "burst"][..],
         &["--path", "sync"],
+        &["--path", "async"],
+        &["--path", "fenced"],
         &["--path", "in-process"],
         &["--socket", service.path()],
     ]

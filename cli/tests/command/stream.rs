@@ -62,9 +62,13 @@ fn every_path_and_wait_gives_the_same_answers() {
         vec!["--path", "burst", "--wait", "sleep"],
         vec!["--path", "burst", "--wait", "spin"],
         vec!["--path", "sync"],
+        vec!["--path", "async"],
+        vec!["--path", "fenced"],
         vec!["--path", "in-process"],
         vec!["--socket", service.path()],
         vec!["--socket", service.path(), "--path", "sync"],
+        vec!["--socket", service.path(), "--path", "async"],
+        vec!["--socket", service.path(), "--path", "fenced"],
     ] {
         let mut args = vec!["stream", "--frames", "15", "--top", "3", "--json"];
         args.extend(&extra);

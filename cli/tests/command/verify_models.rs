@@ -69,7 +69,7 @@ fn goldens_of_a_folder_are_judged_on_every_path() {
     let service = Service::start();
     for more in [
         &[][..],
-        &["--mode", "burst,sync,in-process"],
+        &["--mode", "burst,sync,async,fenced,in-process"],
         &["--mode", "all", "--repeat", "3"],
         &["--socket", service.path(), "--mode", "all"],
         &["--model", "shapes"],

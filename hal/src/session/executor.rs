@@ -1,8 +1,12 @@
 //! A prepared model over a route.
 
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 
-use crate::{Burst, ExecutionOptions, ExecutionResult, Failure, PreparedModel, Request, Route};
+use crate::{
+    Burst, Caller, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, FenceState,
+    FencedOptions, PreparedModel, Request, Route,
+};
 
 /// A prepared model, executed over the route that it was opened for.
 pub struct Executor(Call);
@@ -10,8 +14,10 @@ pub struct Executor(Call);
 /// What carries a request.
 enum Call {
     Synchronous(Arc<dyn PreparedModel>),
+    Asynchronous(Arc<dyn PreparedModel>),
     /// One burst for all requests, so that their memory keeps its slots.
     Burst(Box<dyn Burst>),
+    Fenced(Arc<dyn PreparedModel>),
 }
 
 impl Executor {
@@ -22,7 +28,9 @@ impl Executor {
     pub fn open(prepared: Arc<dyn PreparedModel>, route: Route) -> Result<Self, Failure> {
         Ok(Executor(match route {
             Route::Synchronous => Call::Synchronous(prepared),
+            Route::Asynchronous => Call::Asynchronous(prepared),
             Route::Burst => Call::Burst(prepared.open_burst()?),
+            Route::Fenced => Call::Fenced(prepared),
         }))
     }
 
@@ -31,12 +39,14 @@ impl Executor {
     pub fn route(&self) -> Route {
         match self.0 {
             Call::Synchronous(_) => Route::Synchronous,
+            Call::Asynchronous(_) => Route::Asynchronous,
             Call::Burst(_) => Route::Burst,
+            Call::Fenced(_) => Route::Fenced,
         }
     }
 
-    /// Runs once; the result is written into `result`, whose storage a burst uses again. Every
-    /// failure is a status in the result.
+    /// Runs once and waits for the end; the result is written into `result`, whose storage a burst uses
+    /// again. Every failure is a status in the result. A fenced execution tells no shapes.
     pub fn execute(
         &mut self,
         request: &Request,
@@ -45,7 +55,51 @@ impl Executor {
     ) {
         match &mut self.0 {
             Call::Synchronous(model) => *result = model.execute_synchronously(request, options),
+            Call::Asynchronous(model) => *result = asynchronously(model, request, options),
             Call::Burst(burst) => burst.execute(request, options, result),
+            Call::Fenced(model) => *result = fenced(model, request, options),
         }
+    }
+}
+
+fn asynchronously(
+    model: &Arc<dyn PreparedModel>,
+    request: &Request,
+    options: &ExecutionOptions,
+) -> ExecutionResult {
+    let (tell, told) = sync_channel(1);
+    let callback = move |result| {
+        // An error means that nobody waits any more, which cannot be before this.
+        let _ = tell.send(result);
+    };
+    let (request, caller) = (request.clone(), Caller::default());
+    // Where it is refused the callback has the same status.
+    let _ = Arc::clone(model).execute_asynchronously(request, *options, caller, Box::new(callback));
+    // A driver that drops the callback uncalled has failed.
+    told.recv().unwrap_or_else(|_| ExecutionResult::of(ErrorStatus::GeneralFailure))
+}
+
+fn fenced(
+    model: &Arc<dyn PreparedModel>,
+    request: &Request,
+    options: &ExecutionOptions,
+) -> ExecutionResult {
+    let options = FencedOptions { execution: *options, duration: None };
+    let (request, caller) = (request.clone(), Caller::default());
+    let started = Arc::clone(model).execute_fenced(request, Vec::new(), options, caller);
+    let execution = match started {
+        Ok(execution) => execution,
+        Err(failure) => return ExecutionResult::of(failure.status),
+    };
+    if execution.fence.is_some_and(|fence| fence.wait(None) == FenceState::Pending) {
+        return ExecutionResult::of(ErrorStatus::GeneralFailure); // it cannot be waited for
+    }
+    match execution.info.execution_info() {
+        Ok(info) => {
+            let mut result = ExecutionResult::of(info.status);
+            result.timing = info.timing_launched;
+            result
+        }
+        Err(failure) => ExecutionResult::of(failure.status),
     }
 }

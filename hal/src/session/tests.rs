@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::{
-    Burst, Device, Dimensions, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, HeapMemory,
-    Model, Operand, OperandLifeTime, OperandType, OutputShape, Pool, PrepareOptions, PrepareResult,
-    PreparedModel, Request, RequestPool, Route, Subgraph,
+    Burst, Caller, Device, Dimensions, ErrorStatus, ExecutionCallback, ExecutionInfo,
+    ExecutionOptions, ExecutionResult, Failure, Fence, FencedExecution, FencedInfo, FencedOptions,
+    HeapMemory, Model, Operand, OperandLifeTime, OperandType, OutputShape, Pool, PrepareOptions,
+    PrepareResult, PreparedModel, Request, RequestPool, Route, Subgraph, Timing,
 };
 
 fn operand(ty: OperandType, dimensions: &[u32], lifetime: OperandLifeTime) -> Operand {
@@ -34,7 +35,9 @@ fn model(inputs: &[(OperandType, &[u32])], outputs: &[(OperandType, &[u32])]) ->
 #[derive(Default)]
 struct PlusOne {
     synchronous: AtomicUsize,
+    asynchronous: AtomicUsize,
     bursts: AtomicUsize,
+    fenced: AtomicUsize,
     /// What the next execution comes to, where that is not NONE.
     failing: std::sync::Mutex<Option<ErrorStatus>>,
 }
@@ -108,8 +111,56 @@ impl PreparedModel for Prepared {
         self.0.execute(request)
     }
 
+    /// Ends on a thread of its own.
+    fn execute_asynchronously(
+        self: Arc<Self>,
+        request: Request,
+        _options: ExecutionOptions,
+        _caller: Caller,
+        callback: ExecutionCallback,
+    ) -> Result<(), Failure> {
+        self.0.asynchronous.fetch_add(1, Ordering::Relaxed);
+        std::thread::spawn(move || callback(self.0.execute(&request)));
+        Ok(())
+    }
+
+    /// Likewise; it is hung up where it fails.
+    fn execute_fenced(
+        self: Arc<Self>,
+        request: Request,
+        _wait_for: Vec<Fence>,
+        _options: FencedOptions,
+        _caller: Caller,
+    ) -> Result<FencedExecution, Failure> {
+        self.0.fenced.fetch_add(1, Ordering::Relaxed);
+        let (read, mut write) = std::io::pipe().unwrap();
+        let ended = Arc::new(Ended::default());
+        let info = Arc::clone(&ended) as Arc<dyn FencedInfo>;
+        std::thread::spawn(move || {
+            let status = self.0.execute(&request).status;
+            ended.0.set(status).unwrap();
+            if status == ErrorStatus::None {
+                std::io::Write::write_all(&mut write, &[1]).unwrap();
+            }
+        });
+        let fence = Some(Fence::from(std::os::fd::OwnedFd::from(read)));
+        Ok(FencedExecution { fence, info })
+    }
+
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {
         Ok(Box::new(Prepared(Arc::clone(&self.0))))
+    }
+}
+
+/// How a fenced execution ended.
+#[derive(Default)]
+struct Ended(std::sync::OnceLock<ErrorStatus>);
+
+impl FencedInfo for Ended {
+    fn execution_info(&self) -> Result<ExecutionInfo, Failure> {
+        let status = *self.0.get().ok_or(Failure::general("it has not ended"))?;
+        let timing = Timing { time_on_device_us: 1, time_in_driver_us: 2 };
+        Ok(ExecutionInfo { status, timing_launched: timing, timing_fenced: Timing::UNAVAILABLE })
     }
 }
 
@@ -172,9 +223,53 @@ fn requests_travel_by_the_route_that_was_asked_for() {
         session.write_input(0, &[4, 5]).unwrap();
         run(&mut session);
         assert_eq!(output(&session, 0), [5, 6]);
-        let (synchronous, bursts) = (&counts.synchronous, &counts.bursts);
-        let counted = (synchronous.load(Ordering::Relaxed), bursts.load(Ordering::Relaxed));
-        assert_eq!(counted, if route == Route::Burst { (0, 1) } else { (1, 0) }, "{route}");
+        let counted = [
+            (Route::Synchronous, &counts.synchronous),
+            (Route::Asynchronous, &counts.asynchronous),
+            (Route::Burst, &counts.bursts),
+            (Route::Fenced, &counts.fenced),
+        ];
+        for (other, count) in counted {
+            assert_eq!(count.load(Ordering::Relaxed), usize::from(other == route), "{route}");
+        }
+        let status = ErrorStatus::ResourceExhaustedTransient;
+        *counts.failing.lock().unwrap() = Some(status);
+        let failed = session.run(&ExecutionOptions::default()).unwrap_err();
+        assert!(
+            matches!(failed, SessionError::Status(told) if told == status),
+            "{route}: {failed}"
+        );
+    }
+}
+
+/// A driver that loses what it is to call, and has no fences.
+struct Forgetful;
+
+impl PreparedModel for Forgetful {
+    fn execute_synchronously(&self, _: &Request, _: &ExecutionOptions) -> ExecutionResult {
+        ExecutionResult::of(ErrorStatus::None)
+    }
+
+    fn execute_asynchronously(
+        self: Arc<Self>,
+        _: Request,
+        _: ExecutionOptions,
+        _: Caller,
+        callback: ExecutionCallback,
+    ) -> Result<(), Failure> {
+        drop(callback);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_driver_that_tells_no_result_has_failed() {
+    for route in [Route::Asynchronous, Route::Fenced] {
+        let mut executor = Executor::open(Arc::new(Forgetful), route).unwrap();
+        assert_eq!(executor.route(), route);
+        let mut result = ExecutionResult::of(ErrorStatus::None);
+        executor.execute(&Request::default(), &ExecutionOptions::default(), &mut result);
+        assert_eq!(result.status, ErrorStatus::GeneralFailure, "{route}");
     }
 }
 

@@ -20,6 +20,7 @@ mod cancelled;
 mod contexts;
 mod deadlines;
 mod descriptor_tricks;
+mod executions;
 mod fuzz_seeds;
 mod golden;
 mod hostile_buffers;

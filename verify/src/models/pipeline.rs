@@ -7,7 +7,7 @@ use burst_hal::session::{LayoutOptions, ModelSession, SessionError, SessionOptio
 use burst_hal::{ExecutionOptions, Route, TimePoint};
 
 use super::model::{OutputTensor, StatefulModel};
-use crate::case::Target;
+use crate::subject::Target;
 
 /// Room for an output of which the model does not know the size, at first.
 const UNKNOWN_OUTPUT_BYTES: u32 = 4096;

@@ -17,8 +17,8 @@ mod operations;
 use burst_hal::{Device, ErrorStatus, Failure, Model, PrepareOptions};
 
 use crate::case::Case;
-use crate::model::{OutputShapes, build};
-use crate::outcome::Outcome;
+use crate::model::{Built, OutputShapes, build};
+use crate::outcome::{Done, Outcome};
 use crate::vectors::{Test, Vectors};
 
 /// Broken models that were not refused as they are described in a report; the others are counted.
@@ -33,12 +33,12 @@ const MAX_DESCRIBED: usize = 3;
 /// The first few models that were not refused.
 pub fn wrong_models(device: &dyn Device, vectors: &Vectors, test: &Test) -> Outcome {
     if test.expect_failure {
-        return Ok(0);
+        return Ok(Done::default());
     }
     let model = build(vectors, test, OutputShapes::Declared)?.model;
     let mut breaker = Breaker::new(device, &model);
     break_model(&mut breaker);
-    Ok(breaker.verdict()?)
+    Ok(Done::of(breaker.verdict()?))
 }
 
 fn break_model(breaker: &mut Breaker<'_>) {
@@ -64,8 +64,8 @@ fn break_model(breaker: &mut Breaker<'_>) {
 }
 
 /// Sends requests with one argument too few; each must be refused. Returns how many there were.
-pub(crate) fn wrong_requests(case: &mut Case<'_>) -> Result<u64, String> {
-    let (inputs, outputs) = (case.built.inputs.len(), case.built.outputs.len());
+pub(crate) fn wrong_requests(case: &mut Case<'_>, built: &Built) -> Result<Done, String> {
+    let (inputs, outputs) = (built.inputs.len(), built.outputs.len());
     for index in 0..inputs {
         case.wrong_request(|request| drop(request.inputs.remove(index)))
             .map_err(|what| format!("request without input {index}: {what}"))?;
@@ -74,7 +74,7 @@ pub(crate) fn wrong_requests(case: &mut Case<'_>) -> Result<u64, String> {
         case.wrong_request(|request| drop(request.outputs.remove(index)))
             .map_err(|what| format!("request without output {index}: {what}"))?;
     }
-    Ok((inputs + outputs) as u64)
+    Ok(Done::of((inputs + outputs) as u64))
 }
 
 /// Shows broken copies of a model to a device and keeps count of those it does not refuse.

@@ -24,7 +24,8 @@ impl<D: Device> DeviceLease for Local<D> {
     }
 }
 
-const SUITES: [&str; 3] = ["GENERAL", "DYNAMIC_SHAPE", "VALIDATION"];
+const SUITES: [&str; 5] =
+    ["GENERAL", "MEMORY_DOMAIN", "FENCED_COMPUTE", "DYNAMIC_SHAPE", "VALIDATION"];
 
 fn run_on(fault: Fault, tests: &[Value], plan: &Plan) -> Report {
     let folder = tempfile::tempdir().unwrap();
@@ -42,19 +43,36 @@ fn a_right_device_passes_and_everything_is_counted() {
     let report = everything(Fault::None);
     assert!(report.is_sound(), "{report:?}");
     assert_eq!((report.tests, report.passed, report.failed, report.skipped), (1, 1, 0, 0));
-    let count = |suite: &str, mode: &str| report.per_suite[suite][mode];
-    for mode in ["sync", "burst"] {
-        assert_eq!(count("GENERAL", mode), 2, "without and with timing");
-        assert_eq!(count("DYNAMIC_SHAPE", mode), 4, "unspecified and insufficient");
-        assert_eq!(count("VALIDATION", mode), 2, "without input, without output");
+    let cell = |suite: &str, mode: &str| report.per_suite[suite].modes[mode].as_ref();
+    let count = |suite: &str, mode: &str| cell(suite, mode).map(|cell| cell.executions);
+    for (suite, counts) in [
+        // As sync, async, burst, fenced, model.
+        ("GENERAL", [Some(2), Some(2), Some(2), None, None]), // without and with timing
+        ("MEMORY_DOMAIN", [Some(2), Some(2), None, Some(2), None]), // in memory, in buffers
+        ("FENCED_COMPUTE", [None, None, None, Some(2 + 3), None]), // and a chain
+        ("DEADLINE", [Some(3), Some(3), None, None, Some(5)]),
+        ("DYNAMIC_SHAPE", [Some(4), Some(4), Some(4), Some(4), None]), // unspecified, insufficient
+        ("QUANTIZATION_COUPLING", [Some(0), Some(0), Some(0), Some(0), None]),
+        ("INFINITE_LOOP_TIMEOUT", [Some(0), Some(0), None, Some(0), None]),
+        ("CTS_ONLY", [Some(0), Some(0), Some(0), None, None]),
+    ] {
+        let modes = ["sync", "async", "burst", "fenced", "model"];
+        assert_eq!(modes.map(|mode| count(suite, mode)), counts, "{suite}");
     }
-    assert_eq!(report.executions, 2 * (2 + 4 + 2), "broken models are no executions");
+    for mode in ["sync", "async", "burst"] {
+        assert_eq!(count("VALIDATION", mode), Some(2), "without input, without output");
+    }
+    assert_eq!(count("VALIDATION", "fenced"), Some(2 + 2), "and two fences that are none");
+    assert_eq!(report.executions, 6 + 6 + 5 + 6 + 16 + 10, "what is prepared is not executed");
+    let tests = |suite: &str| report.per_suite[suite].tests;
+    assert_eq!((tests("GENERAL"), tests("DEADLINE"), tests("CTS_ONLY")), (1, 1, 0));
+    assert!(report.left_out.is_empty(), "{report:?}");
     // Two operands of 18 types: 4 unknown types, scale, zero point and 15 other types each;
     // 1 or 2 wrong numbers of readers, 2 wrong lifetimes and 1 that the lists deny. One operation:
     // 3 unknown types; 2 unknown operands; written twice, not at all; input and output removed,
     // one more of each; removed itself; and its input removed from everything, in two ways.
     let of_operands = 2 * (4 + 1 + 1 + 15 + 2 + 1) + 2 + 1;
-    assert_eq!(count("VALIDATION", "model"), of_operands + 3 + 2 + 2 + 2 + 2 + 1 + 2);
+    assert_eq!(count("VALIDATION", "model"), Some(of_operands + 3 + 2 + 2 + 2 + 2 + 1 + 2));
     assert_eq!(report.per_op["FLOOR"].passed, 1);
 }
 
@@ -78,6 +96,24 @@ fn every_fault_is_named() {
         (Fault::HasButRefuses, "GENERAL", "prepare_model"),
         (Fault::Panics, "GENERAL", "panicked"),
         (Fault::FewAnswers, "GENERAL", "gave 0 answers"),
+        (Fault::DropsCallback, "GENERAL", "was not called"),
+        (Fault::LaunchTellsDeadline, "DEADLINE", "for the callback to say"),
+        (Fault::LaunchTellsAnotherStatus, "VALIDATION", "the callback INVALID_ARGUMENT"),
+        (Fault::TakesWrongLaunches, "VALIDATION", "the launch takes it"),
+        (Fault::SignalsBeforeWriting, "FENCED_COMPUTE", "output 0, element 0"),
+        (Fault::InfoBeforeTheEnd, "FENCED_COMPUTE", "before the execution began"),
+        (Fault::IgnoresFences, "FENCED_COMPUTE", "before the execution began"),
+        (Fault::TimingUnasked, "FENCED_COMPUTE", "although it was not asked for"),
+        (Fault::TakesUnknownOutputs, "DYNAMIC_SHAPE", "the launch takes it"),
+        (Fault::RefusesUnknownOutputsOtherwise, "DYNAMIC_SHAPE", "expected INVALID_ARGUMENT"),
+        (Fault::TakesAnyFence, "VALIDATION", "is waited for"),
+        (Fault::DeadlineIsAFailure, "DEADLINE", "deadline NOW: status GENERAL_FAILURE"),
+        (Fault::PreparingDeadlineIsAFailure, "DEADLINE", "prepare_model with deadline NOW"),
+        (Fault::NoPriorities, "DEADLINE", "prepare_model with priority LOW"),
+        (Fault::UnlimitedIsMissed, "DEADLINE", "deadline UNLIMITED"),
+        (Fault::MakesNoBuffers, "MEMORY_DOMAIN", "allocate for input 0"),
+        (Fault::ForgetsBuffers, "MEMORY_DOMAIN", "output 0, element 0: got 0"),
+        (Fault::OneTokenForAll, "MEMORY_DOMAIN", "the token of another buffer"),
     ] {
         let report = everything(fault);
         assert_eq!((report.failed, report.passed), (1, 0), "{fault:?}");
@@ -122,6 +158,33 @@ fn a_plan_leaves_out_what_it_does_not_name() {
     let report = plan(|plan| plan.suites = vec![burst_verify::Suite::General]);
     assert_eq!((report.tests, report.executions), (10, 20));
     assert_eq!(report.per_suite.len(), 1);
+}
+
+#[test]
+fn a_fence_that_is_done_where_the_execution_failed_is_found_out() {
+    let mut test = floor_test("floor", &["VALIDATION"]);
+    test["expect_failure"] = true.into();
+    let plan = Plan::everything(&[Route::Fenced]);
+    let fails = |fault| run_on(fault, &[test.clone()], &plan);
+    assert!(fails(Fault::FailsFenced).is_sound());
+    let report = fails(Fault::SignalsFailures);
+    assert!(report.failures[0].what.contains("the fence is Done, the status"), "{report:?}");
+}
+
+#[test]
+fn what_the_rules_leave_out_is_counted_by_rule_and_suite() {
+    let mut test = floor_test("floor", &SUITES);
+    test["main"]["operands"][1]["dims"] = serde_json::json!([0, 1]);
+    test["main"]["operands"][1]["data"] = serde_json::json!([12, 0]);
+    let plan = |suites: &[burst_verify::Suite], routes: &[Route]| {
+        let mut plan = Plan::everything(routes);
+        plan.suites = suites.to_vec();
+        run_on(Fault::None, &[test.clone()], &plan)
+    };
+    let report = plan(&[burst_verify::Suite::FencedCompute], &[Route::Fenced]);
+    let cell = report.per_suite["FENCED_COMPUTE"].modes["fenced"].clone().unwrap();
+    assert_eq!(cell.left_out, [("ZERO_SIZED_FENCED", 3)].into(), "{report:?}");
+    assert!(report.left_out["ZERO_SIZED_FENCED"].contains("refused instead"));
 }
 
 #[test]

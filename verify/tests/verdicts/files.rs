@@ -34,6 +34,10 @@ fn references_to_what_is_not_there_are_refused() {
         *test.pointer_mut(path).unwrap() = json!(2);
         assert_eq!(refused(test, &all), "test t: operand 2 of 2", "{path}");
     }
+    for name in ["DEADLINE", "CTS_ONLY", "general"] {
+        let said = refused(floor_test("t", &["GENERAL", name]), &all);
+        assert_eq!(said, format!("test t: there is no suite {name}"));
+    }
     let mut test = floor_test("t", &[]);
     test["multinomial_tolerance"] = json!(0.1);
     test["main"]["inputs"] = json!([]);

@@ -1,7 +1,10 @@
-//! A device that runs FLOOR, right or with one fault; and vectors for it.
+//! A device that runs FLOOR in all four ways and on buffers, right or with one fault; and vectors for it.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on")]
+
+mod buffers;
+mod fenced;
 
 use std::io::Write;
 use std::path::Path;
@@ -9,9 +12,10 @@ use std::sync::Arc;
 
 use burst_hal::validate::{UnspecifiedOutputs, validate_model, validate_request};
 use burst_hal::{
-    Burst, Capabilities, Device, DeviceType, Dimensions, ErrorStatus, ExecutionOptions,
-    ExecutionResult, Failure, HalVersion, Model, OperandType, OperationType, OutputShape,
-    PlainBurst, PrepareOptions, PreparedModel, Request, RequestPool, Timing,
+    Buffer, BufferRequest, Burst, Caller, Capabilities, Device, DeviceType, Dimensions,
+    ErrorStatus, ExecutionCallback, ExecutionOptions, ExecutionResult, Failure, Fence,
+    FencedExecution, FencedOptions, HalVersion, Model, OperandType, OperationType, OutputShape,
+    PlainBurst, PrepareOptions, PreparedModel, Request, RequestPool, TimePoint, Timing,
 };
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
@@ -38,6 +42,28 @@ pub enum Fault {
     HasButRefuses,
     Panics,
     FewAnswers,
+    // Of executions that nobody waits for.
+    DropsCallback,
+    LaunchTellsDeadline,
+    LaunchTellsAnotherStatus,
+    TakesWrongLaunches,
+    SignalsBeforeWriting,
+    InfoBeforeTheEnd,
+    IgnoresFences,
+    FailsFenced,
+    SignalsFailures,
+    TakesUnknownOutputs,
+    RefusesUnknownOutputsOtherwise,
+    TakesAnyFence,
+    // Of deadlines and priorities.
+    DeadlineIsAFailure,
+    PreparingDeadlineIsAFailure,
+    NoPriorities,
+    UnlimitedIsMissed,
+    // Of buffers.
+    MakesNoBuffers,
+    ForgetsBuffers,
+    OneTokenForAll,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -97,13 +123,31 @@ impl Device for Floor {
     fn prepare_model(
         &self,
         model: &Model,
-        _options: &PrepareOptions,
+        options: &PrepareOptions,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
         self.check(model)?;
+        if options.deadline.is_some_and(TimePoint::has_passed) {
+            return Err(match self.0 {
+                Fault::PreparingDeadlineIsAFailure => ErrorStatus::GeneralFailure,
+                _ => ErrorStatus::MissedDeadlinePersistent,
+            }
+            .into());
+        }
+        if self.0 == Fault::NoPriorities && options.priority != burst_hal::Priority::Medium {
+            return Err(ErrorStatus::GeneralFailure.into());
+        }
         match self.0 {
             Fault::Lacks | Fault::HasButRefuses => Err(ErrorStatus::GeneralFailure.into()),
             fault => Ok(Arc::new(PreparedFloor(fault, model.clone()))),
         }
+    }
+
+    fn allocate(
+        &self,
+        request: &BufferRequest,
+        _caller: &Caller,
+    ) -> Result<Arc<dyn Buffer>, Failure> {
+        buffers::allocate(self.0, request)
     }
 }
 
@@ -119,6 +163,14 @@ impl PreparedModel for PreparedFloor {
         if checked.is_err() && self.0 != Fault::TakesAnyArguments {
             return ExecutionResult::of(ErrorStatus::InvalidArgument);
         }
+        if let Some(deadline) = options.deadline
+            && (deadline.has_passed() || self.0 == Fault::UnlimitedIsMissed)
+        {
+            return ExecutionResult::of(match self.0 {
+                Fault::DeadlineIsAFailure => ErrorStatus::GeneralFailure,
+                _ => ErrorStatus::MissedDeadlineTransient,
+            });
+        }
         let mut result = self.run(request, options);
         if self.0 == Fault::TimingOnFailure
             && options.measure_timing
@@ -127,6 +179,59 @@ impl PreparedModel for PreparedFloor {
             result.timing = Timing { time_on_device_us: 1, time_in_driver_us: 1 };
         }
         result
+    }
+
+    fn execute_asynchronously(
+        self: Arc<Self>,
+        request: Request,
+        options: ExecutionOptions,
+        _caller: Caller,
+        callback: ExecutionCallback,
+    ) -> Result<(), Failure> {
+        if self.0 == Fault::DropsCallback {
+            return Ok(());
+        }
+        let result = self.execute_synchronously(&request, &options);
+        let status = result.status;
+        callback(result);
+        match (status, self.0) {
+            (ErrorStatus::InvalidArgument, Fault::TakesWrongLaunches) => Ok(()),
+            (ErrorStatus::InvalidArgument, Fault::LaunchTellsAnotherStatus) => {
+                Err(ErrorStatus::GeneralFailure.into())
+            }
+            (ErrorStatus::InvalidArgument, _) => Err(status.into()),
+            (ErrorStatus::MissedDeadlineTransient, Fault::LaunchTellsDeadline) => {
+                Err(status.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn execute_fenced(
+        self: Arc<Self>,
+        request: Request,
+        wait_for: Vec<Fence>,
+        options: FencedOptions,
+        _caller: Caller,
+    ) -> Result<FencedExecution, Failure> {
+        let unspecified = match self.0 {
+            Fault::TakesUnknownOutputs | Fault::RefusesUnknownOutputsOtherwise => {
+                UnspecifiedOutputs::Allowed
+            }
+            _ => UnspecifiedOutputs::Refused,
+        };
+        let checked = validate_request(&request, &self.1, unspecified);
+        if checked.is_err() && self.0 != Fault::TakesAnyArguments {
+            return Err(ErrorStatus::InvalidArgument.into());
+        }
+        if self.0 == Fault::RefusesUnknownOutputsOtherwise
+            && validate_request(&request, &self.1, UnspecifiedOutputs::Refused).is_err()
+        {
+            return Err(ErrorStatus::GeneralFailure.into());
+        }
+        let fault = self.0;
+        let run = move || self.run(&request, &options.execution);
+        fenced::start(fault, wait_for, options.execution.measure_timing, run)
     }
 
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {
@@ -148,18 +253,21 @@ impl PreparedFloor {
         if is_dynamic && fault == Fault::DeclinesDynamicShapes {
             return ExecutionResult::of(ErrorStatus::GeneralFailure);
         }
-        let pool = |index: u32| match &request.pools[index as usize] {
-            RequestPool::Memory(memory) => Arc::clone(memory),
-            RequestPool::Token(_) => panic!("nobody gives tokens here"),
-        };
+        let pool = |index: u32| &request.pools[index as usize];
         let mut bytes = vec![0; input.location.length as usize];
-        pool(input.location.pool_index).read(input.location.offset.into(), &mut bytes).unwrap();
+        match pool(input.location.pool_index) {
+            RequestPool::Memory(memory) => {
+                memory.read(input.location.offset.into(), &mut bytes).unwrap();
+            }
+            RequestPool::Token(token) => bytes = buffers::value(*token),
+        }
         let shift = if fault == Fault::WrongValue { 1.0 } else { 0.0 };
         let floors = bytes.chunks_exact(4).flat_map(|b| {
             (f32::from_ne_bytes([b[0], b[1], b[2], b[3]]).floor() + shift).to_ne_bytes()
         });
         let floors: Vec<u8> = floors.collect();
-        let fits = output.location.length as usize >= floors.len();
+        let is_buffer = matches!(pool(output.location.pool_index), RequestPool::Token(_));
+        let fits = is_buffer || output.location.length as usize >= floors.len();
         let shape = |dimensions: Dimensions| {
             vec![OutputShape { dimensions, is_sufficient: fits || fault == Fault::IgnoresLength }]
         };
@@ -171,19 +279,25 @@ impl PreparedFloor {
         };
         if !fits && fault != Fault::IgnoresLength {
             if fault == Fault::WritesBehindTheOutput {
-                let memory = pool(output.location.pool_index);
-                memory.write(output.location.offset.into(), &floors).unwrap();
+                write(pool(output.location.pool_index), output.location.offset, &floors);
             }
             result.status = ErrorStatus::OutputInsufficientSize;
             return result;
         }
-        pool(output.location.pool_index).write(output.location.offset.into(), &floors).unwrap();
+        write(pool(output.location.pool_index), output.location.offset, &floors);
         if options.measure_timing || fault == Fault::TimingUnasked {
             let slow = fault == Fault::DeviceSlowerThanDriver;
             let time_on_device_us = if slow { 3 } else { 1 };
             result.timing = Timing { time_on_device_us, time_in_driver_us: 2 };
         }
         result
+    }
+}
+
+fn write(pool: &RequestPool, offset: u32, bytes: &[u8]) {
+    match pool {
+        RequestPool::Memory(memory) => memory.write(offset.into(), bytes).unwrap(),
+        RequestPool::Token(token) => buffers::set_value(*token, bytes),
     }
 }
 

@@ -1,0 +1,115 @@
+//! Executions whose results come later.
+
+use std::sync::Arc;
+
+use burst_hal::{Caller, ExecutionOptions, Request};
+use burst_wire::control::{Answer, Call};
+use fmq::Deadline;
+
+use super::{Copies, Executed, ModelHandle};
+use crate::ClientError;
+use crate::connection::{Ended, NotBegun};
+
+/// What is called with the outcome of an execution.
+pub(crate) type ExecutedCallback = Box<dyn FnOnce(Result<Executed, ClientError>) + Send>;
+
+/// What an execution uses until its result has come: the service reads and writes it.
+#[derive(Debug)]
+struct InUse {
+    request: Request,
+    copies: Copies,
+}
+
+impl ModelHandle {
+    /// Starts an execution. `callback` gets its outcome, exactly once: on the connection's thread for
+    /// that, or, where nothing was started, on this one before it returns. Until then the memories of
+    /// the request stay referenced, and this model. Once the caller cancels, the service is asked to give
+    /// up; the outcome follows.
+    ///
+    /// # Errors
+    /// It was not started, for the reason that `callback` got too. Where the service gave one, `callback`
+    /// got it as the execution's status.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        request: Request,
+        options: &ExecutionOptions,
+        caller: &Caller,
+        callback: ExecutedCallback,
+    ) -> Result<(), ClientError> {
+        let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        // Memories are sent whatever the deadline: launching is no execution.
+        let (wire, copies) = match self.pack(&request, options, Deadline::never()) {
+            Ok(packed) => packed,
+            Err(error) => {
+                callback(Err(error.clone()));
+                return Err(error);
+            }
+        };
+        let in_use = Arc::new(InUse { request, copies });
+        let link = self.link();
+        let execution = match link.executions.begin(self.completion(&in_use, callback)) {
+            Ok(execution) => execution,
+            Err((why, complete)) => {
+                let error = match why {
+                    NotBegun::Closed => link.peer_died(),
+                    NotBegun::NoThread(errno) => ClientError::System { call: "clone", errno },
+                };
+                complete(Ended::NotStarted(error.clone()));
+                return Err(error);
+            }
+        };
+        let call = Call::ExecuteAsynchronously { execution, request: wire };
+        let error = match link.launch(call, &in_use.copies.descriptors(), deadline) {
+            Ok((Answer::Done, _)) => {
+                self.cancel_with(execution, caller);
+                return Ok(());
+            }
+            Ok(_) => ClientError::UnexpectedAnswer,
+            Err(error) => error,
+        };
+        let completion = match error {
+            // The service may yet start it.
+            ClientError::Timeout => link.executions.abandon(execution, in_use),
+            _ => link.executions.withdraw(execution),
+        };
+        if let Some(complete) = completion {
+            complete(Ended::NotStarted(error.clone()));
+        }
+        Err(error)
+    }
+
+    /// What is done when the execution has ended: outputs are copied to where they belong, everything is
+    /// let go of, and then the caller is told.
+    fn completion(
+        self: &Arc<Self>,
+        in_use: &Arc<InUse>,
+        callback: ExecutedCallback,
+    ) -> Box<dyn FnOnce(Ended) + Send> {
+        let (model, in_use) = (Arc::clone(self), Arc::clone(in_use));
+        Box::new(move |ended| {
+            let outcome = match ended {
+                Ended::Executed(executed) => in_use.copies.finish(&in_use.request, &executed),
+                Ended::Lost => Err(model.link.peer_died()),
+                Ended::NotStarted(ClientError::Refused { status, detail }) => {
+                    tracing::debug!(%status, detail, "execution refused");
+                    Ok(Executed::of(status))
+                }
+                Ended::NotStarted(error) => Err(error),
+            };
+            drop(in_use);
+            drop(model);
+            callback(outcome);
+        })
+    }
+
+    /// Once the caller cancels, the service is asked to give the execution up.
+    fn cancel_with(&self, execution: u32, caller: &Caller) {
+        let link = Arc::downgrade(&self.link);
+        let hook = caller.cancel_word().when_cancelled(move || {
+            if let Some(link) = link.upgrade() {
+                link.cancel_execution(execution);
+            }
+        });
+        self.link.executions.attach(execution, hook);
+    }
+}
