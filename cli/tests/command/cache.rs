@@ -8,8 +8,8 @@ use std::path::Path;
 
 use burst_client::Client;
 use burst_hal::{
-    CompilationCache, Device, ErrorStatus, Model, ModelBuilder, OperandType, OperationType,
-    OutputSpec, PrepareOptions,
+    CompilationCache, ErrorStatus, Model, ModelBuilder, OperandType, OperationType, OutputSpec,
+    PrepareOptions,
 };
 
 use crate::support::{self, Process, json, run};
