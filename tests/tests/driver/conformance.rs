@@ -24,7 +24,7 @@ burst_testing::tests![
 const ONE_IN: usize = 6;
 
 /// Tests in each suite.
-const TESTS: [(Suite, usize); 9] = [
+const COUNTS: [(Suite, usize); 9] = [
     (Suite::General, 7419),
     (Suite::MemoryDomain, 7419),
     (Suite::FencedCompute, 7419),
@@ -76,7 +76,7 @@ fn every_suite_has_as_many_tests_as_the_original(folder: &Path) {
             test.suites().for_each(|suite| *tests.entry(suite).or_default() += 1);
         }
     }
-    assert_eq!(tests, BTreeMap::from(TESTS));
+    assert_eq!(tests, BTreeMap::from(COUNTS));
 }
 
 /// Operations that are not right, worst first, with a few of their failures each; then the counts.
