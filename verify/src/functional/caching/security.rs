@@ -100,12 +100,12 @@ fn each_corrupted(
 }
 
 /// As many bytes as before.
-fn flipped_or_overwritten(bytes: &mut Vec<u8>, random: &mut Random) -> String {
+fn flipped_or_overwritten(bytes: &mut [u8], random: &mut Random) -> String {
     if bytes.is_empty() {
         return "nothing to corrupt".to_owned();
     }
     // Half of them in the first bytes, where whatever says how long things are lies.
-    let first = if random.next() % 2 == 0 { bytes.len().min(256) } else { bytes.len() };
+    let first = if random.next().is_multiple_of(2) { bytes.len().min(256) } else { bytes.len() };
     let at = random.below(first);
     match random.next() % 4 {
         0 | 1 => {
@@ -130,13 +130,13 @@ fn flipped_or_overwritten(bytes: &mut Vec<u8>, random: &mut Random) -> String {
 }
 
 fn longer_or_shorter(bytes: &mut Vec<u8>, random: &mut Random) -> String {
-    if random.next() % 2 == 0 && !bytes.is_empty() {
+    if random.next().is_multiple_of(2) && !bytes.is_empty() {
         let length = random.below(bytes.len());
         bytes.truncate(length);
         return format!("cut to {length} bytes");
     }
     let more = 1 + random.below(4096);
-    let filler = if random.next() % 2 == 0 { 0 } else { random.next().to_le_bytes()[5] };
+    let filler = if random.next().is_multiple_of(2) { 0 } else { random.next().to_le_bytes()[5] };
     bytes.resize(bytes.len() + more, filler);
     format!("{more} bytes appended")
 }
