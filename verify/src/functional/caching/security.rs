@@ -41,17 +41,21 @@ pub(super) fn another_token(setting: &Setting<'_>) -> Checked {
 pub(super) fn corrupted_model_files(setting: &Setting<'_>) -> Checked {
     let model = setting.add()?;
     let place = setting.saved("corrupted-model", &model)?;
-    each_corrupted(&place.model, flipped_or_overwritten, |case| {
-        setting.fails(case, &setting.cache(&place, Access::Both)?, &[GeneralFailure])
-    })
+    each_corrupted(
+        &place.model,
+        |bytes, random| flipped_or_overwritten(bytes, random),
+        |case| setting.fails(case, &setting.cache(&place, Access::Both)?, &[GeneralFailure]),
+    )
 }
 
 pub(super) fn corrupted_data_files(setting: &Setting<'_>) -> Checked {
     let model = setting.add()?;
     let place = setting.saved("corrupted-data", &model)?;
-    each_corrupted(&place.data, flipped_or_overwritten, |case| {
-        no_other_model(setting, case, &place, &model)
-    })
+    each_corrupted(
+        &place.data,
+        |bytes, random| flipped_or_overwritten(bytes, random),
+        |case| no_other_model(setting, case, &place, &model),
+    )
 }
 
 pub(super) fn model_files_of_another_length(setting: &Setting<'_>) -> Checked {
