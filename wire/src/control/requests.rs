@@ -51,7 +51,7 @@ impl PoolSource {
 /// One execution over the socket.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SynchronousRequest {
-    /// From [`Answer::Prepared`].
+    /// From [`Answer::Prepared`](super::Answer::Prepared).
     pub model: u32,
     /// One per input.
     pub inputs: List<WireArgument, ARGUMENTS_MAX>,
