@@ -87,7 +87,7 @@ impl Launches {
     /// [`ServerError::InUse`]; a limit; [`WireError::Closed`] where the client has gone.
     pub(crate) fn enter(&self, launch: NewLaunch) -> Result<Arc<Launched>, ServerError> {
         let number = launch.number;
-        let member = self.owner.lane.join()?;
+        let member = self.owner.lane.enlist()?;
         let mut numbers = lock(&self.numbers);
         if numbers.is_closed {
             return Err(WireError::Closed.into());

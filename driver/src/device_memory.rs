@@ -45,7 +45,8 @@ impl DeviceMemory {
             lock(&self.idle).iter().filter_map(Weak::upgrade).collect();
         let of_payer = models.iter().filter(|model| model.payer.shares_account(payer));
         // Each list is emptied under its own lock alone, and its contexts are dropped under none.
-        of_payer.fold(false, |any, model| !std::mem::take(&mut *model.lock()).is_empty() || any)
+        let released: Vec<_> = of_payer.map(|model| std::mem::take(&mut *model.lock())).collect();
+        released.iter().any(|contexts| !contexts.is_empty())
     }
 }
 

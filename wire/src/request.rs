@@ -43,7 +43,7 @@ pub struct SlotRequest {
 }
 
 /// Packet information, and whether to measure.
-const FIXED_DATUMS: u64 = 2;
+const FIXED_DATUMS: usize = 2;
 /// What may be negotiated in addition: deadline, loop time-out, number.
 const EXTRA_DATUMS: usize = 3;
 /// Dimensions that a request may give for an argument whose rank the model leaves open.
@@ -57,7 +57,7 @@ pub fn longest_packet(rules: &RequestRules) -> usize {
         let rank = if rank == 0 { UNKNOWN_RANK } else { rank };
         2 + rank // the argument and its memory
     });
-    FIXED_DATUMS as usize + EXTRA_DATUMS + arguments.sum::<usize>()
+    FIXED_DATUMS + EXTRA_DATUMS + arguments.sum::<usize>()
 }
 
 impl RequestPacket<'_> {
@@ -67,7 +67,7 @@ impl RequestPacket<'_> {
     /// [`WireError::TooLong`] when that is more than a packet can say.
     pub fn datums(&self) -> Result<u32, WireError> {
         let arguments = self.inputs.iter().chain(self.outputs);
-        let datums = FIXED_DATUMS
+        let datums = FIXED_DATUMS as u64
             + self.slots.len() as u64
             + arguments.map(|argument| 1 + argument.dimensions.len() as u64).sum::<u64>()
             + u64::from(self.extras.deadline.is_some())
@@ -186,7 +186,7 @@ fn information(cursor: &mut Cursor<'_>) -> Result<InformationDatum, WireError> {
         number_of_output_operands: datum::u32_at(bytes, 12),
         number_of_pools: datum::u32_at(bytes, 16),
     };
-    let needed = FIXED_DATUMS
+    let needed = FIXED_DATUMS as u64
         + u64::from(information.number_of_input_operands)
         + u64::from(information.number_of_output_operands)
         + u64::from(information.number_of_pools);

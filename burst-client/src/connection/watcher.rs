@@ -6,7 +6,7 @@ use burst_hal::{ErrorStatus, Pool};
 use burst_wire::WireError;
 use burst_wire::control::{self, ClientMessage, List, ServerMessage};
 use burst_wire::socket::{self, Inbox};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 
 use super::Connection;
@@ -38,21 +38,39 @@ fn step(connection: &Connection, inbox: &mut Inbox, outbox: &mut Outbox) -> Resu
         true => PollFlags::IN,
         false => PollFlags::IN | PollFlags::OUT,
     };
-    // The socket says that the service hung up; the process descriptor also that it died while
-    // somebody else (a child it forked) holds the socket open.
-    let process = connection.process.as_ref().unwrap_or(socket);
-    let mut fds = [PollFd::new(socket, wanted), PollFd::new(process, PollFlags::IN)];
-    retry_on_intr(|| poll(&mut fds, None))?;
-    let ready = fds[0].revents();
-    if ready.is_empty() {
-        return Err(WireError::Closed); // what it sent before it died was read
-    }
+    let ready = wait(connection, wanted)?;
     outbox.flush(socket)?;
     if ready == PollFlags::OUT {
         return Ok(());
     }
     socket::receive(socket, inbox)?;
     handle(connection, inbox, outbox)
+}
+
+/// Waits until there is something to do at the socket.
+///
+/// The socket says that the service hung up; the descriptor of its process, where there is one, also that
+/// it died while somebody else (a child that it forked) holds the socket open.
+fn wait(connection: &Connection, wanted: PollFlags) -> Result<PollFlags, WireError> {
+    let of_socket = || PollFd::new(&connection.socket, wanted);
+    let Some(process) = &connection.process else {
+        let mut socket = [of_socket()];
+        retry_on_intr(|| poll(&mut socket, None))?;
+        return Ok(socket[0].revents());
+    };
+    let mut both = [of_socket(), PollFd::new(process, PollFlags::IN)];
+    retry_on_intr(|| poll(&mut both, None))?;
+    if !both[0].revents().is_empty() {
+        return Ok(both[0].revents());
+    }
+    // It has died. The kernel looked at the socket first: what came in between is still to be read.
+    let mut socket = [of_socket()];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    retry_on_intr(|| poll(&mut socket, Some(&now)))?;
+    match socket[0].revents() {
+        nothing if nothing.is_empty() => Err(WireError::Closed),
+        something => Ok(something),
+    }
 }
 
 fn handle(

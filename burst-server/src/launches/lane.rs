@@ -88,7 +88,7 @@ impl Lane {
     ///
     /// # Errors
     /// Its user may not have a single thread more.
-    pub(super) fn join(self: &Arc<Self>) -> Result<Member, ServerError> {
+    pub(super) fn enlist(self: &Arc<Self>) -> Result<Member, ServerError> {
         let mut state = lock(&self.state);
         if state.permits.is_empty() {
             let permit = self.budgets.thread()?;

@@ -59,7 +59,7 @@ fn pieces(lane: &Arc<Lane>, count: u32) -> Pieces {
     let (say, said) = channel();
     let piece = |number| {
         let (end, ends) = channel();
-        let (say, _member) = (say.clone(), lane.join().unwrap());
+        let (say, _member) = (say.clone(), lane.enlist().unwrap());
         (Arc::new(Saying { number, say, end: Mutex::new(ends), _member }), end)
     };
     let (pieces, ends) = (0..count).map(piece).unzip();
@@ -135,7 +135,7 @@ fn a_client_whose_user_has_no_thread_left_goes_on_with_the_one_that_it_has() {
     wait_until(|| threads(&users) == 0);
     let budgets = Arc::clone(&lane.budgets);
     let _elsewhere = budgets.thread().unwrap();
-    let refused = lane.join().map(drop).unwrap_err();
+    let refused = lane.enlist().map(drop).unwrap_err();
     assert!(refused.to_string().contains("the limit of 1 threads for one user"), "{refused}");
 }
 

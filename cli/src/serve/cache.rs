@@ -27,7 +27,7 @@ impl CacheArgs {
         }
         let named = self.state.as_ref().map(StateFolder::new);
         let Some(folder) = named.or_else(StateFolder::of_environment) else {
-            tracing::info!("no folder for a key: compilations are not kept");
+            tracing::debug!("no folder for a key: compilations are not kept");
             return Ok(None);
         };
         match folder.key() {

@@ -34,7 +34,7 @@ fn asked(state: &Path, extra: &[&str]) -> (Vec<Capabilities>, String) {
     let mut service = Process::start(command);
     let line = service.line();
     assert!(line.starts_with("listening on "), "{line}");
-    let client = Client::connect(&socket).unwrap();
+    let client = Client::connect(socket).unwrap();
     let devices = client.devices().unwrap();
     let said = devices.iter().map(|device| device.capabilities().unwrap()).collect();
     drop((devices, client));

@@ -122,7 +122,7 @@ impl Service {
     fn connect(&self) -> Client {
         let until = Instant::now() + HANG;
         loop {
-            match Client::connect(&self.1.path().join("driver.sock")) {
+            match Client::connect(self.1.path().join("driver.sock")) {
                 Err(ClientError::NobodyListens { .. }) if Instant::now() < until => {
                     std::thread::yield_now();
                 }

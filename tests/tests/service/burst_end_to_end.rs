@@ -216,7 +216,8 @@ fn an_output_that_is_too_small_comes_with_the_shape_it_needs() {
     let (service, client) = Private::connect();
     service.controls.insufficient.store(true, Ordering::SeqCst);
     let device = client.device("fake").unwrap();
-    for route in Route::ALL {
+    // The shapes of a fenced execution have to be known beforehand.
+    for route in Route::ALL.into_iter().filter(|route| *route != Route::Fenced) {
         let mut stream = device.stream(&model(), &options(route, Wait::Sleep)).unwrap();
         let error = stream.run(long()).unwrap_err();
         assert!(

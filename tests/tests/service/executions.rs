@@ -11,7 +11,7 @@ use burst_client::{
 };
 use burst_hal::{
     Caller, CancelWord, Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Fence,
-    FenceState, FencedOptions, HeapMemory, Memory, Model, Pool, PrepareOptions, PrepareResult,
+    FenceState, FencedOptions, HeapMemory, Model, Pool, PrepareOptions, PrepareResult,
     PreparedModel, Request, TimePoint,
 };
 use burst_server::{Service, ServiceOptions};

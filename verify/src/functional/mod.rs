@@ -4,6 +4,7 @@
 pub mod caching;
 mod execution;
 pub mod memory_domains;
+mod shared_memory;
 
 use burst_hal::{Device, ErrorStatus, Failure};
 

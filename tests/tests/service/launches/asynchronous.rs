@@ -79,7 +79,7 @@ fn a_deadline_that_has_passed_is_launched_and_told() {
     let (service, device) = service(Gated::default(), |_| ());
     let mut client = Launching::connect(&service);
     client.launch_by(1, &memory(1), Some(TimePoint { nanos: 1 })).unwrap();
-    assert_eq!(client.executed(1), ErrorStatus::MissedDeadlineTransient);
+    assert_eq!(client.executed(1), ErrorStatus::MissedDeadlinePersistent);
     assert!(device.begun().is_empty());
 }
 

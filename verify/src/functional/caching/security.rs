@@ -41,17 +41,21 @@ pub(super) fn another_token(setting: &Setting<'_>) -> Checked {
 pub(super) fn corrupted_model_files(setting: &Setting<'_>) -> Checked {
     let model = setting.add()?;
     let place = setting.saved("corrupted-model", &model)?;
-    each_corrupted(&place.model, flipped_or_overwritten, |case| {
-        setting.fails(case, &setting.cache(&place, Access::Both)?, &[GeneralFailure])
-    })
+    each_corrupted(
+        &place.model,
+        |bytes, random| flipped_or_overwritten(bytes, random),
+        |case| setting.fails(case, &setting.cache(&place, Access::Both)?, &[GeneralFailure]),
+    )
 }
 
 pub(super) fn corrupted_data_files(setting: &Setting<'_>) -> Checked {
     let model = setting.add()?;
     let place = setting.saved("corrupted-data", &model)?;
-    each_corrupted(&place.data, flipped_or_overwritten, |case| {
-        no_other_model(setting, case, &place, &model)
-    })
+    each_corrupted(
+        &place.data,
+        |bytes, random| flipped_or_overwritten(bytes, random),
+        |case| no_other_model(setting, case, &place, &model),
+    )
 }
 
 pub(super) fn model_files_of_another_length(setting: &Setting<'_>) -> Checked {
@@ -100,12 +104,12 @@ fn each_corrupted(
 }
 
 /// As many bytes as before.
-fn flipped_or_overwritten(bytes: &mut Vec<u8>, random: &mut Random) -> String {
+fn flipped_or_overwritten(bytes: &mut [u8], random: &mut Random) -> String {
     if bytes.is_empty() {
         return "nothing to corrupt".to_owned();
     }
     // Half of them in the first bytes, where whatever says how long things are lies.
-    let first = if random.next() % 2 == 0 { bytes.len().min(256) } else { bytes.len() };
+    let first = if random.next().is_multiple_of(2) { bytes.len().min(256) } else { bytes.len() };
     let at = random.below(first);
     match random.next() % 4 {
         0 | 1 => {
@@ -130,13 +134,13 @@ fn flipped_or_overwritten(bytes: &mut Vec<u8>, random: &mut Random) -> String {
 }
 
 fn longer_or_shorter(bytes: &mut Vec<u8>, random: &mut Random) -> String {
-    if random.next() % 2 == 0 && !bytes.is_empty() {
+    if random.next().is_multiple_of(2) && !bytes.is_empty() {
         let length = random.below(bytes.len());
         bytes.truncate(length);
         return format!("cut to {length} bytes");
     }
     let more = 1 + random.below(4096);
-    let filler = if random.next() % 2 == 0 { 0 } else { random.next().to_le_bytes()[5] };
+    let filler = if random.next().is_multiple_of(2) { 0 } else { random.next().to_le_bytes()[5] };
     bytes.resize(bytes.len() + more, filler);
     format!("{more} bytes appended")
 }

@@ -26,7 +26,7 @@ pub(super) fn invalid_token(device: &dyn Device) -> Checked {
     let _legal = buffer!(device, wanted(&[&model], &[role(0, 0)], &[role(0, 0)], &[]));
     for way in ways(&model)? {
         for stranger in [0, u32::MAX / 2, u32::MAX].map(RequestPool::Token) {
-            let as_input = request(&[stranger.clone()], &[room()]);
+            let as_input = request(std::slice::from_ref(&stranger), &[room()]);
             way.expect("a stranger's token as input", INVALID, &model, &as_input)?;
             let as_output = request(&[memory(&VALUE)], &[stranger]);
             way.expect("a stranger's token as output", INVALID, &model, &as_output)?;

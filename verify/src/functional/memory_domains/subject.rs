@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use burst_hal::{
-    Buffer, BufferRequest, BufferRole, Caller, DataLocation, Device, ErrorStatus, Failure,
-    HeapMemory, Model, ModelBuilder, OperandType, OperationType, OutputSpec, Pool, PrepareOptions,
-    PreparedModel, Request, RequestArgument, RequestPool,
+    Buffer, BufferRequest, BufferRole, Caller, DataLocation, Device, ErrorStatus, Failure, Model,
+    ModelBuilder, OperandType, OperationType, OutputSpec, Pool, PrepareOptions, PreparedModel,
+    Request, RequestArgument, RequestPool,
 };
 
+use crate::functional::shared_memory::SharedMemory;
 use crate::functional::{Verdict, refused};
 
 /// Values of an operand of most models here, and their bytes.
@@ -106,12 +107,13 @@ macro_rules! buffer {
 pub(super) use buffer;
 
 pub(super) fn pool(values: &[f32]) -> Pool {
-    Arc::new(HeapMemory::new(values.iter().flat_map(|value| value.to_ne_bytes()).collect()))
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+    Arc::new(SharedMemory::new(&bytes))
 }
 
 /// A pool of so many zero bytes.
 pub(super) fn bytes(count: usize) -> Pool {
-    Arc::new(HeapMemory::new(vec![0; count]))
+    Arc::new(SharedMemory::new(&vec![0; count]))
 }
 
 pub(super) fn memory(values: &[f32]) -> RequestPool {
