@@ -2,11 +2,13 @@
 //!
 //! Looked at: what decodes is encoded to the same bytes; what validation accepts at one version it
 //! accepts at every later one, and an independent look at the rules that memory safety rests on
-//! agrees; requests that pass lie inside their pools; dumps and version rules take any legal model.
+//! agrees; requests that pass lie inside their pools; dumps take any legal model, and what is made of it for
+//! an older version is legal there.
 
 use std::sync::Arc;
 
-use burst_hal::validate::{RequestRules, UnspecifiedOutputs, validate_model};
+use burst_hal::validate::{RequestRules, UnspecifiedOutputs, validate_model, validate_model_of};
+use burst_hal::versions::{model_to, slice};
 use burst_hal::{
     DataLocation, ExtraParams, HalVersion, HeapMemory, Model, ModelBuilder, Operand,
     OperandLifeTime, OperandType, OperationType, OutputSpec, Pool, Request, RequestArgument,
@@ -51,14 +53,35 @@ fn validate(model: &Model, like: &[u8]) -> bool {
         return false;
     }
     check_safety(model);
-    for (version, accepted) in VERSIONS.into_iter().zip(accepted) {
-        let compliance = compliant_with(model, version);
-        assert!(!accepted || compliance.noncompliant_operations.is_empty());
-    }
+    check_versions(model);
     let mut drawing = String::new();
     assert!(dump_graph("model", model, &mut drawing).is_ok() && !drawing.is_empty());
     ask(model, like);
     true
+}
+
+/// What a version can carry of a model, every later one can; what is made for a version is legal there.
+fn check_versions(model: &Model) {
+    let mut before: Option<Vec<u32>> = None;
+    for version in VERSIONS {
+        let compliance = compliant_with(model, version);
+        let lacking = &compliance.noncompliant_operations;
+        assert!(before.is_none_or(|more| lacking.iter().all(|one| more.contains(one))));
+        before = Some(lacking.clone());
+        if let Some(slice) = slice(model, version) {
+            assert_eq!(slice.operations.len() + lacking.len(), model.main.operations.len());
+            let verdict = validate_model_of(&slice.model, version);
+            // A slice has the subgraphs of the whole, whatever their operations are.
+            assert!(verdict.is_ok() || !model.referenced.is_empty(), "{verdict:?}");
+        }
+        match model_to(model, version) {
+            Ok(converted) => {
+                assert!(compliance.is_compliant());
+                assert_eq!(validate_model_of(&converted.value, version), Ok(()));
+            }
+            Err(found) => assert_eq!(found, compliance),
+        }
+    }
 }
 
 /// What a driver relies on without looking again.

@@ -1,10 +1,11 @@
 //! Whether an earlier version of the HAL can carry a model or a request.
 //!
-//! Checked here is what holds for any operation: types, lifetimes, ranks, extra parameters. The
-//! operand types that an operation took at a version are in its signature, which the driver knows.
+//! An operation is as new as its form ([`crate::forms`]) and as its operands: their types, lifetimes,
+//! ranks and extra parameters.
 
 use crate::{
     ExtraParams, HalVersion, Model, Operand, OperandLifeTime, Operation, Request, RequestPool,
+    Subgraph, forms,
 };
 
 /// What a version can carry of a model.
@@ -14,7 +15,8 @@ pub struct Compliance {
     /// another device.
     pub noncompliant_operations: Vec<u32>,
     /// Whether anything beside the operations is too new: an operand that none of them uses,
-    /// referenced subgraphs, extensions.
+    /// referenced subgraphs, extensions. At the newest version: an operation of a referenced subgraph
+    /// that no version has in its form.
     pub has_other_reasons: bool,
 }
 
@@ -29,22 +31,27 @@ impl Compliance {
 /// What a version can carry of a model that is legal at the newest one.
 ///
 /// The flag for relaxed computation is no obstacle: a version that lacks it computes with full
-/// precision, which satisfies the flag.
+/// precision, which satisfies the flag. Nor are trailing inputs that only repeat their defaults.
 #[must_use]
 pub fn compliant_with(model: &Model, version: HalVersion) -> Compliance {
-    let operands = &model.main.operands;
-    let mut is_explained = vec![false; operands.len()];
+    let graph = &model.main;
+    let mut is_explained = vec![false; graph.operands.len()];
     let mut noncompliant_operations = Vec::new();
-    for (index, operation) in (0..).zip(&model.main.operations) {
-        if !operation_complies(operation, operands, version) {
-            noncompliant_operations.push(index);
-            mark(operation, &mut is_explained);
+    for (index, operation) in (0..).zip(&graph.operations) {
+        match inputs_kept(model, graph, operation, version) {
+            Some(count) => mark(&operation.inputs[count..], &mut is_explained),
+            None => {
+                noncompliant_operations.push(index);
+                mark(&operation.inputs, &mut is_explained);
+                mark(&operation.outputs, &mut is_explained);
+            }
         }
     }
-    let mut others = operands.iter().zip(&is_explained).filter(|(_, explained)| !**explained);
+    let mut others = graph.operands.iter().zip(&is_explained).filter(|(_, explained)| !**explained);
     let has_other_reasons = others.any(|(operand, _)| !operand_complies(operand, version))
         || (version < HalVersion::V1_3 && !model.referenced.is_empty())
-        || (version < HalVersion::V1_2 && !model.extension_name_to_prefix.is_empty());
+        || (version < HalVersion::V1_2 && !model.extension_name_to_prefix.is_empty())
+        || model.referenced.iter().any(|graph| has_unknown_form(model, graph));
     Compliance { noncompliant_operations, has_other_reasons }
 }
 
@@ -56,13 +63,25 @@ pub fn request_complies(request: &Request, version: HalVersion) -> bool {
     version >= HalVersion::V1_3 || request.pools.iter().all(is_memory)
 }
 
-fn operation_complies(operation: &Operation, operands: &[Operand], version: HalVersion) -> bool {
-    let has_type = operation.ty.since().is_some_and(|since| since <= version);
+/// How many of an operation's inputs a version carries; `None` where it cannot carry the operation.
+pub(crate) fn inputs_kept(
+    model: &Model,
+    graph: &Subgraph,
+    operation: &Operation,
+    version: HalVersion,
+) -> Option<usize> {
+    let count = forms::inputs_for(model, graph, operation, version)?;
     let complies = |index: &u32| {
-        let operand = usize::try_from(*index).ok().and_then(|index| operands.get(index));
+        let operand = usize::try_from(*index).ok().and_then(|index| graph.operands.get(index));
         operand.is_some_and(|operand| operand_complies(operand, version))
     };
-    has_type && operation.inputs.iter().chain(&operation.outputs).all(complies)
+    let mut kept = operation.inputs[..count].iter().chain(&operation.outputs);
+    kept.all(complies).then_some(count)
+}
+
+/// Whether a graph has an operation that no version has in its form.
+fn has_unknown_form(model: &Model, graph: &Subgraph) -> bool {
+    graph.operations.iter().any(|operation| forms::since(model, graph, operation).is_none())
 }
 
 fn operand_complies(operand: &Operand, version: HalVersion) -> bool {
@@ -73,9 +92,9 @@ fn operand_complies(operand: &Operand, version: HalVersion) -> bool {
     has_type && has_lifetime && (version >= HalVersion::V1_2 || (has_rank && is_plain))
 }
 
-/// Notes the operands of an operation that is counted already.
-fn mark(operation: &Operation, is_explained: &mut [bool]) {
-    for index in operation.inputs.iter().chain(&operation.outputs) {
+/// Notes operands whose operation is counted already, or that it can do without.
+fn mark(indexes: &[u32], is_explained: &mut [bool]) {
+    for index in indexes {
         let position = usize::try_from(*index).unwrap_or(usize::MAX);
         if let Some(explained) = is_explained.get_mut(position) {
             *explained = true;
@@ -104,10 +123,11 @@ mod tests {
         let half = OutputSpec::new(OperandType::TensorFloat16, &[2]);
         let x = b.input(OperandType::TensorFloat32, &[2]);
         let floor = b.result_of(OperationType::Floor, &[x], spec.clone());
-        let sub = b.result_of(OperationType::Sub, &[floor, x], spec.clone());
+        let (none, alpha) = (b.scalar_i32(0), b.scalar_f32(1.0));
+        let sub = b.result_of(OperationType::Sub, &[floor, x, none], spec.clone());
         let cast = b.result_of(OperationType::Cast, &[sub], half.clone());
         let relu = b.result_of(OperationType::Relu, &[cast], half);
-        let elu = b.result_of(OperationType::Elu, &[sub], spec);
+        let elu = b.result_of(OperationType::Elu, &[sub, alpha], spec);
         b.output(relu);
         b.output(elu);
         let model = b.build().unwrap();
@@ -115,6 +135,38 @@ mod tests {
         assert_eq!(failing(&model, HalVersion::V1_1), (vec![2, 3, 4], false));
         assert_eq!(failing(&model, HalVersion::V1_2), (vec![4], false));
         assert_eq!(failing(&model, HalVersion::V1_3), (vec![], false));
+    }
+
+    #[test]
+    fn inputs_that_repeat_their_defaults_do_not_count() {
+        for (last_axis, new_axis) in [(-1, false), (0, true)] {
+            let mut b = ModelBuilder::new();
+            let x = b.input(OperandType::TensorFloat32, &[2, 3]);
+            let (beta, axis) = (b.scalar_f32(1.0), b.scalar_i32(last_axis));
+            let spec = OutputSpec::f32(&[2, 3]);
+            let y = b.result_of(OperationType::Softmax, &[x, beta, axis], spec.clone());
+            let layout = b.scalar_bool(false);
+            let block = b.scalar_i32(1);
+            let inputs = [y, block, layout];
+            let z = b.result_of(OperationType::DepthToSpace, &inputs, spec);
+            b.output(z);
+            let model = b.build().unwrap();
+            let wrong = if new_axis { vec![0] } else { vec![] };
+            assert_eq!(failing(&model, HalVersion::V1_0), (wrong, false), "{last_axis}");
+            assert_eq!(failing(&model, HalVersion::V1_2), (vec![], false), "{last_axis}");
+        }
+    }
+
+    #[test]
+    fn an_operation_in_no_form_of_its_own_suits_no_version() {
+        let mut b = ModelBuilder::new();
+        let x = b.input(OperandType::TensorFloat32, &[2]);
+        let y = b.result_of(OperationType::Add, &[x, x], OutputSpec::f32(&[2]));
+        b.output(y);
+        let model = b.build().unwrap();
+        for version in HalVersion::ALL {
+            assert_eq!(failing(&model, version), (vec![0], false), "{version}");
+        }
     }
 
     #[test]

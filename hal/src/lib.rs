@@ -87,6 +87,7 @@ mod device;
 mod dump;
 mod extension_code;
 mod fence;
+pub mod forms;
 mod model;
 mod operand_type;
 mod operation_type;
@@ -100,6 +101,7 @@ mod status;
 mod time;
 pub mod validate;
 mod version;
+pub mod versions;
 
 pub use buffer::{Buffer, BufferRole};
 pub use buffer_tracker::{

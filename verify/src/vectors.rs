@@ -26,6 +26,8 @@ pub struct Test {
     pub relaxed: bool,
     /// Whether the execution has to fail.
     pub expect_failure: bool,
+    /// The folder of the first version that can say the model, where its author knows.
+    pub min_version: Option<String>,
     /// Above 0 for random draws: how far frequencies may be off.
     pub multinomial_tolerance: f64,
     /// The graph that is executed.

@@ -51,6 +51,22 @@ pub enum ValidationError {
         /// How much; for nesting where counting stopped.
         found: u64,
     },
+    /// Something that the version has no place for yet.
+    #[error("HAL {version} has no {what}")]
+    NotYet {
+        /// What.
+        what: &'static str,
+        /// The version.
+        version: HalVersion,
+    },
+    /// A number that stands for nothing.
+    #[error("no {what} has code {code}")]
+    UnknownCode {
+        /// What it should be.
+        what: &'static str,
+        /// The number.
+        code: i32,
+    },
     /// The main graph has no operands.
     #[error("the main graph has no operands")]
     NoOperands,
@@ -330,6 +346,14 @@ pub enum OperationFault {
     /// The version has no such type yet.
     #[error("HAL {version} has no {ty}")]
     TypeTooNew {
+        /// The type.
+        ty: OperationType,
+        /// The version.
+        version: HalVersion,
+    },
+    /// The version has the type, but not with these operands.
+    #[error("HAL {version} has no {ty} of these operands")]
+    NoSuchForm {
         /// The type.
         ty: OperationType,
         /// The version.

@@ -10,8 +10,10 @@ mod model;
 mod operand;
 mod operation;
 mod request;
+mod result;
 #[cfg(test)]
 mod tests;
+mod version;
 
 pub use buffer::{BufferOperand, combine_dimensions, validate_buffer};
 pub use error::{
@@ -27,6 +29,10 @@ pub use limits::{
 pub use model::validate_model;
 pub use operand::validate_extension_operand;
 pub use request::{ArgumentOperand, RequestRules, UnspecifiedOutputs, validate_request};
+pub use result::{ResultFault, validate_result};
+pub use version::{
+    validate_execution_preference, validate_model_of, validate_priority, validate_request_of,
+};
 
 /// Refuses a count above its limit.
 fn within(count: usize, limit: Limit) -> Result<(), ValidationError> {

@@ -8,7 +8,8 @@ use crate::{HalVersion, Model, OperandLifeTime, Subgraph};
 
 /// Checks everything about a model that holds whatever its operations compute.
 ///
-/// Not checked here: the signature of each operation, which its driver checks; and the kind of a
+/// Not checked here: the form of each operation, which its driver checks, or
+/// [`validate_model_of`](super::validate_model_of); and the kind of a
 /// pool's memory, which the maker of the pool has checked.
 ///
 /// # Errors
@@ -23,7 +24,7 @@ pub fn validate_model(model: &Model, version: HalVersion) -> Result<(), Validati
 }
 
 /// Every graph of the model, with its name for errors.
-fn graphs(model: &Model) -> impl Iterator<Item = (GraphId, &Subgraph)> {
+pub(super) fn graphs(model: &Model) -> impl Iterator<Item = (GraphId, &Subgraph)> {
     let referenced = (0..).map(GraphId::Referenced).zip(&model.referenced);
     std::iter::once((GraphId::Main, &model.main)).chain(referenced)
 }

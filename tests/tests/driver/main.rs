@@ -7,6 +7,7 @@ mod fuzz_corpus;
 mod models;
 mod operations;
 mod threads;
+mod versions;
 
 fn main() -> std::process::ExitCode {
     burst_testing::run(&[
@@ -16,5 +17,6 @@ fn main() -> std::process::ExitCode {
         models::TESTS,
         operations::TESTS,
         threads::TESTS,
+        versions::TESTS,
     ])
 }

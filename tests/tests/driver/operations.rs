@@ -1,5 +1,5 @@
-//! The table of operations against the specification's list: all of them, in order, and each takes
-//! exactly the operand types of each version.
+//! The driver's operations and the contract's forms against the specification's list: all of them, in
+//! order, and each takes exactly the operand types of each version.
 //!
 //! Every form of the list (main type, variant, number of inputs and outputs) has to be accepted
 //! from its version on; then one operand after the other gets every other type, and whether that
@@ -11,8 +11,8 @@ use std::path::Path;
 use burst_driver::op::Signature;
 use burst_driver::{Registry, ops};
 use burst_hal::{
-    Dimensions, ExtraParams, HalVersion, Operand, OperandLifeTime, OperandType, Operation,
-    OperationType,
+    Dimensions, ExtraParams, HalVersion, Model, Operand, OperandLifeTime, OperandType, Operation,
+    OperationType, Subgraph, forms,
 };
 use burst_testing::shared;
 use serde::Deserialize;
@@ -263,9 +263,9 @@ impl Operands {
     }
 }
 
-/// Whether the driver takes these operands at this version.
-fn is_accepted(code: OperationType, operands: &Operands, at: HalVersion) -> bool {
-    let Some(def) = Registry::default().find(code) else { return false };
+/// Whether the driver takes these operands at this version, and whether the contract says that it has
+/// such a form.
+fn is_accepted(code: OperationType, operands: &Operands, at: HalVersion) -> (bool, bool) {
     let mut all: Vec<Operand> = Vec::new();
     let mut add = |types: &[OperandType], lifetime: OperandLifeTime| -> Vec<u32> {
         let add_operand = |ty: &OperandType| {
@@ -279,9 +279,14 @@ fn is_accepted(code: OperationType, operands: &Operands, at: HalVersion) -> bool
         inputs: add(&operands.inputs, OperandLifeTime::SubgraphInput),
         outputs: add(&operands.outputs, OperandLifeTime::SubgraphOutput),
     };
+    let model =
+        Model { main: Subgraph { operands: all, ..Subgraph::default() }, ..Model::default() };
+    let has_form = forms::since(&model, &model.main, &operation).is_some_and(|since| since <= at);
+    let all = model.main.operands;
+    let Some(def) = Registry::default().find(code) else { return (false, has_form) };
     let known = code.since().is_some_and(|since| since <= at)
         && all.iter().all(|operand| operand.ty.since().is_some_and(|since| since <= at));
-    known && (def.validate)(&Signature::new(&all, &operation, at)).is_ok()
+    (known && (def.validate)(&Signature::new(&all, &operation, at)).is_ok(), has_form)
 }
 
 /// An operand with what its type and this operation need beside the type itself.
@@ -353,8 +358,10 @@ fn every_type_of_the_list_is_accepted_from_its_version_on_and_no_other(list: &Pa
                 for at in VERSIONS {
                     asked += 1;
                     let expected = forms.iter().any(|form| form.takes(operands, at));
-                    if is_accepted(row.ty(), operands, at) != expected {
-                        wrong.push(format!("{} {at}: {operands:?} should be {expected}", row.name));
+                    let found = is_accepted(row.ty(), operands, at);
+                    if found != (expected, expected) {
+                        let name = &row.name;
+                        wrong.push(format!("{name} {at}: {operands:?}: {found:?}, not {expected}"));
                     }
                 }
             }
