@@ -7,7 +7,10 @@ use super::loss::Loss;
 
 /// Called with each loss; by default nobody.
 #[derive(Clone, Default)]
-pub(super) struct Listener(Option<Arc<dyn Fn(&Loss) + Send + Sync>>);
+pub(super) struct Listener(Option<Arc<Listening>>);
+
+/// Is told of each loss.
+type Listening = dyn Fn(&Loss) + Send + Sync;
 
 impl Listener {
     pub(super) fn new(listen: impl Fn(&Loss) + Send + Sync + 'static) -> Self {

@@ -6,7 +6,7 @@
 //!
 //! | asked for | what an older driver gets | |
 //! |---|---|---|
-//! | which operations it runs | the part of the model that its version can say, as a model ([`slice`]); the others it does not run | below 1.3 |
+//! | which operations it runs | the part of the model that its version can say, as a model ([`slice()`]); the others it does not run | below 1.3 |
 //! | a model | the model without what makes no difference ([`Loss`]); GENERAL_FAILURE where it cannot be said | below 1.3 |
 //! | a deadline | looked at before each call: MISSED_DEADLINE_PERSISTENT where it has passed | below 1.3 |
 //! | an execution behind fences, a buffer | GENERAL_FAILURE; requests with tokens INVALID_ARGUMENT | below 1.3 |
