@@ -1,7 +1,8 @@
 //! Third parties for the harness: other ways for two processes on one machine to exchange requests
 //! and answers, and another library that runs the same models ([`model`]). Beside them what an honest
 //! client notices of attacks on its service ([`attacks`]), an urgent model of a less urgent one
-//! ([`priorities`]), and what compilations in files save ([`cache`]).
+//! ([`priorities`]), what compilations in files save ([`cache`]), and what each feature around an execution
+//! costs ([`costs`]), and an inference through NNAPI's C functions ([`ndk`]).
 //!
 //! The transport's third parties are compiled with the feature `peers` alone: who only builds or tests
 //! this repository does not wait for them.
@@ -10,7 +11,9 @@
 
 pub mod attacks;
 pub mod cache;
+pub mod costs;
 pub mod model;
+pub mod ndk;
 #[cfg(feature = "peers")]
 pub mod peers;
 pub mod priorities;

@@ -2,12 +2,16 @@
 //! measures, with third-party peers beside it. `cargo run --release -p benches -- model`: our driver
 //! beside LiteRT. `cargo run --release -p benches -- attacks`: what an honest client notices of attacks
 //! on its service. `cargo run --release -p benches -- priorities`: an urgent model beside a busy one.
-//! on its service. `cargo run --release -p benches -- cache`: models prepared in full and from files.
+//! `cargo run --release -p benches -- cache`: models prepared in full and from files.
+//! `cargo run --release -p benches -- costs`: what each feature around an execution costs.
+//! `cargo run --release -p benches -- ndk`: inferences through NNAPI's C functions.
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use benches::{all_peers, attacks, cache, check_built, left_out_notice, model, priorities};
+use benches::{
+    all_peers, attacks, cache, check_built, costs, left_out_notice, model, ndk, priorities,
+};
 use burst_harness::transport::command;
 use burst_harness::{HarnessError, Peer};
 use clap::{Parser, Subcommand};
@@ -32,6 +36,10 @@ enum What {
     Priorities(priorities::Args),
     /// Models prepared in full and from the files of a compilation.
     Cache(cache::Args),
+    /// Each feature around an execution beside the same without it.
+    Costs(costs::Args),
+    /// Inferences through NNAPI's C functions beside the same without them.
+    Ndk(ndk::Args),
 }
 
 fn main() -> ExitCode {
@@ -49,6 +57,8 @@ fn main() -> ExitCode {
         What::Attacks(args) => args.run(&mut out),
         What::Priorities(args) => args.run(&mut out),
         What::Cache(args) => args.run(&mut out),
+        What::Costs(args) => args.run(&mut out),
+        What::Ndk(args) => args.run(&mut out),
     };
     result.unwrap_or_else(|error| {
         eprintln!("benches: {error}");

@@ -160,10 +160,14 @@ mod tests {
     fn an_error_that_stays_is_not_tried_again() {
         let series = Backoff { total: Duration::from_secs(60), ..backoff() };
         let mut calls = 0;
-        let transient = |error: &ClientError| matches!(error, ClientError::TooManyClients);
+        let transient = |error: &ClientError| matches!(error, ClientError::TooManyClients { .. });
         let outcome: Result<((), u32), _> = series.run(Deadline::never(), transient, || {
             calls += 1;
-            Err(if calls < 3 { ClientError::TooManyClients } else { ClientError::NotPermitted })
+            Err(if calls < 3 {
+                ClientError::TooManyClients { detail: "".into() }
+            } else {
+                ClientError::NotPermitted
+            })
         });
         assert!(matches!(outcome, Err(ClientError::NotPermitted)));
         let fine = series.run(Deadline::never(), transient, || Ok(7));

@@ -1,6 +1,5 @@
 //! A buffer of the driver in another process, as a [`burst_hal::Buffer`].
 
-use std::any::Any;
 use std::sync::Arc;
 
 use burst_hal::validate::{MAX_BUFFER_MODELS, MAX_BUFFER_ROLES, MAX_RANK};
@@ -36,21 +35,39 @@ impl RemoteBuffer {
         }
     }
 
+    /// Whether it was made over the same connection as a model: only there its token means it.
+    #[must_use]
+    pub fn is_beside(&self, model: &RemotePreparedModel) -> bool {
+        Arc::ptr_eq(self.token.link(), model.handle().link())
+    }
+
     /// Copies its value to a pool of the same size.
     ///
     /// # Errors
     /// The service refuses, or is gone.
     pub fn read_into(&self, destination: &Pool) -> Result<(), ClientError> {
+        self.read_into_until(destination, Deadline::never())
+    }
+
+    /// The same, with no answer later than this.
+    ///
+    /// # Errors
+    /// As [`RemoteBuffer::read_into`]; [`ClientError::Timeout`].
+    pub fn read_into_until(
+        &self,
+        destination: &Pool,
+        deadline: Deadline,
+    ) -> Result<(), ClientError> {
         let link = self.token.link();
         link.check_not_forked()?;
         let token = self.token.token();
-        if let Some(memory) = link.share_memory(destination, Deadline::never())? {
+        if let Some(memory) = link.share_memory(destination, deadline)? {
             let to = PoolSource::Shared { memory };
-            return self.copy(Call::CopyFromBuffer { token, to }, None);
+            return self.copy(Call::CopyFromBuffer { token, to }, None, deadline);
         }
         let copy = room_for(destination)?;
         let to = PoolSource::Descriptor { length: destination.len() };
-        self.copy(Call::CopyFromBuffer { token, to }, Some(&copy))?;
+        self.copy(Call::CopyFromBuffer { token, to }, Some(&copy), deadline)?;
         let mut bytes = vec![0; length(destination)?];
         copy.read(0, &mut bytes)?;
         Ok(destination.write(0, &bytes)?)
@@ -62,26 +79,44 @@ impl RemoteBuffer {
     /// # Errors
     /// The service refuses, or is gone.
     pub fn fill_from(&self, source: &Pool, dimensions: &[u32]) -> Result<(), ClientError> {
+        self.fill_from_until(source, dimensions, Deadline::never())
+    }
+
+    /// The same, with no answer later than this.
+    ///
+    /// # Errors
+    /// As [`RemoteBuffer::fill_from`]; [`ClientError::Timeout`].
+    pub fn fill_from_until(
+        &self,
+        source: &Pool,
+        dimensions: &[u32],
+        deadline: Deadline,
+    ) -> Result<(), ClientError> {
         let link = self.token.link();
         link.check_not_forked()?;
         // More than any value has: the service refuses one too many as it would refuse them all.
         let dimensions = &dimensions[..dimensions.len().min(MAX_RANK + 1)];
         let (token, dimensions) = (self.token.token(), List(dimensions.to_vec()));
-        if let Some(memory) = link.share_memory(source, Deadline::never())? {
+        if let Some(memory) = link.share_memory(source, deadline)? {
             let from = PoolSource::Shared { memory };
-            return self.copy(Call::CopyToBuffer { token, from, dimensions }, None);
+            return self.copy(Call::CopyToBuffer { token, from, dimensions }, None, deadline);
         }
         let copy = room_for(source)?;
         let mut bytes = vec![0; length(source)?];
         source.read(0, &mut bytes)?;
         copy.write(0, &bytes)?;
         let from = PoolSource::Descriptor { length: source.len() };
-        self.copy(Call::CopyToBuffer { token, from, dimensions }, Some(&copy))
+        self.copy(Call::CopyToBuffer { token, from, dimensions }, Some(&copy), deadline)
     }
 
-    fn copy(&self, call: Call, memory: Option<&ShmMemory>) -> Result<(), ClientError> {
+    fn copy(
+        &self,
+        call: Call,
+        memory: Option<&ShmMemory>,
+        deadline: Deadline,
+    ) -> Result<(), ClientError> {
         let descriptors: Vec<_> = memory.and_then(Memory::fd).into_iter().collect();
-        match self.token.link().call(call, &descriptors, Deadline::never())? {
+        match self.token.link().call(call, &descriptors, deadline)? {
             (Answer::Done, _) => Ok(()),
             _ => Err(ClientError::UnexpectedAnswer),
         }
@@ -95,7 +130,7 @@ fn to_wire(link: &Arc<Link>, request: &BufferRequest) -> Result<WireBufferReques
     within("roles", inputs.len().saturating_add(outputs.len()), MAX_BUFFER_ROLES)?;
     within("dimensions", dimensions.len(), MAX_RANK)?;
     let number = |(index, model): (usize, &Arc<dyn PreparedModel>)| {
-        let model = (&**model as &dyn Any).downcast_ref::<RemotePreparedModel>();
+        let model = model.downcast_ref::<RemotePreparedModel>();
         let own = model.map(RemotePreparedModel::handle);
         let own = own.filter(|model| Arc::ptr_eq(model.link(), link));
         own.map(|model| model.number()).ok_or(ClientError::OtherConnection { model: index })

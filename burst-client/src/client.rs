@@ -167,6 +167,10 @@ impl Client {
         }
     }
 
+    pub(crate) fn link(&self) -> &Link {
+        &self.link
+    }
+
     fn device_at(&self, index: usize, deadline: Deadline) -> Result<RemoteDevice, ClientError> {
         let number = u32::try_from(index).map_err(|_| ClientError::UnexpectedAnswer)?;
         RemoteDevice::query(&self.link, number, deadline)

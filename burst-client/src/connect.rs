@@ -184,7 +184,7 @@ fn welcomed(answer: &[u8]) -> Result<ServerGreeting, ClientError> {
             Err(ClientError::Version { client: Versions::SPOKEN, service: answer.versions })
         }
         Welcome::NotPermitted => Err(ClientError::NotPermitted),
-        Welcome::TooManyClients => Err(ClientError::TooManyClients),
+        Welcome::TooManyClients => Err(ClientError::TooManyClients { detail: detail() }),
         Welcome::FeatureMissing => {
             Err(ClientError::FeatureMissing { missing: Features::from_bits(answer.missing) })
         }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use burst_hal::trace::Tracer;
 use burst_shm::ForkMark;
 use burst_wire::control::StatedLimit;
 
@@ -23,6 +24,7 @@ mod outbox;
 mod pending_calls;
 mod permits;
 mod slots;
+mod tracing_to;
 mod watcher;
 
 use buffers::BufferRegistry;
@@ -30,10 +32,12 @@ use executions::Executions;
 use memory_registry::MemoryRegistry;
 use pending_calls::PendingCalls;
 use permits::SlowCallPermits;
+use tracing_to::TracingTo;
 
 pub(crate) use buffers::RemoteToken;
 pub(crate) use burst_watch::BurstWatch;
 pub(crate) use executions::{Ended, NotBegun};
+pub(crate) use pending_calls::LateReply;
 
 /// How long to wait for the reason after a queue or the socket was found closed: the message or the
 /// hang-up that says so is already on its way.
@@ -56,7 +60,10 @@ pub(crate) struct Connection {
     mark: ForkMark,
     slow_calls: Arc<SlowCallPermits>,
     dead: AtomicBool,
+    /// The service said that it stops.
+    is_stopping: AtomicBool,
     bursts: Mutex<HashMap<u32, Arc<BurstWatch>>>,
+    tracing: TracingTo,
 }
 
 /// Keeps a connection: everything a user holds shares one of these. The last one ends the
@@ -91,7 +98,9 @@ impl Link {
             mark: ForkMark::take()?,
             slow_calls: Arc::new(slow_calls),
             dead: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
             bursts: Mutex::default(),
+            tracing: TracingTo::default(),
         });
         let watched = Arc::clone(&connection);
         let watcher = std::thread::Builder::new()
@@ -128,7 +137,17 @@ impl Drop for Link {
 impl Connection {
     /// The error of every call and wait after the service is gone.
     pub(crate) fn peer_died(&self) -> ClientError {
-        ClientError::PeerDied { pid: self.peer.pid }
+        let pid = self.peer.pid;
+        // Relaxed: the mark that the service is gone was set after this one, and whoever asks has read that.
+        match self.is_stopping.load(Ordering::Relaxed) {
+            true => ClientError::PeerStopped { pid },
+            false => ClientError::PeerDied { pid },
+        }
+    }
+
+    /// The service said that it stops; the hang-up follows.
+    fn note_stopping(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
     }
 
     /// Whether this process is a forked child of the one that connected.
@@ -163,6 +182,28 @@ impl Connection {
         for burst in self.lock_bursts().values() {
             burst.close();
         }
+    }
+
+    /// Ends the connection from this end: nobody waits for the service any longer. Does nothing in a forked child,
+    /// whose parent's it is.
+    pub(crate) fn hang_up(&self) {
+        if self.is_forked() {
+            return;
+        }
+        // An error means that it is not connected any more, which is what is wanted.
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        self.mark_dead();
+    }
+
+    /// Spans of this end go there from now on.
+    pub(crate) fn trace_to(&self, tracer: Option<Tracer>) {
+        self.tracing.set(tracer);
+    }
+
+    /// Where spans of this end go, while somebody wants them.
+    #[inline]
+    pub(crate) fn tracer(&self) -> Option<Tracer> {
+        self.tracing.get()
     }
 
     /// From now on the watcher looks after this burst.

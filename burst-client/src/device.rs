@@ -4,11 +4,13 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use burst_hal::log_tags::MANAGER;
+use burst_hal::trace::{Marks, SpanKind};
 use burst_hal::validate::RequestRules;
 use burst_hal::{
     Buffer, BufferRequest, CACHE_FILES_MAX, CacheFiles, Caller, Capabilities, CompilationCache,
-    Device, DeviceStatus, DeviceType, Extension, Failure, Model, PrepareOptions, PreparedModel,
-    TimePoint,
+    Device, DeviceStatus, DeviceType, Extension, Failure, HalVersion, Model, PrepareOptions,
+    PreparedModel, TimePoint,
 };
 use burst_shm::{Mapping, Memory};
 use burst_wire::control::{Answer, CachePlace, Call, DeviceInfo, ModelBody, encode_model};
@@ -43,6 +45,8 @@ impl RemoteDevice {
     ) -> Result<Self, ClientError> {
         match link.quick_call_until(Call::DeviceInfo { device: number }, deadline)? {
             (Answer::Device(info), _) => {
+                let (name, version) = (info.name.as_str(), info.version.as_str());
+                tracing::debug!(target: MANAGER, name, version, "a device of the service");
                 Ok(RemoteDevice { link: Arc::clone(link), number, info: Arc::new(info) })
             }
             _ => Err(ClientError::UnexpectedAnswer),
@@ -55,15 +59,43 @@ impl RemoteDevice {
         self.link.is_usable()
     }
 
+    /// Whether the service answers until then, asked for something that needs no work. One that is merely busy
+    /// does.
+    #[must_use]
+    pub fn answers(&self, deadline: Deadline) -> bool {
+        let asked =
+            self.link.quick_call_until(Call::DeviceStatus { device: self.number }, deadline);
+        self.is_alive()
+            && !matches!(asked, Err(ClientError::Timeout | ClientError::PeerDied { .. }))
+    }
+
+    /// Hangs up on a service that does not answer any more. From then on it counts as dead, for everything that
+    /// was made over this connection; a service that goes on after all gives up what it did for it.
+    pub fn hang_up(&self) {
+        self.link.hang_up();
+    }
+
     /// For each operation of the main graph, whether the device runs it.
     ///
     /// # Errors
     /// The service refuses the model, or is gone.
     pub fn query_operations(&self, model: &Model) -> Result<Vec<bool>, ClientError> {
+        self.query_operations_until(model, Deadline::never())
+    }
+
+    /// The same, with no answer later than this.
+    ///
+    /// # Errors
+    /// As [`RemoteDevice::query_operations`]; [`ClientError::Timeout`].
+    pub fn query_operations_until(
+        &self,
+        model: &Model,
+        deadline: Deadline,
+    ) -> Result<Vec<bool>, ClientError> {
         let parcel = Parcel::pack(model)?;
         let call = Call::SupportedOperations { device: self.number, model: parcel.body.clone() };
-        self.link.give_back_dropped(Deadline::never())?;
-        match self.link.call(call, &parcel.descriptors(model)?, Deadline::never())? {
+        self.link.give_back_dropped(deadline)?;
+        match self.link.call(call, &parcel.descriptors(model)?, deadline)? {
             (Answer::Supported(supported), _)
                 if supported.0.len() == model.main.operations.len() =>
             {
@@ -127,10 +159,12 @@ impl RemoteDevice {
         self.link.give_back_dropped(deadline)?;
         let descriptors: Vec<BorrowedFd<'_>> = files_of(cache).collect();
         match self.link.call(call, &descriptors, deadline)? {
-            (Answer::Restored { model, longest_packet, .. }, _) => {
+            (Answer::Restored { model, longest_packet, prepared, .. }, _) => {
                 let longest = usize::try_from(longest_packet).unwrap_or(usize::MAX);
+                let options = prepared.options();
                 let handle = ModelHandle::new(&self.link, model, longest);
-                Ok(Arc::new(RemotePreparedModel::new(handle)))
+                let handle = handle.preferring(options.preference);
+                Ok(Arc::new(RemotePreparedModel::new(handle, options, &self.info)))
             }
             _ => Err(ClientError::UnexpectedAnswer),
         }
@@ -142,6 +176,8 @@ impl RemoteDevice {
         options: &PrepareOptions,
         cache: Option<&CompilationCache>,
     ) -> Result<Arc<RemotePreparedModel>, ClientError> {
+        let tracer = self.link.tracer();
+        let mut marks = Marks::begin(tracer.as_deref());
         let parcel = Parcel::pack(model)?;
         let (device, body) = (self.number, parcel.body.clone());
         let wire_options = options.into();
@@ -162,7 +198,8 @@ impl RemoteDevice {
                 let rules = RequestRules::new(model).map_err(|_| ClientError::UnexpectedAnswer)?;
                 let handle = ModelHandle::new(&self.link, number, longest_packet(&rules));
                 let handle = handle.preferring(options.preference);
-                Ok(Arc::new(RemotePreparedModel::new(handle)))
+                marks.mark(SpanKind::Prepare);
+                Ok(Arc::new(RemotePreparedModel::new(handle, *options, &self.info)))
             }
             _ => Err(ClientError::UnexpectedAnswer),
         }
@@ -238,6 +275,7 @@ fn copy_without_descriptor(pool: &burst_hal::Pool) -> Result<Option<ShmMemory>, 
     Ok(Some(ShmMemory::copy_of(pool)?))
 }
 
+#[deny(clippy::missing_trait_methods, reason = "all that the device can do has to reach it")]
 impl Device for RemoteDevice {
     fn name(&self) -> &str {
         self.info.name.as_str()
@@ -249,6 +287,10 @@ impl Device for RemoteDevice {
 
     fn device_type(&self) -> DeviceType {
         self.info.device_type()
+    }
+
+    fn hal_version(&self) -> HalVersion {
+        self.info.hal_version()
     }
 
     fn capabilities(&self) -> Result<Capabilities, Failure> {
@@ -277,10 +319,26 @@ impl Device for RemoteDevice {
         Ok(self.query_operations(model)?)
     }
 
+    /// A question that is under way cannot be taken back: there is no call for that.
+    fn supported_operations_for(&self, model: &Model, _: &Caller) -> Result<Vec<bool>, Failure> {
+        self.supported_operations(model)
+    }
+
     fn prepare_model(
         &self,
         model: &Model,
         options: &PrepareOptions,
+    ) -> Result<Arc<dyn PreparedModel>, Failure> {
+        Ok(self.prepare(model, options)?)
+    }
+
+    /// The client's user pays for it in the service, whoever the caller is here. It ends with its deadline, or with
+    /// the connection.
+    fn prepare_model_for(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        _: &Caller,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
         Ok(self.prepare(model, options)?)
     }

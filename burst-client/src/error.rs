@@ -6,6 +6,7 @@ use burst_hal::session::LayoutError;
 use burst_hal::{CacheFiles, ErrorStatus, Failure};
 use burst_shm::ShmError;
 use burst_wire::control::Versions;
+use burst_wire::trace::{TRACE_BYTES_MAX, TRACE_BYTES_MIN};
 use burst_wire::{Features, WireError};
 use fmq::QueueError;
 use rustix::io::Errno;
@@ -38,9 +39,12 @@ pub enum ClientError {
     /// The service does not take this user.
     #[error("the service does not permit this user")]
     NotPermitted,
-    /// The service has as many clients as it takes.
-    #[error("the service has as many clients as it takes; try again later")]
-    TooManyClients,
+    /// The service, or this user there, has as many clients as may be.
+    #[error("the service has no place for another client{}; try again later", behind(detail))]
+    TooManyClients {
+        /// Which limit is reached, as far as the service says it.
+        detail: Box<str>,
+    },
     /// The service speaks another version of the protocol.
     #[error("the service speaks protocol {service}, this client speaks {client}")]
     Version {
@@ -75,6 +79,15 @@ pub enum ClientError {
         /// Its process id, as far as known; 0 if not.
         pid: u32,
     },
+    /// The service did not answer any more and was [hung up](crate::RemoteDevice::hang_up) on.
+    #[error("the driver service has stopped answering")]
+    StoppedAnswering,
+    /// The service was told to stop, and ended the connection in order.
+    #[error("the driver service (process {pid}) was told to stop")]
+    PeerStopped {
+        /// Its process id, as far as known; 0 if not.
+        pid: u32,
+    },
     /// The service gave up this burst; the connection lives.
     #[error("the service ended the burst: {detail}")]
     BurstEnded {
@@ -97,8 +110,10 @@ pub enum ClientError {
         detail: Box<str>,
     },
     /// The service does not know a call: it is older than this client.
-    #[error("the service is too old for this: {detail}")]
+    #[error("the service is too old for {what}: {detail}")]
     UnknownCall {
+        /// What the call is about.
+        what: &'static str,
         /// Its reason.
         detail: Box<str>,
     },
@@ -197,6 +212,24 @@ pub enum ClientError {
         /// How much there may be.
         limit: usize,
     },
+    /// A memory for spans of a length that no service takes.
+    #[error(
+        "a memory of {bytes} bytes for spans; it has {} to {} bytes",
+        TRACE_BYTES_MIN,
+        TRACE_BYTES_MAX
+    )]
+    TraceBytes {
+        /// Its length.
+        bytes: u64,
+    },
+    /// A memory for spans that is longer than this service takes.
+    #[error("a memory of {bytes} bytes for spans; this service takes at most {limit}")]
+    TraceTooLong {
+        /// Its length.
+        bytes: u64,
+        /// What the service states.
+        limit: u64,
+    },
     /// More fences than one execution can wait for.
     #[error("{count} fences; an execution waits for at most {limit}")]
     TooManyFences {
@@ -219,13 +252,17 @@ impl ClientError {
     pub fn status(&self) -> ErrorStatus {
         match self {
             ClientError::Refused { status, .. } | ClientError::Execution { status } => *status,
-            ClientError::PeerDied { .. } => ErrorStatus::DeviceUnavailable,
+            ClientError::PeerDied { .. }
+            | ClientError::PeerStopped { .. }
+            | ClientError::StoppedAnswering => ErrorStatus::DeviceUnavailable,
             ClientError::Timeout => ErrorStatus::MissedDeadlineTransient,
-            ClientError::TooManyClients => ErrorStatus::ResourceExhaustedTransient,
+            ClientError::TooManyClients { .. } => ErrorStatus::ResourceExhaustedTransient,
             ClientError::NoDescriptor
             | ClientError::OtherConnection { .. }
             | ClientError::BufferTooLarge { .. }
             | ClientError::TooManyFences { .. }
+            | ClientError::TraceBytes { .. }
+            | ClientError::TraceTooLong { .. }
             | ClientError::OutputNotShared { .. }
             | ClientError::Layout(_)
             | ClientError::PoolTooLong { .. }
@@ -239,7 +276,13 @@ impl ClientError {
     /// everything made from the connection (or the burst) has to be made again.
     #[must_use]
     pub fn is_loss(&self) -> bool {
-        matches!(self, ClientError::PeerDied { .. } | ClientError::BurstEnded { .. })
+        matches!(
+            self,
+            ClientError::PeerDied { .. }
+                | ClientError::StoppedAnswering
+                | ClientError::PeerStopped { .. }
+                | ClientError::BurstEnded { .. }
+        )
     }
 
     /// Whether a service that is being started again can be the reason.
@@ -248,11 +291,13 @@ impl ClientError {
             ClientError::NobodyListens { .. }
             | ClientError::Connect { .. }
             | ClientError::Connector(_)
-            | ClientError::TooManyClients
+            | ClientError::TooManyClients { .. }
             | ClientError::NoGreeting
             // What hangs up before the greeting is, as a rule, a service that is just going.
             | ClientError::NotThisProtocol
             | ClientError::PeerDied { .. }
+            | ClientError::StoppedAnswering
+            | ClientError::PeerStopped { .. }
             | ClientError::BurstEnded { .. }
             | ClientError::Wire(WireError::Closed) => true,
             other => other.status() == ErrorStatus::ResourceExhaustedTransient,
@@ -262,6 +307,11 @@ impl ClientError {
     pub(crate) fn system(call: &'static str) -> impl Fn(Errno) -> ClientError {
         move |errno| ClientError::System { call, errno }
     }
+}
+
+/// A detail behind a sentence, where there is one.
+fn behind(detail: &str) -> String {
+    if detail.is_empty() { String::new() } else { format!(": {detail}") }
 }
 
 impl From<ClientError> for Failure {

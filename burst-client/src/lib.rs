@@ -42,6 +42,7 @@ mod reconnect;
 mod retry;
 mod shm_memory;
 mod stream;
+mod trace;
 mod waiting;
 
 pub use backoff::Backoff;
@@ -64,3 +65,4 @@ pub use reconnect::{
 pub use retry::RetryPolicy;
 pub use shm_memory::ShmMemory;
 pub use stream::{Stream, StreamOptions};
+pub use trace::{TraceBuffer, TraceCounts};

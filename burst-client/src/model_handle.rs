@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use burst_hal::trace::{Marks, SpanKind};
 use burst_hal::{
     ErrorStatus, ExecutionOptions, ExecutionPreference, ExecutionResult, Memory, Pool, Request,
     RequestPool,
@@ -12,7 +13,7 @@ use burst_hal::{
 use burst_wire::control::{self, Answer, Call, PoolSource, SynchronousRequest, WireArgument};
 use fmq::{Deadline, Wait};
 
-use crate::connection::Link;
+use crate::connection::{LateReply, Link};
 use crate::{ClientError, ShmMemory};
 
 mod asynchronous;
@@ -88,8 +89,26 @@ impl ModelHandle {
         options: &ExecutionOptions,
         deadline: Deadline,
     ) -> Result<Executed, ClientError> {
+        self.execute_leaving(request, options, deadline, &mut None)
+    }
+
+    /// The same. Where the deadline passes first, `late` is the reply of the execution that may be under
+    /// way yet, with the memories of the request.
+    pub(crate) fn execute_leaving(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+        deadline: Deadline,
+        late: &mut Option<LateReply>,
+    ) -> Result<Executed, ClientError> {
+        let tracer = self.link.tracer();
+        let mut marks = Marks::begin(tracer.as_deref());
         let (wire, copies) = self.pack(request, options, deadline)?;
-        let executed = match self.link.call(Call::Execute(wire), &copies.descriptors(), deadline) {
+        let (call, descriptors) = (Call::Execute(wire), copies.descriptors());
+        marks.mark(SpanKind::EncodeRequest);
+        let replied = self.link.call_leaving(call, &descriptors, deadline, late);
+        marks.mark(SpanKind::WaitForResult);
+        let executed = match replied {
             Ok((Answer::Executed(executed), _)) => executed,
             Ok(_) => return Err(ClientError::UnexpectedAnswer),
             // The request itself was refused: that is the execution's result.
@@ -99,7 +118,9 @@ impl ModelHandle {
             }
             Err(error) => return Err(error),
         };
-        copies.finish(request, &executed)
+        let finished = copies.finish(request, &executed);
+        marks.mark(SpanKind::DecodeResult);
+        finished
     }
 
     /// A request for a message, with copies of memory that has no descriptor.

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use burst_hal::{
-    Caller, ErrorStatus, ExecutionCallback, ExecutionOptions, ExecutionResult, Failure, Fence,
-    FencedExecution, FencedOptions, Pool, PreparedModel, Request,
+    Caller, ErrorStatus, ExecutionCallback, ExecutionOptions, ExecutionResult, Extension, Failure,
+    Fence, FencedExecution, FencedOptions, Pool, PrepareOptions, PreparedModel, Request,
 };
 use burst_launch::Execution;
+use burst_wire::control::DeviceInfo;
 use fmq::Deadline;
 
 use crate::connection::Link;
@@ -17,11 +18,24 @@ use crate::{Burst, BurstOptions, ClientError, Executed};
 #[derive(Debug)]
 pub struct RemotePreparedModel {
     handle: Arc<ModelHandle>,
+    /// Without a deadline.
+    options: PrepareOptions,
+    device: Arc<DeviceInfo>,
 }
 
 impl RemotePreparedModel {
-    pub(crate) fn new(handle: ModelHandle) -> Self {
-        RemotePreparedModel { handle: Arc::new(handle) }
+    pub(crate) fn new(
+        handle: ModelHandle,
+        options: PrepareOptions,
+        device: &Arc<DeviceInfo>,
+    ) -> Self {
+        let options = PrepareOptions { deadline: None, ..options };
+        RemotePreparedModel { handle: Arc::new(handle), options, device: Arc::clone(device) }
+    }
+
+    /// Those of its device.
+    pub(crate) fn extensions(&self) -> Vec<Extension> {
+        self.device.extensions()
     }
 
     pub(crate) fn handle(&self) -> &ModelHandle {
@@ -166,6 +180,10 @@ impl PreparedModel for RemotePreparedModel {
         caller: Caller,
     ) -> Result<FencedExecution, Failure> {
         Ok(self.start_fenced(request, &wait_for, &options, &caller)?)
+    }
+
+    fn prepare_options(&self) -> Option<PrepareOptions> {
+        Some(self.options)
     }
 
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn burst_hal::Burst>, Failure> {

@@ -6,16 +6,21 @@
 //! service again (systemd, a supervisor) need not notify this process; attempts go on with longer
 //! and longer pauses ([`Backoff`]).
 
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use burst_hal::validate::RequestRules;
 use burst_hal::{
-    CacheFiles, Caller, Capabilities, Device, DeviceStatus, DeviceType, ExecutionCallback,
-    ExecutionOptions, ExecutionResult, Extension, Failure, Fence, FencedExecution, FencedOptions,
-    Model, PrepareOptions, PreparedModel, Request, TimePoint,
+    Buffer, BufferRequest, BurstExecutor, CacheFiles, Caller, Capabilities, CompilationCache,
+    Device, DeviceStatus, DeviceType, ExecutionCallback, ExecutionOptions, ExecutionResult,
+    Extension, Failure, Fence, FencedExecution, FencedOptions, HalVersion, Model, Pace,
+    PrepareOptions, PreparedModel, Request, TimePoint,
 };
 use fmq::Deadline;
+use rustix::io::Errno;
 
 use crate::prepared::launched;
 use crate::waiting::lock;
@@ -151,6 +156,14 @@ impl ReconnectingDevice {
         self.again(deadline, || self.alive(deadline).map(|_| ()))
     }
 
+    /// As [`ReconnectingDevice::reconnect`], with a single attempt: nobody waits for a service that is not there.
+    ///
+    /// # Errors
+    /// The attempt's; [`ClientError::Timeout`].
+    pub fn try_reconnect(&self, deadline: Deadline) -> Result<(), ClientError> {
+        self.alive(deadline).map(|_| ())
+    }
+
     /// Makes a model ready to execute, now and after every reconnection. A service that dies over
     /// it is waited for and asked again, twice: a model may be what kills it.
     ///
@@ -164,20 +177,63 @@ impl ReconnectingDevice {
         self.surviving(|| self.prepare_once(model, options))
     }
 
+    /// As [`ReconnectingDevice::prepare`], and the device keeps the compilation in these files where it can
+    /// use them. That is done once: after a reconnection the model is prepared without files.
+    ///
+    /// # Errors
+    /// As [`RemoteDevice::prepare_caching`].
+    pub fn prepare_caching(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        cache: &CompilationCache,
+    ) -> Result<Arc<ReconnectingModel>, ClientError> {
+        self.surviving(|| {
+            let origin = Origin::Model { model: model.clone(), options: *options };
+            self.prepare_from(origin, options.deadline, |device| {
+                device.prepare_caching(model, options, cache)
+            })
+        })
+    }
+
+    /// Makes the model ready that was kept in these files, now and after every reconnection: it keeps
+    /// descriptors of them, as nobody but a service can read the model. A service that comes back with
+    /// another key, or as another version, refuses them.
+    ///
+    /// # Errors
+    /// As [`RemoteDevice::prepare_from_cache`]; [`ClientError::System`] where the process has no descriptor
+    /// left.
+    pub fn prepare_from_cache(
+        &self,
+        cache: &CompilationCache,
+        deadline: Option<TimePoint>,
+    ) -> Result<Arc<ReconnectingModel>, ClientError> {
+        self.surviving(|| {
+            let origin = Origin::Files(same_files(cache)?);
+            self.prepare_from(origin, deadline, |device| device.prepare_from_cache(cache, deadline))
+        })
+    }
+
     fn prepare_once(
         &self,
         model: &Model,
         options: &PrepareOptions,
     ) -> Result<Arc<ReconnectingModel>, ClientError> {
-        let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        let origin = Origin::Model { model: model.clone(), options: *options };
+        self.prepare_from(origin, options.deadline, |device| device.prepare(model, options))
+    }
+
+    /// One attempt to make a model ready for the first time.
+    fn prepare_from(
+        &self,
+        origin: Origin,
+        deadline: Option<TimePoint>,
+        prepare: impl FnOnce(&RemoteDevice) -> Result<Arc<RemotePreparedModel>, ClientError>,
+    ) -> Result<Arc<ReconnectingModel>, ClientError> {
+        let deadline = deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
         let Connected { device, generation } = self.alive(deadline)?;
-        let prepared = device.prepare(model, options)?;
-        Ok(Arc::new(ReconnectingModel {
-            device: self.clone(),
-            model: model.clone(),
-            options: *options, // its deadline was for the first time alone
-            prepared: Renewable::new(Prepared { model: prepared, generation }),
-        }))
+        let prepared = Renewable::new(Prepared { model: prepare(&device)?, generation });
+        Ok(Arc::new(ReconnectingModel { device: self.clone(), origin, prepared }))
     }
 
     /// Prepares a model and sets everything up to run it often. A service that dies over it is
@@ -191,7 +247,7 @@ impl ReconnectingDevice {
         options: &StreamOptions,
     ) -> Result<ReconnectingStream, ClientError> {
         self.surviving(|| {
-            ReconnectingStream::new(self.prepare_once(model, &options.prepare)?, options)
+            ReconnectingStream::new(self.prepare_once(model, &options.prepare)?, model, options)
         })
     }
 
@@ -244,9 +300,30 @@ impl ReconnectingDevice {
 #[derive(Debug)]
 pub struct ReconnectingModel {
     device: ReconnectingDevice,
-    model: Model,
-    options: PrepareOptions,
+    origin: Origin,
     prepared: Renewable<Prepared>,
+}
+
+/// What a model is made ready from, again with every connection.
+#[derive(Debug)]
+enum Origin {
+    /// The model. The deadline of the options was for the first time alone.
+    Model { model: Model, options: PrepareOptions },
+    /// Files that a device has kept it in.
+    Files(CompilationCache),
+}
+
+/// The same files by descriptors of their own.
+fn same_files(cache: &CompilationCache) -> Result<CompilationCache, ClientError> {
+    let again = |files: &[File]| -> Result<Vec<File>, ClientError> {
+        let copies = files.iter().map(|file| file.as_fd().try_clone_to_owned().map(File::from));
+        copies.collect::<std::io::Result<_>>().map_err(|error| ClientError::System {
+            call: "fcntl(F_DUPFD_CLOEXEC)",
+            errno: Errno::from_io_error(&error).unwrap_or(Errno::MFILE),
+        })
+    };
+    let (model, data) = (again(&cache.model)?, again(&cache.data)?);
+    Ok(CompilationCache { token: cache.token, model, data })
 }
 
 /// A model as it was prepared, and over which connection.
@@ -293,22 +370,37 @@ impl ReconnectingModel {
         let is_current = |prepared: &Prepared| prepared.generation >= generation;
         let prepared = self.prepared.renew(deadline, is_current, |_| {
             let deadline = deadline.as_ns().map(|nanos| TimePoint { nanos });
-            let options = PrepareOptions { deadline, ..self.options };
-            Ok(Prepared { model: device.prepare(&self.model, &options)?, generation })
+            let model = match &self.origin {
+                Origin::Model { model, options } => {
+                    device.prepare(model, &PrepareOptions { deadline, ..*options })?
+                }
+                Origin::Files(cache) => device.prepare_from_cache(cache, deadline)?,
+            };
+            Ok(Prepared { model, generation })
         })?;
         Ok(prepared.model)
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "all that the model can do has to reach it")]
 impl PreparedModel for ReconnectingModel {
     fn execute_synchronously(
         &self,
         request: &Request,
         options: &ExecutionOptions,
     ) -> ExecutionResult {
+        self.execute_for(request, options, &Caller::default())
+    }
+
+    fn execute_for(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+        caller: &Caller,
+    ) -> ExecutionResult {
         let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
         match self.reconnect(deadline) {
-            Ok(model) => model.execute_synchronously(request, options),
+            Ok(model) => model.execute_for(request, options, caller),
             Err(error) => {
                 tracing::debug!(%error, "execution failed");
                 ExecutionResult::of(error.status())
@@ -353,11 +445,42 @@ impl PreparedModel for ReconnectingModel {
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn burst_hal::Burst>, Failure> {
         Ok(Box::new(self.configure_burst(&BurstOptions::default())?))
     }
+
+    /// None: its bursts keep memories over the death of a service, which no executor of one connection does.
+    fn open_executor(self: Arc<Self>) -> Result<Option<Box<dyn BurstExecutor>>, Failure> {
+        Ok(None)
+    }
+
+    /// None that can be borrowed: the model that has them is replaced with every connection.
+    fn request_rules(&self) -> Option<&RequestRules> {
+        None
+    }
+
+    /// Likewise.
+    fn pace(&self) -> Option<&Pace> {
+        None
+    }
+
+    /// Likewise.
+    fn wrapped(&self) -> Option<&Arc<dyn PreparedModel>> {
+        None
+    }
+
+    fn prepare_options(&self) -> Option<PrepareOptions> {
+        match &self.origin {
+            Origin::Model { options, .. } => Some(PrepareOptions { deadline: None, ..*options }),
+            Origin::Files(_) => self.current().prepare_options(),
+        }
+    }
 }
 
 /// Facts about the device are those of the connection there is, its version that of the first one
 /// (a service may come back as another version); questions to a service that is gone fail, they
 /// do not wait for the next one.
+///
+/// It makes no buffers: their values lie in the service and die with it, and nobody here could make them
+/// again.
+#[deny(clippy::missing_trait_methods, reason = "all that the device can do has to reach it")]
 impl Device for ReconnectingDevice {
     fn name(&self) -> &str {
         &self.shared.name
@@ -369,6 +492,10 @@ impl Device for ReconnectingDevice {
 
     fn device_type(&self) -> DeviceType {
         self.current().device_type()
+    }
+
+    fn hal_version(&self) -> HalVersion {
+        self.current().hal_version()
     }
 
     fn capabilities(&self) -> Result<Capabilities, Failure> {
@@ -391,11 +518,53 @@ impl Device for ReconnectingDevice {
         self.current().supported_operations(model)
     }
 
+    fn supported_operations_for(
+        &self,
+        model: &Model,
+        caller: &Caller,
+    ) -> Result<Vec<bool>, Failure> {
+        self.current().supported_operations_for(model, caller)
+    }
+
     fn prepare_model(
         &self,
         model: &Model,
         options: &PrepareOptions,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
         Ok(self.prepare(model, options)?)
+    }
+
+    fn prepare_model_for(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        _: &Caller,
+    ) -> Result<Arc<dyn PreparedModel>, Failure> {
+        Ok(self.prepare(model, options)?)
+    }
+
+    fn prepare_model_caching(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        cache: &CompilationCache,
+        _: &Caller,
+    ) -> Result<Arc<dyn PreparedModel>, Failure> {
+        Ok(self.prepare_caching(model, options, cache)?)
+    }
+
+    fn prepare_model_from_cache(
+        &self,
+        cache: &CompilationCache,
+        deadline: Option<TimePoint>,
+        _: &Caller,
+    ) -> Result<Arc<dyn PreparedModel>, Failure> {
+        Ok(self.prepare_from_cache(cache, deadline)?)
+    }
+
+    fn allocate(&self, _: &BufferRequest, _: &Caller) -> Result<Arc<dyn Buffer>, Failure> {
+        Err(Failure::general(
+            "a buffer would not outlive its service, as everything else here does",
+        ))
     }
 }

@@ -55,7 +55,7 @@ impl Stream {
         model: &Model,
         options: &StreamOptions,
     ) -> Result<Self, ClientError> {
-        let layout = SessionLayout::new(model, &options.layout())?;
+        let layout = SessionLayout::new(model, &options.layout(prepared.extensions()))?;
         let (input_memory, input_pool) = input_memory(&layout)?;
         let setup = Setup::new(options);
         let output_memory = setup.output_memory(prepared, layout.output_bytes())?;

@@ -59,6 +59,21 @@ pub(crate) struct Admitted {
     _connection: Charge,
 }
 
+/// Why a connection is not taken in.
+#[derive(Debug)]
+pub(crate) struct NotAccepted {
+    pub(crate) welcome: Welcome,
+    /// The limit that leaves no place for it.
+    limit: Option<LimitError>,
+}
+
+impl NotAccepted {
+    /// What the client is told besides: who may not come in learns nothing but that.
+    pub(crate) fn detail(&self) -> String {
+        self.limit.map_or_else(String::new, |limit| limit.to_string())
+    }
+}
+
 impl Admission {
     pub(crate) fn new(access: Access, users: &Arc<Users>) -> Self {
         Admission { access, users: Arc::clone(users) }
@@ -69,10 +84,10 @@ impl Admission {
     ///
     /// # Errors
     /// The refusal, in the words of the greeting's answer.
-    pub(crate) fn accept(&self, peer: Peer, has_greeted: bool) -> Result<Accepted, Welcome> {
+    pub(crate) fn accept(&self, peer: Peer, has_greeted: bool) -> Result<Accepted, NotAccepted> {
         if !self.access.permits(peer.uid, peer.gid) {
             self.users.meters().stranger();
-            return Err(Welcome::NotPermitted);
+            return Err(NotAccepted { welcome: Welcome::NotPermitted, limit: None });
         }
         let user = self.users.find(peer.uid);
         let take = || -> Result<_, LimitError> {
@@ -81,7 +96,7 @@ impl Admission {
         };
         let (ungreeted, connection) = take().map_err(|error| {
             tracing::debug!(uid = peer.uid, %error, "no place");
-            Welcome::TooManyClients
+            NotAccepted { welcome: Welcome::TooManyClients, limit: Some(error) }
         })?;
         Ok(Accepted { admitted: Admitted { peer, user, _connection: connection }, ungreeted })
     }
@@ -128,7 +143,7 @@ mod tests {
         let (admission, users) = admission(|_| {});
         for count in 1..=1000 {
             let refused = admission.accept(peer(9), false).unwrap_err();
-            assert_eq!(refused, Welcome::NotPermitted);
+            assert_eq!((refused.welcome, refused.detail().as_str()), (Welcome::NotPermitted, ""));
             assert_eq!(users.meters().strangers(), count);
         }
         assert!(users.all().is_empty());
@@ -140,7 +155,10 @@ mod tests {
         let (admission, users) = admission(|limits| limits.ungreeted_per_user = 2);
         let accept = |uid, has_greeted| admission.accept(peer(uid), has_greeted);
         let silent = [accept(7, false).unwrap(), accept(7, false).unwrap()];
-        assert_eq!(accept(7, false).unwrap_err(), Welcome::TooManyClients);
+        let refused = accept(7, false).unwrap_err();
+        assert_eq!(refused.welcome, Welcome::TooManyClients);
+        let detail = "the limit of 2 connections of one user that have not greeted is reached";
+        assert_eq!(refused.detail(), detail);
         assert_eq!(users.meters().refusals(Limit::UngreetedPerUser), 1);
         let greeted = accept(7, true).expect("whose greeting is there waits for nothing");
         let other = accept(8, false).expect("another user's quota is untouched");
@@ -160,7 +178,8 @@ mod tests {
             |limits| limits.clients = 0,
         ] {
             let (admission, users) = admission(set);
-            assert_eq!(admission.accept(peer(7), false).unwrap_err(), Welcome::TooManyClients);
+            let refused = admission.accept(peer(7), false).unwrap_err();
+            assert_eq!(refused.welcome, Welcome::TooManyClients);
             assert!(Limit::ALL.iter().all(|limit| users.meters().used(*limit) == 0));
             assert!(users.all().is_empty());
         }

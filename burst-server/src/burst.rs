@@ -25,7 +25,7 @@ mod worker;
 pub use contexts::{BurstContext, BurstContexts, BurstSetup, BurstTurn, BurstTurns, RequestCheck};
 pub use ender::BurstEnder;
 pub(crate) use handle::{BuffersInSlots, BurstHandle};
-pub use memories::BurstMemories;
+pub use memories::{BurstMemories, KeptBuffers};
 pub(crate) use params::BurstParams;
 pub(crate) use spin_shares::SpinShares;
 pub(crate) use start::{BurstStarter, NewBurst};

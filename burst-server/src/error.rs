@@ -129,6 +129,15 @@ pub enum ServerError {
     /// Additions that were not agreed on in the greeting.
     #[error("the burst asks for additions that were not negotiated")]
     NotNegotiated,
+    /// Spans of the client are written to a memory already.
+    #[error("spans of this client are written to a memory already")]
+    AlreadyTracing,
+    /// A memory for spans in which not one has room.
+    #[error("a memory of {length} bytes has no room for a span")]
+    TraceTooShort {
+        /// Its length.
+        length: u64,
+    },
     /// A buffer where only memory can be used.
     #[error("{what} takes memory only, and no buffer")]
     MemoryOnly {
@@ -212,6 +221,8 @@ impl ServerError {
             | ServerError::Descriptors { .. }
             | ServerError::ModelNotSealed
             | ServerError::NotNegotiated
+            | ServerError::AlreadyTracing
+            | ServerError::TraceTooShort { .. }
             | ServerError::MemoryOnly { .. }
             | ServerError::OtherDevice { .. } => ErrorStatus::InvalidArgument,
             _ => ErrorStatus::GeneralFailure,

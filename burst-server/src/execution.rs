@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use burst_hal::log_tags::EXECUTION;
 use burst_hal::{ErrorStatus, ExecutionResult};
 
 /// Brings a device's answer into the form that the HAL promises to clients, and fills in how long the
@@ -20,6 +21,7 @@ pub(crate) fn finish(
         tracing::error!(%error, "the driver answered with shapes that no request can have");
         result.reset(ErrorStatus::GeneralFailure);
     }
+    tracing::debug!(target: EXECUTION, status = %result.status, "answered");
     if !measure || result.status != ErrorStatus::None {
         result.timing = burst_hal::Timing::UNAVAILABLE;
         return None;

@@ -40,7 +40,7 @@ const THREADS: usize = 4;
 /// What the executions of all clients share.
 #[derive(Debug)]
 pub(crate) struct LaunchHost {
-    pub(crate) watcher: FenceWatcher,
+    pub(crate) watcher: Arc<FenceWatcher>,
     pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) meters: Arc<LimitMeters>,
     /// Longest wait for fences.

@@ -11,6 +11,7 @@
 //! | `launches` | executions that nobody waits for: asynchronous and fenced ones |
 //! | `scheduler` | who computes when: run tokens, shared fairly between users |
 //! | `metrics` | what is counted, and the admin socket that serves it ([`serve_admin`]) |
+//! | `trace` | spans of what is done for a client, in a memory of its own |
 //!
 //! Rooms do not use each other in circles. `session` uses `burst` and `launches`, all three `client`, all of them
 //! `admission` and `metrics`, which reports on `process`. [`Service`] puts them together: it accepts
@@ -44,11 +45,12 @@ mod scheduler;
 mod service;
 mod session;
 mod threads;
+mod trace;
 
 pub use admission::{Access, Limit, Limits, Machine};
 pub use burst::{
     BurstContext, BurstContexts, BurstEnder, BurstMemories, BurstSetup, BurstTurn, BurstTurns,
-    RequestCheck,
+    KeptBuffers, RequestCheck,
 };
 pub use error::ServerError;
 pub use metrics::{BurstCounts, GivenUp, Metrics, serve_admin};

@@ -21,6 +21,7 @@ pub(crate) use tally::Tally;
 use crate::admission::{LimitMeters, Peer, Users};
 use crate::panics::lock;
 use crate::process::{Performance, SandboxReport};
+use crate::scheduler::TurnMeter;
 
 /// Why a burst ended before its client closed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +61,7 @@ pub struct Metrics {
     models: Mutex<Models>,
     performance: Arc<Performance>,
     sandbox: SandboxReport,
+    turns: Arc<TurnMeter>,
 }
 
 /// Tallies of models that live, by a number that is shown as their label, and of those that are gone.
@@ -101,6 +103,7 @@ impl Metrics {
         performance: Arc<Performance>,
         sandbox: SandboxReport,
         users: Arc<Users>,
+        turns: Arc<TurnMeter>,
     ) -> Self {
         Metrics {
             limits: Arc::clone(users.meters()),
@@ -116,6 +119,7 @@ impl Metrics {
             models: Mutex::default(),
             performance,
             sandbox,
+            turns,
         }
     }
 
@@ -287,7 +291,8 @@ mod tests {
     fn metrics() -> Arc<Metrics> {
         let performance = Arc::new(Performance::off());
         let users = Arc::new(Users::new(&Limits::default()));
-        Arc::new(Metrics::new(true, performance, SandboxReport::off(), users))
+        let turns = Arc::default();
+        Arc::new(Metrics::new(true, performance, SandboxReport::off(), users, turns))
     }
 
     #[test]
@@ -324,8 +329,8 @@ mod tests {
         let text = metrics.encode();
         for line in [
             "# TYPE burst_requests counter",
-            "burst_requests_total{path=\"burst\",status=\"NONE\"} 1",
-            "burst_requests_total{path=\"socket\",status=\"NONE\"} 0",
+            "burst_requests_total{path=\"burst\",status=\"OK\"} 1",
+            "burst_requests_total{path=\"socket\",status=\"OK\"} 0",
             "burst_executions_total{path=\"burst\"} 1",
             "burst_refusals_total{limit=\"bursts\"} 1",
             "burst_malformed_packets_total 1",
@@ -346,7 +351,7 @@ mod tests {
         let held = [1001, 1002].map(|uid| metrics.users.find(uid));
         let sees = |reader| {
             let text = metrics.text_for(reader);
-            let total = "burst_requests_total{path=\"socket\",status=\"NONE\"} 2";
+            let total = "burst_requests_total{path=\"socket\",status=\"OK\"} 2";
             assert!(text.contains(total), "{text}");
             assert!(text.contains("burst_service_limit{resource=\"memory_bytes\"}"), "{text}");
             [1, 2].map(|user| {

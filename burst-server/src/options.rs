@@ -14,6 +14,9 @@ use crate::process::{Performance, SandboxReport};
 
 /// How long a burst keeps the driver's resources while no request comes.
 const IDLE_TIME: Duration = Duration::from_secs(30);
+/// How long whoever's turn it is waits for an execution that does not give way. A device that gives way does so
+/// within some milliseconds, and a frame of a camera can spare as much.
+const TURN_PATIENCE: Duration = Duration::from_millis(20);
 /// How long executions may go on when the service is told to stop: long for an execution, short for
 /// whoever waits for a restart.
 const GRACE: Duration = Duration::from_secs(5);
@@ -52,6 +55,11 @@ pub struct ServiceOptions {
     /// ([`DeviceType::Cpu`](burst_hal::DeviceType)), and as many as clients like where none does: a
     /// device with hardware of its own knows itself what it can do at once.
     pub run_tokens: Option<NonZeroUsize>,
+    /// How long whoever's turn it is to compute waits where none of those that compute ends or asks whether
+    /// it should give way; `None` for as long as that takes. Then it computes beside them, and so does
+    /// whoever comes until one of them gives way: one run of each user and eight in all, at most. At
+    /// least a millisecond.
+    pub turn_patience: Option<Duration>,
     /// How long a service that is told to stop lets executions go on before it cancels them.
     pub grace: Duration,
     /// Times every request for the metrics, also those whose client did not ask for it. The clock is then read once more per request.
@@ -72,6 +80,7 @@ impl Default for ServiceOptions {
             sandbox: SandboxReport::off(),
             contexts: BTreeMap::new(),
             run_tokens: None,
+            turn_patience: Some(TURN_PATIENCE),
             grace: GRACE,
             time_requests: false,
         }

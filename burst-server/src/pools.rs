@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 
+use burst_hal::log_tags::MEMORY;
 use burst_hal::{Memory, MemoryError};
 use burst_shm::{Pool, ShmError, SoleWriter, mapped_bytes};
 
@@ -26,7 +27,9 @@ impl ClientMemory {
         budgets: &ClientBudgets,
     ) -> Result<Self, ServerError> {
         let charge = budgets.shared_memory(mapped_bytes(length))?;
-        Ok(ClientMemory { pool: Pool::open(fd, length)?, _charge: charge })
+        let pool = Pool::open(fd, length)?;
+        tracing::debug!(target: MEMORY, length, mapped = pool.is_mapped(), "memory of a client");
+        Ok(ClientMemory { pool, _charge: charge })
     }
 
     /// Copies without the thread's run token where a system call does it: the file may lie on a file
@@ -77,6 +80,7 @@ impl ServiceMemory {
             .map_err(|_| ShmError::Length { len: length, max: burst_shm::MAX_LEN })?;
         let writer = SoleWriter::create("burst-output", bytes)?;
         let fd = writer.memory().duplicate_fd()?;
+        tracing::debug!(target: MEMORY, length, "memory for a client's outputs");
         Ok(ServiceMemory { writer: Mutex::new(writer), fd, length, _charge: charge })
     }
 

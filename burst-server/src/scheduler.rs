@@ -8,15 +8,20 @@
 //! | `turns.rs` | each of these steps, without the waiting: tokens and claims together |
 //! | `tokens.rs` | the tokens that nobody holds, in one word |
 //! | `claims.rs` | fair shares of users and connections |
+//! | `beside.rs` | who computes without a token, because none moves |
+//! | `meter.rs` | what of it is counted |
 //!
 //! A token is held by the thread that computes and by no other. An execution that its client does not
 //! wait for waits without a thread, and is given one with its token ([`Run::begin_later`]). The thread gives it back before it waits
 //! for a client: for memories that it has to ask for, for room in a result queue, for a file that is no
 //! shared memory ([`without_token`]). A driver gives way between steps
-//! ([`Turn::give_way`](burst_hal::Turn)); one that does not keeps its token until the execution ends. A
+//! ([`Turn::give_way`](burst_hal::Turn)); one that does not keeps its token until the execution ends. Who
+//! waits for one of those longer than [`Patience`] says computes beside it, within bounds. A
 //! panic ends the execution like anything else. Why it is so: `docs/decisions/0014-run-tokens.md`.
 
+mod beside;
 mod claims;
+mod meter;
 mod run;
 mod tokens;
 mod turns;
@@ -24,20 +29,38 @@ mod turns;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
-use burst_hal::CancelWord;
+use burst_hal::{CancelWord, TimePoint};
+use burst_launch::{FenceWatcher, WaitEnd};
 
 use crate::panics::lock;
 pub(crate) use claims::Claimant;
+pub(crate) use meter::TurnMeter;
 use run::Waiter;
 pub(crate) use run::{Entered, NoToken, Run, Work, without_token};
 use turns::Turns;
+
+/// The shortest patience: alarms are no more punctual.
+const PATIENCE_MIN: Duration = Duration::from_millis(1);
+
+/// How long whoever's turn it is waits for a run that does not give way, and what looks after that.
+#[derive(Debug, Default)]
+pub(crate) struct Patience {
+    /// `None` for as long as that takes.
+    pub(crate) time: Option<Duration>,
+    /// Has a thread that sleeps until it is over.
+    pub(crate) watcher: Arc<FenceWatcher>,
+    /// Counts who waits, and who computes beside such a run.
+    pub(crate) meter: Arc<TurnMeter>,
+}
 
 /// Hands out run tokens.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     turns: Turns<Arc<Waiter>>,
     runs: Mutex<Runs>,
+    watcher: Arc<FenceWatcher>,
 }
 
 /// Every run there is, to cancel it and to name it.
@@ -51,12 +74,17 @@ struct Runs {
 
 impl Scheduler {
     /// A scheduler with so many tokens; `None` for as many as are asked for.
-    pub(crate) fn new(tokens: Option<NonZeroUsize>) -> Arc<Self> {
+    pub(crate) fn new(tokens: Option<NonZeroUsize>, patience: Patience) -> Arc<Self> {
         // With every thread of a process at work this many are never taken.
         let unlimited = u32::MAX / 2;
         let tokens = tokens.map(|tokens| u32::try_from(tokens.get()).unwrap_or(unlimited));
-        let turns = Turns::new(tokens.unwrap_or(unlimited).min(unlimited));
-        Arc::new(Scheduler { turns, runs: Mutex::default() })
+        let Patience { time, watcher, meter } = patience;
+        let nanos = |time: Duration| u64::try_from(time.max(PATIENCE_MIN).as_nanos());
+        // What is longer than a clock of 64 bits is for ever.
+        let patience_ns = time.and_then(|time| nanos(time).ok());
+        let tokens = tokens.unwrap_or(unlimited).min(unlimited);
+        let turns = Turns::new(tokens, patience_ns, meter);
+        Arc::new(Scheduler { turns, runs: Mutex::default(), watcher })
     }
 
     /// Somebody who is going to compute for a client, until the word is set.
@@ -81,6 +109,34 @@ impl Scheduler {
             }
         });
         waiting.iter().for_each(|waiter| waiter.look_again());
+    }
+
+    /// Has somebody look after those that wait, at this time.
+    fn watch_at(self: &Arc<Self>, nanos: u64) {
+        let weak = Arc::downgrade(self);
+        let alarm = self.watcher.alarm(TimePoint { nanos }, move |end| {
+            // Otherwise the watcher is gone, and with it the service.
+            if let (WaitEnd::MissedDeadline, Some(scheduler)) = (end, weak.upgrade()) {
+                scheduler.watch();
+            }
+        });
+        if let Err(error) = alarm {
+            tracing::warn!(%error, "nobody looks after runs that wait for one that does not give way");
+            self.turns.note_unwatched();
+        }
+    }
+
+    /// Lets those compute whose turn it has been for too long.
+    fn watch(self: &Arc<Self>) {
+        let now = TimePoint::now().nanos;
+        let watched = self.turns.watch(now);
+        if !watched.granted.is_empty() {
+            tracing::debug!(holders = ?self.computing(), "these do not give way: others compute beside");
+        }
+        watched.granted.iter().for_each(|waiter| waiter.grant(now, true));
+        if let Some(at) = watched.again_at {
+            self.watch_at(at);
+        }
     }
 
     /// Cancels whatever computes, now and later.

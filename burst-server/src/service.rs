@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use burst_hal::log_tags::MANAGER;
 use burst_hal::{Device, DeviceType};
 use burst_launch::FenceWatcher;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -19,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::panics::lock;
 use crate::process::{Listener, Stop};
 use crate::running::Running;
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Patience, Scheduler, TurnMeter};
 use crate::session::{self, Connection, Host};
 use crate::{ServerError, ServiceOptions, threads};
 
@@ -57,14 +58,25 @@ impl Service {
     #[must_use]
     pub fn new(devices: Vec<Arc<dyn Device>>, options: ServiceOptions) -> Arc<Self> {
         let performance = options.performance;
+        for device in &devices {
+            let (name, version, ty) =
+                (device.name(), device.version_string(), device.device_type());
+            tracing::debug!(target: MANAGER, name, version, %ty, "a device on offer");
+        }
         let users = Arc::new(Users::new(&options.limits));
         let admission = Admission::new(options.access, &users);
         let levers = Arc::clone(&performance);
-        let metrics = Metrics::new(options.time_requests, levers, options.sandbox, users);
+        let meter = Arc::new(TurnMeter::default());
+        let turns = Arc::clone(&meter);
+        let metrics = Metrics::new(options.time_requests, levers, options.sandbox, users, turns);
         let metrics = Arc::new(metrics);
         let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let computes_here = devices.iter().any(|device| device.device_type() == DeviceType::Cpu);
-        let scheduler = Scheduler::new(options.run_tokens.or(computes_here.then_some(cores)));
+        let watcher = Arc::new(FenceWatcher::new("fences"));
+        let patience =
+            Patience { time: options.turn_patience, watcher: Arc::clone(&watcher), meter };
+        let run_tokens = options.run_tokens.or(computes_here.then_some(cores));
+        let scheduler = Scheduler::new(run_tokens, patience);
         let bursts = BurstStarter {
             wait: options.wait,
             max_wait: options.max_wait,
@@ -77,7 +89,7 @@ impl Service {
             metrics: Arc::clone(&metrics),
         };
         let launches = LaunchHost {
-            watcher: FenceWatcher::new("fences"),
+            watcher,
             scheduler: Arc::clone(&scheduler),
             meters: Arc::clone(&metrics.limits),
             fence_wait: Duration::from_millis(options.limits.fence_wait_ms),
@@ -186,7 +198,7 @@ impl Service {
                 running: running.clone(),
             })),
             Err(refusal) => {
-                session::refuse(&self.host, &socket, refusal);
+                session::refuse(&self.host, &socket, &refusal);
                 Ok(None)
             }
         }

@@ -18,6 +18,7 @@ mod readers;
 mod refusal;
 mod replies;
 mod table;
+mod traces;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -123,7 +124,9 @@ impl Session {
     /// A call of the client that is going to compute.
     fn run(&self, work: Work, priority: Priority) -> Arc<Run> {
         let claimant = self.presence.claimant(priority);
-        self.host.scheduler.run(claimant, work, self.link.cancel_word())
+        let run = self.host.scheduler.run(claimant, work, self.link.cancel_word());
+        run.traced_by(self.link.tracer());
+        run
     }
 
     /// Ends the connection, and with it every thread that reads it and every burst.

@@ -11,6 +11,8 @@ use burst_hal::{Device, OperandType, PerformanceInfo};
 use comfy_table::Table;
 use serde::Serialize;
 
+use crate::{json, out};
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Socket of the service. Default: $BURST_SOCKET, else burst.sock in the user's runtime folder.
@@ -104,9 +106,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         devices.push(Row::of(&device)?);
     }
     let report = Report { socket: socket.display().to_string(), devices };
-    let mut out = std::io::stdout();
+    let mut to = out::stdout();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+        writeln!(to, "{}", json::object(&json::DEVICES, &report)?)?;
     } else {
         let mut table = Table::new();
         table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
@@ -124,8 +126,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             let said = said.into_iter().chain([row.cache_files()]);
             table.add_row(said.chain(times.map(|(_, ty)| row.time(ty))));
         }
-        writeln!(out, "{table}")?;
-        writeln!(out, "Times are relative to plain reference kernels: smaller is better.")?;
+        out::fit(&mut table);
+        writeln!(to, "{table}")?;
+        writeln!(to, "Times are relative to plain reference kernels: smaller is better.")?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use embedded_graphics::Drawable;
 use embedded_graphics::Pixel;
 use embedded_graphics::draw_target::DrawTarget;
-use embedded_graphics::geometry::{Dimensions, OriginDimensions, Point, Size};
+use embedded_graphics::geometry::{OriginDimensions, Point, Size};
 use embedded_graphics::mono_font::iso_8859_1::{FONT_6X10, FONT_9X15_BOLD, FONT_10X20};
 use embedded_graphics::mono_font::{MonoFont, MonoTextStyle};
 use embedded_graphics::pixelcolor::{Rgb888, RgbColor};
@@ -83,18 +83,58 @@ impl Canvas {
         &self.rgb
     }
 
-    /// A box in the colour of its class, with a label at its top.
-    pub(crate) fn labelled_box(&mut self, rect: Rect, class: usize, label: &str) {
+    /// Boxes in the colours of their classes, each with a label at its top; the best come first, and nothing covers
+    /// them. A label moves up or down where another one is; where there is no room at all it is left out.
+    pub(crate) fn labelled_boxes(&mut self, boxes: &[(Rect, usize, String)]) {
         let stroke = (self.width.min(self.height) / 150).clamp(1, 6);
-        let style = PrimitiveStyleBuilder::new()
-            .stroke_color(rgb888(colour(class)))
-            .stroke_width(stroke)
-            .stroke_alignment(StrokeAlignment::Inside)
-            .build();
-        let Ok(()) = rect.rectangle().into_styled(style).draw(self);
-        let height = self.font().character_size.height + 2 * MARGIN;
-        // Above the box where there is room, else inside.
-        self.text(rect.left, rect.top.checked_sub(height).unwrap_or(rect.top), class, label);
+        for (rect, class, _) in boxes.iter().rev() {
+            let style = PrimitiveStyleBuilder::new()
+                .stroke_color(rgb888(colour(*class)))
+                .stroke_width(stroke)
+                .stroke_alignment(StrokeAlignment::Inside)
+                .build();
+            let Ok(()) = rect.rectangle().into_styled(style).draw(self);
+        }
+        let mut taken: Vec<Rectangle> = Vec::new();
+        for (rect, class, label) in boxes {
+            let size = self.label_size(label);
+            let left = rect.left.min(self.width.saturating_sub(size.width));
+            // Above the box where there is room, else inside.
+            let top = rect.top.checked_sub(size.height).unwrap_or(rect.top);
+            if let Some(place) = self.free_place(left, top, size, &taken) {
+                taken.push(place);
+                let top = u32::try_from(place.top_left.y).unwrap_or(0);
+                self.text(left, top, *class, label);
+            }
+        }
+    }
+
+    /// The place for a label nearest to `top` that no other one takes, inside the picture as far as it fits there.
+    fn free_place(
+        &self,
+        left: u32,
+        top: u32,
+        size: Size,
+        taken: &[Rectangle],
+    ) -> Option<Rectangle> {
+        let lowest = self.height.saturating_sub(size.height);
+        let top = top.min(lowest);
+        let tops = (0..=self.height).flat_map(|away| {
+            let below = top.checked_add(away).filter(|top| *top <= lowest);
+            [below, top.checked_sub(away)]
+        });
+        let places = tops.flatten().map(|top| Rectangle::new(point(left, top), size));
+        places
+            .into_iter()
+            .find(|place| taken.iter().all(|other| place.intersection(other).is_zero_sized()))
+    }
+
+    /// How large a label is with its ground.
+    fn label_size(&self, text: &str) -> Size {
+        let letters = text.chars().take(MAX_TEXT).count();
+        let letters = u32::try_from(letters).unwrap_or(u32::MAX);
+        let letter = self.font().character_size;
+        Size::new(letters * letter.width + 2 * MARGIN, letter.height + 2 * MARGIN)
     }
 
     /// Lines in the top left corner, each on the colour of its class.
@@ -123,8 +163,7 @@ impl Canvas {
         let text: String = text.chars().take(MAX_TEXT).collect();
         let style = MonoTextStyle::new(self.font(), ink);
         let at = |left: u32| point(left + MARGIN, top + MARGIN);
-        let size = Text::with_baseline(&text, at(left), style, Baseline::Top).bounding_box().size;
-        let size = size + Size::new(2 * MARGIN, 2 * MARGIN);
+        let size = self.label_size(&text);
         let left = left.min(self.width.saturating_sub(size.width));
         let fill = PrimitiveStyleBuilder::new().fill_color(rgb888(ground)).build();
         let Ok(()) = Rectangle::new(point(left, top), size).into_styled(fill).draw(self);
@@ -213,7 +252,7 @@ mod tests {
     fn a_box_is_a_frame_and_a_label() {
         let mut canvas = grey(300, 300);
         let rect = Rect { left: 50, top: 100, right: 200, bottom: 250 };
-        canvas.labelled_box(rect, 3, "cat 0.98");
+        canvas.labelled_boxes(&[(rect, 3, "cat 0.98".into())]);
         let line = colour(3);
         for (x, y) in [(50, 150), (199, 150), (120, 100), (120, 249), (51, 249)] {
             assert_eq!(canvas.pixel(x, y), line, "{x}, {y}");
@@ -231,7 +270,7 @@ mod tests {
         let drawn = |label: &str| {
             let mut canvas = grey(120, 80);
             let rect = Rect { left: 100, top: 0, right: 120, bottom: 80 };
-            canvas.labelled_box(rect, 1, label);
+            canvas.labelled_boxes(&[(rect, 1, label.into())]);
             canvas.rgb
         };
         assert_ne!(drawn("cat"), drawn("car"));
@@ -242,10 +281,43 @@ mod tests {
         let legend: Vec<[u8; 3]> = (0..width).map(|x| canvas.pixel(x, 5)).collect();
         let mut canvas = grey(120, 80);
         let rect = Rect { left: 119, top: 40, right: 120, bottom: 80 };
-        canvas.labelled_box(rect, 1, "cat");
+        canvas.labelled_boxes(&[(rect, 1, "cat".into())]);
         let row = 40 - 14 + 5;
         let label: Vec<[u8; 3]> = (120 - width..120).map(|x| canvas.pixel(x, row)).collect();
         assert_eq!(label, legend);
+    }
+
+    #[test]
+    fn labels_of_boxes_that_lie_on_each_other_do_not() {
+        let rect = |left, top| Rect { left, top, right: left + 40, bottom: top + 30 };
+        // Three of the four begin at nearly the same place of a small picture.
+        let places = [rect(10, 40), rect(12, 42), rect(14, 38), rect(60, 60)];
+        let labels = places.map(|rect| (rect, 1, "cat 0.98".to_owned()));
+        let canvas = grey(120, 80);
+        let mut taken: Vec<Rectangle> = Vec::new();
+        for (rect, _, label) in &labels {
+            let size = canvas.label_size(label);
+            let place = canvas.free_place(rect.left, rect.top - size.height, size, &taken).unwrap();
+            assert!(place.bottom_right().unwrap().y < 80, "{place:?}");
+            taken.push(place);
+        }
+        for (at, one) in taken.iter().enumerate() {
+            for other in &taken[at + 1..] {
+                assert!(one.intersection(other).is_zero_sized(), "{one:?} {other:?}");
+            }
+        }
+        // Drawn, every one of them is whole: as many pixels have the label's ground and letters as in a legend.
+        let drawn = |labels: &[(Rect, usize, String)]| {
+            let mut canvas = grey(120, 80);
+            canvas.labelled_boxes(labels);
+            canvas.rgb.chunks_exact(3).filter(|pixel| *pixel == [0; 3]).count()
+        };
+        assert_eq!(drawn(&labels), 4 * drawn(&labels[..1]), "black letters");
+        // In a picture with room for one line there is one label, that of the best.
+        let mut canvas = grey(60, 14);
+        let flat = Rect { left: 0, top: 0, right: 60, bottom: 14 };
+        canvas.labelled_boxes(&[(flat, 1, "cat 0.9".into()), (flat, 2, "dog 0.8".into())]);
+        assert_eq!(canvas.pixel(1, 1), colour(1));
     }
 
     #[test]
@@ -276,7 +348,8 @@ mod tests {
         let mut canvas = grey(4, 3);
         canvas.legend(&vec![(0, "a much longer line than fits".into()); 40]);
         canvas.tint(9, 9, 1);
-        canvas.labelled_box(Rect { left: 3, top: 2, right: 90, bottom: 90 }, 0, "x");
+        let outside = Rect { left: 3, top: 2, right: 90, bottom: 90 };
+        canvas.labelled_boxes(&[(outside, 0, "x".into()), (outside, 1, "y".into())]);
         assert_eq!(canvas.rgb.len(), 36);
     }
 }

@@ -19,6 +19,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let loaded = model_file::load(args.model.as_deref())?;
     let mut text = String::new();
     dump_graph(&loaded.name, &loaded.imported.model, &mut text)?;
-    std::io::stdout().write_all(text.as_bytes())?;
+    crate::out::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }

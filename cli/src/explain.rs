@@ -11,13 +11,24 @@ use burst_tflite::{ImportError, Outcome, Spectrum, Verdict};
 use comfy_table::Table;
 use serde::Serialize;
 
-use crate::failure;
 use crate::model_file::{self, Front};
+use crate::out::{self, Out};
+use crate::preference::PreferenceArg;
+use crate::{failure, json};
+
+mod plan;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Model file (.tflite); without it the built-in one.
     model: Option<PathBuf>,
+    /// Say how the model would be divided among these devices: `nnapi-reference`, or those of this
+    /// machine's engine, which `burst devices` lists.
+    #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
+    devices: Vec<String>,
+    /// What the devices should be good at.
+    #[arg(long, value_enum, default_value_t, requires = "devices")]
+    preference: PreferenceArg,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -67,14 +78,35 @@ struct FrontReport {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let report = look(args)?;
-    let mut out = std::io::stdout();
-    if args.json {
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
-    } else {
-        report.write_text(&mut out)?;
+    if !args.devices.is_empty() {
+        return run_divided(args);
     }
-    Ok(if report.runs { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) })
+    let report = look(args)?;
+    say(args, &report, report.runs, |out| report.write_text(out))
+}
+
+/// How the model would be divided.
+fn run_divided(args: &Args) -> Result<ExitCode> {
+    let loaded = model_file::load(args.model.as_deref())?;
+    let model = &loaded.imported.model;
+    let report = plan::divide(loaded.name, model, &args.devices, args.preference.into())?;
+    say(args, &report, report.runs, |out| report.write_text(out))
+}
+
+/// Prints a report as it is asked for; the model runs, or it does not.
+fn say<R: Serialize>(
+    args: &Args,
+    report: &R,
+    runs: bool,
+    write_text: impl FnOnce(&mut Out) -> Result<()>,
+) -> Result<ExitCode> {
+    let mut to = out::stdout();
+    if args.json {
+        writeln!(to, "{}", json::object(&json::EXPLAIN, report)?)?;
+    } else {
+        write_text(&mut to)?;
+    }
+    Ok(if runs { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) })
 }
 
 fn look(args: &Args) -> Result<Report> {
@@ -170,7 +202,7 @@ impl RunsIn {
 }
 
 impl Report {
-    fn write_text(&self, out: &mut impl Write) -> Result<()> {
+    fn write_text(&self, to: &mut impl Write) -> Result<()> {
         let mut table = Table::new();
         table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
         table.set_header(["#", "operator", "becomes", "runs in", "remarks"]);
@@ -183,11 +215,12 @@ impl Report {
                 row.notes.join("; "),
             ]);
         }
-        writeln!(out, "{}\n{table}", self.model)?;
+        out::fit(&mut table);
+        writeln!(to, "{}\n{table}", self.model)?;
         match (&self.refused, &self.front) {
-            (Some(reason), _) => writeln!(out, "does not run: {reason}")?,
-            (None, None) => writeln!(out, "runs on the CPU device")?,
-            (None, Some(front)) => writeln!(out, "{front}")?,
+            (Some(reason), _) => writeln!(to, "does not run: {reason}")?,
+            (None, None) => writeln!(to, "runs on the CPU device")?,
+            (None, Some(front)) => writeln!(to, "{front}")?,
         }
         Ok(())
     }

@@ -6,27 +6,35 @@
 
 use std::process::ExitCode;
 
+use burst_hal::log_tags::LogTags;
 use clap::{Parser, Subcommand};
 
 mod bench;
 mod calibrate;
 mod device_names;
 mod devices;
+mod divided;
 mod draw;
 mod driver_process;
 mod dump;
 mod explain;
 mod failure;
 mod fit;
+mod json;
+mod labels;
 mod model_file;
+mod out;
+mod output_file;
+mod packed;
 mod preference;
 mod route;
 mod run;
 mod serve;
+mod signals;
 mod source;
-mod state_directory;
 mod stream;
 mod threads;
+mod trace;
 mod verify;
 
 /// A neural-network driver service reached in microseconds.
@@ -40,6 +48,11 @@ struct Cli {
     command: Option<Command>,
     #[command(flatten)]
     stream: stream::Args,
+    /// Log what NNAPI's verbose log has under these tags, to standard error: model, compilation, execution,
+    /// cpuexe, manager, driver, memory; `all` or 1 for every one. Several with commas, colons or spaces.
+    /// Default: those in $BURST_VLOG.
+    #[arg(long, global = true, value_name = "TAGS", value_parser = serve::log::tags)]
+    vlog: Option<LogTags>,
 }
 
 #[derive(Subcommand)]
@@ -65,29 +78,36 @@ enum Command {
 }
 
 /// Reads the command line, does what it says, and tells how that ended: 0 fine, 1 the answer is
-/// "no", 2 could not.
+/// "no", 2 could not, 128 and its number where a signal ended it.
 #[must_use]
 pub fn main() -> ExitCode {
     // One end of `burst bench transport`: before anything else touches this process.
     if let Some(code) = burst_harness::serve_if_asked(&burst_harness::own_peers()) {
         return code;
     }
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let arguments: Vec<String> =
+                std::env::args_os().skip(1).map(|word| word.to_string_lossy().into()).collect();
+            return failure::wrong_arguments(&error, &arguments);
+        }
+    };
     let command = cli.command.unwrap_or(Command::Stream(Box::new(cli.stream)));
     match &command {
-        Command::Serve(args) => args.start_logging(),
-        _ => serve::log::start(serve::log::LogFormat::Text, "warn"),
+        Command::Serve(args) => args.start_logging(cli.vlog),
+        _ => serve::log::start(serve::log::LogFormat::Text, "warn", cli.vlog),
     }
     let (result, json) = match &command {
-        Command::Stream(args) => (stream::run(args), args.json),
-        Command::Serve(args) => (serve::run(args), args.json),
-        Command::Bench(args) => (bench::run(args), args.json()),
-        Command::Explain(args) => (explain::run(args), args.json),
-        Command::Dump(args) => (dump::run(args), false),
-        Command::Run(args) => (run::run(args), args.json),
-        Command::Verify(args) => (verify::run(args), args.json),
-        Command::Devices(args) => (devices::run(args), args.json),
-        Command::Calibrate(args) => (calibrate::run(args), args.json),
+        Command::Stream(args) => (stream::run(args), args.wants_json().then_some(&json::STREAM)),
+        Command::Serve(args) => (serve::run(args), args.json.then_some(&json::SERVE)),
+        Command::Bench(args) => (bench::run(args), args.json().then_some(args.shape())),
+        Command::Explain(args) => (explain::run(args), args.json.then_some(&json::EXPLAIN)),
+        Command::Dump(args) => (dump::run(args), None),
+        Command::Run(args) => (run::run(args), args.json.then_some(&json::RUN)),
+        Command::Verify(args) => (verify::run(args), args.json.then_some(&json::VERIFY)),
+        Command::Devices(args) => (devices::run(args), args.json.then_some(&json::DEVICES)),
+        Command::Calibrate(args) => (calibrate::run(args), args.json.then_some(&json::CALIBRATE)),
     };
     result.unwrap_or_else(|error| failure::report(&error, json))
 }

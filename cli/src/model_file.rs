@@ -6,6 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use burst_tflite::{ImportError, Imported, Part, Spectrum};
 
+use crate::packed;
+
 /// The model that this repository trained for its synthetic camera: see `models/README.md`.
 const BUILT_IN: &[u8] = include_bytes!("../../models/shapes.tflite");
 
@@ -16,6 +18,8 @@ const MAX_MODEL_BYTES: u64 = 2 << 30;
 pub(crate) struct Loaded {
     pub(crate) name: String,
     pub(crate) imported: Imported,
+    /// Labels of its classes that are packed into its file; none where there are none.
+    pub(crate) labels: Vec<String>,
 }
 
 /// Reads and imports a model; `None` is the built-in one.
@@ -23,7 +27,7 @@ pub(crate) fn load(path: Option<&Path>) -> Result<Loaded> {
     let (name, bytes) = read(path)?;
     let imported =
         burst_tflite::import(&bytes).with_context(|| format!("cannot use the model {name}"))?;
-    Ok(Loaded { name, imported })
+    Ok(Loaded { name, imported, labels: packed::labels(&bytes) })
 }
 
 /// What of an audio model runs before the driver's part: its own operators up to the spectrum,
@@ -41,14 +45,16 @@ pub(crate) fn load_with_front(path: Option<&Path>) -> Result<(Loaded, Option<Fro
     let (name, bytes) = read(path)?;
     let what = || format!("cannot use the model {name}");
     let error = match burst_tflite::import(&bytes) {
-        Ok(imported) => return Ok((Loaded { name, imported }, None)),
+        Ok(imported) => {
+            return Ok((Loaded { name, imported, labels: packed::labels(&bytes) }, None));
+        }
         Err(error @ ImportError::Refused { .. }) => error,
         Err(error) => return Err(error).with_context(what),
     };
     let Some((front, imported)) = split(&bytes).with_context(what)? else {
         return Err(error).with_context(what);
     };
-    Ok((Loaded { name, imported }, Some(front)))
+    Ok((Loaded { name, imported, labels: packed::labels(&bytes) }, Some(front)))
 }
 
 /// What lies before the end of a model's spectrum and what lies behind it; `None` for a model

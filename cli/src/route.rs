@@ -47,6 +47,14 @@ impl RouteArg {
 pub(crate) struct RouteFilter(Option<RouteArg>);
 
 impl RouteFilter {
+    /// Each of them.
+    pub(crate) const ALL: Self = RouteFilter(None);
+
+    /// This one.
+    pub(crate) const fn of(route: RouteArg) -> Self {
+        RouteFilter(Some(route))
+    }
+
     /// Whether this route is meant.
     pub(crate) fn wants(self, route: RouteArg) -> bool {
         self.0.is_none_or(|wanted| wanted == route)

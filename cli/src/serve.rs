@@ -18,6 +18,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use burst_driver::{CpuDevice, Variant};
 use burst_hal::Device;
+use burst_hal::log_tags::LogTags;
 use burst_harness::WaitKind;
 use burst_server::systemd::{self, Notifier};
 use burst_server::{
@@ -27,7 +28,11 @@ use burst_server::{
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::threads::Threads;
-use crate::{calibrate, device_names};
+use crate::{calibrate, device_names, out, signals};
+
+/// How long a driver process that is told to end goes on for its client, which may have been told too and is
+/// about to hang up.
+const CLIENT_PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -71,10 +76,14 @@ pub(crate) struct Args {
     /// high-performance state; 0 for never.
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
     idle_release: f64,
-    /// Seconds that executions may go on when the service is told to stop (SIGTERM, SIGINT), before they are
-    /// cancelled. The process ends a second later in any case, and at once with a second signal.
+    /// Seconds that executions may go on when the service is told to stop (SIGTERM, SIGINT, SIGHUP), before they
+    /// are cancelled. The process ends a second later in any case, and at once with a second signal.
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
     grace: f64,
+    /// Seconds that whoever's turn it is to compute waits for a device that does not give way, before it computes
+    /// beside; 0 for as long as that takes.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.02)]
+    turn_patience: f64,
     /// Do not ask the system to stay quick while bursts live, even where that is permitted.
     #[arg(long)]
     no_high_performance: bool,
@@ -98,8 +107,8 @@ pub(crate) struct Args {
 
 impl Args {
     /// Starts the log: a service says what it does, a private one only what is wrong.
-    pub(crate) fn start_logging(&self) {
-        log::start(self.log, if self.private { "warn" } else { "info" });
+    pub(crate) fn start_logging(&self, tags: Option<LogTags>) {
+        log::start(self.log, if self.private { "warn" } else { "info" }, tags);
     }
 }
 
@@ -119,7 +128,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// The devices that are asked for, on one engine.
 fn devices(args: &Args) -> Result<Vec<Arc<dyn Device>>> {
     let figures = calibrate::reported(args.calibration.as_deref(), args.threads, args.private)?;
-    let engine = Arc::new(args.threads.engine().with_figures(figures));
+    let engine = Arc::new(args.threads.useful().engine().with_figures(figures));
     let variants = device_names::variants(&args.device)?;
     let key = args.cache.key(args.private)?;
     let device = |variant| -> Arc<dyn Device> {
@@ -139,7 +148,8 @@ fn options(args: &Args) -> Result<ServiceOptions> {
     options.grace = seconds("--grace", args.grace)?;
     options.access = Access { anyone: args.allow_all, ..named(args) };
     options.limits = args.limits.limits();
-    options.idle_time = idle_time(args.idle_release)?;
+    options.idle_time = unless_zero("--idle-release", args.idle_release)?;
+    options.turn_patience = unless_zero("--turn-patience", args.turn_patience)?;
     options.time_requests = args.admin.is_some();
     Ok(options)
 }
@@ -157,8 +167,9 @@ fn named(args: &Args) -> Access {
     Access { uids: args.allow_uid.clone(), gids: args.allow_gid.clone(), anyone: false }
 }
 
-fn idle_time(seconds: f64) -> Result<Option<Duration>> {
-    let time = self::seconds("--idle-release", seconds)?;
+/// A time; `None` where it is 0.
+fn unless_zero(flag: &str, seconds: f64) -> Result<Option<Duration>> {
+    let time = self::seconds(flag, seconds)?;
     Ok((!time.is_zero()).then_some(time))
 }
 
@@ -173,6 +184,7 @@ fn serve_private(
     devices: Vec<Arc<dyn Device>>,
     mut options: ServiceOptions,
 ) -> Result<ExitCode> {
+    let signals = signals::block()?;
     let socket = std::io::stdin()
         .as_fd()
         .try_clone_to_owned()
@@ -181,6 +193,7 @@ fn serve_private(
     options.limits = options.limits.for_one_user();
     options.performance = performance(args);
     options.sandbox = lock_in(args)?;
+    end_with_the_client(signals)?;
     ended(Service::new(devices, options).serve_socket(socket))
 }
 
@@ -210,7 +223,7 @@ fn serve(
     options.performance = performance(args);
     // Signals are blocked before any thread starts, so that all threads inherit the mask and only the
     // one that waits for signals gets them.
-    let signals = block_signals()?;
+    let signals = signals::block()?;
     let (stopper, stop) = Stop::new()?;
     let (admin_stopper, admin_stop) = Stop::new()?;
 
@@ -229,9 +242,9 @@ fn serve(
     let admin = admin.transpose().context("cannot start the admin thread")?;
 
     // One line, once connections are accepted: the process that started us may wait for it.
-    let mut out = std::io::stdout();
-    writeln!(out, "listening on {name}")?;
-    out.flush()?;
+    let mut to = out::stdout();
+    writeln!(to, "listening on {name}")?;
+    to.flush()?;
     tracing::info!(socket = name, pid = std::process::id(), "listening");
     notifier.ready();
     let served = service.run(&listener, &stop);
@@ -287,34 +300,30 @@ fn lock_in(args: &Args) -> Result<SandboxReport> {
     Ok(report)
 }
 
-/// SIGTERM and SIGINT, kept from ending the process at once.
-fn block_signals() -> Result<SigSet> {
-    let mut signals = SigSet::empty();
-    signals.add(Signal::SIGTERM);
-    signals.add(Signal::SIGINT);
-    signals.thread_block().context("cannot take over SIGTERM")?;
-    Ok(signals)
+/// A driver process belongs to its client. What a terminal or a supervisor tells both at once (SIGINT, SIGHUP, and
+/// SIGTERM) is the client's to act on, which may have a frame under way: it hangs up, and this process ends. One
+/// that is told to end by itself (SIGTERM) gives it the time to do so first.
+fn end_with_the_client(signals: SigSet) -> Result<()> {
+    signals::thread(move || {
+        while let Some(signal) = signals::next(&signals) {
+            if signal == Signal::SIGTERM {
+                std::thread::sleep(CLIENT_PATIENCE);
+                std::process::exit(signals::exit_code(signal).into());
+            }
+        }
+    })
 }
 
-/// The first SIGTERM or SIGINT ends the service in order: what is being executed is answered, within the
+/// The first SIGTERM, SIGINT or SIGHUP ends the service in order: what is being executed is answered, within the
 /// grace. The second one ends the process at once.
 fn wait_for_signals(signals: SigSet, stopper: Stopper, notifier: Arc<Notifier>) -> Result<()> {
-    std::thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || {
-            let Some(signal) = next_signal(&signals) else { return };
-            tracing::info!(%signal, "stopping");
-            notifier.stopping();
-            drop(stopper);
-            let Some(signal) = next_signal(&signals) else { return };
-            tracing::warn!(%signal, "told to stop again: ending at once");
-            // As a shell reports a process that a signal has ended.
-            std::process::exit(128 + signal as i32);
-        })
-        .context("cannot start the signal thread")?;
-    Ok(())
-}
-
-fn next_signal(signals: &SigSet) -> Option<Signal> {
-    signals.wait().inspect_err(|error| tracing::error!(%error, "cannot wait for signals")).ok()
+    signals::thread(move || {
+        let Some(signal) = signals::next(&signals) else { return };
+        tracing::info!(%signal, "stopping");
+        notifier.stopping();
+        drop(stopper);
+        let Some(signal) = signals::next(&signals) else { return };
+        tracing::warn!(%signal, "told to stop again: ending at once");
+        std::process::exit(signals::exit_code(signal).into());
+    })
 }

@@ -7,12 +7,13 @@ use anyhow::{Result, bail};
 use burst_driver::{CpuDevice, DeviceOptions, Engine, MAX_THREADS};
 
 use crate::device_names;
+use crate::out::{self, counted};
 
 /// The same for every command.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Threads {
-    /// Threads that compute one execution, at most as many as there are CPUs to spare. They poll
-    /// while an execution is in progress: with --wait spin on as many CPUs they hinder each other.
+    /// Threads that compute one execution. They poll while an execution is in progress: with more
+    /// than there are CPUs for this process they would hinder each other, so that no more are used.
     #[arg(
         long = "threads",
         value_name = "N",
@@ -23,6 +24,20 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
+    /// As many as are of use here: no more than this process has CPUs. That it is fewer is said.
+    pub(crate) fn useful(self) -> Threads {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let most = u32::try_from(cpus).unwrap_or(u32::MAX);
+        if self.count > most {
+            let (cpus, threads) = (counted(most.into(), "CPU"), counted(most.into(), "thread"));
+            let asked = self.count;
+            out::say(format_args!(
+                "--threads {asked}: this process has {cpus}, so {threads} compute"
+            ));
+        }
+        Threads { count: self.count.min(most) }
+    }
+
     /// An engine with so many.
     pub(crate) fn engine(self) -> Engine {
         let threads = usize::try_from(self.count).unwrap_or(MAX_THREADS);

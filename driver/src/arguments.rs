@@ -69,7 +69,7 @@ impl<'r> Arguments<'r> {
             let failed = |cause| wrong("output", position, cause);
             let mut writing = Writing::begin(buffer).map_err(failed)?;
             let memory = writing.memory().map_err(failed)?;
-            let is_lent = context.lend_output(plan, position, memory);
+            let is_lent = context.lend_output(plan, position, memory).map_err(failed)?;
             self.written.push(Written { position, writing, is_lent, dims: Dimensions::new() });
         }
         Ok(())
@@ -136,6 +136,7 @@ impl Written {
         if !self.is_lent {
             let failed = |cause| wrong("output", self.position, cause);
             let memory = self.writing.memory().map_err(failed)?;
+            memory.resize(bytes.len()).map_err(failed)?; // of a buffer of open size
             crate::graph_memory::fill(memory.as_mut_slice(), bytes).map_err(failed)?;
             count_copy();
         }
@@ -183,7 +184,7 @@ pub(crate) fn copy_in(
 }
 
 /// Copies an output to memory, where it has room. Says whether it had.
-fn copy_out(request: &Request, index: usize, bytes: &[u8]) -> Result<bool, DriverError> {
+pub(crate) fn copy_out(request: &Request, index: usize, bytes: &[u8]) -> Result<bool, DriverError> {
     let argument = &request.outputs[index];
     if room(request, argument)? < bytes.len() as u64 {
         return Ok(false);
@@ -210,7 +211,10 @@ fn room(request: &Request, argument: &RequestArgument) -> Result<u64, DriverErro
     Ok(u64::from(location.length))
 }
 
-fn memory<'r>(request: &'r Request, argument: &RequestArgument) -> Result<&'r Pool, DriverError> {
+pub(crate) fn memory<'r>(
+    request: &'r Request,
+    argument: &RequestArgument,
+) -> Result<&'r Pool, DriverError> {
     let pool = argument.location.pool_index;
     match request.pools.get(pool as usize) {
         Some(RequestPool::Memory(memory)) => Ok(memory),

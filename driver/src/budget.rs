@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use burst_hal::{Caller, MemoryCharge, TimePoint};
 
 use crate::OpError;
+use crate::aligned::AlignedBytes;
 use crate::kept::Kept;
 use crate::stop::Stop;
 
@@ -27,6 +28,11 @@ impl<'a> Budget<'a> {
     pub fn new(caller: &'a Caller, deadline: Option<TimePoint>) -> Self {
         let stop = Stop { caller: Some(caller), deadline, loop_deadline: None };
         Budget { stop, charge: RefCell::new(caller.empty_charge()), kept: Kept::default() }
+    }
+
+    /// What an execution packs for itself, and lets go when it ends.
+    pub(crate) fn of_execution(stop: Stop<'a>, charge: MemoryCharge) -> Self {
+        Budget { stop, charge: RefCell::new(charge), kept: Kept::default() }
     }
 
     /// With what an earlier preparation has kept, or with where to keep it.
@@ -56,6 +62,17 @@ impl<'a> Budget<'a> {
     /// [`OpError::Refused`] with what the account said.
     pub fn charge(&self, bytes: usize) -> Result<(), OpError> {
         self.charge.borrow_mut().grow(bytes as u64).map_err(OpError::refused)
+    }
+
+    /// A copy of these bytes, which its account pays for.
+    ///
+    /// # Errors
+    /// [`OpError::Refused`] with what the account said; that the work is no longer wanted.
+    pub(crate) fn copy_of(&self, bytes: &[u8]) -> Result<AlignedBytes, OpError> {
+        AlignedBytes::copied(bytes.len(), self.same_account(), self.stop, |at, part| {
+            part.copy_from_slice(&bytes[at..][..part.len()]);
+            Ok(())
+        })
     }
 
     /// What was charged since this was last called.

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use burst_hal::log_tags::MEMORY;
 use burst_hal::{
     Buffer, BufferHandle, BufferRoles, BufferTracker, Caller, Dimensions, Failure, MemoryCharge,
     Pool, TrackedBuffer,
@@ -30,8 +31,8 @@ pub(crate) struct Storage {
     memory: Option<Arc<AlignedBytes>>,
     /// Empty, to the account that pays for the buffer.
     payer: MemoryCharge,
-    /// Bytes of every value: this device makes buffers of known size only.
-    bytes: usize,
+    /// Bytes of every value, where that is known. Of a buffer of open size each value says it.
+    bytes: Option<usize>,
 }
 
 /// A buffer of this device.
@@ -43,28 +44,37 @@ pub(crate) struct CpuBuffer {
 }
 
 impl CpuBuffer {
-    /// Makes a buffer; the caller pays for it. Its pages come with its first value.
+    /// Makes a buffer; the caller pays for it. Its pages come with its first value, and so does all of its
+    /// memory where roles and request leave the size open: whatever a value needs is charged to the same
+    /// account before the value is written.
     ///
     /// # Errors
-    /// GENERAL_FAILURE for one of unknown size; RESOURCE_EXHAUSTED_* where the caller's account does not
-    /// suffice, or the system has no such memory.
+    /// GENERAL_FAILURE for values of a type of unknown length; RESOURCE_EXHAUSTED_* where the caller's
+    /// account does not suffice, or the system has no such memory.
     pub(crate) fn allocate(
         buffers: &Buffers,
         roles: BufferRoles,
         caller: &Caller,
     ) -> Result<Self, Failure> {
-        let size = roles.operand().bytes();
-        let size =
-            size.ok_or_else(|| Failure::general("this device makes buffers of known size"))?;
-        let bytes = usize::try_from(size).unwrap_or(usize::MAX);
+        let operand = roles.operand();
+        if operand.ty.element_bytes().is_none() {
+            return Err(Failure::general(
+                "this device makes no buffers for types of unknown length",
+            ));
+        }
+        let is_open = !operand.is_specified(&operand.dimensions);
+        let bytes = (!is_open).then(|| operand.bytes().unwrap_or(u64::MAX));
         let charge = caller.charge((roles.held_bytes() + size_of::<Tracked>()) as u64)?;
         let mut memory = AlignedBytes::paid_by(caller.empty_charge());
-        memory.reserve(bytes).map_err(|cause| {
+        let room = bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        memory.reserve(room.unwrap_or(0)).map_err(|cause| {
             let limit = crate::aligned::MAX_ALLOCATION_BYTES as u64;
-            DriverError::given_up(&cause).unwrap_or(DriverError::TooLarge { bytes: size, limit })
+            let bytes = bytes.unwrap_or(0);
+            DriverError::given_up(&cause).unwrap_or(DriverError::TooLarge { bytes, limit })
         })?;
         let memory = Some(Arc::new(memory));
-        let storage = Storage { memory, payer: caller.empty_charge(), bytes };
+        tracing::debug!(target: MEMORY, bytes = room, "a buffer of the driver");
+        let storage = Storage { memory, payer: caller.empty_charge(), bytes: room };
         Ok(CpuBuffer { handle: buffers.add(roles, storage), _charge: charge })
     }
 }
@@ -83,7 +93,8 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    /// Takes a buffer's value away, to write another one.
+    /// Takes a buffer's value away, to write another one: the memory is as long as every value of the
+    /// buffer is, and empty where only the value will say.
     ///
     /// # Errors
     /// [`OpError::Refused`] or [`OpError::Range`] where there has to be new memory and there is none.
@@ -100,7 +111,7 @@ impl Writing {
             memory = empty();
         }
         // Nobody else has got hold of it since: its buffer does not refer to it any more.
-        Arc::get_mut(&mut memory).ok_or(SHARED)?.resize(bytes)?;
+        Arc::get_mut(&mut memory).ok_or(SHARED)?.resize(bytes.unwrap_or(0))?;
         Ok(Writing { buffer: Arc::clone(buffer), memory })
     }
 
@@ -124,11 +135,13 @@ impl Writing {
         drop(before); // of another writer, who ended earlier
     }
 
-    /// The buffer has no value. It keeps the memory, unless something made it longer than a value is.
+    /// The buffer has no value. It keeps the memory, unless something made it longer than a value is; one
+    /// of open size keeps none.
     pub(crate) fn give_up(self) {
         let mut state = self.buffer.lock();
         state.clear();
-        let fits = AlignedBytes::bytes_held_for(state.storage.bytes) >= self.memory.held_bytes();
+        let kept = state.storage.bytes.map_or(0, AlignedBytes::bytes_held_for);
+        let fits = kept >= self.memory.held_bytes();
         if state.storage.memory.is_none() && fits {
             state.storage.memory = Some(self.memory);
         }
@@ -155,17 +168,32 @@ impl Buffer for CpuBuffer {
                 self.handle.lock().clear();
             })?;
         let mut writing = Writing::begin(&self.handle).map_err(failure)?;
-        let memory = writing.memory().map_err(failure)?;
-        match source.read(0, memory.as_mut_slice()) {
-            Ok(()) => {
-                writing.finish(dimensions);
-                Ok(())
-            }
-            Err(error) => {
-                writing.give_up();
-                Err(Failure::general(error))
-            }
+        let copied = self.fill(&mut writing, source, &dimensions);
+        match copied {
+            Ok(()) => writing.finish(dimensions),
+            Err(_) => writing.give_up(),
         }
+        copied
+    }
+}
+
+impl CpuBuffer {
+    /// Copies a value of these dimensions from all of a pool.
+    fn fill(
+        &self,
+        writing: &mut Writing,
+        source: &Pool,
+        dimensions: &[u32],
+    ) -> Result<(), Failure> {
+        // The pool is as long as the value, where that is a number at all.
+        let bytes = self.handle.operand().ty.byte_length(dimensions);
+        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes = bytes.ok_or_else(|| {
+            Failure::invalid(format!("a value of {dimensions:?} is longer than any memory"))
+        })?;
+        let memory = writing.memory().map_err(failure)?;
+        memory.resize(bytes).map_err(failure)?;
+        source.read(0, memory.as_mut_slice()).map_err(Failure::general)
     }
 }
 

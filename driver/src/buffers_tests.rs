@@ -1,6 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use burst_hal::{
@@ -14,13 +13,22 @@ use crate::CpuDevice;
 /// Bytes of each buffer here: a line of memory, so that what is charged is that.
 const BYTES: u64 = 64;
 
-#[derive(Debug, Default)]
-struct Count(AtomicU64);
+/// What is charged, and how much may be.
+#[derive(Debug)]
+struct Count(AtomicU64, AtomicU64);
+
+impl Default for Count {
+    fn default() -> Self {
+        Count(AtomicU64::new(0), AtomicU64::new(u64::MAX))
+    }
+}
 
 impl MemoryAccount for Count {
     fn charge(&self, bytes: u64) -> Result<(), Failure> {
-        self.0.fetch_add(bytes, Ordering::Relaxed);
-        Ok(())
+        let limit = self.1.load(Ordering::Relaxed);
+        let grown = |held: u64| held.checked_add(bytes).filter(|held| *held <= limit);
+        let charged = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown);
+        charged.map(drop).map_err(|_| ErrorStatus::ResourceExhaustedTransient.into())
     }
 
     fn give_back(&self, bytes: u64) {
@@ -30,9 +38,14 @@ impl MemoryAccount for Count {
 
 /// A device, a model of one RELU on 16 floats, a buffer for its input and output, and who pays for that.
 fn buffer() -> (CpuDevice, Arc<dyn PreparedModel>, Arc<dyn Buffer>, Arc<Count>) {
+    buffer_of(16)
+}
+
+/// The same for so many floats; 0 where only a value says how many.
+fn buffer_of(floats: u32) -> (CpuDevice, Arc<dyn PreparedModel>, Arc<dyn Buffer>, Arc<Count>) {
     let mut builder = ModelBuilder::new();
-    let input = builder.input(OperandType::TensorFloat32, &[16]);
-    let output = builder.result_of(OperationType::Relu, &[input], OutputSpec::f32(&[16]));
+    let input = builder.input(OperandType::TensorFloat32, &[floats]);
+    let output = builder.result_of(OperationType::Relu, &[input], OutputSpec::f32(&[floats]));
     builder.output(output);
     let device = CpuDevice::default();
     let model = builder.build().unwrap();
@@ -51,7 +64,7 @@ fn buffer() -> (CpuDevice, Arc<dyn PreparedModel>, Arc<dyn Buffer>, Arc<Count>) 
 }
 
 fn tracked(buffer: &Arc<dyn Buffer>) -> &Arc<Tracked> {
-    &(&**buffer as &dyn Any).downcast_ref::<CpuBuffer>().unwrap().handle
+    &buffer.downcast_ref::<CpuBuffer>().unwrap().handle
 }
 
 fn pool(byte: u8) -> Pool {
@@ -122,6 +135,49 @@ fn of_several_who_write_at_once_none_waits_and_the_last_to_end_says_what_there_i
     write(5).finish(dims());
     assert_eq!(value(tracked(&buffer)).unwrap().1.as_slice(), [5; 64]);
     assert_eq!(count.0.load(Ordering::Relaxed), before);
+}
+
+#[test]
+fn a_buffer_of_open_size_pays_for_its_values_and_for_none_where_the_account_is_short() {
+    let (_device, model, buffer, count) = buffer_of(0);
+    let charged = || count.0.load(Ordering::Relaxed);
+    let lists = charged();
+    assert!(lists > 0 && lists < BYTES * 16, "no value is paid for: {lists}");
+    let long: Pool = Arc::new(HeapMemory::new(vec![1; 640]));
+    buffer.copy_from(&pool(1), &[16]).unwrap();
+    assert_eq!(charged(), lists + 64);
+    buffer.copy_from(&long, &[160]).unwrap();
+    assert_eq!(charged(), lists + 640);
+    buffer.copy_from(&pool(2), &[16]).unwrap();
+    assert_eq!(charged(), lists + 640, "what it had once it keeps for the next one");
+    // A copy that does not fit the account, then one that fails: nothing is held.
+    count.1.store(lists + 640, Ordering::Relaxed);
+    let longer: Pool = Arc::new(HeapMemory::new(vec![1; 6400]));
+    let refused = buffer.copy_from(&longer, &[1600]).unwrap_err();
+    assert_eq!(refused.status, ErrorStatus::ResourceExhaustedTransient);
+    assert_eq!(charged(), lists);
+    assert_eq!(buffer.copy_to(&pool(0)).unwrap_err().status, ErrorStatus::GeneralFailure);
+    // Nor does an execution write more than is paid for.
+    let argument = |pool_index, dimensions: &[u32]| burst_hal::RequestArgument {
+        location: burst_hal::DataLocation { pool_index, offset: 0, length: 0 },
+        dimensions: dimensions.into(),
+        ..burst_hal::RequestArgument::default()
+    };
+    let run = |input: &Pool, floats: u32| {
+        let token = burst_hal::RequestPool::Token(buffer.token());
+        let request = burst_hal::Request {
+            inputs: vec![argument(0, &[floats])],
+            outputs: vec![argument(1, &[])],
+            pools: vec![burst_hal::RequestPool::Memory(Pool::clone(input)), token],
+        };
+        model.execute_synchronously(&request, &burst_hal::ExecutionOptions::default()).status
+    };
+    assert_eq!(run(&longer, 1600), ErrorStatus::ResourceExhaustedTransient);
+    assert_eq!(charged(), lists);
+    assert_eq!(run(&long, 160), ErrorStatus::None);
+    assert_eq!(charged(), lists + 640);
+    drop(buffer);
+    assert_eq!(charged(), 0);
 }
 
 #[test]

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use burst_hal::MemoryCharge;
+use burst_hal::trace::{SpanKind, SpanSink};
+use burst_hal::{MemoryCharge, TimePoint};
 
 use crate::OpError;
 use crate::aligned::AlignedBytes;
 use crate::error::DriverError;
 use crate::graph_memory::GraphMemory;
+use crate::log;
 use crate::plan::{GraphPlan, Plan, Step};
 use crate::scratch::Scratch;
 use crate::stop::Stop;
@@ -88,12 +90,15 @@ impl Context {
 
     /// Lets the operation that makes output `position` write it to this memory, which is exchanged for
     /// some of the context's until [`Context::return_output`]. `false` where no operation makes it.
+    ///
+    /// # Errors
+    /// As [`AlignedBytes::resize`]: memory that is empty gets the length of the output, where it is known.
     pub(crate) fn lend_output(
         &mut self,
         plan: &Plan,
         position: usize,
         memory: &mut AlignedBytes,
-    ) -> bool {
+    ) -> Result<bool, OpError> {
         self.main.lend_output(&plan.main, position, memory)
     }
 
@@ -122,7 +127,9 @@ impl Context {
         parallelism: Parallelism<'_>,
     ) -> Result<(), DriverError> {
         let Context { main, referenced, scratch, .. } = self;
-        let mut runner = Runner { plan, memories: referenced, scratch, loop_timeout, parallelism };
+        let spans = stop.tracing();
+        let memories = referenced;
+        let mut runner = Runner { plan, memories, scratch, loop_timeout, parallelism, spans };
         runner.graph(&plan.main, main, stop)
     }
 
@@ -136,7 +143,8 @@ impl Context {
         times: &mut [Duration],
     ) -> Result<(), DriverError> {
         let Context { main, referenced, scratch, .. } = self;
-        let mut runner = Runner { plan, memories: referenced, scratch, loop_timeout, parallelism };
+        let (memories, spans) = (referenced, None);
+        let mut runner = Runner { plan, memories, scratch, loop_timeout, parallelism, spans };
         for (step, time) in plan.main.steps.iter().zip(times) {
             let started = Instant::now();
             runner.step(&plan.main, step, main, stop)?;
@@ -154,6 +162,8 @@ pub(crate) struct Runner<'c> {
     scratch: &'c mut Scratch,
     pub(crate) loop_timeout: Duration,
     parallelism: Parallelism<'c>,
+    /// Where the span of each step goes, where somebody wants them.
+    spans: Option<&'c dyn SpanSink>,
 }
 
 impl Runner<'_> {
@@ -178,11 +188,17 @@ impl Runner<'_> {
         stop: Stop,
     ) -> Result<(), DriverError> {
         stop.check().map_err(|cause| graph.error(step, cause))?;
-        match step.control {
+        log::computing(graph, step);
+        let begun = self.spans.map(|spans| (spans, TimePoint::now().nanos));
+        let executed = match step.control {
             None => memory
                 .step(graph, step, self.scratch, stop, self.parallelism)
                 .map_err(|cause| graph.error(step, cause)),
             Some(control) => self.control(graph, step, control, memory, stop),
+        };
+        if let Some((spans, begun)) = begun {
+            spans.record(&graph.span(step, begun, SpanKind::Operation));
         }
+        executed
     }
 }

@@ -1,6 +1,5 @@
 //! The device: answers questions about itself, and prepares models.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use burst_hal::{
@@ -15,6 +14,7 @@ use crate::cache::{self, Bound, CacheError, CacheKey, Files, Restored, Seal};
 use crate::engine::{DeviceOptions, Engine};
 use crate::error::DriverError;
 use crate::kept::Kept;
+use crate::log;
 use crate::offer::Offer;
 use crate::op::PrepareContext;
 use crate::planner::{check_legal, survey};
@@ -73,8 +73,11 @@ impl CpuDevice {
         preference: ExecutionPreference,
         budget: &Budget<'_>,
     ) -> Result<CpuPreparedModel, DriverError> {
+        log::preparing(self.name(), model);
         check_legal(model, self.engine.registry())?;
-        self.plan(model, preference, budget)
+        let prepared = self.plan(model, preference, budget);
+        log::planned(self.name(), prepared.as_ref().map(CpuPreparedModel::plan));
+        prepared
     }
 
     /// Plans a model that is legal.
@@ -159,6 +162,21 @@ impl CpuDevice {
         }
     }
 
+    /// Puts right seals on the bytes of files that this device has written for this token and caller, and that
+    /// were changed since: for whoever tests what comes of a defect that writes wrong files. Says whether both
+    /// begin as such files do.
+    pub fn seal_again(
+        &self,
+        place: &CompilationCache,
+        [model, data]: [&mut [u8]; 2],
+        caller: &Caller,
+    ) -> bool {
+        let Some(key) = &self.cache_key else { return false };
+        let seal = self.seal(key, place, caller);
+        let Some(mac) = seal.seal_again(cache::Kind::Model, model, None) else { return false };
+        seal.seal_again(cache::Kind::Data, data, Some(&mac)).is_some()
+    }
+
     /// What files of this device have to be sealed with.
     fn seal(&self, key: &CacheKey, place: &CompilationCache, caller: &Caller) -> Seal {
         let DeviceOptions { fast_kernels, isa, .. } = self.engine.options();
@@ -215,8 +233,10 @@ impl Device for CpuDevice {
         model: &Model,
         caller: &Caller,
     ) -> Result<Vec<bool>, Failure> {
-        check_legal(model, self.engine.registry())?;
-        Ok(survey(model, self.offer(), &Budget::new(caller, None))?)
+        let legal = check_legal(model, self.engine.registry());
+        let answer = legal.and_then(|()| survey(model, self.offer(), &Budget::new(caller, None)));
+        log::surveyed(self.name(), model, &answer);
+        Ok(answer?)
     }
 
     fn prepare_model(
@@ -287,7 +307,7 @@ impl Device for CpuDevice {
         caller: &Caller,
     ) -> Result<Arc<dyn Buffer>, Failure> {
         let is_own = |model: &Arc<dyn PreparedModel>| {
-            let model = (&**model as &dyn Any).downcast_ref::<CpuPreparedModel>();
+            let model = model.downcast_ref::<CpuPreparedModel>();
             model.is_some_and(|model| model.is_of(self.engine.memory()))
         };
         if !request.models.iter().all(is_own) {

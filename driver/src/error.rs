@@ -104,6 +104,12 @@ pub enum OpError {
     /// The caller's account refused memory.
     #[error("{0}")]
     Refused(Refusal),
+    /// The kernel wrote outside of the memory of an operand that it was given: a defect of this driver.
+    #[error("the memory around operand {operand} was written to")]
+    Overrun {
+        /// Index of the operand in its graph.
+        operand: usize,
+    },
     /// The plan violates one of its invariants: a defect of this driver.
     #[error("internal: {what}")]
     Internal {
@@ -137,9 +143,10 @@ impl OpError {
             OpError::Refused(refusal) => refusal.0.status,
             OpError::Deadline => ErrorStatus::MissedDeadlineTransient,
             OpError::LoopTimeout => ErrorStatus::MissedDeadlineTransient,
-            OpError::NotYet | OpError::Cancelled | OpError::Internal { .. } => {
-                ErrorStatus::GeneralFailure
-            }
+            OpError::NotYet
+            | OpError::Cancelled
+            | OpError::Overrun { .. }
+            | OpError::Internal { .. } => ErrorStatus::GeneralFailure,
             _ => ErrorStatus::InvalidArgument,
         }
     }

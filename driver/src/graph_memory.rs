@@ -110,15 +110,24 @@ impl GraphMemory {
 
     /// Has graph output `position` written to this memory, which is exchanged for some of this one's until
     /// [`GraphMemory::return_output`]. `false` where no step writes it there.
+    ///
+    /// # Errors
+    /// As [`AlignedBytes::resize`]: memory that is empty, which is that of a buffer of open size, gets the
+    /// length of the output where it is planned.
     pub(crate) fn lend_output(
         &mut self,
         plan: &GraphPlan,
         position: usize,
         memory: &mut AlignedBytes,
-    ) -> bool {
+    ) -> Result<bool, OpError> {
         let operand = plan.outputs[position];
         let fits = match &plan.operands[operand].allocation {
-            Allocation::Arena(range) => range.len() == memory.as_slice().len(),
+            Allocation::Arena(range) => {
+                if memory.as_slice().is_empty() {
+                    memory.resize(range.len())?;
+                }
+                range.len() == memory.as_slice().len()
+            }
             Allocation::Dynamic => true,
             Allocation::None | Allocation::Constant(_) | Allocation::Graph => false,
         };
@@ -126,7 +135,7 @@ impl GraphMemory {
             std::mem::swap(&mut self.dynamic[operand], memory);
             self.places[operand] = Place::Lent;
         }
-        fits
+        Ok(fits)
     }
 
     /// Exchanges the memory back.

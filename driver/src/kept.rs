@@ -53,6 +53,11 @@ impl KeptValue {
         Some(KeptValue { dims, memory: Arc::clone(memory), range })
     }
 
+    /// The same as far as its dimensions go, for who never looks at the bytes.
+    pub(crate) fn without_bytes(&self) -> Self {
+        KeptValue { range: 0..0, ..self.clone() }
+    }
+
     /// The bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         // Both makers have checked the range, and nobody can change the memory.

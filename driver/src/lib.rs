@@ -10,6 +10,7 @@
 //!
 //! Several devices can share one [`Engine`]: its threads, its registry, its figures. A [`Variant`] says what
 //! one of them runs. Operations and operand types of extensions come from other crates ([`op`]).
+//! The [`ReferenceDevice`] does without plan, arena and fast kernels, and judges the others.
 //! With a [`CacheKey`] a device keeps compilations in files of its callers ([`cache`]).
 //!
 //! Where to read: [`device`](CpuDevice) → `planner.rs` → `plan.rs` → `arguments.rs` → `context.rs` → `graph_memory.rs` →
@@ -68,12 +69,15 @@ mod control_flow;
 mod device;
 mod device_memory;
 mod engine;
+mod entry;
 mod error;
 mod extension_type;
 mod figures;
 mod graph_memory;
+mod guarded;
 mod kept;
 mod kernels;
+mod log;
 mod offer;
 pub mod op;
 pub mod ops;
@@ -81,6 +85,7 @@ mod plan;
 mod planner;
 mod prepared;
 mod profile;
+mod reference;
 mod registry;
 mod scratch;
 mod stop;
@@ -97,6 +102,7 @@ pub use figures::Figures;
 pub use kernels::Isa;
 pub use prepared::CpuPreparedModel;
 pub use profile::OperationProfile;
+pub use reference::ReferenceDevice;
 pub use registry::{ExtensionDef, ExtensionOp, Registry, RegistryError};
 pub use threads::MAX_THREADS;
 pub use variant::Variant;

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use burst_hal::trace::{Span, SpanKind};
 use burst_hal::validate::GraphId;
 use burst_hal::{Dimensions, MemoryCharge, OperationType};
 use smallvec::SmallVec;
@@ -227,6 +228,17 @@ impl GraphPlan {
         (0..self.inputs.len()).filter(move |position| needed[self.inputs[*position]])
     }
 
+    /// The span of a step that began then and ends now.
+    pub(crate) fn span<'s>(&self, step: &'s Step, begun: u64, kind: SpanKind) -> Span<'s> {
+        Span {
+            operation: Some(step.op),
+            graph: graph_number(self.graph),
+            index: u32::try_from(step.index).unwrap_or(u32::MAX),
+            detail: step.kernel.as_ref().map_or("", |kernel| kernel.name()),
+            ..Span::since(begun, kind)
+        }
+    }
+
     pub(crate) fn error(&self, step: &Step, cause: OpError) -> DriverError {
         DriverError::given_up(&cause).unwrap_or_else(|| DriverError::Operation {
             graph: self.graph,
@@ -255,6 +267,14 @@ impl Planned {
 /// Bytes of a shape that lie outside of it.
 pub(crate) fn spilled(dims: &Dimensions) -> usize {
     if dims.spilled() { dims.capacity() * size_of::<u32>() } else { 0 }
+}
+
+/// A graph's number in spans.
+pub(crate) fn graph_number(graph: GraphId) -> u32 {
+    match graph {
+        GraphId::Main => 0,
+        GraphId::Referenced(index) => index.saturating_add(1),
+    }
 }
 
 /// A shape must agree with what the model declares, wherever it declares something.

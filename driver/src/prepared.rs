@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use burst_hal::log_tags::MEMORY;
+use burst_hal::trace::{Marks, SpanKind};
 use burst_hal::validate::{Direction, RequestRules, UnspecifiedOutputs};
 use burst_hal::{
     Burst, Caller, ErrorStatus, ExecutionOptions, ExecutionPreference, ExecutionResult, Failure,
-    LOOP_TIMEOUT_DEFAULT, LOOP_TIMEOUT_MAXIMUM, MemoryCharge, Model, Pace, PrepareOptions,
-    PreparedModel, Request, TimePoint, Timing,
+    MemoryCharge, Model, Pace, PrepareOptions, PreparedModel, Request,
 };
 
 use crate::OpError;
@@ -15,7 +16,9 @@ use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::device_memory::{DeviceMemory, IdleContexts, MAX_IDLE_CONTEXTS};
 use crate::engine::Engine;
+use crate::entry::{Entry, loop_timeout};
 use crate::error::DriverError;
+use crate::log;
 use crate::offer::Offer;
 use crate::op::PrepareContext;
 use crate::plan::{GraphPlan, Plan};
@@ -99,6 +102,8 @@ impl CpuPreparedModel {
     /// A new context. Where the account refuses it memory, contexts that no execution uses go first.
     pub(crate) fn new_context(&self) -> Result<Context, DriverError> {
         let make = || Context::new(&self.plan, self.charge.same_account());
+        let bytes = self.plan.arena_bytes();
+        tracing::debug!(target: MEMORY, bytes, "working memory for executions");
         let context = match make() {
             Err(OpError::Refused(_)) if self.memory.release_idle(&self.charge) => make(),
             other => other,
@@ -124,6 +129,7 @@ impl CpuPreparedModel {
         let mut result = ExecutionResult::of(ErrorStatus::None);
         let mut context = None;
         self.execute(&mut context, request, wanted, &mut result);
+        log::executed(result.status);
         if let Some(context) = context {
             self.idle.give_back(context);
         }
@@ -139,12 +145,9 @@ impl CpuPreparedModel {
         wanted: Wanted<'_>,
         result: &mut ExecutionResult,
     ) {
-        let entered = Instant::now();
-        let options = wanted.options;
+        let entry = Entry::now(wanted.options);
         result.reset(ErrorStatus::None);
-        let left = options.deadline.map(|deadline| deadline.since(TimePoint::now()));
-        if let Some(status) = left.and_then(|left| self.pace.refusal(left)) {
-            tracing::debug!(?left, "the deadline cannot be met");
+        if let Some(status) = entry.refusal(&self.pace) {
             return result.reset(status);
         }
         let mut outcome = self.try_execute(context, request, wanted, result);
@@ -159,22 +162,7 @@ impl CpuPreparedModel {
                 *context = None;
             }
         }
-        match outcome {
-            Ok(computed) if result.status == ErrorStatus::None && options.measure_timing => {
-                result.timing = Timing {
-                    time_on_device_us: micros(computed),
-                    time_in_driver_us: micros(entered.elapsed()),
-                };
-            }
-            Ok(_) => {}
-            Err(error) => {
-                tracing::debug!(%error, "execution failed");
-                result.reset(match (&error, left) {
-                    (DriverError::Deadline, Some(left)) => self.pace.missed(left),
-                    _ => error.status(),
-                });
-            }
-        }
+        entry.settle(outcome, wanted.options, &self.pace, result);
     }
 
     /// Returns the time the steps took; the status is NONE or OUTPUT_INSUFFICIENT_SIZE.
@@ -207,14 +195,18 @@ impl CpuPreparedModel {
         options: &ExecutionOptions,
         result: &mut ExecutionResult,
     ) -> Result<Duration, DriverError> {
+        let mut marks = Marks::begin(stop.tracing());
         // Helpers wake while inputs are copied.
         let scope = self.begin(context);
         arguments.bring(context, &self.plan)?;
+        marks.mark(SpanKind::BringInputs);
         let started = Instant::now();
         context.run(&self.plan, stop, loop_timeout(options), Parallelism::of(scope.as_ref()))?;
         context.expects_help = scope.is_some_and(|scope| scope.has_shared_work());
         let computed = started.elapsed();
+        marks.skip(); // each step has its own span
         arguments.take(context, &self.plan, result)?;
+        marks.mark(SpanKind::TakeOutputs);
         self.pace.note(computed);
         Ok(computed)
     }
@@ -245,15 +237,6 @@ fn no_memory(plan: &Plan, cause: &OpError) -> DriverError {
 struct Wanted<'a> {
     options: &'a ExecutionOptions,
     caller: Option<&'a Caller>,
-}
-
-/// How long each loop may take: the client's choice, clamped to the HAL's range.
-fn loop_timeout(options: &ExecutionOptions) -> Duration {
-    options.loop_timeout.unwrap_or(LOOP_TIMEOUT_DEFAULT).min(LOOP_TIMEOUT_MAXIMUM)
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX - 1)
 }
 
 impl PreparedModel for CpuPreparedModel {
@@ -311,6 +294,7 @@ impl Burst for CpuBurst {
         let mut context = self.context.take();
         let wanted = Wanted { options, caller: self.caller.as_ref() };
         self.model.execute(&mut context, request, wanted, result);
+        log::executed(result.status);
         self.context = context;
     }
 
@@ -331,20 +315,5 @@ impl Drop for CpuBurst {
         if let Some(context) = self.context.take() {
             self.model.idle.give_back(context);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_loop_may_take_what_the_client_says_up_to_the_maximum() {
-        let with = |loop_timeout| {
-            super::loop_timeout(&ExecutionOptions { loop_timeout, ..ExecutionOptions::default() })
-        };
-        assert_eq!(with(None), Duration::from_secs(2));
-        assert_eq!(with(Some(Duration::from_millis(1))), Duration::from_millis(1));
-        assert_eq!(with(Some(Duration::MAX)), Duration::from_secs(15));
     }
 }

@@ -97,6 +97,11 @@ impl Scratch {
         at_least(&mut self.i8, len, &mut self.charge)
     }
 
+    /// An empty charge to the same account, for memory that a kernel holds while it runs.
+    pub(crate) fn same_account(&self) -> MemoryCharge {
+        self.charge.same_account()
+    }
+
     /// Lets all memory go where it is more than this.
     pub(crate) fn keep_at_most(&mut self, bytes: usize) {
         if self.held_bytes() > bytes {

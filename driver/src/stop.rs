@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use burst_hal::trace::SpanSink;
 use burst_hal::{Caller, TimePoint};
 
 use crate::OpError;
@@ -53,6 +54,11 @@ impl<'a> Stop<'a> {
             return Err(OpError::LoopTimeout);
         }
         Ok(())
+    }
+
+    /// Where spans of the work go, while somebody wants them.
+    pub(crate) fn tracing(&self) -> Option<&'a dyn SpanSink> {
+        self.caller.and_then(Caller::tracing)
     }
 
     /// The limits inside a loop that begins now and may run for `timeout`.

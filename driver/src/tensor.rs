@@ -6,6 +6,7 @@ use burst_hal::{Dimensions, ExtraParams, Operand, OperandType};
 use half::f16;
 
 use crate::extension_type::ExtensionType;
+use crate::guarded::GuardedBytes;
 use crate::{OpError, aligned::AlignedBytes};
 
 /// What the stored numbers of a tensor or scalar mean.
@@ -248,6 +249,8 @@ pub(crate) enum Storage<'a> {
     Fixed(&'a mut [u8]),
     /// Memory that follows the shape.
     Dynamic(&'a mut AlignedBytes),
+    /// Memory that follows the shape, with guards around it.
+    Guarded(&'a mut GuardedBytes),
 }
 
 impl TensorMut<'_> {
@@ -256,6 +259,7 @@ impl TensorMut<'_> {
         match &mut self.storage {
             Storage::Fixed(bytes) => bytes,
             Storage::Dynamic(bytes) => bytes.as_mut_slice(),
+            Storage::Guarded(bytes) => bytes.as_mut_slice(),
         }
     }
 
@@ -268,6 +272,7 @@ impl TensorMut<'_> {
         let bytes = self.info.byte_count(dims)?;
         match &mut self.storage {
             Storage::Dynamic(storage) => storage.resize(bytes)?,
+            Storage::Guarded(storage) => storage.resize(bytes)?,
             Storage::Fixed(fixed) if fixed.len() == bytes => {}
             Storage::Fixed(_) => {
                 return Err(OpError::Internal { what: "a planned output changed its size" });

@@ -68,6 +68,13 @@ impl Variant {
         MadeUp { float32: info(0.4, 0.5), relaxed: info(0.4, 0.5), others: ONE },
     );
 
+    /// ADD, SUB, MUL and DIV of any numbers; says that it is the fastest at them.
+    pub const ARITHMETIC: Variant = Variant::sample(
+        "cpu-arithmetic",
+        is_arithmetic,
+        MadeUp { float32: info(0.01, 0.01), relaxed: info(0.01, 0.01), others: info(0.01, 0.01) },
+    );
+
     /// Everything but convolutions whose kernels are higher or wider than 5: it refuses by parameter.
     pub const SMALL_KERNELS: Variant = Variant {
         name: "cpu-small-kernels",
@@ -77,12 +84,13 @@ impl Variant {
     };
 
     /// All of them.
-    pub const ALL: [&'static Variant; 6] = [
+    pub const ALL: [&'static Variant; 7] = [
         &Variant::CPU,
         &Variant::FLOAT_FAST,
         &Variant::FLOAT_SLOW,
         &Variant::QUANT,
         &Variant::MINIMAL,
+        &Variant::ARITHMETIC,
         &Variant::SMALL_KERNELS,
     ];
 
@@ -158,6 +166,11 @@ fn is_minimal(candidate: &Candidate<'_>) -> bool {
         OperationType::Add | OperationType::Concatenation | OperationType::Conv2d
     );
     is_listed && begins_with(candidate, is_float)
+}
+
+fn is_arithmetic(candidate: &Candidate<'_>) -> bool {
+    use OperationType::{Add, Div, Mul, Sub};
+    matches!(candidate.operation.ty, Add | Div | Mul | Sub)
 }
 
 /// The highest and the widest kernel of [`Variant::SMALL_KERNELS`].

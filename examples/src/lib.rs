@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `smallest_driver SOCKET` | a driver in under forty lines: only what executes, no burst |
 //! | `own_executor SOCKET` | a driver that keeps what it imported of each memory between executions |
-//! | `own_context SOCKET` | a driver that serves the queues of its bursts itself |
+//! | `own_context SOCKET` | a driver that serves the queues of its bursts itself, with its own type of prepared model |
 //! | `event_loop SOCKET` | a client with two bursts on one thread, behind epoll |
 //!
 //! All three drivers add one to every byte, so that the client can be run with any of them:

@@ -6,12 +6,16 @@
 
 use std::fmt::Debug;
 
-use burst_hal::{ErrorStatus, ExecutionResult, OutputShape, PrepareOptions, RequestArgument};
+use burst_hal::{
+    BufferRole, CacheFiles, ErrorStatus, ExecutionInfo, ExecutionResult, OutputShape,
+    PrepareOptions, RequestArgument, Timing,
+};
 use burst_wire::control::{
-    Answer, Call, ClientGreeting, ClientMessage, DETAIL_MAX, Executed, List, ModelBody, PoolSource,
-    QueueDescriptor, QueueGrantor, Refusal, Reply, ServerGreeting, ServerMessage, StatedLimit,
-    SynchronousRequest, Text, VALUES_ALIGNMENT, Versions, WaitStyle, Welcome, WireArgument,
-    WirePrepareOptions, decode, encode,
+    Answer, CachePlace, Call, ClientGreeting, ClientMessage, DETAIL_MAX, Executed, FencedRequest,
+    List, ModelBody, PoolSource, PreparedHow, QueueDescriptor, QueueGrantor, Refusal, Reply,
+    ServerGreeting, ServerMessage, StatedLimit, SynchronousRequest, Text, VALUES_ALIGNMENT,
+    Versions, WaitStyle, Welcome, WireArgument, WireBufferRequest, WirePrepareOptions, WireRole,
+    decode, encode,
 };
 use burst_wire::{Features, WireError};
 
@@ -75,7 +79,13 @@ fn client(message: &ClientMessage) -> bool {
 }
 
 fn look_at_call(call: &Call) {
-    assert!(call.descriptors() <= 2 * 255, "no message needs so many descriptors");
+    // Of fences and cache files a client states a number, which the service holds against what came.
+    let states_a_number = matches!(
+        call,
+        Call::ExecuteFenced(_) | Call::PrepareCaching { .. } | Call::PrepareFromCache { .. }
+    );
+    let descriptors = call.descriptors();
+    assert!(descriptors <= 2 * 255 || states_a_number, "no message needs so many descriptors");
     let _ = call.is_slow();
     match call {
         Call::SupportedOperations { model, .. } => look_at_body(model),
@@ -115,8 +125,9 @@ fn server(message: &ServerMessage) -> bool {
         }
         Ok(Answer::Device(device)) => {
             let _ = (device.device_type(), device.capabilities(), device.cache_files());
-            let _ = device.extensions();
+            let _ = (device.extensions(), device.hal_version());
         }
+        Ok(Answer::Restored { prepared, .. }) => assert_eq!(prepared.options().deadline, None),
         Ok(_) => {}
     }
     true
@@ -125,7 +136,8 @@ fn server(message: &ServerMessage) -> bool {
 /// Each message with something in each of its lists.
 pub fn seeds() -> Vec<Seed> {
     let mut seeds = greetings();
-    seeds.extend(calls().into_iter().enumerate().map(|(index, call)| {
+    let calls = calls().into_iter().chain(later_calls());
+    seeds.extend(calls.enumerate().map(|(index, call)| {
         let message = ClientMessage::Call { id: index as u64 + 1, call };
         (format!("call_{index:02}"), bytes_of(2, &encode(&message).unwrap()))
     }));
@@ -260,6 +272,64 @@ fn calls() -> Vec<Call> {
     ]
 }
 
+/// Those that came with the rest of the HAL: executions that nobody waits for, compilations in files, buffers of the
+/// driver, spans.
+fn later_calls() -> Vec<Call> {
+    let body = ModelBody { structure_bytes: 999, values_bytes: 0, pool_lengths: List(vec![]) };
+    let options = WirePrepareOptions::from(&PrepareOptions::default());
+    let request = SynchronousRequest {
+        model: 3,
+        inputs: List(vec![argument(0, &[1, 4])]),
+        outputs: List(vec![argument(1, &[])]),
+        pools: List(vec![PoolSource::Shared { memory: 1 }, PoolSource::Token { token: 9 }]),
+        measure_timing: false,
+        deadline: None,
+        loop_timeout: Some(1_000_000_000),
+    };
+    let fenced = FencedRequest { request: request.clone(), fences: 2, duration: Some(5) };
+    let cache = CachePlace::new([7; 32], CacheFiles { model: 1, data: 1 });
+    let role = WireRole::from(&BufferRole { model: 0, position: 1, frequency: 0.5 });
+    let buffer = WireBufferRequest {
+        dimensions: List(vec![1, 4]),
+        models: List(vec![3]),
+        inputs: List(vec![role]),
+        outputs: List(vec![role]),
+    };
+    let shared = PoolSource::Shared { memory: 1 };
+    vec![
+        Call::ExecuteAsynchronously { execution: 70, request },
+        Call::ExecuteFenced(fenced),
+        Call::CancelExecution { execution: 70 },
+        Call::ExecutionInfo { execution: 3 },
+        Call::ReleaseExecution { execution: 3 },
+        Call::PrepareCaching { device: 0, model: body, options, cache },
+        Call::PrepareFromCache { device: 0, cache, deadline: Some(1) },
+        Call::AllocateBuffer { device: 0, request: buffer },
+        Call::CopyFromBuffer { token: 5, to: shared },
+        Call::CopyToBuffer { token: 5, from: shared, dimensions: List(vec![1, 4]) },
+        Call::ReleaseBuffer { token: 5 },
+        Call::BeginTrace { length: 4096 },
+        Call::EndTrace,
+    ]
+}
+
+/// Answers to them.
+fn later_answers() -> Vec<Answer> {
+    let timing = |time| Timing { time_on_device_us: time, time_in_driver_us: time + 1 };
+    let info = ExecutionInfo {
+        status: ErrorStatus::None,
+        timing_launched: timing(8),
+        timing_fenced: timing(6),
+    };
+    let prepared = PreparedHow::from(&PrepareOptions::default());
+    vec![
+        Answer::Fenced { execution: 3 },
+        Answer::ExecutionInfo((&info).into()),
+        Answer::Restored { model: 4, inputs: 1, outputs: 1, longest_packet: 14, prepared },
+        Answer::Buffer { token: 5 },
+    ]
+}
+
 fn server_messages() -> Vec<ServerMessage> {
     let result = ExecutionResult {
         output_shapes: vec![OutputShape {
@@ -285,5 +355,10 @@ fn server_messages() -> Vec<ServerMessage> {
     messages.push(ServerMessage::GetMemories { id: 1, burst: 1, slots: List(vec![3, 7]) });
     let detail: Text<DETAIL_MAX> = Text::cut("its queue is corrupt");
     messages.push(ServerMessage::BurstEnded { burst: 1, detail });
+    let later = later_answers().into_iter().map(|answer| Reply { id: 3, outcome: Ok(answer) });
+    messages.extend(later.map(ServerMessage::Reply));
+    let executed = Executed::new(&ExecutionResult::of(ErrorStatus::MissedDeadlineTransient), None);
+    messages.push(ServerMessage::Executed { execution: 70, executed });
+    messages.push(ServerMessage::Stopping);
     messages
 }

@@ -17,8 +17,13 @@
 //! | [`request_packet`], [`result_packet`], [`datums`] | what lies in a burst's two queues |
 //! | [`memory_pool`] | descriptors of every kind, and what their owner does to them later |
 //! | [`tflite`] | a `.tflite` file |
+//! | [`trace`] | what a service writes into the memory for spans that a client lends it |
 //! | [`compilation`] | a model's structure in a file that a compilation is kept in |
 //! | [`hal_model`] | a model as a client sends it, and a request for it |
+//! | [`device`] | a model and requests for the CPU device |
+//! | [`changed_model`], [`tflite_device`], [`cache_files`], [`extension`] | models of other origins, prepared and executed too |
+//! | [`calls`] | calls in any order to a service, over a real socket |
+//! | [`c_api`] | calls of the C library in any order |
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -27,14 +32,21 @@
     reason = "a target's way to report a finding is to panic; inputs are cut to size"
 )]
 
+pub mod c_api;
+pub mod cache_files;
+pub mod calls;
+pub mod changed_model;
 pub mod compilation;
 pub mod control_message;
 pub mod datums;
+pub mod device;
 mod ends;
 pub mod event_flag;
+pub mod extension;
 mod frames;
 pub mod hal_model;
 mod input;
+mod judged;
 mod leaks;
 pub mod memory_pool;
 mod mutate;
@@ -45,6 +57,8 @@ pub mod request_packet;
 pub mod result_packet;
 pub mod socket;
 pub mod tflite;
+pub mod tflite_device;
+pub mod trace;
 mod words;
 
 pub use input::{Input, Script};
@@ -70,6 +84,30 @@ pub type Seed = (String, Vec<u8>);
 /// Every target.
 pub const TARGETS: &[Target] = &[
     Target {
+        name: "c_api",
+        about: "functions of the C library in any order",
+        run: c_api::run,
+        seeds: c_api::seeds,
+    },
+    Target {
+        name: "cache_files",
+        about: "files of a compilation, changed, and the model that they give",
+        run: cache_files::run,
+        seeds: cache_files::seeds,
+    },
+    Target {
+        name: "calls",
+        about: "calls of a client in any order, over a real socket",
+        run: calls::run,
+        seeds: calls::seeds,
+    },
+    Target {
+        name: "changed_model",
+        about: "a model as a client sends it, changed, prepared and executed",
+        run: changed_model::run,
+        seeds: changed_model::seeds,
+    },
+    Target {
         name: "compilation",
         about: "a model's structure in a file that a compilation is kept in",
         run: compilation::run,
@@ -88,10 +126,22 @@ pub const TARGETS: &[Target] = &[
         seeds: datums::seeds,
     },
     Target {
+        name: "device",
+        about: "a model and requests for the CPU device, by what holds of any device",
+        run: device::run,
+        seeds: device::seeds,
+    },
+    Target {
         name: "event_flag",
         about: "an event word, and a set of queues, that a peer changes at will",
         run: event_flag::run,
         seeds: event_flag::seeds,
+    },
+    Target {
+        name: "extension",
+        about: "a model with types and operations of an extension",
+        run: extension::run,
+        seeds: extension::seeds,
     },
     Target {
         name: "hal_model",
@@ -142,6 +192,18 @@ pub const TARGETS: &[Target] = &[
         seeds: socket::seeds,
     },
     Target { name: "tflite", about: "a .tflite file", run: tflite::run, seeds: tflite::seeds },
+    Target {
+        name: "tflite_device",
+        about: "a .tflite file, imported, prepared and executed",
+        run: tflite_device::run,
+        seeds: tflite_device::seeds,
+    },
+    Target {
+        name: "trace",
+        about: "memory for spans that a service writes as it likes",
+        run: trace::run,
+        seeds: trace::seeds,
+    },
 ];
 
 /// The target of this name.

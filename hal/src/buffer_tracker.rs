@@ -213,11 +213,17 @@ impl<S> Default for BufferTracker<S> {
 
 impl<S> fmt::Debug for BufferTracker<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BufferTracker({} buffers)", lock(&self.0).buffers.len())
+        write!(f, "BufferTracker({} buffers)", self.count())
     }
 }
 
 impl<S> BufferTracker<S> {
+    /// How many there are whose handles live.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        lock(&self.0).buffers.len()
+    }
+
     /// One more buffer, without a value. Requests find it by its token until the handle is dropped.
     pub fn add(&self, roles: BufferRoles, storage: S) -> BufferHandle<S> {
         let mut table = lock(&self.0);
@@ -432,6 +438,10 @@ impl<S> TrackedBuffer<S> {
         if !operand.ty.is_tensor() && operand.ty.element_bytes().is_some() && !dimensions.is_empty()
         {
             return Err(Failure::invalid("dimensions for a scalar"));
+        }
+        // Whoever says a shape says all of it; what the buffer knows fills no gaps.
+        if dimensions.contains(&0) {
+            return Err(Failure::invalid("a size of 0 in the dimensions of the value"));
         }
         let dimensions = combine_dimensions(&operand.dimensions, dimensions)
             .map_err(|fault| Failure::invalid(format!("the value for the buffer: {fault}")))?;

@@ -1,21 +1,23 @@
-//! For whom a device works: who can call the work off, who pays for its memory, whose turn it is, and
-//! whose user it is.
+//! For whom a device works: who can call the work off, who pays for its memory, whose turn it is, whose
+//! user it is, and who wants to see what takes how long.
 
 use std::fmt;
 use std::sync::Arc;
 
+use crate::trace::{SpanSink, Tracer};
 use crate::{CancelWord, Failure};
 
 /// What a caller lends to a device for a piece of work. The default is a caller that never cancels, in a
 /// process of its own: it pays for everything, and nobody else waits for the processor.
 ///
-/// Copies share the cancel word, the account and the turn.
+/// Copies share the cancel word, the account, the turn and the tracer.
 #[derive(Debug, Clone, Default)]
 pub struct Caller {
     cancel: CancelWord,
     account: Option<Arc<dyn MemoryAccount>>,
     turn: Option<Arc<dyn Turn>>,
     user: Option<u32>,
+    tracer: Option<Tracer>,
 }
 
 /// Pays for memory that a device holds for a caller: packed weights, constants that it computed,
@@ -82,6 +84,19 @@ impl Caller {
     pub fn with_user(mut self, user: u32) -> Self {
         self.user = Some(user);
         self
+    }
+
+    /// Spans of the work go there while that is [on](SpanSink::is_on).
+    #[must_use]
+    pub fn with_tracer(mut self, tracer: Tracer) -> Self {
+        self.tracer = Some(tracer);
+        self
+    }
+
+    /// Where the spans of a piece of work that begins now go; `None` where nobody wants them.
+    #[must_use]
+    pub fn tracing(&self) -> Option<&dyn SpanSink> {
+        self.tracer.as_deref().filter(|tracer| tracer.is_on())
     }
 
     /// The user whom the work is for; `None` for that of the device's own process.

@@ -1,23 +1,9 @@
 //! What a device says about its speed, its extensions and its cache files.
 //!
-//! Source: `types.hal` of NNAPI 1.0 to 1.3, `Capabilities`, `PerformanceInfo`, `Extension`.
+//! Source: `types.hal` of NNAPI 1.0 to 1.3, `Capabilities`, `Extension`.
 
-use crate::OperandType;
-
-/// Speed and energy relative to the reference CPU: smaller is better, always above zero.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PerformanceInfo {
-    /// Time of an execution.
-    pub exec_time: f32,
-    /// Energy of an execution.
-    pub power_usage: f32,
-}
-
-impl PerformanceInfo {
-    /// The value that means "not supported": the largest float.
-    pub const UNSUPPORTED: PerformanceInfo =
-        PerformanceInfo { exec_time: f32::MAX, power_usage: f32::MAX };
-}
+use crate::performance::{self, NoPlaceInTable};
+use crate::{OperandType, PerformanceInfo};
 
 /// How well a device does, by operand type.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,8 +38,19 @@ impl Capabilities {
     /// where the list lacks it.
     #[must_use]
     pub fn performance_of(&self, ty: OperandType) -> PerformanceInfo {
-        let found = self.operand_performance.binary_search_by_key(&ty.code(), |(ty, _)| ty.code());
-        found.map_or(PerformanceInfo::UNSUPPORTED, |index| self.operand_performance[index].1)
+        performance::lookup(&self.operand_performance, ty)
+    }
+
+    /// Says how well the device does with operands of this type; [`crate::performance`] has an example.
+    ///
+    /// # Errors
+    /// A type that no table has figures for.
+    pub fn set_performance(
+        &mut self,
+        ty: OperandType,
+        info: PerformanceInfo,
+    ) -> Result<(), NoPlaceInTable> {
+        performance::update(&mut self.operand_performance, ty, info)
     }
 }
 
@@ -145,7 +142,7 @@ impl From<CapabilitiesV1_0> for Capabilities {
 }
 
 /// An operand type that an extension brings.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtensionOperandType {
     /// Its number within the extension.
     pub ty: u16,

@@ -20,8 +20,8 @@ use crate::validate::RequestRules;
 use crate::{
     Buffer, BufferRole, CacheFiles, Caller, Capabilities, CompilationCache, DeviceStatus,
     DeviceType, Dimensions, ErrorStatus, ExecutionCallback, ExecutionOptions, ExecutionPreference,
-    ExecutionResult, Extension, Failure, Fence, FencedExecution, FencedOptions, Model, Pace,
-    Priority, Request, TimePoint,
+    ExecutionResult, Extension, Failure, Fence, FencedExecution, FencedOptions, HalVersion, Model,
+    Pace, Priority, Request, TimePoint,
 };
 
 /// How a model is to be prepared.
@@ -83,6 +83,12 @@ pub trait Device: Send + Sync {
     /// What kind of hardware it is; by default [`DeviceType::Other`].
     fn device_type(&self) -> DeviceType {
         DeviceType::Other
+    }
+
+    /// The newest version of the HAL that it has all of: that of this contract, unless it stands for a
+    /// driver of an [older one](crate::versions).
+    fn hal_version(&self) -> HalVersion {
+        HalVersion::LATEST
     }
 
     /// How fast and economical it is, by operand type; not known by default.
@@ -205,16 +211,8 @@ pub trait Device: Send + Sync {
 
 /// A model that is ready to execute, from any number of threads at once.
 ///
-/// A driver gets its own type back from a `dyn PreparedModel` by `&dyn Any`:
-///
-/// ```
-/// use std::any::Any;
-/// # use burst_hal::PreparedModel;
-///
-/// fn own<M: PreparedModel>(model: &dyn PreparedModel) -> Option<&M> {
-///     (model as &dyn Any).downcast_ref()
-/// }
-/// ```
+/// A driver gets its own type back from a `dyn PreparedModel` by
+/// [`downcast_ref`](trait@PreparedModel#method.downcast_ref).
 pub trait PreparedModel: Any + Send + Sync {
     /// Runs once and waits for the result.
     fn execute_synchronously(
@@ -284,7 +282,8 @@ pub trait PreparedModel: Any + Send + Sync {
     }
 
     /// What it asks of a request, where it knows; always of a model that was
-    /// [prepared from files](Device::prepare_model_from_cache), as nobody else can know it then.
+    /// [prepared from files](Device::prepare_model_from_cache), as nobody else can know it then. A model in another
+    /// process need not say: there it is known, and looked at.
     fn request_rules(&self) -> Option<&RequestRules> {
         None
     }
@@ -292,6 +291,12 @@ pub trait PreparedModel: Any + Send + Sync {
     /// How long its executions take, where the driver notes it: who takes requests for it then refuses
     /// those whose deadline is hopeless before they wait for anything.
     fn pace(&self) -> Option<&Pace> {
+        None
+    }
+
+    /// The model that this one stands for, where it only adds something around that of a driver: so the
+    /// driver gets [its own type](trait@PreparedModel#method.downcast_ref) back. Never itself.
+    fn wrapped(&self) -> Option<&Arc<dyn PreparedModel>> {
         None
     }
 
@@ -369,8 +374,15 @@ pub trait BurstExecutor: Send {
     /// ignored.
     fn remove(&mut self, slot: i32);
 
+    /// Whether requests may name [buffers](crate::Buffer) of the device, by token. Their slots are never
+    /// added: the token stands for the buffer. By default not; a service then executes such requests by
+    /// [`PreparedModel::execute_for`].
+    fn takes_buffers(&self) -> bool {
+        false
+    }
+
     /// Runs once and writes the result into `result`, reusing its storage. `slots[i]` is the slot of
-    /// the request's pool `i`; all of them were added.
+    /// the request's pool `i`; all that are memory were added.
     ///
     /// Every failure is a status in the result.
     fn execute(

@@ -1,10 +1,12 @@
-//! A model's main graph in the language of Graphviz, for `dot -Tsvg`.
+//! A model's main graph in the language of Graphviz, for `dot -Tsvg`: into a text, a file, or the log.
 //!
 //! Operands are `d0`, `d1`, … and operations `n0`, `n1`, …, both by index. Graphs that control
 //! flow refers to are not drawn; a note says how many there are.
 
 use std::fmt::{self, Write};
+use std::io;
 
+use crate::log_tags::MODEL;
 use crate::{Model, Operand, OperandLifeTime, OperandType, Operation, Subgraph};
 
 /// Writes the main graph. The model need not be legal.
@@ -26,6 +28,86 @@ pub fn dump_graph(name: &str, model: &Model, out: &mut impl Write) -> fmt::Resul
         writeln!(out, "    note [shape=plaintext label=\"{text}\"]")?;
     }
     writeln!(out, "}}")
+}
+
+/// As [`dump_graph`], to whatever takes bytes.
+///
+/// ```
+/// use burst_hal::{Model, write_graph};
+///
+/// let mut bytes = Vec::new(); // or a file, a socket, standard output
+/// write_graph("empty", &Model::default(), &mut bytes)?;
+/// assert_eq!(bytes, b"digraph \"empty\" {\n}\n");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// The first one that `out` gives.
+pub fn write_graph(name: &str, model: &Model, out: &mut impl io::Write) -> io::Result<()> {
+    let mut bytes = Bytes { out, error: None };
+    let written = dump_graph(name, model, &mut bytes);
+    match (bytes.error, written) {
+        (Some(error), _) => Err(error),
+        // Formatting itself does not fail.
+        (None, written) => written.map_err(io::Error::other),
+    }
+}
+
+/// Most lines that [`log_graph`] logs of one model: whose the model is may not fill the log's disk.
+pub const MAX_LOGGED_LINES: usize = 10_000;
+
+/// Logs what [`dump_graph`] writes with the tag [`model`](crate::log_tags::MODEL), each line an event of
+/// level DEBUG. Where nobody listens nothing is drawn.
+///
+/// Of a graph with more than [`MAX_LOGGED_LINES`] lines only these are logged, and how many more there are.
+pub fn log_graph(name: &str, model: &Model) {
+    if !tracing::enabled!(target: MODEL, tracing::Level::DEBUG) {
+        return;
+    }
+    let mut lines = Lines { line: String::new(), count: 0 };
+    // Formatting does not fail, and neither do lines.
+    let _ = dump_graph(name, model, &mut lines);
+    let left_out = lines.count.saturating_sub(MAX_LOGGED_LINES);
+    if left_out > 0 {
+        tracing::debug!(target: MODEL, left_out, "the graph has more lines");
+    }
+}
+
+/// Text that goes to a writer of bytes, whose first error is kept.
+struct Bytes<'a, W> {
+    out: &'a mut W,
+    error: Option<io::Error>,
+}
+
+impl<W: io::Write> Write for Bytes<'_, W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.out.write_all(text.as_bytes()).map_err(|error| {
+            self.error = Some(error);
+            fmt::Error
+        })
+    }
+}
+
+/// Text that is logged line by line.
+struct Lines {
+    line: String,
+    count: usize,
+}
+
+impl Write for Lines {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for part in text.split_inclusive('\n') {
+            self.line.push_str(part.trim_end_matches('\n'));
+            if part.ends_with('\n') {
+                if self.count < MAX_LOGGED_LINES {
+                    tracing::debug!(target: MODEL, "{}", self.line);
+                }
+                self.count += 1;
+                self.line.clear();
+            }
+        }
+        Ok(())
+    }
 }
 
 fn write_operand(
@@ -234,6 +316,46 @@ mod tests {
 }
 "#;
         assert_eq!(text, want);
+    }
+
+    #[test]
+    fn a_writer_of_bytes_gets_the_same_and_its_error_is_told() {
+        let mut b = ModelBuilder::new();
+        b.scalar_i32(3);
+        let model = b.build_unvalidated().unwrap();
+        let mut bytes = Vec::new();
+        write_graph("one", &model, &mut bytes).unwrap();
+        assert_eq!(bytes, dump("one", &model).as_bytes());
+        // A writer that takes less than there is.
+        let mut short = [0; 12];
+        let error = write_graph("one", &model, &mut short.as_mut_slice()).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::WriteZero);
+    }
+
+    #[test]
+    fn the_log_gets_each_line_as_an_event_of_its_tag() {
+        let mut b = ModelBuilder::new();
+        let x = b.input(OperandType::TensorFloat32, &[1]);
+        let y = b.result_of(OperationType::Floor, &[x], OutputSpec::f32(&[1]));
+        b.output(y);
+        let model = b.build().unwrap();
+        let events = crate::test_log::events(|| log_graph("a\nb", &model));
+        let text = dump("a\nb", &model);
+        let want: Vec<String> =
+            text.lines().map(|line| format!("DEBUG nn::model {line}")).collect();
+        assert_eq!(events, want);
+    }
+
+    #[test]
+    fn a_graph_of_many_lines_is_cut_and_that_is_said() {
+        let mut model = Model::default();
+        let operand = Operand::new(OperandType::Float32, OperandLifeTime::TemporaryVariable);
+        // With the first line and the last there are two more.
+        model.main.operands = vec![operand; MAX_LOGGED_LINES + 3];
+        let events = crate::test_log::events(|| log_graph("many", &model));
+        assert_eq!(events.len(), MAX_LOGGED_LINES + 1);
+        let last = "DEBUG nn::model the graph has more lines left_out=5";
+        assert_eq!(events.last().map(String::as_str), Some(last));
     }
 
     #[test]

@@ -34,26 +34,27 @@ impl AsFd for Fence {
     }
 }
 
-/// How a fence stands, as far as polling it says: a sync_file that failed looks done.
+/// How far a fence is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FenceState {
-    /// Neither done nor failed.
+    /// What it stands for is under way.
     Pending,
-    /// It was signalled.
+    /// It is done.
     Done,
-    /// It never will be.
+    /// It has failed, and will never be done.
     Failed,
 }
 
 impl Fence {
-    /// How it stands now.
+    /// How it stands now, as far as polling it says: a sync_file that has failed looks done. What a
+    /// descriptor of somebody else is, and whether it has failed, `burst_launch::CheckedFence` finds out.
     #[must_use]
     pub fn state(&self) -> FenceState {
         self.wait(Some(TimePoint { nanos: 0 }))
     }
 
-    /// Blocks until it is done or has failed; until `until`, where that comes first. One that cannot be
-    /// polled stays [`FenceState::Pending`].
+    /// Blocks until it is done or has failed, as far as polling it says; until `until`, where that comes
+    /// first. One that cannot be polled stays [`FenceState::Pending`].
     #[must_use]
     pub fn wait(&self, until: Option<TimePoint>) -> FenceState {
         loop {

@@ -84,21 +84,27 @@ mod capabilities;
 mod compilation_cache;
 mod compliance;
 mod device;
+mod downcast;
 mod dump;
 mod extension_code;
 mod fence;
 pub mod forms;
+pub mod log_tags;
 mod model;
 mod operand_type;
 mod operation_type;
 mod pace;
+pub mod performance;
 mod pool_memory;
 mod request;
 mod result_code;
 mod route;
 pub mod session;
 mod status;
+#[cfg(test)]
+mod test_log;
 mod time;
+pub mod trace;
 pub mod validate;
 mod version;
 pub mod versions;
@@ -112,7 +118,7 @@ pub use caller::{Caller, MemoryAccount, MemoryCharge, Turn};
 pub use cancel::{CancelHook, CancelWord};
 pub use capabilities::{
     CacheFiles, Capabilities, CapabilitiesV1_0, CapabilitiesV1_1, CapabilitiesV1_2, Extension,
-    ExtensionOperandType, PerformanceInfo,
+    ExtensionOperandType,
 };
 pub use compilation_cache::{CACHE_FILES_MAX, CACHE_TOKEN_BYTES, CompilationCache};
 pub use compliance::{Compliance, compliant_with, request_complies};
@@ -120,7 +126,7 @@ pub use device::{
     BufferRequest, Burst, BurstExecutor, Device, PlainBurst, PrepareOptions, PrepareResult,
     PreparedModel,
 };
-pub use dump::dump_graph;
+pub use dump::{MAX_LOGGED_LINES, dump_graph, log_graph, write_graph};
 pub use extension_code::ExtensionCode;
 pub use fence::{
     ExecutionCallback, ExecutionInfo, Fence, FenceState, FencedExecution, FencedInfo, FencedOptions,
@@ -132,6 +138,7 @@ pub use model::{
 pub use operand_type::{OperandKind, OperandType};
 pub use operation_type::OperationType;
 pub use pace::Pace;
+pub use performance::PerformanceInfo;
 pub use pool_memory::{HeapMemory, Memory, MemoryError, Pool};
 pub use request::{
     ExecutionOptions, ExecutionResult, OutputShape, Request, RequestArgument, RequestPool,

@@ -129,6 +129,21 @@ operand_types! {
     10_001 TensorOemByte "TENSOR_OEM_BYTE" V1_0 Tensor Some(1),
 }
 
+/// Questions about a type:
+///
+/// ```
+/// use burst_hal::{ExtensionCode, OperandType};
+///
+/// let ty = OperandType::TensorQuant8Asymm;
+/// assert!(ty.is_tensor() && ty.is_quantized() && !ty.is_float());
+/// assert_eq!((ty.element_bytes(), ty.byte_length(&[2, 3])), (Some(1), Some(6)));
+/// assert_eq!(ty.zero_point_range(), (0, 255));
+/// assert!(OperandType::Float16.is_scalar() && OperandType::Float16.is_float());
+/// // What only an extension knows: `ExtensionOperandType` has it.
+/// let vendor = OperandType::from_code(0x2_0007);
+/// assert!(vendor.is_extension() && !vendor.is_tensor() && !vendor.is_scalar());
+/// assert_eq!((vendor.element_bytes(), vendor.since().is_some()), (None, true));
+/// ```
 impl OperandType {
     /// Whether this is a tensor type of the base range.
     #[must_use]
@@ -140,6 +155,24 @@ impl OperandType {
     #[must_use]
     pub const fn is_scalar(self) -> bool {
         matches!(self.kind(), OperandKind::Scalar)
+    }
+
+    /// Whether this is a type of an extension.
+    #[must_use]
+    pub const fn is_extension(self) -> bool {
+        matches!(self, OperandType::Extension(_))
+    }
+
+    /// Whether its elements are floats, of either width.
+    #[must_use]
+    pub const fn is_float(self) -> bool {
+        matches!(
+            self,
+            OperandType::Float32
+                | OperandType::Float16
+                | OperandType::TensorFloat32
+                | OperandType::TensorFloat16
+        )
     }
 
     /// Whether this is one of the two deprecated vendor types.

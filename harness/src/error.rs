@@ -52,8 +52,13 @@ pub enum HarnessError {
         expected: usize,
     },
     /// No such peer in this program.
-    #[error("no peer is called {0}")]
-    UnknownPeer(String),
+    #[error("no peer is called {name}; there are: {}", known.join(", "))]
+    UnknownPeer {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        known: Vec<&'static str>,
+    },
     /// A message between the two ends that is not what the peer's other end sends.
     #[error("the other end sent something else than {expected}")]
     Handshake {

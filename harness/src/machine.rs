@@ -40,6 +40,9 @@ impl Machine {
             clock_step_ns: clock_step_ns(),
             keep_awake: match KeepAwake::open() {
                 Ok(_) => "permitted".to_owned(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    format!("not available: this system has no {}", KeepAwake::DEVICE)
+                }
                 Err(error) => format!("not permitted: {error}"),
             },
             load: load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0),

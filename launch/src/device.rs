@@ -1,14 +1,14 @@
 //! A device whose prepared models execute in all four ways, around one that need not.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use burst_hal::validate::{RequestRules, UnspecifiedOutputs};
 use burst_hal::{
     Buffer, BufferRequest, Burst, BurstExecutor, CacheFiles, Caller, Capabilities,
     CompilationCache, Device, DeviceStatus, DeviceType, ExecutionCallback, ExecutionOptions,
-    ExecutionResult, Extension, Failure, Fence, FencedExecution, FencedOptions, MemoryCharge,
-    Model, PrepareOptions, PrepareResult, PreparedModel, Priority, Request, TimePoint,
+    ExecutionResult, Extension, Failure, Fence, FencedExecution, FencedOptions, HalVersion,
+    MemoryCharge, Model, Pace, PrepareOptions, PrepareResult, PreparedModel, Priority, Request,
+    TimePoint,
 };
 
 use crate::launcher::{Launcher, Run, check, check_fenced};
@@ -17,8 +17,8 @@ impl Launcher {
     /// The same device, whose prepared models execute in all four ways: the asynchronous and the fenced
     /// one are this launcher's. Everything else is the device's own.
     ///
-    /// A model that was prepared from files executes with the priority MEDIUM here: only the device
-    /// knows the one that it was prepared with.
+    /// A model that was prepared from files executes with the priority that it was prepared with, where the
+    /// device [says](PreparedModel::prepare_options) which; else with MEDIUM.
     #[must_use]
     pub fn wrap(&self, device: Arc<dyn Device>) -> Arc<dyn Device> {
         Arc::new(LaunchDevice { device, launcher: self.clone() })
@@ -35,7 +35,8 @@ struct LaunchDevice {
 struct LaunchModel {
     model: Arc<dyn PreparedModel>,
     launcher: Launcher,
-    priority: Priority,
+    /// How it was prepared, without a deadline; `None` where nobody knows.
+    options: Option<PrepareOptions>,
     /// `None` where the model has rules of its own.
     rules: Option<RequestRules>,
     /// For the rules.
@@ -59,21 +60,23 @@ impl LaunchDevice {
                 Some(rules)
             }
         };
-        Ok(self.wrapped(prepared, options.priority, rules, charge))
+        let options = PrepareOptions { deadline: None, ..*options };
+        Ok(self.wrapped(prepared, Some(options), rules, charge))
     }
 
     fn wrapped(
         &self,
         model: Arc<dyn PreparedModel>,
-        priority: Priority,
+        options: Option<PrepareOptions>,
         rules: Option<RequestRules>,
         charge: MemoryCharge,
     ) -> Arc<dyn PreparedModel> {
         let launcher = self.launcher.clone();
-        Arc::new(LaunchModel { model, launcher, priority, rules, _charge: charge })
+        Arc::new(LaunchModel { model, launcher, options, rules, _charge: charge })
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "all that the device can do has to reach it")]
 impl Device for LaunchDevice {
     fn name(&self) -> &str {
         self.device.name()
@@ -85,6 +88,10 @@ impl Device for LaunchDevice {
 
     fn device_type(&self) -> DeviceType {
         self.device.device_type()
+    }
+
+    fn hal_version(&self) -> HalVersion {
+        self.device.hal_version()
     }
 
     fn capabilities(&self) -> Result<Capabilities, Failure> {
@@ -148,8 +155,9 @@ impl Device for LaunchDevice {
         caller: &Caller,
     ) -> PrepareResult {
         let prepared = self.device.prepare_model_from_cache(cache, deadline, caller)?;
-        // It has rules of its own. Its priority is kept in the files, which only the device reads.
-        Ok(self.wrapped(prepared, Priority::Medium, None, caller.empty_charge()))
+        // It has rules of its own. How it was prepared is kept in the files, which only the device reads.
+        let options = prepared.prepare_options();
+        Ok(self.wrapped(prepared, options, None, caller.empty_charge()))
     }
 
     fn allocate(
@@ -164,17 +172,18 @@ impl Device for LaunchDevice {
 
 /// The device's own prepared model.
 fn own(model: &Arc<dyn PreparedModel>) -> Arc<dyn PreparedModel> {
-    let any: &dyn Any = &**model;
-    let wrapped = any.downcast_ref::<LaunchModel>();
+    let wrapped = model.downcast_ref::<LaunchModel>();
     Arc::clone(wrapped.map_or(model, |wrapped| &wrapped.model))
 }
 
 impl LaunchModel {
     fn run(&self, request: Request, caller: Caller) -> Run {
-        Run { model: Arc::clone(&self.model), priority: self.priority, request, caller }
+        let priority = self.options.map_or(Priority::Medium, |options| options.priority);
+        Run { model: Arc::clone(&self.model), priority, request, caller }
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "all that the model can do has to reach it")]
 impl PreparedModel for LaunchModel {
     fn execute_synchronously(
         &self,
@@ -215,8 +224,20 @@ impl PreparedModel for LaunchModel {
         self.launcher.start_fenced(self.run(request, caller), wait_for, options)
     }
 
+    fn wrapped(&self) -> Option<&Arc<dyn PreparedModel>> {
+        Some(&self.model)
+    }
+
     fn request_rules(&self) -> Option<&RequestRules> {
         self.rules.as_ref().or_else(|| self.model.request_rules())
+    }
+
+    fn pace(&self) -> Option<&Pace> {
+        self.model.pace()
+    }
+
+    fn prepare_options(&self) -> Option<PrepareOptions> {
+        self.model.prepare_options().or(self.options)
     }
 
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {

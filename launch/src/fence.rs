@@ -6,6 +6,7 @@ mod kind;
 mod own;
 mod state;
 
+pub use burst_hal::FenceState;
 pub use kind::CheckedFence;
 pub use own::FenceSignal;
-pub use state::{FenceKind, FenceState};
+pub use state::FenceKind;

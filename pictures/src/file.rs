@@ -1,30 +1,72 @@
 //! Pictures in files.
 
+use std::fs::File;
+use std::io::{Cursor, Read};
 use std::path::Path;
 
-use image::{ExtendedColorType, ImageFormat, ImageReader, Limits};
+use image::error::LimitErrorKind;
+use image::{
+    DynamicImage, ExtendedColorType, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits,
+};
 
-use crate::{Picture, PictureError};
+use crate::limits::{MAX_DECODED_BYTES, MAX_FILE_BYTES, MAX_SIDE};
+use crate::{Picture, PictureError, jpeg};
 
-/// Largest side of a picture in pixels: a bound on what a file can make us allocate.
-pub const MAX_SIDE: u32 = 16_384;
-/// Most bytes a picture may take while it is decoded: a small file can claim a huge picture.
-pub const MAX_DECODED_BYTES: u64 = 1 << 30;
-
-/// Reads a JPEG or PNG file; which of the two it is, its first bytes say. Other colours become RGB.
+/// Reads a JPEG or PNG file; which of the two it is, its first bytes say. Other colours become RGB, and
+/// a picture that says that it lies on its side (Exif's orientation) is turned upright.
 ///
 /// # Errors
-/// [`PictureError::File`] where the file cannot be read; [`PictureError::Format`] where it is
-/// neither, is damaged, or is larger than [`MAX_SIDE`] or [`MAX_DECODED_BYTES`].
+/// [`PictureError::File`] where the file cannot be read, [`PictureError::Empty`] where it has no bytes;
+/// [`PictureError::Format`] where it is neither, or is damaged; [`PictureError::CutOff`] where the end of
+/// a JPEG is missing; [`PictureError::TooLarge`] beyond [`MAX_SIDE`] or [`MAX_DECODED_BYTES`].
 pub fn read(path: &Path) -> Result<Picture, PictureError> {
+    let bytes = read_bytes(path)?;
+    if jpeg::is_jpeg(&bytes) && !jpeg::is_whole(&bytes) {
+        return Err(PictureError::CutOff { bytes: bytes.len() });
+    }
+    let picture = decode(&bytes).map_err(|error| too_large(&bytes, &error).unwrap_or(error))?;
+    Ok(Picture { width: picture.width(), height: picture.height(), rgb: picture.into_raw() })
+}
+
+fn read_bytes(path: &Path) -> Result<Vec<u8>, PictureError> {
+    let file = File::open(path)?;
+    let meta = file.metadata()?;
+    if meta.len() > MAX_FILE_BYTES {
+        return Err(PictureError::FileTooLong { bytes: meta.len() });
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+    if bytes.is_empty() {
+        return Err(PictureError::Empty);
+    }
+    Ok(bytes)
+}
+
+fn decode(bytes: &[u8]) -> Result<image::RgbImage, PictureError> {
     let mut limits = Limits::default();
     limits.max_image_width = Some(MAX_SIDE);
     limits.max_image_height = Some(MAX_SIDE);
     limits.max_alloc = Some(MAX_DECODED_BYTES);
-    let mut reader = ImageReader::open(path)?;
+    let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?;
     reader.limits(limits);
-    let picture = reader.with_guessed_format()?.decode()?.into_rgb8();
-    Ok(Picture { width: picture.width(), height: picture.height(), rgb: picture.into_raw() })
+    let mut decoder = reader.into_decoder()?;
+    let orientation = decoder.orientation()?;
+    let mut picture = DynamicImage::from_decoder(decoder)?;
+    picture.apply_orientation(orientation);
+    Ok(picture.into_rgb8())
+}
+
+/// The same refusal in numbers, where the picture is too large.
+fn too_large(bytes: &[u8], error: &PictureError) -> Option<PictureError> {
+    let PictureError::Format(ImageError::Limits(limit)) = error else { return None };
+    match limit.kind() {
+        LimitErrorKind::DimensionError | LimitErrorKind::InsufficientMemory => {}
+        _ => return None,
+    }
+    let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok()?;
+    reader.no_limits();
+    let (width, height) = reader.into_dimensions().ok()?;
+    Some(PictureError::TooLarge { width, height })
 }
 
 /// Writes a PNG file of `width * height * 3` bytes.

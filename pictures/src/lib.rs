@@ -7,10 +7,13 @@
 
 mod error;
 mod file;
+mod jpeg;
+mod limits;
 mod scale;
 
 pub use error::PictureError;
-pub use file::{MAX_DECODED_BYTES, MAX_SIDE, read, write_png};
+pub use file::{read, write_png};
+pub use limits::{MAX_DECODED_BYTES, MAX_FILE_BYTES, MAX_SIDE};
 pub use scale::Scaler;
 
 /// A picture: `height` rows from top to bottom, each of `width` pixels, a pixel being the bytes

@@ -72,5 +72,89 @@ fn what_is_no_picture_or_too_large_is_an_error() {
     assert!(matches!(read(&file), Err(PictureError::Format(_))));
     let wide = MAX_SIDE + 1;
     write_png(&file, wide, 1, &vec![0; rgb_bytes(wide, 1).unwrap()]).unwrap();
-    assert!(matches!(read(&file), Err(PictureError::Format(_))), "{wide} pixels a side");
+    let error = read(&file).unwrap_err();
+    assert!(matches!(error, PictureError::TooLarge { height: 1, .. }), "{error}");
+    let said = error.to_string();
+    assert!(said.contains("16385 x 1 pixels; at most 16384 a side"), "{said}");
+    std::fs::write(&file, "").unwrap();
+    assert_eq!(read(&file).unwrap_err().to_string(), "the file is empty");
+}
+
+/// Eight by eight grey pixels as JPEG twice side by side, the right ones brighter.
+fn small_jpeg(exif_orientation: Option<u8>) -> Vec<u8> {
+    let mut bytes = vec![0xFF, 0xD8];
+    if let Some(orientation) = exif_orientation {
+        let mut exif = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0".to_vec();
+        exif.extend([orientation, 0, 0, 0, 0, 0, 0, 0]);
+        segment(&mut bytes, 0xE1, &exif);
+    }
+    segment(&mut bytes, 0xDB, &[&[0][..], &[1; 64]].concat());
+    // 8 rows of 16 pixels: two blocks.
+    segment(&mut bytes, 0xC0, &[8, 0, 8, 0, 16, 1, 1, 0x11, 0]);
+    // DC: 0 is category 0, 10 is category 7; AC: 0 is the end of the block.
+    segment(&mut bytes, 0xC4, &[&[0x00, 1, 1][..], &[0; 14], &[0, 7]].concat());
+    segment(&mut bytes, 0xC4, &[&[0x10, 1][..], &[0; 15], &[0]].concat());
+    segment(&mut bytes, 0xDA, &[1, 1, 0x00, 0, 63, 0]);
+    // 0 (no difference), 0 (end); 10 (category 7), 1111111 (difference 127), 0 (end).
+    bytes.extend([0b0010_1111, 0b1110_1111]);
+    bytes.extend([0xFF, 0xD9]);
+    bytes
+}
+
+fn segment(bytes: &mut Vec<u8>, marker: u8, body: &[u8]) {
+    bytes.extend([0xFF, marker]);
+    bytes.extend(u16::try_from(body.len() + 2).expect("a short body").to_be_bytes());
+    bytes.extend(body);
+}
+
+#[test]
+fn a_jpeg_that_is_cut_off_is_no_picture_wherever_it_is_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("p.jpg");
+    let whole = small_jpeg(Some(1));
+    std::fs::write(&file, &whole).unwrap();
+    let picture = read(&file).unwrap();
+    assert_eq!((picture.width, picture.height), (16, 8));
+    for length in 1..whole.len() {
+        std::fs::write(&file, &whole[..length]).unwrap();
+        assert!(read(&file).is_err(), "{length} of {} bytes", whole.len());
+    }
+    std::fs::write(&file, &whole[..whole.len() - 3]).unwrap();
+    assert!(matches!(read(&file), Err(PictureError::CutOff { .. })));
+    // A thumbnail has an end of its own, which is not the picture's.
+    let mut with_thumbnail = vec![0xFF, 0xD8];
+    segment(&mut with_thumbnail, 0xE1, &whole);
+    with_thumbnail.extend(&whole[2..]);
+    std::fs::write(&file, &with_thumbnail).unwrap();
+    assert!(read(&file).is_ok());
+    std::fs::write(&file, &with_thumbnail[..with_thumbnail.len() - 2]).unwrap();
+    assert!(matches!(read(&file), Err(PictureError::CutOff { .. })));
+    // What a camera puts behind the end does not matter.
+    std::fs::write(&file, [&whole[..], b"more"].concat()).unwrap();
+    assert!(read(&file).is_ok());
+}
+
+#[test]
+fn a_picture_that_lies_on_its_side_is_turned_upright() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("p.jpg");
+    let turned = |orientation| {
+        std::fs::write(&file, small_jpeg(orientation)).unwrap();
+        read(&file).unwrap()
+    };
+    let plain = turned(None);
+    assert_eq!((plain.width, plain.height), (16, 8));
+    let (dark, bright) = (plain.rgb[0], plain.rgb[15 * 3]);
+    assert!(bright > dark, "{dark} {bright}");
+    assert_eq!(turned(Some(1)), plain);
+    // 6: to be turned clockwise, so that what is left comes to the top.
+    let picture = turned(Some(6));
+    assert_eq!((picture.width, picture.height), (8, 16));
+    assert_eq!((picture.rgb[0], picture.rgb[15 * 8 * 3]), (dark, bright));
+    // 8: counter-clockwise.
+    let picture = turned(Some(8));
+    assert_eq!((picture.rgb[0], picture.rgb[15 * 8 * 3]), (bright, dark));
+    // 3: upside down.
+    let picture = turned(Some(3));
+    assert_eq!((picture.width, picture.rgb[0], picture.rgb[15 * 3]), (16, bright, dark));
 }

@@ -14,6 +14,12 @@ pub enum SoundError {
         /// The reason.
         cause: hound::Error,
     },
+    /// The file has no bytes at all.
+    #[error("cannot read the sound {}: the file is empty", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file holds more than is read.
     #[error("{}: more than {limit} samples, that is too long", path.display())]
     TooLong {

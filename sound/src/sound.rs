@@ -1,6 +1,7 @@
 //! Sound from a WAV file.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::path::Path;
 use std::time::Duration;
 
@@ -34,19 +35,38 @@ impl Sound {
     /// # Errors
     /// [`SoundError`]: no such file, no WAV file, cut short, too long, or of a kind not read.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, SoundError> {
+        let (sound, damage) = Sound::read_as_far_as_it_goes(path)?;
+        damage.map_or(Ok(sound), Err)
+    }
+
+    /// The same of a file that may be damaged: the sound up to where it is, and what is wrong there.
+    ///
+    /// # Errors
+    /// As [`Sound::read`], but where the samples are wrong or end too early.
+    pub fn read_as_far_as_it_goes(
+        path: impl AsRef<Path>,
+    ) -> Result<(Self, Option<SoundError>), SoundError> {
         let path = path.as_ref();
         let failed = |cause| SoundError::Read { path: path.into(), cause };
-        let mut reader = WavReader::open(path).map_err(failed)?;
+        let file = File::open(path).map_err(|error| failed(error.into()))?;
+        if file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == 0) {
+            return Err(SoundError::Empty { path: path.into() });
+        }
+        let mut reader = WavReader::new(BufReader::new(file)).map_err(failed)?;
         let spec = reader.spec();
         check(path, spec)?;
-        let samples = match spec.sample_format {
+        let mut samples = Vec::new();
+        let read = match spec.sample_format {
             SampleFormat::Int => {
                 let full_scale = exp2(u32::from(spec.bits_per_sample) - 1);
-                mixed(path, spec, reader.samples::<i32>(), |sample| real(sample) / full_scale)
+                let to_real = |sample| real(sample) / full_scale;
+                mix(path, spec, reader.samples::<i32>(), to_real, &mut samples)
             }
-            SampleFormat::Float => mixed(path, spec, reader.samples::<f32>(), |sample| sample),
-        }?;
-        Ok(Sound { rate: spec.sample_rate, samples })
+            SampleFormat::Float => {
+                mix(path, spec, reader.samples::<f32>(), |sample| sample, &mut samples)
+            }
+        };
+        Ok((Sound { rate: spec.sample_rate, samples }, read.err()))
     }
 
     /// The same sound at another rate; frequencies that the rate cannot hold are filtered out.
@@ -97,14 +117,14 @@ fn check(path: &Path, spec: WavSpec) -> Result<(), SoundError> {
     Ok(())
 }
 
-/// Reads all samples, each frame as the mean of its channels.
-fn mixed<R: Read, S: hound::Sample>(
+/// Reads all samples, each frame as the mean of its channels. What was read before an error is there.
+fn mix<R: Read, S: hound::Sample>(
     path: &Path,
     spec: WavSpec,
     mut samples: hound::WavSamples<'_, R, S>,
     to_real: impl Fn(S) -> f32,
-) -> Result<Vec<f32>, SoundError> {
-    let mut mono = Vec::new();
+    mono: &mut Vec<f32>,
+) -> Result<(), SoundError> {
     let channels = usize::from(spec.channels);
     let share = real(i32::from(spec.channels));
     loop {
@@ -113,7 +133,7 @@ fn mixed<R: Read, S: hound::Sample>(
             match samples.next() {
                 Some(Ok(sample)) => sum += to_real(sample),
                 Some(Err(cause)) => return Err(SoundError::Read { path: path.into(), cause }),
-                None if channel == 0 => return Ok(mono),
+                None if channel == 0 => return Ok(()),
                 None => {
                     let cause = hound::Error::FormatError("the last frame lacks a channel");
                     return Err(SoundError::Read { path: path.into(), cause });

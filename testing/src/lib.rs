@@ -15,6 +15,7 @@
 
 mod forked;
 mod needs;
+mod shared_object;
 
 use std::process::ExitCode;
 
@@ -22,6 +23,7 @@ use libtest_mimic::{Arguments, Completion, Conclusion, Failed, Trial};
 
 pub use forked::run_in_forked_child;
 pub use needs::{Missing, Root, TwoCpus, program, root, shared, two_cpus};
+pub use shared_object::SharedObject;
 
 /// One test of a list: its name and what runs it. Made by [`tests!`].
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +87,42 @@ macro_rules! tests {
             })
         ),*];
     };
+}
+
+/// A test whose name is made when the list is: a row of a table, in one of several places. Written by
+/// hand, tests belong in [`tests!`].
+pub struct Case {
+    name: String,
+    run: Box<dyn FnOnce() + Send>,
+}
+
+impl Case {
+    /// A test of this name, which fails where `run` panics.
+    pub fn new(name: impl Into<String>, run: impl FnOnce() + Send + 'static) -> Case {
+        Case { name: name.into(), run: Box::new(run) }
+    }
+}
+
+impl std::fmt::Debug for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Case").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// As [`run`], of cases.
+#[must_use]
+pub fn run_cases(cases: Vec<Case>) -> ExitCode {
+    run_cases_as_asked(&Arguments::from_args(), cases).exit_code()
+}
+
+fn run_cases_as_asked(arguments: &Arguments, cases: Vec<Case>) -> Conclusion {
+    let trials = cases.into_iter().map(|Case { name, run }| {
+        Trial::test(name, move || {
+            run();
+            Ok(())
+        })
+    });
+    libtest_mimic::run(arguments, trials.collect())
 }
 
 /// Runs these lists as the command line asks, several tests at once.

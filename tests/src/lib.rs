@@ -7,6 +7,7 @@ pub mod attacks;
 pub mod documents;
 pub mod golden;
 pub mod modules;
+pub mod routes;
 
 /// The repository's root.
 #[must_use]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use burst_driver::{CpuDevice, DeviceOptions, Isa};
+use burst_hal::trace::{Span, SpanSink};
 use burst_hal::{
     Caller, DataLocation, Device, Dimensions, ErrorStatus, ExecutionOptions, ExecutionResult,
     ExtraParams, Failure, HeapMemory, MemoryAccount, Model, ModelBuilder, Operand, OperandLifeTime,
@@ -70,6 +71,20 @@ fn request(model: &Model) -> Request {
     }
 }
 
+/// Wants no spans.
+#[derive(Debug)]
+struct NoSpans;
+
+impl SpanSink for NoSpans {
+    fn is_on(&self) -> bool {
+        false
+    }
+
+    fn record(&self, span: &Span<'_>) {
+        panic!("nobody wants {span:?}");
+    }
+}
+
 fn check(name: &str, model: &Model) {
     let request = request(model);
     let before = dhat::HeapStats::get();
@@ -84,6 +99,8 @@ fn check(name: &str, model: &Model) {
 
     let arena = prepared.plan().arena_bytes();
     let mut burst = Arc::clone(&prepared).open_burst().unwrap();
+    // Whoever may want spans, and wants none now, costs nothing either.
+    burst.work_for(&Caller::default().with_tracer(Arc::new(NoSpans)));
     let opened = dhat::HeapStats::get().curr_bytes - before.curr_bytes;
     assert!(opened >= idle + arena, "{name}: a burst takes the arena when it is opened");
 

@@ -69,3 +69,81 @@ fn a_forked_child_can_connect_for_itself() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(said, "parent works\nchild works\nparent still works\n");
 }
+
+/// The framework's objects in a child: no call locks anything, waits for anything, or reaches a device.
+#[test]
+fn every_call_of_the_framework_answers_unavailable_device_in_a_forked_child() {
+    use neuralnetworks::{
+        Argument, Burst, Compilation, Event, Execution, Memory, MemoryDesc, Model, OperandTypeDesc,
+        Registry, RuntimeDevice,
+    };
+    use std::os::fd::AsFd;
+    use std::sync::Arc;
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("burst.sock");
+    let _service = Service::start_as("serve-cpu", &path);
+    let device = RuntimeDevice::remote(&path, "cpu").unwrap();
+    let devices = std::slice::from_ref(&device);
+    let floats = OperandTypeDesc {
+        code: burst_hal::OperandType::TensorFloat32.code(),
+        dimensions: vec![4],
+        ..OperandTypeDesc::default()
+    };
+    let model = Model::new();
+    let (x, y) = (model.add_operand(&floats).unwrap(), model.add_operand(&floats).unwrap());
+    model.add_operation(burst_hal::OperationType::Relu.code(), &[x], &[y]).unwrap();
+    model.identify_inputs_and_outputs(&[x], &[y]).unwrap();
+    model.finish().unwrap();
+    let compilation = Compilation::for_devices(&model, devices).unwrap();
+    compilation.finish().unwrap();
+    let burst = Burst::new(&compilation).unwrap();
+    let heap = || Arc::new(burst_hal::HeapMemory::new(vec![0; 16]));
+    let memory = Memory::from_pool(heap());
+    let run = || {
+        let execution = Execution::new(&compilation)?;
+        execution.set_input(0, None, Argument::Host(heap()))?;
+        execution.set_output(0, None, Argument::Host(heap()))?;
+        Ok::<_, neuralnetworks::Error>(execution)
+    };
+    let (ready, started) = (run().unwrap(), run().unwrap());
+    let event = started.start_compute().unwrap();
+    event.wait();
+    let file = tempfile::tempfile().unwrap();
+    let status = run_in_forked_child(|| {
+        let code = |found: neuralnetworks::Result<()>| {
+            found.err().map_or(burst_hal::ResultCode::NoError, |error| error.code)
+        };
+        let codes = [
+            code(neuralnetworks::check_process()),
+            code(device.wait()),
+            code(Model::new().add_operand(&floats).map(drop)),
+            code(model.hal().map(drop)),
+            code(model.supported_operations(devices).map(drop)),
+            code(Compilation::for_devices(&model, devices).map(drop)),
+            code(compilation.finish()),
+            code(compilation.plan().map(drop)),
+            code(Burst::new(&compilation).map(drop)),
+            code(Memory::from_fd(1, 1, file.as_fd(), 0).map(drop)),
+            code(Memory::copy(&memory, &memory)),
+            code(MemoryDesc::new().add_input_role(&compilation, 0, 1.0)),
+            code(Execution::new(&compilation).map(drop)),
+            code(ready.compute()),
+            code(ready.burst_compute(&burst)),
+            code(ready.start_compute().map(drop)),
+            code(ready.start_compute_with_dependencies(&[], 0).map(drop)),
+            code(Event::from_sync_fence_fd(file.as_fd()).map(drop)),
+            event.wait(),
+            ready.duration(0).0,
+            started.output_operand_rank(0).0,
+        ];
+        let unavailable = burst_hal::ResultCode::UnavailableDevice;
+        let answered = codes.iter().position(|code| *code != unavailable);
+        let has_devices = !Registry::system().devices().is_empty();
+        u8::try_from(answered.map_or(0, |index| index + 1)).unwrap_or(99)
+            + u8::from(has_devices) * 100
+    });
+    assert_eq!(status.unwrap(), 0, "the number of the first call that was answered");
+    ready.compute().unwrap();
+    run().unwrap().burst_compute(&burst).unwrap();
+}

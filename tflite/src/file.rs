@@ -11,11 +11,11 @@ use crate::schema::{
 };
 
 /// The mark in bytes 4 to 8.
-const IDENTIFIER: &[u8] = b"TFL3";
+pub(crate) const IDENTIFIER: &[u8] = b"TFL3";
 /// Root offset and identifier.
 const SHORTEST_BYTES: usize = 8;
 /// The version of the schema whose field numbers we know.
-const SCHEMA_VERSION: u32 = 3;
+pub(crate) const SCHEMA_VERSION: u32 = 3;
 /// A model's tables are nested five deep; one more level would be another format.
 const MAX_DEPTH: usize = 8;
 /// A tensor and its quantization are two tables, an operator and its options too. Models with

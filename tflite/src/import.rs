@@ -103,6 +103,14 @@ struct Plan {
 
 /// Imports the part, or fails on the first operator that cannot be mapped.
 pub(crate) fn import(bytes: &[u8], part: Part<'_>) -> Result<Imported, ImportError> {
+    Ok(import_with_states(bytes, part)?.0)
+}
+
+/// The same, with the tensor of each state.
+pub(crate) fn import_with_states(
+    bytes: &[u8],
+    part: Part<'_>,
+) -> Result<(Imported, Vec<usize>), ImportError> {
     let file = File::open(bytes)?;
     let plan = plan(&file, part)?;
     check_order(&file, &plan)?;
@@ -111,9 +119,10 @@ pub(crate) fn import(bytes: &[u8], part: Part<'_>) -> Result<Imported, ImportErr
     let verdicts = map_all(&file, &mut mapper, &plan);
     refuse(&verdicts)?;
     let outputs = bind_outputs(&file, &mut mapper, &plan)?;
+    let state_tensors = mapper.states.iter().map(|state| state.tensor).collect();
     let imported = finish(&file, mapper, &plan, (inputs, outputs), verdicts);
     validate_model(&imported.model, HalVersion::V1_3)?;
-    Ok(imported)
+    Ok((imported, state_tensors))
 }
 
 /// Judges every operator of the file.

@@ -2,7 +2,8 @@
 //!
 //! [`import`] gives a model or says which operator stands in the way; [`inspect`] judges every
 //! operator without failing; [`import_part`] takes the piece between tensors that are named, for
-//! models of which NNAPI operations can run only a part.
+//! models of which NNAPI operations can run only a part. [`GivenGraph`] is for callers that have a
+//! graph as values and no file.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -23,6 +24,7 @@ mod builtin;
 mod element;
 mod error;
 mod file;
+mod given;
 mod graph;
 mod import;
 mod main_types;
@@ -34,6 +36,9 @@ mod verdict;
 
 pub use element::ElementType;
 pub use error::{Damage, Entry, ImportError, Refusal};
+pub use given::{
+    GivenField, GivenFile, GivenGraph, GivenModel, GivenOperator, GivenTensor, GivenValue,
+};
 pub use import::{Cut, Imported, Inspection, Part, StatePair, TensorInfo};
 pub use spectrum::Spectrum;
 pub use verdict::{Note, Outcome, Verdict};
@@ -79,4 +84,10 @@ pub fn cut(bytes: &[u8]) -> Result<Option<Cut>, ImportError> {
 /// [`ImportError`] where the file is damaged or no model.
 pub fn spectrum(bytes: &[u8]) -> Result<Option<Spectrum>, ImportError> {
     spectrum::find(bytes)
+}
+
+/// The name of a builtin operator, by its code in the schema.
+#[must_use]
+pub fn operator_name(code: i32) -> Option<&'static str> {
+    builtin::name(code)
 }

@@ -7,6 +7,7 @@ use burst_hal::{ErrorStatus, ExecutionOptions, Fence, FenceState, Request, Route
 
 use crate::arguments::Arguments;
 use crate::checks::{Expect, check, check_values};
+use crate::interface::Interface;
 use crate::outcome::{Done, LeftOut};
 use crate::subject::{Subject, Target};
 use crate::ways::{Ran, Way, check_timing, ended, gate};
@@ -37,7 +38,18 @@ impl<'s> Case<'s> {
         Ok(Case { subject, arguments, way: Way::open(&subject.prepared, route)? })
     }
 
-    /// Executes without and with measuring.
+    /// The interface that leads to the device.
+    pub(crate) fn interface(&self) -> Interface {
+        self.subject.interface
+    }
+
+    /// Options that measure, where that can be asked for.
+    fn measuring(&self) -> ExecutionOptions {
+        let measure_timing = self.interface().has_deadlines();
+        ExecutionOptions { measure_timing, ..ExecutionOptions::default() }
+    }
+
+    /// Executes without and with measuring; twice without where times cannot be asked for.
     pub(crate) fn both_timings(
         &mut self,
         expect: Expect,
@@ -45,8 +57,13 @@ impl<'s> Case<'s> {
     ) -> Result<Done, String> {
         let mut done = Done::default();
         for measure_timing in [false, true] {
+            let has_times = !measure_timing || self.interface().has_deadlines();
+            let measure_timing = measure_timing && has_times;
             let options = ExecutionOptions { measure_timing, deadline: None, loop_timeout };
             done = done.and(self.once(expect, &options)?);
+            if !has_times {
+                done.left_out.push(LeftOut::TimesOfAnyDevice);
+            }
         }
         Ok(done)
     }
@@ -85,7 +102,7 @@ impl<'s> Case<'s> {
     ) -> Result<(), String> {
         let mut request = self.arguments.request(0)?;
         break_it(&mut request);
-        let options = ExecutionOptions { measure_timing: true, ..ExecutionOptions::default() };
+        let options = self.measuring();
         let ran = self.way.execute(&request, &options)?;
         self.check_refusal(Expect::InvalidArgument, &ran)?;
         let Subject { test, built, .. } = self.subject;
@@ -112,7 +129,7 @@ impl<'s> Case<'s> {
         if self.has_zero_sized_output() {
             return Ok(Done { count: 0, left_out: vec![LeftOut::ZeroSizedFenced] });
         }
-        let options = ExecutionOptions { measure_timing: true, ..ExecutionOptions::default() };
+        let options = self.measuring();
         let request = self.arguments.request(0)?;
         let (fence, mut opener) = gate()?;
         let start = |way: &Way, fence: &Fence, what: &str| {
@@ -154,13 +171,16 @@ impl<'s> Case<'s> {
         drop(writer);
         let file = std::fs::File::open("/dev/null").map_err(|error| error.to_string())?;
         let none = Fence::from(std::os::fd::OwnedFd::from(file));
-        for (fence, what) in [(failed, "a fence that has failed"), (none, "what is no fence")] {
+        for (fence, what, status) in [
+            (failed, "a fence that has failed", self.interface().status_of_failed_fence()),
+            (none, "what is no fence", ErrorStatus::InvalidArgument),
+        ] {
             let request = self.arguments.request(0)?;
             let started =
                 self.way.start_fenced(&request, vec![fence], &ExecutionOptions::default());
             match started {
-                Err(failure) if failure.status == ErrorStatus::InvalidArgument => {}
-                Err(failure) => return Err(format!("{what}: {failure}")),
+                Err(failure) if failure.status == status => {}
+                Err(failure) => return Err(format!("{what}: {failure}, expected {status}")),
                 Ok(_) => return Err(format!("{what} is waited for")),
             }
         }

@@ -58,6 +58,14 @@ pub enum RunError {
     /// The goldens cannot be read.
     #[error(transparent)]
     Goldens(#[from] GoldenError),
+    /// A model that failed cannot be written.
+    #[error("cannot write to {path}: {cause}", path = path.display())]
+    File {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        cause: std::io::Error,
+    },
     /// There is no device to run them on.
     #[error("no device: {0}")]
     Device(#[source] Box<dyn std::error::Error + Send + Sync>),

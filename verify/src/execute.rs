@@ -9,6 +9,7 @@ use crate::case::Case;
 use crate::checks::Expect;
 use crate::deadlines;
 use crate::domains;
+use crate::interface::Interface;
 use crate::model::{OutputShapes, build, to_signed};
 use crate::outcome::{Done, LeftOut, Miss, Outcome};
 use crate::subject::{Subject, Target};
@@ -34,15 +35,17 @@ impl<'a> Ready<'a> {
         vectors: &Vectors,
         test: &'a Test,
         suite: Suite,
+        interface: Interface,
     ) -> Result<Self, Miss> {
         let declared = OutputShapes::Declared;
-        let one = |shapes| Subject::prepare(target, vectors, Cow::Borrowed(test), shapes);
+        let one =
+            |shapes| Subject::prepare(target, vectors, Cow::Borrowed(test), shapes, interface);
         let subjects = match suite {
             Suite::CtsOnly | Suite::Validation if test.expect_failure => {
-                may_fail(target, vectors, test)?.into_iter().collect()
+                may_fail(target, vectors, test, interface)?.into_iter().collect()
             }
             Suite::DynamicShape => vec![one(OutputShapes::Unknown)?],
-            Suite::QuantizationCoupling => couple(target, vectors, test)?,
+            Suite::QuantizationCoupling => couple(target, vectors, test, interface)?,
             _ => vec![one(declared)?],
         };
         Ok(Ready { suite, subjects })
@@ -101,16 +104,19 @@ fn couple<'a>(
     target: Target<'_>,
     vectors: &Vectors,
     test: &'a Test,
+    interface: Interface,
 ) -> Result<Vec<Subject<'a>>, Miss> {
     let (signed_vectors, signed_test) = to_signed(vectors, test)?;
     let declared = OutputShapes::Declared;
-    let unsigned = Subject::prepare(target, vectors, Cow::Borrowed(test), declared);
-    let signed = Subject::prepare(target, &signed_vectors, Cow::Owned(signed_test), declared)
+    let unsigned = Subject::prepare(target, vectors, Cow::Borrowed(test), declared, interface);
+    let signed_test = Cow::Owned(signed_test);
+    let signed = Subject::prepare(target, &signed_vectors, signed_test, declared, interface)
         .map_err(|miss| miss.within("signed"));
     match (unsigned, signed) {
         (Ok(unsigned), Ok(signed)) => Ok(vec![unsigned, signed]),
         (Err(Miss::Unsupported(what)), Err(Miss::Unsupported(_))) => Err(Miss::Unsupported(what)),
         (Err(Miss::Wrong(what)), _) | (_, Err(Miss::Wrong(what))) => Err(Miss::Wrong(what)),
+        (Err(Miss::LeftOut(rule)), _) | (_, Err(Miss::LeftOut(rule))) => Err(Miss::LeftOut(rule)),
         (Err(Miss::Unsupported(what)), Ok(_)) => {
             Err(Miss::Wrong(format!("only the signed form is supported: {what}")))
         }
@@ -142,10 +148,11 @@ fn may_fail<'a>(
     target: Target<'_>,
     vectors: &Vectors,
     test: &'a Test,
+    interface: Interface,
 ) -> Result<Option<Subject<'a>>, Miss> {
     let built = build(vectors, test, OutputShapes::Declared)?;
-    // Tests outside of the suites of the HAL only ask that any step fails.
-    let any_step = test.vts.is_empty();
+    // Tests outside of the suites of the HAL, and all of them through calls, only ask that any step fails.
+    let any_step = test.vts.is_empty() || interface.may_fail_anywhere();
     let supported = match target.device.supported_operations(&built.model) {
         Ok(supported) => supported,
         Err(_) if any_step => return Ok(None),
@@ -157,6 +164,9 @@ fn may_fail<'a>(
     match target.device.prepare_model(&built.model, &PrepareOptions::default()) {
         Err(_) if any_step || supported.contains(&false) => Ok(None),
         Err(failure) => Err(format!("reported as supported, but prepare_model: {failure}").into()),
-        Ok(prepared) => Ok(Some(Subject { test: Cow::Borrowed(test), built, prepared })),
+        Ok(prepared) => {
+            let test = Cow::Borrowed(test);
+            Ok(Some(Subject { test, built, prepared, interface }))
+        }
     }
 }

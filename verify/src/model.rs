@@ -163,16 +163,20 @@ fn narrow(number: f64) -> f32 {
 }
 
 fn lifetime(name: &str) -> Option<OperandLifeTime> {
-    Some(match name {
-        "TEMPORARY_VARIABLE" => OperandLifeTime::TemporaryVariable,
-        "SUBGRAPH_INPUT" => OperandLifeTime::SubgraphInput,
-        "SUBGRAPH_OUTPUT" => OperandLifeTime::SubgraphOutput,
-        "CONSTANT_COPY" => OperandLifeTime::ConstantCopy,
-        "CONSTANT_REFERENCE" => OperandLifeTime::ConstantReference,
-        "NO_VALUE" => OperandLifeTime::NoValue,
-        "SUBGRAPH" => OperandLifeTime::Subgraph,
-        _ => return None,
-    })
+    OperandLifeTime::ALL.into_iter().find(|lifetime| lifetime_name(*lifetime) == name)
+}
+
+/// How files spell a lifetime.
+pub(crate) fn lifetime_name(lifetime: OperandLifeTime) -> &'static str {
+    match lifetime {
+        OperandLifeTime::TemporaryVariable => "TEMPORARY_VARIABLE",
+        OperandLifeTime::SubgraphInput => "SUBGRAPH_INPUT",
+        OperandLifeTime::SubgraphOutput => "SUBGRAPH_OUTPUT",
+        OperandLifeTime::ConstantCopy => "CONSTANT_COPY",
+        OperandLifeTime::ConstantReference => "CONSTANT_REFERENCE",
+        OperandLifeTime::NoValue => "NO_VALUE",
+        OperandLifeTime::Subgraph => "SUBGRAPH",
+    }
 }
 
 fn store(pool: &mut Vec<u8>, bytes: &[u8]) -> DataLocation {

@@ -23,6 +23,18 @@ pub enum LeftOut {
     BufferOfOpenSize,
     /// A case of buffers in which no argument has one.
     NoBuffers,
+    /// A broken model in which only the number of an operand's readers is wrong, described by calls.
+    ReadersAreCounted,
+    /// A broken model in which only the order of operations is wrong, described by calls.
+    OrderIsSorted,
+    /// A broken model in which only the lifetime of a value contradicts its graph's lists, described by calls.
+    LifetimesFollowLists,
+    /// A model that cannot be divided: a value between its operations is of unknown size.
+    OpenSizeBetweenDevices,
+    /// A deadline where no device is named.
+    DeadlinesOfAnyDevice,
+    /// Times where no device is named.
+    TimesOfAnyDevice,
 }
 
 impl LeftOut {
@@ -34,6 +46,12 @@ impl LeftOut {
             LeftOut::ZeroSizedFenced => "ZERO_SIZED_FENCED",
             LeftOut::BufferOfOpenSize => "BUFFER_OF_OPEN_SIZE",
             LeftOut::NoBuffers => "NO_BUFFERS",
+            LeftOut::ReadersAreCounted => "READERS_ARE_COUNTED",
+            LeftOut::OrderIsSorted => "ORDER_IS_SORTED",
+            LeftOut::LifetimesFollowLists => "LIFETIMES_FOLLOW_LISTS",
+            LeftOut::OpenSizeBetweenDevices => "OPEN_SIZE_BETWEEN_DEVICES",
+            LeftOut::DeadlinesOfAnyDevice => "DEADLINES_OF_ANY_DEVICE",
+            LeftOut::TimesOfAnyDevice => "TIMES_OF_ANY_DEVICE",
         }
     }
 
@@ -51,6 +69,25 @@ impl LeftOut {
                 "buffers for arguments whose size the model leaves open: plain memory instead"
             }
             LeftOut::NoBuffers => "executions on buffers where no argument can have one",
+            LeftOut::ReadersAreCounted => {
+                "models with a wrong number of readers: no call says how often an operand is read"
+            }
+            LeftOut::OrderIsSorted => {
+                "models with operations in a wrong order: calls add them in any order"
+            }
+            LeftOut::LifetimesFollowLists => {
+                "models with a lifetime that the lists of inputs and outputs deny: no call says it"
+            }
+            LeftOut::OpenSizeBetweenDevices => {
+                "models that cannot be divided, refused: a value of unknown size would go from one \
+                 device to another, and the reference device was not to run them whole"
+            }
+            LeftOut::DeadlinesOfAnyDevice => {
+                "preparations and executions with a deadline: there are none unless one device is named"
+            }
+            LeftOut::TimesOfAnyDevice => {
+                "times: none are measured unless one device is named; executed without"
+            }
         }
     }
 }
@@ -74,6 +111,8 @@ impl Done {
 pub enum Miss {
     /// The device said beforehand that it does not run this model: neither a pass nor a failure.
     Unsupported(String),
+    /// The device may refuse this model by a rule.
+    LeftOut(LeftOut),
     /// What was wrong, in words: operand, index, got, expected, tolerance.
     Wrong(String),
 }
@@ -83,6 +122,7 @@ impl Miss {
     pub(crate) fn within(self, circumstances: &str) -> Self {
         match self {
             Miss::Unsupported(what) => Miss::Unsupported(format!("{circumstances}: {what}")),
+            Miss::LeftOut(rule) => Miss::LeftOut(rule),
             Miss::Wrong(what) => Miss::Wrong(format!("{circumstances}: {what}")),
         }
     }
@@ -104,6 +144,7 @@ impl std::fmt::Display for Miss {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Miss::Unsupported(what) => write!(f, "not supported: {what}"),
+            Miss::LeftOut(rule) => write!(f, "left out: {}", rule.why()),
             Miss::Wrong(what) => f.write_str(what),
         }
     }

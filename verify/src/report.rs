@@ -126,6 +126,10 @@ impl TestResult {
                 self.rules.extend(done.left_out);
             }
             Err(Miss::Unsupported(_)) => self.is_supported = false,
+            Err(Miss::LeftOut(rule)) => {
+                cell.left_out.insert(rule.name(), 1);
+                self.rules.push(rule);
+            }
             Err(Miss::Wrong(what)) => {
                 cell.failed = 1;
                 let test = self.name.clone();

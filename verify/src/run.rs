@@ -8,13 +8,14 @@ use std::sync::{Mutex, PoisonError};
 use burst_hal::Route;
 
 use crate::deadlines;
-use crate::error::RunError;
+use crate::error::{RunError, VectorError};
 use crate::execute::Ready;
+use crate::interface::Interface;
 use crate::outcome::{Miss, Outcome};
 use crate::report::{MODEL, Report, TestResult};
 use crate::subject::Target;
 use crate::suite::Suite;
-use crate::validation::wrong_models;
+use crate::validation::wrong_models_through;
 use crate::vectors::{Spec, Test, Vectors, open};
 
 /// What is to be run.
@@ -37,6 +38,25 @@ impl Plan {
         Plan { routes: routes.to_vec(), suites: Suite::ALL.to_vec(), ops: None, one_in: 1 }
     }
 
+    /// Visits the tests of these specs that are run.
+    ///
+    /// # Errors
+    /// Vectors that cannot be read; what `visit` says, with which the visits end.
+    pub fn visit<E: From<VectorError>>(
+        &self,
+        specs: &[Spec],
+        mut visit: impl FnMut(&Vectors, &Test) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for (number, spec) in specs.iter().enumerate() {
+            let vectors = open(spec)?;
+            let tests = vectors.tests.iter().enumerate();
+            for (_, test) in tests.filter(|(index, test)| self.wants(number, *index, test)) {
+                visit(&vectors, test)?;
+            }
+        }
+        Ok(())
+    }
+
     fn wants(&self, spec: usize, index: usize, test: &Test) -> bool {
         let ops = test.ops();
         (spec + index).is_multiple_of(self.one_in.max(1))
@@ -50,6 +70,11 @@ pub trait DeviceLease {
     /// What to run on.
     fn target(&self) -> Target<'_>;
 
+    /// The interface that leads to the device.
+    fn interface(&self) -> Interface {
+        Interface::Hal
+    }
+
     /// Called after every suite that passed: returns a reason not to count the pass, if there is one.
     fn objection(&mut self) -> Option<String> {
         None
@@ -61,6 +86,13 @@ pub trait DeviceLease {
     /// No device is left; the run ends.
     fn repair(&mut self) -> Result<(), RunError> {
         Ok(())
+    }
+}
+
+/// A device that can be shared: every worker runs on the same one.
+impl DeviceLease for Target<'_> {
+    fn target(&self) -> Target<'_> {
+        *self
     }
 }
 
@@ -165,12 +197,13 @@ fn run_test(
     test: &Test,
 ) -> TestResult {
     let mut result = TestResult::new(test);
+    let interface = lease.interface();
     for suite in test.suites().filter(|suite| plan.suites.contains(suite)) {
         result.add_suite(suite);
         if suite.has_models() {
             let run = |target: Target<'_>| match suite {
-                Suite::Validation => wrong_models(target.device, vectors, test),
-                _ => deadlines::prepare(target, vectors, test),
+                Suite::Validation => wrong_models_through(interface, target.device, vectors, test),
+                _ => deadlines::prepare(target, vectors, test, interface),
             };
             result.add(suite, MODEL, guarded(lease, run));
         }
@@ -180,7 +213,7 @@ fn run_test(
             continue;
         }
         // One prepared model for all routes, as in the original.
-        let ready = caught(|| Ready::prepare(lease.target(), vectors, test, suite));
+        let ready = caught(|| Ready::prepare(lease.target(), vectors, test, suite, interface));
         for route in routes {
             let outcome = match &ready {
                 Ok(ready) => guarded(lease, |target| ready.run(target, *route)),

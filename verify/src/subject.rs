@@ -6,6 +6,7 @@ use std::sync::Arc;
 use burst_hal::session::PoolAllocator;
 use burst_hal::{Device, PrepareOptions, PreparedModel};
 
+use crate::interface::Interface;
 use crate::model::{Built, OutputShapes, build};
 use crate::outcome::Miss;
 use crate::vectors::{Test, Vectors};
@@ -24,6 +25,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) test: Cow<'a, Test>,
     pub(crate) built: Built,
     pub(crate) prepared: Arc<dyn PreparedModel>,
+    pub(crate) interface: Interface,
 }
 
 impl<'a> Subject<'a> {
@@ -34,6 +36,7 @@ impl<'a> Subject<'a> {
         vectors: &Vectors,
         test: Cow<'a, Test>,
         shapes: OutputShapes,
+        interface: Interface,
     ) -> Result<Self, Miss> {
         let built = build(vectors, &test, shapes)?;
         let supported = target
@@ -51,7 +54,12 @@ impl<'a> Subject<'a> {
                 let what = format!("operation {index} is reported as unsupported, but prepared");
                 return Err(what.into());
             }
-            (Err(failure), None) => return Err(format!("prepare_model: {failure}").into()),
+            (Err(failure), None) => {
+                return Err(match interface.may_refuse(&built.model, &failure) {
+                    Some(rule) => Miss::LeftOut(rule),
+                    None => format!("prepare_model: {failure}").into(),
+                });
+            }
             (Err(failure), Some(index)) => {
                 let ty = built.model.main.operations[index].ty;
                 return Err(Miss::Unsupported(format!(
@@ -60,6 +68,6 @@ impl<'a> Subject<'a> {
                 )));
             }
         };
-        Ok(Subject { test, built, prepared })
+        Ok(Subject { test, built, prepared, interface })
     }
 }

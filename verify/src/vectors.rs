@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::VectorError;
 use crate::suite::Suite;
@@ -18,7 +18,7 @@ const MAX_UNPACKED_BYTES: u64 = 512 << 20;
 const VERSIONS: [&str; 5] = ["V1_0", "V1_1", "V1_2", "V1_3", "V1_3_cts_only"];
 
 /// One generated test.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 pub struct Test {
     /// Its name, unique over all files.
     pub name: String,
@@ -66,7 +66,7 @@ impl Test {
 }
 
 /// A graph of a test.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 pub struct Graph {
     /// All values.
     pub operands: Vec<Operand>,
@@ -79,7 +79,7 @@ pub struct Graph {
 }
 
 /// An operation of a test.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 pub struct Op {
     /// Name in the specification.
     pub r#type: String,
@@ -90,7 +90,7 @@ pub struct Op {
 }
 
 /// A value of a test.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 pub struct Operand {
     /// Name in the specification.
     pub r#type: String,
@@ -120,7 +120,7 @@ pub struct Operand {
 }
 
 /// Per-channel scales.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 pub struct ChannelQuant {
     /// Which dimension.
     pub dim: u32,
@@ -132,9 +132,10 @@ fn one() -> u32 {
     1
 }
 
-#[derive(Debug, Deserialize)]
-struct Document {
-    tests: Vec<Test>,
+/// What a file says.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Document {
+    pub(crate) tests: Vec<Test>,
 }
 
 /// A spec: one pair of files.
@@ -198,6 +199,24 @@ pub fn specs(folder: &Path) -> Result<Vec<Spec>, VectorError> {
         return Err(VectorError::Empty { path: folder.to_path_buf() });
     }
     Ok(specs)
+}
+
+impl Spec {
+    /// The spec of one file, `<spec>.json.gz`, beside which its bytes lie.
+    ///
+    /// # Errors
+    /// A file of another name.
+    pub fn of_file(json: &Path) -> Result<Spec, VectorError> {
+        let name = json.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some(name) = name.strip_suffix(Spec::SUFFIX) else {
+            return Err(VectorError::Empty { path: json.to_path_buf() });
+        };
+        let blob = json.with_file_name(format!("{name}.bin.gz"));
+        Ok(Spec { name: name.to_owned(), json: json.to_path_buf(), blob })
+    }
+
+    /// What the names of such files end in.
+    pub const SUFFIX: &str = ".json.gz";
 }
 
 /// Reads a spec.

@@ -31,7 +31,8 @@ pub use requests::{
     WireBufferRequest, WireRole,
 };
 pub use values::{
-    DeviceInfo, Executed, WireArgument, WireExecutionInfo, WirePrepareOptions, WireShape,
+    DeviceInfo, Executed, PreparedHow, WireArgument, WireExecutionInfo, WirePrepareOptions,
+    WireShape,
 };
 
 use bincode::error::DecodeError;

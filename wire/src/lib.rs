@@ -1,9 +1,9 @@
 //! Bytes on the boundary between two processes.
 //!
-//! Three things cross it, and each has its file: the datums of a burst's two queues
+//! Four things cross it, and each has its file: the datums of a burst's two queues
 //! ([`RequestPacket`], [`decode_request`], [`ResultPacket`], [`decode_result`]), byte for byte
-//! those of HAL 1.2; the messages of the control socket ([`control`]); and the framing of that
-//! socket with its descriptors ([`socket`]).
+//! those of HAL 1.2; the messages of the control socket ([`control`]); the framing of that
+//! socket with its descriptors ([`socket`]); and spans, where a client lends memory for them ([`trace`]).
 //!
 //! Everything here is a function from bytes to values or back. No thread, no mapping, no clock.
 //! Every byte is written down in `docs/PROTOCOL.md`.
@@ -52,6 +52,7 @@ mod frame;
 mod request;
 mod result;
 pub mod socket;
+pub mod trace;
 mod versions;
 
 pub use datum::{

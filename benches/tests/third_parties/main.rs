@@ -1,10 +1,12 @@
-//! Beside third parties: each does the same work as ours, or is said to be left out; and an honest
-//! client beside attacks. One test after the other, so that none disturbs the other's rounds.
+//! Beside third parties: each does the same work as ours, or is said to be left out; an honest
+//! client beside attacks; and what features cost. One test after the other, so that none disturbs the other's rounds.
 
 mod attacks;
+mod costs;
 #[cfg(not(feature = "peers"))]
 mod left_out;
 mod model;
+mod ndk;
 #[cfg(feature = "peers")]
 mod peers;
 
@@ -14,6 +16,8 @@ fn main() -> std::process::ExitCode {
         left_out::TESTS,
         model::TESTS,
         attacks::TESTS,
+        costs::TESTS,
+        ndk::TESTS,
         #[cfg(feature = "peers")]
         peers::TESTS,
     ])

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use burst_hal::trace::{Marks, SpanKind};
 use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, Pool, Request, RequestPool};
 use burst_wire::{Features, RequestExtras, RequestPacket, ResultExtras, WireError, decode_result};
 use fmq::{Deadline, QueueError};
@@ -171,6 +172,8 @@ impl Burst {
         while !self.pipeline.admit()? {
             self.take_one(deadline)?; // the late result of a request whose caller gave up
         }
+        let tracer = self.model.link().tracer();
+        let mut marks = Marks::begin(tracer.as_deref());
         let Some(extras) = self.extras(options) else { return Ok(Sent::DoesNotFit) };
         if !self.find_slots(request, deadline)? {
             return Ok(Sent::DoesNotFit);
@@ -187,10 +190,13 @@ impl Burst {
         }
         packet.encode_into(&mut self.scratch.request)?;
         let reserved = RESULT_FIXED + request.outputs.len() * (1 + RANK_ROOM);
+        marks.mark(SpanKind::EncodeRequest);
         while !self.pipeline.has_room(reserved, self.result_capacity) {
             self.take_one(deadline)?;
         }
+        marks.skip();
         self.write(deadline)?;
+        marks.mark(SpanKind::Publish);
         let entry = self.pipeline.sent(holder, reserved);
         entry.outputs = request.outputs.len();
         entry.measured = options.measure_timing;
@@ -265,7 +271,10 @@ impl Burst {
 
     /// Waits for the next result and takes it to the request it belongs to.
     fn take_one(&mut self, deadline: Deadline) -> Result<(), ClientError> {
+        let tracer = self.model.link().tracer();
+        let mut marks = Marks::begin(tracer.as_deref());
         let received = self.results.receive(&mut self.scratch.packet, deadline);
+        marks.mark(SpanKind::WaitForResult);
         received.map_err(|error| self.explain(error))?;
         let Some(entry) = self.pipeline.next_pending() else {
             return Err(self.explain(NoResult::Flood)); // nothing was asked
@@ -293,6 +302,7 @@ impl Burst {
         }
         entry.driver_time = driver_time_of(result, extras);
         self.pipeline.mark_ready();
+        marks.mark(SpanKind::DecodeResult);
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use burst_wire::control::{self, Answer, Call, ClientMessage, Refusal, RefusalCau
 use burst_wire::{WireError, socket};
 use fmq::Deadline;
 
-use super::pending_calls::{NoReply, Undo};
+use super::pending_calls::{LateReply, NoReply, Undo};
 use super::{Connection, REASON_PATIENCE};
 use crate::ClientError;
 
@@ -47,15 +47,26 @@ impl Connection {
         descriptors: &[BorrowedFd<'_>],
         deadline: Deadline,
     ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
+        self.call_leaving(call, descriptors, deadline, &mut None)
+    }
+
+    /// The same. Where it gives up at its deadline, `late` is the reply that may come yet.
+    pub(crate) fn call_leaving(
+        &self,
+        call: Call,
+        descriptors: &[BorrowedFd<'_>],
+        deadline: Deadline,
+        late: &mut Option<LateReply>,
+    ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
         self.check_not_forked()?;
         let permit = match call.is_slow() {
             true => Some(self.slow_calls.acquire(deadline)?),
             false => None,
         };
         let (id, waiting) = self.calls.open().map_err(|reason| self.no_reply(reason))?;
-        let undo = Undo::of(&call);
+        let (undo, what) = (Undo::of(&call), subject(&call));
         if let Err(error) = self.send(id, call, descriptors) {
-            if matches!(error, ClientError::PeerDied { .. }) {
+            if matches!(error, ClientError::PeerDied { .. } | ClientError::PeerStopped { .. }) {
                 // The watcher marks the connection dead before it wakes the callers: wait for that,
                 // so that a caller that learns of the death also finds the connection dead.
                 let _ = waiting.wait(Deadline::after(REASON_PATIENCE));
@@ -66,6 +77,7 @@ impl Connection {
         let outcome = match waiting.wait(deadline) {
             // The call is abandoned here, unless its reply came at this very moment.
             Err(NoReply::Timeout) if self.calls.abandon(id, undo, permit) => {
+                *late = Some(LateReply::to(&waiting));
                 return Err(ClientError::Timeout);
             }
             Err(NoReply::Timeout) => waiting.wait(Deadline::never()),
@@ -74,7 +86,7 @@ impl Connection {
         match outcome {
             Ok((Ok(answer), descriptors)) => Ok((answer, descriptors)),
             Ok((Err(Refusal { cause: RefusalCause::UnknownCall, detail, .. }), _)) => {
-                Err(ClientError::UnknownCall { detail: detail.as_str().into() })
+                Err(ClientError::UnknownCall { what, detail: detail.as_str().into() })
             }
             Ok((Err(refusal), _)) => Err(ClientError::Refused {
                 status: refusal.status(),
@@ -158,4 +170,21 @@ fn quick(deadline: Deadline) -> Deadline {
     deadline.as_ns().map_or(longest, |at| {
         Deadline::at_ns(longest.as_ns().map_or(at, |longest| longest.min(at)))
     })
+}
+
+/// What a call is about, for whoever is told that the service does not know it.
+fn subject(call: &Call) -> &'static str {
+    match call {
+        Call::ExecuteAsynchronously { .. } => "asynchronous executions",
+        Call::ExecuteFenced(_) | Call::ExecutionInfo { .. } | Call::ReleaseExecution { .. } => {
+            "fenced executions"
+        }
+        Call::CancelExecution { .. } => "cancelling executions",
+        Call::PrepareCaching { .. } | Call::PrepareFromCache { .. } => "compilations in files",
+        Call::AllocateBuffer { .. }
+        | Call::CopyFromBuffer { .. }
+        | Call::CopyToBuffer { .. }
+        | Call::ReleaseBuffer { .. } => "buffers of drivers",
+        _ => "this",
+    }
 }

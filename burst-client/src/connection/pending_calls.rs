@@ -34,6 +34,8 @@ struct Table {
 #[derive(Debug)]
 struct Abandoned {
     undo: Undo,
+    /// Told that its reply has come, for whoever may not go on before.
+    call: Arc<PendingCall>,
     /// The service may still be busy with it, so its permit stays in use until the reply comes.
     _permit: Option<SlowCallPermit>,
 }
@@ -78,6 +80,7 @@ impl Undo {
                 Undo::With(Call::ForgetMemory { memory })
             }
             Call::PushMemory { burst, slot, .. } => Undo::With(Call::FreeMemory { burst, slot }),
+            Call::BeginTrace { .. } => Undo::With(Call::EndTrace),
             _ => Undo::Nothing,
         }
     }
@@ -166,10 +169,8 @@ impl PendingCalls {
     /// when the reply is there already.
     pub(super) fn abandon(&self, id: u64, undo: Undo, permit: Option<SlowCallPermit>) -> bool {
         let mut table = lock(&self.0);
-        if table.waiting.remove(&id).is_none() {
-            return false;
-        }
-        table.abandoned.insert(id, Abandoned { undo, _permit: permit });
+        let Some(call) = table.waiting.remove(&id) else { return false };
+        table.abandoned.insert(id, Abandoned { undo, call, _permit: permit });
         true
     }
 
@@ -186,7 +187,10 @@ impl PendingCalls {
                 call.set(State::Replied(outcome));
                 Late::Nothing
             }
-            None => abandoned.map_or(Late::Nothing, |abandoned| abandoned.undo.late(&outcome.0)),
+            None => abandoned.map_or(Late::Nothing, |Abandoned { undo, call, .. }| {
+                call.set(State::Lost); // nobody takes it any more
+                undo.late(&outcome.0)
+            }),
         }
     }
 
@@ -195,10 +199,12 @@ impl PendingCalls {
         let waiting = {
             let mut table = lock(&self.0);
             table.closed = true;
-            table.abandoned.clear();
-            std::mem::take(&mut table.waiting)
+            let abandoned = table.abandoned.drain().map(|(_, abandoned)| abandoned.call);
+            let mut calls: Vec<_> = abandoned.collect();
+            calls.extend(table.waiting.drain().map(|(_, call)| call));
+            calls
         };
-        for call in waiting.into_values() {
+        for call in waiting {
             call.set(State::Lost);
         }
     }
@@ -235,6 +241,28 @@ impl PendingCall {
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
+        }
+    }
+}
+
+/// The reply to a call that was given up, which has not come yet: what the call is about may be in use
+/// until then.
+#[derive(Debug)]
+pub(crate) struct LateReply(Arc<PendingCall>);
+
+impl LateReply {
+    pub(super) fn to(call: &Arc<PendingCall>) -> Self {
+        LateReply(Arc::clone(call))
+    }
+
+    /// Waits until it has come, or never will.
+    ///
+    /// # Errors
+    /// Itself, where it has not by the deadline.
+    pub(crate) fn wait(self, deadline: Deadline) -> Result<(), Self> {
+        match self.0.wait(deadline) {
+            Err(NoReply::Timeout) => Err(self),
+            _ => Ok(()),
         }
     }
 }
@@ -281,7 +309,13 @@ mod tests {
                     cache: control::CachePlace::new([0; 32], burst_hal::CacheFiles::default()),
                     deadline: None,
                 }),
-                Ok(Answer::Restored { model: 8, inputs: 1, outputs: 1, longest_packet: 9 }),
+                Ok(Answer::Restored {
+                    model: 8,
+                    inputs: 1,
+                    outputs: 1,
+                    longest_packet: 9,
+                    prepared: (&burst_hal::PrepareOptions::default()).into(),
+                }),
                 Late::Undo(vec![Call::ReleaseModel { model: 8 }]),
             ),
             (
@@ -310,6 +344,11 @@ mod tests {
                 Late::Undo(vec![Call::ForgetMemory { memory: 3 }]),
             ),
             (Undo::of(&Call::AllocateMemory { memory: 3, length: 1 }), refusal(), Late::Nothing),
+            (
+                Undo::of(&Call::BeginTrace { length: 4096 }),
+                Ok(Answer::Done),
+                Late::Undo(vec![Call::EndTrace]),
+            ),
             (Undo::of(&Call::ListDevices), Ok(Answer::Done), Late::Nothing),
         ];
         let calls = PendingCalls::default();
@@ -335,6 +374,23 @@ mod tests {
         assert_eq!(calls.open().unwrap_err(), NoReply::Timeout);
         assert_eq!(calls.reply(0, (Ok(Answer::Done), Vec::new())), Late::Nothing);
         assert!(calls.open().is_ok());
+    }
+
+    #[test]
+    fn who_may_not_go_on_before_is_told_of_a_late_reply_and_of_the_end() {
+        let calls = PendingCalls::default();
+        for is_answered in [true, false] {
+            let (id, call) = calls.open().unwrap();
+            assert_eq!(call.wait(soon()).unwrap_err(), NoReply::Timeout);
+            assert!(calls.abandon(id, Undo::Nothing, None));
+            let late = LateReply::to(&call).wait(soon()).expect_err("it has not come");
+            if is_answered {
+                assert_eq!(calls.reply(id, (Ok(Answer::Done), Vec::new())), Late::Nothing);
+            } else {
+                calls.close();
+            }
+            late.wait(Deadline::never()).unwrap();
+        }
     }
 
     #[test]

@@ -53,23 +53,52 @@ fn step(connection: &Connection, inbox: &mut Inbox, outbox: &mut Outbox) -> Resu
 /// it died while somebody else (a child that it forked) holds the socket open.
 fn wait(connection: &Connection, wanted: PollFlags) -> Result<PollFlags, WireError> {
     let of_socket = || PollFd::new(&connection.socket, wanted);
-    let Some(process) = &connection.process else {
-        let mut socket = [of_socket()];
-        retry_on_intr(|| poll(&mut socket, None))?;
-        return Ok(socket[0].revents());
-    };
-    let mut both = [of_socket(), PollFd::new(process, PollFlags::IN)];
-    retry_on_intr(|| poll(&mut both, None))?;
-    if !both[0].revents().is_empty() {
-        return Ok(both[0].revents());
-    }
-    // It has died. The kernel looked at the socket first: what came in between is still to be read.
-    let mut socket = [of_socket()];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    retry_on_intr(|| poll(&mut socket, Some(&now)))?;
-    match socket[0].revents() {
-        nothing if nothing.is_empty() => Err(WireError::Closed),
-        something => Ok(something),
+    look(|what| {
+        let Some(process) = connection.process.as_ref().filter(|_| what == Look::WaitForEither)
+        else {
+            let timeout = (what == Look::SocketNow).then_some(&now);
+            let mut socket = [of_socket()];
+            retry_on_intr(|| poll(&mut socket, timeout))?;
+            return Ok(Seen { socket: socket[0].revents(), has_died: false });
+        };
+        let mut both = [of_socket(), PollFd::new(process, PollFlags::IN)];
+        retry_on_intr(|| poll(&mut both, None))?;
+        Ok(Seen { socket: both[0].revents(), has_died: !both[1].revents().is_empty() })
+    })
+}
+
+/// One look at the descriptors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Waits for something at the socket or the death of the process.
+    WaitForEither,
+    /// What is there at the socket by now.
+    SocketNow,
+}
+
+/// What a look found.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    socket: PollFlags,
+    has_died: bool,
+}
+
+/// What there is to do at the socket, by as many looks as it takes.
+///
+/// A look at two descriptors is no look at one instant: the kernel looks at the socket first, so a process
+/// that sends and dies in between has died with nothing at the socket. Only a look at the socket after the
+/// death says that nothing is left to read.
+fn look(mut at: impl FnMut(Look) -> Result<Seen, WireError>) -> Result<PollFlags, WireError> {
+    loop {
+        let seen = at(Look::WaitForEither)?;
+        if !seen.socket.is_empty() {
+            return Ok(seen.socket);
+        }
+        if seen.has_died {
+            let left = at(Look::SocketNow)?.socket;
+            return if left.is_empty() { Err(WireError::Closed) } else { Ok(left) };
+        }
     }
 }
 
@@ -108,6 +137,7 @@ fn handle(
                 tracing::debug!(execution, "nobody waits for the result of this execution");
             }
         }
+        ServerMessage::Stopping => connection.note_stopping(),
         ServerMessage::Unknown { kind } => {
             tracing::info!(kind, "a message of an unknown kind is ignored: the service is newer");
         }
@@ -134,4 +164,63 @@ fn memories_in(
     let lengths: List<_, { control::MEMORIES_MAX }> =
         memories.iter().map(|memory| memory.len()).collect();
     (ClientMessage::Memories { id, status: status.code(), lengths }, memories)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of these looks, one after the other; every one of them is needed.
+    #[track_caller]
+    fn verdict(script: &[(Look, Seen)]) -> Result<PollFlags, WireError> {
+        let mut looks = script.iter();
+        let verdict = look(|what| {
+            let (expected, seen) = looks.next().expect("no further look");
+            assert_eq!(what, *expected);
+            Ok(*seen)
+        });
+        assert_eq!(looks.count(), 0, "looks that were not needed");
+        verdict
+    }
+
+    fn both(socket: PollFlags, has_died: bool) -> (Look, Seen) {
+        (Look::WaitForEither, Seen { socket, has_died })
+    }
+
+    fn later(socket: PollFlags) -> (Look, Seen) {
+        (Look::SocketNow, Seen { socket, has_died: false })
+    }
+
+    const NOTHING: PollFlags = PollFlags::empty();
+
+    #[test]
+    fn a_message_that_comes_between_the_looks_at_socket_and_process_is_read_before_the_death_counts()
+     {
+        assert_eq!(verdict(&[both(NOTHING, true), later(PollFlags::IN)]), Ok(PollFlags::IN));
+        // The next step finds that nothing is left.
+        let dead = verdict(&[both(NOTHING, true), later(NOTHING)]);
+        assert_eq!(dead, Err(WireError::Closed));
+    }
+
+    #[test]
+    fn what_is_at_the_socket_comes_before_a_death_and_needs_no_second_look() {
+        for flags in [PollFlags::IN, PollFlags::OUT, PollFlags::IN | PollFlags::HUP] {
+            for has_died in [false, true] {
+                assert_eq!(verdict(&[both(flags, has_died)]), Ok(flags));
+            }
+        }
+        // A hang-up that comes between the looks is read like a message: the read says what it is.
+        assert_eq!(verdict(&[both(NOTHING, true), later(PollFlags::HUP)]), Ok(PollFlags::HUP));
+    }
+
+    #[test]
+    fn a_look_that_found_nothing_is_no_death() {
+        let script = [both(NOTHING, false), both(NOTHING, false), both(PollFlags::IN, false)];
+        assert_eq!(verdict(&script), Ok(PollFlags::IN));
+    }
+
+    #[test]
+    fn a_look_that_fails_ends_the_waiting() {
+        assert_eq!(look(|_| Err(WireError::Closed)), Err(WireError::Closed));
+    }
 }

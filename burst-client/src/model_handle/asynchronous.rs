@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use burst_hal::trace::{Marks, SpanKind};
 use burst_hal::{Caller, ExecutionOptions, Request};
 use burst_wire::control::{Answer, Call};
 use fmq::Deadline;
@@ -37,6 +38,8 @@ impl ModelHandle {
         callback: ExecutedCallback,
     ) -> Result<(), ClientError> {
         let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        let tracer = self.link.tracer();
+        let mut marks = Marks::begin(tracer.as_deref());
         // Memories are sent whatever the deadline: launching is no execution.
         let (wire, copies) = match self.pack(&request, options, Deadline::never()) {
             Ok(packed) => packed,
@@ -45,6 +48,7 @@ impl ModelHandle {
                 return Err(error);
             }
         };
+        marks.mark(SpanKind::EncodeRequest);
         let in_use = Arc::new(InUse { request, copies });
         let link = self.link();
         let execution = match link.executions.begin(self.completion(&in_use, callback)) {
@@ -59,7 +63,9 @@ impl ModelHandle {
             }
         };
         let call = Call::ExecuteAsynchronously { execution, request: wire };
-        let error = match link.launch(call, &in_use.copies.descriptors(), deadline) {
+        let launched = link.launch(call, &in_use.copies.descriptors(), deadline);
+        marks.mark(SpanKind::Publish);
+        let error = match launched {
             Ok((Answer::Done, _)) => {
                 self.cancel_with(execution, caller);
                 return Ok(());
@@ -88,7 +94,13 @@ impl ModelHandle {
         let (model, in_use) = (Arc::clone(self), Arc::clone(in_use));
         Box::new(move |ended| {
             let outcome = match ended {
-                Ended::Executed(executed) => in_use.copies.finish(&in_use.request, &executed),
+                Ended::Executed(executed) => {
+                    let tracer = model.link.tracer();
+                    let mut marks = Marks::begin(tracer.as_deref());
+                    let finished = in_use.copies.finish(&in_use.request, &executed);
+                    marks.mark(SpanKind::DecodeResult);
+                    finished
+                }
                 Ended::Lost => Err(model.link.peer_died()),
                 Ended::NotStarted(ClientError::Refused { status, detail }) => {
                     tracing::debug!(%status, detail, "execution refused");

@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, OnceLock};
 
+use burst_hal::trace::{Marks, SpanKind};
 use burst_hal::{
     Caller, CancelHook, ExecutionInfo, Failure, Fence, FencedExecution, FencedInfo, FencedOptions,
     Request, RequestPool,
@@ -44,6 +45,8 @@ impl ModelHandle {
         let fences = u32::try_from(wait_for.len()).ok().filter(|fences| *fences <= limit);
         let fences = fences.ok_or(ClientError::TooManyFences { count: wait_for.len(), limit })?;
         check_outputs(&request)?;
+        let tracer = self.link.tracer();
+        let mut marks = Marks::begin(tracer.as_deref());
         let (wire, copies) = self.pack(&request, &options.execution, Deadline::never())?;
         let mut descriptors = copies.descriptors();
         descriptors.extend(wait_for.iter().map(Fence::as_fd));
@@ -52,7 +55,9 @@ impl ModelHandle {
             fences,
             duration: options.duration.map(nanos),
         });
+        marks.mark(SpanKind::EncodeRequest);
         let (execution, fence) = self.launch_fenced(call, &descriptors, options)?;
+        marks.mark(SpanKind::Publish);
         let link = Arc::downgrade(&self.link);
         let hook = caller.cancel_word().when_cancelled(move || {
             if let Some(link) = link.upgrade() {

@@ -1,7 +1,7 @@
 //! A burst that is set up again with its connection.
 
 use super::{
-    Arc, Burst, BurstOptions, ClientError, Deadline, ExecutionOptions, ExecutionResult,
+    Arc, Burst, BurstOptions, Caller, ClientError, Deadline, ExecutionOptions, ExecutionResult,
     ReconnectingModel, Request,
 };
 
@@ -81,6 +81,7 @@ impl ReconnectingBurst {
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "all that the burst can do has to reach it")]
 impl burst_hal::Burst for ReconnectingBurst {
     fn execute(
         &mut self,
@@ -96,5 +97,13 @@ impl burst_hal::Burst for ReconnectingBurst {
                 result.reset(error.status());
             }
         }
+    }
+
+    fn work_for(&mut self, caller: &Caller) {
+        burst_hal::Burst::work_for(&mut self.burst, caller);
+    }
+
+    fn release_resources(&mut self) {
+        burst_hal::Burst::release_resources(&mut self.burst);
     }
 }

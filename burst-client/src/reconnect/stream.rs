@@ -1,8 +1,8 @@
 //! A stream that goes on after the service was started again.
 
 use super::{
-    Arc, ClientError, Deadline, Duration, ExecutionResult, Instant, ReconnectingModel, Stream,
-    StreamOptions,
+    Arc, ClientError, Deadline, Duration, ExecutionResult, Instant, Model, ReconnectingModel,
+    Stream, StreamOptions,
 };
 
 /// A [`Stream`] that survives the death of its service.
@@ -37,12 +37,13 @@ pub struct Outages {
 
 impl ReconnectingStream {
     pub(super) fn new(
-        model: Arc<ReconnectingModel>,
+        prepared: Arc<ReconnectingModel>,
+        model: &Model,
         options: &StreamOptions,
     ) -> Result<Self, ClientError> {
-        let stream = Stream::new(&model.current(), &model.model, options)?;
+        let stream = Stream::new(&prepared.current(), model, options)?;
         Ok(ReconnectingStream {
-            model,
+            model: prepared,
             stream,
             lost: false,
             answered: Instant::now(),

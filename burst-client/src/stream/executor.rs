@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
+use burst_hal::trace::{Marks, SpanKind};
 use burst_hal::{
     Caller, CancelWord, ErrorStatus, ExecutionOptions, ExecutionResult, Fence, FenceState,
     FencedOptions, Pool, Request, Route, TimePoint,
@@ -12,7 +13,7 @@ use burst_wire::Features;
 use fmq::Deadline;
 
 use super::options::StreamOptions;
-use crate::connection::Link;
+use crate::connection::{LateReply, Link};
 use crate::waiting::remaining;
 use crate::{
     Burst, BurstOptions, ClientError, Executed, RemotePreparedModel, RetryPolicy, ShmMemory,
@@ -31,9 +32,10 @@ pub(super) struct Setup {
 #[derive(Debug)]
 pub(super) enum Executor {
     Burst(Box<Burst>),
-    /// The model, and what its last execution came to.
-    Synchronous(Arc<RemotePreparedModel>, Executed),
-    /// Likewise; and an execution whose caller gave up, until its result has come: it uses the memory.
+    /// The model, and what its last execution came to; and the reply of one whose caller gave up, until it
+    /// has come: such an execution uses the memory.
+    Synchronous(Arc<RemotePreparedModel>, Executed, Option<LateReply>),
+    /// Likewise; and the result of such an execution.
     Asynchronous(Arc<RemotePreparedModel>, Executed, Option<Outcomes>),
     /// Likewise; and the fence of such an execution.
     Fenced(Arc<RemotePreparedModel>, Executed, Option<Fence>),
@@ -56,7 +58,7 @@ impl Setup {
         prepared: &Arc<RemotePreparedModel>,
     ) -> Result<Executor, ClientError> {
         let synchronous =
-            || Executor::Synchronous(Arc::clone(prepared), Executed::of(ErrorStatus::None));
+            || Executor::Synchronous(Arc::clone(prepared), Executed::of(ErrorStatus::None), None);
         let nothing = Executed::of(ErrorStatus::None);
         match self.route {
             Route::Synchronous => return Ok(synchronous()),
@@ -101,7 +103,7 @@ impl Executor {
     pub(super) fn link(&self) -> &Link {
         match self {
             Executor::Burst(burst) => burst.link(),
-            Executor::Synchronous(model, _)
+            Executor::Synchronous(model, ..)
             | Executor::Asynchronous(model, ..)
             | Executor::Fenced(model, ..) => model.link(),
         }
@@ -128,8 +130,14 @@ impl Executor {
                 burst.run(request, options, deadline)?;
                 Ok(burst.driver_time())
             }
-            Executor::Synchronous(model, last) => {
-                *last = model.execute(request, options, deadline)?;
+            Executor::Synchronous(model, last, late) => {
+                if let Some(before) = late.take() {
+                    before.wait(deadline).map_err(|before| {
+                        *late = Some(before);
+                        ClientError::Timeout
+                    })?;
+                }
+                *last = model.handle().execute_leaving(request, options, deadline, late)?;
                 Ok(last.driver_time)
             }
             Executor::Asynchronous(model, last, late) => {
@@ -147,7 +155,7 @@ impl Executor {
     pub(super) fn result(&self) -> &ExecutionResult {
         match self {
             Executor::Burst(burst) => burst.last_result(),
-            Executor::Synchronous(_, last)
+            Executor::Synchronous(_, last, _)
             | Executor::Asynchronous(_, last, _)
             | Executor::Fenced(_, last, _) => &last.result,
         }
@@ -171,7 +179,7 @@ fn asynchronously(
     late: &mut Option<Outcomes>,
 ) -> Result<Executed, ClientError> {
     if let Some(before) = late.take()
-        && let Err(ClientError::Timeout) = receive(&before, deadline)
+        && receive(&before, deadline).is_none()
     {
         *late = Some(before);
         return Err(ClientError::Timeout);
@@ -182,23 +190,27 @@ fn asynchronously(
     // Whatever stands in the way of starting it is its outcome too.
     let _ = model
         .start_with(request.clone(), options, &caller, move |outcome| drop(tell.send(outcome)));
+    let tracer = model.link().tracer();
+    let mut marks = Marks::begin(tracer.as_deref());
     let outcome = receive(&told, deadline);
-    if let Err(ClientError::Timeout) = outcome {
+    marks.mark(SpanKind::WaitForResult);
+    outcome.unwrap_or_else(|| {
         word.cancel();
         *late = Some(told);
-    }
-    outcome
+        Err(ClientError::Timeout)
+    })
 }
 
-fn receive(told: &Outcomes, deadline: Deadline) -> Result<Executed, ClientError> {
+/// The outcome of an execution; `None` where it has not come by the deadline.
+fn receive(told: &Outcomes, deadline: Deadline) -> Option<Result<Executed, ClientError>> {
     // A callback that panicked has told nothing.
-    let lost = ClientError::UnexpectedAnswer;
+    let lost = Err(ClientError::UnexpectedAnswer);
     match remaining(deadline) {
-        None => told.recv().unwrap_or(Err(lost)),
+        None => Some(told.recv().unwrap_or(lost)),
         Some(left) => match told.recv_timeout(left) {
-            Ok(outcome) => outcome,
-            Err(RecvTimeoutError::Timeout) => Err(ClientError::Timeout),
-            Err(RecvTimeoutError::Disconnected) => Err(lost),
+            Ok(outcome) => Some(outcome),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(lost),
         },
     }
 }
@@ -229,6 +241,8 @@ fn fenced(
         }
         Err(error) => return Err(error),
     };
+    let tracer = model.link().tracer();
+    let mut marks = Marks::begin(tracer.as_deref());
     if let Some(fence) = &started.fence
         && fence.wait(until) == FenceState::Pending
     {
@@ -236,6 +250,7 @@ fn fenced(
         *late = Some(fence.clone());
         return Err(ClientError::Timeout);
     }
+    marks.mark(SpanKind::WaitForResult);
     let info = started.info.execution_info().map_err(|failure| match failure.status {
         ErrorStatus::DeviceUnavailable => model.link().peer_died(),
         status => ClientError::Execution { status },
@@ -243,5 +258,6 @@ fn fenced(
     let mut result = ExecutionResult::of(info.status);
     result.timing = info.timing_launched;
     let us = Some(result.timing.time_in_driver_us).filter(|us| *us != u64::MAX);
+    marks.mark(SpanKind::DecodeResult);
     Ok(Executed { result, driver_time: us.map(Duration::from_micros) })
 }

@@ -1,7 +1,7 @@
 //! How a stream is set up.
 
 use burst_hal::session::{LayoutOptions, StateBinding};
-use burst_hal::{PrepareOptions, Route};
+use burst_hal::{Extension, PrepareOptions, Route};
 use fmq::Wait;
 
 use crate::RetryPolicy;
@@ -53,8 +53,10 @@ impl Default for StreamOptions {
 }
 
 impl StreamOptions {
-    pub(super) fn layout(&self) -> LayoutOptions {
+    /// On a device with these extensions.
+    pub(super) fn layout(&self, extensions: Vec<Extension>) -> LayoutOptions {
         LayoutOptions {
+            extensions,
             frames: self.frames,
             states: self.states.clone(),
             unknown_output_bytes: self.unknown_output_bytes,

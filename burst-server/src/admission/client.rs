@@ -80,6 +80,12 @@ impl ClientBudgets {
         Ok(mapped.and(account.descriptors.charge(descriptors)?).and(self.memory(copies)?))
     }
 
+    /// A memory of the client's that spans are written to, `mapped` bytes of whole pages: each may be there
+    /// only because the service writes it.
+    pub(crate) fn trace(&self, mapped: u64) -> Result<Charge, LimitError> {
+        Ok(self.mapped_bytes.charge(mapped)?.and(self.memory(mapped)?))
+    }
+
     /// A place for an execution that is not waited for.
     pub(crate) fn pending_execution(&self) -> Result<Charge, LimitError> {
         self.pending_executions.charge(1)

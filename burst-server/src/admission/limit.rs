@@ -8,7 +8,8 @@ use burst_hal::ErrorStatus;
 /// Makes [`Limit`] with its names, so that a limit cannot lack one.
 macro_rules! limits {
     ($($(#[$doc:meta])+ $limit:ident $name:literal $words:literal,)+) => {
-        /// What is limited: every field of [`Limits`](crate::Limits), and what a burst may have under way.
+        /// What is limited: every field of [`Limits`](crate::Limits), and what a burst may have under way
+        /// or a client may lend for its spans.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Limit {
@@ -41,7 +42,7 @@ macro_rules! limits {
 
 limits! {
     /// [`Limits::clients`](crate::Limits::clients).
-    Clients "clients" "clients",
+    Clients "clients" "clients of all users",
     /// [`Limits::clients_per_user`](crate::Limits::clients_per_user).
     ClientsPerUser "clients_per_user" "clients of one user",
     /// [`Limits::ungreeted_per_user`](crate::Limits::ungreeted_per_user).
@@ -97,6 +98,8 @@ limits! {
     Fences "fences" "fences of one execution",
     /// [`Limits::fence_wait_ms`](crate::Limits::fence_wait_ms).
     FenceWait "fence_wait_ms" "milliseconds that an execution waits for fences",
+    /// Bytes of a memory for spans: [`burst_wire::trace::TRACE_BYTES_MAX`].
+    TraceBytes "trace_bytes" "bytes of a memory for spans",
     /// [`Limits::setup_rate`](crate::Limits::setup_rate) and [`Limits::setup_burst`](crate::Limits::setup_burst).
     SetupRate "setup_rate" "set-up calls per second",
 }

@@ -24,6 +24,13 @@ pub trait BurstContexts: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// The failure that the service answers the client's call with; there is no burst then.
     fn configure(&self, setup: BurstSetup) -> Result<Box<dyn BurstContext>, Failure>;
+
+    /// Whether buffers of the device may lie in the slots of its bursts, which then
+    /// [keep](BurstMemories::resolve_with_buffers) them while they execute. By default not: requests with
+    /// buffers come over the control socket instead.
+    fn takes_buffers(&self) -> bool {
+        false
+    }
 }
 
 /// One burst that the driver serves. To end it, the service closes both queues, so that a thread that
@@ -148,6 +155,19 @@ impl BurstSetup {
     #[must_use]
     pub fn model(&self) -> Arc<dyn PreparedModel> {
         Arc::clone(&self.entry.model)
+    }
+
+    /// The model to execute, as the type that the driver's own [`Device`](burst_hal::Device) prepared, for
+    /// what the trait has no method for.
+    ///
+    /// # Errors
+    /// GENERAL_FAILURE where it is of another type: this context serves the bursts of another device than
+    /// its own.
+    pub fn own_model<M: PreparedModel>(&self) -> Result<Arc<M>, Failure> {
+        self.model().downcast_arc().map_err(|_| {
+            let (device, ty) = (self.entry.device(), std::any::type_name::<M>());
+            Failure::general(format!("the models of {device} are no {ty}"))
+        })
     }
 
     /// The check of requests for this model, which the executing thread may keep.

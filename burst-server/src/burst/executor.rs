@@ -44,6 +44,14 @@ impl Runner {
         }
     }
 
+    /// Whether buffers of the device may lie in its slots.
+    pub(super) fn takes_buffers(&self) -> bool {
+        match self {
+            Runner::Plain(_) => true,
+            Runner::Caching(executor) => lock(&executor.executor).takes_buffers(),
+        }
+    }
+
     /// Runs a request whose pools have these slots.
     pub(super) fn run(
         &mut self,

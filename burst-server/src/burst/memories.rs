@@ -17,6 +17,10 @@ pub struct BurstMemories {
     cache: Arc<MemoryCache>,
 }
 
+/// The buffers of the driver that a request names, kept for as long as it is executed.
+#[derive(Debug, Default)]
+pub struct KeptBuffers(Vec<Arc<BufferEntry>>);
+
 impl std::fmt::Debug for BurstMemories {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("BurstMemories").field("burst", &self.number).finish_non_exhaustive()
@@ -45,10 +49,30 @@ impl BurstMemories {
     /// reads that client's socket.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT for a slot that stays empty, or what the client answered; `pools` then is
-    /// empty.
+    /// INVALID_ARGUMENT for a slot that stays empty or stands for a buffer, or what the client answered;
+    /// `pools` then is empty.
     pub fn resolve(&self, slots: &[i32], pools: &mut Vec<RequestPool>) -> Result<(), ErrorStatus> {
-        self.resolve_after(slots, pools, &mut Vec::new(), || ())
+        let mut kept = KeptBuffers::default();
+        self.resolve_with_buffers(slots, pools, &mut kept)?;
+        if !kept.0.is_empty() {
+            pools.clear();
+            return Err(ErrorStatus::InvalidArgument);
+        }
+        Ok(())
+    }
+
+    /// As [`resolve`](BurstMemories::resolve), also for buffers of the driver. They are in `kept` then, in
+    /// place of those before: as long as they are, the device gives their tokens to no other buffer.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for a slot that stays empty, or what the client answered; `pools` then is empty.
+    pub fn resolve_with_buffers(
+        &self,
+        slots: &[i32],
+        pools: &mut Vec<RequestPool>,
+        kept: &mut KeptBuffers,
+    ) -> Result<(), ErrorStatus> {
+        self.resolve_after(slots, pools, &mut kept.0, || ())
     }
 
     /// The same, also for buffers of the driver, whose tokens are theirs as long as they are `kept`;

@@ -91,6 +91,7 @@ impl BurstStarter {
         let NewBurst { number, params, entry, link, presence, charge } = burst;
         let claimant = presence.claimant(entry.priority);
         let run = self.scheduler.run(claimant, Work::Burst(number), link.cancel_word());
+        run.traced_by(link.tracer());
         let wait = at_most(params.wait(entry.preference, self.wait), self.max_wait);
         let waiting = Waiting::new(wait, &self.spin_shares, claimant.user);
         queues.set_wait(waiting.initial());
@@ -167,12 +168,8 @@ impl Opening {
         };
         let Opening { idle, queues, closers, run, cache, memories, ender, .. } = self;
         let Opening { counts, params, entry, served, ending, .. } = self;
+        let buffers = buffers_in_slots(params.features, runner.takes_buffers(), &entry);
         let executor = runner.executor();
-        let buffers = match (params.features.contains(Features::TOKENS), &executor) {
-            (false, _) => BuffersInSlots::NotNegotiated,
-            (true, Some(_)) => BuffersInSlots::MemoryOnly,
-            (true, None) => BuffersInSlots::Of(entry.device().to_owned()),
-        };
         let server = Server::Thread { executor };
         let worker = Worker::new(memories, queues, (entry, runner, run), params, counts, idle);
         started(Ok(BurstHandle { cache, closers, server, buffers, ending }));
@@ -186,6 +183,7 @@ impl Opening {
         let QueueEnds { requests, results } = queues;
         let BurstParams { features, depth, .. } = params;
         let turns = BurstTurns { run };
+        let buffers = buffers_in_slots(features, contexts.takes_buffers(), &entry);
         let setup = BurstSetup {
             requests,
             results,
@@ -209,10 +207,6 @@ impl Opening {
             }
         };
         let server = Server::Context { context: SharedContext::new(context), thread_name, served };
-        let buffers = match features.contains(Features::TOKENS) {
-            true => BuffersInSlots::MemoryOnly,
-            false => BuffersInSlots::NotNegotiated,
-        };
         started(Ok(BurstHandle { cache, closers, server, buffers, ending }));
     }
 
@@ -220,5 +214,18 @@ impl Opening {
     fn fail(self, error: ServerError, started: Started) {
         drop(self);
         started(Err(error));
+    }
+}
+
+/// Which buffers may lie in the slots of a burst on this model.
+fn buffers_in_slots(
+    features: Features,
+    server_takes_them: bool,
+    entry: &PreparedEntry,
+) -> BuffersInSlots {
+    match (features.contains(Features::TOKENS), server_takes_them) {
+        (false, _) => BuffersInSlots::NotNegotiated,
+        (true, false) => BuffersInSlots::MemoryOnly,
+        (true, true) => BuffersInSlots::Of(entry.device().to_owned()),
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use burst_hal::trace::{Marks, SpanKind, Tracer, when_on};
 use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, Request, TimePoint, Turn};
 use burst_wire::{
     DATUM_BYTES, Features, RequestExtras, ResultExtras, ResultPacket, SlotRequest, decode_request,
@@ -42,6 +43,7 @@ pub(super) struct Worker {
     counts: BurstCounts,
     idle: IdleMonitor,
     wakes: WakeCoalescer,
+    tracer: Tracer,
     packet: Vec<u8>,
     decoded: SlotRequest,
     request: Request,
@@ -61,6 +63,7 @@ impl Worker {
     ) -> Self {
         let BurstParams { features, depth, .. } = params;
         Worker {
+            tracer: memories.link().tracer(),
             memories,
             requests,
             results,
@@ -104,10 +107,12 @@ impl Worker {
             return Err(EndReason::Closed);
         }
         let arrived = Instant::now();
+        let tracer = when_on(&self.tracer);
+        let mut marks = Marks::begin(tracer.as_deref());
         let datums = self.framing.next_packet(&mut self.requests, available)?;
         self.copy_packet(datums)?;
-        let extras = self.execute(arrived)?;
-        self.reply(extras)?;
+        let extras = self.execute(arrived, &mut marks)?;
+        self.reply(extras, &mut marks)?;
         let queued =
             self.features.contains(Features::PIPELINING) && self.requests.available_to_read()? > 0;
         self.wake_client(queued, arrived)?;
@@ -148,8 +153,14 @@ impl Worker {
     }
 
     /// Runs the packet's request; whatever is wrong with it becomes the result's status.
-    fn execute(&mut self, arrived: Instant) -> Result<ResultExtras, EndReason> {
-        if let Err(status) = self.prepare_request() {
+    fn execute(
+        &mut self,
+        arrived: Instant,
+        marks: &mut Marks<'_>,
+    ) -> Result<ResultExtras, EndReason> {
+        let prepared = self.prepare_request();
+        marks.mark(SpanKind::DecodeRequest);
+        if let Err(status) = prepared {
             self.result.reset(status);
             let id = self.decoded.extras.id;
             return Ok(ResultExtras { id, ..ResultExtras::default() });
@@ -165,13 +176,16 @@ impl Worker {
         } else {
             let Worker { runner, request, decoded, result, counts, .. } = self;
             counts.executing();
+            marks.skip(); // waiting for the turn has its own span
             if catch_panic(|| runner.run(request, &decoded.slots, &options, result)).is_err() {
                 self.run.end();
                 self.result.reset(ErrorStatus::GeneralFailure);
-                self.reply(ResultExtras::default())?;
+                marks.mark(SpanKind::Device);
+                self.reply(ResultExtras::default(), marks)?;
                 self.results.wake()?;
                 return Err(EndReason::Panicked);
             }
+            marks.mark(SpanKind::Device);
             self.result.status = self.entry.judge(self.result.status, left);
         }
         self.request.pools.clear(); // unmaps the memory of a slot that was freed meanwhile
@@ -220,7 +234,7 @@ impl Worker {
     }
 
     /// Puts the result into its queue; one that does not fit there becomes a failure.
-    fn reply(&mut self, extras: ResultExtras) -> Result<(), EndReason> {
+    fn reply(&mut self, extras: ResultExtras, marks: &mut Marks<'_>) -> Result<(), EndReason> {
         let packet = ResultPacket::new(&self.result, extras, self.features);
         let fits = packet.datums().is_ok_and(|datums| {
             usize::try_from(datums).is_ok_and(|datums| datums <= self.results.capacity())
@@ -232,6 +246,9 @@ impl Worker {
         };
         packet.encode_into(&mut self.packet)?; // the request in it was decoded long ago
         let datums = packet.datums()? as usize;
+        // Before the client has the result: what it finds then is whole.
+        marks.mark(SpanKind::EncodeResult);
+        marks.whole(SpanKind::Request, self.memories.number());
         let Worker { results, packet, run, .. } = self;
         send_packet(results, packet, datums, run)
     }

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use burst_hal::trace::Tracer;
 use burst_hal::{Caller, CancelWord, ErrorStatus};
 use burst_wire::WireError;
 use burst_wire::control::{List, ServerMessage, Text};
@@ -14,6 +15,7 @@ use crate::ServerError;
 use crate::admission::{Charge, ClientBudgets};
 use crate::pools::ClientMemory;
 use crate::scheduler::Scheduler;
+use crate::trace::ClientTrace;
 
 /// How long a client may take to name the memories of slots that it used without pushing them.
 const MEMORIES_PATIENCE: Duration = Duration::from_secs(1);
@@ -28,6 +30,7 @@ pub(crate) struct ClientLink {
     /// The user whose process it is.
     uid: u32,
     scheduler: Arc<Scheduler>,
+    trace: Arc<ClientTrace>,
 }
 
 /// For the server of a burst.
@@ -58,7 +61,7 @@ impl ClientLink {
     }
 
     /// The client as a device works for it: what is held for it is charged to its user, and called off
-    /// once it is gone; what is kept for it is its user's.
+    /// once it is gone; what is kept for it is its user's, and spans go where it wants them.
     pub(crate) fn caller(&self) -> Caller {
         self.caller_by(&self.cancel)
     }
@@ -66,7 +69,12 @@ impl ClientLink {
     /// The same for work that can be cancelled by itself, by this word.
     pub(crate) fn caller_by(&self, cancel: &CancelWord) -> Caller {
         let account = self.budgets.device_account();
-        Caller::new(cancel).with_account(account).with_user(self.uid)
+        Caller::new(cancel).with_account(account).with_user(self.uid).with_tracer(self.tracer())
+    }
+
+    /// Where the spans of what is done for the client go.
+    pub(crate) fn tracer(&self) -> Tracer {
+        Arc::clone(&self.trace) as Tracer
     }
 
     /// Tells the client something where there is room for it just now; false where there is none.
@@ -115,7 +123,13 @@ impl ClientLink {
         scheduler: Arc<Scheduler>,
     ) -> Self {
         let (questions, cancel) = (Questions::default(), CancelWord::default());
-        ClientLink { socket, questions, budgets, cancel, uid, scheduler }
+        let trace = Arc::default();
+        ClientLink { socket, questions, budgets, cancel, uid, scheduler, trace }
+    }
+
+    /// The spans of what is done for the client.
+    pub(crate) fn trace(&self) -> &ClientTrace {
+        &self.trace
     }
 
     /// The client is gone: what runs for it is given up, and nothing for it waits for its turn.
@@ -137,6 +151,7 @@ impl ClientLink {
     /// Ends all waiting of all bursts, now and later: the connection has ended.
     pub(crate) fn close(&self) {
         self.questions.close();
+        self.trace.end();
     }
 }
 
@@ -147,12 +162,14 @@ mod tests {
 
     use super::*;
     use crate::admission::{Limits, Users};
+    use crate::scheduler::Patience;
 
     fn link() -> (ClientLink, OwnedFd) {
         let (ours, theirs) = socket::pair().unwrap();
         let (limits, users) = (Limits::default(), Users::new(&Limits::default()));
         let budgets = ClientBudgets::new(&limits, &users.find(0), users.meters());
-        let (socket, scheduler) = (Arc::new(ClientSocket::new(ours)), Scheduler::new(None));
+        let socket = Arc::new(ClientSocket::new(ours));
+        let scheduler = Scheduler::new(None, Patience::default());
         (ClientLink::new(socket, Arc::new(budgets), 0, scheduler), theirs)
     }
 

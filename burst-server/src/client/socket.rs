@@ -48,8 +48,11 @@ impl ClientSocket {
     }
 
     /// Ends the connection because the service is about to stop: in this case executions for the
-    /// client are not given up.
+    /// client are not given up. It is told so, where its socket has room just now.
     pub(crate) fn stop(&self) {
+        if let Err(error) = self.send_now(&ServerMessage::Stopping) {
+            tracing::debug!(%error, "client already disconnected");
+        }
         // Set before the shutdown, so that a reader that sees the connection's end sees this too.
         self.is_stopped.store(true, Ordering::SeqCst);
         self.hang_up();

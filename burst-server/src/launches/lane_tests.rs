@@ -6,7 +6,7 @@ use burst_launch::FenceWatcher;
 
 use super::*;
 use crate::admission::{Limits, Users};
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Patience, Scheduler};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -16,8 +16,8 @@ fn lane(width: usize, threads: u64) -> (Arc<Lane>, Arc<Users>) {
     let users = Arc::new(Users::new(&limits));
     let budgets = ClientBudgets::new(&limits, &users.find(7), users.meters());
     let host = LaunchHost {
-        watcher: FenceWatcher::new("lane-test"),
-        scheduler: Scheduler::new(None),
+        watcher: Arc::new(FenceWatcher::new("lane-test")),
+        scheduler: Scheduler::new(None, Patience::default()),
         meters: Arc::clone(users.meters()),
         fence_wait: LONG,
         cores: NonZeroUsize::MIN,

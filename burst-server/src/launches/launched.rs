@@ -12,6 +12,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use burst_hal::trace::{Marks, Span, SpanKind, when_on};
 use burst_hal::{
     CancelHook, CancelWord, ErrorStatus, ExecutionInfo, ExecutionOptions, ExecutionResult, Failure,
     FencedInfo, Request, TimePoint,
@@ -72,6 +73,8 @@ pub(crate) struct Launched {
     owner: Arc<Owner>,
     options: ExecutionOptions,
     arrived: Instant,
+    /// The same for spans, a moment later.
+    entered: TimePoint,
     /// Until its deadline when it came.
     left: Option<Duration>,
     run: Arc<Run>,
@@ -135,6 +138,7 @@ impl Launched {
             Work::Launched(number),
             &cancel,
         );
+        run.traced_by(owner.link.tracer());
         // Who hears of its end has its number and its place again; of a fenced one only the release tells.
         let mut load = Load {
             request,
@@ -172,6 +176,7 @@ impl Launched {
             owner: Arc::clone(owner),
             options,
             arrived,
+            entered: TimePoint::now(),
             left: left_until(options.deadline),
             run,
             cancel,
@@ -360,6 +365,7 @@ impl Launched {
         };
         let nanos = u64::try_from(self.arrived.elapsed().as_nanos()).unwrap_or(u64::MAX);
         entry.meter.socket().count(result.status, Some(nanos));
+        self.record_whole(fenced);
         drop((request, buffers, entry, kept, place));
         match &self.completion {
             Some(completion) => completion.end(&result, fenced),
@@ -372,11 +378,22 @@ impl Launched {
         }
     }
 
+    /// The spans of all of it, and of waiting for its fences.
+    fn record_whole(&self, fenced: Option<TimePoint>) {
+        let Some(tracer) = when_on(&self.owner.link.tracer()) else { return };
+        let whole = Span::since(self.entered.nanos, SpanKind::Request);
+        if self.is_fenced() {
+            let end_ns = fenced.map_or(whole.end_ns, |fenced| fenced.nanos);
+            tracer.record(&Span { kind: SpanKind::WaitForFences, end_ns, ..whole });
+        }
+        tracer.record(&whole);
+    }
+
     /// Executes, on a thread that has the run token.
     fn execute(&self) -> (ExecutionResult, Option<u64>) {
         let failed = |status| (ExecutionResult::of(status), None);
         let mut state = lock(&self.state);
-        let (deadline, refused) = (state.deadline, state.refused);
+        let (deadline, refused, fenced) = (state.deadline, state.refused, state.fenced);
         let load = state.load.as_mut();
         let Some((request, entry)) =
             load.map(|load| (std::mem::take(&mut load.request), Arc::clone(&load.entry)))
@@ -392,6 +409,11 @@ impl Launched {
             return failed(entry.missed(self.left));
         }
         entry.meter.socket().executing();
+        let tracer = when_on(&self.owner.link.tracer());
+        if let Some((tracer, fenced)) = tracer.as_ref().zip(fenced) {
+            tracer.record(&Span::since(fenced.nanos, SpanKind::WaitForTurn));
+        }
+        let mut marks = Marks::begin(tracer.as_deref());
         let caller = self.owner.link.caller_by(&self.cancel).with_turn(Arc::clone(&self.run) as _);
         let options = ExecutionOptions { deadline, ..self.options };
         let executed = catch_panic(|| entry.model.execute_for(&request, &options, &caller));
@@ -399,9 +421,11 @@ impl Launched {
             tracing::error!(execution = self.number, "the driver panicked");
             return failed(ErrorStatus::GeneralFailure);
         };
+        marks.mark(SpanKind::Device);
         result.status = entry.judge(result.status, self.left);
         let outputs = request.outputs.len();
         let in_driver = finish(&mut result, outputs, options.measure_timing, self.arrived);
+        marks.mark(SpanKind::EncodeResult);
         (result, in_driver)
     }
 }

@@ -293,7 +293,8 @@ mod tests {
     fn only_one_thing_can_be_asked_for_and_all_else_has_its_code() {
         let performance = Arc::new(Performance::off());
         let users = Arc::new(Users::new(&Limits::default()));
-        let metrics = Metrics::new(false, performance, SandboxReport::off(), users);
+        let turns = Arc::default();
+        let metrics = Metrics::new(false, performance, SandboxReport::off(), users, turns);
         let metrics = Arc::new(metrics);
         let status = |line: &str| route(line.as_bytes(), &metrics, Reader::Owner).status;
         for (line, want) in [

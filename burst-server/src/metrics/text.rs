@@ -81,6 +81,11 @@ impl Out<'_, '_> {
         Ok(())
     }
 
+    fn gauge(&mut self, name: &str, help: &str, value: u64) -> Result<(), Error> {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        metric.encode_gauge(&value)
+    }
+
     fn gauges<L: EncodeLabelSet>(
         &mut self,
         name: &str,
@@ -159,6 +164,21 @@ fn service(metrics: &Metrics, out: &mut Out<'_, '_>) -> Result<(), Error> {
         "malformed_messages",
         "Control messages that ended their connection",
         load(&metrics.malformed_messages),
+    )?;
+    out.gauge(
+        "waiting_for_turn",
+        "Who waits for its turn to compute just now",
+        metrics.turns.waiting(),
+    )?;
+    out.counter(
+        "computed_beside",
+        "Times that somebody computed without a run token, as nobody who had one gave way",
+        metrics.turns.begun_beside(),
+    )?;
+    out.gauge(
+        "computing_beside",
+        "Who computes without a run token just now, as nobody who has one gives way",
+        metrics.turns.beside(),
     )?;
     out.gauges(
         "sandbox_layer",
@@ -247,7 +267,11 @@ fn requests(burst: &Counts, socket: &Counts, out: &mut Out<'_, '_>) -> Result<()
     let by_status = paths.iter().flat_map(|(path, counts)| {
         (0..STATUSES).map(move |code| {
             let status = i32::try_from(code).ok().and_then(ErrorStatus::from_code);
-            let name = status.map_or("", ErrorStatus::name);
+            // NNAPI's name for it would say the opposite to who does not know it.
+            let name = match status {
+                Some(ErrorStatus::None) => "OK",
+                status => status.map_or("", ErrorStatus::name),
+            };
             ([("path", *path), ("status", name)], counts.statuses[code])
         })
     });

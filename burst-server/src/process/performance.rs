@@ -74,6 +74,8 @@ struct Control {
 enum NotPermitted {
     #[error("not permitted: {0}")]
     System(Errno),
+    #[error("not available: this system has no such control")]
+    Missing,
     #[error("not permitted: the control group has other processes too")]
     SharedGroup,
     #[error("not requested")]
@@ -178,7 +180,10 @@ impl Lever {
 
 fn open(path: &Path, flags: OFlags) -> Result<File, NotPermitted> {
     let fd = rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty());
-    fd.map(File::from).map_err(NotPermitted::System)
+    fd.map(File::from).map_err(|errno| match errno {
+        Errno::NOENT | Errno::NODEV | Errno::NXIO => NotPermitted::Missing,
+        errno => NotPermitted::System(errno),
+    })
 }
 
 fn read(file: &File) -> Result<Vec<u8>, NotPermitted> {
@@ -281,6 +286,7 @@ mod tests {
             for lever in performance.levers() {
                 assert!(!lever.is_permitted() && !lever.is_held());
                 assert!(lever.state().starts_with("not "), "{}", lever.state());
+                assert!(!lever.state().contains("permitted"), "{}", lever.state());
             }
         }
         // A device that accepts no such value: the write fails, which is logged once.

@@ -97,4 +97,5 @@ fn the_folder_is_the_supervisors_or_the_users() {
     assert_eq!(folder(&[home, xdg]), path("/state/burst"));
     assert_eq!(folder(&[home, ("XDG_STATE_HOME", "state")]), path("/home/me/.local/state/burst"));
     assert_eq!(folder(&[("HOME", "")]), None);
+    assert_eq!(folder(&[]), None);
 }

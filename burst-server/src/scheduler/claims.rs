@@ -129,7 +129,13 @@ impl<K: Copy + Eq, W: Waiting> Fair<K, W> {
 
     /// Whose turn it is: the least virtual time; among equals, who was not served for longest.
     fn best(&self) -> Option<usize> {
-        let waiting = self.members.iter().enumerate().filter(|(_, one)| !one.waiting.is_empty());
+        self.best_of(|_| true)
+    }
+
+    /// The same among some.
+    fn best_of(&self, may: impl Fn(K) -> bool) -> Option<usize> {
+        let waits = |one: &Member<K, W>| !one.waiting.is_empty() && may(one.key);
+        let waiting = self.members.iter().enumerate().filter(|(_, one)| waits(one));
         waiting.min_by_key(|(_, one)| (one.computed_ns, one.last_served)).map(|(at, _)| at)
     }
 
@@ -246,11 +252,17 @@ impl<T: PartialEq> Claims<T> {
 
     /// Takes the run whose turn it is.
     pub(super) fn next(&mut self) -> Option<T> {
-        let at = self.users.best()?;
-        let next = self.users.serve(at).waiting.next()?;
+        self.next_of(|_| true).map(|(_, next)| next)
+    }
+
+    /// Takes the run whose turn it is among those of some users; gives whose it was.
+    pub(super) fn next_of(&mut self, may: impl Fn(u32) -> bool) -> Option<(u32, T)> {
+        let at = self.users.best_of(may)?;
+        let member = self.users.serve(at);
+        let (user, next) = (member.key, member.waiting.next()?);
         self.users.forget_the_absent();
         self.waiting -= 1;
-        Some(next)
+        Some((user, next))
     }
 
     /// Whether a run that has computed for `slice_ns` has to hand its token over: it is a quantum ahead of
@@ -269,6 +281,18 @@ impl<T: PartialEq> Claims<T> {
             Ordering::Less => false,
             Ordering::Equal => user.waiting.0[urgent].is_due(of.connection, slice_ns),
         }
+    }
+
+    /// Whether somebody of such a user waits.
+    #[cfg(test)]
+    pub(super) fn waits_any_of(&self, is_meant: impl Fn(u32) -> bool) -> bool {
+        self.users.best_of(is_meant).is_some()
+    }
+
+    /// The virtual time of a user.
+    #[cfg(test)]
+    pub(super) fn computed(&self, user: u32) -> u64 {
+        self.users.computed(user)
     }
 
     /// Forgets who has computed how much. Nobody waits.

@@ -3,14 +3,15 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use burst_hal::trace::{Marks, SpanKind, Tracer, when_on};
 use burst_hal::{CancelWord, TimePoint, Turn};
 
 use super::Scheduler;
 use super::claims::Claimant;
-use super::turns::{Slice, Verdict};
+use super::turns::{Asked, Slice, Verdict};
 use crate::panics::lock;
 
 /// What computes, for log lines.
@@ -41,7 +42,8 @@ pub(crate) enum NoToken {
 
 /// Somebody who computes for a client again and again (a burst) or once (a call). It holds a token from
 /// [`begin`](Run::begin) to [`end`](Run::end), one at a time, on the thread that has
-/// [entered](Run::enter) it.
+/// [entered](Run::enter) it. Where no token moves for too long it computes without one, beside those that
+/// do not give way.
 pub(crate) struct Run {
     pub(super) scheduler: Arc<Scheduler>,
     pub(super) number: u64,
@@ -53,8 +55,12 @@ pub(crate) struct Run {
     slice: AtomicU64,
     /// Until when the time of this slice is charged.
     charged: AtomicU64,
+    /// It computes beside those that have a token.
+    is_beside: AtomicBool,
     /// In nanoseconds; `u64::MAX` for none.
     deadline: AtomicU64,
+    /// Where the spans of its waiting go.
+    tracer: OnceLock<Tracer>,
 }
 
 /// It does not compute.
@@ -64,6 +70,8 @@ const IDLE: u64 = 0;
 const WITHOUT_TOKEN: u64 = 1;
 /// It took its token when nobody waited, and did not look at the clock.
 const SINCE_QUIET: u64 = 2;
+/// The same, and since then it was charged for the time up to [`Run::charged`].
+const SINCE_QUIET_CHARGED: u64 = 3;
 
 /// A run as the scheduler knows it: who can end its waiting, and how.
 #[derive(Debug)]
@@ -79,18 +87,26 @@ pub(super) struct Waiter {
 /// somebody else's.
 pub(crate) type Granted = Box<dyn FnOnce() + Send>;
 
-/// The token that a run waits for.
+/// What a run waits for.
 #[derive(Default)]
 struct Grant {
-    /// When it was given it.
-    since: Option<u64>,
+    /// What it was given.
+    given: Option<Given>,
     /// Whom to tell, where no thread waits.
     then: Option<Granted>,
 }
 
+/// The right to compute.
+#[derive(Debug, Clone, Copy)]
+struct Given {
+    since: u64,
+    /// Without a token.
+    is_beside: bool,
+}
+
 impl fmt::Debug for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Grant").field("since", &self.since).finish_non_exhaustive()
+        f.debug_struct("Grant").field("given", &self.given).finish_non_exhaustive()
     }
 }
 
@@ -102,9 +118,9 @@ impl PartialEq for Waiter {
 }
 
 impl Waiter {
-    pub(super) fn grant(&self, now: u64) {
+    pub(super) fn grant(&self, now: u64, is_beside: bool) {
         let mut granted = lock(&self.granted);
-        granted.since = Some(now);
+        granted.given = Some(Given { since: now, is_beside });
         let then = granted.then.take();
         drop(granted);
         match then {
@@ -168,8 +184,16 @@ impl Run {
             waiter: Arc::new(waiter),
             slice: AtomicU64::new(IDLE),
             charged: AtomicU64::new(0),
+            is_beside: AtomicBool::new(false),
             deadline: AtomicU64::new(u64::MAX),
+            tracer: OnceLock::new(),
         }
+    }
+
+    /// The spans of its waiting go there.
+    pub(crate) fn traced_by(&self, tracer: Tracer) {
+        // Said once, by whoever made it.
+        let _ = self.tracer.set(tracer);
     }
 
     /// From now on the calling thread is the one that computes for this run.
@@ -204,13 +228,11 @@ impl Run {
             return true;
         }
         lock(&self.waiter.granted).then = Some(granted);
-        let now = TimePoint::now().nanos;
-        if self.scheduler.turns.take_or_wait(self.of, Arc::clone(&self.waiter), now) {
+        let computes = self.ask();
+        if computes {
             self.forget_granted();
-            self.hold(SINCE_QUIET);
-            return true;
         }
-        false
+        computes
     }
 
     /// Ends the waiting that [`begin_later`](Run::begin_later) began; false where the run has its token, or
@@ -225,8 +247,8 @@ impl Run {
 
     /// The token that the run was given while no thread waited is the calling thread's from now on.
     pub(crate) fn take_over(&self) {
-        if let Some(since) = lock(&self.waiter.granted).since.take() {
-            self.hold_since(since);
+        if let Some(given) = lock(&self.waiter.granted).given.take() {
+            self.hold_given(given);
         }
     }
 
@@ -248,7 +270,7 @@ impl Run {
     fn give_back(&self, then: u64) {
         let slice = self.slice();
         self.hold(then);
-        if slice > WITHOUT_TOKEN && !self.scheduler.turns.try_give_back() {
+        if slice > WITHOUT_TOKEN && (self.is_beside() || !self.scheduler.turns.try_give_back()) {
             self.hand_over(slice);
         }
     }
@@ -287,19 +309,32 @@ impl Run {
 
     /// Takes a token, waiting for its turn.
     fn take(&self, gives_up: fn(&Waiter) -> bool) -> Result<(), NoToken> {
+        if self.ask() { Ok(()) } else { self.wait(gives_up) }
+    }
+
+    /// Whether it may compute at once; otherwise it waits from now on.
+    fn ask(&self) -> bool {
         let now = TimePoint::now().nanos;
-        if self.scheduler.turns.take_or_wait(self.of, Arc::clone(&self.waiter), now) {
-            self.hold(SINCE_QUIET);
-            return Ok(());
+        match self.scheduler.turns.take_or_wait(self.of, Arc::clone(&self.waiter), now) {
+            Asked::Token => self.hold(SINCE_QUIET),
+            Asked::Beside => self.hold_given(Given { since: now, is_beside: true }),
+            Asked::Waits { watch_at } => {
+                if let Some(at) = watch_at {
+                    self.scheduler.watch_at(at);
+                }
+                return false;
+            }
         }
-        self.wait(gives_up)
+        true
     }
 
     #[cold]
     fn hand_over(&self, slice: u64) {
         let now = TimePoint::now().nanos;
-        if let Some(next) = self.scheduler.turns.give_back(self.of, self.times(slice), now) {
-            next.grant(now);
+        let times = self.times(slice);
+        self.is_beside.store(false, Ordering::Relaxed);
+        if let Some(next) = self.scheduler.turns.give_back(self.of, times, now) {
+            next.run.grant(now, next.is_beside);
         }
     }
 
@@ -313,9 +348,15 @@ impl Run {
         let now = TimePoint::now().nanos;
         let waiter = Arc::clone(&self.waiter);
         match self.scheduler.turns.give_way(self.of, waiter, self.times(slice), now) {
-            Verdict::GoOn(slice) => self.charged.store(slice.charged, Ordering::Relaxed),
-            Verdict::HandedTo(next) => {
-                next.grant(now);
+            Verdict::GoOn(times) => {
+                self.charged.store(times.charged, Ordering::Relaxed);
+                self.hold(slice.max(SINCE_QUIET_CHARGED));
+            }
+            Verdict::Waits(next) => {
+                self.is_beside.store(false, Ordering::Relaxed);
+                if let Some(next) = next {
+                    next.run.grant(now, next.is_beside);
+                }
                 if self.wait(Waiter::is_cancelled).is_err() {
                     self.hold(WITHOUT_TOKEN);
                 }
@@ -325,6 +366,14 @@ impl Run {
 
     /// Waits for a token that the scheduler knows this run to wait for.
     fn wait(&self, gives_up: fn(&Waiter) -> bool) -> Result<(), NoToken> {
+        let tracer = self.tracer.get().and_then(when_on);
+        let mut marks = Marks::begin(tracer.as_deref());
+        let waited = self.wait_untraced(gives_up);
+        marks.mark(SpanKind::WaitForTurn);
+        waited
+    }
+
+    fn wait_untraced(&self, gives_up: fn(&Waiter) -> bool) -> Result<(), NoToken> {
         let waiter = &*self.waiter;
         let deadline = self.deadline.load(Ordering::Relaxed);
         // Set where it wants to give up, but was given a token in this very instant and is about to
@@ -332,8 +381,8 @@ impl Run {
         let mut is_given = false;
         let mut granted = lock(&waiter.granted);
         loop {
-            if let Some(since) = granted.since.take() {
-                self.hold_since(since);
+            if let Some(given) = granted.given.take() {
+                self.hold_given(given);
                 return Ok(());
             }
             let now = TimePoint::now().nanos;
@@ -364,17 +413,26 @@ impl Run {
         self.slice.store(slice, Ordering::Relaxed);
     }
 
-    /// Has a token that was handed to it.
-    fn hold_since(&self, since: u64) {
-        self.hold(since.max(SINCE_QUIET + 1));
+    /// Has what was given to it: a token, or the right to compute without one.
+    fn hold_given(&self, Given { since, is_beside }: Given) {
+        self.hold(since.max(SINCE_QUIET_CHARGED + 1));
         self.charged.store(since, Ordering::Relaxed);
+        self.is_beside.store(is_beside, Ordering::Relaxed);
+    }
+
+    fn is_beside(&self) -> bool {
+        self.is_beside.load(Ordering::Relaxed)
     }
 
     fn times(&self, slice: u64) -> Slice {
-        match slice {
-            SINCE_QUIET => Slice { since: None, charged: 0 },
-            since => Slice { since: Some(since), charged: self.charged.load(Ordering::Relaxed) },
-        }
+        let is_beside = self.is_beside();
+        let charged = self.charged.load(Ordering::Relaxed);
+        let (since, charged) = match slice {
+            SINCE_QUIET => (None, 0), // what is there is of an earlier slice
+            SINCE_QUIET_CHARGED => (None, charged),
+            since => (Some(since), charged),
+        };
+        Slice { since, charged, is_beside }
     }
 
     fn is_entered_here(&self) -> bool {
@@ -385,7 +443,7 @@ impl Run {
 impl Turn for Run {
     #[inline]
     fn give_way(&self) {
-        if self.scheduler.turns.anyone_waits() {
+        if self.scheduler.turns.are_wanted() {
             self.give_way_to_others();
         }
     }

@@ -4,6 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use burst_hal::trace::{Span, SpanKind, SpanSink};
 use burst_hal::{Priority, TimePoint, Turn};
 
 use super::*;
@@ -11,8 +12,16 @@ use crate::panics::catch_panic;
 
 const LONG: Duration = Duration::from_secs(60);
 
+/// One whose runs wait as long as that takes.
 fn scheduler(tokens: usize) -> Arc<Scheduler> {
-    Scheduler::new(NonZeroUsize::new(tokens))
+    Scheduler::new(NonZeroUsize::new(tokens), Patience::default())
+}
+
+/// One whose runs wait for a millisecond for those that do not give way, and what counts these.
+fn impatient(tokens: usize) -> (Arc<Scheduler>, Arc<TurnMeter>) {
+    let patience = Patience { time: Some(Duration::ZERO), ..Patience::default() };
+    let meter = Arc::clone(&patience.meter);
+    (Scheduler::new(NonZeroUsize::new(tokens), patience), meter)
 }
 
 fn of(user: u32) -> Claimant {
@@ -133,6 +142,40 @@ fn who_waits_leaves_at_its_deadline() {
     assert_eq!(scheduler.turns.counts(), (1, 0));
 }
 
+/// Kinds of spans, in their order.
+#[derive(Debug, Default)]
+struct Kinds(Mutex<Vec<SpanKind>>);
+
+impl SpanSink for Kinds {
+    fn is_on(&self) -> bool {
+        true
+    }
+
+    fn record(&self, span: &Span<'_>) {
+        assert!(span.begin_ns <= span.end_ns);
+        lock(&self.0).push(span.kind);
+    }
+}
+
+#[test]
+fn only_who_waits_for_its_turn_has_a_span_of_that() {
+    let scheduler = scheduler(1);
+    let kinds = [(); 2].map(|()| Arc::new(Kinds::default()));
+    let runs = [1, 2].map(|user| new_run(&scheduler, user).0);
+    for (run, kinds) in runs.iter().zip(&kinds) {
+        run.traced_by(Arc::clone(kinds) as _);
+    }
+    let holding = begin(&runs[0], None);
+    holding.said().unwrap();
+    let waits = begin(&runs[1], None);
+    wait_until(|| waiting(&scheduler) == 1);
+    holding.end();
+    waits.said().unwrap();
+    waits.end();
+    let kinds = kinds.map(|kinds| lock(&kinds.0).clone());
+    assert_eq!(kinds, [vec![], vec![SpanKind::WaitForTurn]]);
+}
+
 /// Gives way until somebody else has had the token.
 fn give_way_until(run: &Run, other: &Receiver<Result<(), NoToken>>) {
     let until = Instant::now() + LONG;
@@ -158,6 +201,28 @@ fn a_run_that_has_had_its_quantum_gives_way_and_gets_its_token_back() {
     thread.join().unwrap();
     assert_eq!(scheduler.computing(), ["burst 1 of client 1, user 1"], "it goes on with its token");
     run.end();
+    assert_eq!(scheduler.turns.counts(), (1, 0));
+}
+
+#[test]
+fn time_is_charged_once_however_often_a_run_asks_whose_turn_it_is() {
+    let scheduler = scheduler(1);
+    let (run, _) = new_run(&scheduler, 1);
+    let _entered = run.enter();
+    run.begin(None).unwrap(); // nobody waits yet
+    // Of the same user and less urgent, so that the one with the token always goes on.
+    let low = Claimant { priority: Priority::Low, ..of(1) };
+    let other = scheduler.run(low, Work::Burst(2), &CancelWord::default());
+    let begun = Instant::now();
+    let other = begin(&other, None);
+    wait_until(|| waiting(&scheduler) == 1);
+    (0..1000).for_each(|_| run.give_way());
+    let charged = Duration::from_nanos(scheduler.turns.computed(1));
+    let took = begun.elapsed();
+    assert!(!charged.is_zero() && charged <= took, "charged {charged:?} of {took:?}");
+    run.end();
+    other.said().unwrap();
+    other.end();
     assert_eq!(scheduler.turns.counts(), (1, 0));
 }
 
@@ -360,5 +425,102 @@ fn who_waits_without_a_thread_may_leave_and_is_told_of_nothing() {
     assert!(!leaves.leave());
     holding.end();
     assert!(told.try_recv().is_err());
+    assert_eq!(scheduler.turns.counts(), (1, 0));
+}
+
+#[test]
+fn who_waits_for_a_run_that_does_not_give_way_computes_beside_it() {
+    let (scheduler, meter) = impatient(1);
+    let [holder, other, later] = [1, 2, 3].map(|user| new_run(&scheduler, user).0);
+    let holding = begin(&holder, None);
+    holding.said().unwrap();
+    let beside = begin(&other, None);
+    assert_eq!(beside.said(), Ok(()), "the holder has its token all the time");
+    assert_eq!(scheduler.computing().len(), 2);
+    // It was waited for already: whoever comes now does not wait.
+    let at_once = begin(&later, None);
+    assert_eq!(at_once.said(), Ok(()));
+    assert_eq!((meter.begun_beside(), meter.beside()), (2, 2));
+    let another = new_run(&scheduler, 2).0;
+    let waits = begin(&another, None);
+    wait_until(|| waiting(&scheduler) == 1); // its user has one beside
+    assert!(waits.said.try_recv().is_err());
+    beside.end();
+    assert_eq!(waits.said(), Ok(()), "in its place");
+    holding.end();
+    waits.end();
+    at_once.end();
+    assert_eq!((scheduler.turns.counts(), meter.beside()), ((1, 0), 0));
+    assert_eq!(meter.begun_beside(), 3);
+    // Tokens move again.
+    let first = begin(&holder, None);
+    assert_eq!((first.said(), meter.beside()), (Ok(()), 0));
+    first.end();
+    assert_eq!(scheduler.turns.counts(), (1, 0));
+}
+
+#[test]
+fn who_computes_beside_has_no_token_to_give_back() {
+    let (scheduler, meter) = impatient(1);
+    let [holder, other] = [1, 2].map(|user| new_run(&scheduler, user).0);
+    let (give_way, gives_way) = channel::<()>();
+    let ((says, said), (end, ends)) = (channel(), channel::<()>());
+    let thread = {
+        let run = Arc::clone(&holder);
+        std::thread::spawn(move || {
+            let _entered = run.enter();
+            run.begin(None).unwrap();
+            says.send(()).unwrap();
+            let _ = gives_way.recv();
+            run.give_way(); // nobody waits: it goes on
+            says.send(()).unwrap();
+            let _ = ends.recv();
+        })
+    };
+    said.recv_timeout(LONG).unwrap();
+    let beside = begin(&other, None);
+    assert_eq!(beside.said(), Ok(()));
+    give_way.send(()).unwrap();
+    said.recv_timeout(LONG).unwrap();
+    // Without a token there is none to give back: the one that there is remains held.
+    beside.end();
+    assert_eq!((scheduler.turns.counts(), meter.beside()), ((0, 0), 0));
+    drop(end);
+    thread.join().unwrap();
+    assert_eq!(scheduler.turns.counts(), (1, 0));
+}
+
+#[test]
+fn who_waits_without_a_thread_computes_beside_what_does_not_give_way_too() {
+    let (scheduler, meter) = impatient(1);
+    let [holder, other] = [1, 2].map(|user| new_run(&scheduler, user).0);
+    let holding = begin(&holder, None);
+    holding.said().unwrap();
+    let (is_there, told) = begin_later(&other);
+    assert!(!is_there);
+    told.recv_timeout(LONG).expect("it is told while the holder computes");
+    assert!(!other.leave(), "it is too late to leave");
+    let entered = other.enter();
+    other.take_over();
+    assert_eq!((scheduler.computing().len(), meter.beside()), (2, 1));
+    drop(entered);
+    assert_eq!((scheduler.turns.counts(), meter.beside()), ((0, 0), 0));
+    holding.end();
+    assert_eq!(scheduler.turns.counts(), (1, 0));
+}
+
+#[test]
+fn whoever_waits_for_a_client_gives_up_its_place_beside() {
+    let (scheduler, meter) = impatient(1);
+    let [holder, run] = [1, 2].map(|user| new_run(&scheduler, user).0);
+    let holding = begin(&holder, None);
+    holding.said().unwrap();
+    let _entered = run.enter();
+    run.begin(None).unwrap();
+    without_token(|| assert_eq!(meter.beside(), 0));
+    assert_eq!((meter.beside(), meter.begun_beside()), (1, 2), "and has one again");
+    run.end();
+    assert_eq!(meter.beside(), 0);
+    holding.end();
     assert_eq!(scheduler.turns.counts(), (1, 0));
 }

@@ -1,15 +1,19 @@
 //! The very steps that threads take, without threads: all interleavings of a few runs, and simulations of
-//! many on a clock of their own.
+//! many on a clock of their own. `patience_tests.rs` has those in which a device does not give way, `random_tests.rs`
+//! many that nobody thought of.
 
 use std::time::Duration;
 
 use burst_hal::Priority;
 
+use super::super::beside::BESIDE_PER_USER;
 use super::super::claims::QUANTUM_NS;
 use super::*;
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
+/// In place of a run: somebody looks after those that wait.
+const LOOK: usize = usize::MAX;
 
 fn of(user: u32, connection: u64) -> Claimant {
     Claimant { user, connection, priority: Priority::Medium }
@@ -28,6 +32,12 @@ enum Next {
     Done,
 }
 
+const QUIET: Slice = Slice { since: None, charged: 0, is_beside: false };
+
+fn slice(now: u64, is_beside: bool) -> Slice {
+    Slice { since: Some(now), charged: now, is_beside }
+}
+
 /// A few runs, each of which computes so many times and gives way once in each.
 struct Model {
     turns: Turns<usize>,
@@ -36,17 +46,26 @@ struct Model {
     /// Where a run comes to when it gets the token that it waits for.
     resumes: Vec<fn(Slice) -> Next>,
     now: u64,
+    /// How often somebody may still look after those that wait.
+    looks: u32,
 }
 
 impl Model {
-    fn new(tokens: u32, claimants: &[Claimant], rounds: u32) -> Self {
+    fn new(tokens: u32, claimants: &[Claimant], rounds: u32, looks: u32) -> Self {
         let runs: Vec<_> = claimants.iter().map(|of| (*of, Next::Take, rounds)).collect();
         let resumes = vec![Next::GiveWay as fn(Slice) -> Next; runs.len()];
-        Model { turns: Turns::new(tokens), tokens: tokens.into(), runs, resumes, now: 1 }
+        // Every look finds that patience is over.
+        let turns = Turns::new(tokens, (looks > 0).then_some(0), Arc::default());
+        Model { turns, tokens: tokens.into(), runs, resumes, now: 1, looks }
     }
 
-    /// Every step that is possible now: a run, and whether it leaves.
+    /// Every step that is possible now: a run, and whether it leaves; behind them, somebody looks.
     fn possible(&self) -> Vec<(usize, bool)> {
+        let looks = (self.looks > 0 && self.turns.counts().1 > 0).then_some((LOOK, false));
+        self.steps().into_iter().chain(looks).collect()
+    }
+
+    fn steps(&self) -> Vec<(usize, bool)> {
         let step = |(at, (_, next, _)): (usize, &(Claimant, Next, u32))| match next {
             Next::Done => None,
             Next::Waits => Some((at, true)),
@@ -57,34 +76,44 @@ impl Model {
 
     fn step(&mut self, at: usize) {
         self.now += QUANTUM_NS; // whoever gives way has had its quantum
-        let quiet = Slice { since: None, charged: 0 };
+        if at == LOOK {
+            self.looks -= 1;
+            let watched = self.turns.watch(self.now);
+            watched
+                .granted
+                .into_iter()
+                .for_each(|run| self.grant(Granted { run, is_beside: true }));
+            return;
+        }
         let (of, next, _) = self.runs[at];
         let next = match next {
-            Next::Take if self.turns.try_take() => Next::GiveWay(quiet),
+            Next::Take if self.turns.try_take() => Next::GiveWay(QUIET),
             Next::Take => Next::TakeOrWait,
             Next::TakeOrWait => {
                 self.resumes[at] = Next::GiveWay;
-                if self.turns.take_or_wait(of, at, self.now) {
-                    Next::GiveWay(quiet)
-                } else {
-                    Next::Waits
+                match self.turns.take_or_wait(of, at, self.now) {
+                    Asked::Token => Next::GiveWay(QUIET),
+                    Asked::Beside => Next::GiveWay(slice(self.now, true)),
+                    Asked::Waits { .. } => Next::Waits,
                 }
             }
             Next::Waits => {
                 assert!(self.turns.leave(of, &at, self.now), "who waits can leave");
                 Next::Done
             }
-            Next::GiveWay(slice) if !self.turns.anyone_waits() => Next::EndQuietly(slice),
+            Next::GiveWay(slice) if !self.turns.are_wanted() => Next::EndQuietly(slice),
             Next::GiveWay(slice) => match self.turns.give_way(of, at, slice, self.now) {
                 Verdict::GoOn(slice) => Next::EndQuietly(slice),
-                Verdict::HandedTo(next) => {
+                Verdict::Waits(next) => {
                     self.resumes[at] = Next::EndQuietly;
                     self.runs[at].1 = Next::Waits;
-                    self.grant(next);
+                    next.into_iter().for_each(|next| self.grant(next));
                     return;
                 }
             },
-            Next::EndQuietly(_) if self.turns.try_give_back() => self.after_round(at),
+            Next::EndQuietly(slice) if !slice.is_beside && self.turns.try_give_back() => {
+                self.after_round(at)
+            }
             Next::EndQuietly(slice) => Next::End(slice),
             Next::End(slice) => {
                 if let Some(next) = self.turns.give_back(of, slice, self.now) {
@@ -102,15 +131,25 @@ impl Model {
         if self.runs[at].2 == 0 { Next::Done } else { Next::Take }
     }
 
-    fn grant(&mut self, at: usize) {
-        assert_eq!(self.runs[at].1, Next::Waits, "only who waits is given a token");
-        self.runs[at].1 = self.resumes[at](Slice { since: Some(self.now), charged: self.now });
+    fn grant(&mut self, Granted { run, is_beside }: Granted<usize>) {
+        assert_eq!(self.runs[run].1, Next::Waits, "only who waits is given a token");
+        self.runs[run].1 = self.resumes[run](slice(self.now, is_beside));
     }
 
     fn check(&self) {
-        let holds =
-            |next: &Next| matches!(next, Next::GiveWay(_) | Next::EndQuietly(_) | Next::End(_));
-        let held = self.runs.iter().filter(|(_, next, _)| holds(next)).count() as u64;
+        let holds = |next: &Next| match next {
+            Next::GiveWay(slice) | Next::EndQuietly(slice) | Next::End(slice) => Some(*slice),
+            _ => None,
+        };
+        let computing: Vec<_> =
+            self.runs.iter().filter_map(|(of, next, _)| Some((of.user, holds(next)?))).collect();
+        let beside: Vec<_> = computing.iter().filter(|(_, slice)| slice.is_beside).collect();
+        for (user, _) in &beside {
+            let of_user = beside.iter().filter(|(one, _)| one == user).count();
+            assert!(of_user <= BESIDE_PER_USER, "user {user} has {of_user} beside");
+        }
+        assert_eq!(beside.len(), self.turns.beside());
+        let held = (computing.len() - beside.len()) as u64;
         let waits = self.runs.iter().filter(|(_, next, _)| *next == Next::Waits).count() as u64;
         let (free, waiting) = self.turns.counts();
         assert_eq!(free + held, self.tokens, "no token is lost or doubled");
@@ -120,13 +159,14 @@ impl Model {
 }
 
 /// Runs every order of steps of these runs; gives how many there are. Runs leave in all the ways that
-/// they can where `leaving`, and otherwise wait to the end.
-fn explore(tokens: u32, claimants: &[Claimant], rounds: u32, leaving: bool) -> u64 {
+/// they can where `leaving`, and otherwise wait to the end. So many times somebody looks after them, and
+/// finds their patience over.
+fn explore(tokens: u32, claimants: &[Claimant], rounds: u32, leaving: bool, looks: u32) -> u64 {
     let mut orders = 0;
     // The choices of the current order, and how many there were at each.
     let mut choices: Vec<(usize, usize)> = Vec::new();
     loop {
-        let mut model = Model::new(tokens, claimants, rounds);
+        let mut model = Model::new(tokens, claimants, rounds, looks);
         for at in 0.. {
             let mut possible = model.possible();
             if !leaving {
@@ -144,6 +184,7 @@ fn explore(tokens: u32, claimants: &[Claimant], rounds: u32, leaving: bool) -> u
         let done = model.runs.iter().all(|(_, next, _)| *next == Next::Done);
         assert!(done, "somebody waits for ever: {:?} after {choices:?}", model.runs);
         assert_eq!(model.turns.counts(), (tokens.into(), 0));
+        assert_eq!(model.turns.beside(), 0);
         orders += 1;
         while let Some((choice, count)) = choices.pop() {
             if choice + 1 < count {
@@ -161,11 +202,15 @@ fn explore(tokens: u32, claimants: &[Claimant], rounds: u32, leaving: bool) -> u
 fn no_token_is_lost_or_doubled_and_nobody_waits_for_ever_in_any_interleaving() {
     let three = [of(1, 1), of(1, 2), of(2, 3)];
     let orders = [
-        explore(1, &three, 1, false),
-        explore(2, &three, 1, false),
-        explore(1, &three[1..], 2, true),
-        explore(1, &[of(1, 1), of(1, 1), of(2, 3)], 1, true),
-        explore(2, &three, 1, true),
+        explore(1, &three, 1, false, 0),
+        explore(2, &three, 1, false, 0),
+        explore(1, &three[1..], 2, true, 0),
+        explore(1, &[of(1, 1), of(1, 1), of(2, 3)], 1, true, 0),
+        explore(2, &three, 1, true, 0),
+        explore(1, &three, 1, false, 1),
+        explore(1, &three[1..], 1, true, 2),
+        explore(1, &three[1..], 2, false, 2),
+        explore(2, &three, 1, false, 1),
     ];
     println!("interleavings explored: {orders:?}");
     assert!(orders.iter().all(|orders| *orders > 100), "{orders:?}");
@@ -204,15 +249,25 @@ struct Simulation {
     turns: Turns<usize>,
     actors: Vec<Actor>,
     now: u64,
+    /// When somebody looks after those that wait.
+    look_at: Option<u64>,
+    /// The most runs that computed without a token at once.
+    most_beside: usize,
 }
 
 impl Simulation {
     fn run(tokens: u32, actors: Vec<Actor>, length: u64) -> Vec<Actor> {
-        let mut simulation = Simulation { turns: Turns::new(tokens), actors, now: 0 };
+        Simulation::run_with(tokens, None, actors, length).actors
+    }
+
+    fn run_with(tokens: u32, patience: Option<u64>, actors: Vec<Actor>, length: u64) -> Simulation {
+        let turns = Turns::new(tokens, patience, Arc::default());
+        let mut simulation = Simulation { turns, actors, now: 0, look_at: None, most_beside: 0 };
         while simulation.now < length {
             simulation.next();
+            simulation.most_beside = simulation.most_beside.max(simulation.turns.beside());
         }
-        simulation.actors
+        simulation
     }
 
     fn next(&mut self) {
@@ -222,7 +277,11 @@ impl Simulation {
         };
         let next =
             self.actors.iter().enumerate().filter_map(|(at, one)| Some((due(one)?, at))).min();
-        let (now, at) = next.expect("somebody goes on");
+        let (now, at) = match (next, self.look_at) {
+            (Some((now, _)), Some(look)) if look < now => return self.look(look),
+            (None, Some(look)) => return self.look(look),
+            (next, _) => next.expect("somebody goes on"),
+        };
         self.now = now;
         match self.actors[at].state.clone() {
             State::Pauses { .. } => self.begin(at),
@@ -231,12 +290,25 @@ impl Simulation {
         }
     }
 
+    fn look(&mut self, now: u64) {
+        self.now = now;
+        let watched = self.turns.watch(now);
+        self.look_at = watched.again_at;
+        watched.granted.into_iter().for_each(|run| self.grant(Granted { run, is_beside: true }));
+    }
+
     fn begin(&mut self, at: usize) {
         let (of, left) = (self.actors[at].of, self.actors[at].request);
-        if self.turns.try_take() || self.turns.take_or_wait(of, at, self.now) {
-            self.compute(at, Slice { since: None, charged: 0 }, left);
-        } else {
-            self.actors[at].state = State::Waits { since: self.now, left };
+        if self.turns.try_take() {
+            return self.compute(at, QUIET, left);
+        }
+        match self.turns.take_or_wait(of, at, self.now) {
+            Asked::Token => self.compute(at, QUIET, left),
+            Asked::Beside => self.compute(at, slice(self.now, true), left),
+            Asked::Waits { watch_at } => {
+                self.look_at = self.look_at.or(watch_at);
+                self.actors[at].state = State::Waits { since: self.now, left };
+            }
         }
     }
 
@@ -253,32 +325,32 @@ impl Simulation {
         let left = left - took;
         if left == 0 {
             actor.state = State::Pauses { until: self.now + actor.pause };
-            if !self.turns.try_give_back()
+            if (slice.is_beside || !self.turns.try_give_back())
                 && let Some(next) = self.turns.give_back(of, slice, self.now)
             {
                 self.grant(next);
             }
-        } else if !self.turns.anyone_waits() {
+        } else if !self.turns.are_wanted() {
             self.compute(at, slice, left);
         } else {
             match self.turns.give_way(of, at, slice, self.now) {
                 Verdict::GoOn(slice) => self.compute(at, slice, left),
-                Verdict::HandedTo(next) => {
+                Verdict::Waits(next) => {
                     self.actors[at].state = State::Waits { since: self.now, left };
-                    self.grant(next);
+                    next.into_iter().for_each(|next| self.grant(next));
                 }
             }
         }
     }
 
-    fn grant(&mut self, at: usize) {
+    fn grant(&mut self, Granted { run: at, is_beside }: Granted<usize>) {
         let State::Waits { since, left } = self.actors[at].state else {
             panic!("it does not wait")
         };
         let waited = self.now - since;
         self.actors[at].wanted += waited;
         self.actors[at].longest_wait = self.actors[at].longest_wait.max(waited);
-        self.compute(at, Slice { since: Some(self.now), charged: self.now }, left);
+        self.compute(at, slice(self.now, is_beside), left);
     }
 }
 
@@ -376,3 +448,9 @@ fn what_was_computed_alone_is_no_debt() {
     let got = share(after[0].computed - before, 400 * MS);
     assert!((got - 0.5).abs() < 0.03, "{got}");
 }
+
+#[path = "patience_tests.rs"]
+mod patience;
+
+#[path = "random_tests.rs"]
+mod random;

@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
+use burst_hal::trace::{Marks, SpanKind, when_on};
 use burst_hal::{CompilationCache, Priority, TimePoint};
-use burst_wire::control::{Answer, CachePlace, ModelBody, WirePrepareOptions};
+use burst_wire::control::{Answer, CachePlace, ModelBody, PreparedHow, WirePrepareOptions};
 use burst_wire::longest_packet;
 
 use super::{Session, devices, models};
@@ -61,6 +62,8 @@ pub(super) fn restore(
     let charge = session.budgets.models.charge(1)?;
     let Files { cache, _charge } = &Files::of(session, place, descriptors)?;
     let deadline = deadline.map(|nanos| TimePoint { nanos });
+    let tracer = when_on(&session.link.tracer());
+    let mut marks = Marks::begin(tracer.as_deref());
     let run = session.run(Work::Preparation, Priority::Medium);
     let entered = run.enter();
     run.begin(deadline)?;
@@ -76,10 +79,13 @@ pub(super) fn restore(
     let longest = longest_packet(&rules);
     let meter = models::meter(session, &*device);
     let entry = PreparedEntry::new(restored, &options, rules, meter, charge);
+    marks.skip();
+    marks.whole(SpanKind::PrepareModel, 0);
     Ok(Answer::Restored {
         model: models::keep(session, entry),
         inputs: number(inputs),
         outputs: number(outputs),
         longest_packet: number(longest),
+        prepared: PreparedHow::from(&options),
     })
 }

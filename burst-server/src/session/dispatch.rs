@@ -8,7 +8,7 @@ use burst_wire::control::Call;
 
 use super::replies::Progress;
 use super::{
-    Session, buffers, bursts, compilations, devices, executions, launches, memories, models,
+    Session, buffers, bursts, compilations, devices, executions, launches, memories, models, traces,
 };
 use crate::ServerError;
 use crate::burst::BurstParams;
@@ -79,6 +79,8 @@ pub(super) fn perform(
         Call::CancelExecution { execution } => launches::cancel(session, execution),
         Call::ExecutionInfo { execution } => launches::info(session, execution)?,
         Call::ReleaseExecution { execution } => launches::release(session, execution)?,
+        Call::BeginTrace { length } => traces::begin(session, length, descriptors)?,
+        Call::EndTrace => traces::end(session),
         Call::Unknown { number } => return Err(ServerError::UnknownCall { number }),
     };
     Ok(answer.into())

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use burst_hal::trace::{Marks, SpanKind, when_on};
 use burst_hal::{ExecutionOptions, Failure, Request, RequestArgument, TimePoint};
 use burst_wire::control::{Answer, Executed, SynchronousRequest};
 
@@ -23,6 +24,8 @@ pub(super) fn execute(
     descriptors: Vec<OwnedFd>,
     arrived: Instant,
 ) -> Result<Answer, ServerError> {
+    let tracer = when_on(&session.link.tracer());
+    let mut marks = Marks::begin(tracer.as_deref());
     let entry = session.table().model(request.model)?;
     // Before the tokens are looked up: what is found then is this, whatever is released meanwhile.
     let _kept = kept_for(session, &entry, &request.pools.0)?;
@@ -33,6 +36,7 @@ pub(super) fn execute(
     if let Some(status) = entry.refusal(left) {
         return Err(Failure::from(status).into());
     }
+    marks.mark(SpanKind::DecodeRequest);
     let run = session.run(Work::Execution, entry.priority);
     let entered = run.enter();
     run.begin(options.deadline).map_err(|none| match none {
@@ -42,8 +46,10 @@ pub(super) fn execute(
     let counts = entry.meter.socket();
     counts.executing();
     let caller = session.link.caller().with_turn(Arc::clone(&run) as _);
+    marks.skip(); // waiting for the turn has its own span
     let result = catch_panic(|| entry.model.execute_for(&call, &options, &caller));
     drop(entered);
+    marks.mark(SpanKind::Device);
     let mut result = result?;
     result.status = entry.judge(result.status, left);
     let outputs = call.outputs.len();
@@ -51,7 +57,10 @@ pub(super) fn execute(
     // Reading the clock costs nothing beside the system call that each request needs anyway.
     let nanos = u64::try_from(arrived.elapsed().as_nanos()).unwrap_or(u64::MAX);
     counts.count(result.status, Some(nanos));
-    Ok(Answer::Executed(Executed::new(&result, in_driver)))
+    let executed = Executed::new(&result, in_driver);
+    marks.mark(SpanKind::EncodeResult);
+    marks.whole(SpanKind::Request, 0);
+    Ok(Answer::Executed(executed))
 }
 
 /// The request that a message describes, with its memories.

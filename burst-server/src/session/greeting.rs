@@ -8,11 +8,12 @@ use burst_wire::control::{
     Versions, Welcome,
 };
 use burst_wire::socket::{self, DESCRIPTORS_MAX, Inbox};
+use burst_wire::trace::TRACE_BYTES_MAX;
 use burst_wire::{Features, PIPELINE_DEPTH_MAX, WireError};
 
 use super::host::Host;
 use crate::ServerError;
-use crate::admission::{Accepted, Admitted, Limits, Peer};
+use crate::admission::{Accepted, Admitted, Limits, NotAccepted, Peer};
 use crate::client::ClientSocket;
 
 /// How long a new connection may take to greet.
@@ -79,8 +80,8 @@ pub(super) fn greet(
 
 /// The answer to a connection that is not let in, whatever its greeting says. Who may not come in learns
 /// nothing but that.
-pub(super) fn refusing(host: &Host, welcome: Welcome) -> ServerGreeting {
-    answer(host, Err(&Refused::new(welcome, "")))
+pub(super) fn refusing(host: &Host, refusal: &NotAccepted) -> ServerGreeting {
+    answer(host, Err(&Refused::new(refusal.welcome, refusal.detail())))
 }
 
 /// The first message of a client: its greeting, or what is wrong with it.
@@ -157,6 +158,7 @@ fn stated(limits: &Limits) -> StatedLimits {
         (StatedLimit::FenceWaitMs, limits.fence_wait_ms),
         (StatedLimit::Fences, FENCES_MAX.into()),
         (StatedLimit::Buffers, limits.buffers),
+        (StatedLimit::TraceBytes, TRACE_BYTES_MAX),
     ]
     .into_iter()
     .collect()

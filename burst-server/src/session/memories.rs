@@ -70,7 +70,8 @@ pub(super) fn open_source(
     }
 }
 
-fn only_one(descriptors: Vec<OwnedFd>) -> Result<OwnedFd, ServerError> {
+/// The descriptor of a call that comes with one.
+pub(super) fn only_one(descriptors: Vec<OwnedFd>) -> Result<OwnedFd, ServerError> {
     let got = descriptors.len();
     let [descriptor] = <[OwnedFd; 1]>::try_from(descriptors)
         .map_err(|_| ServerError::Descriptors { wanted: 1, got })?;

@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use burst_hal::log_tags::DRIVER;
+use burst_hal::trace::{Marks, SpanKind, when_on};
 use burst_hal::validate::{RequestRules, validate_model};
 use burst_hal::{
     Caller, Device, HalVersion, Memory, Model, OperandValues, Pool, PrepareOptions, PrepareResult,
@@ -105,12 +107,25 @@ pub(super) fn supported_operations(
     descriptors: Vec<OwnedFd>,
 ) -> Result<Answer, ServerError> {
     let device = devices::find(session, device)?;
+    let tracer = when_on(&session.link.tracer());
+    let mut marks = Marks::begin(tracer.as_deref());
     let run = session.run(Work::Survey, Priority::Medium);
     let _entered = run.enter();
     let Received { model, .. } = &receive(session, &run, body, descriptors)?;
+    marks.mark(SpanKind::ReceiveModel);
     let caller = caller(session, &run);
     let supported = catch_panic(|| device.supported_operations_for(model, &caller))??;
+    marks.skip();
+    marks.whole(SpanKind::Survey, 0);
+    log("supported_operations", session, &*device, model);
     Ok(Answer::Supported(supported.into_iter().collect()))
+}
+
+/// A call that reaches a device.
+fn log(call: &str, session: &Session, device: &dyn Device, model: &Model) {
+    let (client, device) = (session.presence.client(), device.name());
+    let operations = model.main.operations.len();
+    tracing::debug!(target: DRIVER, client, device, operations, "{call}");
 }
 
 /// Prepares a model and gives it a number.
@@ -137,16 +152,22 @@ pub(super) fn prepare_with(
     let device = devices::find(session, device)?;
     let charge = session.budgets.models.charge(1)?;
     let options = options.decode()?;
+    let tracer = when_on(&session.link.tracer());
+    let mut marks = Marks::begin(tracer.as_deref());
     let run = session.run(Work::Preparation, options.priority);
     let entered = run.enter();
     let Received { model, decoded, kept } = receive(session, &run, body, descriptors)?;
+    marks.mark(SpanKind::ReceiveModel);
     let charge = charge.and(kept);
     let rules = RequestRules::new(&model)?;
     let caller = caller(session, &run);
+    log("prepare_model", session, &*device, &model);
     let prepared = catch_panic(|| prepare(&*device, &model, &options, &caller))??;
     drop(entered);
     drop((model, decoded)); // the device has kept what it needs
     let entry = PreparedEntry::new(prepared, &options, rules, meter(session, &*device), charge);
+    marks.skip();
+    marks.whole(SpanKind::PrepareModel, 0);
     Ok(Answer::Prepared { model: keep(session, entry) })
 }
 

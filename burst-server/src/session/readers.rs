@@ -188,6 +188,7 @@ fn is_set_up(call: &Call) -> bool {
         | Call::PrepareCaching { .. }
         | Call::PrepareFromCache { .. }
         | Call::AllocateBuffer { .. }
+        | Call::BeginTrace { .. }
         | Call::Unknown { .. } => true, // it may come with as many descriptors as any
         // An execution, too, may bring memories, each of which is mapped for it.
         other => other.descriptors() > 0,

@@ -2,18 +2,18 @@
 
 use std::os::fd::AsFd;
 
-use burst_wire::control::Welcome;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
 use super::greeting::refusing;
 use super::host::Host;
+use crate::admission::NotAccepted;
 
 /// Messages of a connection that is refused which are taken out of its socket unread.
 const UNREAD_MAX: usize = 64;
 
 /// Tells a connection that is not let in why, without waiting for anything: neither for its greeting,
 /// nor for room in the socket. The caller closes it then.
-pub(crate) fn refuse(host: &Host, socket: impl AsFd, refusal: Welcome) {
+pub(crate) fn refuse(host: &Host, socket: impl AsFd, refusal: &NotAccepted) {
     let told = refusing(host, refusal)
         .encode()
         .map(|bytes| send(&socket, &bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL));

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
+use crate::json::{self, Shape};
+
 mod model;
 mod transport;
 
@@ -26,6 +28,14 @@ impl Args {
         match &self.what {
             What::Model(args) => args.json,
             What::Transport(args) => args.json(),
+        }
+    }
+
+    /// The object that is printed with `--json`.
+    pub(crate) fn shape(&self) -> &'static Shape {
+        match &self.what {
+            What::Model(_) => &json::BENCH_MODEL,
+            What::Transport(_) => &json::BENCH_TRANSPORT,
         }
     }
 }

@@ -21,7 +21,7 @@ use burst_harness::{HarnessError, Progress, WaitKind};
 
 use crate::driver_process::DriverProcess;
 use crate::route::RouteArg;
-use crate::{failure, model_file};
+use crate::{failure, json, model_file, out, output_file};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -49,6 +49,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(page) = &args.common.report {
+        output_file::check("--report", page)?;
+    }
     let workloads = workloads(args)?;
     fmq::warm_up();
     let machine = Machine::detect();
@@ -58,9 +61,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     progress.end();
     let found = ModelsReport { wait: args.common.wait.name().to_owned(), models: models? };
     let report = Report { machine, rounds: args.common.rounds, found };
-    let mut out = std::io::stdout();
-    report.print(args.common.report.as_deref(), args.json, &mut out)?;
-    out.flush()?;
+    let mut to = out::stdout();
+    report.write_page(args.common.report.as_deref())?;
+    if args.json {
+        writeln!(to, "{}", json::object(&json::BENCH_MODEL, &report)?)?;
+    } else {
+        report.write_text(&mut to)?;
+    }
+    to.flush()?;
     let mut paths = report.found.models.iter().flat_map(|model| &model.paths);
     let same = paths.all(|path| path.outputs.equal);
     Ok(if same { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) })

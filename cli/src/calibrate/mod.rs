@@ -14,11 +14,12 @@ use burst_driver::{CpuDevice, DeviceOptions, Engine, Figures, Variant};
 use burst_hal::{Device, PerformanceInfo};
 use burst_harness::Progress;
 use burst_harness::machine::processor;
+use burst_server::StateFolder;
 use comfy_table::Table;
 use serde::Serialize;
 
-use crate::state_directory;
 use crate::threads::Threads;
+use crate::{json, out};
 
 mod energy;
 mod file;
@@ -58,17 +59,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let calibration = calibrate(args)?;
     file::write(&file, &calibration).with_context(|| format!("cannot write {}", file.display()))?;
     let report = Report { file, calibration };
-    let mut out = std::io::stdout();
+    let mut to = out::stdout();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+        writeln!(to, "{}", json::object(&json::CALIBRATE, &report)?)?;
     } else {
-        report.write_text(&mut out)?;
+        report.write_text(&mut to)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn default_file() -> Option<PathBuf> {
-    state_directory::path().map(|folder| folder.join("calibration.json"))
+    StateFolder::of_environment().map(|folder| folder.path().join("calibration.json"))
 }
 
 /// What a calibration has to fit to be used.
@@ -135,7 +136,7 @@ pub(crate) fn reported(
 }
 
 impl Report {
-    fn write_text(&self, out: &mut impl Write) -> Result<()> {
+    fn write_text(&self, to: &mut impl Write) -> Result<()> {
         let table = |header: &[&str]| {
             let mut table = Table::new();
             table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
@@ -150,18 +151,20 @@ impl Report {
                 format!("{:.0} us", row.reference_us),
             ]);
         }
-        writeln!(out, "{rows}")?;
+        out::fit(&mut rows);
+        writeln!(to, "{rows}")?;
         let mut figures = table(&["figure", "time", "power"]);
         for (name, info) in self.calibration.entries() {
             let PerformanceInfo { exec_time, power_usage } = info;
             let cells = [name.to_owned(), format!("{exec_time:.3}"), format!("{power_usage:.3}")];
             figures.add_row(cells);
         }
-        writeln!(out, "{figures}")?;
+        out::fit(&mut figures);
+        writeln!(to, "{figures}")?;
         let Calibration { made, power, .. } = &self.calibration;
-        writeln!(out, "{} on {}, threads: {}", made.driver, made.cpu, made.threads)?;
-        writeln!(out, "power: {power}")?;
-        writeln!(out, "written to {}", self.file.display())?;
+        writeln!(to, "{} on {}, threads: {}", made.driver, made.cpu, made.threads)?;
+        writeln!(to, "power: {power}")?;
+        writeln!(to, "written to {}", self.file.display())?;
         Ok(())
     }
 }

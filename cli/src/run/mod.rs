@@ -5,28 +5,35 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use burst_hal::Caller;
+use burst_hal::trace::{Marks, SpanKind};
 use burst_tflite::Imported;
 use burst_verify::models::{ImportedModel, Pipeline};
 use serde::Serialize;
 
+use crate::failure;
 use crate::model_file;
 use crate::route::RouteArg;
 use crate::threads::Threads;
+use crate::trace::{self, Summary, TraceArgs, Tracing};
 use crate::verify::import::import_parts;
 use crate::verify::lease::Service;
 use crate::verify::route;
+use crate::{json, out, signals};
 
+mod recorded;
 mod tensors;
 
 use tensors::{Slot, TensorFile};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Model file (.tflite); without it the built-in one.
+    /// Model file (.tflite); without it the built-in one. Or a vector file (.json.gz), which has its inputs with it:
+    /// `burst verify --random` writes such of models that fail.
     model: Option<PathBuf>,
     /// Files with the elements of the model's inputs, in the model's order: nothing but the
     /// elements, in this machine's byte order.
-    #[arg(long, value_name = "FILE", num_args = 1.., required = true)]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
     input: Vec<PathBuf>,
     /// Folder for the outputs: output0.bin, output1.bin and so on; made where it is not there.
     #[arg(long, value_name = "DIR")]
@@ -45,6 +52,8 @@ pub(crate) struct Args {
     device: String,
     #[command(flatten)]
     threads: Threads,
+    #[command(flatten)]
+    trace: TraceArgs,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -61,26 +70,46 @@ struct Report {
     outputs: Vec<TensorFile>,
     /// States after the execution, for the next.
     states: Vec<TensorFile>,
+    /// Of a vector file: the first output that is not what the file expects, by tolerance, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unexpected: Option<String>,
+    /// With `--trace`: what is in the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<Summary>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let report = execute(args)?;
-    let mut out = std::io::stdout();
+    let tracing = args.trace.begin()?;
+    let (json, traced) = (args.json.then_some(&json::RUN), tracing.clone());
+    signals::end_at_once(json, move || trace::write_now(traced.as_ref()))?;
+    let executed = execute(args, tracing.as_ref());
+    let (mut report, traced) = trace::conclude(tracing.as_ref(), executed)?;
+    report.trace = traced;
+    let mut to = out::stdout();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+        writeln!(to, "{}", json::object(&json::RUN, &report)?)?;
     } else {
-        write_text(&mut out, &report)?;
+        write_text(&mut to, &report)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if report.unexpected.is_none() { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) })
 }
 
-fn execute(args: &Args) -> Result<Report> {
+fn execute(args: &Args, tracing: Option<&Tracing>) -> Result<Report> {
     if args.path == RouteArg::InProcess && args.socket.is_some() {
         bail!("--path in-process uses no socket");
     }
+    if let Some(vectors) = args.model.as_deref().filter(|path| recorded::is_vector_file(path)) {
+        return recorded::execute(args, vectors, tracing);
+    }
+    if args.input.is_empty() {
+        bail!("--input is missing: files with the elements of the model's inputs");
+    }
+    let spans = tracing.map(Tracing::sink);
+    let mut marks = Marks::begin(spans);
     let (name, file) = model_file::read(args.model.as_deref())?;
     let parts =
         import_parts(&file, &[], &[]).with_context(|| format!("cannot use the model {name}"))?;
+    marks.mark(SpanKind::MakeModel);
     let ends = Ends::of(&parts.parts);
     let inputs = tensors::read("input", &ends.inputs, &args.input)?;
     let states = match args.state.as_slice() {
@@ -90,25 +119,37 @@ fn execute(args: &Args) -> Result<Report> {
 
     let mut model: ImportedModel = parts.into();
     args.threads.check(args.socket.as_deref())?;
-    let service =
-        Service { socket: args.socket.as_deref(), device: &args.device, threads: args.threads };
+    let service = Service {
+        socket: args.socket.as_deref(),
+        device: &args.device,
+        threads: args.threads,
+        tracing,
+    };
     let route = route::open(args.path, &service)?;
-    let mut pipeline = Pipeline::open(route.lease.target(), &model, route.route)
+    let caller = tracing.map_or_else(Caller::default, Tracing::caller);
+    let mut pipeline = Pipeline::open_for(route.lease.target(), &model, route.route, &caller)
         .with_context(|| format!("the model {name} cannot be prepared"))?;
     if !states.is_empty() {
         pipeline.set_states(&states)?;
     }
+    let mut marks = Marks::begin(spans);
     let outputs = pipeline.execute(&inputs, &mut model.bridges)?;
+    marks.mark(SpanKind::Execute);
     let states = pipeline.states()?;
     tensors::make_folder(&args.output)?;
-    Ok(Report {
+    let report = Report {
         model: name,
         path: route.name,
         driver_us: pipeline.driver_time_us(),
         inputs: tensors::given(&ends.inputs, &args.input, &inputs),
         outputs: tensors::write(&ends.outputs, &args.output, &outputs)?,
         states: tensors::write(&ends.states, &args.output, &states)?,
-    })
+        unexpected: None,
+        trace: None,
+    };
+    marks.mark(SpanKind::ReadOutputs);
+    marks.whole(SpanKind::Frame, 1);
+    Ok(report)
 }
 
 /// What goes into a model and what comes out of it, over all of its parts.
@@ -151,6 +192,12 @@ fn write_text(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
             tensor.name,
             tensor.bytes
         )?;
+    }
+    if let Some(what) = &report.unexpected {
+        writeln!(out, "not what the file expects: {what}")?;
+    }
+    if let Some(trace) = &report.trace {
+        writeln!(out, "{trace}")?;
     }
     Ok(())
 }

@@ -20,47 +20,47 @@ struct AccountArgs {
     /// Bytes of memory that is held for all users together: prepared models, computed constants,
     /// working memory, memories that the service makes. Default: three quarters of the memory of the
     /// machine, or of the control group where that has less.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = at_least_one)]
     max_memory: Option<u64>,
     /// The same for one user. Default: half of that.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = at_least_one)]
     max_memory_per_user: Option<u64>,
     /// Bytes of address space that memories and queues of all users are mapped to. Default: four times
     /// the memory.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = at_least_one)]
     max_address_space: Option<u64>,
     /// The same for one user. Default: half of that.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = at_least_one)]
     max_address_space_per_user: Option<u64>,
     /// Threads that work for all users: one for each connection, burst and slow call. Default: 1024
     /// and 512 for each processor, fewer where memory or the system allows fewer.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_threads: Option<u64>,
     /// The same for one user. Default: half of that.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_threads_per_user: Option<u64>,
     /// File descriptors that are kept for all users. Default: three quarters of those that the
     /// process may have.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_descriptors: Option<u64>,
     /// The same for one user. Default: half of that.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_descriptors_per_user: Option<u64>,
     /// Connections of all users together.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_clients: Option<u64>,
     /// Connections of one user.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_clients_per_user: Option<u64>,
     /// Connections of one user that have not greeted.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_ungreeted_per_user: Option<u64>,
     /// Calls of all users that may take long at the same time. Default: four for each connection, at
     /// most half of the threads.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_all_slow_calls: Option<u64>,
     /// The same of one user. Default: half of that.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_slow_calls_per_user: Option<u64>,
     /// Buffers of drivers that one user has. Their bytes count as its memory.
     #[arg(long, value_name = "N")]
@@ -75,7 +75,7 @@ struct AccountArgs {
     #[arg(long, value_name = "N")]
     setup_rate: Option<u64>,
     /// Set-up calls of one user at once after a pause.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     setup_burst: Option<u64>,
 }
 
@@ -87,7 +87,7 @@ struct ClientArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
     max_slow_calls: Option<u64>,
     /// Prepared models.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_models: Option<u64>,
     /// Buffers of drivers.
     #[arg(long, value_name = "N")]
@@ -96,23 +96,34 @@ struct ClientArgs {
     #[arg(long, value_name = "N")]
     max_bursts: Option<u64>,
     /// Memories: shared ones, those in slots, those of models.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_memories: Option<u64>,
     /// Bytes of all memories together, in whole pages.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = at_least_one)]
     max_mapped_bytes: Option<u64>,
     /// Bytes that the service allocates for outputs.
     #[arg(long, value_name = "BYTES")]
     max_allocated_bytes: Option<u64>,
     /// Bytes of one model with its constants.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = at_least_one)]
     max_model_bytes: Option<u64>,
     /// Datums of a queue, and so of a packet.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_queue_datums: Option<u64>,
     /// Executions that were started and are not waited for; fenced ones until they are released.
     #[arg(long, value_name = "N")]
     max_pending_executions: Option<u64>,
+}
+
+/// A limit that a service cannot do with 0 of.
+fn at_least_one(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(limit @ 1..) => Ok(limit),
+        Ok(_) => {
+            Err("with 0 no client could do anything; without the option the default holds".into())
+        }
+        Err(_) => Err("expected a whole number from 1 on".into()),
+    }
 }
 
 impl LimitArgs {

@@ -31,7 +31,8 @@ pub(crate) struct Frame<'a> {
 
 /// A sequence of frames.
 pub(crate) trait Source {
-    /// Moves on to the next frame; false when there are no more.
+    /// Moves on to the next frame; false when there are no more. After an error the next call goes on behind what
+    /// is damaged, or ends.
     fn advance(&mut self) -> Result<bool>;
 
     /// The frame that [`Source::advance`] moved to.
@@ -48,6 +49,13 @@ pub(crate) trait Source {
     }
 }
 
+/// The synthetic camera's name.
+pub(crate) const DEMO: &str = "demo";
+/// Endings of pictures that are read.
+const PICTURES: [&str; 3] = ["jpg", "jpeg", "png"];
+/// Endings of files of raw frames.
+const RAW: [&str; 3] = ["rgb", "gray", "raw"];
+
 /// What `--source` gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -61,26 +69,56 @@ pub(crate) enum Kind {
 
 /// What `--source` gives, by its name alone.
 pub(crate) fn kind(spec: &str) -> Kind {
-    let path = Path::new(spec);
-    let ending = path.extension().and_then(|ext| ext.to_str()).map(str::to_ascii_lowercase);
-    match ending.as_deref() {
-        Some("wav") if !path.is_dir() => Kind::Sound,
-        Some("f32") if !path.is_dir() => Kind::Values,
+    match ending(spec).as_deref() {
+        Some("wav") => Kind::Sound,
+        Some("f32") => Kind::Values,
         _ => Kind::Pictures,
     }
 }
 
+/// The ending of the file that `--source` names, in small letters; `None` of a folder.
+fn ending(spec: &str) -> Option<String> {
+    let path = Path::new(spec);
+    let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
+    ending.filter(|_| !path.is_dir())
+}
+
 /// Whether `--source` names one picture, which can be sent again and again.
 pub(crate) fn is_single(spec: &str) -> bool {
-    let ending = Path::new(spec).extension().and_then(|ext| ext.to_str());
-    matches!(ending.map(str::to_ascii_lowercase).as_deref(), Some("jpg" | "jpeg" | "png"))
-        && !Path::new(spec).is_dir()
+    ending(spec).is_some_and(|ending| PICTURES.contains(&ending.as_str()))
+}
+
+/// Whether `--source` names pictures that have nothing to do with each other.
+pub(crate) fn is_stills(spec: &str) -> bool {
+    is_single(spec) || Path::new(spec).is_dir()
+}
+
+/// Whether `--source` names raw frames, whose size it does not know.
+pub(crate) fn is_raw(spec: &str) -> bool {
+    matches!(spec, "-" | "stdin")
+        || ending(spec).is_some_and(|ending| RAW.contains(&ending.as_str()))
+}
+
+/// How to make something of a file that is not read, where a program for that is known.
+fn conversion(spec: &str, ending: &str) -> Option<String> {
+    match ending {
+        "mp3" | "m4a" | "aac" | "ogg" | "oga" | "opus" | "flac" | "wma" | "aif" | "aiff" => {
+            Some(format!("sound is read from .wav files: ffmpeg -i {spec} -ac 1 sound.wav"))
+        }
+        "mp4" | "m4v" | "mov" | "mkv" | "avi" | "webm" | "mpg" | "mpeg" | "ts" | "wmv" => Some(
+            format!("video is read from .y4m files: ffmpeg -i {spec} -pix_fmt yuv420p video.y4m"),
+        ),
+        "gif" | "webp" | "bmp" | "tif" | "tiff" | "heic" | "heif" | "avif" => Some(format!(
+            "pictures are read from .jpg and .png files: ffmpeg -i {spec} picture.png"
+        )),
+        _ => None,
+    }
 }
 
 /// Opens what `--source` names.
 pub(crate) fn open(spec: &str, seed: u64, raw: Option<RawFormat>) -> Result<Box<dyn Source>> {
     match spec {
-        "demo" => return Ok(Box::new(demo::Demo::new(seed)?)),
+        DEMO => return Ok(Box::new(demo::Demo::new(seed)?)),
         "-" | "stdin" => {
             let Some(format) = raw else {
                 bail!("raw frames on standard input need --size WIDTHxHEIGHT");
@@ -94,20 +132,24 @@ pub(crate) fn open(spec: &str, seed: u64, raw: Option<RawFormat>) -> Result<Box<
     if meta.is_dir() {
         return Ok(Box::new(stills::Stills::folder(path)?));
     }
-    match path.extension().and_then(|ext| ext.to_str()).map(str::to_ascii_lowercase).as_deref() {
-        Some("y4m") => Ok(Box::new(y4m::Video::open(path)?)),
-        Some("jpg" | "jpeg" | "png") => Ok(Box::new(stills::Stills::file(path))),
-        Some("rgb" | "gray" | "raw") => match raw {
+    let ending = ending(spec).unwrap_or_default();
+    match ending.as_str() {
+        "y4m" => Ok(Box::new(y4m::Video::open(path)?)),
+        ending if PICTURES.contains(&ending) => Ok(Box::new(stills::Stills::file(path))),
+        ending if RAW.contains(&ending) => match raw {
             Some(format) => {
                 let file = File::open(path).with_context(|| format!("cannot open {spec}"))?;
                 Ok(Box::new(raw::Raw::new(BufReader::new(file), format, spec)))
             }
             None => bail!("{spec}: raw frames need --size WIDTHxHEIGHT"),
         },
-        Some("wav" | "f32") => bail!("{spec}: a picture is needed here"),
-        _ => bail!(
-            "{spec}: not a picture, video or sound this can read (.jpg, .jpeg, .png, .y4m, .wav, \
-             .f32, a folder of pictures, `demo`, or `-` for raw frames on standard input)"
-        ),
+        "wav" | "f32" => bail!("{spec}: a picture is needed here"),
+        ending => match conversion(spec, ending) {
+            Some(how) => bail!("{spec}: a .{ending} file is not read; {how}"),
+            None => bail!(
+                "{spec}: not a picture, video or sound this can read (.jpg, .jpeg, .png, .y4m, .wav, \
+                 .f32, a folder of pictures, `demo`, or `-` for raw frames on standard input)"
+            ),
+        },
     }
 }

@@ -8,9 +8,10 @@ use anyhow::{Result, anyhow, bail};
 use super::{Frame, MAX_SIDE, Source};
 
 /// How the pixels of a raw frame are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(crate) enum PixelFormat {
     /// Red, green, blue, one byte each.
+    #[default]
     Rgb24,
     /// Blue, green, red, one byte each.
     Bgr24,
@@ -72,6 +73,8 @@ pub(super) struct Raw<R> {
     stored: Vec<u8>,
     rgb: Vec<u8>,
     frames: u64,
+    /// It ended in the middle of a frame, or could not be read.
+    is_over: bool,
     name: String,
 }
 
@@ -79,7 +82,15 @@ impl<R: Read> Raw<R> {
     pub(super) fn new(from: R, format: RawFormat, name: &str) -> Self {
         let pixels = format.size.width as usize * format.size.height as usize;
         let stored = vec![0; pixels * format.pixels.bytes()];
-        Raw { from, format, stored, rgb: vec![0; pixels * 3], frames: 0, name: name.into() }
+        Raw {
+            from,
+            format,
+            stored,
+            rgb: vec![0; pixels * 3],
+            frames: 0,
+            is_over: false,
+            name: name.into(),
+        }
     }
 
     /// Fills `stored`; false at the end of the input.
@@ -91,7 +102,7 @@ impl<R: Read> Raw<R> {
                 Ok(0) => bail!(
                     "{} ended in the middle of frame {}: {filled} of {} bytes",
                     self.name,
-                    self.frames,
+                    self.frames + 1,
                     self.stored.len()
                 ),
                 Ok(read) => filled += read,
@@ -105,9 +116,14 @@ impl<R: Read> Raw<R> {
 
 impl<R: Read> Source for Raw<R> {
     fn advance(&mut self) -> Result<bool> {
+        if self.is_over {
+            return Ok(false);
+        }
+        self.is_over = true; // unless a whole frame comes
         if !self.read_frame()? {
             return Ok(false);
         }
+        self.is_over = false;
         self.frames += 1;
         let pixels = self.format.pixels;
         let stored = self.stored.chunks_exact(pixels.bytes());
@@ -151,7 +167,11 @@ mod tests {
     #[test]
     fn a_frame_cut_short_is_an_error_that_says_where() {
         let error = frames(&[1, 2, 3, 4, 5, 6, 7], PixelFormat::Rgb24).unwrap_err().to_string();
-        assert!(error.contains("frame 1") && error.contains("1 of 6 bytes"), "{error}");
+        assert!(error.contains("frame 2") && error.contains("1 of 6 bytes"), "{error}");
+        let format = RawFormat { size: "2x1".parse().unwrap(), pixels: PixelFormat::Gray };
+        let mut raw = Raw::new(&[1][..], format, "test");
+        assert!(raw.advance().is_err());
+        assert!(!raw.advance().unwrap(), "behind that there is nothing");
     }
 
     #[test]

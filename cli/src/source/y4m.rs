@@ -1,13 +1,16 @@
 //! Video in the uncompressed YUV4MPEG2 form (`.y4m`), 8 bits, BT.601 in the usual limited range.
 
+use std::cell::Cell;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::Path;
+use std::rc::Rc;
 
 use anyhow::{Context, Result, bail};
 use y4m::{Colorspace, Decoder, Limits};
 
 use super::{Frame, MAX_SIDE, Source};
+use crate::out::counted;
 
 /// Bytes one frame may take in the file: 4:4:4 at the largest side would be 768 MiB.
 const MAX_FRAME_BYTES: usize = 256 << 20;
@@ -19,8 +22,28 @@ struct Subsampling {
     vertical: usize,
 }
 
+/// A reader that counts what was read from it: the decoder does not tell an end between two frames from one in the
+/// middle of a frame.
+struct Counted<R> {
+    from: R,
+    bytes: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.from.read(bytes)?;
+        self.bytes.set(self.bytes.get() + read as u64);
+        Ok(read)
+    }
+}
+
 pub(super) struct Video {
-    decoder: Decoder<BufReader<File>>,
+    decoder: Decoder<Counted<BufReader<File>>>,
+    /// Bytes that the decoder has read.
+    read: Rc<Cell<u64>>,
+    frames: u64,
+    /// It is damaged, and nothing behind that is read.
+    is_over: bool,
     size: (u32, u32),
     colour: Option<Subsampling>,
     name: String,
@@ -32,7 +55,9 @@ impl Video {
         let name = path.display().to_string();
         let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
         let limits = Limits { bytes: MAX_FRAME_BYTES };
-        let decoder = Decoder::new_with_limits(BufReader::new(file), limits)
+        let read = Rc::new(Cell::new(0));
+        let counted = Counted { from: BufReader::new(file), bytes: Rc::clone(&read) };
+        let decoder = Decoder::new_with_limits(counted, limits)
             .with_context(|| format!("{name} is not a YUV4MPEG2 video"))?;
         let (width, height) = (decoder.get_width(), decoder.get_height());
         let largest = MAX_SIDE as usize;
@@ -51,19 +76,33 @@ impl Video {
         };
         let rgb = vec![0; width * height * 3];
         let size = (u32::try_from(width)?, u32::try_from(height)?);
-        Ok(Video { decoder, size, colour, name, rgb })
+        Ok(Video { decoder, read, frames: 0, is_over: false, size, colour, name, rgb })
     }
 }
 
 impl Source for Video {
     fn advance(&mut self) -> Result<bool> {
+        if self.is_over {
+            return Ok(false);
+        }
+        let (name, number, before) = (&self.name, self.frames + 1, self.read.get());
         let frame = match self.decoder.read_frame() {
             Ok(frame) => frame,
-            Err(y4m::Error::EOF) => return Ok(false),
             Err(error) => {
-                return Err(error).with_context(|| format!("{} is damaged", self.name));
+                self.is_over = true;
+                return match (error, self.read.get() - before) {
+                    (y4m::Error::EOF, 0) => Ok(false),
+                    (y4m::Error::EOF, bytes) => {
+                        let bytes = counted(bytes, "byte");
+                        bail!("{name} is cut off: it ends {bytes} into frame {number}")
+                    }
+                    (error, _) => {
+                        Err(error).with_context(|| format!("{name} is damaged at frame {number}"))
+                    }
+                };
             }
         };
+        self.frames = number;
         let planes = [frame.get_y_plane(), frame.get_u_plane(), frame.get_v_plane()];
         to_rgb(planes, self.size.0 as usize, self.colour, &mut self.rgb);
         Ok(true)

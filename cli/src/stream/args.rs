@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::{Result, bail};
 use burst_harness::WaitKind;
 
 use super::pace;
@@ -10,6 +11,7 @@ use crate::preference::PreferenceArg;
 use crate::route::RouteArg;
 use crate::source;
 use crate::threads::Threads;
+use crate::trace::TraceArgs;
 
 /// What becomes of a model's states between frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -20,11 +22,11 @@ pub(crate) enum State {
     Reset,
 }
 
-#[derive(clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Args {
-    /// Where frames come from: `demo` (synthetic camera), a .jpg or .png, a folder of them, a
-    /// .y4m video, `-` for raw frames on standard input, a .wav file, or a .f32 file with values
-    /// of the model's input.
+    /// Where frames come from: `demo` (synthetic camera), a .jpg or .png (up to 16384 pixels a
+    /// side), a folder of them, a .y4m video, `-` for raw frames on standard input, a .wav file, or
+    /// a .f32 file with values of the model's input.
     #[arg(long, default_value = "demo")]
     pub(super) source: String,
     /// Model file (.tflite); without it the built-in one.
@@ -32,7 +34,7 @@ pub(crate) struct Args {
     pub(super) model: Option<PathBuf>,
     /// Stop after this many frames; a single picture is repeated. Default: 600 of the synthetic
     /// camera, all there are of anything else.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, allow_negative_numbers = true, value_parser = frames)]
     pub(super) frames: Option<u64>,
     /// How requests reach the driver.
     #[arg(long, value_enum, default_value_t)]
@@ -46,26 +48,41 @@ pub(crate) struct Args {
     /// Device: of the service, or of the private driver process; `burst devices` lists them.
     #[arg(long, default_value = "cpu")]
     pub(super) device: String,
+    /// Divide the model among these devices of this process, by the framework: `nnapi-reference`, or those
+    /// that `burst devices` lists. `burst explain --devices` shows how.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAME,...",
+        conflicts_with_all = ["socket", "device", "path", "wait", "reconnect"]
+    )]
+    pub(super) devices: Vec<String>,
     /// What the driver should be good at. With low-power neither end polls, whatever --wait says.
     #[arg(long, value_enum, default_value_t)]
     pub(super) preference: PreferenceArg,
     /// Frames per second; latency then counts from when a frame was due.
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub(super) fps: Option<f64>,
-    /// Which frames are skipped when the driver does not keep up with --fps.
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) drop: pace::Drop,
-    /// Label file: line number (from 0) is the class.
+    /// Which frames are skipped when the driver does not keep up with --fps. Default: oldest.
+    #[arg(long, value_enum, requires = "fps")]
+    pub(super) drop: Option<pace::Drop>,
+    /// Label file: line number (from 0) is the class. Default: the labels that are packed into the
+    /// model's file, where there are any.
     #[arg(long)]
     pub(super) labels: Option<PathBuf>,
-    /// Say the best N classes of every frame.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Say the best N classes of every frame. Default: 1 of pictures (in the live line, where one is
+    /// drawn), 3 of sound.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = top)]
     pub(super) top: Option<u16>,
-    /// Say only what a detector found with at least this score.
-    #[arg(long, value_name = "SCORE", default_value_t = 0.45)]
-    pub(super) min_score: f32,
-    /// Write each frame into this folder as a PNG with the result drawn in; of super-resolution
-    /// the larger picture.
+    /// Say only what a detector found with at least this score, from 0 to 1. Default: 0.45.
+    #[arg(long, value_name = "SCORE", allow_negative_numbers = true, value_parser = score)]
+    pub(super) min_score: Option<f32>,
+    /// Go on where something is damaged: a picture is left out and counted, a video or sound ends
+    /// there. Without it the stream ends with exit status 2.
+    #[arg(long)]
+    pub(super) lenient: bool,
+    /// Write each frame into this folder as a PNG with the result drawn in, by the frame's number;
+    /// of super-resolution the larger picture.
     #[arg(long, value_name = "DIR")]
     pub(super) save_frames: Option<PathBuf>,
     /// Write the bytes of the first output of every execution into this file, one after the other.
@@ -82,14 +99,15 @@ pub(crate) struct Args {
     /// Size of raw frames on standard input or in a .rgb, .gray or .raw file.
     #[arg(long, value_name = "WIDTHxHEIGHT")]
     pub(super) size: Option<source::Size>,
-    /// Pixels of raw frames.
-    #[arg(long, value_enum, default_value_t = source::PixelFormat::Rgb24)]
-    pub(super) pixels: source::PixelFormat,
+    /// Pixels of raw frames. Default: rgb24.
+    #[arg(long, value_enum, requires = "size")]
+    pub(super) pixels: Option<source::PixelFormat>,
     /// Samples per second that a model of waveforms takes; sound of another rate is resampled.
-    #[arg(long, value_name = "HERTZ", default_value_t = 16_000)]
-    pub(super) rate: u32,
+    /// Default: 16000.
+    #[arg(long, value_name = "HERTZ")]
+    pub(super) rate: Option<u32>,
     /// Seconds of sound from one execution to the next. Default: as much as the model takes.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub(super) hop: Option<f64>,
     /// What becomes of a model's states between frames. Default: reset for pictures, which have
     /// nothing to do with each other, carry for anything else.
@@ -103,12 +121,71 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(super) reconnect: bool,
     /// Give up on a request after this many seconds.
-    #[arg(long, default_value_t = 60.0)]
+    #[arg(long, default_value_t = 60.0, allow_negative_numbers = true)]
     pub(super) deadline: f64,
-    /// Seed of the synthetic camera.
-    #[arg(long, default_value_t = 1)]
-    pub(super) seed: u64,
-    /// Print one JSON object instead of text.
+    #[command(flatten)]
+    pub(super) trace: TraceArgs,
+    /// Seed of the synthetic camera. Default: 1.
     #[arg(long)]
-    pub(crate) json: bool,
+    pub(super) seed: Option<u64>,
+    /// Print one JSON object instead of text, at the end: docs/JSON.md.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Print one JSON object for each frame as it is answered, and at the end the one of --json.
+    #[arg(long, conflicts_with = "json")]
+    pub(super) json_lines: bool,
+}
+
+/// Which sources an option goes with.
+type Goes = fn(&str) -> bool;
+
+impl Args {
+    /// Whether the summary is one JSON object.
+    pub(crate) fn wants_json(&self) -> bool {
+        self.json || self.json_lines
+    }
+
+    /// Refuses options that would do nothing with this source.
+    pub(super) fn check(&self) -> Result<()> {
+        let raw: Goes = source::is_raw;
+        let sound: Goes = |source| source::kind(source) == source::Kind::Sound;
+        let pictures: Goes = |source| source::kind(source) == source::Kind::Pictures;
+        let demo: Goes = |source| source == source::DEMO;
+        for (option, is_given, goes, with) in [
+            ("--size", self.size.is_some(), raw, "raw frames"),
+            ("--rate", self.rate.is_some(), sound, "a .wav file"),
+            ("--hop", self.hop.is_some(), sound, "a .wav file"),
+            ("--fit", self.fit.is_some(), pictures, "pictures"),
+            ("--float-range", self.float_range.is_some(), pictures, "pictures"),
+            ("--seed", self.seed.is_some(), demo, "the synthetic camera"),
+        ] {
+            if is_given && !goes(&self.source) {
+                bail!("{option} goes with {with}, which {} is not", self.source);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn frames(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(frames @ 1..) => Ok(frames),
+        _ => {
+            Err("expected a whole number from 1 on; without the option all frames are sent".into())
+        }
+    }
+}
+
+fn top(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(count @ 1..) => Ok(count),
+        _ => Err(format!("expected a whole number from 1 to {}", u16::MAX)),
+    }
+}
+
+fn score(text: &str) -> Result<f32, String> {
+    match text.parse() {
+        Ok(score) if (0.0..=1.0).contains(&score) => Ok(score),
+        _ => Err("expected a score from 0 to 1".into()),
+    }
 }

@@ -43,31 +43,45 @@ impl Live {
         }
     }
 
-    pub(crate) fn show(&mut self, frames: u64, recent: Option<Recent>, class: Option<&Class>) {
+    /// Whether a line is drawn at all.
+    pub(crate) fn is_drawn(&self) -> bool {
+        self.bar.is_some()
+    }
+
+    /// The line, for who ends it.
+    pub(crate) fn bar(&self) -> Option<ProgressBar> {
+        self.bar.clone()
+    }
+
+    /// Draws the line: how many frames the source gave, of which so many were dropped.
+    pub(crate) fn show(
+        &mut self,
+        (seen, dropped): (u64, u64),
+        recent: Option<Recent>,
+        class: Option<&Class>,
+    ) {
         let Some(bar) = &self.bar else { return };
         self.next = Instant::now() + EVERY;
         self.recent = recent.or(self.recent);
+        // What it sees first: a narrow terminal cuts the line off at its end.
         let mut text = String::new();
-        if let Some(Recent { fps, quantiles }) = self.recent {
-            text =
-                format!("{fps:.0} fps  p50 {:.0} us  p99 {:.0} us  ", quantiles.p50, quantiles.p99);
-        }
         if let Some(class) = class {
-            text.push_str(&format!("sees {} ({:.2})", class.name(), class.score));
+            text.push_str(&format!("sees {} ({:.2})  ", class.name(), class.score));
         }
-        bar.set_position(frames);
+        if dropped > 0 {
+            text.push_str(&format!("{dropped} dropped  "));
+        }
+        if let Some(Recent { fps, quantiles }) = self.recent {
+            let (p50, p99) = (quantiles.p50, quantiles.p99);
+            text.push_str(&format!("{fps:.0} fps  p50 {p50:.0} us  p99 {p99:.0} us"));
+        }
+        bar.set_position(seen);
         bar.set_message(text);
-    }
-
-    pub(crate) fn finish(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
     }
 }
 
 fn style(bounded: bool) -> ProgressStyle {
     let template =
-        if bounded { "{bar:24} {pos}/{len}  {msg}" } else { "{spinner} {pos} frames  {msg}" };
+        if bounded { "{bar:16} {pos}/{len}  {wide_msg}" } else { "{spinner} {pos}  {wide_msg}" };
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

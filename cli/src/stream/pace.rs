@@ -43,9 +43,9 @@ impl Pace {
         self.start = Instant::now();
     }
 
-    /// Waits until the next frame is due and says when that was. `None`: it is to be skipped, as a
+    /// Waits until the next frame is due, with `sleep`, and says when that was. `None`: it is to be skipped, as a
     /// newer one is due already. The last frame of a run has no newer one.
-    pub(crate) fn due(&mut self, is_last: bool) -> Option<Instant> {
+    pub(crate) fn due(&mut self, is_last: bool, sleep: impl FnOnce(Duration)) -> Option<Instant> {
         let Some(period) = self.period else { return Some(Instant::now()) };
         let due = self.at(self.next, period);
         self.next += 1;
@@ -55,7 +55,7 @@ impl Pace {
             return None;
         }
         if let Some(wait) = due.checked_duration_since(now) {
-            std::thread::sleep(wait);
+            sleep(wait);
         }
         Some(due)
     }
@@ -89,19 +89,23 @@ mod tests {
     fn frames_that_are_past_are_skipped_or_worked_on_as_asked() {
         let ago = Duration::from_millis(2_500);
         let mut pace = started_ago(Drop::Oldest, ago);
-        assert!(pace.due(false).is_none(), "frame 0 was followed by frame 1");
-        assert!(pace.due(false).is_none(), "frame 1 was followed by frame 2");
-        let due = pace.due(false).expect("frame 2 is the newest");
+        assert!(pace.due(false, std::thread::sleep).is_none(), "frame 0 was followed by frame 1");
+        assert!(pace.due(false, std::thread::sleep).is_none(), "frame 1 was followed by frame 2");
+        let due = pace.due(false, std::thread::sleep).expect("frame 2 is the newest");
         assert_eq!(due, pace.start + Duration::from_secs(2));
         assert_eq!((pace.dropped, pace.late), (2, 0));
 
         let mut pace = started_ago(Drop::None, ago);
-        assert_eq!(pace.due(false), Some(pace.start));
+        assert_eq!(pace.due(false, std::thread::sleep), Some(pace.start));
         pace.done(Instant::now());
         assert_eq!((pace.dropped, pace.late), (0, 1));
 
         let mut pace = started_ago(Drop::Oldest, ago);
-        assert_eq!(pace.due(true), Some(pace.start), "after the last frame none is newer");
+        assert_eq!(
+            pace.due(true, std::thread::sleep),
+            Some(pace.start),
+            "after the last frame none is newer"
+        );
         assert_eq!(pace.dropped, 0);
     }
 

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use burst_client::Outages;
-use burst_hal::{ErrorStatus, ExecutionPreference};
+use burst_hal::{Caller, ErrorStatus, ExecutionPreference, PrepareOptions};
 use burst_harness::WaitKind;
 use burst_tflite::Imported;
 
+use crate::divided::Divided;
 use crate::route::RouteArg;
 use crate::threads::Threads;
+use crate::trace::Tracing;
 
 mod in_process;
 mod remote;
@@ -59,6 +61,8 @@ pub(crate) struct Options<'a> {
     pub(crate) socket: Option<&'a std::path::Path>,
     /// Name of the device.
     pub(crate) device: &'a str,
+    /// Names of devices of this process among which the model is divided; none: `device` runs all of it.
+    pub(crate) devices: &'a [String],
     /// What the model should be good at.
     pub(crate) preference: ExecutionPreference,
     /// Whether to go on after the driver died.
@@ -67,11 +71,20 @@ pub(crate) struct Options<'a> {
     pub(crate) deadline: Duration,
     /// Threads that compute, unless a service runs already.
     pub(crate) threads: Threads,
+    /// Where spans go, where somebody wants them.
+    pub(crate) tracing: Option<&'a Tracing>,
 }
 
 /// Prepares the model where `options` say.
 pub(crate) fn open(options: &Options<'_>, imported: &Imported) -> Result<Box<dyn Path>> {
     options.threads.check(options.socket)?;
+    if !options.devices.is_empty() {
+        let devices = Divided::among(options.devices, options.threads)?;
+        let Options { preference, tracing, .. } = *options;
+        let prepare = PrepareOptions { preference, ..PrepareOptions::default() };
+        let caller = tracing.map_or_else(Caller::default, Tracing::caller);
+        return Ok(Box::new(InProcess::on(&devices, imported, prepare, caller)?));
+    }
     match options.route {
         RouteArg::InProcess => {
             if options.socket.is_some() {
@@ -80,12 +93,7 @@ pub(crate) fn open(options: &Options<'_>, imported: &Imported) -> Result<Box<dyn
             if options.reconnect {
                 bail!("--path in-process has no driver process to connect to again");
             }
-            Ok(Box::new(InProcess::new(
-                imported,
-                options.device,
-                options.preference,
-                options.threads,
-            )?))
+            Ok(Box::new(InProcess::new(imported, options)?))
         }
         RouteArg::Burst | RouteArg::Sync | RouteArg::Async | RouteArg::Fenced => {
             remote::open(options, imported)

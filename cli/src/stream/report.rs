@@ -3,63 +3,60 @@
 use std::io::Write;
 
 use anyhow::Result;
-use comfy_table::Table;
+use comfy_table::{ContentArrangement, Table};
 use serde::Serialize;
 
 use super::results::FrameResult;
 use super::stats::Quantiles;
+use crate::out::{self, counted};
+use crate::trace::Summary;
 
-/// The summary of a run; its JSON form is `burst stream --json`.
+/// The summary of a run; its JSON form is `burst stream --json`, whose keys are always there.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    pub(crate) model: String,
+    /// `None` where the run ended before it was read.
+    pub(crate) model: Option<String>,
     pub(crate) source: String,
     pub(crate) path: &'static str,
     pub(crate) wait: &'static str,
+    /// Threads that compute, unless a service has its own.
+    pub(crate) threads: u32,
     /// Frames sent to the driver, failed ones included.
     pub(crate) frames: u64,
     pub(crate) errors: u64,
+    /// Frames that could not be read.
+    pub(crate) damaged: u64,
     /// With `--fps`: answers that came after the next frame was due.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) late: Option<u64>,
     /// With `--fps`: frames that were skipped.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) dropped: Option<u64>,
     pub(crate) client_pid: u32,
-    pub(crate) driver_pid: u32,
+    pub(crate) driver_pid: Option<u32>,
     /// With `--reconnect`: how often another driver went on.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reconnects: Option<u64>,
     /// With `--reconnect`: requests that were lost with their driver; they are errors too.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) lost: Option<u64>,
     /// With `--reconnect`: longest time from an answer of one driver to the first of the next.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) longest_gap_ms: Option<f64>,
     /// Requests sent again because the driver was short of something.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) retries: Option<u64>,
+    pub(crate) retries: u64,
     pub(crate) seconds: f64,
     pub(crate) throughput_fps: f64,
     /// Seconds of sound that were streamed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sound_seconds: Option<f64>,
     /// How many times faster than the sound lasts that was.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) times_real_time: Option<f64>,
     /// States that went from each frame to the next.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) states: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) accuracy: Option<Accuracy>,
     pub(crate) latency_us: Option<Quantiles>,
     pub(crate) driver_us: Option<Quantiles>,
     pub(crate) transport_us: Option<Quantiles>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) results: Option<Vec<FrameResult>>,
     /// Results beyond as many as are kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) results_left_out: Option<u64>,
+    pub(crate) results_left_out: u64,
+    /// With `--trace`: what is in the file.
+    pub(crate) trace: Option<Summary>,
 }
 
 /// How often the model was right, where the source knows what it shows.
@@ -84,16 +81,70 @@ impl Report {
         self.errors == 0
     }
 
-    pub(crate) fn write_json(&self, out: &mut impl Write) -> Result<()> {
-        serde_json::to_writer(&mut *out, self)?;
-        writeln!(out)?;
+    pub(crate) fn write_text(&self, to: &mut impl Write) -> Result<()> {
+        writeln!(to, "{} through {}", self.source, self.model.as_deref().unwrap_or("no model"))?;
+        if let Some(table) = self.table(out::columns()) {
+            writeln!(to, "{table}")?;
+        }
+        write!(
+            to,
+            "{} in {:.2} s ({:.0} per second), {}",
+            counted(self.frames, "frame"),
+            self.seconds,
+            self.throughput_fps,
+            counted(self.errors, "error")
+        )?;
+        if let (Some(late), Some(dropped)) = (self.late, self.dropped) {
+            write!(to, ", {late} late, {dropped} dropped")?;
+        }
+        if self.damaged > 0 {
+            write!(to, ", {} damaged and left out", self.damaged)?;
+        }
+        writeln!(to)?;
+        if let (Some(reconnects @ 1..), Some(lost), Some(gap)) =
+            (self.reconnects, self.lost, self.longest_gap_ms)
+        {
+            let (times, requests) = (counted(reconnects, "reconnect"), counted(lost, "request"));
+            writeln!(to, "{times}, {requests} lost, longest gap {gap:.0} ms")?;
+        }
+        if self.retries > 0 {
+            let times = counted(self.retries, "retry");
+            writeln!(to, "{times} because the driver was short of something")?;
+        }
+        if let (Some(sound), Some(times)) = (self.sound_seconds, self.times_real_time) {
+            write!(to, "{sound:.2} s of sound, {times:.1} times as fast as real time")?;
+            match self.states {
+                Some(states) => {
+                    let states = counted(states as u64, "state");
+                    writeln!(to, ", {states} carried from frame to frame")?;
+                }
+                None => writeln!(to)?,
+            }
+        }
+        if let Some(Accuracy { right, of, percent }) = self.accuracy {
+            let of = counted(of, "frame");
+            writeln!(to, "accuracy {percent:.2} % ({right} of {of} named right)")?;
+        }
+        write!(to, "path {}, wait {}; client process {}", self.path, self.wait, self.client_pid)?;
+        match self.driver_pid {
+            Some(driver) => writeln!(to, ", driver process {driver}")?,
+            None => writeln!(to)?,
+        }
+        if let Some(trace) = &self.trace {
+            writeln!(to, "{trace}")?;
+        }
         Ok(())
     }
 
-    pub(crate) fn write_text(&self, out: &mut impl Write) -> Result<()> {
-        writeln!(out, "{} through {}", self.source, self.model)?;
+    /// The distributions, in a table no wider than this; `None` where nothing was measured.
+    fn table(&self, columns: Option<u16>) -> Option<Table> {
+        self.latency_us?;
         let mut table = Table::new();
-        table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
+        if columns.is_some_and(|columns| columns < FRAMED_COLUMNS) {
+            table.load_style(comfy_table::presets::NOTHING);
+        } else {
+            table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
+        }
         table.set_header(["microseconds", "p50", "p90", "p99", "p99.9", "max"]);
         for (name, quantiles) in [
             ("latency", self.latency_us),
@@ -101,65 +152,83 @@ impl Report {
             ("  transport", self.transport_us),
         ] {
             if let Some(q) = quantiles {
-                let cell = |value: f64| format!("{value:.1}");
-                table.add_row([
-                    name.to_owned(),
-                    cell(q.p50),
-                    cell(q.p90),
-                    cell(q.p99),
-                    cell(q.p999),
-                    cell(q.max),
-                ]);
+                let figures = [q.p50, q.p90, q.p99, q.p999, q.max].map(figure);
+                table.add_row([name.to_owned()].into_iter().chain(figures));
             }
         }
-        writeln!(out, "{table}")?;
-        write!(
-            out,
-            "{} frames in {:.2} s ({:.0} per second), {} errors",
-            self.frames, self.seconds, self.throughput_fps, self.errors
-        )?;
-        if let (Some(late), Some(dropped)) = (self.late, self.dropped) {
-            write!(out, ", {late} late, {dropped} dropped")?;
+        if let Some(columns) = columns {
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
         }
-        writeln!(out)?;
-        if let (Some(reconnects @ 1..), Some(lost), Some(gap)) =
-            (self.reconnects, self.lost, self.longest_gap_ms)
-        {
-            let (times, requests) = (counted(reconnects, "reconnect"), counted(lost, "request"));
-            writeln!(out, "{times}, {requests} lost, longest gap {gap:.0} ms")?;
-        }
-        if let Some(retries) = self.retries {
-            writeln!(
-                out,
-                "{} because the driver was short of something",
-                counted(retries, "retry")
-            )?;
-        }
-        if let (Some(sound), Some(times)) = (self.sound_seconds, self.times_real_time) {
-            write!(out, "{sound:.2} s of sound, {times:.1} times as fast as real time")?;
-            match self.states {
-                Some(1) => writeln!(out, ", 1 state carried from frame to frame")?,
-                Some(states) => writeln!(out, ", {states} states carried from frame to frame")?,
-                None => writeln!(out)?,
-            }
-        }
-        if let Some(Accuracy { right, of, percent }) = self.accuracy {
-            writeln!(out, "accuracy {percent:.2} % ({right} of {of} frames named right)")?;
-        }
-        writeln!(
-            out,
-            "path {}, wait {}; client process {}, driver process {}",
-            self.path, self.wait, self.client_pid, self.driver_pid
-        )?;
-        Ok(())
+        Some(table)
     }
 }
 
-/// A number with its noun, in the plural where need be.
-fn counted(count: u64, noun: &str) -> String {
-    match (count, noun.strip_suffix('y')) {
-        (1, _) => format!("1 {noun}"),
-        (_, Some(stem)) => format!("{count} {stem}ies"),
-        (_, None) => format!("{count} {noun}s"),
+/// Below this width of a terminal the table has no frame.
+const FRAMED_COLUMNS: u16 = 80;
+
+/// A time with as many digits as say something.
+fn figure(micros: f64) -> String {
+    if micros < 100_000.0 { format!("{micros:.1}") } else { format!("{micros:.0}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_as_wide_as_there_is_room() {
+        let slow = Quantiles { p50: 9.5, p90: 99_999.9, p99: 1e6, p999: 1.2e6, max: 12_345_678.0 };
+        let report = Report { latency_us: Some(slow), driver_us: Some(slow), ..empty() };
+        for columns in [60, 79, 80, 120] {
+            let table = report.table(Some(columns)).unwrap().to_string();
+            let widest = table.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= columns.into(), "{columns}: {widest}\n{table}");
+            assert!(table.contains("12345678") && table.contains("99999.9"), "{table}");
+            assert_eq!(table.contains('│'), columns >= FRAMED_COLUMNS);
+            let lines = table.lines().filter(|line| line.contains("in the driver")).count();
+            assert_eq!(lines, 1, "no cell is broken: {table}");
+        }
+        assert!(empty().table(None).is_none());
+    }
+
+    #[test]
+    fn one_frame_is_no_frames() {
+        let mut text = Vec::new();
+        Report { frames: 1, ..empty() }.write_text(&mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("1 frame in ") && text.contains(", 0 errors"), "{text}");
+    }
+
+    fn empty() -> Report {
+        Report {
+            model: None,
+            source: "demo".into(),
+            path: "burst",
+            wait: "spin",
+            threads: 1,
+            frames: 0,
+            errors: 0,
+            damaged: 0,
+            late: None,
+            dropped: None,
+            client_pid: 1,
+            driver_pid: None,
+            reconnects: None,
+            lost: None,
+            longest_gap_ms: None,
+            retries: 0,
+            seconds: 1.0,
+            throughput_fps: 0.0,
+            sound_seconds: None,
+            times_real_time: None,
+            states: None,
+            accuracy: None,
+            latency_us: None,
+            driver_us: None,
+            transport_us: None,
+            results: None,
+            results_left_out: 0,
+            trace: None,
+        }
     }
 }

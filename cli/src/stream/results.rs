@@ -1,69 +1,102 @@
-//! What frames came to: said at once as text, or kept for the JSON object.
+//! What frames came to, as text and as JSON.
 
 use std::io::Write;
 
-use anyhow::Result;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::answer::{Answer, Class, Detection, Share, Stretch};
 
-/// Most results that are kept for the JSON object; the rest is counted.
-const MAX_KEPT: usize = 100_000;
 /// Most classes of a segmentation in a line of text.
 const MOST_SHARES: usize = 8;
 
 /// The result of one frame.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(crate) struct FrameResult {
+    /// Its place in the source, from 1.
     pub(crate) frame: u64,
     pub(crate) source: String,
     /// When the frame begins, in sound.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) at_seconds: Option<f64>,
     /// How much sound it is.
-    #[serde(skip)]
     pub(crate) span_seconds: Option<f64>,
+    /// `None` where the execution failed, or nothing is known of the outputs.
+    pub(crate) answer: Option<Answer>,
+}
+
+/// The keys of a result in JSON, which are always there.
+#[derive(Debug, Default, Serialize)]
+struct Keys<'a> {
+    frame: u64,
+    source: &'a str,
+    at_seconds: Option<f64>,
+    top: Option<&'a [Class]>,
+    steps: Option<usize>,
+    stretches: Option<&'a [Stretch]>,
+    boxes: Option<&'a [Detection]>,
+    classes: Option<&'a [Share]>,
+    width: Option<u32>,
+    height: Option<u32>,
+    count: Option<usize>,
+    least: Option<f32>,
+    greatest: Option<f32>,
+}
+
+impl Serialize for FrameResult {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.keys().serialize(serializer)
+    }
+}
+
+/// A line of `--json-lines`: a result, how its execution ended, and how long it took.
+#[derive(Debug, Serialize)]
+pub(crate) struct FrameLine<'a> {
     #[serde(flatten)]
-    pub(crate) answer: Answer,
+    pub(crate) result: &'a FrameResult,
+    /// The status of the HAL, NONE where all went well.
+    pub(crate) status: &'a str,
+    pub(crate) latency_us: Option<f64>,
+    pub(crate) driver_us: Option<f64>,
 }
 
-/// Where results go.
-#[derive(Debug)]
-pub(crate) struct Results {
-    is_text: bool,
-    kept: Vec<FrameResult>,
-    pub(crate) left_out: u64,
-}
-
-impl Results {
-    pub(crate) fn new(is_text: bool) -> Self {
-        Results { is_text, kept: Vec::new(), left_out: 0 }
-    }
-
-    /// Says or keeps a result.
-    pub(crate) fn add(&mut self, result: FrameResult) -> Result<()> {
-        if self.is_text {
-            result.write_text(&mut std::io::stdout().lock())?;
-        } else if self.kept.len() < MAX_KEPT {
-            self.kept.push(result);
-        } else {
-            self.left_out += 1;
-        }
+impl FrameLine<'_> {
+    pub(crate) fn write(&self, to: &mut impl Write) -> anyhow::Result<()> {
+        writeln!(to, "{}", serde_json::to_string(self)?)?;
         Ok(())
-    }
-
-    pub(crate) fn into_kept(self) -> Vec<FrameResult> {
-        self.kept
     }
 }
 
 impl FrameResult {
-    fn write_text(&self, out: &mut impl Write) -> Result<()> {
+    fn keys(&self) -> Keys<'_> {
+        let FrameResult { frame, source, at_seconds, .. } = self;
+        let keys = Keys { frame: *frame, source, at_seconds: *at_seconds, ..Keys::default() };
+        match &self.answer {
+            None => keys,
+            Some(Answer::Top { top }) => Keys { top: Some(top), ..keys },
+            Some(Answer::Steps { steps, stretches }) => {
+                Keys { steps: Some(*steps), stretches: Some(stretches), ..keys }
+            }
+            Some(Answer::Boxes { boxes }) => Keys { boxes: Some(boxes), ..keys },
+            Some(Answer::Shares { classes }) => Keys { classes: Some(classes), ..keys },
+            Some(Answer::Picture { width, height }) => {
+                Keys { width: Some(*width), height: Some(*height), ..keys }
+            }
+            Some(Answer::Values { count, least, greatest }) => {
+                Keys { count: Some(*count), least: Some(*least), greatest: Some(*greatest), ..keys }
+            }
+        }
+    }
+
+    /// Says it; of classes the best in one line where it is to be `brief`.
+    pub(crate) fn write_text(&self, brief: bool, out: &mut impl Write) -> std::io::Result<()> {
         let heading = match self.at_seconds {
             Some(at) => format!("{at:8.2} s"),
             None => format!("frame {} ({})", self.frame, self.source),
         };
-        match &self.answer {
+        let Some(answer) = &self.answer else { return Ok(()) };
+        match answer {
+            Answer::Top { top } if brief && self.at_seconds.is_none() => {
+                writeln!(out, "{heading}: {}", joined(top, |c| scored(&c.name(), c.score)))?;
+            }
             Answer::Top { top } if self.at_seconds.is_some() => {
                 writeln!(out, "{heading}  {}", joined(top, |c| scored(&c.name(), c.score)))?;
             }
@@ -112,7 +145,7 @@ impl FrameResult {
     }
 }
 
-fn write_box(found: &Detection, out: &mut impl Write) -> Result<()> {
+fn write_box(found: &Detection, out: &mut impl Write) -> std::io::Result<()> {
     let [left, top, right, bottom] = found.edges;
     writeln!(
         out,
@@ -120,8 +153,7 @@ fn write_box(found: &Detection, out: &mut impl Write) -> Result<()> {
         found.score,
         found.index,
         found.name()
-    )?;
-    Ok(())
+    )
 }
 
 fn scored(name: &str, score: f32) -> String {
@@ -143,9 +175,10 @@ mod tests {
     fn text(at_seconds: Option<f64>, answer: Answer) -> String {
         let span_seconds = at_seconds.map(|_| 0.4);
         let source = "x".to_owned();
+        let answer = Some(answer);
         let result = FrameResult { frame: 3, source, at_seconds, span_seconds, answer };
         let mut out = Vec::new();
-        result.write_text(&mut out).unwrap();
+        result.write_text(false, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -189,13 +222,43 @@ mod tests {
     }
 
     #[test]
-    fn json_has_the_answer_beside_the_frame() {
-        let answer = Answer::Top { top: vec![class(1, "cat", 0.75)] };
+    fn json_has_the_answer_beside_the_frame_and_every_key_whatever_the_answer_is() {
         let source = "x".to_owned();
-        let result = FrameResult { frame: 0, source, at_seconds: None, span_seconds: None, answer };
-        assert_eq!(
-            serde_json::to_string(&result).unwrap(),
-            r#"{"frame":0,"source":"x","top":[{"index":1,"label":"cat","score":0.75}]}"#
-        );
+        let answer = Some(Answer::Top { top: vec![class(1, "cat", 0.75)] });
+        let mut result =
+            FrameResult { frame: 1, source, at_seconds: None, span_seconds: None, answer };
+        let json = |result: &FrameResult| serde_json::to_value(result).unwrap();
+        let top = json(&result);
+        assert_eq!(top["frame"], 1);
+        assert_eq!(top["top"][0]["label"], "cat");
+        let keys = |value: &serde_json::Value| -> Vec<String> {
+            value.as_object().unwrap().keys().cloned().collect()
+        };
+        for answer in [
+            None,
+            Some(Answer::Boxes { boxes: Vec::new() }),
+            Some(Answer::Shares { classes: Vec::new() }),
+            Some(Answer::Steps { steps: 1, stretches: Vec::new() }),
+            Some(Answer::Picture { width: 1, height: 1 }),
+            Some(Answer::Values { count: 0, least: f32::INFINITY, greatest: 0.0 }),
+        ] {
+            result.answer = answer;
+            assert_eq!(keys(&json(&result)), keys(&top), "{result:?}");
+        }
+        let line = FrameLine { result: &result, status: "NONE", latency_us: None, driver_us: None };
+        let mut text = Vec::new();
+        line.write(&mut text).unwrap();
+        let line: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(keys(&line).len(), keys(&top).len() + 3);
+    }
+
+    #[test]
+    fn the_best_class_of_a_picture_fits_into_a_line() {
+        let source = "cat.jpg".to_owned();
+        let answer = Some(Answer::Top { top: vec![class(1, "cat", 0.75)] });
+        let result = FrameResult { frame: 3, source, at_seconds: None, span_seconds: None, answer };
+        let mut out = Vec::new();
+        result.write_text(true, &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "frame 3 (cat.jpg): cat 0.75\n");
     }
 }

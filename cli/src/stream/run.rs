@@ -5,17 +5,21 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use burst_client::Outages;
 use burst_hal::ErrorStatus;
+use burst_hal::trace::{Marks, SpanKind, SpanSink};
 
 use super::answer::Reader;
 use super::args::{Args, State};
+use super::closing::End;
 use super::feed::Feed;
+use super::ledger::{Driver, Entries, Ledger};
 use super::live::Live;
 use super::pace::Pace;
 use super::path::Path;
-use super::report::{Accuracy, Report};
-use super::results::{FrameResult, Results};
+use super::results::{FrameLine, FrameResult};
 use super::saver::{FrameSaver, OutputSaver};
-use super::stats::{FrameTimes, Stats};
+use super::stats::FrameTimes;
+use crate::failure::error_text;
+use crate::out::{self, counted};
 use crate::source;
 
 /// Which results are said.
@@ -35,185 +39,271 @@ pub(super) struct Run<'a> {
     pub(super) feed: Box<dyn Feed>,
     pub(super) reader: Reader,
     pub(super) say: Say,
-    pub(super) stats: Stats,
     pub(super) pace: Pace,
     pub(super) live: Live,
     pub(super) frame_saver: Option<FrameSaver>,
     pub(super) output_saver: Option<OutputSaver>,
-    pub(super) results: Results,
+    /// Where everything that is measured is written down.
+    pub(super) ledger: &'a Ledger,
     pub(super) deadline: Duration,
-    /// Frames to send; `None`: all there are.
+    /// Frames to take from the source; `None`: all there are.
     pub(super) wanted: Option<u64>,
-    /// States that the model has.
-    pub(super) states: usize,
-    /// What becomes of them between frames.
+    /// What becomes of the model's states between frames.
     pub(super) state: State,
-    pub(super) tally: Tally,
+    /// The place of the current frame in the source, from 1: in results, in saved files, in a trace.
+    pub(super) number: u64,
+    /// The best class that was said last.
+    pub(super) said: Option<usize>,
+    /// What was lost up to the last gap that was said.
+    pub(super) outages: Outages,
+    /// Where the spans of each frame go, where somebody wants them.
+    pub(super) spans: Option<&'a dyn SpanSink>,
 }
 
-/// What a run counts.
-#[derive(Debug, Default)]
-pub(super) struct Tally {
-    errors: u64,
-    /// Frames whose best class was the one they are known to show.
-    right: u64,
-    /// Frames that are known to show something.
-    judged: u64,
-    /// The best class that was said last.
-    said: Option<usize>,
-    /// Where the sound streamed so far ends.
-    sound: Option<Duration>,
-    /// What was lost up to the last gap that was said.
-    outages: Outages,
+/// How the execution of a frame ended.
+struct Executed {
+    status: ErrorStatus,
+    /// `None` where it failed.
+    times: Option<FrameTimes>,
 }
 
 impl Run<'_> {
-    /// Sends every frame; returns how many were answered or failed.
-    pub(super) fn all(&mut self, path: &mut dyn Path) -> Result<u64> {
-        let wanted = self.wanted;
+    /// Sends every frame, until there are no more or a signal asks for the end.
+    pub(super) fn all(&mut self, path: &mut dyn Path) -> Result<End> {
         let repeat = source::is_single(&self.args.source) && self.args.frames.is_some();
-        let mut frames = 0;
-        while wanted.is_none_or(|wanted| frames + self.pace.dropped < wanted) {
-            if !self.feed.advance()? {
-                break;
+        while self.wants_more() {
+            if let Some(signal) = self.ledger.asked() {
+                return Ok(End::Interrupted(signal));
+            }
+            match self.feed.advance() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    self.leave_out(error)?;
+                    continue;
+                }
             }
             loop {
-                let is_last = wanted.is_some_and(|w| frames + self.pace.dropped + 1 >= w);
-                if let Some(due) = self.pace.due(is_last) {
-                    self.one(frames, due, path)?;
-                    frames += 1;
+                if let Some(signal) = self.due_frame(path)? {
+                    return Ok(signal);
                 }
-                if !repeat || wanted.is_some_and(|w| frames + self.pace.dropped >= w) {
+                if !repeat || !self.wants_more() {
                     break;
                 }
             }
         }
-        if frames == 0 && self.pace.dropped == 0 {
-            bail!("{}: no frames", self.args.source);
-        }
-        if let Some(saver) = self.output_saver.take() {
-            saver.finish()?;
-        }
-        Ok(frames)
+        self.has_seen_any()?;
+        Ok(End::Done)
     }
 
-    fn one(&mut self, index: u64, due: Instant, path: &mut dyn Path) -> Result<()> {
+    fn wants_more(&self) -> bool {
+        self.wanted.is_none_or(|wanted| self.number < wanted)
+    }
+
+    /// Sends the current frame when it is due, or skips it. Something where a signal asked for the end meanwhile.
+    fn due_frame(&mut self, path: &mut dyn Path) -> Result<Option<End>> {
+        self.number += 1;
+        let is_last = self.wanted.is_some_and(|wanted| self.number >= wanted);
+        let due = self.pace.due(is_last, |time| self.ledger.sleep(time));
+        if let Some(signal) = self.ledger.asked() {
+            return Ok(Some(End::Interrupted(signal)));
+        }
+        match due {
+            Some(due) => self.one(due, path)?,
+            None => {
+                self.ledger.write(|entries| entries.counts.dropped += 1);
+                self.draw(Instant::now());
+            }
+        }
+        Ok(None)
+    }
+
+    /// A frame that cannot be read: the end of the stream, unless it is to go on.
+    fn leave_out(&mut self, error: anyhow::Error) -> Result<()> {
+        if !self.args.lenient {
+            return Err(error);
+        }
+        self.number += 1;
+        self.ledger.write(|entries| entries.counts.damaged += 1);
+        let text = error_text(&error);
+        self.live.aside(|| out::say(format_args!("left out: {text}")));
+        Ok(())
+    }
+
+    fn has_seen_any(&self) -> Result<()> {
+        let counts = self.ledger.write(|entries| entries.counts);
+        match counts.frames + counts.dropped {
+            0 if counts.damaged == 0 => bail!("{}: no frames", self.args.source),
+            0 => bail!(
+                "{}: none of {}",
+                self.args.source,
+                counted(counts.damaged, "frame") + " could be read"
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn one(&mut self, due: Instant, path: &mut dyn Path) -> Result<()> {
+        let mut marks = Marks::begin(self.spans);
+        let answered = self.answer(due, path, &mut marks);
+        marks.mark(SpanKind::ReadOutputs);
+        // As many frames as have room for spans have smaller numbers.
+        marks.whole(SpanKind::Frame, u32::try_from(self.number).unwrap_or(u32::MAX));
+        answered
+    }
+
+    fn answer(&mut self, due: Instant, path: &mut dyn Path, marks: &mut Marks<'_>) -> Result<()> {
         self.feed.write(path.input())?;
         if self.state == State::Reset {
             path.reset_states();
         }
+        marks.mark(SpanKind::WriteInputs);
         let sent = Instant::now();
-        let (status, driver) = path.execute(self.deadline)?;
+        let executed = path.execute(self.deadline);
         let answered = Instant::now();
+        marks.mark(SpanKind::Execute);
+        self.note_driver(path);
+        let (status, driver) = executed?;
         self.pace.done(answered);
         if status != ErrorStatus::None {
-            tracing::warn!(frame = index, %status, "a frame failed");
-            self.tally.errors += 1;
-            return Ok(());
+            tracing::warn!(frame = self.number, %status, "a frame failed");
+            let late = self.pace.late;
+            self.ledger.write(|entries| {
+                entries.counts.frames += 1;
+                entries.counts.errors += 1;
+                entries.counts.late = late;
+            });
+            return self.print_line(None, &Executed { status, times: None });
         }
         self.say_gap(path);
         let execution = answered.duration_since(sent);
         let latency =
             if self.args.fps.is_some() { answered.duration_since(due) } else { execution };
-        self.stats.record(FrameTimes { latency, execution, driver });
+        let times = FrameTimes { latency, execution, driver };
         if let Some(saver) = &mut self.output_saver {
             saver.save(path.output(0)?)?;
         }
         self.reader.read(path)?;
-        self.look(index)?;
-        if self.live.wants(answered) {
-            let seen = self.reader.best_class();
-            self.live.show(index + 1, self.stats.take_second(answered), seen.as_ref());
-        }
+        self.look(times)?;
+        self.draw(answered);
         Ok(())
+    }
+
+    /// What is known of the driver by now, for whoever says it.
+    fn note_driver(&self, path: &dyn Path) {
+        let driver = Driver {
+            pid: Some(path.driver_pid()),
+            outages: path.outages(),
+            retries: path.retries(),
+        };
+        self.ledger.write(|entries| entries.driver = driver);
     }
 
     /// Says how long nothing was answered, once something is again.
     fn say_gap(&mut self, path: &dyn Path) {
         let Some(now) = path.outages() else { return };
-        let before = std::mem::replace(&mut self.tally.outages, now);
-        if now.reconnects == before.reconnects || self.args.json {
+        let before = std::mem::replace(&mut self.outages, now);
+        if now.reconnects == before.reconnects || self.args.wants_json() {
             return;
         }
-        let (gap, lost) = (now.last_gap.as_millis(), now.lost - before.lost);
-        let requests = if lost == 1 { "request" } else { "requests" };
+        let (gap, lost) = (now.last_gap.as_millis(), counted(now.lost - before.lost, "request"));
         let driver = path.driver_pid();
-        self.live
-            .aside(|| eprintln!("gap {gap} ms, {lost} {requests} lost; driver process {driver}"));
+        let line = format!("gap {gap} ms, {lost} lost; driver process {driver}");
+        self.live.aside(|| out::say(line));
     }
 
-    /// What the model makes of the frame.
-    fn look(&mut self, index: u64) -> Result<()> {
+    /// What the model makes of the frame: written down first, then said and drawn.
+    fn look(&mut self, times: FrameTimes) -> Result<()> {
+        let result = self.result();
         let label = self.feed.label();
-        self.tally.sound = label.at.zip(self.feed.span()).map(|(at, span)| at + span);
-        let best = self.reader.best();
-        if self.args.model.is_none()
-            && let (Some(truth), Some(best)) = (label.truth, best)
-        {
-            self.tally.judged += 1;
-            self.tally.right += u64::from(best == truth);
+        let end = label.at.zip(self.feed.span()).map(|(at, span)| at + span);
+        let judged = match (label.truth, self.reader.best()) {
+            (Some(truth), Some(best)) if self.args.model.is_none() => Some(best == truth),
+            _ => None,
+        };
+        let late = self.pace.late;
+        let note = |entries: &mut Entries| {
+            entries.stats.record(times);
+            entries.sound = end;
+            let counts = &mut entries.counts;
+            counts.frames += 1;
+            counts.late = late;
+            counts.judged += u64::from(judged.is_some());
+            counts.right += u64::from(judged == Some(true));
+        };
+        let result = self.ledger.write(|entries| {
+            note(entries);
+            match result {
+                Some(result) if entries.heading.keeps_results => {
+                    entries.keep(result);
+                    None
+                }
+                result => result,
+            }
+        });
+        let status = ErrorStatus::None;
+        if self.args.json_lines {
+            self.print_line(result, &Executed { status, times: Some(times) })?;
+        } else if let Some(result) = result {
+            let is_brief = self.args.top.is_none();
+            self.live.aside(|| result.write_text(is_brief, &mut out::stdout()))?;
         }
         let placed = self.feed.picture();
         if let (Some(saver), Some(placed)) = (&mut self.frame_saver, &placed) {
-            saver.save(&self.reader.picture(placed))?;
+            saver.save(self.number, &self.reader.picture(placed))?;
         }
+        Ok(())
+    }
+
+    /// What is to be said of the frame.
+    fn result(&mut self) -> Option<FrameResult> {
+        let best = self.reader.best();
         let top = match self.say {
             Say::All(top) => top,
-            Say::Changes if best.is_none() || self.tally.said != best => 1,
-            Say::Changes | Say::Nothing => return Ok(()),
+            _ if self.args.json_lines => 1,
+            Say::Changes if best.is_none() || self.said != best => 1,
+            Say::Changes | Say::Nothing => return None,
         };
-        self.tally.said = best;
-        let Some(answer) = self.reader.answer(top, placed.as_ref()) else { return Ok(()) };
-        let result = FrameResult {
-            frame: index,
+        self.said = best;
+        let answer = self.reader.answer(top, self.feed.picture().as_ref());
+        // Where nothing is known of the outputs there is nothing to say, but in a line for each frame.
+        (answer.is_some() || self.args.json_lines).then(|| self.about(answer))
+    }
+
+    fn about(&self, answer: Option<super::answer::Answer>) -> FrameResult {
+        let label = self.feed.label();
+        FrameResult {
+            frame: self.number,
             source: label.name.to_owned(),
             at_seconds: label.at.map(|at| at.as_secs_f64()),
             span_seconds: self.feed.span().map(|span| span.as_secs_f64()),
             answer,
-        };
-        let Run { live, results, .. } = self;
-        live.aside(|| results.add(result))
+        }
     }
 
-    pub(super) fn report(
-        self,
-        model: String,
-        frames: u64,
-        seconds: f64,
-        path: &dyn Path,
-    ) -> Report {
-        #[expect(clippy::cast_precision_loss, reason = "counts of frames")]
-        let throughput_fps = (frames - self.tally.errors) as f64 / seconds;
-        let whole = self.feed.sound();
-        let sound = self.tally.sound.map(|end| end.min(whole.unwrap_or(end)).as_secs_f64());
-        Report {
-            model,
-            source: self.args.source.clone(),
-            path: self.args.path.name(),
-            wait: self.args.wait.name(),
-            frames,
-            errors: self.tally.errors,
-            late: self.args.fps.is_some().then_some(self.pace.late),
-            dropped: self.args.fps.is_some().then_some(self.pace.dropped),
-            client_pid: std::process::id(),
-            driver_pid: path.driver_pid(),
-            reconnects: path.outages().map(|outages| outages.reconnects),
-            lost: path.outages().map(|outages| outages.lost),
-            longest_gap_ms: path
-                .outages()
-                .map(|outages| outages.longest_gap.as_secs_f64() * 1000.0),
-            retries: Some(path.retries()).filter(|retries| *retries > 0),
-            seconds,
-            throughput_fps,
-            sound_seconds: sound,
-            times_real_time: sound.map(|sound| sound / seconds),
-            states: (self.states > 0 && self.state == State::Carry).then_some(self.states),
-            accuracy: Accuracy::of(self.tally.right, self.tally.judged),
-            latency_us: self.stats.latency.quantiles(),
-            driver_us: self.stats.driver.quantiles(),
-            transport_us: self.stats.transport.quantiles(),
-            results_left_out: Some(self.results.left_out).filter(|left_out| *left_out > 0),
-            results: (self.say != Say::Nothing).then(|| self.results.into_kept()),
+    /// With `--json-lines`: the frame, whatever came of it.
+    fn print_line(&self, result: Option<FrameResult>, executed: &Executed) -> Result<()> {
+        if !self.args.json_lines {
+            return Ok(());
         }
+        let result = result.unwrap_or_else(|| self.about(None));
+        let micros = |time: Duration| time.as_secs_f64() * 1e6;
+        let line = FrameLine {
+            result: &result,
+            status: executed.status.name(),
+            latency_us: executed.times.map(|times| micros(times.latency)),
+            driver_us: executed.times.and_then(|times| times.driver).map(micros),
+        };
+        line.write(&mut out::stdout())
+    }
+
+    fn draw(&mut self, answered: Instant) {
+        if !self.live.wants(answered) {
+            return;
+        }
+        let (counts, recent) =
+            self.ledger.write(|entries| (entries.counts, entries.stats.take_second(answered)));
+        let seen = self.reader.best_class();
+        self.live.show((counts.seen(), counts.dropped), recent, seen.as_ref());
     }
 }

@@ -1,7 +1,7 @@
 //! What a run leaves behind in files: frames with the result drawn in, outputs as they are.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -12,11 +12,11 @@ use crate::draw::Canvas;
 /// Most frames that are saved: their number has six digits.
 const MAX_FRAMES: u64 = 999_999;
 
-/// Writes pictures into a folder: `frame-000001.png` and so on.
+/// Writes pictures into a folder: `frame-000001.png` and so on, by the numbers that results have.
 #[derive(Debug)]
 pub(crate) struct FrameSaver {
     folder: PathBuf,
-    saved: u64,
+    is_full: bool,
 }
 
 impl FrameSaver {
@@ -28,43 +28,40 @@ impl FrameSaver {
         }
         std::fs::create_dir_all(folder).with_context(what)?;
         rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).with_context(what)?;
-        Ok(FrameSaver { folder: folder.into(), saved: 0 })
+        Ok(FrameSaver { folder: folder.into(), is_full: false })
     }
 
-    /// Writes one more picture.
-    pub(crate) fn save(&mut self, picture: &Canvas) -> Result<()> {
-        if self.saved == MAX_FRAMES {
+    /// Writes the picture of the frame with this number.
+    pub(crate) fn save(&mut self, number: u64, picture: &Canvas) -> Result<()> {
+        if number > MAX_FRAMES {
+            if !self.is_full {
+                tracing::warn!("frames up to {MAX_FRAMES} are saved; no more are");
+            }
+            self.is_full = true;
             return Ok(());
         }
-        self.saved += 1;
-        if self.saved == MAX_FRAMES {
-            tracing::warn!("{MAX_FRAMES} frames are saved; no more are");
-        }
-        let file = self.folder.join(format!("frame-{:06}.png", self.saved));
+        let file = self.folder.join(format!("frame-{number:06}.png"));
         burst_pictures::write_png(&file, picture.width(), picture.height(), picture.rgb())
             .with_context(|| format!("cannot write {}", file.display()))
     }
 }
 
-/// Writes outputs one behind the other.
+/// Writes outputs one behind the other, each at once: an interrupted run has all that were computed.
+#[derive(Debug)]
 pub(crate) struct OutputSaver {
-    file: BufWriter<File>,
+    file: File,
     name: PathBuf,
 }
 
 impl OutputSaver {
     pub(crate) fn new(name: &Path) -> Result<Self> {
         let what = || format!("cannot write {}", name.display());
-        let file = BufWriter::new(File::create(name).with_context(what)?);
+        let file = File::create(name).with_context(what)?;
         Ok(OutputSaver { file, name: name.into() })
     }
 
     pub(crate) fn save(&mut self, output: &[u8]) -> Result<()> {
         self.file.write_all(output).with_context(|| format!("cannot write {}", self.name.display()))
-    }
-
-    pub(crate) fn finish(mut self) -> Result<()> {
-        self.file.flush().with_context(|| format!("cannot write {}", self.name.display()))
     }
 }
 
@@ -78,9 +75,10 @@ mod tests {
         let inner = folder.path().join("a/b");
         let mut saver = FrameSaver::new(&inner).unwrap();
         let rgb: Vec<u8> = (0..2 * 3 * 3).collect();
-        for _ in 0..2 {
-            saver.save(&Canvas::new(2, 3, rgb.clone())).unwrap();
+        for number in [2, 7, MAX_FRAMES + 1] {
+            saver.save(number, &Canvas::new(2, 3, rgb.clone())).unwrap();
         }
+        assert!(inner.join("frame-000007.png").exists());
         let read = burst_pictures::read(&inner.join("frame-000002.png")).unwrap();
         assert_eq!((read.width, read.height, read.rgb), (2, 3, rgb));
         assert_eq!(std::fs::read_dir(&inner).unwrap().count(), 2);

@@ -1,6 +1,5 @@
 //! A connection to a driver in another process, for one worker.
 
-use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,22 +9,28 @@ use burst_client::{
     Burst, BurstOptions, Client, Deadline, RemoteDevice, RemotePreparedModel, ShmMemory,
 };
 use burst_hal::session::PoolAllocator;
+use burst_hal::trace::{Marks, SpanKind};
+use burst_hal::validate::RequestRules;
 use burst_hal::{
-    Buffer, BufferRequest, Caller, Capabilities, Device, DeviceType, ExecutionCallback,
-    ExecutionOptions, ExecutionResult, Failure, Fence, FencedExecution, FencedOptions, Model, Pool,
-    PrepareOptions, PreparedModel, Request,
+    Buffer, BufferRequest, BurstExecutor, CacheFiles, Caller, Capabilities, CompilationCache,
+    Device, DeviceStatus, DeviceType, ExecutionCallback, ExecutionOptions, ExecutionResult,
+    Extension, Failure, Fence, FencedExecution, FencedOptions, HalVersion, Model, Pace, Pool,
+    PrepareOptions, PrepareResult, PreparedModel, Request, TimePoint,
 };
 use burst_harness::WaitKind;
 use burst_verify::{DeviceLease, RunError, Target};
 
 use crate::driver_process::DriverProcess;
 use crate::threads::Threads;
+use crate::trace::{Tracing, told};
 
 /// Which driver.
 pub(crate) struct Service<'a> {
     pub(crate) socket: Option<&'a Path>,
     pub(crate) device: &'a str,
     pub(crate) threads: Threads,
+    /// Where spans go, where somebody wants them.
+    pub(crate) tracing: Option<&'a Tracing>,
 }
 
 /// One worker's connection.
@@ -52,6 +57,7 @@ impl<'a> RemoteLease<'a> {
 
 impl Service<'_> {
     fn connect(&self) -> Result<Connection> {
+        let mut marks = Marks::begin(self.tracing.map(Tracing::sink));
         // Bound in this order so that on an error the connection goes first, and the process ends.
         let (process, client) = match self.socket {
             Some(path) => (None, Client::connect(path)?),
@@ -65,6 +71,10 @@ impl Service<'_> {
                 (Some(process), client)
             }
         };
+        marks.mark(SpanKind::Connect);
+        if let Some(tracing) = self.tracing {
+            tracing.attach(&client).map_err(told)?;
+        }
         let inner = client.device(self.device)?;
         let device = Watched { inner, fell_back: Arc::default() };
         Ok(Connection { device, client, _process: process })
@@ -95,7 +105,7 @@ impl DeviceLease for RemoteLease<'_> {
 }
 
 /// Memory that both processes map, so that it can have a slot in a burst.
-struct SharedAllocator;
+pub(super) struct SharedAllocator;
 
 impl PoolAllocator for SharedAllocator {
     fn allocate(&self, bytes: usize) -> Result<Pool, Failure> {
@@ -116,6 +126,7 @@ impl<T> Watched<T> {
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "all that the device can do has to reach it")]
 impl Device for Watched<RemoteDevice> {
     fn name(&self) -> &str {
         self.inner.name()
@@ -129,20 +140,69 @@ impl Device for Watched<RemoteDevice> {
         self.inner.device_type()
     }
 
+    fn hal_version(&self) -> HalVersion {
+        self.inner.hal_version()
+    }
+
     fn capabilities(&self) -> Result<Capabilities, Failure> {
         self.inner.capabilities()
+    }
+
+    fn supported_extensions(&self) -> Vec<Extension> {
+        self.inner.supported_extensions()
+    }
+
+    fn cache_files_needed(&self) -> CacheFiles {
+        self.inner.cache_files_needed()
+    }
+
+    fn status(&self) -> DeviceStatus {
+        self.inner.status()
     }
 
     fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
         self.inner.supported_operations(model)
     }
 
-    fn prepare_model(
+    fn supported_operations_for(
+        &self,
+        model: &Model,
+        caller: &Caller,
+    ) -> Result<Vec<bool>, Failure> {
+        self.inner.supported_operations_for(model, caller)
+    }
+
+    fn prepare_model(&self, model: &Model, options: &PrepareOptions) -> PrepareResult {
+        Ok(Arc::new(self.wrap(self.inner.prepare(model, options)?)))
+    }
+
+    /// The service charges its own accounts, whoever the caller is here.
+    fn prepare_model_for(
         &self,
         model: &Model,
         options: &PrepareOptions,
-    ) -> Result<Arc<dyn PreparedModel>, Failure> {
-        Ok(Arc::new(self.wrap(self.inner.prepare(model, options)?)))
+        _: &Caller,
+    ) -> PrepareResult {
+        self.prepare_model(model, options)
+    }
+
+    fn prepare_model_caching(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        cache: &CompilationCache,
+        _: &Caller,
+    ) -> PrepareResult {
+        Ok(Arc::new(self.wrap(self.inner.prepare_caching(model, options, cache)?)))
+    }
+
+    fn prepare_model_from_cache(
+        &self,
+        cache: &CompilationCache,
+        deadline: Option<TimePoint>,
+        _: &Caller,
+    ) -> PrepareResult {
+        Ok(Arc::new(self.wrap(self.inner.prepare_from_cache(cache, deadline)?)))
     }
 
     fn allocate(
@@ -157,13 +217,13 @@ impl Device for Watched<RemoteDevice> {
 
 /// The connection's own prepared model.
 fn own(model: &Arc<dyn PreparedModel>) -> Arc<dyn PreparedModel> {
-    let any: &dyn Any = &**model;
-    match any.downcast_ref::<Watched<Arc<RemotePreparedModel>>>() {
+    match model.downcast_ref::<Watched<Arc<RemotePreparedModel>>>() {
         Some(watched) => Arc::clone(&watched.inner) as Arc<dyn PreparedModel>,
         None => Arc::clone(model),
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "all that the model can do has to reach it")]
 impl PreparedModel for Watched<Arc<RemotePreparedModel>> {
     fn execute_synchronously(
         &self,
@@ -171,6 +231,15 @@ impl PreparedModel for Watched<Arc<RemotePreparedModel>> {
         options: &ExecutionOptions,
     ) -> ExecutionResult {
         self.inner.execute_synchronously(request, options)
+    }
+
+    fn execute_for(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+        caller: &Caller,
+    ) -> ExecutionResult {
+        self.inner.execute_for(request, options, caller)
     }
 
     fn execute_asynchronously(
@@ -198,8 +267,30 @@ impl PreparedModel for Watched<Arc<RemotePreparedModel>> {
         let burst = self.inner.configure_burst(&BurstOptions::default())?;
         Ok(Box::new(self.wrap(burst)))
     }
+
+    fn open_executor(self: Arc<Self>) -> Result<Option<Box<dyn BurstExecutor>>, Failure> {
+        Arc::clone(&self.inner).open_executor()
+    }
+
+    fn request_rules(&self) -> Option<&RequestRules> {
+        self.inner.request_rules()
+    }
+
+    fn pace(&self) -> Option<&Pace> {
+        self.inner.pace()
+    }
+
+    fn prepare_options(&self) -> Option<PrepareOptions> {
+        self.inner.prepare_options()
+    }
+
+    /// None to lend: it is held as its own type, which `own` finds.
+    fn wrapped(&self) -> Option<&Arc<dyn PreparedModel>> {
+        None
+    }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "all that the burst can do has to reach it")]
 impl burst_hal::Burst for Watched<Burst> {
     fn execute(
         &mut self,
@@ -219,5 +310,13 @@ impl burst_hal::Burst for Watched<Burst> {
         if self.inner.fell_back() {
             self.fell_back.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn work_for(&mut self, caller: &Caller) {
+        burst_hal::Burst::work_for(&mut self.inner, caller);
+    }
+
+    fn release_resources(&mut self) {
+        burst_hal::Burst::release_resources(&mut self.inner);
     }
 }

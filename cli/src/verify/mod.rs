@@ -1,4 +1,4 @@
-//! `burst verify`: conformance vectors, or real models, against a driver in another process.
+//! `burst verify`: conformance vectors, real models, or random ones, against a driver in another process.
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
@@ -8,25 +8,32 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use burst_hal::{OperationType, Route};
-use burst_verify::{Plan, Suite, run as run_vectors, specs};
+use burst_verify::{Plan, Report, Suite, run as run_vectors, specs};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 
 use crate::failure;
-use crate::route::{RouteArg, RouteFilter};
+use crate::route::RouteArg;
 use crate::threads::Threads;
 
 pub(crate) mod import;
 pub(crate) mod lease;
+mod mode;
 mod models;
+mod ndk;
+mod random;
 pub(crate) mod route;
 mod text;
 
 use lease::{RemoteLease, Service};
+use mode::Mode;
+use ndk::Ndk;
+use ndk::plans::Plans;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Folder of vectors: <version>/<spec>.json.gz and .bin.gz.
-    #[arg(required_unless_present = "models")]
+    #[arg(required_unless_present_any = ["models", "random"])]
     folder: Option<PathBuf>,
     /// Folder of models and the outputs of reference kernels (models/MANIFEST.json names them):
     /// says of each whether it is strict, fair or failed.
@@ -38,10 +45,17 @@ pub(crate) struct Args {
     /// With --models: how often each golden is run; all runs have to give the same bytes.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "models", value_parser = clap::value_parser!(u16).range(1..))]
     repeat: u16,
-    /// How executions reach the driver; in-process is for models only. Default: every route to a
-    /// driver process for vectors, burst for models.
+    /// How executions reach the driver; in-process is for models only. Default:
+    /// every route to a driver process for vectors, burst for models.
     #[arg(long, value_enum, value_delimiter = ',')]
-    mode: Vec<RouteFilter>,
+    mode: Vec<Mode>,
+    /// With --mode ndk: the library. Default: the libneuralnetworks.so beside this command, or the
+    /// one that the system finds.
+    #[arg(long, value_name = "FILE")]
+    library: Option<PathBuf>,
+    /// With --mode ndk: name no device, so that the library divides each model among all that it finds.
+    #[arg(long, conflicts_with = "device")]
+    divided: bool,
     /// Only tests of these operations.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     op: Vec<String>,
@@ -51,6 +65,8 @@ pub(crate) struct Args {
     /// Only a fixed part of the tests, one in N, spread over all specs: for a quick look.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     one_in: u16,
+    #[command(flatten)]
+    random: random::RandomArgs,
     /// Socket of a running service; without it private driver processes are started.
     #[arg(long)]
     socket: Option<PathBuf>,
@@ -73,6 +89,16 @@ impl Args {
         self.mode.iter().any(|mode| mode.wants(route))
     }
 
+    /// Whether no route is named: nothing, or the library alone.
+    fn is_open(&self) -> bool {
+        self.mode.iter().all(|mode| *mode == Mode::Ndk)
+    }
+
+    /// Whether the C functions are meant, and no service.
+    fn is_ndk(&self) -> bool {
+        self.mode.contains(&Mode::Ndk)
+    }
+
     /// How many work at once on this many things.
     fn workers(&self, things: usize) -> usize {
         let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -82,41 +108,75 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.threads.check(args.socket.as_deref())?;
+    if args.library.is_some() && !args.is_ndk() {
+        bail!("--library goes with --mode ndk");
+    }
+    if args.divided && !args.is_ndk() {
+        bail!("--divided goes with --mode ndk");
+    }
+    if args.is_ndk() && args.socket.is_some() {
+        bail!("--mode ndk finds its services by itself: BURST_SOCKET names one");
+    }
+    if let Some(models) = args.random.models() {
+        return random::run(args, models);
+    }
     match (&args.models, &args.folder) {
         (Some(models), _) => models::run(args, models),
         (None, Some(vectors)) => run_conformance(args, vectors),
-        (None, None) => bail!("neither a folder of vectors nor --models is given"),
+        (None, None) => bail!("neither a folder of vectors nor --models nor --random is given"),
     }
 }
 
 fn run_conformance(args: &Args, folder: &Path) -> Result<ExitCode> {
     let plan = plan(args)?;
+    let ndk = args.is_ndk().then(|| Ndk::open(args)).transpose()?;
     let specs = specs(folder)?;
-    let service =
-        Service { socket: args.socket.as_deref(), device: &args.device, threads: args.threads };
+    let plans = args.divided.then(|| Plans::of(&specs, &plan)).transpose()?;
     let workers = args.workers(specs.len());
     let bar = progress_bar(specs.len() as u64, "files", args.json);
     let live = text::Live::default();
+    let progress = |tests, failed| live.advance(&bar, tests, failed);
     let started = Instant::now();
-    let done = run_vectors(
-        &specs,
-        &plan,
-        workers,
-        || RemoteLease::open(&service),
-        |tests, failed| live.advance(&bar, tests, failed),
-    );
+    let done = if let Some(ndk) = &ndk {
+        run_vectors(&specs, &plan, workers, || Ok(ndk.lease()), progress)
+    } else {
+        let service = Service {
+            socket: args.socket.as_deref(),
+            device: &args.device,
+            threads: args.threads,
+            tracing: None,
+        };
+        run_vectors(&specs, &plan, workers, || RemoteLease::open(&service), progress)
+    };
     bar.finish_and_clear();
     let report = done?;
     if report.tests == 0 {
         bail!("{}: no test belongs to these operations and suites", folder.display());
     }
-    let mut out = std::io::stdout();
+    let mut out = crate::out::stdout();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+        writeln!(
+            out,
+            "{}",
+            crate::json::object(&crate::json::VERIFY, &Said { report: &report, plans })?
+        )?;
     } else {
         text::write(&mut out, &report, started.elapsed())?;
+        if let Some(plans) = plans {
+            writeln!(out, "{}", plans.text())?;
+        }
     }
     Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) })
+}
+
+/// What is printed as JSON.
+#[derive(Serialize)]
+struct Said<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    /// With `--divided`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plans: Option<Plans>,
 }
 
 fn plan(args: &Args) -> Result<Plan> {
@@ -124,7 +184,7 @@ fn plan(args: &Args) -> Result<Plan> {
         bail!("--mode in-process goes with --models");
     }
     let all = [RouteArg::Sync, RouteArg::Async, RouteArg::Burst, RouteArg::Fenced];
-    let wanted = |route: &RouteArg| args.mode.is_empty() || args.wants(*route);
+    let wanted = |route: &RouteArg| args.is_open() || args.wants(*route);
     let routes: Vec<Route> = all.into_iter().filter(wanted).map(RouteArg::route).collect();
     let mut plan = Plan::everything(&routes);
     plan.one_in = args.one_in.into();

@@ -13,6 +13,7 @@ use indicatif::ProgressBar;
 
 use super::import::TfliteImporter;
 use super::lease::Service;
+use super::ndk::Ndk;
 use super::{Args, progress_bar, route};
 use crate::failure;
 use crate::route::RouteArg;
@@ -20,6 +21,7 @@ use crate::route::RouteArg;
 /// Runs the goldens of a folder and says what came of them.
 pub(super) fn run(args: &Args, root: &Path) -> Result<ExitCode> {
     let routes = routes(args)?;
+    let ndk = args.is_ndk().then(|| Ndk::open(args)).transpose()?;
     let mut folder = Folder::open(root)?;
     if !args.model.is_empty() {
         folder.keep(&args.model, root)?;
@@ -28,8 +30,12 @@ pub(super) fn run(args: &Args, root: &Path) -> Result<ExitCode> {
     if goldens == 0 {
         bail!("{}: the manifest names no goldens", root.display());
     }
-    let service =
-        Service { socket: args.socket.as_deref(), device: &args.device, threads: args.threads };
+    let service = Service {
+        socket: args.socket.as_deref(),
+        device: &args.device,
+        threads: args.threads,
+        tracing: None,
+    };
     let workers = args.workers(folder.models.len());
     let bar = progress_bar(goldens as u64, "goldens", args.json);
     let live = Live::default();
@@ -39,14 +45,17 @@ pub(super) fn run(args: &Args, root: &Path) -> Result<ExitCode> {
         &TfliteImporter,
         args.repeat.into(),
         workers,
-        || routes.iter().map(|route| route::open(*route, &service)).collect(),
+        || match &ndk {
+            Some(ndk) => Ok(routes.iter().map(|route| ndk.route(*route)).collect()),
+            None => routes.iter().map(|route| route::open(*route, &service)).collect(),
+        },
         |result| live.advance(&bar, result),
     );
     bar.finish_and_clear();
     let report = report?;
-    let mut out = std::io::stdout();
+    let mut out = crate::out::stdout();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+        writeln!(out, "{}", crate::json::object(&crate::json::VERIFY, &report)?)?;
     } else {
         write_text(&mut out, &report, &routes, started.elapsed())?;
     }
@@ -59,14 +68,17 @@ fn routes(args: &Args) -> Result<Vec<RouteArg>> {
     if args.socket.is_some() && args.mode.iter().any(|mode| mode.names(in_process)) {
         bail!("--mode in-process uses no socket");
     }
+    if args.is_ndk() && args.mode.iter().any(|mode| mode.names(in_process)) {
+        bail!("--mode in-process uses no library");
+    }
     let all = [RouteArg::Burst, RouteArg::Sync, RouteArg::Async, RouteArg::Fenced, in_process];
     let wanted = |route: &RouteArg| match route {
-        RouteArg::Burst => args.mode.is_empty() || args.wants(*route),
+        RouteArg::Burst => args.is_open() || args.wants(*route),
         RouteArg::Sync | RouteArg::Async => args.wants(*route),
         // Not every model has outputs of known sizes: those that have none are for who names it.
         RouteArg::Fenced => args.mode.iter().any(|mode| mode.names(*route)),
         // Who names a service wants to know about that one.
-        RouteArg::InProcess => args.wants(*route) && args.socket.is_none(),
+        RouteArg::InProcess => args.wants(*route) && args.socket.is_none() && !args.is_ndk(),
     };
     Ok(all.into_iter().filter(wanted).collect())
 }

@@ -14,6 +14,7 @@ burst_testing::tests![
     a_service_forgets_a_killed_client_and_serves_the_next(),
     nothing_is_left_in_the_file_system(),
     a_service_told_to_stop_ends_in_order_and_nobody_listens_behind_it(),
+    a_service_told_to_stop_has_not_died(),
 ];
 
 /// Far longer than anything here takes; only turns a hang into a failure.
@@ -159,12 +160,16 @@ fn a_service_told_to_stop_ends_in_order_and_nobody_listens_behind_it() {
     let socket = folder.path().join("burst.sock");
     // Inside the sandbox no name can be taken away, and the next service replaces the file; outside
     // the file goes with the service.
-    for (flag, is_left) in [("--require-sandbox", true), ("--no-sandbox", false)] {
+    for (flag, is_left, signal) in [
+        ("--require-sandbox", true, "-TERM"),
+        ("--no-sandbox", false, "-TERM"),
+        ("--no-sandbox", false, "-HUP"),
+    ] {
         let arguments = ["serve", "--socket", socket.to_str().unwrap(), flag];
         let mut service = Process::start(support::burst(&arguments));
         assert!(service.line().starts_with("listening on "), "{flag}");
         let pid = service.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
         let mut status = None;
         wait_until("the end of the service", || {
             status = service.child.try_wait().unwrap();
@@ -174,5 +179,23 @@ fn a_service_told_to_stop_ends_in_order_and_nobody_listens_behind_it() {
         assert_eq!(socket.exists(), is_left, "{flag}");
         let nobody = burst_client::Client::connect(&socket).map(drop).unwrap_err();
         assert!(matches!(nobody, burst_client::ClientError::NobodyListens { .. }), "{nobody}");
+    }
+}
+
+fn a_service_told_to_stop_has_not_died() {
+    for (signal, extra) in [("-TERM", &[][..]), ("-HUP", &["--json"])] {
+        let service = Service::start();
+        let mut client = endless(&[&["--socket", service.path()], extra].concat());
+        let driver = service.process.child.id();
+        wait_for_frames(client.child.id(), driver);
+        support::signal(driver, signal);
+        wait_until("the end of the client", || client.child.try_wait().unwrap().is_some());
+        assert_eq!(client.child.wait().unwrap().code(), Some(2));
+        let mut said = String::new();
+        let (out, err) = (&mut client.out, client.child.stderr.as_mut().unwrap());
+        std::io::Read::read_to_string(out, &mut said).unwrap();
+        std::io::Read::read_to_string(err, &mut said).unwrap();
+        let told = format!("the driver service (process {driver}) was told to stop");
+        assert!(said.contains(&told) && !said.contains("died"), "{signal}: {said}");
     }
 }

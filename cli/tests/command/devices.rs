@@ -14,8 +14,15 @@ burst_testing::tests![
     a_name_that_no_device_has_is_refused_in_words(),
 ];
 
-const NAMES: [&str; 6] =
-    ["cpu", "cpu-float-fast", "cpu-float-slow", "cpu-quant", "cpu-minimal", "cpu-small-kernels"];
+const NAMES: [&str; 7] = [
+    "cpu",
+    "cpu-float-fast",
+    "cpu-float-slow",
+    "cpu-quant",
+    "cpu-minimal",
+    "cpu-arithmetic",
+    "cpu-small-kernels",
+];
 
 fn names(report: &Value) -> Vec<&str> {
     let devices = report["devices"].as_array().unwrap();

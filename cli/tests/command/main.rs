@@ -1,11 +1,16 @@
 //! The command as its users call it.
 
+mod answers;
 mod bench;
 mod cache;
 mod calibrate;
+mod damaged;
 mod death;
 mod devices;
+mod endings;
 mod explain;
+mod json_object;
+mod log_tags;
 mod readme;
 mod reconnect;
 mod run;
@@ -17,19 +22,28 @@ mod stream_pictures;
 mod stream_sound;
 mod support;
 mod system_calls;
+mod terminal;
 mod threads;
+mod trace;
 mod verify;
 mod verify_models;
+mod verify_ndk;
+mod verify_random;
 mod wrong_input;
 
 fn main() -> std::process::ExitCode {
     burst_testing::run(&[
+        answers::TESTS,
         bench::TESTS,
         cache::TESTS,
         calibrate::TESTS,
+        damaged::TESTS,
         death::TESTS,
         devices::TESTS,
+        endings::TESTS,
         explain::TESTS,
+        json_object::TESTS,
+        log_tags::TESTS,
         readme::TESTS,
         reconnect::TESTS,
         run::TESTS,
@@ -40,9 +54,13 @@ fn main() -> std::process::ExitCode {
         stream_pictures::TESTS,
         stream_sound::TESTS,
         system_calls::TESTS,
+        terminal::TESTS,
         threads::TESTS,
+        trace::TESTS,
         verify::TESTS,
         verify_models::TESTS,
+        verify_ndk::TESTS,
+        verify_random::TESTS,
         wrong_input::TESTS,
     ])
 }

@@ -129,8 +129,8 @@ fn commands_and_options_in_the_documents_are_those_of_the_binary() {
     assert!(seen > 40 && faults.is_empty(), "of {seen} calls are wrong: {faults:#?}");
 }
 
-/// Options that the documents speak of and `burst` does not have: those of cargo, those of
-/// `benches`, and one that was decided against (`docs/decisions/0007-inputs-are-copied-once.md`).
+/// Options that the documents speak of and `burst` does not have: those of cargo, of `benches` and of the
+/// examples, and one that was decided against (`docs/decisions/0007-inputs-are-copied-once.md`).
 const OF_OTHERS: &[&str] = &[
     "--release",
     "--workspace",
@@ -139,6 +139,10 @@ const OF_OTHERS: &[&str] = &[
     "--target-dir",
     "--bench",
     "--no-reference",
+    "--operators",
+    "--pairs",
+    "--plain",
+    "--seconds",
     "--trust-inputs",
 ];
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on")]
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -13,6 +14,7 @@ use crate::support::{Service, json as parse, repository, run};
 burst_testing::tests![
     every_path_writes_the_same_tensors_and_names_them(),
     wrong_inputs_are_refused_with_what_they_should_be(),
+    a_vector_file_has_its_inputs_with_it_and_says_what_should_come_out(),
     states_are_written_and_can_be_given_back(&shared("")?),
     tensors_have_the_types_of_the_model_file(&shared("")?),
 ];
@@ -159,4 +161,60 @@ fn tensors_have_the_types_of_the_model_file(root: &Path) {
     let classes: Vec<u64> =
         classes.as_chunks::<8>().0.iter().map(|chunk| u64::from_ne_bytes(*chunk)).collect();
     assert!(classes.iter().copied().eq(want.iter().map(|class| u64::from(*class))));
+}
+
+/// RELU of four values, of which `expected` should come out, as a vector file.
+fn vector_file(folder: &Path, expected: [f32; 4]) -> PathBuf {
+    let operand = |lifetime: &str, consumers: u32, offset: u32| {
+        json!({
+            "type": "TENSOR_FLOAT32", "dims": [4], "lifetime": lifetime,
+            "consumers": consumers, "data": [offset, 16],
+        })
+    };
+    let test = json!({
+        "name": "relu", "relaxed": false, "expect_failure": false, "multinomial_tolerance": 0.0,
+        "main": {
+            "operands": [operand("SUBGRAPH_INPUT", 1, 0), operand("SUBGRAPH_OUTPUT", 0, 16)],
+            "operations": [{ "type": "RELU", "inputs": [0], "outputs": [1] }],
+            "inputs": [0],
+            "outputs": [1],
+        },
+        "referenced": [],
+        "vts": [],
+    });
+    let values = [-1.5_f32, 0.0, 2.0, 3.5].into_iter().chain(expected);
+    let blob: Vec<u8> = values.flat_map(f32::to_ne_bytes).collect();
+    let pack = |ending: &str, bytes: &[u8]| {
+        let path = folder.join(format!("relu.{ending}.gz"));
+        let file = fs::File::create(&path).unwrap();
+        let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+        packed.write_all(bytes).unwrap();
+        packed.finish().unwrap();
+        path
+    };
+    pack("bin", &blob);
+    pack("json", json!({ "tests": [test] }).to_string().as_bytes())
+}
+
+fn a_vector_file_has_its_inputs_with_it_and_says_what_should_come_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let right = vector_file(folder.path(), [0.0, 0.0, 2.0, 3.5]);
+    for path in ["burst", "in-process"] {
+        let output = run(&["run", text(&right), "--output", text(&out), "--path", path, "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let report = parse(&output);
+        assert_eq!((&report["model"], &report["unexpected"]), (&json!("relu"), &json!(null)));
+        let bytes = fs::read(out.join("output0.bin")).unwrap();
+        assert_eq!(bytes, [0.0_f32, 0.0, 2.0, 3.5].map(f32::to_ne_bytes).concat());
+    }
+    let wrong = vector_file(folder.path(), [0.0, 0.0, 2.0, 4.5]);
+    let output = run(&["run", text(&wrong), "--output", text(&out)]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("not what the file expects: output 0: element 3 is 3.5e0"), "{said}");
+    // What it has need not be given, and cannot be.
+    let input = picture(folder.path());
+    let output = run(&["run", text(&right), "--input", text(&input), "--output", text(&out)]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
 }

@@ -14,6 +14,8 @@ burst_testing::tests![
     the_first_command_classifies_the_synthetic_camera_in_another_process(),
     the_text_says_what_the_json_says(),
     every_path_and_wait_gives_the_same_answers(),
+    a_model_that_is_divided_among_devices_gives_the_same_answers(),
+    a_real_model_is_divided_into_many_steps(&shared("models/mobilenet_v1_0.25_224_float.tflite")?),
     a_schedule_counts_late_and_dropped_frames(),
     raw_frames_and_video_come_from_files_and_standard_input(),
     pictures_of_a_folder_are_streamed_by_name(),
@@ -80,6 +82,44 @@ fn every_path_and_wait_gives_the_same_answers() {
     for (extra, results) in &answers[1..] {
         assert_eq!(*results, answers[0].1, "{extra:?}");
     }
+}
+
+/// The built-in model is of bytes, and its kernels give the reference's bits.
+fn a_model_that_is_divided_among_devices_gives_the_same_answers() {
+    let answers = |extra: &[&str]| {
+        let mut args = vec!["stream", "--frames", "15", "--top", "3", "--json"];
+        args.extend(extra);
+        let output = run(&args);
+        assert!(output.status.success(), "{extra:?}: {}", String::from_utf8_lossy(&output.stdout));
+        json(&output)
+    };
+    let whole = answers(&["--path", "in-process"]);
+    for devices in ["cpu-quant,nnapi-reference", "cpu-small-kernels", "nnapi-reference"] {
+        let divided = answers(&["--devices", devices]);
+        assert_eq!(divided["results"], whole["results"], "{devices}");
+        assert_eq!((&divided["path"], &divided["errors"]), (&"framework".into(), &0.into()));
+    }
+    let nobody = run(&["stream", "--devices", "cpu-minimal", "--frames", "1"]);
+    assert_eq!(nobody.status.code(), Some(2));
+    let said = String::from_utf8(nobody.stderr).unwrap();
+    assert!(said.contains("no device runs operation"), "{said}");
+    let both = run(&["stream", "--devices", "cpu", "--path", "sync"]);
+    assert_eq!(both.status.code(), Some(2));
+}
+
+/// Convolutions on one device, all else on another of the same engine: the same kernels, step by step.
+fn a_real_model_is_divided_into_many_steps(model: &Path) {
+    let model = model.to_str().unwrap();
+    let devices = "cpu-minimal,cpu-float-fast,nnapi-reference";
+    let plan = json(&run(&["explain", "--devices", devices, "--json", model]));
+    assert!(plan["steps"].as_array().unwrap().len() > 10, "{plan}");
+    let results = |extra: [&str; 2]| {
+        let args = ["stream", "--model", model, "--frames", "3", "--top", "3", "--json"];
+        let output = run(&[&args[..], &extra].concat());
+        assert!(output.status.success(), "{extra:?}: {}", String::from_utf8_lossy(&output.stdout));
+        json(&output)["results"].clone()
+    };
+    assert_eq!(results(["--devices", devices]), results(["--path", "in-process"]));
 }
 
 fn a_schedule_counts_late_and_dropped_frames() {

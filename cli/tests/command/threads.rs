@@ -2,12 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
-use crate::support::run;
+use crate::support::{json, run};
 
 burst_testing::tests![
     a_stream_on_several_threads_computes_what_it_does_on_one(),
     a_number_of_threads_that_cannot_be_is_refused_in_words(),
     a_running_service_keeps_its_own_number(),
+    no_more_threads_compute_than_there_are_cpus(),
 ];
 
 fn a_stream_on_several_threads_computes_what_it_does_on_one() {
@@ -48,4 +49,19 @@ fn a_running_service_keeps_its_own_number() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(said.contains("burst serve --threads 2"), "{said}");
     }
+}
+
+fn no_more_threads_compute_than_there_are_cpus() {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    if cpus >= 64 {
+        return; // as many as may be asked for
+    }
+    let args = ["stream", "--frames", "2", "--threads", "64"];
+    let output = run(&args);
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let noun = if cpus == 1 { "CPU" } else { "CPUs" };
+    assert!(said.contains(&format!("--threads 64: this process has {cpus} {noun}")), "{said}");
+    let report = json(&run(&[&args[..], &["--json"]].concat()));
+    assert_eq!(report["threads"], cpus, "{report}");
 }

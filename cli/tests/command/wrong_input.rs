@@ -18,6 +18,12 @@ burst_testing::tests![
     a_model_that_takes_no_pictures_or_has_an_operation_we_lack_is_refused(&shared("models")?),
     a_socket_without_a_service_or_without_permission_is_told(),
     options_that_make_no_sense_are_refused(),
+    options_that_do_not_apply_are_refused(),
+    numbers_that_cannot_be_are_explained(),
+    label_files_that_are_empty_or_wrong_are_refused(),
+    a_report_that_cannot_be_written_is_told_before_anything_is_measured(),
+    an_unknown_peer_is_told_which_there_are(),
+    a_limit_of_one_user_is_not_called_the_services(),
     a_second_service_does_not_take_a_socket_away(),
 ];
 
@@ -92,11 +98,140 @@ fn a_model_that_takes_no_pictures_or_has_an_operation_we_lack_is_refused(models:
         &["stream", "--model", &model("kws_svdf_rnn_float.tflite")],
         &["kws_svdf_rnn_float"],
     );
-    // The spectrum in it has no form in the operations of the HAL; sound gets it from the client.
+    // It runs, as `explain` says, but not on pictures.
+    let sound = model("yamnet_wavin_int8.tflite");
     assert_fails_with(
-        &["stream", "--model", &model("yamnet_wavin_int8.tflite")],
-        &["RFFT2D", "operator"],
+        &["stream", "--model", &sound],
+        &["yamnet_wavin_int8", "takes sound, which demo is not", ".wav"],
     );
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty.wav");
+    std::fs::write(&empty, b"").unwrap();
+    assert_fails_with(
+        &["stream", "--model", &sound, "--source", empty.to_str().unwrap()],
+        &["empty.wav: the file is empty"],
+    );
+    assert_refused_by_file_of_labels(&sound, &models.join("../inputs/coco_labels.txt"));
+}
+
+/// Labels that are not one for each class.
+fn assert_refused_by_file_of_labels(model: &str, labels: &Path) {
+    let sound = Path::new(model).parent().unwrap().join("../inputs/audio/speech.wav");
+    let args = ["stream", "--model", model, "--source", sound.to_str().unwrap()];
+    assert_fails_with(
+        &[&args[..], &["--labels", labels.to_str().unwrap()]].concat(),
+        &["--labels", "90 labels, where the model has 521 classes"],
+    );
+}
+
+/// Asserts that clap refuses arguments, with these words, in text and as JSON.
+fn assert_refused(args: &[&str], parts: &[&str]) {
+    let output = run(args);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let output = run(&[args, &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {output:?}");
+    let object = json(&output);
+    let error = object["error"].as_str().unwrap_or_else(|| panic!("{object}"));
+    for part in parts {
+        assert!(said.contains(part) && error.contains(part), "{args:?}: {part}: {said} / {error}");
+    }
+}
+
+fn options_that_do_not_apply_are_refused() {
+    for (args, parts) in [
+        (&["--size", "3x3"][..], &["--size goes with raw frames, which demo is not"][..]),
+        (&["--size", "3x3", "--pixels", "gray"], &["--size goes with raw frames"]),
+        (&["--rate", "8000"], &["--rate goes with a .wav file"]),
+        (&["--hop", "1"], &["--hop goes with a .wav file"]),
+        (&["--source", "x.wav", "--fit", "crop"], &["--fit goes with pictures"]),
+        (&["--source", "x.wav", "--float-range", "unit"], &["--float-range goes with pictures"]),
+        (&["--source", "x.png", "--seed", "7"], &["--seed goes with the synthetic camera"]),
+        (&["--state", "carry"], &["--state", "has no states"]),
+        (&["--min-score", "0.5"], &["--min-score", "finds no things"]),
+    ] {
+        assert_fails_with(&[&["stream"], args].concat(), parts);
+    }
+    assert_refused(&["stream", "--drop", "none"], &["--fps"]);
+    assert_refused(&["stream", "--pixels", "gray"], &["--size"]);
+}
+
+fn numbers_that_cannot_be_are_explained() {
+    for number in ["-5", "0", "many", "1.5"] {
+        let parts = [number, "--frames", "expected a whole number from 1 on"];
+        assert_refused(&["stream", "--frames", number], &parts);
+    }
+    for score in ["2", "-0.1", "nan", "high"] {
+        let parts = [score, "--min-score", "expected a score from 0 to 1"];
+        assert_refused(&["stream", "--min-score", score], &parts);
+    }
+    assert_refused(&["stream", "--top", "-1"], &["-1", "--top", "whole number from 1 to"]);
+    assert_fails_with(&["stream", "--fps", "-3"], &["--fps -3"]);
+    assert_fails_with(&["stream", "--deadline", "-3"], &["--deadline -3"]);
+    for limit in ["--max-clients", "--max-clients-per-user", "--max-models", "--max-memory"] {
+        assert_refused(&["serve", limit, "0"], &[limit, "with 0 no client could do anything"]);
+    }
+}
+
+fn label_files_that_are_empty_or_wrong_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("labels.txt");
+    let path = file.to_str().unwrap();
+    let stream = ["stream", "--frames", "1", "--labels", path];
+    for (text, parts) in [
+        (&b""[..], &["labels.txt: no labels in this file"][..]),
+        (b"\n\n", &["labels.txt: no labels in this file"]),
+        (b"one\ntwo\n", &["labels.txt", "2 labels, where the model has"]),
+        (b"\xff\xfe\0\0", &["labels.txt", "UTF-8"]),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        assert_fails_with(&stream, parts);
+    }
+    std::fs::write(&file, burst_camera::LABELS.join("\n")).unwrap();
+    assert!(run(&stream).status.success());
+}
+
+fn a_report_that_cannot_be_written_is_told_before_anything_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = folder.path().join("no/such/page.html");
+    for what in [&["transport"][..], &["model"]] {
+        let begun = std::time::Instant::now();
+        let args = [&["bench"], what, &["--report", wrong.to_str().unwrap()]].concat();
+        let output = run(&args);
+        let said = error_text(&output);
+        assert!(said.contains("--report") && said.contains("page.html"), "{said}");
+        let output = run(&[&args[..], &["--json"]].concat());
+        assert!(json(&output)["error"].as_str().unwrap().contains("--report"), "{output:?}");
+        // Generous: measuring takes longer, but a slow machine must not fail this.
+        println!("{what:?}: refused twice in {:?}", begun.elapsed());
+    }
+}
+
+fn an_unknown_peer_is_told_which_there_are() {
+    let output = run(&["bench", "transport", "--peers", "foo"]);
+    let said = error_text(&output);
+    assert!(said.contains("no peer is called foo; there are: "), "{said}");
+    assert!(said.contains("burst"), "{said}");
+    let output = run(&["bench", "transport", "--peers", "foo", "--json"]);
+    let error = json(&output)["error"].as_str().unwrap().to_owned();
+    assert!(said.contains(&error), "{said} {error}");
+}
+
+fn a_limit_of_one_user_is_not_called_the_services() {
+    for (limit, name) in [
+        ("--max-clients", "clients of all users"),
+        ("--max-clients-per-user", "clients of one user"),
+    ] {
+        let service = support::Service::start_with(&[limit, "1"]);
+        let _first = burst_client::Client::connect(&service.socket).unwrap();
+        let said = error_text(&run(&["devices", "--socket", service.path()]));
+        let parts = ["no place for another client", "the limit of 1 ", name, "is reached"];
+        assert!(parts.iter().all(|part| said.contains(part)), "{limit}: {said}");
+        let output = run(&["devices", "--socket", service.path(), "--json"]);
+        let error = json(&output)["error"].as_str().unwrap().to_owned();
+        assert!(said.contains(&error), "{said} {error}");
+    }
 }
 
 fn a_socket_without_a_service_or_without_permission_is_told() {
@@ -142,6 +277,11 @@ fn options_that_make_no_sense_are_refused() {
         &["stream", "--path", "in-process", "--socket", "/tmp/x"],
         &["in-process uses no socket"],
     );
+    let library = ["--library", "/nonexistent/libneuralnetworks.so"];
+    assert_fails_with(&[&["verify", ".", "--mode", "ndk"][..], &library].concat(), &library[1..]);
+    assert_fails_with(&[&["verify", "."][..], &library].concat(), &["--mode ndk"]);
+    let other = ["verify", ".", "--mode", "ndk", "--library", "libc.so.6"];
+    assert_fails_with(&other, &["libc.so.6", "ANeuralNetworks_getDeviceCount"]);
 }
 
 fn a_second_service_does_not_take_a_socket_away() {

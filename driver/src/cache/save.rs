@@ -83,8 +83,9 @@ impl Writing<'_> {
         for file in [model_file, data_file] {
             file.empty()?;
         }
-        let mac = self.model(model_file, model, kept)?;
-        self.data(data_file, kept, &mac)?;
+        let read = read_by_steps(model, kept);
+        let mac = self.model(model_file, model, &read)?;
+        self.data(data_file, &without_unread(model, kept, &read), &mac)?;
         Ok(())
     }
 
@@ -93,9 +94,8 @@ impl Writing<'_> {
         &self,
         file: &CacheFile<'_>,
         model: &Model,
-        kept: &[KeptPart],
+        read: &HashSet<OperandPlace>,
     ) -> Result<blake3::Hash, DriverError> {
-        let read = read_by_steps(model, kept);
         let graphs = (0..).zip(std::iter::once(&model.main).chain(&model.referenced));
         let constants = graphs.flat_map(|(number, graph)| {
             let operands = graph.operands.iter().enumerate();
@@ -252,6 +252,27 @@ fn read_by_steps(model: &Model, kept: &[KeptPart]) -> HashSet<OperandPlace> {
         }
     }
     read
+}
+
+/// Without the bytes of folded values that no step reads: all that read them were folded too, or their kernels have
+/// packed them.
+fn without_unread(model: &Model, kept: &[KeptPart], read: &HashSet<OperandPlace>) -> Vec<KeptPart> {
+    let mut kept = kept.to_vec();
+    for part in kept.iter_mut().filter(|part| part.what == What::Results) {
+        let Place { graph: number, operation } = part.place;
+        let graph = match number.checked_sub(1) {
+            None => Some(&model.main),
+            Some(index) => model.referenced.get(index as usize),
+        };
+        let operation = graph.and_then(|graph| graph.operations.get(operation as usize));
+        let outputs = operation.into_iter().flat_map(|operation| &operation.outputs);
+        for (value, operand) in part.values.iter_mut().zip(outputs) {
+            if !read.contains(&(number, *operand as usize)) {
+                *value = value.without_bytes();
+            }
+        }
+    }
+    kept
 }
 
 fn within(kind: Kind, bytes: u64, limit: u64) -> Result<(), CacheError> {

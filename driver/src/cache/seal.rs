@@ -115,6 +115,22 @@ impl Seal {
         (whole, mac)
     }
 
+    /// Puts a right header on the bytes of a file that has one: over what follows it now. Gives its MAC; `None`
+    /// where the header cannot be read.
+    pub(crate) fn seal_again(
+        &self,
+        kind: Kind,
+        file: &mut [u8],
+        partner: Option<&blake3::Hash>,
+    ) -> Option<blake3::Hash> {
+        let (header, body) = file.split_first_chunk_mut::<HEADER_BYTES>()?;
+        let stated = Header::parse(kind, header)?;
+        let digest = self.body_hasher().update(body).finalize();
+        let (sealed, mac) = self.seal(&Header { digest, ..stated }, partner);
+        *header = sealed;
+        Some(mac)
+    }
+
     /// What a header says, where this device has written it; and its MAC.
     ///
     /// # Errors

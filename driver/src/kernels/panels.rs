@@ -1,7 +1,10 @@
 //! Weights in the order in which kernels read them that compute [`LANES`] units side by side.
 
+use bytemuck::Pod;
+
 use crate::OpError;
 use crate::budget::Budget;
+use crate::kept::KeptValue;
 use crate::stop::STEPS_PER_CHECK;
 
 /// Units of a panel: one register of sums.
@@ -14,7 +17,26 @@ pub(crate) const LANES: usize = 16;
 pub(crate) struct Panels<B, const STEP: usize> {
     units: usize,
     depth: usize,
-    blocks: Vec<B>,
+    blocks: Blocks<B>,
+}
+
+/// Where the blocks of panels lie.
+#[derive(Clone)]
+enum Blocks<B> {
+    Own(Vec<B>),
+    /// In what an earlier preparation has kept, which is charged by itself.
+    Kept(KeptValue),
+}
+
+impl<B: Pod> Blocks<B> {
+    #[inline(always)]
+    fn as_slice(&self) -> &[B] {
+        match self {
+            Blocks::Own(blocks) => blocks,
+            // Of whole blocks, and aligned: `Panels::kept` has looked.
+            Blocks::Kept(value) => bytemuck::cast_slice(value.bytes()),
+        }
+    }
 }
 
 impl<B, const STEP: usize> std::fmt::Debug for Panels<B, STEP> {
@@ -23,7 +45,7 @@ impl<B, const STEP: usize> std::fmt::Debug for Panels<B, STEP> {
     }
 }
 
-impl<B, const STEP: usize> Panels<B, STEP> {
+impl<B: Pod, const STEP: usize> Panels<B, STEP> {
     /// Packs weights, of which there must be that many; `block` stores those of a block.
     ///
     /// # Errors
@@ -42,14 +64,25 @@ impl<B, const STEP: usize> Panels<B, STEP> {
             if inside { weights[unit * depth + position] } else { T::default() }
         };
         for first in (0..units).step_by(LANES) {
-            for position in (0..depth).step_by(STEP) {
+            // Blocks that lie wholly within the weights are most of them, and need no look at each weight.
+            let rows: [&[T]; LANES] = std::array::from_fn(|lane| {
+                let rows = weights.get((first + lane) * depth..).unwrap_or_default();
+                rows.get(..depth).unwrap_or_default()
+            });
+            let whole = if first + LANES <= units { depth / STEP } else { 0 };
+            for number in 0..whole {
+                checkpoints.after(LANES * STEP)?;
+                let at = number * STEP;
+                blocks.push(block(rows.map(|row| std::array::from_fn(|step| row[at + step]))));
+            }
+            for position in (whole * STEP..depth).step_by(STEP) {
                 checkpoints.after(LANES * STEP)?;
                 blocks.push(block(std::array::from_fn(|lane| {
                     std::array::from_fn(|step| weight(first + lane, position + step))
                 })));
             }
         }
-        Ok(Panels { units, depth, blocks })
+        Ok(Panels { units, depth, blocks: Blocks::Own(blocks) })
     }
 
     /// Weights that were packed once: `block` makes each block from its bytes.
@@ -73,7 +106,25 @@ impl<B, const STEP: usize> Panels<B, STEP> {
             checkpoints.after(part.len() * BYTES)?;
             blocks.extend(part.iter().map(&block));
         }
-        Ok(Panels { units, depth, blocks })
+        Ok(Panels { units, depth, blocks: Blocks::Own(blocks) })
+    }
+
+    /// Weights whose blocks lie in what was kept, as [`Panels::bytes`] gave them: they stay there.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] for another number of bytes.
+    pub(crate) fn kept(packed: &KeptValue, units: usize, depth: usize) -> Result<Self, OpError> {
+        let other = OpError::Internal { what: "size of packed weights" };
+        let blocks = bytemuck::try_cast_slice::<_, B>(packed.bytes()).map_err(|_| other.clone())?;
+        if Some(blocks.len()) != units.div_ceil(LANES).checked_mul(depth.div_ceil(STEP)) {
+            return Err(other);
+        }
+        Ok(Panels { units, depth, blocks: Blocks::Kept(packed.clone()) })
+    }
+
+    /// All blocks as bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(self.blocks())
     }
 
     /// Room for all blocks, which is charged, and how many there are.
@@ -109,18 +160,21 @@ impl<B, const STEP: usize> Panels<B, STEP> {
     /// All blocks, panel by panel, each in the order of the depth.
     #[inline(always)]
     pub(crate) fn blocks(&self) -> &[B] {
-        &self.blocks
+        self.blocks.as_slice()
     }
 
     /// The blocks of a panel in the order of the depth.
     #[inline(always)]
     pub(crate) fn panel(&self, panel: usize) -> &[B] {
         let len = self.panel_len();
-        &self.blocks[panel * len..(panel + 1) * len]
+        &self.blocks()[panel * len..(panel + 1) * len]
     }
 
-    /// Bytes held.
+    /// Bytes held, but for those that were kept.
     pub(crate) fn held_bytes(&self) -> usize {
-        size_of_val(self.blocks.as_slice())
+        match &self.blocks {
+            Blocks::Own(blocks) => size_of_val(blocks.as_slice()),
+            Blocks::Kept(_) => 0,
+        }
     }
 }

@@ -7,10 +7,9 @@ use std::sync::{Arc, Barrier};
 
 use burst_driver::CpuDevice;
 use burst_hal::{
-    Buffer, BufferRequest, BufferRole, Caller, DataLocation, Device, Dimensions, ErrorStatus,
-    ExecutionOptions, ExecutionResult, HeapMemory, Model, ModelBuilder, OperandType, OperationType,
-    OutputSpec, Pool, PrepareOptions, PreparedModel, Request, RequestArgument, RequestPool,
-    TimePoint,
+    Buffer, BufferRequest, BufferRole, Caller, DataLocation, Device, ErrorStatus, ExecutionOptions,
+    ExecutionResult, HeapMemory, Model, ModelBuilder, OperandType, OperationType, OutputSpec, Pool,
+    PrepareOptions, PreparedModel, Request, RequestArgument, RequestPool, TimePoint,
 };
 
 const F32: OperandType = OperandType::TensorFloat32;
@@ -252,17 +251,77 @@ fn requests_name_buffers_only_as_they_were_allocated() {
 }
 
 #[test]
-fn buffers_of_unknown_size_and_of_types_of_unknown_length_are_not_made() {
+fn a_buffer_of_open_size_has_the_size_of_each_value() {
+    for declared in [&[0][..], &[]] {
+        let device = CpuDevice::default();
+        let [first, second] = [(); 2].map(|()| prepare(&device, &plus_one(declared)));
+        let models = [&first, &second];
+        let from = allocate(&device, &models, [&[(0, 0)], &[]], &[]);
+        let between = allocate(&device, &models, [&[(1, 0)], &[(0, 0)]], &[]);
+        let to = allocate(&device, &models, [&[], &[(1, 0)]], &[]);
+        for count in [4_u8, 7, 1, 100] {
+            let values: Vec<f32> = (0..count).map(f32::from).collect();
+            from.copy_from(&pool(&values), &[u32::from(count)]).unwrap();
+            for (model, source, target) in [(&first, &from, &between), (&second, &between, &to)] {
+                let result = execute(model, &request(vec![token(source)], vec![token(target)]));
+                assert_eq!(result.status, NONE, "{declared:?}, {count} values");
+                assert_eq!(result.output_shapes[0].dimensions.as_slice(), [u32::from(count)]);
+            }
+            let want: Vec<f32> = values.iter().map(|value| value + 2.0).collect();
+            assert_eq!(value(&to, usize::from(count)), want, "{declared:?}");
+            for other in [count - 1, count + 1] {
+                let wrong = to.copy_to(&pool(&vec![0.0; other.into()])).unwrap_err();
+                assert_eq!(wrong.status, INVALID, "{count} values into a pool for {other}");
+            }
+            // What a request says of an input has to be so.
+            let mut lying = request(vec![token(&from)], vec![token(&between)]);
+            lying.inputs[0].dimensions = [u32::from(count) + 1].as_slice().into();
+            assert_eq!(execute(&first, &lying).status, INVALID);
+        }
+    }
+}
+
+#[test]
+fn the_size_of_an_open_buffer_may_be_known_to_the_plan_alone() {
+    let mut b = ModelBuilder::new();
+    let x = b.input(F32, &[4]);
+    let (one, none) = (b.constant_f32(&[1], &[1.0]), b.scalar_i32(0));
+    let y = b.result_of(OperationType::Add, &[x, one, none], OutputSpec::new(F32, &[0]));
+    let (two, three) = (b.constant_f32(&[2], &[2.0; 2]), b.constant_f32(&[2], &[3.0; 2]));
+    let constant = b.result_of(OperationType::Add, &[two, three, none], OutputSpec::new(F32, &[0]));
+    b.output(y);
+    b.output(constant);
     let device = CpuDevice::default();
-    let model = prepare(&device, &plus_one(&[0]));
-    let request = BufferRequest {
-        dimensions: Dimensions::new(),
+    let model = prepare(&device, &b.build().unwrap());
+    let outputs = [0, 1].map(|output| allocate(&device, &[&model], [&[], &[(0, output)]], &[]));
+    for round in 0..3_u8 {
+        let input = memory(&[f32::from(round); 4]);
+        let request = request(vec![input], outputs.iter().map(token).collect());
+        assert_eq!(execute(&model, &request).status, NONE);
+        assert_eq!(value(&outputs[0], 4), [f32::from(round) + 1.0; 4]);
+        assert_eq!(value(&outputs[1], 2), [5.0; 2]);
+    }
+}
+
+#[test]
+fn a_value_for_an_open_buffer_has_a_shape_and_no_more_bytes_than_there_can_be() {
+    let device = CpuDevice::default();
+    let model = prepare(&device, &plus_one(&[]));
+    let buffer = allocate(&device, &[&model], [&[(0, 0)], &[]], &[]);
+    for wrong in [&[][..], &[0], &[3], &[4, 0], &[5], &[u32::MAX], &[u32::MAX; 8]] {
+        buffer.copy_from(&pool(&[1.0; 4]), &[2, 2]).unwrap();
+        let refused = buffer.copy_from(&pool(&[1.0; 4]), wrong).unwrap_err();
+        assert_eq!(refused.status, INVALID, "{wrong:?}: {refused}");
+        let gone = buffer.copy_to(&pool(&[0.0; 4])).unwrap_err();
+        assert_eq!(gone.status, GENERAL, "{wrong:?} leaves no value");
+    }
+    // One that is asked for with all sizes is reserved at once.
+    let huge = BufferRequest {
+        dimensions: [u32::MAX].as_slice().into(),
         models: vec![model],
         inputs: vec![role(0, 0)],
         outputs: Vec::new(),
     };
-    assert_eq!(device.allocate(&request, &Caller::default()).err().unwrap().status, GENERAL);
-    let huge = BufferRequest { dimensions: [u32::MAX].as_slice().into(), ..request };
     let refused = device.allocate(&huge, &Caller::default()).err().unwrap();
     assert_eq!(refused.status, ErrorStatus::ResourceExhaustedPersistent);
 }

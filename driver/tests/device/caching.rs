@@ -240,6 +240,10 @@ fn only_what_a_plan_still_reads_is_kept() {
     let (model, data) = (contents(&cache.model[0]).len(), contents(&cache.data[0]).len());
     assert!(model < values, "{model} bytes: the halves are of no use once they are widened");
     assert!(data >= 4 * values, "{data} bytes hold what they became");
+    assert!(
+        data < 2 * 4 * values,
+        "{data} bytes hold it as the kernel reads it, and not as it was too"
+    );
     keep(&device(), &pooled(), &cache);
     let model = contents(&cache.model[0]).len();
     assert!(model < 8 << 10, "{model} bytes, of pools of which most is nobody's");
@@ -259,14 +263,16 @@ fn only_what_a_plan_still_reads_is_kept() {
 fn what_was_folded_is_not_folded_again() {
     let cache = files();
     keep(&device(), &widened(), &cache);
-    // An account that has no room for more: the restored model is charged what the other one is.
+    // The restored model is charged what the other one is: with the order of the kept weights, which stay in
+    // what was read, there is a short list in front of them.
     let purse = Purse::new(u64::MAX);
     let caller = Caller::default().with_account(Arc::clone(&purse) as _);
     let full = device().prepare_model_for(&widened(), &PrepareOptions::default(), &caller).unwrap();
     let held = purse.charged();
     drop(full);
     let restored = device().prepare_model_from_cache(&cache, None, &caller).unwrap();
-    assert_eq!(purse.charged(), held, "what the files held is given back");
+    let charged = purse.charged();
+    assert!(charged < held + (1 << 10), "{charged} and {held}: what the files held is given back");
     drop(restored);
     assert_eq!(purse.charged(), 0);
 }

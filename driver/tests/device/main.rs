@@ -8,6 +8,8 @@ mod legality;
 mod paying;
 mod preferences;
 mod profile;
+mod reference;
+mod tracing;
 mod variants;
 mod working_memory;
 mod zero_sized;

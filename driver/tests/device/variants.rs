@@ -99,6 +99,7 @@ fn each_device_takes_its_part_and_refuses_the_rest() {
         ("cpu-float-slow", [y, n, n, n, y, n, n, n, y, y, n, n]),
         ("cpu-quant", [n, y, y, n, n, y, n, y, n, n, n, n]),
         ("cpu-minimal", [n, n, n, n, y, n, n, n, y, y, n, n]),
+        ("cpu-arithmetic", [n, n, n, n, y, y, n, n, n, n, n, n]),
         ("cpu-small-kernels", [y, y, y, y, y, y, y, y, y, n, y, n]),
     ] {
         let device = device(name);
@@ -146,6 +147,7 @@ fn each_device_reports_figures_of_its_own() {
         ("cpu-float-slow", info(1.3, 0.7), info(1.2, 0.6), info(1.0, 1.0)),
         ("cpu-quant", info(50.0, 1.0), info(50.0, 1.0), info(50.0, 1.0)),
         ("cpu-minimal", info(0.4, 0.5), info(0.4, 0.5), info(1.0, 1.0)),
+        ("cpu-arithmetic", info(0.01, 0.01), info(0.01, 0.01), info(0.01, 0.01)),
     ] {
         let said = of(name);
         assert_eq!(said.performance_of(F32), float, "{name}");
@@ -200,7 +202,7 @@ fn devices_of_one_engine_share_its_threads() {
     sum(&mut b, F32);
     let model = b.build().unwrap();
     let prepared = devices.iter().map(|device| device.prepare(&model).is_ok());
-    assert_eq!(prepared.filter(|is_ok| *is_ok).count(), 5, "all but the one for bytes");
+    assert_eq!(prepared.filter(|is_ok| *is_ok).count(), 6, "all but the one for bytes");
     let until = Instant::now() + LONG;
     while helpers() == 0 {
         assert!(Instant::now() < until, "a thread gives itself its name");

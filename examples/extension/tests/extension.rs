@@ -5,8 +5,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use burst_client::{BurstOptions, Client, ClientError, Deadline, ShmMemory};
+use burst_client::{BurstOptions, Client, ClientError, Deadline, ShmMemory, StreamOptions};
 use burst_driver::{CpuDevice, DeviceOptions, Isa};
+use burst_hal::session::{
+    HeapAllocator, LayoutOptions, ModelSession, SessionLayout, SessionOptions,
+};
 use burst_hal::{
     DataLocation, Device, ErrorStatus, ExecutionOptions, ExtensionCode, ExtensionOperandType,
     Failure, Model, ModelBuilder, OperandType, OperationType, OutputSpec, Pool, PrepareOptions,
@@ -278,4 +281,42 @@ fn operands_that_are_not_as_the_extension_says_are_illegal() {
     assert_eq!(judge(OutputSpec::f32(&[2]), scalar(&[]), &[0; 4]), illegal, "nor floats");
     let huge = complex(&[u32::MAX, 2]);
     assert_eq!(judge(huge, scalar(&[]), &[0; 4]), illegal, "more bytes than 32 bits can count");
+}
+
+/// Neither asks for a word about the extension: the device has said how long its elements are.
+#[test]
+fn a_session_and_a_stream_lay_out_types_of_the_extension() {
+    let device = device(DeviceOptions::default()).unwrap();
+    // One element of the product, whose shape the model leaves open: the session makes room for the others.
+    let layout = LayoutOptions { unknown_output_bytes: Some(4), ..LayoutOptions::default() };
+    let options = SessionOptions { layout, ..SessionOptions::default() };
+    let mut session =
+        ModelSession::open(&device, &model(), &options, Arc::new(HeapAllocator)).unwrap();
+    let inputs = inputs();
+    let (x, y) = inputs.split_at(inputs.len() / 2);
+    session.write_input(0, x).unwrap();
+    session.write_input(1, y).unwrap();
+    session.run(&ExecutionOptions::default()).unwrap();
+    let (mut products, mut magnitudes) = (Vec::new(), Vec::new());
+    session.read_output(0, &mut products).unwrap();
+    session.read_output(1, &mut magnitudes).unwrap();
+    assert_eq!([products, magnitudes].concat(), outputs());
+
+    let service = Service::start();
+    let device = service.connect().devices().unwrap().remove(0);
+    let mut options = StreamOptions::default();
+    options.unknown_output_bytes = Some(4 * VALUES);
+    let mut stream = device.stream(&model(), &options).unwrap();
+    stream.input(0).copy_from_slice(x);
+    stream.input(1).copy_from_slice(y);
+    stream.run(Deadline::after(HANG)).unwrap();
+    let products = stream.output(0).unwrap().to_vec();
+    assert_eq!([products.as_slice(), stream.output(1).unwrap()].concat(), outputs());
+}
+
+#[test]
+fn without_the_extension_a_type_of_it_has_no_known_size() {
+    let refused = SessionLayout::new(&model(), &LayoutOptions::default()).unwrap_err();
+    let text = refused.to_string();
+    assert!(text.contains("input 0") && text.contains("extension that is not known"), "{text}");
 }

@@ -23,6 +23,24 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 struct Hardware;
 
+/// What this driver makes of a model, and gets back in the contexts of its bursts.
+struct Loaded {
+    /// What it adds to each byte.
+    step: u8,
+}
+
+impl Loaded {
+    /// What the hardware does, whoever asks for it.
+    fn run(&self, request: &Request) -> ExecutionResult {
+        let mut bytes = Vec::new();
+        let done = request.read_input(0, &mut bytes).and_then(|()| {
+            bytes.iter_mut().for_each(|byte| *byte = byte.wrapping_add(self.step));
+            request.write_output(0, &bytes)
+        });
+        ExecutionResult::of(done.err().map_or(ErrorStatus::None, |failure| failure.status))
+    }
+}
+
 impl Device for Hardware {
     fn name(&self) -> &str {
         "hardware"
@@ -37,18 +55,13 @@ impl Device for Hardware {
     }
 
     fn prepare_model(&self, _: &Model, _: &PrepareOptions) -> PrepareResult {
-        Ok(Arc::new(Hardware))
+        Ok(Arc::new(Loaded { step: 1 }))
     }
 }
 
-impl PreparedModel for Hardware {
+impl PreparedModel for Loaded {
     fn execute_synchronously(&self, request: &Request, _: &ExecutionOptions) -> ExecutionResult {
-        let mut bytes = Vec::new();
-        let done = request.read_input(0, &mut bytes).and_then(|()| {
-            bytes.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
-            request.write_output(0, &bytes)
-        });
-        ExecutionResult::of(done.err().map_or(ErrorStatus::None, |failure| failure.status))
+        self.run(request)
     }
 }
 
@@ -63,10 +76,12 @@ struct Contexts {
 impl BurstContexts for Contexts {
     fn configure(&self, setup: BurstSetup) -> Result<Box<dyn BurstContext>, Failure> {
         let engine = Arc::clone(&self.engine);
+        // Not what any driver's models can do, but what this one's are.
+        let model = setup.own_model::<Loaded>()?;
         println!("a burst for {} requests at once", setup.depth);
         let thread = std::thread::Builder::new()
             .name("context".to_owned())
-            .spawn(move || match Loop::new(setup, engine).run() {
+            .spawn(move || match Loop::new(setup, engine, model).run() {
                 QueueError::PeerDied => println!("a burst has ended"),
                 error => println!("a burst was given up: {error}"),
             })
@@ -94,15 +109,16 @@ impl Drop for Context {
 struct Loop {
     setup: BurstSetup,
     engine: Engine,
+    model: Arc<Loaded>,
     packet: Vec<u8>,
     decoded: SlotRequest,
     request: Request,
 }
 
 impl Loop {
-    fn new(setup: BurstSetup, engine: Engine) -> Self {
+    fn new(setup: BurstSetup, engine: Engine, model: Arc<Loaded>) -> Self {
         let (decoded, request) = (SlotRequest::default(), Request::default());
-        Loop { setup, engine, packet: Vec::new(), decoded, request }
+        Loop { setup, engine, model, packet: Vec::new(), decoded, request }
     }
 
     /// Answers until the burst ends; gives the reason.
@@ -125,8 +141,7 @@ impl Loop {
             Ok(()) => {
                 let _turn = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
                 self.setup.counts.executing();
-                let model = self.setup.model();
-                model.execute_synchronously(&self.request, &ExecutionOptions::default())
+                self.model.run(&self.request)
             }
         };
         self.request.pools.clear(); // a freed slot's memory goes with its last execution

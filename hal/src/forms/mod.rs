@@ -31,6 +31,7 @@ mod notation;
 mod recurrent;
 mod rules;
 mod shape;
+mod signature;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +40,7 @@ use std::sync::OnceLock;
 use smallvec::SmallVec;
 
 use self::notation::Form;
+pub use self::signature::{Signature, TypeChoice, signatures};
 use crate::{
     DataLocation, HalVersion, Model, Operand, OperandLifeTime, Operation, OperationType, Subgraph,
 };

@@ -96,7 +96,7 @@ impl List {
     }
 
     /// The slot of operand `position` of `count`; `None` where the list cannot be so long or short.
-    fn slot(&self, position: usize, count: usize) -> Option<Slot> {
+    pub(super) fn slot(&self, position: usize, count: usize) -> Option<Slot> {
         let Some(Repeat { at, least }) = self.repeat else {
             return self.slots.get(position).copied();
         };

@@ -1,6 +1,6 @@
 //! Why a session cannot be opened, or a run of it fails.
 
-use crate::{Dimensions, ErrorStatus, Failure, MemoryError};
+use crate::{Dimensions, ErrorStatus, Failure, MemoryError, OperandType};
 
 /// Why the tensors of a model cannot be laid out in pools.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +16,17 @@ pub enum LayoutError {
         index: usize,
         /// What the model says of it.
         dimensions: Dimensions,
+    },
+    /// An input or output has a type of an extension that the device does not have, or that nobody named: see
+    /// [`LayoutOptions::extensions`](super::LayoutOptions::extensions).
+    #[error("{what} {index} has the type {ty}, of an extension that is not known")]
+    UnknownType {
+        /// "input" or "output".
+        what: &'static str,
+        /// Which.
+        index: usize,
+        /// The type.
+        ty: OperandType,
     },
     /// The inputs, or the outputs with the states, need a larger pool than there may be.
     #[error("the tensors need {bytes} bytes, more than the limit of {limit}")]

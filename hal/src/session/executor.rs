@@ -3,13 +3,17 @@
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
+use crate::trace::{Marks, SpanKind};
 use crate::{
     Burst, Caller, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, FenceState,
     FencedOptions, PreparedModel, Request, Route,
 };
 
 /// A prepared model, executed over the route that it was opened for.
-pub struct Executor(Call);
+pub struct Executor {
+    call: Call,
+    caller: Caller,
+}
 
 /// What carries a request.
 enum Call {
@@ -26,18 +30,35 @@ impl Executor {
     /// # Errors
     /// There is no burst.
     pub fn open(prepared: Arc<dyn PreparedModel>, route: Route) -> Result<Self, Failure> {
-        Ok(Executor(match route {
+        Executor::open_for(prepared, route, &Caller::default())
+    }
+
+    /// The same, whose executions are for this caller.
+    ///
+    /// # Errors
+    /// There is no burst.
+    pub fn open_for(
+        prepared: Arc<dyn PreparedModel>,
+        route: Route,
+        caller: &Caller,
+    ) -> Result<Self, Failure> {
+        let call = match route {
             Route::Synchronous => Call::Synchronous(prepared),
             Route::Asynchronous => Call::Asynchronous(prepared),
-            Route::Burst => Call::Burst(prepared.open_burst()?),
+            Route::Burst => {
+                let mut burst = prepared.open_burst()?;
+                burst.work_for(caller);
+                Call::Burst(burst)
+            }
             Route::Fenced => Call::Fenced(prepared),
-        }))
+        };
+        Ok(Executor { call, caller: caller.clone() })
     }
 
     /// The route.
     #[must_use]
     pub fn route(&self) -> Route {
-        match self.0 {
+        match self.call {
             Call::Synchronous(_) => Route::Synchronous,
             Call::Asynchronous(_) => Route::Asynchronous,
             Call::Burst(_) => Route::Burst,
@@ -53,11 +74,12 @@ impl Executor {
         options: &ExecutionOptions,
         result: &mut ExecutionResult,
     ) {
-        match &mut self.0 {
-            Call::Synchronous(model) => *result = model.execute_synchronously(request, options),
-            Call::Asynchronous(model) => *result = asynchronously(model, request, options),
+        let caller = &self.caller;
+        match &mut self.call {
+            Call::Synchronous(model) => *result = model.execute_for(request, options, caller),
+            Call::Asynchronous(model) => *result = asynchronously(model, request, options, caller),
             Call::Burst(burst) => burst.execute(request, options, result),
-            Call::Fenced(model) => *result = fenced(model, request, options),
+            Call::Fenced(model) => *result = fenced(model, request, options, caller),
         }
     }
 }
@@ -66,35 +88,44 @@ fn asynchronously(
     model: &Arc<dyn PreparedModel>,
     request: &Request,
     options: &ExecutionOptions,
+    caller: &Caller,
 ) -> ExecutionResult {
     let (tell, told) = sync_channel(1);
     let callback = move |result| {
         // An error means that nobody waits any more, which cannot be before this.
         let _ = tell.send(result);
     };
-    let (request, caller) = (request.clone(), Caller::default());
+    let (request, callback) = (request.clone(), Box::new(callback));
     // Where it is refused the callback has the same status.
-    let _ = Arc::clone(model).execute_asynchronously(request, *options, caller, Box::new(callback));
+    let _ = Arc::clone(model).execute_asynchronously(request, *options, caller.clone(), callback);
+    let mut marks = Marks::begin(caller.tracing());
+    let outcome = told.recv();
+    marks.mark(SpanKind::WaitForResult);
     // A driver that drops the callback uncalled has failed.
-    told.recv().unwrap_or_else(|_| ExecutionResult::of(ErrorStatus::GeneralFailure))
+    outcome.unwrap_or_else(|_| ExecutionResult::of(ErrorStatus::GeneralFailure))
 }
 
 fn fenced(
     model: &Arc<dyn PreparedModel>,
     request: &Request,
     options: &ExecutionOptions,
+    caller: &Caller,
 ) -> ExecutionResult {
     let options = FencedOptions { execution: *options, duration: None };
-    let (request, caller) = (request.clone(), Caller::default());
-    let started = Arc::clone(model).execute_fenced(request, Vec::new(), options, caller);
+    let request = request.clone();
+    let started = Arc::clone(model).execute_fenced(request, Vec::new(), options, caller.clone());
     let execution = match started {
         Ok(execution) => execution,
         Err(failure) => return ExecutionResult::of(failure.status),
     };
+    let mut marks = Marks::begin(caller.tracing());
     if execution.fence.is_some_and(|fence| fence.wait(None) == FenceState::Pending) {
         return ExecutionResult::of(ErrorStatus::GeneralFailure); // it cannot be waited for
     }
-    match execution.info.execution_info() {
+    marks.mark(SpanKind::WaitForResult);
+    let info = execution.info.execution_info();
+    marks.mark(SpanKind::DecodeResult);
+    match info {
         Ok(info) => {
             let mut result = ExecutionResult::of(info.status);
             result.timing = info.timing_launched;

@@ -1,9 +1,10 @@
 //! Where each input, output and state of a model lies.
 
+use super::elements::ElementType;
 use super::error::LayoutError;
 use super::pool_layout::{MAX_POOL_BYTES, PoolLayout, TensorSlot};
 use super::state::{StateBinding, StatePhase, fill_with_zero};
-use crate::{Dimensions, Model, Operand, OperandType, OutputShape};
+use crate::{Dimensions, Extension, Model, Operand, OutputShape};
 
 /// How the tensors of a model are laid out.
 #[derive(Debug, Clone)]
@@ -17,6 +18,9 @@ pub struct LayoutOptions {
     pub unknown_output_bytes: Option<u32>,
     /// Most bytes of a pool: sizes can come from a file.
     pub max_pool_bytes: u64,
+    /// Extensions of the device, as it
+    /// [says](crate::Device::supported_extensions): only they tell how long values of their types are.
+    pub extensions: Vec<Extension>,
 }
 
 impl Default for LayoutOptions {
@@ -26,6 +30,7 @@ impl Default for LayoutOptions {
             states: Vec::new(),
             unknown_output_bytes: None,
             max_pool_bytes: MAX_POOL_BYTES,
+            extensions: Vec::new(),
         }
     }
 }
@@ -36,6 +41,7 @@ impl Default for LayoutOptions {
 pub struct SessionLayout {
     input_operands: Vec<Operand>,
     output_operands: Vec<Operand>,
+    output_types: Vec<ElementType>,
     states: Vec<StateBinding>,
     inputs: PoolLayout,
     /// The outputs, then the second slots of the states.
@@ -47,14 +53,17 @@ impl SessionLayout {
     /// Lays out a model's tensors.
     ///
     /// # Errors
-    /// A shape that is open, pairs that are no states, or too many bytes.
+    /// A shape that is open, a type of an extension that is not among those of the options, pairs that are no
+    /// states, or too many bytes.
     pub fn new(model: &Model, options: &LayoutOptions) -> Result<Self, LayoutError> {
         StateBinding::check(&options.states, model)?;
         let input_operands = operands(model, &model.main.input_indexes, "input")?;
         let output_operands = operands(model, &model.main.output_indexes, "output")?;
+        let types = |operands: &[Operand]| ElementType::all(operands, model, &options.extensions);
+        let (input_types, output_types) = (types(&input_operands), types(&output_operands));
         let unknown = options.unknown_output_bytes.map(u64::from);
-        let input_lengths = lengths(&input_operands, "input", None)?;
-        let output_lengths = lengths(&output_operands, "output", unknown)?;
+        let input_lengths = lengths(&input_operands, &input_types, "input", None)?;
+        let output_lengths = lengths(&output_operands, &output_types, "output", unknown)?;
         let states = options.states.clone();
         let max_pool_bytes = options.max_pool_bytes;
         Ok(SessionLayout {
@@ -62,6 +71,7 @@ impl SessionLayout {
             outputs: lay_out_outputs(output_lengths, &states, max_pool_bytes)?,
             input_operands,
             output_operands,
+            output_types,
             states,
             max_pool_bytes,
         })
@@ -155,8 +165,8 @@ impl SessionLayout {
     /// There is no such output.
     #[must_use]
     pub fn output_length(&self, output: usize, shape: Option<&OutputShape>) -> u32 {
-        let (ty, slot) = (self.output_operands[output].ty, self.outputs.slot(0, output).length);
-        let reported = shape.filter(|shape| !is_rank_open(ty, &shape.dimensions));
+        let (ty, slot) = (&self.output_types[output], self.outputs.slot(0, output).length);
+        let reported = shape.filter(|shape| !ty.is_rank_open(&shape.dimensions));
         let needed = reported.and_then(|shape| ty.byte_length(&shape.dimensions));
         needed.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(slot).min(slot)
     }
@@ -173,7 +183,7 @@ impl SessionLayout {
         let mut lengths = before.clone();
         for (output, shape) in shapes.iter().enumerate().take(before.len()) {
             if self.states.iter().all(|state| state.output != output) {
-                let needed = known_length(self.output_operands[output].ty, &shape.dimensions);
+                let needed = self.output_types[output].known_length(&shape.dimensions);
                 lengths[output] = before[output].max(needed.unwrap_or(0));
             }
         }
@@ -209,26 +219,17 @@ fn operands(
 
 fn lengths(
     operands: &[Operand],
+    types: &[ElementType],
     what: &'static str,
     unknown: Option<u64>,
 ) -> Result<Vec<u64>, LayoutError> {
-    let length = |(index, operand): (usize, &Operand)| {
+    let length = |(index, (operand, ty)): (usize, (&Operand, &ElementType))| {
         let dimensions = &operand.dimensions;
-        let known = known_length(operand.ty, dimensions).or(unknown);
+        if ty.is_unknown() {
+            return Err(LayoutError::UnknownType { what, index, ty: operand.ty });
+        }
+        let known = ty.known_length(dimensions).or(unknown);
         known.ok_or_else(|| LayoutError::OpenShape { what, index, dimensions: dimensions.clone() })
     };
-    operands.iter().enumerate().map(length).collect()
-}
-
-/// Bytes of an operand, where its whole shape is known.
-fn known_length(ty: OperandType, dimensions: &[u32]) -> Option<u64> {
-    if is_rank_open(ty, dimensions) || dimensions.contains(&0) {
-        return None;
-    }
-    ty.byte_length(dimensions)
-}
-
-/// A tensor without dimensions is one of unknown rank.
-fn is_rank_open(ty: OperandType, dimensions: &[u32]) -> bool {
-    dimensions.is_empty() && ty.is_tensor()
+    operands.iter().zip(types).enumerate().map(length).collect()
 }

@@ -16,6 +16,7 @@
 //! Requests are made once: a run allocates nothing here, whatever the phase of the states.
 
 mod allocator;
+mod elements;
 mod error;
 mod executor;
 mod layout;

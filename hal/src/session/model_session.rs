@@ -8,7 +8,7 @@ use super::executor::Executor;
 use super::layout::{LayoutOptions, SessionLayout};
 use super::tensors::SessionTensors;
 use crate::{
-    Device, Dimensions, ErrorStatus, ExecutionOptions, ExecutionResult, MemoryError, Model,
+    Caller, Device, Dimensions, ErrorStatus, ExecutionOptions, ExecutionResult, MemoryError, Model,
     PrepareOptions, Route,
 };
 
@@ -25,6 +25,8 @@ pub struct SessionOptions {
     pub layout: LayoutOptions,
     /// How the model is prepared.
     pub prepare: PrepareOptions,
+    /// For whom the model is prepared and executed.
+    pub caller: Caller,
 }
 
 /// A model on a device with memory for its inputs, outputs and states, which go from one run into
@@ -40,7 +42,8 @@ pub struct ModelSession {
 }
 
 impl ModelSession {
-    /// Lays a model out, makes its memory and prepares it. States are real 0.
+    /// Lays a model out, makes its memory and prepares it. States are real 0. Types of the device's extensions are
+    /// known, besides those of the options.
     ///
     /// # Errors
     /// The model cannot be laid out, there is no memory, or the device refuses it.
@@ -50,11 +53,16 @@ impl ModelSession {
         options: &SessionOptions,
         allocator: Arc<dyn PoolAllocator>,
     ) -> Result<Self, SessionError> {
-        let layout = SessionLayout::new(model, &options.layout)?;
+        let mut layout = options.layout.clone();
+        layout.extensions.extend(device.supported_extensions());
+        let layout = SessionLayout::new(model, &layout)?;
         let tensors = SessionTensors::allocate(layout, &*allocator)?;
-        let prepared =
-            device.prepare_model(model, &options.prepare).map_err(SessionError::Prepare)?;
-        let executor = Executor::open(prepared, options.route).map_err(SessionError::Burst)?;
+        let caller = &options.caller;
+        let prepared = device
+            .prepare_model_for(model, &options.prepare, caller)
+            .map_err(SessionError::Prepare)?;
+        let executor =
+            Executor::open_for(prepared, options.route, caller).map_err(SessionError::Burst)?;
         Ok(ModelSession::new(executor, tensors, allocator))
     }
 

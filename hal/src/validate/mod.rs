@@ -3,6 +3,7 @@
 //! What a single operation demands of its operands is checked by the driver.
 
 mod buffer;
+mod capabilities;
 mod error;
 mod extension;
 mod limits;
@@ -16,6 +17,7 @@ mod tests;
 mod version;
 
 pub use buffer::{BufferOperand, combine_dimensions, validate_buffer};
+pub use capabilities::{CapabilitiesFault, FiguresFor, validate_capabilities};
 pub use error::{
     ArgumentFault, BufferFault, Direction, GraphId, InterfaceFault, OperandFault, OperationFault,
     ValidationError,
@@ -27,7 +29,7 @@ pub use limits::{
     MAX_OPERATIONS, MAX_RANK, MAX_REQUEST_POOLS, MAX_SUBGRAPHS,
 };
 pub use model::validate_model;
-pub use operand::validate_extension_operand;
+pub use operand::{validate_extension_operand, validate_operand_type};
 pub use request::{ArgumentOperand, RequestRules, UnspecifiedOutputs, validate_request};
 pub use result::{ResultFault, validate_result};
 pub use version::{

@@ -34,6 +34,22 @@ pub fn validate_extension_operand(
     }
 }
 
+/// Checks what an operand says of itself: type, dimensions, scale and zero point. Where its value
+/// comes from, and whether an extension's type exists, is not looked at.
+///
+/// # Errors
+/// A type that the version lacks, a scalar with dimensions, a size that 32 bits cannot count, scale or
+/// zero point that the type cannot have.
+pub fn validate_operand_type(operand: &Operand, version: HalVersion) -> Result<(), Fault> {
+    let since = operand.ty.since().ok_or(Fault::UnknownType { code: operand.ty.code() })?;
+    if since > version {
+        return Err(Fault::TypeTooNew { ty: operand.ty, version });
+    }
+    check_dimensions(operand, version)?;
+    check_scale(operand)?;
+    check_zero_point(operand)
+}
+
 /// Checks an operand against its type, its lifetime and the model's memory.
 pub(super) fn check(model: &Model, operand: &Operand, version: HalVersion) -> Result<(), Fault> {
     check_type(model, operand.ty, version)?;

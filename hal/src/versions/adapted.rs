@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::adapted_model::{AdaptedV1_0, AdaptedV1_2, failed};
+use super::adapted_model::{AdaptedV1_0, AdaptedV1_2};
 use super::convert::prepare_options_to;
 use super::interfaces::{DeviceV1_0, DeviceV1_1, DeviceV1_2, PreparedModelV1_0};
 use super::listener::Listener;
@@ -12,9 +12,9 @@ use super::slice::{Slice, slice};
 use super::types::{ModelV1_0, ModelV1_1, ModelV1_2};
 use crate::validate::{RequestRules, validate_model};
 use crate::{
-    CacheFiles, Caller, Capabilities, CompilationCache, Compliance, Device, DeviceStatus,
-    DeviceType, ErrorStatus, Extension, Failure, HalVersion, Model, PrepareOptions, PrepareResult,
-    TimePoint,
+    Buffer, BufferRequest, CacheFiles, Caller, Capabilities, CompilationCache, Compliance, Device,
+    DeviceStatus, DeviceType, ErrorStatus, Extension, Failure, HalVersion, Model, PrepareOptions,
+    PrepareResult, TimePoint,
 };
 
 /// A driver of HAL 1.0, 1.1 or 1.2.
@@ -36,6 +36,16 @@ impl OldDevice {
             OldDevice::V1_0(_) => HalVersion::V1_0,
             OldDevice::V1_1(_) => HalVersion::V1_1,
             OldDevice::V1_2(_) => HalVersion::V1_2,
+        }
+    }
+
+    /// The name that clients choose it by.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            OldDevice::V1_0(device) => device.name(),
+            OldDevice::V1_1(device) => device.name(),
+            OldDevice::V1_2(device) => device.name(),
         }
     }
 
@@ -69,13 +79,16 @@ impl AdaptedDevice {
     /// The device.
     #[must_use]
     pub fn new(old: OldDevice) -> Self {
-        AdaptedDevice { old, listener: Listener::default() }
+        let listener = Listener::new(old.name());
+        AdaptedDevice { old, listener }
     }
 
-    /// Calls `listen` with each thing that a caller said and the driver is not told.
+    /// Calls `listen` with each thing that a caller said and the driver is not told. The log has it in any
+    /// case: the first of each kind as a warning, the others with the tag
+    /// [`driver`](crate::log_tags::DRIVER).
     #[must_use]
     pub fn on_loss(mut self, listen: impl Fn(&Loss) + Send + Sync + 'static) -> Self {
-        self.listener = Listener::new(listen);
+        self.listener = Listener::calling(self.old.name(), listen);
         self
     }
 
@@ -116,7 +129,7 @@ impl AdaptedDevice {
                 })
             }
         };
-        prepared.map_err(|failure| failed(failure, self.version()))
+        prepared.map_err(|failure| self.failed(failure))
     }
 
     fn adapt(
@@ -129,6 +142,11 @@ impl AdaptedDevice {
         Arc::new(AdaptedV1_0 { model, version, rules, options, listener })
     }
 
+    /// What the driver's failure is to a caller: it cannot say more than its version.
+    fn failed(&self, failure: Failure) -> Failure {
+        self.listener.failure(failure, self.version())
+    }
+
     /// The value, once the listener knows what was lost.
     fn told<T>(&self, converted: Converted<T>) -> T {
         self.listener.tell(&converted.lost);
@@ -136,13 +154,10 @@ impl AdaptedDevice {
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "all that the driver can do has to reach it")]
 impl Device for AdaptedDevice {
     fn name(&self) -> &str {
-        match &self.old {
-            OldDevice::V1_0(device) => device.name(),
-            OldDevice::V1_1(device) => device.name(),
-            OldDevice::V1_2(device) => device.name(),
-        }
+        self.old.name()
     }
 
     fn version_string(&self) -> &str {
@@ -151,6 +166,10 @@ impl Device for AdaptedDevice {
             // Nobody could ask them.
             OldDevice::V1_0(_) | OldDevice::V1_1(_) => "UNKNOWN",
         }
+    }
+
+    fn hal_version(&self) -> HalVersion {
+        self.version()
     }
 
     fn device_type(&self) -> DeviceType {
@@ -166,7 +185,7 @@ impl Device for AdaptedDevice {
             OldDevice::V1_1(device) => device.capabilities().map(Capabilities::from),
             OldDevice::V1_2(device) => device.capabilities().map(Capabilities::from),
         };
-        capabilities.map_err(|failure| failed(failure, self.version()))
+        capabilities.map_err(|failure| self.failed(failure))
     }
 
     fn supported_extensions(&self) -> Vec<Extension> {
@@ -199,7 +218,7 @@ impl Device for AdaptedDevice {
         let Some(Slice { model, operations }) = slice(model, self.version()) else {
             return Ok(supported);
         };
-        let answer = self.old.ask(model).map_err(|failure| failed(failure, self.version()))?;
+        let answer = self.old.ask(model).map_err(|failure| self.failed(failure))?;
         if answer.len() != operations.len() {
             let (answers, asked) = (answer.len(), operations.len());
             return Err(Failure::general(format!("{answers} answers for {asked} operations")));
@@ -212,7 +231,21 @@ impl Device for AdaptedDevice {
         Ok(supported)
     }
 
+    fn supported_operations_for(&self, model: &Model, _: &Caller) -> Result<Vec<bool>, Failure> {
+        self.supported_operations(model)
+    }
+
     fn prepare_model(&self, model: &Model, options: &PrepareOptions) -> PrepareResult {
+        self.prepare(model, options, None)
+    }
+
+    /// No older driver knows of callers.
+    fn prepare_model_for(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        _: &Caller,
+    ) -> PrepareResult {
         self.prepare(model, options, None)
     }
 
@@ -241,12 +274,16 @@ impl Device for AdaptedDevice {
         };
         check_deadline(deadline)?;
         let prepared = device.prepare_model_from_cache(cache);
-        let model = prepared.map_err(|failure| failed(failure, HalVersion::V1_2))?;
+        let model = prepared.map_err(|failure| self.failed(failure))?;
         if model.request_rules().is_none() {
             return Err(Failure::general("the driver does not say what the model's requests are"));
         }
         let listener = self.listener.clone();
         Ok(Arc::new(AdaptedV1_2 { model, rules: None, options: None, listener }))
+    }
+
+    fn allocate(&self, _: &BufferRequest, _: &Caller) -> Result<Arc<dyn Buffer>, Failure> {
+        Err(Failure::general("HAL 1.3 was the first to have buffers of the driver"))
     }
 }
 

@@ -10,9 +10,9 @@ use super::once::launch_once;
 use super::types::RequestV1_0;
 use crate::validate::{ArgumentOperand, Direction, RequestRules, UnspecifiedOutputs};
 use crate::{
-    Burst, Caller, ErrorStatus, ExecutionCallback, ExecutionOptions, ExecutionResult, Failure,
-    HalVersion, OutputShape, PrepareOptions, PreparedModel, Request, RequestArgument, RequestPool,
-    TimePoint,
+    Burst, BurstExecutor, Caller, ErrorStatus, ExecutionCallback, ExecutionOptions,
+    ExecutionResult, Failure, Fence, FencedExecution, FencedOptions, HalVersion, OutputShape, Pace,
+    PlainBurst, PrepareOptions, PreparedModel, Request, RequestArgument, RequestPool, TimePoint,
 };
 
 /// Of HAL 1.0 or 1.1: it only executes asynchronously, and only says how that ended.
@@ -52,9 +52,12 @@ impl AdaptedV1_0 {
         }
         let version = self.version;
         let launched = launch_once(callback, |callback| {
-            let callback = move |status| callback(ExecutionResult::of(told(status, version)));
+            let listener = self.listener.clone();
+            let callback = move |status| {
+                callback(ExecutionResult::of(told(&listener, status, version)));
+            };
             let launched = Arc::clone(&self.model).execute(request, Box::new(callback));
-            launched.map_err(|failure| failed(failure, version))
+            launched.map_err(|failure| self.listener.failure(failure, version))
         });
         only_arguments(launched)
     }
@@ -80,6 +83,7 @@ impl AdaptedV1_0 {
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "all that the driver can do has to reach it")]
 impl PreparedModel for AdaptedV1_0 {
     fn execute_synchronously(
         &self,
@@ -113,6 +117,45 @@ impl PreparedModel for AdaptedV1_0 {
     fn prepare_options(&self) -> Option<PrepareOptions> {
         Some(self.options)
     }
+
+    /// HAL 1.2 was the first to have bursts.
+    fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {
+        Ok(Box::new(PlainBurst::new(self)))
+    }
+
+    /// No older driver knows of callers.
+    fn execute_for(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+        _: &Caller,
+    ) -> ExecutionResult {
+        self.execute_synchronously(request, options)
+    }
+
+    fn execute_fenced(
+        self: Arc<Self>,
+        _: Request,
+        _: Vec<Fence>,
+        _: FencedOptions,
+        _: Caller,
+    ) -> Result<FencedExecution, Failure> {
+        Err(Failure::general("HAL 1.3 was the first to have fenced executions"))
+    }
+
+    /// Nobody could ask the driver.
+    fn pace(&self) -> Option<&Pace> {
+        None
+    }
+
+    /// The driver's model is of another trait.
+    fn wrapped(&self) -> Option<&Arc<dyn PreparedModel>> {
+        None
+    }
+
+    fn open_executor(self: Arc<Self>) -> Result<Option<Box<dyn BurstExecutor>>, Failure> {
+        Ok(None)
+    }
 }
 
 fn shape_of(
@@ -145,6 +188,7 @@ pub(super) struct AdaptedV1_2 {
     pub(super) listener: Listener,
 }
 
+#[deny(clippy::missing_trait_methods, reason = "all that the driver can do has to reach it")]
 impl PreparedModel for AdaptedV1_2 {
     fn execute_synchronously(
         &self,
@@ -158,7 +202,10 @@ impl PreparedModel for AdaptedV1_2 {
         };
         match missed(options) {
             Some(early) => early,
-            None => old(self.model.execute_synchronously(&request, options.measure_timing)),
+            None => {
+                let result = self.model.execute_synchronously(&request, options.measure_timing);
+                old(&self.listener, result)
+            }
         }
     }
 
@@ -182,17 +229,18 @@ impl PreparedModel for AdaptedV1_2 {
             return Ok(());
         }
         let launched = launch_once(callback, |callback| {
-            let callback = Box::new(move |result| callback(old(result)));
+            let listener = self.listener.clone();
+            let callback = Box::new(move |result| callback(old(&listener, result)));
             let model = Arc::clone(&self.model);
             let launched = model.execute(request, options.measure_timing, callback);
-            launched.map_err(|failure| failed(failure, HalVersion::V1_2))
+            launched.map_err(|failure| self.listener.failure(failure, HalVersion::V1_2))
         });
         only_arguments(launched)
     }
 
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {
         let burst = Arc::clone(&self.model).open_burst();
-        let burst = burst.map_err(|failure| failed(failure, HalVersion::V1_2))?;
+        let burst = burst.map_err(|failure| self.listener.failure(failure, HalVersion::V1_2))?;
         Ok(Box::new(AdaptedBurst { burst, listener: self.listener.clone() }))
     }
 
@@ -203,6 +251,40 @@ impl PreparedModel for AdaptedV1_2 {
     fn prepare_options(&self) -> Option<PrepareOptions> {
         self.options
     }
+
+    /// No older driver knows of callers.
+    fn execute_for(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+        _: &Caller,
+    ) -> ExecutionResult {
+        self.execute_synchronously(request, options)
+    }
+
+    fn execute_fenced(
+        self: Arc<Self>,
+        _: Request,
+        _: Vec<Fence>,
+        _: FencedOptions,
+        _: Caller,
+    ) -> Result<FencedExecution, Failure> {
+        Err(Failure::general("HAL 1.3 was the first to have fenced executions"))
+    }
+
+    /// Nobody could ask the driver.
+    fn pace(&self) -> Option<&Pace> {
+        None
+    }
+
+    /// The driver's model is of another trait.
+    fn wrapped(&self) -> Option<&Arc<dyn PreparedModel>> {
+        None
+    }
+
+    fn open_executor(self: Arc<Self>) -> Result<Option<Box<dyn BurstExecutor>>, Failure> {
+        Ok(None)
+    }
 }
 
 struct AdaptedBurst {
@@ -210,6 +292,7 @@ struct AdaptedBurst {
     listener: Listener,
 }
 
+#[deny(clippy::missing_trait_methods, reason = "all that the driver can do has to reach it")]
 impl Burst for AdaptedBurst {
     fn execute(
         &mut self,
@@ -223,10 +306,15 @@ impl Burst for AdaptedBurst {
             (Ok(_), Some(early)) => *result = early,
             (Ok(request), None) => {
                 self.burst.execute(&request, options.measure_timing, result);
-                result.status = result.status.for_version(HalVersion::V1_2);
+                result.status = self.listener.status(result.status, HalVersion::V1_2);
             }
         }
     }
+
+    /// No older driver knows of callers, or of idle time.
+    fn work_for(&mut self, _: &Caller) {}
+
+    fn release_resources(&mut self) {}
 }
 
 /// The deadline is looked at before the call, and no more after that.
@@ -237,20 +325,16 @@ fn missed(options: &ExecutionOptions) -> Option<ExecutionResult> {
 
 /// What a driver's status means. One without shapes cannot say which output is too short, and was asked
 /// with enough room for all.
-fn told(status: ErrorStatus, version: HalVersion) -> ErrorStatus {
+fn told(listener: &Listener, status: ErrorStatus, version: HalVersion) -> ErrorStatus {
     match status {
         ErrorStatus::OutputInsufficientSize => ErrorStatus::GeneralFailure,
-        status => status.for_version(version),
+        status => listener.status(status, version),
     }
 }
 
 /// A driver of HAL 1.2 cannot say more than that version.
-fn old(result: ExecutionResult) -> ExecutionResult {
-    ExecutionResult { status: result.status.for_version(HalVersion::V1_2), ..result }
-}
-
-pub(super) fn failed(failure: Failure, version: HalVersion) -> Failure {
-    Failure { status: failure.status.for_version(version), ..failure }
+fn old(listener: &Listener, result: ExecutionResult) -> ExecutionResult {
+    ExecutionResult { status: listener.status(result.status, HalVersion::V1_2), ..result }
 }
 
 /// A launch fails for its arguments alone; whatever else went wrong is a result, which the callback has.

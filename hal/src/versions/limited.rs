@@ -8,10 +8,12 @@ use super::interfaces::{
     BurstV1_2, DeviceV1_0, DeviceV1_1, DeviceV1_2, PreparedModelV1_0, PreparedModelV1_2,
     StatusCallback,
 };
+use super::listener::Listener;
+use super::loss::{Converted, Loss};
 use super::types::{ModelV1_0, ModelV1_1, ModelV1_2, RequestV1_0};
 use crate::validate::{RequestRules, UnspecifiedOutputs, validate_model_of};
 use crate::{
-    Burst, CacheFiles, Caller, CapabilitiesV1_0, CapabilitiesV1_1, CapabilitiesV1_2,
+    Burst, CacheFiles, Caller, Capabilities, CapabilitiesV1_0, CapabilitiesV1_1, CapabilitiesV1_2,
     CompilationCache, Device, DeviceStatus, DeviceType, ExecutionCallback, ExecutionOptions,
     ExecutionPreference, ExecutionResult, Extension, Failure, HalVersion, Model, PrepareOptions,
     PreparedModel, Request,
@@ -20,18 +22,44 @@ use crate::{
 /// A current device, as a driver of any older version: everything newer is refused as that version
 /// refuses what is not legal. For tests, and where something knows only old drivers.
 #[derive(Clone)]
-pub struct LimitedDevice(Arc<dyn Device>);
+pub struct LimitedDevice {
+    device: Arc<dyn Device>,
+    listener: Listener,
+}
 
 impl LimitedDevice {
     /// The driver.
     #[must_use]
     pub fn new(device: Arc<dyn Device>) -> Self {
-        LimitedDevice(device)
+        let listener = Listener::new(device.name());
+        LimitedDevice { device, listener }
+    }
+
+    /// Calls `listen` with each thing that the device says and its version cannot. The log has it in any
+    /// case, as with [`AdaptedDevice`](super::AdaptedDevice::on_loss).
+    #[must_use]
+    pub fn on_loss(mut self, listen: impl Fn(&Loss) + Send + Sync + 'static) -> Self {
+        self.listener = Listener::calling(self.device.name(), listen);
+        self
+    }
+
+    /// What the device says of its speed, as an older version says it.
+    fn capabilities_to<T>(
+        &self,
+        version: HalVersion,
+        convert: fn(&Capabilities) -> Converted<T>,
+    ) -> Result<T, Failure> {
+        let capabilities = self.device.capabilities();
+        let new = capabilities.map_err(|failure| self.listener.failure(failure, version))?;
+        let Converted { value, lost } = convert(&new);
+        self.listener.tell(&lost);
+        Ok(value)
     }
 
     fn supported(&self, model: &Model, version: HalVersion) -> Result<Vec<bool>, Failure> {
         validate_model_of(model, version)?;
-        self.0.supported_operations(model).map_err(|failure| told(failure, version))
+        let supported = self.device.supported_operations(model);
+        supported.map_err(|failure| self.listener.failure(failure, version))
     }
 
     fn prepare(
@@ -44,31 +72,31 @@ impl LimitedDevice {
         validate_model_of(model, version)?;
         let options = PrepareOptions { preference, ..PrepareOptions::default() };
         let prepared = match cache {
-            Some(cache) => self.0.prepare_model_caching(model, &options, cache, &Caller::default()),
-            None => self.0.prepare_model(model, &options),
+            Some(cache) => {
+                self.device.prepare_model_caching(model, &options, cache, &Caller::default())
+            }
+            None => self.device.prepare_model(model, &options),
         };
         let rules = RequestRules::new(model)?;
-        let model = prepared.map_err(|failure| told(failure, version))?;
-        Ok(Arc::new(LimitedModel { model, rules, version }))
+        let model = prepared.map_err(|failure| self.listener.failure(failure, version))?;
+        let listener = self.listener.clone();
+        Ok(Arc::new(LimitedModel { model, rules, version, listener }))
     }
 }
 
 impl fmt::Debug for LimitedDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LimitedDevice({})", self.0.name())
+        write!(f, "LimitedDevice({})", self.device.name())
     }
 }
 
 impl DeviceV1_0 for LimitedDevice {
     fn name(&self) -> &str {
-        self.0.name()
+        self.device.name()
     }
 
     fn capabilities(&self) -> Result<CapabilitiesV1_0, Failure> {
-        let capabilities = self.0.capabilities();
-        capabilities
-            .map(|new| capabilities_to_v1_0(&new).value)
-            .map_err(|failure| told(failure, HalVersion::V1_0))
+        self.capabilities_to(HalVersion::V1_0, capabilities_to_v1_0)
     }
 
     fn supported_operations(&self, model: &ModelV1_0) -> Result<Vec<bool>, Failure> {
@@ -81,20 +109,17 @@ impl DeviceV1_0 for LimitedDevice {
     }
 
     fn status(&self) -> DeviceStatus {
-        self.0.status()
+        self.device.status()
     }
 }
 
 impl DeviceV1_1 for LimitedDevice {
     fn name(&self) -> &str {
-        self.0.name()
+        self.device.name()
     }
 
     fn capabilities(&self) -> Result<CapabilitiesV1_1, Failure> {
-        let capabilities = self.0.capabilities();
-        capabilities
-            .map(|new| capabilities_to_v1_1(&new).value)
-            .map_err(|failure| told(failure, HalVersion::V1_1))
+        self.capabilities_to(HalVersion::V1_1, capabilities_to_v1_1)
     }
 
     fn supported_operations(&self, model: &ModelV1_1) -> Result<Vec<bool>, Failure> {
@@ -110,36 +135,33 @@ impl DeviceV1_1 for LimitedDevice {
     }
 
     fn status(&self) -> DeviceStatus {
-        self.0.status()
+        self.device.status()
     }
 }
 
 impl DeviceV1_2 for LimitedDevice {
     fn name(&self) -> &str {
-        self.0.name()
+        self.device.name()
     }
 
     fn version_string(&self) -> &str {
-        self.0.version_string()
+        self.device.version_string()
     }
 
     fn device_type(&self) -> DeviceType {
-        self.0.device_type()
+        self.device.device_type()
     }
 
     fn capabilities(&self) -> Result<CapabilitiesV1_2, Failure> {
-        let capabilities = self.0.capabilities();
-        capabilities
-            .map(|new| capabilities_to_v1_2(&new).value)
-            .map_err(|failure| told(failure, HalVersion::V1_2))
+        self.capabilities_to(HalVersion::V1_2, capabilities_to_v1_2)
     }
 
     fn supported_extensions(&self) -> Vec<Extension> {
-        self.0.supported_extensions()
+        self.device.supported_extensions()
     }
 
     fn cache_files_needed(&self) -> CacheFiles {
-        self.0.cache_files_needed()
+        self.device.cache_files_needed()
     }
 
     fn supported_operations(&self, model: &ModelV1_2) -> Result<Vec<bool>, Failure> {
@@ -160,15 +182,16 @@ impl DeviceV1_2 for LimitedDevice {
         cache: &CompilationCache,
     ) -> Result<Arc<dyn PreparedModelV1_2>, Failure> {
         let version = HalVersion::V1_2;
-        let model = self.0.prepare_model_from_cache(cache, None, &Caller::default());
-        let model = model.map_err(|failure| told(failure, version))?;
+        let model = self.device.prepare_model_from_cache(cache, None, &Caller::default());
+        let model = model.map_err(|failure| self.listener.failure(failure, version))?;
         let rules = model.request_rules().cloned();
         let rules = rules.ok_or_else(|| Failure::general("a model of unknown requests"))?;
-        Ok(Arc::new(LimitedModel { model, rules, version }))
+        let listener = self.listener.clone();
+        Ok(Arc::new(LimitedModel { model, rules, version, listener }))
     }
 
     fn status(&self) -> DeviceStatus {
-        self.0.status()
+        self.device.status()
     }
 }
 
@@ -177,6 +200,7 @@ struct LimitedModel {
     model: Arc<dyn PreparedModel>,
     rules: RequestRules,
     version: HalVersion,
+    listener: Listener,
 }
 
 impl LimitedModel {
@@ -200,10 +224,11 @@ impl LimitedModel {
                 return Err(failure);
             }
         };
-        let callback = Box::new(move |result| callback(old(result, version)));
+        let listener = self.listener.clone();
+        let callback = Box::new(move |result| callback(old(&listener, result, version)));
         let model = Arc::clone(&self.model);
         let launched = model.execute_asynchronously(request, options, Caller::default(), callback);
-        launched.map_err(|failure| told(failure, version))
+        launched.map_err(|failure| self.listener.failure(failure, version))
     }
 }
 
@@ -236,7 +261,7 @@ impl PreparedModelV1_2 for LimitedModel {
         match self.checked(request.clone()) {
             Ok(request) => {
                 let result = self.model.execute_synchronously(&request, &measuring(measure_timing));
-                old(result, self.version)
+                old(&self.listener, result, self.version)
             }
             Err(failure) => ExecutionResult::of(failure.status),
         }
@@ -244,7 +269,7 @@ impl PreparedModelV1_2 for LimitedModel {
 
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn BurstV1_2>, Failure> {
         let burst = Arc::clone(&self.model).open_burst();
-        let burst = burst.map_err(|failure| told(failure, self.version))?;
+        let burst = burst.map_err(|failure| self.listener.failure(failure, self.version))?;
         Ok(Box::new(LimitedBurst { burst, model: self }))
     }
 
@@ -268,7 +293,8 @@ impl BurstV1_2 for LimitedBurst {
         match self.model.checked(request.clone()) {
             Ok(request) => {
                 self.burst.execute(&request, &measuring(measure_timing), result);
-                result.status = result.status.for_version(self.model.version);
+                let LimitedModel { listener, version, .. } = &*self.model;
+                result.status = listener.status(result.status, *version);
             }
             Err(failure) => result.reset(failure.status),
         }
@@ -279,10 +305,6 @@ fn measuring(measure_timing: bool) -> ExecutionOptions {
     ExecutionOptions { measure_timing, ..ExecutionOptions::default() }
 }
 
-fn old(result: ExecutionResult, version: HalVersion) -> ExecutionResult {
-    ExecutionResult { status: result.status.for_version(version), ..result }
-}
-
-fn told(failure: Failure, version: HalVersion) -> Failure {
-    Failure { status: failure.status.for_version(version), ..failure }
+fn old(listener: &Listener, result: ExecutionResult, version: HalVersion) -> ExecutionResult {
+    ExecutionResult { status: listener.status(result.status, version), ..result }
 }

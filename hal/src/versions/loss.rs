@@ -50,6 +50,26 @@ pub enum Loss {
     RelaxedScalars,
 }
 
+impl Loss {
+    /// A number of its kind, below 32.
+    pub(super) const fn kind(&self) -> u32 {
+        match self {
+            Loss::RelaxedComputation => 0,
+            Loss::DefaultInputs { .. } => 1,
+            Loss::Preference(_) => 2,
+            Loss::CompilationCache => 3,
+            Loss::Timing => 4,
+            Loss::Priority(_) => 5,
+            Loss::Deadline => 6,
+            Loss::LoopTimeout => 7,
+            Loss::Status(_) => 8,
+            Loss::Performance(_) => 9,
+            Loss::ControlFlowPerformance => 10,
+            Loss::RelaxedScalars => 11,
+        }
+    }
+}
+
 /// A value of an older version, and what was lost on the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Converted<T> {

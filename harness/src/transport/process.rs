@@ -82,7 +82,10 @@ fn be_an_end(peers: &[&dyn Peer], job: &Job, link: Link) -> Result<Outcome, Harn
 /// [`HarnessError::UnknownPeer`].
 pub fn find<'p>(peers: &[&'p dyn Peer], name: &str) -> Result<&'p dyn Peer, HarnessError> {
     let found = peers.iter().find(|peer| peer.name() == name);
-    found.copied().ok_or_else(|| HarnessError::UnknownPeer(name.to_owned()))
+    found.copied().ok_or_else(|| HarnessError::UnknownPeer {
+        name: name.to_owned(),
+        known: peers.iter().map(|peer| peer.name()).collect(),
+    })
 }
 
 /// Pins this process to its CPU. A queue measures once what a sleep costs between the CPUs of its process: two

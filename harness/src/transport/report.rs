@@ -100,14 +100,14 @@ impl RoundTripReport {
         let shared: usize = quiet.map(|row| row.more.shared).sum();
         writeln!(
             out,
-            "{kept} rounds count, {dropped} were dropped: {} for their floors, {shared} because an end \
-             shared its core with somebody else's thread",
+            "{kept} rounds are in the figures, {dropped} are not: in {} the floor was not the same right \
+             before and after, in {shared} an end shared its core with somebody else's thread",
             dropped.saturating_sub(shared)
         )?;
         if self.rows.iter().any(|row| !row.more.is_quiet) {
             writeln!(
                 out,
-                "in rows marked {MARK} such rounds count too, there were too few others"
+                "in rows marked {MARK} such rounds are in the figures too, there were too few others"
             )?;
         }
         Ok(())

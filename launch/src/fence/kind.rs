@@ -14,13 +14,13 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
-use burst_hal::Fence;
+use burst_hal::{Fence, FenceState};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{AtFlags, FileType, OFlags, StatxFlags, fcntl_getfl, statx};
 use rustix::io::{Errno, retry_on_intr, writev};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::state::{AskSyncFile, FenceKind, FenceState, judge};
+use super::state::{AskSyncFile, FenceKind, judge};
 use crate::LaunchError;
 
 /// A fence that may be waited for: of a kind that never makes anybody wait who only looks at it.

@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
+use burst_hal::FenceState;
 use burst_shm::{ShmError, SyncFileStatus};
 use rustix::event::PollFlags;
 
@@ -14,17 +15,6 @@ pub enum FenceKind {
     EventFd,
     /// A fence of the kernel.
     SyncFile,
-}
-
-/// How far a fence is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FenceState {
-    /// What it stands for is under way.
-    Pending,
-    /// It is done.
-    Done,
-    /// It has failed.
-    Failed,
 }
 
 /// Asks a `sync_file` for its status. Machines without a device that makes some are tested with a

@@ -1,6 +1,7 @@
 use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
@@ -12,11 +13,20 @@ use burst_hal::{
 };
 use burst_launch::{Execution, Launcher, LauncherOptions};
 
-use crate::gated::{Go, LONG, Watch, gated, model, output, pool, request, wait_until};
+use crate::gated::{
+    Gated, Go, LONG, Watch, gated, model, output, pool, request, stubborn, wait_until,
+};
 
 /// A prepared model on so many threads.
 fn prepared(threads: usize, waiting: usize) -> (Arc<dyn PreparedModel>, Watch) {
-    let (device, watch) = gated();
+    prepared_by(gated(), threads, waiting)
+}
+
+fn prepared_by(
+    (device, watch): (Gated, Watch),
+    threads: usize,
+    waiting: usize,
+) -> (Arc<dyn PreparedModel>, Watch) {
     let threads = NonZeroUsize::new(threads).unwrap();
     let device = Launcher::new(LauncherOptions { threads, waiting }).wrap(Arc::new(device));
     (device.prepare_model(&model(&[1]), &PrepareOptions::default()).unwrap(), watch)
@@ -106,6 +116,59 @@ fn an_execution_is_a_future_that_needs_no_runtime() {
         }
     };
     assert_eq!(result.status, ErrorStatus::None);
+}
+
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn the_last_waker_is_woken_once_and_no_other() {
+    let (model, watch) = prepared(1, 10);
+    let mut execution = pin!(start(&model, &pool()));
+    let wakers = [(); 2].map(|()| Arc::new(Woken::default()));
+    for woken in &wakers {
+        let waker = Waker::from(Arc::clone(woken));
+        assert!(execution.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    watch.go_on.send(Go::On).unwrap();
+    wait_until("the wake-up", || wakers[1].0.load(Ordering::SeqCst) > 0);
+    // It is woken when the result is there.
+    let waker = Waker::from(Arc::clone(&wakers[1]));
+    let Poll::Ready(result) = execution.as_mut().poll(&mut Context::from_waker(&waker)) else {
+        panic!("woken before the end")
+    };
+    assert_eq!(result.status, ErrorStatus::None);
+    assert_eq!(wakers.map(|woken| woken.0.load(Ordering::SeqCst)), [0, 1]);
+}
+
+#[test]
+fn a_future_that_is_dropped_while_it_is_awaited_cancels_and_keeps_its_memory_for_the_driver() {
+    let (model, watch) = prepared_by(stubborn(), 1, 10);
+    let pool = pool();
+    let woken = Arc::new(Woken::default());
+    {
+        let mut execution = pin!(start(&model, &pool));
+        let waker = Waker::from(Arc::clone(&woken));
+        assert!(execution.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        watch.expect_begun();
+        assert!(watch.cancelled.try_recv().is_err(), "nobody has cancelled it yet");
+    }
+    watch.cancelled.recv_timeout(LONG).expect("whoever drops it cancels it");
+    // This driver does not give up: it reads and writes the memory, which therefore is still there.
+    let pinned = Arc::downgrade(&pool);
+    drop(pool);
+    let held = pinned.upgrade().expect("the driver has it");
+    assert_eq!(output(&held), 0);
+    watch.go_on.send(Go::On).unwrap();
+    wait_until("the driver's end", || Arc::strong_count(&held) == 1);
+    assert_eq!(output(&held), 1);
 }
 
 #[test]

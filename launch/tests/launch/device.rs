@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use burst_hal::{
     Buffer, BufferRequest, BufferRole, Burst, BurstExecutor, CacheFiles, Caller, Capabilities,
     CompilationCache, Device, DeviceStatus, DeviceType, ErrorStatus, ExecutionOptions,
-    ExecutionResult, Extension, Failure, MemoryAccount, Model, PlainBurst, PrepareOptions,
+    ExecutionResult, Extension, Failure, MemoryAccount, Model, Pace, PlainBurst, PrepareOptions,
     PrepareResult, PreparedModel, Request, TimePoint,
 };
 use burst_launch::Launcher;
@@ -114,6 +114,16 @@ impl PreparedModel for Telling {
         ExecutionResult::of(ErrorStatus::None)
     }
 
+    fn pace(&self) -> Option<&Pace> {
+        self.tell("pace");
+        None
+    }
+
+    fn prepare_options(&self) -> Option<PrepareOptions> {
+        self.tell("prepare_options");
+        None
+    }
+
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {
         self.tell("open_burst");
         Ok(Box::new(PlainBurst::new(self)))
@@ -154,6 +164,9 @@ fn every_question_reaches_the_device() {
         let (request, options) = (Request::default(), ExecutionOptions::default());
         prepared.execute_synchronously(&request, &options);
         prepared.execute_for(&request, &options, &caller);
+        prepared.pace();
+        let how = prepared.prepare_options();
+        assert!(how.is_none_or(|how| how == PrepareOptions::default()), "what it was told");
         Arc::clone(prepared).open_burst().map(drop).unwrap();
         Arc::clone(prepared).open_executor().map(drop).unwrap();
     }
@@ -166,10 +179,12 @@ fn every_question_reaches_the_device() {
         ErrorStatus::GeneralFailure
     );
     let said: Vec<_> = said.try_iter().collect();
-    let each = ["execute_synchronously", "execute_for", "open_burst", "open_executor"];
+    let each = ["execute_synchronously", "execute_for", "pace", "prepare_options"];
+    let each = [&each[..], &["open_burst", "open_executor"]].concat();
     let mut want = vec!["supported_operations", "supported_operations_for"];
     want.extend(["prepare_model", "prepare_model_for"]);
-    want.extend(["prepare_model_caching", "prepare_model_from_cache"]);
+    // Of a model from files the device is asked at once how it was prepared.
+    want.extend(["prepare_model_caching", "prepare_model_from_cache", "prepare_options"]);
     want.extend(each.repeat(4));
     want.push("allocate");
     assert_eq!(said, want);

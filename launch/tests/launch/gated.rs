@@ -18,6 +18,9 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 pub(crate) struct Gated {
     begun: Sender<()>,
     go_on: Arc<Mutex<Receiver<Go>>>,
+    /// Whether it goes on although it is cancelled, of which it tells.
+    is_stubborn: bool,
+    cancelled: Sender<()>,
 }
 
 /// How an execution goes on.
@@ -31,6 +34,8 @@ pub(crate) enum Go {
 pub(crate) struct Watch {
     pub(crate) begun: Receiver<()>,
     pub(crate) go_on: Sender<Go>,
+    /// What a stubborn device tells.
+    pub(crate) cancelled: Receiver<()>,
 }
 
 impl Watch {
@@ -41,9 +46,16 @@ impl Watch {
 }
 
 pub(crate) fn gated() -> (Gated, Watch) {
-    let ((begins, begun), (go_on, goes)) = (channel(), channel());
-    let device = Gated { begun: begins, go_on: Arc::new(Mutex::new(goes)) };
-    (device, Watch { begun, go_on })
+    let ((begins, begun), (go_on, goes), (cancels, cancelled)) = (channel(), channel(), channel());
+    let go_ons = Arc::new(Mutex::new(goes));
+    let device = Gated { begun: begins, go_on: go_ons, is_stubborn: false, cancelled: cancels };
+    (device, Watch { begun, go_on, cancelled })
+}
+
+/// One that gives nothing up.
+pub(crate) fn stubborn() -> (Gated, Watch) {
+    let (device, watch) = gated();
+    (Gated { is_stubborn: true, ..device }, watch)
 }
 
 impl Device for Gated {
@@ -77,9 +89,13 @@ impl PreparedModel for Gated {
     ) -> ExecutionResult {
         let _ = self.begun.send(());
         let until = Instant::now() + LONG;
+        let mut is_told = false;
         loop {
-            if caller.is_cancelled() {
+            if caller.is_cancelled() && !self.is_stubborn {
                 return ExecutionResult::of(ErrorStatus::GeneralFailure);
+            }
+            if caller.is_cancelled() && !std::mem::replace(&mut is_told, true) {
+                let _ = self.cancelled.send(());
             }
             let go = self.go_on.lock().unwrap().try_recv();
             match go {

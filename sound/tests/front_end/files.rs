@@ -62,6 +62,12 @@ fn what_is_no_sound_is_refused_in_words() {
     std::fs::write(&file, &whole[..whole.len() - 21]).unwrap();
     let error = Sound::read(&file).unwrap_err();
     assert!(matches!(error, SoundError::Read { .. }), "cut short: {error}");
+    let (sound, damage) = Sound::read_as_far_as_it_goes(&file).unwrap();
+    assert_eq!(sound.samples.len(), 89, "what is there");
+    assert!(matches!(damage, Some(SoundError::Read { .. })), "{damage:?}");
+    std::fs::write(&file, b"").unwrap();
+    let error = Sound::read(&file).unwrap_err().to_string();
+    assert!(error.ends_with("wrong.wav: the file is empty"), "{error}");
     for at in 0..44 {
         let mut damaged = whole.clone();
         damaged[at] ^= 0x5a;

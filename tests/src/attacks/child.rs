@@ -1,5 +1,6 @@
 //! Processes of an attack: this program again, in a role. None outlives the one that started it.
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
@@ -39,8 +40,40 @@ impl User {
 pub struct Child {
     process: std::process::Child,
     input: Option<ChildStdin>,
-    lines: Receiver<String>,
+    lines: Lines,
     role: String,
+}
+
+/// What a process prints. None of it is lost: a line that nobody asked for is kept until somebody does, as
+/// the threads of a process print in any order.
+#[derive(Debug)]
+struct Lines {
+    coming: Receiver<String>,
+    /// Those that came before one that was asked for, oldest first.
+    kept: VecDeque<String>,
+}
+
+impl Lines {
+    /// The oldest one.
+    fn next(&mut self, within: Duration) -> Option<String> {
+        self.kept.pop_front().or_else(|| self.coming.recv_timeout(within).ok())
+    }
+
+    /// The oldest one that begins with this word; those before it stay.
+    fn beginning_with(&mut self, word: &str, within: Duration) -> Option<String> {
+        let until = Instant::now() + within;
+        if let Some(at) = self.kept.iter().position(|line| line.starts_with(word)) {
+            return self.kept.remove(at);
+        }
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let line = self.coming.recv_timeout(left).ok()?;
+            if line.starts_with(word) {
+                return Some(line);
+            }
+            self.kept.push_back(line);
+        }
+    }
 }
 
 impl Child {
@@ -63,6 +96,7 @@ impl Child {
             let lines = BufReader::new(output).lines().map_while(Result::ok);
             lines.map_while(|line| heard.send(line).ok()).for_each(drop);
         });
+        let lines = Lines { coming: lines, kept: VecDeque::new() };
         Child { process, input, lines, role: role.to_owned() }
     }
 
@@ -74,25 +108,19 @@ impl Child {
 
     /// The next line that it prints; `None` where it prints none in time, or ended.
     #[must_use]
-    pub fn line(&self, within: Duration) -> Option<String> {
-        self.lines.recv_timeout(within).ok()
+    pub fn line(&mut self, within: Duration) -> Option<String> {
+        self.lines.next(within)
     }
 
-    /// The rest of the next line that begins with this word; lines before it are skipped.
+    /// The rest of the next line that begins with this word; lines before it stay to be heard.
     ///
     /// # Errors
-    /// It does not come in time.
-    pub fn hear(&self, word: &str, within: Duration) -> Result<String, String> {
-        let until = Instant::now() + within;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let Some(line) = self.line(left) else {
-                return Err(format!("{} never said {word:?}", self.role));
-            };
-            if let Some(rest) = line.strip_prefix(word) {
-                return Ok(rest.trim_start().to_owned());
-            }
-        }
+    /// It does not come in time. What it printed instead is part of what it says.
+    pub fn hear(&mut self, word: &str, within: Duration) -> Result<String, String> {
+        let line = self.lines.beginning_with(word, within);
+        let rest = line.as_deref().and_then(|line| line.strip_prefix(word));
+        let rest = rest.map(|rest| rest.trim_start().to_owned());
+        rest.ok_or_else(|| format!("{} never said {word:?}, but {:?}", self.role, self.lines.kept))
     }
 
     /// Gives it a line to read. One that has ended reads nothing.
@@ -156,4 +184,25 @@ pub(super) fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     // Whoever does not listen any more is about to kill this process.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_comes_before_the_one_that_is_waited_for_is_heard_later() {
+        let (prints, coming) = channel();
+        let mut lines = Lines { coming, kept: VecDeque::new() };
+        for line in ["executing 1", "refused", "under way", "executing 2"] {
+            prints.send(line.to_owned()).unwrap();
+        }
+        let mut hear = |word: &str| lines.beginning_with(word, Duration::ZERO);
+        assert_eq!(hear("under way").as_deref(), Some("under way"));
+        assert_eq!(hear("executing").as_deref(), Some("executing 1"));
+        assert_eq!(hear("executing").as_deref(), Some("executing 2"));
+        assert_eq!(hear("executing"), None);
+        assert_eq!(lines.next(Duration::ZERO).as_deref(), Some("refused"), "what is left");
+        assert_eq!(lines.next(Duration::ZERO), None);
+    }
 }

@@ -15,7 +15,7 @@ use burst_wire::{Features, WireError};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 /// What came of a call: the service's answer to it, or the connection's end.
-pub(super) type Outcome = Result<Result<Answer, Refusal>, WireError>;
+pub type Outcome = Result<Result<Answer, Refusal>, WireError>;
 
 /// A socket that is connected to the service; with `NONBLOCK` also where nobody accepts it yet.
 pub(super) fn dial(path: &Path, flags: SocketFlags) -> Result<OwnedFd, rustix::io::Errno> {
@@ -26,14 +26,19 @@ pub(super) fn dial(path: &Path, flags: SocketFlags) -> Result<OwnedFd, rustix::i
 }
 
 /// A connection that was greeted.
-pub(super) struct Connection {
+#[derive(Debug)]
+pub struct Connection {
     socket: OwnedFd,
     inbox: Inbox,
     next: u64,
 }
 
 impl Connection {
-    pub(super) fn open(path: &Path) -> Result<Connection, WireError> {
+    /// Connects and greets.
+    ///
+    /// # Errors
+    /// Nobody is there, or hangs up.
+    pub fn open(path: &Path) -> Result<Connection, WireError> {
         let socket = dial(path, SocketFlags::empty())?;
         let greeting = ClientGreeting::new(Features::ALL, "attacker");
         socket::send(&socket, &greeting.encode()?, &[])?;
@@ -43,7 +48,10 @@ impl Connection {
     }
 
     /// Makes a call and waits for its reply.
-    pub(super) fn call(&mut self, call: Call, descriptors: &[BorrowedFd<'_>]) -> Outcome {
+    ///
+    /// # Errors
+    /// The service hangs up, or says what nobody understands.
+    pub fn call(&mut self, call: Call, descriptors: &[BorrowedFd<'_>]) -> Outcome {
         let id = self.send(call, descriptors)?;
         loop {
             match self.receive()? {

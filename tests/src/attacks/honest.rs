@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::child::{Child, HANG, User, say};
 use super::models::small_model;
+use super::users::{NEIGHBOUR, is_root};
 
 /// The roles: one that stays connected, and one that connects anew for each frame.
 pub(super) const STREAM: &str = "stream";
@@ -74,7 +75,16 @@ impl Honest {
     /// # Errors
     /// It never comes.
     pub fn stream(socket: &Path) -> Result<Honest, String> {
-        Honest::start(STREAM, socket)
+        Honest::start(User::Same, STREAM, socket)
+    }
+
+    /// The same as another user, where this process can be two.
+    ///
+    /// # Errors
+    /// As [`Honest::stream`].
+    pub fn stream_of_neighbour(socket: &Path) -> Result<Honest, String> {
+        let user = if is_root() { User::Other(NEIGHBOUR) } else { User::Same };
+        Honest::start(user, STREAM, socket)
     }
 
     /// A client that connects, prepares the model, runs one frame and hangs up, again and again.
@@ -82,11 +92,11 @@ impl Honest {
     /// # Errors
     /// The first time takes too long.
     pub fn connect_again_and_again(socket: &Path) -> Result<Honest, String> {
-        Honest::start(CONNECT, socket)
+        Honest::start(User::Same, CONNECT, socket)
     }
 
-    fn start(role: &str, socket: &Path) -> Result<Honest, String> {
-        let child = Child::start(User::Same, role, &[socket], Stdio::inherit());
+    fn start(user: User, role: &str, socket: &Path) -> Result<Honest, String> {
+        let mut child = Child::start(user, role, &[socket], Stdio::inherit());
         child.hear("ready", HANG)?;
         Ok(Honest(child))
     }

@@ -24,6 +24,7 @@ mod users;
 
 pub use attackers::*;
 pub use child::{Child, HANG, User};
+pub use connection::{Connection, Outcome};
 pub use honest::{Honest, Report};
 pub use models::{busy, slow_constants, small_model};
 pub use roles::play_if_asked;

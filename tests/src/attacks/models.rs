@@ -156,19 +156,25 @@ pub(super) const LONG_EXECUTION_INPUTS: [u32; 2] =
 const SIDE: u32 = 64;
 /// Pixels of the window along each axis.
 const WINDOW: u32 = 31;
+/// Convolutions one after the other, each of which takes the better part of a second with the fastest
+/// kernels.
+const CONVOLUTIONS: u32 = 100;
 
-/// An execution of a minute or so: a convolution whose weights come with each request, so that no
-/// kernel is chosen for them in advance.
+/// An execution of a minute or more: convolutions with one large window, which comes with each request, so
+/// that nothing of it is there in advance.
 pub(super) fn long_execution() -> Made {
     let mut b = ModelBuilder::new();
     let input = b.input(OperandType::TensorFloat32, &[1, SIDE, SIDE, SIDE]);
     let weights = b.input(OperandType::TensorFloat32, &[SIDE, WINDOW, WINDOW, SIDE]);
     let bias = b.constant_f32(&[SIDE], &[0.0; SIDE as usize]);
     let (same, one, none) = (b.scalar_i32(1), b.scalar_i32(1), b.scalar_i32(NONE));
-    let inputs = [input, weights, bias, same, one, one, none];
     let spec = OutputSpec::f32(&[1, SIDE, SIDE, SIDE]);
-    let result = b.result_of(OperationType::Conv2d, &inputs, spec);
-    b.output(result);
+    let mut layer = input;
+    for _ in 0..CONVOLUTIONS {
+        let inputs = [layer, weights, bias, same, one, one, none];
+        layer = b.result_of(OperationType::Conv2d, &inputs, spec.clone());
+    }
+    b.output(layer);
     Ok(b.build()?)
 }
 

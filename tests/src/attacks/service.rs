@@ -1,5 +1,6 @@
 //! The service that is attacked: `burst serve` in a process of its own, within limits.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +11,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::fs::Mode;
-use rustix::process::{Resource, Rlimit, Signal, setrlimit, umask};
+use rustix::process::{Pid, Resource, Rlimit, Signal, setrlimit, umask};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::child::{Child, HANG, User};
@@ -86,7 +87,7 @@ impl Service {
         let stderr =
             Stdio::from(fs::File::options().create(true).append(true).open(&log).map_err(text)?);
         let process = Child::start(User::Same, ROLE, &arguments, stderr);
-        let service = Service { process, socket, admin, log, _folder: folder };
+        let mut service = Service { process, socket, admin, log, _folder: folder };
         match service.process.hear("listening on ", HANG) {
             Ok(_) => Ok(service),
             Err(error) => Err(format!("{error}: {}", service.log())),
@@ -109,6 +110,20 @@ impl Service {
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Where it stands, for whoever has to explain a failure: what it counts, what its threads do and what
+    /// it said last.
+    #[must_use]
+    pub fn standing(&self) -> String {
+        let metrics = self.metrics().map_or_else(|error| error, |metrics| metrics.brief());
+        let threads = threads(self.process.pid()).unwrap_or_else(|error| error.to_string());
+        let log = self.log();
+        let last: Vec<&str> = log.lines().rev().take(20).collect();
+        format!(
+            "the service counts\n{metrics}\nits threads:\n{threads}\nits last lines, newest first:\n{}",
+            last.join("\n")
+        )
     }
 
     /// Its log, for others to write to.
@@ -193,7 +208,8 @@ impl Service {
                 return Ok(start.elapsed());
             }
             if start.elapsed() > within {
-                return Err(format!("{what} does not come within {within:?}"));
+                let standing = self.standing();
+                return Err(format!("{what} does not come within {within:?}; {standing}"));
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -212,6 +228,16 @@ impl Metrics {
         line.and_then(|value| value.parse().ok()).unwrap_or(0)
     }
 
+    /// What counts anything, without limits and histograms.
+    fn brief(&self) -> String {
+        let left_out = ["#", "burst_service_limit", "burst_user_limit"];
+        let counts = |line: &&str| {
+            let is_left_out = left_out.iter().any(|start| line.starts_with(start));
+            !is_left_out && !line.contains("_bucket{") && !line.ends_with(" 0")
+        };
+        self.0.lines().filter(counts).collect::<Vec<_>>().join("\n")
+    }
+
     /// What all clients together have of something that is limited.
     #[must_use]
     pub fn in_use(&self, limit: &str) -> u64 {
@@ -223,6 +249,23 @@ impl Metrics {
     pub fn executions(&self) -> u64 {
         self.value("burst_executions_total{path=\"burst\"}")
     }
+}
+
+/// The threads of a process, by name: how many there are, and how many of them compute or want to.
+fn threads(pid: Pid) -> std::io::Result<String> {
+    let mut by_name: BTreeMap<String, (u32, u32)> = BTreeMap::new();
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // One that has ended meanwhile is none.
+        let Ok(stat) = fs::read_to_string(thread?.path().join("stat")) else { continue };
+        let name = stat.split_once('(').and_then(|(_, rest)| rest.rsplit_once(") "));
+        let Some((name, state)) = name else { continue };
+        let (all, running) = by_name.entry(name.to_owned()).or_default();
+        *all += 1;
+        *running += u32::from(state.starts_with('R'));
+    }
+    let line =
+        |(name, (all, running)): (&String, &(u32, u32))| format!("{all} {name}, {running} running");
+    Ok(by_name.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 /// The role: takes its limits upon itself and becomes this program with the arguments behind them.

@@ -3,7 +3,8 @@
 //! `serve-stuck` serves the socket on its standard input with a device that never finishes, and
 //! says `begun` when it has an execution. `serve-private` serves it as it should be. `serve PATH`
 //! serves all comers at a path, `serve-brief-idle PATH` with an idle time of 0.1 s; `serve-one-model PATH` allows each one prepared model; `serve-cpu PATH`
-//! offers the CPU driver. `listen-and-hand-over PATH` is a supervisor: it listens at a path, starts
+//! offers the CPU driver. `serve-part PATH NAME OPERATIONS LAST LEVEL` offers a part of it under another name, whose
+//! execution of number `LAST` says `begun` and never ends (`part.rs`). `listen-and-hand-over PATH` is a supervisor: it listens at a path, starts
 //! `serve-handed` with the socket, which says its process id and `ready`, and ends with its standard
 //! input. `tour` asks
 //! the service on its standard input for everything once. `stream PATH` connects to a service and
@@ -29,6 +30,8 @@ mod burst_support;
 mod halfway;
 #[path = "burst_peer/launching.rs"]
 mod launching;
+#[path = "burst_peer/part.rs"]
+mod part;
 #[path = "burst_peer/users.rs"]
 mod users;
 
@@ -70,6 +73,11 @@ fn main() {
             serve(&path, options);
         }
         (Some("serve-cpu"), Some(path)) => serve_cpu(&path),
+        (Some("serve-part"), Some(path)) => {
+            let mut next = || arguments.next().expect("name, operations, last and level");
+            let (name, operations, last, level) = (next(), next(), next(), next());
+            part::serve(&path, &name, &operations, &last, &level);
+        }
         (Some("listen-and-hand-over"), Some(path)) => listen_and_hand_over(&path),
         (Some("serve-handed"), None) => serve_handed(),
         (Some("tour"), None) => {

@@ -50,6 +50,15 @@ impl Scene {
             .unwrap_or_else(|error| panic!("beside {}: {error}", self.name));
     }
 
+    /// Waits for a line of the attacker that begins with this word.
+    #[track_caller]
+    pub(crate) fn attacker_says(&mut self, word: &str, within: Duration) {
+        if let Err(error) = self.attacker.hear(word, within) {
+            self.service_lives();
+            panic!("{error}; {}", self.service.standing());
+        }
+    }
+
     #[track_caller]
     pub(crate) fn service_lives(&mut self) {
         if let Some(end) = self.service.end() {

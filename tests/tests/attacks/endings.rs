@@ -58,7 +58,7 @@ fn nothing_is_done_for_the_dead(attack: &Attack) {
 fn fully_loaded() -> Scene {
     let mut scene = Scene::begin(&LONG_EXECUTIONS);
     for _ in 0..16 {
-        scene.attacker.hear("executing", SOON).expect("executions");
+        scene.attacker_says("executing", SOON);
     }
     scene.comes_to("16 executions", SOON, |now| now.in_use("bursts") == 17);
     scene.is_served();

@@ -5,6 +5,7 @@
 
 mod address_space;
 mod beside;
+mod bombs;
 mod computing;
 mod endings;
 mod floods;
@@ -26,5 +27,6 @@ fn main() -> ExitCode {
         endings::TESTS,
         computing::TESTS,
         floods::TESTS,
+        bombs::TESTS,
     ])
 }

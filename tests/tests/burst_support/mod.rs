@@ -10,6 +10,7 @@
 pub mod raw;
 pub mod tour;
 
+use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -19,11 +20,12 @@ use std::time::{Duration, Instant};
 use burst_client::{Client, Deadline};
 use burst_hal::validate::RequestRules;
 use burst_hal::{
-    Buffer, BufferHandle, BufferRequest, BufferRole, BufferRoles, BufferTracker, Burst, Caller,
-    Capabilities, DataLocation, Device, DeviceType, ErrorStatus, ExecutionOptions, ExecutionResult,
-    Failure, MemoryCharge, Model, ModelBuilder, OperandType, OperationType, OutputShape,
-    OutputSpec, PerformanceInfo, PlainBurst, Pool, PrepareOptions, PreparedModel, Request,
-    RequestArgument, RequestBuffers, RequestPool, Timing,
+    Buffer, BufferHandle, BufferRequest, BufferRole, BufferRoles, BufferTracker, Burst,
+    BurstExecutor, Caller, Capabilities, CompilationCache, DataLocation, Device, DeviceType,
+    ErrorStatus, ExecutionOptions, ExecutionResult, Failure, MemoryCharge, Model, ModelBuilder,
+    OperandType, OperationType, OutputShape, OutputSpec, PerformanceInfo, PlainBurst, Pool,
+    PrepareOptions, PreparedModel, Request, RequestArgument, RequestBuffers, RequestPool,
+    TimePoint, Timing,
 };
 use burst_server::{Service, ServiceOptions};
 
@@ -95,6 +97,8 @@ pub struct Controls {
     pub panic: AtomicBool,
     /// Answer a question about operations with this many more than the model has.
     pub more_operations: AtomicU64,
+    /// Bring an executor for bursts; whether it takes buffers.
+    pub executor: Mutex<Option<bool>>,
     /// Claim this many microseconds on the device.
     pub device_us: AtomicU64,
     /// The device's buffers.
@@ -197,6 +201,16 @@ impl Device for FakeDevice {
         Ok(Arc::new(FakeModel(Arc::clone(&self.0), RequestRules::new(model)?)))
     }
 
+    /// Whatever the files hold.
+    fn prepare_model_from_cache(
+        &self,
+        _: &CompilationCache,
+        _: Option<TimePoint>,
+        _: &Caller,
+    ) -> Result<Arc<dyn PreparedModel>, Failure> {
+        self.prepare_model(&model(), &PrepareOptions::default())
+    }
+
     fn allocate(
         &self,
         request: &BufferRequest,
@@ -284,6 +298,54 @@ impl PreparedModel for FakeModel {
 
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn Burst>, Failure> {
         Ok(Box::new(PlainBurst::new(self)))
+    }
+
+    fn open_executor(self: Arc<Self>) -> Result<Option<Box<dyn BurstExecutor>>, Failure> {
+        let asked_for = *self.0.executor.lock().unwrap();
+        Ok(asked_for.map(|takes_buffers| {
+            let (model, added) = (self, HashSet::new());
+            Box::new(FakeExecutor { model, takes_buffers, added }) as Box<dyn BurstExecutor>
+        }))
+    }
+}
+
+/// Executes as its model does, and knows of which slots it was told.
+struct FakeExecutor {
+    model: Arc<FakeModel>,
+    takes_buffers: bool,
+    added: HashSet<i32>,
+}
+
+impl BurstExecutor for FakeExecutor {
+    fn is_cached(&self, slot: i32) -> bool {
+        self.added.contains(&slot)
+    }
+
+    fn add(&mut self, slot: i32, _: &Pool) -> Result<(), Failure> {
+        assert!(self.added.insert(slot), "slot {slot} is there");
+        Ok(())
+    }
+
+    fn remove(&mut self, slot: i32) {
+        self.added.remove(&slot);
+    }
+
+    fn takes_buffers(&self) -> bool {
+        self.takes_buffers
+    }
+
+    fn execute(
+        &mut self,
+        request: &Request,
+        slots: &[i32],
+        options: &ExecutionOptions,
+        result: &mut ExecutionResult,
+    ) {
+        for (slot, pool) in slots.iter().zip(&request.pools) {
+            let is_memory = matches!(pool, RequestPool::Memory(_));
+            assert_eq!(self.added.contains(slot), is_memory, "slot {slot}");
+        }
+        *result = self.model.execute_synchronously(request, options);
     }
 }
 

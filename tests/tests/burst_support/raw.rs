@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use burst_hal::{DataLocation, ExecutionResult, Model, RequestArgument};
 use burst_shm::{Mapping, Memory};
 use burst_wire::control::{
-    self, Answer, Call, ClientGreeting, ClientMessage, List, PoolSource, QueueDescriptor,
-    QueueGrantor, Refusal, ServerGreeting, ServerMessage, WaitStyle, encode_model,
+    self, Answer, Call, ClientGreeting, ClientMessage, List, ModelBody, PoolSource,
+    QueueDescriptor, QueueGrantor, Refusal, ServerGreeting, ServerMessage, WaitStyle, encode_model,
 };
 use burst_wire::socket::{self, Inbox};
 use burst_wire::{DATUM_BYTES, DatumBytes, Features, RequestExtras, RequestPacket, decode_result};
@@ -83,13 +83,7 @@ impl RawClient {
 
     /// Prepares a model as it should be done.
     pub fn prepare(&mut self, model: &Model) -> u32 {
-        let (structure, body) = encode_model(model).unwrap();
-        let total = usize::try_from(body.total_bytes().unwrap()).unwrap();
-        let mut memory = Memory::create("model", total).unwrap();
-        let mapping = Mapping::map(&memory).unwrap();
-        mapping.region(0, total).unwrap().copy_in(0, &structure).unwrap();
-        drop(mapping);
-        memory.seal_write().unwrap();
+        let (body, memory) = parcel(model);
         let options = control::WirePrepareOptions::from(&burst_hal::PrepareOptions::default());
         let call = Call::Prepare { device: 0, model: body, options };
         match self.call(call, &[memory.as_fd()]) {
@@ -97,6 +91,23 @@ impl RawClient {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// A model as it goes with a call, and the memory that it lies in.
+#[must_use]
+pub fn parcel(model: &Model) -> (ModelBody, Memory) {
+    let (structure, body) = encode_model(model).unwrap();
+    let total = usize::try_from(body.total_bytes().unwrap()).unwrap();
+    let mut memory = Memory::create("model", total).unwrap();
+    let mapping = Mapping::map(&memory).unwrap();
+    let region = mapping.region(0, total).unwrap();
+    region.copy_in(0, &structure).unwrap();
+    region
+        .copy_in(usize::try_from(body.values_at().unwrap()).unwrap(), &model.operand_values)
+        .unwrap();
+    drop(mapping);
+    memory.seal_write().unwrap();
+    (body, memory)
 }
 
 /// A queue's descriptor for a message.
@@ -213,9 +224,10 @@ impl RawBurst {
     }
 }
 
-/// Another burst on the connection of a [`RawBurst`], used as it should be.
+/// Another burst on the connection of a client that has one, used as it should be. Its queues live as long as
+/// this.
 pub struct Beside {
-    number: u32,
+    pub number: u32,
     requests: Producer,
     results: Consumer,
     memory: Memory,
@@ -226,22 +238,31 @@ impl RawBurst {
     /// One more burst of the same client, on a model of its own.
     pub fn beside(&mut self, model: &Model) -> Beside {
         let model = self.client.prepare(model);
-        let requests = Producer::create(&QueueConfig::new(DATUM_BYTES, 64)).unwrap();
-        let results = Consumer::create(&QueueConfig::new(DATUM_BYTES, 64)).unwrap();
-        let descriptors = (requests.descriptor().unwrap(), results.descriptor().unwrap());
-        let (call, fds) = configure_call(model, &descriptors.0, &descriptors.1);
-        let Ok(Answer::Burst { burst: number }) = self.client.call(call, &fds) else {
-            panic!("no second burst")
-        };
-        let memory = Memory::create("pool", POOL_BYTES).unwrap();
-        Beside { number, requests, results, memory, is_pushed: false }
+        Beside::start(&mut self.client, model).expect("a second burst")
     }
 }
 
 impl Beside {
-    /// Runs a request of one input and one output, and takes its result.
+    /// One more burst of a client on a prepared model.
+    ///
+    /// # Errors
+    /// The service refuses it.
+    pub fn start(client: &mut RawClient, model: u32) -> Result<Self, Refusal> {
+        let requests = Producer::create(&QueueConfig::new(DATUM_BYTES, 64)).unwrap();
+        let results = Consumer::create(&QueueConfig::new(DATUM_BYTES, 64)).unwrap();
+        let descriptors = (requests.descriptor().unwrap(), results.descriptor().unwrap());
+        let (call, fds) = configure_call(model, &descriptors.0, &descriptors.1);
+        let number = match client.call(call, &fds)? {
+            Answer::Burst { burst } => burst,
+            other => panic!("{other:?}"),
+        };
+        let memory = Memory::create("pool", POOL_BYTES).unwrap();
+        Ok(Beside { number, requests, results, memory, is_pushed: false })
+    }
+
+    /// Sends a request of one input and one output.
     #[track_caller]
-    pub fn is_served(&mut self, client: &mut RawClient, during: &str) {
+    pub fn ask(&mut self, client: &mut RawClient, during: &str) {
         for slot in [INPUT_SLOT, OUTPUT_SLOT].into_iter().filter(|_| !self.is_pushed) {
             let source = PoolSource::Descriptor { length: POOL_BYTES as u64 };
             let push = Call::PushMemory { burst: self.number, slot, source };
@@ -249,6 +270,12 @@ impl Beside {
         }
         self.is_pushed = true;
         self.requests.write_blocking(request(1, false).as_flattened(), long()).unwrap();
+    }
+
+    /// Runs a request of one input and one output, and takes its result.
+    #[track_caller]
+    pub fn is_served(&mut self, client: &mut RawClient, during: &str) {
+        self.ask(client, during);
         let datums = self.results.wait(1, long()).expect("a result");
         let mut bytes = vec![0; datums * DATUM_BYTES];
         self.results.read(&mut bytes).unwrap();

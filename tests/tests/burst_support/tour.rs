@@ -1,17 +1,23 @@
 //! Everything a client can ask of a service, once, in order; and a relay between the two that knows
 //! each message by name and can kill one end at any of them.
 
+use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use burst_client::{
     Burst, BurstOptions, Client, ClientError, RemoteBuffer, RemoteDevice, RemotePreparedModel,
-    ShmMemory,
+    ShmMemory, TraceBuffer,
 };
+use burst_hal::trace::{Span, SpanSink};
 use burst_hal::{
-    Buffer, Device, ExecutionOptions, Pool, PrepareOptions, PreparedModel, Request, RequestPool,
+    Buffer, CACHE_TOKEN_BYTES, Caller, CancelWord, CompilationCache, Device, ErrorStatus,
+    ExecutionOptions, Fence, FenceState, FencedOptions, Pool, PrepareOptions, PreparedModel,
+    Request, RequestPool, TimePoint,
 };
 use burst_wire::control::{Answer, Call, ClientMessage, Reply, ServerMessage, decode, encode};
 use burst_wire::socket::{self, Inbox};
@@ -32,6 +38,8 @@ pub fn tour(socket: OwnedFd) -> Result<(), ClientError> {
     let _ = device.status(); // "offline" where the service died; the next call says so
     device.query_operations(&model())?;
     let prepared = device.prepare(&model(), &PrepareOptions::default())?;
+    let spans = TraceBuffer::create(TraceBuffer::BYTES_MIN)?;
+    client.begin_trace(&spans, Arc::new(Unseen))?;
     let output = prepared.allocate_outputs(64)?;
     let input: Pool = Arc::new(ShmMemory::create(64)?);
     let request = request_between(&input, &output);
@@ -41,6 +49,9 @@ pub fn tour(socket: OwnedFd) -> Result<(), ClientError> {
         burst.execute(&request, &ExecutionOptions::default(), long())?;
     }
     let buffer = tour_of_a_buffer(&device, &prepared, &mut burst, &input)?;
+    tour_of_launches(&client, &prepared, &request)?;
+    tour_of_compilations(&device)?;
+    client.end_trace()?;
     burst.free_memory(&input)?;
     drop((input, request, buffer));
     // Before it makes another memory, the client gives back the number of the one dropped.
@@ -50,6 +61,18 @@ pub fn tour(socket: OwnedFd) -> Result<(), ClientError> {
     run_until_given_up(&mut burst, &request_between(&fatal, &output_of_last))?;
     drop((burst, prepared, fatal, output, output_of_last));
     client.device_names().map(drop)
+}
+
+/// Takes the spans of the client's end.
+#[derive(Debug)]
+struct Unseen;
+
+impl SpanSink for Unseen {
+    fn is_on(&self) -> bool {
+        true
+    }
+
+    fn record(&self, _: &Span<'_>) {}
 }
 
 /// A buffer that gets a value, plays both ends of executions on either path, and is copied.
@@ -73,6 +96,52 @@ fn tour_of_a_buffer(
     Ok(buffer)
 }
 
+/// Executions that nobody waits for: one that calls back, one behind a fence, one that is cancelled before
+/// its fence is done. Whoever waits for a fence is told of the end, and of the death of the service, too.
+fn tour_of_launches(
+    client: &Client,
+    prepared: &Arc<RemotePreparedModel>,
+    request: &Request,
+) -> Result<(), ClientError> {
+    let (tell, told) = channel();
+    let options = ExecutionOptions::default();
+    let callback = move |outcome| drop(tell.send(outcome));
+    prepared.start_with(request.clone(), &options, &Caller::default(), callback)?;
+    told.recv_timeout(LONG).expect("the callback is called whatever becomes of the service")?;
+    for is_cancelled in [false, true] {
+        let (gate, mut opener) = std::io::pipe().expect("a pipe");
+        let word = CancelWord::default();
+        let gate = Fence::from(OwnedFd::from(gate));
+        let (options, caller) = (FencedOptions::default(), Caller::new(&word));
+        let launched = prepared.start_fenced(request.clone(), &[gate], &options, &caller)?;
+        let fence = launched.fence.as_ref().expect("it cannot have begun");
+        if is_cancelled {
+            word.cancel();
+        } else {
+            let _ = opener.write_all(&[1]); // where the service is dead nobody reads
+        }
+        let state = fence.wait(Some(TimePoint::after(LONG)));
+        assert_ne!(state, FenceState::Pending, "whoever waits for the fence is told nothing");
+        let want = if is_cancelled { ErrorStatus::GeneralFailure } else { ErrorStatus::None };
+        match launched.info.execution_info() {
+            Ok(info) => {
+                assert_eq!((info.status, state == FenceState::Done), (want, !is_cancelled));
+            }
+            Err(_) => return Err(client.device_names().expect_err("a service that is gone")),
+        }
+    }
+    Ok(())
+}
+
+/// A compilation that is kept in files, and one that comes from them.
+fn tour_of_compilations(device: &RemoteDevice) -> Result<(), ClientError> {
+    let file = || vec![tempfile::tempfile().expect("a file")];
+    let cache = CompilationCache { token: [1; CACHE_TOKEN_BYTES], model: file(), data: file() };
+    drop(device.prepare_caching(&model(), &PrepareOptions::default(), &cache)?);
+    drop(device.prepare_from_cache(&cache, None)?);
+    Ok(())
+}
+
 /// Runs a request at which the driver panics, until the client knows from the service's message
 /// that the burst is no more.
 fn run_until_given_up(burst: &mut Burst, request: &Request) -> Result<(), ClientError> {
@@ -89,7 +158,7 @@ fn run_until_given_up(burst: &mut Burst, request: &Request) -> Result<(), Client
 }
 
 /// Who sent a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum From {
     Client,
     Service,
@@ -101,7 +170,82 @@ pub struct Step {
     pub from: From,
     pub number: usize,
     pub name: String,
+    /// `None` for a greeting, and for a refusal.
+    pub kind: Option<Kind>,
 }
+
+/// What kind of message it is, by its number on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Call(u32),
+    Answer(u32),
+    /// Neither a call nor a reply.
+    Other(From, u32),
+}
+
+impl Kind {
+    /// What these bytes are, where they are no greeting: each kind is a number and a length, and a call and a reply
+    /// have their own number of eight bytes before what they carry (`docs/PROTOCOL.md`).
+    fn of(from: From, message: &[u8]) -> Option<Kind> {
+        let word = |at: usize| message[at..].first_chunk().map(|word| u32::from_le_bytes(*word));
+        let (number, inner) = (word(0)?, 16);
+        match (number, from) {
+            (0, From::Client) => word(inner).map(Kind::Call),
+            (0, From::Service) if word(inner)? == 0 => word(inner + 8).map(Kind::Answer),
+            (0, From::Service) => None,
+            _ => Some(Kind::Other(from, number)),
+        }
+    }
+
+    /// Every kind that this build knows: those that a decoder does not take for one of a later version.
+    #[must_use]
+    pub fn all() -> BTreeSet<Kind> {
+        let kinds = (0..KINDS_MAX).flat_map(|number| {
+            let others = [From::Client, From::Service].map(|from| Kind::Other(from, number));
+            others.into_iter().chain([Kind::Call(number), Kind::Answer(number)])
+        });
+        // What calls and replies are of, and no kind by itself; and what a service says that is told to stop,
+        // which none is on a tour.
+        let is_left_out =
+            |kind: &Kind| matches!(kind, Kind::Other(_, 0) | Kind::Other(From::Service, STOPPING));
+        kinds.filter(|kind| !is_left_out(kind) && kind.is_known()).collect()
+    }
+
+    fn is_known(self) -> bool {
+        let id = 7_u64.to_le_bytes();
+        let record = |fields: &[u8]| {
+            let length = u32::try_from(fields.len()).expect("short");
+            [&length.to_le_bytes()[..], fields].concat()
+        };
+        let kind =
+            |number: u32, fields: &[u8]| [&number.to_le_bytes()[..], &record(fields)].concat();
+        let unknown = match self {
+            Kind::Call(number) => {
+                let call = decode(&kind(0, &[&id[..], &kind(number, &[])].concat()));
+                matches!(call, Ok(ClientMessage::Call { call: Call::Unknown { .. }, .. }))
+            }
+            Kind::Answer(number) => {
+                let answer = [&0_u32.to_le_bytes()[..], &record(&kind(number, &[]))].concat();
+                let reply = decode(&kind(0, &[&id[..], &answer].concat()));
+                let is_unknown =
+                    |reply: &Reply| matches!(reply.outcome, Ok(Answer::Unknown { .. }));
+                matches!(reply, Ok(ServerMessage::Reply(reply)) if is_unknown(&reply))
+            }
+            Kind::Other(From::Client, number) => {
+                matches!(decode(&kind(number, &[])), Ok(ClientMessage::Unknown { .. }))
+            }
+            Kind::Other(From::Service, number) => {
+                matches!(decode(&kind(number, &[])), Ok(ServerMessage::Unknown { .. }))
+            }
+        };
+        !unknown
+    }
+}
+
+/// The message of a service that is told to stop.
+const STOPPING: u32 = 4;
+/// More than there are kinds of anything.
+const KINDS_MAX: u32 = 200;
 
 impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -123,6 +267,54 @@ pub struct Kill {
 
 /// The `PushMemory`, counted from 1, that a relay which withholds keeps to itself.
 const WITHHELD_PUSH: usize = 2;
+
+/// A cancellation whose acknowledgement its client does not wait for. The service may answer the client's next
+/// call first, by another of its threads; so that conversations are the same each time, the relay holds the
+/// next call back until the acknowledgement has come.
+#[derive(Default)]
+struct Unacknowledged {
+    state: Mutex<Acknowledgement>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Acknowledgement {
+    awaited: Option<u64>,
+    /// Either end has hung up: none will come.
+    never: bool,
+}
+
+impl Unacknowledged {
+    /// Waits for the one before; afterwards this message of the client's may be carried on.
+    fn client_says(&self, number: usize, message: &[u8]) {
+        let state = self.state.lock().unwrap();
+        let waits = |state: &mut Acknowledgement| state.awaited.is_some() && !state.never;
+        let (mut state, waited) = self.changed.wait_timeout_while(state, LONG, waits).unwrap();
+        assert!(!waited.timed_out(), "a cancellation was not acknowledged");
+        if number > 1
+            && let Ok(ClientMessage::Call { id, call: Call::CancelExecution { .. } }) =
+                decode::<ClientMessage>(message)
+        {
+            state.awaited = Some(id);
+        }
+    }
+
+    fn service_says(&self, number: usize, message: &[u8]) {
+        let mut state = self.state.lock().unwrap();
+        if number > 1
+            && let Ok(ServerMessage::Reply(Reply { id, .. })) = decode::<ServerMessage>(message)
+            && state.awaited == Some(id)
+        {
+            state.awaited = None;
+            self.changed.notify_all();
+        }
+    }
+
+    fn hung_up(&self) {
+        self.state.lock().unwrap().never = true;
+        self.changed.notify_all();
+    }
+}
 
 /// Two threads that carry messages between two sockets.
 pub struct Relay {
@@ -161,10 +353,13 @@ impl Relay {
             (From::Client, Arc::clone(&client), Arc::clone(&service)),
             (From::Service, service, client),
         ];
+        let unacknowledged = Arc::new(Unacknowledged::default());
         let threads = ways.into_iter().map(|(from, source, target)| {
             let (steps, kill) = (Arc::clone(&steps), kill.clone());
+            let order = Arc::clone(&unacknowledged);
             std::thread::spawn(move || {
-                carry(from, (&source, &target), &steps, kill.as_ref(), withheld_push);
+                carry(from, (&source, &target), (&steps, &order), kill.as_ref(), withheld_push);
+                order.hung_up();
                 let _ = rustix::net::shutdown(&*target, rustix::net::Shutdown::Both);
             })
         });
@@ -187,7 +382,7 @@ impl Relay {
 fn carry(
     from: From,
     (source, target): (&OwnedFd, &OwnedFd),
-    steps: &Mutex<Vec<Step>>,
+    (steps, order): (&Mutex<Vec<Step>>, &Unacknowledged),
     kill: Option<&Kill>,
     withheld_push: Option<usize>,
 ) {
@@ -197,9 +392,17 @@ fn carry(
         if socket::receive(source, &mut inbox).is_err() {
             return;
         }
-        let step = Step { from, number, name: name(from, number, inbox.message()) };
+        if from == From::Client {
+            order.client_says(number, inbox.message());
+        }
+        let (name, kind) =
+            (name(from, number, inbox.message()), kind(from, number, inbox.message()));
+        let step = Step { from, number, name, kind };
         let kill = kill.filter(|kill| kill.at == step);
         steps.lock().unwrap().push(step);
+        if from == From::Service {
+            order.service_says(number, inbox.message());
+        }
         if let Some(kill) = kill {
             end(kill.pid);
             if kill.victim != from {
@@ -238,6 +441,11 @@ fn push_memory(number: usize, message: &[u8]) -> Option<u64> {
         Ok(ClientMessage::Call { id, call: Call::PushMemory { .. } }) if number > 1 => Some(id),
         _ => None,
     }
+}
+
+fn kind(from: From, number: usize, message: &[u8]) -> Option<Kind> {
+    // The first one is the greeting.
+    Kind::of(from, message).filter(|_| number > 1)
 }
 
 /// The name of a message: of the call, or of the answer.

@@ -77,7 +77,7 @@ fn every_suite_has_as_many_tests_as_the_original(folder: &Path) {
 }
 
 /// Operations that are not right, worst first, with a few of their failures each; then the counts.
-fn print(report: &Report) {
+pub(super) fn print(report: &Report) {
     let mut wrong: Vec<_> =
         report.per_op.iter().filter(|(_, tally)| tally.passed < tally.total()).collect();
     wrong.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.total() - tally.passed));

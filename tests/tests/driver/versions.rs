@@ -10,9 +10,7 @@ use burst_hal::validate::validate_model_of;
 use burst_hal::versions::{AdaptedDevice, LimitedDevice, OldDevice, model_to, slice};
 use burst_hal::{Device, HalVersion, Model, Route, compliant_with};
 use burst_testing::shared;
-use burst_verify::{
-    DeviceLease, OutputShapes, Plan, Report, Suite, Target, build, open, run, specs,
-};
+use burst_verify::{OutputShapes, Plan, Report, Suite, Target, build, open, run, specs};
 
 burst_testing::tests![
     models_suit_their_lowest_version_and_none_before(&shared("vts")?),
@@ -81,15 +79,6 @@ fn check_conversions(model: &Model, lowest: Option<HalVersion>, name: &str) {
     }
 }
 
-/// A device that all workers share.
-struct Shared<'a>(&'a dyn Device, Arc<dyn PoolAllocator>);
-
-impl DeviceLease for Shared<'_> {
-    fn target(&self) -> Target<'_> {
-        Target { device: self.0, memory: &self.1 }
-    }
-}
-
 /// Runs a fixed part of the vectors on a device: right values where it supports the model.
 fn run_on(device: &dyn Device, suite: Suite, routes: &[Route], folder: &Path) -> Report {
     let mut plan = Plan::everything(routes);
@@ -97,8 +86,9 @@ fn run_on(device: &dyn Device, suite: Suite, routes: &[Route], folder: &Path) ->
     plan.one_in = ONE_IN;
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let specs = specs(folder).expect("readable vectors");
-    let lease = || Ok(Shared(device, Arc::new(HeapAllocator)));
-    let report = run(&specs, &plan, workers, lease, |_, _| {}).expect("every test runs");
+    let memory: Arc<dyn PoolAllocator> = Arc::new(HeapAllocator);
+    let target = Target { device, memory: &memory };
+    let report = run(&specs, &plan, workers, || Ok(target), |_, _| {}).expect("every test runs");
     for failure in report.failures.iter().take(10) {
         println!("{} {}: {}", failure.test, failure.mode, failure.what);
     }

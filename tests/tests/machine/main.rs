@@ -13,6 +13,7 @@ mod burst_death;
 mod copies;
 mod dma_heap;
 mod fair_shares;
+mod fuzz_leaks;
 mod handed_over;
 mod kill_matrix;
 mod killed_at_the_queue;
@@ -28,6 +29,7 @@ fn main() -> std::process::ExitCode {
         copies::TESTS,
         dma_heap::TESTS,
         fair_shares::TESTS,
+        fuzz_leaks::TESTS,
         handed_over::TESTS,
         kill_matrix::TESTS,
         killed_at_the_queue::TESTS,

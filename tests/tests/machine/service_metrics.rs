@@ -195,7 +195,7 @@ fn the_text_is_openmetrics_and_counts_what_clients_did() {
         socket.run(long()).unwrap();
     }
     // The last answer is on its way before it is counted.
-    let requests = "burst_requests_total{path=\"burst\",status=\"NONE\"}";
+    let requests = "burst_requests_total{path=\"burst\",status=\"OK\"}";
     wait_until("ten requests", || admin.service.metric(requests) == 10);
     let text = admin.scrape();
     let families = parse(&text);
@@ -216,7 +216,7 @@ fn the_text_is_openmetrics_and_counts_what_clients_did() {
     }
     for (series, want) in [
         (requests, 10),
-        ("burst_requests_total{path=\"socket\",status=\"NONE\"}", 3),
+        ("burst_requests_total{path=\"socket\",status=\"OK\"}", 3),
         ("burst_executions_total{path=\"burst\"}", 10),
         ("burst_executions_total{path=\"socket\"}", 3),
         ("burst_clients_total", 1),
@@ -243,7 +243,7 @@ fn malformed_packets_and_refused_requests_are_counted_by_their_status() {
     burst.send(&good[1..]);
     burst.receive();
     assert_eq!(burst.run(&good, 1).status, burst_hal::ErrorStatus::None);
-    let ok = "burst_requests_total{path=\"burst\",status=\"NONE\"}";
+    let ok = "burst_requests_total{path=\"burst\",status=\"OK\"}";
     wait_until("the good one", || admin.service.metric(ok) == 1);
     let text = admin.scrape();
     assert_eq!(value(&text, "burst_malformed_packets_total"), 1);
@@ -273,7 +273,7 @@ fn bursts_that_somebody_else_serves_are_counted_as_others_are() {
     burst.send(&good[1..]);
     burst.receive();
     assert_eq!(burst.run(&good, 1).status, burst_hal::ErrorStatus::None);
-    let ok = "burst_requests_total{path=\"burst\",status=\"NONE\"}";
+    let ok = "burst_requests_total{path=\"burst\",status=\"OK\"}";
     wait_until("six good requests", || admin.service.metric(ok) == 6);
     let want = [
         ("burst_requests_total{path=\"burst\",status=\"GENERAL_FAILURE\"}", 1),

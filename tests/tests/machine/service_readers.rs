@@ -2,15 +2,15 @@
 //! for: its other calls are answered meanwhile.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use crate::burst_support::raw::{
-    INPUT_SLOT, OUTPUT_SLOT, POOL_BYTES, RawBurst, RawClient, configure_call, request,
+    Beside, POOL_BYTES, RawBurst, RawClient, configure_call, connect, request,
 };
-use crate::burst_support::{LONG, long, model, wait_for_no_thread_named, wait_until};
+use crate::burst_support::{LONG, model, wait_for_no_thread_named, wait_until};
 use burst_hal::{
     Burst, Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model, PlainBurst,
     PrepareOptions, PrepareResult, PreparedModel, Request,
@@ -18,9 +18,7 @@ use burst_hal::{
 use burst_server::ServiceOptions;
 use burst_tests::repository;
 use burst_wire::DATUM_BYTES;
-use burst_wire::control::{
-    Answer, Call, ClientMessage, List, PoolSource, Refusal, ServerMessage, Text,
-};
+use burst_wire::control::{Answer, Call, ClientMessage, List, Refusal, ServerMessage, Text};
 use fmq::{Consumer, Producer, QueueConfig};
 
 use crate::service_support::{Shared, context::Contexts};
@@ -86,16 +84,6 @@ impl PreparedModel for Gated {
     }
 }
 
-/// A connection on which a missing reply fails the test.
-fn connect(path: &Path) -> OwnedFd {
-    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
-    let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
-    rustix::net::connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
-    burst_wire::socket::set_receive_timeout(&socket, Some(LONG)).unwrap();
-    socket
-}
-
 /// A burst with a request under way.
 fn executing(service: &Shared, gate: &Gate) -> RawBurst {
     let mut burst = RawBurst::start(connect(&service.path), &model(), 1024);
@@ -112,32 +100,12 @@ fn reply(client: &mut RawClient) -> (u64, Result<Answer, Refusal>) {
     }
 }
 
-/// Asks for one more burst.
-fn configure(client: &mut RawClient, model: u32) -> Result<Answer, Refusal> {
-    let requests = Producer::create(&QueueConfig::new(DATUM_BYTES, 1024)).unwrap();
-    let results = Consumer::create(&QueueConfig::new(DATUM_BYTES, 1024)).unwrap();
-    let descriptors = (requests.descriptor().unwrap(), results.descriptor().unwrap());
-    let (call, fds) = configure_call(model, &descriptors.0, &descriptors.1);
-    client.call(call, &fds)
-}
-
-/// One more burst of the same client with a request under way; its queues live as long as the value.
-fn another(burst: &mut RawBurst, model: u32, gate: &Gate) -> (u32, Producer, Consumer) {
-    let mut requests = Producer::create(&QueueConfig::new(DATUM_BYTES, 1024)).unwrap();
-    let results = Consumer::create(&QueueConfig::new(DATUM_BYTES, 1024)).unwrap();
-    let descriptors = (requests.descriptor().unwrap(), results.descriptor().unwrap());
-    let (call, fds) = configure_call(model, &descriptors.0, &descriptors.1);
-    let Ok(Answer::Burst { burst: number }) = burst.client.call(call, &fds) else {
-        panic!("no burst");
-    };
-    for (slot, memory) in [(INPUT_SLOT, &burst.input), (OUTPUT_SLOT, &burst.output)] {
-        let source = PoolSource::Descriptor { length: POOL_BYTES as u64 };
-        let push = Call::PushMemory { burst: number, slot, source };
-        assert_eq!(burst.client.call(push, &[memory.as_fd()]), Ok(Answer::Done));
-    }
-    requests.write_blocking(request(1, false).as_flattened(), long()).unwrap();
+/// One more burst of the same client with a request under way.
+fn another(burst: &mut RawBurst, model: u32, gate: &Gate) -> Beside {
+    let mut another = Beside::start(&mut burst.client, model).expect("another burst");
+    another.ask(&mut burst.client, "while others execute");
     assert_eq!(gate.news.recv_timeout(LONG), Ok(News::Begun));
-    (number, requests, results)
+    another
 }
 
 fn a_connection_is_read_while_closed_bursts_still_execute() {
@@ -159,7 +127,7 @@ fn a_connection_is_read_while_closed_bursts_still_execute() {
         let mut burst = executing(&service, &gate);
         let second = burst.client.prepare(&model());
         let more: Vec<_> = (1..BURSTS).map(|_| another(&mut burst, second, &gate)).collect();
-        let numbers = more.iter().map(|(number, ..)| *number).chain([burst.number]);
+        let numbers = more.iter().map(|another| another.number).chain([burst.number]);
         for (id, number) in (CLOSE..).zip(numbers) {
             let call = Call::CloseBurst { burst: number };
             burst.client.send(&ClientMessage::Call { id, call }, &[]);
@@ -168,7 +136,7 @@ fn a_connection_is_read_while_closed_bursts_still_execute() {
         let devices = Answer::Devices([Text::cut("gated")].into_iter().collect());
         assert_eq!(reply(&mut burst.client), (LIST, Ok(devices)), "in a context: {in_context}");
         // Until they have ended they count: closing bursts does not heap up threads.
-        let refused = configure(&mut burst.client, second).expect_err("one too many");
+        let refused = Beside::start(&mut burst.client, second).map(drop).expect_err("one too many");
         assert_eq!(refused.status(), ErrorStatus::ResourceExhaustedTransient);
 
         (0..BURSTS).for_each(|_| gate.end.send(()).unwrap());
@@ -179,7 +147,7 @@ fn a_connection_is_read_while_closed_bursts_still_execute() {
         // Each said before its execution returned, and so before the reply if that waits for it.
         let ended: Vec<_> = gate.news.try_iter().collect();
         assert!(ended.len() == more.len() + 1 && ended.iter().all(|news| *news == News::Ended));
-        assert!(matches!(configure(&mut burst.client, second), Ok(Answer::Burst { .. })));
+        Beside::start(&mut burst.client, second).map(drop).expect("room for another one");
     }
 }
 

@@ -70,7 +70,7 @@ fn attributes_of(source: &str, name: &str) -> Option<String> {
 }
 
 /// What is wrong with a test that a promise names, such as `tests/tests/fork.rs::name`.
-fn fault_of_test(root: &Path, file: &str, name: Option<&str>) -> Option<String> {
+pub(super) fn fault_of_test(root: &Path, file: &str, name: Option<&str>) -> Option<String> {
     let found = meant(root, Path::new("docs/SPEC.md"), file);
     if found.is_empty() {
         return Some(format!("no file {file}"));
@@ -106,8 +106,9 @@ fn faults_of_promises(root: &Path, text: &str) -> Vec<String> {
             continue;
         }
         let last = cells.last().unwrap_or(&"").trim();
-        if last == "test" || line.starts_with("| step ") {
-            promises = last == "test";
+        let is_of_tests = ["test", "shown by"].contains(&last);
+        if is_of_tests || ["| step ", "| gap "].iter().any(|head| line.starts_with(head)) {
+            promises = is_of_tests;
             continue;
         }
         let tests = tests_of(last);
@@ -124,7 +125,7 @@ fn faults_of_promises(root: &Path, text: &str) -> Vec<String> {
 }
 
 /// Files and names of the tests in a cell; `::name` stands for another one of the same file.
-fn tests_of(cell: &str) -> Vec<(String, Option<String>)> {
+pub(super) fn tests_of(cell: &str) -> Vec<(String, Option<String>)> {
     let mut found: Vec<(String, Option<String>)> = Vec::new();
     for span in cell.split('`').skip(1).step_by(2) {
         let (file, name) = match span.split_once("::") {
@@ -144,11 +145,13 @@ fn tests_of(cell: &str) -> Vec<(String, Option<String>)> {
 #[test]
 fn every_promise_names_tests_that_there_are() {
     let root = repository();
-    let text = fs::read_to_string(root.join("docs/SPEC.md")).expect("docs/SPEC.md");
-    let promised: usize = text.lines().map(|line| tests_of(line).len()).sum();
-    assert!(promised > 100, "the promises are read: {promised}");
-    let faults = faults_of_promises(&root, &text);
-    assert!(faults.is_empty(), "docs/SPEC.md: {faults:#?}");
+    for (document, least) in [("docs/SPEC.md", 100), ("docs/THREAT-MODEL.md", 50)] {
+        let text = fs::read_to_string(root.join(document)).expect(document);
+        let promised: usize = text.lines().map(|line| tests_of(line).len()).sum();
+        assert!(promised > least, "the promises of {document} are read: {promised}");
+        let faults = faults_of_promises(&root, &text);
+        assert!(faults.is_empty(), "{document}: {faults:#?}");
+    }
 }
 
 #[test]
@@ -170,6 +173,73 @@ fn a_promise_without_its_test_is_found_out() {
     ] {
         let text = format!("| promise | test |\n|---|---|\n| It holds | {cell} |\n");
         let faults = faults_of_promises(&repository(), &text);
+        match want {
+            None => assert!(faults.is_empty(), "{cell}: {faults:?}"),
+            Some(want) => assert!(faults.concat().contains(want), "{cell}: {faults:?}"),
+        }
+    }
+}
+
+/// What is wrong with the rows of a table of what the original suites ask: each names its tests, those of
+/// files and those of the list `checks`, or says why it does not apply; and none of the list is left out.
+fn faults_of_rows(root: &Path, text: &str, checks: &[&str]) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut named: Vec<&str> = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let cells: Vec<&str> = line.trim().trim_matches('|').split(" | ").map(str::trim).collect();
+        let is_row = line.starts_with("| ") && cells.len() == 3 && cells[2] != "test";
+        if !is_row {
+            continue;
+        }
+        let mut fault = |what: String| faults.push(format!("line {}: {what}", number + 1));
+        let files = tests_of(cells[2]);
+        let spans = cells[2].split('`').skip(1).step_by(2);
+        let rows: Vec<&str> =
+            spans.filter(|span| span.contains('/') && !span.contains('.')).collect();
+        let reason = cells[2].strip_prefix("not applicable: ").unwrap_or_default();
+        if files.is_empty() && rows.is_empty() && reason.is_empty() {
+            fault(format!("{} has neither a test nor a reason", cells[0]));
+        }
+        for (file, name) in files {
+            fault_of_test(root, &file, name.as_deref()).into_iter().for_each(&mut fault);
+        }
+        for row in rows {
+            if !checks.contains(&row) {
+                fault(format!("there is no check {row}"));
+            }
+            named.push(row);
+        }
+    }
+    let forgotten = checks.iter().filter(|check| !named.contains(check));
+    faults.extend(forgotten.map(|check| format!("no row names the check {check}")));
+    faults
+}
+
+#[test]
+fn every_row_of_the_original_suites_has_its_test() {
+    let root = repository();
+    let text = fs::read_to_string(root.join("docs/CONFORMANCE.md")).expect("docs/CONFORMANCE.md");
+    let checks: Vec<&str> = burst_verify::functional::checks().map(|check| check.name).collect();
+    let distinct: std::collections::BTreeSet<&str> = checks.iter().copied().collect();
+    assert_eq!(distinct.len(), checks.len(), "two checks of one name");
+    assert!(checks.len() > 80, "the checks are read: {}", checks.len());
+    let faults = faults_of_rows(&root, &text, &checks);
+    assert!(faults.is_empty(), "docs/CONFORMANCE.md: {faults:#?}");
+}
+
+#[test]
+fn a_row_without_its_test_is_found_out() {
+    let here = "tests/tests/repository/documents.rs";
+    for (cell, want) in [
+        ("`Suite/Row`".to_owned(), None),
+        (format!("`Suite/Row`, `{here}::every_row_of_the_original_suites_has_its_test`"), None),
+        ("`Suite/Row`, `Suite/Other`".to_owned(), Some("there is no check Suite/Other")),
+        (format!("`{here}::a_test_that_was_renamed`"), Some("has no a_test_that_was_renamed")),
+        ("by hand".to_owned(), Some("It has neither a test nor a reason")),
+        ("not applicable: there is no null".to_owned(), Some("no row names the check Suite/Row")),
+    ] {
+        let text = format!("| row | asked | test |\n|---|---|---|\n| It | NONE | {cell} |\n");
+        let faults = faults_of_rows(&repository(), &text, &["Suite/Row"]);
         match want {
             None => assert!(faults.is_empty(), "{cell}: {faults:?}"),
             Some(want) => assert!(faults.concat().contains(want), "{cell}: {faults:?}"),

@@ -3,4 +3,6 @@
 mod binaries;
 mod circles;
 mod documents;
+mod ndk;
 mod structure;
+mod wrappers;

@@ -25,6 +25,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("burst-server", 3),
     ("burst-harness", 4),
     ("burst", 5),
+    ("burst-delegate", 5),
     ("neuralnetworks", 4),
 ];
 
@@ -64,6 +65,8 @@ const UNSAFE_PLACES: &[&str] = &[
     // The lifetime of a job of threads that outlive it: docs/decisions/0008-threads.md.
     "driver/src/threads/scoped_job.rs",
     "runtime/src/c/",
+    // The structures and functions of TFLite's external delegates.
+    "delegate/src/abi/",
 ];
 
 /// Where families of kernels have their folders, and the only files directly in such a folder where

@@ -282,7 +282,7 @@ fn threads_calls_places_and_descriptors_are_those_of_the_user() {
         assert_refused(prepared.configure_burst(&BurstOptions::default()), TRANSIENT, limit);
     }
     let refused = service.connect().unwrap_err();
-    assert!(matches!(refused, ClientError::TooManyClients), "{refused}");
+    assert!(matches!(refused, ClientError::TooManyClients { .. }), "{refused}");
     assert_eq!((used(&service, "threads"), used(&service, "clients")), (4, 2));
     drop(first);
     let third = passes_after_waiting(|| other.configure_burst(&BurstOptions::default()));

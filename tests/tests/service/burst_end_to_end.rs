@@ -124,12 +124,12 @@ fn several_clients_are_served_at_a_path_and_the_path_goes_with_the_service() {
         })
         .collect();
     let mut streams: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
-    // Stopped while clients are connected: they learn of it.
+    // Stopped while clients are connected: they learn of it, and that it is no death.
     drop(stopper);
     serving.join().unwrap().unwrap();
     for stream in &mut streams {
         let error = stream.run(long()).unwrap_err();
-        assert!(matches!(error, ClientError::PeerDied { .. }), "{error}");
+        assert!(matches!(error, ClientError::PeerStopped { .. }), "{error}");
     }
     assert!(!path.exists());
     assert!(matches!(Client::connect(&path), Err(ClientError::NobodyListens { .. })));

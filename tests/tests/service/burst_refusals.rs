@@ -290,7 +290,7 @@ fn refusals_by_the_way_in() {
     let full = options(|options| options.limits.clients = 0);
     let (service, socket) = Private::start(full);
     let error = Client::from_socket(socket).unwrap_err();
-    assert!(matches!(error, ClientError::TooManyClients), "{error}");
+    assert!(matches!(error, ClientError::TooManyClients { .. }), "{error}");
     service.join();
     let access = burst_server::Access::default();
     let own = rustix::process::geteuid().as_raw();

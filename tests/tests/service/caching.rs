@@ -314,6 +314,9 @@ fn a_restored_model_executes_over_the_socket_and_over_a_burst_and_refuses_what_i
     };
     let full = device.prepare_caching(&model(), &options, &cache).unwrap();
     let restored = device.prepare_from_cache(&cache, None).unwrap();
+    for prepared in [&full, &restored] {
+        assert_eq!(prepared.prepare_options(), Some(options), "only the files say it");
+    }
     let values = [-1.0_f32, 2.0, -3.0, 4.0].map(f32::to_le_bytes).concat();
     let results = [&full, &restored].map(|prepared| {
         let memory: burst_hal::Pool =

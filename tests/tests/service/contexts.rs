@@ -8,7 +8,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use burst_hal::{Device, DeviceType, Failure, Model, PrepareOptions, PrepareResult};
+use burst_client::BurstOptions;
+use burst_hal::{
+    Device, DeviceType, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model,
+    PrepareOptions, PrepareResult, PreparedModel, Request,
+};
+use burst_launch::Launcher;
 use burst_server::{BurstContext, BurstContexts, BurstSetup, GivenUp, Service, ServiceOptions};
 use burst_wire::DATUM_BYTES;
 use burst_wire::control::{Answer, Call, ServerMessage};
@@ -170,4 +175,76 @@ fn contexts_are_those_of_their_device() {
     let service = Shared::start(Arc::new(Named("first", device())), options);
     let _burst = RawBurst::start(connect(&service.path), &model(), 1024);
     expect(&news, News::Configured);
+}
+
+/// A model of a type that only its driver knows.
+struct OwnModel {
+    secret: u32,
+}
+
+impl PreparedModel for OwnModel {
+    fn execute_synchronously(&self, _: &Request, _: &ExecutionOptions) -> ExecutionResult {
+        ExecutionResult::of(ErrorStatus::GeneralFailure)
+    }
+}
+
+/// A device of such models.
+struct OwnDevice;
+
+impl Device for OwnDevice {
+    fn name(&self) -> &str {
+        "own"
+    }
+
+    fn version_string(&self) -> &str {
+        "1"
+    }
+
+    fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
+        Ok(vec![true; model.main.operations.len()])
+    }
+
+    fn prepare_model(&self, _: &Model, _: &PrepareOptions) -> PrepareResult {
+        Ok(Arc::new(OwnModel { secret: 4711 }))
+    }
+}
+
+/// Takes over bursts on models of its own type alone, and says what it found in them.
+#[derive(Debug)]
+struct Typed(Mutex<Sender<u32>>);
+
+/// Ends with the queues that nobody waits at.
+struct Idle;
+
+impl BurstContext for Idle {}
+
+impl BurstContexts for Typed {
+    fn configure(&self, setup: BurstSetup) -> Result<Box<dyn BurstContext>, Failure> {
+        let model = setup.own_model::<OwnModel>()?;
+        self.0.lock().unwrap().send(model.secret).unwrap();
+        Ok(Box::new(Idle))
+    }
+}
+
+fn configure_typed(device: Arc<dyn Device>) -> (Result<(), String>, Vec<u32>) {
+    let (say, news) = channel();
+    let mut options = ServiceOptions::default();
+    options.contexts.insert(device.name().to_owned(), Arc::new(Typed(Mutex::new(say))));
+    let service = Shared::start(device, options);
+    let device = service.connect().unwrap().devices().unwrap().remove(0);
+    let prepared = device.prepare(&model(), &PrepareOptions::default()).unwrap();
+    let burst = prepared.configure_burst(&BurstOptions::default());
+    let configured = burst.map(drop).map_err(|error| error.to_string());
+    (configured, news.try_iter().collect())
+}
+
+#[test]
+fn a_context_gets_its_own_type_of_model_also_behind_a_launcher_and_no_other() {
+    let own = || Arc::new(OwnDevice) as Arc<dyn Device>;
+    assert_eq!(configure_typed(own()), (Ok(()), vec![4711]));
+    assert_eq!(configure_typed(Launcher::default().wrap(own())), (Ok(()), vec![4711]));
+    let (refused, news) = configure_typed(Arc::new(FakeDevice::default()));
+    let text = refused.unwrap_err();
+    assert!(text.contains("the models of fake are no ") && text.contains("OwnModel"), "{text}");
+    assert!(news.is_empty());
 }

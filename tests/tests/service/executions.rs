@@ -3,11 +3,15 @@
 
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
+use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 use burst_client::{
-    Client, ClientError, Executed, RemotePreparedModel, Route, ShmMemory, StreamOptions,
+    Client, ClientError, Deadline, Executed, RemotePreparedModel, Route, ShmMemory, StreamOptions,
 };
 use burst_hal::{
     Caller, CancelWord, Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Fence,
@@ -18,7 +22,7 @@ use burst_server::{Service, ServiceOptions};
 
 use crate::burst_support::{
     LONG, Private, long, model, request_between, request_in, threads_named,
-    wait_for_no_thread_named,
+    wait_for_no_thread_named, wait_until,
 };
 
 type Outcome = Result<Executed, ClientError>;
@@ -133,6 +137,35 @@ fn a_launch_that_is_refused_says_so_twice_and_a_deadline_only_once() {
     service.join();
 }
 
+/// Wakes a thread.
+struct Unpark(std::thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+#[test]
+fn a_future_that_is_dropped_while_it_is_awaited_cancels_and_keeps_its_memory_for_the_service() {
+    let (client, serving) = endless();
+    let model = prepared(&client, "endless");
+    let memory = shared();
+    let held = Pool::downgrade(&memory);
+    {
+        let options = ExecutionOptions::default();
+        let mut execution = pin!(model.start(request_in(&memory), &options).unwrap());
+        drop(memory);
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        assert!(execution.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        assert!(held.upgrade().is_some(), "the execution holds it");
+    }
+    // Executed until it is cancelled: that it ends at all is the cancellation's doing.
+    wait_until("the end of the execution", || held.upgrade().is_none());
+    drop((model, client));
+    serving.join().unwrap();
+}
+
 #[test]
 fn an_execution_is_an_object_and_a_future() {
     let (service, client) = Private::connect();
@@ -140,6 +173,23 @@ fn an_execution_is_an_object_and_a_future() {
     let options = ExecutionOptions::default();
     let execution = model.start(request_in(&shared()), &options).unwrap();
     assert_eq!(execution.wait().status, ErrorStatus::None);
+    // Awaited by nothing but a waker: it is pending while the driver stands at the gate, and its thread
+    // is woken by the result alone.
+    service.controls.close_gate();
+    let memory = shared();
+    memory.write(0, &[8; 16]).unwrap();
+    let mut execution = pin!(model.start(request_in(&memory), &options).unwrap());
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    assert!(execution.as_mut().poll(&mut context).is_pending());
+    service.controls.open_gate();
+    let result = loop {
+        match execution.as_mut().poll(&mut context) {
+            Poll::Ready(result) => break result,
+            Poll::Pending => std::thread::park_timeout(LONG),
+        }
+    };
+    assert_eq!((result.status, first(&memory, 16)), (ErrorStatus::None, 9));
     let mut wrong = request_in(&shared());
     wrong.outputs.clear();
     let refused = model.start(wrong, &options).unwrap_err();
@@ -160,7 +210,8 @@ fn the_end_of_the_connection_ends_every_execution_as_unavailable() {
     let fenced = model
         .start_fenced(request_in(&shared()), &[], &FencedOptions::default(), &Caller::default())
         .unwrap();
-    assert_eq!(threads_named("burst-callbacks"), 1, "one for all of them");
+    // A thread has its name a moment after it was started.
+    wait_until("one thread for all callbacks", || threads_named("burst-callbacks") == 1);
     rustix::net::shutdown(&ours, rustix::net::Shutdown::Both).unwrap();
     for told in &told {
         assert_eq!(status(told), ErrorStatus::DeviceUnavailable);
@@ -258,6 +309,44 @@ fn a_stream_that_gave_up_waits_for_its_last_execution_before_the_next() {
     }
     drop(client);
     serving.join().unwrap();
+}
+
+/// An execution that nobody wants any more goes on in a driver that does not give up, with the memory of the
+/// stream: nothing else begins before it has ended, and what it leaves is never taken for the next result.
+#[test]
+fn a_late_execution_of_a_stream_is_neither_joined_by_the_next_one_nor_taken_for_it() {
+    for route in Route::ALL {
+        let (service, client) = Private::connect();
+        let mut options = StreamOptions::default();
+        options.route = route;
+        let mut stream = client.device("fake").unwrap().stream(&model(), &options).unwrap();
+        let begun = || service.controls.begun.load(Ordering::SeqCst);
+        service.controls.close_gate();
+        stream.input(0).fill(1);
+        let mut given = Duration::from_millis(20);
+        while begun() == 0 {
+            let missed = stream.run(Deadline::after(given)).unwrap_err();
+            assert!(matches!(missed, ClientError::Timeout), "{route}: {missed}");
+            given *= 2; // it may have passed before the execution began
+        }
+        for value in [2, 3] {
+            stream.input(0).fill(value);
+            let missed = stream.run(Deadline::after(Duration::from_millis(20))).unwrap_err();
+            assert!(matches!(missed, ClientError::Timeout), "{route}: {missed}");
+            assert_eq!(begun(), 1, "{route}: a second execution beside the late one");
+        }
+        service.controls.open_gate();
+        stream.input(0).fill(7);
+        stream.run(long()).unwrap();
+        assert_eq!(stream.output(0).unwrap(), [8; 16], "{route}");
+        let after_the_last = begun();
+        stream.input(0).fill(9);
+        stream.run(long()).unwrap();
+        assert_eq!(stream.output(0).unwrap(), [10; 16], "{route}");
+        assert_eq!(begun(), after_the_last + 1, "{route}: the late ones have ended");
+        drop((stream, client));
+        service.join();
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use burst_tests::repository;
 use fuzz::{Mutator, TARGETS, Target};
 
-/// Mutations per target, and for those whose runs are mostly system calls.
+/// Mutations per target, and for those whose runs are mostly system calls, or whole executions.
 const MUTATIONS: usize = 20_000;
 const SLOW_MUTATIONS: usize = 2_000;
 /// What no single input may take: a thousand times what the slowest one takes. An input that takes
@@ -104,6 +104,26 @@ fn an_input_that_hangs_fails_by_its_number() {
 }
 
 #[test]
+fn c_api() {
+    shake("c_api", SLOW_MUTATIONS);
+}
+
+#[test]
+fn cache_files() {
+    shake("cache_files", SLOW_MUTATIONS);
+}
+
+#[test]
+fn calls() {
+    shake("calls", SLOW_MUTATIONS);
+}
+
+#[test]
+fn changed_model() {
+    shake("changed_model", SLOW_MUTATIONS);
+}
+
+#[test]
 fn compilation() {
     shake("compilation", MUTATIONS);
 }
@@ -119,8 +139,18 @@ fn datums() {
 }
 
 #[test]
+fn device() {
+    shake("device", SLOW_MUTATIONS);
+}
+
+#[test]
 fn event_flag() {
     shake("event_flag", SLOW_MUTATIONS);
+}
+
+#[test]
+fn extension() {
+    shake("extension", SLOW_MUTATIONS);
 }
 
 #[test]
@@ -169,6 +199,16 @@ fn tflite() {
 }
 
 #[test]
+fn tflite_device() {
+    shake("tflite_device", SLOW_MUTATIONS);
+}
+
+#[test]
+fn trace() {
+    shake("trace", SLOW_MUTATIONS);
+}
+
+#[test]
 fn every_target_is_shaken_here_and_described() {
     let here = include_str!("fuzz_seeds.rs");
     let read_me = fs::read_to_string(repository().join("fuzz/README.md")).expect("fuzz/README.md");
@@ -186,7 +226,7 @@ fn kept_seeds_are_those_that_the_generators_make() {
         let mut kept = kept(target);
         kept.retain(|name, _| !name.starts_with("found_"));
         let mut made: BTreeMap<String, Vec<u8>> = (target.seeds)().into_iter().collect();
-        if target.name == "tflite" {
+        if target.name.starts_with("tflite") {
             kept.values_mut().chain(made.values_mut()).for_each(Vec::clear);
         }
         let differ: Vec<&String> = made

@@ -159,6 +159,9 @@ fn a_client_of_version_2_is_served() {
         assert_eq!((u32_at(refusal, 0), u32_at(refusal, cause_at)), (status, cause), "{call}");
     }
     launches(&mut client, &outputs);
+    let spans = Memory::create("spans", 4096).unwrap();
+    client.call("28_begin_trace", &[spans.as_fd()], "done");
+    client.call("29_end_trace", &[], "done");
     client.call("12_free_memory", &[], "done");
     client.call("13_close_burst", &[], "done");
     client.call("14_forget_memory", &[], "done");

@@ -10,12 +10,15 @@ use burst_hal::{
     Buffer, Device, ErrorStatus, ExecutionOptions, HeapMemory, Model, ModelBuilder, OperandType,
     OperationType, OutputSpec, Pool, PrepareOptions, PreparedModel, RequestPool,
 };
-use burst_server::ServiceOptions;
+use burst_server::{BurstContexts, ServiceOptions};
 use burst_verify::functional::{Verdict, memory_domains};
 use burst_wire::Features;
+use burst_wire::control::{Call, PoolSource};
 
-use crate::burst_support::{buffer_for, long, model, request_whole, wait_until};
+use crate::burst_support::raw::RawBurst;
+use crate::burst_support::{FakeDevice, buffer_for, long, model, request_whole, wait_until};
 use crate::service_support::Shared;
+use crate::service_support::context::{Contexts, ContextsWithBuffers};
 
 /// The verdict of each check, by name; whatever was wrong fails the test.
 fn verdicts(device: &dyn Device, place: &str) -> Vec<(&'static str, Verdict)> {
@@ -42,10 +45,8 @@ fn every_row_about_buffers_is_as_it_should_be_in_process_and_through_a_service()
         verdicts.iter().map(|(name, verdict)| (*name, *verdict == Verdict::Passed)).collect()
     };
     assert_eq!(plain(&here), plain(&there), "the same answer on both");
-    // Of unknown size this device makes none; all else applies to it.
     for (name, verdict) in here {
-        let is_dynamic = name.ends_with("DynamicShape");
-        assert_eq!(matches!(verdict, Verdict::DoesNotApply(_)), is_dynamic, "{name}: {verdict:?}");
+        assert_eq!(verdict, Verdict::Passed, "{name} applies to this device");
     }
     drop(client);
     let memory = || service.metric("burst_service_used{resource=\"memory_bytes\"}");
@@ -142,6 +143,80 @@ fn where_a_burst_takes_no_buffers_requests_with_them_go_over_the_socket() {
         assert_eq!(result.status, ErrorStatus::None);
         assert!(burst.fell_back());
         expect_value(&to, [2.0; 4]);
+    }
+}
+
+/// A burst of the fake device in which a value goes from buffer to buffer, and whether it went over the
+/// socket.
+fn between_buffers(service: &Shared) -> bool {
+    let client = service.connect().unwrap();
+    let device = client.device("fake").unwrap();
+    let model = device.prepare(&model(), &PrepareOptions::default()).unwrap();
+    let mut burst = model.configure_burst(&BurstOptions::default()).unwrap();
+    let as_model = Arc::clone(&model) as Arc<dyn PreparedModel>;
+    let [from, to] = [(); 2].map(|()| device.allocate_buffer(&buffer_for(&as_model)).unwrap());
+    let token = |buffer: &RemoteBuffer| RequestPool::Token(buffer.token());
+    let copy = Arc::new(HeapMemory::new(vec![0; 16]));
+    let mut fell_back = Vec::new();
+    for round in 1..=3 {
+        from.fill_from(&(Arc::new(HeapMemory::new(vec![round; 16])) as Pool), &[]).unwrap();
+        let request = request_whole(token(&from), token(&to));
+        let result = burst.execute(&request, &ExecutionOptions::default(), long()).unwrap();
+        assert_eq!(result.status, ErrorStatus::None);
+        fell_back.push(burst.fell_back());
+        to.read_into(&(Arc::clone(&copy) as Pool)).unwrap();
+        assert_eq!(copy.to_vec(), [round + 1; 16]);
+        // Memory beside it, as ever.
+        let memory = request_whole(token(&from), RequestPool::Memory(shm([0.0; 4])));
+        let result = burst.execute(&memory, &ExecutionOptions::default(), long()).unwrap();
+        assert_eq!(result.status, ErrorStatus::None);
+    }
+    // What was released stands for nothing.
+    let (gone, kept) = (token(&from), token(&to));
+    drop(from);
+    let request = request_whole(gone, kept);
+    let result = burst.execute(&request, &ExecutionOptions::default(), long()).unwrap();
+    assert_eq!(result.status, ErrorStatus::InvalidArgument);
+    assert!(fell_back.iter().all(|one| *one == fell_back[0]), "{fell_back:?}");
+    fell_back[0]
+}
+
+#[test]
+fn executors_and_contexts_of_drivers_take_buffers_where_they_say_so() {
+    for takes_buffers in [true, false] {
+        let fake = FakeDevice::default();
+        *fake.0.executor.lock().unwrap() = Some(takes_buffers);
+        let service = Shared::start(Arc::new(fake), ServiceOptions::default());
+        assert_eq!(between_buffers(&service), !takes_buffers, "an executor");
+        let mut options = ServiceOptions::default();
+        let contexts: Arc<dyn BurstContexts> = match takes_buffers {
+            true => Arc::new(ContextsWithBuffers),
+            false => Arc::new(Contexts),
+        };
+        options.contexts.insert("fake".to_owned(), contexts);
+        let service = Shared::start(Arc::new(FakeDevice::default()), options);
+        assert_eq!(between_buffers(&service), !takes_buffers, "a context");
+    }
+}
+
+#[test]
+fn a_burst_that_takes_memory_only_refuses_a_buffer_by_name() {
+    for has_executor in [true, false] {
+        let (fake, mut options) = (FakeDevice::default(), ServiceOptions::default());
+        match has_executor {
+            true => *fake.0.executor.lock().unwrap() = Some(false),
+            false => drop(options.contexts.insert("fake".to_owned(), Arc::new(Contexts))),
+        }
+        let service = Shared::start(Arc::new(fake), options);
+        let socket = crate::burst_support::raw::connect(&service.path);
+        let (datums, agreed) = (64, Features::TOKENS);
+        let mut burst = RawBurst::start_with_features(socket, &model(), datums, agreed);
+        let source = PoolSource::Token { token: 1 };
+        let push = Call::PushMemory { burst: burst.number, slot: 3, source };
+        let refusal = burst.client.call(push, &[]).unwrap_err();
+        assert_eq!(refusal.status(), ErrorStatus::InvalidArgument);
+        let want = "the driver's own burst takes memory only, and no buffer";
+        assert_eq!(refusal.detail.as_str(), want);
     }
 }
 

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use burst_client::{BurstOptions, Client, ShmMemory};
 use burst_driver::{CpuDevice, DeviceOptions};
+use burst_hal::trace::SpanKind;
 use burst_hal::{
     Burst, DataLocation, ErrorStatus, ExecutionOptions, ExecutionResult, Model, ModelBuilder,
     OperandType, OperationType, OutputSpec, Pool, PrepareOptions, Request, RequestArgument,
@@ -215,6 +216,10 @@ fn the_codes_of_the_page_are_those_of_the_hal() {
     for ty in OperationType::ALL {
         let code = format!(" {} {}", ty.code(), ty.name());
         assert!([",", "."].iter().any(|end| page.contains(&format!("{code}{end}"))), "{code}");
+    }
+    for kind in SpanKind::ALL.iter().filter(|kind| kind.number() >= SpanKind::Request.number()) {
+        let row = format!(" {} | {} |", kind.number(), kind.name());
+        assert!(page.contains(&row), "{row}");
     }
     for ty in OperandType::ALL {
         let code = format!(" {} {}", ty.code(), ty.name());

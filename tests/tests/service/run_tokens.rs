@@ -17,7 +17,7 @@ use burst_server::ServiceOptions;
 use burst_wire::control::{Answer, Call, ClientMessage, List, ServerMessage};
 
 use crate::burst_support::raw::{INPUT_SLOT, OUTPUT_SLOT, POOL_BYTES, RawBurst, connect, request};
-use crate::burst_support::{LONG, long, model, wide_model};
+use crate::burst_support::{LONG, long, model, wait_until, wide_model};
 use crate::service_support::Shared;
 
 /// A device of one core. Models of one operation compute until the test ends them; any other is done at
@@ -50,12 +50,18 @@ impl Watch {
     }
 }
 
+/// A service whose clients wait for that core as long as it takes.
 fn one_core(manners: Manners) -> (Shared, Watch) {
+    one_core_with(manners, None)
+}
+
+fn one_core_with(manners: Manners, patience: Option<Duration>) -> (Shared, Watch) {
     let ((begins, begun), (end, ends)) = (channel(), channel());
     let end_of_all = Arc::new(Mutex::new(ends));
     let device = OneCore { manners, begun: begins, end: end_of_all, is_slow: false };
     let mut options = ServiceOptions::default();
     options.run_tokens = std::num::NonZeroUsize::new(1);
+    options.turn_patience = patience;
     (Shared::start(Arc::new(device), options), Watch { begun, end })
 }
 
@@ -234,6 +240,43 @@ fn a_request_whose_turn_does_not_come_leaves_at_its_deadline() {
         // The same deadline: it had passed when this one came.
         assert_eq!(over_socket.unwrap(), ErrorStatus::MissedDeadlinePersistent);
     });
+}
+
+#[test]
+fn an_honest_client_is_answered_beside_a_device_that_never_gives_way() {
+    let (service, watch) = one_core_with(Manners::Stubborn, Some(Duration::from_millis(5)));
+    let clients = [(); 3].map(|()| service.connect().unwrap());
+    let mut slow = clients.each_ref().map(|client| stream(client, &model()));
+    let mut quick = stream(&clients[2], &wide_model(2));
+    let third = prepared(&clients[2], &wide_model(2));
+    let counted = || service.metric("burst_computed_beside_total");
+    assert_eq!(counted(), 0);
+    std::thread::scope(|scope| {
+        let [first, second, _] = &mut slow;
+        let first = scope.spawn(move || first.run(long()).map(drop));
+        watch.expect_begun();
+        for frame in 1..=20 {
+            quick.run(long()).unwrap();
+            assert!(counted() >= frame, "each while the slow one has the only token");
+        }
+        // One more that does not give way has its user's place beside: there are no more for it.
+        let second = scope.spawn(move || second.run(long()).map(drop));
+        watch.expect_begun();
+        assert_eq!(service.metric("burst_computing_beside"), 1);
+        let deadline = Some(TimePoint::after(Duration::from_millis(50)));
+        let options = ExecutionOptions { deadline, ..ExecutionOptions::default() };
+        let missed = third.execute(&quick_request(), &options, long()).unwrap();
+        assert_eq!(missed.result.status, ErrorStatus::MissedDeadlineTransient);
+        for _ in [&first, &second] {
+            watch.end.send(()).unwrap();
+        }
+        for slow in [first, second] {
+            slow.join().unwrap().unwrap();
+        }
+    });
+    quick.run(long()).unwrap();
+    let is_over = || service.metric("burst_computing_beside") == 0;
+    wait_until("an end of computing beside", is_over);
 }
 
 #[test]

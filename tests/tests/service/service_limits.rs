@@ -70,7 +70,7 @@ fn clients_of_all_users() {
     let service = shared(|limits| limits.clients = 2);
     let (first, second) = (service.connect().unwrap(), service.connect().unwrap());
     let refused = service.connect().unwrap_err();
-    assert!(matches!(refused, ClientError::TooManyClients), "{refused}");
+    assert!(matches!(refused, ClientError::TooManyClients { .. }), "{refused}");
     assert_eq!(service.metric("burst_in_use{limit=\"clients\"}"), 2);
     drop(first);
     let third = passes_after_waiting(|| service.connect());
@@ -83,7 +83,7 @@ fn clients_of_one_user() {
     let service = shared(|limits| limits.clients_per_user = 1);
     let first = service.connect().unwrap();
     let refused = service.connect().unwrap_err();
-    assert!(matches!(refused, ClientError::TooManyClients), "{refused}");
+    assert!(matches!(refused, ClientError::TooManyClients { .. }), "{refused}");
     drop(first);
     passes_after_waiting(|| service.connect());
     assert!(service.metric("burst_refusals_total{limit=\"clients_per_user\"}") >= 1);
@@ -462,7 +462,7 @@ fn connecting_again_does_not_help_who_sets_up_too_fast() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(refused, ClientError::TooManyClients), "{refused}");
+    assert!(matches!(refused, ClientError::TooManyClients { .. }), "{refused}");
     passes_after_waiting(|| service.connect());
     assert!(service.metric("burst_refusals_total{limit=\"setup_rate\"}") >= 1);
 }

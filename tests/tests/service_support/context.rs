@@ -7,20 +7,39 @@ use std::time::Instant;
 use burst_hal::{
     ErrorStatus, ExecutionOptions, ExecutionResult, Failure, PreparedModel, Request, RequestPool,
 };
-use burst_server::{BurstContext, BurstContexts, BurstSetup, GivenUp, RequestCheck};
+use burst_server::{BurstContext, BurstContexts, BurstSetup, GivenUp, KeptBuffers, RequestCheck};
 use burst_wire::{DATUM_BYTES, ResultExtras, ResultPacket, SlotRequest, decode_request};
 use fmq::QueueError;
 
 use crate::burst_support::long;
 
+/// Bursts of memories only.
 #[derive(Debug)]
 pub struct Contexts;
 
 impl BurstContexts for Contexts {
     fn configure(&self, setup: BurstSetup) -> Result<Box<dyn BurstContext>, Failure> {
-        let server = Server { model: setup.model(), check: setup.check(), setup };
-        Ok(Box::new(Context(Some(std::thread::spawn(move || server.run())))))
+        Ok(serve(setup, None))
     }
+}
+
+/// Bursts that take buffers of the driver, too.
+#[derive(Debug)]
+pub struct ContextsWithBuffers;
+
+impl BurstContexts for ContextsWithBuffers {
+    fn configure(&self, setup: BurstSetup) -> Result<Box<dyn BurstContext>, Failure> {
+        Ok(serve(setup, Some(KeptBuffers::default())))
+    }
+
+    fn takes_buffers(&self) -> bool {
+        true
+    }
+}
+
+fn serve(setup: BurstSetup, kept: Option<KeptBuffers>) -> Box<dyn BurstContext> {
+    let server = Server { model: setup.model(), check: setup.check(), setup, kept };
+    Box::new(Context(Some(std::thread::spawn(move || server.run()))))
 }
 
 struct Context(Option<JoinHandle<()>>);
@@ -37,6 +56,8 @@ struct Server {
     setup: BurstSetup,
     model: Arc<dyn PreparedModel>,
     check: RequestCheck,
+    /// Where it takes buffers: those of the request under way.
+    kept: Option<KeptBuffers>,
 }
 
 impl Server {
@@ -84,7 +105,11 @@ impl Server {
             error.status()
         })?;
         let mut pools: Vec<RequestPool> = Vec::new();
-        self.setup.memories.resolve(&decoded.slots, &mut pools)?;
+        let memories = &self.setup.memories;
+        match &mut self.kept {
+            None => memories.resolve(&decoded.slots, &mut pools)?,
+            Some(kept) => memories.resolve_with_buffers(&decoded.slots, &mut pools, kept)?,
+        }
         let request = Request { inputs: decoded.inputs, outputs: decoded.outputs, pools };
         self.check.check(&request).map(|()| request)
     }

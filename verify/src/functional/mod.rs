@@ -1,10 +1,15 @@
 //! What the original suites ask of a driver besides the values of models: each row of theirs is a
 //! [`Check`] that runs against any device.
 
+mod basic;
 pub mod caching;
+mod deadlines;
 mod execution;
+mod generated;
 pub mod memory_domains;
+mod samples;
 mod shared_memory;
+mod validation;
 
 use burst_hal::{Device, ErrorStatus, Failure};
 
@@ -14,7 +19,22 @@ pub struct Check {
     /// Its name there.
     pub name: &'static str,
     /// Runs it. An error says what was wrong.
-    pub run: fn(&dyn Device) -> Result<Verdict, String>,
+    pub run: fn(&dyn Device) -> Checked,
+}
+
+/// What comes of a check. An error says what the device did and should not have done.
+pub type Checked = Result<Verdict, String>;
+
+/// Every check that needs nothing but a device. Those of [`caching`] need files as well.
+pub fn checks() -> impl Iterator<Item = &'static Check> {
+    let lists = [
+        basic::CHECKS,
+        generated::CHECKS,
+        deadlines::CHECKS,
+        validation::CHECKS,
+        memory_domains::CHECKS,
+    ];
+    lists.into_iter().flatten()
 }
 
 /// How a check ended that found nothing wrong.

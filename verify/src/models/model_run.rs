@@ -106,7 +106,9 @@ impl<'a> ModelRun<'a> {
     ) -> Result<Prepared, String> {
         let model = self.importer.import(&self.file, from, to)?;
         let open = |route: &mut DeviceRoute<'_>| {
+            let interface = route.lease.interface();
             let opened = guarded(|| Pipeline::open(route.lease.target(), &model, route.route));
+            let opened = opened.map(|pipeline| pipeline.through(interface));
             opened.map_err(|why| format!("{}: {why}", route.name))
         };
         let pipelines = routes.iter_mut().map(open).collect::<Result<_, _>>()?;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use burst_hal::session::{LayoutOptions, ModelSession, SessionError, SessionOptions, StateBinding};
-use burst_hal::{ExecutionOptions, Route, TimePoint};
+use burst_hal::{Caller, ExecutionOptions, Route, TimePoint};
 
 use super::model::{OutputTensor, StatefulModel};
+use crate::interface::Interface;
 use crate::subject::Target;
 
 /// Room for an output of which the model does not know the size, at first.
@@ -54,6 +55,7 @@ pub trait Bridge: Send {
 /// The parts of a model, prepared on a device. States go from one execution to the next.
 pub struct Pipeline {
     sessions: Vec<ModelSession>,
+    interface: Interface,
 }
 
 /// Why a pipeline gives no result.
@@ -78,6 +80,19 @@ impl Pipeline {
         model: &ImportedModel,
         route: Route,
     ) -> Result<Self, SessionError> {
+        Pipeline::open_for(target, model, route, &Caller::default())
+    }
+
+    /// The same for this caller.
+    ///
+    /// # Errors
+    /// As [`Pipeline::open`].
+    pub fn open_for(
+        target: Target<'_>,
+        model: &ImportedModel,
+        route: Route,
+        caller: &Caller,
+    ) -> Result<Self, SessionError> {
         let open = |part: &StatefulModel| {
             let layout = LayoutOptions {
                 states: part.states.clone(),
@@ -85,10 +100,18 @@ impl Pipeline {
                 max_pool_bytes: MAX_POOL_BYTES,
                 ..LayoutOptions::default()
             };
-            let options = SessionOptions { route, layout, ..SessionOptions::default() };
+            let caller = caller.clone();
+            let options = SessionOptions { route, layout, caller, ..SessionOptions::default() };
             ModelSession::open(target.device, &part.model, &options, Arc::clone(target.memory))
         };
-        Ok(Pipeline { sessions: model.parts.iter().map(open).collect::<Result<_, _>>()? })
+        let sessions = model.parts.iter().map(open).collect::<Result<_, _>>()?;
+        Ok(Pipeline { sessions, interface: Interface::Hal })
+    }
+
+    /// The same through another interface: what cannot be asked for there is not.
+    #[must_use]
+    pub fn through(self, interface: Interface) -> Self {
+        Pipeline { interface, ..self }
     }
 
     /// Puts every state back to what it began with: zero, or what [`Pipeline::set_states`] gave it.
@@ -152,23 +175,28 @@ impl Pipeline {
         bridges: &mut [Box<dyn Bridge>],
     ) -> Result<Vec<OutputTensor>, PipelineError> {
         let Some((first, others)) = self.sessions.split_first_mut() else { return Ok(Vec::new()) };
-        let mut outputs = run(first, inputs)?;
+        let interface = self.interface;
+        let mut outputs = run(first, inputs, interface)?;
         for (session, bridge) in others.iter_mut().zip(bridges) {
             let between = bridge.cross(&outputs).map_err(PipelineError::Bridge)?;
-            outputs = run(session, &between)?;
+            outputs = run(session, &between, interface)?;
         }
         Ok(outputs)
     }
 }
 
 /// Writes the inputs that are no states, executes, and copies every output out.
-fn run(session: &mut ModelSession, inputs: &[Vec<u8>]) -> Result<Vec<OutputTensor>, SessionError> {
+fn run(
+    session: &mut ModelSession,
+    inputs: &[Vec<u8>],
+    interface: Interface,
+) -> Result<Vec<OutputTensor>, SessionError> {
     for (index, input) in inputs.iter().enumerate() {
         session.write_input(index, input)?;
     }
     session.run(&ExecutionOptions {
-        measure_timing: true,
-        deadline: Some(TimePoint::after(DEADLINE)),
+        measure_timing: interface.has_deadlines(),
+        deadline: interface.has_deadlines().then(|| TimePoint::after(DEADLINE)),
         loop_timeout: None,
     })?;
     let operands = session.tensors().layout().outputs().iter().enumerate();

@@ -9,7 +9,7 @@ use super::Breaker;
 use super::operands::each;
 
 /// Lifetimes with the wrong writer; the graph's lists follow.
-pub(super) fn lifetimes(breaker: &mut Breaker<'_>) {
+pub(crate) fn lifetimes(breaker: &mut Breaker<'_>) {
     each(breaker, |breaker, index, operand| {
         let wrong: &[LifeTime] = match operand.lifetime {
             LifeTime::SubgraphOutput | LifeTime::TemporaryVariable => {
@@ -38,7 +38,7 @@ pub(super) fn lifetimes(breaker: &mut Breaker<'_>) {
 }
 
 /// Lifetimes with the right writer, but the graph's lists stay as they were.
-pub(super) fn interfaces(breaker: &mut Breaker<'_>) {
+pub(crate) fn interfaces(breaker: &mut Breaker<'_>) {
     each(breaker, |breaker, index, operand| {
         let lifetime = match operand.lifetime {
             LifeTime::ConstantCopy | LifeTime::ConstantReference => LifeTime::SubgraphInput,

@@ -10,15 +10,16 @@
 //! of a burst and malformed packets are a transport's to test.
 
 mod exceptions;
-mod lifetimes;
-mod operands;
-mod operations;
+pub(crate) mod lifetimes;
+pub(crate) mod operands;
+pub(crate) mod operations;
 
 use burst_hal::{Device, ErrorStatus, Failure, Model, PrepareOptions};
 
 use crate::case::Case;
+use crate::interface::Interface;
 use crate::model::{Built, OutputShapes, build};
-use crate::outcome::{Done, Outcome};
+use crate::outcome::{Done, LeftOut, Outcome};
 use crate::vectors::{Test, Vectors};
 
 /// Broken models that were not refused as they are described in a report; the others are counted.
@@ -32,13 +33,24 @@ const MAX_DESCRIBED: usize = 3;
 /// # Errors
 /// The first few models that were not refused.
 pub fn wrong_models(device: &dyn Device, vectors: &Vectors, test: &Test) -> Outcome {
+    wrong_models_through(Interface::Hal, device, vectors, test)
+}
+
+/// The same through an interface: what is wrong and cannot be said there is left out.
+pub(crate) fn wrong_models_through(
+    interface: Interface,
+    device: &dyn Device,
+    vectors: &Vectors,
+    test: &Test,
+) -> Outcome {
     if test.expect_failure {
         return Ok(Done::default());
     }
     let model = build(vectors, test, OutputShapes::Declared)?.model;
-    let mut breaker = Breaker::new(device, &model);
+    let mut breaker = Breaker { interface, ..Breaker::new(device, &model) };
     break_model(&mut breaker);
-    Ok(Done::of(breaker.verdict()?))
+    let left_out = std::mem::take(&mut breaker.left_out);
+    Ok(Done { count: breaker.verdict()?, left_out })
 }
 
 fn break_model(breaker: &mut Breaker<'_>) {
@@ -53,7 +65,8 @@ fn break_model(breaker: &mut Breaker<'_>) {
     operations::second_writers(breaker);
     operands::other_types(breaker);
     operations::unknown_types(breaker);
-    operations::unknown_operands(breaker);
+    operations::unknown_inputs(breaker);
+    operations::unknown_outputs(breaker);
     operations::missing_writers(breaker);
     operands::removed(breaker);
     operations::removed(breaker);
@@ -77,18 +90,31 @@ pub(crate) fn wrong_requests(case: &mut Case<'_>, built: &Built) -> Result<Done,
     Ok(Done::of((inputs + outputs) as u64))
 }
 
+/// One way to break a model, wherever it can be broken so.
+pub(crate) type Mutation = fn(&mut Breaker<'_>);
+
 /// Shows broken copies of a model to a device and keeps count of those it does not refuse.
 pub(crate) struct Breaker<'a> {
     device: &'a dyn Device,
     model: &'a Model,
+    interface: Interface,
+    left_out: Vec<LeftOut>,
     tried: u64,
     missed: u64,
     described: Vec<String>,
 }
 
 impl<'a> Breaker<'a> {
-    fn new(device: &'a dyn Device, model: &'a Model) -> Self {
-        Breaker { device, model, tried: 0, missed: 0, described: Vec::new() }
+    pub(crate) fn new(device: &'a dyn Device, model: &'a Model) -> Self {
+        Breaker {
+            device,
+            model,
+            interface: Interface::Hal,
+            left_out: Vec::new(),
+            tried: 0,
+            missed: 0,
+            described: Vec::new(),
+        }
     }
 
     /// The model as it was.
@@ -104,6 +130,10 @@ impl<'a> Breaker<'a> {
     ) {
         let mut broken = self.model.clone();
         break_it(&mut broken);
+        if let Some(rule) = self.interface.cannot_say(self.model, &broken) {
+            self.left_out.push(rule);
+            return;
+        }
         self.tried += 1;
         if let Err(how) = self.show(&broken) {
             self.missed += 1;
@@ -118,7 +148,8 @@ impl<'a> Breaker<'a> {
         invalid("prepare_model", self.device.prepare_model(broken, &PrepareOptions::default()))
     }
 
-    fn verdict(self) -> Result<u64, String> {
+    /// How many models were broken, where every one was refused; otherwise the first few that were not.
+    pub(crate) fn verdict(self) -> Result<u64, String> {
         if self.missed == 0 {
             return Ok(self.tried);
         }

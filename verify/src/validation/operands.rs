@@ -11,7 +11,7 @@ use super::{Breaker, indexes};
 /// Type codes just outside of the two ranges that mean something.
 const UNKNOWN_TYPES: [i32; 4] = [-1, 16, 9_999, 10_002];
 
-pub(super) fn unknown_types(breaker: &mut Breaker<'_>) {
+pub(crate) fn unknown_types(breaker: &mut Breaker<'_>) {
     each(breaker, |breaker, index, _| {
         for code in UNKNOWN_TYPES {
             let what = || format!("operand {index} with the unknown type {code}");
@@ -21,7 +21,7 @@ pub(super) fn unknown_types(breaker: &mut Breaker<'_>) {
 }
 
 /// A scalar with a dimension.
-pub(super) fn ranks(breaker: &mut Breaker<'_>) {
+pub(crate) fn ranks(breaker: &mut Breaker<'_>) {
     each(breaker, |breaker, index, operand| {
         if operand.ty.is_scalar() {
             let what = || format!("scalar operand {index} with a dimension");
@@ -30,7 +30,7 @@ pub(super) fn ranks(breaker: &mut Breaker<'_>) {
     });
 }
 
-pub(super) fn scales(breaker: &mut Breaker<'_>) {
+pub(crate) fn scales(breaker: &mut Breaker<'_>) {
     each(breaker, |breaker, index, operand| {
         let scale = match operand.ty {
             OperandType::TensorInt32 => -1.0,
@@ -43,7 +43,7 @@ pub(super) fn scales(breaker: &mut Breaker<'_>) {
 }
 
 /// Zero points just outside of the type's range; of symmetric types also others than 0.
-pub(super) fn zero_points(breaker: &mut Breaker<'_>) {
+pub(crate) fn zero_points(breaker: &mut Breaker<'_>) {
     each(breaker, |breaker, index, operand| {
         let wrong: &[i32] = match operand.ty {
             OperandType::TensorQuant8Asymm => &[-1, 256],
@@ -61,7 +61,7 @@ pub(super) fn zero_points(breaker: &mut Breaker<'_>) {
     });
 }
 
-pub(super) fn consumers(breaker: &mut Breaker<'_>) {
+pub(crate) fn consumers(breaker: &mut Breaker<'_>) {
     each(breaker, |breaker, index, operand| {
         let right = operand.number_of_consumers;
         for wrong in [right.checked_sub(1), right.checked_add(1)].into_iter().flatten() {
@@ -72,7 +72,7 @@ pub(super) fn consumers(breaker: &mut Breaker<'_>) {
 }
 
 /// Every other type, with scale, zero point and dimensions as that type needs them.
-pub(super) fn other_types(breaker: &mut Breaker<'_>) {
+pub(crate) fn other_types(breaker: &mut Breaker<'_>) {
     let model = breaker.model();
     each(breaker, |breaker, index, operand| {
         let types = OperandType::ALL.iter().copied();
@@ -112,7 +112,7 @@ fn become_type(operand: &mut Operand, ty: OperandType) {
 
 /// An operand that is read somewhere taken out of every list: once with all later indexes moved
 /// up, and once (as the original suite does) with the indexes left as they are.
-pub(super) fn removed(breaker: &mut Breaker<'_>) {
+pub(crate) fn removed(breaker: &mut Breaker<'_>) {
     let main = &breaker.model().main;
     each(breaker, |breaker, index, operand| {
         let varies = |op: &Operation| outputs_vary(op) && op.outputs.contains(&index);

@@ -11,7 +11,7 @@ use super::{Breaker, indexes};
 const UNKNOWN_TYPES: [i32; 3] = [102, 9_999, 10_001];
 
 /// A reader before its writer: moved to the front, or the writer moved to the end.
-pub(super) fn execution_order(breaker: &mut Breaker<'_>) {
+pub(crate) fn execution_order(breaker: &mut Breaker<'_>) {
     each(breaker, |breaker, at, operation| {
         let operands = &breaker.model().main.operands;
         let reads = operation.inputs.iter().any(|input| is_result(&operands[*input as usize]));
@@ -35,7 +35,7 @@ fn is_result(operand: &Operand) -> bool {
     matches!(operand.lifetime, LifeTime::TemporaryVariable | LifeTime::SubgraphOutput)
 }
 
-pub(super) fn unknown_types(breaker: &mut Breaker<'_>) {
+pub(crate) fn unknown_types(breaker: &mut Breaker<'_>) {
     each(breaker, |breaker, at, _| {
         for code in UNKNOWN_TYPES {
             breaker.refuses(
@@ -46,9 +46,9 @@ pub(super) fn unknown_types(breaker: &mut Breaker<'_>) {
     });
 }
 
-/// The index of an operand that the graph does not have.
-pub(super) fn unknown_operands(breaker: &mut Breaker<'_>) {
-    let unknown = u32::try_from(breaker.model().main.operands.len()).unwrap_or(u32::MAX);
+/// As an input, the index of an operand that the graph does not have.
+pub(crate) fn unknown_inputs(breaker: &mut Breaker<'_>) {
+    let unknown = unknown_operand(breaker);
     each(breaker, |breaker, at, operation| {
         for input in 0..operation.inputs.len() {
             breaker.refuses(
@@ -56,6 +56,13 @@ pub(super) fn unknown_operands(breaker: &mut Breaker<'_>) {
                 |model| model.main.operations[at].inputs[input] = unknown,
             );
         }
+    });
+}
+
+/// The same as an output.
+pub(crate) fn unknown_outputs(breaker: &mut Breaker<'_>) {
+    let unknown = unknown_operand(breaker);
+    each(breaker, |breaker, at, operation| {
         for output in 0..operation.outputs.len() {
             breaker.refuses(
                 || format!("operation {at} with the unknown operand {unknown} as output {output}"),
@@ -65,9 +72,13 @@ pub(super) fn unknown_operands(breaker: &mut Breaker<'_>) {
     });
 }
 
+fn unknown_operand(breaker: &Breaker<'_>) -> u32 {
+    u32::try_from(breaker.model().main.operands.len()).unwrap_or(u32::MAX)
+}
+
 /// An operation done again at the end of the graph: it writes one result for a second time, and
 /// its other results into operands of their own.
-pub(super) fn second_writers(breaker: &mut Breaker<'_>) {
+pub(crate) fn second_writers(breaker: &mut Breaker<'_>) {
     each(breaker, |breaker, at, operation| {
         for (position, operand) in indexes(&operation.outputs) {
             breaker.refuses(
@@ -91,7 +102,7 @@ pub(super) fn second_writers(breaker: &mut Breaker<'_>) {
 }
 
 /// A result that nobody writes: its operation writes into an operand of its own instead.
-pub(super) fn missing_writers(breaker: &mut Breaker<'_>) {
+pub(crate) fn missing_writers(breaker: &mut Breaker<'_>) {
     each(breaker, |breaker, at, operation| {
         for (position, operand) in operation.outputs.iter().enumerate() {
             breaker.refuses(
@@ -118,7 +129,7 @@ fn add_operand(model: &mut Model, operand: Operand) -> u32 {
     index
 }
 
-pub(super) fn removed(breaker: &mut Breaker<'_>) {
+pub(crate) fn removed(breaker: &mut Breaker<'_>) {
     each(breaker, |breaker, at, operation| {
         breaker.refuses(
             || format!("operation {at} removed"),
@@ -130,7 +141,7 @@ pub(super) fn removed(breaker: &mut Breaker<'_>) {
     });
 }
 
-pub(super) fn removed_inputs(breaker: &mut Breaker<'_>) {
+pub(crate) fn removed_inputs(breaker: &mut Breaker<'_>) {
     each(breaker, |breaker, at, operation| {
         for input in 0..operation.inputs.len() {
             if input_is_optional(operation, input) {
@@ -147,7 +158,7 @@ pub(super) fn removed_inputs(breaker: &mut Breaker<'_>) {
     });
 }
 
-pub(super) fn removed_outputs(breaker: &mut Breaker<'_>) {
+pub(crate) fn removed_outputs(breaker: &mut Breaker<'_>) {
     each(breaker, |breaker, at, operation| {
         for output in 0..operation.outputs.len() {
             breaker.refuses(
@@ -160,7 +171,7 @@ pub(super) fn removed_outputs(breaker: &mut Breaker<'_>) {
     });
 }
 
-pub(super) fn added_inputs(breaker: &mut Breaker<'_>) {
+pub(crate) fn added_inputs(breaker: &mut Breaker<'_>) {
     each(breaker, |breaker, at, operation| {
         if input_may_be_added(operation) {
             return;
@@ -179,7 +190,7 @@ pub(super) fn added_inputs(breaker: &mut Breaker<'_>) {
 }
 
 /// The original suite counts a reader for the new operand, which nobody reads: wrong in two ways.
-pub(super) fn added_outputs(breaker: &mut Breaker<'_>) {
+pub(crate) fn added_outputs(breaker: &mut Breaker<'_>) {
     each(breaker, |breaker, at, _| {
         breaker.refuses(
             || format!("operation {at} with one more output"),

@@ -3,26 +3,12 @@
 
 use std::sync::Arc;
 
+use burst_hal::Route;
 use burst_hal::session::{HeapAllocator, PoolAllocator};
-use burst_hal::{Device, Route};
-use burst_verify::{DeviceLease, Plan, Report, Target, run, specs};
+use burst_verify::{Plan, Report, Target, run, specs};
 use serde_json::Value;
 
 use crate::support::{Fault, Floor, floor_blob, floor_test, write_spec};
-
-struct Local<D>(D, Arc<dyn PoolAllocator>);
-
-impl<D> Local<D> {
-    fn new(device: D) -> Self {
-        Local(device, Arc::new(HeapAllocator))
-    }
-}
-
-impl<D: Device> DeviceLease for Local<D> {
-    fn target(&self) -> Target<'_> {
-        Target { device: &self.0, memory: &self.1 }
-    }
-}
 
 const SUITES: [&str; 5] =
     ["GENERAL", "MEMORY_DOMAIN", "FENCED_COMPUTE", "DYNAMIC_SHAPE", "VALIDATION"];
@@ -31,7 +17,9 @@ fn run_on(fault: Fault, tests: &[Value], plan: &Plan) -> Report {
     let folder = tempfile::tempdir().unwrap();
     write_spec(folder.path(), "floor", tests, &floor_blob());
     let specs = specs(folder.path()).unwrap();
-    run(&specs, plan, 2, || Ok(Local::new(Floor(fault))), |_, _| {}).unwrap()
+    let memory: Arc<dyn PoolAllocator> = Arc::new(HeapAllocator);
+    let target = Target { device: &Floor(fault), memory: &memory };
+    run(&specs, plan, 2, || Ok(target), |_, _| {}).unwrap()
 }
 
 fn everything(fault: Fault) -> Report {
@@ -192,7 +180,7 @@ fn a_device_that_is_lost_ends_the_run() {
     let folder = tempfile::tempdir().unwrap();
     write_spec(folder.path(), "floor", &[floor_test("floor", &SUITES)], &floor_blob());
     let specs = specs(folder.path()).unwrap();
-    let gone = || Err::<Local<Floor>, _>(burst_verify::RunError::Device("gone".into()));
+    let gone = || Err::<Target<'_>, _>(burst_verify::RunError::Device("gone".into()));
     let error = run(&specs, &Plan::everything(&Route::ALL), 2, gone, |_, _| {}).unwrap_err();
     assert_eq!(error.to_string(), "no device: gone");
 }

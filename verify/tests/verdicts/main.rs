@@ -2,5 +2,6 @@
 
 mod faults;
 mod files;
+mod fuzzing;
 mod goldens;
 mod support;

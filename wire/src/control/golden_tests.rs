@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use burst_hal::{
     BufferRole, CacheFiles, Capabilities, Device, ErrorStatus, ExecutionInfo, ExecutionResult,
-    Failure, Model, ModelBuilder, OperandType, OperationType, OutputShape, OutputSpec,
-    PerformanceInfo, PrepareOptions, PreparedModel, Timing,
+    Failure, HalVersion, Model, ModelBuilder, OperandType, OperationType, OutputShape, OutputSpec,
+    PerformanceInfo, PrepareOptions, PreparedModel, Priority, Timing,
 };
 
 use super::values::WireArgument;
@@ -32,7 +32,7 @@ fn golden(version: u32, name: &str) -> Vec<u8> {
 }
 
 /// A device that says of itself what the fake device of other tests says.
-struct Fake;
+struct Fake(HalVersion);
 
 impl Device for Fake {
     fn name(&self) -> &str {
@@ -41,6 +41,10 @@ impl Device for Fake {
 
     fn version_string(&self) -> &str {
         "fake-1"
+    }
+
+    fn hal_version(&self) -> HalVersion {
+        self.0
     }
 
     fn supported_operations(&self, _: &Model) -> Result<Vec<bool>, Failure> {
@@ -56,7 +60,7 @@ impl Device for Fake {
     }
 }
 
-fn device() -> DeviceInfo {
+fn device(version: HalVersion) -> DeviceInfo {
     let info = PerformanceInfo { exec_time: 0.5, power_usage: 2.0 };
     let capabilities = Capabilities {
         relaxed_float32_to_float16_scalar: info,
@@ -65,7 +69,7 @@ fn device() -> DeviceInfo {
         if_performance: PerformanceInfo::UNSUPPORTED,
         while_performance: info,
     };
-    DeviceInfo::new(&Fake, &capabilities)
+    DeviceInfo::new(&Fake(version), &capabilities)
 }
 
 fn argument(pool_index: u32, dimensions: &[u32]) -> WireArgument {
@@ -179,6 +183,8 @@ fn later_calls() -> Vec<(&'static str, Call)> {
         ),
         ("copy_from_buffer", Call::CopyFromBuffer { token: 5, to: shared }),
         ("release_buffer", Call::ReleaseBuffer { token: 5 }),
+        ("begin_trace", Call::BeginTrace { length: 4096 }),
+        ("end_trace", Call::EndTrace),
     ]
 }
 
@@ -187,7 +193,15 @@ fn numbered_calls() -> impl Iterator<Item = (u64, (&'static str, Call))> {
     (1..).zip(calls().into_iter().chain(later_calls()))
 }
 
-/// What the service answers to each, in its own order.
+/// A model that was taken from files.
+fn restored() -> Answer {
+    let options = PrepareOptions { priority: Priority::High, ..PrepareOptions::default() };
+    let prepared = PreparedHow::from(&options);
+    Answer::Restored { model: 4, inputs: 1, outputs: 1, longest_packet: 14, prepared }
+}
+
+/// What the service answers to each, in its own order. The numbers in them are made up: a RELU of four floats
+/// takes packets of 13 datums, not of the 14 that stand in the restored model's answer.
 fn answers() -> Vec<(&'static str, Result<Answer, Refusal>)> {
     let mut result = ExecutionResult::of(ErrorStatus::None);
     result.output_shapes =
@@ -202,7 +216,7 @@ fn answers() -> Vec<(&'static str, Result<Answer, Refusal>)> {
     vec![
         ("done", Ok(Answer::Done)),
         ("devices", Ok(Answer::Devices(List(vec![Text::cut("fake")])))),
-        ("device", Ok(Answer::Device(device()))),
+        ("device", Ok(Answer::Device(device(HalVersion::LATEST)))),
         ("device_status", Ok(Answer::DeviceStatus(0))),
         ("supported", Ok(Answer::Supported(List(vec![true])))),
         ("prepared", Ok(Answer::Prepared { model: 1 })),
@@ -211,8 +225,9 @@ fn answers() -> Vec<(&'static str, Result<Answer, Refusal>)> {
         ("refused", Err(refusal.because(RefusalCause::UnknownCall))),
         ("fenced", Ok(Answer::Fenced { execution: 3 })),
         ("execution_info", Ok(Answer::ExecutionInfo((&info).into()))),
-        ("restored", Ok(Answer::Restored { model: 4, inputs: 1, outputs: 1, longest_packet: 14 })),
+        ("restored", Ok(restored())),
         ("buffer", Ok(Answer::Buffer { token: 5 })),
+        ("device_of_hal_1_1", Ok(Answer::Device(device(HalVersion::V1_1)))),
     ]
 }
 
@@ -313,9 +328,9 @@ fn every_message_of_version_2_is_still_understood() {
 #[test]
 fn every_kind_of_call_and_answer_has_its_file() {
     let numbers: BTreeSet<u32> = numbered_calls().map(|(_, (_, call))| call.number()).collect();
-    assert_eq!(numbers.into_iter().collect::<Vec<_>>(), (0..25).chain([999]).collect::<Vec<_>>());
+    assert_eq!(numbers.into_iter().collect::<Vec<_>>(), (0..27).chain([999]).collect::<Vec<_>>());
     // A call of the next number is one that this code does not know.
-    let next = ClientMessage::Call { id: 1, call: Call::Unknown { number: 25 } };
+    let next = ClientMessage::Call { id: 1, call: Call::Unknown { number: 27 } };
     assert_eq!(decode(&encode(&next).unwrap()), Ok(next));
     let files: BTreeSet<String> = made().into_iter().map(|(name, _)| name).collect();
     let mut kept = BTreeSet::new();

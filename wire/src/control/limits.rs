@@ -46,11 +46,13 @@ pub enum StatedLimit {
     Fences,
     /// Buffers of the driver.
     Buffers,
+    /// Bytes of a memory for spans.
+    TraceBytes,
 }
 
 impl StatedLimit {
     /// All of them.
-    pub const ALL: [StatedLimit; 17] = [
+    pub const ALL: [StatedLimit; 18] = [
         StatedLimit::MessageBytes,
         StatedLimit::Descriptors,
         StatedLimit::SlowCalls,
@@ -68,6 +70,7 @@ impl StatedLimit {
         StatedLimit::FenceWaitMs,
         StatedLimit::Fences,
         StatedLimit::Buffers,
+        StatedLimit::TraceBytes,
     ];
 
     /// Its number in a greeting.
@@ -91,6 +94,7 @@ impl StatedLimit {
             StatedLimit::FenceWaitMs => 15,
             StatedLimit::Fences => 16,
             StatedLimit::Buffers => 17,
+            StatedLimit::TraceBytes => 18,
         }
     }
 }

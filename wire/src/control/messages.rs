@@ -8,7 +8,9 @@ use super::model::ModelBody;
 use super::requests::{
     CachePlace, FencedRequest, PoolSource, SynchronousRequest, WireBufferRequest,
 };
-use super::values::{DeviceInfo, Executed, RANK_MAX, WireExecutionInfo, WirePrepareOptions};
+use super::values::{
+    DeviceInfo, Executed, PreparedHow, RANK_MAX, WireExecutionInfo, WirePrepareOptions,
+};
 
 /// Slots that one `GetMemories` may ask for; more are asked for in turn.
 pub const MEMORIES_MAX: usize = 128;
@@ -225,6 +227,15 @@ pub enum Call {
         /// From [`Answer::Buffer`].
         token: u32,
     },
+    /// From now on the spans of all that is done for this client are written to a memory, in the form of
+    /// [`trace`](crate::trace). Descriptor: the memory.
+    BeginTrace {
+        /// Bytes of it that may be used: at least [`TRACE_BYTES_MIN`](crate::trace::TRACE_BYTES_MIN), at most
+        /// [`TRACE_BYTES_MAX`](crate::trace::TRACE_BYTES_MAX).
+        length: u64,
+    },
+    /// No more spans are written once this is answered. Where none are, it is done all the same.
+    EndTrace,
     /// A call of a later version, which is refused.
     Unknown {
         /// Its number.
@@ -255,7 +266,7 @@ impl Call {
             Call::SupportedOperations { model, .. } | Call::Prepare { model, .. } => {
                 model.descriptors()
             }
-            Call::ShareMemory { .. } => 1,
+            Call::ShareMemory { .. } | Call::BeginTrace { .. } => 1,
             Call::PrepareCaching { model, cache, .. } => model.descriptors() + cache.files(),
             Call::PrepareFromCache { cache, .. } => cache.files(),
             Call::Execute(request) | Call::ExecuteAsynchronously { request, .. } => {
@@ -345,6 +356,8 @@ pub enum ServerMessage {
         /// Its result.
         executed: Executed,
     },
+    /// The service was told to stop, and hangs up now.
+    Stopping,
     /// A message of a later version, which is ignored.
     Unknown {
         /// Its kind.
@@ -452,6 +465,8 @@ pub enum Answer {
         outputs: u32,
         /// Datums that a request for it takes at most.
         longest_packet: u32,
+        /// How it was prepared, as the files say.
+        prepared: PreparedHow,
     },
     /// A buffer.
     Buffer {

@@ -54,7 +54,9 @@ impl Encode for Call {
     fn encode<E: Encoder>(&self, to: &mut E) -> Result<(), EncodeError> {
         let number = self.number();
         match self {
-            Call::ListDevices | Call::Unknown { .. } => encode_kind(number, (), to),
+            Call::ListDevices | Call::EndTrace | Call::Unknown { .. } => {
+                encode_kind(number, (), to)
+            }
             Call::DeviceInfo { device } | Call::DeviceStatus { device } => {
                 encode_kind(number, device, to)
             }
@@ -96,6 +98,7 @@ impl Encode for Call {
                 encode_kind(number, (token, from, dimensions), to)
             }
             Call::ReleaseBuffer { token } => encode_kind(number, token, to),
+            Call::BeginTrace { length } => encode_kind(number, length, to),
         }
     }
 }
@@ -130,6 +133,8 @@ impl Call {
             Call::CopyFromBuffer { .. } => 22,
             Call::CopyToBuffer { .. } => 23,
             Call::ReleaseBuffer { .. } => 24,
+            Call::BeginTrace { .. } => 25,
+            Call::EndTrace => 26,
             Call::Unknown { number } => *number,
         }
     }
@@ -206,6 +211,11 @@ impl<C> Decode<C> for Call {
                 Call::CopyToBuffer { token, from, dimensions }
             }
             24 => Call::ReleaseBuffer { token: decode_fields(from)? },
+            25 => Call::BeginTrace { length: decode_fields(from)? },
+            26 => {
+                decode_fields::<(), _>(from)?;
+                Call::EndTrace
+            }
             number => {
                 decode_fields::<(), _>(from)?;
                 Call::Unknown { number }
@@ -304,6 +314,7 @@ impl Encode for ServerMessage {
             ServerMessage::Executed { execution, executed } => {
                 encode_kind(3, (execution, Record(executed)), to)
             }
+            ServerMessage::Stopping => encode_kind(4, (), to),
             ServerMessage::Unknown { kind } => encode_kind(*kind, (), to),
         }
     }
@@ -327,6 +338,10 @@ impl<C> Decode<C> for ServerMessage {
             3 => {
                 let (execution, Record(executed)) = decode_fields(from)?;
                 ServerMessage::Executed { execution, executed }
+            }
+            4 => {
+                decode_fields::<(), _>(from)?;
+                ServerMessage::Stopping
             }
             kind => {
                 decode_fields::<(), _>(from)?;
@@ -382,8 +397,8 @@ impl Encode for Answer {
             Answer::Executed(executed) => encode_kind(7, executed, to),
             Answer::Fenced { execution } => encode_kind(8, execution, to),
             Answer::ExecutionInfo(info) => encode_kind(9, info, to),
-            Answer::Restored { model, inputs, outputs, longest_packet } => {
-                encode_kind(10, (model, inputs, outputs, longest_packet), to)
+            Answer::Restored { model, inputs, outputs, longest_packet, prepared } => {
+                encode_kind(10, (model, inputs, outputs, longest_packet, prepared), to)
             }
             Answer::Buffer { token } => encode_kind(11, token, to),
             Answer::Unknown { kind } => encode_kind(*kind, (), to),
@@ -408,8 +423,8 @@ impl<C> Decode<C> for Answer {
             8 => Answer::Fenced { execution: decode_fields(from)? },
             9 => Answer::ExecutionInfo(decode_fields(from)?),
             10 => {
-                let (model, inputs, outputs, longest_packet) = decode_fields(from)?;
-                Answer::Restored { model, inputs, outputs, longest_packet }
+                let (model, inputs, outputs, longest_packet, prepared) = decode_fields(from)?;
+                Answer::Restored { model, inputs, outputs, longest_packet, prepared }
             }
             11 => Answer::Buffer { token: decode_fields(from)? },
             kind => {

@@ -46,6 +46,34 @@ impl<'de, C, T: Decode<()>> BorrowDecode<'de, C> for Record<T> {
     }
 }
 
+/// The last field of a record, which earlier versions do not have: there a record ends before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Tail<T>(pub(super) Option<T>);
+
+impl<T: Encode> Encode for Tail<T> {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        self.0.as_ref().map_or(Ok(()), |field| field.encode(encoder))
+    }
+}
+
+impl<'de, C, T: Decode<C>> BorrowDecode<'de, C> for Tail<T> {
+    fn borrow_decode<D: BorrowDecoder<'de, Context = C>>(
+        decoder: &mut D,
+    ) -> Result<Self, DecodeError> {
+        Self::decode(decoder)
+    }
+}
+
+impl<C, T: Decode<C>> Decode<C> for Tail<T> {
+    fn decode<D: Decoder<Context = C>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        // The reader has the record and nothing behind it.
+        match decoder.reader().peek_read(1) {
+            None => Ok(Tail(None)),
+            Some(_) => T::decode(decoder).map(|field| Tail(Some(field))),
+        }
+    }
+}
+
 /// Writes a thing of this kind.
 pub(super) fn encode_kind<E: Encoder>(
     number: u32,

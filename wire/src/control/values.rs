@@ -3,11 +3,12 @@
 use bincode::{Decode, Encode};
 use burst_hal::{
     CacheFiles, Capabilities, DataLocation, DeviceType, ErrorStatus, ExecutionInfo,
-    ExecutionPreference, ExecutionResult, Extension, ExtensionOperandType, OperandType,
+    ExecutionPreference, ExecutionResult, Extension, ExtensionOperandType, HalVersion, OperandType,
     OutputShape, PerformanceInfo, PrepareOptions, Priority, RequestArgument, TimePoint, Timing,
 };
 
 use super::bounded::{List, Text};
+use super::record::Tail;
 use crate::WireError;
 
 /// Inputs, or outputs, that one request over the socket may have.
@@ -190,6 +191,33 @@ impl WirePrepareOptions {
     }
 }
 
+/// How a model was prepared, whoever asked for it then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct PreparedHow {
+    preference: i32,
+    priority: i32,
+}
+
+impl From<&PrepareOptions> for PreparedHow {
+    fn from(options: &PrepareOptions) -> Self {
+        PreparedHow { preference: options.preference.code(), priority: options.priority.code() }
+    }
+}
+
+impl PreparedHow {
+    /// The same without a deadline; a preference or priority of a later version is the default.
+    #[must_use]
+    pub fn options(&self) -> PrepareOptions {
+        let default = PrepareOptions::default();
+        PrepareOptions {
+            preference: ExecutionPreference::from_code(self.preference)
+                .unwrap_or(default.preference),
+            priority: Priority::from_code(self.priority).unwrap_or(default.priority),
+            deadline: None,
+        }
+    }
+}
+
 /// All constant facts about a device.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct DeviceInfo {
@@ -206,7 +234,13 @@ pub struct DeviceInfo {
     extensions: List<WireExtension, EXTENSIONS_MAX>,
     model_cache_files: u32,
     data_cache_files: u32,
+    /// The NDK's feature level of the version of the HAL that it has all of, where that is not [`SILENT`].
+    feature_level: Tail<u32>,
 }
+
+/// The version of the HAL of a device whose service does not say: services before there was a way to say it
+/// had no other devices.
+const SILENT: HalVersion = HalVersion::V1_3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Encode, Decode)]
 struct Performance {
@@ -238,6 +272,7 @@ impl DeviceInfo {
     pub fn new(device: &dyn burst_hal::Device, capabilities: &Capabilities) -> Self {
         let cache = device.cache_files_needed();
         let performance = |(ty, info): &(OperandType, PerformanceInfo)| (ty.code(), (*info).into());
+        let version = Some(device.hal_version()).filter(|version| *version != SILENT);
         DeviceInfo {
             name: Text::cut(device.name()),
             version: Text::cut(device.version_string()),
@@ -250,6 +285,7 @@ impl DeviceInfo {
             extensions: device.supported_extensions().iter().map(wire_extension).collect(),
             model_cache_files: cache.model,
             data_cache_files: cache.data,
+            feature_level: Tail(version.map(HalVersion::feature_level)),
         }
     }
 
@@ -257,6 +293,14 @@ impl DeviceInfo {
     #[must_use]
     pub fn device_type(&self) -> DeviceType {
         DeviceType::from_code(self.device_type).unwrap_or(DeviceType::Other)
+    }
+
+    /// The newest version of the HAL that it has all of and that is known here.
+    #[must_use]
+    pub fn hal_version(&self) -> HalVersion {
+        let Tail(Some(level)) = self.feature_level else { return SILENT };
+        let known = HalVersion::ALL.into_iter().rev();
+        known.into_iter().find(|one| one.feature_level() <= level).unwrap_or(HalVersion::V1_0)
     }
 
     /// How well it does.

@@ -85,12 +85,15 @@ impl Detector {
     /// Draws the boxes into the frame.
     pub(crate) fn draw(&self, placed: &Placed<'_>, canvas: &mut Canvas) {
         let (width, height) = (placed.frame.width, placed.frame.height);
-        // The best last, so that nothing covers it.
-        for found in self.detections(Some(placed)).iter().rev() {
-            let rect = Rect::of_parts(found.edges, width, height);
-            let label = format!("{} {:.2}", found.name(), found.score);
-            canvas.labelled_box(rect, found.index, &label);
-        }
+        let boxes: Vec<_> = self
+            .detections(Some(placed))
+            .iter()
+            .map(|found| {
+                let rect = Rect::of_parts(found.edges, width, height);
+                (rect, found.index, format!("{} {:.2}", found.name(), found.score))
+            })
+            .collect();
+        canvas.labelled_boxes(&boxes);
     }
 }
 

@@ -8,6 +8,7 @@ use burst_tflite::TensorInfo;
 use serde::Serialize;
 
 use super::numbers::Numbers;
+use crate::labels::labels_of;
 
 /// Longest label file that is read, in bytes.
 const MAX_LABEL_BYTES: u64 = 16 << 20;
@@ -87,6 +88,11 @@ impl Classifier {
         self.scores.truncate(self.classes * self.steps);
     }
 
+    /// How many classes there are.
+    pub(crate) fn classes(&self) -> usize {
+        self.classes
+    }
+
     /// How many steps an output has.
     pub(crate) fn steps(&self) -> usize {
         self.steps
@@ -147,8 +153,11 @@ pub(crate) fn read_labels(path: &Path) -> Result<Vec<String>> {
             path.display()
         );
     }
-    let text = std::fs::read_to_string(path).with_context(what)?;
-    Ok(text.lines().map(|line| line.trim().to_owned()).collect())
+    let labels = labels_of(&std::fs::read_to_string(path).with_context(what)?);
+    if labels.iter().all(String::is_empty) {
+        bail!("{}: no labels in this file", path.display());
+    }
+    Ok(labels)
 }
 
 #[cfg(test)]
@@ -205,6 +214,18 @@ mod tests {
             (OperandType::TensorFloat32, &[1, 1]),
         ] {
             assert!(Classifier::new(&info(ty, dims), Vec::new()).is_none(), "{ty} {dims:?}");
+        }
+    }
+
+    #[test]
+    fn a_label_file_has_a_label_a_line() {
+        assert_eq!(labels_of("a\n b \r\n\nc\n\n"), ["a", "b", "", "c"]);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("l.txt");
+        for text in ["", "\n\n", "  \n"] {
+            std::fs::write(&file, text).unwrap();
+            let error = read_labels(&file).unwrap_err().to_string();
+            assert!(error.ends_with("l.txt: no labels in this file"), "{error}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a model's outputs say, by what kind of model it is.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use burst_hal::OperationType;
 use burst_tflite::{Imported, TensorInfo};
 use serde::Serialize;
@@ -70,7 +70,36 @@ pub(crate) enum Answer {
     },
 }
 
+/// How many labels there have to be for a model's classes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LabelsNeeded {
+    /// One for each class.
+    Exactly(usize),
+    /// One for each class, and perhaps for others that the model does not tell apart.
+    AtLeast(usize),
+    /// How many classes there are the model does not say.
+    Any,
+}
+
+impl LabelsNeeded {
+    /// Whether so many are right.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(crate) fn check(self, count: usize) -> Result<()> {
+        let classes = match self {
+            LabelsNeeded::Exactly(classes) if classes != count => classes,
+            LabelsNeeded::AtLeast(classes) if classes > count => classes,
+            _ => return Ok(()),
+        };
+        bail!(
+            "{count} labels, where the model has {classes} classes; one line is one label, from class 0 on"
+        )
+    }
+}
+
 /// What is known of a model before it runs.
+#[derive(Clone)]
 pub(crate) struct Known<'a> {
     pub(crate) imported: &'a Imported,
     /// Its input, where pictures go in.
@@ -134,6 +163,18 @@ impl Reader {
         match self {
             Reader::Classes(classifier) => classifier.top(1).pop(),
             _ => None,
+        }
+    }
+
+    /// How many labels its classes need; `None` where it has no classes.
+    pub(crate) fn labels_needed(&self) -> Option<LabelsNeeded> {
+        match self {
+            Reader::Classes(classifier) => Some(LabelsNeeded::Exactly(classifier.classes())),
+            Reader::Boxes(_) => Some(LabelsNeeded::Any),
+            Reader::Segments(segmenter) => {
+                Some(segmenter.classes().map_or(LabelsNeeded::Any, LabelsNeeded::AtLeast))
+            }
+            Reader::Upscaled(_) | Reader::Values(..) | Reader::Nothing => None,
         }
     }
 

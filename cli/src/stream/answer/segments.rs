@@ -68,6 +68,11 @@ impl Segmenter {
         })
     }
 
+    /// How many classes there are, where the output says it.
+    pub(crate) fn classes(&self) -> Option<usize> {
+        (self.scores > 1).then_some(self.scores)
+    }
+
     /// Takes the output of the last execution in.
     pub(crate) fn read(&mut self, path: &mut dyn Path) -> Result<()> {
         self.numbers.read(path.output(0)?, &mut self.values);

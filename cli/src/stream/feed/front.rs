@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use burst_driver::Variant;
-use burst_hal::{ErrorStatus, ExecutionPreference, OperandType};
+use burst_hal::{Caller, ErrorStatus, OperandType, PrepareOptions};
 use burst_sound::Magnitudes;
 use burst_tflite::{Spectrum, TensorInfo};
 
@@ -39,13 +39,10 @@ impl Front {
         }
         let row = vec![0.0; spectrum.row_length];
         let lines = vec![0.0; magnitudes.count()];
+        let device = Threads { count: 1 }.device(Variant::CPU.name)?;
+        let (prepare, caller) = (PrepareOptions::default(), Caller::default());
         Ok(Front {
-            path: InProcess::new(
-                &imported,
-                Variant::CPU.name,
-                ExecutionPreference::FastSingleAnswer,
-                Threads { count: 1 },
-            )?,
+            path: InProcess::on(&device, &imported, prepare, caller)?,
             spectrum,
             magnitudes,
             row,

@@ -33,7 +33,8 @@ pub(crate) struct Placed<'a> {
 
 /// The inputs for a model, one after the other.
 pub(crate) trait Feed {
-    /// Moves on to the next frame; false when there are no more.
+    /// Moves on to the next frame; false when there are no more. After an error the next call goes on behind what
+    /// is damaged, or ends.
     fn advance(&mut self) -> Result<bool>;
 
     /// Writes the current frame into the model's input.

@@ -12,6 +12,7 @@ use burst_tflite::TensorInfo;
 use super::front::{Front, elements, own_input, put_floats};
 use super::{Feed, Label};
 use crate::model_file;
+use crate::out;
 
 /// Inputs `[n]` or `[1, n]` up to this are one frame of features, longer ones are a waveform.
 const MOST_BINS: usize = 256;
@@ -26,6 +27,8 @@ pub(crate) struct Feeding<'a> {
     pub(crate) rate: u32,
     /// From one window to the next; `None`: one behind the other.
     pub(crate) hop: Option<Duration>,
+    /// Whether a damaged file is taken as far as it goes.
+    pub(crate) lenient: bool,
 }
 
 /// How a model takes sound.
@@ -63,7 +66,12 @@ impl Values {
     ) -> Result<Self> {
         let taken = front.as_ref().map_or(Ok(input), own_input)?;
         let takes = Takes::of(&taken.dims)?;
-        let sound = Sound::read(feeding.source)?;
+        let (sound, damage) = Sound::read_as_far_as_it_goes(feeding.source)?;
+        match damage {
+            Some(error) if feeding.lenient => out::say(format_args!("left out: {error}")),
+            Some(error) => return Err(error.into()),
+            None => {}
+        }
         let duration = sound.duration();
         let (values, window, unit, per_second) = match takes {
             Takes::Waveform(window) => {

@@ -7,12 +7,11 @@ use anyhow::{Context, Result};
 use burst_hal::session::{
     HeapAllocator, LayoutOptions, ModelSession, SessionError, SessionOptions,
 };
-use burst_hal::{
-    Device, ErrorStatus, ExecutionOptions, ExecutionPreference, PrepareOptions, Route, TimePoint,
-};
+use burst_hal::{Caller, Device, ErrorStatus, ExecutionOptions, PrepareOptions, Route, TimePoint};
 use burst_tflite::Imported;
 
-use crate::threads::Threads;
+use super::Options;
+use crate::trace::Tracing;
 
 /// A model in this process.
 pub(crate) struct InProcess {
@@ -24,21 +23,24 @@ pub(crate) struct InProcess {
 }
 
 impl InProcess {
-    /// Prepares a model on the device of this name; its first input is the caller's, the others are states.
-    pub(crate) fn new(
-        imported: &Imported,
-        device: &str,
-        preference: ExecutionPreference,
-        threads: Threads,
-    ) -> Result<Self> {
+    /// Prepares a model on the device that is wanted; its first input is the caller's, the others are states.
+    pub(crate) fn new(imported: &Imported, wanted: &Options<'_>) -> Result<Self> {
+        let Options { preference, tracing, .. } = *wanted;
         let prepare = PrepareOptions { preference, ..PrepareOptions::default() };
-        InProcess::on(&threads.device(device)?, imported, prepare)
+        let caller = tracing.map_or_else(Caller::default, Tracing::caller);
+        InProcess::on(&wanted.threads.device(wanted.device)?, imported, prepare, caller)
     }
 
-    fn on(device: &dyn Device, imported: &Imported, prepare: PrepareOptions) -> Result<Self> {
+    /// Prepares a model on this device, for this caller.
+    pub(crate) fn on(
+        device: &dyn Device,
+        imported: &Imported,
+        prepare: PrepareOptions,
+        caller: Caller,
+    ) -> Result<Self> {
         let layout =
             LayoutOptions { states: imported.state_bindings(), ..LayoutOptions::default() };
-        let options = SessionOptions { route: Route::Burst, layout, prepare };
+        let options = SessionOptions { route: Route::Burst, layout, prepare, caller };
         let session =
             ModelSession::open(device, &imported.model, &options, Arc::new(HeapAllocator))
                 .context("the model cannot be prepared")?;

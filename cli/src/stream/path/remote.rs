@@ -10,16 +10,19 @@ use burst_client::{
     ReconnectingStream, RetryPolicy, Stream, StreamOptions,
 };
 use burst_hal::ErrorStatus;
+use burst_hal::trace::{Marks, SpanKind};
 use burst_tflite::Imported;
 
 use crate::driver_process::DriverProcess;
+use crate::out;
 use crate::stream::path::Options;
+use crate::trace::{Tracing, told};
 
 struct Remote {
     // Dropped in this order: the connection first, so that a private driver process sees the
     // hang-up and ends.
     stream: Link,
-    _process: PrivateDriver,
+    process: PrivateDriver,
 }
 
 /// A stream, with or without a life after its driver's.
@@ -46,14 +49,14 @@ pub(super) fn open(wanted: &Options<'_>, imported: &Imported) -> Result<Box<dyn 
     let mut connect = connector(wanted, &process);
     let model = &imported.model;
     let stream = if wanted.reconnect {
-        let device = reconnecting(wanted, connect)?;
+        let device = reconnecting(wanted, connect).map_err(told)?;
         device.stream(model, &options).map(|stream| Link::Reconnecting(Box::new(stream)))
     } else {
-        let device = connect(Deadline::never())?.device(wanted.device)?;
+        let device = connect(Deadline::never()).map_err(told)?.device(wanted.device)?;
         device.stream(model, &options).map(|stream| Link::Plain(Box::new(stream)))
     };
     let stream = stream.context("the driver cannot run this model")?;
-    Ok(Box::new(Remote { stream, _process: process }))
+    Ok(Box::new(Remote { stream, process }))
 }
 
 /// A device that outlives its service. One that others run may be about to start; a process of our
@@ -68,7 +71,7 @@ fn reconnecting(
     }
     let longest = wanted.deadline.min(backoff.total);
     let waiting = |error: &ClientError| {
-        eprintln!("{error}; waiting up to {} s for one", longest.as_secs_f32());
+        out::say(format_args!("{error}; waiting up to {} s for one", longest.as_secs_f32()));
     };
     let deadline = Deadline::after(longest);
     ReconnectingDevice::when_there(device, backoff, deadline, connect, waiting)
@@ -83,9 +86,18 @@ fn connector(
     let (wait, threads) = (wanted.wait.name(), wanted.threads.count);
     let device = wanted.device.to_owned();
     let process = Arc::clone(process);
-    move |deadline| match &socket {
-        Some(path) => Client::connect_with(path, &ConnectOptions::default().until(deadline)),
-        None => start_private(&process, wait, &device, threads),
+    let tracing = wanted.tracing.cloned();
+    move |deadline| {
+        let mut marks = Marks::begin(tracing.as_ref().map(Tracing::sink));
+        let client = match &socket {
+            Some(path) => Client::connect_with(path, &ConnectOptions::default().until(deadline)),
+            None => start_private(&process, wait, &device, threads),
+        }?;
+        marks.mark(SpanKind::Connect);
+        if let Some(tracing) = &tracing {
+            tracing.attach(&client)?;
+        }
+        Ok(client)
     }
 }
 
@@ -117,6 +129,19 @@ impl Remote {
         }
     }
 
+    /// The error that ends the stream, with how a driver process of our own ended.
+    fn why(&self, error: ClientError) -> anyhow::Error {
+        let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = match (&error, process.as_mut()) {
+            (ClientError::PeerDied { .. }, Some(process)) => process.how_it_ended(),
+            _ => None,
+        };
+        match ended {
+            Some(how) => anyhow::anyhow!("{error}: {how}"),
+            None => error.into(),
+        }
+    }
+
     fn current(&self) -> &Stream {
         match &self.stream {
             Link::Plain(stream) => stream,
@@ -143,7 +168,7 @@ impl super::Path for Remote {
                 tracing::info!(%error, "the request is lost");
                 Ok((ErrorStatus::DeviceUnavailable, None))
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(self.why(error)),
         }
     }
 

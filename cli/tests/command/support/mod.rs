@@ -3,8 +3,11 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+pub(crate) mod terminal;
 
 /// Where a service would keep a key: a test's services keep none unless it says so.
 pub(crate) const STATE_VARIABLES: [&str; 3] = ["STATE_DIRECTORY", "XDG_STATE_HOME", "HOME"];
@@ -13,6 +16,7 @@ pub(crate) const STATE_VARIABLES: [&str; 3] = ["STATE_DIRECTORY", "XDG_STATE_HOM
 pub(crate) fn burst(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_burst"));
     command.args(args).stdin(Stdio::null()).env_remove("BURST_SOCKET").env_remove("BURST_LOG");
+    command.env_remove("BURST_VLOG");
     STATE_VARIABLES.iter().for_each(|name| {
         command.env_remove(name);
     });
@@ -24,6 +28,13 @@ pub(crate) fn run(args: &[&str]) -> Output {
     burst(args).output().expect("burst runs")
 }
 
+/// The `libneuralnetworks.so` that Cargo built together with these tests.
+pub(crate) fn library() -> String {
+    let own = std::env::current_exe().expect("a path");
+    let library = own.with_file_name("libneuralnetworks.so");
+    library.to_str().expect("UTF-8").to_owned()
+}
+
 /// The JSON object that a run with `--json` printed.
 pub(crate) fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
@@ -33,6 +44,36 @@ pub(crate) fn json(output: &Output) -> Value {
             String::from_utf8_lossy(&output.stderr)
         )
     })
+}
+
+/// Sends a signal by its name, such as `-INT`.
+pub(crate) fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill").args([name, &pid.to_string()]).status();
+    assert!(status.expect("kill runs").success(), "{name} to {pid}");
+}
+
+/// Far longer than anything here takes; only turns a hang into a failure.
+pub(crate) const HANG: Duration = Duration::from_secs(60);
+
+/// Waits for something that will be.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < HANG, "{what} does not happen");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The only child of a process, once it has one.
+pub(crate) fn child_of(pid: u32) -> u32 {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let mut child = None;
+    wait_until("the driver process", || {
+        let children = std::fs::read_to_string(&path).unwrap_or_default();
+        child = children.split_whitespace().next().and_then(|pid| pid.parse().ok());
+        child.is_some()
+    });
+    child.expect("waited for")
 }
 
 /// The repository's root.
@@ -82,10 +123,15 @@ impl Service {
 
     /// With further arguments.
     pub(crate) fn start_with(extra: &[&str]) -> Self {
+        Service::start_logging(extra, Stdio::inherit())
+    }
+
+    /// With further arguments, and its log lines here.
+    pub(crate) fn start_logging(extra: &[&str], log: impl Into<Stdio>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("burst.sock");
         let mut command = burst(&["serve", "--socket", socket.to_str().expect("UTF-8")]);
-        command.args(extra);
+        command.args(extra).stderr(log);
         let mut process = Process::start(command);
         let line = process.line();
         assert!(line.starts_with("listening on "), "{line}");

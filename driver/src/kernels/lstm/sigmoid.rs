@@ -36,10 +36,15 @@ fn exp(x: f32) -> f32 {
     p * f32::from_bits(power)
 }
 
-/// `1 / (1 + e^-x)`.
+/// Below this `e^-x` is infinite in 32 bits.
+const NOTHING: f32 = -88.722_84;
+
+/// `1 / (1 + e^-x)`: nothing at all where `e^-x` is infinite, so that a gate that is closed lets nothing through,
+/// and makes NaN of what is infinite.
 #[inline(always)]
 pub(crate) fn logistic(x: f32) -> f32 {
-    1.0 / (1.0 + exp(-x))
+    let value = 1.0 / (1.0 + exp(-x));
+    if x < NOTHING { 0.0 } else { value }
 }
 
 /// Where the tangent is computed from the exponential, and below it from a polynomial: the
@@ -102,7 +107,11 @@ mod tests {
         assert_eq!((logistic(f32::INFINITY), tanh(f32::INFINITY)), (1.0, 1.0));
         assert_eq!((logistic(1e30), tanh(1e30)), (1.0, 1.0));
         assert_eq!(tanh(f32::NEG_INFINITY), -1.0);
-        assert!(logistic(f32::NEG_INFINITY) < 1e-37 && logistic(-1e30) >= 0.0);
+        assert_eq!(
+            (logistic(f32::NEG_INFINITY), logistic(-1e30), logistic(-88.73)),
+            (0.0, 0.0, 0.0)
+        );
+        assert!(logistic(-88.72) > 0.0 && logistic(-88.72) < 1e-37);
         assert!(logistic(f32::NAN).is_nan() && tanh(f32::NAN).is_nan());
     }
 }

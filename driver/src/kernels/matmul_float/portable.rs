@@ -1,14 +1,17 @@
 //! Products of rows of floats with weights in panels of [`LANES`] units, each sum held in the range
 //! of an activation before it leaves the registers.
 
+use bytemuck::{Pod, Zeroable};
+
 use super::rows::{FloatRows, MAX_SEGMENTS, Segments};
 use crate::OpError;
 use crate::budget::Budget;
+use crate::kept::KeptValue;
 use crate::kernels::panels::{LANES, Panels};
 
 /// The weights of the units of a panel at one position of the depth.
-#[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
 pub(crate) struct Weights(pub(crate) [f32; LANES]);
 
 /// Weights in panels: for each panel and each position of the depth one weight per unit. Units that
@@ -33,6 +36,19 @@ impl FloatPanels {
         }
         let block = |block: [[f32; 1]; LANES]| Weights(block.map(|[weight]| weight));
         Ok(FloatPanels(Panels::pack(weights, units, depth, budget, block)?))
+    }
+
+    /// Weights as [`FloatPanels::bytes`] gave them once, which stay where they are kept.
+    ///
+    /// # Errors
+    /// As [`Panels::kept`].
+    pub(crate) fn kept(packed: &KeptValue, units: usize, depth: usize) -> Result<Self, OpError> {
+        Ok(FloatPanels(Panels::kept(packed, units, depth)?))
+    }
+
+    /// The weights in the order in which kernels read them.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0.bytes()
     }
 
     /// Number of units.

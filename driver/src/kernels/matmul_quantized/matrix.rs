@@ -12,6 +12,7 @@ use crate::OpError;
 use crate::aligned::AlignedBytes;
 use crate::budget::Budget;
 use crate::compute;
+use crate::kept::KeptValue;
 use crate::kernels::requantize::Requantize;
 use crate::kernels::simd::{Isa, has_vnni, portable_kernel};
 
@@ -130,7 +131,7 @@ impl ByteMatrix {
         budget: &Budget<'_>,
     ) -> Result<Option<AlignedBytes>, OpError> {
         match &self.0 {
-            Form::Quads(quads) => collected(quads.held_bytes(), quads.bytes(), budget).map(Some),
+            Form::Quads(quads) => budget.copy_of(quads.bytes()).map(Some),
             Form::Pairs(pairs) => {
                 let count = pairs.held_bytes() / size_of::<i16>();
                 collected(count, pairs.bytes(), budget).map(Some)
@@ -145,15 +146,15 @@ impl ByteMatrix {
     /// [`OpError::Internal`] for another number of bytes; what the budget says.
     pub(crate) fn restored(
         isa: Isa,
-        bytes: &[u8],
+        packed: &KeptValue,
         units: usize,
         depth: usize,
         budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
         Ok(ByteMatrix(if has_vnni(isa) {
-            Form::Quads(QuadMatrix::restored(bytes, units, depth, budget)?)
+            Form::Quads(QuadMatrix::kept(packed, units, depth)?)
         } else {
-            Form::Pairs(PairMatrix::restored(bytes, units, depth, budget)?)
+            Form::Pairs(PairMatrix::restored(packed.bytes(), units, depth, budget)?)
         }))
     }
 

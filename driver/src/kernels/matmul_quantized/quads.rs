@@ -1,14 +1,17 @@
 //! Products of unsigned bytes with signed ones for the instruction that multiplies four pairs and
 //! adds them up (VNNI), each sum brought to its stored value before it leaves the registers.
 
+use bytemuck::{Pod, Zeroable};
+
 use crate::OpError;
 use crate::budget::Budget;
+use crate::kept::KeptValue;
 pub(crate) use crate::kernels::panels::LANES;
 use crate::kernels::panels::Panels;
 
 /// Four weights of each of 16 channels.
-#[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
 pub(crate) struct Quad(pub(crate) [[i8; 4]; LANES]);
 
 /// Weights in panels of [`LANES`] output channels: for each four positions of the depth the four
@@ -31,27 +34,16 @@ impl QuadMatrix {
     }
 
     /// Weights in the same order, as bytes.
-    pub(super) fn bytes(&self) -> impl Iterator<Item = u8> {
-        let weights = self.0.blocks().iter().flat_map(|quad| quad.0.as_flattened());
-        weights.map(|weight| weight.cast_unsigned())
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.0.bytes()
     }
 
-    /// Weights that [`QuadMatrix::bytes`] gave once.
+    /// Weights that [`QuadMatrix::bytes`] gave once, which stay where they are kept.
     ///
     /// # Errors
-    /// As [`Panels::restored`].
-    pub(super) fn restored(
-        bytes: &[u8],
-        units: usize,
-        depth: usize,
-        budget: &Budget<'_>,
-    ) -> Result<Self, OpError> {
-        let quad = |bytes: &[u8; 4 * LANES]| {
-            Quad(std::array::from_fn(|lane| {
-                std::array::from_fn(|step| bytes[4 * lane + step].cast_signed())
-            }))
-        };
-        Ok(QuadMatrix(Panels::restored(bytes, units, depth, budget, quad)?))
+    /// As [`Panels::kept`].
+    pub(super) fn kept(packed: &KeptValue, units: usize, depth: usize) -> Result<Self, OpError> {
+        Ok(QuadMatrix(Panels::kept(packed, units, depth)?))
     }
 
     /// Number of output channels.

@@ -32,7 +32,12 @@ pub(super) fn validate(signature: &Signature<'_>) -> Result<(), crate::Signature
     expect_input_rank(signature)
 }
 
+/// A scale that cannot be reached is found here, and so by whoever asks what is supported.
 pub(super) fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+    let (input, output) = (args.input(0)?.info, unary::output_info(args)?);
+    if quant8(input).is_some() && !means_the_same(input, output) {
+        rescaling(input, output)?;
+    }
     unary::infer(args, MAX_RANK)
 }
 
@@ -86,12 +91,17 @@ pub(super) fn table(
     let (Some(from), Some(to)) = (quant8(input), quant8(output)) else {
         return Err(OpError::Type { want: "an 8-bit asymmetric type", got: output.ty });
     };
-    let rescale = Multiplier::new(f64::from(from.scale / to.scale))?;
+    let rescale = rescaling(input, output)?;
     let (low, high) = stored_bounds(output, activation);
     Ok(lut::table(from, to, |stored| {
         let steps = rescale.apply(stored - from.zero_point);
         steps.saturating_add(to.zero_point).max(low).min(high)
     }))
+}
+
+/// From steps of the input to those of the output.
+fn rescaling(input: &TensorInfo, output: &TensorInfo) -> Result<Multiplier, OpError> {
+    Multiplier::new(f64::from(input.scale / output.scale))
 }
 
 /// The bounds as stored values, held in the type's range on both sides.

@@ -220,7 +220,7 @@ impl Kernel for ByteChannels {
     fn name(&self) -> &'static str {
         match &self.form {
             ByteForm::Plain { .. } => "depthwise 8 bit",
-            ByteForm::Paired(_) => "depthwise 8 bit, two taps at a time",
+            ByteForm::Paired(_) => "depthwise 8 bit, tap pairs",
         }
     }
 }
@@ -229,7 +229,9 @@ impl Kernel for ByteChannels {
 mod tests {
     use super::*;
     use crate::ops::conv::depthwise_conv_2d::DEF;
-    use crate::ops::conv::test_support::{Case, Numbers, Tensor, assert_close, kinds};
+    use crate::ops::conv::test_support::{
+        Case, Numbers, Tensor, assert_close, assert_same_without_constants, kinds,
+    };
 
     fn random(numbers: &mut Numbers, kind: usize) -> Case {
         let channels = 1 + numbers.below(90);
@@ -264,7 +266,9 @@ mod tests {
                 let want = case.reference().unwrap();
                 for isa in [Isa::detect(), Isa::PORTABLE] {
                     let got = case.fast(isa).unwrap().expect("a kernel for constant weights");
-                    assert_close(&case, &got, &want, &format!("kind {kind}, seed {seed}"));
+                    let what = format!("kind {kind}, seed {seed}");
+                    assert_close(&case, &got, &want, &what);
+                    assert_same_without_constants(&case, isa, &got, &what);
                 }
             }
         }

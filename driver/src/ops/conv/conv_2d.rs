@@ -11,10 +11,11 @@ use burst_hal::OperationType;
 
 use crate::OpError;
 use crate::op::{
-    Form, Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Run, Signature,
-    WithAttributes,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, PrepareWith, Prepared, Run,
+    Signature, WithAttributes,
 };
 use crate::ops::attributes::{ConvAttributes, ConvForm};
+use crate::ops::conv::dynamic_weights::Dynamic;
 use crate::ops::conv::forms::conv_forms;
 use crate::ops::conv::matrix;
 use crate::ops::conv::quantized::{Task, check_filter};
@@ -57,7 +58,10 @@ fn prepare(
     attributes: &ConvAttributes,
     context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
-    matrix::prepare(args, Rows::Images(*attributes), attributes.activation, context)
+    let prepare: PrepareWith<ConvAttributes> = |args, attributes, context| {
+        matrix::prepare(args, Rows::Images(*attributes), attributes.activation, context)
+    };
+    Dynamic { prepare, execute }.prepared(args, attributes, context)
 }
 
 fn execute(run: &mut Run<'_, '_>, attributes: &ConvAttributes) -> Result<(), OpError> {

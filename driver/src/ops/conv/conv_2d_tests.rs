@@ -5,6 +5,7 @@ use burst_hal::OperandType;
 use half::f16;
 
 use super::*;
+use crate::kernels::Isa;
 use crate::ops::conv::test_support::{Case, Tensor};
 
 /// Explicit padding, stride and activation as one list: left, right, top, bottom, stride across,
@@ -54,6 +55,20 @@ fn paddings_left_and_top_are_not_mixed_up() {
     assert_eq!(left.values(), (vec![1, 2, 3, 1], vec![0f32, 1., 2., 0., 4., 5.]));
     let top = case(nine(), filter, bias, explicit([0, 0, 1, 0, 1, 1, 0]));
     assert_eq!(top.values(), (vec![1, 3, 2, 1], vec![0f32, 0., 1., 2., 4., 5.]));
+}
+
+#[test]
+fn taps_beside_the_picture_do_not_count_whatever_their_weight() {
+    let inf = f32::INFINITY;
+    let filter = Tensor::f32(&[1, 2, 2, 1], &[1., inf, 1., 1.]);
+    let bias = Tensor::f32(&[1], &[0.0]);
+    let same = case(nine(), filter, bias, [1, 1, 1, 0].map(Tensor::int).to_vec());
+    let want = vec![inf, inf, 9., inf, inf, 15., inf, inf, 9.];
+    assert_eq!(same.values(), (vec![1, 3, 3, 1], want.clone()));
+    for isa in Isa::each_here() {
+        // Fast kernels gather zeros from there: they leave such weights alone.
+        assert_eq!(same.fast(isa), Ok(None));
+    }
 }
 
 #[test]

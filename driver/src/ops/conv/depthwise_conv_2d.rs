@@ -16,6 +16,7 @@ use crate::op::{
     WithAttributes,
 };
 use crate::ops::attributes::{ConvAttributes, ConvForm};
+use crate::ops::conv::dynamic_weights::Dynamic;
 use crate::ops::conv::forms::conv_forms;
 use crate::ops::conv::quantized::{Task, check_filter};
 use crate::ops::conv::{channels, geometry, reference};
@@ -56,7 +57,7 @@ fn prepare(
     attributes: &ConvAttributes,
     context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
-    channels::prepare(args, attributes, context)
+    Dynamic { prepare: channels::prepare, execute }.prepared(args, attributes, context)
 }
 
 fn execute(run: &mut Run<'_, '_>, attributes: &ConvAttributes) -> Result<(), OpError> {

@@ -2,7 +2,11 @@
 //! [`matrix`](super::matrix): with kernels of our own that read pixels where they lie, or by the
 //! matrix library from rows gathered into scratch memory.
 
+use burst_hal::Dimensions;
+
 use crate::OpError;
+use crate::budget::Budget;
+use crate::kept::{KeptValue, What};
 use crate::kernels::conv::Conv;
 use crate::kernels::conv::fill_rows;
 use crate::kernels::matmul_float::FloatMatrix;
@@ -44,10 +48,20 @@ impl FloatProduct {
         context: &PrepareContext<'_>,
     ) -> Result<Self, OpError> {
         let PrepareContext { isa, budget, .. } = *context;
+        if let Some(values) = budget.kept().take(What::Packed) {
+            let (weights, bias) = restored(&values, (units, depth), budget)?;
+            return Ok(FloatProduct { rows, weights: Weights::Panels(weights), bias, range, isa });
+        }
         let bias = bias.f32()?;
         budget.charge(size_of_val(bias))?;
         let weights = if matmul_float::has_panels(isa) {
-            Weights::Panels(FloatPanels::new(filter.f32()?, units, depth, budget)?)
+            let panels = FloatPanels::new(filter.f32()?, units, depth, budget)?;
+            if budget.kept().is_recording() {
+                let values = [panels.bytes(), bytemuck::cast_slice(bias)];
+                let copies = values.map(|bytes| Ok((Dimensions::new(), budget.copy_of(bytes)?)));
+                budget.kept().record(What::Packed, copies.into_iter())?;
+            }
+            Weights::Panels(panels)
         } else {
             Weights::Library(FloatMatrix::new(filter.f32()?, units, depth, budget)?)
         };
@@ -113,6 +127,22 @@ impl FloatProduct {
             }
         }
     }
+}
+
+/// What an earlier preparation has kept of `units` outputs with `depth` weights each.
+fn restored(
+    values: &[KeptValue],
+    (units, depth): (usize, usize),
+    budget: &Budget<'_>,
+) -> Result<(FloatPanels, Vec<f32>), OpError> {
+    let other = || OpError::Internal { what: "what was kept of a matrix" };
+    let [weights, bias] = values else { return Err(other()) };
+    let bias: &[f32] = bytemuck::try_cast_slice(bias.bytes()).map_err(|_| other())?;
+    if bias.len() != units {
+        return Err(other());
+    }
+    budget.charge(size_of_val(bias))?;
+    Ok((FloatPanels::kept(weights, units, depth)?, bias.to_vec()))
 }
 
 impl Kernel for FloatProduct {

@@ -12,10 +12,11 @@ use burst_hal::{FusedActivation, HalVersion, OperandType, OperationType};
 use crate::OpError;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
 use crate::op::{
-    Form, Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Run, Signature,
-    WithAttributes,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, PrepareWith, Prepared, Run,
+    Signature, WithAttributes,
 };
 use crate::ops::attributes::activation;
+use crate::ops::conv::dynamic_weights::Dynamic;
 use crate::ops::conv::matrix;
 use crate::ops::conv::quantized::Task;
 use crate::ops::conv::row_tiles::Rows;
@@ -70,7 +71,9 @@ fn prepare(
     activation: &FusedActivation,
     context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
-    matrix::prepare(args, Rows::Batches, *activation, context)
+    let prepare: PrepareWith<FusedActivation> =
+        |args, activation, context| matrix::prepare(args, Rows::Batches, *activation, context);
+    Dynamic { prepare, execute }.prepared(args, activation, context)
 }
 
 fn execute(run: &mut Run<'_, '_>, activation: &FusedActivation) -> Result<(), OpError> {

@@ -17,7 +17,6 @@ use burst_hal::{Dimensions, FusedActivation, OperandType};
 use smallvec::SmallVec;
 
 use crate::OpError;
-use crate::aligned::AlignedBytes;
 use crate::kept::{KeptValue, What};
 use crate::kernels::Isa;
 use crate::kernels::conv::Conv;
@@ -51,8 +50,17 @@ pub(super) fn prepare(
     let (filter, bias) = (args.tensor(1)?, args.tensor(2)?);
     let units = filter.dims.first().map_or(0, |units| *units as usize);
     let depth = filter.dims.iter().skip(1).map(|size| *size as usize).product();
+    if bias.dims.iter().map(|size| *size as usize).product::<usize>() != units {
+        // The input's shape is not known yet, or this would be refused by now: each execution will be.
+        return Ok(None);
+    }
     let ty = args.input(0)?.info.ty;
     let kernel: Box<dyn Kernel> = if ty == OperandType::TensorFloat32 {
+        // Rows are gathered with zeros around a picture. Taps there do not count, but a product with an
+        // infinite weight would.
+        if matches!(rows, Rows::Images(_)) && filter.f32()?.iter().any(|one| !one.is_finite()) {
+            return Ok(None);
+        }
         let range = activation_range_f32(activation);
         Box::new(FloatProduct::new(rows, filter, bias, (units, depth), range, context)?)
     } else if is_quantized(ty) && depth <= MAX_EXACT_DEPTH {
@@ -160,12 +168,7 @@ impl PackedWeights {
         if kept.is_recording()
             && let Some(weights) = packed.weights.packed_bytes(context.budget)?
         {
-            let (account, stop) = (context.budget.same_account(), context.budget.stop());
-            let numbers: &[u8] = bytemuck::cast_slice(&packed.bias);
-            let bias = AlignedBytes::copied(numbers.len(), account, stop, |at, part| {
-                part.copy_from_slice(&numbers[at..][..part.len()]);
-                Ok::<(), OpError>(())
-            })?;
+            let bias = context.budget.copy_of(bytemuck::cast_slice(&packed.bias))?;
             let values = [weights, bias].map(|bytes| Ok((Dimensions::new(), bytes)));
             kept.record(What::Packed, values.into_iter())?;
         }
@@ -185,7 +188,7 @@ impl PackedWeights {
             return Err(other());
         }
         budget.charge(Requantize::bytes(units))?;
-        let weights = ByteMatrix::restored(isa, weights.bytes(), units, depth, budget)?;
+        let weights = ByteMatrix::restored(isa, weights, units, depth, budget)?;
         Ok(PackedWeights { weights, bias: bias.to_vec() })
     }
 

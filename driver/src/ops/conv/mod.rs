@@ -7,6 +7,7 @@ use crate::tensor::Args;
 mod channels;
 pub mod conv_2d;
 pub mod depthwise_conv_2d;
+mod dynamic_weights;
 mod float_product;
 mod forms;
 pub mod fully_connected;

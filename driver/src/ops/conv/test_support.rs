@@ -9,6 +9,7 @@ use crate::OpError;
 use crate::aligned::AlignedBytes;
 use crate::kernels::Isa;
 use crate::op::{Budget, Inferred, OpDef, PrepareContext, Run, Signature, Stop};
+use crate::ops::conv::dynamic_weights::LEAST_ROWS;
 use crate::scratch::Scratch;
 use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value};
 use crate::threads::{Parallelism, ThreadPool};
@@ -147,12 +148,29 @@ impl Case {
         Ok((computed, scope.has_shared_work()))
     }
 
-    /// What the fast kernel computes, on one thread and, bit for bit, on three; `None` where there is
-    /// none.
+    /// What the fast kernel for constants computes, on one thread and, bit for bit, on three; `None`
+    /// where there is none.
     pub(super) fn fast(&self, isa: Isa) -> Result<Option<Computed>, OpError> {
+        self.fast_where(isa, |index| index > 0)
+    }
+
+    /// What the fast kernel computes where filter and bias are no constants, or one of them.
+    pub(super) fn fast_without(
+        &self,
+        isa: Isa,
+        unknown: &[usize],
+    ) -> Result<Option<Computed>, OpError> {
+        self.fast_where(isa, |index| index > 0 && !unknown.contains(&index))
+    }
+
+    /// What the fast kernel computes that is made with these values known.
+    fn fast_where(
+        &self,
+        isa: Isa,
+        known: impl Fn(usize) -> bool,
+    ) -> Result<Option<Computed>, OpError> {
         let context = PrepareContext { fast_kernels: true, isa, budget: &Budget::default() };
-        let Some(prepared) =
-            self.with_args(|index| index > 0, |args| self.def.body.prepare(args, &context))?
+        let Some(prepared) = self.with_args(known, |args| self.def.body.prepare(args, &context))?
         else {
             return Ok(None);
         };
@@ -303,6 +321,23 @@ pub(super) fn assert_close(case: &Case, got: &Computed, want: &Computed, what: &
     for (index, (got, want)) in floats(got).into_iter().zip(floats(want)).enumerate() {
         // Sums of up to a few hundred products of numbers below 1, in another order.
         assert!((got - want).abs() <= 1e-4, "{got} for {want} at {index}, {what}");
+    }
+}
+
+/// Checks that filters and biases that are no constants give the bits of those that are, or, where packing is
+/// not worth it, those of the reference.
+pub(super) fn assert_same_without_constants(
+    case: &Case,
+    isa: Isa,
+    constant: &Computed,
+    what: &str,
+) {
+    let units = case.inputs[2].dims[0];
+    let rows = constant.0.iter().product::<u32>() as usize / units as usize;
+    let want = if rows < LEAST_ROWS { &case.reference().unwrap() } else { constant };
+    for unknown in [&[1, 2][..], &[1], &[2]] {
+        let got = case.fast_without(isa, unknown).unwrap().expect("a kernel that packs");
+        assert!(got == *want, "inputs {unknown:?} of {rows} rows, {what}");
     }
 }
 

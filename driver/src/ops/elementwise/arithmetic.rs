@@ -17,6 +17,7 @@ use crate::kernels::quant::{Multiplier, activation_range, activation_range_f32};
 use crate::op::{Inferred, Kernel, Operands, Parsed, PrepareContext, Prepared, Run};
 use crate::ops::attributes::activation;
 use crate::ops::broadcast::{Side, broadcast_shape, zip};
+use crate::ops::quantization::rules::quant8;
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::{Args, TensorInfo};
 use crate::threads::Tiling;
@@ -45,6 +46,20 @@ pub(super) fn infer(
     }
     let (a, b) = (dims_up_to_four(args, 0)?, dims_up_to_four(args, 1)?);
     Ok(Inferred::one(broadcast_shape(a, b)?))
+}
+
+/// The same for sums and differences. Scales that cannot be computed with are found here, and so by
+/// whoever asks what is supported.
+pub(super) fn infer_sum(
+    args: &Args<'_>,
+    activation: Parsed<'_, FusedActivation>,
+) -> Result<Inferred, OpError> {
+    let (a, b) = (args.input(0)?.info, args.input(1)?.info);
+    let (out, _) = args.outputs.first().ok_or(OpError::Arity { want: 1, got: 0 })?;
+    if quant8(out).is_some() {
+        QuantizedSum::new(a, b, out)?;
+    }
+    infer(args, activation)
 }
 
 /// The specification gives INT32 tensors no activation.

@@ -20,6 +20,7 @@ use crate::kernels::quant::{Multiplier, type_range};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
 use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, Run, Signature};
 use crate::ops::broadcast::{Side, broadcast_shape, zip};
+use crate::ops::quantization::rules::quant8;
 use crate::tensor::{Args, TensorInfo};
 use crate::{OpError, SignatureError};
 
@@ -43,6 +44,11 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
+    let (out, _) = args.outputs.first().ok_or(OpError::Arity { want: 1, got: 0 })?;
+    if quant8(out).is_some() {
+        // Scales that cannot be computed with are no answer to whoever asks what is supported.
+        QuantizedPrelu::new(args.input(0)?.info, args.input(1)?.info, out)?;
+    }
     Ok(Inferred::one(broadcast_shape(args.dims(0)?, args.dims(1)?)?))
 }
 

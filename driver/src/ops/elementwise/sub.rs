@@ -20,7 +20,7 @@ pub static DEF: OpDef = OpDef {
     validate,
     body: &WithAttributes {
         parse: arithmetic::parse,
-        infer: arithmetic::infer,
+        infer: arithmetic::infer_sum,
         prepare: Some(prepare),
         execute,
     },

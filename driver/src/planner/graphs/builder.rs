@@ -1,7 +1,10 @@
 //! Plans one graph, operation by operation.
 
+use burst_hal::trace::{Span, SpanKind};
 use burst_hal::validate::GraphId;
-use burst_hal::{Dimensions, MemoryCharge, Operand, OperandLifeTime, Operation, Subgraph};
+use burst_hal::{
+    Dimensions, MemoryCharge, Operand, OperandLifeTime, Operation, Subgraph, TimePoint,
+};
 use smallvec::SmallVec;
 
 use super::Graphs;
@@ -14,7 +17,9 @@ use crate::kept::Place;
 use crate::offer::Candidate;
 use crate::op::{Inferred, Prepared, Rules, Stages};
 use crate::ops::control::boundary;
-use crate::plan::{Allocation, Control, Loop, Planned, Step, check_declared, spilled};
+use crate::plan::{
+    Allocation, Control, Loop, Planned, Step, check_declared, graph_number, spilled,
+};
 use crate::registry::Types;
 use crate::scratch::Scratch;
 use crate::tensor::{Arg, Args, TensorInfo, Value};
@@ -81,12 +86,30 @@ impl<'g, 'm> Builder<'g, 'm> {
     pub(super) fn operation(&mut self, index: usize) -> Result<(), DriverError> {
         self.graphs.budget.stop().check().map_err(|c| super::outside_of_operations(&c))?;
         self.graphs.budget.kept().begin(Place::new(self.graph, index));
+        let spans = self.graphs.budget.stop().tracing();
+        let begun = spans.map(|spans| (spans, TimePoint::now().nanos));
         if self.take_kept(index) {
             return Ok(());
         }
         let verdict = self.plan_operation(index);
+        if let Some((spans, begun)) = begun {
+            spans.record(&self.span(index, begun));
+        }
         self.release_constants(index);
         verdict
+    }
+
+    /// The span of planning this operation, which began then and ends now.
+    fn span(&self, index: usize, begun: u64) -> Span<'_> {
+        let step = self.steps.last().filter(|step| step.index == index);
+        Span {
+            operation: Some(self.subgraph.operations[index].ty),
+            graph: graph_number(self.graph),
+            index: u32::try_from(index).unwrap_or(u32::MAX),
+            // Without a step it was folded, or failed.
+            detail: step.and_then(|step| step.kernel.as_ref()).map_or("", |kernel| kernel.name()),
+            ..Span::since(begun, SpanKind::PlanOperation)
+        }
     }
 
     fn plan_operation(&mut self, index: usize) -> Result<(), DriverError> {

@@ -4,6 +4,7 @@ mod graph;
 mod operand;
 mod references;
 mod request;
+mod version;
 
 use std::sync::Arc;
 

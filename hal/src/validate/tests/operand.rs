@@ -393,3 +393,23 @@ fn a_device_that_knows_an_extensions_type_checks_dimensions_and_stored_bytes() {
         assert_eq!(check(dimensions, constant, is_tensor), want, "{dimensions:?} {constant:?}");
     }
 }
+
+#[test]
+fn what_an_operand_says_of_itself_is_checked_without_a_model() {
+    let plain = |ty| Operand::new(ty, OperandLifeTime::TemporaryVariable);
+    let scalar = plain(OperandType::Int32);
+    validate_operand_type(&scalar, HalVersion::V1_0).unwrap();
+    let wide = Operand { dimensions: [2].into_iter().collect(), ..scalar.clone() };
+    let fault = validate_operand_type(&wide, HalVersion::V1_3).unwrap_err();
+    assert_eq!(fault, OperandFault::ScalarWithDimensions { rank: 1 });
+    let scaled = Operand { scale: 0.5, ..scalar };
+    let fault = validate_operand_type(&scaled, HalVersion::V1_3).unwrap_err();
+    assert_eq!(fault, OperandFault::Scale { scale: 0.5 });
+    let none = plain(OperandType::from_code(99));
+    let fault = validate_operand_type(&none, HalVersion::V1_3).unwrap_err();
+    assert_eq!(fault, OperandFault::UnknownType { code: 99 });
+    let late = plain(OperandType::Bool);
+    assert!(validate_operand_type(&late, HalVersion::V1_1).is_err());
+    // Its value, an index of a subgraph, is nobody's business yet.
+    validate_operand_type(&plain(OperandType::Subgraph), HalVersion::V1_3).unwrap();
+}

@@ -373,6 +373,8 @@ fn a_device_says_what_its_version_could_ask() {
     {
         assert_eq!((device.name(), device.version_string()), ("old", version));
         assert_eq!(device.device_type(), DeviceType::Other);
+        assert_eq!(device.hal_version() == HalVersion::V1_2, cached == 1);
+        assert!(device.hal_version() < HalVersion::LATEST);
         assert_eq!(device.cache_files_needed().model, cached);
         assert_eq!(device.status(), DeviceStatus::Available);
     }
@@ -418,4 +420,21 @@ fn losses_are_told_by_name() {
     let rules = prepared.request_rules().map(RequestRules::counts);
     assert_eq!(rules, Some((1, 1)));
     assert_eq!(prepared.prepare_options(), Some(PrepareOptions::default()), "what it was told");
+}
+
+#[test]
+fn losses_are_logged_where_nobody_asked_for_them() {
+    let [device, ..] = versions(&Old::new(Manner::Right));
+    let options = PrepareOptions { priority: Priority::Low, ..PrepareOptions::default() };
+    let logged = crate::test_log::events(|| {
+        let prepared = device.prepare_model(&relu(), &options).ok().unwrap();
+        let options = ExecutionOptions { measure_timing: true, ..ExecutionOptions::default() };
+        prepared.execute_synchronously(&request(8).0, &options);
+        prepared.execute_synchronously(&request(8).0, &options);
+    });
+    let text = "nn::driver lost on the way to an older version driver=\"old\" loss=";
+    let want = ["WARN", "WARN", "DEBUG"].map(|level| format!("{level} {text}"));
+    let what = ["the priority LOW", "measuring the time", "measuring the time"];
+    let want: Vec<String> = want.iter().zip(what).map(|(text, what)| text.clone() + what).collect();
+    assert_eq!(logged, want);
 }

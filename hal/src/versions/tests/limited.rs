@@ -106,3 +106,23 @@ fn a_limited_device_behind_the_adapter_does_not_support_what_is_newer() {
         assert_eq!(result, ExecutionResult::of(ErrorStatus::None));
     }
 }
+
+#[test]
+fn what_a_limited_device_cannot_say_is_told() {
+    let losses = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let listener = Arc::clone(&losses);
+    let limited = LimitedDevice::new(Arc::new(Anything));
+    let limited = limited.on_loss(move |loss| listener.lock().unwrap().push(*loss));
+    let told = || std::mem::take(&mut *losses.lock().unwrap());
+    DeviceV1_0::capabilities(&limited).unwrap();
+    let control_flow = Loss::ControlFlowPerformance;
+    assert_eq!(told(), [Loss::RelaxedScalars, control_flow, Loss::RelaxedComputation]);
+    DeviceV1_2::capabilities(&limited).unwrap();
+    assert_eq!(told(), [control_flow]);
+    let model = ModelV1_2::of(&relu()).unwrap().value;
+    let preference = ExecutionPreference::FastSingleAnswer;
+    let prepared = DeviceV1_2::prepare_model(&limited, &model, preference, None).ok().unwrap();
+    let request = RequestV1_0::of(&request(8).0).unwrap();
+    prepared.execute_synchronously(&request, true);
+    assert_eq!(told(), [Loss::Status(ErrorStatus::ResourceExhaustedPersistent)]);
+}

@@ -126,9 +126,9 @@ impl Attack {
     pub fn begin_as(&self, user: User, service: &Service) -> Result<Child, String> {
         let arguments = [service.socket(), service.admin()];
         // What an attacker says of its own failures goes to the log of the service.
-        let attacker = Child::start(user, self.name, &arguments, service.append_log());
+        let mut attacker = Child::start(user, self.name, &arguments, service.append_log());
         let begun = attacker.hear(UNDER_WAY, super::child::HANG);
-        begun.map_err(|error| format!("{error}; the log: {}", service.log()))?;
+        begun.map_err(|error| format!("{error}; {}", service.standing()))?;
         Ok(attacker)
     }
 }

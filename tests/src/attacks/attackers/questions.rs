@@ -138,6 +138,7 @@ fn answer_all(connection: &mut Connection, memory: &Memory) -> Outcome {
             ServerMessage::Executed { execution, .. } => {
                 return Err(format!("nobody launched execution {execution}").into());
             }
+            ServerMessage::Stopping => return Err("the service stops".into()),
             ServerMessage::Unknown { .. } => {} // of a later version
         }
     }

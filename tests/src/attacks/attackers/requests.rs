@@ -1,9 +1,11 @@
 //! Requests that keep a service busy.
 
+use std::convert::Infallible;
 use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
 
 use burst_client::{BurstOptions, Client, Deadline, ShmMemory, Stream, StreamOptions, Wait};
 use burst_hal::{
@@ -128,25 +130,32 @@ fn stream(socket: &Path, model: &Model) -> Result<Stream, burst_client::ClientEr
     Client::connect(socket)?.device("cpu")?.stream(model, &StreamOptions::default())
 }
 
-/// Bursts that execute for a minute each.
+/// Bursts that execute for a minute each. The attack is in force when each of them executes, or was refused.
 pub(super) fn long_executions(socket: &Path) -> Outcome {
     const BURSTS: usize = 16;
     let model = models::long_execution()?;
+    let execute = |coming: Sender<Infallible>| -> Result<(), burst_client::ClientError> {
+        let mut stream = stream(socket, &model)?;
+        say("executing");
+        drop(coming);
+        loop {
+            stream.run(Deadline::never())?;
+        }
+    };
+    // Nothing is sent: it ends when each thread has dropped its end.
+    let (coming, all_came) = channel();
     std::thread::scope(|scope| {
         for _ in 0..BURSTS {
+            let coming = coming.clone();
             scope.spawn(|| {
-                let run = || -> Result<(), burst_client::ClientError> {
-                    let mut stream = stream(socket, &model)?;
-                    loop {
-                        say("executing");
-                        stream.run(Deadline::never())?;
-                    }
-                };
-                if let Err(error) = run() {
+                if let Err(error) = execute(coming) {
                     say(&format!("refused {error}"));
                 }
             });
         }
+        drop(coming);
+        // The error is that all have dropped their ends, which is what is waited for.
+        let _ = all_came.recv();
         say(UNDER_WAY);
     });
     Ok(())

@@ -88,6 +88,7 @@ fn a_deadline_passes_also_where_it_is_never_its_turn() {
     let device = Gated { on_cores: true, is_stubborn: true, ..Gated::default() };
     let (service, device) = service(device, |options| {
         options.run_tokens = Some(NonZeroUsize::MIN);
+        options.turn_patience = None;
     });
     let (mut one, mut other) = (Launching::connect(&service), Launching::connect(&service));
     // As many as wait for the token, and one more, which waits for one of those.

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use burst_hal::ErrorStatus;
 use burst_server::ServiceOptions;
@@ -14,8 +15,10 @@ use crate::burst_support::{model, threads_named, wait_until};
 /// Of the client whose threads are looked for.
 const NUMBER: usize = 61;
 
+/// Whoever waits for it waits as long as that takes.
 fn one_token(options: &mut ServiceOptions) {
     options.run_tokens = Some(NonZeroUsize::MIN);
+    options.turn_patience = None;
 }
 
 fn on_cores() -> Gated {
@@ -64,6 +67,27 @@ fn what_waits_has_no_thread() {
         assert_eq!(waits.executed(number), ErrorStatus::None);
     }
     assert_eq!(computes.executed(1), ErrorStatus::None);
+}
+
+#[test]
+fn what_is_launched_computes_beside_an_execution_that_does_not_give_way() {
+    let (service, device) = service(Gated { is_stubborn: true, ..on_cores() }, |options| {
+        one_token(options);
+        options.turn_patience = Some(Duration::ZERO);
+    });
+    let (mut waits, mut computes) = (Launching::connect(&service), Launching::connect(&service));
+    computes.launch(1, &memory(1)).unwrap();
+    device.wait_begun(1);
+    for number in 0..20 {
+        waits.launch(number, &memory(QUICK)).unwrap();
+    }
+    for number in 0..20 {
+        assert_eq!(waits.executed(number), ErrorStatus::None, "while the other one computes");
+    }
+    assert!(service.metric("burst_computed_beside_total") > 0);
+    device.release_all();
+    assert_eq!(computes.executed(1), ErrorStatus::None);
+    wait_until("an end of it", || service.metric("burst_computing_beside") == 0);
 }
 
 #[test]

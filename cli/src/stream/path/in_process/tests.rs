@@ -76,7 +76,8 @@ fn imported() -> Imported {
 
 #[test]
 fn a_state_of_quant16_asymm_begins_at_its_zero_point() {
-    let mut path = InProcess::on(&PlusOne, &imported(), PrepareOptions::default()).unwrap();
+    let mut path =
+        InProcess::on(&PlusOne, &imported(), PrepareOptions::default(), Caller::default()).unwrap();
     for _ in 0..2 {
         for runs in 1..=4_u8 {
             path.input().fill(40 + runs);

@@ -1,0 +1,78 @@
+//! Standard output and standard error, whose readers may go away at any time.
+
+use std::io::{ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Standard output; remembers that nobody reads it any more.
+#[derive(Debug, Default)]
+pub(crate) struct Out(());
+
+/// Set when a write found that the reader of standard output is gone.
+static READER_IS_GONE: AtomicBool = AtomicBool::new(false);
+
+/// Standard output of this process.
+pub(crate) fn stdout() -> Out {
+    Out(())
+}
+
+/// Whether nobody reads standard output any more, as a write has shown.
+pub(crate) fn reader_is_gone() -> bool {
+    READER_IS_GONE.load(Ordering::Relaxed) // a fact that nothing else hangs on
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        noted(std::io::stdout().write(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        noted(std::io::stdout().flush())
+    }
+}
+
+fn noted<T>(result: std::io::Result<T>) -> std::io::Result<T> {
+    result.inspect_err(|error| {
+        if error.kind() == ErrorKind::BrokenPipe {
+            READER_IS_GONE.store(true, Ordering::Relaxed);
+        }
+    })
+}
+
+/// Says a line on standard error. Where nobody reads that, there is nobody left to tell.
+pub(crate) fn say(line: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// A number with its noun, in the plural where need be.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    match (count, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        (_, None) => format!("{count} {noun}s"),
+    }
+}
+
+/// How many columns a terminal at standard output has; `None` where it is none.
+pub(crate) fn columns() -> Option<u16> {
+    let size = terminal_size::terminal_size_of(std::io::stdout());
+    size.map(|(width, _)| width.0)
+}
+
+/// Lets a table be no wider than the terminal: its cells are broken into lines where need be.
+pub(crate) fn fit(table: &mut comfy_table::Table) {
+    if let Some(columns) = columns() {
+        table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic).set_width(columns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_a_thing_is_no_plural() {
+        let said =
+            [counted(1, "frame"), counted(0, "frame"), counted(2, "retry"), counted(1, "retry")];
+        assert_eq!(said, ["1 frame", "0 frames", "2 retries", "1 retry"]);
+    }
+}

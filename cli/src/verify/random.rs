@@ -1,0 +1,267 @@
+//! `burst verify --random`: models that nobody wrote, judged by the interpreter.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use burst_driver::{CacheKey, CpuDevice, DeviceOptions, Engine, Isa, ReferenceDevice};
+use burst_hal::OperationType;
+use burst_hal::session::{HeapAllocator, PoolAllocator};
+use burst_verify::judging::{
+    Lane, MIN_OCCURRENCES, RandomFinding, RandomPlan, RandomReport, Way, run_random,
+};
+use burst_verify::random::Class;
+use burst_verify::{DeviceLease, RunError, Target};
+use comfy_table::{CellAlignment, Table};
+
+use super::lease::{RemoteLease, Service};
+use super::{Args, operation, progress_bar};
+use crate::device_names;
+use crate::failure;
+use crate::route::RouteArg;
+
+/// Findings that are written out; all of them are in the JSON object.
+const MAX_FINDINGS: usize = 40;
+/// Rounds of up to so many threads on one lane.
+const THREADS: usize = 2;
+
+/// Which random models.
+#[derive(clap::Args)]
+pub(super) struct RandomArgs {
+    /// So many random models of each class, made from seeds, judged by the plain interpreter: operation by
+    /// operation, and at the end. Every route, two threads, every set of instructions and a
+    /// compilation from files have to give the same bits.
+    #[arg(long, value_name = "N", conflicts_with_all = ["folder", "models", "suite", "one_in", "library"], value_parser = clap::value_parser!(u64).range(1..))]
+    random: Option<u64>,
+    /// With --random: the first seed; a model that failed is made again by its own with --random 1.
+    #[arg(long, value_name = "S", default_value_t = 0, requires = "random")]
+    seed: u64,
+    /// With --random: only these classes of models, of one operation, of 5 and of 40.
+    #[arg(long, value_enum, value_name = "CLASS", value_delimiter = ',', requires = "random")]
+    class: Vec<ClassArg>,
+    /// With --random: folder for models that fail, made as small as they still fail: vector files, which
+    /// `burst run` takes.
+    #[arg(long, value_name = "DIR", default_value = "random-failures", requires = "random")]
+    failures: PathBuf,
+}
+
+impl RandomArgs {
+    /// How many models of each class, where random ones are meant.
+    pub(super) fn models(&self) -> Option<u64> {
+        self.random
+    }
+}
+
+/// How large models are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ClassArg {
+    /// One operation, dimensions up to 1,000.
+    Single,
+    /// Five operations.
+    Small,
+    /// Forty operations.
+    Large,
+}
+
+impl ClassArg {
+    fn class(self) -> Class {
+        match self {
+            ClassArg::Single => Class::Single,
+            ClassArg::Small => Class::Small,
+            ClassArg::Large => Class::Large,
+        }
+    }
+}
+
+/// Judges random models and says what came of them.
+pub(super) fn run(args: &Args, models: u64) -> Result<ExitCode> {
+    if args.is_ndk() {
+        bail!("--mode ndk goes with a folder of vectors");
+    }
+    let plan = plan(args, models)?;
+    let judge = ReferenceDevice::default();
+    let total = models * plan.classes.len() as u64;
+    let workers = args.workers(usize::try_from(total).unwrap_or(usize::MAX));
+    let service = Service {
+        socket: args.socket.as_deref(),
+        device: &args.device,
+        threads: args.threads,
+        tracing: None,
+    };
+    let opener = Opener { args, service: &service };
+    let bar = progress_bar(total, "models", args.json);
+    let failed = AtomicU64::new(0);
+    let progress = |has_failed: bool| {
+        let failed = failed.fetch_add(has_failed.into(), Ordering::Relaxed) + u64::from(has_failed);
+        bar.set_message(format!("{failed} failed"));
+        bar.inc(1);
+    };
+    let started = Instant::now();
+    let report = run_random(&plan, &judge, workers, || opener.lanes(), progress);
+    bar.finish_and_clear();
+    let report = report?;
+    let mut out = crate::out::stdout();
+    if args.json {
+        writeln!(out, "{}", crate::json::object(&crate::json::VERIFY, &report)?)?;
+    } else {
+        write_text(&mut out, &report, started.elapsed())?;
+    }
+    let is_full = plan.ops.is_empty() && report.is_full();
+    let is_sound = report.is_sound() && !(is_full && report.rare().next().is_some());
+    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) })
+}
+
+fn plan(args: &Args, models: u64) -> Result<RandomPlan> {
+    let RandomArgs { seed, class, failures, .. } = &args.random;
+    let named = |name: &String| {
+        let name = operation(name)?;
+        OperationType::from_name(&name).ok_or_else(|| anyhow::anyhow!("--op {name}: no operation"))
+    };
+    let mut classes: Vec<Class> = class.iter().map(|class| class.class()).collect();
+    classes.sort_unstable();
+    classes.dedup();
+    Ok(RandomPlan {
+        seed: *seed,
+        models,
+        classes: if classes.is_empty() { Class::ALL.to_vec() } else { classes },
+        ops: args.op.iter().map(named).collect::<Result<_>>()?,
+        failures: Some(failures.clone()),
+    })
+}
+
+/// Opens the lanes of a worker.
+struct Opener<'a> {
+    args: &'a Args,
+    service: &'a Service<'a>,
+}
+
+impl<'a> Opener<'a> {
+    fn lanes(&self) -> Result<Vec<Lane<'a>>, RunError> {
+        let mut lanes = Vec::new();
+        if self.args.socket.is_none() && self.wants(RouteArg::InProcess) {
+            self.in_process(&mut lanes)?;
+        }
+        for route in [RouteArg::Sync, RouteArg::Async, RouteArg::Burst, RouteArg::Fenced] {
+            if self.wants(route) {
+                lanes.push(Lane {
+                    name: route.name().to_owned(),
+                    lease: Box::new(RemoteLease::open(self.service)?),
+                    way: Way::Route(route.route()),
+                    may_round_otherwise: false,
+                });
+            }
+        }
+        Ok(lanes)
+    }
+
+    fn wants(&self, route: RouteArg) -> bool {
+        self.args.mode.is_empty() || self.args.wants(route)
+    }
+
+    /// The CPU device in this process: alone, with more threads, from files, with fewer instructions.
+    fn in_process(&self, lanes: &mut Vec<Lane<'a>>) -> Result<(), RunError> {
+        let wrong = |error: anyhow::Error| RunError::Device(error.into());
+        let variant = device_names::variant(self.service.device).map_err(wrong)?;
+        let device = |threads, isa| {
+            let options = DeviceOptions { threads, isa, ..DeviceOptions::default() };
+            CpuDevice::of(&Arc::new(Engine::new(options)), variant)
+        };
+        let here = Isa::detect();
+        let mut add = |name: String, device: CpuDevice, way: Option<Way>, may_round_otherwise| {
+            let way = way.unwrap_or(Way::Route(burst_hal::Route::Synchronous));
+            let lease = Box::new(InProcess(device, Arc::new(HeapAllocator)));
+            lanes.push(Lane { name, lease, way, may_round_otherwise });
+        };
+        add("in process".to_owned(), device(1, here), None, false);
+        add(format!("{THREADS} threads"), device(THREADS, here), None, false);
+        let keeping = device(1, here).with_cache_key(CacheKey::new([0x4b; CacheKey::BYTES]));
+        add("from files".to_owned(), keeping, Some(Way::Cached), false);
+        for isa in Isa::each_here().filter(|isa| *isa != here) {
+            add(instructions(isa).to_owned(), device(1, isa), None, true);
+        }
+        Ok(())
+    }
+}
+
+fn instructions(isa: Isa) -> &'static str {
+    match isa {
+        Isa { vnni: true, .. } => "AVX-512 with VNNI",
+        Isa { avx512: true, .. } => "AVX-512",
+        Isa { avx2: true, .. } => "AVX2",
+        _ => "portable instructions",
+    }
+}
+
+/// A device in this process.
+struct InProcess(CpuDevice, Arc<dyn PoolAllocator>);
+
+impl DeviceLease for InProcess {
+    fn target(&self) -> Target<'_> {
+        Target { device: &self.0, memory: &self.1 }
+    }
+}
+
+fn write_text(out: &mut impl Write, report: &RandomReport, took: Duration) -> std::io::Result<()> {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
+    table.set_header(["form", "operations", "elements", "skipped"]);
+    for (form, counts) in report.forms.iter().filter(|(_, counts)| counts.occurrences > 0) {
+        let numbers = [counts.occurrences, counts.elements, counts.skipped];
+        let [occurrences, elements, skipped] = numbers.map(|number| number.to_string());
+        table.add_row([form.to_owned(), occurrences, elements, skipped]);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    writeln!(out, "{table}")?;
+    for (form, occurrences) in report.rare() {
+        writeln!(out, "rare: {form}, {occurrences} operations")?;
+    }
+    let seldom = report.variants.values().filter(|count| **count < MIN_OCCURRENCES).count();
+    writeln!(
+        out,
+        "{} variants by rank and left out operands, {seldom} of them in fewer than \
+         {MIN_OCCURRENCES} operations",
+        report.variants.len()
+    )?;
+    for form in report.skipping() {
+        writeln!(out, "too many elements skipped: {form}")?;
+    }
+    for finding in report.findings.iter().take(MAX_FINDINGS) {
+        write_finding(out, finding)?;
+    }
+    if let Some(more) = report.findings.len().checked_sub(MAX_FINDINGS).filter(|more| *more > 0) {
+        writeln!(out, "and {more} more; --json says all")?;
+    }
+    writeln!(out, "lanes: {}", report.lanes.join(", "))?;
+    let RandomReport { models, passed, failed, unsupported, executions, .. } = report;
+    writeln!(
+        out,
+        "{models} random models from seed {}: {passed} passed, {failed} failed, {unsupported} not \
+         supported; {executions} executions in {:.1} s",
+        report.seed,
+        took.as_secs_f64()
+    )?;
+    writeln!(
+        out,
+        "{} not over fences (outputs of unknown size), {} with other bits of floats by other \
+         instructions, {} operations judged with inputs of their own",
+        report.inapplicable, report.rounded_otherwise, report.retaken
+    )
+}
+
+fn write_finding(out: &mut impl Write, finding: &RandomFinding) -> std::io::Result<()> {
+    let RandomFinding { class, seed, lane, what, operations, file, .. } = finding;
+    let name = class.name();
+    writeln!(out, "{name} {seed}, {lane}: {what} ({})", operations.join(", "))?;
+    let op = finding.only.map_or_else(String::new, |op| format!(" --op {op}"));
+    writeln!(out, "  again: burst verify --random 1 --seed {seed} --class {name}{op}")?;
+    match file {
+        Some(file) => writeln!(out, "  made small: burst run {} --output DIR", file.display()),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,2 @@
+/* The place where the headers of Android's NDK have it. */
+#include "../NeuralNetworks.h"

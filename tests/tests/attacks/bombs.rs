@@ -1,0 +1,397 @@
+//! Models of a few bytes that ask for more than any machine has: each meets a limit with a name, and a status.
+//!
+//! The service has limits and is looked at from outside, and another user's client streams beside: its answers keep
+//! coming. That a query and a preparation say the same of a model is looked at with each.
+
+mod models;
+
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use burst_client::{Client, ClientError, RemoteDevice, RemotePreparedModel, ShmMemory};
+use burst_hal::validate::MAX_NESTING;
+use burst_hal::{
+    DataLocation, ErrorStatus, ExecutionOptions, Memory as _, Model, Pool, PrepareOptions,
+    PreparedModel, Request, RequestArgument, RequestPool, Route, TimePoint,
+};
+use burst_shm::{Mapping, Memory};
+use burst_tests::attacks::{Confinement, Connection, Honest, Service, small_model};
+use burst_tests::routes::execute_over;
+use burst_wire::control::{Call, ModelBody, Refusal, WirePrepareOptions, encode_model};
+
+use self::models::Round;
+use crate::beside::LONGEST;
+
+burst_testing::tests![
+    shapes_of_terabytes_are_not_prepared(),
+    a_shape_that_a_request_asks_for_is_paid_for(),
+    a_square_of_a_row_and_a_column_is_paid_for(),
+    constants_that_double_are_paid_for(),
+    more_operands_than_a_model_may_have_are_refused(),
+    loops_that_never_end_do_at_their_time_out_on_every_route(),
+    loops_whose_state_grows_end_when_nobody_pays_for_it(),
+    graphs_that_are_nested_too_deeply_are_refused(),
+    graphs_that_call_each_other_are_refused(),
+    more_ways_through_nested_graphs_than_time_end_at_the_deadline(),
+    constants_of_gigabytes_in_sparse_files_are_paid_for(),
+    thousands_of_models_are_as_many_as_a_user_pays_for(),
+];
+
+/// What the service holds at its height: some times what one user may have in it.
+const MEMORY_MAX: u64 = 5 << 29;
+/// Frames that the neighbour is watched for behind each bomb; all before count too.
+const FRAMES: u64 = 20;
+/// Turns a neighbour who waits into a failure.
+const WATCH: Duration = Duration::from_secs(20);
+/// What no bomb takes until it has its status.
+const SOON: Duration = Duration::from_secs(40);
+
+/// A service within limits, a client of one user who throws bombs, and one of another who streams.
+struct Scene {
+    service: Service,
+    neighbour: Honest,
+    device: RemoteDevice,
+    begun: Instant,
+}
+
+impl Scene {
+    fn begin() -> Scene {
+        let service = Service::start(Confinement::MEMORY, &["--setup-rate=0"]).expect("a service");
+        let neighbour = Honest::stream_of_neighbour(service.socket()).expect("a neighbour");
+        let device = device_at(service.socket()).expect("the CPU");
+        Scene { service, neighbour, device, begun: Instant::now() }
+    }
+
+    /// A model that both calls refuse as illegal.
+    #[track_caller]
+    fn is_illegal(&self, model: &Model) {
+        let invalid = ErrorStatus::InvalidArgument;
+        let surveyed = self.device.query_operations(model).expect_err("an illegal model");
+        assert_eq!(surveyed.status(), invalid, "the query: {surveyed}");
+        let prepared = self.prepare(model).expect_err("an illegal model");
+        assert_eq!(prepared.status(), invalid, "the preparation: {prepared}");
+        println!("{prepared}");
+    }
+
+    /// A legal model that cannot be prepared: the query says so of some operation.
+    #[track_caller]
+    fn is_not_supported(&self, model: &Model, status: ErrorStatus) {
+        let supported = self.device.query_operations(model).expect("a legal model");
+        assert!(supported.contains(&false), "all is supported");
+        let refusal = self.prepare(model).expect_err("not prepared");
+        println!("{refusal}");
+        assert_eq!(refusal.status(), status, "{refusal}");
+    }
+
+    /// A model that is prepared, and all of which is supported.
+    #[track_caller]
+    fn is_prepared(&self, model: &Model) -> Arc<dyn PreparedModel> {
+        let supported = self.device.query_operations(model).expect("a legal model");
+        assert!(!supported.contains(&false), "{supported:?}");
+        self.prepare(model).expect("what is supported is prepared")
+    }
+
+    /// A model all of which is supported, and that is too large for whoever pays.
+    #[track_caller]
+    fn is_too_expensive(&self, model: &Model) {
+        let supported = self.device.query_operations(model).map_err(|error| error.status());
+        match supported {
+            Ok(supported) => assert!(!supported.contains(&false), "{supported:?}"),
+            Err(status) => assert!(is_exhausted(status), "{status}"),
+        }
+        let refusal = self.prepare(model).expect_err("nobody pays for it");
+        println!("{refusal}");
+        assert!(is_exhausted(refusal.status()), "{refusal}");
+    }
+
+    fn prepare(&self, model: &Model) -> Result<Arc<RemotePreparedModel>, ClientError> {
+        self.device.prepare(model, &PrepareOptions::default())
+    }
+
+    /// What is true in the end of every bomb: it took some seconds, the service lives and holds no more than its
+    /// limits say, and the neighbour had every answer, rightly and soon.
+    #[track_caller]
+    fn has_stood_it(mut self) {
+        let took = self.begun.elapsed();
+        let report = self.neighbour.report(FRAMES, WATCH);
+        assert_eq!(self.service.end(), None, "the service lives");
+        let report = report.expect("a report");
+        report.check(FRAMES, LONGEST).expect("the neighbour is served");
+        let most = self.service.size("VmHWM").expect("the service lives");
+        println!(
+            "{took:?}, at most {} MiB, the neighbour: {} frames, the longest {} us",
+            most >> 20,
+            report.frames,
+            report.longest_us
+        );
+        assert!(most < MEMORY_MAX, "{most} bytes of memory");
+        assert!(took < SOON, "{took:?}");
+    }
+}
+
+fn device_at(socket: &Path) -> Result<RemoteDevice, ClientError> {
+    Client::connect(socket)?.device("cpu")
+}
+
+fn is_exhausted(status: ErrorStatus) -> bool {
+    use ErrorStatus::{ResourceExhaustedPersistent, ResourceExhaustedTransient};
+    matches!(status, ResourceExhaustedPersistent | ResourceExhaustedTransient)
+}
+
+/// A request with these inputs and one number as its output, in a memory of its own.
+fn request(inputs: &[&[u8]]) -> Request {
+    let length: usize = inputs.iter().map(|input| input.len().next_multiple_of(64)).sum();
+    let memory = ShmMemory::create(length + 64).expect("a memory");
+    let argument = |offset: usize, length: usize| {
+        let [offset, length] = [offset, length].map(|at| u32::try_from(at).expect("small"));
+        let location = DataLocation { pool_index: 0, offset, length };
+        RequestArgument { location, ..RequestArgument::default() }
+    };
+    let mut at = 0;
+    let mut arguments = Vec::new();
+    for input in inputs {
+        memory.write(at as u64, input).expect("in bounds");
+        arguments.push(argument(at, input.len()));
+        at += input.len().next_multiple_of(64);
+    }
+    let outputs = vec![argument(at, 4)];
+    Request {
+        inputs: arguments,
+        outputs,
+        pools: vec![RequestPool::Memory(Arc::new(memory) as Pool)],
+    }
+}
+
+fn options(loop_timeout: Option<Duration>, deadline: Option<Duration>) -> ExecutionOptions {
+    let deadline = deadline.map(TimePoint::after);
+    ExecutionOptions { measure_timing: false, deadline, loop_timeout }
+}
+
+const ONE: [u8; 4] = 1.0_f32.to_le_bytes();
+
+fn shapes_of_terabytes_are_not_prepared() {
+    let scene = Scene::begin();
+    // A shape that is said is one that memory could have.
+    for model in [
+        models::repeated(&[1 << 20, 1 << 20], true),
+        models::added(&[1 << 20, 1 << 20]),
+        models::added(&[u32::MAX, u32::MAX, u32::MAX]),
+    ] {
+        scene.is_illegal(&model);
+    }
+    // One that follows from what is said has to be, too, and may be more than a device takes.
+    let wide = models::repeated(&[1 << 20, 1 << 20], false);
+    scene.is_not_supported(&wide, ErrorStatus::ResourceExhaustedPersistent);
+    let endless = models::repeated(&[1 << 30, 1 << 30, 1 << 30, 1 << 30], false);
+    scene.is_not_supported(&endless, ErrorStatus::GeneralFailure);
+    scene.has_stood_it();
+}
+
+fn a_shape_that_a_request_asks_for_is_paid_for() {
+    let scene = Scene::begin();
+    let prepared = scene.is_prepared(&models::repeated_as_asked());
+    for (times, is_legal) in [(1 << 28, true), (i32::MAX, false), (-1, false)] {
+        let request = request(&[&ONE, &i32::to_le_bytes(times)]);
+        for route in Route::ALL {
+            let result = execute_over(route, &prepared, &request, &options(None, None));
+            let status = result.status;
+            let is_right = if is_legal {
+                is_exhausted(status)
+            } else {
+                status == ErrorStatus::InvalidArgument
+            };
+            assert!(is_right, "{times} times over {route}: {status}");
+        }
+    }
+    scene.has_stood_it();
+}
+
+fn a_square_of_a_row_and_a_column_is_paid_for() {
+    let scene = Scene::begin();
+    // 16 GiB of half a MiB, and 1 GiB, which is more than a user may have.
+    let model = models::broadcast(1 << 16);
+    scene.is_not_supported(&model, ErrorStatus::ResourceExhaustedPersistent);
+    let side = 1 << 14;
+    let row = vec![0; 4 << 14];
+    let prepared = scene.is_prepared(&models::broadcast(side));
+    for route in Route::ALL {
+        let result = execute_over(route, &prepared, &request(&[&row, &row]), &options(None, None));
+        assert!(is_exhausted(result.status), "{route}: {}", result.status);
+    }
+    scene.has_stood_it();
+}
+
+fn constants_that_double_are_paid_for() {
+    let scene = Scene::begin();
+    // 8 GiB in the end: more than any tensor may have.
+    scene.is_illegal(&models::doubled(31));
+    // 1 GiB: more than a user may have.
+    let prepared = scene.is_prepared(&models::doubled(28));
+    for route in Route::ALL {
+        let result = execute_over(route, &prepared, &request(&[&ONE]), &options(None, None));
+        assert!(is_exhausted(result.status), "{route}: {}", result.status);
+    }
+    scene.has_stood_it();
+}
+
+fn more_operands_than_a_model_may_have_are_refused() {
+    let scene = Scene::begin();
+    scene.is_illegal(&models::too_many_operands());
+    // Two to the 31 of them, which are only said to be there.
+    let (mut structure, body) =
+        encode_model(&small_model().expect("the built-in model")).expect("it fits");
+    structure[..4].copy_from_slice(&(1_u32 << 31).to_le_bytes());
+    for refusal in refusals_of(&scene, &structure, &body) {
+        assert_eq!(refusal.status(), ErrorStatus::InvalidArgument, "{}", refusal.detail.as_str());
+        println!("{}", refusal.detail.as_str());
+    }
+    // Constants of 2 GiB that are only said to be there.
+    let body = ModelBody { values_bytes: 2 << 30, ..body };
+    for refusal in refusals_of(&scene, &structure, &body) {
+        let status = refusal.status();
+        assert_eq!(status, ErrorStatus::ResourceExhaustedPersistent, "{}", refusal.detail.as_str());
+    }
+    scene.has_stood_it();
+}
+
+/// What a query and a preparation say to a model of these bytes.
+fn refusals_of(scene: &Scene, structure: &[u8], body: &ModelBody) -> [Refusal; 2] {
+    let total = usize::try_from(body.total_bytes().expect("a sum")).expect("64 bits");
+    let mut memory = Memory::create("model", total).expect("a memory");
+    let mapping = Mapping::map(&memory).expect("room");
+    mapping.region(0, total).and_then(|region| region.copy_in(0, structure)).expect("in bounds");
+    drop(mapping);
+    memory.seal_write().expect("nobody maps it");
+    let mut connection = Connection::open(scene.service.socket()).expect("a connection");
+    let options = WirePrepareOptions::from(&PrepareOptions::default());
+    let calls = [
+        Call::SupportedOperations { device: 0, model: body.clone() },
+        Call::Prepare { device: 0, model: body.clone(), options },
+    ];
+    calls.map(|call| match connection.call(call, &[memory.as_fd()]).expect("a reply") {
+        Err(refusal) => refusal,
+        Ok(answer) => panic!("{answer:?}"),
+    })
+}
+
+fn loops_that_never_end_do_at_their_time_out_on_every_route() {
+    let scene = Scene::begin();
+    let timeout = Duration::from_millis(50);
+    for round in [Round::Little, Round::Loop] {
+        let prepared = scene.is_prepared(&models::endless(round));
+        for route in Route::ALL {
+            for options in [options(Some(timeout), None), options(None, Some(timeout))] {
+                let result = execute_over(route, &prepared, &request(&[&ONE]), &options);
+                let status = result.status;
+                let is_right = matches!(
+                    status,
+                    ErrorStatus::MissedDeadlineTransient | ErrorStatus::MissedDeadlinePersistent
+                );
+                assert!(is_right, "{round:?} over {route} with {options:?}: {status}");
+            }
+        }
+        // Where nothing is said there is a time-out all the same.
+        let result = prepared.execute_synchronously(&request(&[&ONE]), &options(None, None));
+        assert_eq!(result.status, ErrorStatus::MissedDeadlineTransient);
+    }
+    scene.has_stood_it();
+}
+
+fn loops_whose_state_grows_end_when_nobody_pays_for_it() {
+    let scene = Scene::begin();
+    let prepared = scene.is_prepared(&models::endless(Round::Grows));
+    for route in [Route::Synchronous, Route::Asynchronous, Route::Burst] {
+        let result = execute_over(route, &prepared, &request(&[&ONE]), &options(None, None));
+        assert!(is_exhausted(result.status), "{route}: {}", result.status);
+    }
+    // The size of its result is not known in advance.
+    let fenced = execute_over(Route::Fenced, &prepared, &request(&[&ONE]), &options(None, None));
+    assert_eq!(fenced.status, ErrorStatus::InvalidArgument);
+    scene.has_stood_it();
+}
+
+fn graphs_that_are_nested_too_deeply_are_refused() {
+    let scene = Scene::begin();
+    let prepared = scene.is_prepared(&models::nested(MAX_NESTING, 1));
+    let result = prepared.execute_synchronously(&request(&[&ONE]), &options(None, None));
+    assert_eq!(result.status, ErrorStatus::None);
+    scene.is_illegal(&models::nested(MAX_NESTING + 1, 1));
+    scene.is_illegal(&models::nested(1000, 1));
+    scene.has_stood_it();
+}
+
+fn graphs_that_call_each_other_are_refused() {
+    let scene = Scene::begin();
+    scene.is_illegal(&models::recursive());
+    scene.has_stood_it();
+}
+
+fn more_ways_through_nested_graphs_than_time_end_at_the_deadline() {
+    let scene = Scene::begin();
+    let prepared = scene.is_prepared(&models::nested(MAX_NESTING, 100));
+    for route in Route::ALL {
+        let options = options(None, Some(Duration::from_millis(200)));
+        let status = execute_over(route, &prepared, &request(&[&ONE]), &options).status;
+        let is_right = matches!(
+            status,
+            ErrorStatus::MissedDeadlineTransient | ErrorStatus::MissedDeadlinePersistent
+        );
+        assert!(is_right, "{route}: {status}");
+    }
+    scene.has_stood_it();
+}
+
+fn constants_of_gigabytes_in_sparse_files_are_paid_for() {
+    const GIB: u32 = 1 << 30;
+    const LESS: u32 = GIB - (128 << 20);
+    let scene = Scene::begin();
+    let terabyte = 1 << 40;
+    // More than a client or a user may have mapped.
+    scene.is_too_expensive(&models::layer_of(models::sparse(terabyte, false), 0, GIB));
+    scene.is_too_expensive(&models::layer_of(models::sparse(2 << 30, true), GIB, GIB));
+    scene.is_too_expensive(&models::layer_of(models::sparse_file(64 << 30), 2 * GIB, GIB));
+    // They are mapped, but copies or packed forms of them are more than a user may have.
+    scene.is_too_expensive(&models::layer_of(models::sparse(LESS.into(), false), 0, LESS));
+    scene.is_too_expensive(&models::layer_of(models::sparse(LESS.into(), true), 0, LESS));
+    // The same bytes five times: more than a model may name.
+    let pool = models::sparse(LESS.into(), true);
+    let again = models::same_bytes_again_and_again(pool, LESS, 5);
+    scene.is_illegal(&again);
+    scene.has_stood_it();
+}
+
+fn thousands_of_models_are_as_many_as_a_user_pays_for() {
+    const CONNECTIONS: usize = 40;
+    const MODELS_OF_ONE: usize = 64;
+    let scene = Scene::begin();
+    let model = models::kept(1 << 20);
+    let mut kept = Vec::new();
+    let mut refused = 0;
+    for _ in 0..CONNECTIONS {
+        let device = device_at(scene.service.socket()).expect("a connection");
+        for number in 0..=MODELS_OF_ONE {
+            match device.prepare(&model, &PrepareOptions::default()) {
+                Ok(prepared) => {
+                    assert!(number < MODELS_OF_ONE, "more than a client may have");
+                    kept.push(prepared);
+                }
+                Err(error) => {
+                    let status = error.status();
+                    assert_eq!(status, ErrorStatus::ResourceExhaustedTransient, "{error}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    println!("{} models of 1 MiB kept, {refused} refused", kept.len());
+    // Half a GiB is what a user has in this service.
+    assert!((64..=512).contains(&kept.len()), "{} models", kept.len());
+    drop(kept);
+    scene
+        .service
+        .wait_until("the end of all models", SOON, |now| now.in_use("models") == 1)
+        .expect("what was dropped is given back");
+    scene.has_stood_it();
+}
