@@ -64,12 +64,14 @@ pub(super) fn greet(
 ) -> Result<Greeted, ServerError> {
     let greeting = receive(client)?;
     let judged = agree(host.features, &greeting);
+    // Before the answer: a client that has read it may connect again at once, and is not to find
+    // its first connection counted among the silent ones.
+    let admitted = accepted.greeted();
     socket::send(client, &answer(host, judged.as_ref()).encode()?, &[])?;
     let Agreed { version, features, name } = judged.map_err(|refused| {
         tracing::debug!(client = number, refused.detail, "greeting refused");
         greeting.err().unwrap_or(WireError::Closed)
     })?;
-    let admitted = accepted.greeted();
     socket::set_receive_timeout(client, None)?;
     host.metrics.client_accepted();
     let Peer { pid, uid, .. } = admitted.peer();

@@ -426,6 +426,19 @@ fn an_execution_that_brings_memories_is_a_set_up_call_and_one_that_brings_none_i
 }
 
 /// What the service says to a connection that says nothing.
+#[test]
+fn a_client_that_was_welcomed_is_not_among_the_silent_ones() {
+    let service = service(|limits| limits.ungreeted_per_user = 1);
+    for _ in 0..50 {
+        let greeted = service.connect().unwrap();
+        // Refused if the first connection still held the one place of those that have not greeted.
+        let silent = raw::connect(&service.path);
+        wait_until("the silent one let in", || used(&service, "clients") == 2);
+        drop((greeted, silent));
+        wait_until("both gone", || used(&service, "clients") == 0);
+    }
+}
+
 fn told(socket: &OwnedFd) -> Welcome {
     let mut inbox = Inbox::default();
     socket::receive(socket, &mut inbox).unwrap();
