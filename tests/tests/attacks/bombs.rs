@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use burst_client::{Client, ClientError, RemoteDevice, RemotePreparedModel, ShmMemory};
 use burst_hal::validate::MAX_NESTING;
 use burst_hal::{
-    DataLocation, ErrorStatus, ExecutionOptions, Memory as _, Model, Pool, PrepareOptions,
-    PreparedModel, Request, RequestArgument, RequestPool, Route, TimePoint,
+    DataLocation, ErrorStatus, ExecutionOptions, LOOP_TIMEOUT_MAXIMUM, Memory as _, Model, Pool,
+    PrepareOptions, PreparedModel, Request, RequestArgument, RequestPool, Route, TimePoint,
 };
 use burst_shm::{Mapping, Memory};
 use burst_tests::attacks::{Confinement, Connection, Honest, Service, small_model};
@@ -303,7 +303,9 @@ fn loops_whose_state_grows_end_when_nobody_pays_for_it() {
     let scene = Scene::begin();
     let prepared = scene.is_prepared(&models::endless(Round::Grows));
     for route in [Route::Synchronous, Route::Asynchronous, Route::Burst] {
-        let result = execute_over(route, &prepared, &request(&[&ONE]), &options(None, None));
+        // So long that not even a busy machine ends the loop before its state is too large.
+        let long = options(Some(LOOP_TIMEOUT_MAXIMUM), None);
+        let result = execute_over(route, &prepared, &request(&[&ONE]), &long);
         assert!(is_exhausted(result.status), "{route}: {}", result.status);
     }
     // The size of its result is not known in advance.
