@@ -80,7 +80,7 @@ pub(super) fn decode(
                 .and_then(|range| KeptValue::part(dims, file, range))
                 .ok_or("a value lies outside of the file")
         })?;
-        Ok(KeptPart { place, what, values })
+        Ok(KeptPart { place, what, values, unread: Vec::new() })
     })?;
     reader.end()?;
     Ok(kept)

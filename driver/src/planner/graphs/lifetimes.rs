@@ -4,6 +4,7 @@ use burst_hal::OperandLifeTime;
 use burst_hal::validate::GraphId;
 
 use super::builder::{Builder, operand_list};
+use super::constants::KeptFiles;
 use crate::OpError;
 use crate::arena::{self, Need};
 use crate::budget::settle;
@@ -48,10 +49,15 @@ impl Builder<'_, '_> {
     /// Gives the plan the constants that its steps read as they are. A survey needs none.
     fn keep_constants(&mut self) -> Result<(), OpError> {
         let (budget, is_survey) = (self.graphs.budget, self.graphs.context.is_none());
-        for (operand, constant) in std::mem::take(&mut self.constants).into_iter().enumerate() {
+        let constants = std::mem::take(&mut self.constants);
+        if is_survey {
+            return Ok(());
+        }
+        let needed = constants.iter().zip(&self.needed).filter(|(_, needed)| **needed);
+        let files = KeptFiles::used_by(needed.map(|(constant, _)| constant), budget);
+        for (operand, constant) in constants.into_iter().enumerate() {
             if self.needed[operand]
-                && !is_survey
-                && let Some(bytes) = constant.into_owned(budget)?
+                && let Some(bytes) = constant.into_plan(&files, budget)?
             {
                 self.operands[operand].allocation = Allocation::Constant(bytes);
             }
