@@ -15,7 +15,7 @@ use burst_hal::validate::GraphId;
 use crate::OpError;
 use crate::aligned::AlignedBytes;
 
-/// Which operation something was kept of.
+/// Which operation something was kept of, or which graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Place {
     /// 0 for the main graph, else one more than the index of the referenced one.
@@ -31,6 +31,11 @@ impl Place {
             GraphId::Referenced(index) => index.saturating_add(1),
         };
         Place { graph, operation: u32::try_from(operation).unwrap_or(u32::MAX) }
+    }
+
+    /// For what is kept of a whole graph: behind all its operations.
+    pub(crate) fn behind(graph: GraphId) -> Self {
+        Place::new(graph, usize::MAX)
     }
 }
 
@@ -85,6 +90,8 @@ pub(crate) enum What {
     Results,
     /// What its kernel has packed of its constants.
     Packed,
+    /// Of a graph: where its values lie in working memory. Finding room takes time quadratic in their number.
+    Ranges,
 }
 
 /// Something of an operation.

@@ -243,6 +243,7 @@ fn read_by_steps(model: &Model, kept: &[KeptPart]) -> HashSet<OperandPlace> {
         match part.what {
             What::Results => drop(folded.insert(part.place)),
             What::Packed => unread.entry(part.place).or_default().extend(&part.unread),
+            What::Ranges => {}
         }
     }
     let graphs = std::iter::once(&model.main).chain(&model.referenced);

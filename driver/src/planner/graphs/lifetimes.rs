@@ -1,7 +1,9 @@
 //! When each value of a graph is alive, and where it lies.
 
-use burst_hal::OperandLifeTime;
+use std::ops::Range;
+
 use burst_hal::validate::GraphId;
+use burst_hal::{Dimensions, OperandLifeTime};
 
 use super::builder::{Builder, operand_list};
 use super::constants::KeptFiles;
@@ -9,6 +11,7 @@ use crate::OpError;
 use crate::arena::{self, Need};
 use crate::budget::settle;
 use crate::error::DriverError;
+use crate::kept::{KeptValue, Place, What};
 use crate::plan::{Allocation, Control, GraphPlan, MAX_ARENA_BYTES, Planned};
 
 impl Builder<'_, '_> {
@@ -17,8 +20,8 @@ impl Builder<'_, '_> {
         let inputs = operand_list(&self.subgraph.input_indexes).into_vec();
         let outputs = operand_list(&self.subgraph.output_indexes).into_vec();
         let (operands, needs) = self.lifetimes(&inputs, &outputs);
-        let (ranges, arena_bytes) = arena::assign_ranges(&needs, self.graphs.budget.stop())
-            .map_err(|cause| super::outside_of_operations(&cause))?;
+        let (ranges, arena_bytes) =
+            self.ranges(&needs).map_err(|cause| super::outside_of_operations(&cause))?;
         if arena_bytes > MAX_ARENA_BYTES {
             let (bytes, limit) = (arena_bytes as u64, MAX_ARENA_BYTES as u64);
             return Err(DriverError::TooLarge { bytes, limit });
@@ -44,6 +47,22 @@ impl Builder<'_, '_> {
         let held = plan.list_bytes();
         settle(&mut plan.charge, held).map_err(|cause| super::outside_of_operations(&cause))?;
         Ok(plan)
+    }
+
+    /// Where values that need memory lie, and how much all take: as an earlier preparation has found, or else
+    /// found now.
+    fn ranges(&self, needs: &[Need]) -> Result<(Vec<Range<usize>>, usize), OpError> {
+        let budget = self.graphs.budget;
+        let kept = budget.kept();
+        kept.begin(Place::behind(self.graph));
+        if let Some(values) = kept.take(What::Ranges) {
+            let offsets = values.first().map_or(&[][..], KeptValue::bytes);
+            return arena::kept_ranges(needs, offsets);
+        }
+        let (ranges, bytes) = arena::assign_ranges(needs, budget.stop())?;
+        let copy = || Ok((Dimensions::new(), budget.copy_of(&arena::offsets(&ranges))?));
+        kept.record(What::Ranges, &[], std::iter::once_with(copy))?;
+        Ok((ranges, bytes))
     }
 
     /// Gives the plan the constants that its steps read as they are. A survey needs none.
