@@ -241,7 +241,9 @@ fn read_by_steps(model: &Model, kept: &[KeptPart]) -> HashSet<OperandPlace> {
     let mut folded = HashSet::new();
     for part in kept {
         match part.what {
-            What::Results => drop(folded.insert(part.place)),
+            What::Results => {
+                folded.insert(part.place);
+            }
             What::Packed => unread.entry(part.place).or_default().extend(&part.unread),
             What::Ranges => {}
         }

@@ -7,7 +7,7 @@
 use core::arch::x86_64::*;
 use std::ops::Range;
 
-use super::pairs::{PairedFilter, Sources, TapLine};
+use super::pairs::{PairedFilter, Sources, TapLine, WeightPairs};
 use crate::kernels::conv::{Conv, pixels_of};
 use crate::kernels::requantize::Channels;
 use crate::kernels::requantize::avx512::Rules;
@@ -62,7 +62,8 @@ impl Packed {
     /// Computes the rules of these filters.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     pub(crate) fn new(single: PairedFilter, wide: Option<(PairedFilter, usize)>) -> Self {
-        let mut packed = Packed { single: (single.clone(), PairedRules::new(&single)), wide: None };
+        let rules = PairedRules::new(&single);
+        let mut packed = Packed { single: (single, rules), wide: None };
         if let Some((filter, pixels)) = wide {
             let rules = PairedRules::new(&filter);
             packed.wide = Some((filter, rules, pixels));
@@ -178,21 +179,78 @@ fn whole<const SIGNED: bool, const NOT_NEGATIVE: bool>(
     for (values, step) in taps {
         assert!(values.len() >= (count - 1) * step + channels, "a line under a tap");
     }
-    let bounds = NarrowBounds::new(filter.rules());
+    let line = Line { count, channels, bounds: NarrowBounds::new(filter.rules()) };
+    // Rows at the upper and lower edge have taps that stay on a row of zeros.
+    let step = taps.first().map(|(_, step)| *step);
+    let step = step.filter(|step| taps.iter().all(|(_, other)| other == step));
     for (block, rules) in rules.iter().enumerate() {
         let first = block * PAIRED;
-        let lanes = Lanes32::first(channels - first);
         let weights = filter.block(block);
-        for (index, out) in out.chunks_exact_mut(channels).take(count).enumerate() {
-            let [low_rules, high_rules] = rules;
+        match (step, <&[Pair; 5]>::try_from(weights), <&[Tap<'_>; 10]>::try_from(taps)) {
+            // Filters of 3 by 3: as their number is known, the loop over taps is none.
+            (Some(step), Ok(weights), Ok(taps)) => {
+                line.block::<SIGNED, NOT_NEGATIVE, _, _>(
+                    taps,
+                    weights,
+                    rules,
+                    first,
+                    |_| step,
+                    out,
+                );
+            }
+            _ => line.block::<SIGNED, NOT_NEGATIVE, _, _>(
+                taps,
+                weights,
+                rules,
+                first,
+                |step| step,
+                out,
+            ),
+        }
+    }
+}
+
+/// What lies under a tap, from the first pixel on, and how far apart pixels are.
+type Tap<'a> = (&'a [u8], usize);
+
+/// The weights of two taps for both halves of a block of channels.
+type Pair = [WeightPairs; 2];
+
+/// A line of pixels.
+#[derive(Clone, Copy)]
+struct Line {
+    count: usize,
+    channels: usize,
+    bounds: NarrowBounds,
+}
+
+impl Line {
+    /// The block of channels from `first` on of all pixels. The taps were found to be as long as these need;
+    /// `step_of` makes of a tap's step the same.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn block<'t, const SIGNED: bool, const NOT_NEGATIVE: bool, T, W>(
+        &self,
+        taps: &T,
+        weights: &W,
+        [low_rules, high_rules]: &[Rules; 2],
+        first: usize,
+        step_of: impl Fn(usize) -> usize,
+        out: &mut [u8],
+    ) where
+        T: AsRef<[Tap<'t>]> + ?Sized,
+        W: AsRef<[Pair]> + ?Sized,
+    {
+        let lanes = Lanes32::first(self.channels - first);
+        for (index, out) in out.chunks_exact_mut(self.channels).take(self.count).enumerate() {
             let (mut low_sums, mut high_sums) = (low_rules.bias, high_rules.bias);
-            for (taps, weights) in taps.chunks_exact(2).zip(weights) {
-                let [a, b] = [0, 1].map(|tap| {
-                    let (values, step) = taps[tap];
+            for (taps, weights) in taps.as_ref().chunks_exact(2).zip(weights.as_ref()) {
+                let [a, b] = [taps[0], taps[1]].map(|(values, step)| {
+                    let at = index * step_of(step);
                     // SAFETY: the bytes in the lanes from here on end at most at
-                    // `(count - 1) * step + channels`, which is within the values: the assertion above.
+                    // `(count - 1) * step + channels`, which is within the values: whoever made the line
+                    // has asserted it.
                     let bytes = unsafe {
-                        let from = values.as_ptr().add(index * step + first);
+                        let from = values.as_ptr().add(at + first);
                         _mm256_maskz_loadu_epi8(lanes.mask(), from.cast())
                     };
                     if SIGNED { _mm512_cvtepi8_epi16(bytes) } else { _mm512_cvtepu8_epi16(bytes) }
@@ -207,7 +265,7 @@ fn whole<const SIGNED: bool, const NOT_NEGATIVE: bool>(
             }
             let low_values = low_rules.apply::<NOT_NEGATIVE>(low_sums);
             let high_values = high_rules.apply::<NOT_NEGATIVE>(high_sums);
-            let bytes = bounds.bytes(low_values, high_values);
+            let bytes = self.bounds.bytes(low_values, high_values);
             store_32_bytes(&mut out[first..], lanes, bytes);
         }
     }

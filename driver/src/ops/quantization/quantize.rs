@@ -100,7 +100,7 @@ impl Kernel for Floats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::testing::{Tensor, has_form, run_one};
+    use crate::ops::testing::{Tensor, has_form, run_fast, run_one};
     use burst_hal::HalVersion;
 
     #[test]
@@ -108,8 +108,10 @@ mod tests {
         let values = [0.0, 0.25, -0.25, 0.24, 1.0, -1000.0, 1000.0, f32::NAN];
         let input = Tensor::f32(&[8], &values);
         let out = Tensor::output(OperandType::TensorQuant8Asymm).quantized(0.5, 10);
-        let got = run_one(&DEF, std::slice::from_ref(&input), out).unwrap();
+        let got = run_one(&DEF, std::slice::from_ref(&input), out.clone()).unwrap();
         assert_eq!(got.values::<u8>(), [10, 11, 9, 10, 12, 0, 255, 10]);
+        let fast = run_fast(&DEF, std::slice::from_ref(&input), &[out]).unwrap();
+        assert_eq!(fast.expect("a kernel of floats")[0].values::<u8>(), got.values::<u8>());
         let out = Tensor::output(OperandType::TensorQuant8AsymmSigned).quantized(0.5, -118);
         let got = run_one(&DEF, &[input], out).unwrap();
         assert_eq!(got.values::<i8>(), [-118, -117, -119, -118, -116, -128, 127, -118]);
