@@ -34,7 +34,13 @@ impl FloatPanels {
         if units == 0 || depth == 0 || Some(weights.len()) != units.checked_mul(depth) {
             return Err(wrong_size());
         }
-        let block = |block: [[f32; 1]; LANES]| Weights(block.map(|[weight]| weight));
+        let block = |block: [[f32; 1]; LANES]| {
+            let mut weights = [0.0; LANES];
+            for (weight, [own]) in weights.iter_mut().zip(block) {
+                *weight = own;
+            }
+            Weights(weights)
+        };
         Ok(FloatPanels(Panels::pack(weights, units, depth, budget, block)?))
     }
 
