@@ -175,10 +175,6 @@ fn whole<const SIGNED: bool, const NOT_NEGATIVE: bool>(
         return;
     }
     let taps = line.taps(filter.taps());
-    // Everything that the loops below read.
-    for (values, step) in taps {
-        assert!(values.len() >= (count - 1) * step + channels, "a line under a tap");
-    }
     let line = Line { count, channels, bounds: NarrowBounds::new(filter.rules()) };
     // Rows at the upper and lower edge have taps that stay on a row of zeros.
     let step = taps.first().map(|(_, step)| *step);
@@ -225,8 +221,8 @@ struct Line {
 }
 
 impl Line {
-    /// The block of channels from `first` on of all pixels. The taps were found to be as long as these need;
-    /// `step_of` makes of a tap's step the same.
+    /// The block of channels from `first` on of all pixels, of which there must be one; `step_of` makes of a
+    /// tap's step the same.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     fn block<'t, const SIGNED: bool, const NOT_NEGATIVE: bool, T, W>(
         &self,
@@ -241,14 +237,18 @@ impl Line {
         W: AsRef<[Pair]> + ?Sized,
     {
         let lanes = Lanes32::first(self.channels - first);
+        // Everything that the loops below read.
+        for (values, step) in taps.as_ref() {
+            let len = (self.count - 1) * step_of(*step) + self.channels;
+            assert!(values.len() >= len, "a line under a tap");
+        }
         for (index, out) in out.chunks_exact_mut(self.channels).take(self.count).enumerate() {
             let (mut low_sums, mut high_sums) = (low_rules.bias, high_rules.bias);
             for (taps, weights) in taps.as_ref().chunks_exact(2).zip(weights.as_ref()) {
                 let [a, b] = [taps[0], taps[1]].map(|(values, step)| {
                     let at = index * step_of(step);
                     // SAFETY: the bytes in the lanes from here on end at most at
-                    // `(count - 1) * step + channels`, which is within the values: whoever made the line
-                    // has asserted it.
+                    // `(count - 1) * step + channels`, which is within the values: the assertion above.
                     let bytes = unsafe {
                         let from = values.as_ptr().add(at + first);
                         _mm256_maskz_loadu_epi8(lanes.mask(), from.cast())
