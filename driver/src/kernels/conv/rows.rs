@@ -1,28 +1,29 @@
 //! Rows of a matrix product where they lie: of a matrix, or the input values under the filter of a
 //! convolution, without a copy of what lies wholly on the image.
 
+use super::geometry::Conv;
+use super::im2col::fill_rows;
 use crate::OpError;
-use crate::kernels::conv::{Conv, fill_rows};
 
 /// Most pieces that a row is read in: those of a dilated filter of 5 by 5.
 pub(crate) const MAX_SEGMENTS: usize = 25;
 
 /// The pieces of `R` rows, for each piece the rows side by side.
-pub(crate) type Segments<'a, const R: usize> = [[&'a [f32]; R]; MAX_SEGMENTS];
+pub(crate) type Segments<'a, T, const R: usize> = [[&'a [T]; R]; MAX_SEGMENTS];
 
 /// Rows of equal length, each in pieces of equal length.
 #[derive(Debug, Clone, Copy)]
 #[allow(clippy::large_enum_variant, reason = "one lives on the stack, for a tile of rows")]
-pub(crate) enum FloatRows<'a> {
+pub(crate) enum MatrixRows<'a, T> {
     /// Rows of a matrix.
     Matrix {
         /// The values.
-        values: &'a [f32],
+        values: &'a [T],
         /// Values of a row.
         depth: usize,
     },
     /// Pixels under a filter.
-    Pixels(Pixels<'a>),
+    Pixels(Pixels<'a, T>),
 }
 
 /// Which row comes next, while the rows are visited in order.
@@ -35,13 +36,13 @@ pub(crate) enum Cursor {
     Pixel(Walk),
 }
 
-impl<'a> FloatRows<'a> {
+impl<'a, T: Copy> MatrixRows<'a, T> {
     /// How many rows there are.
     #[inline(always)]
     pub(crate) fn count(&self) -> usize {
         match self {
-            FloatRows::Matrix { values, depth } => values.len() / (*depth).max(1),
-            FloatRows::Pixels(pixels) => pixels.count,
+            MatrixRows::Matrix { values, depth } => values.len() / (*depth).max(1),
+            MatrixRows::Pixels(pixels) => pixels.count,
         }
     }
 
@@ -49,8 +50,49 @@ impl<'a> FloatRows<'a> {
     #[inline(always)]
     pub(crate) fn depth(&self) -> usize {
         match self {
-            FloatRows::Matrix { depth, .. } => *depth,
-            FloatRows::Pixels(pixels) => pixels.conv.depth(),
+            MatrixRows::Matrix { depth, .. } => *depth,
+            MatrixRows::Pixels(pixels) => pixels.conv.depth(),
+        }
+    }
+
+    /// The values of rows `first..first + count` of a convolution where they lie, or gathered into scratch
+    /// memory of the length that `room` is asked for.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when sizes do not fit; those of `room`.
+    pub(crate) fn of_conv(
+        conv: &'a Conv,
+        (input, zero): (&'a [T], T),
+        step: usize,
+        (first, count): (usize, usize),
+        room: impl FnOnce(usize) -> Result<&'a mut [T], OpError>,
+    ) -> Result<Self, OpError> {
+        let depth = conv.depth();
+        if conv.is_pointwise() {
+            let values = input.get(first * depth..).and_then(|rest| rest.get(..count * depth));
+            let values = values.ok_or(OpError::Internal { what: "pixels of a convolution" })?;
+            return Ok(MatrixRows::Matrix { values, depth });
+        }
+        let gathered = room(Pixels::<T>::gathered_len(conv, step, first, count))?;
+        let range = (first, count);
+        Pixels::new(conv, (input, zero), step, range, gathered).map(MatrixRows::Pixels)
+    }
+
+    /// Whether every piece of a row, or the only one, is of whole steps, but for the last one's end.
+    pub(crate) fn has_steps_of(&self, step: usize) -> bool {
+        match self {
+            MatrixRows::Matrix { .. } => true,
+            MatrixRows::Pixels(pixels) => {
+                pixels.pieces.as_ref().is_none_or(|pieces| pieces.len.is_multiple_of(step))
+            }
+        }
+    }
+
+    /// Whether there are whole rows only.
+    pub(crate) fn is_whole(&self) -> bool {
+        match self {
+            MatrixRows::Matrix { values, depth } => values.len().is_multiple_of((*depth).max(1)),
+            MatrixRows::Pixels(_) => true,
         }
     }
 
@@ -58,8 +100,8 @@ impl<'a> FloatRows<'a> {
     #[inline(always)]
     pub(crate) fn start(&self) -> Cursor {
         match self {
-            FloatRows::Matrix { .. } => Cursor::Row(0),
-            FloatRows::Pixels(pixels) => Cursor::Pixel(Walk::new(pixels.conv, pixels.first)),
+            MatrixRows::Matrix { .. } => Cursor::Row(0),
+            MatrixRows::Pixels(pixels) => Cursor::Pixel(Walk::new(pixels.conv, pixels.first)),
         }
     }
 
@@ -70,10 +112,10 @@ impl<'a> FloatRows<'a> {
         &self,
         cursor: &mut Cursor,
         rows: usize,
-        list: &mut Segments<'a, R>,
+        list: &mut Segments<'a, T, R>,
     ) -> usize {
         match (self, cursor) {
-            (FloatRows::Matrix { values, depth }, Cursor::Row(next)) => {
+            (MatrixRows::Matrix { values, depth }, Cursor::Row(next)) => {
                 for (index, slot) in list[0].iter_mut().enumerate() {
                     let row = *next + index.min(rows - 1);
                     *slot = &values[row * depth..(row + 1) * depth];
@@ -81,7 +123,7 @@ impl<'a> FloatRows<'a> {
                 *next += rows;
                 1
             }
-            (FloatRows::Pixels(pixels), Cursor::Pixel(walk)) => pixels.list(walk, rows, list),
+            (MatrixRows::Pixels(pixels), Cursor::Pixel(walk)) => pixels.list(walk, rows, list),
             // A cursor is of the rows that it was made by.
             _ => 0,
         }
@@ -99,12 +141,13 @@ struct Pieces {
 
 impl Pieces {
     /// Lines of taps where these lie side by side, else single taps; `None` when there are too
-    /// many.
-    fn of(conv: &Conv) -> Option<Self> {
+    /// many, or they are not of whole steps.
+    fn of(conv: &Conv, step: usize) -> Option<Self> {
         let (filter, input) = (&conv.filter, &conv.input);
         let across = if conv.horizontal.dilation == 1 { 1 } else { filter.width };
         let count = filter.height * across;
-        if count > MAX_SEGMENTS || !input.is_nhwc() {
+        let len = conv.depth() / count.max(1);
+        if count > MAX_SEGMENTS || !input.is_nhwc() || !len.is_multiple_of(step) {
             return None;
         }
         let mut offsets = [0; MAX_SEGMENTS];
@@ -112,28 +155,29 @@ impl Pieces {
             *offset = index / across * conv.vertical.dilation * input.row_step
                 + index % across * conv.horizontal.dilation * input.column_step;
         }
-        Some(Pieces { count, len: conv.depth() / count, offsets })
+        Some(Pieces { count, len, offsets })
     }
 }
 
 /// Output pixels of a convolution. Those that the filter reaches over the edge for are gathered
 /// beforehand.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pixels<'a> {
+pub(crate) struct Pixels<'a, T> {
     conv: &'a Conv,
-    input: &'a [f32],
+    input: &'a [T],
     /// The rows that were gathered.
-    gathered: &'a [f32],
+    gathered: &'a [T],
     first: usize,
     count: usize,
     /// `None` where all rows were gathered.
     pieces: Option<Pieces>,
 }
 
-impl<'a> Pixels<'a> {
-    /// Working memory for pixels `first..first + count`, in values.
-    pub(crate) fn gathered_len(conv: &Conv, first: usize, count: usize) -> usize {
-        if Pieces::of(conv).is_none() {
+impl<'a, T: Copy> Pixels<'a, T> {
+    /// Working memory for pixels `first..first + count`, in values, where pieces have to be of whole steps of
+    /// so many values.
+    pub(crate) fn gathered_len(conv: &Conv, step: usize, first: usize, count: usize) -> usize {
+        if Pieces::of(conv, step).is_none() {
             return count * conv.depth();
         }
         let mut walk = Walk::new(conv, first);
@@ -141,34 +185,34 @@ impl<'a> Pixels<'a> {
         edges * conv.depth()
     }
 
-    /// Pixels `first..first + count` of the convolution of `input`, with working memory of
-    /// [`Pixels::gathered_len`].
+    /// Pixels `first..first + count` of the convolution of `input`, whose value `zero` is that beyond the
+    /// edges, in pieces of whole steps, with working memory of [`Pixels::gathered_len`].
     ///
     /// # Errors
     /// [`OpError::Internal`] when sizes do not fit.
     pub(crate) fn new(
         conv: &'a Conv,
-        input: &'a [f32],
-        first: usize,
-        count: usize,
-        gathered: &'a mut [f32],
+        (input, zero): (&'a [T], T),
+        step: usize,
+        (first, count): (usize, usize),
+        gathered: &'a mut [T],
     ) -> Result<Self, OpError> {
         let fits = input.len() == conv.input.values()
             && first + count <= conv.output.pixels()
-            && gathered.len() == Self::gathered_len(conv, first, count);
+            && gathered.len() == Self::gathered_len(conv, step, first, count);
         if !fits {
             return Err(OpError::Internal { what: "pixels of a convolution" });
         }
-        let pieces = Pieces::of(conv);
+        let pieces = Pieces::of(conv, step);
         let depth = conv.depth();
         if pieces.is_none() {
-            fill_rows(conv, input, 0.0, first, gathered);
+            fill_rows(conv, input, zero, first, gathered);
         } else {
             let mut walk = Walk::new(conv, first);
             for pixel in first..first + count {
                 if let Spot::Edge(index) = walk.next(conv) {
                     let row = &mut gathered[index * depth..(index + 1) * depth];
-                    fill_rows(conv, input, 0.0, pixel, row);
+                    fill_rows(conv, input, zero, pixel, row);
                 }
             }
         }
@@ -180,7 +224,7 @@ impl<'a> Pixels<'a> {
         &self,
         walk: &mut Walk,
         rows: usize,
-        list: &mut Segments<'a, R>,
+        list: &mut Segments<'a, T, R>,
     ) -> usize {
         let depth = self.conv.depth();
         let Some(pieces) = &self.pieces else {
@@ -305,18 +349,20 @@ mod tests {
     use crate::kernels::conv::{Axis, Filter, Images};
 
     /// The rows as [`fill_rows`] writes them, and as they are listed, in pieces put together.
-    fn compare(conv: &Conv, first: usize, count: usize) {
+    fn compare(conv: &Conv, step: usize, first: usize, count: usize) {
         #[allow(clippy::cast_precision_loss, reason = "few values")]
         let input: Vec<f32> = (1..=conv.input.values()).map(|value| value as f32).collect();
         let mut want = vec![f32::NAN; count * conv.depth()];
-        fill_rows(conv, &input, 0.0, first, &mut want);
-        let mut gathered = vec![f32::NAN; Pixels::gathered_len(conv, first, count)];
-        let pixels = Pixels::new(conv, &input, first, count, &mut gathered).unwrap();
-        let rows = FloatRows::Pixels(pixels);
+        fill_rows(conv, &input, -7.0, first, &mut want);
+        let mut gathered = vec![f32::NAN; Pixels::<f32>::gathered_len(conv, step, first, count)];
+        let given = (input.as_slice(), -7.0);
+        let pixels = Pixels::new(conv, given, step, (first, count), &mut gathered).unwrap();
+        let rows = MatrixRows::Pixels(pixels);
+        assert!(rows.has_steps_of(step));
         assert_eq!((rows.count(), rows.depth()), (count, conv.depth()));
         let (mut cursor, mut got) = (rows.start(), Vec::<f32>::new());
         for row in (0..count).step_by(4) {
-            let mut list: Segments<'_, 4> = [[&[]; 4]; MAX_SEGMENTS];
+            let mut list: Segments<'_, f32, 4> = [[&[]; 4]; MAX_SEGMENTS];
             let taken = (count - row).min(4);
             let pieces = rows.list(&mut cursor, taken, &mut list);
             for index in 0..taken {
@@ -352,17 +398,19 @@ mod tests {
                 groups: 1,
             };
             let all = conv.output.pixels();
-            compare(&conv, 0, all);
-            compare(&conv, all / 3, all / 2);
+            for step in [1, 2, 3, 4] {
+                compare(&conv, step, 0, all);
+                compare(&conv, step, all / 3, all / 2);
+            }
         }
     }
 
     #[test]
     fn a_matrix_is_listed_row_by_row() {
         let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
-        let rows = FloatRows::Matrix { values: &values, depth: 2 };
+        let rows = MatrixRows::Matrix { values: &values, depth: 2 };
         let mut cursor = rows.start();
-        let mut list: Segments<'_, 2> = [[&[]; 2]; MAX_SEGMENTS];
+        let mut list: Segments<'_, f32, 2> = [[&[]; 2]; MAX_SEGMENTS];
         assert_eq!(rows.list(&mut cursor, 2, &mut list), 1);
         assert_eq!(list[0], [&[1.0, 2.0], &[3.0, 4.0]]);
         assert_eq!(rows.list(&mut cursor, 1, &mut list), 1);
