@@ -26,8 +26,8 @@ use crate::route::RouteArg;
 
 /// Findings that are written out; all of them are in the JSON object.
 const MAX_FINDINGS: usize = 40;
-/// Rounds of up to so many threads on one lane.
-const THREADS: usize = 2;
+/// Threads of the lane with several: with two, the parts of an output are always of one length.
+const THREADS: usize = 3;
 
 /// Which random models.
 #[derive(clap::Args)]
@@ -47,6 +47,9 @@ pub(super) struct RandomArgs {
     /// `burst run` takes.
     #[arg(long, value_name = "DIR", default_value = "random-failures", requires = "random")]
     failures: PathBuf,
+    /// With --random: end with the first model that fails.
+    #[arg(long, requires = "random")]
+    fail_fast: bool,
 }
 
 impl RandomArgs {
@@ -116,7 +119,7 @@ pub(super) fn run(args: &Args, models: u64) -> Result<ExitCode> {
 }
 
 fn plan(args: &Args, models: u64) -> Result<RandomPlan> {
-    let RandomArgs { seed, class, failures, .. } = &args.random;
+    let RandomArgs { seed, class, failures, fail_fast, .. } = &args.random;
     let named = |name: &String| {
         let name = operation(name)?;
         OperationType::from_name(&name).ok_or_else(|| anyhow::anyhow!("--op {name}: no operation"))
@@ -130,6 +133,7 @@ fn plan(args: &Args, models: u64) -> Result<RandomPlan> {
         classes: if classes.is_empty() { Class::ALL.to_vec() } else { classes },
         ops: args.op.iter().map(named).collect::<Result<_>>()?,
         failures: Some(failures.clone()),
+        is_over_at_first: *fail_fast,
     })
 }
 

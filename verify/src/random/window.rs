@@ -68,7 +68,7 @@ struct Path {
 
 /// A window of these rows and columns over as many of a picture. Every window touches the picture.
 fn path(g: &mut Grower<'_>, [h, w]: [u32; 2], taps: [u32; 2], dilates: bool) -> Path {
-    let strides = [g.rng.size(1, 2), g.rng.size(1, 2)];
+    let strides = [g.rng.size(1, 3), g.rng.size(1, 3)];
     let wide = |size: u32, taps: u32, dilation: u32| dilation * (taps - 1) < size;
     let wanted = if dilates { [g.rng.size(1, 2), g.rng.size(1, 2)] } else { [1, 1] };
     let dilation = |size, taps, wanted| if wide(size, taps, wanted) { wanted } else { 1 };
@@ -101,7 +101,8 @@ impl Path {
 
 /// A size of a window that fits into a picture.
 fn taps(g: &mut Grower<'_>, [h, w]: [u32; 2]) -> [u32; 2] {
-    [g.rng.size(1, h.min(3)), g.rng.size(1, w.min(3))]
+    let most = if g.rng.chance(0.2) && !g.style.is_heavy { 5 } else { 3 };
+    [g.rng.size(1, h.min(most)), g.rng.size(1, w.min(most))]
 }
 
 /// A filter and a bias for these pictures; `axis` is that of the output channels.
