@@ -38,6 +38,12 @@ pub enum PictureError {
         /// Bytes of the file.
         bytes: usize,
     },
+    /// A frame of a camera that does not begin as a JPEG picture does.
+    #[error("the {bytes} bytes of the frame do not begin as a JPEG picture does")]
+    NoJpeg {
+        /// How many there are.
+        bytes: usize,
+    },
     /// The bytes given are not those of a picture of this size.
     #[error("a picture of {width} x {height} pixels has {wanted} bytes, {found} were given")]
     Bytes {

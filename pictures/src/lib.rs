@@ -9,11 +9,13 @@ mod error;
 mod file;
 mod jpeg;
 mod limits;
+mod motion_jpeg;
 mod scale;
 
 pub use error::PictureError;
-pub use file::{read, write_png};
+pub use file::{encode_jpeg, read, write_png};
 pub use limits::{MAX_DECODED_BYTES, MAX_FILE_BYTES, MAX_SIDE};
+pub use motion_jpeg::decode_motion_jpeg;
 pub use scale::Scaler;
 
 /// A picture: `height` rows from top to bottom, each of `width` pixels, a pixel being the bytes

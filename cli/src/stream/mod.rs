@@ -1,5 +1,6 @@
 //! `burst stream`: frames through a model in a driver process, one packet each way per frame.
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +12,9 @@ use burst_tflite::{Imported, TensorInfo};
 
 use crate::fit::{Fit, Fitter, FloatRange, InputShape};
 use crate::model_file::{self, Front, Loaded};
-use crate::signals;
-use crate::source::{self, RawFormat};
+use crate::source::{self, CameraOptions, RawFormat};
 use crate::trace::Tracing;
+use crate::{json, out, signals};
 
 mod answer;
 mod args;
@@ -56,6 +57,9 @@ const SOUND_TOP: usize = 3;
 const SHORT_SOUND: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if args.list_sources {
+        return list_sources(args);
+    }
     // Before any thread starts, so that none but one gets them.
     let signals = signals::block()?;
     args.threads.check(args.socket.as_deref())?;
@@ -68,6 +72,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(conclude(&closing, end))
 }
 
+/// `--list-sources`.
+fn list_sources(args: &Args) -> Result<ExitCode> {
+    let (listed, mut to) = (source::list(), out::stdout());
+    if args.wants_json() {
+        writeln!(to, "{}", json::object(&json::STREAM, &listed)?)?;
+    } else {
+        listed.write_text(&mut to)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// What goes in, and what the model is known to take.
 struct Input {
     feed: Box<dyn Feed>,
@@ -77,6 +92,8 @@ struct Input {
 
 fn stream(args: &Args, closing: &Closing) -> Result<End> {
     args.check()?;
+    // Checked before a camera is asked for its rate.
+    let pace = Pace::new(args.fps, args.drop.unwrap_or_default())?;
     let tracing = closing.tracing.as_ref();
     let spans = tracing.map(Tracing::sink);
     let kind = source::kind(&args.source);
@@ -121,7 +138,8 @@ fn stream(args: &Args, closing: &Closing) -> Result<End> {
         threads: args.threads,
         tracing,
     };
-    let pace = Pace::new(args.fps, args.drop.unwrap_or_default())?;
+    let camera = input.feed.camera();
+    let pace = if camera.is_some() { pace.without_schedule() } else { pace };
     let mut path = open_path(&options, &loaded.imported)?;
     let wanted = args.frames.or_else(|| input.feed.is_endless().then_some(DEFAULT_FRAMES));
     let live = Live::start(wanted, args.wants_json());
@@ -130,6 +148,7 @@ fn stream(args: &Args, closing: &Closing) -> Result<End> {
         model: Some(loaded.name),
         states: (states > 0 && state == State::Carry).then_some(states),
         sound: input.feed.sound(),
+        camera,
         keeps_results: args.wants_json() && !args.json_lines && say != Say::Nothing,
         bar: live.bar(),
     };
@@ -191,9 +210,19 @@ fn reader(args: &Args, loaded: &Loaded, input: &Input) -> Result<Reader> {
 }
 
 fn open_pictures(args: &Args) -> Result<Box<dyn source::Source>> {
-    let pixels = args.pixels.unwrap_or_default();
-    let raw = args.size.map(|size| RawFormat { size, pixels });
-    source::open(&args.source, args.seed.unwrap_or(DEFAULT_SEED), raw)
+    let (size, pixels) = (args.size, args.pixels.unwrap_or_default());
+    let camera = CameraOptions {
+        size,
+        fps: args.fps,
+        format: args.camera_format,
+        every_frame: args.drop == Some(pace::Drop::None),
+    };
+    let options = source::Options {
+        seed: args.seed.unwrap_or(DEFAULT_SEED),
+        raw: size.map(|size| RawFormat { size, pixels }),
+        camera,
+    };
+    source::open(&args.source, options)
 }
 
 /// The model; of an audio model only the driver's part of it, and the rest.

@@ -75,7 +75,11 @@ impl Run<'_> {
             if let Some(signal) = self.ledger.asked() {
                 return Ok(End::Interrupted(signal));
             }
-            match self.feed.advance() {
+            let asked = Instant::now();
+            let advanced = self.feed.advance();
+            self.pace.source_took(asked, Instant::now(), self.feed.comes_by_itself());
+            self.note_live();
+            match advanced {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
@@ -116,6 +120,13 @@ impl Run<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Counts what a camera gave beside the current frame; each has its place in the source.
+    fn note_live(&mut self) {
+        if let Some(live) = self.feed.live() {
+            self.number += self.ledger.write(|entries| entries.note_live(live));
+        }
     }
 
     /// A frame that cannot be read: the end of the stream, unless it is to go on.
@@ -177,8 +188,11 @@ impl Run<'_> {
         }
         self.say_gap(path);
         let execution = answered.duration_since(sent);
-        let latency =
-            if self.args.fps.is_some() { answered.duration_since(due) } else { execution };
+        let latency = match self.feed.live() {
+            Some(live) => answered.saturating_duration_since(live.taken),
+            None if self.args.fps.is_some() => answered.duration_since(due),
+            None => execution,
+        };
         let times = FrameTimes { latency, execution, driver };
         if let Some(saver) = &mut self.output_saver {
             saver.save(path.output(0)?)?;

@@ -4,6 +4,7 @@ mod answers;
 mod bench;
 mod cache;
 mod calibrate;
+mod camera;
 mod damaged;
 mod death;
 mod devices;
@@ -37,6 +38,7 @@ fn main() -> std::process::ExitCode {
         bench::TESTS,
         cache::TESTS,
         calibrate::TESTS,
+        camera::TESTS,
         damaged::TESTS,
         death::TESTS,
         devices::TESTS,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::fit::Placement;
-use crate::source::Frame;
+use crate::source::{CameraFacts, Frame, Live};
 
 mod front;
 mod pictures;
@@ -51,6 +51,21 @@ pub(crate) trait Feed {
     /// Whether it would go on for ever.
     fn is_endless(&self) -> bool {
         false
+    }
+
+    /// Whether its frames come when they come, and not when they are asked for.
+    fn comes_by_itself(&self) -> bool {
+        false
+    }
+
+    /// Of a camera: when the current frame was taken, and what became of others.
+    fn live(&self) -> Option<Live> {
+        None
+    }
+
+    /// Of a camera: what it said of itself.
+    fn camera(&self) -> Option<CameraFacts> {
+        None
     }
 
     /// Names of the classes that [`Label::truth`] counts.

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::{Feed, Label, Placed};
 use crate::fit::Fitter;
-use crate::source::Source;
+use crate::source::{CameraFacts, Live, Source};
 
 pub(crate) struct Pictures {
     source: Box<dyn Source>,
@@ -39,6 +39,18 @@ impl Feed for Pictures {
 
     fn is_endless(&self) -> bool {
         self.source.is_endless()
+    }
+
+    fn comes_by_itself(&self) -> bool {
+        self.source.comes_by_itself()
+    }
+
+    fn live(&self) -> Option<Live> {
+        self.source.live()
+    }
+
+    fn camera(&self) -> Option<CameraFacts> {
+        self.source.camera()
     }
 
     fn class_names(&self) -> Option<&'static [&'static str]> {
