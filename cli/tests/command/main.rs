@@ -11,6 +11,8 @@ mod endings;
 mod explain;
 mod json_object;
 mod log_tags;
+mod package;
+mod pages;
 mod readme;
 mod reconnect;
 mod run;
@@ -44,6 +46,8 @@ fn main() -> std::process::ExitCode {
         explain::TESTS,
         json_object::TESTS,
         log_tags::TESTS,
+        package::TESTS,
+        pages::TESTS,
         readme::TESTS,
         reconnect::TESTS,
         run::TESTS,
