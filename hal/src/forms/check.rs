@@ -35,8 +35,8 @@ pub fn check(
 }
 
 /// Whether an operation can do without its input at `position`, which then is an operand with the
-/// lifetime NO_VALUE. What IF and WHILE pass to their graphs may be left out; an operation of an
-/// extension says for itself.
+/// lifetime NO_VALUE. IF and WHILE hand on what is left out, and a model without a condition is legal, though none
+/// of its executions succeeds; an operation of an extension says for itself.
 #[must_use]
 pub fn may_omit(ty: OperationType, position: usize) -> bool {
     let lstm =
@@ -53,9 +53,7 @@ pub fn may_omit(ty: OperationType, position: usize) -> bool {
             1 | 5 | 9..=12 | 16..=18 | 22 | 26..=29 | 33 | 34 | 39..=47 | 53..=60
         ),
         BidirectionalSequenceRnn => (9..=11).contains(&position),
-        If => position > 2,
-        While => position > 1,
-        OperationType::Extension(_) | OperationType::OemOperation => true,
+        If | While | OperationType::Extension(_) | OperationType::OemOperation => true,
         _ => false,
     }
 }
