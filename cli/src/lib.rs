@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 
 use burst_hal::log_tags::LogTags;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 mod bench;
 mod calibrate;
@@ -26,6 +26,7 @@ mod model_file;
 mod out;
 mod output_file;
 mod packed;
+mod pages;
 mod preference;
 mod route;
 mod run;
@@ -75,6 +76,10 @@ enum Command {
     Devices(devices::Args),
     /// Measure how fast this machine computes, for what devices report of themselves.
     Calibrate(calibrate::Args),
+    /// Write the pages of the manual into a folder.
+    Man(pages::ManArgs),
+    /// Print the completions for a shell.
+    Completions(pages::CompletionArgs),
 }
 
 /// Reads the command line, does what it says, and tells how that ended: 0 fine, 1 the answer is
@@ -108,6 +113,8 @@ pub fn main() -> ExitCode {
         Command::Verify(args) => (verify::run(args), args.json.then_some(&json::VERIFY)),
         Command::Devices(args) => (devices::run(args), args.json.then_some(&json::DEVICES)),
         Command::Calibrate(args) => (calibrate::run(args), args.json.then_some(&json::CALIBRATE)),
+        Command::Man(args) => (pages::man(args, Cli::command()), None),
+        Command::Completions(args) => (pages::completions(args, Cli::command()), None),
     };
     result.unwrap_or_else(|error| failure::report(&error, json))
 }

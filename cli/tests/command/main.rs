@@ -12,6 +12,8 @@ mod endings;
 mod explain;
 mod json_object;
 mod log_tags;
+mod package;
+mod pages;
 mod readme;
 mod reconnect;
 mod run;
@@ -46,6 +48,8 @@ fn main() -> std::process::ExitCode {
         explain::TESTS,
         json_object::TESTS,
         log_tags::TESTS,
+        package::TESTS,
+        pages::TESTS,
         readme::TESTS,
         reconnect::TESTS,
         run::TESTS,
