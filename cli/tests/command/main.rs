@@ -9,8 +9,10 @@ mod death;
 mod devices;
 mod endings;
 mod explain;
+mod interrupted;
 mod json_object;
 mod log_tags;
+mod outside;
 mod readme;
 mod reconnect;
 mod run;
@@ -42,8 +44,10 @@ fn main() -> std::process::ExitCode {
         devices::TESTS,
         endings::TESTS,
         explain::TESTS,
+        interrupted::TESTS,
         json_object::TESTS,
         log_tags::TESTS,
+        outside::TESTS,
         readme::TESTS,
         reconnect::TESTS,
         run::TESTS,

@@ -27,6 +27,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("burst", 5),
     ("burst-delegate", 5),
     ("neuralnetworks", 4),
+    ("burst-tasks", 4),
 ];
 
 /// The synthetic camera draws pictures and knows nothing of ours; anyone may use it.

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use burst_tasks::Placement;
 
-use crate::fit::Placement;
 use crate::source::Frame;
 
-mod front;
 mod pictures;
 mod values;
 
@@ -51,11 +50,6 @@ pub(crate) trait Feed {
     /// Whether it would go on for ever.
     fn is_endless(&self) -> bool {
         false
-    }
-
-    /// Names of the classes that [`Label::truth`] counts.
-    fn class_names(&self) -> Option<&'static [&'static str]> {
-        None
     }
 
     /// How much sound one frame is.
