@@ -10,8 +10,10 @@ mod death;
 mod devices;
 mod endings;
 mod explain;
+mod interrupted;
 mod json_object;
 mod log_tags;
+mod outside;
 mod package;
 mod pages;
 mod readme;
@@ -46,8 +48,10 @@ fn main() -> std::process::ExitCode {
         devices::TESTS,
         endings::TESTS,
         explain::TESTS,
+        interrupted::TESTS,
         json_object::TESTS,
         log_tags::TESTS,
+        outside::TESTS,
         package::TESTS,
         pages::TESTS,
         readme::TESTS,

@@ -49,6 +49,7 @@ packages! {
     runtime: "runtime",
     shm: "shm",
     sound: "sound",
+    tasks: "tasks",
     testing: "testing",
     tests: "tests",
     tflite: "tflite",

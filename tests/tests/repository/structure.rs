@@ -29,6 +29,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("burst-delegate", 5),
     ("burst-capi", 5),
     ("neuralnetworks", 4),
+    ("burst-tasks", 4),
 ];
 
 /// The synthetic camera draws pictures and knows nothing of ours; anyone may use it.

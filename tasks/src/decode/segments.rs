@@ -1,32 +1,34 @@
 //! What a segmentation says: a class for each pixel.
 
-use anyhow::Result;
 use burst_hal::OperandType;
 use burst_tflite::TensorInfo;
 use serde::Serialize;
 
-use super::classes::name;
-use super::numbers::Numbers;
-use crate::draw::Canvas;
-use crate::stream::feed::Placed;
-use crate::stream::path::Path;
+use super::tensor::Tensor;
+use crate::error::TaskError;
+use crate::labels::name;
+use crate::options::Choice;
+use crate::picture_input::Placement;
+use crate::runner::Outputs;
 
 /// Most classes that are distinguished.
 const MAX_CLASSES: usize = 65_536;
-/// Classes with a smaller part of the picture are not named in it.
-const LEAST_NAMED: f32 = 0.005;
 
 /// How much of the picture belongs to a class.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Share {
-    pub(crate) index: usize,
-    pub(crate) label: String,
+pub struct Share {
+    /// The class, from 0.
+    pub index: usize,
+    /// Its label; empty where it has none.
+    pub label: String,
     /// Part of all pixels, 0 to 1.
-    pub(crate) share: f32,
+    pub share: f32,
 }
 
 impl Share {
-    pub(crate) fn name(&self) -> String {
+    /// The label, or the number of the class where it has none.
+    #[must_use]
+    pub fn name(&self) -> String {
         name(self.index, &self.label)
     }
 }
@@ -34,21 +36,21 @@ impl Share {
 /// Reads an output with a score per class and pixel, `[1, height, width, classes]`, or with the
 /// class of each pixel, `[1, height, width]`.
 #[derive(Debug)]
-pub(crate) struct Segmenter {
-    numbers: Numbers,
+pub struct SegmentDecoder {
+    output: Tensor,
     width: usize,
     height: usize,
     /// Scores of a pixel; 1 where the output has the class itself.
     scores: usize,
     labels: Vec<String>,
-    values: Vec<f32>,
+    choice: Choice,
     /// The class of each pixel.
-    classes: Vec<u16>,
+    mask: Vec<u16>,
 }
 
-impl Segmenter {
+impl SegmentDecoder {
     /// `None` for an output that is no segmentation.
-    pub(crate) fn new(output: &TensorInfo, labels: &[String]) -> Option<Self> {
+    pub(super) fn new(output: &TensorInfo) -> Option<Self> {
         let is_class = output.ty == OperandType::TensorInt32;
         let (height, width, scores) = match *output.dims.as_slice() {
             [1, height, width] | [1, height, width, 1] if is_class => (height, width, 1),
@@ -57,36 +59,65 @@ impl Segmenter {
         };
         let (width, height, scores) = (width as usize, height as usize, scores as usize);
         (width > 1 && height > 1 && scores <= MAX_CLASSES).then_some(())?;
-        Some(Segmenter {
-            numbers: Numbers::of(output)?,
+        Some(SegmentDecoder {
+            output: Tensor::new(0, output)?,
             width,
             height,
             scores,
-            labels: labels.to_vec(),
-            values: Vec::new(),
-            classes: Vec::new(),
+            labels: Vec::new(),
+            choice: Choice::default(),
+            mask: Vec::new(),
         })
     }
 
+    pub(super) fn choose(&mut self, labels: Vec<String>, choice: Choice) {
+        (self.labels, self.choice) = (labels, choice);
+    }
+
     /// How many classes there are, where the output says it.
-    pub(crate) fn classes(&self) -> Option<usize> {
+    #[must_use]
+    pub fn classes(&self) -> Option<usize> {
         (self.scores > 1).then_some(self.scores)
     }
 
+    /// Width and height of the mask, in pixels.
+    #[must_use]
+    pub fn size(&self) -> (usize, usize) {
+        (self.width, self.height)
+    }
+
+    /// The class of each pixel of the model's own size, row by row.
+    #[must_use]
+    pub fn mask(&self) -> &[u16] {
+        &self.mask
+    }
+
+    /// The class of a pixel of the picture that lies in the input like this; `None` where the model did not see it.
+    #[must_use]
+    pub fn class_at(&self, placement: &Placement, x: u32, y: u32) -> Option<u16> {
+        let row = cell((f64::from(y) + 0.5 - placement.top) / placement.height, self.height)?;
+        let column = cell((f64::from(x) + 0.5 - placement.left) / placement.width, self.width)?;
+        self.mask.get(row * self.width + column).copied()
+    }
+
     /// Takes the output of the last execution in.
-    pub(crate) fn read(&mut self, path: &mut dyn Path) -> Result<()> {
-        self.numbers.read(path.output(0)?, &mut self.values);
+    ///
+    /// # Errors
+    /// The output cannot be read, or has another length than the model says.
+    pub fn read(&mut self, outputs: &mut (impl Outputs + ?Sized)) -> Result<(), TaskError> {
+        self.output.read(outputs)?;
         self.classify();
         Ok(())
     }
 
     fn classify(&mut self) {
-        self.classes.clear();
+        self.mask.clear();
+        let values = &self.output.values;
         if self.scores == 1 {
-            self.classes.extend(self.values.iter().map(|class| narrow(*class)));
+            self.mask.extend(values.iter().map(|class| narrow(*class)));
             return;
         }
-        self.classes.extend(self.values.chunks_exact(self.scores).map(|scores| {
+        self.mask.extend(values.chunks_exact(self.scores).map(|scores| {
             let mut best = 0;
             for (class, score) in scores.iter().enumerate() {
                 if *score > scores[best] {
@@ -97,10 +128,11 @@ impl Segmenter {
         }));
     }
 
-    /// The classes there are, largest first.
-    pub(crate) fn shares(&self) -> Vec<Share> {
+    /// The classes there are, as far as the options allow them, largest first. A least score is a least share.
+    #[must_use]
+    pub fn shares(&self) -> Vec<Share> {
         let mut counts: Vec<usize> = Vec::new();
-        for class in &self.classes {
+        for class in &self.mask {
             let class = usize::from(*class);
             if counts.len() <= class {
                 counts.resize(class + 1, 0);
@@ -109,37 +141,15 @@ impl Segmenter {
         }
         let share = |(index, count): (usize, usize)| {
             #[expect(clippy::cast_precision_loss, reason = "counts of pixels")]
-            let share = count as f32 / self.classes.len().max(1) as f32;
+            let share = count as f32 / self.mask.len().max(1) as f32;
             Share { index, label: self.labels.get(index).cloned().unwrap_or_default(), share }
         };
+        let counted = counts.into_iter().enumerate().filter(|(_, count)| *count > 0).map(share);
         let mut shares: Vec<Share> =
-            counts.into_iter().enumerate().filter(|(_, count)| *count > 0).map(share).collect();
+            counted.filter(|share| self.choice.takes(&share.label, share.share)).collect();
         shares.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.index.cmp(&b.index)));
+        shares.truncate(self.choice.most());
         shares
-    }
-
-    /// Tints the frame by class, all but class 0, which is the background.
-    pub(crate) fn draw(&self, placed: &Placed<'_>, canvas: &mut Canvas) {
-        let Placed { frame, placement } = placed;
-        for y in 0..frame.height {
-            let row = cell((f64::from(y) + 0.5 - placement.top) / placement.height, self.height);
-            for x in 0..frame.width {
-                let across = (f64::from(x) + 0.5 - placement.left) / placement.width;
-                let index = row.zip(cell(across, self.width));
-                let class = index
-                    .and_then(|(row, column)| self.classes.get(row * self.width + column).copied());
-                if let Some(class @ 1..) = class {
-                    canvas.tint(x, y, class.into());
-                }
-            }
-        }
-        let named: Vec<(usize, String)> = self
-            .shares()
-            .iter()
-            .filter(|share| share.index > 0 && share.share >= LEAST_NAMED)
-            .map(|share| (share.index, format!("{} {:.1} %", share.name(), share.share * 100.0)))
-            .collect();
-        canvas.legend(&named);
     }
 }
 
@@ -169,8 +179,6 @@ mod tests {
     use burst_tflite::ElementType;
 
     use super::*;
-    use crate::fit::Placement;
-    use crate::source::Frame;
 
     fn tensor(ty: OperandType, dims: &[u32]) -> TensorInfo {
         let file_type = ElementType::Float32;
@@ -178,49 +186,53 @@ mod tests {
     }
 
     /// Two by two pixels: classes 0, 2, 2, 1.
-    fn segmenter() -> Segmenter {
+    fn decoder() -> SegmentDecoder {
         let output = tensor(OperandType::TensorFloat32, &[1, 2, 2, 3]);
+        let mut decoder = SegmentDecoder::new(&output).unwrap();
         let labels = ["ground", "cat", "dog"].map(String::from);
-        let mut segmenter = Segmenter::new(&output, &labels).unwrap();
-        segmenter.values = vec![1.0, 0.0, 0.0, 0.0, 0.0, 3.0, -2.0, -3.0, -1.0, 0.0, 0.5, 0.0];
-        segmenter.classify();
-        segmenter
+        decoder.choose(labels.to_vec(), Choice::default());
+        decoder.output.values = vec![1.0, 0.0, 0.0, 0.0, 0.0, 3.0, -2.0, -3.0, -1.0, 0.0, 0.5, 0.0];
+        decoder.classify();
+        decoder
     }
 
     #[test]
     fn each_pixel_has_its_best_class() {
-        let segmenter = segmenter();
-        assert_eq!(segmenter.classes, [0, 2, 2, 1]);
+        let decoder = decoder();
+        assert_eq!(decoder.mask(), [0, 2, 2, 1]);
         let shares: Vec<(String, f32)> =
-            segmenter.shares().iter().map(|share| (share.name(), share.share)).collect();
+            decoder.shares().iter().map(|share| (share.name(), share.share)).collect();
         let want = [("dog", 0.5), ("ground", 0.25), ("cat", 0.25)];
         assert_eq!(shares, want.map(|(name, share)| (name.to_owned(), share)));
         let output = tensor(OperandType::TensorInt32, &[1, 1_000, 2]);
-        let mut whole = Segmenter::new(&output, &[]).unwrap();
-        whole.values = vec![5.0; 2_000];
+        let mut whole = SegmentDecoder::new(&output).unwrap();
+        whole.output.values = vec![5.0; 2_000];
         whole.classify();
         assert_eq!(whole.shares()[0].name(), "class 5");
     }
 
     #[test]
-    fn the_tint_lies_where_the_class_is_and_nowhere_else() {
-        let rgb = vec![100; 400 * 200 * 3];
-        let frame = Frame { width: 400, height: 200, rgb: &rgb, name: "", truth: None };
-        // The model saw the middle.
-        let placement = Placement { left: 100.0, top: 0.0, width: 200.0, height: 200.0 };
-        let mut canvas = Canvas::new(400, 200, rgb.clone());
-        segmenter().draw(&Placed { frame, placement }, &mut canvas);
-        let plain = [100; 3];
-        for (x, y, tinted) in [
-            (50, 150, false),
-            (350, 150, false),
-            (250, 50, true),
-            (120, 150, true),
-            (299, 199, true),
+    fn the_class_of_a_pixel_is_found_where_the_model_saw_it() {
+        // The model saw the middle of 400 times 200 pixels.
+        let placement = Placement {
+            left: 100.0,
+            top: 0.0,
+            width: 200.0,
+            height: 200.0,
+            picture_width: 400,
+            picture_height: 200,
+        };
+        let decoder = decoder();
+        for (x, y, class) in [
+            (50, 150, None),
+            (350, 150, None),
+            (150, 50, Some(0)),
+            (250, 50, Some(2)),
+            (120, 150, Some(2)),
+            (299, 199, Some(1)),
         ] {
-            assert_eq!(canvas.pixel(x, y) != plain, tinted, "{x}, {y}");
+            assert_eq!(decoder.class_at(&placement, x, y), class, "{x}, {y}");
         }
-        assert_ne!(canvas.pixel(250, 50), canvas.pixel(299, 199), "another class");
     }
 
     #[test]
@@ -231,7 +243,7 @@ mod tests {
             (OperandType::TensorFloat32, &[1, 8, 8]),
             (OperandType::TensorInt32, &[1, 8, 8, 3]),
         ] {
-            assert!(Segmenter::new(&tensor(ty, dims), &[]).is_none(), "{ty} {dims:?}");
+            assert!(SegmentDecoder::new(&tensor(ty, dims)).is_none(), "{ty} {dims:?}");
         }
     }
 }
