@@ -1,4 +1,4 @@
-/* Runs a model on a grey picture:  cc frame.c $(pkg-config --cflags --libs burst) -o frame && ./frame SOCKET MODEL.tflite */
+/* What a classifier of bytes sees in grey:  cc frame.c $(pkg-config --cflags --libs burst) -o frame && ./frame SOCKET MODEL.tflite */
 #include <burst.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,12 +18,17 @@ int main(int argc, char **argv) {
     }
     /* Per frame: write the input where the driver reads it, run, read the output. */
     size_t bytes = 0;
-    memset(burst_input(model, 0, &bytes), 128, bytes);
+    void *input = burst_input(model, 0, &bytes);
+    memset(input, 128, bytes);
     if (burst_run(model, 1000000000)) {
         goto failed;
     }
-    const unsigned char *output = burst_output(model, 0, &bytes);
-    printf("%zu bytes from process %u, the first %u\n", bytes, burst_driver_pid(model), output[0]);
+    const unsigned char *scores = burst_output(model, 0, &bytes);
+    size_t best = 0;
+    for (size_t class = 1; class < bytes; class++) {
+        best = scores[class] > scores[best] ? class : best;
+    }
+    printf("class %zu with %u, says process %u\n", best, scores[best], burst_driver_pid(model));
     status = 0;
 
 failed:

@@ -9,6 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Output, St
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use burst_client::{Client, Deadline, Stream, StreamOptions};
 use burst_driver::CpuDevice;
 use burst_server::{Listener, serve};
 use burst_testing::program;
@@ -108,7 +109,26 @@ fn the_example_runs_a_frame_in_another_process(cc: &Path) {
     let service = Service::start(&socket);
     let said = succeeded(&started(&program, &socket).output().unwrap(), "the example");
     let pid = service.0.id();
-    assert!(said.starts_with(&format!("10 bytes from process {pid}, the first ")), "{said}");
+    let (class, score) = in_rust(&socket);
+    assert_eq!(said, format!("class {class} with {score}, says process {pid}\n"));
+}
+
+/// The best class that the client in Rust reads of the same picture, and its score.
+fn in_rust(socket: &Path) -> (usize, u8) {
+    let imported = burst_tflite::import(&fs::read(model()).unwrap()).unwrap();
+    let device = Client::connect(socket).unwrap().device("cpu").unwrap();
+    let mut stream = device.stream(&imported.model, &StreamOptions::default()).unwrap();
+    let best = |stream: &mut Stream, byte: u8| {
+        stream.input(0).fill(byte);
+        stream.run(Deadline::never()).unwrap();
+        let scores = stream.output(0).unwrap().iter().copied().enumerate();
+        // The first of equals, as in the example.
+        scores.rev().max_by_key(|(_, score)| *score).unwrap()
+    };
+    let black = best(&mut stream, 0);
+    let grey = best(&mut stream, 128);
+    assert_ne!(black, grey, "the picture makes a difference");
+    grey
 }
 
 /// A conversation with a program: it says where it is, and goes on when it is told to.

@@ -70,7 +70,8 @@ int main(int argc, char **argv) {
     CHECK(burst_connect(argv[1], &service) == BURST_OK && burst_load(service, NULL, argv[2], &model) == BURST_OK);
     /* A service outlives its handle as long as it has models. */
     burst_service_free(service);
-    memset(burst_input(model, 0, &bytes), 128, bytes);
+    input = burst_input(model, 0, &bytes);
+    memset(input, 128, bytes);
     CHECK(burst_run(model, 0) == BURST_OK);
     output = burst_output(model, 0, &bytes);
     CHECK(memcmp(output, first, bytes) == 0);

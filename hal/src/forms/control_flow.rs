@@ -197,7 +197,7 @@ mod tests {
             "its condition is not TENSOR_BOOL8 of shape [1]"
         );
         assert_eq!(
-            said(|model| drop(model.main.operations[0].inputs.pop())),
+            said(|model| model.main.operations[0].inputs.truncate(3)),
             "a graph takes or gives 1 values, where 0 are handed over"
         );
         assert_eq!(said(|model| model.main.operands[2].location.offset = 7), "it names no graph");
