@@ -21,6 +21,8 @@ pub(crate) struct Pace {
     drop: Drop,
     start: Instant,
     next: u32,
+    /// The next frame had to be waited for: there is no newer one that it could be skipped for.
+    is_newest: bool,
     /// Frames whose answer came after the next frame was due.
     pub(crate) late: u64,
     /// Frames that were skipped.
@@ -35,7 +37,15 @@ impl Pace {
             Some(fps) if (0.001..=1e6).contains(&fps) => Some(Duration::from_secs_f64(1.0 / fps)),
             Some(fps) => bail!("--fps {fps}: expected 0.001 to 1000000"),
         };
-        Ok(Pace { period, drop, start: Instant::now(), next: 0, late: 0, dropped: 0 })
+        Ok(Pace {
+            period,
+            drop,
+            start: Instant::now(),
+            next: 0,
+            is_newest: false,
+            late: 0,
+            dropped: 0,
+        })
     }
 
     /// No schedule, whatever was asked for: frames come as they come.
@@ -52,8 +62,8 @@ impl Pace {
         if came <= due {
             return;
         }
-        let is_newest = by_itself && came.duration_since(asked) >= period;
-        self.start += came - if is_newest { due } else { due.max(asked) };
+        self.is_newest = by_itself && came.duration_since(asked) >= period;
+        self.start += came - if self.is_newest { due } else { due.max(asked) };
     }
 
     /// Starts the clock: the first frame is due now.
@@ -68,7 +78,8 @@ impl Pace {
         let due = self.at(self.next, period);
         self.next += 1;
         let now = Instant::now();
-        if self.drop == Drop::Oldest && !is_last && now >= self.at(self.next, period) {
+        let is_newest = std::mem::take(&mut self.is_newest) || is_last;
+        if self.drop == Drop::Oldest && !is_newest && now >= self.at(self.next, period) {
             self.dropped += 1;
             return None;
         }
@@ -158,6 +169,8 @@ mod tests {
         pace.next = 1;
         pace.source_took(at(50_000), at(51_000), true);
         assert_eq!(pace.at(1, Duration::from_secs(1)), at(51_000), "due when it came");
+        let due = pace.due(false, |_| panic!("it is past"));
+        assert_eq!(due, Some(at(51_000)), "not skipped, however much later that is");
         let (mut pace, at) = begun();
         pace.next = 1;
         pace.source_took(at(50_000), at(50_999), true);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use burst_tasks::{Sound, SoundFitter, Windows};
+use burst_tasks::{Sound, SoundFitter, TaskError, Windows};
 
 use super::{Feed, Label};
 use crate::out;
@@ -48,6 +48,10 @@ impl Values {
         let duration = Some(sound.duration());
         let windows = fitter
             .windows(sound, feeding.rate, feeding.hop)
+            .map_err(|error| match error {
+                TaskError::Hop { .. } => anyhow::anyhow!("--hop: {error}"),
+                error => error.into(),
+            })
             .with_context(|| feeding.source.to_owned())?;
         let name = feeding.source.to_owned();
         Ok(Values { name, windows, at: 0, started: false, sound: duration, fitter })
