@@ -66,6 +66,7 @@ pub fn zip<A: Copy + Sync, B: Copy + Sync, O: Send>(
         return runner.tiles(&Tiling::values(bytes), out, |first, out, _| {
             // A copy of its own: what is read through a reference might change with each value that is
             // written, as far as the compiler knows, and then nothing becomes a vector.
+            #[allow(clippy::redundant_locals, reason = "not redundant: see above")]
             let combine = combine;
             let part = first..first + out.len();
             for ((out, a), b) in out.iter_mut().zip(&a.values[part.clone()]).zip(&b.values[part]) {

@@ -249,10 +249,9 @@ impl Line {
                     let at = index * step_of(step);
                     // SAFETY: the bytes in the lanes from here on end at most at
                     // `(count - 1) * step + channels`, which is within the values: the assertion above.
-                    let bytes = unsafe {
-                        let from = values.as_ptr().add(at + first);
-                        _mm256_maskz_loadu_epi8(lanes.mask(), from.cast())
-                    };
+                    let from = unsafe { values.as_ptr().add(at + first) };
+                    // SAFETY: as said for the pointer; bytes that are not in the lanes are not read.
+                    let bytes = unsafe { _mm256_maskz_loadu_epi8(lanes.mask(), from.cast()) };
                     if SIGNED { _mm512_cvtepi8_epi16(bytes) } else { _mm512_cvtepu8_epi16(bytes) }
                 });
                 let [low_weights, high_weights] = weights;

@@ -112,6 +112,7 @@ struct ByteChannels {
 }
 
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each operation")]
 enum ByteForm {
     /// For code that every CPU runs.
     Plain {
