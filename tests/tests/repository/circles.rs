@@ -34,6 +34,7 @@ packages! {
     burst_server: "burst-server",
     camera: "camera",
     capi: "capi",
+    capture: "capture",
     cli: "cli",
     delegate: "delegate",
     driver: "driver",
