@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Output, St
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use burst_client::{Client, Deadline, Stream, StreamOptions};
+use burst_client::{Client, ClientError, Deadline, Stream, StreamOptions};
 use burst_driver::CpuDevice;
 use burst_server::{Listener, serve};
 use burst_testing::program;
@@ -47,14 +47,16 @@ impl Service {
     fn start(socket: &Path) -> Service {
         let _ = fs::remove_file(socket);
         let mut command = Command::new(std::env::current_exe().unwrap());
-        let mut child = command.env(AS_SERVICE, socket).spawn().unwrap();
+        let mut service = Service(command.env(AS_SERVICE, socket).spawn().unwrap());
         let until = Instant::now() + HANG;
-        while !socket.exists() {
-            assert!(child.try_wait().unwrap().is_none(), "the service ended");
+        // Its file is there before anybody listens.
+        while let Err(error) = Client::connect(socket) {
+            let nobody = matches!(error, ClientError::NobodyListens { .. });
+            assert!(nobody && service.0.try_wait().unwrap().is_none(), "the service: {error}");
             assert!(Instant::now() < until, "the service does not listen");
             std::thread::yield_now();
         }
-        Service(child)
+        service
     }
 
     fn kill(&mut self) {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output};
 use std::time::{Duration, Instant};
 
+use burst_client::{Client, ClientError};
 use burst_testing::shared;
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
@@ -51,14 +52,16 @@ impl Driver {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("add.sock");
         let mut program = Command::new(env!("CARGO_BIN_EXE_add_driver"));
-        let mut child = program.arg(&socket).spawn().unwrap();
+        let mut driver = Driver { child: program.arg(&socket).spawn().unwrap(), folder };
         let until = Instant::now() + HANG;
-        while !socket.exists() {
-            assert!(child.try_wait().unwrap().is_none(), "the driver ended");
+        // Its file is there before anybody listens.
+        while let Err(error) = Client::connect(&socket) {
+            let nobody = matches!(error, ClientError::NobodyListens { .. });
+            assert!(nobody && driver.child.try_wait().unwrap().is_none(), "the driver: {error}");
             assert!(Instant::now() < until, "the driver does not listen");
             std::thread::yield_now();
         }
-        Driver { child, folder }
+        driver
     }
 
     /// What `burst verify` says of it.
