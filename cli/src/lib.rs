@@ -14,6 +14,7 @@ mod calibrate;
 mod device_names;
 mod devices;
 mod divided;
+mod doctor;
 mod draw;
 mod driver_process;
 mod dump;
@@ -34,6 +35,7 @@ mod signals;
 mod source;
 mod stream;
 mod threads;
+mod top;
 mod trace;
 mod verify;
 
@@ -75,6 +77,10 @@ enum Command {
     Devices(devices::Args),
     /// Measure how fast this machine computes, for what devices report of themselves.
     Calibrate(calibrate::Args),
+    /// Show who uses a service just now, and which of its bursts are in trouble.
+    Top(top::Args),
+    /// Say what this machine allows, what follows from it, and what can be done.
+    Doctor(doctor::Args),
 }
 
 /// Reads the command line, does what it says, and tells how that ended: 0 fine, 1 the answer is
@@ -108,6 +114,8 @@ pub fn main() -> ExitCode {
         Command::Verify(args) => (verify::run(args), args.json.then_some(&json::VERIFY)),
         Command::Devices(args) => (devices::run(args), args.json.then_some(&json::DEVICES)),
         Command::Calibrate(args) => (calibrate::run(args), args.json.then_some(&json::CALIBRATE)),
+        Command::Top(args) => (top::run(args), args.json.then_some(&json::TOP)),
+        Command::Doctor(args) => (doctor::run(args), args.json.then_some(&json::DOCTOR)),
     };
     result.unwrap_or_else(|error| failure::report(&error, json))
 }

@@ -7,6 +7,7 @@ mod calibrate;
 mod damaged;
 mod death;
 mod devices;
+mod doctor;
 mod endings;
 mod explain;
 mod json_object;
@@ -24,6 +25,7 @@ mod support;
 mod system_calls;
 mod terminal;
 mod threads;
+mod top;
 mod trace;
 mod verify;
 mod verify_models;
@@ -40,6 +42,7 @@ fn main() -> std::process::ExitCode {
         damaged::TESTS,
         death::TESTS,
         devices::TESTS,
+        doctor::TESTS,
         endings::TESTS,
         explain::TESTS,
         json_object::TESTS,
@@ -56,6 +59,7 @@ fn main() -> std::process::ExitCode {
         system_calls::TESTS,
         terminal::TESTS,
         threads::TESTS,
+        top::TESTS,
         trace::TESTS,
         verify::TESTS,
         verify_models::TESTS,
