@@ -14,6 +14,7 @@ mod calibrate;
 mod device_names;
 mod devices;
 mod divided;
+mod doctor;
 mod draw;
 mod driver_process;
 mod dump;
@@ -33,6 +34,7 @@ mod signals;
 mod source;
 mod stream;
 mod threads;
+mod top;
 mod trace;
 mod verify;
 
@@ -78,6 +80,10 @@ enum Command {
     Man(pages::ManArgs),
     /// Print the completions for a shell.
     Completions(pages::CompletionArgs),
+    /// Show who uses a service just now, and which of its bursts are in trouble.
+    Top(top::Args),
+    /// Say what this machine allows, what follows from it, and what can be done.
+    Doctor(doctor::Args),
 }
 
 /// Reads the command line, does what it says, and tells how that ended: 0 fine, 1 the answer is
@@ -113,6 +119,8 @@ pub fn main() -> ExitCode {
         Command::Calibrate(args) => (calibrate::run(args), args.json.then_some(&json::CALIBRATE)),
         Command::Man(args) => (pages::man(args, Cli::command()), None),
         Command::Completions(args) => (pages::completions(args, Cli::command()), None),
+        Command::Top(args) => (top::run(args), args.json.then_some(&json::TOP)),
+        Command::Doctor(args) => (doctor::run(args), args.json.then_some(&json::DOCTOR)),
     };
     result.unwrap_or_else(|error| failure::report(&error, json))
 }

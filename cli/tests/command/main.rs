@@ -8,6 +8,7 @@ mod camera;
 mod damaged;
 mod death;
 mod devices;
+mod doctor;
 mod endings;
 mod explain;
 mod interrupted;
@@ -29,6 +30,7 @@ mod support;
 mod system_calls;
 mod terminal;
 mod threads;
+mod top;
 mod trace;
 mod verify;
 mod verify_models;
@@ -46,6 +48,7 @@ fn main() -> std::process::ExitCode {
         damaged::TESTS,
         death::TESTS,
         devices::TESTS,
+        doctor::TESTS,
         endings::TESTS,
         explain::TESTS,
         interrupted::TESTS,
@@ -66,6 +69,7 @@ fn main() -> std::process::ExitCode {
         system_calls::TESTS,
         terminal::TESTS,
         threads::TESTS,
+        top::TESTS,
         trace::TESTS,
         verify::TESTS,
         verify_models::TESTS,

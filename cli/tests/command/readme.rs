@@ -174,7 +174,7 @@ fn a_command_or_option_that_is_not_there_is_found_out() {
         ("cargo run --release -- --frames 3  # as ever", None),
         ("burst bench model --source demo", Some("no --source of burst bench model")),
         ("burst bench model --model m.tflite", Some("no --model of burst bench model")),
-        ("burst top", Some("no command top")),
+        ("burst tip", Some("no command tip")),
         ("burst --threats 2", Some("no --threats of burst ")),
         ("ls | $burst explain --jason", Some("no --jason of burst explain")),
     ] {
