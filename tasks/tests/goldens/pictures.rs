@@ -57,12 +57,14 @@ fn detectors_give_the_goldens_boxes(root: &Path) {
                 assert_eq!(found.len(), 10);
                 assert_eq!(want.3[at], 10.0);
                 for (number, found) in (at * 10..).zip(&found) {
-                    assert_eq!(found.score, want.2[number], "{} {}", entry.name, golden.input());
-                    assert_eq!(found.index as f32, want.1[number], "{found:?}");
+                    let (score, class) = (want.2[number], want.1[number]);
+                    assert!((found.score - score).abs() < 1e-5, "{found:?} {score}");
+                    let index = f32::from(u16::try_from(found.index).unwrap());
+                    assert_eq!(index, class, "{} {}", entry.name, golden.input());
                     assert_eq!(found.label, labels[found.index]);
                     let &[top, left, bottom, right] = &want.0[number * 4..][..4] else { panic!() };
                     for (found, want) in found.edges.iter().zip([left, top, right, bottom]) {
-                        assert!((found - want.clamp(0.0, 1.0)).abs() < 1e-5, "{found} {want}");
+                        assert!((found - want.clamp(0.0, 1.0)).abs() < 1e-4, "{found} {want}");
                     }
                 }
             }
@@ -95,7 +97,8 @@ fn segmenters_give_the_goldens_masks(root: &Path) {
             let (x, y) = (picture.width / 2, picture.height / 3);
             let there = found.mask()[y as usize * width + x as usize];
             assert_eq!(found.class_at(x, y), Some(there));
-            assert_eq!(found.shares()[0].label, entry.options.labels.as_ref().unwrap()[0]);
+            let shares: f32 = found.shares().iter().map(|share| share.share).sum();
+            assert!((shares - 1.0).abs() < 1e-3, "{shares}");
         }
     }
 }
