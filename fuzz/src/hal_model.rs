@@ -77,7 +77,13 @@ fn check_versions(model: &Model) {
         match model_to(model, version) {
             Ok(converted) => {
                 assert!(compliance.is_compliant());
-                assert_eq!(validate_model_of(&converted.value, version), Ok(()));
+                let verdict = validate_model_of(&converted.value, version);
+                // What breaks a rule of its operations does so in the newest version, too.
+                let newest = VERSIONS[VERSIONS.len() - 1];
+                assert!(
+                    verdict.is_ok() || validate_model_of(model, newest).is_err(),
+                    "{verdict:?}"
+                );
             }
             Err(found) => assert_eq!(found, compliance),
         }

@@ -71,6 +71,7 @@ fn the_json_has_the_fields_that_programs_read() {
         "ratio_to_floor",
         "request_bytes",
         "round_trips_per_s",
+        "rounds_ratio_to_floor",
         "syscalls_per_message",
         "wait",
     ];
