@@ -50,7 +50,7 @@ pub enum TaskError {
         /// Its name.
         model: String,
         /// Why: the operator and the reason.
-        cause: ImportError,
+        cause: Box<ImportError>,
     },
     /// A stream feeds one input; others have to be states.
     #[error("{model} has {} inputs that are no states{}; a task feeds exactly one", names.len(), listed(names))]
@@ -161,7 +161,7 @@ pub enum TaskError {
         /// Names of outputs of the file that it computes.
         result: Vec<String>,
         /// What the device says.
-        cause: SessionError,
+        cause: Box<SessionError>,
     },
     /// The model cannot be prepared, or an execution did not work, in this process or over a session.
     #[error(transparent)]

@@ -66,7 +66,7 @@ impl TaskModel {
     /// # Errors
     /// [`TaskError::Model`]: the file is damaged, or one of its operators has no form in NNAPI; it is named.
     pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self, TaskError> {
-        let failed = |cause| TaskError::Model { model: name.into(), cause };
+        let failed = |cause| TaskError::Model { model: name.into(), cause: Box::new(cause) };
         let (front, imported) = match burst_tflite::import(bytes) {
             Ok(imported) => (None, imported),
             Err(error @ ImportError::Refused { .. }) => {

@@ -94,7 +94,7 @@ fn refused(device: &dyn Device, imported: &Imported, cause: SessionError) -> Tas
     let made = outputs.filter(|(operand, _)| operation.outputs.contains(operand));
     let result = made.map(|(_, info)| info.name.clone()).collect();
     let device = device.name().to_owned();
-    TaskError::Operation { device, index, operation: operation.ty, result, cause }
+    TaskError::Operation { device, index, operation: operation.ty, result, cause: Box::new(cause) }
 }
 
 impl Outputs for SessionRunner {
