@@ -36,6 +36,7 @@ mod stream;
 mod threads;
 mod trace;
 mod verify;
+mod view;
 
 /// A neural-network driver service reached in microseconds.
 ///

@@ -34,7 +34,7 @@ impl<T> Request<T> {
         assert!(size < 1 << 14, "a request's number has 14 bits for the size");
         #[expect(clippy::cast_possible_truncation, reason = "14 bits")]
         let size = size as u32;
-        let number = direction << 30 | size << 16 | (b'V' as u32) << 8 | number as u32;
+        let number = (direction << 30) | (size << 16) | ((b'V' as u32) << 8) | number as u32;
         Request { number, name, payload: PhantomData }
     }
 

@@ -123,7 +123,7 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
         if argument.is_null() {
             return fail(libc::EFAULT);
         }
-        let bytes = usize::try_from(request >> 16 & 0x3FFF).unwrap_or(0);
+        let bytes = usize::try_from((request >> 16) & 0x3FFF).unwrap_or(0);
         // SAFETY: not null; the request's number says how many bytes the caller has there, for the kernel to read and
         // write during the call.
         let payload = unsafe { std::slice::from_raw_parts_mut(argument.cast::<u8>(), bytes) };

@@ -14,6 +14,7 @@ use crate::fit::{Fit, Fitter, FloatRange, InputShape};
 use crate::model_file::{self, Front, Loaded};
 use crate::source::{self, CameraOptions, RawFormat};
 use crate::trace::Tracing;
+use crate::view::View;
 use crate::{json, out, signals};
 
 mod answer;
@@ -142,6 +143,10 @@ fn stream(args: &Args, closing: &Closing) -> Result<End> {
     let pace = if camera.is_some() { pace.without_schedule() } else { pace };
     let mut path = open_path(&options, &loaded.imported)?;
     let wanted = args.frames.or_else(|| input.feed.is_endless().then_some(DEFAULT_FRAMES));
+    let view = args.view.then(View::start).transpose()?;
+    if let Some(view) = &view {
+        out::say(format_args!("view: {}", view.address()));
+    }
     let live = Live::start(wanted, args.wants_json());
     let say = say(args, &input, &reader, live.is_drawn());
     let heading = Heading {
@@ -161,6 +166,7 @@ fn stream(args: &Args, closing: &Closing) -> Result<End> {
         say,
         pace,
         live,
+        view,
         frame_saver,
         output_saver,
         ledger,
