@@ -33,6 +33,7 @@ packages! {
     burst_client: "burst-client",
     burst_server: "burst-server",
     camera: "camera",
+    capture: "capture",
     cli: "cli",
     delegate: "delegate",
     driver: "driver",
