@@ -5,16 +5,22 @@
 //! those of its model, and a model to those of the service, so that no total ever goes back.
 
 mod admin;
+mod board;
 mod counts;
+#[cfg(test)]
+mod rules_tests;
+mod sessions;
 mod tally;
 mod text;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 pub use admin::serve_admin;
+use board::Board;
+pub(crate) use board::Probe;
 pub use counts::BurstCounts;
 pub(crate) use tally::Tally;
 
@@ -52,6 +58,8 @@ pub struct Metrics {
     /// All requests are timed, also those that did not ask for it.
     timed: bool,
     started: SystemTime,
+    begun: Instant,
+    board: Board,
     clients: AtomicU64,
     bursts: AtomicU64,
     given_up: [AtomicU64; GivenUp::NAMES.len()],
@@ -93,8 +101,27 @@ struct ModelTally {
 #[derive(Debug, Default)]
 struct Bursts {
     next: u64,
-    alive: BTreeMap<u64, Arc<Tally>>,
+    alive: BTreeMap<u64, Counted>,
     gone: Tally,
+}
+
+/// A burst that lives.
+#[derive(Debug, Clone)]
+struct Counted {
+    counts: Arc<Tally>,
+    /// Set once it is known how it can be looked at.
+    probe: Arc<OnceLock<Probe>>,
+}
+
+impl ModelTally {
+    /// Calls back for each burst that can be looked at.
+    fn for_each_burst(&self, mut look: impl FnMut(&Tally, &Probe)) {
+        for Counted { counts, probe } in lock(&self.bursts).alive.values() {
+            if let Some(probe) = probe.get() {
+                look(counts, probe);
+            }
+        }
+    }
 }
 
 impl Metrics {
@@ -110,6 +137,8 @@ impl Metrics {
             users,
             timed,
             started: SystemTime::now(),
+            begun: Instant::now(),
+            board: Board::default(),
             clients: AtomicU64::new(0),
             bursts: AtomicU64::new(0),
             given_up: Default::default(),
@@ -194,12 +223,13 @@ impl ModelMeter {
 
     /// Begins to count for a burst on this model.
     pub(crate) fn burst(&self) -> BurstMeter {
-        let counts = Arc::new(Tally::default());
+        let (counts, probe) = (Arc::new(Tally::default()), Arc::default());
         let mut bursts = lock(&self.tally.bursts);
         let number = bursts.next;
         bursts.next += 1;
-        bursts.alive.insert(number, Arc::clone(&counts));
-        BurstMeter { model: Arc::clone(&self.tally), number, counts }
+        let counted = Counted { counts: Arc::clone(&counts), probe: Arc::clone(&probe) };
+        bursts.alive.insert(number, counted);
+        BurstMeter { model: Arc::clone(&self.tally), number, counts, probe }
     }
 }
 
@@ -208,7 +238,7 @@ impl Drop for ModelMeter {
         let mut models = lock(&self.metrics.models);
         models.alive.remove(&self.number);
         let bursts = lock(&self.tally.bursts);
-        bursts.alive.values().for_each(|counts| models.gone.burst.add(counts));
+        bursts.alive.values().for_each(|one| models.gone.burst.add(&one.counts));
         models.gone.burst.add(&bursts.gone);
         models.gone.socket.add(&self.tally.socket);
     }
@@ -220,6 +250,15 @@ pub(crate) struct BurstMeter {
     model: Arc<ModelTally>,
     number: u64,
     pub(crate) counts: Arc<Tally>,
+    probe: Arc<OnceLock<Probe>>,
+}
+
+impl BurstMeter {
+    /// From now on it can be looked at.
+    pub(crate) fn observe(&self, probe: Probe) {
+        // Said once, by whoever starts it.
+        let _ = self.probe.set(probe);
+    }
 }
 
 impl Drop for BurstMeter {
@@ -265,7 +304,7 @@ impl Metrics {
         let view = |(number, tally): (&u64, &Arc<ModelTally>)| {
             let bursts = lock(&tally.bursts);
             let mut of_bursts = bursts.gone.look();
-            bursts.alive.values().for_each(|counts| of_bursts.add(&counts.look()));
+            bursts.alive.values().for_each(|one| of_bursts.add(&one.counts.look()));
             let of_socket = tally.socket.look();
             burst.add(&of_bursts);
             socket.add(&of_socket);
@@ -279,6 +318,16 @@ impl Metrics {
         let views = models.alive.iter().map(view).collect();
         (views, burst, socket)
     }
+
+    /// Calls back for every model that lives, with its number.
+    fn for_each_model(&self, mut look: impl FnMut(u64, &ModelTally)) {
+        // Without the lock: a look is not to hold up who begins or ends.
+        let alive: Vec<(u64, Arc<ModelTally>)> = {
+            let models = lock(&self.models);
+            models.alive.iter().map(|(number, tally)| (*number, Arc::clone(tally))).collect()
+        };
+        alive.iter().for_each(|(number, tally)| look(*number, tally));
+    }
 }
 
 #[cfg(test)]
@@ -288,7 +337,7 @@ mod tests {
     use super::*;
     use crate::admission::{Limit, Limits};
 
-    fn metrics() -> Arc<Metrics> {
+    pub(super) fn metrics() -> Arc<Metrics> {
         let performance = Arc::new(Performance::off());
         let users = Arc::new(Users::new(&Limits::default()));
         let turns = Arc::default();
@@ -341,6 +390,31 @@ mod tests {
         }
         assert!(text.ends_with("# EOF\n"));
         assert!(text.contains("device=\"c\\\"pu\\n\""), "labels are escaped");
+    }
+
+    #[test]
+    fn a_client_sees_its_own_sessions_and_the_owner_all() {
+        let metrics = metrics();
+        let peer = |uid| crate::admission::Peer { pid: Some(7), uid, gid: uid };
+        let shown = [(1, 1001), (2, 1002)].map(|(client, uid)| {
+            let session = metrics.session(client, peer(uid), "an \"app\"");
+            (session, metrics.model(client, uid, "cpu"), metrics.users.find(uid))
+        });
+        shown[0].1.socket().count(ErrorStatus::None, Some(1_500));
+        let sees = |reader| {
+            let look: serde_json::Value =
+                serde_json::from_str(&metrics.sessions_for(reader)).unwrap();
+            let count = |key: &str| look[key].as_array().unwrap().len();
+            assert_eq!(count("sessions"), count("models"), "{look}");
+            assert_eq!(count("sessions"), count("users"), "{look}");
+            (count("sessions"), look["models"][0]["requests"].as_u64())
+        };
+        assert_eq!(sees(Reader::User(1001)), (1, Some(1)));
+        assert_eq!(sees(Reader::User(1002)), (1, Some(0)));
+        assert_eq!(sees(Reader::User(1003)), (0, None));
+        assert_eq!(sees(Reader::Owner), (2, Some(1)));
+        drop(shown);
+        assert_eq!(sees(Reader::Owner).0, 0, "who is gone is not shown");
     }
 
     #[test]

@@ -84,7 +84,8 @@ pub(crate) fn run(host: &Arc<Host>, connection: Connection) -> Result<(), Server
 
 fn serve(host: &Arc<Host>, connection: Connection) -> Result<(), ServerError> {
     let Connection { socket, number, accepted, running } = connection;
-    let Greeted { admitted, features } = greet(host, &socket, number, accepted)?;
+    let Greeted { admitted, features, program } = greet(host, &socket, number, accepted)?;
+    let _shown = host.metrics.session(number, admitted.peer(), &program);
     let presence = Presence::new(number, admitted, running);
     Arc::new(Session::new(host, socket, features, presence)).read()
 }

@@ -120,11 +120,48 @@ pub(crate) const BENCH_TRANSPORT: Shape =
 pub(crate) const BENCH_MODEL: Shape =
     Shape { command: "bench model", keys: &["machine", "rounds", "wait", "models"] };
 
+/// `burst bench compare`.
+pub(crate) const BENCH_COMPARE: Shape = Shape {
+    command: "bench compare",
+    keys: &[
+        "a",
+        "b",
+        "threshold_percent",
+        "slower",
+        "faster",
+        "unclear",
+        "rows",
+        "only_in_a",
+        "only_in_b",
+        "warnings",
+    ],
+};
+
+/// `burst top`.
+pub(crate) const TOP: Shape = Shape {
+    command: "top",
+    keys: &[
+        "service_version",
+        "seconds",
+        "waiting_for_turn",
+        "computing_beside",
+        "users",
+        "sessions",
+        "models",
+        "bursts",
+        "left_out",
+    ],
+};
+
+/// `burst doctor`.
+pub(crate) const DOCTOR: Shape =
+    Shape { command: "doctor", keys: &["lacking", "worse", "unknown", "checks"] };
+
 /// `burst serve`, which prints an object only where it fails.
 pub(crate) const SERVE: Shape = Shape { command: "serve", keys: &[] };
 
 /// All of them.
-const ALL: [&Shape; 9] = [
+const ALL: [&Shape; 12] = [
     &STREAM,
     &RUN,
     &EXPLAIN,
@@ -133,6 +170,9 @@ const ALL: [&Shape; 9] = [
     &VERIFY,
     &BENCH_TRANSPORT,
     &BENCH_MODEL,
+    &BENCH_COMPARE,
+    &TOP,
+    &DOCTOR,
     &SERVE,
 ];
 

@@ -7,13 +7,14 @@
 use std::process::ExitCode;
 
 use burst_hal::log_tags::LogTags;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 mod bench;
 mod calibrate;
 mod device_names;
 mod devices;
 mod divided;
+mod doctor;
 mod draw;
 mod driver_process;
 mod dump;
@@ -21,11 +22,10 @@ mod explain;
 mod failure;
 mod fit;
 mod json;
-mod labels;
 mod model_file;
 mod out;
 mod output_file;
-mod packed;
+mod pages;
 mod preference;
 mod route;
 mod run;
@@ -34,6 +34,7 @@ mod signals;
 mod source;
 mod stream;
 mod threads;
+mod top;
 mod trace;
 mod verify;
 mod view;
@@ -76,6 +77,14 @@ enum Command {
     Devices(devices::Args),
     /// Measure how fast this machine computes, for what devices report of themselves.
     Calibrate(calibrate::Args),
+    /// Write the pages of the manual into a folder.
+    Man(pages::ManArgs),
+    /// Print the completions for a shell.
+    Completions(pages::CompletionArgs),
+    /// Show who uses a service just now, and which of its bursts are in trouble.
+    Top(top::Args),
+    /// Say what this machine allows, what follows from it, and what can be done.
+    Doctor(doctor::Args),
 }
 
 /// Reads the command line, does what it says, and tells how that ended: 0 fine, 1 the answer is
@@ -109,6 +118,10 @@ pub fn main() -> ExitCode {
         Command::Verify(args) => (verify::run(args), args.json.then_some(&json::VERIFY)),
         Command::Devices(args) => (devices::run(args), args.json.then_some(&json::DEVICES)),
         Command::Calibrate(args) => (calibrate::run(args), args.json.then_some(&json::CALIBRATE)),
+        Command::Man(args) => (pages::man(args, Cli::command()), None),
+        Command::Completions(args) => (pages::completions(args, Cli::command()), None),
+        Command::Top(args) => (top::run(args), args.json.then_some(&json::TOP)),
+        Command::Doctor(args) => (doctor::run(args), args.json.then_some(&json::DOCTOR)),
     };
     result.unwrap_or_else(|error| failure::report(&error, json))
 }

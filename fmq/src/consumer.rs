@@ -11,6 +11,7 @@ use crate::closer::Closer;
 use crate::descriptor::{Descriptor, SYNCHRONIZED};
 use crate::error::QueueError;
 use crate::event_flag::{NOT_EMPTY, NOT_FULL, announce_awake, wake};
+use crate::gauge::Gauge;
 use crate::queue_memory::{Parts, QueueConfig};
 use crate::readiness::Readiness;
 use crate::ring::ReadSide;
@@ -95,6 +96,11 @@ impl Consumer {
     /// A handle that ends the blocking calls of this end.
     pub fn closer(&self) -> Closer {
         Closer { closed: Arc::clone(&self.parts.closed), event: self.parts.event.clone() }
+    }
+
+    /// Says how full the queue is, from any thread.
+    pub fn gauge(&self) -> Gauge {
+        self.parts.gauge()
     }
 
     /// Items that can be read now; never more than the capacity.

@@ -179,6 +179,8 @@ mod consumer;
 #[cfg(not(loom))]
 mod descriptor;
 #[cfg(not(loom))]
+mod gauge;
+#[cfg(not(loom))]
 mod producer;
 #[cfg(not(loom))]
 mod queue_memory;
@@ -211,6 +213,7 @@ pub use self::{
     consumer::{Consumer, ReadClaim},
     descriptor::{Descriptor, Grantor, MAX_PARTS, SYNCHRONIZED, UNSYNCHRONIZED},
     event_flag::{EventError, EventFlag},
+    gauge::Gauge,
     producer::{Claim, Producer},
     queue_memory::QueueConfig,
     readiness::Readiness,

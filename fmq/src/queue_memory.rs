@@ -11,6 +11,7 @@ use crate::descriptor::{
     end_of_parts, parts,
 };
 use crate::error::QueueError;
+use crate::gauge::Gauge;
 use crate::geometry::Geometry;
 use crate::sync::{AtomicU64, EventWord};
 
@@ -121,6 +122,16 @@ impl Parts {
             closed: Arc::new(Closed::new()),
             layout,
         })
+    }
+
+    /// Says how full the queue is.
+    pub(crate) fn gauge(&self) -> Gauge {
+        Gauge {
+            read: self.read.clone(),
+            write: self.write.clone(),
+            quantum: self.layout.quantum_bytes(),
+            capacity: self.layout.capacity_items(),
+        }
     }
 }
 

@@ -56,6 +56,14 @@ pub enum PictureError {
         /// Bytes that there are.
         found: usize,
     },
+    /// A picture without pixels.
+    #[error("a picture of {width} x {height} pixels has none")]
+    NoPixels {
+        /// Pixels in a row.
+        width: u32,
+        /// Rows.
+        height: u32,
+    },
     /// The part to show reaches beyond the picture, or is empty.
     #[error("the area {area:?} is not inside a picture of {width} x {height} pixels")]
     Area {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use burst_wire::control::{QueueDescriptor, QueueGrantor};
 use burst_wire::{DATUM_BYTES, DATUM_QUANTUM};
-use fmq::{Closer, Consumer, Descriptor, DescriptorError, Grantor, Producer, QueueError, Wait};
+use fmq::{
+    Closer, Consumer, Descriptor, DescriptorError, Gauge, Grantor, Producer, QueueError, Wait,
+};
 
 use crate::ServerError;
 use crate::admission::{Charge, ClientBudgets, Limit, LimitMeters};
@@ -67,6 +69,11 @@ impl QueueEnds {
     pub(super) fn set_wait(&mut self, wait: Wait) {
         self.requests.set_wait(wait);
         self.results.set_wait(wait);
+    }
+
+    /// Say how full these queues are: requests, results.
+    pub(super) fn gauges(&self) -> (Gauge, Gauge) {
+        (self.requests.gauge(), self.results.gauge())
     }
 
     /// Closes these queues, of the burst that this run serves.

@@ -82,6 +82,11 @@ impl SpinWish {
         self.granted.load(Ordering::Relaxed)
     }
 
+    /// The same, for others to look at.
+    pub(super) fn granted(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.granted)
+    }
+
     /// It has requests again.
     pub(super) fn renew(&mut self) {
         if std::mem::replace(&mut self.is_pending, true) {

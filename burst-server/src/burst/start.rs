@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use burst_hal::Caller;
 use burst_wire::Features;
@@ -27,7 +28,7 @@ use super::worker::Worker;
 use crate::ServerError;
 use crate::admission::{Charge, ClientBudgets, Limit};
 use crate::client::{ClientLink, Presence};
-use crate::metrics::{BurstCounts, Metrics};
+use crate::metrics::{BurstCounts, Metrics, Probe};
 use crate::panics::catch_panic;
 use crate::prepared::PreparedEntry;
 use crate::process::Performance;
@@ -96,6 +97,19 @@ impl BurstStarter {
         let waiting = Waiting::new(wait, &self.spin_shares, claimant.user);
         queues.set_wait(waiting.initial());
         let closers = queues.closers(&run);
+        let meter = entry.meter.burst();
+        let (requests, results) = queues.gauges();
+        meter.observe(Probe {
+            burst: number,
+            depth: params.depth,
+            run: Arc::clone(&run),
+            requests,
+            results,
+            wait,
+            polls: waiting.polls(),
+            waits_for_room: AtomicBool::new(false),
+            since: Instant::now(),
+        });
         let cache = Arc::new(MemoryCache::default());
         let memories = BurstMemories::new(number, link, Arc::clone(&cache));
         let metrics = Arc::clone(&self.metrics);
@@ -106,7 +120,7 @@ impl BurstStarter {
             ending,
             contexts: self.contexts.get(entry.meter.device()).cloned(),
             ender: BurstEnder::new(closers.clone(), memories.clone(), metrics),
-            counts: BurstCounts::new(&self.metrics, entry.meter.burst()),
+            counts: BurstCounts::new(&self.metrics, meter),
             idle_time: self.idle_time,
             idle: IdleMonitor::begin(waiting, self.idle_time, &self.performance, entry.preference),
             caller: memories.link().caller().with_turn(Arc::clone(&run) as _),

@@ -2,6 +2,7 @@
 //! never polling for a client that has no requests.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use fmq::{Consumer, Wait};
@@ -39,6 +40,11 @@ impl Waiting {
         // A burst without a place waits like this, too.
         let current = if spin.is_some() { Wait::default() } else { wait };
         Waiting { current, spin, is_asleep: false }
+    }
+
+    /// Where it may poll: whether it has a place for that now.
+    pub(super) fn polls(&self) -> Option<Arc<AtomicBool>> {
+        self.spin.as_ref().map(SpinWish::granted)
     }
 
     /// How its queues are to wait at first.

@@ -249,8 +249,8 @@ impl Worker {
         // Before the client has the result: what it finds then is whole.
         marks.mark(SpanKind::EncodeResult);
         marks.whole(SpanKind::Request, self.memories.number());
-        let Worker { results, packet, run, .. } = self;
-        send_packet(results, packet, datums, run)
+        let Worker { results, packet, run, counts, .. } = self;
+        send_packet(results, packet, datums, run, counts)
     }
 }
 
@@ -260,12 +260,14 @@ fn send_packet(
     packet: &[u8],
     datums: usize,
     run: &Run,
+    counts: &BurstCounts,
 ) -> Result<(), EndReason> {
     match results.write_quiet(packet) {
         Err(QueueError::Full { .. }) => {
             run.end();
             results.wake()?; // it may sleep although there are results: see `WakeCoalescer`
-            match results.wait(datums, Deadline::after(RESULT_PATIENCE)) {
+            let patience = Deadline::after(RESULT_PATIENCE);
+            match counts.while_waiting_for_room(|| results.wait(datums, patience)) {
                 Err(QueueError::Timeout) => return Err(EndReason::ResultsNotTaken),
                 other => other?,
             };

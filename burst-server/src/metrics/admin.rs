@@ -1,5 +1,5 @@
-//! The admin socket: `GET /metrics` over HTTP/1.1 on a Unix socket, for
-//! `curl --unix-socket PATH http://burst/metrics` and for collectors of OpenMetrics.
+//! The admin socket: `GET /metrics`, `/sessions` or `/healthz` over HTTP/1.1 on a Unix socket, for
+//! `curl --unix-socket PATH http://burst/metrics`, for collectors of OpenMetrics and for `burst top`.
 //!
 //! One thread holds several conversations at once, none of which it waits for. Who may not read the
 //! metrics is told so before a byte is read. The others have two seconds, to the last byte of the answer,
@@ -29,6 +29,7 @@ const CONVERSATIONS_PER_USER: usize = 8;
 
 /// The media type of the text.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const JSON: &str = "application/json";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// Answers requests about a service until it is stopped. `listener` is one of
@@ -271,16 +272,16 @@ fn route(head: &[u8], metrics: &Arc<Metrics>, reader: Reader) -> Reply {
         return Reply::plain("505 HTTP Version Not Supported", "HTTP/1.1, please\n");
     }
     let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
-    match (method, path) {
-        (b"GET" | b"HEAD", b"/metrics") => Reply {
-            status: "200 OK",
-            content_type: OPENMETRICS,
-            body: metrics.text_for(reader),
-            with_body: method == b"GET",
-        },
-        (b"GET" | b"HEAD", _) => Reply::plain("404 Not Found", "there is only /metrics\n"),
-        _ => Reply::plain("405 Method Not Allowed", "there is nothing to change here\n"),
+    if !matches!(method, b"GET" | b"HEAD") {
+        return Reply::plain("405 Method Not Allowed", "there is nothing to change here\n");
     }
+    let (content_type, body) = match path {
+        b"/metrics" => (OPENMETRICS, metrics.text_for(reader)),
+        b"/sessions" => (JSON, metrics.sessions_for(reader)),
+        b"/healthz" => (PLAIN, "ok\n".to_owned()),
+        _ => return Reply::plain("404 Not Found", "there are /metrics, /sessions and /healthz\n"),
+    };
+    Reply { status: "200 OK", content_type, body, with_body: method == b"GET" }
 }
 
 #[cfg(test)]
@@ -290,7 +291,7 @@ mod tests {
     use crate::process::{Performance, SandboxReport};
 
     #[test]
-    fn only_one_thing_can_be_asked_for_and_all_else_has_its_code() {
+    fn three_things_can_be_asked_for_and_all_else_has_its_code() {
         let performance = Arc::new(Performance::off());
         let users = Arc::new(Users::new(&Limits::default()));
         let turns = Arc::default();
@@ -301,6 +302,8 @@ mod tests {
             ("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "200"),
             ("GET /metrics?name=x HTTP/1.0\r\n\r\n", "200"),
             ("HEAD /metrics HTTP/1.1\r\n\r\n", "200"),
+            ("GET /sessions HTTP/1.1\r\n\r\n", "200"),
+            ("GET /healthz HTTP/1.1\r\n\r\n", "200"),
             ("GET / HTTP/1.1\r\n\r\n", "404"),
             ("GET /metrics/../x HTTP/1.1\r\n\r\n", "404"),
             ("POST /metrics HTTP/1.1\r\n\r\n", "405"),

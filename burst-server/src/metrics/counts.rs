@@ -1,6 +1,7 @@
 //! What the server of one burst counts.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use burst_hal::ErrorStatus;
@@ -19,6 +20,20 @@ pub struct BurstCounts {
 impl BurstCounts {
     pub(crate) fn new(metrics: &Arc<Metrics>, meter: BurstMeter) -> Self {
         BurstCounts { metrics: Arc::clone(metrics), meter }
+    }
+
+    /// Waits for room for a result, with `wait`, which is shown meanwhile.
+    pub(crate) fn while_waiting_for_room<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let waits = |waits| {
+            if let Some(probe) = self.meter.probe.get() {
+                // Relaxed: a hint for people.
+                probe.waits_for_room.store(waits, Ordering::Relaxed);
+            }
+        };
+        waits(true);
+        let waited = wait();
+        waits(false);
+        waited
     }
 
     /// The burst let go of the driver's resources after its idle time.

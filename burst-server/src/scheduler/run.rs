@@ -11,6 +11,7 @@ use burst_hal::{CancelWord, TimePoint, Turn};
 
 use super::Scheduler;
 use super::claims::Claimant;
+use super::meter::Waited;
 use super::turns::{Asked, Slice, Verdict};
 use crate::panics::lock;
 
@@ -61,6 +62,8 @@ pub(crate) struct Run {
     deadline: AtomicU64,
     /// Where the spans of its waiting go.
     tracer: OnceLock<Tracer>,
+    /// How long it has waited for its turn, for reports.
+    waited: Waited,
 }
 
 /// It does not compute.
@@ -187,6 +190,7 @@ impl Run {
             is_beside: AtomicBool::new(false),
             deadline: AtomicU64::new(u64::MAX),
             tracer: OnceLock::new(),
+            waited: Waited::default(),
         }
     }
 
@@ -293,8 +297,18 @@ impl Run {
     }
 
     /// Whether it computes just now, or waits in the middle of it.
-    pub(super) fn computes(&self) -> bool {
+    pub(crate) fn computes(&self) -> bool {
         self.slice() != IDLE
+    }
+
+    /// Whether its thread waits for its turn just now.
+    pub(crate) fn waits(&self) -> bool {
+        self.waited.since() != 0
+    }
+
+    /// How long its thread has waited for its turn since it was made.
+    pub(crate) fn waited_ns(&self) -> u64 {
+        self.waited.ns()
     }
 
     #[cold]
@@ -368,7 +382,9 @@ impl Run {
     fn wait(&self, gives_up: fn(&Waiter) -> bool) -> Result<(), NoToken> {
         let tracer = self.tracer.get().and_then(when_on);
         let mut marks = Marks::begin(tracer.as_deref());
+        self.waited.begin();
         let waited = self.wait_untraced(gives_up);
+        self.waited.end();
         marks.mark(SpanKind::WaitForTurn);
         waited
     }

@@ -27,6 +27,8 @@ pub(super) struct Greeted {
     pub(super) admitted: Admitted,
     /// Additions to HAL 1.2 that both ends know.
     pub(super) features: Features,
+    /// What it calls itself.
+    pub(super) program: String,
 }
 
 /// What both ends agreed on.
@@ -77,7 +79,7 @@ pub(super) fn greet(
     let Peer { pid, uid, .. } = admitted.peer();
     let name = name.as_str();
     tracing::debug!(client = number, ?pid, uid, name, version, %features, "client connected");
-    Ok(Greeted { admitted, features })
+    Ok(Greeted { admitted, features, program: name.to_owned() })
 }
 
 /// The answer to a connection that is not let in, whatever its greeting says. Who may not come in learns

@@ -1,4 +1,4 @@
-//! `burst bench`: latency, always as a ratio to something measured in the same run.
+//! `burst bench`: latency, always as a ratio to something measured in the same run; and two runs compared.
 
 use std::process::ExitCode;
 
@@ -6,6 +6,7 @@ use anyhow::Result;
 
 use crate::json::{self, Shape};
 
+mod compare;
 mod model;
 mod transport;
 
@@ -21,6 +22,8 @@ enum What {
     Model(model::Args),
     /// Round trips between two processes: ours, floors, sockets, pipes.
     Transport(transport::Args),
+    /// What became slower or faster from one run to another, of what they printed with --json.
+    Compare(compare::Args),
 }
 
 impl Args {
@@ -28,6 +31,7 @@ impl Args {
         match &self.what {
             What::Model(args) => args.json,
             What::Transport(args) => args.json(),
+            What::Compare(args) => args.json,
         }
     }
 
@@ -36,6 +40,7 @@ impl Args {
         match &self.what {
             What::Model(_) => &json::BENCH_MODEL,
             What::Transport(_) => &json::BENCH_TRANSPORT,
+            What::Compare(_) => &json::BENCH_COMPARE,
         }
     }
 }
@@ -44,5 +49,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.what {
         What::Model(args) => model::run(args),
         What::Transport(args) => transport::run(args),
+        What::Compare(args) => compare::run(args),
     }
 }

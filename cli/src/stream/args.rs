@@ -78,7 +78,8 @@ pub(crate) struct Args {
     /// drawn), 3 of sound.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = top)]
     pub(super) top: Option<u16>,
-    /// Say only what a detector found with at least this score, from 0 to 1. Default: 0.45.
+    /// Say only what a detector found with at least this score, from 0 to 1. Default: what the
+    /// model's file says, else 0.45.
     #[arg(long, value_name = "SCORE", allow_negative_numbers = true, value_parser = score)]
     pub(super) min_score: Option<f32>,
     /// Go on where something is damaged: a picture is left out and counted, a video or sound ends
@@ -100,8 +101,8 @@ pub(crate) struct Args {
     /// detection and segmentation, crop for anything else.
     #[arg(long, value_enum)]
     pub(super) fit: Option<Fit>,
-    /// What bytes 0 to 255 become in a float input. Default: byte for super-resolution, signed for
-    /// anything else.
+    /// What bytes 0 to 255 become in a float input. Default: what the model's file says; else byte for
+    /// super-resolution, signed for anything else.
     #[arg(long, value_enum)]
     pub(super) float_range: Option<FloatRange>,
     /// Size of raw frames on standard input or in a .rgb, .gray or .raw file; of a camera the size
@@ -115,7 +116,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     pub(super) camera_format: Option<source::CameraFormat>,
     /// Samples per second that a model of waveforms takes; sound of another rate is resampled.
-    /// Default: 16000.
+    /// Default: what the model's file says, else 16000.
     #[arg(long, value_name = "HERTZ")]
     pub(super) rate: Option<u32>,
     /// Seconds of sound from one execution to the next. Default: as much as the model takes.

@@ -6,10 +6,11 @@ use anyhow::{Result, bail};
 use burst_client::Outages;
 use burst_hal::ErrorStatus;
 use burst_hal::trace::{Marks, SpanKind, SpanSink};
+use burst_tasks::{Answer, Decoder};
 
-use super::answer::Reader;
 use super::args::{Args, State};
 use super::closing::End;
+use super::drawn;
 use super::feed::Feed;
 use super::ledger::{Driver, Entries, Ledger};
 use super::live::Live;
@@ -38,7 +39,7 @@ pub(super) enum Say {
 pub(super) struct Run<'a> {
     pub(super) args: &'a Args,
     pub(super) feed: Box<dyn Feed>,
-    pub(super) reader: Reader,
+    pub(super) decoder: Decoder,
     pub(super) say: Say,
     pub(super) pace: Pace,
     pub(super) live: Live,
@@ -216,7 +217,7 @@ impl Run<'_> {
         if let Some(saver) = &mut self.output_saver {
             saver.save(path.output(0)?)?;
         }
-        self.reader.read(path)?;
+        self.decoder.read(path)?;
         self.look(times)?;
         self.draw(answered);
         Ok(())
@@ -250,7 +251,7 @@ impl Run<'_> {
         let result = self.result();
         let label = self.feed.label();
         let end = label.at.zip(self.feed.span()).map(|(at, span)| at + span);
-        let judged = match (label.truth, self.reader.best()) {
+        let judged = match (label.truth, self.decoder.best()) {
             (Some(truth), Some(best)) if self.args.model.is_none() => Some(best == truth),
             _ => None,
         };
@@ -283,7 +284,7 @@ impl Run<'_> {
         }
         let placed = self.feed.picture();
         if let (Some(saver), Some(placed)) = (&mut self.frame_saver, &placed) {
-            saver.save(self.number, &self.reader.picture(placed))?;
+            saver.save(self.number, &drawn::picture(&self.decoder, placed))?;
         }
         self.view(times)
     }
@@ -294,9 +295,9 @@ impl Run<'_> {
             return Ok(());
         };
         let Some(placed) = self.feed.picture() else { return Ok(()) };
-        let result = self.about(self.reader.answer(CLASSES_IN_VIEW, Some(&placed)));
+        let result = self.about(self.decoder.answer(CLASSES_IN_VIEW, Some(&placed.placement)));
         let executed = Executed { status: ErrorStatus::None, times: Some(times) };
-        let picture = self.reader.picture(&placed);
+        let picture = drawn::picture(&self.decoder, &placed);
         view.show(Shown {
             number: self.number,
             width: picture.width(),
@@ -310,7 +311,7 @@ impl Run<'_> {
 
     /// What is to be said of the frame.
     fn result(&mut self) -> Option<FrameResult> {
-        let best = self.reader.best();
+        let best = self.decoder.best();
         let top = match self.say {
             Say::All(top) => top,
             _ if self.args.json_lines => 1,
@@ -318,12 +319,13 @@ impl Run<'_> {
             Say::Changes | Say::Nothing => return None,
         };
         self.said = best;
-        let answer = self.reader.answer(top, self.feed.picture().as_ref());
+        let placement = self.feed.picture().map(|placed| placed.placement);
+        let answer = self.decoder.answer(top, placement.as_ref());
         // Where nothing is known of the outputs there is nothing to say, but in a line for each frame.
         (answer.is_some() || self.args.json_lines).then(|| self.about(answer))
     }
 
-    fn about(&self, answer: Option<super::answer::Answer>) -> FrameResult {
+    fn about(&self, answer: Option<Answer>) -> FrameResult {
         let label = self.feed.label();
         FrameResult {
             frame: self.number,
@@ -349,7 +351,7 @@ impl Run<'_> {
         }
         let (counts, recent) =
             self.ledger.write(|entries| (entries.counts, entries.stats.take_second(answered)));
-        let seen = self.reader.best_class();
+        let seen = self.decoder.best_class();
         self.live.show((counts.seen(), counts.dropped), recent, seen.as_ref());
     }
 }

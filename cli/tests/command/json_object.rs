@@ -32,7 +32,7 @@ fn with<'a>(command: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// A command, arguments with which it could not, and arguments that it does not have.
-const COMMANDS: [(&[&str], &[&str], &[&str]); 8] = [
+const COMMANDS: [(&[&str], &[&str], &[&str]); 11] = [
     (&["stream"], &["--model", "/nonexistent"], &["--frames", "x"]),
     (&["run"], &["--input", "/nonexistent", "--output", "/nonexistent"], &["--input"]),
     (&["explain"], &["/nonexistent"], &["--nonsense"]),
@@ -41,12 +41,16 @@ const COMMANDS: [(&[&str], &[&str], &[&str]); 8] = [
     (&["verify"], &["/nonexistent"], &["--nonsense"]),
     (&["bench", "transport"], &["--peers", "nobody"], &["--wait", "forever"]),
     (&["bench", "model"], &["/nonexistent"], &["--rounds", "-1"]),
+    (&["bench", "compare"], &["/nonexistent", "/nonexistent"], &["--threshold", "x"]),
+    (&["doctor"], &[], &["--nonsense"]),
+    (&["top"], &["--once", "--admin", "/nonexistent"], &["--once", "--interval", "0"]),
 ];
 
 fn an_object_has_the_same_keys_whether_the_command_did_it_or_could_not_or_was_called_wrongly() {
     for (command, could_not, wrong) in COMMANDS {
-        if command == ["calibrate"] {
-            continue; // it measures for seconds before it writes
+        // The one measures for seconds before it writes; the other always finds out something.
+        if ["calibrate", "doctor"].contains(&command[0]) {
+            continue;
         }
         let failed = object(&with(command, could_not), 2);
         assert_eq!(failed["command"], command.join(" "), "{failed}");
@@ -61,6 +65,8 @@ fn an_object_has_the_same_keys_whether_the_command_did_it_or_could_not_or_was_ca
     let explain = done(&["explain", "--json"]);
     assert_eq!(explain, failed(&["explain", "--json", "/nonexistent"]));
     assert_eq!(explain, done(&["explain", "--devices", "cpu", "--json"]));
+    let doctor = keys(&json(&run(&["doctor", "--json"])));
+    assert_eq!(doctor, failed(&["doctor", "--json", "--nonsense"]));
     let service = Service::start();
     let devices = done(&["devices", "--socket", service.path(), "--json"]);
     assert_eq!(devices, failed(&["devices", "--json", "--socket", "/nonexistent"]));

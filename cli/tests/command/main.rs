@@ -9,10 +9,15 @@ mod camera;
 mod damaged;
 mod death;
 mod devices;
+mod doctor;
 mod endings;
 mod explain;
+mod interrupted;
 mod json_object;
 mod log_tags;
+mod outside;
+mod package;
+mod pages;
 mod readme;
 mod reconnect;
 mod run;
@@ -26,6 +31,7 @@ mod support;
 mod system_calls;
 mod terminal;
 mod threads;
+mod top;
 mod trace;
 mod verify;
 mod verify_models;
@@ -45,10 +51,15 @@ fn main() -> std::process::ExitCode {
         damaged::TESTS,
         death::TESTS,
         devices::TESTS,
+        doctor::TESTS,
         endings::TESTS,
         explain::TESTS,
+        interrupted::TESTS,
         json_object::TESTS,
         log_tags::TESTS,
+        outside::TESTS,
+        package::TESTS,
+        pages::TESTS,
         readme::TESTS,
         reconnect::TESTS,
         run::TESTS,
@@ -61,6 +72,7 @@ fn main() -> std::process::ExitCode {
         system_calls::TESTS,
         terminal::TESTS,
         threads::TESTS,
+        top::TESTS,
         trace::TESTS,
         verify::TESTS,
         verify_models::TESTS,

@@ -48,7 +48,7 @@ fn the_example_connects_loads_and_runs_a_frame() {
 }
 
 /// What every help text of `burst` says, by its command: "" for the main one, `bench model`.
-fn help() -> BTreeMap<String, String> {
+pub(crate) fn help() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut open = vec![String::new()];
     while let Some(command) = open.pop() {
@@ -174,7 +174,7 @@ fn a_command_or_option_that_is_not_there_is_found_out() {
         ("cargo run --release -- --frames 3  # as ever", None),
         ("burst bench model --source demo", Some("no --source of burst bench model")),
         ("burst bench model --model m.tflite", Some("no --model of burst bench model")),
-        ("burst top", Some("no command top")),
+        ("burst tip", Some("no command tip")),
         ("burst --threats 2", Some("no --threats of burst ")),
         ("ls | $burst explain --jason", Some("no --jason of burst explain")),
     ] {

@@ -16,6 +16,7 @@ fn path(name: &str, threads: u32) -> PathReport {
         latency_us: Quantiles { p50: 100.0, p90: 110.0, p99: 150.0, p999: 200.0, max: 900.0 },
         transport_us: None,
         ratio_to_in_process: Some(SPREAD),
+        rounds_p50_us: vec![100.0; 5],
         outputs: Agreement { equal: true, largest: 0.0, relative: 0.0 },
         curve: vec![(0.0, 90e3), (0.5, 100e3), (0.99, 150e3)],
     }

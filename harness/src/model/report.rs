@@ -61,6 +61,9 @@ pub struct PathReport {
     pub latency_us: Quantiles,
     /// What they took beyond the time the driver measured; `null` in this process.
     pub transport_us: Option<Quantiles>,
+    /// The median of each round, in order, of the rounds in which the path had a trial.
+    #[serde(default)]
+    pub rounds_p50_us: Vec<f64>,
     /// p50 over that of the in-process path with as many threads, in the same round.
     pub ratio_to_in_process: Option<Spread>,
     /// Its outputs against those of the first path.
@@ -196,6 +199,7 @@ impl PathReport {
             first_to_p50: first / latency.p50,
             latency_us: latency,
             transport_us: one.transport.quantiles_us(),
+            rounds_p50_us: one.p50s.iter().flatten().map(|ns| ns / 1e3).collect(),
             ratio_to_in_process: ratio,
             outputs,
             curve: one.times.curve(),

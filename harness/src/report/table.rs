@@ -1,6 +1,6 @@
 //! A table that is written in every form a report has: for a terminal, as Markdown, as HTML.
 
-use comfy_table::{CellAlignment, TableStyle, presets};
+use comfy_table::{CellAlignment, ContentArrangement, TableStyle, presets};
 
 /// A column.
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +94,29 @@ impl Table {
         self.styled(presets::ASCII_MARKDOWN)
     }
 
+    /// For a terminal of so many columns, where it is known how many: cells are broken into lines where need be.
+    #[must_use]
+    pub fn fitted(&self, terminal: Option<u16>) -> String {
+        let mut table = self.table(presets::UTF8_FULL_CONDENSED);
+        if let Some(columns) = terminal {
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
+        }
+        table.to_string()
+    }
+
+    /// For a spreadsheet, after RFC 4180: commas, names in the first line, those of a page where they differ.
+    #[must_use]
+    pub fn csv(&self) -> String {
+        let line = |cells: Vec<&str>| {
+            let cells: Vec<String> = cells.into_iter().map(quoted).collect();
+            cells.join(",") + "\r\n"
+        };
+        let names = line(self.columns.iter().map(|column| column.full).collect());
+        let rows = self.rows.iter();
+        let rows = rows.map(|row| line(row.iter().map(|cell| cell.text.as_str()).collect()));
+        names + &rows.collect::<String>()
+    }
+
     pub(super) fn columns(&self) -> &[Column] {
         &self.columns
     }
@@ -103,6 +126,10 @@ impl Table {
     }
 
     fn styled(&self, style: TableStyle) -> String {
+        self.table(style).to_string()
+    }
+
+    fn table(&self, style: TableStyle) -> comfy_table::Table {
         let shown = || self.columns.iter().filter(|column| !column.page_only);
         let mut table = comfy_table::Table::new();
         table.load_style(style);
@@ -114,8 +141,16 @@ impl Table {
                 if column.is_text { written } else { written.set_alignment(CellAlignment::Right) }
             }));
         }
-        table.to_string()
+        table
     }
+}
+
+/// A cell as it stands between commas.
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n', '\r']) {
+        return format!("\"{}\"", cell.replace('"', "\"\""));
+    }
+    cell.to_owned()
 }
 
 #[cfg(test)]
@@ -135,5 +170,26 @@ mod tests {
         let lines: Vec<&str> = markdown.lines().collect();
         assert_eq!((lines[0], lines[2]), ("| peer | RT/s |", "| ours |   12 |"), "{markdown}");
         assert!(table.text().contains("│ ours ┆   12 │"), "{}", table.text());
+    }
+
+    #[test]
+    fn a_spreadsheet_gets_every_column_and_commas_within_cells_are_quoted() {
+        let columns =
+            vec![Column::text("peer"), Column::number("RT/s").in_full("trips").on_pages()];
+        let mut table = Table::new(columns);
+        table.add(["ours, \"new\"", "12"].map(|text| text.to_owned()));
+        assert_eq!(table.csv(), "peer,trips\r\n\"ours, \"\"new\"\"\",12\r\n");
+    }
+
+    #[test]
+    fn a_narrow_terminal_is_not_exceeded() {
+        let mut table = Table::new(vec![Column::text("what"), Column::text("why")]);
+        table.add(
+            ["many words in one cell that", "no narrow terminal has room for"]
+                .map(|text| text.to_owned()),
+        );
+        assert!(table.text().lines().any(|line| line.chars().count() > 40));
+        let fitted = table.fitted(Some(40));
+        assert!(fitted.lines().all(|line| line.chars().count() <= 40), "{fitted}");
     }
 }

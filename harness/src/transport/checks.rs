@@ -236,6 +236,7 @@ mod tests {
             cpu_ns_per_round_trip: 200.0,
             syscalls_per_message: Some(0.0),
             ratio_on_shared_cores: None,
+            rounds_ratio_to_floor: Vec::new(),
             more: crate::transport::row::More::default(),
         }
     }

@@ -17,6 +17,7 @@ fn row(peer: &'static str, service_ns: u64) -> Row {
         cpu_ns_per_round_trip: 200.0,
         syscalls_per_message: None,
         ratio_on_shared_cores: None,
+        rounds_ratio_to_floor: Vec::new(),
         more: More {
             peer,
             service_ns,

@@ -42,6 +42,9 @@ pub struct Row {
     /// somebody else; `None` where there were none, or where that is not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_on_shared_cores: Option<Spread>,
+    /// The p50 of each round that counts over that of its floors, in order; of a floor, over its own median.
+    #[serde(default)]
+    pub rounds_ratio_to_floor: Vec<f64>,
     /// What only the text and the drawings use.
     #[serde(skip)]
     pub more: More,
@@ -85,8 +88,8 @@ pub(crate) fn row<'p>(
     let overhead = Spread::of_ratios(overhead).filter(|_| case.service_ns > 0);
     let bytes = peer.fixed_request_bytes().unwrap_or(case.request_bytes);
     let trials: Vec<&RoundTrips> = kept.iter().map(|round| &round.trial).collect();
-    let ratio = Spread::of_ratios(kept.iter().map(pair))?;
-    let mut row = summary(peer.name(), bytes, case, &trials, ratio)?;
+    let ratios = kept.iter().map(pair).map(|(own, floor)| own / floor).collect();
+    let mut row = summary(peer.name(), bytes, case, &trials, ratios)?;
     row.syscalls_per_message = calls;
     row.ratio_on_shared_cores = Spread::of_ratios(shared.iter().map(pair));
     row.more.dropped = track.rounds.len() - kept.len();
@@ -103,8 +106,8 @@ pub(crate) fn floor_rows(run: &Run<PeerInCase<'_>>) -> Vec<Row> {
         let trials: Vec<&RoundTrips> = floor.trials.iter().collect();
         let p50s = || trials.iter().map(|trial| trial.measured.sample.p50_ns);
         let usual = median(p50s())?;
-        let ratio = Spread::of_ratios(p50s().map(|p50| (p50, usual)))?;
-        summary(peer.name(), case.request_bytes, case, &trials, ratio)
+        let ratios = p50s().map(|p50| p50 / usual).collect();
+        summary(peer.name(), case.request_bytes, case, &trials, ratios)
     });
     rows.collect()
 }
@@ -114,7 +117,7 @@ fn summary(
     bytes: usize,
     case: &Case,
     trials: &[&RoundTrips],
-    ratio: Spread,
+    ratios: Vec<f64>,
 ) -> Option<Row> {
     let of = |value: fn(&RoundTrips) -> f64| median(trials.iter().map(|trial| value(trial)));
     let trips = |trial: &RoundTrips| to_f64(trial.measured.sample.trips);
@@ -132,11 +135,12 @@ fn summary(
         p99_ns: of(|trial| trial.measured.sample.p99_ns)?,
         p999_ns: of(|trial| trial.measured.sample.p999_ns)?,
         max_ns: trials.iter().map(|trial| trial.measured.sample.max_ns).fold(0.0, f64::max),
-        ratio_to_floor: ratio,
+        ratio_to_floor: Spread::of(ratios.iter().copied())?,
         round_trips_per_s: median(trials.iter().map(|trial| rate(trial)))?,
         cpu_ns_per_round_trip: median(trials.iter().map(|trial| cpu(trial)))?,
         syscalls_per_message: None,
         ratio_on_shared_cores: None,
+        rounds_ratio_to_floor: ratios,
         more: More {
             kept: trials.len(),
             dropped: 0,
@@ -212,6 +216,7 @@ mod tests {
         assert_eq!(row.ratio_to_floor, Spread { median: 1.25, min: 1.2, max: 1.3 });
         let shared = Spread { median: 2.05, min: 2.0, max: 2.1 };
         assert_eq!(row.ratio_on_shared_cores, Some(shared));
+        assert_eq!(row.rounds_ratio_to_floor, [1.2, 1.3], "as they came");
         let More { kept, dropped, shared, is_quiet, .. } = row.more;
         assert_eq!((kept, dropped, shared, is_quiet), (2, 2, 2, true));
     }

@@ -311,6 +311,8 @@ fn who_asks_for_anything_else_gets_its_code() {
     let admin = Admin::start();
     for (question, code) in [
         ("GET /metrics HTTP/1.0\r\n\r\n".to_owned(), "200"),
+        ("GET /healthz HTTP/1.1\r\n\r\n".to_owned(), "200"),
+        ("GET /sessions HTTP/1.1\r\n\r\n".to_owned(), "200"),
         ("GET / HTTP/1.1\r\n\r\n".to_owned(), "404"),
         ("DELETE /metrics HTTP/1.1\r\n\r\n".to_owned(), "405"),
         ("what is this\r\n\r\n".to_owned(), "505"),

@@ -27,7 +27,9 @@ const LEVELS: &[(&str, u8)] = &[
     ("burst-harness", 4),
     ("burst", 5),
     ("burst-delegate", 5),
+    ("burst-capi", 5),
     ("neuralnetworks", 4),
+    ("burst-tasks", 4),
 ];
 
 /// The synthetic camera draws pictures and knows nothing of ours; anyone may use it.
@@ -38,11 +40,13 @@ const BESIDE: &[&str] = &[
     "benches",
     "fuzz",
     "examples",
+    "example-add",
     "example-extension",
 ];
 
 /// Packages beside the product that nothing of it may use.
-const BESIDE_ONLY: &[&str] = &["burst-tests", "benches", "fuzz", "examples", "example-extension"];
+const BESIDE_ONLY: &[&str] =
+    &["burst-tests", "benches", "fuzz", "examples", "example-add", "example-extension"];
 
 /// Pairs that are forbidden although their levels would allow them.
 const FORBIDDEN: &[(&str, &str)] = &[
@@ -72,6 +76,8 @@ const UNSAFE_PLACES: &[&str] = &[
     "cli/examples/v4l2_stand_in/lib.rs",
     // The structures and functions of TFLite's external delegates.
     "delegate/src/abi/",
+    // The functions of burst.h.
+    "capi/src/exports.rs",
 ];
 
 /// Where families of kernels have their folders, and the only files directly in such a folder where

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use burst_tasks::Placement;
 
-use crate::fit::Placement;
 use crate::source::{CameraFacts, Frame, Live};
 
-mod front;
 mod pictures;
 mod values;
 
@@ -65,11 +64,6 @@ pub(crate) trait Feed {
 
     /// Of a camera: what it said of itself.
     fn camera(&self) -> Option<CameraFacts> {
-        None
-    }
-
-    /// Names of the classes that [`Label::truth`] counts.
-    fn class_names(&self) -> Option<&'static [&'static str]> {
         None
     }
 
