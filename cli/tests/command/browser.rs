@@ -10,11 +10,13 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
 
 use burst_testing::{Missing, shared};
 use serde_json::{Value, json};
 
-use crate::support::wait_until;
+use crate::support::{HANG, wait_until};
 use crate::view::Viewed;
 
 burst_testing::tests![
@@ -33,7 +35,9 @@ fn browser() -> Result<PathBuf, Missing> {
 
 /// A browser with one page.
 struct Browser {
-    child: Child,
+    child: Arc<Mutex<Child>>,
+    /// While this is there the test is under way.
+    _under_way: Sender<()>,
     to: File,
     from: BufReader<File>,
     /// What it told that nobody has looked at yet.
@@ -65,12 +69,21 @@ impl Browser {
         command.arg(format!("--user-data-dir={}", folder.path().join("profile").display()));
         command.env("TO", &to).env("FROM", &from);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().unwrap();
+        let child = Arc::new(Mutex::new(command.spawn().unwrap()));
+        let under_way = end_if_it_hangs(&child);
         let to = File::options().write(true).open(to).unwrap();
         let from = BufReader::new(File::open(from).unwrap());
         let told = VecDeque::new();
-        let mut browser =
-            Browser { child, to, from, told, session: Value::Null, calls: 0, _folder: folder };
+        let mut browser = Browser {
+            child,
+            _under_way: under_way,
+            to,
+            from,
+            told,
+            session: Value::Null,
+            calls: 0,
+            _folder: folder,
+        };
         let target = browser.call("Target.createTarget", &json!({ "url": "about:blank" }));
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
         browser.session = browser.call("Target.attachToTarget", &attach)["sessionId"].clone();
@@ -148,9 +161,22 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let mut child = self.child.lock().unwrap();
+        let _ = child.kill();
+        let _ = child.wait();
     }
+}
+
+/// Ends a browser that does not answer, so that whoever reads from it fails.
+fn end_if_it_hangs(child: &Arc<Mutex<Child>>) -> Sender<()> {
+    let (under_way, ended) = channel();
+    let child = Arc::clone(child);
+    std::thread::spawn(move || {
+        if ended.recv_timeout(3 * HANG) == Err(RecvTimeoutError::Timeout) {
+            let _ = child.lock().unwrap().kill();
+        }
+    });
+    under_way
 }
 
 fn frames_advance_in_a_browser_which_asks_nobody_else(program: &Path) {
