@@ -102,8 +102,8 @@ impl Viewer {
             }
         }
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let lengths = head.lines().filter_map(|line| line.strip_prefix("Content-Length: "));
-        let length: usize = lengths.last().map_or(0, |length| length.parse().unwrap());
+        let mut lengths = head.lines().filter_map(|line| line.strip_prefix("Content-Length: "));
+        let length: usize = lengths.next().map_or(0, |length| length.parse().unwrap());
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body).ok()?;
         Some(Answer { status, head, body })
