@@ -74,6 +74,11 @@ impl Canvas {
         self.width
     }
 
+    /// Its bytes.
+    pub(crate) fn into_rgb(self) -> Vec<u8> {
+        self.rgb
+    }
+
     pub(crate) fn height(&self) -> u32 {
         self.height
     }

@@ -37,6 +37,7 @@ mod threads;
 mod top;
 mod trace;
 mod verify;
+mod view;
 
 /// A neural-network driver service reached in microseconds.
 ///

@@ -25,8 +25,10 @@ fn device() -> MutexGuard<'static, Option<Device>> {
 }
 
 fn fail(errno: c_int) -> c_int {
-    // SAFETY: the address of this thread's `errno`, which is a `c_int` and there as long as the thread is.
-    unsafe { *libc::__errno_location() = errno };
+    // SAFETY: called without arguments, it gives an address.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: that of this thread's `errno`, which is a `c_int` and there as long as the thread is.
+    unsafe { *place = errno };
     -1
 }
 

@@ -90,6 +90,10 @@ pub(crate) struct Args {
     /// of super-resolution the larger picture.
     #[arg(long, value_name = "DIR")]
     pub(super) save_frames: Option<PathBuf>,
+    /// Show the frames with the result drawn in as a page for a browser on this machine, for as long as
+    /// the stream goes on. Its address, which nobody can guess, is said on standard error.
+    #[arg(long)]
+    pub(super) view: bool,
     /// Write the bytes of the first output of every execution into this file, one after the other.
     #[arg(long, value_name = "FILE")]
     pub(super) save_output: Option<PathBuf>,
@@ -170,6 +174,7 @@ impl Args {
             ("--hop", self.hop.is_some(), sound, "a .wav file"),
             ("--fit", self.fit.is_some(), pictures, "pictures"),
             ("--float-range", self.float_range.is_some(), pictures, "pictures"),
+            ("--view", self.view, pictures, "pictures"),
             ("--seed", self.seed.is_some(), demo, "the synthetic camera"),
         ] {
             if is_given && !goes(&self.source) {

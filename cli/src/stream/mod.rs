@@ -15,6 +15,7 @@ use crate::model_file;
 use crate::source::{self, CameraOptions, RawFormat};
 use crate::threads::Threads;
 use crate::trace::Tracing;
+use crate::view::View;
 use crate::{json, out, signals};
 
 mod args;
@@ -136,6 +137,10 @@ fn stream(args: &Args, closing: &Closing) -> Result<End> {
     let pace = if camera.is_some() { pace.without_schedule() } else { pace };
     let mut path = open_path(&options, &model.imported)?;
     let wanted = args.frames.or_else(|| ends.feed.is_endless().then_some(DEFAULT_FRAMES));
+    let view = args.view.then(View::start).transpose()?;
+    if let Some(view) = &view {
+        out::say(format_args!("view: {}", view.address()));
+    }
     let live = Live::start(wanted, args.wants_json());
     let say = say(args, &ends, live.is_drawn());
     let heading = Heading {
@@ -155,6 +160,7 @@ fn stream(args: &Args, closing: &Closing) -> Result<End> {
         say,
         pace,
         live,
+        view,
         frame_saver,
         output_saver,
         ledger,

@@ -22,6 +22,7 @@ use super::stats::FrameTimes;
 use crate::failure::error_text;
 use crate::out::{self, counted};
 use crate::source;
+use crate::view::{Shown, View};
 
 /// Which results are said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub(super) struct Run<'a> {
     pub(super) say: Say,
     pub(super) pace: Pace,
     pub(super) live: Live,
+    /// The page that shows the frames.
+    pub(super) view: Option<View>,
     pub(super) frame_saver: Option<FrameSaver>,
     pub(super) output_saver: Option<OutputSaver>,
     /// Where everything that is measured is written down.
@@ -67,6 +70,22 @@ struct Executed {
     /// `None` where it failed.
     times: Option<FrameTimes>,
 }
+
+impl Executed {
+    /// The frame's line of `--json-lines`.
+    fn line<'a>(&self, result: &'a FrameResult) -> FrameLine<'a> {
+        let micros = |time: Duration| time.as_secs_f64() * 1e6;
+        FrameLine {
+            result,
+            status: self.status.name(),
+            latency_us: self.times.map(|times| micros(times.latency)),
+            driver_us: self.times.and_then(|times| times.driver).map(micros),
+        }
+    }
+}
+
+/// Classes that the page shows.
+const CLASSES_IN_VIEW: usize = 3;
 
 impl Run<'_> {
     /// Sends every frame, until there are no more or a signal asks for the end.
@@ -267,6 +286,26 @@ impl Run<'_> {
         if let (Some(saver), Some(placed)) = (&mut self.frame_saver, &placed) {
             saver.save(self.number, &drawn::picture(&self.decoder, placed))?;
         }
+        self.view(times)
+    }
+
+    /// Hands the frame to viewers of the page who wait for one.
+    fn view(&self, times: FrameTimes) -> Result<()> {
+        let Some(view) = self.view.as_ref().filter(|view| view.is_awaited(self.number)) else {
+            return Ok(());
+        };
+        let Some(placed) = self.feed.picture() else { return Ok(()) };
+        let result = self.about(self.decoder.answer(CLASSES_IN_VIEW, Some(&placed.placement)));
+        let executed = Executed { status: ErrorStatus::None, times: Some(times) };
+        let picture = drawn::picture(&self.decoder, &placed);
+        view.show(Shown {
+            number: self.number,
+            width: picture.width(),
+            height: picture.height(),
+            result: serde_json::to_string(&executed.line(&result))?,
+            rgb: picture.into_rgb(),
+            ..Shown::default()
+        });
         Ok(())
     }
 
@@ -303,14 +342,7 @@ impl Run<'_> {
             return Ok(());
         }
         let result = result.unwrap_or_else(|| self.about(None));
-        let micros = |time: Duration| time.as_secs_f64() * 1e6;
-        let line = FrameLine {
-            result: &result,
-            status: executed.status.name(),
-            latency_us: executed.times.map(|times| micros(times.latency)),
-            driver_us: executed.times.and_then(|times| times.driver).map(micros),
-        };
-        line.write(&mut out::stdout())
+        executed.line(&result).write(&mut out::stdout())
     }
 
     fn draw(&mut self, answered: Instant) {

@@ -2,6 +2,7 @@
 
 mod answers;
 mod bench;
+mod browser;
 mod cache;
 mod calibrate;
 mod camera;
@@ -36,12 +37,14 @@ mod verify;
 mod verify_models;
 mod verify_ndk;
 mod verify_random;
+mod view;
 mod wrong_input;
 
 fn main() -> std::process::ExitCode {
     burst_testing::run(&[
         answers::TESTS,
         bench::TESTS,
+        browser::TESTS,
         cache::TESTS,
         calibrate::TESTS,
         camera::TESTS,
@@ -75,6 +78,7 @@ fn main() -> std::process::ExitCode {
         verify_models::TESTS,
         verify_ndk::TESTS,
         verify_random::TESTS,
+        view::TESTS,
         wrong_input::TESTS,
     ])
 }
