@@ -263,7 +263,11 @@ fn as_nobody_where_root(folder: &Path) -> std::process::Command {
         return std::process::Command::new(env!("CARGO_BIN_EXE_burst"));
     }
     let program = folder.join("burst");
-    std::fs::copy(env!("CARGO_BIN_EXE_burst"), &program).unwrap();
+    // By a process of its own: what another test starts meanwhile would inherit the file open for writing, and
+    // no such file can be started.
+    let mut copy = std::process::Command::new("cp");
+    let copied = copy.arg(env!("CARGO_BIN_EXE_burst")).arg(&program).status().unwrap();
+    assert!(copied.success(), "cp: {copied}");
     for path in [folder, &program] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
