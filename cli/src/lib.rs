@@ -34,6 +34,7 @@ mod serve;
 mod signals;
 mod source;
 mod stream;
+mod stress;
 mod threads;
 mod top;
 mod trace;
@@ -79,6 +80,8 @@ enum Command {
     Calibrate(calibrate::Args),
     /// Show who uses a service just now, and which of its bursts are in trouble.
     Top(top::Args),
+    /// Crash tests: a service under load, killed clients and drivers, limits; each SUCCESS, FAILURE, HANG or CRASH.
+    Stress(stress::Args),
     /// Say what this machine allows, what follows from it, and what can be done.
     Doctor(doctor::Args),
 }
@@ -115,6 +118,7 @@ pub fn main() -> ExitCode {
         Command::Devices(args) => (devices::run(args), args.json.then_some(&json::DEVICES)),
         Command::Calibrate(args) => (calibrate::run(args), args.json.then_some(&json::CALIBRATE)),
         Command::Top(args) => (top::run(args), args.json.then_some(&json::TOP)),
+        Command::Stress(args) => (stress::run(args), args.json.then_some(&json::STRESS)),
         Command::Doctor(args) => (doctor::run(args), args.json.then_some(&json::DOCTOR)),
     };
     result.unwrap_or_else(|error| failure::report(&error, json))
