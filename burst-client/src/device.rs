@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use burst_hal::log_tags::MANAGER;
 use burst_hal::trace::{Marks, SpanKind};
-use burst_hal::validate::RequestRules;
+use burst_hal::validate::{RequestRules, validate_model};
 use burst_hal::{
     Buffer, BufferRequest, CACHE_FILES_MAX, CacheFiles, Caller, Capabilities, CompilationCache,
     Device, DeviceStatus, DeviceType, Extension, Failure, HalVersion, Model, PrepareOptions,
@@ -14,7 +14,7 @@ use burst_hal::{
 };
 use burst_shm::{Mapping, Memory};
 use burst_wire::control::{Answer, CachePlace, Call, DeviceInfo, ModelBody, encode_model};
-use burst_wire::longest_packet;
+use burst_wire::{WireError, longest_packet};
 use fmq::Deadline;
 
 use crate::connection::Link;
@@ -229,7 +229,7 @@ impl Parcel {
     /// Puts a model's structure and constants into memory that is sealed against writing, so
     /// that the service can use the constants where they lie.
     fn pack(model: &Model) -> Result<Self, ClientError> {
-        let (structure, body) = encode_model(model)?;
+        let (structure, body) = encode_model(model).map_err(|cause| not_sent(model, cause))?;
         let total = body.total_bytes()?;
         let too_long = ClientError::PoolTooLong { bytes: total };
         let length = usize::try_from(total).map_err(|_| too_long.clone())?;
@@ -254,6 +254,14 @@ impl Parcel {
             descriptors.push(own.or_else(|| pool.fd()).ok_or(ClientError::UnexpectedAnswer)?);
         }
         Ok(descriptors)
+    }
+}
+
+/// Why a model cannot be sent: a device in this process would not take it either, or it is larger than messages are.
+fn not_sent(model: &Model, cause: WireError) -> ClientError {
+    match validate_model(model, HalVersion::LATEST) {
+        Err(illegal) => ClientError::IllegalModel(illegal),
+        Ok(()) => ClientError::ModelTooLarge(cause),
     }
 }
 

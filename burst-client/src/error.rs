@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use burst_hal::session::LayoutError;
+use burst_hal::validate::ValidationError;
 use burst_hal::{CacheFiles, ErrorStatus, Failure};
 use burst_shm::ShmError;
 use burst_wire::control::Versions;
@@ -179,6 +180,12 @@ pub enum ClientError {
     /// that are no states.
     #[error(transparent)]
     Layout(#[from] LayoutError),
+    /// The model is not legal, and could not be sent: the service would have said so.
+    #[error(transparent)]
+    IllegalModel(#[from] ValidationError),
+    /// The model is legal, and has more of something than a message can say.
+    #[error("the model is larger than one that a service can be sent: {0}")]
+    ModelTooLarge(WireError),
     /// A model or a memory is longer than a pool can be.
     #[error("a pool of {bytes} bytes is more than locations can address")]
     PoolTooLong {
@@ -257,6 +264,7 @@ impl ClientError {
             | ClientError::StoppedAnswering => ErrorStatus::DeviceUnavailable,
             ClientError::Timeout => ErrorStatus::MissedDeadlineTransient,
             ClientError::TooManyClients { .. } => ErrorStatus::ResourceExhaustedTransient,
+            ClientError::ModelTooLarge(_) => ErrorStatus::ResourceExhaustedPersistent,
             ClientError::NoDescriptor
             | ClientError::OtherConnection { .. }
             | ClientError::BufferTooLarge { .. }
@@ -265,6 +273,7 @@ impl ClientError {
             | ClientError::TraceTooLong { .. }
             | ClientError::OutputNotShared { .. }
             | ClientError::Layout(_)
+            | ClientError::IllegalModel(_)
             | ClientError::PoolTooLong { .. }
             | ClientError::CacheFiles { .. }
             | ClientError::NoDevice { .. } => ErrorStatus::InvalidArgument,

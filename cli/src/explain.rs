@@ -7,11 +7,12 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use burst_driver::CpuDevice;
 use burst_hal::{Device, Model};
+use burst_tasks::SoundFront;
 use burst_tflite::{ImportError, Outcome, Spectrum, Verdict};
 use comfy_table::Table;
 use serde::Serialize;
 
-use crate::model_file::{self, Front};
+use crate::model_file;
 use crate::out::{self, Out};
 use crate::preference::PreferenceArg;
 use crate::{failure, json};
@@ -130,12 +131,12 @@ fn look(args: &Args) -> Result<Report> {
 /// other, and where a part does not run either.
 fn in_two_parts(model: &str, bytes: &[u8]) -> Option<Report> {
     let Err(ImportError::Refused { .. }) = burst_tflite::import(bytes) else { return None };
-    let (front, behind) = model_file::split(bytes).ok()??;
+    let (front, behind) = SoundFront::split(bytes).ok()??;
     burst_sound::Magnitudes::new(front.spectrum.fft_length).ok()?;
     if [&front.imported, &behind].into_iter().any(|part| not_run(&part.model).is_some()) {
         return None;
     }
-    let Front { imported: before, spectrum } = front;
+    let SoundFront { imported: before, spectrum } = front;
     let pairs = before.verdicts.iter().zip(&behind.verdicts);
     let operators: Vec<Row> = pairs.map(|(before, behind)| Row::beside(before, behind)).collect();
     let in_client = operators.iter().filter(|row| row.runs_in == Some(RunsIn::Client)).count();

@@ -55,6 +55,8 @@ pub(crate) const STREAM: Shape = Shape {
         "transport_us",
         "results",
         "results_left_out",
+        "camera",
+        "sources",
         "trace",
     ],
 };

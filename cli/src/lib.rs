@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 
 use burst_hal::log_tags::LogTags;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 mod bench;
 mod calibrate;
@@ -22,11 +22,10 @@ mod explain;
 mod failure;
 mod fit;
 mod json;
-mod labels;
 mod model_file;
 mod out;
 mod output_file;
-mod packed;
+mod pages;
 mod preference;
 mod route;
 mod run;
@@ -78,6 +77,10 @@ enum Command {
     Devices(devices::Args),
     /// Measure how fast this machine computes, for what devices report of themselves.
     Calibrate(calibrate::Args),
+    /// Write the pages of the manual into a folder.
+    Man(pages::ManArgs),
+    /// Print the completions for a shell.
+    Completions(pages::CompletionArgs),
     /// Show who uses a service just now, and which of its bursts are in trouble.
     Top(top::Args),
     /// Crash tests: a service under load, killed clients and drivers, limits; each SUCCESS, FAILURE, HANG or CRASH.
@@ -117,6 +120,8 @@ pub fn main() -> ExitCode {
         Command::Verify(args) => (verify::run(args), args.json.then_some(&json::VERIFY)),
         Command::Devices(args) => (devices::run(args), args.json.then_some(&json::DEVICES)),
         Command::Calibrate(args) => (calibrate::run(args), args.json.then_some(&json::CALIBRATE)),
+        Command::Man(args) => (pages::man(args, Cli::command()), None),
+        Command::Completions(args) => (pages::completions(args, Cli::command()), None),
         Command::Top(args) => (top::run(args), args.json.then_some(&json::TOP)),
         Command::Stress(args) => (stress::run(args), args.json.then_some(&json::STRESS)),
         Command::Doctor(args) => (doctor::run(args), args.json.then_some(&json::DOCTOR)),

@@ -4,12 +4,17 @@
 //! acted on. Whatever an earlier process had ignored (`nohup`, a shell's background job) stays so.
 
 use std::io::Write;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::sys::signal::{SigSet, Signal};
+use serde::Serialize;
 
 use crate::json::{self, Ending, Shape};
-use crate::out;
+use crate::out::{self, Out};
 
 /// All of them.
 const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
@@ -72,6 +77,121 @@ pub(crate) fn end_at_once(
         told(signal, json);
         std::process::exit(exit_code(signal).into());
     })
+}
+
+/// Ends this process at the next signal: says what was done by then, as `summary` has it, and what ended it.
+///
+/// # Errors
+/// The signals cannot be taken over.
+pub(crate) fn end_with<R: Serialize>(
+    json: Option<&'static Shape>,
+    summary: impl FnOnce() -> (R, String) + Send + 'static,
+) -> Result<()> {
+    let signals = block()?;
+    thread(move || {
+        let Some(signal) = next(&signals) else { return };
+        let (report, text) = summary();
+        let ending = Ending { error: None, interrupted: Some(signal.as_str()) };
+        let said = match json {
+            Some(shape) => json::ended(shape, &report, ending).unwrap_or_default(),
+            None => text,
+        };
+        // Where the reader is gone there is nobody left to tell.
+        let _ = writeln!(out::stdout(), "{said}");
+        if json.is_none() {
+            out::say(format_args!("burst: interrupted by {signal}"));
+        }
+        std::process::exit(exit_code(signal).into());
+    })
+}
+
+/// How long work may take to come to an end after a signal; then it is given up, with what it did.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What a signal asked for, for work that looks now and then whether it is to go on. Copies are the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Asked(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    signal: OnceLock<Signal>,
+    /// Whether somebody has begun to say how the command ends.
+    told: AtomicBool,
+}
+
+impl Asked {
+    /// From now on a signal asks the work of this process to end. The second one ends the process at once, and so does
+    /// work that does not end within [`GRACE`].
+    ///
+    /// # Errors
+    /// The signals cannot be taken over.
+    pub(crate) fn watch(json: Option<&'static Shape>) -> Result<Asked> {
+        let signals = block()?;
+        let asked = Asked::default();
+        let watching = asked.clone();
+        thread(move || {
+            let Some(signal) = next(&signals) else { return };
+            let _ = watching.0.signal.set(signal); // none was before
+            let late = watching.clone();
+            let waiting = thread(move || {
+                std::thread::sleep(GRACE);
+                if late.begins_to_tell() {
+                    told(signal, json);
+                    std::process::exit(exit_code(signal).into());
+                }
+            });
+            let signal = if waiting.is_ok() { next(&signals) } else { Some(signal) };
+            let Some(signal) = signal else { return };
+            if watching.begins_to_tell() {
+                told(signal, json);
+            }
+            std::process::exit(exit_code(signal).into());
+        })?;
+        Ok(asked)
+    }
+
+    /// Whether nothing has asked for the end.
+    pub(crate) fn go_on(&self) -> bool {
+        self.0.signal.get().is_none()
+    }
+
+    fn begins_to_tell(&self) -> bool {
+        !self.0.told.swap(true, Ordering::Relaxed)
+    }
+
+    /// Says how the work ended, and the reason where a signal ended it before its time: `text` says what was done, or
+    /// nothing where nothing was. Gives the exit status, `otherwise` where no signal came.
+    ///
+    /// # Errors
+    /// Nobody reads, or the report has no form in JSON.
+    pub(crate) fn tell<R: Serialize>(
+        &self,
+        (report, json): (&R, Option<&Shape>),
+        otherwise: ExitCode,
+        text: impl FnOnce(&mut Out) -> Result<()>,
+    ) -> Result<ExitCode> {
+        if !self.begins_to_tell() {
+            // The thread that waits for signals ends the process.
+            loop {
+                std::thread::park();
+            }
+        }
+        let signal = self.0.signal.get().copied();
+        let mut to = out::stdout();
+        if let Some(shape) = json {
+            let interrupted = signal.map(Signal::as_str);
+            let ending = Ending { error: None, interrupted };
+            writeln!(to, "{}", json::ended(shape, report, ending)?)?;
+        } else {
+            text(&mut to)?;
+        }
+        to.flush()?;
+        let Some(signal) = signal else { return Ok(otherwise) };
+        if json.is_none() {
+            out::say(format_args!("burst: interrupted by {signal}"));
+        }
+        Ok(ExitCode::from(exit_code(signal)))
+    }
 }
 
 /// Says that a signal ended the command, which has nothing else to say.

@@ -29,7 +29,7 @@ pub(crate) struct AlignedBytes {
 
 /// Bytes that are copied between two checks whether the copy is still wanted: they stay in a core's own
 /// cache between being made and being filled.
-const COPIED_AT_ONCE: usize = 1 << 18;
+const COPIED_AT_ONCE: usize = 1 << 16;
 
 impl AlignedBytes {
     /// An empty buffer whose memory is charged to the account of this charge.

@@ -78,6 +78,42 @@ pub(crate) fn assign_ranges(
     Ok((ranges, end))
 }
 
+/// The offsets of ranges as bytes, for [`kept_ranges`].
+pub(crate) fn offsets(ranges: &[Range<usize>]) -> Vec<u8> {
+    ranges.iter().flat_map(|range| (range.start as u64).to_le_bytes()).collect()
+}
+
+/// The ranges that [`assign_ranges`] once gave to the same values, by their [`offsets`], and the size of the
+/// block.
+///
+/// # Errors
+/// [`OpError::Internal`] for those of other values. That ranges overlap is not looked for: whoever says where
+/// they lie has to be believed that they were assigned so.
+pub(crate) fn kept_ranges(
+    needs: &[Need],
+    offsets: &[u8],
+) -> Result<(Vec<Range<usize>>, usize), OpError> {
+    let other = OpError::Internal { what: "what was kept of a graph's ranges" };
+    let (offsets, rest) = offsets.as_chunks::<8>();
+    if offsets.len() != needs.len() || !rest.is_empty() {
+        return Err(other);
+    }
+    let mut ranges = Vec::with_capacity(needs.len());
+    let mut end = 0;
+    for (need, offset) in needs.iter().zip(offsets) {
+        let offset = usize::try_from(u64::from_le_bytes(*offset)).ok();
+        let stop = offset
+            .and_then(|offset| offset.checked_add(need.size)?.checked_next_multiple_of(ALIGNMENT));
+        let (Some(offset), Some(stop)) = (offset, stop) else { return Err(other) };
+        if !offset.is_multiple_of(ALIGNMENT) {
+            return Err(other);
+        }
+        ranges.push(offset..offset + need.size);
+        end = end.max(stop);
+    }
+    Ok((ranges, end))
+}
+
 /// The parts of an arena between the ranges that are being written: free to read.
 pub(crate) struct Gaps<'a>(SmallVec<[(usize, &'a [u8]); 4]>);
 
@@ -149,6 +185,21 @@ mod tests {
         }
         // Two at a time, each at most 192 bytes when rounded up.
         assert!(size <= 3 * 192, "{size}");
+    }
+
+    #[test]
+    fn ranges_that_were_kept_are_the_same_again_and_those_of_others_are_refused() {
+        let needs: Vec<Need> =
+            (0..10).map(|i| Need { size: 100 + i * 7, first: i, last: i + 1 }).collect();
+        let assigned = assign_ranges(&needs, Stop::default()).unwrap();
+        let mut kept = offsets(&assigned.0);
+        assert_eq!(kept_ranges(&needs, &kept), Ok(assigned));
+        assert!(kept_ranges(&needs[1..], &kept).is_err());
+        assert!(kept_ranges(&needs, &kept[1..]).is_err());
+        kept[0] ^= 1;
+        assert!(kept_ranges(&needs, &kept).is_err(), "not aligned");
+        kept[..8].fill(0xFF);
+        assert!(kept_ranges(&needs, &kept).is_err(), "beyond all memory");
     }
 
     #[test]

@@ -148,9 +148,11 @@ impl CpuDevice {
         check_deadline(deadline)?;
         let seal = self.seal(key, place, caller);
         let budget = Budget::new(caller, deadline);
-        let Restored { model, kept, options, .. } = &cache::load(place, &seal, &budget)?;
+        let restored = cache::load(place, &seal, &budget)?;
+        let Restored { kept, constants, .. } = restored;
+        let (model, options) = (&restored.model, &restored.options);
         // It was legal when it was kept, and is the same.
-        let budget = budget.with_kept(Kept::restoring(kept.clone()));
+        let budget = budget.with_kept(Kept::restoring(kept, constants));
         let prepared = self.plan(model, options.preference, &budget)?;
         match budget.into_kept().into_rest().is_empty() {
             true => Ok(prepared.with_options(options)),

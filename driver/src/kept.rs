@@ -15,7 +15,7 @@ use burst_hal::validate::GraphId;
 use crate::OpError;
 use crate::aligned::AlignedBytes;
 
-/// Which operation something was kept of.
+/// Which operation something was kept of, or which graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Place {
     /// 0 for the main graph, else one more than the index of the referenced one.
@@ -31,6 +31,11 @@ impl Place {
             GraphId::Referenced(index) => index.saturating_add(1),
         };
         Place { graph, operation: u32::try_from(operation).unwrap_or(u32::MAX) }
+    }
+
+    /// For what is kept of a whole graph: behind all its operations.
+    pub(crate) fn behind(graph: GraphId) -> Self {
+        Place::new(graph, usize::MAX)
     }
 }
 
@@ -58,6 +63,19 @@ impl KeptValue {
         KeptValue { range: 0..0, ..self.clone() }
     }
 
+    /// The part of the same memory that these bytes are; `None` where they lie elsewhere.
+    fn holding(&self, bytes: &[u8]) -> Option<Self> {
+        let memory = self.memory.as_slice();
+        let start = bytes.as_ptr().addr().checked_sub(memory.as_ptr().addr())?;
+        let range = start..start.checked_add(bytes.len())?;
+        KeptValue::part(Dimensions::new(), &self.memory, range)
+    }
+
+    /// Which memory it lies in, and how many bytes that has.
+    pub(crate) fn memory(&self) -> (usize, usize) {
+        (Arc::as_ptr(&self.memory).addr(), self.memory.held_bytes())
+    }
+
     /// The bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         // Both makers have checked the range, and nobody can change the memory.
@@ -70,12 +88,11 @@ impl KeptValue {
 pub(crate) enum What {
     /// Its results: it was folded, and reads nothing any more.
     Results,
-    /// What its kernel has packed of its [`PACKED_INPUTS`].
+    /// What its kernel has packed of its constants.
     Packed,
+    /// Of a graph: where its values lie in working memory. Finding room takes time quadratic in their number.
+    Ranges,
 }
-
-/// Inputs that an operation does not read where its packed constants are kept: weights and biases.
-pub(crate) const PACKED_INPUTS: [usize; 2] = [1, 2];
 
 /// Something of an operation.
 #[derive(Debug, Clone)]
@@ -83,6 +100,9 @@ pub(crate) struct KeptPart {
     pub(crate) place: Place,
     pub(crate) what: What,
     pub(crate) values: Vec<KeptValue>,
+    /// Inputs of the operation that it does not read where it has packed constants. Only who records them
+    /// knows; nobody asks when they are restored.
+    pub(crate) unread: Vec<usize>,
 }
 
 /// What is kept, while a model is planned.
@@ -100,8 +120,8 @@ enum State {
     Off,
     /// In the order in which operations were planned.
     Recording(Vec<KeptPart>),
-    /// In the same order, the next one last.
-    Restoring(Vec<KeptPart>),
+    /// In the same order, the next one last; and the constants of the model.
+    Restoring(Vec<KeptPart>, Option<KeptValue>),
 }
 
 impl Kept {
@@ -110,10 +130,10 @@ impl Kept {
         Kept { state: RefCell::new(State::Recording(Vec::new())), at: Cell::default() }
     }
 
-    /// What was recorded once.
-    pub(crate) fn restoring(mut parts: Vec<KeptPart>) -> Self {
+    /// What was recorded once, and where the constants of its model lie.
+    pub(crate) fn restoring(mut parts: Vec<KeptPart>, constants: Option<KeptValue>) -> Self {
         parts.reverse();
-        Kept { state: RefCell::new(State::Restoring(parts)), at: Cell::default() }
+        Kept { state: RefCell::new(State::Restoring(parts, constants)), at: Cell::default() }
     }
 
     /// This operation is planned next.
@@ -128,17 +148,26 @@ impl Kept {
 
     /// Whether what there is to keep is there: nothing else may be computed in its place.
     pub(crate) fn is_restoring(&self) -> bool {
-        matches!(&*self.state.borrow(), State::Restoring(_))
+        matches!(&*self.state.borrow(), State::Restoring(..))
+    }
+
+    /// A constant of the model as memory that outlives it; `None` for one that does not lie in a file.
+    pub(crate) fn constant(&self, bytes: &[u8]) -> Option<KeptValue> {
+        match &*self.state.borrow() {
+            State::Restoring(_, Some(constants)) => constants.holding(bytes),
+            _ => None,
+        }
     }
 
     /// Records something of the operation that is being planned, where that is to be recorded; each copy is
-    /// made only then.
+    /// made only then. `unread` are inputs that its kernel does not read any more.
     ///
     /// # Errors
     /// Those of the copies.
     pub(crate) fn record(
         &self,
         what: What,
+        unread: &[usize],
         copies: impl Iterator<Item = Result<(Dimensions, AlignedBytes), OpError>>,
     ) -> Result<(), OpError> {
         let State::Recording(parts) = &mut *self.state.borrow_mut() else { return Ok(()) };
@@ -148,13 +177,13 @@ impl Kept {
             Ok(KeptValue { dims, memory: Arc::new(bytes), range })
         });
         let values = values.collect::<Result<_, OpError>>()?;
-        parts.push(KeptPart { place: self.at.get(), what, values });
+        parts.push(KeptPart { place: self.at.get(), what, values, unread: unread.to_vec() });
         Ok(())
     }
 
     /// What was kept of the operation that is being planned.
     pub(crate) fn take(&self, what: What) -> Option<Vec<KeptValue>> {
-        let State::Restoring(parts) = &mut *self.state.borrow_mut() else { return None };
+        let State::Restoring(parts, _) = &mut *self.state.borrow_mut() else { return None };
         let place = self.at.get();
         parts.pop_if(|next| next.place == place && next.what == what).map(|next| next.values)
     }
@@ -163,7 +192,7 @@ impl Kept {
     pub(crate) fn into_rest(self) -> Vec<KeptPart> {
         match self.state.into_inner() {
             State::Off => Vec::new(),
-            State::Recording(parts) | State::Restoring(parts) => parts,
+            State::Recording(parts) | State::Restoring(parts, _) => parts,
         }
     }
 }
@@ -178,7 +207,7 @@ mod tests {
     fn record(kept: &Kept, place: Place, what: What, bytes: &[u8]) {
         kept.begin(place);
         let copy = || Ok((Dimensions::from_slice(&[1]), AlignedBytes::copy_of(bytes)));
-        kept.record(what, std::iter::once_with(copy)).unwrap();
+        kept.record(what, &[], std::iter::once_with(copy)).unwrap();
     }
 
     fn take(kept: &Kept, place: Place, what: What) -> Option<Vec<u8>> {
@@ -192,7 +221,7 @@ mod tests {
         record(&kept, FIRST, What::Results, &[1, 2]);
         record(&kept, SECOND, What::Packed, &[3]);
         assert!(take(&kept, FIRST, What::Results).is_none(), "what is recorded is not there yet");
-        let kept = Kept::restoring(kept.into_rest());
+        let kept = Kept::restoring(kept.into_rest(), None);
         assert!(kept.is_restoring() && !kept.is_recording());
         assert_eq!(take(&kept, SECOND, What::Packed), None, "not before the first one");
         assert_eq!(take(&kept, FIRST, What::Packed), None);
@@ -202,6 +231,17 @@ mod tests {
         let rest = kept.into_rest();
         assert_eq!(rest.len(), 1, "nothing is recorded while it is restored");
         assert_eq!((rest[0].place, rest[0].values[0].bytes()), (SECOND, &[3_u8][..]));
+    }
+
+    #[test]
+    fn constants_are_found_in_the_memory_of_their_file() {
+        let file = Arc::new(AlignedBytes::copy_of(&[1, 2, 3, 4, 5, 6]));
+        let constants = KeptValue::part(Dimensions::new(), &file, 2..6).unwrap();
+        let kept = Kept::restoring(Vec::new(), Some(constants.clone()));
+        let found = kept.constant(&constants.bytes()[1..3]).unwrap();
+        assert_eq!((found.bytes(), found.memory()), (&[4, 5][..], constants.memory()));
+        assert!(kept.constant(&[4, 5]).is_none(), "the same bytes elsewhere");
+        assert!(Kept::default().constant(constants.bytes()).is_none());
     }
 
     #[test]

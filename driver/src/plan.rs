@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use crate::OpError;
 use crate::aligned::AlignedBytes;
 use crate::error::DriverError;
+use crate::kept::KeptValue;
 use crate::op::{Kernel, Rules, Stages};
 use crate::tensor::TensorInfo;
 
@@ -24,13 +25,39 @@ pub(crate) enum Allocation {
     /// Nowhere: left out, never used, or packed into kernels.
     None,
     /// Here, for all executions.
-    Constant(AlignedBytes),
+    Constant(ConstantBytes),
     /// In the arena.
     Arena(Range<usize>),
     /// In memory of its own that follows its shape.
     Dynamic,
     /// It stands for a referenced graph.
     Graph,
+}
+
+/// A constant that steps read as it is.
+#[derive(Debug)]
+pub(crate) enum ConstantBytes {
+    /// In memory of the plan's own.
+    Own(AlignedBytes),
+    /// In the memory of a file that the plan was taken from, which is charged by itself.
+    Kept(KeptValue),
+}
+
+impl ConstantBytes {
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        match self {
+            ConstantBytes::Own(bytes) => bytes.as_slice(),
+            ConstantBytes::Kept(value) => value.bytes(),
+        }
+    }
+
+    /// Bytes held, but for those that were kept.
+    fn held_bytes(&self) -> usize {
+        match self {
+            ConstantBytes::Own(bytes) => bytes.held_bytes(),
+            ConstantBytes::Kept(_) => 0,
+        }
+    }
 }
 
 /// One operand of a planned graph.

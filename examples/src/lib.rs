@@ -14,7 +14,8 @@
 //! cargo run --release -p examples --bin event_loop /tmp/example.sock
 //! ```
 //!
-//! `examples/extension/` is a crate of its own: operations that the CPU driver does not have.
+//! They compute nothing that a model asks for. `examples/add/` does: it is the driver of docs/WRITE-A-DRIVER.md, in a crate of its
+//! own. So is `examples/extension/`: operations that the CPU driver does not have.
 #![forbid(unsafe_code)]
 
 use burst_hal::{

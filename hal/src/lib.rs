@@ -89,6 +89,7 @@ mod dump;
 mod extension_code;
 mod fence;
 pub mod forms;
+mod graph_values;
 pub mod log_tags;
 mod model;
 mod operand_type;
@@ -131,6 +132,7 @@ pub use extension_code::ExtensionCode;
 pub use fence::{
     ExecutionCallback, ExecutionInfo, Fence, FenceState, FencedExecution, FencedInfo, FencedOptions,
 };
+pub use graph_values::{Element, GraphValues, MAX_MADE_BYTES, TensorView};
 pub use model::{
     DataLocation, Dimensions, ExtraParams, Model, Operand, OperandLifeTime, OperandValues,
     Operation, Subgraph,

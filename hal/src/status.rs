@@ -161,6 +161,19 @@ hal_enum! {
     }
 }
 
+impl FusedActivation {
+    /// The activation of one value.
+    #[must_use]
+    pub fn apply(self, x: f32) -> f32 {
+        match self {
+            FusedActivation::None => x,
+            FusedActivation::Relu => x.max(0.0),
+            FusedActivation::Relu1 => x.clamp(-1.0, 1.0),
+            FusedActivation::Relu6 => x.clamp(0.0, 6.0),
+        }
+    }
+}
+
 /// A call that did not work: the status the HAL has for it, and the cause in words.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{status}: {cause}")]
@@ -191,6 +204,14 @@ impl Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn activations_clamp() {
+        let of =
+            |x: f32| [0, 1, 2, 3].map(|code| FusedActivation::from_code(code).unwrap().apply(x));
+        assert_eq!(of(-3.0), [-3.0, 0.0, -1.0, 0.0]);
+        assert_eq!(of(7.5), [7.5, 7.5, 1.0, 6.0]);
+    }
 
     #[test]
     fn an_earlier_client_is_told_statuses_it_knows() {

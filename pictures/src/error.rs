@@ -38,6 +38,12 @@ pub enum PictureError {
         /// Bytes of the file.
         bytes: usize,
     },
+    /// A frame of a camera that does not begin as a JPEG picture does.
+    #[error("the {bytes} bytes of the frame do not begin as a JPEG picture does")]
+    NoJpeg {
+        /// How many there are.
+        bytes: usize,
+    },
     /// The bytes given are not those of a picture of this size.
     #[error("a picture of {width} x {height} pixels has {wanted} bytes, {found} were given")]
     Bytes {
@@ -49,6 +55,14 @@ pub enum PictureError {
         wanted: u64,
         /// Bytes that there are.
         found: usize,
+    },
+    /// A picture without pixels.
+    #[error("a picture of {width} x {height} pixels has none")]
+    NoPixels {
+        /// Pixels in a row.
+        width: u32,
+        /// Rows.
+        height: u32,
     },
     /// The part to show reaches beyond the picture, or is empty.
     #[error("the area {area:?} is not inside a picture of {width} x {height} pixels")]

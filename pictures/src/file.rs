@@ -4,9 +4,11 @@ use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
 
+use image::codecs::jpeg::JpegEncoder;
 use image::error::LimitErrorKind;
 use image::{
-    DynamicImage, ExtendedColorType, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits,
+    DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, ImageError, ImageFormat,
+    ImageReader, Limits,
 };
 
 use crate::limits::{MAX_DECODED_BYTES, MAX_FILE_BYTES, MAX_SIDE};
@@ -42,7 +44,7 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, PictureError> {
     Ok(bytes)
 }
 
-fn decode(bytes: &[u8]) -> Result<image::RgbImage, PictureError> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<image::RgbImage, PictureError> {
     let mut limits = Limits::default();
     limits.max_image_width = Some(MAX_SIDE);
     limits.max_image_height = Some(MAX_SIDE);
@@ -78,4 +80,22 @@ pub fn write_png(path: &Path, width: u32, height: u32, rgb: &[u8]) -> Result<(),
     crate::scale::check_bytes(width, height, rgb.len())?;
     let (colour, format) = (ExtendedColorType::Rgb8, ImageFormat::Png);
     Ok(image::save_buffer_with_format(path, rgb, width, height, colour, format)?)
+}
+
+/// The JPEG form of `width * height * 3` bytes; `quality` from 1 to 100.
+///
+/// # Errors
+/// [`PictureError::Bytes`] for another number of bytes; [`PictureError::Format`] where a side is longer than the
+/// 65,535 pixels of a JPEG picture.
+pub fn encode_jpeg(
+    width: u32,
+    height: u32,
+    rgb: &[u8],
+    quality: u8,
+) -> Result<Vec<u8>, PictureError> {
+    crate::scale::check_bytes(width, height, rgb.len())?;
+    let mut bytes = Vec::new();
+    let encoder = JpegEncoder::new_with_quality(&mut bytes, quality.clamp(1, 100));
+    encoder.write_image(rgb, width, height, ExtendedColorType::Rgb8)?;
+    Ok(bytes)
 }

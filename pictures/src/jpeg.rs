@@ -3,6 +3,10 @@
 
 const START_OF_SCAN: u8 = 0xDA;
 const END_OF_IMAGE: u8 = 0xD9;
+/// The marker of Huffman tables.
+pub(crate) const HUFFMAN_TABLES: u8 = 0xC4;
+/// The marker of arithmetic coding, which needs none.
+const ARITHMETIC_CODING: u8 = 0xCC;
 
 /// Whether these bytes begin as a JPEG file does.
 pub(crate) fn is_jpeg(bytes: &[u8]) -> bool {
@@ -28,6 +32,20 @@ pub(crate) fn is_whole(bytes: &[u8]) -> bool {
         }
     }
     false
+}
+
+/// Where the marker of the first scan stands, if no tables for its codes come before it.
+pub(crate) fn scan_without_tables(bytes: &[u8]) -> Option<usize> {
+    let mut at = 2;
+    loop {
+        let (marker, behind) = marker(bytes, at)?;
+        at = match marker {
+            START_OF_SCAN => return Some(behind - 2),
+            HUFFMAN_TABLES | ARITHMETIC_CODING | END_OF_IMAGE => return None,
+            0x01 | 0xD0..=0xD8 => behind,
+            _ => segment_end(bytes, behind)?,
+        };
+    }
 }
 
 /// The marker at or behind `at`, and where what follows it begins. Bytes that belong to no segment

@@ -1,6 +1,9 @@
 //! Pictures read, scaled and written.
 
-use burst_pictures::{Area, MAX_SIDE, PictureError, Scaler, read, rgb_bytes, write_png};
+use burst_pictures::{
+    Area, MAX_SIDE, PictureError, Scaler, decode_motion_jpeg, encode_jpeg, read, rgb_bytes,
+    write_png,
+};
 
 /// Bytes of one grey value per pixel.
 fn grey(values: &[u8]) -> Vec<u8> {
@@ -157,4 +160,40 @@ fn a_picture_that_lies_on_its_side_is_turned_upright() {
     // 3: upside down.
     let picture = turned(Some(3));
     assert_eq!((picture.width, picture.rgb[0], picture.rgb[15 * 3]), (16, bright, dark));
+}
+
+/// A JPEG picture without its segments of Huffman tables, of which there is one at least.
+fn without_tables(jpeg: &[u8]) -> Vec<u8> {
+    let (mut out, mut at, mut left_out) = (jpeg[..2].to_vec(), 2, 0);
+    while jpeg[at + 1] != 0xDA {
+        let end = at + 2 + usize::from(u16::from_be_bytes([jpeg[at + 2], jpeg[at + 3]]));
+        if jpeg[at + 1] == 0xC4 {
+            left_out += 1;
+        } else {
+            out.extend(&jpeg[at..end]);
+        }
+        at = end;
+    }
+    out.extend(&jpeg[at..]);
+    assert!(left_out > 0);
+    out
+}
+
+#[test]
+fn a_frame_of_a_camera_without_its_huffman_tables_is_the_same_picture() {
+    let noise = |at: u32| u8::try_from(at.wrapping_mul(2_654_435_761) >> 24).unwrap();
+    let rgb: Vec<u8> = (0..40 * 24 * 3).map(noise).collect();
+    for quality in [10, 50, 95] {
+        let whole = encode_jpeg(40, 24, &rgb, quality).unwrap();
+        let picture = decode_motion_jpeg(&whole).unwrap();
+        assert_eq!((picture.width, picture.height), (40, 24));
+        let bare = without_tables(&whole);
+        assert_eq!(decode_motion_jpeg(&bare).unwrap(), picture, "quality {quality}");
+        let padded = [&bare[..], &[0; 500]].concat();
+        assert_eq!(decode_motion_jpeg(&padded).unwrap(), picture, "a buffer is longer");
+        let cut = decode_motion_jpeg(&bare[..bare.len() / 2]);
+        assert!(matches!(cut, Err(PictureError::CutOff { .. })), "{cut:?}");
+    }
+    assert!(matches!(decode_motion_jpeg(&[0; 9]), Err(PictureError::NoJpeg { bytes: 9 })));
+    assert!(encode_jpeg(40, 24, &rgb[1..], 50).is_err());
 }

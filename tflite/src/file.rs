@@ -155,12 +155,7 @@ fn verify(bytes: &[u8]) -> Result<ModelTable<'_>, ImportError> {
     if mark != IDENTIFIER {
         return Err(ImportError::NotAModel { found: mark.escape_ascii().to_string() });
     }
-    let options = VerifierOptions {
-        max_depth: MAX_DEPTH,
-        max_tables: MAX_TABLES,
-        max_apparent_size: bytes.len().saturating_mul(MAX_SHARING).max(APPARENT_FLOOR_BYTES),
-        ignore_missing_null_terminator: false,
-    };
+    let options = verifier_options(bytes);
     let mut verifier = Verifier::new(&options, bytes);
     ForwardsUOffset::<ModelTable<'_>>::run_verifier(&mut verifier, 0)
         .map_err(|invalid| ImportError::Damaged(Damage(invalid)))?;
@@ -169,6 +164,16 @@ fn verify(bytes: &[u8]) -> Result<ModelTable<'_>, ImportError> {
     match model.version() {
         SCHEMA_VERSION => Ok(model),
         found => Err(ImportError::SchemaVersion { found }),
+    }
+}
+
+/// What the verifier refuses.
+pub(crate) fn verifier_options(bytes: &[u8]) -> VerifierOptions {
+    VerifierOptions {
+        max_depth: MAX_DEPTH,
+        max_tables: MAX_TABLES,
+        max_apparent_size: bytes.len().saturating_mul(MAX_SHARING).max(APPARENT_FLOOR_BYTES),
+        ignore_missing_null_terminator: false,
     }
 }
 
@@ -211,7 +216,7 @@ fn read_tensors<'a>(
 }
 
 /// The bytes of a buffer, inside the flatbuffer or behind it; `None` when it has none.
-fn buffer_bytes<'a>(
+pub(crate) fn buffer_bytes<'a>(
     file: &'a [u8],
     index: usize,
     buffer: BufferTable<'a>,

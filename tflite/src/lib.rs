@@ -29,6 +29,7 @@ mod graph;
 mod import;
 mod main_types;
 mod mapper;
+mod metadata;
 mod ops;
 mod schema;
 mod spectrum;
@@ -40,6 +41,7 @@ pub use given::{
     GivenField, GivenFile, GivenGraph, GivenModel, GivenOperator, GivenTensor, GivenValue,
 };
 pub use import::{Cut, Imported, Inspection, Part, StatePair, TensorInfo};
+pub use metadata::{Metadata, MetadataFile, MetadataFileKind, Normalization, TensorMetadata};
 pub use spectrum::Spectrum;
 pub use verdict::{Note, Outcome, Verdict};
 
@@ -84,6 +86,15 @@ pub fn cut(bytes: &[u8]) -> Result<Option<Cut>, ImportError> {
 /// [`ImportError`] where the file is damaged or no model.
 pub fn spectrum(bytes: &[u8]) -> Result<Option<Spectrum>, ImportError> {
     spectrum::find(bytes)
+}
+
+/// What the file says of its inputs and outputs beside the graph (TensorFlow Lite's metadata): normalisation, labels;
+/// `None` where it says nothing.
+///
+/// # Errors
+/// [`ImportError`] where the file or its metadata are damaged.
+pub fn metadata(bytes: &[u8]) -> Result<Option<Metadata>, ImportError> {
+    metadata::read(bytes)
 }
 
 /// The name of a builtin operator, by its code in the schema.

@@ -47,8 +47,8 @@ fn move_to_buffers(
         let role = role(position);
         let what = format!("input {position}");
         match allocate(target, subject, (vec![role], Vec::new()), arguments, is_open, &what)? {
-            None => left_out.push(LeftOut::BufferOfOpenSize),
-            Some(buffer) => {
+            Err(rule) => left_out.push(rule),
+            Ok(buffer) => {
                 let pool = target.memory.allocate(value.len());
                 let pool = pool.map_err(|failure| format!("no memory: {failure}"))?;
                 pool.write(0, value).map_err(|error| format!("the memory of {what}: {error}"))?;
@@ -63,8 +63,8 @@ fn move_to_buffers(
         let role = role(position);
         let what = format!("output {position}");
         match allocate(target, subject, (Vec::new(), vec![role]), arguments, is_open, &what)? {
-            None => left_out.push(LeftOut::BufferOfOpenSize),
-            Some(buffer) => {
+            Err(rule) => left_out.push(rule),
+            Ok(buffer) => {
                 let pool = target.memory.allocate(want.len().max(1));
                 let copy = pool.map_err(|failure| format!("no memory: {failure}"))?;
                 arguments.put_output(position, Held { buffer, copy });
@@ -78,7 +78,7 @@ fn role(position: usize) -> BufferRole {
     BufferRole { model: 0, position: u32::try_from(position).unwrap_or(u32::MAX), frequency: 1.0 }
 }
 
-/// A buffer for one role. A device need not make one where the size is open.
+/// A buffer for one role, or the rule by which the device need not make one: it may refuse any.
 fn allocate(
     target: Target<'_>,
     subject: &Subject<'_>,
@@ -86,16 +86,18 @@ fn allocate(
     arguments: &Arguments,
     is_open: bool,
     what: &str,
-) -> Result<Option<Arc<dyn Buffer>>, String> {
+) -> Result<Result<Arc<dyn Buffer>, LeftOut>, String> {
     let models = vec![Arc::clone(&subject.prepared)];
     let request = BufferRequest { models, inputs, outputs, ..BufferRequest::default() };
     match target.device.allocate(&request, &Caller::default()) {
-        Err(failure) if is_open && failure.status == ErrorStatus::GeneralFailure => Ok(None),
+        Err(failure) if failure.status == ErrorStatus::GeneralFailure => {
+            Ok(Err(if is_open { LeftOut::BufferOfOpenSize } else { LeftOut::BufferRefused }))
+        }
         Err(failure) => Err(format!("allocate for {what}: {failure}")),
         Ok(buffer) if buffer.token() == 0 => Err(format!("{what} has token 0")),
         Ok(buffer) if arguments.has_token(buffer.token()) => {
             Err(format!("{what} has the token of another buffer"))
         }
-        Ok(buffer) => Ok(Some(buffer)),
+        Ok(buffer) => Ok(Ok(buffer)),
     }
 }

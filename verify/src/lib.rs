@@ -72,7 +72,7 @@ pub use model::{Built, OutputShapes, build, to_signed};
 pub use outcome::{Done, LeftOut, Miss, Outcome};
 pub use recorded::{Recorded, RecordedOutput, RecordedRun};
 pub use report::{Cell, Finding, Report, SuiteCounts, Tally};
-pub use run::{DeviceLease, Plan, run};
+pub use run::{DeviceLease, Plan, run, run_while};
 pub use subject::Target;
 pub use suite::Suite;
 pub use validation::wrong_models;

@@ -21,6 +21,8 @@ pub enum LeftOut {
     ZeroSizedFenced,
     /// An argument whose size the model leaves open, in a buffer.
     BufferOfOpenSize,
+    /// An argument in a buffer that the device does not make.
+    BufferRefused,
     /// A case of buffers in which no argument has one.
     NoBuffers,
     /// A broken model in which only the number of an operand's readers is wrong, described by calls.
@@ -45,6 +47,7 @@ impl LeftOut {
             LeftOut::NothingToShorten => "NOTHING_TO_SHORTEN",
             LeftOut::ZeroSizedFenced => "ZERO_SIZED_FENCED",
             LeftOut::BufferOfOpenSize => "BUFFER_OF_OPEN_SIZE",
+            LeftOut::BufferRefused => "BUFFER_REFUSED",
             LeftOut::NoBuffers => "NO_BUFFERS",
             LeftOut::ReadersAreCounted => "READERS_ARE_COUNTED",
             LeftOut::OrderIsSorted => "ORDER_IS_SORTED",
@@ -68,7 +71,10 @@ impl LeftOut {
             LeftOut::BufferOfOpenSize => {
                 "buffers for arguments whose size the model leaves open: plain memory instead"
             }
-            LeftOut::NoBuffers => "executions on buffers where no argument can have one",
+            LeftOut::BufferRefused => {
+                "buffers that the device refuses with GENERAL_FAILURE: plain memory instead"
+            }
+            LeftOut::NoBuffers => "executions on buffers where no argument has one",
             LeftOut::ReadersAreCounted => {
                 "models with a wrong number of readers: no call says how often an operand is read"
             }

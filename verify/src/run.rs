@@ -108,7 +108,24 @@ pub fn run<L: DeviceLease>(
     lease: impl Fn() -> Result<L, RunError> + Sync,
     progress: impl Fn(u64, u64) + Sync,
 ) -> Result<Report, RunError> {
-    let queue = Queue { specs, next: AtomicUsize::new(0), error: Mutex::new(None) };
+    run_while(specs, plan, workers, lease, progress, &|| true)
+}
+
+/// The same for as long as `go_on` says so: it is asked before and after each test. A test that was under way when
+/// it said no does not count, whatever came of it, and neither does an error: what asked for the end may have ended
+/// the device too.
+///
+/// # Errors
+/// As [`run()`].
+pub fn run_while<L: DeviceLease>(
+    specs: &[Spec],
+    plan: &Plan,
+    workers: usize,
+    lease: impl Fn() -> Result<L, RunError> + Sync,
+    progress: impl Fn(u64, u64) + Sync,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<Report, RunError> {
+    let queue = Queue { specs, next: AtomicUsize::new(0), error: Mutex::new(None), go_on };
     let mut results = std::thread::scope(|scope| {
         let work = || queue.work(plan, &lease, &progress);
         let threads: Vec<_> = (0..workers.max(1)).map(|_| scope.spawn(work)).collect();
@@ -121,7 +138,8 @@ pub fn run<L: DeviceLease>(
         }
         results
     });
-    if let Some(error) = queue.error.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    let error = queue.error.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = error.filter(|_| go_on()) {
         return Err(error);
     }
     results.sort_by_key(|(position, _)| *position);
@@ -136,6 +154,8 @@ struct Queue<'a> {
     next: AtomicUsize,
     /// The first error ends the work of all.
     error: Mutex<Option<RunError>>,
+    /// Whether to take up further tests.
+    go_on: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Queue<'_> {
@@ -171,7 +191,13 @@ impl Queue<'_> {
                 if !plan.wants(number, index, test) {
                     continue;
                 }
+                if !(self.go_on)() {
+                    return Ok(());
+                }
                 let result = run_test(&mut lease, plan, &vectors, test);
+                if !(self.go_on)() {
+                    return Ok(());
+                }
                 ran += 1;
                 if result.has_failed() {
                     failed += 1;

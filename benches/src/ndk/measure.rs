@@ -127,11 +127,21 @@ fn over_service(
     let mut burst = burst.map_err(HarnessError::peer)?;
     let tensors = tensors(workload, &SharedAllocator)?;
     let options = ExecutionOptions::default();
-    let mut rust = || {
+    // Where C has its values in buffers of its own the Rust client has, too: both copy them.
+    let mut rust = |place: Place| {
+        if matches!(place, Place::Buffers) {
+            for (index, input) in workload.inputs.iter().enumerate() {
+                tensors.write_input(0, index, input).map_err(HarnessError::peer)?;
+            }
+        }
         let result = burst.execute(tensors.request(0), &options, patience());
-        check(result.map_err(HarnessError::peer)?.status)
+        check(result.map_err(HarnessError::peer)?.status)?;
+        if matches!(place, Place::Buffers) {
+            output_bytes(model, tensors.request(0))?;
+        }
+        Ok(())
     };
-    rust()?;
+    rust(Place::Buffers)?;
     let expected = output_bytes(model, tensors.request(0))?;
     let lengths: Vec<usize> = expected.iter().map(Vec::len).collect();
     let c = Inference::new(device, model, &workload.inputs, &lengths);
@@ -141,7 +151,7 @@ fn over_service(
         same(&mut c, place, call, &expected)?;
         let measured = compare(effort, |side| match side {
             Side::First => c.run(place, call).map_err(HarnessError::peer),
-            Side::Second => rust(),
+            Side::Second => rust(place),
         })?;
         rows.push(Row {
             model: format!("{}, over a service", workload.name),

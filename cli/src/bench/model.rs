@@ -4,7 +4,6 @@
 //! Every path has a trial in each round ([`burst_harness::engine`]), and ratios are taken within a round,
 //! so that a change of the machine from one round to the next acts on both sides.
 
-use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -15,13 +14,14 @@ use burst_harness::machine::{Machine, Pins};
 use burst_harness::model::{
     Connection, InProcess, Label, LocalMemory, ModelReport, ModelSubject, ModelsReport,
     OperationRow, OperationTime, Pinned, Remote, RemoteKind, Report, Series, TRIAL, Workload,
-    measure, operation_rows, paths,
+    measure_while, operation_rows, paths,
 };
 use burst_harness::{HarnessError, Progress, WaitKind};
 
 use crate::driver_process::DriverProcess;
 use crate::route::RouteArg;
-use crate::{failure, json, model_file, out, output_file};
+use crate::signals::Asked;
+use crate::{failure, json, model_file, output_file};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -53,25 +53,32 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         output_file::check("--report", page)?;
     }
     let workloads = workloads(args)?;
+    let asked = Asked::watch(args.json.then_some(&json::BENCH_MODEL))?;
     fmq::warm_up();
     let machine = Machine::detect();
     let mut progress = Progress::default();
-    let models =
-        workloads.iter().map(|workload| one(args, workload, &mut progress)).collect::<Result<_>>();
+    let models = (workloads.iter().take_while(|_| asked.go_on()))
+        .map(|workload| one(args, workload, &mut progress, &asked))
+        .collect::<Result<Vec<ModelReport>>>();
     progress.end();
-    let found = ModelsReport { wait: args.common.wait.name().to_owned(), models: models? };
+    let mut models = models?;
+    // A signal may come before anything of a model was measured.
+    models.retain(|model| !model.paths.is_empty());
+    let found = ModelsReport { wait: args.common.wait.name().to_owned(), models };
     let report = Report { machine, rounds: args.common.rounds, found };
-    let mut to = out::stdout();
-    report.write_page(args.common.report.as_deref())?;
-    if args.json {
-        writeln!(to, "{}", json::object(&json::BENCH_MODEL, &report)?)?;
-    } else {
-        report.write_text(&mut to)?;
+    let has_any = !report.found.models.is_empty();
+    if has_any {
+        report.write_page(args.common.report.as_deref())?;
     }
-    to.flush()?;
     let mut paths = report.found.models.iter().flat_map(|model| &model.paths);
     let same = paths.all(|path| path.outputs.equal);
-    Ok(if same { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) })
+    let code = if same { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) };
+    asked.tell((&report, args.json.then_some(&json::BENCH_MODEL)), code, |to| {
+        if has_any {
+            report.write_text(to)?;
+        }
+        Ok(())
+    })
 }
 
 fn workloads(args: &Args) -> Result<Vec<Workload>> {
@@ -83,12 +90,20 @@ fn workloads(args: &Args) -> Result<Vec<Workload>> {
     files.iter().map(|file| Ok(Workload::read(file)?)).collect()
 }
 
-fn one(args: &Args, workload: &Workload, progress: &mut Progress) -> Result<ModelReport> {
-    let series = measure(subjects(args, workload)?, &args.common.length(), &mut |round, label| {
+fn one(
+    args: &Args,
+    workload: &Workload,
+    progress: &mut Progress,
+    asked: &Asked,
+) -> Result<ModelReport> {
+    let mut show = |round: u32, label: &Label| {
         progress.show(&format!("{}, round {round}: {label}", workload.name));
-    });
+    };
+    let subjects = subjects(args, workload)?;
+    let series = measure_while(subjects, &args.common.length(), &mut show, &|| asked.go_on());
     let series = series.with_context(|| workload.name.clone())?;
-    let profile = args.profile.then(|| profile(args, workload, &series)).transpose()?;
+    let profile =
+        (args.profile && asked.go_on()).then(|| profile(args, workload, &series)).transpose()?;
     Ok(ModelReport::new(workload, &series, profile))
 }
 

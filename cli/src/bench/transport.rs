@@ -12,7 +12,8 @@ use burst_harness::own_peers;
 use burst_harness::transport::command;
 use serde_json::Value;
 
-use crate::{json, out, output_file};
+use crate::signals::Asked;
+use crate::{json, output_file};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -30,13 +31,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(page) = &args.what.report {
         output_file::check("--report", page)?;
     }
-    if !args.what.json {
-        return Ok(args.what.run(&own_peers(), &mut out::stdout())?);
+    let asked = Asked::watch(args.what.json.then_some(&json::BENCH_TRANSPORT))?;
+    // What is measured prints by itself: an object, which gets the keys that all have, or text.
+    let mut printed = Vec::new();
+    let go_on = || asked.go_on();
+    let code = args.what.run_while(&own_peers(), &mut printed, &go_on)?;
+    if args.what.json {
+        let found: Value = serde_json::from_slice(&printed)?;
+        return asked.tell((&found, Some(&json::BENCH_TRANSPORT)), code, |_| Ok(()));
     }
-    // What is measured prints an object of its own, which gets the keys that all have.
-    let mut object = Vec::new();
-    let code = args.what.run(&own_peers(), &mut object)?;
-    let found: Value = serde_json::from_slice(&object)?;
-    writeln!(out::stdout(), "{}", json::object(&json::BENCH_TRANSPORT, &found)?)?;
-    Ok(code)
+    asked.tell((&Value::Null, None), code, |to| Ok(to.write_all(&printed)?))
 }

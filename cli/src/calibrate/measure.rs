@@ -14,6 +14,7 @@ use half::f16;
 
 use super::energy::Counters;
 use super::workloads::{Workload, input};
+use crate::signals::Asked;
 
 /// How long each device computes in a round, at the least: energy counters move once in a millisecond.
 const TRIAL: Duration = Duration::from_millis(20);
@@ -64,13 +65,21 @@ impl Pair {
     }
 
     /// Measures so many rounds. In each both have a trial, in an order that changes from round to round;
-    /// ratios are taken within a round.
-    pub(super) fn measure(mut self, rounds: u32, counters: Option<&Counters>) -> Result<Found> {
+    /// ratios are taken within a round. `None` where a signal asked for the end before all of them were measured.
+    pub(super) fn measure(
+        mut self,
+        rounds: u32,
+        counters: Option<&Counters>,
+        asked: &Asked,
+    ) -> Result<Option<Found>> {
         let [ours, reference] = [&mut self.ours, &mut self.reference];
         ours.choose_length()?;
         reference.choose_length()?;
         let mut costs: Vec<[Cost; 2]> = Vec::new();
         for round in 0..rounds {
+            if !asked.go_on() {
+                return Ok(None);
+            }
             costs.push(if round % 2 == 0 {
                 let first = ours.trial(counters)?;
                 [first, reference.trial(counters)?]
@@ -86,11 +95,11 @@ impl Pair {
         let moved =
             energies.filter(|pairs| pairs.iter().all(|(ours, other)| *ours > 0.0 && *other > 0.0));
         let reference_us = median(costs.iter().map(|[_, reference]| reference.seconds * 1e6));
-        Ok(Found {
+        Ok(Some(Found {
             time: Spread::of_ratios(times).context("no round was measured")?,
             energy: moved.and_then(Spread::of_ratios),
             reference_us: reference_us.unwrap_or_default(),
-        })
+        }))
     }
 }
 
@@ -226,7 +235,7 @@ mod tests {
         for workload in all().unwrap() {
             let pair = Pair::open(&workload, &ours, &reference);
             let pair = pair.unwrap_or_else(|error| panic!("{}: {error:#}", workload.name));
-            let found = pair.measure(1, None).unwrap();
+            let found = pair.measure(1, None, &Asked::default()).unwrap().unwrap();
             println!("{}: {}", workload.name, found.time.text(3));
             assert!(found.time.median > 0.0 && found.reference_us > 0.0, "{}", workload.name);
             assert!(found.energy.is_none());

@@ -18,6 +18,7 @@ use burst_server::StateFolder;
 use comfy_table::Table;
 use serde::Serialize;
 
+use crate::signals::Asked;
 use crate::threads::Threads;
 use crate::{json, out};
 
@@ -51,21 +52,39 @@ struct Report {
     calibration: Calibration,
 }
 
+/// What was measured when a signal came; nothing of it is kept in a file.
+#[derive(Debug, Serialize)]
+struct Partial {
+    calibration: Measured,
+}
+
+#[derive(Debug, Serialize)]
+struct Measured {
+    measured: Vec<Row>,
+}
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let file = match &args.output {
         Some(file) => file.clone(),
         None => default_file().context("there is no state directory; say where with --output")?,
     };
-    let calibration = calibrate(args)?;
+    let shape = args.json.then_some(&json::CALIBRATE);
+    let asked = Asked::watch(shape)?;
+    let rows = measure_all(args, &asked)?;
+    if !asked.go_on() {
+        let partial = Partial { calibration: Measured { measured: rows } };
+        return asked.tell((&partial, shape), ExitCode::SUCCESS, |to| {
+            let rows = &partial.calibration.measured;
+            if !rows.is_empty() {
+                writeln!(to, "{}\nnothing was written", table_of(rows))?;
+            }
+            Ok(())
+        });
+    }
+    let calibration = calibration(args, rows)?;
     file::write(&file, &calibration).with_context(|| format!("cannot write {}", file.display()))?;
     let report = Report { file, calibration };
-    let mut to = out::stdout();
-    if args.json {
-        writeln!(to, "{}", json::object(&json::CALIBRATE, &report)?)?;
-    } else {
-        report.write_text(&mut to)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    asked.tell((&report, shape), ExitCode::SUCCESS, |to| report.write_text(to))
 }
 
 fn default_file() -> Option<PathBuf> {
@@ -78,23 +97,29 @@ fn made(threads: Threads) -> Made {
     Made { driver: device.version_string().to_owned(), cpu: processor(), threads: threads.count }
 }
 
-fn calibrate(args: &Args) -> Result<Calibration> {
+/// Every workload, for as long as no signal asks for the end.
+fn measure_all(args: &Args, asked: &Asked) -> Result<Vec<Row>> {
     let device = |engine: Engine| CpuDevice::of(&Arc::new(engine), &Variant::CPU);
     let ours = device(args.threads.engine());
     let reference = device(Engine::new(DeviceOptions::reference()));
     let counters = Counters::open();
     let mut progress = Progress::default();
     let mut rows = Vec::new();
-    for workload in workloads::all()? {
+    for workload in workloads::all()?.into_iter().take_while(|_| asked.go_on()) {
         progress.show(workload.name);
         let pair = measure::Pair::open(&workload, &ours, &reference)
             .with_context(|| workload.name.to_owned())?;
-        let found = pair.measure(args.rounds, counters.as_ref());
+        let found = pair.measure(args.rounds, counters.as_ref(), asked);
         let found = found.with_context(|| workload.name.to_owned())?;
-        rows.push(Row::new(&workload, &found));
+        rows.extend(found.map(|found| Row::new(&workload, &found)));
     }
     progress.end();
-    let power = counters.as_ref().map_or_else(energy::assumption, Counters::describe);
+    Ok(rows)
+}
+
+/// What is kept of these rows, which are all there are.
+fn calibration(args: &Args, rows: Vec<Row>) -> Result<Calibration> {
+    let power = Counters::open().as_ref().map_or_else(energy::assumption, Counters::describe);
     let figures = Figures::from_entries(|name| {
         file::figure(name, &rows, args.threads.count)
             .with_context(|| format!("no workload stands for {name}"))
@@ -135,24 +160,29 @@ pub(crate) fn reported(
     }
 }
 
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
+    table.set_header(header.to_vec());
+    table
+}
+
+fn table_of(rows: &[Row]) -> Table {
+    let mut table = table(&["workload", "time : reference", "reference"]);
+    for row in rows {
+        table.add_row([
+            row.workload.clone(),
+            row.time.text(3),
+            format!("{:.0} us", row.reference_us),
+        ]);
+    }
+    out::fit(&mut table);
+    table
+}
+
 impl Report {
     fn write_text(&self, to: &mut impl Write) -> Result<()> {
-        let table = |header: &[&str]| {
-            let mut table = Table::new();
-            table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-            table.set_header(header.to_vec());
-            table
-        };
-        let mut rows = table(&["workload", "time : reference", "reference"]);
-        for row in &self.calibration.measured {
-            rows.add_row([
-                row.workload.clone(),
-                row.time.text(3),
-                format!("{:.0} us", row.reference_us),
-            ]);
-        }
-        out::fit(&mut rows);
-        writeln!(to, "{rows}")?;
+        writeln!(to, "{}", table_of(&self.calibration.measured))?;
         let mut figures = table(&["figure", "time", "power"]);
         for (name, info) in self.calibration.entries() {
             let PerformanceInfo { exec_time, power_usage } = info;

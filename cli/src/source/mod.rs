@@ -1,4 +1,4 @@
-//! Where frames come from: the synthetic camera, pictures, video, raw bytes.
+//! Where frames come from: the synthetic camera, cameras, pictures, video, raw bytes.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -6,11 +6,16 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+mod camera;
+mod colours;
 mod demo;
+mod list;
 mod raw;
 mod stills;
 mod y4m;
 
+pub(crate) use camera::{CameraFacts, CameraFormat, CameraOptions, Live};
+pub(crate) use list::list;
 pub(crate) use raw::{PixelFormat, RawFormat, Size};
 
 pub(crate) use burst_pictures::MAX_SIDE;
@@ -41,6 +46,21 @@ pub(crate) trait Source {
     /// Whether it would go on for ever.
     fn is_endless(&self) -> bool {
         false
+    }
+
+    /// Whether its frames come when they come, and not when they are asked for.
+    fn comes_by_itself(&self) -> bool {
+        false
+    }
+
+    /// Of a camera: when the current frame was taken, and what became of others.
+    fn live(&self) -> Option<Live> {
+        None
+    }
+
+    /// Of a camera: what it said of itself.
+    fn camera(&self) -> Option<CameraFacts> {
+        None
     }
 
     /// Names of the classes that [`Frame::truth`] counts.
@@ -93,6 +113,11 @@ pub(crate) fn is_stills(spec: &str) -> bool {
     is_single(spec) || Path::new(spec).is_dir()
 }
 
+/// Whether `--source` names a camera: its device file, or one of the links that udev makes to it.
+pub(crate) fn is_camera(spec: &str) -> bool {
+    spec.starts_with("/dev/video") || spec.starts_with("/dev/v4l/")
+}
+
 /// Whether `--source` names raw frames, whose size it does not know.
 pub(crate) fn is_raw(spec: &str) -> bool {
     matches!(spec, "-" | "stdin")
@@ -115,8 +140,20 @@ fn conversion(spec: &str, ending: &str) -> Option<String> {
     }
 }
 
+/// What sources are opened with, each with its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Options {
+    /// Of the synthetic camera.
+    pub(crate) seed: u64,
+    /// Of raw frames.
+    pub(crate) raw: Option<RawFormat>,
+    /// Of a camera.
+    pub(crate) camera: CameraOptions,
+}
+
 /// Opens what `--source` names.
-pub(crate) fn open(spec: &str, seed: u64, raw: Option<RawFormat>) -> Result<Box<dyn Source>> {
+pub(crate) fn open(spec: &str, options: Options) -> Result<Box<dyn Source>> {
+    let Options { seed, raw, camera } = options;
     match spec {
         DEMO => return Ok(Box::new(demo::Demo::new(seed)?)),
         "-" | "stdin" => {
@@ -125,6 +162,7 @@ pub(crate) fn open(spec: &str, seed: u64, raw: Option<RawFormat>) -> Result<Box<
             };
             return Ok(Box::new(raw::Raw::new(std::io::stdin().lock(), format, "stdin")));
         }
+        _ if is_camera(spec) => return Ok(Box::new(camera::Camera::open(spec, camera)?)),
         _ => {}
     }
     let path = Path::new(spec);
@@ -148,7 +186,7 @@ pub(crate) fn open(spec: &str, seed: u64, raw: Option<RawFormat>) -> Result<Box<
             Some(how) => bail!("{spec}: a .{ending} file is not read; {how}"),
             None => bail!(
                 "{spec}: not a picture, video or sound this can read (.jpg, .jpeg, .png, .y4m, .wav, \
-                 .f32, a folder of pictures, `demo`, or `-` for raw frames on standard input)"
+                 .f32, a folder of pictures, `demo`, /dev/videoN, or `-` for raw frames on standard input)"
             ),
         },
     }

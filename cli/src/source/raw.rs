@@ -133,6 +133,11 @@ impl<R: Read> Source for Raw<R> {
         Ok(true)
     }
 
+    /// A pipe, mostly.
+    fn comes_by_itself(&self) -> bool {
+        true
+    }
+
     fn frame(&self) -> Frame<'_> {
         let Size { width, height } = self.format.size;
         Frame { width, height, rgb: &self.rgb, name: &self.name, truth: None }

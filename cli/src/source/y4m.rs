@@ -9,6 +9,7 @@ use std::rc::Rc;
 use anyhow::{Context, Result, bail};
 use y4m::{Colorspace, Decoder, Limits};
 
+use super::colours::Yuv;
 use super::{Frame, MAX_SIDE, Source};
 use crate::out::counted;
 
@@ -126,31 +127,14 @@ fn to_rgb(planes: [&[u8]; 3], width: usize, colour: Option<Subsampling>, rgb: &m
                     (u[at], v[at])
                 }
             };
-            pixel.copy_from_slice(&pixel_to_rgb(luma, u, v));
+            pixel.copy_from_slice(&Yuv::USUAL.rgb(luma, u, v));
         }
     }
-}
-
-/// BT.601, limited range, in 16.16 fixed point.
-fn pixel_to_rgb(y: u8, u: u8, v: u8) -> [u8; 3] {
-    let y = (i32::from(y) - 16) * 76_309;
-    let (u, v) = (i32::from(u) - 128, i32::from(v) - 128);
-    let byte = |value: i32| u8::try_from(((value + (1 << 15)) >> 16).clamp(0, 255)).unwrap_or(255);
-    [byte(y + 104_597 * v), byte(y - 25_675 * u - 53_279 * v), byte(y + 132_201 * u)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn limited_range_ends_are_black_and_white_and_colours_come_out() {
-        assert_eq!(pixel_to_rgb(16, 128, 128), [0, 0, 0]);
-        assert_eq!(pixel_to_rgb(235, 128, 128), [255, 255, 255]);
-        // Pure red in BT.601 limited range is (81, 90, 240).
-        let [r, g, b] = pixel_to_rgb(81, 90, 240);
-        assert!(r >= 253 && g <= 2 && b <= 2, "{r} {g} {b}");
-    }
 
     #[test]
     fn colour_planes_are_shared_by_their_pixels() {

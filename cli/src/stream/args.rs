@@ -24,11 +24,14 @@ pub(crate) enum State {
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Args {
-    /// Where frames come from: `demo` (synthetic camera), a .jpg or .png (up to 16384 pixels a
+    /// Where frames come from: `demo` (synthetic camera), /dev/videoN (a camera), a .jpg or .png (up to 16384 pixels a
     /// side), a folder of them, a .y4m video, `-` for raw frames on standard input, a .wav file, or
     /// a .f32 file with values of the model's input.
     #[arg(long, default_value = "demo")]
     pub(super) source: String,
+    /// List the cameras of this machine with their formats, sizes and rates, and end.
+    #[arg(long)]
+    pub(super) list_sources: bool,
     /// Model file (.tflite); without it the built-in one.
     #[arg(long)]
     pub(super) model: Option<PathBuf>,
@@ -60,7 +63,8 @@ pub(crate) struct Args {
     /// What the driver should be good at. With low-power neither end polls, whatever --wait says.
     #[arg(long, value_enum, default_value_t)]
     pub(super) preference: PreferenceArg,
-    /// Frames per second; latency then counts from when a frame was due.
+    /// Frames per second; latency then counts from when a frame was due. Of a camera the rate that it is asked for; latency
+    /// there counts from when a frame was taken, with this or without.
     #[arg(long, allow_negative_numbers = true)]
     pub(super) fps: Option<f64>,
     /// Which frames are skipped when the driver does not keep up with --fps. Default: oldest.
@@ -74,7 +78,8 @@ pub(crate) struct Args {
     /// drawn), 3 of sound.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = top)]
     pub(super) top: Option<u16>,
-    /// Say only what a detector found with at least this score, from 0 to 1. Default: 0.45.
+    /// Say only what a detector found with at least this score, from 0 to 1. Default: what the
+    /// model's file says, else 0.45.
     #[arg(long, value_name = "SCORE", allow_negative_numbers = true, value_parser = score)]
     pub(super) min_score: Option<f32>,
     /// Go on where something is damaged: a picture is left out and counted, a video or sound ends
@@ -92,18 +97,22 @@ pub(crate) struct Args {
     /// detection and segmentation, crop for anything else.
     #[arg(long, value_enum)]
     pub(super) fit: Option<Fit>,
-    /// What bytes 0 to 255 become in a float input. Default: byte for super-resolution, signed for
-    /// anything else.
+    /// What bytes 0 to 255 become in a float input. Default: what the model's file says; else byte for
+    /// super-resolution, signed for anything else.
     #[arg(long, value_enum)]
     pub(super) float_range: Option<FloatRange>,
-    /// Size of raw frames on standard input or in a .rgb, .gray or .raw file.
+    /// Size of raw frames on standard input or in a .rgb, .gray or .raw file; of a camera the size
+    /// that it is asked for, 640x480 by default.
     #[arg(long, value_name = "WIDTHxHEIGHT")]
     pub(super) size: Option<source::Size>,
     /// Pixels of raw frames. Default: rgb24.
     #[arg(long, value_enum, requires = "size")]
     pub(super) pixels: Option<source::PixelFormat>,
+    /// How a camera stores pixels. Default: yuyv up to 640x480, mjpeg above, as far as it has them.
+    #[arg(long, value_enum)]
+    pub(super) camera_format: Option<source::CameraFormat>,
     /// Samples per second that a model of waveforms takes; sound of another rate is resampled.
-    /// Default: 16000.
+    /// Default: what the model's file says, else 16000.
     #[arg(long, value_name = "HERTZ")]
     pub(super) rate: Option<u32>,
     /// Seconds of sound from one execution to the next. Default: as much as the model takes.
@@ -148,11 +157,15 @@ impl Args {
     /// Refuses options that would do nothing with this source.
     pub(super) fn check(&self) -> Result<()> {
         let raw: Goes = source::is_raw;
+        let camera: Goes = source::is_camera;
+        let sized: Goes = |source| source::is_raw(source) || source::is_camera(source);
         let sound: Goes = |source| source::kind(source) == source::Kind::Sound;
         let pictures: Goes = |source| source::kind(source) == source::Kind::Pictures;
         let demo: Goes = |source| source == source::DEMO;
         for (option, is_given, goes, with) in [
-            ("--size", self.size.is_some(), raw, "raw frames"),
+            ("--size", self.size.is_some(), sized, "raw frames or a camera"),
+            ("--pixels", self.pixels.is_some(), raw, "raw frames"),
+            ("--camera-format", self.camera_format.is_some(), camera, "a camera"),
             ("--rate", self.rate.is_some(), sound, "a .wav file"),
             ("--hop", self.hop.is_some(), sound, "a .wav file"),
             ("--fit", self.fit.is_some(), pictures, "pictures"),

@@ -11,9 +11,10 @@ use indicatif::ProgressBar;
 use nix::sys::signal::Signal;
 
 use super::args::Args;
-use super::report::{Accuracy, Report};
+use super::report::{Accuracy, CameraReport, Report};
 use super::results::FrameResult;
 use super::stats::Stats;
+use crate::source::{CameraFacts, Live};
 
 /// Most results that are kept for the JSON object; the rest is counted.
 const MAX_KEPT: usize = 100_000;
@@ -36,6 +37,8 @@ pub(super) struct Heading {
     pub(super) states: Option<usize>,
     /// How long the sound is.
     pub(super) sound: Option<Duration>,
+    /// The camera, where it is one.
+    pub(super) camera: Option<CameraFacts>,
     /// Whether results are kept for the JSON object.
     pub(super) keeps_results: bool,
     /// The line that is drawn while it goes on.
@@ -49,6 +52,8 @@ pub(super) struct Entries {
     pub(super) stats: Stats,
     pub(super) counts: Counts,
     pub(super) driver: Driver,
+    /// What became of a camera's frames so far.
+    pub(super) live: Option<Live>,
     /// Where the sound streamed so far ends.
     pub(super) sound: Option<Duration>,
     results: Vec<FrameResult>,
@@ -96,6 +101,7 @@ impl Ledger {
             stats: Stats::new()?,
             counts: Counts::default(),
             driver: Driver::default(),
+            live: None,
             sound: None,
             results: Vec::new(),
             results_left_out: 0,
@@ -179,6 +185,15 @@ impl Entries {
         }
     }
 
+    /// What became of a camera's frames by now; gives how many more were left out than at the last call.
+    pub(super) fn note_live(&mut self, live: Live) -> u64 {
+        let before = self.live.replace(live).map_or((0, 0), |live| (live.damaged, live.skipped));
+        let (damaged, skipped) = (live.damaged - before.0, live.skipped - before.1);
+        self.counts.damaged += damaged;
+        self.counts.dropped += skipped;
+        damaged + skipped
+    }
+
     /// Whether there is anything to say.
     pub(super) fn is_empty(&self) -> bool {
         self.counts.seen() == 0
@@ -186,13 +201,14 @@ impl Entries {
 
     /// The summary.
     pub(super) fn report(self, args: &Args) -> Report {
-        let Entries { heading, stats, counts, driver, results, results_left_out, .. } = self;
+        let Entries { heading, stats, counts, driver, live, results, results_left_out, .. } = self;
         let seconds = self.started.elapsed().as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "counts of frames")]
         let throughput_fps = (counts.frames - counts.errors) as f64 / seconds;
         let sound = self.sound.map(|end| end.min(heading.sound.unwrap_or(end)).as_secs_f64());
         let outages = driver.outages;
-        let has_schedule = args.fps.is_some();
+        let has_schedule = args.fps.is_some() && heading.camera.is_none();
+        let camera = heading.camera.map(|facts| CameraReport::new(facts, live));
         Report {
             model: heading.model,
             source: args.source.clone(),
@@ -206,7 +222,7 @@ impl Entries {
             errors: counts.errors,
             damaged: counts.damaged,
             late: has_schedule.then_some(counts.late),
-            dropped: has_schedule.then_some(counts.dropped),
+            dropped: (has_schedule || camera.is_some()).then_some(counts.dropped),
             client_pid: std::process::id(),
             driver_pid: driver.pid,
             reconnects: outages.map(|outages| outages.reconnects),
@@ -224,6 +240,7 @@ impl Entries {
             transport_us: stats.transport.quantiles(),
             results: heading.keeps_results.then_some(results),
             results_left_out,
+            camera,
             trace: None,
         }
     }

@@ -3,9 +3,9 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use burst_tasks::Class;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::answer::Class;
 use super::stats::Recent;
 
 /// How often the line changes.

@@ -1,23 +1,25 @@
 //! `burst stream`: frames through a model in a driver process, one packet each way per frame.
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use burst_client::Outages;
+use burst_driver::Variant;
 use burst_hal::trace::{Marks, SpanKind};
-use burst_tflite::{Imported, TensorInfo};
+use burst_tasks::{Decoder, PictureFitter, SoundFitter, TaskModel, TaskOptions, picture_fitter};
 
-use crate::fit::{Fit, Fitter, FloatRange, InputShape};
-use crate::model_file::{self, Front, Loaded};
-use crate::signals;
-use crate::source::{self, RawFormat};
+use crate::model_file;
+use crate::source::{self, CameraOptions, RawFormat};
+use crate::threads::Threads;
 use crate::trace::Tracing;
+use crate::{json, out, signals};
 
-mod answer;
 mod args;
 mod closing;
+mod drawn;
 mod feed;
 mod ledger;
 mod live;
@@ -29,7 +31,6 @@ mod run;
 mod saver;
 mod stats;
 
-use answer::{Known, Reader, Task};
 use args::State;
 use closing::{Closing, End, conclude};
 use feed::{Feed, Feeding, Pictures, Values};
@@ -46,16 +47,15 @@ pub(crate) use path::{InProcess, Options as PathOptions, Path as ModelPath, open
 const DEFAULT_FRAMES: u64 = 600;
 /// Seed of the synthetic camera when `--seed` does not say.
 const DEFAULT_SEED: u64 = 1;
-/// Samples per second of models of waveforms when `--rate` does not say.
-const DEFAULT_RATE: u32 = 16_000;
-/// Least score of what a detector found when `--min-score` does not say.
-const MIN_SCORE: f32 = 0.45;
 /// Classes said of sound when `--top` does not say.
 const SOUND_TOP: usize = 3;
 /// Frames of less sound than this are said only when the best class changes.
 const SHORT_SOUND: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if args.list_sources {
+        return list_sources(args);
+    }
     // Before any thread starts, so that none but one gets them.
     let signals = signals::block()?;
     args.threads.check(args.socket.as_deref())?;
@@ -68,15 +68,28 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(conclude(&closing, end))
 }
 
-/// What goes in, and what the model is known to take.
-struct Input {
+/// `--list-sources`.
+fn list_sources(args: &Args) -> Result<ExitCode> {
+    let (listed, mut to) = (source::list(), out::stdout());
+    if args.wants_json() {
+        writeln!(to, "{}", json::object(&json::STREAM, &listed)?)?;
+    } else {
+        listed.write_text(&mut to)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What goes in, and what reads what comes out.
+struct Ends {
     feed: Box<dyn Feed>,
-    picture: Option<InputShape>,
-    float_range: FloatRange,
+    decoder: Decoder,
+    takes_pictures: bool,
 }
 
 fn stream(args: &Args, closing: &Closing) -> Result<End> {
     args.check()?;
+    // Checked before a camera is asked for its rate.
+    let pace = Pace::new(args.fps, args.drop.unwrap_or_default())?;
     let tracing = closing.tracing.as_ref();
     let spans = tracing.map(Tracing::sink);
     let kind = source::kind(&args.source);
@@ -85,22 +98,20 @@ fn stream(args: &Args, closing: &Closing) -> Result<End> {
         source::Kind::Sound | source::Kind::Values => None,
     };
     let mut marks = Marks::begin(spans);
-    let (loaded, front) = load(args, kind)?;
+    let model = load(args, kind)?;
     marks.mark(SpanKind::MakeModel);
-    let own = own_input(&loaded)?;
-    let input = match pictures {
-        Some(source) => picture_input(args, source, &loaded)?,
-        None => values_input(args, kind, own, front)
-            .with_context(|| format!("{} cannot take {}", loaded.name, args.source))?,
+    model.own_input()?;
+    let ends = match pictures {
+        Some(source) => picture_ends(args, source, &model)?,
+        None => values_ends(args, kind, &model)?,
     };
     let frame_saver = args.save_frames.as_deref().map(FrameSaver::new).transpose()?;
-    if frame_saver.is_some() && input.picture.is_none() {
+    if frame_saver.is_some() && !ends.takes_pictures {
         bail!("--save-frames: {} has no pictures", args.source);
     }
-    let reader = reader(args, &loaded, &input)?;
-    let states = loaded.imported.states.len();
+    let states = model.imported.states.len();
     if args.state.is_some() && states == 0 {
-        bail!("--state: {} has no states", loaded.name);
+        bail!("--state: {} has no states", model.name);
     }
     let state = args.state.unwrap_or(match kind {
         source::Kind::Pictures => State::Reset,
@@ -121,24 +132,26 @@ fn stream(args: &Args, closing: &Closing) -> Result<End> {
         threads: args.threads,
         tracing,
     };
-    let pace = Pace::new(args.fps, args.drop.unwrap_or_default())?;
-    let mut path = open_path(&options, &loaded.imported)?;
-    let wanted = args.frames.or_else(|| input.feed.is_endless().then_some(DEFAULT_FRAMES));
+    let camera = ends.feed.camera();
+    let pace = if camera.is_some() { pace.without_schedule() } else { pace };
+    let mut path = open_path(&options, &model.imported)?;
+    let wanted = args.frames.or_else(|| ends.feed.is_endless().then_some(DEFAULT_FRAMES));
     let live = Live::start(wanted, args.wants_json());
-    let say = say(args, &input, &reader, live.is_drawn());
+    let say = say(args, &ends, live.is_drawn());
     let heading = Heading {
-        model: Some(loaded.name),
+        model: Some(model.name),
         states: (states > 0 && state == State::Carry).then_some(states),
-        sound: input.feed.sound(),
+        sound: ends.feed.sound(),
+        camera,
         keeps_results: args.wants_json() && !args.json_lines && say != Say::Nothing,
         bar: live.bar(),
     };
     let ledger = &*closing.ledger;
-    let feed = input.feed;
+    let Ends { feed, decoder, .. } = ends;
     let mut run = Run {
         args,
         feed,
-        reader,
+        decoder,
         say,
         pace,
         live,
@@ -158,125 +171,114 @@ fn stream(args: &Args, closing: &Closing) -> Result<End> {
     run.all(&mut *path)
 }
 
-/// What reads the model's outputs; refuses options that say nothing about them.
-fn reader(args: &Args, loaded: &Loaded, input: &Input) -> Result<Reader> {
-    let known = Known {
-        imported: &loaded.imported,
-        picture: input.picture,
-        labels: labels(args, loaded, &*input.feed)?,
-        min_score: args.min_score.unwrap_or(MIN_SCORE),
-        float_range: input.float_range,
-    };
-    let count = known.labels.len();
-    let reader = Reader::new(known.clone());
-    if args.top.is_some() && !reader.is_classifier() {
-        bail!("{}: --top needs an output with one score per class", loaded.name);
-    }
-    if args.min_score.is_some() && !matches!(reader, Reader::Boxes(_)) {
-        bail!("--min-score: {} finds no things with scores", loaded.name);
-    }
-    let needed = reader.labels_needed();
+/// What the command line asks of a task. Labels of the file that is named, or else of the model's own; of the
+/// built-in model those of the source, or the camera's.
+fn options(args: &Args, names: Option<&[&str]>) -> Result<TaskOptions> {
+    let mut options = TaskOptions::default();
+    options.fit = args.fit.map(Into::into);
+    options.normalisation = args.float_range.map(Into::into);
+    options.score_threshold = args.min_score;
     if let Some(file) = &args.labels {
-        let no_classes = || format!("--labels: the outputs of {} are no classes", loaded.name);
-        let needed = needed.with_context(no_classes)?;
-        needed.check(count).with_context(|| format!("--labels {}", file.display()))?;
-    } else if let Some(needed) = needed
-        && count > 0
-        && let Err(error) = needed.check(count)
-    {
-        tracing::warn!("the labels in {} are not used: {error}", loaded.name);
-        return Ok(Reader::new(Known { labels: Vec::new(), ..known }));
+        options.labels = Some(burst_tasks::read_labels(file)?);
+    } else if args.model.is_none() {
+        let names = names.unwrap_or(&burst_camera::LABELS);
+        options = options.with_labels(names.iter().copied());
     }
-    Ok(reader)
+    Ok(options)
+}
+
+/// What reads the model's outputs; refuses options that say nothing about them.
+fn decoder(
+    args: &Args,
+    model: &TaskModel,
+    fitter: Option<&PictureFitter>,
+    options: &TaskOptions,
+) -> Result<Decoder> {
+    let decoder = Decoder::new(model, fitter, options);
+    let decoder = match &args.labels {
+        Some(file) => decoder.with_context(|| format!("--labels {}", file.display()))?,
+        None => decoder?,
+    };
+    if args.top.is_some() && !decoder.is_classifier() {
+        bail!("{}: --top needs an output with one score per class", model.name);
+    }
+    if args.min_score.is_some() && !matches!(decoder, Decoder::Boxes(_)) {
+        bail!("--min-score: {} finds no things with scores", model.name);
+    }
+    if args.labels.is_some() && decoder.labels_needed().is_none() {
+        bail!("--labels: the outputs of {} are no classes", model.name);
+    }
+    Ok(decoder)
 }
 
 fn open_pictures(args: &Args) -> Result<Box<dyn source::Source>> {
-    let pixels = args.pixels.unwrap_or_default();
-    let raw = args.size.map(|size| RawFormat { size, pixels });
-    source::open(&args.source, args.seed.unwrap_or(DEFAULT_SEED), raw)
+    let (size, pixels) = (args.size, args.pixels.unwrap_or_default());
+    let camera = CameraOptions {
+        size,
+        fps: args.fps,
+        format: args.camera_format,
+        every_frame: args.drop == Some(pace::Drop::None),
+    };
+    let options = source::Options {
+        seed: args.seed.unwrap_or(DEFAULT_SEED),
+        raw: size.map(|size| RawFormat { size, pixels }),
+        camera,
+    };
+    source::open(&args.source, options)
 }
 
-/// The model; of an audio model only the driver's part of it, and the rest.
-fn load(args: &Args, kind: source::Kind) -> Result<(Loaded, Option<Front>)> {
-    let (loaded, front) = model_file::load_with_front(args.model.as_deref())?;
-    if kind == source::Kind::Pictures && front.is_some() {
+/// The model, which has to take what the source gives.
+fn load(args: &Args, kind: source::Kind) -> Result<TaskModel> {
+    let model = model_file::task_model(args.model.as_deref())?;
+    if kind == source::Kind::Pictures && model.front.is_some() {
         bail!(
             "{} takes sound, which {} is not: a .wav file, or the samples as a .f32 file",
-            loaded.name,
+            model.name,
             args.source
         );
     }
-    Ok((loaded, front))
+    Ok(model)
 }
 
-/// The one input of a model that is not a state.
-fn own_input(loaded: &Loaded) -> Result<&TensorInfo> {
-    let Imported { inputs, states, .. } = &loaded.imported;
-    let is_state = |index| states.iter().any(|pair| pair.input_index == index);
-    let own: Vec<usize> = (0..inputs.len()).filter(|index| !is_state(*index)).collect();
-    match own[..] {
-        [0] => Ok(&inputs[0]),
-        _ => bail!("{} has {} inputs; a stream feeds exactly one", loaded.name, own.len()),
-    }
+fn picture_ends(args: &Args, source: Box<dyn source::Source>, model: &TaskModel) -> Result<Ends> {
+    let options = options(args, source.class_names())?;
+    let fitter = picture_fitter(model, &options)
+        .with_context(|| format!("{} takes no pictures", model.name))?;
+    let decoder = decoder(args, model, Some(&fitter), &options)?;
+    Ok(Ends { feed: Box::new(Pictures::new(source, fitter)), decoder, takes_pictures: true })
 }
 
-fn picture_input(args: &Args, source: Box<dyn source::Source>, loaded: &Loaded) -> Result<Input> {
-    let input = own_input(loaded)?;
-    let shape = InputShape::new(input.ty, &input.dims)
-        .with_context(|| format!("{} takes no pictures", loaded.name))?;
-    let task = answer::task(&loaded.imported, shape);
-    let fit = args.fit.unwrap_or(match task {
-        Task::Locate => Fit::Stretch,
-        Task::Picture | Task::Other => Fit::Crop,
-    });
-    let float_range = args.float_range.unwrap_or(match task {
-        Task::Picture => FloatRange::Byte,
-        Task::Locate | Task::Other => FloatRange::Signed,
-    });
-    let feed = Box::new(Pictures::new(source, Fitter::new(shape, fit, float_range)));
-    Ok(Input { feed, picture: Some(shape), float_range })
+fn values_ends(args: &Args, kind: source::Kind, model: &TaskModel) -> Result<Ends> {
+    let feed = values(args, kind, model)
+        .with_context(|| format!("{} cannot take {}", model.name, args.source))?;
+    let decoder = decoder(args, model, None, &options(args, None)?)?;
+    Ok(Ends { feed: Box::new(feed), decoder, takes_pictures: false })
 }
 
-fn values_input(
-    args: &Args,
-    kind: source::Kind,
-    input: &TensorInfo,
-    front: Option<Front>,
-) -> Result<Input> {
+/// Sound or values for a model; what lies before a spectrum inside of it, this process computes.
+fn values(args: &Args, kind: source::Kind, model: &TaskModel) -> Result<Values> {
     let hop = args.hop.map(Duration::try_from_secs_f64).transpose();
     let hop = hop.context("--hop: expected seconds")?;
-    let rate = args.rate.unwrap_or(DEFAULT_RATE);
-    let feeding = Feeding { source: &args.source, rate, hop, lenient: args.lenient };
-    let values = match kind {
-        source::Kind::Values => Values::file(&args.source, input, front)?,
-        _ => Values::sound(&feeding, input, front)?,
-    };
-    Ok(Input { feed: Box::new(values), picture: None, float_range: FloatRange::default() })
-}
-
-/// Labels of the file that is named, else those in the model's own file; of the built-in model those of the source,
-/// or the camera's.
-fn labels(args: &Args, loaded: &Loaded, feed: &dyn Feed) -> Result<Vec<String>> {
-    if let Some(file) = &args.labels {
-        return answer::read_labels(file);
+    let device = Threads { count: 1 }.device(Variant::CPU.name)?;
+    let fitter = SoundFitter::new(model, &device)?;
+    let feeding = Feeding { source: &args.source, rate: args.rate, hop, lenient: args.lenient };
+    match kind {
+        source::Kind::Values => Values::file(&args.source, fitter),
+        _ => Values::sound(&feeding, fitter),
     }
-    if args.model.is_some() {
-        return Ok(loaded.labels.clone());
-    }
-    let names = feed.class_names().unwrap_or(&burst_camera::LABELS);
-    Ok(names.iter().map(|name| (*name).to_owned()).collect())
 }
 
 /// Which results are said where `--top` does not say: of pictures the best class, of each of them, but of a video
 /// in the live line where one is drawn, and as JSON only what changes; of sound always, but of short pieces only what
 /// changes.
-fn say(args: &Args, input: &Input, reader: &Reader, is_live: bool) -> Say {
+fn say(args: &Args, ends: &Ends, is_live: bool) -> Say {
     if let Some(top) = args.top {
         return Say::All(top.into());
     }
-    let is_short = input.feed.span().is_none_or(|span| span < SHORT_SOUND);
-    match reader {
-        Reader::Classes(_) if input.picture.is_some() => {
+    let Ends { feed, decoder, takes_pictures } = ends;
+    let is_short = feed.span().is_none_or(|span| span < SHORT_SOUND);
+    match decoder {
+        Decoder::Classes(_) if *takes_pictures => {
             let is_repeated = source::is_single(&args.source) && args.frames.is_some();
             match source::is_stills(&args.source) {
                 true if is_repeated => Say::Changes,
@@ -286,9 +288,9 @@ fn say(args: &Args, input: &Input, reader: &Reader, is_live: bool) -> Say {
                 false => Say::All(1),
             }
         }
-        Reader::Values(..) if input.picture.is_some() => Say::Nothing,
-        Reader::Classes(_) if reader.is_classifier() && is_short => Say::Changes,
-        Reader::Nothing => Say::Nothing,
+        Decoder::Values(_) if *takes_pictures => Say::Nothing,
+        Decoder::Classes(_) if decoder.is_classifier() && is_short => Say::Changes,
+        Decoder::Nothing => Say::Nothing,
         _ => Say::All(SOUND_TOP),
     }
 }

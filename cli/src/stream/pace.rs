@@ -21,6 +21,8 @@ pub(crate) struct Pace {
     drop: Drop,
     start: Instant,
     next: u32,
+    /// The next frame had to be waited for: there is no newer one that it could be skipped for.
+    is_newest: bool,
     /// Frames whose answer came after the next frame was due.
     pub(crate) late: u64,
     /// Frames that were skipped.
@@ -35,7 +37,33 @@ impl Pace {
             Some(fps) if (0.001..=1e6).contains(&fps) => Some(Duration::from_secs_f64(1.0 / fps)),
             Some(fps) => bail!("--fps {fps}: expected 0.001 to 1000000"),
         };
-        Ok(Pace { period, drop, start: Instant::now(), next: 0, late: 0, dropped: 0 })
+        Ok(Pace {
+            period,
+            drop,
+            start: Instant::now(),
+            next: 0,
+            is_newest: false,
+            late: 0,
+            dropped: 0,
+        })
+    }
+
+    /// No schedule, whatever was asked for: frames come as they come.
+    pub(crate) fn without_schedule(self) -> Self {
+        Pace { period: None, ..self }
+    }
+
+    /// Takes note of how long the source took for the next frame. Frames are skipped where the driver does not keep up; what the
+    /// source takes beyond the schedule is not the driver's, and moves the schedule. Where frames come by themselves, one
+    /// that had to be waited for as long as a period is the newest there is, whatever was missed before.
+    pub(crate) fn source_took(&mut self, asked: Instant, came: Instant, by_itself: bool) {
+        let Some(period) = self.period else { return };
+        let due = self.at(self.next, period);
+        if came <= due {
+            return;
+        }
+        self.is_newest = by_itself && came.duration_since(asked) >= period;
+        self.start += came - if self.is_newest { due } else { due.max(asked) };
     }
 
     /// Starts the clock: the first frame is due now.
@@ -50,7 +78,8 @@ impl Pace {
         let due = self.at(self.next, period);
         self.next += 1;
         let now = Instant::now();
-        if self.drop == Drop::Oldest && !is_last && now >= self.at(self.next, period) {
+        let is_newest = std::mem::take(&mut self.is_newest) || is_last;
+        if self.drop == Drop::Oldest && !is_newest && now >= self.at(self.next, period) {
             self.dropped += 1;
             return None;
         }
@@ -107,6 +136,45 @@ mod tests {
             "after the last frame none is newer"
         );
         assert_eq!(pace.dropped, 0);
+    }
+
+    /// A schedule of one frame per second at its beginning, and moments after that.
+    fn begun() -> (Pace, impl Fn(u64) -> Instant) {
+        let pace = started_ago(Drop::Oldest, Duration::from_secs(100));
+        let start = pace.start;
+        (pace, move |millis| start + Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn what_the_source_takes_is_not_held_against_the_driver() {
+        // A picture takes 40 periods to read, the driver next to nothing: each is due when it is there.
+        let (mut pace, at) = begun();
+        pace.source_took(at(0), at(40_000), false);
+        assert_eq!(pace.at(0, Duration::from_secs(1)), at(40_000));
+        // The driver was late by two and a half periods; reading took half of one.
+        let (mut pace, at) = begun();
+        pace.next = 1;
+        pace.source_took(at(3_500), at(4_000), false);
+        assert_eq!(pace.at(1, Duration::from_secs(1)), at(1_500), "still late by as much");
+        // The source was in time.
+        let (mut pace, at) = begun();
+        pace.next = 1;
+        pace.source_took(at(100), at(900), true);
+        assert_eq!(pace.at(1, Duration::from_secs(1)), at(1_000));
+    }
+
+    #[test]
+    fn a_frame_that_had_to_be_waited_for_is_the_newest_there_is() {
+        let (mut pace, at) = begun();
+        pace.next = 1;
+        pace.source_took(at(50_000), at(51_000), true);
+        assert_eq!(pace.at(1, Duration::from_secs(1)), at(51_000), "due when it came");
+        let due = pace.due(false, |_| panic!("it is past"));
+        assert_eq!(due, Some(at(51_000)), "not skipped, however much later that is");
+        let (mut pace, at) = begun();
+        pace.next = 1;
+        pace.source_took(at(50_000), at(50_999), true);
+        assert_eq!(pace.at(1, Duration::from_secs(1)), at(1_999), "one of those that piled up");
     }
 
     #[test]

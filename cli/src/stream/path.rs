@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use burst_client::Outages;
 use burst_hal::{Caller, ErrorStatus, ExecutionPreference, PrepareOptions};
 use burst_harness::WaitKind;
+use burst_tasks::Outputs;
 use burst_tflite::Imported;
 
 use crate::divided::Divided;
@@ -18,8 +19,8 @@ mod remote;
 
 pub(crate) use in_process::InProcess;
 
-/// A prepared model that takes one frame after the other.
-pub(crate) trait Path {
+/// A prepared model that takes one frame after the other, with the outputs of the last execution.
+pub(crate) trait Path: Outputs {
     /// The memory of the model's first input, to be filled before [`Path::execute`]. Its others, if
     /// any, are states that are carried from one execution into the next.
     fn input(&mut self) -> &mut [u8];
@@ -32,9 +33,6 @@ pub(crate) trait Path {
 
     /// Lets the next execution begin with the states that the first one began with.
     fn reset_states(&mut self);
-
-    /// An output of the last execution.
-    fn output(&mut self, index: usize) -> Result<&[u8]>;
 
     /// The process that executes.
     fn driver_pid(&self) -> u32;

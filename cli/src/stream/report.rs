@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::results::FrameResult;
 use super::stats::Quantiles;
 use crate::out::{self, counted};
+use crate::source::{CameraFacts, Live};
 use crate::trace::Summary;
 
 /// The summary of a run; its JSON form is `burst stream --json`, whose keys are always there.
@@ -55,8 +56,51 @@ pub(crate) struct Report {
     pub(crate) results: Option<Vec<FrameResult>>,
     /// Results beyond as many as are kept.
     pub(crate) results_left_out: u64,
+    /// Of a camera: what it is, and what became of its frames.
+    pub(crate) camera: Option<CameraReport>,
     /// With `--trace`: what is in the file.
     pub(crate) trace: Option<Summary>,
+}
+
+/// A camera, and what became of its frames.
+#[derive(Debug, Serialize)]
+pub(crate) struct CameraReport {
+    #[serde(flatten)]
+    facts: CameraFacts,
+    /// Frames that it had no room for.
+    missed: u64,
+    /// Frames whose latency counts from when they arrived.
+    untimed: u64,
+    /// Why it does.
+    untimed_because: Option<String>,
+}
+
+impl CameraReport {
+    pub(crate) fn new(facts: CameraFacts, live: Option<Live>) -> Self {
+        CameraReport {
+            facts,
+            missed: live.map_or(0, |live| live.missed),
+            untimed: live.map_or(0, |live| live.untimed),
+            untimed_because: live.and_then(|live| live.distrust).map(|why| why.to_string()),
+        }
+    }
+
+    fn write_text(&self, dropped: u64, to: &mut impl Write) -> Result<()> {
+        let CameraFacts { name, format, width, height, fps, .. } = &self.facts;
+        write!(to, "camera {name}: {format}, {width} x {height} pixels")?;
+        if let Some(fps) = fps {
+            write!(to, ", {fps:.0} frames per second")?;
+        }
+        writeln!(to, "; {dropped} skipped for newer ones, {} missed", self.missed)?;
+        match &self.untimed_because {
+            None => writeln!(to, "latency counts from when the camera took a frame")?,
+            Some(why) => {
+                let frames = counted(self.untimed, "frame");
+                writeln!(to, "latency of {frames} counts from when they arrived: {why}")?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// How often the model was right, where the source knows what it shows.
@@ -101,6 +145,9 @@ impl Report {
             write!(to, ", {} damaged and left out", self.damaged)?;
         }
         writeln!(to)?;
+        if let Some(camera) = &self.camera {
+            camera.write_text(self.dropped.unwrap_or(0), to)?;
+        }
         if let (Some(reconnects @ 1..), Some(lost), Some(gap)) =
             (self.reconnects, self.lost, self.longest_gap_ms)
         {
@@ -228,6 +275,7 @@ mod tests {
             transport_us: None,
             results: None,
             results_left_out: 0,
+            camera: None,
             trace: None,
         }
     }

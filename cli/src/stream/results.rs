@@ -2,9 +2,8 @@
 
 use std::io::Write;
 
+use burst_tasks::{Answer, Class, Detection, Share, Stretch};
 use serde::{Serialize, Serializer};
-
-use super::answer::{Answer, Class, Detection, Share, Stretch};
 
 /// Most classes of a segmentation in a line of text.
 const MOST_SHARES: usize = 8;

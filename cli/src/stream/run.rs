@@ -6,10 +6,11 @@ use anyhow::{Result, bail};
 use burst_client::Outages;
 use burst_hal::ErrorStatus;
 use burst_hal::trace::{Marks, SpanKind, SpanSink};
+use burst_tasks::{Answer, Decoder};
 
-use super::answer::Reader;
 use super::args::{Args, State};
 use super::closing::End;
+use super::drawn;
 use super::feed::Feed;
 use super::ledger::{Driver, Entries, Ledger};
 use super::live::Live;
@@ -37,7 +38,7 @@ pub(super) enum Say {
 pub(super) struct Run<'a> {
     pub(super) args: &'a Args,
     pub(super) feed: Box<dyn Feed>,
-    pub(super) reader: Reader,
+    pub(super) decoder: Decoder,
     pub(super) say: Say,
     pub(super) pace: Pace,
     pub(super) live: Live,
@@ -75,7 +76,11 @@ impl Run<'_> {
             if let Some(signal) = self.ledger.asked() {
                 return Ok(End::Interrupted(signal));
             }
-            match self.feed.advance() {
+            let asked = Instant::now();
+            let advanced = self.feed.advance();
+            self.pace.source_took(asked, Instant::now(), self.feed.comes_by_itself());
+            self.note_live();
+            match advanced {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
@@ -116,6 +121,13 @@ impl Run<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Counts what a camera gave beside the current frame; each has its place in the source.
+    fn note_live(&mut self) {
+        if let Some(live) = self.feed.live() {
+            self.number += self.ledger.write(|entries| entries.note_live(live));
+        }
     }
 
     /// A frame that cannot be read: the end of the stream, unless it is to go on.
@@ -177,13 +189,16 @@ impl Run<'_> {
         }
         self.say_gap(path);
         let execution = answered.duration_since(sent);
-        let latency =
-            if self.args.fps.is_some() { answered.duration_since(due) } else { execution };
+        let latency = match self.feed.live() {
+            Some(live) => answered.saturating_duration_since(live.taken),
+            None if self.args.fps.is_some() => answered.duration_since(due),
+            None => execution,
+        };
         let times = FrameTimes { latency, execution, driver };
         if let Some(saver) = &mut self.output_saver {
             saver.save(path.output(0)?)?;
         }
-        self.reader.read(path)?;
+        self.decoder.read(path)?;
         self.look(times)?;
         self.draw(answered);
         Ok(())
@@ -217,7 +232,7 @@ impl Run<'_> {
         let result = self.result();
         let label = self.feed.label();
         let end = label.at.zip(self.feed.span()).map(|(at, span)| at + span);
-        let judged = match (label.truth, self.reader.best()) {
+        let judged = match (label.truth, self.decoder.best()) {
             (Some(truth), Some(best)) if self.args.model.is_none() => Some(best == truth),
             _ => None,
         };
@@ -250,14 +265,14 @@ impl Run<'_> {
         }
         let placed = self.feed.picture();
         if let (Some(saver), Some(placed)) = (&mut self.frame_saver, &placed) {
-            saver.save(self.number, &self.reader.picture(placed))?;
+            saver.save(self.number, &drawn::picture(&self.decoder, placed))?;
         }
         Ok(())
     }
 
     /// What is to be said of the frame.
     fn result(&mut self) -> Option<FrameResult> {
-        let best = self.reader.best();
+        let best = self.decoder.best();
         let top = match self.say {
             Say::All(top) => top,
             _ if self.args.json_lines => 1,
@@ -265,12 +280,13 @@ impl Run<'_> {
             Say::Changes | Say::Nothing => return None,
         };
         self.said = best;
-        let answer = self.reader.answer(top, self.feed.picture().as_ref());
+        let placement = self.feed.picture().map(|placed| placed.placement);
+        let answer = self.decoder.answer(top, placement.as_ref());
         // Where nothing is known of the outputs there is nothing to say, but in a line for each frame.
         (answer.is_some() || self.args.json_lines).then(|| self.about(answer))
     }
 
-    fn about(&self, answer: Option<super::answer::Answer>) -> FrameResult {
+    fn about(&self, answer: Option<Answer>) -> FrameResult {
         let label = self.feed.label();
         FrameResult {
             frame: self.number,
@@ -303,7 +319,7 @@ impl Run<'_> {
         }
         let (counts, recent) =
             self.ledger.write(|entries| (entries.counts, entries.stats.take_second(answered)));
-        let seen = self.reader.best_class();
+        let seen = self.decoder.best_class();
         self.live.show((counts.seen(), counts.dropped), recent, seen.as_ref());
     }
 }

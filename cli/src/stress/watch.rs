@@ -18,6 +18,8 @@ use super::worker::{self, Role};
 const LOOK: Duration = Duration::from_millis(50);
 /// The shortest and the longest time between two deaths on purpose.
 const BETWEEN_DEATHS_MS: (usize, usize) = (50, 800);
+/// A worker that has got on so often has used the service: the first time says only that it has begun.
+const STEPS_MIN: u64 = 2;
 /// The number of the service among the processes.
 const SERVICE: u64 = 0;
 
@@ -116,6 +118,8 @@ struct Process {
     /// The last one is never killed.
     is_spared: bool,
     last_step: Instant,
+    /// How often it got on since somebody was last killed.
+    steps: u64,
     /// The last thing that it said was wrong.
     failure: Option<String>,
 }
@@ -177,7 +181,7 @@ impl<'s> Watch<'s> {
             if role.is_none() { name.to_owned() } else { format!("worker {name} ({number})") };
         let watched = Watched::start(&name, command, number, &self.news.0)?;
         let last_step = Instant::now();
-        let process = Process { watched, role, is_spared, last_step, failure: None };
+        let process = Process { watched, role, is_spared, last_step, steps: 0, failure: None };
         self.processes.insert(number, process);
         Ok(())
     }
@@ -192,27 +196,42 @@ impl<'s> Watch<'s> {
             self.start_worker(*role, at + 1 == workers.len())?;
         }
         self.plan_death();
-        while Instant::now() < until || !self.everybody_has_stepped() {
+        while Instant::now() < until || !self.has_shown_something() {
             if let Some(found) = self.look()? {
                 return Ok(Some(found));
             }
-            if self.plan.victim != Victim::Nobody && Instant::now() >= self.next_death {
+            let kills = self.plan.victim != Victim::Nobody
+                && (Instant::now() < until || self.killed == 0)
+                && self.has_been_on();
+            if kills && Instant::now() >= self.next_death {
                 self.let_die()?;
             }
         }
         Ok(None)
     }
 
-    /// A test that ends before a worker did anything would show nothing.
-    fn everybody_has_stepped(&self) -> bool {
-        let live = self.processes.values().filter(|process| process.role.is_some());
-        self.steps >= live.count() as u64 * 2
+    /// Whoever is not killed has got on, and again since the last death: a test that ends before shows nothing.
+    fn has_shown_something(&self) -> bool {
+        let has_killed = self.plan.victim == Victim::Nobody || self.killed > 0;
+        has_killed && self.survivors().all(|worker| worker.steps >= STEPS_MIN)
+    }
+
+    /// Whether all that are not killed got on lately: on a machine so busy that they do not come to it between
+    /// two deaths, the next one waits for them.
+    fn has_been_on(&self) -> bool {
+        let lately = self.setting.patience / 4;
+        self.survivors().all(|worker| worker.steps > 0 || worker.last_step.elapsed() < lately)
+    }
+
+    /// Workers that nobody kills.
+    fn survivors(&self) -> impl Iterator<Item = &Process> {
+        let all = self.plan.victim != Victim::Workers;
+        self.processes.values().filter(move |one| one.role.is_some() && (all || one.is_spared))
     }
 
     /// Until the service says that it listens.
     fn wait_for_service(&mut self) -> Result<Option<Outcome>> {
-        let steps = self.steps;
-        while self.steps == steps {
+        while self.processes.get(&SERVICE).is_some_and(|service| service.steps == 0) {
             if let Some(found) = self.look()? {
                 return Ok(Some(found));
             }
@@ -234,7 +253,7 @@ impl<'s> Watch<'s> {
         let patience = self.setting.patience;
         let hangs = |(number, process): (&u64, &Process)| {
             // A service has nothing to say once it listens.
-            let speaks = process.role.is_some() || self.steps == 0;
+            let speaks = process.role.is_some() || process.steps == 0;
             (speaks && process.last_step.elapsed() > patience).then_some(*number)
         };
         let Some(number) = self.processes.iter().find_map(hangs) else { return Ok(None) };
@@ -248,7 +267,10 @@ impl<'s> Watch<'s> {
         process.last_step = Instant::now();
         match line.strip_prefix(worker::FAILURE) {
             Some(failure) => process.failure = Some(failure.trim().to_owned()),
-            None => self.steps += 1,
+            None => {
+                process.steps += 1;
+                self.steps += u64::from(process.role.is_some());
+            }
         }
     }
 
@@ -316,6 +338,9 @@ impl<'s> Watch<'s> {
         }
         process.watched.kill();
         self.killed += 1;
+        // A service that listens has said so once, and does not again.
+        let workers = self.processes.values_mut().filter(|one| one.role.is_some());
+        workers.for_each(|worker| worker.steps = 0);
         match process.role {
             Some(role) => self.start_worker(role, false),
             None => {

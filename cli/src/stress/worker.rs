@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use burst_client::{Client, Deadline, RemoteDevice};
 use burst_driver::{CpuDevice, DeviceOptions};
 use burst_hal::{Caller, ErrorStatus, PrepareOptions};
+use burst_tasks::Outputs as _;
 use burst_tflite::Imported;
 
 use super::random::Random;

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use burst_client::{
@@ -13,9 +14,9 @@ use burst_hal::trace::{Marks, SpanKind};
 use burst_hal::validate::RequestRules;
 use burst_hal::{
     Buffer, BufferRequest, BurstExecutor, CacheFiles, Caller, Capabilities, CompilationCache,
-    Device, DeviceStatus, DeviceType, ExecutionCallback, ExecutionOptions, ExecutionResult,
-    Extension, Failure, Fence, FencedExecution, FencedOptions, HalVersion, Model, Pace, Pool,
-    PrepareOptions, PrepareResult, PreparedModel, Request, TimePoint,
+    Device, DeviceStatus, DeviceType, ErrorStatus, ExecutionCallback, ExecutionOptions,
+    ExecutionResult, Extension, Failure, Fence, FencedExecution, FencedOptions, HalVersion, Model,
+    Pace, Pool, PrepareOptions, PrepareResult, PreparedModel, Request, TimePoint,
 };
 use burst_harness::WaitKind;
 use burst_verify::{DeviceLease, RunError, Target};
@@ -126,6 +127,28 @@ impl<T> Watched<T> {
     }
 }
 
+/// How long a set-up call is tried again: far longer than a service's rate takes to let the next one in.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A set-up call, again and again while the service has too much of them: a device that computes nothing answers
+/// faster than one user may ask.
+fn patiently<T>(mut call: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match call() {
+            Err(failure)
+                if failure.status == ErrorStatus::ResourceExhaustedTransient
+                    && Instant::now() < until =>
+            {
+                std::thread::sleep(PAUSE);
+            }
+            other => return other,
+        }
+    }
+}
+
 #[deny(clippy::missing_trait_methods, reason = "all that the device can do has to reach it")]
 impl Device for Watched<RemoteDevice> {
     fn name(&self) -> &str {
@@ -161,7 +184,7 @@ impl Device for Watched<RemoteDevice> {
     }
 
     fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
-        self.inner.supported_operations(model)
+        patiently(|| self.inner.supported_operations(model))
     }
 
     fn supported_operations_for(
@@ -169,11 +192,12 @@ impl Device for Watched<RemoteDevice> {
         model: &Model,
         caller: &Caller,
     ) -> Result<Vec<bool>, Failure> {
-        self.inner.supported_operations_for(model, caller)
+        patiently(|| self.inner.supported_operations_for(model, caller))
     }
 
     fn prepare_model(&self, model: &Model, options: &PrepareOptions) -> PrepareResult {
-        Ok(Arc::new(self.wrap(self.inner.prepare(model, options)?)))
+        let prepared = patiently(|| Ok(self.inner.prepare(model, options)?))?;
+        Ok(Arc::new(self.wrap(prepared)))
     }
 
     /// The service charges its own accounts, whoever the caller is here.
@@ -193,7 +217,8 @@ impl Device for Watched<RemoteDevice> {
         cache: &CompilationCache,
         _: &Caller,
     ) -> PrepareResult {
-        Ok(Arc::new(self.wrap(self.inner.prepare_caching(model, options, cache)?)))
+        let prepared = patiently(|| Ok(self.inner.prepare_caching(model, options, cache)?))?;
+        Ok(Arc::new(self.wrap(prepared)))
     }
 
     fn prepare_model_from_cache(
@@ -202,7 +227,8 @@ impl Device for Watched<RemoteDevice> {
         deadline: Option<TimePoint>,
         _: &Caller,
     ) -> PrepareResult {
-        Ok(Arc::new(self.wrap(self.inner.prepare_from_cache(cache, deadline)?)))
+        let prepared = patiently(|| Ok(self.inner.prepare_from_cache(cache, deadline)?))?;
+        Ok(Arc::new(self.wrap(prepared)))
     }
 
     fn allocate(
@@ -211,7 +237,8 @@ impl Device for Watched<RemoteDevice> {
         caller: &Caller,
     ) -> Result<Arc<dyn Buffer>, Failure> {
         let models = request.models.iter().map(own).collect();
-        self.inner.allocate(&BufferRequest { models, ..request.clone() }, caller)
+        let request = BufferRequest { models, ..request.clone() };
+        patiently(|| self.inner.allocate(&request, caller))
     }
 }
 
@@ -264,7 +291,7 @@ impl PreparedModel for Watched<Arc<RemotePreparedModel>> {
     }
 
     fn open_burst(self: Arc<Self>) -> Result<Box<dyn burst_hal::Burst>, Failure> {
-        let burst = self.inner.configure_burst(&BurstOptions::default())?;
+        let burst = patiently(|| Ok(self.inner.configure_burst(&BurstOptions::default())?))?;
         Ok(Box::new(self.wrap(burst)))
     }
 

@@ -8,13 +8,14 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use burst_hal::{OperationType, Route};
-use burst_verify::{Plan, Report, Suite, run as run_vectors, specs};
+use burst_verify::{Plan, Report, Suite, run_while as run_vectors_while, specs};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::failure;
 use crate::route::RouteArg;
+use crate::signals::Asked;
 use crate::threads::Threads;
+use crate::{failure, json};
 
 pub(crate) mod import;
 pub(crate) mod lease;
@@ -120,14 +121,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(models) = args.random.models() {
         return random::run(args, models);
     }
+    // Before any thread starts, so that none but one gets them.
+    let asked = Asked::watch(args.json.then_some(&json::VERIFY))?;
     match (&args.models, &args.folder) {
-        (Some(models), _) => models::run(args, models),
-        (None, Some(vectors)) => run_conformance(args, vectors),
+        (Some(models), _) => models::run(args, models, &asked),
+        (None, Some(vectors)) => run_conformance(args, vectors, &asked),
         (None, None) => bail!("neither a folder of vectors nor --models nor --random is given"),
     }
 }
 
-fn run_conformance(args: &Args, folder: &Path) -> Result<ExitCode> {
+fn run_conformance(args: &Args, folder: &Path, asked: &Asked) -> Result<ExitCode> {
     let plan = plan(args)?;
     let ndk = args.is_ndk().then(|| Ndk::open(args)).transpose()?;
     let specs = specs(folder)?;
@@ -136,9 +139,10 @@ fn run_conformance(args: &Args, folder: &Path) -> Result<ExitCode> {
     let bar = progress_bar(specs.len() as u64, "files", args.json);
     let live = text::Live::default();
     let progress = |tests, failed| live.advance(&bar, tests, failed);
+    let go_on = || asked.go_on();
     let started = Instant::now();
     let done = if let Some(ndk) = &ndk {
-        run_vectors(&specs, &plan, workers, || Ok(ndk.lease()), progress)
+        run_vectors_while(&specs, &plan, workers, || Ok(ndk.lease()), progress, &go_on)
     } else {
         let service = Service {
             socket: args.socket.as_deref(),
@@ -146,27 +150,26 @@ fn run_conformance(args: &Args, folder: &Path) -> Result<ExitCode> {
             threads: args.threads,
             tracing: None,
         };
-        run_vectors(&specs, &plan, workers, || RemoteLease::open(&service), progress)
+        let lease = || RemoteLease::open(&service);
+        run_vectors_while(&specs, &plan, workers, lease, progress, &go_on)
     };
     bar.finish_and_clear();
     let report = done?;
-    if report.tests == 0 {
+    if report.tests == 0 && asked.go_on() {
         bail!("{}: no test belongs to these operations and suites", folder.display());
     }
-    let mut out = crate::out::stdout();
-    if args.json {
-        writeln!(
-            out,
-            "{}",
-            crate::json::object(&crate::json::VERIFY, &Said { report: &report, plans })?
-        )?;
-    } else {
-        text::write(&mut out, &report, started.elapsed())?;
-        if let Some(plans) = plans {
-            writeln!(out, "{}", plans.text())?;
+    let code = if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) };
+    let said = Said { report: &report, plans };
+    let shape = args.json.then_some(&json::VERIFY);
+    asked.tell((&said, shape), code, |out| {
+        if report.tests > 0 {
+            text::write(out, &report, started.elapsed())?;
+            if let Some(plans) = &said.plans {
+                writeln!(out, "{}", plans.text())?;
+            }
         }
-    }
-    Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) })
+        Ok(())
+    })
 }
 
 /// What is printed as JSON.

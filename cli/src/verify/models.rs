@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use burst_verify::models::{Class, Folder, GoldenReport, GoldenResult, run_goldens};
+use burst_verify::models::{Class, Folder, GoldenReport, GoldenResult, run_goldens_while};
 use comfy_table::{CellAlignment, Table};
 use indicatif::ProgressBar;
 
@@ -15,11 +15,12 @@ use super::import::TfliteImporter;
 use super::lease::Service;
 use super::ndk::Ndk;
 use super::{Args, progress_bar, route};
-use crate::failure;
 use crate::route::RouteArg;
+use crate::signals::Asked;
+use crate::{failure, json};
 
 /// Runs the goldens of a folder and says what came of them.
-pub(super) fn run(args: &Args, root: &Path) -> Result<ExitCode> {
+pub(super) fn run(args: &Args, root: &Path, asked: &Asked) -> Result<ExitCode> {
     let routes = routes(args)?;
     let ndk = args.is_ndk().then(|| Ndk::open(args)).transpose()?;
     let mut folder = Folder::open(root)?;
@@ -40,26 +41,26 @@ pub(super) fn run(args: &Args, root: &Path) -> Result<ExitCode> {
     let bar = progress_bar(goldens as u64, "goldens", args.json);
     let live = Live::default();
     let started = Instant::now();
-    let report = run_goldens(
+    let report = run_goldens_while(
         &folder,
         &TfliteImporter,
-        args.repeat.into(),
-        workers,
+        (args.repeat.into(), workers),
         || match &ndk {
             Some(ndk) => Ok(routes.iter().map(|route| ndk.route(*route)).collect()),
             None => routes.iter().map(|route| route::open(*route, &service)).collect(),
         },
         |result| live.advance(&bar, result),
+        &|| asked.go_on(),
     );
     bar.finish_and_clear();
     let report = report?;
-    let mut out = crate::out::stdout();
-    if args.json {
-        writeln!(out, "{}", crate::json::object(&crate::json::VERIFY, &report)?)?;
-    } else {
-        write_text(&mut out, &report, &routes, started.elapsed())?;
-    }
-    Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) })
+    let code = if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) };
+    asked.tell((&report, args.json.then_some(&json::VERIFY)), code, |out| {
+        if report.goldens > 0 {
+            write_text(out, &report, &routes, started.elapsed())?;
+        }
+        Ok(())
+    })
 }
 
 /// The routes that the command line asks for, each once; the burst where it asks for none.

@@ -17,17 +17,19 @@ use burst_verify::judging::{
 use burst_verify::random::Class;
 use burst_verify::{DeviceLease, RunError, Target};
 use comfy_table::{CellAlignment, Table};
+use serde::Serialize;
 
 use super::lease::{RemoteLease, Service};
 use super::{Args, operation, progress_bar};
 use crate::device_names;
 use crate::failure;
 use crate::route::RouteArg;
+use crate::{json, signals};
 
 /// Findings that are written out; all of them are in the JSON object.
 const MAX_FINDINGS: usize = 40;
-/// Rounds of up to so many threads on one lane.
-const THREADS: usize = 2;
+/// Threads of the lane with several: with two, the parts of an output are always of one length.
+const THREADS: usize = 3;
 
 /// Which random models.
 #[derive(clap::Args)]
@@ -47,6 +49,9 @@ pub(super) struct RandomArgs {
     /// `burst run` takes.
     #[arg(long, value_name = "DIR", default_value = "random-failures", requires = "random")]
     failures: PathBuf,
+    /// With --random: end with the first model that fails.
+    #[arg(long, requires = "random")]
+    fail_fast: bool,
 }
 
 impl RandomArgs {
@@ -94,12 +99,13 @@ pub(super) fn run(args: &Args, models: u64) -> Result<ExitCode> {
     };
     let opener = Opener { args, service: &service };
     let bar = progress_bar(total, "models", args.json);
-    let failed = AtomicU64::new(0);
+    let counts = Arc::new(Counts::default());
     let progress = |has_failed: bool| {
-        let failed = failed.fetch_add(has_failed.into(), Ordering::Relaxed) + u64::from(has_failed);
-        bar.set_message(format!("{failed} failed"));
+        bar.set_message(format!("{} failed", counts.add(has_failed)));
         bar.inc(1);
     };
+    let (done, seed) = (Arc::clone(&counts), plan.seed);
+    signals::end_with(args.json.then_some(&json::VERIFY), move || done.summary(seed))?;
     let started = Instant::now();
     let report = run_random(&plan, &judge, workers, || opener.lanes(), progress);
     bar.finish_and_clear();
@@ -115,8 +121,38 @@ pub(super) fn run(args: &Args, models: u64) -> Result<ExitCode> {
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) })
 }
 
+/// Models that were judged, for who ends before all were.
+#[derive(Default)]
+struct Counts {
+    models: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// What was done when a signal came.
+#[derive(Serialize)]
+struct Done {
+    seed: u64,
+    models: u64,
+    failed: u64,
+}
+
+impl Counts {
+    /// Takes note of a model; gives how many have failed.
+    fn add(&self, has_failed: bool) -> u64 {
+        self.models.fetch_add(1, Ordering::Relaxed);
+        self.failed.fetch_add(has_failed.into(), Ordering::Relaxed) + u64::from(has_failed)
+    }
+
+    fn summary(&self, seed: u64) -> (Done, String) {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let (models, failed) = (of(&self.models), of(&self.failed));
+        let text = format!("{models} random models from seed {seed}: {failed} failed");
+        (Done { seed, models, failed }, text)
+    }
+}
+
 fn plan(args: &Args, models: u64) -> Result<RandomPlan> {
-    let RandomArgs { seed, class, failures, .. } = &args.random;
+    let RandomArgs { seed, class, failures, fail_fast, .. } = &args.random;
     let named = |name: &String| {
         let name = operation(name)?;
         OperationType::from_name(&name).ok_or_else(|| anyhow::anyhow!("--op {name}: no operation"))
@@ -130,6 +166,7 @@ fn plan(args: &Args, models: u64) -> Result<RandomPlan> {
         classes: if classes.is_empty() { Class::ALL.to_vec() } else { classes },
         ops: args.op.iter().map(named).collect::<Result<_>>()?,
         failures: Some(failures.clone()),
+        is_over_at_first: *fail_fast,
     })
 }
 

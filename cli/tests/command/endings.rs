@@ -20,6 +20,7 @@ burst_testing::tests![
     giving_up_to_reconnect_ends_a_stream_with_its_summary(),
     a_frame_cut_off_in_the_middle_ends_a_stream_with_its_summary(),
     a_line_for_each_frame_comes_when_it_is_answered(),
+    a_pipe_that_is_slower_than_the_schedule_has_none_of_its_frames_dropped(),
     nobody_who_reads_is_nothing_to_complain_about(),
 ];
 
@@ -290,6 +291,26 @@ fn a_line_for_each_frame_comes_when_it_is_answered() {
     assert_eq!((&summary["schema"], &summary["frames"]), (&1.into(), &3.into()), "{summary}");
     assert!(summary["results"].is_null(), "each was a line of its own: {summary}");
     assert_eq!(left.code, Some(0));
+}
+
+/// The next frame comes when the one before is answered: there is never a newer one that it would be dropped for.
+fn a_pipe_that_is_slower_than_the_schedule_has_none_of_its_frames_dropped() {
+    // A frame is more than a pipe holds, so that reading one takes longer than a millionth of a second.
+    let (size, frame) = ("320x240", vec![90; 320 * 240 * 3]);
+    let args = ["stream", "--source", "-", "--size", size, "--json-lines", "--fps", "1000000"];
+    let mut command = burst(&args);
+    command.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = Process::start(command);
+    let mut frames = process.child.stdin.take().unwrap();
+    for number in 1..=20 {
+        frames.write_all(&frame).unwrap();
+        let line: Value = serde_json::from_str(&process.line()).unwrap();
+        assert_eq!(line["frame"], number, "{line}");
+    }
+    drop(frames);
+    let left = left(process);
+    let summary = left.report();
+    assert_eq!((&summary["frames"], &summary["dropped"]), (&20.into(), &0.into()), "{summary}");
 }
 
 /// `burst stream | head -1`.

@@ -4,14 +4,19 @@ mod answers;
 mod bench;
 mod cache;
 mod calibrate;
+mod camera;
 mod damaged;
 mod death;
 mod devices;
 mod doctor;
 mod endings;
 mod explain;
+mod interrupted;
 mod json_object;
 mod log_tags;
+mod outside;
+mod package;
+mod pages;
 mod readme;
 mod reconnect;
 mod run;
@@ -40,14 +45,19 @@ fn main() -> std::process::ExitCode {
         bench::TESTS,
         cache::TESTS,
         calibrate::TESTS,
+        camera::TESTS,
         damaged::TESTS,
         death::TESTS,
         devices::TESTS,
         doctor::TESTS,
         endings::TESTS,
         explain::TESTS,
+        interrupted::TESTS,
         json_object::TESTS,
         log_tags::TESTS,
+        outside::TESTS,
+        package::TESTS,
+        pages::TESTS,
         readme::TESTS,
         reconnect::TESTS,
         run::TESTS,

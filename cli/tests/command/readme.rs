@@ -48,7 +48,7 @@ fn the_example_connects_loads_and_runs_a_frame() {
 }
 
 /// What every help text of `burst` says, by its command: "" for the main one, `bench model`.
-fn help() -> BTreeMap<String, String> {
+pub(crate) fn help() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut open = vec![String::new()];
     while let Some(command) = open.pop() {

@@ -47,6 +47,11 @@ const SUITES: [&str; 3] = ["GENERAL", "DYNAMIC_SHAPE", "VALIDATION"];
 const RIGHT: [f32; 4] = [0.0, 0.0, 2.0, 3.5];
 const WRONG: [f32; 4] = [0.0, 0.0, 2.0, 4.5];
 
+/// A spec of this name with a test that passes.
+pub(crate) fn write_right(folder: &Path, name: &str) {
+    write_spec(folder, name, relu_test("relu", &SUITES, &RIGHT));
+}
+
 fn write_spec(folder: &Path, name: &str, (test, blob): (Value, Vec<u8>)) {
     let folder = folder.join("V1_0");
     std::fs::create_dir_all(&folder).unwrap();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on")]
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use serde_json::{Value, json};
@@ -52,6 +52,19 @@ fn write(root: &Path) {
     }] });
     fs::write(root.join("models/MANIFEST.json"), manifest.to_string()).unwrap();
     fs::write(root.join("golden/shapes/grey.json"), golden.to_string()).unwrap();
+}
+
+/// The same, and behind it another model, whose file is still to be made: where.
+pub(crate) fn write_with_another(root: &Path) -> PathBuf {
+    write(root);
+    let manifest = root.join("models/MANIFEST.json");
+    let mut value: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    let models = value["models"].as_array_mut().unwrap();
+    let mut another = models[0].clone();
+    (another["name"], another["file"]) = ("another".into(), "models/another.tflite".into());
+    models.push(another);
+    fs::write(manifest, value.to_string()).unwrap();
+    root.join("models/another.tflite")
 }
 
 fn grey(class: &str, max_diff: f64) -> Value {

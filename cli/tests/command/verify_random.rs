@@ -28,7 +28,7 @@ fn models_of_every_class_are_right_on_every_lane() {
     assert_eq!(counts, [all, all, 0, 0].map(|count| json!(count)).each_ref());
     let lanes: Vec<&str> =
         report["lanes"].as_array().unwrap().iter().map(|lane| lane.as_str().unwrap()).collect();
-    for lane in ["in process", "2 threads", "from files", "sync", "async", "burst", "fenced"] {
+    for lane in ["in process", "3 threads", "from files", "sync", "async", "burst", "fenced"] {
         assert!(lanes.contains(&lane), "{lanes:?}");
     }
     let (executions, inapplicable) =

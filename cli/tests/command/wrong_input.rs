@@ -141,7 +141,10 @@ fn assert_refused(args: &[&str], parts: &[&str]) {
 
 fn options_that_do_not_apply_are_refused() {
     for (args, parts) in [
-        (&["--size", "3x3"][..], &["--size goes with raw frames, which demo is not"][..]),
+        (
+            &["--size", "3x3"][..],
+            &["--size goes with raw frames or a camera, which demo is not"][..],
+        ),
         (&["--size", "3x3", "--pixels", "gray"], &["--size goes with raw frames"]),
         (&["--rate", "8000"], &["--rate goes with a .wav file"]),
         (&["--hop", "1"], &["--hop goes with a .wav file"]),

@@ -13,7 +13,7 @@ use crate::cache_error::{CacheError, Kind};
 
 /// Bytes that are read or written between two checks whether the work is still wanted: they stay in a
 /// core's own cache until they are hashed.
-pub(super) const PIECE: usize = 256 << 10;
+pub(super) const PIECE: usize = 64 << 10;
 
 /// One file of a compilation.
 pub(super) struct CacheFile<'a> {

@@ -1,7 +1,7 @@
 //! The list of a data file: of which operations its values are.
 //!
 //! ```text
-//! list      count u32, each: graph u32 | operation u32 | what u8: 0 results, 1 packed constants
+//! list      count u32, each: graph u32 | operation u32 | what u8: 0 results, 1 packed constants, 2 ranges of a graph
 //!                            | count u32, each a value
 //! value     dimensions: count u32, each u32 | offset u64 | bytes u64
 //! ```
@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use burst_hal::Dimensions;
-use burst_hal::validate::{MAX_OPERATION_OPERANDS, MAX_OPERATIONS, MAX_RANK};
+use burst_hal::validate::{MAX_OPERATION_OPERANDS, MAX_OPERATIONS, MAX_RANK, MAX_SUBGRAPHS};
 
 use super::bytes::{Malformed, Reader, put_u32, put_u32s};
 use super::seal::ALIGNMENT;
@@ -44,6 +44,7 @@ pub(super) fn encode(kept: &[KeptPart], places: &[u64]) -> Vec<u8> {
         out.push(match part.what {
             What::Results => 0,
             What::Packed => 1,
+            What::Ranges => 2,
         });
         put_u32(&mut out, u32::try_from(part.values.len()).unwrap_or(u32::MAX));
         for (value, at) in part.values.iter().zip(&mut places) {
@@ -65,9 +66,14 @@ pub(super) fn decode(
     values_at: usize,
 ) -> Result<Vec<KeptPart>, Malformed> {
     let mut reader = Reader::new(list);
-    let kept = reader.list(MAX_OPERATIONS, 13, |reader| {
+    let kept = reader.list(MAX_OPERATIONS + MAX_SUBGRAPHS + 1, 13, |reader| {
         let place = Place { graph: reader.u32()?, operation: reader.u32()? };
-        let what = if reader.flag()? { What::Packed } else { What::Results };
+        let what = match reader.u8()? {
+            0 => What::Results,
+            1 => What::Packed,
+            2 => What::Ranges,
+            _ => return Err("something is kept of an unknown kind"),
+        };
         let values = reader.list(MAX_OPERATION_OPERANDS, 20, |reader| {
             let dims = Dimensions::from_vec(reader.indexes(MAX_RANK, usize::MAX)?);
             let (at, bytes) = (reader.u64()?, reader.u64()?);
@@ -80,7 +86,7 @@ pub(super) fn decode(
                 .and_then(|range| KeptValue::part(dims, file, range))
                 .ok_or("a value lies outside of the file")
         })?;
-        Ok(KeptPart { place, what, values })
+        Ok(KeptPart { place, what, values, unread: Vec::new() })
     })?;
     reader.end()?;
     Ok(kept)

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
-use burst_hal::{CompilationCache, MemoryCharge, Model, OperandValues, PrepareOptions};
+use burst_hal::{CompilationCache, Dimensions, MemoryCharge, Model, OperandValues, PrepareOptions};
 
 use super::file::{CacheFile, PIECE};
 use super::seal::{HEADER_BYTES, Header, Seal};
@@ -15,13 +15,15 @@ use crate::aligned::{AlignedBytes, MAX_ALLOCATION_BYTES};
 use crate::budget::Budget;
 use crate::cache_error::{CacheError, Kind};
 use crate::error::DriverError;
-use crate::kept::KeptPart;
+use crate::kept::{KeptPart, KeptValue};
 
 /// What a compilation was kept of. Its memory is charged to the caller.
 #[derive(Debug)]
 pub(crate) struct Restored {
     pub(crate) model: Model,
     pub(crate) kept: Vec<KeptPart>,
+    /// The memory in which the model's constants lie.
+    pub(crate) constants: Option<KeptValue>,
     /// How the model was prepared.
     pub(crate) options: PrepareOptions,
     /// What the structure has become.
@@ -71,11 +73,13 @@ pub(crate) fn load(
     let value_bytes = model.header.value_bytes;
     let structure = structure::decode(model.list(), value_bytes);
     let structure = structure.map_err(malformed(Kind::Model))?;
+    let constants = KeptValue::part(Dimensions::new(), &model.bytes, model.values.clone());
     let values = Values { bytes: model.bytes, range: model.values };
     let kept = kept_list::decode(data.list(), &data.bytes, data.values.start);
     Ok(Restored {
         model: Model { operand_values: OperandValues::new(values), ..structure },
         kept: kept.map_err(malformed(Kind::Data))?,
+        constants,
         options: model.header.options,
         _decoded: decoded,
     })

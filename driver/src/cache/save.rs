@@ -15,7 +15,7 @@ use crate::aligned::{AlignedBytes, MAX_ALLOCATION_BYTES};
 use crate::budget::Budget;
 use crate::cache_error::{CacheError, Kind};
 use crate::error::DriverError;
-use crate::kept::{KeptPart, PACKED_INPUTS, Place, What};
+use crate::kept::{KeptPart, Place, What};
 
 /// The files of a compilation that is going to be kept.
 pub(crate) struct Files<'a> {
@@ -237,17 +237,28 @@ impl Body<'_> {
 
 /// The operands that some step of a plan reads, where this was kept of operations.
 fn read_by_steps(model: &Model, kept: &[KeptPart]) -> HashSet<OperandPlace> {
-    let kept: HashMap<Place, What> = kept.iter().map(|part| (part.place, part.what)).collect();
+    let mut unread: HashMap<Place, Vec<usize>> = HashMap::new();
+    let mut folded = HashSet::new();
+    for part in kept {
+        match part.what {
+            What::Results => {
+                folded.insert(part.place);
+            }
+            What::Packed => unread.entry(part.place).or_default().extend(&part.unread),
+            What::Ranges => {}
+        }
+    }
     let graphs = std::iter::once(&model.main).chain(&model.referenced);
     let mut read = HashSet::new();
     for (number, graph) in (0..).zip(graphs) {
         for (index, operation) in (0_u32..).zip(&graph.operations) {
-            let kept = kept.get(&Place { graph: number, operation: index });
-            let inputs = operation.inputs.iter().enumerate().filter(|(position, _)| match kept {
-                None => true,
-                Some(What::Results) => false,
-                Some(What::Packed) => !PACKED_INPUTS.contains(position),
-            });
+            let place = Place { graph: number, operation: index };
+            if folded.contains(&place) {
+                continue;
+            }
+            let unread = unread.get(&place).map_or(&[][..], Vec::as_slice);
+            let inputs = operation.inputs.iter().enumerate();
+            let inputs = inputs.filter(|(position, _)| !unread.contains(position));
             read.extend(inputs.map(|(_, operand)| (number, *operand as usize)));
         }
     }

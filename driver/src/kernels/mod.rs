@@ -21,6 +21,7 @@ pub(crate) mod norm;
 mod panels;
 pub(crate) mod pool;
 pub(crate) mod quant;
+pub(crate) mod quantize;
 pub(crate) mod reduce;
 pub(crate) mod requantize;
 pub(crate) mod resize;

@@ -73,7 +73,12 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
             for number in 0..whole {
                 checkpoints.after(LANES * STEP)?;
                 let at = number * STEP;
-                blocks.push(block(rows.map(|row| std::array::from_fn(|step| row[at + step]))));
+                // Loops rather than `map`, which is a call for each block where it is not inlined.
+                let mut weights = [[T::default(); STEP]; LANES];
+                for (weights, row) in weights.iter_mut().zip(&rows) {
+                    weights.copy_from_slice(&row[at..at + STEP]);
+                }
+                blocks.push(block(weights));
             }
             for position in (whole * STEP..depth).step_by(STEP) {
                 checkpoints.after(LANES * STEP)?;

@@ -4,7 +4,8 @@
 use super::simd::KernelInfo;
 use super::{
     add_quantized, argmax, conv, depthwise_float, depthwise_quantized, lstm, lut, matmul_float,
-    matmul_quantized, norm, pool, reduce, requantize, resize, rnn, softmax, strided, svdf,
+    matmul_quantized, norm, pool, quantize, reduce, requantize, resize, rnn, softmax, strided,
+    svdf,
 };
 
 /// Declares the table of announcements, and for tests each kernel's comparison with its reference.
@@ -46,6 +47,7 @@ kernels! {
     norm::L2;
     norm::LOCAL_RESPONSE;
     pool::WINDOWS;
+    quantize::FLOATS, compared by quantize::tests::floats;
     reduce::FOLD;
     requantize::ROWS, compared by requantize::tests::rows;
     resize::BYTES, compared by resize::tests::bytes;

@@ -56,7 +56,7 @@ pub fn zip<A: Copy + Sync, B: Copy + Sync, O: Send>(
     out: &mut [O],
     a: Side<'_, A>,
     b: Side<'_, B>,
-    combine: impl Fn(A, B) -> O + Sync,
+    combine: impl Fn(A, B) -> O + Sync + Copy,
 ) -> Result<(), OpError> {
     if a.dims == b.dims {
         if a.values.len() != out.len() || b.values.len() != out.len() {
@@ -64,6 +64,10 @@ pub fn zip<A: Copy + Sync, B: Copy + Sync, O: Send>(
         }
         let bytes = size_of_val(a.values) + size_of_val(b.values) + size_of_val(out);
         return runner.tiles(&Tiling::values(bytes), out, |first, out, _| {
+            // A copy of its own: what is read through a reference might change with each value that is
+            // written, as far as the compiler knows, and then nothing becomes a vector.
+            #[allow(clippy::redundant_locals, reason = "not redundant: see above")]
+            let combine = combine;
             let part = first..first + out.len();
             for ((out, a), b) in out.iter_mut().zip(&a.values[part.clone()]).zip(&b.values[part]) {
                 *out = combine(*a, *b);

@@ -146,12 +146,62 @@ fn bytes(weights: OperandType, activations: OperandType) -> Model {
     b.build().unwrap()
 }
 
-fn models() -> [(&'static str, Model); 6] {
+/// A layer of long short-term memory cells over a sequence: with a projection, and peepholes of all gates but one.
+fn cells() -> Model {
+    let (units, inputs, outputs) = (20, 16, 12);
+    let mut b = ModelBuilder::new();
+    let x = b.input(F32, &[1, 36, inputs]);
+    let mut operands = vec![x];
+    let small = |count: u32, by: f32| numbers(count).iter().map(|x| x / by).collect::<Vec<f32>>();
+    for gate in 0..4_u8 {
+        operands
+            .push(b.constant_f32(&[units, inputs], &small(units * inputs, 9.0 + f32::from(gate))));
+    }
+    for gate in 0..4_u8 {
+        operands.push(
+            b.constant_f32(&[units, outputs], &small(units * outputs, 7.0 + f32::from(gate))),
+        );
+    }
+    for _ in 0..3 {
+        operands.push(b.constant_f32(&[units], &small(units, 5.0)));
+    }
+    for _ in 0..4 {
+        operands.push(b.constant_f32(&[units], &small(units, 3.0)));
+    }
+    operands.push(b.constant_f32(&[outputs, units], &small(outputs * units, 4.0)));
+    operands.push(b.omitted(F32));
+    for size in [outputs, units] {
+        operands.push(b.constant_f32(&[1, size], &small(size, 10.0)));
+    }
+    operands.push(b.scalar_i32(4));
+    operands.extend([b.scalar_f32(0.0), b.scalar_f32(0.0), b.scalar_bool(false)]);
+    for _ in 0..4 {
+        operands.push(b.omitted(F32));
+    }
+    let y = b.result_of(OperationType::UnidirectionalSequenceLstm, &operands, out());
+    b.output(y);
+    b.build().unwrap()
+}
+
+/// A sum with a constant that is read as it is, and is nearly all that the file holds.
+fn offsets() -> Model {
+    let mut b = ModelBuilder::new();
+    let x = b.input(F32, &INPUT);
+    let constant = b.constant_f32(&INPUT, &numbers(576));
+    let none = b.scalar_i32(0);
+    let y = b.result_of(OperationType::Add, &[x, constant, none], out());
+    b.output(y);
+    b.build().unwrap()
+}
+
+fn models() -> [(&'static str, Model); 8] {
     use OperandType::{TensorQuant8Asymm, TensorQuant8AsymmSigned, TensorQuant8SymmPerChannel};
     [
         ("widened", widened()),
         ("pooled", pooled()),
         ("branches", branches()),
+        ("cells", cells()),
+        ("offsets", offsets()),
         ("bytes", bytes(TensorQuant8Asymm, TensorQuant8Asymm)),
         ("signed bytes", bytes(TensorQuant8AsymmSigned, TensorQuant8AsymmSigned)),
         ("channels", bytes(TensorQuant8SymmPerChannel, TensorQuant8AsymmSigned)),
@@ -257,6 +307,37 @@ fn only_what_a_plan_still_reads_is_kept() {
     if cfg!(target_arch = "x86_64") {
         assert!(model < weights && data >= weights, "{model} and {data} bytes");
     }
+}
+
+#[test]
+fn matrices_of_cells_are_kept_as_they_are_read_and_not_as_they_were_too() {
+    let cache = files();
+    keep(&device(), &cells(), &cache);
+    let matrices = 4 * (4 * 20 * (16 + 12) + 12 * 20);
+    let (model, data) = (contents(&cache.model[0]).len(), contents(&cache.data[0]).len());
+    assert!(model < matrices / 2, "{model} bytes: no matrix");
+    assert!(data > matrices, "{data} bytes: all matrices");
+}
+
+#[test]
+fn constants_stay_where_they_were_read() {
+    let cache = files();
+    keep(&device(), &offsets(), &cache);
+    let purse = Purse::new(u64::MAX);
+    let caller = Caller::default().with_account(Arc::clone(&purse) as _);
+    let full = device().prepare_model_for(&offsets(), &PrepareOptions::default(), &caller).unwrap();
+    let held = purse.charged();
+    drop(full);
+    let files_hold = (contents(&cache.model[0]).len() + contents(&cache.data[0]).len()) as u64;
+    let restored = device().prepare_model_from_cache(&cache, None, &caller).unwrap();
+    let (charged, constant) = (purse.charged(), 4 * 576);
+    assert!(charged < held - constant + files_hold, "{charged} and {held}: not there twice");
+    assert_eq!(
+        run(&*restored),
+        run(&*device().prepare_model(&offsets(), &PrepareOptions::default()).unwrap())
+    );
+    drop(restored);
+    assert_eq!(purse.charged(), 0);
 }
 
 #[test]

@@ -1,24 +1,23 @@
 //! What a client does, and what it knows of what it has.
 
+mod bursts;
+mod launches;
+
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
 
 use burst_hal::{
-    BufferRole, DataLocation, ErrorStatus, ExecutionResult, Model, ModelBuilder, OperandType,
-    OperationType, OutputSpec, PrepareOptions, RequestArgument,
+    BufferRole, DataLocation, ErrorStatus, Model, ModelBuilder, OperandType, OperationType,
+    OutputSpec, PrepareOptions, RequestArgument,
 };
 use burst_shm::{Mapping, Memory};
 use burst_wire::control::{
-    Answer, Call, FencedRequest, List, ModelBody, PoolSource, QueueDescriptor, QueueGrantor,
-    Refusal, SynchronousRequest, WaitStyle, WireArgument, WireBufferRequest, WirePrepareOptions,
-    WireRole, encode_model,
+    Answer, Call, List, ModelBody, PoolSource, Refusal, SynchronousRequest, WireArgument,
+    WireBufferRequest, WirePrepareOptions, WireRole, encode_model,
 };
-use burst_wire::{DATUM_BYTES, Features, RequestExtras, RequestPacket, decode_result};
-use fmq::{Consumer, Deadline, Descriptor, Producer, QueueConfig};
 
-use super::talk::{HANG, Talk};
+use self::bursts::Burst;
+use super::talk::Talk;
 use crate::Input;
 
 /// Bytes of every memory: an input, and from the middle on an output.
@@ -50,14 +49,6 @@ pub(super) struct Client {
     pool: Memory,
     succeeded: usize,
     is_connected: bool,
-}
-
-struct Burst {
-    number: u32,
-    requests: Producer,
-    results: Consumer,
-    /// Whether something was sent that is no request: then nothing is known of the burst any more.
-    is_odd: bool,
 }
 
 /// What a reply must be.
@@ -102,20 +93,6 @@ fn parcel(model: &Model) -> (ModelBody, Memory) {
 fn argument(offset: u32) -> RequestArgument {
     let location = DataLocation { pool_index: 0, offset, length: VALUE_BYTES };
     RequestArgument { location, ..RequestArgument::default() }
-}
-
-fn wire_descriptor(descriptor: &Descriptor) -> QueueDescriptor {
-    let grantor = |grantor: &fmq::Grantor| QueueGrantor {
-        fd_index: grantor.fd_index,
-        offset: grantor.offset,
-        extent: grantor.extent,
-    };
-    QueueDescriptor {
-        quantum: descriptor.quantum,
-        flags: descriptor.flags,
-        descriptors: u8::try_from(descriptor.fds.len()).unwrap(),
-        grantors: List(descriptor.grantors.iter().map(grantor).collect()),
-    }
 }
 
 /// A number of which nothing has any: neither models nor executions come that far.
@@ -373,229 +350,6 @@ impl Client {
             Must::End => {}
         }
         self.succeeded += usize::from(status == ErrorStatus::None);
-    }
-
-    fn configure(&mut self, input: &mut Input<'_>) {
-        let model = chosen(&self.models, input.u8());
-        if self.bursts.len() >= 8 {
-            return;
-        }
-        let config = QueueConfig::new(DATUM_BYTES, 64);
-        let (requests, results) =
-            (Producer::create(&config).unwrap(), Consumer::create(&config).unwrap());
-        let queues = [requests.descriptor().unwrap(), results.descriptor().unwrap()];
-        let depth = u16::from(input.u8());
-        let call = Call::ConfigureBurst {
-            model: model.unwrap_or(NO_NUMBER),
-            request_queue: wire_descriptor(&queues[0]),
-            result_queue: wire_descriptor(&queues[1]),
-            features: 0,
-            wait: WaitStyle::Sleep,
-            depth: depth.max(1),
-        };
-        let descriptors: Vec<BorrowedFd<'_>> =
-            queues.iter().flat_map(|queue| &queue.fds).map(AsFd::as_fd).collect();
-        match self.call(call, &descriptors) {
-            Some(Ok(Answer::Burst { burst: number })) if model.is_some() && depth < 2 => {
-                assert!(self.bursts.iter().all(|burst| burst.number != number), "given twice");
-                self.bursts.push(Burst { number, requests, results, is_odd: false });
-            }
-            Some(Err(_)) if model.is_none() || depth > 1 => {}
-            other => panic!("depth {depth} of {model:?}: {other:?}"),
-        }
-    }
-
-    fn burst(&self, choice: u8) -> Option<u32> {
-        let numbers: Vec<u32> = self.bursts.iter().map(|burst| burst.number).collect();
-        chosen(&numbers, choice)
-    }
-
-    /// Puts a memory into a slot, or empties it.
-    fn fill_slot(&mut self, input: &mut Input<'_>) {
-        let burst = self.burst(input.u8());
-        let number = burst.unwrap_or(NO_NUMBER);
-        let slot = i32::from(input.u8() % 4);
-        if input.flag() {
-            return self.expect(Call::FreeMemory { burst: number, slot }, &[], found(burst));
-        }
-        let (source, of_source) = self.source(input);
-        let call = Call::PushMemory { burst: number, slot, source };
-        let pool = self.pool.as_fd().try_clone_to_owned().unwrap();
-        let comes_along = matches!(source, PoolSource::Descriptor { .. });
-        let descriptors = if comes_along { vec![pool.as_fd()] } else { Vec::new() };
-        let Some(outcome) = self.call(call, &descriptors) else { return };
-        // A slot may be full already.
-        assert!(outcome.is_err() || burst.is_some() && of_source != Must::Fail, "{outcome:?}");
-    }
-
-    /// One request over a burst, and its result.
-    fn run_burst(&mut self, input: &mut Input<'_>) {
-        let (choice, slot) = (input.u8(), i32::from(input.u8() % 4));
-        let Some(number) = self.burst(choice) else { return };
-        let gives_memories = self.talk.gives_memories;
-        let at = self.bursts.iter().position(|burst| burst.number == number).unwrap();
-        if self.bursts[at].is_odd {
-            return;
-        }
-        let extras = RequestExtras::default();
-        let (from, to) = ([argument(0)], [argument(OUTPUT_AT)]);
-        let packet = RequestPacket {
-            inputs: &from,
-            outputs: &to,
-            slots: &[slot],
-            measure_timing: false,
-            extras,
-        };
-        let mut bytes = Vec::new();
-        packet.encode_into(&mut bytes).unwrap();
-        self.bursts[at].requests.write_blocking(&bytes, Deadline::after(HANG)).unwrap();
-        let begun = Instant::now();
-        let datums = loop {
-            let soon = Deadline::after(std::time::Duration::from_millis(1));
-            if let Ok(datums) = self.bursts[at].results.wait(1, soon) {
-                break datums;
-            }
-            // The service may want a memory first.
-            self.talk.listen();
-            assert!(begun.elapsed() < HANG, "a request over a burst is not answered");
-        };
-        let mut bytes = vec![0; datums * DATUM_BYTES];
-        self.bursts[at].results.read(&mut bytes).unwrap();
-        let mut result = ExecutionResult::of(ErrorStatus::None);
-        decode_result(&bytes, Features::NONE, 1, true, &mut result).unwrap();
-        let is_answered = result.status == ErrorStatus::None || !gives_memories;
-        assert!(is_answered, "{}", result.status);
-        self.succeeded += usize::from(result.status == ErrorStatus::None);
-    }
-
-    fn close(&mut self, input: &mut Input<'_>) {
-        let burst = self.burst(input.u8());
-        self.expect(Call::CloseBurst { burst: burst.unwrap_or(NO_NUMBER) }, &[], found(burst));
-        self.bursts.retain(|live| Some(live.number) != burst);
-    }
-
-    /// Datums that are no request, which nobody waits for.
-    fn nonsense(&mut self, input: &mut Input<'_>) {
-        let choice = input.u8();
-        let count = 1 + input.below(8);
-        let mut bytes = input.bytes(count * DATUM_BYTES).to_vec();
-        bytes.resize(count * DATUM_BYTES, 0);
-        let Some(number) = self.burst(choice) else { return };
-        let burst = self.bursts.iter_mut().find(|burst| burst.number == number).unwrap();
-        burst.is_odd = true;
-        // The queue may be full, or closed, by now.
-        if burst.requests.write(&bytes).is_ok() {
-            let _ = burst.requests.wake();
-        }
-    }
-
-    /// An execution that nobody waits for: told later, or with fences.
-    fn start(&mut self, input: &mut Input<'_>) {
-        if self.started.len() + self.fenced.len() >= 16 {
-            return;
-        }
-        let (request, must) = self.request(input);
-        let pool = self.pool.as_fd().try_clone_to_owned().unwrap();
-        let mut descriptors: Vec<OwnedFd> = Self::with_pool(&request, &self.pool)
-            .iter()
-            .map(|_| pool.try_clone().unwrap())
-            .collect();
-        let choice = input.u8();
-        if choice > 3 {
-            return self.start_asynchronously(request, must, &descriptors, choice);
-        }
-        let mut ends = Vec::new();
-        for _ in 0..choice {
-            let (read, write) = std::io::pipe().unwrap();
-            descriptors.push(read.into());
-            ends.push(write);
-        }
-        let fds: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
-        let call = FencedRequest { request, fences: choice.into(), duration: None };
-        let Some((outcome, fence)) = self.talk.call(Call::ExecuteFenced(call), &fds) else {
-            self.is_connected = false;
-            return;
-        };
-        match (must, outcome) {
-            (Must::Succeed | Must::End, Ok(Answer::Fenced { execution })) => {
-                assert!(self.fenced.iter().all(|(live, _)| *live != execution), "given twice");
-                assert!(fence.len() <= 1, "a fence or none");
-                self.fenced.push((execution, fence.into_iter().next()));
-                self.unsignalled.extend(ends);
-            }
-            (Must::Fail, Err(refusal)) => {
-                assert_eq!(refusal.status(), ErrorStatus::InvalidArgument, "{refusal:?}");
-            }
-            (Must::End, Err(_)) => {}
-            (must, outcome) => panic!("a fenced execution must {must:?}: {outcome:?}"),
-        }
-    }
-
-    fn start_asynchronously(
-        &mut self,
-        request: SynchronousRequest,
-        must: Must,
-        descriptors: &[OwnedFd],
-        number: u8,
-    ) {
-        // Those of the client lie above those that the service gives.
-        let execution = (1 << 31) + u32::from(number);
-        let fds: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
-        // Its end is told behind the reply, and may be there with it.
-        let was_started = self.started.contains(&execution);
-        let call = Call::ExecuteAsynchronously { execution, request };
-        let Some(outcome) = self.call(call, &fds) else { return };
-        match outcome {
-            Ok(_) => {
-                assert_ne!(must, Must::Fail, "an execution of what is not there");
-                self.started.push(execution);
-            }
-            Err(refusal) => {
-                assert!(was_started || must != Must::Succeed, "{refusal:?}");
-                let is_right = refusal.status() == ErrorStatus::InvalidArgument;
-                assert!(is_right || must == Must::End, "{refusal:?}");
-            }
-        }
-    }
-
-    /// A fence becomes done, or fails.
-    fn signal(&mut self, input: &mut Input<'_>) {
-        let (choice, is_done) = (usize::from(input.u8()), input.flag());
-        if choice >= self.unsignalled.len() {
-            return;
-        }
-        let mut end = self.unsignalled.swap_remove(choice);
-        if is_done {
-            // Where nobody waits for it any more, nobody reads it.
-            let _ = end.write_all(&[1]);
-        }
-    }
-
-    fn fenced(&self, choice: u8) -> Option<u32> {
-        let numbers: Vec<u32> = self.fenced.iter().map(|(number, _)| *number).collect();
-        chosen(&numbers, choice)
-    }
-
-    fn info(&mut self, input: &mut Input<'_>) {
-        let execution = self.fenced(input.u8());
-        let call = Call::ExecutionInfo { execution: execution.unwrap_or(NO_NUMBER) };
-        let Some(outcome) = self.call(call, &[]) else { return };
-        // One that has not ended has no information yet.
-        assert!(outcome.is_err() || execution.is_some(), "{outcome:?}");
-    }
-
-    fn release_execution(&mut self, input: &mut Input<'_>) {
-        let execution = self.fenced(input.u8());
-        let call = Call::ReleaseExecution { execution: execution.unwrap_or(NO_NUMBER) };
-        self.expect(call, &[], found(execution));
-        self.fenced.retain(|(live, _)| Some(*live) != execution);
-    }
-
-    fn cancel(&mut self, input: &mut Input<'_>) {
-        let choice = input.u8();
-        let execution = self.fenced(choice).or_else(|| chosen(&self.started, choice));
-        let execution = execution.unwrap_or(NO_NUMBER);
-        self.expect(Call::CancelExecution { execution }, &[], Must::Succeed);
     }
 
     fn allocate(&mut self, input: &mut Input<'_>) {

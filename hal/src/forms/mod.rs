@@ -5,6 +5,8 @@
 //! the form of an operation of a model; a trailing input that only repeats its default, such as a
 //! layout flag that is false, can be left off for a version that lacks it ([`inputs_for`]).
 //!
+//! [`check`] is the same as a verdict, for drivers: it names the operand that does not fit.
+//!
 //! Looked at are types, counts and what 1.0 and 1.1 asked of ranks and scales. Whether shapes and
 //! values fit is for the device to say.
 //!
@@ -24,9 +26,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod check;
+mod control_flow;
 mod convolution;
 mod detection;
 mod elementwise;
+mod mismatch;
 mod notation;
 mod recurrent;
 mod rules;
@@ -39,6 +44,8 @@ use std::sync::OnceLock;
 
 use smallvec::SmallVec;
 
+pub use self::check::{check, may_omit};
+pub use self::mismatch::FormMismatch;
 use self::notation::Form;
 pub use self::signature::{Signature, TypeChoice, signatures};
 use crate::{

@@ -71,7 +71,7 @@ fn signature(
 
 impl List {
     /// Lengths that the list may have.
-    fn lengths(&self) -> SmallVec<[usize; 4]> {
+    pub(super) fn lengths(&self) -> SmallVec<[usize; 4]> {
         match self.repeat {
             Some(repeat) => {
                 let shortest = (self.slots.len() + repeat.least).saturating_sub(1);
@@ -85,7 +85,7 @@ impl List {
 
 impl Slot {
     /// The types that may stand here beside this main type; none for any.
-    fn choices(self, main: OperandType) -> TypeChoice {
+    pub(super) fn choices(self, main: OperandType) -> TypeChoice {
         let is_float = matches!(main, TensorFloat32 | TensorFloat16);
         match self {
             Slot::Main => smallvec![main],

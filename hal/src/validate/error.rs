@@ -352,12 +352,14 @@ pub enum OperationFault {
         version: HalVersion,
     },
     /// The version has the type, but not with these operands.
-    #[error("HAL {version} has no {ty} of these operands")]
+    #[error("HAL {version} has no {ty} of these operands: {mismatch}")]
     NoSuchForm {
         /// The type.
         ty: OperationType,
         /// The version.
         version: HalVersion,
+        /// What differs from the form that it comes closest to.
+        mismatch: crate::forms::FormMismatch,
     },
     /// The type belongs to an extension that the model does not name.
     #[error("its type has extension prefix {prefix}, which the model does not name")]

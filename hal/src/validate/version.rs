@@ -16,10 +16,11 @@ impl UnspecifiedOutputs {
     }
 }
 
-/// As [`validate_model`], and refuses also what the version has no place for (subgraphs, extensions), and
-/// operations in a form that it lacks.
+/// As [`validate_model`], and refuses also what the version has no place for (subgraphs, extensions),
+/// operations in a form that it lacks, and operations without an operand that they need.
 ///
-/// A driver of one version checks a model with this; one of the newest can leave forms to its operations.
+/// What a driver asks of a model before anything else, at the version that it is of. The CPU driver has the rules
+/// of each operation beside its code instead, and refuses the same.
 ///
 /// ```
 /// use burst_hal::validate::{validate_model, validate_model_of};
@@ -35,7 +36,10 @@ impl UnspecifiedOutputs {
 /// // Every type is of HAL 1.0, and so is ADD; but not for integers.
 /// assert!(validate_model(&model, HalVersion::V1_0).is_ok());
 /// let error = validate_model_of(&model, HalVersion::V1_0).unwrap_err();
-/// assert_eq!(error.to_string(), "main graph, operation 0: HAL 1.0 has no ADD of these operands");
+/// assert_eq!(
+///     error.to_string(),
+///     "main graph, operation 0: HAL 1.0 has no ADD of these operands: HAL 1.3 was the first that has it"
+/// );
 /// assert!(validate_model_of(&model, HalVersion::V1_3).is_ok());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -56,11 +60,10 @@ pub fn validate_model_of(model: &Model, version: HalVersion) -> Result<(), Valid
     validate_model(model, version)?;
     for (id, graph) in graphs(model) {
         for (index, operation) in (0..).zip(&graph.operations) {
-            let inputs = forms::inputs_for(model, graph, operation, version);
-            if inputs != Some(operation.inputs.len()) {
-                let fault = OperationFault::NoSuchForm { ty: operation.ty, version };
-                return Err(ValidationError::Operation { graph: id, operation: index, fault });
-            }
+            forms::check(model, graph, operation, version).map_err(|mismatch| {
+                let fault = OperationFault::NoSuchForm { ty: operation.ty, version, mismatch };
+                ValidationError::Operation { graph: id, operation: index, fault }
+            })?;
         }
     }
     Ok(())

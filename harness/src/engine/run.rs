@@ -40,8 +40,21 @@ impl<S: Subject> Run<S> {
     /// # Errors
     /// A subject whose trials fail more often than it may, or a floor that fails.
     pub fn measure(&mut self, watch: &mut Watch<'_, S>) -> Result<(), HarnessError> {
+        self.measure_while(watch, &|| true)
+    }
+
+    /// The same for as long as `go_on` says so: it is asked before and after each trial. What was measured by then
+    /// stays; a trial that fails after it said no is none.
+    ///
+    /// # Errors
+    /// As [`Run::measure`].
+    pub fn measure_while(
+        &mut self,
+        watch: &mut Watch<'_, S>,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(), HarnessError> {
         let mut waiting_since = None;
-        for round in 1.. {
+        for round in (1..).take_while(|_| go_on()) {
             let pending: Vec<usize> =
                 (0..self.tracks.len()).filter(|index| self.wants_more(*index)).collect();
             if pending.is_empty() {
@@ -52,7 +65,10 @@ impl<S: Subject> Run<S> {
             {
                 break;
             }
-            self.round(round, pending, watch)?;
+            match self.round(round, pending, (watch, go_on)) {
+                Err(_) if !go_on() => break,
+                done => done?,
+            }
         }
         Ok(())
     }
@@ -63,13 +79,16 @@ impl<S: Subject> Run<S> {
         &mut self,
         number: u32,
         mut pending: Vec<usize>,
-        watch: &mut Watch<'_, S>,
+        (watch, go_on): (&mut Watch<'_, S>, &dyn Fn() -> bool),
     ) -> Result<(), HarnessError> {
         if number.is_multiple_of(2) {
             pending.reverse(); // so that nobody always follows the same one
         }
         let mut last: Option<(usize, usize)> = None;
         for index in pending {
+            if !go_on() {
+                break;
+            }
             let before = match (self.tracks[index].floor, last) {
                 (None, _) => None,
                 (Some(floor), Some((measured, trial))) if floor == measured => Some(trial),
@@ -79,6 +98,7 @@ impl<S: Subject> Run<S> {
             watch(number, &track.subject);
             let trial = match track.subject.trial(track.length) {
                 Ok(trial) => trial,
+                Err(_) if !go_on() => break,
                 Err(error) => {
                     track.note_failure(&error);
                     if track.failures.len() > track.wanted.failures {

@@ -74,13 +74,30 @@ pub fn measure(
     options: &Options,
     watch: &mut dyn FnMut(u32, &Label),
 ) -> Result<Vec<Series>, HarnessError> {
+    measure_while(subjects, options, watch, &|| true)
+}
+
+/// The same for as long as `go_on` says so: what was measured by then is given back, of some subjects nothing.
+///
+/// # Errors
+/// As [`measure`].
+pub fn measure_while(
+    subjects: Vec<Box<dyn ModelSubject + '_>>,
+    options: &Options,
+    watch: &mut dyn FnMut(u32, &Label),
+    go_on: &dyn Fn() -> bool,
+) -> Result<Vec<Series>, HarnessError> {
     let mut tracks = Vec::with_capacity(subjects.len());
     for mut subject in subjects {
         watch(0, subject.label());
         let once = Length { warm_up: 0, counted: 1 };
-        let trial = subject
-            .trial(once)
-            .map_err(|error| HarnessError::peer(format!("{}: {error}", subject.context())))?;
+        let trial = match subject.trial(once) {
+            _ if !go_on() => break,
+            Ok(trial) => trial,
+            Err(error) => {
+                return Err(HarnessError::peer(format!("{}: {error}", subject.context())));
+            }
+        };
         let took = Duration::from_nanos(trial.times.quantile(0.0).map_or(1, whole));
         let rounds = if took > SLOW { options.rounds.min(1) } else { options.rounds };
         let length = length(took, options);
@@ -88,7 +105,7 @@ pub fn measure(
         tracks.push(Track::new(subject, length, None, Wanted::all_of(rounds as usize)));
     }
     let mut run = Run::new(Vec::new(), tracks);
-    run.measure(&mut |round, calibrated| watch(round, calibrated.subject.label()))?;
+    run.measure_while(&mut |round, calibrated| watch(round, calibrated.subject.label()), go_on)?;
     Ok(run.into_tracks().into_iter().map(|track| Series::new(track, options.rounds)).collect())
 }
 

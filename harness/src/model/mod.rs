@@ -29,7 +29,7 @@ pub use agreement::{Agreement, agreement};
 pub use command::Args;
 pub use findings::page_of;
 pub use local::{InProcess, LocalMemory};
-pub use measure::{Options, Series, TRIAL, measure, ratio};
+pub use measure::{Options, Series, TRIAL, measure, measure_while, ratio};
 pub use remote::{Connection, Remote, RemoteKind};
 pub use report::{
     Copies, ModelReport, ModelsReport, OperationRow, OperationTime, PathReport, Report, ThreadGain,

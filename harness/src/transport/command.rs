@@ -8,7 +8,7 @@ use crate::error::HarnessError;
 use crate::progress::Progress;
 use crate::transport::case::{Case, Placement, REQUEST_MAX, REQUEST_SIZES};
 use crate::transport::peers::Peer;
-use crate::transport::plan::{Options, run};
+use crate::transport::plan::{Options, run_while};
 use crate::transport::process::{Runner, find};
 use crate::transport::subject::PeerInCase;
 use crate::wait::WaitKind;
@@ -59,8 +59,21 @@ impl Args {
     /// before it came here.
     ///
     /// # Errors
-    /// As [`run`]; [`HarnessError::UnknownPeer`].
+    /// As [`run_while`]; [`HarnessError::UnknownPeer`].
     pub fn run(&self, peers: &[&dyn Peer], out: &mut impl Write) -> Result<ExitCode, HarnessError> {
+        self.run_while(peers, out, &|| true)
+    }
+
+    /// The same for as long as `go_on` says so; what was found by then is printed.
+    ///
+    /// # Errors
+    /// As [`Args::run`].
+    pub fn run_while(
+        &self,
+        peers: &[&dyn Peer],
+        out: &mut impl Write,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<ExitCode, HarnessError> {
         for name in &self.peers {
             find(peers, name)?;
         }
@@ -77,12 +90,13 @@ impl Args {
         };
         let mut progress = Progress::default();
         let runner = Runner::this_program()?;
-        let report = run(&runner, peers, &options, &mut |round, subject: &PeerInCase<'_>| {
+        let mut watch = |round: u32, subject: &PeerInCase<'_>| {
             let Case { wait, placement, request_bytes, .. } = &subject.case;
             let (wait, placement, peer) = (wait.name(), placement.name(), subject.peer.name());
             progress
                 .show(&format!("round {round}: {wait}, {placement}, {request_bytes} B, {peer}"));
-        });
+        };
+        let report = run_while(&runner, peers, &options, &mut watch, go_on);
         progress.end();
         report?.print(self.report.as_deref(), self.json, out)?;
         Ok(ExitCode::SUCCESS)

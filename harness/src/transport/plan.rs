@@ -67,11 +67,30 @@ pub fn run(
     options: &Options,
     watch: &mut dyn FnMut(u32, &PeerInCase<'_>),
 ) -> Result<Report, HarnessError> {
+    run_while(runner, peers, options, watch, &|| true)
+}
+
+/// The same for as long as `go_on` says so: the report then has what was measured by then. Where nothing was, it has no
+/// row.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_while(
+    runner: &Runner,
+    peers: &[&dyn Peer],
+    options: &Options,
+    watch: &mut dyn FnMut(u32, &PeerInCase<'_>),
+    go_on: &dyn Fn() -> bool,
+) -> Result<Report, HarnessError> {
     let machine = Machine::detect();
     let mut run = subjects(runner, peers, options)?;
-    run.measure(&mut |round, subject| watch(round, subject))?;
+    run.measure_while(&mut |round, subject| watch(round, subject), go_on)?;
     let mut rows = floor_rows(&run);
     for index in 0..run.tracks().len() {
+        if !go_on() {
+            rows.extend(row(&run, &run.tracks()[index], None));
+            continue;
+        }
         let calls = count_calls(runner, &run.tracks()[index].subject, options);
         let calls = calls.unwrap_or_else(|error| {
             let what = format!("counting system calls: {error}");

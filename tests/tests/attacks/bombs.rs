@@ -11,10 +11,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use burst_client::{Client, ClientError, RemoteDevice, RemotePreparedModel, ShmMemory};
+use burst_driver::CpuDevice;
 use burst_hal::validate::MAX_NESTING;
 use burst_hal::{
-    DataLocation, ErrorStatus, ExecutionOptions, Memory as _, Model, Pool, PrepareOptions,
-    PreparedModel, Request, RequestArgument, RequestPool, Route, TimePoint,
+    DataLocation, Device as _, ErrorStatus, ExecutionOptions, LOOP_TIMEOUT_MAXIMUM, Memory as _,
+    Model, Pool, PrepareOptions, PreparedModel, Request, RequestArgument, RequestPool, Route,
+    TimePoint,
 };
 use burst_shm::{Mapping, Memory};
 use burst_tests::attacks::{Confinement, Connection, Honest, Service, small_model};
@@ -239,6 +241,22 @@ fn constants_that_double_are_paid_for() {
 fn more_operands_than_a_model_may_have_are_refused() {
     let scene = Scene::begin();
     scene.is_illegal(&models::too_many_operands());
+    // More than a message has room for in one graph.
+    scene.is_illegal(&models::too_many_operands_of_one_graph());
+    // In this process both have the same status.
+    for model in [models::too_many_operands(), models::too_many_operands_of_one_graph()] {
+        let here = CpuDevice::default().prepare_model(&model, &PrepareOptions::default());
+        let Err(refusal) = here else { panic!("an illegal model is prepared") };
+        assert_eq!(refusal.status, ErrorStatus::InvalidArgument, "{refusal}");
+    }
+    // A legal model may have more pools than come with a message.
+    let model = models::constants_in_pools_of_their_own(200);
+    CpuDevice::default().prepare_model(&model, &PrepareOptions::default()).expect("a legal model");
+    let surveyed = scene.device.query_operations(&model).expect_err("too many pools");
+    let prepared = scene.prepare(&model).expect_err("too many pools");
+    for error in [surveyed, prepared] {
+        assert_eq!(error.status(), ErrorStatus::ResourceExhaustedPersistent, "{error}");
+    }
     // Two to the 31 of them, which are only said to be there.
     let (mut structure, body) =
         encode_model(&small_model().expect("the built-in model")).expect("it fits");
@@ -303,7 +321,9 @@ fn loops_whose_state_grows_end_when_nobody_pays_for_it() {
     let scene = Scene::begin();
     let prepared = scene.is_prepared(&models::endless(Round::Grows));
     for route in [Route::Synchronous, Route::Asynchronous, Route::Burst] {
-        let result = execute_over(route, &prepared, &request(&[&ONE]), &options(None, None));
+        // So long that not even a busy machine ends the loop before its state is too large.
+        let long = options(Some(LOOP_TIMEOUT_MAXIMUM), None);
+        let result = execute_over(route, &prepared, &request(&[&ONE]), &long);
         assert!(is_exhausted(result.status), "{route}: {}", result.status);
     }
     // The size of its result is not known in advance.

@@ -18,6 +18,8 @@ burst_testing::tests![
     random_models_are_right_with_threads_from_files_and_with_every_instruction_set(),
     a_device_that_computes_another_operation_is_found_out_and_the_model_made_small(),
     a_lane_that_computes_something_else_is_found_out(),
+    the_first_model_that_fails_ends_a_run_that_is_told_so(),
+    hashes_of_floats_are_compared_at_the_end_of_a_graph_too(),
     a_device_that_runs_less_is_not_wrong(),
 ];
 
@@ -46,7 +48,14 @@ fn cpu(threads: usize, isa: Isa) -> CpuDevice {
 }
 
 fn plan(seed: u64, models: u64, classes: &[Class]) -> RandomPlan {
-    RandomPlan { seed, models, classes: classes.to_vec(), ops: Vec::new(), failures: None }
+    RandomPlan {
+        seed,
+        models,
+        classes: classes.to_vec(),
+        ops: Vec::new(),
+        failures: None,
+        is_over_at_first: false,
+    }
 }
 
 fn judged(
@@ -171,6 +180,28 @@ fn a_lane_that_computes_something_else_is_found_out() {
         assert_eq!(finding.lane, "wrong", "{finding:?}");
         assert!(finding.operations.contains(&"TANH".to_owned()), "{finding:?}");
     }
+}
+
+fn the_first_model_that_fails_ends_a_run_that_is_told_so() {
+    let plan =
+        RandomPlan { ops: vec![Op::Tanh], is_over_at_first: true, ..plan(0, 40, &[Class::Single]) };
+    let report = judged(&plan, || Ok(vec![lane("wrong", Mistaken::new(Op::Tanh, Op::Relu))]));
+    // Two workers; what the other one had begun is judged.
+    assert!((1..=2).contains(&report.failed), "{report:?}");
+    assert!(report.models < 40 && report.models == report.passed + report.failed, "{report:?}");
+}
+
+/// A float that differs in its last bit has another hash, rightly: what hashes read is mostly exact.
+fn hashes_of_floats_are_compared_at_the_end_of_a_graph_too() {
+    let plan = RandomPlan { ops: vec![Op::LshProjection], ..plan(0, 60, &[Class::Large]) };
+    let report = judged(&plan, || Ok(vec![lane("alone", CpuDevice::default())]));
+    assert!(report.is_sound(), "{:#?}", report.findings);
+    let (mut elements, mut skipped) = (0, 0);
+    for (_, counts) in report.forms.iter().filter(|(name, _)| name.starts_with("LSH_PROJECTION")) {
+        elements += counts.elements;
+        skipped += counts.skipped;
+    }
+    assert!(elements > 500 && skipped * 20 <= elements, "{skipped} of {elements}");
 }
 
 /// Runs everything but additions.

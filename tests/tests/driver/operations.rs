@@ -19,6 +19,7 @@ use serde::Deserialize;
 
 burst_testing::tests![
     the_table_has_every_operation_once_in_order(),
+    inputs_that_may_be_left_out_are_those_of_the_contract(),
     the_table_and_the_list_name_the_same_operations(&shared(LIST)?),
     every_type_of_the_list_is_accepted_from_its_version_on_and_no_other(&shared(LIST)?),
 ];
@@ -329,6 +330,24 @@ fn the_table_has_every_operation_once_in_order() {
         .collect();
     assert!(missing.is_empty(), "operations without a row: {missing:?}");
     assert_eq!(ops::all().count(), 102, "an operation stands in two rows");
+}
+
+/// Control flow hands on what may be left out: its boundary sees to that, and not the table.
+fn inputs_that_may_be_left_out_are_those_of_the_contract() {
+    let registry = Registry::default();
+    let mut seen = 0;
+    for op in OperationType::ALL {
+        if matches!(op, OperationType::If | OperationType::While) {
+            continue;
+        }
+        let def = registry.find(*op).expect("a row");
+        for input in 0..64 {
+            let found = def.traits.allows_omitting(input);
+            assert_eq!(found, forms::may_omit(*op, input), "{op}, input {input}");
+            seen += usize::from(found);
+        }
+    }
+    assert!(seen > 50, "{seen} inputs may be left out");
 }
 
 fn the_table_and_the_list_name_the_same_operations(list: &Path) {

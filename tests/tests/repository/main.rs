@@ -3,6 +3,7 @@
 mod binaries;
 mod circles;
 mod documents;
+mod mutations;
 mod ndk;
 mod structure;
 mod wrappers;

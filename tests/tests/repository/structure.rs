@@ -14,6 +14,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("burst-shm", 1),
     ("burst-hal", 1),
     ("burst-sound", 1),
+    ("burst-capture", 1),
     ("burst-pictures", 1),
     ("fmq", 2),
     ("burst-wire", 2),
@@ -26,7 +27,9 @@ const LEVELS: &[(&str, u8)] = &[
     ("burst-harness", 4),
     ("burst", 5),
     ("burst-delegate", 5),
+    ("burst-capi", 5),
     ("neuralnetworks", 4),
+    ("burst-tasks", 4),
 ];
 
 /// The synthetic camera draws pictures and knows nothing of ours; anyone may use it.
@@ -37,11 +40,13 @@ const BESIDE: &[&str] = &[
     "benches",
     "fuzz",
     "examples",
+    "example-add",
     "example-extension",
 ];
 
 /// Packages beside the product that nothing of it may use.
-const BESIDE_ONLY: &[&str] = &["burst-tests", "benches", "fuzz", "examples", "example-extension"];
+const BESIDE_ONLY: &[&str] =
+    &["burst-tests", "benches", "fuzz", "examples", "example-add", "example-extension"];
 
 /// Pairs that are forbidden although their levels would allow them.
 const FORBIDDEN: &[(&str, &str)] = &[
@@ -65,8 +70,14 @@ const UNSAFE_PLACES: &[&str] = &[
     // The lifetime of a job of threads that outlive it: docs/decisions/0008-threads.md.
     "driver/src/threads/scoped_job.rs",
     "runtime/src/c/",
+    // `ioctl` and `poll` of cameras, and the copy out of their buffers.
+    "capture/src/kernel/",
+    // A camera for tests, in the place of functions of the C library: no part of what ships.
+    "cli/examples/v4l2_stand_in/lib.rs",
     // The structures and functions of TFLite's external delegates.
     "delegate/src/abi/",
+    // The functions of burst.h.
+    "capi/src/exports.rs",
 ];
 
 /// Where families of kernels have their folders, and the only files directly in such a folder where

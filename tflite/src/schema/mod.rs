@@ -4,11 +4,13 @@
 //! below names the fields that matter, and from the same rows come the accessor and the check that
 //! the verifier makes before any accessor is called.
 
+mod metadata;
 mod options;
 mod table;
 
 use flatbuffers::{ForwardsUOffset, InvalidFlatbuffer, Vector, Verifiable, Verifier};
 
+pub(crate) use metadata::*;
 pub(crate) use options::*;
 pub(crate) use table::{Scalars, Table, Tables, View};
 

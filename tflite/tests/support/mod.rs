@@ -119,6 +119,8 @@ pub(crate) struct File {
     pub(crate) external: bool,
     /// Is added to where external bytes are said to be.
     pub(crate) external_shift: u64,
+    /// The bytes of the buffer that is called metadata.
+    pub(crate) metadata: Option<Vec<u8>>,
 }
 
 impl File {
@@ -137,6 +139,7 @@ impl File {
             first_code_index: None,
             external: false,
             external_shift: 0,
+            metadata: None,
         }
     }
 
@@ -169,6 +172,17 @@ impl File {
             };
             tensors.push(write_tensor(b, tensor, buffer));
         }
+        let named = self.metadata.as_ref().map(|metadata| {
+            let data = b.create_vector(metadata);
+            buffers.push(table(b, |b| b.push_slot_always(slot(0), data)));
+            let name = b.create_string("TFLITE_METADATA");
+            let index = u32::try_from(buffers.len() - 1).expect("it fits");
+            let named = table(b, |b| {
+                b.push_slot_always(slot(0), name);
+                b.push_slot(slot(1), index, 0);
+            });
+            b.create_vector(&[named])
+        });
         let codes: Vec<_> = self.operators.iter().map(|operator| write_code(b, operator)).collect();
         let mut operators = Vec::new();
         for (at, operator) in (0..).zip(&self.operators) {
@@ -193,6 +207,9 @@ impl File {
             b.push_slot_always(slot(1), codes);
             b.push_slot_always(slot(2), graphs);
             b.push_slot_always(slot(4), buffers);
+            if let Some(named) = named {
+                b.push_slot_always(slot(6), named);
+            }
         });
         fbb.finish(root, Some("TFL3"));
         (fbb.finished_data().to_vec(), behind)

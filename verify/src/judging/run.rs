@@ -1,7 +1,7 @@
 //! Many random models, several at a time.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use burst_hal::{Device, OperationType};
@@ -28,6 +28,9 @@ pub struct RandomPlan {
     pub ops: Vec<OperationType>,
     /// Where models that fail are written to, made small.
     pub failures: Option<PathBuf>,
+    /// Whether the first model that fails ends the run. With several workers, models that are being judged are
+    /// judged to their end.
+    pub is_over_at_first: bool,
 }
 
 impl RandomPlan {
@@ -62,6 +65,7 @@ where
         plan,
         judge: Judge::new(judge),
         next: AtomicU64::new(0),
+        is_over: AtomicBool::new(false),
         report: Mutex::new(None),
         error: Mutex::new(None),
     };
@@ -87,6 +91,8 @@ struct Work<'a> {
     plan: &'a RandomPlan,
     judge: Judge<'a>,
     next: AtomicU64,
+    /// Whether no further model is to be judged.
+    is_over: AtomicBool,
     report: Mutex<Option<RandomReport>>,
     /// The first error ends the work of all.
     error: Mutex<Option<RunError>>,
@@ -102,7 +108,7 @@ impl Work<'_> {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(sample) = self.plan.sample(number) else { return Ok(()) };
-            if lock(&self.error).is_some() {
+            if self.is_over.load(Ordering::Relaxed) || lock(&self.error).is_some() {
                 return Ok(());
             }
             let one = sample.model();
@@ -112,6 +118,9 @@ impl Work<'_> {
                 .filter_map(|lane| lane.lease.objection().map(|what| (lane.name.clone(), what)));
             if let (Some((lane, what)), Ok(_)) = (objections.last(), &came) {
                 came = Err(Failed { lane, wrong: what.into() });
+            }
+            if came.is_err() && self.plan.is_over_at_first {
+                self.is_over.store(true, Ordering::Relaxed);
             }
             let operations = one.model.main.operations.len();
             let came = self.told(sample, one, came, &mut lanes)?;

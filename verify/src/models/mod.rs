@@ -29,4 +29,4 @@ pub use manifest::{Fair, FairClasses, Folder, ModelEntry, Tolerance};
 pub use model::{OutputTensor, StatefulModel};
 pub use pipeline::{Bridge, ImportedModel, Importer, Pipeline, PipelineError};
 pub use report::{Class, GoldenReport, GoldenResult};
-pub use run::run_goldens;
+pub use run::{run_goldens, run_goldens_while};

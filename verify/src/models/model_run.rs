@@ -42,11 +42,12 @@ impl<'a> ModelRun<'a> {
         Ok(ModelRun { model, file: read(&model.file)?, importer, repetitions })
     }
 
-    /// Runs every golden.
+    /// Runs every golden, for as long as it is to go on.
     pub(crate) fn goldens(
         &self,
         routes: &mut [DeviceRoute<'_>],
         progress: &impl Fn(&GoldenResult),
+        go_on: &dyn Fn() -> bool,
     ) -> Result<Vec<GoldenResult>, RunError> {
         let mut whole = self.prepare(routes, &[], &[]);
         let mut results = Vec::with_capacity(self.model.goldens.len());
@@ -56,6 +57,9 @@ impl<'a> ModelRun<'a> {
                 Err(why) => Err(why.clone()),
             };
             let result = self.result(golden, judged, || self.parts(golden, routes));
+            if !go_on() {
+                break;
+            }
             if result.class == Class::Failed {
                 for route in &mut *routes {
                     route.lease.repair()?;

@@ -24,12 +24,29 @@ pub fn run_goldens<'a>(
     routes: impl Fn() -> Result<Vec<DeviceRoute<'a>>, RunError> + Sync,
     progress: impl Fn(&GoldenResult) + Sync,
 ) -> Result<GoldenReport, RunError> {
+    run_goldens_while(folder, importer, (repetitions, workers), routes, progress, &|| true)
+}
+
+/// The same with so many repetitions and workers for as long as `go_on` says so: it is asked before and after each
+/// golden. One that was under way when it said no does not count, whatever came of it, and neither does an error: what
+/// asked for the end may have ended the device too.
+///
+/// # Errors
+/// As [`run_goldens`].
+pub fn run_goldens_while<'a>(
+    folder: &Folder,
+    importer: &dyn Importer,
+    (repetitions, workers): (usize, usize),
+    routes: impl Fn() -> Result<Vec<DeviceRoute<'a>>, RunError> + Sync,
+    progress: impl Fn(&GoldenResult) + Sync,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<GoldenReport, RunError> {
     let queue = Queue { folder, next: AtomicUsize::new(0), done: Mutex::default() };
     let work = || -> Result<(), RunError> {
         let mut routes = routes()?;
-        while let Some((number, model)) = queue.take() {
+        while let Some((number, model)) = queue.take().filter(|_| go_on()) {
             let run = ModelRun::new(model, importer, repetitions)?;
-            let results = run.goldens(&mut routes, &progress)?;
+            let results = run.goldens(&mut routes, &progress, go_on)?;
             queue.lock().results.push((number, results));
         }
         Ok(())
@@ -45,7 +62,7 @@ pub fn run_goldens<'a>(
     });
     let Done { mut results, error } =
         queue.done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(error) = error {
+    if let Some(error) = error.filter(|_| go_on()) {
         return Err(error);
     }
     results.sort_by_key(|(number, _)| *number);

@@ -97,17 +97,28 @@ fn repeat(g: &mut Grower<'_>) {
     values.extend(handed_over(g));
     // The last ones may stay as they are.
     let states = 2 + g.rng.below(values.len() - 1);
+    // So may what says how many rounds there are.
+    let is_limit_given = g.rng.chance(0.4);
+    if is_limit_given {
+        let rounds = g.rng.int(1, MAX_ROUNDS).to_le_bytes();
+        values.push(g.constant(OutputSpec::new(I32, &[1]), &rounds, Within::USUAL));
+    }
     let condition = graph(g, &values, |inner, parameters| {
         let rounds = inner.rng.int(1, MAX_ROUNDS);
-        let limit = inner.list(&[1], &[rounds]);
-        let truth = OutputSpec::new(BOOL8, &[1]);
-        vec![inner.apply(Op::Less, &[parameters[0].operand, limit], truth, 1.0)]
+        let limit = match parameters.last().filter(|_| is_limit_given) {
+            Some(limit) => limit.operand,
+            None => inner.list(&[1], &[rounds]),
+        };
+        vec![inner.apply(Op::Less, &[parameters[0].operand, limit], truth(), 1.0)]
     });
     let body = graph(g, &values, |inner, parameters| {
         let one = inner.list(&[1], &[1]);
         let none = inner.b.scalar_i32(0);
         let next = [parameters[0].operand, one, none];
         let next = inner.apply(Op::Add, &next, parameters[0].spec(), 20.0);
+        if is_limit_given && inner.rng.chance(0.5) {
+            ask_again(inner, condition.number, parameters);
+        }
         let count = inner.rng.below(3);
         super::grow(inner, count);
         let rest = parameters[1..states].iter().map(|like| {
@@ -127,6 +138,23 @@ fn repeat(g: &mut Grower<'_>) {
     let mut inputs = vec![g.b.subgraph(condition.number), g.b.subgraph(body.number)];
     inputs.extend(values.iter().map(|value| value.operand));
     g.apply_many(Op::While, &inputs, &specs);
+}
+
+/// Has the body of a loop run the graph of its condition, with another limit.
+fn ask_again(g: &mut Grower<'_>, condition: u32, parameters: &[Value]) {
+    let Some((limit, others)) = parameters.split_last() else { return };
+    let (one, none) = (g.list(&[1], &[1]), g.b.scalar_i32(0));
+    let other = g.apply(Op::Sub, &[limit.operand, one, none], limit.spec(), 20.0);
+    let choice = g.random_constant(truth(), Within::USUAL);
+    let graphs = [(); 2].map(|()| g.b.subgraph(condition));
+    let mut inputs = vec![choice.operand, graphs[0], graphs[1]];
+    inputs.extend(others.iter().map(|value| value.operand));
+    inputs.push(other.operand);
+    g.apply(Op::If, &inputs, truth(), 1.0);
+}
+
+fn truth() -> OutputSpec {
+    OutputSpec::new(BOOL8, &[1])
 }
 
 /// Something that was computed and is like this value.

@@ -1,27 +1,30 @@
 //! A graph while it grows: the values that there are, and how operations find and make them.
 
+mod constants;
+
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
-use burst_hal::{
-    DataLocation, HeapMemory, ModelBuilder, Operand, OperandLifeTime, OperandType, OperationType,
-    OutputSpec,
-};
+use burst_hal::{ModelBuilder, Operand, OperandLifeTime, OperandType, OperationType, OutputSpec};
 use half::f16;
 
+use self::constants::Pooled;
 use super::Shape;
 use super::rng::Rng;
 use super::style::Style;
-use super::value::{BOOL8, F16, F32, I32, Q16, Q16S, TQ8, TQ8S, Value, bound_of, stored_range};
+use super::value::{
+    BOOL8, F16, F32, FLOATS, I32, Q16, Q16S, TQ8, TQ8S, Value, bound_of, rounds_nothing,
+    stored_range,
+};
 
 /// Inputs of a model.
 const MAX_INPUTS: usize = 12;
-/// Pools of a model.
-const MAX_POOLS: usize = 6;
 /// Beyond this a value is brought back to at most 1 before anything that makes it larger: nothing becomes infinite,
 /// also in 16 bits.
 const TAME: f32 = 64.0;
+/// How often bits decide that differ from device to device, where that can be chosen: what is behind them is compared
+/// operation by operation alone.
+const ANY_BITS: f32 = 0.05;
 
 /// A graph that grows.
 pub(super) struct Grower<'b> {
@@ -38,6 +41,8 @@ pub(super) struct Grower<'b> {
     /// By position in `values`: whether an operation made it.
     is_made: Vec<bool>,
     pools: usize,
+    /// Random constants in pools.
+    pooled: Vec<Pooled>,
     operations: usize,
 }
 
@@ -67,8 +72,19 @@ impl<'b> Grower<'b> {
         (depth, style): (usize, Style),
         inputs: Option<Vec<Vec<u8>>>,
     ) -> Self {
-        let (values, is_read, is_made) = (Vec::new(), Vec::new(), Vec::new());
-        Grower { b, rng, depth, style, inputs, values, is_read, is_made, pools: 0, operations: 0 }
+        Grower {
+            b,
+            rng,
+            depth,
+            style,
+            inputs,
+            values: Vec::new(),
+            is_read: Vec::new(),
+            is_made: Vec::new(),
+            pools: 0,
+            pooled: Vec::new(),
+            operations: 0,
+        }
     }
 
     /// How many operations there are.
@@ -100,7 +116,8 @@ impl<'b> Grower<'b> {
     /// An input of a graph that is run from another one.
     pub(super) fn parameter(&mut self, like: &Value) -> Value {
         let operand = self.b.input_of(like.spec());
-        self.add(Value { operand, ..like.clone() }, false)
+        // What comes in with the next round of a loop is computed.
+        self.add(Value { operand, is_exact: false, ..like.clone() }, false)
     }
 
     /// One of the values there are that is as wanted, the later ones more often.
@@ -133,6 +150,28 @@ impl<'b> Grower<'b> {
         self.leaf(ty, &dims)
     }
 
+    /// The same, of which every device has the same bits: for what makes something else of each last one. Now and
+    /// then of any bits.
+    pub(super) fn exact_tensor(
+        &mut self,
+        types: &[OperandType],
+        ranks: RangeInclusive<usize>,
+    ) -> Value {
+        if self.rng.chance(ANY_BITS) {
+            return self.tensor(types, ranks);
+        }
+        if self.rng.chance(0.7) {
+            let fits = |value: &Value| {
+                value.is_exact && types.contains(&value.ty) && ranks.contains(&value.rank())
+            };
+            if let Some(value) = self.pick(fits) {
+                return value;
+            }
+        }
+        let (ty, dims) = (self.rng.one_of(types), self.dims(ranks));
+        self.leaf(ty, &dims)
+    }
+
     /// Pictures: four dimensions with rows and columns in the middle.
     pub(super) fn pictures(&mut self, types: &[OperandType]) -> Value {
         if self.rng.chance(0.8) {
@@ -146,7 +185,7 @@ impl<'b> Grower<'b> {
         let ty = self.rng.one_of(types);
         let [n, mut h, mut w, mut c] =
             [self.rng.size(1, 2), self.rng.size(3, 7), self.rng.size(3, 7), self.rng.size(2, 5)];
-        if self.style.is_long && self.rng.chance(0.3) {
+        if self.style.is_long && self.rng.chance(if self.style.is_heavy { 0.9 } else { 0.3 }) {
             let long = self.long().min(self.style.max_leaf_elements / (n * 49)).max(2);
             match self.rng.below(3) {
                 0 => h = long,
@@ -174,7 +213,8 @@ impl<'b> Grower<'b> {
         let mut left = self.style.max_leaf_elements;
         let mut dims = Vec::with_capacity(rank);
         for _ in 0..rank {
-            let size = if self.style.is_long && self.rng.chance(0.3) {
+            let often = if self.style.is_heavy { 0.6 } else { 0.3 };
+            let size = if self.style.is_long && self.rng.chance(often) {
                 self.long().min(left)
             } else {
                 let most = if self.style.is_open { 10 } else { 7 };
@@ -187,8 +227,11 @@ impl<'b> Grower<'b> {
         dims
     }
 
-    /// A size up to a thousand, small ones as often as large ones.
+    /// A size up to a thousand, small ones as often as large ones but where there is to be much to do.
     fn long(&mut self) -> u32 {
+        if self.style.is_heavy {
+            return self.rng.size(100, 1000);
+        }
         let bits = self.rng.size(2, 9);
         self.rng.size(1 << bits, (2 << bits).min(1000))
     }
@@ -226,8 +269,11 @@ impl<'b> Grower<'b> {
     }
 
     pub(super) fn leaf_of(&mut self, spec: OutputSpec, within: Within) -> Value {
+        if !self.is_input_next() {
+            return self.random_constant(spec, within);
+        }
         let bytes = self.bytes(&spec, within);
-        self.given(spec, bytes, within)
+        self.input(spec, bytes, within)
     }
 
     /// A value from outside that is neither infinite nor NaN anywhere.
@@ -241,35 +287,22 @@ impl<'b> Grower<'b> {
 
     /// A value from outside with these bytes.
     pub(super) fn given(&mut self, spec: OutputSpec, bytes: Vec<u8>, within: Within) -> Value {
-        let may_be_input = self.inputs.as_ref().is_some_and(|inputs| inputs.len() < MAX_INPUTS);
-        let is_first = self.inputs.as_ref().is_some_and(Vec::is_empty);
-        if !may_be_input || !(is_first || self.rng.chance(0.7)) {
-            return self.constant(spec, &bytes, within);
+        match self.is_input_next() {
+            true => self.input(spec, bytes, within),
+            false => self.constant(spec, &bytes, within),
         }
+    }
+
+    /// Whether what comes next from outside is an input, and not a constant.
+    fn is_input_next(&mut self) -> bool {
+        let Some(inputs) = &self.inputs else { return false };
+        inputs.is_empty() || inputs.len() < MAX_INPUTS && self.rng.chance(0.7)
+    }
+
+    fn input(&mut self, spec: OutputSpec, bytes: Vec<u8>, within: Within) -> Value {
         let value = value(self.b.input_of(spec.clone()), &spec, within);
         self.inputs.get_or_insert_default().push(bytes);
         self.add(value, false)
-    }
-
-    /// A constant with these bytes: with the model, or in a pool.
-    pub(super) fn constant(&mut self, spec: OutputSpec, bytes: &[u8], within: Within) -> Value {
-        let operand = if self.pools < MAX_POOLS && self.rng.chance(0.1) {
-            self.pools += 1;
-            let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-            let pool_index = self.b.pool(Arc::new(HeapMemory::new(bytes.to_vec())));
-            let location = DataLocation { pool_index, offset: 0, length };
-            self.b.constant_in_pool(spec.clone(), location)
-        } else {
-            self.b.constant_bytes(spec.clone(), bytes)
-        };
-        let value = value(operand, &spec, within);
-        self.add(value, false)
-    }
-
-    /// A constant with random values.
-    pub(super) fn random_constant(&mut self, spec: OutputSpec, within: Within) -> Value {
-        let bytes = self.bytes(&spec, within);
-        self.constant(spec, &bytes, within)
     }
 
     /// A list of whole numbers.
@@ -413,6 +446,8 @@ impl<'b> Grower<'b> {
         outputs: &[(OutputSpec, f32)],
     ) -> Vec<Value> {
         self.operations += 1;
+        let mut reads = self.values.iter().filter(|value| inputs.contains(&value.operand));
+        let from_exact = reads.all(|value| value.is_exact);
         for (value, is_read) in self.values.iter().zip(&mut self.is_read) {
             *is_read |= inputs.contains(&value.operand);
         }
@@ -422,7 +457,13 @@ impl<'b> Grower<'b> {
         let made: Vec<Value> = results
             .map(|(operand, (spec, bound))| value(operand, spec, Within(-bound, *bound)))
             .collect();
-        made.into_iter().map(|value| self.add(value, true)).collect()
+        let keeps_bits = |value: &Value| !FLOATS.contains(&value.ty) || rounds_nothing(ty);
+        made.into_iter()
+            .map(|value| {
+                let is_exact = from_exact && keeps_bits(&value);
+                self.add(Value { is_exact, ..value }, true)
+            })
+            .collect()
     }
 
     /// Notes something of a value that was not known when it was made.
@@ -456,5 +497,6 @@ fn value(operand: u32, spec: &OutputSpec, Within(low, high): Within) -> Value {
         bound,
         is_bound: false,
         may_be_read: true,
+        is_exact: true,
     }
 }

@@ -46,7 +46,8 @@ fn lsh_projection(g: &mut Grower<'_>) {
     let ty = g.rng.one_of(FLOATS);
     let [hashes, bits] = [g.rng.size(1, 4), g.rng.size(1, MAX_BITS)];
     let seeds = g.random_constant(OutputSpec::new(ty, &[hashes, bits]), Within::USUAL);
-    let x = g.tensor(&[F32, F16, I32, TQ8], 1..=4);
+    // The last bit of an item decides all bits of its hash.
+    let x = g.exact_tensor(&[F32, F16, I32, TQ8], 1..=4);
     // Sparse ones of two kinds know no weights.
     let kind = g.rng.int(1, 3);
     let is_dense = kind == 2;

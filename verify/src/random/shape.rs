@@ -168,21 +168,67 @@ fn slice(g: &mut Grower<'_>) {
     moved(g, Op::Slice, &x, &lists, &dims);
 }
 
+/// What a slice takes along one axis, as it may be said.
+struct Walk {
+    begin: i32,
+    end: i32,
+    stride: i32,
+    /// Whether begin, or end, is to be ignored, and the axis to be dropped.
+    masks: [bool; 3],
+    count: u32,
+}
+
+impl Walk {
+    fn new(g: &mut Grower<'_>, size: u32) -> Self {
+        let is_dropped = g.rng.chance(0.15);
+        let is_backwards = !is_dropped && g.rng.chance(0.3);
+        let stride = if is_dropped { 1 } else { g.rng.size(1, 3) };
+        let first = g.rng.size(0, size - 1);
+        let reach = if is_backwards { first + 1 } else { size - first };
+        let reach = if is_dropped { 1 } else { g.rng.size(1, reach) };
+        // Backwards the end may lie before the first element, which only a number far below 0 says.
+        let (begin, size) = (int(first), int(size));
+        let end = if is_backwards { begin - int(reach) } else { begin + int(reach) };
+        let is_whole =
+            if is_backwards { [begin == size - 1, end == -1] } else { [begin == 0, end == size] };
+        let ignores = is_whole.map(|is_whole| is_whole && !is_dropped && g.rng.chance(0.3));
+        let mut say = |at: i32, is_ignored: bool| match at {
+            _ if is_ignored => g.rng.int(-20, 20),
+            -1 => -1 - size,
+            at if at < size && g.rng.chance(0.3) => at - size,
+            at => at,
+        };
+        Walk {
+            begin: say(begin, ignores[0]),
+            end: say(end, ignores[1]),
+            stride: if is_backwards { -int(stride) } else { int(stride) },
+            masks: [ignores[0], ignores[1], is_dropped],
+            count: reach.div_ceil(stride),
+        }
+    }
+}
+
 fn strided_slice(g: &mut Grower<'_>) {
     let x = g.tensor(COMMON, 1..=4);
-    let mut lists = [Vec::new(), Vec::new(), Vec::new()];
-    let mut dims = Vec::new();
-    for size in &x.dims {
-        let (begin, stride) = (g.rng.size(0, size - 1), g.rng.size(1, 2));
-        let end = g.rng.size(begin + 1, *size);
-        for (list, value) in lists.iter_mut().zip([begin, end, stride]) {
-            list.push(int(value));
-        }
-        dims.push((end - begin).div_ceil(stride));
-    }
+    let walks: Vec<Walk> = x.dims.iter().map(|size| Walk::new(g, *size)).collect();
     let rank = u32::try_from(x.rank()).unwrap_or(0);
-    let mut rest: Vec<u32> = lists.iter().map(|list| g.list(&[rank], list)).collect();
-    rest.extend([0; 3].map(|mask| g.b.scalar_i32(mask)));
+    let says: [fn(&Walk) -> i32; 3] = [|walk| walk.begin, |walk| walk.end, |walk| walk.stride];
+    let mut rest = Vec::new();
+    for said in says {
+        let list: Vec<i32> = walks.iter().map(said).collect();
+        rest.push(g.list(&[rank], &list));
+    }
+    for which in 0..3 {
+        let bits =
+            walks.iter().enumerate().map(|(axis, walk)| i32::from(walk.masks[which]) << axis);
+        let mask: i32 = bits.sum();
+        rest.push(g.b.scalar_i32(mask));
+    }
+    let kept = walks.iter().filter(|walk| !walk.masks[2]);
+    let mut dims: Vec<u32> = kept.map(|walk| walk.count).collect();
+    if dims.is_empty() {
+        dims.push(1);
+    }
     moved(g, Op::StridedSlice, &x, &rest, &dims);
 }
 

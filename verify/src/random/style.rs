@@ -14,6 +14,8 @@ pub(super) struct Style {
     pub(super) largest: u32,
     /// Whether dimensions may be far larger than others.
     pub(super) is_long: bool,
+    /// Whether there is so much to compute that threads share it.
+    pub(super) is_heavy: bool,
     /// Whether values lie at the edges of their types, too.
     pub(super) has_edges: bool,
     /// Whether floats are infinite or NaN, too.
@@ -31,6 +33,7 @@ impl Style {
         max_elements: 1 << 11,
         largest: 7,
         is_long: false,
+        is_heavy: false,
         has_edges: false,
         has_specials: false,
         has_extremes: false,
@@ -40,11 +43,18 @@ impl Style {
     /// Anything.
     pub(super) fn wild(class: Class, largest: u32, rng: &mut Rng) -> Self {
         let is_long = class == Class::Single;
+        let is_heavy = rng.chance(0.25) && is_long;
+        let max_leaf_elements = match class {
+            Class::Single if is_heavy => 1 << 17,
+            Class::Single => 1 << 12,
+            Class::Small | Class::Large => 1 << 9,
+        };
         Style {
-            max_leaf_elements: if is_long { 1 << 12 } else { 1 << 9 },
-            max_elements: if is_long { 1 << 13 } else { 1 << 11 },
+            max_leaf_elements,
+            max_elements: if is_long { 2 * max_leaf_elements } else { 4 * max_leaf_elements },
             largest: largest.min(if is_long { 1000 } else { 10 }).max(1),
             is_long,
+            is_heavy,
             has_edges: rng.chance(0.3),
             has_specials: rng.chance(0.1),
             has_extremes: false,

@@ -1,6 +1,6 @@
 //! What is known of a value in a random graph.
 
-use burst_hal::{OperandType, OutputSpec};
+use burst_hal::{OperandType, OperationType, OutputSpec};
 
 /// Types that most operations take.
 pub(super) const COMMON: &[OperandType] = &[F32, F16, TQ8, TQ8S];
@@ -44,6 +44,8 @@ pub(super) struct Value {
     pub(super) is_bound: bool,
     /// Whether operations go on with it.
     pub(super) may_be_read: bool,
+    /// Whether every device has the same bits here: no float was rounded on the way.
+    pub(super) is_exact: bool,
 }
 
 impl Value {
@@ -73,6 +75,47 @@ impl Value {
     pub(super) fn is_alike(&self, other: &Value) -> bool {
         self.spec() == other.spec()
     }
+}
+
+/// Whether an operation gives every device the same floats for the same floats: it moves or picks them.
+pub(super) fn rounds_nothing(op: OperationType) -> bool {
+    use OperationType as Op;
+    matches!(
+        op,
+        Op::Abs
+            | Op::BatchToSpaceNd
+            | Op::ChannelShuffle
+            | Op::DepthToSpace
+            | Op::EmbeddingLookup
+            | Op::ExpandDims
+            | Op::Fill
+            | Op::Floor
+            | Op::Gather
+            | Op::HashtableLookup
+            | Op::Maximum
+            | Op::MaxPool2d
+            | Op::Minimum
+            | Op::Neg
+            | Op::Pad
+            | Op::PadV2
+            | Op::ReduceMax
+            | Op::ReduceMin
+            | Op::Relu
+            | Op::Relu1
+            | Op::Relu6
+            | Op::Reshape
+            | Op::ResizeNearestNeighbor
+            | Op::Select
+            | Op::Slice
+            | Op::SpaceToBatchNd
+            | Op::SpaceToDepth
+            | Op::Split
+            | Op::Squeeze
+            | Op::StridedSlice
+            | Op::Tile
+            | Op::TopkV2
+            | Op::Transpose
+    )
 }
 
 /// The farthest from 0 that a value of this type can be.

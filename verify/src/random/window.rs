@@ -68,7 +68,7 @@ struct Path {
 
 /// A window of these rows and columns over as many of a picture. Every window touches the picture.
 fn path(g: &mut Grower<'_>, [h, w]: [u32; 2], taps: [u32; 2], dilates: bool) -> Path {
-    let strides = [g.rng.size(1, 2), g.rng.size(1, 2)];
+    let strides = [g.rng.size(1, 3), g.rng.size(1, 3)];
     let wide = |size: u32, taps: u32, dilation: u32| dilation * (taps - 1) < size;
     let wanted = if dilates { [g.rng.size(1, 2), g.rng.size(1, 2)] } else { [1, 1] };
     let dilation = |size, taps, wanted| if wide(size, taps, wanted) { wanted } else { 1 };
@@ -101,7 +101,8 @@ impl Path {
 
 /// A size of a window that fits into a picture.
 fn taps(g: &mut Grower<'_>, [h, w]: [u32; 2]) -> [u32; 2] {
-    [g.rng.size(1, h.min(3)), g.rng.size(1, w.min(3))]
+    let most = if g.rng.chance(0.2) && !g.style.is_heavy { 5 } else { 3 };
+    [g.rng.size(1, h.min(most)), g.rng.size(1, w.min(most))]
 }
 
 /// A filter and a bias for these pictures; `axis` is that of the output channels.
@@ -116,7 +117,7 @@ fn weights(g: &mut Grower<'_>, x: &Value, dims: &[u32], axis: usize) -> (Value, 
     } else {
         let mut spec = g.spec(x.ty, dims);
         spec.scale = if x.is_quantized() { 0.01 } else { 0.0 };
-        g.random_constant(spec, Within(-0.5, 0.5))
+        filter(g, spec)
     };
     let bias = if x.is_quantized() {
         let scale = if per_channel { 0.0 } else { x.scale * filter.scale };
@@ -125,6 +126,21 @@ fn weights(g: &mut Grower<'_>, x: &Value, dims: &[u32], axis: usize) -> (Value, 
         g.random_constant(OutputSpec::new(x.ty, &[outputs]), Within::USUAL)
     };
     (filter, bias)
+}
+
+/// Weights with one scale: a constant as a rule, or what comes in. Something else may read them before, as they are.
+fn filter(g: &mut Grower<'_>, spec: OutputSpec) -> Value {
+    const WEIGHTS: Within = Within(-0.5, 0.5);
+    let filter = match g.rng.chance(0.15) {
+        true => g.leaf_of(spec, WEIGHTS),
+        false => g.random_constant(spec, WEIGHTS),
+    };
+    if g.rng.chance(0.1) {
+        let other = g.leaf_of(filter.spec(), WEIGHTS);
+        let inputs = [filter.operand, other.operand];
+        g.apply(Op::Maximum, &inputs, filter.spec(), filter.bound.max(other.bound));
+    }
+    filter
 }
 
 fn convolution(g: &mut Grower<'_>, kind: Kind) {
@@ -229,7 +245,7 @@ fn fully_connected(g: &mut Grower<'_>) {
 fn weights_of_one(g: &mut Grower<'_>, x: &Value, units: u32, inputs: u32) -> (Value, Value) {
     let mut spec = g.spec(x.ty, &[units, inputs]);
     spec.scale = if x.is_quantized() { 0.01 } else { 0.0 };
-    let filter = g.random_constant(spec, Within(-0.5, 0.5));
+    let filter = filter(g, spec);
     let bias = match x.is_quantized() {
         true => OutputSpec::new(I32, &[units]).quantized(x.scale * filter.scale, 0),
         false => OutputSpec::new(x.ty, &[units]),

@@ -99,7 +99,7 @@ fn every_fault_is_named() {
         (Fault::PreparingDeadlineIsAFailure, "DEADLINE", "prepare_model with deadline NOW"),
         (Fault::NoPriorities, "DEADLINE", "prepare_model with priority LOW"),
         (Fault::UnlimitedIsMissed, "DEADLINE", "deadline UNLIMITED"),
-        (Fault::MakesNoBuffers, "MEMORY_DOMAIN", "allocate for input 0"),
+        (Fault::CallsBuffersInvalid, "MEMORY_DOMAIN", "allocate for input 0"),
         (Fault::ForgetsBuffers, "MEMORY_DOMAIN", "output 0, element 0: got 0"),
         (Fault::OneTokenForAll, "MEMORY_DOMAIN", "the token of another buffer"),
     ] {
@@ -109,6 +109,16 @@ fn every_fault_is_named() {
         let found = report.failures.iter().any(|f| f.suite == suite && f.what.contains(what));
         assert!(found, "{fault:?} should be {what:?} in {suite}: {:#?}", report.failures);
     }
+}
+
+#[test]
+fn a_device_may_refuse_buffers_and_that_is_counted() {
+    let report = everything(Fault::MakesNoBuffers);
+    assert_eq!((report.passed, report.failed), (1, 0), "{report:?}");
+    let rules: Vec<&str> = report.left_out.keys().copied().collect();
+    assert!(rules.contains(&"BUFFER_REFUSED") && rules.contains(&"NO_BUFFERS"), "{rules:?}");
+    let right = everything(Fault::None);
+    assert!(!right.left_out.contains_key("BUFFER_REFUSED"), "{right:?}");
 }
 
 #[test]

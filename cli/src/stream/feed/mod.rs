@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use burst_tasks::Placement;
 
-use crate::fit::Placement;
-use crate::source::Frame;
+use crate::source::{CameraFacts, Frame, Live};
 
-mod front;
 mod pictures;
 mod values;
 
@@ -53,8 +52,18 @@ pub(crate) trait Feed {
         false
     }
 
-    /// Names of the classes that [`Label::truth`] counts.
-    fn class_names(&self) -> Option<&'static [&'static str]> {
+    /// Whether its frames come when they come, and not when they are asked for.
+    fn comes_by_itself(&self) -> bool {
+        false
+    }
+
+    /// Of a camera: when the current frame was taken, and what became of others.
+    fn live(&self) -> Option<Live> {
+        None
+    }
+
+    /// Of a camera: what it said of itself.
+    fn camera(&self) -> Option<CameraFacts> {
         None
     }
 

@@ -1,18 +1,18 @@
 //! Pictures of a source, fitted into the model's input.
 
 use anyhow::Result;
+use burst_tasks::{PictureFitter, PictureView};
 
 use super::{Feed, Label, Placed};
-use crate::fit::Fitter;
-use crate::source::Source;
+use crate::source::{CameraFacts, Live, Source};
 
 pub(crate) struct Pictures {
     source: Box<dyn Source>,
-    fitter: Fitter,
+    fitter: PictureFitter,
 }
 
 impl Pictures {
-    pub(crate) fn new(source: Box<dyn Source>, fitter: Fitter) -> Self {
+    pub(crate) fn new(source: Box<dyn Source>, fitter: PictureFitter) -> Self {
         Pictures { source, fitter }
     }
 }
@@ -23,7 +23,8 @@ impl Feed for Pictures {
     }
 
     fn write(&mut self, input: &mut [u8]) -> Result<()> {
-        self.fitter.write(&self.source.frame(), input)
+        let frame = self.source.frame();
+        Ok(self.fitter.write(PictureView::new(frame.width, frame.height, frame.rgb)?, input)?)
     }
 
     fn label(&self) -> Label<'_> {
@@ -41,7 +42,15 @@ impl Feed for Pictures {
         self.source.is_endless()
     }
 
-    fn class_names(&self) -> Option<&'static [&'static str]> {
-        self.source.class_names()
+    fn comes_by_itself(&self) -> bool {
+        self.source.comes_by_itself()
+    }
+
+    fn live(&self) -> Option<Live> {
+        self.source.live()
+    }
+
+    fn camera(&self) -> Option<CameraFacts> {
+        self.source.camera()
     }
 }

@@ -8,6 +8,7 @@ use burst_hal::session::{
     HeapAllocator, LayoutOptions, ModelSession, SessionError, SessionOptions,
 };
 use burst_hal::{Caller, Device, ErrorStatus, ExecutionOptions, PrepareOptions, Route, TimePoint};
+use burst_tasks::{Outputs, TaskError};
 use burst_tflite::Imported;
 
 use super::Options;
@@ -54,6 +55,13 @@ impl InProcess {
     }
 }
 
+impl Outputs for InProcess {
+    fn output(&mut self, index: usize) -> Result<&[u8], TaskError> {
+        self.session.read_output(index, &mut self.output)?;
+        Ok(&self.output)
+    }
+}
+
 impl super::Path for InProcess {
     fn input(&mut self) -> &mut [u8] {
         &mut self.input
@@ -81,11 +89,6 @@ impl super::Path for InProcess {
 
     fn reset_states(&mut self) {
         self.session.reset_states();
-    }
-
-    fn output(&mut self, index: usize) -> Result<&[u8]> {
-        self.session.read_output(index, &mut self.output)?;
-        Ok(&self.output)
     }
 
     fn driver_pid(&self) -> u32 {

@@ -11,6 +11,7 @@ use burst_client::{
 };
 use burst_hal::ErrorStatus;
 use burst_hal::trace::{Marks, SpanKind};
+use burst_tasks::{Outputs, TaskError};
 use burst_tflite::Imported;
 
 use crate::driver_process::DriverProcess;
@@ -150,6 +151,12 @@ impl Remote {
     }
 }
 
+impl Outputs for Remote {
+    fn output(&mut self, index: usize) -> Result<&[u8], TaskError> {
+        Outputs::output(self.stream(), index)
+    }
+}
+
 impl super::Path for Remote {
     fn input(&mut self) -> &mut [u8] {
         self.stream().input(0)
@@ -174,10 +181,6 @@ impl super::Path for Remote {
 
     fn reset_states(&mut self) {
         self.stream().reset_states();
-    }
-
-    fn output(&mut self, index: usize) -> Result<&[u8]> {
-        Ok(self.stream().output(index)?)
     }
 
     fn driver_pid(&self) -> u32 {

@@ -66,11 +66,14 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// The only child of a process, once it has one.
 pub(crate) fn child_of(pid: u32) -> u32 {
-    let path = format!("/proc/{pid}/task/{pid}/children");
     let mut child = None;
     wait_until("the driver process", || {
-        let children = std::fs::read_to_string(&path).unwrap_or_default();
-        child = children.split_whitespace().next().and_then(|pid| pid.parse().ok());
+        // Of whichever thread has started it. A thread that ends meanwhile has no children.
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+        let lists = threads.flatten().map(|thread| thread.path().join("children"));
+        child = lists.flat_map(std::fs::read_to_string).find_map(|children| {
+            children.split_whitespace().next().and_then(|pid| pid.parse().ok())
+        });
         child.is_some()
     });
     child.expect("waited for")

@@ -52,7 +52,7 @@ fn fill_row<T: Copy>(conv: &Conv, input: &[T], zero: T, pixel: Pixel, rows: &mut
         return;
     }
     // From front to back: a copy may write beyond its end, where what follows overwrites it.
-    rows[..down.start * line_len].fill(zero);
+    fill(rows, 0, down.start * line_len, zero);
     let after = down.end * line_len;
     for tap in down {
         let line = tap * line_len;
@@ -60,7 +60,7 @@ fn fill_row<T: Copy>(conv: &Conv, input: &[T], zero: T, pixel: Pixel, rows: &mut
         let x = conv.horizontal.position(pixel.column, right.start);
         let from = conv.input.at(pixel.batch, y, x);
         let (begin, end) = (line + right.start * channels, line + right.end * channels);
-        rows[line..begin].fill(zero);
+        fill(rows, line, begin, zero);
         if conv.horizontal.dilation == 1 {
             copy(input, from, rows, begin, end - begin);
         } else {
@@ -69,9 +69,17 @@ fn fill_row<T: Copy>(conv: &Conv, input: &[T], zero: T, pixel: Pixel, rows: &mut
                 copy(input, from + index * step, rows, at, channels);
             }
         }
-        rows[end..line + line_len].fill(zero);
+        fill(rows, end, line + line_len, zero);
     }
-    rows[after..conv.depth()].fill(zero);
+    fill(rows, after, conv.depth(), zero);
+}
+
+/// Fills a range that is empty for most pixels: asked here, that costs no call.
+#[inline(always)]
+fn fill<T: Copy>(rows: &mut [T], from: usize, to: usize, zero: T) {
+    if from < to {
+        rows[from..to].fill(zero);
+    }
 }
 
 /// Values that a short copy moves at once, however few are wanted.

@@ -7,6 +7,7 @@ use crate::kernels::simd::portable_kernel;
 mod geometry;
 mod im2col;
 mod reference;
+mod rows;
 mod taps;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -14,7 +15,8 @@ pub(crate) mod testing;
 pub(crate) use geometry::{Axis, Conv, Filter, Images};
 pub(crate) use im2col::fill_rows;
 pub(crate) use reference::{Operands, Rule, convolve, convolve_transposed};
-pub(crate) use taps::{Taps, pixels};
+pub(crate) use rows::{Cursor, MAX_SEGMENTS, MatrixRows, Segments};
+pub(crate) use taps::{Taps, pixels, pixels_of};
 
 portable_kernel! {
     /// `conv/loops`: see [`convolve`] and [`convolve_transposed`].

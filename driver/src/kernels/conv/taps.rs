@@ -90,7 +90,15 @@ impl Iterator for TapIter {
 /// The pixels of output rows `rows`, counted over all images.
 #[inline(always)]
 pub(crate) fn pixels(conv: &Conv, rows: Range<usize>) -> Pixels<'_> {
-    Pixels { conv, rows, batch: 0, row: 0, down: (0, 0), column: conv.output.width }
+    pixels_of(conv, rows, 0..conv.output.width)
+}
+
+/// The pixels of these columns of output rows `rows`, counted over all images.
+#[inline(always)]
+pub(crate) fn pixels_of(conv: &Conv, rows: Range<usize>, columns: Range<usize>) -> Pixels<'_> {
+    let rows = if columns.is_empty() { 0..0 } else { rows };
+    let column = columns.end;
+    Pixels { conv, rows, batch: 0, row: 0, down: (0, 0), columns, column }
 }
 
 /// See [`pixels`].
@@ -102,6 +110,7 @@ pub(crate) struct Pixels<'a> {
     batch: usize,
     row: usize,
     down: (usize, usize),
+    columns: Range<usize>,
     column: usize,
 }
 
@@ -111,13 +120,13 @@ impl<'a> Iterator for Pixels<'a> {
     #[inline(always)]
     fn next(&mut self) -> Option<Taps<'a>> {
         let conv = self.conv;
-        if self.column == conv.output.width {
+        if self.column == self.columns.end {
             let Images { height, .. } = conv.output;
             let line = self.rows.next()?;
             (self.batch, self.row) = (line / height, line % height);
             let down = conv.vertical.taps(self.row, conv.filter.height, conv.input.height);
             self.down = (down.start, down.end);
-            self.column = 0;
+            self.column = self.columns.start;
         }
         let column = self.column;
         self.column += 1;

@@ -15,10 +15,10 @@ pub(crate) fn depthwise_shapes() -> impl Iterator<Item = Conv> {
         (5, 3, 1, 2),
         (3, 1, 1, 4),
     ];
-    let channels = [1, 3, 16, 31, 32, 33, 70];
+    let channels = [1, 3, 8, 16, 31, 32, 33, 48, 70];
     windows.into_iter().flat_map(move |(taps, stride, dilation, pad)| {
         channels.into_iter().map(move |channels| {
-            let (height, width) = (7, 9);
+            let (height, width) = (7, if channels < 32 { 23 } else { 9 });
             let span = (taps - 1) * dilation + 1;
             let out = |size: usize| (size + 2 * pad - span) / stride + 1;
             let axis = Axis { stride, dilation, pad };

@@ -9,6 +9,8 @@ use burst_hal::{OperandType, OperationType};
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
 use super::pairs::PairedFilter;
+#[cfg(target_arch = "x86_64")]
+use super::pairs::{neighbours, widened};
 use super::portable::{self, ByteFilter};
 use crate::OpError;
 use crate::budget::Budget;
@@ -45,9 +47,21 @@ pub(crate) const PAIRS: KernelInfo = KernelInfo {
 /// A quantized depthwise filter for kernels that take two taps at a time.
 #[derive(Debug, Clone)]
 pub(crate) struct DepthwisePairs {
-    filter: PairedFilter,
     #[cfg(target_arch = "x86_64")]
-    rules: avx512::PairedRules,
+    packed: avx512::Packed,
+    #[cfg(not(target_arch = "x86_64"))]
+    filter: PairedFilter,
+}
+
+/// What input values of a depthwise convolution mean, and how its filter moves.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DepthwiseInput {
+    /// The stored value of real 0.
+    pub(crate) zero: i32,
+    /// Whether values are signed.
+    pub(crate) is_signed: bool,
+    /// Whether the filter moves on by one pixel to the right.
+    pub(crate) is_dense: bool,
 }
 
 impl DepthwisePairs {
@@ -59,32 +73,48 @@ impl DepthwisePairs {
         isa: Isa,
         weights: &[i16],
         rules: &Requantize,
-        zero: i32,
-        is_signed: bool,
+        input: DepthwiseInput,
         budget: &Budget<'_>,
     ) -> Result<Option<Self>, OpError> {
         #[cfg(target_arch = "x86_64")]
         if has_avx512(isa) {
-            let filter = PairedFilter::new(weights, rules, zero, is_signed, budget)?;
-            let Some(filter) = filter else { return Ok(None) };
-            budget.charge(avx512::PairedRules::bytes(&filter))?;
+            let DepthwiseInput { zero, is_signed, is_dense } = input;
+            let single = PairedFilter::new(weights, rules, zero, is_signed, budget)?;
+            let Some(single) = single else { return Ok(None) };
+            budget.charge(avx512::PairedRules::bytes(&single))?;
+            let mut wide = None;
+            let pixels = neighbours(rules.bias.len());
+            if is_dense && pixels > 1 {
+                let (weights, rules) = widened(weights, rules, pixels, budget)?;
+                let filter = PairedFilter::new(&weights, &rules, zero, is_signed, budget)?;
+                let Some(filter) = filter else { return Ok(None) };
+                budget.charge(avx512::PairedRules::bytes(&filter))?;
+                wide = Some((filter, pixels));
+            }
             // SAFETY: the CPU has the features that the function is compiled for: asked by the
             // condition of this block.
-            let rules = unsafe { avx512::PairedRules::new(&filter) };
-            return Ok(Some(DepthwisePairs { filter, rules }));
+            let packed = unsafe { avx512::Packed::new(single, wide) };
+            return Ok(Some(DepthwisePairs { packed }));
         }
-        let _ = (isa, weights, rules, zero, is_signed, budget);
+        let _ = (isa, weights, rules, input, budget);
         Ok(None)
+    }
+
+    fn filter(&self) -> &PairedFilter {
+        #[cfg(target_arch = "x86_64")]
+        return self.packed.filter();
+        #[cfg(not(target_arch = "x86_64"))]
+        return &self.filter;
     }
 
     /// How many channels there are.
     pub(crate) fn channels(&self) -> usize {
-        self.filter.channels()
+        self.filter().channels()
     }
 
     /// How many weights there are.
     pub(crate) fn weights(&self) -> usize {
-        self.filter.taps() * self.filter.channels()
+        self.filter().taps() * self.filter().channels()
     }
 
     /// Rows of a quantized depthwise convolution, as [`rows`].
@@ -98,10 +128,9 @@ impl DepthwisePairs {
     ) -> Result<(), OpError> {
         #[cfg(target_arch = "x86_64")]
         if has_avx512(isa) {
-            let DepthwisePairs { filter, rules } = self;
-            // SAFETY: the CPU has the features that the function is compiled for: asked two lines
+            // SAFETY: the CPU has the features that the function is compiled for: asked in the line
             // above.
-            unsafe { avx512::depthwise_pairs(conv, input, filter, rules, rows, out) };
+            unsafe { avx512::depthwise_pairs(conv, input, &self.packed, rows, out) };
             return Ok(());
         }
         let _ = (isa, conv, input, rows, out);
@@ -110,9 +139,9 @@ impl DepthwisePairs {
 
     /// Bytes held.
     pub(crate) fn held_bytes(&self) -> usize {
-        let rules = 0;
         #[cfg(target_arch = "x86_64")]
-        let rules = rules + self.rules.held_bytes();
-        self.filter.held_bytes() + rules
+        return self.packed.held_bytes();
+        #[cfg(not(target_arch = "x86_64"))]
+        return self.filter.held_bytes();
     }
 }

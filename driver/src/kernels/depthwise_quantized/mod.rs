@@ -12,5 +12,5 @@ mod portable;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub(crate) use dispatch::{DepthwisePairs, PAIRS, ROWS, rows};
+pub(crate) use dispatch::{DepthwiseInput, DepthwisePairs, PAIRS, ROWS, rows};
 pub(crate) use portable::ByteFilter;

@@ -2,7 +2,7 @@
 
 use crate::OpError;
 use crate::budget::Budget;
-use crate::kernels::conv::Taps;
+use crate::kernels::conv::{Conv, Taps};
 use crate::kernels::requantize::{Channels, Requantize};
 
 /// Most taps that such a filter has: those of a filter of 8 by 8.
@@ -133,6 +133,87 @@ impl PairedFilter {
     #[must_use]
     pub(crate) fn held_bytes(&self) -> usize {
         size_of_val(self.weights.as_slice()) + self.rules.held_bytes() + self.zeros.len()
+    }
+}
+
+/// Pixels side by side that fill blocks better than one does whose channels leave much of its last block
+/// empty: the fewest with which no more than an eighth of all lanes is; 1 where there are none.
+pub(crate) fn neighbours(channels: usize) -> usize {
+    /// Beyond, weights that are there several times take more of the cache than whole blocks are worth.
+    const MOST: usize = 8;
+    let is_full = |pixels: &usize| {
+        let (used, len) =
+            (channels * pixels, (channels * pixels).next_multiple_of(PairedFilter::BLOCK));
+        (len - used) * 8 <= len
+    };
+    (1..=MOST).find(is_full).unwrap_or(1)
+}
+
+/// The same numbers `times` times.
+fn repeated<T: Copy>(numbers: &[T], times: usize) -> Vec<T> {
+    numbers.iter().copied().cycle().take(numbers.len() * times).collect()
+}
+
+/// Weights and rules of `pixels` neighbours as if their channels were those of one pixel.
+///
+/// # Errors
+/// What the budget says.
+pub(crate) fn widened(
+    weights: &[i16],
+    rules: &Requantize,
+    pixels: usize,
+    budget: &Budget<'_>,
+) -> Result<(Vec<i16>, Requantize), OpError> {
+    let channels = rules.bias.len();
+    budget.charge(size_of_val(weights) * pixels + Requantize::bytes(channels * pixels))?;
+    let taps = weights.chunks_exact(channels.max(1));
+    let wide = Requantize {
+        bias: repeated(&rules.bias, pixels),
+        multipliers: repeated(&rules.multipliers, pixels),
+        left_shifts: repeated(&rules.left_shifts, pixels),
+        right_shifts: repeated(&rules.right_shifts, pixels),
+        ..*rules
+    };
+    Ok((taps.flat_map(|tap| repeated(tap, pixels)).collect(), wide))
+}
+
+/// What lies under each tap of a line of output pixels: from the first pixel on, and how far apart the pixels
+/// are. An even number of taps; those that fall above or below the image stay on a row of zeros.
+pub(crate) struct TapLine<'a>([(&'a [u8], usize); MAX_TAPS]);
+
+impl<'a> TapLine<'a> {
+    /// The taps of this filter over `count` times `pixels` pixels of output row `row` from `first` on, none of
+    /// which reaches over the left or right edge.
+    pub(crate) fn new(
+        conv: &Conv,
+        input: &'a [u8],
+        filter: &'a PairedFilter,
+        (row, pixels): (usize, usize),
+        (first, count): (usize, usize),
+    ) -> TapLine<'a> {
+        let mut line = TapLine([(filter.zeros.as_slice(), 0); MAX_TAPS]);
+        if count == 0 {
+            return line;
+        }
+        let (batch, row) = (row / conv.output.height, row % conv.output.height);
+        let step = pixels * conv.horizontal.stride * conv.input.column_step;
+        for down in conv.vertical.taps(row, conv.filter.height, conv.input.height) {
+            let y = conv.vertical.position(row, down);
+            for right in 0..conv.filter.width {
+                let x = conv.horizontal.position(first, right);
+                let values = &input[conv.input.at(batch, y, x)..];
+                line.0[down * conv.filter.width + right] = (values, step);
+            }
+        }
+        // Where one more makes them even, its weights are 0: whatever it reads, one step for all is faster.
+        line.0[filter.taps.next_multiple_of(2) - 1] = line.0[filter.taps - 1];
+        line
+    }
+
+    /// The taps of a filter that has so many, and one more where that is odd.
+    #[inline(always)]
+    pub(crate) fn taps(&self, taps: usize) -> &[(&'a [u8], usize)] {
+        &self.0[..taps.next_multiple_of(2)]
     }
 }
 

@@ -71,9 +71,10 @@ pub(crate) fn rows(isa: Isa) {
 
 pub(crate) fn pairs(isa: Isa) {
     for Case { conv, input, weights, rules, is_signed, zero, want } in cases() {
-        let pairs = DepthwisePairs::new(isa, &weights, &rules, zero, is_signed, &Budget::default())
-            .unwrap()
-            .unwrap();
+        let is_dense = conv.horizontal.stride == 1;
+        let given = DepthwiseInput { zero, is_signed, is_dense };
+        let pairs =
+            DepthwisePairs::new(isa, &weights, &rules, given, &Budget::default()).unwrap().unwrap();
         assert_eq!((pairs.channels(), pairs.weights()), (conv.output.channels, weights.len()));
         let all = 0..conv.output.batches * conv.output.height;
         let mut got = vec![0xA5; want.len()];
@@ -86,15 +87,8 @@ pub(crate) fn pairs(isa: Isa) {
 fn pairs_are_not_packed_for_a_cpu_without_their_kernel() {
     let case = cases().next().unwrap();
     let packed = |isa| {
-        DepthwisePairs::new(
-            isa,
-            &case.weights,
-            &case.rules,
-            case.zero,
-            case.is_signed,
-            &Budget::default(),
-        )
-        .unwrap()
+        let input = DepthwiseInput { zero: case.zero, is_signed: case.is_signed, is_dense: true };
+        DepthwisePairs::new(isa, &case.weights, &case.rules, input, &Budget::default()).unwrap()
     };
     assert!(packed(Isa::PORTABLE).is_none());
     if let Some(pairs) = packed(Isa::detect()) {

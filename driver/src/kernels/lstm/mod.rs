@@ -15,7 +15,7 @@ mod step;
 pub(super) mod tests;
 
 pub(crate) use dispatch::GATES;
-pub(crate) use packed::PackedLstm;
+pub(crate) use packed::{LayerSizes, PackedLstm};
 
 portable_kernel! {
     /// `lstm/float`: see [`float::Lstm::step`].

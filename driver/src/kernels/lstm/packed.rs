@@ -4,6 +4,7 @@ use super::float::{Gate, Lstm, VARIANCE_EPSILON};
 use super::sigmoid::{logistic, tanh};
 use crate::OpError;
 use crate::budget::Budget;
+use crate::kept::KeptValue;
 use crate::kernels::matmul_float::FloatPanels;
 use crate::kernels::rnn::Activation;
 
@@ -49,12 +50,106 @@ fn stacked<'a>(
 /// Vectors of one number per unit that a gate has at most, and copies of them while they are packed.
 const VECTORS_OF_GATE: usize = 8;
 
+/// The packed matrices of a layer.
+struct Matrices {
+    input: FloatPanels,
+    aux: Option<FloatPanels>,
+    recurrent: FloatPanels,
+    projection: Option<FloatPanels>,
+}
+
+impl Matrices {
+    /// Packs those of these gates.
+    fn new(lstm: &Lstm<'_>, gates: &[&Gate<'_>], budget: &Budget<'_>) -> Result<Self, OpError> {
+        let units = lstm.forget_gate.bias.len();
+        let has_aux = gates.iter().all(|gate| gate.aux.is_some());
+        let projection = lstm.projection.map(|projection| {
+            let outputs = projection.weights.len() / units.max(1);
+            FloatPanels::new(projection.weights, outputs, units, budget)
+        });
+        Ok(Matrices {
+            input: stacked(gates, |gate| gate.input, units, budget)?,
+            aux: has_aux
+                .then(|| stacked(gates, |gate| gate.aux.unwrap_or_default(), units, budget))
+                .transpose()?,
+            recurrent: stacked(gates, |gate| gate.recurrent, units, budget)?,
+            projection: projection.transpose()?,
+        })
+    }
+
+    /// Those that [`PackedLstm::matrices`] gave once.
+    fn kept(
+        lstm: &Lstm<'_>,
+        gates: usize,
+        sizes: LayerSizes,
+        values: &[KeptValue],
+    ) -> Result<Self, OpError> {
+        let units = lstm.forget_gate.bias.len();
+        let mut values = values.iter();
+        let mut matrix = |rows: usize, depth: usize| {
+            let value = values.next().ok_or(OTHER_LAYER)?;
+            FloatPanels::kept(value, rows, depth)
+        };
+        let LayerSizes { inputs, aux_inputs, outputs } = sizes;
+        let sums = gates * units;
+        let matrices = Matrices {
+            input: matrix(sums, inputs)?,
+            aux: aux_inputs.map(|inputs| matrix(sums, inputs)).transpose()?,
+            recurrent: matrix(sums, outputs)?,
+            projection: lstm.projection.map(|_| matrix(outputs, units)).transpose()?,
+        };
+        match values.next() {
+            None => Ok(matrices),
+            Some(_) => Err(OTHER_LAYER),
+        }
+    }
+}
+
+const OTHER_LAYER: OpError = OpError::Internal { what: "what was kept of a recurrent layer" };
+
+/// What goes into a layer and comes out of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LayerSizes {
+    pub(crate) inputs: usize,
+    pub(crate) aux_inputs: Option<usize>,
+    pub(crate) outputs: usize,
+}
+
 impl PackedLstm {
     /// Packs the weights of a layer.
     ///
     /// # Errors
     /// [`OpError::Internal`] when sizes do not fit; what the budget says.
     pub(crate) fn new(lstm: &Lstm<'_>, budget: &Budget<'_>) -> Result<Self, OpError> {
+        Self::with(lstm, budget, |gates| Matrices::new(lstm, gates, budget))
+    }
+
+    /// The layer whose matrices were packed once, see [`PackedLstm::matrices`]: those of `lstm` are not
+    /// looked at.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] for matrices of another layer; what the budget says.
+    pub(crate) fn restored(
+        lstm: &Lstm<'_>,
+        sizes: LayerSizes,
+        matrices: &[KeptValue],
+        budget: &Budget<'_>,
+    ) -> Result<Self, OpError> {
+        Self::with(lstm, budget, |gates| Matrices::kept(lstm, gates.len(), sizes, matrices))
+    }
+
+    /// The packed matrices as bytes, for [`PackedLstm::restored`].
+    pub(crate) fn matrices(&self) -> impl Iterator<Item = &[u8]> {
+        let projection = self.projection.as_ref().map(|(weights, _)| weights);
+        let matrices = [Some(&self.input), self.aux.as_ref(), Some(&self.recurrent), projection];
+        matrices.into_iter().flatten().map(FloatPanels::bytes)
+    }
+
+    fn with(
+        lstm: &Lstm<'_>,
+        budget: &Budget<'_>,
+        matrices: impl FnOnce(&[&Gate<'_>]) -> Result<Matrices, OpError>,
+    ) -> Result<Self, OpError> {
         let units = lstm.forget_gate.bias.len();
         let own = lstm.input_gate.as_ref();
         let gates: Vec<&Gate<'_>> = own
@@ -74,20 +169,17 @@ impl PackedLstm {
         let norm = vectors(|gate| gate.layer_norm.map(<[f32]>::to_vec));
         let start = if norm.is_some() { vec![0.0; biases.len()] } else { biases.clone() };
         let peephole = |gate: Option<&Gate<'_>>| gate?.peephole.map(<[f32]>::to_vec);
-        let has_aux = gates.iter().all(|gate| gate.aux.is_some());
-        let projection = lstm.projection.map(|projection| {
-            let outputs = projection.weights.len() / units.max(1);
+        let Matrices { input, aux, recurrent, projection } = matrices(&gates)?;
+        let projection = projection.zip(lstm.projection).map(|(weights, projection)| {
+            let outputs = weights.units();
             budget.charge(outputs * size_of::<f32>())?;
             let bias = projection.bias.map_or_else(|| vec![0.0; outputs], <[f32]>::to_vec);
-            let weights = FloatPanels::new(projection.weights, outputs, units, budget)?;
             Ok::<_, OpError>((weights, bias))
         });
         Ok(PackedLstm {
-            input: stacked(&gates, |gate| gate.input, units, budget)?,
-            aux: has_aux
-                .then(|| stacked(&gates, |gate| gate.aux.unwrap_or_default(), units, budget))
-                .transpose()?,
-            recurrent: stacked(&gates, |gate| gate.recurrent, units, budget)?,
+            input,
+            aux,
+            recurrent,
             start,
             units,
             coupled: own.is_none(),

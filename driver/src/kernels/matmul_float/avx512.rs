@@ -7,7 +7,7 @@
 use core::arch::x86_64::*;
 
 use super::portable::{Product, Start, Weights};
-use super::rows::{Cursor, MAX_SEGMENTS, Segments};
+use crate::kernels::conv::{Cursor, MAX_SEGMENTS, Segments};
 use crate::kernels::simd::avx512::{LANES, Lanes16, load_floats, store_floats};
 
 /// Most panels of a tile of several rows.
@@ -88,7 +88,7 @@ impl<'a, const P: usize> Group<'a, P> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     fn part<const R: usize>(&self, cursor: &mut Cursor, row: usize, end: usize, out: &mut [f32]) {
-        let mut list: Segments<'_, R> = [[&[]; R]; MAX_SEGMENTS];
+        let mut list: Segments<'_, f32, R> = [[&[]; R]; MAX_SEGMENTS];
         for row in (row..end).step_by(R) {
             let taken = (end - row).min(R);
             let pieces = self.product.rows.list(cursor, taken, &mut list);

@@ -4,6 +4,7 @@
 //! sets.
 
 use crate::OpError;
+use crate::kernels::conv::MatrixRows;
 use crate::kernels::simd::{Isa, has_avx512};
 
 #[cfg(target_arch = "x86_64")]
@@ -11,14 +12,15 @@ mod avx512;
 mod dispatch;
 mod library;
 mod portable;
-mod rows;
 #[cfg(test)]
 pub(super) mod tests;
 
 pub(crate) use dispatch::{CLAMP, PANELS, clamp};
 pub(crate) use library::{FloatMatrix, LIBRARY};
 pub(crate) use portable::{EVERYTHING, FloatPanels, Product, Start};
-pub(crate) use rows::{FloatRows, Pixels};
+
+/// Rows of floats.
+pub(crate) type FloatRows<'a> = MatrixRows<'a, f32>;
 
 /// Whether [`Product::run`] has a kernel of its own with these instructions.
 pub(crate) fn has_panels(isa: Isa) -> bool {

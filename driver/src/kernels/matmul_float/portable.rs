@@ -3,10 +3,10 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::rows::{FloatRows, MAX_SEGMENTS, Segments};
 use crate::OpError;
 use crate::budget::Budget;
 use crate::kept::KeptValue;
+use crate::kernels::conv::{MAX_SEGMENTS, MatrixRows, Segments};
 use crate::kernels::panels::{LANES, Panels};
 
 /// The weights of the units of a panel at one position of the depth.
@@ -34,7 +34,13 @@ impl FloatPanels {
         if units == 0 || depth == 0 || Some(weights.len()) != units.checked_mul(depth) {
             return Err(wrong_size());
         }
-        let block = |block: [[f32; 1]; LANES]| Weights(block.map(|[weight]| weight));
+        let block = |block: [[f32; 1]; LANES]| {
+            let mut weights = [0.0; LANES];
+            for (weight, [own]) in weights.iter_mut().zip(block) {
+                *weight = own;
+            }
+            Weights(weights)
+        };
         Ok(FloatPanels(Panels::pack(weights, units, depth, budget, block)?))
     }
 
@@ -95,7 +101,7 @@ pub(crate) struct Product<'a> {
     /// The weights.
     pub(crate) panels: &'a FloatPanels,
     /// The rows.
-    pub(crate) rows: FloatRows<'a>,
+    pub(crate) rows: MatrixRows<'a, f32>,
     /// What sums begin with.
     pub(crate) start: Start<'a>,
     /// Smallest and largest result; NaN stays NaN.
@@ -127,7 +133,7 @@ pub(crate) fn multiply(product: &Product<'_>, out: &mut [f32]) {
     let count = product.rows.count();
     for first in (0..product.panels.units()).step_by(LANES) {
         let mut cursor = product.rows.start();
-        let mut list: Segments<'_, TILE> = [[&[]; TILE]; MAX_SEGMENTS];
+        let mut list: Segments<'_, f32, TILE> = [[&[]; TILE]; MAX_SEGMENTS];
         for row in (0..count).step_by(TILE) {
             let taken = (count - row).min(TILE);
             let pieces = product.rows.list(&mut cursor, taken, &mut list);

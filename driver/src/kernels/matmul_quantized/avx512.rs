@@ -1,53 +1,55 @@
 //! Products of bytes with VNNI, in tiles of rows and panels of channels.
 //!
-//! The one rule of the `unsafe` here: the activations of a tile and the weights of a panel are asserted
-//! to be as many as the loop over the depth reads before that loop begins, so that the loop itself
-//! checks no bounds.
+//! The one rule of the `unsafe` here: the activations of a piece of a tile are asserted to be as many as the
+//! loop over the depth reads before that loop begins, so that the loop itself checks no bounds of theirs.
 #![allow(unsafe_code, reason = "loads within bounds that are checked once for a tile")]
 
 use core::arch::x86_64::*;
 
-use super::quads::{Quad, QuadPanels};
+use super::ByteRows;
+use super::quads::{QUAD, Quad, QuadPanels};
+use crate::kernels::conv::{Cursor, MAX_SEGMENTS, Segments};
 use crate::kernels::requantize::Channels;
 use crate::kernels::requantize::avx512::{Bounds, Rules};
-use crate::kernels::simd::avx512::{LANES, Lanes16, store_16_bytes};
-
-/// Rows that [`multiply_quads`] computes at a time: with four panels of sums, four registers of
-/// weights and one of activations they fill 29 of 32 registers.
-const TILE: usize = 6;
+use crate::kernels::simd::avx512::{LANES, Lanes16};
 
 /// See [`multiply_quads`](super::dispatch::multiply_quads).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 pub(crate) fn multiply_quads(
     matrix: QuadPanels<'_>,
-    rows: &[u8],
+    rows: &ByteRows<'_>,
+    flip: u8,
     rules: Channels<'_>,
     row_terms: &[i32],
     out: &mut [u8],
 ) {
-    if rules.low >= 0 {
-        quads::<true>(matrix, rows, rules, row_terms, out);
-    } else {
-        quads::<false>(matrix, rows, rules, row_terms, out);
+    match (rules.low >= 0, flip != 0) {
+        (true, true) => quads::<true, true>(matrix, rows, flip, rules, row_terms, out),
+        (true, false) => quads::<true, false>(matrix, rows, flip, rules, row_terms, out),
+        (false, true) => quads::<false, true>(matrix, rows, flip, rules, row_terms, out),
+        (false, false) => quads::<false, false>(matrix, rows, flip, rules, row_terms, out),
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-fn quads<const NOT_NEGATIVE: bool>(
+fn quads<const NOT_NEGATIVE: bool, const FLIPPED: bool>(
     matrix: QuadPanels<'_>,
-    rows: &[u8],
+    rows: &ByteRows<'_>,
+    flip: u8,
     rules: Channels<'_>,
     row_terms: &[i32],
     out: &mut [u8],
 ) {
     let panels = matrix.units().div_ceil(LANES);
-    let product = Product { matrix, rows, rules, row_terms, bounds: Bounds::new(rules) };
+    let (flip, bounds) = (_mm512_set1_epi8(flip.cast_signed()), Bounds::new(rules));
+    let product = Product { matrix, rows, flip, rules, row_terms, bounds };
     for first in (0..panels).step_by(4) {
+        // Sums, weights, activations and the mask fit into 32 registers, and where each row lies into 16.
         match panels - first {
-            1 => product.panels::<NOT_NEGATIVE, 1>(first, out),
-            2 => product.panels::<NOT_NEGATIVE, 2>(first, out),
-            3 => product.panels::<NOT_NEGATIVE, 3>(first, out),
-            _ => product.panels::<NOT_NEGATIVE, 4>(first, out),
+            1 => product.panels::<NOT_NEGATIVE, FLIPPED, 1, 12>(first, out),
+            2 => product.panels::<NOT_NEGATIVE, FLIPPED, 2, 12>(first, out),
+            3 => product.panels::<NOT_NEGATIVE, FLIPPED, 3, 8>(first, out),
+            _ => product.panels::<NOT_NEGATIVE, FLIPPED, 4, 6>(first, out),
         }
     }
 }
@@ -55,99 +57,159 @@ fn quads<const NOT_NEGATIVE: bool>(
 /// The operands of [`multiply_quads`].
 struct Product<'a> {
     matrix: QuadPanels<'a>,
-    rows: &'a [u8],
+    rows: &'a ByteRows<'a>,
+    /// What is XORed into each byte of the rows.
+    flip: __m512i,
     rules: Channels<'a>,
     row_terms: &'a [i32],
     bounds: Bounds,
 }
 
-impl Product<'_> {
-    /// All rows of `P` panels from panel `first` on.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    fn panels<const NOT_NEGATIVE: bool, const P: usize>(&self, first: usize, out: &mut [u8]) {
-        let mut lanes = [Lanes16::ALL; P];
-        for (panel, lanes) in lanes.iter_mut().enumerate() {
-            *lanes = Lanes16::holding((first + panel) * LANES, self.matrix.units());
-        }
-        let mut rules = [Rules::new::<NOT_NEGATIVE>(self.rules, first * LANES, lanes[0]); P];
-        for panel in 1..P {
-            let channel = (first + panel) * LANES;
-            rules[panel] = Rules::new::<NOT_NEGATIVE>(self.rules, channel, lanes[panel]);
-        }
-        let count = self.rows.len() / self.matrix.depth();
-        let whole = count - count % TILE;
-        for row in (0..whole).step_by(TILE) {
-            self.tile::<NOT_NEGATIVE, P, TILE>(first, row, &rules, &lanes, out);
-        }
-        for row in whole..count {
-            self.tile::<NOT_NEGATIVE, P, 1>(first, row, &rules, &lanes, out);
-        }
-    }
+/// `P` panels of a product: their weights, rules and lanes.
+struct Group<'a, const P: usize> {
+    panels: [&'a [Quad]; P],
+    rules: [Rules; P],
+    /// The first channel, and how many there are.
+    channels: (usize, usize),
+}
 
-    /// `R` rows of `P` panels.
-    #[inline]
+impl Product<'_> {
+    /// All rows of `P` panels from panel `first` on, `R` at a time.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    fn tile<const NOT_NEGATIVE: bool, const P: usize, const R: usize>(
+    fn panels<const NOT_NEGATIVE: bool, const FLIPPED: bool, const P: usize, const R: usize>(
         &self,
         first: usize,
-        row: usize,
-        rules: &[Rules; P],
-        lanes: &[Lanes16; P],
         out: &mut [u8],
     ) {
         let (depth, units) = (self.matrix.depth(), self.matrix.units());
-        let sums = self.sums::<P, R>(first, &self.rows[row * depth..(row + R) * depth]);
-        for (line, sums) in sums.iter().enumerate() {
-            let term = self.row_terms.get(row + line).copied().unwrap_or(0);
-            let term = _mm512_set1_epi32(term);
-            let out = &mut out[(row + line) * units..][..units];
-            for panel in 0..P {
-                let biased = _mm512_add_epi32(sums[panel], rules[panel].bias);
-                let values = rules[panel].apply::<NOT_NEGATIVE>(_mm512_add_epi32(biased, term));
-                let bytes = self.bounds.bytes(values);
-                store_16_bytes(&mut out[(first + panel) * LANES..], lanes[panel], bytes);
+        let lanes = |panel: usize| Lanes16::holding((first + panel) * LANES, units);
+        let mut group = Group {
+            panels: [self.matrix.panel(first); P],
+            rules: [Rules::new::<NOT_NEGATIVE>(self.rules, first * LANES, lanes(0)); P],
+            channels: (first * LANES, (units - first * LANES).min(P * LANES)),
+        };
+        for panel in 0..P {
+            group.panels[panel] = self.matrix.panel(first + panel);
+            assert_eq!(group.panels[panel].len(), depth.div_ceil(QUAD), "weights of a panel");
+            let channel = (first + panel) * LANES;
+            group.rules[panel] = Rules::new::<NOT_NEGATIVE>(self.rules, channel, lanes(panel));
+        }
+        let count = self.rows.count();
+        let mut cursor = self.rows.start();
+        // A tile with rows that are not wanted costs as much as a whole one, a row by itself as much as two
+        // in a tile.
+        let mut tiled = count - count % R;
+        if (count - tiled) * 2 > R {
+            tiled = count;
+        }
+        self.part::<NOT_NEGATIVE, FLIPPED, P, R>(&group, &mut cursor, (0, tiled), out);
+        self.part::<NOT_NEGATIVE, FLIPPED, P, 1>(&group, &mut cursor, (tiled, count), out);
+    }
+
+    /// Rows `row..end`, `R` at a time.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn part<const NOT_NEGATIVE: bool, const FLIPPED: bool, const P: usize, const R: usize>(
+        &self,
+        group: &Group<'_, P>,
+        cursor: &mut Cursor,
+        (row, end): (usize, usize),
+        out: &mut [u8],
+    ) {
+        let units = self.matrix.units();
+        let (first, channels) = group.channels;
+        let mut list: Segments<'_, u8, R> = [[&[]; R]; MAX_SEGMENTS];
+        for row in (row..end).step_by(R) {
+            let taken = (end - row).min(R);
+            let pieces = self.rows.list(cursor, taken, &mut list);
+            let mut start = [_mm512_setzero_si512(); P];
+            for (start, rules) in start.iter_mut().zip(&group.rules) {
+                *start = rules.bias;
+            }
+            let sums = self.sums::<FLIPPED, P, R>(&group.panels, &list[..pieces], start);
+            for (index, sums) in sums.iter().enumerate() {
+                // Not a shorter loop: sums are to stay in registers.
+                if index >= taken {
+                    break;
+                }
+                let mut values = *sums;
+                if let Some(term) = self.row_terms.get(row + index) {
+                    let term = _mm512_set1_epi32(*term);
+                    for value in &mut values {
+                        *value = _mm512_add_epi32(*value, term);
+                    }
+                }
+                for (value, rules) in values.iter_mut().zip(&group.rules) {
+                    *value = rules.apply::<NOT_NEGATIVE>(*value);
+                }
+                let out = &mut out[(row + index) * units + first..][..channels];
+                self.bounds.store(values, out);
             }
         }
     }
 
-    /// The sums of products of `R` rows with the weights of `P` panels from panel `first` on.
+    /// The sums of products of `R` rows with the weights of `P` panels.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    fn sums<const P: usize, const R: usize>(&self, first: usize, rows: &[u8]) -> [[__m512i; P]; R] {
-        let depth = self.matrix.depth();
-        assert_eq!(rows.len(), R * depth, "activations of a tile");
-        let mut panels = [self.matrix.panel(first); P];
-        for (panel, quads) in panels.iter_mut().enumerate() {
-            *quads = self.matrix.panel(first + panel);
-            assert_eq!(quads.len(), depth.div_ceil(4), "weights of a panel");
-        }
-        let mut sums = [[_mm512_setzero_si512(); P]; R];
-        for quad in 0..depth / 4 {
-            let weights = weights(&panels, quad);
-            for (line, sums) in sums.iter_mut().enumerate() {
-                // SAFETY: 4 bytes from `line * depth + quad * 4` on end at most at
-                // `line * depth + depth`, which is within `rows`: the assertion above.
-                let values = unsafe { rows.as_ptr().add(line * depth + quad * 4) };
-                // SAFETY: as said for the pointer; it need not be aligned.
-                let values = unsafe { values.cast::<i32>().read_unaligned() };
-                let values = _mm512_set1_epi32(values);
-                for panel in 0..P {
-                    sums[panel] = _mm512_dpbusd_epi32(sums[panel], values, weights[panel]);
+    fn sums<const FLIPPED: bool, const P: usize, const R: usize>(
+        &self,
+        panels: &[&[Quad]; P],
+        pieces: &[[&[u8]; R]],
+        start: [__m512i; P],
+    ) -> [[__m512i; P]; R] {
+        let mut sums = [start; R];
+        let mut begin = 0;
+        for rows in pieces {
+            let len = rows[0].len();
+            let quads = len / QUAD;
+            for row in rows {
+                assert_eq!(row.len(), len, "rows of a tile");
+            }
+            let mut now = [panels[0]; P];
+            for panel in 0..P {
+                now[panel] = &panels[panel][begin..][..len.div_ceil(QUAD)];
+            }
+            for quad in 0..quads {
+                let weights = weights(&now, quad);
+                for (row, sums) in rows.iter().zip(&mut sums) {
+                    // SAFETY: 4 bytes from `quad * 4` on end at most at `len`, which each row has: the
+                    // assertion above.
+                    let values = unsafe { row.as_ptr().add(quad * QUAD) };
+                    // SAFETY: as said for the pointer; it need not be aligned.
+                    let values = unsafe { values.cast::<i32>().read_unaligned() };
+                    self.add::<FLIPPED, P>(values, &weights, sums);
                 }
             }
-        }
-        if !depth.is_multiple_of(4) {
-            let weights = weights(&panels, depth / 4);
-            for (line, sums) in sums.iter_mut().enumerate() {
-                let rest = &rows[line * depth + depth / 4 * 4..(line + 1) * depth];
-                let last = rest.iter().rev().fold(0, |last, value| last << 8 | i32::from(*value));
-                let values = _mm512_set1_epi32(last);
-                for panel in 0..P {
-                    sums[panel] = _mm512_dpbusd_epi32(sums[panel], values, weights[panel]);
+            if !len.is_multiple_of(QUAD) {
+                let weights = weights(&now, quads);
+                for (row, sums) in rows.iter().zip(&mut sums) {
+                    let rest = row[quads * QUAD..].iter().rev();
+                    // What is flipped beyond the end meets weights of 0.
+                    let last = rest.fold(0, |last, value| last << 8 | i32::from(*value));
+                    self.add::<FLIPPED, P>(last, &weights, sums);
                 }
             }
+            begin += len.div_ceil(QUAD);
         }
         sums
+    }
+
+    /// Adds the products of four activations.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    fn add<const FLIPPED: bool, const P: usize>(
+        &self,
+        values: i32,
+        weights: &[__m512i; P],
+        sums: &mut [__m512i; P],
+    ) {
+        let mut values = _mm512_set1_epi32(values);
+        if FLIPPED {
+            values = _mm512_xor_si512(values, self.flip);
+        }
+        for panel in 0..P {
+            sums[panel] = _mm512_dpbusd_epi32(sums[panel], values, weights[panel]);
+        }
     }
 }
 

@@ -4,9 +4,10 @@
 
 use burst_hal::{OperandType, OperationType};
 
+use super::ByteRows;
 use super::bytes;
 use super::pairs::PairMatrix;
-use super::quads::QuadPanels;
+use super::quads::{QUAD, QuadPanels};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 use crate::OpError;
@@ -51,21 +52,24 @@ pub(crate) const QUADS: KernelInfo = KernelInfo {
     written_for: &[Level::Vnni],
 };
 
-/// Rows of activations times packed weights, and from the sums to stored values as
-/// [`Requantize::rows`](crate::kernels::requantize::Requantize::rows) does; all exact.
+/// Rows of activations, each XORed with `flip`, times packed weights, and from the sums to stored values as
+/// [`Requantize::rows`](crate::kernels::requantize::Requantize::rows) does; all exact. Terms are there for
+/// all rows or for none.
 ///
 /// # Errors
 /// [`OpError::Internal`] when sizes do not fit, or the CPU has no kernel for it.
 pub(crate) fn multiply_quads(
     isa: Isa,
     matrix: QuadPanels<'_>,
-    rows: &[u8],
+    (rows, flip): (&ByteRows<'_>, u8),
     rules: Channels<'_>,
     row_terms: &[i32],
     out: &mut [u8],
 ) -> Result<(), OpError> {
-    let count = rows.len() / matrix.depth().max(1);
-    let fits = rows.len() == count * matrix.depth()
+    let count = rows.count();
+    let fits = rows.depth() == matrix.depth()
+        && rows.has_steps_of(QUAD)
+        && rows.is_whole()
         && out.len() == count * matrix.units()
         && rules.bias.len() == matrix.units();
     if !fits {
@@ -75,9 +79,9 @@ pub(crate) fn multiply_quads(
     if has_vnni(isa) {
         // SAFETY: the CPU has the features that the function is compiled for: asked in the line
         // above.
-        unsafe { avx512::multiply_quads(matrix, rows, rules, row_terms, out) };
+        unsafe { avx512::multiply_quads(matrix, rows, flip, rules, row_terms, out) };
         return Ok(());
     }
-    let _ = (isa, row_terms);
+    let _ = (isa, flip, row_terms);
     Err(OpError::Internal { what: "weights packed for another CPU" })
 }

@@ -5,9 +5,10 @@ use std::sync::OnceLock;
 use rten_gemm::{GemmExecutor, GemmInputA, GemmInputB, GemmOptions, PackedBMatrix};
 use rten_tensor::NdTensorView;
 
+use super::ByteRows;
 use super::dispatch;
 use super::pairs::PairMatrix;
-use super::quads::{self, QuadMatrix};
+use super::quads::{self, QUAD, QuadMatrix};
 use crate::OpError;
 use crate::aligned::AlignedBytes;
 use crate::budget::Budget;
@@ -180,6 +181,7 @@ impl ByteMatrix {
     ) -> Result<(), OpError> {
         match &self.0 {
             Form::Quads(quads) => {
+                let rows = (&ByteRows::Matrix { values: rows, depth: quads.depth() }, 0);
                 let (rules, all) = (rules.channels(0..rules.bias.len()), quads.units());
                 let panels = quads.channels(0, all);
                 return dispatch::multiply_quads(isa, panels, rows, rules, row_terms, out);
@@ -198,6 +200,29 @@ impl ByteMatrix {
         }
         rules.rows(isa, sums, row_terms, out);
         Ok(())
+    }
+
+    /// Values that pieces of rows must have a multiple of for [`ByteMatrix::multiply_in_place`]; `None` where
+    /// it is not there.
+    pub(crate) fn piece_step(&self) -> Option<usize> {
+        matches!(self.0, Form::Quads(_)).then_some(QUAD)
+    }
+
+    /// As [`ByteMatrix::multiply`] without terms, of rows where they lie, each byte XORed with `flip`.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when sizes do not fit, or there is no such product.
+    pub(crate) fn multiply_in_place(
+        &self,
+        isa: Isa,
+        (rows, flip): (&ByteRows<'_>, u8),
+        rules: &Requantize,
+        out: &mut [u8],
+    ) -> Result<(), OpError> {
+        let Form::Quads(quads) = &self.0 else { return Err(wrong_size(flip)) };
+        let (rules, panels) =
+            (rules.channels(0..rules.bias.len()), quads.channels(0, quads.units()));
+        dispatch::multiply_quads(isa, panels, (rows, flip), rules, &[], out)
     }
 
     /// How many outputs [`ByteMatrix::multiply_channels`] takes at a time, or a multiple of it;
@@ -227,7 +252,8 @@ impl ByteMatrix {
             return Err(wrong_size(first));
         }
         let panels = quads.channels(first, out.len());
-        dispatch::multiply_quads(isa, panels, row, rules.channels(channels), row_terms, out)
+        let rows = (&ByteRows::Matrix { values: row, depth: quads.depth() }, 0);
+        dispatch::multiply_quads(isa, panels, rows, rules.channels(channels), row_terms, out)
     }
 
     /// Bytes held.

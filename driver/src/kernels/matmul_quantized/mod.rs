@@ -17,5 +17,10 @@ mod quads;
 #[cfg(test)]
 pub(super) mod tests;
 
+use crate::kernels::conv::MatrixRows;
+
+/// Rows of bytes.
+pub(crate) type ByteRows<'a> = MatrixRows<'a, u8>;
+
 pub(crate) use dispatch::{FLIP, PAIRS, QUADS, ROW_SUMS, flip, row_sums};
 pub(crate) use matrix::{ByteMatrix, LIBRARY, MAX_EXACT_DEPTH};

@@ -9,6 +9,10 @@ use crate::kept::KeptValue;
 pub(crate) use crate::kernels::panels::LANES;
 use crate::kernels::panels::Panels;
 
+/// Positions of the depth that one multiplication takes: pieces of rows have to be of as many, but for the
+/// end of a row that is one piece.
+pub(crate) const QUAD: usize = 4;
+
 /// Four weights of each of 16 channels.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]

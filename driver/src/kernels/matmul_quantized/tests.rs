@@ -3,13 +3,15 @@
 use crate::budget::Budget;
 use proptest::prelude::*;
 
+use super::ByteRows;
 use super::dispatch::multiply_quads;
 use super::matrix::multiply_pairs;
 use super::pairs::PairMatrix;
-use super::quads::QuadMatrix;
+use super::quads::{QUAD, QuadMatrix};
+use crate::kernels::conv::{Axis, Conv, Filter, Images, fill_rows};
 use crate::kernels::quant::Multiplier;
 use crate::kernels::requantize::Requantize;
-use crate::kernels::simd::Isa;
+use crate::kernels::simd::{Isa, has_vnni};
 use crate::kernels::testing::Numbers;
 
 proptest! {
@@ -66,7 +68,7 @@ fn product(count: usize, units: usize, depth: usize) -> (Vec<u8>, Vec<i8>, Vec<i
     (rows, weights, sums)
 }
 
-const SHAPES: [(usize, usize, usize); 8] = [
+const SHAPES: [(usize, usize, usize); 12] = [
     (1, 1, 1),
     (2, 17, 3),
     (4, 16, 4),
@@ -75,6 +77,10 @@ const SHAPES: [(usize, usize, usize); 8] = [
     (13, 150, 21),
     (25, 65, 2),
     (3, 300, 7),
+    (24, 32, 36),
+    (19, 48, 8),
+    (30, 63, 9),
+    (23, 20, 12),
 ];
 
 pub(crate) fn pairs(isa: Isa) {
@@ -113,9 +119,65 @@ pub(crate) fn quads(isa: Isa) {
             let matrix = QuadMatrix::new(&weights, units, depth, &Budget::default()).unwrap();
             let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
             let mut got = vec![0xA5; want.len()];
-            multiply_quads(isa, panels, &rows, rules, &terms, &mut got).unwrap();
-            assert_eq!(got, want, "{count} x {units} x {depth}");
+            for flip in [0, 0x80] {
+                let values: Vec<u8> = rows.iter().map(|byte| byte ^ flip).collect();
+                let rows = (&ByteRows::Matrix { values: &values, depth }, flip);
+                multiply_quads(isa, panels, rows, rules, &terms, &mut got).unwrap();
+                assert_eq!(got, want, "{count} x {units} x {depth}, {flip}");
+            }
         }
+    }
+}
+
+/// Pixels under filters that reach over the edges, read where they lie, against gathered rows.
+#[test]
+fn pixels_in_place_are_the_gathered_rows() {
+    let isa = Isa::detect();
+    if !has_vnni(isa) {
+        return;
+    }
+    for (taps, stride, dilation, pad, channels, units) in [
+        (3, 1, 1, 1, 32, 32),
+        (3, 2, 1, 0, 8, 70),
+        (3, 1, 2, 2, 4, 16),
+        (5, 1, 1, 2, 3, 33),
+        (1, 2, 1, 0, 12, 130),
+        (6, 1, 2, 3, 4, 5),
+    ] {
+        let (size, span) = (13, (taps - 1) * dilation + 1);
+        let axis = Axis { stride, dilation, pad };
+        let out = (size + 2 * pad - span) / stride + 1;
+        let conv = Conv {
+            input: Images::nhwc([2, size, size, channels]),
+            filter: Filter::dense([units, taps, taps, channels]),
+            output: Images::nhwc([2, out, out, units]),
+            vertical: axis,
+            horizontal: axis,
+            groups: 1,
+        };
+        let numbers = &mut Numbers::new(units as u64);
+        let input = numbers.bytes(conv.input.values());
+        let weights: Vec<i8> =
+            numbers.bytes(conv.filter.values()).into_iter().map(u8::cast_signed).collect();
+        let bias: Vec<i32> = (0..).take(units).map(|unit| unit * 71 - 500).collect();
+        let rules = Requantize::new(bias, |_| Multiplier::new(3e-4), -7, (-128, 127)).unwrap();
+        let matrix = QuadMatrix::new(&weights, units, conv.depth(), &Budget::default()).unwrap();
+        let multiply = |rows: &ByteRows<'_>| {
+            let mut out = vec![0; conv.output.values()];
+            let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
+            multiply_quads(isa, panels, (rows, 0x80), rules, &[], &mut out).unwrap();
+            out
+        };
+        let mut gathered = vec![0; conv.output.pixels() * conv.depth()];
+        fill_rows(&conv, &input, 0x75, 0, &mut gathered);
+        let want = multiply(&ByteRows::Matrix { values: &gathered, depth: conv.depth() });
+        let mut edges = Vec::new();
+        let range = (0, conv.output.pixels());
+        let rows = ByteRows::of_conv(&conv, (&input, 0x75), QUAD, range, |len| {
+            edges.resize(len, 0);
+            Ok(edges.as_mut_slice())
+        });
+        assert_eq!(multiply(&rows.unwrap()), want, "{conv:?}");
     }
 }
 
@@ -123,8 +185,9 @@ pub(crate) fn quads(isa: Isa) {
 fn quads_of_wrong_sizes_or_on_another_cpu_are_refused() {
     let matrix = QuadMatrix::new(&[1; 6], 2, 3, &Budget::default()).unwrap();
     let rules = Requantize::new(vec![0; 2], |_| Multiplier::new(0.5), 0, (0, 255)).unwrap();
-    let run = |isa, rows: &[u8], out: usize| {
+    let run = |isa, values: &[u8], out: usize| {
         let (panels, rules) = (matrix.channels(0, 2), rules.channels(0..2));
+        let rows = (&ByteRows::Matrix { values, depth: 3 }, 0);
         multiply_quads(isa, panels, rows, rules, &[], &mut vec![0; out])
     };
     assert!(run(Isa::PORTABLE, &[1; 6], 4).is_err());

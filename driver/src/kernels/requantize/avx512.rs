@@ -4,7 +4,9 @@
 use core::arch::x86_64::*;
 
 use super::portable::Channels;
-use crate::kernels::simd::avx512::{LANES, Lanes16, load_i32s, store_16_bytes};
+use crate::kernels::simd::avx512::{
+    LANES, Lanes16, Lanes32, load_i32s, store_16_bytes, store_32_bytes, store_64_bytes,
+};
 
 /// Rows of sums that share one reading of the rules.
 const ROWS: usize = 16;
@@ -165,18 +167,60 @@ pub(crate) struct Bounds {
     low: __m512i,
     high: __m512i,
     zero_point: __m512i,
+    /// The same with 16 bits each.
+    low_16: __m512i,
+    high_16: __m512i,
+    zero_point_16: __m512i,
 }
 
 impl Bounds {
     /// Those of all channels.
     #[inline]
-    #[target_feature(enable = "avx512f")]
+    #[target_feature(enable = "avx512f,avx512bw")]
     pub(crate) fn new(rules: Channels<'_>) -> Self {
+        let wide = |bound: i32| _mm512_set1_epi32(bound);
+        let narrow = |bound: i32| _mm512_broadcastw_epi16(_mm_cvtsi32_si128(bound));
         Bounds {
-            low: _mm512_set1_epi32(rules.low),
-            high: _mm512_set1_epi32(rules.high),
-            zero_point: _mm512_set1_epi32(rules.zero_point),
+            low: wide(rules.low),
+            high: wide(rules.high),
+            zero_point: wide(rules.zero_point),
+            low_16: narrow(rules.low),
+            high_16: narrow(rules.high),
+            zero_point_16: narrow(rules.zero_point),
         }
+    }
+
+    /// Writes stored values of up to 64 channels to `out`, from rescaled sums of as many panels as it takes.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    pub(crate) fn store<const P: usize>(&self, values: [__m512i; P], out: &mut [u8]) {
+        if P == 1 {
+            return store_16_bytes(out, Lanes16::holding(0, out.len()), self.bytes(values[0]));
+        }
+        let panel = |panel: usize| if panel < P { values[panel] } else { values[0] };
+        let low_half = self.narrowed(panel(0), panel(1));
+        if P == 2 {
+            // Packing takes four channels of one panel and four of the other by turns.
+            let bytes = _mm512_cvtepi16_epi8(low_half);
+            let order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+            let bytes = _mm256_permutevar8x32_epi32(bytes, order);
+            return store_32_bytes(out, Lanes32::first(out.len()), bytes);
+        }
+        let bytes = _mm512_packus_epi16(low_half, self.narrowed(panel(2), panel(3)));
+        let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+        store_64_bytes(out, _mm512_permutexvar_epi32(order, bytes));
+    }
+
+    /// Stored values of two panels with 16 bits each, the upper 8 of them 0, as packing mixes them.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn narrowed(&self, a: __m512i, b: __m512i) -> __m512i {
+        // Saturates at 16 bits, beyond which everything is clamped anyway: bounds are below 2^9.
+        let values = _mm512_packs_epi32(a, b);
+        let values = _mm512_max_epi16(values, self.low_16);
+        let values = _mm512_min_epi16(values, self.high_16);
+        let values = _mm512_add_epi16(values, self.zero_point_16);
+        _mm512_and_si512(values, _mm512_set1_epi16(0xFF))
     }
 
     /// Stored values, from rescaled sums.

@@ -143,6 +143,21 @@ pub(crate) fn store_32_bytes(out: &mut [u8], lanes: Lanes32, bytes: __m256i) {
     }
 }
 
+/// Writes 64 bytes to `out`, or the first of them where it is shorter.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(crate) fn store_64_bytes(out: &mut [u8], bytes: __m512i) {
+    if let Some(full) = out.first_chunk_mut::<64>() {
+        // SAFETY: 64 bytes are written to an array of 64.
+        unsafe { _mm512_storeu_si512(full.as_mut_ptr().cast(), bytes) };
+    } else {
+        // Fewer than 64, so that the shift is one.
+        let mask = (1_u64 << out.len()) - 1;
+        // SAFETY: the bytes in the mask are those of the slice; the others are not written.
+        unsafe { _mm512_mask_storeu_epi8(out.as_mut_ptr().cast(), mask, bytes) };
+    }
+}
+
 /// Writes the floats in `lanes` to the front of `out`.
 #[inline]
 #[target_feature(enable = "avx512f")]

@@ -134,6 +134,16 @@ fn walk<T: Copy>(
                 }
             }
         }
+        [axis, Axis { size, from: 1, to: 1 }] if *size <= SHORT => {
+            for first in (0..axis.size).step_by(STEPS_PER_CHECK / SHORT) {
+                let count = (axis.size - first).min(STEPS_PER_CHECK / SHORT);
+                checkpoints.after(count * size)?;
+                let first = first as isize;
+                let part = Axis { size: count, ..*axis };
+                let (from, to) = (from + first * axis.from, to + first * axis.to);
+                short_runs((source, from), (out, to), part, *size);
+            }
+        }
         [axis, inner @ ..] => {
             for index in 0..axis.size as isize {
                 checkpoints.after(1)?;
@@ -143,6 +153,48 @@ fn walk<T: Copy>(
         }
     }
     Ok(())
+}
+
+/// Most elements of a run that is copied without a call.
+const SHORT: usize = 16;
+
+/// Copies a run of `len` elements for each element of the axis.
+fn short_runs<T: Copy>(source: (&[T], isize), out: (&mut [T], isize), axis: Axis, len: usize) {
+    // As many as pixels and blocks of them have elements. A copy of known length is some instructions.
+    match len {
+        2 => runs::<T, 2>(source, out, axis),
+        3 => runs::<T, 3>(source, out, axis),
+        4 => runs::<T, 4>(source, out, axis),
+        6 => runs::<T, 6>(source, out, axis),
+        8 => runs::<T, 8>(source, out, axis),
+        9 => runs::<T, 9>(source, out, axis),
+        12 => runs::<T, 12>(source, out, axis),
+        16 => runs::<T, 16>(source, out, axis),
+        _ => {
+            let ((source, from), (out, to)) = (source, out);
+            for index in 0..axis.size as isize {
+                let from = (from + index * axis.from) as usize;
+                let to = (to + index * axis.to) as usize;
+                out[to..to + len].copy_from_slice(&source[from..from + len]);
+            }
+        }
+    }
+}
+
+/// See [`short_runs`].
+fn runs<T: Copy, const LEN: usize>(
+    (source, from): (&[T], isize),
+    (out, to): (&mut [T], isize),
+    axis: Axis,
+) {
+    for index in 0..axis.size as isize {
+        let source = source[(from + index * axis.from) as usize..].first_chunk::<LEN>();
+        let out = out[(to + index * axis.to) as usize..].first_chunk_mut::<LEN>();
+        // Both are there: `Move::apply` has checked where the walk goes.
+        if let (Some(out), Some(source)) = (out, source) {
+            *out = *source;
+        }
+    }
 }
 
 /// The steps of a tensor stored in row-major order.
@@ -184,6 +236,26 @@ mod tests {
         repeated.axis(2, 1, 1);
         repeated.apply(&[1, 2], &mut out, Stop::default()).unwrap();
         assert_eq!(out, [1, 2, 1, 2]);
+    }
+
+    #[test]
+    fn runs_of_every_length_are_copied_whole() {
+        let long = u16::try_from(STEPS_PER_CHECK / SHORT).unwrap() + 3;
+        for len in 1..=SHORT + 1 {
+            for count in [1, 2, 5, long] {
+                let count = usize::from(count);
+                // Runs follow each other in the output, a gap of 2 in the source, backwards.
+                let source: Vec<usize> = (0..count * (len + 2)).collect();
+                let mut runs = Move { from: (count - 1) * (len + 2), ..Move::default() };
+                runs.axis(count, -(len as isize + 2), len as isize);
+                runs.axis(len, 1, 1);
+                let mut out = vec![usize::MAX; count * len];
+                runs.apply(&source, &mut out, Stop::default()).unwrap();
+                let want =
+                    (0..count).rev().flat_map(|run| (0..len).map(move |at| run * (len + 2) + at));
+                assert!(out.into_iter().eq(want), "{count} runs of {len}");
+            }
+        }
     }
 
     #[test]

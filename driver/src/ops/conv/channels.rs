@@ -8,7 +8,7 @@ use crate::OpError;
 use crate::kernels::Isa;
 use crate::kernels::conv::Conv;
 use crate::kernels::depthwise_float::{self, FloatFilter};
-use crate::kernels::depthwise_quantized::{self, ByteFilter, DepthwisePairs};
+use crate::kernels::depthwise_quantized::{self, ByteFilter, DepthwiseInput, DepthwisePairs};
 use crate::kernels::quant::activation_range_f32;
 use crate::kernels::requantize::Requantize;
 use crate::op::{Budget, Kernel, PrepareContext, Prepared, Run};
@@ -112,6 +112,7 @@ struct ByteChannels {
 }
 
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each operation")]
 enum ByteForm {
     /// For code that every CPU runs.
     Plain {
@@ -151,7 +152,9 @@ impl ByteChannels {
         let bias = bias.to_vec();
         let (zero_point, range) = (scales.output.zero_point, scales.range(attributes.activation));
         let rules = Requantize::new(bias, |channel| scales.multiplier(channel), zero_point, range)?;
-        let paired = DepthwisePairs::new(isa, &weights, &rules, zero, is_signed, budget)?;
+        let is_dense = attributes.strides[1] == 1;
+        let input = DepthwiseInput { zero, is_signed, is_dense };
+        let paired = DepthwisePairs::new(isa, &weights, &rules, input, budget)?;
         let form = paired.map(ByteForm::Paired).unwrap_or_else(|| {
             let (flip, zero) = if is_signed { (0x80, zero + 128) } else { (0, zero) };
             ByteForm::Plain { weights, rules, flip, zero }

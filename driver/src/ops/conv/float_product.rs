@@ -10,11 +10,12 @@ use crate::kept::{KeptValue, What};
 use crate::kernels::conv::Conv;
 use crate::kernels::conv::fill_rows;
 use crate::kernels::matmul_float::FloatMatrix;
-use crate::kernels::matmul_float::{EVERYTHING, FloatPanels, Product, Start};
-use crate::kernels::matmul_float::{FloatRows, Pixels};
+use crate::kernels::matmul_float::{EVERYTHING, FloatPanels, FloatRows, Product, Start};
 use crate::kernels::{Isa, matmul_float};
 use crate::op::{Kernel, PrepareContext, Run};
-use crate::ops::conv::row_tiles::{Rows, SHARED_STEP, TILE_BYTES, sizes_differ, tile_rows};
+use crate::ops::conv::row_tiles::{
+    PACKED_INPUTS, Rows, SHARED_STEP, TILE_BYTES, sizes_differ, tile_rows,
+};
 use crate::scratch::Scratch;
 use crate::tensor::TensorRef;
 use crate::threads::{Tiling, speed};
@@ -59,7 +60,7 @@ impl FloatProduct {
             if budget.kept().is_recording() {
                 let values = [panels.bytes(), bytemuck::cast_slice(bias)];
                 let copies = values.map(|bytes| Ok((Dimensions::new(), budget.copy_of(bytes)?)));
-                budget.kept().record(What::Packed, copies.into_iter())?;
+                budget.kept().record(What::Packed, &PACKED_INPUTS, copies.into_iter())?;
             }
             Weights::Panels(panels)
         } else {
@@ -98,21 +99,16 @@ impl FloatProduct {
     ) -> Result<(), OpError> {
         let (depth, units) = (conv.depth(), conv.filter.outputs);
         let count = out.len() / units;
-        let in_place = conv.is_pointwise().then(|| &input[first * depth..][..count * depth]);
         match &self.weights {
             Weights::Panels(panels) => {
-                let rows = if let Some(values) = in_place {
-                    FloatRows::Matrix { values, depth }
-                } else {
-                    let gathered = scratch.f32(Pixels::gathered_len(conv, first, count))?;
-                    FloatRows::Pixels(Pixels::new(conv, input, first, count, gathered)?)
-                };
+                let (values, range) = ((input, 0.0), (first, count));
+                let rows = FloatRows::of_conv(conv, values, 1, range, |len| scratch.f32(len))?;
                 let (start, range) = (Start::Bias(&self.bias), self.range);
                 Product { panels, rows, start, range, out_step: units }.run(self.isa, out)
             }
             Weights::Library(matrix) => {
-                let rows = if let Some(values) = in_place {
-                    values
+                let rows = if conv.is_pointwise() {
+                    &input[first * depth..][..count * depth]
                 } else {
                     let rows = scratch.f32(count * depth)?;
                     fill_rows(conv, input, 0.0, first, rows);

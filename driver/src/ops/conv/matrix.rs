@@ -21,14 +21,14 @@ use crate::kept::{KeptValue, What};
 use crate::kernels::Isa;
 use crate::kernels::conv::Conv;
 use crate::kernels::conv::fill_rows;
-use crate::kernels::matmul_quantized::{self, ByteMatrix, MAX_EXACT_DEPTH};
+use crate::kernels::matmul_quantized::{self, ByteMatrix, ByteRows, MAX_EXACT_DEPTH};
 use crate::kernels::quant::activation_range_f32;
 use crate::kernels::requantize::Requantize;
 use crate::op::{Kernel, PrepareContext, Prepared, Run};
 use crate::ops::attributes::Layout;
 use crate::ops::conv::float_product::FloatProduct;
 use crate::ops::conv::quantized::{Scales, is_quantized};
-use crate::ops::conv::row_tiles::{Rows, SHARED_STEP, sizes_differ, tile_rows};
+use crate::ops::conv::row_tiles::{PACKED_INPUTS, Rows, SHARED_STEP, sizes_differ, tile_rows};
 use crate::scratch::Scratch;
 use crate::stop::STEPS_PER_CHECK;
 use crate::tensor::{Args, TensorRef};
@@ -70,7 +70,7 @@ pub(super) fn prepare(
     } else {
         return Ok(None);
     };
-    Ok(Some(Prepared { kernel, packed_inputs: SmallVec::from_slice(&[1, 2]) }))
+    Ok(Some(Prepared { kernel, packed_inputs: SmallVec::from_slice(&PACKED_INPUTS) }))
 }
 
 /// How the outputs of a product of one row are shared: each thread reads weights of its own.
@@ -170,7 +170,7 @@ impl PackedWeights {
         {
             let bias = context.budget.copy_of(bytemuck::cast_slice(&packed.bias))?;
             let values = [weights, bias].map(|bytes| Ok((Dimensions::new(), bytes)));
-            kept.record(What::Packed, values.into_iter())?;
+            kept.record(What::Packed, &PACKED_INPUTS, values.into_iter())?;
         }
         Ok(packed)
     }
@@ -249,6 +249,20 @@ impl Kernel for ByteProduct {
             });
         }
         let units = conv.filter.outputs;
+        if let Some(step) = self.weights.piece_step().filter(|_| self.weight_zero == 0) {
+            return parallelism.tiles(
+                &self.tiling(&conv),
+                out,
+                scratch,
+                *stop,
+                |first, out, scratch| {
+                    let (values, range) = ((input, self.zero), (first, out.len() / units));
+                    let rows =
+                        ByteRows::of_conv(&conv, values, step, range, |len| scratch.u8(len))?;
+                    self.weights.multiply_in_place(self.isa, (&rows, self.flip), &self.rules, out)
+                },
+            );
+        }
         parallelism.tiles(&self.tiling(&conv), out, scratch, *stop, |first, out, scratch| {
             let sums_len = self.weights.sums_len(out.len());
             let (rows, terms, sums) =

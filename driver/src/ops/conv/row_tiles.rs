@@ -6,6 +6,9 @@ use crate::ops::attributes::ConvAttributes;
 use crate::ops::conv::geometry;
 use crate::ops::conv::quantized::Task;
 
+/// Inputs whose bytes a kernel of products holds itself: filter and bias.
+pub(super) const PACKED_INPUTS: [usize; 2] = [1, 2];
+
 /// Bytes of rows and sums that one tile may take: a part of the second-level cache, which also
 /// holds the weights that every tile reads.
 pub(super) const TILE_BYTES: usize = 256 << 10;

@@ -272,8 +272,8 @@ impl Detector<'_> {
         let (kept, of_anchor) = indices.split_at_mut(anchors);
         let mut count = 0;
         for (anchor, best) in best.iter_mut().enumerate().take(anchors) {
-            let scores = (1..classes).map(|class| self.score(image, anchor, class));
-            *best = scores.fold(f32::NEG_INFINITY, f32::max);
+            let first = (image * anchors + anchor) * classes;
+            *best = self.scores.largest(first + 1..first + classes);
             if *best > self.rules.score_threshold {
                 kept[count] = index(anchor)?;
                 count += 1;

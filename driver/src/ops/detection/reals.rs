@@ -10,6 +10,8 @@
     reason = "stored values fit in f32 exactly, and are clamped to their type before they are narrowed"
 )]
 
+use std::ops::Range;
+
 use burst_hal::OperandType;
 use half::f16;
 
@@ -79,6 +81,23 @@ impl<'a> Reals<'a> {
             Reals::U16(values, steps) => steps.real(values[index]),
             Reals::I16(values, steps) => steps.real(values[index]),
         }
+    }
+
+    /// The largest of these values, not a number left out; minus infinity where there is none.
+    pub(super) fn largest(&self, range: Range<usize>) -> f32 {
+        let Reals::F32(values) = self else {
+            return range.map(|index| self.get(index)).fold(f32::NEG_INFINITY, f32::max);
+        };
+        // Side by side, as vectors are: one after the other each comparison waits for the last one.
+        let larger = |a: f32, b: f32| if b > a { b } else { a };
+        let (whole, rest) = values[range].as_chunks::<16>();
+        let mut largest = [f32::NEG_INFINITY; 16];
+        for values in whole {
+            for (largest, value) in largest.iter_mut().zip(values) {
+                *largest = larger(*largest, *value);
+            }
+        }
+        largest.iter().chain(rest).copied().fold(f32::NEG_INFINITY, larger)
     }
 
     /// The four values of box `index`.
@@ -165,5 +184,24 @@ mod tests {
         let signed = Steps { scale: 0.5, zero_point: -128, range: (-128, 127) };
         assert_eq!(signed.stored(1.25), -125);
         assert_eq!(signed.real(-125i8), 1.5);
+    }
+
+    #[test]
+    fn the_largest_value_is_found_wherever_it_stands() {
+        let steps = Steps { scale: 0.5, zero_point: 3, range: (0, 255) };
+        for len in [1, 15, 16, 17, 40, 91] {
+            for at in 0..len {
+                let mut values = vec![-2.0; len];
+                values[len / 2] = f32::NAN;
+                values[at] = -1.0;
+                assert_eq!(Reals::F32(&values).largest(0..len), -1.0, "{at} of {len}");
+                let mut stored = vec![0; len];
+                stored[at] = 1;
+                assert_eq!(Reals::U8(&stored, steps).largest(0..len), -1.0, "{at} of {len}");
+            }
+        }
+        let none = f32::NEG_INFINITY;
+        assert_eq!(Reals::F32(&[f32::NAN; 20]).largest(0..20), none);
+        assert_eq!(Reals::F32(&[1.0]).largest(1..1), none);
     }
 }

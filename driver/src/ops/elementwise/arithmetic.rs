@@ -74,8 +74,8 @@ fn check_activation(activation: FusedActivation, ty: OperandType) -> Result<(), 
 pub(super) fn execute_plain(
     run: &mut Run<'_, '_>,
     activation: FusedActivation,
-    float: impl Fn(f32, f32) -> f32 + Sync,
-    int: impl Fn(i32, i32) -> i32 + Sync,
+    float: impl Fn(f32, f32) -> f32 + Sync + Copy,
+    int: impl Fn(i32, i32) -> i32 + Sync + Copy,
 ) -> Result<(), OpError> {
     let (a, b) = (run.input(0)?, run.input(1)?);
     let (low, high) = activation_range_f32(activation);
@@ -84,12 +84,12 @@ pub(super) fn execute_plain(
         OperandType::TensorFloat32 => {
             let a = Side { values: a.f32()?, dims: a.dims };
             let b = Side { values: b.f32()?, dims: b.dims };
-            zip(&mut runner, out.f32_mut()?, a, b, |x, y| clamp(float(x, y), low, high))
+            zip(&mut runner, out.f32_mut()?, a, b, move |x, y| clamp(float(x, y), low, high))
         }
         OperandType::TensorFloat16 => {
             let a = Side { values: a.f16()?, dims: a.dims };
             let b = Side { values: b.f16()?, dims: b.dims };
-            zip(&mut runner, out.f16_mut()?, a, b, |x, y| {
+            zip(&mut runner, out.f16_mut()?, a, b, move |x, y| {
                 f16::from_f32(clamp(float(x.to_f32(), y.to_f32()), low, high))
             })
         }
@@ -108,8 +108,8 @@ pub(super) fn execute_plain(
 pub(super) fn execute<Q: Quantized + Sync>(
     run: &mut Run<'_, '_>,
     activation: FusedActivation,
-    float: impl Fn(f32, f32) -> f32 + Sync,
-    int: impl Fn(i32, i32) -> i32 + Sync,
+    float: impl Fn(f32, f32) -> f32 + Sync + Copy,
+    int: impl Fn(i32, i32) -> i32 + Sync + Copy,
     quantized: impl Fn(&TensorInfo, &TensorInfo, &TensorInfo) -> Result<Q, OpError>,
 ) -> Result<(), OpError> {
     let (a, b) = (run.input(0)?, run.input(1)?);

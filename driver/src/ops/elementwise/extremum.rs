@@ -55,17 +55,17 @@ pub(super) fn execute(run: &mut Run<'_, '_>, which: Extremum) -> Result<(), OpEr
         OperandType::TensorFloat32 => {
             let a = Side { values: a.f32()?, dims: a.dims };
             let b = Side { values: b.f32()?, dims: b.dims };
-            zip(&mut runner, out.f32_mut()?, a, b, |x, y| which.of(x, y))
+            zip(&mut runner, out.f32_mut()?, a, b, move |x, y| which.of(x, y))
         }
         OperandType::TensorFloat16 => {
             let a = Side { values: a.f16()?, dims: a.dims };
             let b = Side { values: b.f16()?, dims: b.dims };
-            zip(&mut runner, out.f16_mut()?, a, b, |x: f16, y: f16| which.of(x, y))
+            zip(&mut runner, out.f16_mut()?, a, b, move |x: f16, y: f16| which.of(x, y))
         }
         OperandType::TensorInt32 => {
             let a = Side { values: a.i32()?, dims: a.dims };
             let b = Side { values: b.i32()?, dims: b.dims };
-            zip(&mut runner, out.i32_mut()?, a, b, |x, y| which.of(x, y))
+            zip(&mut runner, out.i32_mut()?, a, b, move |x, y| which.of(x, y))
         }
         OperandType::TensorQuant8Asymm => {
             let (x, y) = (Requantize::new(a.info, out.info), Requantize::new(b.info, out.info));

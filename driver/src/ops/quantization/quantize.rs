@@ -5,28 +5,26 @@
 //!
 //! Source: NNAPI `types.hal`, `OperationType::QUANTIZE`.
 
-#![allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "values are clamped to their 8-bit type before they are narrowed"
-)]
-
 use burst_hal::HalVersion::{V1_2, V1_3};
 use burst_hal::{OperandType, OperationType};
+use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::kernels::lut::Quant8;
+use crate::kernels::{Isa, quantize};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
-use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, Run, Signature};
+use crate::op::{
+    Form, Inferred, Kernel, OpDef, OpTraits, Plain, PrepareContext, Prepared, Run, Signature,
+};
 use crate::ops::quantization::rules::quant8;
 use crate::tensor::{Args, TensorMut};
-use crate::threads::TileRunner;
+use crate::threads::{TileRunner, Tiling};
 
 /// The definition of QUANTIZE.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Quantize,
     validate,
-    body: &Plain { infer, prepare: None, execute },
+    body: &Plain { infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN,
 };
 
@@ -56,62 +54,64 @@ fn store<T: Copy + Sync>(
     out: &mut TensorMut<'_>,
     load: impl Fn(T) -> f32 + Sync,
 ) -> Result<(), OpError> {
-    let quant = quant8(out.info)
-        .ok_or(OpError::Type { want: "an 8-bit asymmetric type", got: out.info.ty })?;
-    let out = out.u8_mut()?;
-    if quant.signed {
-        runner.map(input, out, 1, |x| (step(load(x), quant) as i8).cast_unsigned())
-    } else {
-        runner.map(input, out, 1, |x| step(load(x), quant) as u8)
+    let quant = rule(out)?;
+    runner.map(input, out.u8_mut()?, 1, |x| quantize::stored(load(x), quant))
+}
+
+fn rule(out: &TensorMut<'_>) -> Result<Quant8, OpError> {
+    let other = OpError::Type { want: "an 8-bit asymmetric type", got: out.info.ty };
+    quant8(out.info).ok_or(other)
+}
+
+/// The kernel of 32-bit floats.
+#[derive(Debug)]
+struct Floats {
+    isa: Isa,
+}
+
+fn prepare(args: &Args<'_>, context: &PrepareContext<'_>) -> Result<Option<Prepared>, OpError> {
+    let kernel = Box::new(Floats { isa: context.isa });
+    let is_float = args.input(0)?.info.ty == OperandType::TensorFloat32;
+    Ok(is_float.then_some(Prepared { kernel, packed_inputs: SmallVec::new() }))
+}
+
+/// Bytes that are read and written for each value.
+const VALUE_BYTES: usize = 5;
+
+impl Kernel for Floats {
+    fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
+        let input = run.input(0)?;
+        let (out, mut runner) = run.output_and_runner()?;
+        let (quant, input, out) = (rule(out)?, input.f32()?, out.u8_mut()?);
+        if input.len() != out.len() {
+            return Err(OpError::Internal { what: "an output has not its input's length" });
+        }
+        runner.tiles(&Tiling::values(VALUE_BYTES * out.len()), out, |first, out, _| {
+            quantize::floats(self.isa, &input[first..][..out.len()], quant, out);
+            Ok(())
+        })
     }
-}
 
-/// The stored value nearest to `x`. Not a number becomes the zero point.
-#[inline]
-fn step(x: f32, quant: Quant8) -> i32 {
-    let (low, high) = quant.range();
-    // The cast saturates; the sum then cannot leave 32 bits by much.
-    round_away(x / quant.scale).saturating_add(quant.zero_point).max(low).min(high)
-}
-
-/// `x.round() as i32` without the call into the mathematics library that keeps a loop from being
-/// turned into vector code: adding the largest number below one half and truncating gives the same.
-#[inline]
-fn round_away(x: f32) -> i32 {
-    const BELOW_HALF: f32 = 0.499_999_97;
-    (x + BELOW_HALF.copysign(x)) as i32
+    fn name(&self) -> &'static str {
+        "floats to 8 bit"
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::testing::{Tensor, has_form, run_one};
+    use crate::ops::testing::{Tensor, has_form, run_fast, run_one};
     use burst_hal::HalVersion;
-
-    #[test]
-    fn rounding_equals_the_library_function() {
-        let near = [0.0, 0.5, 1.5, 2.5, 8_388_607.5, 8_388_608.0, 8_388_609.0, 16_777_215.0];
-        let far = [1e9, 2_147_483_500.0, 2_147_483_648.0, 1e20, f32::INFINITY];
-        for x in near.into_iter().chain(far) {
-            for x in [x.next_down(), x, x.next_up()] {
-                assert_eq!(round_away(x), x.round() as i32, "{x}");
-                assert_eq!(round_away(-x), (-x).round() as i32, "-{x}");
-            }
-        }
-        let mut x = -300.0f32;
-        while x < 300.0 {
-            assert_eq!(round_away(x), x.round() as i32, "{x}");
-            x += 0.003;
-        }
-    }
 
     #[test]
     fn ties_go_away_from_zero_and_ends_are_clamped() {
         let values = [0.0, 0.25, -0.25, 0.24, 1.0, -1000.0, 1000.0, f32::NAN];
         let input = Tensor::f32(&[8], &values);
         let out = Tensor::output(OperandType::TensorQuant8Asymm).quantized(0.5, 10);
-        let got = run_one(&DEF, std::slice::from_ref(&input), out).unwrap();
+        let got = run_one(&DEF, std::slice::from_ref(&input), out.clone()).unwrap();
         assert_eq!(got.values::<u8>(), [10, 11, 9, 10, 12, 0, 255, 10]);
+        let fast = run_fast(&DEF, std::slice::from_ref(&input), &[out]).unwrap();
+        assert_eq!(fast.expect("a kernel of floats")[0].values::<u8>(), got.values::<u8>());
         let out = Tensor::output(OperandType::TensorQuant8AsymmSigned).quantized(0.5, -118);
         let got = run_one(&DEF, &[input], out).unwrap();
         assert_eq!(got.values::<i8>(), [-118, -117, -119, -118, -116, -128, 127, -118]);

@@ -195,6 +195,9 @@ fn prepare(
     let layer = |operands| PackedLayer::new(args, operands, attributes.tuning, context);
     let layers = [layer(FORWARD)?, layer(BACKWARD)?];
     let linking = linking(args)?.ok_or(OpError::NotYet)?;
+    for layer in &layers {
+        layer.keep(context)?;
+    }
     let packed_inputs = layers.iter().flat_map(|layer| layer.packed_inputs(args)).collect();
     let kernel = Box::new(PackedPair { layers, linking, attributes: *attributes });
     Ok(Some(Prepared { kernel, packed_inputs }))

@@ -110,7 +110,7 @@ fn prepare(
 ) -> Result<Option<Prepared>, OpError> {
     infer(args, Ok(tuning))?;
     let layer = PackedLayer::new(args, CELL, *tuning, context)?;
-    Ok(Some(layer.into_kernel(args, true, run_packed)))
+    layer.into_kernel(args, true, run_packed, context).map(Some)
 }
 
 fn run_packed(layer: &PackedLayer, _: bool, run: &mut Run<'_, '_>) -> Result<(), OpError> {

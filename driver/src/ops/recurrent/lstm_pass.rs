@@ -2,6 +2,7 @@
 //! together, and a pass through time.
 
 use crate::OpError;
+use crate::kernels::lstm::LayerSizes;
 use crate::kernels::lstm::float::{Gate, Lstm, Projection, State};
 use crate::kernels::rnn::Activation;
 use crate::op::{Operands, Stop};
@@ -79,6 +80,12 @@ impl CellOperands {
         let four = |first: usize| first..first + 4;
         let aux = self.aux.map(four).unwrap_or_default();
         (self.first..self.first + 17).chain(aux).chain(four(self.layer_norm)).collect()
+    }
+
+    /// The matrices among them.
+    pub(super) fn matrices(self) -> SmallVec<[usize; 16]> {
+        let aux = self.aux.map(|aux| aux..aux + 4).unwrap_or_default();
+        (self.first..self.first + 8).chain(aux).chain([self.projection()]).collect()
     }
 
     pub(super) fn output_state(self) -> usize {
@@ -188,6 +195,21 @@ impl CellOperands {
             _ => None,
         };
         agree(together(shapes, &[weights])?, want, weights)
+    }
+
+    /// What goes in and comes out, by the shapes of the weights.
+    pub(super) fn layer_sizes(
+        self,
+        shapes: &(impl Shapes + ?Sized),
+    ) -> Result<LayerSizes, OpError> {
+        let depth = |matrix| sizes::<2>(shapes, matrix).map(|[_, depth]| depth as usize);
+        let has_aux = self.has_aux(shapes)? == Some(true);
+        let aux = self.aux.filter(|_| has_aux).map(|aux| depth(aux + OUTPUT_GATE));
+        Ok(LayerSizes {
+            inputs: depth(self.input(OUTPUT_GATE))?,
+            aux_inputs: aux.transpose()?,
+            outputs: depth(self.recurrent(OUTPUT_GATE))?,
+        })
     }
 
     fn gate<'a>(self, floats: &Floats<'a>, gate: usize) -> Result<Gate<'a>, OpError> {

@@ -1,8 +1,10 @@
 //! An LSTM layer with constant weights, packed at prepare time, going through a sequence.
 
+use burst_hal::Dimensions;
 use smallvec::SmallVec;
 
 use crate::OpError;
+use crate::kept::What;
 use crate::kernels::Isa;
 use crate::kernels::lstm::PackedLstm;
 use crate::op::{Kernel, PrepareContext, Prepared, Run, Stop};
@@ -64,10 +66,20 @@ impl Kernel for PackedForward {
 
 impl PackedLayer {
     /// The kernel of an operation of this one layer.
-    pub(super) fn into_kernel(self, args: &Args<'_>, time_major: bool, run: RunLayer) -> Prepared {
+    ///
+    /// # Errors
+    /// As [`PackedLayer::keep`].
+    pub(super) fn into_kernel(
+        self,
+        args: &Args<'_>,
+        time_major: bool,
+        run: RunLayer,
+        context: &PrepareContext<'_>,
+    ) -> Result<Prepared, OpError> {
+        self.keep(context)?;
         let packed_inputs = self.packed_inputs(args);
         let kernel = Box::new(PackedForward { layer: self, time_major, run });
-        Prepared { kernel, packed_inputs }
+        Ok(Prepared { kernel, packed_inputs })
     }
 
     /// What a step of an operation of this one layer reads: the vectors at operand `input`, output
@@ -131,8 +143,26 @@ impl PackedLayer {
         let PrepareContext { isa, budget, .. } = *context;
         let mut scratch = Scratch::paid_by(budget.same_account());
         let (floats, _) = Floats::new(&constants, &mut scratch, 0)?;
-        let lstm = PackedLstm::new(&operands.cell(&floats, tuning)?, budget)?;
+        let cell = operands.cell(&floats, tuning)?;
+        let lstm = match budget.kept().take(What::Packed) {
+            None => PackedLstm::new(&cell, budget)?,
+            Some(matrices) => {
+                PackedLstm::restored(&cell, operands.layer_sizes(args)?, &matrices, budget)?
+            }
+        };
         Ok(PackedLayer { lstm, operands, isa })
+    }
+
+    /// Keeps the packed matrices, where the compilation is to be kept. Only once it is sure that the layer
+    /// is going to be used: where it is not, its operands are.
+    ///
+    /// # Errors
+    /// What the budget says.
+    pub(super) fn keep(&self, context: &PrepareContext<'_>) -> Result<(), OpError> {
+        let budget = context.budget;
+        let copies =
+            self.lstm.matrices().map(|bytes| Ok((Dimensions::new(), budget.copy_of(bytes)?)));
+        budget.kept().record(What::Packed, &self.operands.matrices(), copies)
     }
 
     /// Operands whose plain bytes are not needed any more.

@@ -112,7 +112,7 @@ fn prepare(
 ) -> Result<Option<Prepared>, OpError> {
     infer(args, Ok(attributes))?;
     let layer = PackedLayer::new(args, CELL, attributes.tuning, context)?;
-    Ok(Some(layer.into_kernel(args, attributes.time_major, run_packed)))
+    layer.into_kernel(args, attributes.time_major, run_packed, context).map(Some)
 }
 
 fn run_packed(layer: &PackedLayer, time_major: bool, run: &mut Run<'_, '_>) -> Result<(), OpError> {

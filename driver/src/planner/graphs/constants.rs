@@ -5,12 +5,14 @@
 //! plan outlives the model.
 
 use burst_hal::{DataLocation, MemoryError, Model, Operand, OperandLifeTime, OperandType};
+use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::aligned::{ALIGNMENT, AlignedBytes, MAX_ALLOCATION_BYTES};
 use crate::error::DriverError;
 use crate::kept::KeptValue;
 use crate::op::Budget;
+use crate::plan::ConstantBytes;
 
 /// What the planner knows of an operand's value.
 #[derive(Debug, Default)]
@@ -67,16 +69,65 @@ impl<'m> Constant<'m> {
         }
     }
 
-    /// The value as memory of the plan's own.
-    pub(super) fn into_owned(self, budget: &Budget<'_>) -> Result<Option<AlignedBytes>, OpError> {
+    /// The value where it lies in the memory of a file that the model was taken from.
+    fn in_file(&self, budget: &Budget<'_>) -> Option<KeptValue> {
         match self {
-            Constant::No | Constant::Released => Ok(None),
-            Constant::Borrowed(bytes) => copy_of(bytes, budget).map(Some),
-            Constant::Owned(bytes) => Ok(Some(bytes)),
-            Constant::Kept(value) => copy_of(value.bytes(), budget).map(Some),
+            Constant::No | Constant::Released | Constant::Owned(_) => None,
+            Constant::Borrowed(bytes) => budget.kept().constant(bytes),
+            Constant::Kept(value) => Some(value.clone()),
         }
     }
+
+    /// The value for a plan that outlives the model.
+    pub(super) fn into_plan(
+        self,
+        files: &KeptFiles,
+        budget: &Budget<'_>,
+    ) -> Result<Option<ConstantBytes>, OpError> {
+        if let Some(value) = self.in_file(budget).filter(|value| files.is_worth_keeping(value)) {
+            return Ok(Some(ConstantBytes::Kept(value)));
+        }
+        let own = match self {
+            Constant::No | Constant::Released => return Ok(None),
+            Constant::Owned(bytes) => bytes,
+            Constant::Borrowed(bytes) => copy_of(bytes, budget)?,
+            Constant::Kept(value) => copy_of(value.bytes(), budget)?,
+        };
+        Ok(Some(ConstantBytes::Own(own)))
+    }
 }
+
+/// The memory of files, and how many bytes of it steps read as they are. A constant that stays there keeps all
+/// of that memory: it is copied where most of the file is of no more use.
+#[derive(Debug, Default)]
+pub(super) struct KeptFiles(SmallVec<[((usize, usize), usize); 2]>);
+
+impl KeptFiles {
+    /// What these constants, all that are needed, use of the files they lie in.
+    pub(super) fn used_by<'c, 'm: 'c>(
+        constants: impl Iterator<Item = &'c Constant<'m>>,
+        budget: &Budget<'_>,
+    ) -> Self {
+        let mut files = KeptFiles::default();
+        for value in constants.filter_map(|constant| constant.in_file(budget)) {
+            let (memory, used) = (value.memory(), value.bytes().len());
+            match files.0.iter_mut().find(|(known, _)| *known == memory) {
+                Some((_, sum)) => *sum += used,
+                None => files.0.push((memory, used)),
+            }
+        }
+        files
+    }
+
+    fn is_worth_keeping(&self, value: &KeptValue) -> bool {
+        let (memory, size) = (value.memory(), value.memory().1);
+        let used = self.0.iter().find(|(known, _)| *known == memory).map_or(0, |(_, used)| *used);
+        used >= size - size / LEAST_UNUSED
+    }
+}
+
+/// Of a file's memory at most one part of so many is kept although no step reads it.
+const LEAST_UNUSED: usize = 8;
 
 /// Why a constant was not copied.
 enum CopyError {

@@ -208,7 +208,7 @@ impl Builder<'_, '_> {
             let dims = self.operands[*operand].known_dims().into();
             Ok((dims, copy_of(value.as_slice(), budget)?))
         });
-        budget.kept().record(What::Results, copies)
+        budget.kept().record(What::Results, &[], copies)
     }
 
     /// Takes the results of an operation that an earlier preparation has folded. Says whether it has.

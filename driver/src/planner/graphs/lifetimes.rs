@@ -1,13 +1,17 @@
 //! When each value of a graph is alive, and where it lies.
 
-use burst_hal::OperandLifeTime;
+use std::ops::Range;
+
 use burst_hal::validate::GraphId;
+use burst_hal::{Dimensions, OperandLifeTime};
 
 use super::builder::{Builder, operand_list};
+use super::constants::KeptFiles;
 use crate::OpError;
 use crate::arena::{self, Need};
 use crate::budget::settle;
 use crate::error::DriverError;
+use crate::kept::{KeptValue, Place, What};
 use crate::plan::{Allocation, Control, GraphPlan, MAX_ARENA_BYTES, Planned};
 
 impl Builder<'_, '_> {
@@ -16,8 +20,8 @@ impl Builder<'_, '_> {
         let inputs = operand_list(&self.subgraph.input_indexes).into_vec();
         let outputs = operand_list(&self.subgraph.output_indexes).into_vec();
         let (operands, needs) = self.lifetimes(&inputs, &outputs);
-        let (ranges, arena_bytes) = arena::assign_ranges(&needs, self.graphs.budget.stop())
-            .map_err(|cause| super::outside_of_operations(&cause))?;
+        let (ranges, arena_bytes) =
+            self.ranges(&needs).map_err(|cause| super::outside_of_operations(&cause))?;
         if arena_bytes > MAX_ARENA_BYTES {
             let (bytes, limit) = (arena_bytes as u64, MAX_ARENA_BYTES as u64);
             return Err(DriverError::TooLarge { bytes, limit });
@@ -45,13 +49,34 @@ impl Builder<'_, '_> {
         Ok(plan)
     }
 
+    /// Where values that need memory lie, and how much all take: as an earlier preparation has found, or else
+    /// found now.
+    fn ranges(&self, needs: &[Need]) -> Result<(Vec<Range<usize>>, usize), OpError> {
+        let budget = self.graphs.budget;
+        let kept = budget.kept();
+        kept.begin(Place::behind(self.graph));
+        if let Some(values) = kept.take(What::Ranges) {
+            let offsets = values.first().map_or(&[][..], KeptValue::bytes);
+            return arena::kept_ranges(needs, offsets);
+        }
+        let (ranges, bytes) = arena::assign_ranges(needs, budget.stop())?;
+        let copy = || Ok((Dimensions::new(), budget.copy_of(&arena::offsets(&ranges))?));
+        kept.record(What::Ranges, &[], std::iter::once_with(copy))?;
+        Ok((ranges, bytes))
+    }
+
     /// Gives the plan the constants that its steps read as they are. A survey needs none.
     fn keep_constants(&mut self) -> Result<(), OpError> {
         let (budget, is_survey) = (self.graphs.budget, self.graphs.context.is_none());
-        for (operand, constant) in std::mem::take(&mut self.constants).into_iter().enumerate() {
+        let constants = std::mem::take(&mut self.constants);
+        if is_survey {
+            return Ok(());
+        }
+        let needed = constants.iter().zip(&self.needed).filter(|(_, needed)| **needed);
+        let files = KeptFiles::used_by(needed.map(|(constant, _)| constant), budget);
+        for (operand, constant) in constants.into_iter().enumerate() {
             if self.needed[operand]
-                && !is_survey
-                && let Some(bytes) = constant.into_owned(budget)?
+                && let Some(bytes) = constant.into_plan(&files, budget)?
             {
                 self.operands[operand].allocation = Allocation::Constant(bytes);
             }

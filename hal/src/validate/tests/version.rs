@@ -1,6 +1,7 @@
 //! What one version takes, to the letter.
 
 use super::*;
+use crate::forms::FormMismatch;
 use crate::{ExecutionPreference, Priority, Request, RequestArgument, RequestPool};
 
 const V1_0: HalVersion = HalVersion::V1_0;
@@ -49,7 +50,9 @@ fn a_version_refuses_forms_that_came_later_where_validation_of_types_does_not() 
     b.output(z);
     let model = b.build().unwrap();
     assert_eq!(validate_model(&model, V1_0), Ok(()), "every type is of 1.0");
-    let fault = OperationFault::NoSuchForm { ty: OperationType::L2Normalization, version: V1_0 };
+    let mismatch = FormMismatch::Newer { since: HalVersion::V1_2 };
+    let ty = OperationType::L2Normalization;
+    let fault = OperationFault::NoSuchForm { ty, version: V1_0, mismatch };
     assert_eq!(
         validate_model_of(&model, V1_0),
         Err(operation(1, fault)),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use burst_client::ShmMemory;
 use burst_hal::validate::MAX_OPERANDS;
 use burst_hal::{
-    DataLocation, Model, ModelBuilder, OperandLifeTime, OperandType, OperationType, OutputSpec,
-    Pool,
+    DataLocation, HeapMemory, Model, ModelBuilder, OperandLifeTime, OperandType, OperationType,
+    OutputSpec, Pool,
 };
 use burst_shm::Memory;
 
@@ -124,6 +124,33 @@ pub(crate) fn too_many_operands() -> Model {
     let x = half(&mut b);
     let output = chosen(&mut b, other, 1, x);
     b.output(output);
+    built(b)
+}
+
+/// The same in a single graph.
+pub(crate) fn too_many_operands_of_one_graph() -> Model {
+    let mut b = ModelBuilder::new();
+    let x = b.input_of(one());
+    for _ in 0..MAX_OPERANDS {
+        b.omitted(OperandType::TensorFloat32);
+    }
+    let y = negated(&mut b, x);
+    b.output(y);
+    built(b)
+}
+
+/// A sum of so many constants, each of them in a pool of its own.
+pub(crate) fn constants_in_pools_of_their_own(pools: usize) -> Model {
+    let mut b = ModelBuilder::new();
+    let none = b.scalar_i32(NONE);
+    let mut sum = b.input_of(one());
+    for _ in 0..pools {
+        let pool_index = b.pool(Arc::new(HeapMemory::new(vec![0; 4])));
+        let location = DataLocation { pool_index, offset: 0, length: 4 };
+        let constant = b.constant_in_pool(one(), location);
+        sum = b.result_of(OperationType::Add, &[sum, constant, none], one());
+    }
+    b.output(sum);
     built(b)
 }
 

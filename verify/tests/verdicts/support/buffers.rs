@@ -17,8 +17,10 @@ struct FloorBuffer {
 
 /// A buffer for one argument of a model of FLOOR.
 pub(super) fn allocate(fault: Fault, request: &BufferRequest) -> Result<Arc<dyn Buffer>, Failure> {
-    if fault == Fault::MakesNoBuffers {
-        return Err(ErrorStatus::GeneralFailure.into());
+    match fault {
+        Fault::MakesNoBuffers => return Err(ErrorStatus::GeneralFailure.into()),
+        Fault::CallsBuffersInvalid => return Err(ErrorStatus::InvalidArgument.into()),
+        _ => {}
     }
     assert_eq!((request.models.len(), request.inputs.len() + request.outputs.len()), (1, 1));
     let mut buffers = BUFFERS.lock().unwrap_or_else(PoisonError::into_inner);

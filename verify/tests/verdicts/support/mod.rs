@@ -62,6 +62,7 @@ pub enum Fault {
     UnlimitedIsMissed,
     // Of buffers.
     MakesNoBuffers,
+    CallsBuffersInvalid,
     ForgetsBuffers,
     OneTokenForAll,
 }

@@ -1,0 +1,260 @@
+//! How measuring and verifying end before their time: with what was done by then, the reason, and the exit code of
+//! shells, in text and as JSON.
+
+#![allow(clippy::unwrap_used, reason = "a test panics")]
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use nix::pty::openpty;
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use serde_json::Value;
+
+use crate::support::{Process, burst, child_of, signal, wait_until};
+use crate::{verify, verify_models};
+
+burst_testing::tests![
+    vectors_that_were_run_are_said(),
+    goldens_that_were_run_are_said(),
+    random_models_that_were_judged_are_counted(),
+    rounds_of_a_model_that_were_measured_are_said(),
+    rounds_of_the_transport_that_were_measured_are_said(),
+    workloads_that_were_measured_are_said_and_nothing_is_written(),
+    a_second_signal_does_not_wait_for_the_work(),
+];
+
+/// A command with a terminal for its standard error, and all that it has shown there.
+struct Shown {
+    process: Process,
+    text: Arc<Mutex<String>>,
+}
+
+/// What a command left when it had ended.
+#[derive(Debug)]
+struct Left {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Shown {
+    fn start(args: &[&str]) -> Shown {
+        let terminal = openpty(None, None).unwrap();
+        let mut command = burst(args);
+        command.stderr(Stdio::from(terminal.slave));
+        let process = Process::start(command);
+        let text = Arc::new(Mutex::new(String::new()));
+        let (shown, mut master) = (Arc::clone(&text), File::from(terminal.master));
+        // Read all the time: a full terminal would stop the command. The kernel tells the end by an error.
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = master.read(&mut buffer) {
+                shown.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..read]));
+            }
+        });
+        Shown { process, text }
+    }
+
+    fn text(&self) -> String {
+        self.text.lock().unwrap().clone()
+    }
+
+    fn end(mut self, flag: &str) -> Left {
+        signal(self.process.child.id(), flag);
+        let mut out = String::new();
+        self.process.out.read_to_string(&mut out).unwrap();
+        let code = self.process.child.wait().unwrap().code();
+        wait_until("the reason", || out.starts_with('{') || self.text().contains("burst: "));
+        Left { code, out, err: self.text() }
+    }
+}
+
+/// Waits until a command has seen a signal: then a second thread waits for the end.
+fn seen(pid: u32) {
+    let waiting = || {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        let names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")));
+        names.flatten().filter(|name| name == "signals\n").count()
+    };
+    wait_until("the signal", || waiting() == 2);
+}
+
+/// A file that whoever reads it waits for.
+fn fifo(path: &Path) {
+    rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}
+
+/// Our end of such a file, once it is being read.
+fn reader_of(path: &Path) -> OwnedFd {
+    let mut end = None;
+    wait_until("a reader", || {
+        end = rustix::fs::open(path, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()).ok();
+        end.is_some()
+    });
+    end.unwrap()
+}
+
+/// Runs a command that waits for a file in the middle of its work, and sends it a signal there.
+fn stopped_at(file: &Path, args: &[&str], (flag, json): (&str, bool)) -> Left {
+    let mut args = args.to_vec();
+    args.extend(json.then_some("--json"));
+    let mut command = burst(&args);
+    command.stderr(Stdio::piped());
+    let mut process = Process::start(command);
+    let end = reader_of(file);
+    signal(process.child.id(), flag);
+    seen(process.child.id());
+    // The file ends, which nobody cares for any more.
+    drop(end);
+    let (mut out, mut err) = (String::new(), String::new());
+    process.out.read_to_string(&mut out).unwrap();
+    process.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    Left { code: process.child.wait().unwrap().code(), out, err }
+}
+
+impl Left {
+    /// The one object, which names the signal.
+    #[track_caller]
+    fn object(&self, code: i32, name: &str) -> Value {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert_eq!(self.out.lines().count(), 1, "{self:?}");
+        let object: Value = serde_json::from_str(&self.out).unwrap();
+        assert_eq!((&object["interrupted"], &object["error"]), (&name.into(), &Value::Null));
+        object
+    }
+
+    /// A summary with this in it, then the reason.
+    #[track_caller]
+    fn assert_text(&self, code: i32, name: &str, part: &str) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert!(self.out.contains(part), "{self:?}");
+        let last = self.err.trim_end().lines().last().unwrap_or_default();
+        assert!(last.ends_with(&format!("burst: interrupted by {name}")), "{self:?}");
+    }
+}
+
+fn vectors_that_were_run_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    verify::write_right(folder.path(), "a");
+    let second = folder.path().join("V1_0/b.json.gz");
+    fifo(&second);
+    let args = ["verify", folder.path().to_str().unwrap(), "--jobs", "1"];
+    let object = stopped_at(&second, &args, ("-INT", true)).object(130, "SIGINT");
+    assert_eq!((&object["tests"], &object["failed"]), (&1.into(), &0.into()), "{object}");
+    let left = stopped_at(&second, &args, ("-TERM", false));
+    left.assert_text(143, "SIGTERM", "1 tests: 1 passed, 0 failed");
+}
+
+fn goldens_that_were_run_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let second = verify_models::write_with_another(folder.path());
+    fifo(&second);
+    let root = folder.path().to_str().unwrap();
+    let args = ["verify", "--models", root, "--jobs", "1", "--mode", "burst"];
+    let object = stopped_at(&second, &args, ("-INT", true)).object(130, "SIGINT");
+    assert_eq!((&object["goldens"], &object["strict"]), (&1.into(), &1.into()), "{object}");
+    let left = stopped_at(&second, &args, ("-TERM", false));
+    left.assert_text(143, "SIGTERM", "1 goldens over burst: 1 strict");
+}
+
+fn random_models_that_were_judged_are_counted() {
+    let args = ["verify", "--random", "1000000", "--jobs", "1"];
+    for (flag, name, code, json) in
+        [("-INT", "SIGINT", 130, true), ("-TERM", "SIGTERM", 143, false)]
+    {
+        let mut args = args.to_vec();
+        args.extend(json.then_some("--json"));
+        let shown = Shown::start(&args);
+        child_of(shown.process.child.id()); // it has taken the signals over by then
+        let left = shown.end(flag);
+        if json {
+            let object = left.object(code, name);
+            assert!(object["models"].is_u64() && object["failed"] == 0, "{object}");
+        } else {
+            left.assert_text(code, name, "random models from seed 0: 0 failed");
+        }
+    }
+}
+
+/// Rounds that take minutes.
+const MANY: [&str; 2] = ["--rounds", "1000"];
+
+fn measured(args: &[&str], (flag, json): (&str, bool)) -> Left {
+    let mut args = [args, &MANY].concat();
+    args.extend(json.then_some("--json"));
+    let shown = Shown::start(&args);
+    wait_until("the second round", || shown.text().contains("round 2: "));
+    shown.end(flag)
+}
+
+fn rounds_of_a_model_that_were_measured_are_said() {
+    let args = ["bench", "model", "--threads", "1", "--executions", "2", "--path", "in-process"];
+    let object = measured(&args, ("-INT", true)).object(130, "SIGINT");
+    let path = &object["models"][0]["paths"][0];
+    assert!(path["latency_us"]["p50"].as_f64().unwrap() > 0.0, "{object}");
+    assert!(path["executions"].as_u64().unwrap() < 2000, "{path}");
+    measured(&args, ("-TERM", false)).assert_text(143, "SIGTERM", "in-process");
+}
+
+fn rounds_of_the_transport_that_were_measured_are_said() {
+    let args = ["bench", "transport", "--no-strace", "--no-frames", "--sizes", "64"];
+    let args =
+        [&args[..], &["--wait", "sleep", "--placement", "unpinned", "--peers", "ours"]].concat();
+    let object = measured(&args, ("-INT", true)).object(130, "SIGINT");
+    let rows = object["rows"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["name"] == "ours"), "{object}");
+    measured(&args, ("-TERM", false)).assert_text(143, "SIGTERM", "ours");
+}
+
+/// Lines that were shown, each with a name.
+fn names(text: &str) -> Vec<String> {
+    let lines = text.split("\r\x1b[K").filter(|line| !line.trim().is_empty());
+    let mut names: Vec<String> = lines.map(str::to_owned).collect();
+    names.dedup();
+    names
+}
+
+fn workloads_that_were_measured_are_said_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calibration.json");
+    for json in [true, false] {
+        let mut args = vec!["calibrate", "--rounds", "50", "--output", file.to_str().unwrap()];
+        args.extend(json.then_some("--json"));
+        let shown = Shown::start(&args);
+        wait_until("the second workload", || names(&shown.text()).len() >= 2);
+        let first = names(&shown.text())[0].clone();
+        let left = shown.end("-INT");
+        if json {
+            let object = left.object(130, "SIGINT");
+            assert!(object["file"].is_null(), "{object}");
+            assert_eq!(object["calibration"]["measured"][0]["workload"], first, "{object}");
+        } else {
+            left.assert_text(130, "SIGINT", &first);
+            assert!(left.out.contains("nothing was written"), "{left:?}");
+        }
+        assert!(!file.exists());
+    }
+}
+
+fn a_second_signal_does_not_wait_for_the_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = folder.path().join("V1_0/a.json.gz");
+    std::fs::create_dir(folder.path().join("V1_0")).unwrap();
+    fifo(&first);
+    let mut command = burst(&["verify", folder.path().to_str().unwrap(), "--jobs", "1", "--json"]);
+    command.stderr(Stdio::piped());
+    let mut process = Process::start(command);
+    let mut end = File::from(reader_of(&first));
+    signal(process.child.id(), "-INT");
+    seen(process.child.id());
+    signal(process.child.id(), "-TERM");
+    let mut out = String::new();
+    process.out.read_to_string(&mut out).unwrap();
+    let left = Left { code: process.child.wait().unwrap().code(), out, err: String::new() };
+    left.object(143, "SIGTERM");
+    assert!(end.write_all(b"x").is_err(), "nobody reads any more");
+}

@@ -1,0 +1,419 @@
+//! Rows of a matrix product where they lie: of a matrix, or the input values under the filter of a
+//! convolution, without a copy of what lies wholly on the image.
+
+use super::geometry::Conv;
+use super::im2col::fill_rows;
+use crate::OpError;
+
+/// Most pieces that a row is read in: those of a dilated filter of 5 by 5.
+pub(crate) const MAX_SEGMENTS: usize = 25;
+
+/// The pieces of `R` rows, for each piece the rows side by side.
+pub(crate) type Segments<'a, T, const R: usize> = [[&'a [T]; R]; MAX_SEGMENTS];
+
+/// Rows of equal length, each in pieces of equal length.
+#[derive(Debug, Clone, Copy)]
+#[allow(clippy::large_enum_variant, reason = "one lives on the stack, for a tile of rows")]
+pub(crate) enum MatrixRows<'a, T> {
+    /// Rows of a matrix.
+    Matrix {
+        /// The values.
+        values: &'a [T],
+        /// Values of a row.
+        depth: usize,
+    },
+    /// Pixels under a filter.
+    Pixels(Pixels<'a, T>),
+}
+
+/// Which row comes next, while the rows are visited in order.
+#[derive(Debug, Clone, Copy)]
+#[allow(clippy::large_enum_variant, reason = "one lives on the stack, for a tile of rows")]
+pub(crate) enum Cursor {
+    /// The index of the next row.
+    Row(usize),
+    /// The next pixel.
+    Pixel(Walk),
+}
+
+impl<'a, T: Copy> MatrixRows<'a, T> {
+    /// How many rows there are.
+    #[inline(always)]
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            MatrixRows::Matrix { values, depth } => values.len() / (*depth).max(1),
+            MatrixRows::Pixels(pixels) => pixels.count,
+        }
+    }
+
+    /// Values of a row.
+    #[inline(always)]
+    pub(crate) fn depth(&self) -> usize {
+        match self {
+            MatrixRows::Matrix { depth, .. } => *depth,
+            MatrixRows::Pixels(pixels) => pixels.conv.depth(),
+        }
+    }
+
+    /// The values of rows `first..first + count` of a convolution where they lie, or gathered into scratch
+    /// memory of the length that `room` is asked for.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when sizes do not fit; those of `room`.
+    pub(crate) fn of_conv(
+        conv: &'a Conv,
+        (input, zero): (&'a [T], T),
+        step: usize,
+        (first, count): (usize, usize),
+        room: impl FnOnce(usize) -> Result<&'a mut [T], OpError>,
+    ) -> Result<Self, OpError> {
+        let depth = conv.depth();
+        if conv.is_pointwise() {
+            let values = input.get(first * depth..).and_then(|rest| rest.get(..count * depth));
+            let values = values.ok_or(OpError::Internal { what: "pixels of a convolution" })?;
+            return Ok(MatrixRows::Matrix { values, depth });
+        }
+        let gathered = room(Pixels::<T>::gathered_len(conv, step, first, count))?;
+        let range = (first, count);
+        Pixels::new(conv, (input, zero), step, range, gathered).map(MatrixRows::Pixels)
+    }
+
+    /// Whether every piece of a row, or the only one, is of whole steps, but for the last one's end.
+    pub(crate) fn has_steps_of(&self, step: usize) -> bool {
+        match self {
+            MatrixRows::Matrix { .. } => true,
+            MatrixRows::Pixels(pixels) => {
+                pixels.pieces.as_ref().is_none_or(|pieces| pieces.len.is_multiple_of(step))
+            }
+        }
+    }
+
+    /// Whether there are whole rows only.
+    pub(crate) fn is_whole(&self) -> bool {
+        match self {
+            MatrixRows::Matrix { values, depth } => values.len().is_multiple_of((*depth).max(1)),
+            MatrixRows::Pixels(_) => true,
+        }
+    }
+
+    /// A cursor that stands at the first row.
+    #[inline(always)]
+    pub(crate) fn start(&self) -> Cursor {
+        match self {
+            MatrixRows::Matrix { .. } => Cursor::Row(0),
+            MatrixRows::Pixels(pixels) => Cursor::Pixel(Walk::new(pixels.conv, pixels.first)),
+        }
+    }
+
+    /// Lists the pieces of the next `rows` rows, of at most `R`, and says how many pieces there
+    /// are. What is left of the list is filled with the last row.
+    #[inline(always)]
+    pub(crate) fn list<const R: usize>(
+        &self,
+        cursor: &mut Cursor,
+        rows: usize,
+        list: &mut Segments<'a, T, R>,
+    ) -> usize {
+        match (self, cursor) {
+            (MatrixRows::Matrix { values, depth }, Cursor::Row(next)) => {
+                for (index, slot) in list[0].iter_mut().enumerate() {
+                    let row = *next + index.min(rows - 1);
+                    *slot = &values[row * depth..(row + 1) * depth];
+                }
+                *next += rows;
+                1
+            }
+            (MatrixRows::Pixels(pixels), Cursor::Pixel(walk)) => pixels.list(walk, rows, list),
+            // A cursor is of the rows that it was made by.
+            _ => 0,
+        }
+    }
+}
+
+/// How the row of a pixel that lies wholly on the image is cut into pieces.
+#[derive(Debug, Clone, Copy)]
+struct Pieces {
+    count: usize,
+    len: usize,
+    /// Where each begins, from the first on.
+    offsets: [usize; MAX_SEGMENTS],
+}
+
+impl Pieces {
+    /// Lines of taps where these lie side by side, else single taps; `None` when there are too
+    /// many, or they are not of whole steps.
+    fn of(conv: &Conv, step: usize) -> Option<Self> {
+        let (filter, input) = (&conv.filter, &conv.input);
+        let across = if conv.horizontal.dilation == 1 { 1 } else { filter.width };
+        let count = filter.height * across;
+        let len = conv.depth() / count.max(1);
+        if count > MAX_SEGMENTS || !input.is_nhwc() || !len.is_multiple_of(step) {
+            return None;
+        }
+        let mut offsets = [0; MAX_SEGMENTS];
+        for (index, offset) in offsets[..count].iter_mut().enumerate() {
+            *offset = index / across * conv.vertical.dilation * input.row_step
+                + index % across * conv.horizontal.dilation * input.column_step;
+        }
+        Some(Pieces { count, len, offsets })
+    }
+}
+
+/// Output pixels of a convolution. Those that the filter reaches over the edge for are gathered
+/// beforehand.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pixels<'a, T> {
+    conv: &'a Conv,
+    input: &'a [T],
+    /// The rows that were gathered.
+    gathered: &'a [T],
+    first: usize,
+    count: usize,
+    /// `None` where all rows were gathered.
+    pieces: Option<Pieces>,
+}
+
+impl<'a, T: Copy> Pixels<'a, T> {
+    /// Working memory for pixels `first..first + count`, in values, where pieces have to be of whole steps of
+    /// so many values.
+    pub(crate) fn gathered_len(conv: &Conv, step: usize, first: usize, count: usize) -> usize {
+        if Pieces::of(conv, step).is_none() {
+            return count * conv.depth();
+        }
+        let mut walk = Walk::new(conv, first);
+        let edges = (0..count).filter(|_| matches!(walk.next(conv), Spot::Edge(_))).count();
+        edges * conv.depth()
+    }
+
+    /// Pixels `first..first + count` of the convolution of `input`, whose value `zero` is that beyond the
+    /// edges, in pieces of whole steps, with working memory of [`Pixels::gathered_len`].
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when sizes do not fit.
+    pub(crate) fn new(
+        conv: &'a Conv,
+        (input, zero): (&'a [T], T),
+        step: usize,
+        (first, count): (usize, usize),
+        gathered: &'a mut [T],
+    ) -> Result<Self, OpError> {
+        let fits = input.len() == conv.input.values()
+            && first + count <= conv.output.pixels()
+            && gathered.len() == Self::gathered_len(conv, step, first, count);
+        if !fits {
+            return Err(OpError::Internal { what: "pixels of a convolution" });
+        }
+        let pieces = Pieces::of(conv, step);
+        let depth = conv.depth();
+        if pieces.is_none() {
+            fill_rows(conv, input, zero, first, gathered);
+        } else {
+            let mut walk = Walk::new(conv, first);
+            for pixel in first..first + count {
+                if let Spot::Edge(index) = walk.next(conv) {
+                    let row = &mut gathered[index * depth..(index + 1) * depth];
+                    fill_rows(conv, input, zero, pixel, row);
+                }
+            }
+        }
+        Ok(Pixels { conv, input, gathered, first, count, pieces })
+    }
+
+    #[inline(always)]
+    fn list<const R: usize>(
+        &self,
+        walk: &mut Walk,
+        rows: usize,
+        list: &mut Segments<'a, T, R>,
+    ) -> usize {
+        let depth = self.conv.depth();
+        let Some(pieces) = &self.pieces else {
+            for (index, slot) in list[0].iter_mut().enumerate() {
+                let row = walk.edges + index.min(rows - 1);
+                *slot = &self.gathered[row * depth..(row + 1) * depth];
+            }
+            walk.edges += rows;
+            return 1;
+        };
+        let list = &mut list[..pieces.count];
+        let mut spot = Spot::Edge(0);
+        for index in 0..R {
+            if index < rows {
+                spot = walk.next(self.conv);
+            }
+            match spot {
+                Spot::Inside(from) => {
+                    for (slots, offset) in list.iter_mut().zip(&pieces.offsets) {
+                        slots[index] = &self.input[from + offset..][..pieces.len];
+                    }
+                }
+                Spot::Edge(edge) => {
+                    let row = &self.gathered[edge * depth..(edge + 1) * depth];
+                    for (slots, piece) in list.iter_mut().zip(row.chunks_exact(pieces.len)) {
+                        slots[index] = piece;
+                    }
+                }
+            }
+        }
+        pieces.count
+    }
+}
+
+/// Where the values under a filter are.
+#[derive(Debug, Clone, Copy)]
+enum Spot {
+    /// All on the image, from this value on.
+    Inside(usize),
+    /// Some of them beyond the edge; how many such pixels came before.
+    Edge(usize),
+}
+
+/// A walk over output pixels in order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Walk {
+    batch: usize,
+    row: usize,
+    column: usize,
+    /// Columns, and rows, of pixels whose filter lies on the image.
+    columns: (usize, usize),
+    rows: (usize, usize),
+    /// Where the values under column 0 of this row would begin, plus the padding on the left;
+    /// `None` in rows over the edge.
+    line: Option<usize>,
+    edges: usize,
+}
+
+impl Walk {
+    fn new(conv: &Conv, first: usize) -> Self {
+        let Conv { input, filter, output, .. } = conv;
+        let columns = conv.horizontal.whole(filter.width, input.width, output.width);
+        let rows = conv.vertical.whole(filter.height, input.height, output.height);
+        let (rest, column) = (first / output.width, first % output.width);
+        let mut walk = Walk {
+            batch: rest / output.height,
+            row: rest % output.height,
+            column,
+            columns: (columns.start, columns.end),
+            rows: (rows.start, rows.end),
+            line: None,
+            edges: 0,
+        };
+        walk.find_line(conv);
+        walk
+    }
+
+    fn find_line(&mut self, conv: &Conv) {
+        let is_inside = self.row >= self.rows.0 && self.row < self.rows.1;
+        self.line = is_inside.then(|| {
+            let row = conv.vertical.position(self.row, 0);
+            self.batch * conv.input.batch_step + row * conv.input.row_step
+        });
+    }
+
+    /// This pixel's values; goes on to the next pixel.
+    #[inline(always)]
+    fn next(&mut self, conv: &Conv) -> Spot {
+        let column = self.column;
+        let spot = match self.line {
+            Some(line) if column >= self.columns.0 && column < self.columns.1 => {
+                let across = column * conv.horizontal.stride - conv.horizontal.pad;
+                Spot::Inside(line + across * conv.input.column_step)
+            }
+            _ => {
+                self.edges += 1;
+                Spot::Edge(self.edges - 1)
+            }
+        };
+        self.column += 1;
+        if self.column == conv.output.width {
+            self.next_line(conv);
+        }
+        spot
+    }
+
+    #[cold]
+    fn next_line(&mut self, conv: &Conv) {
+        self.column = 0;
+        self.row += 1;
+        if self.row == conv.output.height {
+            self.row = 0;
+            self.batch += 1;
+        }
+        self.find_line(conv);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::conv::{Axis, Filter, Images};
+
+    /// The rows as [`fill_rows`] writes them, and as they are listed, in pieces put together.
+    fn compare(conv: &Conv, step: usize, first: usize, count: usize) {
+        #[allow(clippy::cast_precision_loss, reason = "few values")]
+        let input: Vec<f32> = (1..=conv.input.values()).map(|value| value as f32).collect();
+        let mut want = vec![f32::NAN; count * conv.depth()];
+        fill_rows(conv, &input, -7.0, first, &mut want);
+        let mut gathered = vec![f32::NAN; Pixels::<f32>::gathered_len(conv, step, first, count)];
+        let given = (input.as_slice(), -7.0);
+        let pixels = Pixels::new(conv, given, step, (first, count), &mut gathered).unwrap();
+        let rows = MatrixRows::Pixels(pixels);
+        assert!(rows.has_steps_of(step));
+        assert_eq!((rows.count(), rows.depth()), (count, conv.depth()));
+        let (mut cursor, mut got) = (rows.start(), Vec::<f32>::new());
+        for row in (0..count).step_by(4) {
+            let mut list: Segments<'_, f32, 4> = [[&[]; 4]; MAX_SEGMENTS];
+            let taken = (count - row).min(4);
+            let pieces = rows.list(&mut cursor, taken, &mut list);
+            for index in 0..taken {
+                got.extend(list[..pieces].iter().flat_map(|rows| rows[index]));
+            }
+            let last = |index: usize| list[..pieces].iter().map(move |rows| rows[index]);
+            assert!(last(3).eq(last(taken - 1)), "slots left over hold the last row");
+        }
+        assert_eq!(got, want, "{conv:?} from {first}");
+    }
+
+    #[test]
+    fn listed_rows_are_the_gathered_ones() {
+        for (stride, dilation, pad, taps) in [
+            (1, 1, 1, 3),
+            (2, 1, 0, 3),
+            (2, 1, 1, 2),
+            (1, 2, 2, 3),
+            (1, 1, 9, 3),
+            (3, 1, 5, 1),
+            (1, 1, 3, 6),
+        ] {
+            let size = 7usize;
+            let span = (taps - 1) * dilation + 1;
+            let out = (size + 2 * pad).saturating_sub(span) / stride + 1;
+            let axis = Axis { stride, dilation, pad };
+            let conv = Conv {
+                input: Images::nhwc([2, size, size, 3]),
+                filter: Filter::dense([1, taps, taps, 3]),
+                output: Images::nhwc([2, out, out, 1]),
+                vertical: axis,
+                horizontal: axis,
+                groups: 1,
+            };
+            let all = conv.output.pixels();
+            for step in [1, 2, 3, 4] {
+                compare(&conv, step, 0, all);
+                compare(&conv, step, all / 3, all / 2);
+            }
+        }
+    }
+
+    #[test]
+    fn a_matrix_is_listed_row_by_row() {
+        let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let rows = MatrixRows::Matrix { values: &values, depth: 2 };
+        let mut cursor = rows.start();
+        let mut list: Segments<'_, f32, 2> = [[&[]; 2]; MAX_SEGMENTS];
+        assert_eq!(rows.list(&mut cursor, 2, &mut list), 1);
+        assert_eq!(list[0], [&[1.0, 2.0], &[3.0, 4.0]]);
+        assert_eq!(rows.list(&mut cursor, 1, &mut list), 1);
+        assert_eq!(list[0], [&[5.0, 6.0]; 2]);
+    }
+}

@@ -1,0 +1,16 @@
+//! Announces the kernels of this family. `kernel!` expands to calls of functions for instruction sets
+//! that it asks the CPU for first.
+#![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
+
+use super::portable;
+use crate::kernels::lut::Quant8;
+use crate::kernels::simd::kernel;
+
+kernel! {
+    /// Floats as stored values, see [`portable::floats`].
+    fn floats(values: &[f32], quant: Quant8, out: &mut [u8]);
+    announced as FLOATS = "quantize/floats",
+    operations: [Quantize],
+    types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],
+    portable: portable::floats,
+}

@@ -1,0 +1,9 @@
+//! Floats as quantized values of 8 bits.
+
+mod dispatch;
+mod portable;
+#[cfg(test)]
+pub(super) mod tests;
+
+pub(crate) use dispatch::{FLOATS, floats};
+pub(crate) use portable::stored;
