@@ -96,12 +96,15 @@ pub(super) fn watch(test: Test, setting: &Setting) -> Result<Seen> {
     Ok(Seen { outcome, seconds: begun.elapsed().as_secs_f64(), steps, killed })
 }
 
+/// News, and the number of the process that they are of.
+type Heard = (u64, News);
+
 /// The processes of a test.
 struct Watch<'s> {
     setting: &'s Setting,
     plan: Plan,
     folder: tempfile::TempDir,
-    news: (Sender<(u64, News)>, Receiver<(u64, News)>),
+    news: (Sender<Heard>, Receiver<Heard>),
     processes: BTreeMap<u64, Process>,
     /// Numbers of processes that were used.
     used: u64,
