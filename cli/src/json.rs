@@ -153,6 +153,10 @@ pub(crate) const TOP: Shape = Shape {
     ],
 };
 
+/// `burst stress`.
+pub(crate) const STRESS: Shape =
+    Shape { command: "stress", keys: &["seed", "minutes", "succeeded", "tests"] };
+
 /// `burst doctor`.
 pub(crate) const DOCTOR: Shape =
     Shape { command: "doctor", keys: &["lacking", "worse", "unknown", "checks"] };
@@ -161,7 +165,7 @@ pub(crate) const DOCTOR: Shape =
 pub(crate) const SERVE: Shape = Shape { command: "serve", keys: &[] };
 
 /// All of them.
-const ALL: [&Shape; 12] = [
+const ALL: [&Shape; 13] = [
     &STREAM,
     &RUN,
     &EXPLAIN,
@@ -172,6 +176,7 @@ const ALL: [&Shape; 12] = [
     &BENCH_MODEL,
     &BENCH_COMPARE,
     &TOP,
+    &STRESS,
     &DOCTOR,
     &SERVE,
 ];

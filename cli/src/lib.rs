@@ -33,6 +33,7 @@ mod serve;
 mod signals;
 mod source;
 mod stream;
+mod stress;
 mod threads;
 mod top;
 mod trace;
@@ -83,6 +84,8 @@ enum Command {
     Completions(pages::CompletionArgs),
     /// Show who uses a service just now, and which of its bursts are in trouble.
     Top(top::Args),
+    /// Crash tests: a service under load, killed clients and drivers, limits; each SUCCESS, FAILURE, HANG or CRASH.
+    Stress(stress::Args),
     /// Say what this machine allows, what follows from it, and what can be done.
     Doctor(doctor::Args),
 }
@@ -121,6 +124,7 @@ pub fn main() -> ExitCode {
         Command::Man(args) => (pages::man(args, Cli::command()), None),
         Command::Completions(args) => (pages::completions(args, Cli::command()), None),
         Command::Top(args) => (top::run(args), args.json.then_some(&json::TOP)),
+        Command::Stress(args) => (stress::run(args), args.json.then_some(&json::STRESS)),
         Command::Doctor(args) => (doctor::run(args), args.json.then_some(&json::DOCTOR)),
     };
     result.unwrap_or_else(|error| failure::report(&error, json))

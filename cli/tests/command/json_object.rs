@@ -32,7 +32,7 @@ fn with<'a>(command: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// A command, arguments with which it could not, and arguments that it does not have.
-const COMMANDS: [(&[&str], &[&str], &[&str]); 11] = [
+const COMMANDS: [(&[&str], &[&str], &[&str]); 12] = [
     (&["stream"], &["--model", "/nonexistent"], &["--frames", "x"]),
     (&["run"], &["--input", "/nonexistent", "--output", "/nonexistent"], &["--input"]),
     (&["explain"], &["/nonexistent"], &["--nonsense"]),
@@ -43,6 +43,7 @@ const COMMANDS: [(&[&str], &[&str], &[&str]); 11] = [
     (&["bench", "model"], &["/nonexistent"], &["--rounds", "-1"]),
     (&["bench", "compare"], &["/nonexistent", "/nonexistent"], &["--threshold", "x"]),
     (&["doctor"], &[], &["--nonsense"]),
+    (&["stress"], &["--report", "/nonexistent/x/y"], &["--minutes", "0"]),
     (&["top"], &["--once", "--admin", "/nonexistent"], &["--once", "--interval", "0"]),
 ];
 

@@ -27,6 +27,7 @@ mod stopping;
 mod stream;
 mod stream_pictures;
 mod stream_sound;
+mod stress;
 mod support;
 mod system_calls;
 mod terminal;
@@ -69,6 +70,7 @@ fn main() -> std::process::ExitCode {
         stream::TESTS,
         stream_pictures::TESTS,
         stream_sound::TESTS,
+        stress::TESTS,
         system_calls::TESTS,
         terminal::TESTS,
         threads::TESTS,
