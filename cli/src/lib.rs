@@ -84,7 +84,7 @@ enum Command {
     Completions(pages::CompletionArgs),
     /// Show who uses a service just now, and which of its bursts are in trouble.
     Top(top::Args),
-    /// Crash tests: a service under load, killed clients and drivers, limits; each SUCCESS, FAILURE, HANG or CRASH.
+    /// Run crash tests: a service under load, killed clients and drivers, limits.
     Stress(stress::Args),
     /// Say what this machine allows, what follows from it, and what can be done.
     Doctor(doctor::Args),
