@@ -63,6 +63,6 @@ pub use reconnect::{
     Outages, ReconnectingBurst, ReconnectingDevice, ReconnectingModel, ReconnectingStream,
 };
 pub use retry::RetryPolicy;
-pub use shm_memory::ShmMemory;
+pub use shm_memory::{SharedAllocator, ShmMemory};
 pub use stream::{Stream, StreamOptions};
 pub use trace::{TraceBuffer, TraceCounts};

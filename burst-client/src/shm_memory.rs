@@ -1,11 +1,23 @@
 //! Pools of a client: shared memory as the contract sees it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
-use burst_hal::{Memory, MemoryError};
+use burst_hal::session::PoolAllocator;
+use burst_hal::{Failure, Memory, MemoryError};
 use burst_shm::{Pool, ShmError};
 
 use crate::ClientError;
+
+/// Memory that a service can map, for sessions on its devices.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SharedAllocator;
+
+impl PoolAllocator for SharedAllocator {
+    fn allocate(&self, bytes: usize) -> Result<burst_hal::Pool, Failure> {
+        Ok(Arc::new(ShmMemory::create(bytes)?))
+    }
+}
 
 /// Shared memory as a pool of requests and models.
 #[derive(Debug)]

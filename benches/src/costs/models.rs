@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use burst_client::{BurstOptions, RemoteBuffer, RemoteDevice, RemotePreparedModel, ShmMemory};
+use burst_client::{
+    BurstOptions, RemoteBuffer, RemoteDevice, RemotePreparedModel, SharedAllocator, ShmMemory,
+};
 use burst_driver::CpuDevice;
 use burst_hal::session::{HeapAllocator, PoolAllocator, SessionLayout, SessionTensors};
 use burst_hal::{
-    BufferRequest, BufferRole, Caller, CancelWord, DataLocation, Device, ExecutionOptions, Failure,
-    Fence, FenceState, FencedExecution, FencedOptions, Pool, PrepareOptions, Request,
-    RequestArgument, RequestPool, TimePoint, Turn,
+    BufferRequest, BufferRole, Caller, CancelWord, DataLocation, Device, ExecutionOptions, Fence,
+    FenceState, FencedExecution, FencedOptions, Pool, PrepareOptions, Request, RequestArgument,
+    RequestPool, TimePoint, Turn,
 };
 use burst_harness::HarnessError;
 use burst_harness::model::Workload;
@@ -41,15 +43,6 @@ pub(super) fn measure(
     let measured = bench.remote(&connected, found);
     measured?;
     connected.end()
-}
-
-/// Memory that a service can map.
-pub(crate) struct SharedAllocator;
-
-impl PoolAllocator for SharedAllocator {
-    fn allocate(&self, bytes: usize) -> Result<Pool, Failure> {
-        Ok(Arc::new(ShmMemory::create(bytes)?))
-    }
 }
 
 /// The tensors of a workload, with its inputs in them.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use burst_client::{BurstOptions, Client};
+use burst_client::{BurstOptions, Client, SharedAllocator};
 use burst_driver::CpuDevice;
 use burst_hal::session::{HeapAllocator, LayoutOptions, SessionLayout, SessionTensors};
 use burst_hal::{
@@ -15,7 +15,7 @@ use neuralnetworks::c::client::{Call, Inference, Library, NdkDevice, Place};
 
 use super::{Args, Part, Row, Wanted};
 use crate::costs::BUILT_IN;
-use crate::costs::models::{SharedAllocator, tensors};
+use crate::costs::models::tensors;
 use crate::costs::pairs::{Effort, Side, compare};
 use crate::costs::service::{check, patience};
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use burst_client::{
-    Burst, BurstOptions, Client, Deadline, RemoteDevice, RemotePreparedModel, ShmMemory,
+    Burst, BurstOptions, Client, Deadline, RemoteDevice, RemotePreparedModel, SharedAllocator,
 };
 use burst_hal::session::PoolAllocator;
 use burst_hal::trace::{Marks, SpanKind};
@@ -16,7 +16,7 @@ use burst_hal::{
     Buffer, BufferRequest, BurstExecutor, CacheFiles, Caller, Capabilities, CompilationCache,
     Device, DeviceStatus, DeviceType, ErrorStatus, ExecutionCallback, ExecutionOptions,
     ExecutionResult, Extension, Failure, Fence, FencedExecution, FencedOptions, HalVersion, Model,
-    Pace, Pool, PrepareOptions, PrepareResult, PreparedModel, Request, TimePoint,
+    Pace, PrepareOptions, PrepareResult, PreparedModel, Request, TimePoint,
 };
 use burst_harness::WaitKind;
 use burst_verify::{DeviceLease, RunError, Target};
@@ -102,15 +102,6 @@ impl DeviceLease for RemoteLease<'_> {
             *self = RemoteLease::open(self.service)?;
         }
         Ok(())
-    }
-}
-
-/// Memory that both processes map, so that it can have a slot in a burst.
-pub(super) struct SharedAllocator;
-
-impl PoolAllocator for SharedAllocator {
-    fn allocate(&self, bytes: usize) -> Result<Pool, Failure> {
-        Ok(Arc::new(ShmMemory::create(bytes)?))
     }
 }
 

@@ -3,13 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use burst_client::ShmMemory;
-use burst_hal::session::{
-    LayoutOptions, ModelSession, PoolAllocator, SessionError, SessionOptions,
-};
-use burst_hal::{
-    Caller, Device, ExecutionOptions, Failure, Pool, PrepareOptions, Route, TimePoint,
-};
+use burst_client::SharedAllocator;
+use burst_hal::session::{LayoutOptions, ModelSession, SessionError, SessionOptions};
+use burst_hal::{Caller, Device, ExecutionOptions, PrepareOptions, Route, TimePoint};
 use burst_tflite::Imported;
 
 use super::{Outputs, Runner};
@@ -29,15 +25,6 @@ pub struct SessionRunner {
 impl std::fmt::Debug for SessionRunner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SessionRunner").finish_non_exhaustive()
-    }
-}
-
-/// Memory that a driver in another process can map too.
-struct SharedAllocator;
-
-impl PoolAllocator for SharedAllocator {
-    fn allocate(&self, bytes: usize) -> Result<Pool, Failure> {
-        Ok(Arc::new(ShmMemory::create(bytes)?))
     }
 }
 

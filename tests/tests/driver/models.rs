@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use burst_client::{Client, RemoteDevice, ShmMemory};
+use burst_client::{Client, RemoteDevice, SharedAllocator};
 use burst_driver::{CpuDevice, DeviceOptions};
+use burst_hal::Route;
 use burst_hal::session::{HeapAllocator, PoolAllocator};
-use burst_hal::{Failure, Pool, Route};
 use burst_server::{Service, ServiceOptions};
 use burst_testing::shared;
 use burst_tests::golden;
@@ -69,15 +69,6 @@ impl Drop for Remote {
     fn drop(&mut self) {
         drop((self.device.take(), self.client.take()));
         self.service.take().unwrap().join().unwrap();
-    }
-}
-
-/// Memory that both ends map.
-struct SharedAllocator;
-
-impl PoolAllocator for SharedAllocator {
-    fn allocate(&self, bytes: usize) -> Result<Pool, Failure> {
-        Ok(Arc::new(ShmMemory::create(bytes)?))
     }
 }
 

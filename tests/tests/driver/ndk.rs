@@ -9,9 +9,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use burst_client::ShmMemory;
+use burst_client::SharedAllocator;
 use burst_hal::session::PoolAllocator;
-use burst_hal::{Device, Failure, Pool, Route};
+use burst_hal::{Device, Route};
 use burst_testing::shared;
 use burst_verify::{DeviceLease, Interface, LeftOut, Plan, Report, Suite, Target, run, specs};
 use neuralnetworks::c::client::{Library, NdkDevice};
@@ -23,15 +23,6 @@ burst_testing::tests![
     the_reference_device_holds_through_the_c_functions(&shared("vts")?),
     vectors_hold_where_no_device_is_named(&shared("vts")?),
 ];
-
-/// Memory with a descriptor.
-struct Shared;
-
-impl PoolAllocator for Shared {
-    fn allocate(&self, bytes: usize) -> Result<Pool, Failure> {
-        Ok(Arc::new(ShmMemory::create(bytes)?))
-    }
-}
 
 struct Lease<'a> {
     device: &'a NdkDevice,
@@ -62,7 +53,7 @@ fn devices() -> Vec<NdkDevice> {
 fn hold(folder: &Path, device: &NdkDevice, interface: Interface, plan: &Plan) -> Report {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let specs = specs(folder).expect("readable vectors");
-    let lease = || Ok(Lease { device, interface, memory: Arc::new(Shared) });
+    let lease = || Ok(Lease { device, interface, memory: Arc::new(SharedAllocator) });
     let report = run(&specs, plan, workers, lease, |_, _| {}).expect("every test runs");
     conformance::print(&report);
     assert!(report.tests > 0 && report.executions > report.tests, "{} tests", report.tests);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
+use burst_client::SharedAllocator;
 use burst_hal::Device;
 use burst_hal::session::PoolAllocator;
 use burst_verify::models::DeviceRoute;
@@ -10,7 +11,6 @@ use burst_verify::{DeviceLease, Interface, Target};
 use neuralnetworks::c::client::{Library, NdkDevice};
 
 use super::Args;
-use super::lease::SharedAllocator;
 use crate::route::RouteArg;
 
 pub(super) mod plans;
