@@ -8,7 +8,9 @@
 //! | `turns.rs` | each of these steps, without the waiting: tokens and claims together |
 //! | `tokens.rs` | the tokens that nobody holds, in one word |
 //! | `claims.rs` | fair shares of users and connections |
+//! | `urgent.rs` | cores for the threads of more urgent bursts |
 //! | `beside.rs` | who computes without a token, because none moves |
+//! | `waiter.rs`, `bell.rs` | what a run is given, and how the thread that waits learns of it |
 //! | `meter.rs` | what of it is counted |
 //!
 //! A token is held by the thread that computes and by no other. An execution that its client does not
@@ -19,12 +21,15 @@
 //! waits for one of those longer than [`Patience`] says computes beside it, within bounds. A
 //! panic ends the execution like anything else. Why it is so: `docs/decisions/0014-run-tokens.md`.
 
+mod bell;
 mod beside;
 mod claims;
 mod meter;
 mod run;
 mod tokens;
 mod turns;
+mod urgent;
+mod waiter;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -35,11 +40,13 @@ use burst_hal::{CancelWord, TimePoint};
 use burst_launch::{FenceWatcher, WaitEnd};
 
 use crate::panics::lock;
+use bell::Bells;
 pub(crate) use claims::Claimant;
 pub(crate) use meter::TurnMeter;
-use run::Waiter;
 pub(crate) use run::{Entered, NoToken, Run, Work, without_token};
 use turns::Turns;
+use urgent::Urgent;
+use waiter::Waiter;
 
 /// The shortest patience: alarms are no more punctual.
 const PATIENCE_MIN: Duration = Duration::from_millis(1);
@@ -61,6 +68,8 @@ pub(crate) struct Scheduler {
     turns: Turns<Arc<Waiter>>,
     runs: Mutex<Runs>,
     watcher: Arc<FenceWatcher>,
+    bells: Bells,
+    urgent: Urgent,
 }
 
 /// Every run there is, to cancel it and to name it.
@@ -84,7 +93,13 @@ impl Scheduler {
         let patience_ns = time.and_then(|time| nanos(time).ok());
         let tokens = tokens.unwrap_or(unlimited).min(unlimited);
         let turns = Turns::new(tokens, patience_ns, meter);
-        Arc::new(Scheduler { turns, runs: Mutex::default(), watcher })
+        Arc::new(Scheduler {
+            turns,
+            runs: Mutex::default(),
+            watcher,
+            bells: Bells::default(),
+            urgent: Urgent::default(),
+        })
     }
 
     /// Somebody who is going to compute for a client, until the word is set.
@@ -160,6 +175,7 @@ impl Scheduler {
 
     fn forget(&self, number: u64) {
         lock(&self.runs).alive.remove(&number);
+        self.urgent.forget(number);
     }
 }
 

@@ -92,7 +92,8 @@
 //!
 //! Adaptive measures once per process what it costs that both sides sleep (call [`warm_up`] at start
 //! to have it done before the first message), polls for that long, then sleeps. It keeps the average of its waits: where they
-//! are longer than that but alike, it naps until shortly before the answer is due and polls from there;
+//! are longer than that but alike, it naps until shortly before the answer is due and polls from there,
+//! unless naps end late, as they do on a busy machine;
 //! where they are far longer and not alike, it sleeps at once; and after failed polls (a peer on the
 //! same CPU) it sleeps at once for a while. Before a sleep, an end yields its CPU once where it has
 //! learned that this helps: a peer on the same CPU then answers without either end being woken.

@@ -133,6 +133,16 @@ const MAX_FAILED_POLLS: u32 = 8;
 /// Waits that sleep at once after that, before polling is tried again. At a full budget for each
 /// try this bounds the waste to a few percent.
 const POLL_PAUSE: u32 = 64;
+/// A nap that ends so much later than it should was not ended by its timer: the CPU was somebody else's. On
+/// a machine with more threads to run than CPUs that lasts until the kernel's next tick.
+const LATE_NS: u64 = 500_000;
+/// Waits without a nap after a late one. They double with each further late one, up to
+/// [`LATE_DOUBLINGS_MAX`] times, so that on a busy machine hardly one wait in a thousand pays for trying.
+const LATE_PAUSE: u32 = 64;
+/// See [`LATE_PAUSE`].
+const LATE_DOUBLINGS_MAX: u32 = 7;
+/// So many naps in a row that end in time take one doubling back.
+const NAPS_IN_TIME: u32 = 256;
 /// A wait too long to predict (an idle hour) counts as so many budgets, or it would take a hundred
 /// short ones to forget it.
 const LONGEST_SAMPLE: u64 = 8;
@@ -188,6 +198,10 @@ pub struct Waiter {
     failed_polls: u32,
     /// Waits that are left to sleep at once.
     pause: u32,
+    /// How often the next pause after a late nap is doubled.
+    late_doublings: u32,
+    /// Naps that ended in time since the last one that did not, or since one took a doubling back.
+    naps_in_time: u32,
     /// What was learned about yielding the CPU to the peer.
     backoff: YieldBackoff,
 }
@@ -196,7 +210,16 @@ impl Waiter {
     /// Nothing learned yet.
     pub fn new(policy: Wait) -> Waiter {
         let backoff = YieldBackoff::new();
-        Waiter { policy, average_ns: 0, deviation_ns: 0, failed_polls: 0, pause: 0, backoff }
+        Waiter {
+            policy,
+            average_ns: 0,
+            deviation_ns: 0,
+            failed_polls: 0,
+            pause: 0,
+            late_doublings: 0,
+            naps_in_time: 0,
+            backoff,
+        }
     }
 
     /// Changes the policy and forgets what was learned under the old one.
@@ -235,8 +258,11 @@ impl Waiter {
             let now = clock::now_ns();
             start = Some(now);
             let due = Deadline::at_ns(now.saturating_add(nap_ns));
-            if let Some(answer) = sleeper.sleep(condition, due.min(sleeper.deadline()))? {
-                self.learn(clock::now_ns().saturating_sub(now));
+            let answer = sleeper.sleep(condition, due.min(sleeper.deadline()))?;
+            let napped_ns = clock::now_ns().saturating_sub(now);
+            self.napped(napped_ns.saturating_sub(nap_ns));
+            if let Some(answer) = answer {
+                self.learn(napped_ns);
                 return Ok(answer);
             }
         }
@@ -330,6 +356,23 @@ impl Waiter {
         if self.failed_polls >= MAX_FAILED_POLLS {
             // One more failure after the pause is enough for the next.
             (self.failed_polls, self.pause) = (MAX_FAILED_POLLS - 1, POLL_PAUSE);
+        }
+    }
+
+    /// A nap ended so much later than it should. Naps are given up for a while when the CPU is not free at
+    /// their end: a thread whose timer wakes it waits for its turn there, and the peer, who would have woken it
+    /// on a CPU that becomes free, does not know.
+    fn napped(&mut self, late_ns: u64) {
+        if late_ns > LATE_NS {
+            self.pause = LATE_PAUSE << self.late_doublings;
+            self.late_doublings = (self.late_doublings + 1).min(LATE_DOUBLINGS_MAX);
+            self.naps_in_time = 0;
+            return;
+        }
+        self.naps_in_time += 1;
+        if self.naps_in_time >= NAPS_IN_TIME {
+            self.naps_in_time = 0;
+            self.late_doublings = self.late_doublings.saturating_sub(1);
         }
     }
 

@@ -99,6 +99,7 @@ impl BurstStarter {
         let closers = queues.closers(&run);
         let meter = entry.meter.burst();
         let (requests, results) = queues.gauges();
+        run.watches(requests.clone());
         meter.observe(Probe {
             burst: number,
             depth: params.depth,

@@ -3,17 +3,19 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 
 use burst_hal::trace::{Marks, SpanKind, Tracer, when_on};
 use burst_hal::{CancelWord, TimePoint, Turn};
+use fmq::Gauge;
+use rustix::thread::sched_yield;
 
 use super::Scheduler;
 use super::claims::Claimant;
 use super::meter::Waited;
 use super::turns::{Asked, Slice, Verdict};
-use crate::panics::lock;
+use super::urgent::{CLIENTS_TURN_NS, LOOK_EVERY_NS, Need, News};
+use super::waiter::{Given, Granted, Waiter};
 
 /// What computes, for log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +60,14 @@ pub(crate) struct Run {
     charged: AtomicU64,
     /// It computes beside those that have a token.
     is_beside: AtomicBool,
+    /// How often it ended.
+    ends: AtomicU64,
+    /// How often more urgent ones had ended when it looked last.
+    urgent_ends: AtomicU64,
+    /// Until when it lets the clients of more urgent ones have its core.
+    yields_until: AtomicU64,
+    /// When it looked whether more urgent ones have news.
+    looked_at: AtomicU64,
     /// In nanoseconds; `u64::MAX` for none.
     deadline: AtomicU64,
     /// Where the spans of its waiting go.
@@ -75,79 +85,6 @@ const WITHOUT_TOKEN: u64 = 1;
 const SINCE_QUIET: u64 = 2;
 /// The same, and since then it was charged for the time up to [`Run::charged`].
 const SINCE_QUIET_CHARGED: u64 = 3;
-
-/// A run as the scheduler knows it: who can end its waiting, and how.
-#[derive(Debug)]
-pub(super) struct Waiter {
-    cancel: CancelWord,
-    /// Nothing further begins.
-    called_off: AtomicBool,
-    granted: Mutex<Grant>,
-    changed: Condvar,
-}
-
-/// What is called when a run that no thread waits for gets its token. It must not wait: the thread is
-/// somebody else's.
-pub(crate) type Granted = Box<dyn FnOnce() + Send>;
-
-/// What a run waits for.
-#[derive(Default)]
-struct Grant {
-    /// What it was given.
-    given: Option<Given>,
-    /// Whom to tell, where no thread waits.
-    then: Option<Granted>,
-}
-
-/// The right to compute.
-#[derive(Debug, Clone, Copy)]
-struct Given {
-    since: u64,
-    /// Without a token.
-    is_beside: bool,
-}
-
-impl fmt::Debug for Grant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Grant").field("given", &self.given).finish_non_exhaustive()
-    }
-}
-
-/// Two are equal when they are the same.
-impl PartialEq for Waiter {
-    fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self, other)
-    }
-}
-
-impl Waiter {
-    pub(super) fn grant(&self, now: u64, is_beside: bool) {
-        let mut granted = lock(&self.granted);
-        granted.given = Some(Given { since: now, is_beside });
-        let then = granted.then.take();
-        drop(granted);
-        match then {
-            Some(then) => then(),
-            None => self.changed.notify_one(),
-        }
-    }
-
-    /// Makes it look again whether it was called off.
-    pub(super) fn look_again(&self) {
-        // Under the lock: a thread that looked just before has begun to wait by now.
-        let _granted = lock(&self.granted);
-        self.changed.notify_one();
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.cancel.is_cancelled()
-    }
-
-    pub(super) fn is_called_off(&self) -> bool {
-        // Relaxed: who sets it makes the waiting threads look again, under the lock of the claims.
-        self.called_off.load(Ordering::Relaxed) || self.is_cancelled()
-    }
-}
 
 thread_local! {
     /// The run that the thread has entered.
@@ -173,21 +110,19 @@ impl Run {
         work: Work,
         cancel: &CancelWord,
     ) -> Self {
-        let waiter = Waiter {
-            cancel: cancel.clone(),
-            called_off: AtomicBool::new(false),
-            granted: Mutex::default(),
-            changed: Condvar::new(),
-        };
         Run {
             scheduler,
             number,
             of,
             work,
-            waiter: Arc::new(waiter),
+            waiter: Arc::new(Waiter::new(cancel)),
             slice: AtomicU64::new(IDLE),
             charged: AtomicU64::new(0),
             is_beside: AtomicBool::new(false),
+            ends: AtomicU64::new(0),
+            urgent_ends: AtomicU64::new(0),
+            yields_until: AtomicU64::new(0),
+            looked_at: AtomicU64::new(0),
             deadline: AtomicU64::new(u64::MAX),
             tracer: OnceLock::new(),
             waited: Waited::default(),
@@ -231,10 +166,10 @@ impl Run {
             self.hold(SINCE_QUIET);
             return true;
         }
-        lock(&self.waiter.granted).then = Some(granted);
+        self.waiter.tell(granted);
         let computes = self.ask();
         if computes {
-            self.forget_granted();
+            self.waiter.forget_to_tell();
         }
         computes
     }
@@ -244,27 +179,24 @@ impl Run {
     pub(crate) fn leave(&self) -> bool {
         let left = self.scheduler.turns.leave(self.of, &self.waiter, TimePoint::now().nanos);
         if left {
-            self.forget_granted();
+            self.waiter.forget_to_tell();
         }
         left
     }
 
     /// The token that the run was given while no thread waited is the calling thread's from now on.
     pub(crate) fn take_over(&self) {
-        if let Some(given) = lock(&self.waiter.granted).given.take() {
+        if let Some(given) = self.waiter.take_given() {
             self.hold_given(given);
         }
-    }
-
-    fn forget_granted(&self) {
-        let forgotten = lock(&self.waiter.granted).then.take();
-        drop(forgotten); // the lock is let go of by now
     }
 
     /// Gives the token back.
     #[inline]
     pub(crate) fn end(&self) {
         if self.slice() != IDLE {
+            // Relaxed, and no read-modify-write: one thread writes.
+            self.ends.store(self.ends() + 1, Ordering::Relaxed);
             self.give_back(IDLE);
         }
     }
@@ -282,7 +214,7 @@ impl Run {
     /// Nothing further begins: the burst was closed, or its client is gone. Ends its waiting for the
     /// first step; what it has begun goes on, by turns.
     pub(crate) fn call_off(&self) {
-        self.waiter.called_off.store(true, Ordering::Relaxed);
+        self.waiter.call_off();
         self.scheduler.wake_called_off();
     }
 
@@ -293,7 +225,7 @@ impl Run {
     }
 
     pub(super) fn cancel(&self) {
-        self.waiter.cancel.cancel();
+        self.waiter.cancel();
     }
 
     /// Whether it computes just now, or waits in the middle of it.
@@ -378,46 +310,61 @@ impl Run {
         }
     }
 
+    /// It is of a burst with these requests: less urgent runs of the same user look at them.
+    pub(crate) fn watches(self: &Arc<Self>, requests: Gauge) {
+        self.scheduler.urgent.add(self.number, self.of, Arc::downgrade(self), requests);
+    }
+
+    /// Whether its thread waits for a core, where there are requests or not.
+    pub(super) fn needs(&self, has_requests: bool) -> Option<Need> {
+        // A request stays in its queue until it is answered.
+        let has_not_begun = || has_requests && !self.computes() && !self.waits();
+        match self.waiter.is_granted() {
+            true => Some(Need::Core),
+            false => has_not_begun().then_some(Need::CoreAndToken),
+        }
+    }
+
+    /// How often it ended so far.
+    pub(super) fn ends(&self) -> u64 {
+        self.ends.load(Ordering::Relaxed)
+    }
+
+    /// Lets threads of more urgent bursts, and of their clients, have this core.
+    #[cold]
+    fn let_urgent_run(&self) {
+        if self.slice() <= WITHOUT_TOKEN || !self.is_entered_here() {
+            return;
+        }
+        let (now, looked_at) = (TimePoint::now().nanos, self.looked_at.load(Ordering::Relaxed));
+        if now < looked_at + LOOK_EVERY_NS {
+            return;
+        }
+        self.looked_at.store(now, Ordering::Relaxed);
+        let News { need, ends } = self.scheduler.urgent.news(self.of);
+        if self.urgent_ends.swap(ends, Ordering::Relaxed) != ends {
+            self.yields_until.store(now + CLIENTS_TURN_NS, Ordering::Relaxed);
+        }
+        match need {
+            // The token has to be there when the thread begins.
+            Some(Need::CoreAndToken) => without_token(sched_yield),
+            Some(Need::Core) => sched_yield(),
+            None if now < self.yields_until.load(Ordering::Relaxed) => sched_yield(),
+            None => {}
+        }
+    }
+
     /// Waits for a token that the scheduler knows this run to wait for.
     fn wait(&self, gives_up: fn(&Waiter) -> bool) -> Result<(), NoToken> {
         let tracer = self.tracer.get().and_then(when_on);
         let mut marks = Marks::begin(tracer.as_deref());
         self.waited.begin();
-        let waited = self.wait_untraced(gives_up);
+        let deadline = self.deadline.load(Ordering::Relaxed);
+        let leave = |now| self.scheduler.turns.leave(self.of, &self.waiter, now);
+        let waited = self.waiter.wait(&self.scheduler.bells, deadline, gives_up, leave);
         self.waited.end();
         marks.mark(SpanKind::WaitForTurn);
-        waited
-    }
-
-    fn wait_untraced(&self, gives_up: fn(&Waiter) -> bool) -> Result<(), NoToken> {
-        let waiter = &*self.waiter;
-        let deadline = self.deadline.load(Ordering::Relaxed);
-        // Set where it wants to give up, but was given a token in this very instant and is about to
-        // hear of it.
-        let mut is_given = false;
-        let mut granted = lock(&waiter.granted);
-        loop {
-            if let Some(given) = granted.given.take() {
-                self.hold_given(given);
-                return Ok(());
-            }
-            let now = TimePoint::now().nanos;
-            let mut left = Duration::from_nanos(deadline.saturating_sub(now));
-            if is_given {
-                left = Duration::MAX;
-            } else if gives_up(waiter) || left.is_zero() {
-                drop(granted);
-                if self.scheduler.turns.leave(self.of, &self.waiter, now) {
-                    let missed = left.is_zero() && !gives_up(waiter);
-                    return Err(if missed { NoToken::MissedDeadline } else { NoToken::CalledOff });
-                }
-                is_given = true;
-                granted = lock(&waiter.granted);
-                continue;
-            }
-            let waited = waiter.changed.wait_timeout(granted, left);
-            granted = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
+        waited.map(|given| self.hold_given(given))
     }
 
     fn slice(&self) -> u64 {
@@ -461,6 +408,9 @@ impl Turn for Run {
     fn give_way(&self) {
         if self.scheduler.turns.are_wanted() {
             self.give_way_to_others();
+        }
+        if self.scheduler.urgent.is_above(self.of.priority) {
+            self.let_urgent_run();
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use burst_hal::trace::{Span, SpanKind, SpanSink};
 use burst_hal::{Priority, TimePoint, Turn};
 
+use super::urgent::{Need, News};
 use super::*;
 use crate::panics::catch_panic;
 
@@ -523,4 +524,51 @@ fn whoever_waits_for_a_client_gives_up_its_place_beside() {
     assert_eq!(meter.beside(), 0);
     holding.end();
     assert_eq!(scheduler.turns.counts(), (1, 0));
+}
+
+/// A run of a burst, and the two ends of its requests.
+fn burst(scheduler: &Arc<Scheduler>, of: Claimant) -> (Arc<Run>, fmq::Producer, fmq::Consumer) {
+    let run = scheduler.run(of, Work::Burst(0), &CancelWord::default());
+    let (requests, served) = fmq::pair(&fmq::QueueConfig::new(8, 4)).unwrap();
+    run.watches(served.gauge());
+    (run, requests, served)
+}
+
+#[test]
+fn a_request_of_a_more_urgent_burst_is_news_until_its_thread_has_begun() {
+    let scheduler = scheduler(1);
+    let (low, high) = (Priority::Low, Priority::High);
+    let of = |user, priority| Claimant { priority, ..of(user) };
+    assert!(!scheduler.urgent.is_above(low));
+    let (urgent, mut requests, mut served) = burst(&scheduler, of(1, high));
+    let (_equal, mut others, _served) = burst(&scheduler, of(1, low));
+    let (_stranger, mut strangers, _taken) = burst(&scheduler, of(2, high));
+    assert_eq!(
+        [low, Priority::Medium, high].map(|p| scheduler.urgent.is_above(p)),
+        [true, true, false]
+    );
+    others.write(&[0; 8]).unwrap();
+    strangers.write(&[0; 8]).unwrap();
+    let news = || scheduler.urgent.news(of(1, low));
+    let nothing = News { need: None, ends: 0 };
+    assert_eq!(news(), nothing, "neither an equal one's nor another user's");
+    requests.write(&[0; 8]).unwrap();
+    assert_eq!(news().need, Some(Need::CoreAndToken));
+    urgent.begin(None).unwrap();
+    assert_eq!(news(), nothing, "it computes");
+    served.read(&mut [0; 8]).unwrap();
+    urgent.end();
+    assert_eq!(news(), News { need: None, ends: 1 }, "its client has an answer to read");
+    // What it was given and no thread has taken is a need, too.
+    let holder = new_run(&scheduler, 1).0;
+    holder.begin(None).unwrap();
+    assert!(!urgent.begin_later(Box::new(|| {})));
+    holder.end();
+    assert_eq!(news().need, Some(Need::Core));
+    urgent.take_over();
+    assert_eq!(news().need, None);
+    urgent.end();
+    drop(urgent);
+    assert_eq!(news(), nothing);
+    assert!(scheduler.urgent.is_above(low), "another user's, of whom this one sees nothing");
 }

@@ -105,6 +105,27 @@ fn failed_polls_are_given_up_and_tried_again_later() {
     assert_eq!(waiter.plan(), Plan::Sleep, "one failure is enough the second time");
 }
 
+#[test]
+fn a_nap_that_ends_late_is_followed_by_waits_without_naps_and_a_later_one_by_more() {
+    if machine::max_spinners() == 0 {
+        return; // nobody naps on one CPU
+    }
+    let mut waiter = learned(2_000_000, 0);
+    let naps = |waiter: &mut Waiter| matches!(waiter.plan(), Plan::Nap { .. });
+    let without_naps = |waiter: &mut Waiter| {
+        waiter.napped(LATE_NS + 1);
+        (0..).find(|_| naps(waiter)).unwrap()
+    };
+    let pauses: Vec<u32> =
+        (0..=LATE_DOUBLINGS_MAX + 1).map(|_| without_naps(&mut waiter)).collect();
+    let mut expected: Vec<u32> = (0..=LATE_DOUBLINGS_MAX).map(|n| LATE_PAUSE << n).collect();
+    expected.push(LATE_PAUSE << LATE_DOUBLINGS_MAX);
+    assert_eq!(pauses, expected);
+    // A quiet machine is noticed, too.
+    (0..NAPS_IN_TIME * LATE_DOUBLINGS_MAX).for_each(|_| waiter.napped(LATE_NS));
+    assert_eq!(without_naps(&mut waiter), LATE_PAUSE);
+}
+
 /// Gives an answer from a certain poll on.
 struct News {
     polls: u32,

@@ -15,6 +15,45 @@ use crate::{
     PlainBurst, PrepareOptions, PreparedModel, Request, RequestArgument, RequestPool, TimePoint,
 };
 
+/// What a prepared model of a driver before HAL 1.3 says of everything that came later.
+macro_rules! unknown_before_1_3 {
+    () => {
+        /// No older driver knows of callers.
+        fn execute_for(
+            &self,
+            request: &Request,
+            options: &ExecutionOptions,
+            _: &Caller,
+        ) -> ExecutionResult {
+            self.execute_synchronously(request, options)
+        }
+
+        fn execute_fenced(
+            self: Arc<Self>,
+            _: Request,
+            _: Vec<Fence>,
+            _: FencedOptions,
+            _: Caller,
+        ) -> Result<FencedExecution, Failure> {
+            Err(Failure::general("HAL 1.3 was the first to have fenced executions"))
+        }
+
+        /// Nobody could ask the driver.
+        fn pace(&self) -> Option<&Pace> {
+            None
+        }
+
+        /// The driver's model is of another trait.
+        fn wrapped(&self) -> Option<&Arc<dyn PreparedModel>> {
+            None
+        }
+
+        fn open_executor(self: Arc<Self>) -> Result<Option<Box<dyn BurstExecutor>>, Failure> {
+            Ok(None)
+        }
+    };
+}
+
 /// Of HAL 1.0 or 1.1: it only executes asynchronously, and only says how that ended.
 pub(super) struct AdaptedV1_0 {
     pub(super) model: Arc<dyn PreparedModelV1_0>,
@@ -123,39 +162,7 @@ impl PreparedModel for AdaptedV1_0 {
         Ok(Box::new(PlainBurst::new(self)))
     }
 
-    /// No older driver knows of callers.
-    fn execute_for(
-        &self,
-        request: &Request,
-        options: &ExecutionOptions,
-        _: &Caller,
-    ) -> ExecutionResult {
-        self.execute_synchronously(request, options)
-    }
-
-    fn execute_fenced(
-        self: Arc<Self>,
-        _: Request,
-        _: Vec<Fence>,
-        _: FencedOptions,
-        _: Caller,
-    ) -> Result<FencedExecution, Failure> {
-        Err(Failure::general("HAL 1.3 was the first to have fenced executions"))
-    }
-
-    /// Nobody could ask the driver.
-    fn pace(&self) -> Option<&Pace> {
-        None
-    }
-
-    /// The driver's model is of another trait.
-    fn wrapped(&self) -> Option<&Arc<dyn PreparedModel>> {
-        None
-    }
-
-    fn open_executor(self: Arc<Self>) -> Result<Option<Box<dyn BurstExecutor>>, Failure> {
-        Ok(None)
-    }
+    unknown_before_1_3!();
 }
 
 fn shape_of(
@@ -252,39 +259,7 @@ impl PreparedModel for AdaptedV1_2 {
         self.options
     }
 
-    /// No older driver knows of callers.
-    fn execute_for(
-        &self,
-        request: &Request,
-        options: &ExecutionOptions,
-        _: &Caller,
-    ) -> ExecutionResult {
-        self.execute_synchronously(request, options)
-    }
-
-    fn execute_fenced(
-        self: Arc<Self>,
-        _: Request,
-        _: Vec<Fence>,
-        _: FencedOptions,
-        _: Caller,
-    ) -> Result<FencedExecution, Failure> {
-        Err(Failure::general("HAL 1.3 was the first to have fenced executions"))
-    }
-
-    /// Nobody could ask the driver.
-    fn pace(&self) -> Option<&Pace> {
-        None
-    }
-
-    /// The driver's model is of another trait.
-    fn wrapped(&self) -> Option<&Arc<dyn PreparedModel>> {
-        None
-    }
-
-    fn open_executor(self: Arc<Self>) -> Result<Option<Box<dyn BurstExecutor>>, Failure> {
-        Ok(None)
-    }
+    unknown_before_1_3!();
 }
 
 struct AdaptedBurst {

@@ -1,0 +1,119 @@
+//! Lets threads run that the kernel has queued behind one that computes for a less urgent model of the same
+//! user.
+//!
+//! A run token says who computes; who gets a core is the kernel's decision. With all cores busy it
+//! queues a thread that is woken behind one that computes, until that one's time slice is over: milliseconds, in
+//! which the thread of a burst with a request cannot even ask for a token, nor a client read its answer. So a run that computes
+//! looks, between two steps, whether a more urgent burst of its user has a request that its thread has not
+//! begun, or a token that its thread has not taken, or has just ended, and lets whoever waits for the core have it. Where no burst is
+//! more urgent than another run, nobody looks. Why it is so: `docs/decisions/0035-a-core-for-the-urgent.md`.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use burst_hal::Priority;
+use fmq::Gauge;
+
+use super::claims::Claimant;
+use super::run::Run;
+use crate::panics::lock;
+
+/// So often a run that computes looks at most: a look costs a cache miss for each burst that it looks at.
+pub(super) const LOOK_EVERY_NS: u64 = 50_000;
+/// So long after an answer of an urgent burst a run yields at each look. The kernel does not take a client that has
+/// just polled for its answer at the first yield: it has had its share for the moment.
+pub(super) const CLIENTS_TURN_NS: u64 = 2_000_000;
+/// So many bursts are looked at in one look. Those beyond wait for the kernel, as they would without it.
+const LOOKED_AT_MAX: usize = 16;
+
+/// What a thread waits for, which the kernel may have queued behind one that computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Need {
+    /// It has its token.
+    Core,
+    /// Its burst has a request, which it has not begun.
+    CoreAndToken,
+}
+
+/// What a run that computes has to know of the more urgent bursts of its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct News {
+    /// What their threads need.
+    pub(super) need: Option<Need>,
+    /// How often they have ended what they had begun. Where it changes, a client may wait for a core to
+    /// read its answer on.
+    pub(super) ends: u64,
+}
+
+/// Bursts that a less urgent run may have to let run.
+#[derive(Debug, Default)]
+pub(super) struct Urgent {
+    /// Of HIGH priority, of whichever user.
+    high: AtomicU32,
+    /// Of MEDIUM priority.
+    medium: AtomicU32,
+    bursts: Mutex<Vec<Burst>>,
+}
+
+#[derive(Debug)]
+struct Burst {
+    number: u64,
+    of: Claimant,
+    run: Weak<Run>,
+    requests: Gauge,
+}
+
+impl Urgent {
+    /// This run is one of a burst with these requests.
+    pub(super) fn add(&self, number: u64, of: Claimant, run: Weak<Run>, requests: Gauge) {
+        let Some(count) = self.count(of.priority) else { return };
+        lock(&self.bursts).push(Burst { number, of, run, requests });
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The run with this number is gone, if it was one of a burst.
+    pub(super) fn forget(&self, number: u64) {
+        let mut bursts = lock(&self.bursts);
+        let Some(at) = bursts.iter().position(|burst| burst.number == number) else { return };
+        if let Some(count) = self.count(bursts.swap_remove(at).of.priority) {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there may be a more urgent burst than this, of whichever user.
+    #[inline]
+    pub(super) fn is_above(&self, priority: Priority) -> bool {
+        // Relaxed, as all here: a look that comes a step too late is as good.
+        let is_there = |count: &AtomicU32| count.load(Ordering::Relaxed) != 0;
+        match priority {
+            Priority::High => false,
+            Priority::Medium => is_there(&self.high),
+            Priority::Low => is_there(&self.high) || is_there(&self.medium),
+        }
+    }
+
+    /// How the more urgent bursts of the same user are.
+    pub(super) fn news(&self, of: Claimant) -> News {
+        let bursts = lock(&self.bursts);
+        let above = bursts
+            .iter()
+            .filter(|burst| burst.of.user == of.user && burst.of.priority > of.priority);
+        let with_items = |burst: &Burst| Some((burst.run.upgrade()?, burst.requests.items() != 0));
+        let runs: Vec<(Arc<Run>, bool)> =
+            above.take(LOOKED_AT_MAX).filter_map(with_items).collect();
+        // A run whose last reference is dropped here asks for the lock.
+        drop(bursts);
+        News {
+            need: runs.iter().filter_map(|(run, has_requests)| run.needs(*has_requests)).max(),
+            ends: runs.iter().fold(0, |ends, (run, _)| ends.wrapping_add(run.ends())),
+        }
+    }
+
+    fn count(&self, priority: Priority) -> Option<&AtomicU32> {
+        match priority {
+            Priority::High => Some(&self.high),
+            Priority::Medium => Some(&self.medium),
+            Priority::Low => None,
+        }
+    }
+}
