@@ -3,7 +3,7 @@
 use burst_hal::trace::{Span, SpanKind};
 use burst_hal::validate::GraphId;
 use burst_hal::{
-    Dimensions, MemoryCharge, Operand, OperandLifeTime, Operation, Subgraph, TimePoint,
+    Dimensions, ErrorStatus, MemoryCharge, Operand, OperandLifeTime, Operation, Subgraph, TimePoint,
 };
 use smallvec::SmallVec;
 
@@ -277,7 +277,7 @@ impl<'g, 'm> Builder<'g, 'm> {
         {
             return Ok(());
         }
-        let (prepared, kernel_charge) = self.prepare(stages, &inputs, &outputs)?;
+        let (prepared, kernel_charge) = self.prepare(stages, &inputs, &outputs, fixed_shapes)?;
         let (kernel, packed_inputs) = match prepared {
             Some(Prepared { kernel, packed_inputs }) => (Some(kernel), packed_inputs),
             None => (None, SmallVec::new()),
@@ -305,11 +305,16 @@ impl<'g, 'm> Builder<'g, 'm> {
     }
 
     /// A kernel for an operation, where there is one, and what it holds.
+    ///
+    /// Where the shapes are not fixed, nobody has looked so far whether the operands go together, and a
+    /// survey said that the operation is supported. So there is no kernel for operands with which it cannot be
+    /// computed, and the first execution says what is wrong with them.
     fn prepare(
         &self,
         stages: &dyn Stages,
         inputs: &[usize],
         outputs: &[usize],
+        fixed_shapes: bool,
     ) -> Result<(Option<Prepared>, MemoryCharge), OpError> {
         let Some(context) = self.graphs.context.filter(|context| context.fast_kernels) else {
             return Ok((None, MemoryCharge::default()));
@@ -317,6 +322,9 @@ impl<'g, 'm> Builder<'g, 'm> {
         let (inputs, outputs) = self.args(inputs, outputs);
         let prepared = match stages.prepare(&Args { inputs: &inputs, outputs: &outputs }, context) {
             Err(OpError::NotYet) => Ok(None),
+            Err(error) if !fixed_shapes && error.status() == ErrorStatus::InvalidArgument => {
+                Ok(None)
+            }
             prepared => prepared,
         };
         // Taken also after an error: working memory was charged with it, and is gone.
