@@ -1,12 +1,12 @@
 //! What was found of models, as text and as a page.
 
-use std::io::Write;
-
 use super::report::{ModelReport, ModelsReport, OperationRow, PathReport, paths};
 use crate::engine::to_f64;
 use crate::error::HarnessError;
 use crate::machine::Machine;
-use crate::report::{Column, Drawing, Findings, Line, Page, Table, dash, nines, nines_label, time};
+use crate::report::{
+    Column, Drawing, Findings, Line, Page, Paper, Table, dash, nines, nines_label, time,
+};
 
 impl Findings for ModelsReport {
     /// One line and tables per model; a table of all models where there are several.
@@ -14,8 +14,9 @@ impl Findings for ModelsReport {
         &self,
         machine: &Machine,
         rounds: u32,
-        out: &mut dyn Write,
+        paper: &mut Paper<'_>,
     ) -> Result<(), HarnessError> {
+        let out = &mut *paper.out;
         writeln!(out, "{}, {} CPUs, Linux {}", machine.processor, machine.cpus, machine.kernel)?;
         writeln!(
             out,
@@ -24,10 +25,11 @@ impl Findings for ModelsReport {
             self.wait, machine.load
         )?;
         for model in &self.models {
-            write_model(model, out)?;
+            write_model(model, paper)?;
         }
         if self.models.len() > 1 {
-            writeln!(out, "\n{}", summary(&self.models).text())?;
+            writeln!(paper.out)?;
+            paper.table(&summary(&self.models))?;
         }
         Ok(())
     }
@@ -61,24 +63,24 @@ pub fn page_of(
     Ok(page.finish())
 }
 
-fn write_model(model: &ModelReport, out: &mut dyn Write) -> Result<(), HarnessError> {
+fn write_model(model: &ModelReport, paper: &mut Paper<'_>) -> Result<(), HarnessError> {
     writeln!(
-        out,
+        paper.out,
         "\n{}: {} operations, {} B in, {} B out",
         model.model, model.operations, model.input_bytes, model.output_bytes
     )?;
     if let Some(part) = &model.part {
-        writeln!(out, "only a part of it runs here, {part}")?;
+        writeln!(paper.out, "only a part of it runs here, {part}")?;
     }
-    writeln!(out, "{}", path_table(&model.paths).text())?;
+    paper.table(&path_table(&model.paths))?;
     for line in gain_lines(model).into_iter().chain(copy_lines(model)) {
-        writeln!(out, "{line}")?;
+        writeln!(paper.out, "{line}")?;
     }
     for path in model.paths.iter().filter(|path| !path.outputs.holds()) {
-        writeln!(out, "{}: its outputs are NOT those of the first path", path.path)?;
+        writeln!(paper.out, "{}: its outputs are NOT those of the first path", path.path)?;
     }
     if let Some(profile) = &model.profile {
-        writeln!(out, "{}", profile_table(profile).text())?;
+        paper.table(&profile_table(profile))?;
     }
     Ok(())
 }

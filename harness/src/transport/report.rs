@@ -8,7 +8,7 @@ use crate::engine::{Spread, to_f64};
 use crate::error::HarnessError;
 use crate::machine::Machine;
 use crate::report::{
-    Cell, Column, Drawing, Findings, Line, Page, Table, dash, nines, nines_label, time,
+    Cell, Column, Drawing, Findings, Line, Page, Paper, Table, dash, nines, nines_label, time,
 };
 use crate::transport::case::Placement;
 use crate::transport::checks::Check;
@@ -36,8 +36,9 @@ impl Findings for RoundTripReport {
         &self,
         machine: &Machine,
         rounds: u32,
-        out: &mut dyn Write,
+        paper: &mut Paper<'_>,
     ) -> Result<(), HarnessError> {
+        let out = &mut *paper.out;
         let Machine { processor, cpus, kernel, clock_step_ns, load, keep_awake } = machine;
         writeln!(out, "{processor}, {cpus} CPUs, Linux {kernel}, clock step {clock_step_ns} ns")?;
         writeln!(
@@ -56,10 +57,11 @@ impl Findings for RoundTripReport {
             }
         }
         for group in groups {
-            writeln!(out, "{}, {}", group.0.name(), group.1.name())?;
-            writeln!(out, "{}\n", self.row_table(group).text())?;
+            writeln!(paper.out, "{}, {}", group.0.name(), group.1.name())?;
+            paper.table(&self.row_table(group))?;
+            writeln!(paper.out)?;
         }
-        Ok(writeln!(out, "{}", self.check_table().text())?)
+        paper.table(&self.check_table())
     }
 
     fn write_warnings(&self, out: &mut dyn Write) -> Result<(), HarnessError> {
