@@ -5,9 +5,7 @@
 use std::sync::{Arc, Mutex};
 
 use burst_driver::{CpuDevice, DeviceOptions};
-use burst_hal::{
-    Device, DeviceType, Failure, Model, PrepareOptions, PrepareResult, Priority,
-};
+use burst_hal::{Device, DeviceType, Failure, Model, PrepareOptions, PrepareResult, Priority};
 use burst_server::{Listener, Service, ServiceOptions, Stop};
 
 use crate::support::{json, run};

@@ -5,7 +5,7 @@ use crate::engine::to_f64;
 use crate::error::HarnessError;
 use crate::machine::Machine;
 use crate::report::{
-    Column, Drawing, Findings, Line, Page, Paper, Table, dash, nines, nines_label, time,
+    Column, Drawing, Findings, Line, Page, Paper, Table, counted, dash, nines, nines_label, time,
 };
 
 impl Findings for ModelsReport {
@@ -17,11 +17,11 @@ impl Findings for ModelsReport {
         paper: &mut Paper<'_>,
     ) -> Result<(), HarnessError> {
         let out = &mut *paper.out;
-        writeln!(out, "{}, {} CPUs, Linux {}", machine.processor, machine.cpus, machine.kernel)?;
+        let (cpus, rounds) = (counted(machine.cpus as u64, "CPU"), counted(rounds.into(), "round"));
+        writeln!(out, "{}, {cpus}, Linux {}", machine.processor, machine.kernel)?;
         writeln!(
             out,
-            "{rounds} rounds, paths taking turns; both ends of a burst wait: {}; load at the start \
-             {:.2}",
+            "{rounds}, paths taking turns; both ends of a burst wait: {}; load at the start {:.2}",
             self.wait, machine.load
         )?;
         for model in &self.models {
@@ -51,8 +51,8 @@ pub fn page_of(
     summary: Option<&Table>,
     (machine, rounds): (&Machine, u32),
 ) -> Result<String, HarnessError> {
-    let how =
-        format!("{rounds} rounds, paths taking turns; both ends of a burst wait: {}.", found.wait);
+    let how = counted(rounds.into(), "round") + ", paths taking turns; both ends of a burst wait: ";
+    let how = format!("{how}{}.", found.wait);
     let mut page = Page::new("Models", heading, machine, &how);
     if let Some(summary) = summary {
         page.table(summary);
@@ -66,8 +66,11 @@ pub fn page_of(
 fn write_model(model: &ModelReport, paper: &mut Paper<'_>) -> Result<(), HarnessError> {
     writeln!(
         paper.out,
-        "\n{}: {} operations, {} B in, {} B out",
-        model.model, model.operations, model.input_bytes, model.output_bytes
+        "\n{}: {}, {} B in, {} B out",
+        model.model,
+        counted(model.operations as u64, "operation"),
+        model.input_bytes,
+        model.output_bytes
     )?;
     if let Some(part) = &model.part {
         writeln!(paper.out, "only a part of it runs here, {part}")?;
@@ -89,7 +92,8 @@ fn write_model(model: &ModelReport, paper: &mut Paper<'_>) -> Result<(), Harness
 fn section(page: &mut Page, model: &ModelReport) -> Result<(), HarnessError> {
     page.heading(&model.model);
     let ModelReport { operations, input_bytes, output_bytes, .. } = model;
-    let mut what = format!("{operations} operations, {input_bytes} B in, {output_bytes} B out.");
+    let operations = counted(*operations as u64, "operation");
+    let mut what = format!("{operations}, {input_bytes} B in, {output_bytes} B out.");
     if let Some(part) = &model.part {
         what += &format!(" Only a part of it runs here, {part}.");
     }

@@ -265,7 +265,9 @@ mod tests {
     fn words_are_never_broken_and_a_row_that_does_not_fit_is_a_paragraph() {
         let names = ["path", "threads", "p50", "p50 : in-process"];
         let mut table = Table::new(names.map(Column::number).to_vec());
-        table.add(["burst-client-outputs", "1", "12.5 us", "1.083 (1.017 - 1.174)"].map(str::to_owned));
+        table.add(
+            ["burst-client-outputs", "1", "12.5 us", "1.083 (1.017 - 1.174)"].map(str::to_owned),
+        );
         let fitted = table.fitted(Some(56));
         assert!(fitted.contains("│ burst-client-outputs ┆"), "{fitted}");
         assert!(width(&fitted) <= 56, "{fitted}");
