@@ -34,6 +34,7 @@ mod system_calls;
 mod terminal;
 mod threads;
 mod top;
+mod tour;
 mod trace;
 mod verify;
 mod verify_models;
@@ -77,6 +78,7 @@ fn main() -> std::process::ExitCode {
         terminal::TESTS,
         threads::TESTS,
         top::TESTS,
+        tour::TESTS,
         trace::TESTS,
         verify::TESTS,
         verify_models::TESTS,
