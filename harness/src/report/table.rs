@@ -136,9 +136,9 @@ impl Table {
             let named = |(column, cell): (&Column, &Cell)| {
                 format!("{} {}", column.short, cell.text).trim().to_owned()
             };
-            let rest = cells.map(named).collect::<Vec<String>>().join(", ");
+            let rest: Vec<String> = cells.map(named).collect();
             let mut lines = filled(heading, "", room);
-            lines.extend(filled(&rest, "  ", room));
+            lines.extend(listed(&rest, "  ", room));
             lines.join("\n")
         };
         self.rows.iter().map(paragraph).collect::<Vec<String>>().join("\n")
@@ -196,6 +196,23 @@ const PADDING: u16 = 2;
 /// How many columns a text takes.
 fn width(text: &str) -> usize {
     text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
+/// Lines of things with commas between them, each thing on one line where that has room for it.
+fn listed(things: &[String], indent: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for (at, thing) in things.iter().enumerate() {
+        let comma = if at + 1 < things.len() { "," } else { "" };
+        let thing = format!("{thing}{comma}");
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + thing.chars().count() <= room => {
+                line.push(' ');
+                line.push_str(&thing);
+            }
+            _ => lines.extend(filled(&thing, indent, room)),
+        }
+    }
+    lines
 }
 
 /// Lines of words, none longer than there is room, but for a word that is.
@@ -271,7 +288,10 @@ mod tests {
         let fitted = table.fitted(Some(56));
         assert!(fitted.contains("│ burst-client-outputs ┆"), "{fitted}");
         assert!(width(&fitted) <= 56, "{fitted}");
-        let want = "burst-client-outputs\n  threads 1, p50 12.5 us, p50 :\n  in-process 1.083 (1.017 -\n  1.174)";
+        let heading = "burst-client-outputs\n  threads 1, p50 12.5 us,\n";
+        let want = format!("{heading}  p50 : in-process 1.083 (1.017 - 1.174)");
+        assert_eq!(table.fitted(Some(45)), want, "what belongs together stays on one line");
+        let want = format!("{heading}  p50 : in-process 1.083 (1.017 -\n  1.174)");
         assert_eq!(table.fitted(Some(33)), want);
     }
 }
