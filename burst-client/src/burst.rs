@@ -38,7 +38,8 @@ pub struct BurstOptions {
     /// pool, and per argument one and one per dimension given; one that does not fit goes over the
     /// socket. `None`: a page, or as much more as the model's requests need and the service takes.
     pub queue_datums: Option<usize>,
-    /// Length of the result queue, where it should differ.
+    /// Length of the result queue, where it should differ. A second request is sent only where the results of all that
+    /// are under way have room, of which each may take 4 datums and 9 per output.
     pub result_datums: Option<usize>,
     /// Additions to HAL 1.2 to use, of those both ends know.
     pub features: Features,

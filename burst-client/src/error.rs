@@ -135,7 +135,7 @@ pub enum ClientError {
     Queue(#[from] QueueError),
     /// A connector that the caller passed could not reach the service: it failed to start the
     /// service's process, say.
-    #[error("cannot reach the service: {0}")]
+    #[error("{0}")]
     Connector(std::sync::Arc<dyn std::error::Error + Send + Sync>),
     /// Memory cannot be made or mapped.
     #[error(transparent)]

@@ -157,7 +157,7 @@ mod tests {
         let silent = [accept(7, false).unwrap(), accept(7, false).unwrap()];
         let refused = accept(7, false).unwrap_err();
         assert_eq!(refused.welcome, Welcome::TooManyClients);
-        let detail = "the limit of 2 connections of one user that have not greeted is reached";
+        let detail = "the limit of 2 on connections of one user that have not greeted is reached";
         assert_eq!(refused.detail(), detail);
         assert_eq!(users.meters().refusals(Limit::UngreetedPerUser), 1);
         let greeted = accept(7, true).expect("whose greeting is there waits for nothing");

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use burst_client::Client;
 use burst_hal::{Device, OperandType, PerformanceInfo};
-use comfy_table::Table;
+use burst_harness::report::{Column, Table};
 use serde::Serialize;
 
 use crate::{json, out};
@@ -110,24 +110,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.json {
         writeln!(to, "{}", json::object(&json::DEVICES, &report)?)?;
     } else {
-        let mut table = Table::new();
-        table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
         let times = [
             ("float32", OperandType::TensorFloat32),
             ("float16", OperandType::TensorFloat16),
             ("quant8", OperandType::TensorQuant8Asymm),
         ];
-        let names = times.map(|(name, _)| name);
-        let columns = ["device", "version", "type", "status", "cache files"];
-        table.set_header(columns.into_iter().chain(names));
+        let words = ["device", "version", "type", "status", "cache files"].map(Column::text);
+        let numbers = times.map(|(name, _)| Column::number(name));
+        let mut table = Table::new([&words[..], &numbers].concat());
         for row in &report.devices {
             let Row { name, version, r#type, status, .. } = row;
             let said = [name, version, *r#type, *status].map(str::to_owned);
             let said = said.into_iter().chain([row.cache_files()]);
-            table.add_row(said.chain(times.map(|(_, ty)| row.time(ty))));
+            table.add(said.chain(times.map(|(_, ty)| row.time(ty))));
         }
-        out::fit(&mut table);
-        writeln!(to, "{table}")?;
+        writeln!(to, "{}", table.fitted(out::columns()))?;
         writeln!(to, "Times are relative to plain reference kernels: smaller is better.")?;
     }
     Ok(ExitCode::SUCCESS)

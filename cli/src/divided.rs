@@ -9,7 +9,7 @@ use burst_hal::{
     MemoryError, Model, OutputShape, Pool, PrepareOptions, PrepareResult, PreparedModel, Request,
     RequestArgument, RequestPool,
 };
-use neuralnetworks::{Argument, Compilation, Error, Execution, RuntimeDevice};
+use neuralnetworks::{Argument, Compilation, Error, Execution, RuntimeDevice, priority_code};
 
 use crate::device_names;
 use crate::threads::Threads;
@@ -63,6 +63,7 @@ impl Device for Divided {
             let model = neuralnetworks::Model::from_hal(model.clone())?;
             let compilation = Compilation::for_devices(&model, &self.devices)?;
             compilation.set_preference(options.preference.code())?;
+            compilation.set_priority(priority_code(options.priority))?;
             compilation.finish()?;
             Ok(compilation)
         };

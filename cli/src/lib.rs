@@ -90,6 +90,16 @@ enum Command {
     Doctor(doctor::Args),
 }
 
+/// Whether this is a command line of `burst`, whose name is left out: nothing is done of what it says. For those who
+/// hold documents and scripts to what there is.
+///
+/// # Errors
+/// What is wrong with it, as the command would say.
+pub fn check_arguments(arguments: &[&str]) -> Result<(), String> {
+    let line = std::iter::once("burst").chain(arguments.iter().copied());
+    Cli::try_parse_from(line).map(drop).map_err(|error| error.to_string())
+}
+
 /// Reads the command line, does what it says, and tells how that ended: 0 fine, 1 the answer is
 /// "no", 2 could not, 128 and its number where a signal ended it.
 #[must_use]

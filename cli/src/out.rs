@@ -3,6 +3,8 @@
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub(crate) use burst_harness::report::counted;
+
 /// Standard output; remembers that nobody reads it any more.
 #[derive(Debug, Default)]
 pub(crate) struct Out(());
@@ -43,15 +45,6 @@ pub(crate) fn say(line: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// A number with its noun, in the plural where need be.
-pub(crate) fn counted(count: u64, noun: &str) -> String {
-    match (count, noun.strip_suffix('y')) {
-        (1, _) => format!("1 {noun}"),
-        (_, Some(stem)) => format!("{count} {stem}ies"),
-        (_, None) => format!("{count} {noun}s"),
-    }
-}
-
 /// How many columns a terminal at standard output has; `None` where it is none.
 pub(crate) fn columns() -> Option<u16> {
     let size = terminal_size::terminal_size_of(std::io::stdout());
@@ -62,17 +55,5 @@ pub(crate) fn columns() -> Option<u16> {
 pub(crate) fn fit(table: &mut comfy_table::Table) {
     if let Some(columns) = columns() {
         table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic).set_width(columns);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_of_a_thing_is_no_plural() {
-        let said =
-            [counted(1, "frame"), counted(0, "frame"), counted(2, "retry"), counted(1, "retry")];
-        assert_eq!(said, ["1 frame", "0 frames", "2 retries", "1 retry"]);
     }
 }

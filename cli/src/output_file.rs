@@ -28,9 +28,33 @@ pub(crate) fn check(option: &str, path: &Path) -> Result<()> {
     rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).with_context(what)
 }
 
+/// The same of a file whose folders are made when it is written.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn check_with_folders(option: &str, path: &Path) -> Result<()> {
+    let folders = path.ancestors().skip(1);
+    match folders.take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists()).last() {
+        // The topmost folder that is to be made stands for what lies below.
+        Some(missing) => check(option, missing),
+        None => check(option, path),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_that_are_to_be_made_are_seen_from_those_that_are_there() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("there"), "kept").unwrap();
+        let inside =
+            |name: &str| check_with_folders("--output", &folder.path().join(name)).map_err(drop);
+        assert_eq!([inside("new"), inside("a/b/new"), inside("there")], [Ok(()); 3]);
+        assert_eq!([inside("there/new"), inside("there/a/new"), inside("")], [Err(()); 3]);
+        assert!(!folder.path().join("a").exists());
+    }
 
     #[test]
     fn only_what_can_be_written_passes_and_nothing_is_made() {

@@ -30,6 +30,16 @@ const PREFERRED_ALIGNMENT: u32 = 64;
 /// And be as long as a multiple of this.
 const PREFERRED_PADDING: u32 = 64;
 
+/// What a priority is called in the functions of NNAPI, where the HAL has numbers of its own.
+#[must_use]
+pub fn priority_code(priority: Priority) -> i32 {
+    match priority {
+        Priority::Low => 90,
+        Priority::Medium => 100,
+        Priority::High => 110,
+    }
+}
+
 /// A model that is being prepared, or is.
 #[derive(Debug)]
 pub struct Compilation {
@@ -137,12 +147,10 @@ impl Compilation {
     /// BAD_STATE once finished; BAD_DATA for a code without meaning.
     pub fn set_priority(&self, priority: i32) -> Result<()> {
         self.building(|settings| {
-            settings.priority = match priority {
-                90 => Priority::Low,
-                100 => Priority::Medium,
-                110 => Priority::High,
-                _ => return Err(Error::bad_data(format!("there is no priority {priority}"))),
-            };
+            let all = [Priority::Low, Priority::Medium, Priority::High];
+            let meant = all.into_iter().find(|one| priority_code(*one) == priority);
+            let unknown = || Error::bad_data(format!("there is no priority {priority}"));
+            settings.priority = meant.ok_or_else(unknown)?;
             Ok(())
         })
     }

@@ -45,7 +45,7 @@ mod switches;
 mod tests;
 
 pub use burst::Burst;
-pub use compilation::Compilation;
+pub use compilation::{Compilation, priority_code};
 pub use devices::RuntimeDevice;
 pub use error::{Error, Result};
 pub use event::Event;

@@ -7,7 +7,7 @@ use burst_harness::machine::Machine;
 use burst_harness::model::{
     Agreement, ModelReport, ModelsReport, PathReport, Series, page_of, paths, ratio,
 };
-use burst_harness::report::{Column, Findings, Report, Table, dash, time};
+use burst_harness::report::{Column, Findings, Paper, Report, Table, dash, time};
 use burst_harness::{HarnessError, WaitKind};
 use serde::Serialize;
 
@@ -158,13 +158,13 @@ impl Findings for Comparison {
         &self,
         machine: &Machine,
         rounds: u32,
-        out: &mut dyn Write,
+        paper: &mut Paper<'_>,
     ) -> Result<(), HarnessError> {
         for line in self.preface(machine, rounds) {
-            writeln!(out, "{line}")?;
+            writeln!(paper.out, "{line}")?;
         }
-        writeln!(out, "{}", self.table().text())?;
-        self.write_remarks(out, "")
+        paper.table(&self.table())?;
+        self.write_remarks(paper.out, "")
     }
 
     fn page(&self, machine: &Machine, rounds: u32) -> Result<String, HarnessError> {

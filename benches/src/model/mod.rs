@@ -25,7 +25,7 @@ use burst_harness::machine::Machine;
 use burst_harness::model::{
     InProcess, Label, ModelReport, ModelSubject, Remote, RemoteKind, Workload, measure, paths,
 };
-use burst_harness::report::Report;
+use burst_harness::report::{Paper, Report};
 use burst_harness::{HarnessError, Progress};
 
 pub use class::Class;
@@ -77,7 +77,8 @@ impl Args {
             report.write_page(self.common.report.as_deref())?;
             write_markdown(&report, out)?;
         } else {
-            report.print(self.common.report.as_deref(), self.json, out)?;
+            let mut paper = Paper { out, columns: None };
+            report.print(self.common.report.as_deref(), self.json, &mut paper)?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -174,7 +174,7 @@ mod tests {
         let refused = caller.charge(11).unwrap_err();
         assert_eq!(refused.status, burst_hal::ErrorStatus::ResourceExhaustedTransient);
         let said = refused.cause.to_string();
-        assert_eq!(said, "the limit of 100 bytes of memory for one user is reached");
+        assert_eq!(said, "the limit of 100 on bytes of memory for one user is reached");
         let never = caller.charge(101).unwrap_err();
         assert_eq!(never.status, burst_hal::ErrorStatus::ResourceExhaustedPersistent);
         drop((held, own));

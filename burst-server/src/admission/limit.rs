@@ -108,7 +108,7 @@ limits! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LimitError {
     /// It would fit once this client, or another one, has given something back.
-    #[error("the limit of {limit} {what} is reached")]
+    #[error("the limit of {limit} on {what} is reached")]
     Exhausted { what: Limit, limit: u64 },
     /// It is over the limit by itself, and so will never fit.
     #[error("{asked} {what} are over the limit of {limit}")]

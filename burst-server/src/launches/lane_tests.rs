@@ -136,7 +136,7 @@ fn a_client_whose_user_has_no_thread_left_goes_on_with_the_one_that_it_has() {
     let budgets = Arc::clone(&lane.budgets);
     let _elsewhere = budgets.thread().unwrap();
     let refused = lane.enlist().map(drop).unwrap_err();
-    assert!(refused.to_string().contains("the limit of 1 threads for one user"), "{refused}");
+    assert!(refused.to_string().contains("the limit of 1 on threads for one user"), "{refused}");
 }
 
 #[test]

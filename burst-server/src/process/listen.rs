@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -39,6 +39,8 @@ pub struct Listener {
     socket: OwnedFd,
     /// The file and its identity when it was made; a file that others put there since stays.
     file: Option<SocketFile>,
+    /// Set once it has [ended](Listener::end).
+    ended: OnceLock<()>,
     /// When the system last had no descriptor or memory left for a connection; `None` once that is over.
     shortage: Mutex<Option<Instant>>,
 }
@@ -92,7 +94,12 @@ impl Listener {
             other => other.map_err(failed)?,
         }
         let file = SocketFile { path: path.to_owned(), identity: identity(path).map_err(failed)? };
-        let listener = Listener { socket, file: Some(file), shortage: Mutex::default() };
+        let listener = Listener {
+            socket,
+            file: Some(file),
+            ended: OnceLock::new(),
+            shortage: Mutex::default(),
+        };
         give_mode(path, mode).map_err(failed)?;
         listen(&listener.socket, BACKLOG).map_err(failed)?;
         Ok(listener)
@@ -106,13 +113,16 @@ impl Listener {
         // Others may accept from it, too: what was there to accept may be gone.
         let flags = fcntl_getfl(&socket).map_err(system("fcntl"))?;
         fcntl_setfl(&socket, flags | OFlags::NONBLOCK).map_err(system("fcntl"))?;
-        Ok(Listener { socket, file: None, shortage: Mutex::default() })
+        Ok(Listener { socket, file: None, ended: OnceLock::new(), shortage: Mutex::default() })
     }
 
     /// Takes no further connections: clients that come later are told at once that no service is there;
     /// those that have connected are not affected. The socket's file goes where this made it, it is still
     /// the same, and the process may. A supervisor's socket stays as it is: it belongs to the next service.
     pub fn end(&self) {
+        if self.ended.set(()).is_err() {
+            return; // nothing is left to do, nor to say
+        }
         if self.file.is_some() {
             // The only error is that nobody listens any more.
             let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);

@@ -16,12 +16,13 @@ use burst_harness::model::{
     OperationRow, OperationTime, Pinned, Remote, RemoteKind, Report, Series, TRIAL, Workload,
     measure_while, operation_rows, paths,
 };
+use burst_harness::report::Paper;
 use burst_harness::{HarnessError, Progress, WaitKind};
 
 use crate::driver_process::DriverProcess;
 use crate::route::RouteArg;
 use crate::signals::Asked;
-use crate::{failure, json, model_file, output_file};
+use crate::{failure, json, model_file, out, output_file};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -75,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let code = if same { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) };
     asked.tell((&report, args.json.then_some(&json::BENCH_MODEL)), code, |to| {
         if has_any {
-            report.write_text(to)?;
+            report.write_fitted(&mut Paper { out: to, columns: out::columns() })?;
         }
         Ok(())
     })

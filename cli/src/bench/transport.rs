@@ -9,11 +9,12 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use burst_harness::own_peers;
+use burst_harness::report::Paper;
 use burst_harness::transport::command;
 use serde_json::Value;
 
 use crate::signals::Asked;
-use crate::{json, output_file};
+use crate::{json, out, output_file};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -34,8 +35,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let asked = Asked::watch(args.what.json.then_some(&json::BENCH_TRANSPORT))?;
     // What is measured prints by itself: an object, which gets the keys that all have, or text.
     let mut printed = Vec::new();
+    let mut paper = Paper { out: &mut printed, columns: out::columns() };
     let go_on = || asked.go_on();
-    let code = args.what.run_while(&own_peers(), &mut printed, &go_on)?;
+    let code = args.what.run_while(&own_peers(), &mut paper, &go_on)?;
     if args.what.json {
         let found: Value = serde_json::from_slice(&printed)?;
         return asked.tell((&found, Some(&json::BENCH_TRANSPORT)), code, |_| Ok(()));

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::measure::Found;
 use super::workloads::Workload;
+use crate::out::counted;
 
 /// Version of the file's form.
 const FORMAT: u32 = 1;
@@ -161,7 +162,8 @@ impl Calibration {
         }
         if *threads != here.threads {
             let here = here.threads;
-            return Err(format!("it was made with {threads} threads, here compute {here}"));
+            let threads = counted((*threads).into(), "thread");
+            return Err(format!("it was made with {threads}, here compute {here}"));
         }
         let figures = Figures::from_entries(|name| {
             let info = self.figures.get(name).map(Info::performance);

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::signals::Asked;
 use crate::threads::Threads;
-use crate::{json, out};
+use crate::{json, out, output_file};
 
 mod energy;
 mod file;
@@ -68,6 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Some(file) => file.clone(),
         None => default_file().context("there is no state directory; say where with --output")?,
     };
+    output_file::check_with_folders("--output", &file)?;
     let shape = args.json.then_some(&json::CALIBRATE);
     let asked = Asked::watch(shape)?;
     let rows = measure_all(args, &asked)?;

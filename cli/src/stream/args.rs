@@ -7,7 +7,7 @@ use burst_harness::WaitKind;
 
 use super::pace;
 use crate::fit::{Fit, FloatRange};
-use crate::preference::PreferenceArg;
+use crate::preference::{PreferenceArg, PriorityArg};
 use crate::route::RouteArg;
 use crate::source;
 use crate::threads::Threads;
@@ -63,6 +63,10 @@ pub(crate) struct Args {
     /// What the driver should be good at. With low-power neither end polls, whatever --wait says.
     #[arg(long, value_enum, default_value_t)]
     pub(super) preference: PreferenceArg,
+    /// Whom its executions give way to, among those of this user at one service: where all of its run tokens
+    /// are taken, and between two operations of a model.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) priority: PriorityArg,
     /// Frames per second; latency then counts from when a frame was due. Of a camera the rate that it is asked for; latency
     /// there counts from when a frame was taken, with this or without.
     #[arg(long, allow_negative_numbers = true)]

@@ -128,6 +128,7 @@ fn stream(args: &Args, closing: &Closing) -> Result<End> {
         device: &args.device,
         devices: &args.devices,
         preference: args.preference.into(),
+        priority: args.priority.into(),
         reconnect: args.reconnect,
         deadline,
         threads: args.threads,

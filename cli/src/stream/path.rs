@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use burst_client::Outages;
-use burst_hal::{Caller, ErrorStatus, ExecutionPreference, PrepareOptions};
+use burst_hal::{Caller, ErrorStatus, ExecutionPreference, PrepareOptions, Priority};
 use burst_harness::WaitKind;
 use burst_tasks::Outputs;
 use burst_tflite::Imported;
@@ -63,6 +63,8 @@ pub(crate) struct Options<'a> {
     pub(crate) devices: &'a [String],
     /// What the model should be good at.
     pub(crate) preference: ExecutionPreference,
+    /// Whom its executions give way to.
+    pub(crate) priority: Priority,
     /// Whether to go on after the driver died.
     pub(crate) reconnect: bool,
     /// How long one request may take, and the first connection where `reconnect` waits for it.
@@ -73,15 +75,21 @@ pub(crate) struct Options<'a> {
     pub(crate) tracing: Option<&'a Tracing>,
 }
 
+impl Options<'_> {
+    /// What is said of the model when it is prepared.
+    fn prepare(&self) -> PrepareOptions {
+        let Options { preference, priority, .. } = *self;
+        PrepareOptions { preference, priority, ..PrepareOptions::default() }
+    }
+}
+
 /// Prepares the model where `options` say.
 pub(crate) fn open(options: &Options<'_>, imported: &Imported) -> Result<Box<dyn Path>> {
     options.threads.check(options.socket)?;
     if !options.devices.is_empty() {
         let devices = Divided::among(options.devices, options.threads)?;
-        let Options { preference, tracing, .. } = *options;
-        let prepare = PrepareOptions { preference, ..PrepareOptions::default() };
-        let caller = tracing.map_or_else(Caller::default, Tracing::caller);
-        return Ok(Box::new(InProcess::on(&devices, imported, prepare, caller)?));
+        let caller = options.tracing.map_or_else(Caller::default, Tracing::caller);
+        return Ok(Box::new(InProcess::on(&devices, imported, options.prepare(), caller)?));
     }
     match options.route {
         RouteArg::InProcess => {

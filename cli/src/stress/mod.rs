@@ -147,9 +147,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     } else {
         writeln!(
             to,
-            "{} of {} tests succeeded; seed {seed}",
+            "{} of {} succeeded; seed {seed}",
             report.succeeded,
-            report.tests.len()
+            out::counted(report.tests.len() as u64, "test")
         )?;
     }
     Ok(ExitCode::from(if all { 0 } else { failure::NO }))
@@ -165,7 +165,11 @@ fn seed_of_now() -> u64 {
 fn line(row: &Row) -> String {
     let Row { test, outcome, seconds, steps, killed, repeat } = row;
     let killed = if *killed == 0 { String::new() } else { format!(", {killed} killed") };
-    let mut line = format!("{:<8} {test}: {steps} steps in {seconds:.1} s{killed}", outcome.word());
+    let mut line = format!(
+        "{:<8} {test}: {} in {seconds:.1} s{killed}",
+        outcome.word(),
+        out::counted(*steps, "step")
+    );
     if let Some(what) = outcome.what() {
         line += &format!("\n         {what}\n         repeat: {repeat}");
     }

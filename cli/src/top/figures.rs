@@ -200,7 +200,7 @@ fn key(burst: &Burst) -> (u64, u64, u32) {
     (burst.client, burst.model, burst.burst)
 }
 
-/// Whether one of its queues has no room for another packet of the length of those in it.
+/// Whether one of its queues is more than half full: where it holds one packet, another of that length does not fit.
 fn has_full_queue(burst: &Burst) -> bool {
     let is_full = |queued: usize, room: usize| room > 0 && queued * 2 > room;
     burst.state == "results-full"

@@ -159,13 +159,16 @@ impl fmt::Display for Summary {
         let (frames, spans) = (counted(*frames, "frame"), counted(*spans, "span"));
         write!(f, "trace: {frames}, {spans} in {}", file.display())?;
         if self.dropped_spans > 0 {
-            write!(f, "; {} spans of later frames had no room (--trace-mib)", self.dropped_spans)?;
+            let spans = counted(self.dropped_spans, "span");
+            write!(f, "; {spans} of later frames had no room (--trace-mib)")?;
         }
         if self.unknown_records > 0 {
-            write!(f, "; {} records of the driver make no sense", self.unknown_records)?;
+            let records = counted(self.unknown_records, "record");
+            write!(f, "; unknown: {records} of the driver")?;
         }
         if self.untraced_drivers > 0 {
-            write!(f, "; {} later drivers had no room (--trace-mib)", self.untraced_drivers)?;
+            let drivers = counted(self.untraced_drivers, "later driver");
+            write!(f, "; {drivers} had no room (--trace-mib)")?;
         }
         Ok(())
     }

@@ -22,6 +22,7 @@ use burst_harness::WaitKind;
 use burst_verify::{DeviceLease, RunError, Target};
 
 use crate::driver_process::DriverProcess;
+use crate::out::counted;
 use crate::threads::Threads;
 use crate::trace::{Tracing, told};
 
@@ -89,7 +90,8 @@ impl DeviceLease for RemoteLease<'_> {
 
     fn objection(&mut self) -> Option<String> {
         let count = self.connection.device.fell_back.swap(0, Ordering::Relaxed);
-        (count > 0).then(|| format!("{count} executions went over the socket, not the burst"))
+        let over = (count > 0).then(|| counted(count, "execution"));
+        over.map(|count| format!("{count} went over the socket, not the burst"))
     }
 
     fn repair(&mut self) -> Result<(), RunError> {

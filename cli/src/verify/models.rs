@@ -7,14 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use burst_harness::report::{Column, Table};
 use burst_verify::models::{Class, Folder, GoldenReport, GoldenResult, run_goldens_while};
-use comfy_table::{CellAlignment, Table};
 use indicatif::ProgressBar;
 
 use super::import::TfliteImporter;
 use super::lease::Service;
 use super::ndk::Ndk;
 use super::{Args, progress_bar, route};
+use crate::out::{columns, counted};
 use crate::route::RouteArg;
 use crate::signals::Asked;
 use crate::{failure, json};
@@ -112,18 +113,14 @@ fn write_text(
     routes: &[RouteArg],
     took: Duration,
 ) -> std::io::Result<()> {
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-    table.set_header(["model", "input", "class", "largest difference"]);
+    let words = ["model", "input", "class"].map(Column::text);
+    let mut table = Table::new([&words[..], &[Column::number("largest difference")]].concat());
     for result in &report.results {
         let difference = result.max_diff.map_or_else(String::new, readable);
         let class = result.class.name().to_owned();
-        table.add_row([result.model.clone(), result.input.clone(), class, difference]);
+        table.add([result.model.clone(), result.input.clone(), class, difference]);
     }
-    if let Some(column) = table.column_mut(3) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    writeln!(out, "{table}")?;
+    writeln!(out, "{}", table.fitted(columns()))?;
     for result in &report.results {
         if let Some(why) = &result.why {
             writeln!(out, "{} {} is {}: {why}", result.model, result.input, result.class.name())?;
@@ -133,7 +130,8 @@ fn write_text(
     let GoldenReport { goldens, strict, fair, failed, .. } = report;
     writeln!(
         out,
-        "{goldens} goldens over {}: {strict} strict, {fair} fair, {failed} failed, in {:.1} s",
+        "{} over {}: {strict} strict, {fair} fair, {failed} failed, in {:.1} s",
+        counted(*goldens as u64, "golden"),
         names.join(", "),
         took.as_secs_f64()
     )

@@ -11,18 +11,19 @@ use anyhow::{Result, bail};
 use burst_driver::{CacheKey, CpuDevice, DeviceOptions, Engine, Isa, ReferenceDevice};
 use burst_hal::OperationType;
 use burst_hal::session::{HeapAllocator, PoolAllocator};
+use burst_harness::report::{Column, Table};
 use burst_verify::judging::{
     Lane, MIN_OCCURRENCES, RandomFinding, RandomPlan, RandomReport, Way, run_random,
 };
 use burst_verify::random::Class;
 use burst_verify::{DeviceLease, RunError, Target};
-use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
 use super::lease::{RemoteLease, Service};
 use super::{Args, operation, progress_bar};
 use crate::device_names;
 use crate::failure;
+use crate::out::{columns, counted};
 use crate::route::RouteArg;
 use crate::{json, signals};
 
@@ -243,27 +244,22 @@ impl DeviceLease for InProcess {
 }
 
 fn write_text(out: &mut impl Write, report: &RandomReport, took: Duration) -> std::io::Result<()> {
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-    table.set_header(["form", "operations", "elements", "skipped"]);
+    let numbers = ["operations", "elements", "skipped"].map(Column::number);
+    let mut table = Table::new([&[Column::text("form")][..], &numbers].concat());
     for (form, counts) in report.forms.iter().filter(|(_, counts)| counts.occurrences > 0) {
         let numbers = [counts.occurrences, counts.elements, counts.skipped];
         let [occurrences, elements, skipped] = numbers.map(|number| number.to_string());
-        table.add_row([form.to_owned(), occurrences, elements, skipped]);
+        table.add([form.to_owned(), occurrences, elements, skipped]);
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    writeln!(out, "{table}")?;
+    writeln!(out, "{}", table.fitted(columns()))?;
     for (form, occurrences) in report.rare() {
-        writeln!(out, "rare: {form}, {occurrences} operations")?;
+        writeln!(out, "rare: {form}, {}", counted(occurrences, "operation"))?;
     }
     let seldom = report.variants.values().filter(|count| **count < MIN_OCCURRENCES).count();
     writeln!(
         out,
-        "{} variants by rank and left out operands, {seldom} of them in fewer than \
-         {MIN_OCCURRENCES} operations",
-        report.variants.len()
+        "{} by rank and left out operands, {seldom} of them in fewer than {MIN_OCCURRENCES} operations",
+        counted(report.variants.len() as u64, "variant")
     )?;
     for form in report.skipping() {
         writeln!(out, "too many elements skipped: {form}")?;
@@ -278,16 +274,19 @@ fn write_text(out: &mut impl Write, report: &RandomReport, took: Duration) -> st
     let RandomReport { models, passed, failed, unsupported, executions, .. } = report;
     writeln!(
         out,
-        "{models} random models from seed {}: {passed} passed, {failed} failed, {unsupported} not \
-         supported; {executions} executions in {:.1} s",
+        "{} from seed {}: {passed} passed, {failed} failed, {unsupported} not supported; {} in {:.1} s",
+        counted(*models, "random model"),
         report.seed,
+        counted(*executions, "execution"),
         took.as_secs_f64()
     )?;
     writeln!(
         out,
         "{} not over fences (outputs of unknown size), {} with other bits of floats by other \
-         instructions, {} operations judged with inputs of their own",
-        report.inapplicable, report.rounded_otherwise, report.retaken
+         instructions, {} judged with inputs of their own",
+        report.inapplicable,
+        report.rounded_otherwise,
+        counted(report.retaken, "operation")
     )
 }
 

@@ -4,9 +4,11 @@ use std::io::{Result, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use burst_harness::report::{Column, Table};
 use burst_verify::Report;
-use comfy_table::{CellAlignment, Table};
 use indicatif::ProgressBar;
+
+use crate::out::{columns, counted};
 
 /// Failures that are written out; all of them are in the JSON object.
 const MAX_FAILURES: usize = 40;
@@ -29,7 +31,7 @@ impl Live {
 }
 
 pub(super) fn write(out: &mut impl Write, report: &Report, took: Duration) -> Result<()> {
-    writeln!(out, "{}", per_operation(report))?;
+    writeln!(out, "{}", per_operation(report).fitted(columns()))?;
     for failure in report.failures.iter().take(MAX_FAILURES) {
         let burst_verify::Finding { test, suite, mode, what } = failure;
         writeln!(out, "{test} ({suite}, {mode}): {what}")?;
@@ -37,18 +39,18 @@ pub(super) fn write(out: &mut impl Write, report: &Report, took: Duration) -> Re
     if let Some(more) = report.failures.len().checked_sub(MAX_FAILURES).filter(|more| *more > 0) {
         writeln!(out, "and {more} more; --json says all")?;
     }
-    writeln!(out, "{}", per_suite(report))?;
+    writeln!(out, "{}", per_suite(report).fitted(columns()))?;
     for (rule, why) in &report.left_out {
         writeln!(out, "left out {} x {rule}: {why}", left_out(report, rule))?;
     }
     writeln!(
         out,
-        "{} tests: {} passed, {} failed, {} skipped; {} executions in {:.1} s",
-        report.tests,
+        "{}: {} passed, {} failed, {} skipped; {} in {:.1} s",
+        counted(report.tests, "test"),
         report.passed,
         report.failed,
         report.skipped,
-        report.executions,
+        counted(report.executions, "execution"),
         took.as_secs_f64()
     )
 }
@@ -62,39 +64,31 @@ fn left_out(report: &Report, rule: &str) -> u64 {
 /// Executions per suite and mode; a dash where the suite has no such mode. Under `model` what was refused
 /// or prepared without being executed.
 fn per_suite(report: &Report) -> Table {
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
     let modes: Vec<&str> = report
         .per_suite
         .values()
         .next()
         .map_or(Vec::new(), |one| one.modes.keys().copied().collect());
-    table.set_header([&["suite", "tests"][..], &modes].concat());
+    let numbers = ["tests"].into_iter().chain(modes.iter().copied()).map(Column::number);
+    let mut table = Table::new([Column::text("suite")].into_iter().chain(numbers).collect());
     for (suite, counts) in &report.per_suite {
         let cell = |mode: &&str| match counts.modes.get(*mode) {
             Some(Some(cell)) => cell.executions.to_string(),
             _ => "-".to_owned(),
         };
         let row = [(*suite).to_owned(), counts.tests.to_string()].into_iter();
-        table.add_row(row.chain(modes.iter().map(cell)));
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
+        table.add(row.chain(modes.iter().map(cell)));
     }
     table
 }
 
 fn per_operation(report: &Report) -> Table {
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-    table.set_header(["operation", "passed", "failed", "skipped"]);
+    let numbers = ["passed", "failed", "skipped"].map(Column::number);
+    let mut table = Table::new([&[Column::text("operation")][..], &numbers].concat());
     for (op, tally) in &report.per_op {
         let counts = [tally.passed, tally.failed, tally.skipped].map(|count| count.to_string());
         let [passed, failed, skipped] = counts;
-        table.add_row([op.clone(), passed, failed, skipped]);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
+        table.add([op.clone(), passed, failed, skipped]);
     }
     table
 }

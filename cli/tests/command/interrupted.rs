@@ -146,7 +146,7 @@ fn vectors_that_were_run_are_said() {
     let object = stopped_at(&second, &args, ("-INT", true)).object(130, "SIGINT");
     assert_eq!((&object["tests"], &object["failed"]), (&1.into(), &0.into()), "{object}");
     let left = stopped_at(&second, &args, ("-TERM", false));
-    left.assert_text(143, "SIGTERM", "1 tests: 1 passed, 0 failed");
+    left.assert_text(143, "SIGTERM", "1 test: 1 passed, 0 failed");
 }
 
 fn goldens_that_were_run_are_said() {
@@ -158,7 +158,7 @@ fn goldens_that_were_run_are_said() {
     let object = stopped_at(&second, &args, ("-INT", true)).object(130, "SIGINT");
     assert_eq!((&object["goldens"], &object["strict"]), (&1.into(), &1.into()), "{object}");
     let left = stopped_at(&second, &args, ("-TERM", false));
-    left.assert_text(143, "SIGTERM", "1 goldens over burst: 1 strict");
+    left.assert_text(143, "SIGTERM", "1 golden over burst: 1 strict");
 }
 
 fn random_models_that_were_judged_are_counted() {

@@ -37,7 +37,7 @@ const COMMANDS: [(&[&str], &[&str], &[&str]); 12] = [
     (&["run"], &["--input", "/nonexistent", "--output", "/nonexistent"], &["--input"]),
     (&["explain"], &["/nonexistent"], &["--nonsense"]),
     (&["devices"], &["--socket", "/nonexistent"], &["--socket"]),
-    (&["calibrate"], &["--output", "/nonexistent/x/y", "--rounds", "1"], &["--rounds", "0"]),
+    (&["calibrate"], &["--output", "/dev/null/y", "--rounds", "1"], &["--rounds", "0"]),
     (&["verify"], &["/nonexistent"], &["--nonsense"]),
     (&["bench", "transport"], &["--peers", "nobody"], &["--wait", "forever"]),
     (&["bench", "model"], &["/nonexistent"], &["--rounds", "-1"]),
@@ -49,8 +49,8 @@ const COMMANDS: [(&[&str], &[&str], &[&str]); 12] = [
 
 fn an_object_has_the_same_keys_whether_the_command_did_it_or_could_not_or_was_called_wrongly() {
     for (command, could_not, wrong) in COMMANDS {
-        // The one measures for seconds before it writes; the other always finds out something.
-        if ["calibrate", "doctor"].contains(&command[0]) {
+        // It always finds out something.
+        if command[0] == "doctor" {
             continue;
         }
         let failed = object(&with(command, could_not), 2);

@@ -18,6 +18,7 @@ mod log_tags;
 mod outside;
 mod package;
 mod pages;
+mod priority;
 mod readme;
 mod reconnect;
 mod run;
@@ -33,6 +34,7 @@ mod system_calls;
 mod terminal;
 mod threads;
 mod top;
+mod tour;
 mod trace;
 mod verify;
 mod verify_models;
@@ -61,6 +63,7 @@ fn main() -> std::process::ExitCode {
         outside::TESTS,
         package::TESTS,
         pages::TESTS,
+        priority::TESTS,
         readme::TESTS,
         reconnect::TESTS,
         run::TESTS,
@@ -75,6 +78,7 @@ fn main() -> std::process::ExitCode {
         terminal::TESTS,
         threads::TESTS,
         top::TESTS,
+        tour::TESTS,
         trace::TESTS,
         verify::TESTS,
         verify_models::TESTS,

@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
-use crate::support::{burst, run, terminal::Session};
+use crate::support::{Service, burst, run, terminal::Session};
 
 burst_testing::tests![
     tables_fit_a_narrow_terminal(),
+    wide_tables_fit_too_and_break_no_word(),
     frames_that_are_dropped_are_shown_and_count_as_progress(),
     no_colour_is_asked_for_by_a_variable(),
     one_frame_is_not_called_frames(),
@@ -36,6 +37,34 @@ fn tables_fit_a_narrow_terminal() {
                 assert!(line.chars().count() <= columns.into(), "{args:?} {columns}: {line}");
             }
         }
+    }
+}
+
+/// Tables of more columns than sixty characters have room for, each with words of it that stay whole.
+fn wide_tables_fit_too_and_break_no_word() {
+    let service = Service::start();
+    let devices = ["devices", "--socket", service.path()];
+    let model = ["bench", "model", "--rounds", "1", "--executions", "2", "--threads", "1"];
+    let transport = ["bench", "transport", "--quick", "--no-strace", "--no-frames"];
+    let of_it = ["--sizes", "64", "--wait", "sleep", "--placement", "unpinned", "--peers", "ours"];
+    let transport = [&transport[..], &of_it].concat();
+    let random = ["verify", "--random", "1", "--jobs", "1"];
+    for (args, words) in [
+        (&devices[..], &["version", "AVAILABLE", "float32"][..]),
+        (&model, &["burst-client-outputs", "executions 2", "outputs in memory"]),
+        (&transport, &["floor-futex", "p50 : floor", "system calls per message"]),
+        (&random, &["operations", "elements"]),
+    ] {
+        let session = Session::run(burst(args), 60);
+        assert!(session.status.success(), "{args:?}: {session:?}");
+        let lines = session.lines();
+        for word in words {
+            assert!(lines.iter().any(|line| line.contains(word)), "{args:?}: {word}: {lines:#?}");
+        }
+        // A frame, or a paragraph below its heading.
+        let of_table = |line: &&String| line.starts_with(['│', '├', '┌', ' ']);
+        let widest = lines.iter().filter(of_table).map(|line| line.chars().count()).max();
+        assert!(widest.is_some_and(|widest| widest <= 60), "{args:?}: {lines:#?}");
     }
 }
 

@@ -1,5 +1,4 @@
-//! `burst top` on a service with three clients and eight bursts, two of them in trouble: each is told apart.
-//! A queue that stays full is told by the unit tests of the figures.
+//! `burst top` on a service with three clients and eight bursts, three of them in trouble: each is told apart.
 //! Whatever is waited for happens because the test made it happen.
 
 #![allow(clippy::unwrap_used, reason = "a test panics")]
@@ -10,11 +9,13 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use burst_client::{Client, Deadline, Stream, StreamOptions};
+use burst_client::{
+    Burst, BurstOptions, Client, Deadline, RemotePreparedModel, ShmMemory, Stream, StreamOptions,
+};
 use burst_hal::{
-    Caller, Device, DeviceType, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model,
-    ModelBuilder, OperandType, OperationType, OutputSpec, PrepareOptions, PrepareResult,
-    PreparedModel, Request,
+    Caller, DataLocation, Device, DeviceType, ErrorStatus, ExecutionOptions, ExecutionResult,
+    Failure, Model, ModelBuilder, OperandType, OperationType, OutputSpec, Pool, PrepareOptions,
+    PrepareResult, PreparedModel, Request, RequestArgument, RequestPool,
 };
 use burst_server::{Access, Listener, Service, ServiceOptions, Stop, Stopper, serve_admin};
 use burst_testing::{TwoCpus, two_cpus};
@@ -149,11 +150,47 @@ impl Drop for Served {
     }
 }
 
+fn prepared(client: &Client, model: &Model) -> Arc<RemotePreparedModel> {
+    client.device("gated").unwrap().prepare(model, &PrepareOptions::default()).unwrap()
+}
+
+/// Datums of a request of a burst with several under way: what every packet has, its number, two arguments and the
+/// memory that both lie in.
+const REQUEST_DATUMS: usize = 6;
+/// Room for two requests, the one that is being computed among them, and not for a third.
+const NARROW: usize = 2 * REQUEST_DATUMS + 2;
+
+/// A burst on a model of two operations whose queue is soon full. Its results have room: of each request under way the
+/// client keeps some there, and would send no second one where that is short.
+fn narrow(client: &Client) -> Burst {
+    let options = BurstOptions::default().with_depth(3);
+    let options = options.with_queue_datums(NARROW).with_result_datums(1024);
+    prepared(client, &model(2)).configure_burst(&options).unwrap()
+}
+
+/// Sends three requests, of which only two have room before the first one is answered, and waits for their answers.
+fn crowd(burst: &mut Burst) {
+    let memory: Pool = Arc::new(ShmMemory::create(32).unwrap());
+    let argument = |offset| RequestArgument {
+        location: DataLocation { pool_index: 0, offset, length: 16 },
+        ..RequestArgument::default()
+    };
+    let request = Request {
+        inputs: vec![argument(0)],
+        outputs: vec![argument(16)],
+        pools: vec![RequestPool::Memory(memory)],
+    };
+    let options = ExecutionOptions::default();
+    let tickets = [(); 3].map(|()| burst.submit(&request, &options, long()).unwrap());
+    for ticket in &tickets {
+        assert_eq!(burst.wait(ticket, long()).unwrap().status, ErrorStatus::None);
+    }
+}
+
 /// A burst on a model of so many operations.
 fn stream(client: &Client, operations: usize, change: impl FnOnce(&mut StreamOptions)) -> Stream {
     let model = model(operations);
-    let prepared =
-        client.device("gated").unwrap().prepare(&model, &PrepareOptions::default()).unwrap();
+    let prepared = prepared(client, &model);
     let mut options = StreamOptions::default();
     change(&mut options);
     Stream::new(&prepared, &model, &options).unwrap()
@@ -207,7 +244,7 @@ fn each_trouble_is_told_of_the_burst_that_has_it(_: TwoCpus) {
     let service = Served::start(device);
     let clients: Vec<Client> = (0..3).map(|_| service.client()).collect();
     let spin = |options: &mut StreamOptions| options.wait = Wait::Spin;
-    let mut held = stream(&clients[0], 2, |_| {});
+    let mut held = narrow(&clients[0]);
     let mut spinning = stream(&clients[0], 1, spin);
     let _idle: Vec<Stream> = (0..3).map(|_| stream(&clients[0], 1, |_| {})).collect();
     let mut greedy = stream(&clients[1], 3, |_| {});
@@ -221,8 +258,13 @@ fn each_trouble_is_told_of_the_burst_that_has_it(_: TwoCpus) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let _ends = Ends(&stop, &gates);
-        let held = scope.spawn(|| held.run(long()).map(drop));
-        wait_until("the first token is taken", || state(1, "computes").is_some());
+        let held = scope.spawn(|| crowd(&mut held));
+        wait_until("the first token is taken, and the queue is full", || {
+            state(1, "computes").is_some_and(|burst| {
+                let number = |key: &str| burst[key].as_u64().unwrap();
+                number("requests_queued") + REQUEST_DATUMS as u64 > number("requests_room")
+            })
+        });
         let greedy = scope.spawn(|| greedy.run(long()).map(drop));
         wait_until("the second token is taken", || state(2, "computes").is_some());
         let patient = scope.spawn(|| patient.run(long()).map(drop));
@@ -241,15 +283,15 @@ fn each_trouble_is_told_of_the_burst_that_has_it(_: TwoCpus) {
         });
         let mut report = top(&service.admin, &["--sort", "client"]);
         let until = Instant::now() + HANG;
-        while troubles(&report).len() < 2 {
-            assert!(Instant::now() < until, "fewer than two are told: {report:#}");
+        while troubles(&report).len() < 3 {
+            assert!(Instant::now() < until, "fewer than three are told: {report:#}");
             report = top(&service.admin, &["--sort", "client"]);
         }
         stop.store(true, Ordering::Relaxed);
         polled.join().unwrap();
         assert_eq!(report["sessions"].as_array().unwrap().len(), 3, "{report:#}");
         assert_eq!(report["bursts"].as_array().unwrap().len(), 8, "{report:#}");
-        let want = [(1, "spins"), (2, "over-share")];
+        let want = [(1, "full-queue"), (1, "spins"), (2, "over-share")];
         let want = want.map(|(client, trouble)| (client, trouble.to_owned()));
         assert_eq!(troubles(&report), want, "{report:#}");
         let over =
@@ -267,8 +309,10 @@ fn each_trouble_is_told_of_the_burst_that_has_it(_: TwoCpus) {
         ]);
         let said = String::from_utf8(said.stdout).unwrap();
         assert!(said.contains("3 clients, 8 bursts"), "{said}");
+        // Between two looks too: nothing is answered, and it stays full.
+        assert!(said.contains("; FULL-QUEUE"), "{said}");
         gates[0].open();
-        held.join().unwrap().unwrap();
+        held.join().unwrap();
     });
 }
 

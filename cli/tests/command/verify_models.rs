@@ -106,7 +106,7 @@ fn goldens_of_a_folder_are_judged_on_every_path() {
     }
     let output = run(&["verify", "--models", root, "--mode", "sync"]);
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("1 goldens over sync: 1 strict, 0 fair, 0 failed"), "{said}");
+    assert!(said.contains("1 golden over sync: 1 strict, 0 fair, 0 failed"), "{said}");
 }
 
 fn another_value_than_the_reference_ends_with_status_1_and_says_where() {

@@ -9,6 +9,7 @@ use std::process::Output;
 
 use burst_testing::shared;
 
+use crate::support::terminal::Session;
 use crate::support::{self, json, repository, run};
 
 burst_testing::tests![
@@ -198,16 +199,24 @@ fn label_files_that_are_empty_or_wrong_are_refused() {
 fn a_report_that_cannot_be_written_is_told_before_anything_is_measured() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = folder.path().join("no/such/page.html");
-    for what in [&["transport"][..], &["model"]] {
-        let begun = std::time::Instant::now();
-        let args = [&["bench"], what, &["--report", wrong.to_str().unwrap()]].concat();
-        let output = run(&args);
-        let said = error_text(&output);
-        assert!(said.contains("--report") && said.contains("page.html"), "{said}");
+    let no_folder = folder.path().join("file");
+    std::fs::write(&no_folder, "").unwrap();
+    let inside = no_folder.join("page.html");
+    for (command, option, file) in [
+        (&["bench", "transport"][..], "--report", &wrong),
+        (&["bench", "model"], "--report", &wrong),
+        (&["stress", "--minutes", "0.1"], "--report", &wrong),
+        (&["calibrate", "--rounds", "1"], "--output", &inside),
+    ] {
+        let args = [command, &[option, file.to_str().unwrap()]].concat();
+        let said = error_text(&run(&args));
+        assert!(said.contains(option) && said.contains("page.html"), "{said}");
         let output = run(&[&args[..], &["--json"]].concat());
-        assert!(json(&output)["error"].as_str().unwrap().contains("--report"), "{output:?}");
-        // Generous: measuring takes longer, but a slow machine must not fail this.
-        println!("{what:?}: refused twice in {:?}", begun.elapsed());
+        assert!(json(&output)["error"].as_str().unwrap().contains(option), "{output:?}");
+        // In a terminal whatever is measured is named: nothing was.
+        let session = Session::run(support::burst(&args), 100);
+        let shown = session.transcript.trim_end();
+        assert!(shown.starts_with("burst: ") && !shown.contains('\n'), "{session:?}");
     }
 }
 
@@ -229,7 +238,7 @@ fn a_limit_of_one_user_is_not_called_the_services() {
         let service = support::Service::start_with(&[limit, "1"]);
         let _first = burst_client::Client::connect(&service.socket).unwrap();
         let said = error_text(&run(&["devices", "--socket", service.path()]));
-        let parts = ["no place for another client", "the limit of 1 ", name, "is reached"];
+        let parts = ["no place for another client", "the limit of 1 on ", name, "is reached"];
         assert!(parts.iter().all(|part| said.contains(part)), "{limit}: {said}");
         let output = run(&["devices", "--socket", service.path(), "--json"]);
         let error = json(&output)["error"].as_str().unwrap().to_owned();

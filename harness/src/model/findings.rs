@@ -1,12 +1,12 @@
 //! What was found of models, as text and as a page.
 
-use std::io::Write;
-
 use super::report::{ModelReport, ModelsReport, OperationRow, PathReport, paths};
 use crate::engine::to_f64;
 use crate::error::HarnessError;
 use crate::machine::Machine;
-use crate::report::{Column, Drawing, Findings, Line, Page, Table, dash, nines, nines_label, time};
+use crate::report::{
+    Column, Drawing, Findings, Line, Page, Paper, Table, counted, dash, nines, nines_label, time,
+};
 
 impl Findings for ModelsReport {
     /// One line and tables per model; a table of all models where there are several.
@@ -14,20 +14,22 @@ impl Findings for ModelsReport {
         &self,
         machine: &Machine,
         rounds: u32,
-        out: &mut dyn Write,
+        paper: &mut Paper<'_>,
     ) -> Result<(), HarnessError> {
-        writeln!(out, "{}, {} CPUs, Linux {}", machine.processor, machine.cpus, machine.kernel)?;
+        let out = &mut *paper.out;
+        let (cpus, rounds) = (counted(machine.cpus as u64, "CPU"), counted(rounds.into(), "round"));
+        writeln!(out, "{}, {cpus}, Linux {}", machine.processor, machine.kernel)?;
         writeln!(
             out,
-            "{rounds} rounds, paths taking turns; both ends of a burst wait: {}; load at the start \
-             {:.2}",
+            "{rounds}, paths taking turns; both ends of a burst wait: {}; load at the start {:.2}",
             self.wait, machine.load
         )?;
         for model in &self.models {
-            write_model(model, out)?;
+            write_model(model, paper)?;
         }
         if self.models.len() > 1 {
-            writeln!(out, "\n{}", summary(&self.models).text())?;
+            writeln!(paper.out)?;
+            paper.table(&summary(&self.models))?;
         }
         Ok(())
     }
@@ -49,8 +51,8 @@ pub fn page_of(
     summary: Option<&Table>,
     (machine, rounds): (&Machine, u32),
 ) -> Result<String, HarnessError> {
-    let how =
-        format!("{rounds} rounds, paths taking turns; both ends of a burst wait: {}.", found.wait);
+    let how = counted(rounds.into(), "round") + ", paths taking turns; both ends of a burst wait: ";
+    let how = format!("{how}{}.", found.wait);
     let mut page = Page::new("Models", heading, machine, &how);
     if let Some(summary) = summary {
         page.table(summary);
@@ -61,24 +63,27 @@ pub fn page_of(
     Ok(page.finish())
 }
 
-fn write_model(model: &ModelReport, out: &mut dyn Write) -> Result<(), HarnessError> {
+fn write_model(model: &ModelReport, paper: &mut Paper<'_>) -> Result<(), HarnessError> {
     writeln!(
-        out,
-        "\n{}: {} operations, {} B in, {} B out",
-        model.model, model.operations, model.input_bytes, model.output_bytes
+        paper.out,
+        "\n{}: {}, {} B in, {} B out",
+        model.model,
+        counted(model.operations as u64, "operation"),
+        model.input_bytes,
+        model.output_bytes
     )?;
     if let Some(part) = &model.part {
-        writeln!(out, "only a part of it runs here, {part}")?;
+        writeln!(paper.out, "only a part of it runs here, {part}")?;
     }
-    writeln!(out, "{}", path_table(&model.paths).text())?;
+    paper.table(&path_table(&model.paths))?;
     for line in gain_lines(model).into_iter().chain(copy_lines(model)) {
-        writeln!(out, "{line}")?;
+        writeln!(paper.out, "{line}")?;
     }
     for path in model.paths.iter().filter(|path| !path.outputs.holds()) {
-        writeln!(out, "{}: its outputs are NOT those of the first path", path.path)?;
+        writeln!(paper.out, "{}: its outputs are NOT those of the first path", path.path)?;
     }
     if let Some(profile) = &model.profile {
-        writeln!(out, "{}", profile_table(profile).text())?;
+        paper.table(&profile_table(profile))?;
     }
     Ok(())
 }
@@ -87,7 +92,8 @@ fn write_model(model: &ModelReport, out: &mut dyn Write) -> Result<(), HarnessEr
 fn section(page: &mut Page, model: &ModelReport) -> Result<(), HarnessError> {
     page.heading(&model.model);
     let ModelReport { operations, input_bytes, output_bytes, .. } = model;
-    let mut what = format!("{operations} operations, {input_bytes} B in, {output_bytes} B out.");
+    let operations = counted(*operations as u64, "operation");
+    let mut what = format!("{operations}, {input_bytes} B in, {output_bytes} B out.");
     if let Some(part) = &model.part {
         what += &format!(" Only a part of it runs here, {part}.");
     }

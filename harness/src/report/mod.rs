@@ -24,7 +24,7 @@ use crate::machine::Machine;
 pub use page::Page;
 pub use plot::{Drawing, Line};
 pub use table::{Cell, Column, Table};
-pub use units::{dash, time};
+pub use units::{counted, dash, time};
 pub(crate) use units::{nines, nines_label};
 
 /// A whole run: where, how long, and what was found. In JSON the fields of `found` stand beside the
@@ -40,6 +40,24 @@ pub struct Report<F> {
     pub found: F,
 }
 
+/// Where text goes, and how many columns it has there: `None` where that is nobody's screen.
+pub struct Paper<'a> {
+    /// Where.
+    pub out: &'a mut dyn Write,
+    /// The columns of a terminal.
+    pub columns: Option<u16>,
+}
+
+impl Paper<'_> {
+    /// Writes a table, which is no wider than the paper.
+    ///
+    /// # Errors
+    /// Writing.
+    pub fn table(&mut self, table: &Table) -> Result<(), HarnessError> {
+        Ok(writeln!(self.out, "{}", table.fitted(self.columns))?)
+    }
+}
+
 /// What one kind of measurement finds.
 pub trait Findings: Serialize {
     /// Lines and tables for people, what failed among them.
@@ -50,7 +68,7 @@ pub trait Findings: Serialize {
         &self,
         machine: &Machine,
         rounds: u32,
-        out: &mut dyn Write,
+        paper: &mut Paper<'_>,
     ) -> Result<(), HarnessError>;
 
     /// A line for each thing that failed and was repeated or left out: it belongs beside the JSON.
@@ -78,12 +96,20 @@ impl<F: Findings> Report<F> {
         Ok(writeln!(out)?)
     }
 
-    /// Lines and tables for people.
+    /// Lines and tables for people, as wide as they come.
     ///
     /// # Errors
     /// Writing.
     pub fn write_text(&self, out: &mut dyn Write) -> Result<(), HarnessError> {
-        self.found.write_text(&self.machine, self.rounds, out)
+        self.write_fitted(&mut Paper { out, columns: None })
+    }
+
+    /// Lines and tables for people, no table wider than there is room.
+    ///
+    /// # Errors
+    /// Writing.
+    pub fn write_fitted(&self, paper: &mut Paper<'_>) -> Result<(), HarnessError> {
+        self.found.write_text(&self.machine, self.rounds, paper)
     }
 
     /// A page that needs no other file.
@@ -114,13 +140,13 @@ impl<F: Findings> Report<F> {
         &self,
         page: Option<&Path>,
         json: bool,
-        out: &mut dyn Write,
+        paper: &mut Paper<'_>,
     ) -> Result<(), HarnessError> {
         self.write_page(page)?;
         if json {
             self.found.write_warnings(&mut std::io::stderr().lock())?;
-            return self.write_json(out);
+            return self.write_json(paper.out);
         }
-        self.write_text(out)
+        self.write_fitted(paper)
     }
 }

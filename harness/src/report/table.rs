@@ -1,6 +1,8 @@
 //! A table that is written in every form a report has: for a terminal, as Markdown, as HTML.
 
-use comfy_table::{CellAlignment, ContentArrangement, TableStyle, presets};
+use comfy_table::{
+    CellAlignment, ColumnConstraint, ContentArrangement, TableStyle, Width, presets,
+};
 
 /// A column.
 #[derive(Debug, Clone, Copy)]
@@ -94,14 +96,57 @@ impl Table {
         self.styled(presets::ASCII_MARKDOWN)
     }
 
-    /// For a terminal of so many columns, where it is known how many: cells are broken into lines where need be.
+    /// For a terminal of so many columns, where it is known how many: cells are broken into lines between their words,
+    /// and where that is not enough each row is a paragraph.
     #[must_use]
     pub fn fitted(&self, terminal: Option<u16>) -> String {
-        let mut table = self.table(presets::UTF8_FULL_CONDENSED);
-        if let Some(columns) = terminal {
-            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
+        let whole = self.text();
+        let Some(columns) = terminal else { return whole };
+        let room = usize::from(columns);
+        if width(&whole) <= room {
+            return whole;
         }
+        let least: Vec<u16> = self.longest_words().map(|word| word + PADDING).collect();
+        let frame = least.len() + 1;
+        if least.iter().copied().map(usize::from).sum::<usize>() + frame > room {
+            return self.paragraphs(room);
+        }
+        let mut table = self.table(presets::UTF8_FULL_CONDENSED);
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
+        let bounds = least.into_iter().map(Width::Fixed).map(ColumnConstraint::LowerBoundary);
+        table.set_constraints(bounds);
         table.to_string()
+    }
+
+    /// How long the longest word of each column is, which nothing breaks.
+    fn longest_words(&self) -> impl Iterator<Item = u16> {
+        self.shown().map(|(at, column)| {
+            let cells = self.rows.iter().filter_map(move |row| row.get(at));
+            let texts = cells.map(|cell| cell.text.as_str()).chain([column.short]);
+            let words = texts.flat_map(str::split_whitespace).map(|word| word.chars().count());
+            u16::try_from(words.max().unwrap_or(0)).unwrap_or(u16::MAX - PADDING)
+        })
+    }
+
+    /// Each row by itself: its first cell, and below it the others behind the names of their columns.
+    fn paragraphs(&self, room: usize) -> String {
+        let paragraph = |row: &Vec<Cell>| {
+            let mut cells = self.shown().filter_map(|(at, column)| Some((column, row.get(at)?)));
+            let heading = cells.next().map_or("", |(_, cell)| &cell.text);
+            let named = |(column, cell): (&Column, &Cell)| {
+                format!("{} {}", column.short, cell.text).trim().to_owned()
+            };
+            let rest: Vec<String> = cells.map(named).collect();
+            let mut lines = filled(heading, "", room);
+            lines.extend(listed(&rest, "  ", room));
+            lines.join("\n")
+        };
+        self.rows.iter().map(paragraph).collect::<Vec<String>>().join("\n")
+    }
+
+    /// The columns that a terminal shows, with their places.
+    fn shown(&self) -> impl Iterator<Item = (usize, &Column)> {
+        self.columns.iter().enumerate().filter(|(_, column)| !column.page_only)
     }
 
     /// For a spreadsheet, after RFC 4180: commas, names in the first line, those of a page where they differ.
@@ -143,6 +188,46 @@ impl Table {
         }
         table
     }
+}
+
+/// A blank on either side of what a cell says.
+const PADDING: u16 = 2;
+
+/// How many columns a text takes.
+fn width(text: &str) -> usize {
+    text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
+/// Lines of things with commas between them, each thing on one line where that has room for it.
+fn listed(things: &[String], indent: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for (at, thing) in things.iter().enumerate() {
+        let comma = if at + 1 < things.len() { "," } else { "" };
+        let thing = format!("{thing}{comma}");
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + thing.chars().count() <= room => {
+                line.push(' ');
+                line.push_str(&thing);
+            }
+            _ => lines.extend(filled(&thing, indent, room)),
+        }
+    }
+    lines
+}
+
+/// Lines of words, none longer than there is room, but for a word that is.
+fn filled(text: &str, indent: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(format!("{indent}{word}")),
+        }
+    }
+    lines
 }
 
 /// A cell as it stands between commas.
@@ -191,5 +276,22 @@ mod tests {
         assert!(table.text().lines().any(|line| line.chars().count() > 40));
         let fitted = table.fitted(Some(40));
         assert!(fitted.lines().all(|line| line.chars().count() <= 40), "{fitted}");
+    }
+
+    #[test]
+    fn words_are_never_broken_and_a_row_that_does_not_fit_is_a_paragraph() {
+        let names = ["path", "threads", "p50", "p50 : in-process"];
+        let mut table = Table::new(names.map(Column::number).to_vec());
+        table.add(
+            ["burst-client-outputs", "1", "12.5 us", "1.083 (1.017 - 1.174)"].map(str::to_owned),
+        );
+        let fitted = table.fitted(Some(56));
+        assert!(fitted.contains("│ burst-client-outputs ┆"), "{fitted}");
+        assert!(width(&fitted) <= 56, "{fitted}");
+        let heading = "burst-client-outputs\n  threads 1, p50 12.5 us,\n";
+        let want = format!("{heading}  p50 : in-process 1.083 (1.017 - 1.174)");
+        assert_eq!(table.fitted(Some(45)), want, "what belongs together stays on one line");
+        let want = format!("{heading}  p50 : in-process 1.083 (1.017 -\n  1.174)");
+        assert_eq!(table.fitted(Some(33)), want);
     }
 }

@@ -18,6 +18,16 @@ pub fn time(ns: f64) -> String {
     }
 }
 
+/// A number with its noun, in the plural where need be.
+#[must_use]
+pub fn counted(count: u64, noun: &str) -> String {
+    match (count, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        (_, None) => format!("{count} {noun}s"),
+    }
+}
+
 /// What stands where a value is missing.
 #[must_use]
 pub fn dash() -> String {
@@ -41,6 +51,13 @@ pub(crate) fn nines_label(nines: &f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_of_a_thing_is_no_plural() {
+        let said =
+            [counted(1, "frame"), counted(0, "frame"), counted(2, "retry"), counted(1, "retry")];
+        assert_eq!(said, ["1 frame", "0 frames", "2 retries", "1 retry"]);
+    }
 
     #[test]
     fn nines_are_written_as_percentages() {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use crate::error::HarnessError;
 use crate::progress::Progress;
+use crate::report::Paper;
 use crate::transport::case::{Case, Placement, REQUEST_MAX, REQUEST_SIZES};
 use crate::transport::peers::Peer;
 use crate::transport::plan::{Options, run_while};
@@ -61,7 +62,7 @@ impl Args {
     /// # Errors
     /// As [`run_while`]; [`HarnessError::UnknownPeer`].
     pub fn run(&self, peers: &[&dyn Peer], out: &mut impl Write) -> Result<ExitCode, HarnessError> {
-        self.run_while(peers, out, &|| true)
+        self.run_while(peers, &mut Paper { out, columns: None }, &|| true)
     }
 
     /// The same for as long as `go_on` says so; what was found by then is printed.
@@ -71,7 +72,7 @@ impl Args {
     pub fn run_while(
         &self,
         peers: &[&dyn Peer],
-        out: &mut impl Write,
+        paper: &mut Paper<'_>,
         go_on: &dyn Fn() -> bool,
     ) -> Result<ExitCode, HarnessError> {
         for name in &self.peers {
@@ -98,7 +99,7 @@ impl Args {
         };
         let report = run_while(&runner, peers, &options, &mut watch, go_on);
         progress.end();
-        report?.print(self.report.as_deref(), self.json, out)?;
+        report?.print(self.report.as_deref(), self.json, paper)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -8,7 +8,8 @@ use crate::engine::{Spread, to_f64};
 use crate::error::HarnessError;
 use crate::machine::Machine;
 use crate::report::{
-    Cell, Column, Drawing, Findings, Line, Page, Table, dash, nines, nines_label, time,
+    Cell, Column, Drawing, Findings, Line, Page, Paper, Table, counted, dash, nines, nines_label,
+    time,
 };
 use crate::transport::case::Placement;
 use crate::transport::checks::Check;
@@ -36,14 +37,13 @@ impl Findings for RoundTripReport {
         &self,
         machine: &Machine,
         rounds: u32,
-        out: &mut dyn Write,
+        paper: &mut Paper<'_>,
     ) -> Result<(), HarnessError> {
+        let out = &mut *paper.out;
         let Machine { processor, cpus, kernel, clock_step_ns, load, keep_awake } = machine;
-        writeln!(out, "{processor}, {cpus} CPUs, Linux {kernel}, clock step {clock_step_ns} ns")?;
-        writeln!(
-            out,
-            "{rounds} rounds asked for, peers taking turns; load at the start {load:.2}"
-        )?;
+        let (cpus, rounds) = (counted(*cpus as u64, "CPU"), counted(rounds.into(), "round"));
+        writeln!(out, "{processor}, {cpus}, Linux {kernel}, clock step {clock_step_ns} ns")?;
+        writeln!(out, "{rounds} asked for, peers taking turns; load at the start {load:.2}")?;
         writeln!(out, "keeping CPUs awake while a burst lives: {keep_awake}")?;
         self.write_counts(out)?;
         writeln!(out)?;
@@ -56,10 +56,11 @@ impl Findings for RoundTripReport {
             }
         }
         for group in groups {
-            writeln!(out, "{}, {}", group.0.name(), group.1.name())?;
-            writeln!(out, "{}\n", self.row_table(group).text())?;
+            writeln!(paper.out, "{}, {}", group.0.name(), group.1.name())?;
+            paper.table(&self.row_table(group))?;
+            writeln!(paper.out)?;
         }
-        Ok(writeln!(out, "{}", self.check_table().text())?)
+        paper.table(&self.check_table())
     }
 
     fn write_warnings(&self, out: &mut dyn Write) -> Result<(), HarnessError> {
@@ -71,8 +72,9 @@ impl Findings for RoundTripReport {
 
     fn page(&self, machine: &Machine, rounds: u32) -> Result<String, HarnessError> {
         let how = format!(
-            "{rounds} rounds, peers taking turns; each ratio is taken against floors measured right \
-             before and right after."
+            "{}, peers taking turns; each ratio is taken against floors measured right before and right \
+             after.",
+            counted(rounds.into(), "round")
         );
         let mut page = Page::new("Transport", "Round trips between two processes", machine, &how);
         page.table(&self.check_table());

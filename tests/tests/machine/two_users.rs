@@ -152,8 +152,11 @@ fn a_user_who_took_its_share_over_many_connections_leaves_another_its_own(_: Roo
     });
     let mut greedy = Another::start(&service, ONE, &["fill", path_of(&service), "10"]);
     let said = greedy.line();
-    let want =
-        format!("{} the limit of {} bytes of memory for one user is reached", 60 * MIB, 60 * MIB);
+    let want = format!(
+        "{} the limit of {} on bytes of memory for one user is reached",
+        60 * MIB,
+        60 * MIB
+    );
     assert_eq!(said, want, "ten connections get as much as one");
     is_served(&service.path);
     let mut client = RawClient::greet(raw::connect(&service.path));

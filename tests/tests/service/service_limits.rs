@@ -135,7 +135,7 @@ fn buffers_of_one_client() {
     let (client, other) = (service.connect().unwrap(), service.connect().unwrap());
     let (mut made, refused) = buffers_until_refused(&client, 3);
     assert_eq!(made.len(), 3);
-    assert!(refused.to_string().contains("the limit of 3 buffers of a driver"), "{refused}");
+    assert!(refused.to_string().contains("the limit of 3 on buffers of a driver"), "{refused}");
     assert_refused::<()>(Err(refused), TRANSIENT);
     assert_eq!(service.metric("burst_in_use{limit=\"buffers\"}"), 3);
     let (of_other, _) = buffers_until_refused(&other, 3);

@@ -26,10 +26,8 @@ pub(crate) struct InProcess {
 impl InProcess {
     /// Prepares a model on the device that is wanted; its first input is the caller's, the others are states.
     pub(crate) fn new(imported: &Imported, wanted: &Options<'_>) -> Result<Self> {
-        let Options { preference, tracing, .. } = *wanted;
-        let prepare = PrepareOptions { preference, ..PrepareOptions::default() };
-        let caller = tracing.map_or_else(Caller::default, Tracing::caller);
-        InProcess::on(&wanted.threads.device(wanted.device)?, imported, prepare, caller)
+        let caller = wanted.tracing.map_or_else(Caller::default, Tracing::caller);
+        InProcess::on(&wanted.threads.device(wanted.device)?, imported, wanted.prepare(), caller)
     }
 
     /// Prepares a model on this device, for this caller.

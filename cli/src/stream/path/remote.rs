@@ -43,7 +43,7 @@ pub(super) fn open(wanted: &Options<'_>, imported: &Imported) -> Result<Box<dyn 
     options.route = wanted.route.route();
     options.retry = RetryPolicy::default();
     options.states = imported.state_bindings();
-    options.prepare.preference = wanted.preference;
+    options.prepare = wanted.prepare();
     // Bound before the connection, so that on an error the connection goes first, and the process
     // ends.
     let process = PrivateDriver::default();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use burst_hal::{
     Buffer, BufferRequest, Burst, Caller, Device, DeviceType, ErrorStatus, ExecutionCallback,
     ExecutionOptions, ExecutionResult, Failure, Fence, FencedExecution, FencedOptions, Model,
-    PrepareOptions, PrepareResult, PreparedModel, Priority, Request,
+    PrepareOptions, PrepareResult, PreparedModel, Request,
 };
 
 use super::buffers::{Buffers, NdkBuffer};
@@ -17,7 +17,7 @@ use super::execution::{By, Prepared, Started, failure, nanos, nanos_left};
 use super::library::Library;
 use super::model::{BuiltModel, build};
 use super::objects::{Burst as BurstObject, Compilation, DeviceHandle, Memory};
-use crate::{Error, Result};
+use crate::{Error, Result, priority_code};
 
 /// A device of a library that was loaded by name, over the functions of that library alone.
 ///
@@ -100,11 +100,7 @@ impl NdkDevice {
         let built = build(&self.device, model)?;
         let mut compilation = built.model.compilation(self.named())?;
         compilation.set_preference(options.preference.code())?;
-        compilation.set_priority(match options.priority {
-            Priority::Low => 90,
-            Priority::Medium => 100,
-            Priority::High => 110,
-        })?;
+        compilation.set_priority(priority_code(options.priority))?;
         if let Some(nanos) = nanos_left(options.deadline) {
             compilation.set_timeout(nanos)?;
         }

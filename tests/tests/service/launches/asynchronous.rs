@@ -163,7 +163,7 @@ fn more_than_may_be_under_way_are_refused_by_name() {
         let refused = client.launch(3, &memory).unwrap_err();
         assert_eq!(refused.status(), ErrorStatus::ResourceExhaustedTransient);
         let of = if per_user { " of one user" } else { "" };
-        let want = format!("the limit of 2 executions{of} that are not waited for is reached");
+        let want = format!("the limit of 2 on executions{of} that are not waited for is reached");
         assert_eq!(refused.detail.as_str(), want);
         device.release_all();
         let ended = client.next_executed();

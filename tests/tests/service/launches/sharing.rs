@@ -103,7 +103,7 @@ fn threads_are_charged_to_the_user_and_given_back() {
     wait_until("a beginning", || device.begun().len() == 1);
     let refused = other.launch(1, &memory(3)).unwrap_err();
     assert_eq!(refused.status(), ErrorStatus::ResourceExhaustedTransient);
-    assert_eq!(refused.detail.as_str(), "the limit of 3 threads for one user is reached");
+    assert_eq!(refused.detail.as_str(), "the limit of 3 on threads for one user is reached");
     device.release_all();
     assert_eq!(one.executed(1), ErrorStatus::None);
     assert_eq!(one.executed(2), ErrorStatus::None, "one after the other, on the one thread");
