@@ -18,6 +18,7 @@ mod log_tags;
 mod outside;
 mod package;
 mod pages;
+mod python;
 mod readme;
 mod reconnect;
 mod run;
@@ -61,6 +62,7 @@ fn main() -> std::process::ExitCode {
         outside::TESTS,
         package::TESTS,
         pages::TESTS,
+        python::TESTS,
         readme::TESTS,
         reconnect::TESTS,
         run::TESTS,
