@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use burst_client::{Burst, BurstOptions, ClientError, Deadline, RemotePreparedModel, Ticket};
 use burst_hal::session::SessionTensors;
-use burst_hal::{ErrorStatus, ExecutionOptions, TimePoint};
+use burst_hal::{ErrorStatus, ExecutionOptions, RequestPool, TimePoint};
 use pyo3::prelude::*;
 
 use crate::errors::{self, Class};
@@ -32,8 +32,17 @@ pub(crate) struct Running {
 }
 
 impl Lane {
-    fn open(model: &Arc<RemotePreparedModel>) -> Result<Self, ClientError> {
-        let burst = model.configure_burst(&BurstOptions::default())?;
+    /// The memories are sent now: a run, which Ctrl-C may end, then waits for nothing but its result.
+    fn open(
+        model: &Arc<RemotePreparedModel>,
+        tensors: &SessionTensors,
+    ) -> Result<Self, ClientError> {
+        let mut burst = model.configure_burst(&BurstOptions::default())?;
+        for pool in &tensors.request(0).pools {
+            if let RequestPool::Memory(memory) = pool {
+                burst.push_memory(memory)?;
+            }
+        }
         let takes_deadlines = burst.takes_deadlines();
         Ok(Lane { burst, under_way: None, takes_deadlines, has_deadline: false })
     }
@@ -94,7 +103,7 @@ impl Running {
         model: Arc<RemotePreparedModel>,
         tensors: SessionTensors,
     ) -> Result<Self, ClientError> {
-        let waited = Lane::open(&model)?;
+        let waited = Lane::open(&model, &tensors)?;
         Ok(Running { model, waited, polled: None, tensors, driver_time: None })
     }
 
@@ -116,7 +125,8 @@ impl Running {
 
     fn polled(&mut self) -> PyResult<&mut Lane> {
         if self.polled.is_none() {
-            self.polled = Some(Lane::open(&self.model).map_err(|error| failed(&error))?);
+            let lane = Lane::open(&self.model, &self.tensors);
+            self.polled = Some(lane.map_err(|error| failed(&error))?);
         }
         // It was just put there.
         self.polled.as_mut().ok_or_else(|| failed(&ClientError::UnexpectedAnswer))

@@ -21,9 +21,12 @@ PROGRAM = os.environ.get("BURST_PROGRAM", "burst")
 HANG = 60.0
 SHARED = pathlib.Path(os.environ.get("BURST_SHARED", ROOT.parent / "shared"))
 
+# A shell that starts this in the background has told it to ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def golden():
-    """Inputs of the model, and the outputs that they have."""
+    """Inputs of the model, the outputs that they have, and the classes that those name."""
     about = json.loads((ROOT / "models" / "shapes.golden.json").read_text())
     data = (ROOT / "models" / "shapes.golden.bin").read_bytes()
 
@@ -32,7 +35,8 @@ def golden():
         count = int(np.prod(place["shape"]))
         return np.frombuffer(data, place["type"], count, place["offset"]).reshape(place["shape"])
 
-    return part("inputs"), part("outputs"), about["classes"]
+    inputs, outputs = part("inputs"), part("outputs")
+    return inputs, outputs, outputs.argmax(axis=1).tolist()
 
 
 class Service:
@@ -47,7 +51,8 @@ class Service:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
         command = [PROGRAM, "serve", "--socket", self.path]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        quiet = {**os.environ, "BURST_LOG": "warn"}
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=quiet)
         line = self.process.stdout.readline()
         assert line.startswith("listening on "), line
 
@@ -67,14 +72,19 @@ def service():
             it.kill()
 
 
+def until(holds):
+    """Waits for what has to come."""
+    end = time.monotonic() + HANG
+    while not holds():
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.001)
+
+
 @contextlib.contextmanager
 def stopped(pid):
     """A process that does nothing: what is asked of it is under way until the end."""
     os.kill(pid, signal.SIGSTOP)
-    until = time.monotonic() + HANG
-    while not all(_is_stopped(pid, thread) for thread in os.listdir(f"/proc/{pid}/task")):
-        assert time.monotonic() < until, "it does not stop"
-        time.sleep(0.001)
+    until(lambda: all(_is_stopped(pid, thread) for thread in os.listdir(f"/proc/{pid}/task")))
     try:
         yield
     finally:
@@ -95,12 +105,8 @@ def once_main_is_in(function, then):
     main = threading.main_thread().ident
 
     def look():
-        until = time.monotonic() + HANG
-        while time.monotonic() < until:
-            if sys._current_frames()[main].f_code.co_name == function:
-                then()
-                return
-            time.sleep(0.001)
+        until(lambda: sys._current_frames()[main].f_code.co_name == function)
+        then()
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()

@@ -78,8 +78,9 @@ class Death(unittest.TestCase):
         with support.service() as service:
             driver = burst.connect(service.path)
             service.kill()
+            support.until(lambda: not driver.is_alive)
             interrupts = support.once_main_is_in("reconnect", lambda: os.kill(os.getpid(), signal.SIGINT))
             with self.assertRaises(KeyboardInterrupt):
-                driver.reconnect(timeout=None)
+                driver.reconnect(timeout=support.HANG)
             interrupts.join()
             service.start()

@@ -131,7 +131,7 @@ class Waiting(unittest.TestCase):
         with support.stopped(self.driver.pid):
             interrupts = support.once_main_is_in("run", lambda: os.kill(os.getpid(), signal.SIGINT))
             with self.assertRaises(KeyboardInterrupt):
-                self.model.run()
+                self.model.run(timeout=support.HANG)
             interrupts.join()
         self.check(2)
 
