@@ -13,7 +13,6 @@ from . import support
 
 
 class Awaited(unittest.IsolatedAsyncioTestCase):
-    """The loop is held up on purpose, until a process has stopped: its complaints about that say nothing."""
     def setUp(self):
         self.driver = burst.start(support.PROGRAM)
         self.addCleanup(self.driver.close)
