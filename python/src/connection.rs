@@ -75,16 +75,14 @@ impl Way {
         let Way::Socket(_) = self else { return self.connect(deadline) };
         let mut last = None;
         let again = listening(deadline, |until| {
-            before.client.reconnect(&Backoff::RESTART, until).or_else(|error| {
+            before.client.reconnect(&Backoff::RESTART, until).map_err(|error| {
                 // The time-out of a slice ends no more than the slice.
                 let is_slice = until.as_ns().is_some_and(|end| end <= now_ns());
-                let error = if is_slice {
-                    last.replace(error);
-                    ClientError::Timeout
-                } else {
-                    error
-                };
-                Err(error)
+                if is_slice {
+                    last = Some(error);
+                    return ClientError::Timeout;
+                }
+                error
             })
         })?;
         let client = again.map_err(|error| no_service(last.as_ref().unwrap_or(&error)))?;

@@ -132,10 +132,10 @@ impl Model {
     }
 
     fn output_mapping(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let guard = py.detach(|| {
-            lock(&self.live).map(|live| Python::attach(|py| live.outputs.clone_ref(py)))
-        });
-        guard
+        py.detach(|| {
+            let live = lock(&self.live)?;
+            Ok(Python::attach(|py| live.outputs.clone_ref(py)))
+        })
     }
 
     fn run(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {

@@ -114,6 +114,9 @@ struct Live {
 /// A class: its number, its label, its score.
 type Found3 = (usize, String, f32);
 
+/// A thing: the same, and its edges.
+type FoundThing = (usize, String, f32, [f32; 4]);
+
 fn class(Seen { index, label, score }: Seen) -> Found3 {
     (index, label, score)
 }
@@ -248,7 +251,7 @@ impl Task {
         rgb: &[u8],
         width: u32,
         height: u32,
-    ) -> PyResult<Vec<(usize, String, f32, [f32; 4])>> {
+    ) -> PyResult<Vec<FoundThing>> {
         let thing = |Detection { index, label, score, edges }| (index, label, score, edges);
         self.work(py, |task| {
             let Kind::Detector(task) = task else { return None };
