@@ -28,7 +28,7 @@ enum Kind {
     Detector(ObjectDetector<Stream>),
     Segmenter(ImageSegmenter<Stream>),
     Upscaler(ImageUpscaler<Stream>),
-    Audio(AudioClassifier<Stream>),
+    Audio(Box<AudioClassifier<Stream>>),
 }
 
 impl Kind {
@@ -109,7 +109,8 @@ pub(crate) fn load(
         2 => ObjectDetector::over(stream, &model, options).map(Kind::Detector),
         3 => ImageSegmenter::over(stream, &model, options).map(Kind::Segmenter),
         4 => ImageUpscaler::over(stream, &model, options).map(Kind::Upscaler),
-        5 => AudioClassifier::over(stream, &device, &model, options).map(Kind::Audio),
+        5 => AudioClassifier::over(stream, &device, &model, options)
+            .map(|task| Kind::Audio(Box::new(task))),
         other => return Err(Error::argument(format!("{other} is no kind of task"))),
     };
     let task = task.map_err(bad)?;

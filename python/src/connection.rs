@@ -3,15 +3,21 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use burst_client::{
-    Backoff, Client, ClientError, ConnectOptions, Deadline, RemoteDevice, default_socket_path,
+    Client, ClientError, ConnectOptions, Deadline, RemoteDevice, default_socket_path,
 };
+use burst_hal::TimePoint;
 use pyo3::prelude::*;
 
 use crate::errors::{self, Class};
 use crate::private_driver::{DriverProcess, Program};
-use crate::waiting::{deadline, listening, lock};
+use crate::waiting::{deadline, lock};
+
+/// Between attempts to reach a service that is being started again: at first, and at most, so that Ctrl-C is heard.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// How a connection is made, the first time and again.
 #[derive(Debug, Clone)]
@@ -49,9 +55,9 @@ impl Way {
     fn connect(&self, deadline: Deadline) -> PyResult<Connected> {
         match self {
             Way::Socket(path) => {
-                let attempt =
-                    |until| Client::connect_with(path, &ConnectOptions::default().until(until));
-                let client = listening(deadline, attempt)?.map_err(|error| no_service(&error))?;
+                let options = ConnectOptions::default().until(deadline);
+                let client = Client::connect_with(path, &options);
+                let client = client.map_err(|error| no_service(&error))?;
                 Ok(Connected { client, process: None })
             }
             Way::Private(program) => {
@@ -70,28 +76,41 @@ impl Way {
         }
     }
 
-    /// As often as it takes, of a service that somebody else starts again.
-    fn reconnect(&self, before: &Connected, deadline: Deadline) -> PyResult<Connected> {
-        let Way::Socket(_) = self else { return self.connect(deadline) };
-        let mut last = None;
-        let again = listening(deadline, |until| {
-            before.client.reconnect(&Backoff::RESTART, until).map_err(|error| {
-                // The time-out of a slice ends no more than the slice.
-                let is_slice = until.as_ns().is_some_and(|end| end <= now_ns());
-                if is_slice {
-                    last = Some(error);
-                    return ClientError::Timeout;
-                }
-                error
-            })
-        })?;
-        let client = again.map_err(|error| no_service(last.as_ref().unwrap_or(&error)))?;
-        Ok(Connected { client, process: None })
+    /// As often as it takes, of a service that somebody else starts again. Between attempts Ctrl-C is heard; one of them
+    /// waits only where a service is that does not answer.
+    fn reconnect(&self, deadline: Deadline) -> PyResult<Connected> {
+        let Way::Socket(path) = self else { return self.connect(deadline) };
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let options = ConnectOptions::default().until(deadline);
+            let error = match Client::connect_with(path, &options) {
+                Ok(client) => return Ok(Connected { client, process: None }),
+                Err(error) => error,
+            };
+            let now = TimePoint::now().nanos;
+            let left = deadline.as_ns().map(|end| Duration::from_nanos(end.saturating_sub(now)));
+            if !may_pass(&error) || left.is_some_and(|left| left.is_zero()) {
+                return Err(no_service(&error));
+            }
+            Python::attach(|py| py.check_signals())?;
+            std::thread::sleep(left.map_or(pause, |left| left.min(pause)));
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
     }
 }
 
-fn now_ns() -> u64 {
-    Deadline::after(std::time::Duration::ZERO).as_ns().unwrap_or(0)
+/// Whether a service that is being started again can be the reason.
+fn may_pass(error: &ClientError) -> bool {
+    let not_yet = matches!(
+        error,
+        ClientError::NobodyListens { .. }
+            | ClientError::Connect { .. }
+            | ClientError::TooManyClients { .. }
+            | ClientError::NoGreeting
+            | ClientError::NotThisProtocol
+            | ClientError::Wire(_)
+    );
+    not_yet || error.is_loss()
 }
 
 impl Connection {
@@ -141,7 +160,7 @@ impl Connection {
             if before.client.is_alive() {
                 return Ok(false);
             }
-            let again = self.way.reconnect(&before, deadline)?;
+            let again = self.way.reconnect(deadline)?;
             *lock(&self.connected)? = Some(again);
             Ok(true)
         })

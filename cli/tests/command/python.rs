@@ -20,9 +20,7 @@ fn environment() -> Result<Environment, Missing> {
     let how = "BURST_PYTHON_PACKAGE=1 cargo test -p burst --test command -- python";
     match std::env::var_os("BURST_PYTHON_PACKAGE") {
         Some(_) => Ok(Environment),
-        None => {
-            Err(Missing::new(format!("a Python package, which pip and minutes make: {how}")))
-        }
+        None => Err(Missing::new(format!("a Python package, which pip and minutes make: {how}"))),
     }
 }
 
@@ -42,7 +40,12 @@ fn the_readme_shows_the_program_that_the_tests_of_the_package_run() {
 fn written() -> usize {
     let files = std::fs::read_dir(repository().join("python/tests")).unwrap();
     let sources = files.map(|file| std::fs::read_to_string(file.unwrap().path()));
-    sources.flatten().map(|source| source.matches("    def test_").count() + source.matches("    async def test_").count()).sum()
+    sources
+        .flatten()
+        .map(|source| {
+            source.matches("    def test_").count() + source.matches("    async def test_").count()
+        })
+        .sum()
 }
 
 fn the_python_package_passes_its_own_tests(_: Environment) {
