@@ -276,6 +276,13 @@ impl Burst {
         self.features
     }
 
+    /// Whether a request says by when its result is wanted. One that says it although this is not so goes over the
+    /// control socket.
+    #[must_use]
+    pub fn takes_deadlines(&self) -> bool {
+        self.features.contains(Features::DEADLINES)
+    }
+
     /// Process id of the driver service.
     #[must_use]
     pub fn driver_pid(&self) -> u32 {

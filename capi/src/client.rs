@@ -30,10 +30,14 @@ pub(crate) fn free_service(service: usize) {
     SERVICES.remove(service);
 }
 
+/// The connection that a caller has a handle of.
+pub(crate) fn service(service: usize) -> Result<Arc<Client>, Error> {
+    SERVICES.find(service).ok_or_else(|| Error::argument("the handle is no service's"))
+}
+
 /// Prepares the model of a file; gives its number.
 pub(crate) fn load(service: usize, device: &str, file: &Path) -> Result<usize, Error> {
-    let client =
-        SERVICES.find(service).ok_or_else(|| Error::argument("the handle is no service's"))?;
+    let client = self::service(service)?;
     let bad = |cause: &dyn std::fmt::Display| {
         Error::new(Status::BadModel, format!("{}: {cause}", file.display()))
     };

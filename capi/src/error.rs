@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 
 use burst_client::ClientError;
+use burst_tasks::TaskError;
 
 /// `burst_status` of the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,11 +41,19 @@ impl Error {
     /// call was about.
     pub(crate) fn of(error: &ClientError, otherwise: Status) -> Self {
         let status = match error {
-            ClientError::PeerDied { .. } => Status::DriverDied,
+            error if error.is_loss() => Status::DriverDied,
             ClientError::Timeout => Status::Timeout,
             _ => otherwise,
         };
         Error::new(status, error.to_string())
+    }
+
+    /// What a task was told; of a driver as [`Error::of`].
+    pub(crate) fn of_task(error: &TaskError, otherwise: Status) -> Self {
+        match error {
+            TaskError::Client(error) => Error::of(error, otherwise),
+            error => Error::new(otherwise, error.to_string()),
+        }
     }
 }
 

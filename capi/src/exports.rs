@@ -1,4 +1,4 @@
-//! The functions of `burst.h`. The rules of this file, which is the only one with `unsafe`:
+//! The functions of `burst.h`. The rules of this file and of those in its folder, which are the only ones with `unsafe`:
 //!
 //! 1. A pointer that is followed was asked for null, and the header says what it has to be; it is followed during the
 //!    call alone.
@@ -15,6 +15,8 @@ use std::time::Duration;
 
 use crate::client::{self, Model};
 use crate::error::{Error, Status, remember, with_last};
+
+mod tasks;
 
 /// Does a function's work, keeps panics inside and words for `burst_last_error`.
 fn guarded<T>(otherwise: T, work: impl FnOnce() -> Result<T, Error>) -> (Status, T) {

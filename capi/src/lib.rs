@@ -1,7 +1,8 @@
-//! The client in C: connect, load a `.tflite`, write an input, run, read an output. `include/burst.h` is its interface,
-//! `examples/frame.c` a program.
+//! The client in C: connect, load a `.tflite`, write an input, run, read an output; or load a task, and have it look at
+//! pictures and listen to sound. `include/burst.h` is its interface, `examples/frame.c` and `examples/classify.c` are
+//! programs.
 //!
-//! `exports.rs` is the edge, and the only file with `unsafe`: it follows the pointers that a caller gives, for as long as
+//! `exports.rs` and `exports/` are the edge, and the only place with `unsafe`: it follows the pointers that a caller gives, for as long as
 //! the call lasts. Everything else is safe. A handle that a caller holds is a number that was never an address
 //! (`handles.rs`): it is looked up, never followed.
 
@@ -9,3 +10,4 @@ mod client;
 mod error;
 mod exports;
 mod handles;
+mod task;

@@ -1,5 +1,5 @@
 //! Programs in C, compiled against `burst.h` and linked with the library: the example, and one that asks what the
-//! library answers to wrong arguments and to a driver that is killed.
+//! library answers to wrong arguments and to a driver that is killed; the same of tasks.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on")]
 
 use std::fs;
@@ -12,11 +12,18 @@ use std::time::{Duration, Instant};
 use burst_client::{Client, ClientError, Deadline, Stream, StreamOptions};
 use burst_driver::CpuDevice;
 use burst_server::{Listener, serve};
-use burst_testing::program;
+use burst_tasks::{
+    AudioClassifier, ImageClassifier, ImageSegmenter, ImageUpscaler, ObjectDetector, Picture,
+    Sound, TaskModel, TaskOptions,
+};
+use burst_testing::{program, shared};
 
 burst_testing::tests![
     the_example_runs_a_frame_in_another_process(&program("cc")?),
     wrong_arguments_and_a_killed_driver_have_their_answers(&program("cc")?),
+    the_example_classifies_a_picture_as_the_task_in_rust_does(&program("cc")?),
+    a_task_answers_wrong_arguments_and_a_killed_driver(&program("cc")?),
+    each_kind_of_task_answers_what_it_does_in_rust(&program("cc")?, &shared("models")?),
     the_header_stands_for_itself_in_c_and_in_cpp(&program("cc")?),
     the_package_file_says_where_things_are(&program("pkg-config")?),
 ];
@@ -133,6 +140,94 @@ fn in_rust(socket: &Path) -> (usize, u8) {
     grey
 }
 
+fn the_example_classifies_a_picture_as_the_task_in_rust_does(cc: &Path) {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("burst.sock");
+    let program = compiled(cc, "examples/classify.c", folder.path());
+    let mut camera =
+        burst_camera::Camera::new(7, burst_camera::WIDTH, burst_camera::HEIGHT).unwrap();
+    let mut rgb = vec![0; camera.frame_bytes()];
+    let drawn = camera.draw_sample(3, &mut rgb).unwrap();
+    let file = folder.path().join("picture.ppm");
+    let (width, height) = (camera.width(), camera.height());
+    fs::write(&file, [format!("P6\n{width} {height}\n255\n").as_bytes(), &rgb].concat()).unwrap();
+    let _service = Service::start(&socket);
+    let said = started(&program, &socket).arg(&file).output().unwrap();
+    let said = succeeded(&said, "the example");
+    let device = Client::connect(&socket).unwrap().device("cpu").unwrap();
+    let options = TaskOptions::default().with_max_results(3);
+    let model = TaskModel::read(model()).unwrap();
+    let mut task = ImageClassifier::new(&device, &model, &options).unwrap();
+    let (width, height) = (width.try_into().unwrap(), height.try_into().unwrap());
+    let classes = task.classify(Picture { width, height, rgb }.view().unwrap()).unwrap();
+    let line = |class: &burst_tasks::Class| {
+        format!("{} {} {:.4}\n", class.index, class.label, class.score)
+    };
+    assert_eq!(said, classes.iter().map(line).collect::<String>());
+    assert_eq!((classes.len(), classes[0].index), (3, drawn.class));
+}
+
+fn each_kind_of_task_answers_what_it_does_in_rust(cc: &Path, models: &Path) {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("burst.sock");
+    let program = compiled(cc, "tests/c/kinds.c", folder.path());
+    let _service = Service::start(&socket);
+    let mut command = Command::new(program);
+    command.arg(&socket).arg(models).env_remove("LD_LIBRARY_PATH");
+    let said = succeeded(&command.output().unwrap(), "kinds.c");
+    let wanted = answers_in_rust(&socket, models);
+    for (number, (said, wanted)) in said.lines().zip(&wanted).enumerate() {
+        assert_eq!(said, wanted, "line {number}");
+    }
+    assert_eq!(said.lines().count(), wanted.len());
+    for kind in ["thing ", "mask ", "picture ", "sound "] {
+        assert!(said.lines().any(|line| line.starts_with(kind)), "no line {kind}");
+    }
+}
+
+/// What `tests/c/kinds.c` is to say.
+fn answers_in_rust(socket: &Path, models: &Path) -> Vec<String> {
+    let device = Client::connect(socket).unwrap().device("cpu").unwrap();
+    let options = TaskOptions::default().with_score_threshold(0.001);
+    let read = |name: &str| TaskModel::read(models.join(format!("{name}.tflite"))).unwrap();
+    let byte = |at: usize| u8::try_from((at / 3 % 320 + at / 2000) % 256).unwrap();
+    let picture = Picture { width: 320, height: 240, rgb: (0..320 * 240 * 3).map(byte).collect() };
+    let picture = picture.view().unwrap();
+    let weighted = |values: &mut dyn Iterator<Item = usize>| -> usize {
+        values.enumerate().map(|(at, value)| value * (at + 1)).sum()
+    };
+    let mut lines = Vec::new();
+
+    let model = read("ssd_mobilenet_v1_coco_quant");
+    let mut task = ObjectDetector::new(&device, &model, &options).unwrap();
+    lines.extend(task.detect(picture).unwrap().iter().map(|found| {
+        let [left, top, right, bottom] = found.edges;
+        let (index, score) = (found.index, found.score);
+        format!("thing {index} {score:.4} {left:.4} {top:.4} {right:.4} {bottom:.4}")
+    }));
+    let model = read("deeplabv3_257_float");
+    let mut task = ImageSegmenter::new(&device, &model, &options).unwrap();
+    let found = task.segment(picture).unwrap();
+    let sum = weighted(&mut found.mask().iter().map(|class| usize::from(*class)));
+    lines.push(format!("mask {} {} {sum}", found.size().0, found.size().1));
+    let model = read("edsr_f32b5_240x135_int8");
+    let mut task = ImageUpscaler::new(&device, &model, &options).unwrap();
+    let found = task.upscale(picture).unwrap();
+    let sum = weighted(&mut found.rgb.iter().map(|byte| usize::from(*byte)));
+    lines.push(format!("picture {} {} {sum}", found.width, found.height));
+    let model = read("yamnet_wavin_int8");
+    let mut task = AudioClassifier::new(&device, &model, &options).unwrap();
+    let sample = |at: u16| f32::from(at) / 500.0 - 1.0;
+    let samples = (0..32_000_u32).map(|at| sample(u16::try_from(at * 37 % 1000).unwrap()));
+    let sound = Sound { rate: 16_000, samples: samples.collect() };
+    lines.extend(task.classify(&sound).unwrap().iter().filter_map(|heard| {
+        let class = heard.classes.first()?;
+        let (at, span) = (heard.at.as_nanos(), heard.span.as_nanos());
+        Some(format!("sound {} {:.4} {at} {span}", class.index, class.score))
+    }));
+    lines
+}
+
 /// A conversation with a program: it says where it is, and goes on when it is told to.
 struct Program {
     child: Child,
@@ -169,14 +264,29 @@ impl Drop for Program {
 fn wrong_arguments_and_a_killed_driver_have_their_answers(cc: &Path) {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("burst.sock");
-    let mut service = Service::start(&socket);
-    let mut program =
-        Program::start(started(&compiled(cc, "tests/c/edges.c", folder.path()), &socket));
+    let program = compiled(cc, "tests/c/edges.c", folder.path());
+    survives_a_killed_driver(started(&program, &socket), &socket);
+}
+
+fn a_task_answers_wrong_arguments_and_a_killed_driver(cc: &Path) {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("burst.sock");
+    let labels = folder.path().join("labels.txt");
+    fs::write(&labels, burst_camera::LABELS.join("\n")).unwrap();
+    let mut program = started(&compiled(cc, "tests/c/tasks.c", folder.path()), &socket);
+    program.arg(labels);
+    survives_a_killed_driver(program, &socket);
+}
+
+/// Kills a program's driver, and starts another one, when it says so.
+fn survives_a_killed_driver(program: Command, socket: &Path) {
+    let mut service = Service::start(socket);
+    let mut program = Program::start(program);
     program.expect("kill it");
     service.kill();
     program.go_on();
     program.expect("start it again");
-    let _service = Service::start(&socket);
+    let _service = Service::start(socket);
     program.go_on();
     program.expect("done");
     assert!(program.child.wait().unwrap().success());

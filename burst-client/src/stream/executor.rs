@@ -9,7 +9,6 @@ use burst_hal::{
     Caller, CancelWord, ErrorStatus, ExecutionOptions, ExecutionResult, Fence, FenceState,
     FencedOptions, Pool, Request, Route, TimePoint,
 };
-use burst_wire::Features;
 use fmq::Deadline;
 
 use super::options::StreamOptions;
@@ -113,7 +112,7 @@ impl Executor {
     /// to send each one over the socket for it.
     pub(super) fn takes_deadlines(&self) -> bool {
         match self {
-            Executor::Burst(burst) => burst.features().contains(Features::DEADLINES),
+            Executor::Burst(burst) => burst.takes_deadlines(),
             Executor::Synchronous(..) | Executor::Asynchronous(..) | Executor::Fenced(..) => true,
         }
     }

@@ -19,6 +19,7 @@ mod outside;
 mod package;
 mod pages;
 mod priority;
+mod python;
 mod readme;
 mod reconnect;
 mod run;
@@ -64,6 +65,7 @@ fn main() -> std::process::ExitCode {
         package::TESTS,
         pages::TESTS,
         priority::TESTS,
+        python::TESTS,
         readme::TESTS,
         reconnect::TESTS,
         run::TESTS,

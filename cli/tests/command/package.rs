@@ -38,6 +38,12 @@ burst_testing::tests![
         &program("bash")?,
     ),
     the_archive_runs_where_it_was_unpacked(&packaged(".tar.gz")?, &program("tar")?),
+    a_program_in_c_is_built_with_what_the_archive_has(
+        &packaged(".tar.gz")?,
+        &program("tar")?,
+        &program("cc")?,
+        &program("pkg-config")?,
+    ),
 ];
 
 /// The package with this ending.
@@ -98,6 +104,9 @@ fn the_deb_has_the_program_units_completions_and_pages(deb: &Path, dpkg_deb: &Pa
         "share/doc/burst/copyright",
         "share/doc/burst/changelog.gz",
         "lib/sysusers.d/burst.conf",
+        "lib/libburst_capi.so",
+        "lib/pkgconfig/burst.pc",
+        "include/burst.h",
     ] {
         assert!(fs::metadata(at(path)).is_ok_and(|file| file.len() > 0), "{path}");
     }
@@ -220,11 +229,43 @@ fn bash_completes_with_the_completions_of_the_deb(deb: &Path, dpkg_deb: &Path, b
     assert_eq!(offered(&["burst", "stream", "--model", "us"]), ["usr"]);
 }
 
+/// The one folder that is in an archive.
+fn in_the_archive(archive: &Path, tar: &Path, folder: &Path) -> PathBuf {
+    let into = [OsStr::new("-C"), folder.as_os_str()];
+    done(tar, &[OsStr::new("-xzf"), archive.as_os_str(), into[0], into[1]]);
+    fs::read_dir(folder).unwrap().next().unwrap().unwrap().path()
+}
+
+fn a_program_in_c_is_built_with_what_the_archive_has(
+    archive: &Path,
+    tar: &Path,
+    cc: &Path,
+    pkg_config: &Path,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let only = in_the_archive(archive, tar, folder.path());
+    let mut asked = Command::new(pkg_config);
+    asked.env("PKG_CONFIG_PATH", only.join("lib/pkgconfig")).args(["--cflags", "--libs", "burst"]);
+    let said = asked.output().unwrap();
+    assert!(said.status.success(), "{said:?}");
+    let flags = String::from_utf8(said.stdout).unwrap();
+    let built = folder.path().join("frame");
+    let source = only.join("share/doc/burst/examples/frame.c");
+    let mut args = vec![source.as_os_str(), OsStr::new("-o"), built.as_os_str()];
+    args.extend(flags.split_whitespace().map(OsStr::new));
+    done(cc, &args);
+    let service = support::Service::start();
+    let mut program = Command::new(built);
+    program.env("LD_LIBRARY_PATH", only.join("lib"));
+    program.arg(service.path()).arg(repository().join("models/shapes.tflite"));
+    let said = program.output().unwrap();
+    assert!(said.status.success(), "{said:?}");
+    assert!(String::from_utf8(said.stdout).unwrap().starts_with("class "));
+}
+
 fn the_archive_runs_where_it_was_unpacked(archive: &Path, tar: &Path) {
     let folder = tempfile::tempdir().unwrap();
-    let into = [OsStr::new("-C"), folder.path().as_os_str()];
-    done(tar, &[OsStr::new("-xzf"), archive.as_os_str(), into[0], into[1]]);
-    let only = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    let only = in_the_archive(archive, tar, folder.path());
     let name = archive.file_name().unwrap().to_str().unwrap().strip_suffix(".tar.gz").unwrap();
     assert_eq!(only.file_name().unwrap(), name, "one folder, named as the archive");
     let args = ["stream", "--frames", "50", "--json"].map(OsStr::new);

@@ -78,6 +78,7 @@ const UNSAFE_PLACES: &[&str] = &[
     "delegate/src/abi/",
     // The functions of burst.h.
     "capi/src/exports.rs",
+    "capi/src/exports/",
 ];
 
 /// Where families of kernels have their folders, and the only files directly in such a folder where
@@ -240,6 +241,28 @@ fn unsafe_stands_only_where_the_design_puts_it() {
         }
     }
     assert!(wrong.is_empty(), "unsafe outside of {UNSAFE_PLACES:?}: {wrong:#?}");
+}
+
+#[test]
+fn python_stands_outside_of_the_workspace_and_has_no_unsafe() {
+    let root = repository();
+    let folder = root.join("python");
+    assert!(packages().iter().all(|package| package.folder != folder), "a member");
+    let manifest = parse(&folder.join("Cargo.toml"));
+    assert!(manifest.contains_key("workspace"), "its own, so that nobody else needs Python");
+    assert_eq!(manifest["lints"]["rust"]["unsafe_code"].as_str(), Some("forbid"));
+    let files = sources(&folder.join("src"));
+    assert!(files.len() > 5, "{files:?}");
+    for file in files {
+        let text = fs::read_to_string(&file).expect("readable source");
+        let found = text.lines().find(|line| has_unsafe(line));
+        assert_eq!(found, None, "{}", file.display());
+    }
+    // What it stands on has levels like everybody's; it is no part of what those know.
+    let dependencies = manifest["dependencies"].as_table().expect("dependencies");
+    for name in ["burst-driver", "burst-server", "burst-wire", "fmq"] {
+        assert!(!dependencies.contains_key(name), "{name} is not the client's business");
+    }
 }
 
 #[test]
