@@ -19,6 +19,7 @@ pub mod machine;
 pub mod model;
 mod progress;
 pub mod report;
+mod run_facts;
 pub mod transport;
 mod wait;
 

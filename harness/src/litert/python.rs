@@ -102,9 +102,9 @@ impl Python {
     /// It cannot run the model.
     pub fn load(&mut self, session: &str, load: &Load<'_>) -> Result<Duration, HarnessError> {
         let outputs: Result<Vec<Value>, HarnessError> = load.outputs.iter().map(wanted).collect();
-        let cut = load.cut.map(
-            |cut| json!({ "before": cut.operators_before, "from": cut.from, "to": cut.to }),
-        );
+        let cut = load
+            .cut
+            .map(|cut| json!({ "before": cut.operators_before, "from": cut.from, "to": cut.to }));
         let answer = self.ask(&json!({
             "do": "load", "session": session, "model": load.file, "threads": load.threads,
             "reference": load.kernels == Kernels::Reference, "cut": cut, "outputs": outputs?,

@@ -24,8 +24,7 @@ use crate::machine::Machine;
 pub use page::Page;
 pub use plot::{Drawing, Line};
 pub use table::{Cell, Column, Table};
-pub use units::{dash, time};
-pub(crate) use units::{nines, nines_label};
+pub use units::{dash, nines, nines_label, time};
 
 /// A whole run: where, how long, and what was found. In JSON the fields of `found` stand beside the
 /// other two.

@@ -25,12 +25,14 @@ pub fn dash() -> String {
 }
 
 /// Quantiles as nines: 0.9 is one, 0.999 is three, so that the tail is as wide as the middle.
-pub(crate) fn nines(quantile: f64) -> f64 {
+#[must_use]
+pub fn nines(quantile: f64) -> f64 {
     -(1.0 - quantile).log10()
 }
 
 /// A quantile in nines as a percentage, with as many digits as tell it from its neighbours.
-pub(crate) fn nines_label(nines: &f64) -> String {
+#[must_use]
+pub fn nines_label(nines: &f64) -> String {
     let share = 100.0 * (1.0 - 10_f64.powf(-nines));
     let digits = (1_u8..).take_while(|digit| f64::from(*digit) < *nines).count();
     let text = format!("{share:.digits$}");

@@ -38,7 +38,7 @@ impl Findings for RoundTripReport {
         rounds: u32,
         out: &mut dyn Write,
     ) -> Result<(), HarnessError> {
-        let Machine { processor, cpus, kernel, clock_step_ns, load, keep_awake } = machine;
+        let Machine { processor, cpus, kernel, clock_step_ns, load, keep_awake, .. } = machine;
         writeln!(out, "{processor}, {cpus} CPUs, Linux {kernel}, clock step {clock_step_ns} ns")?;
         writeln!(
             out,
