@@ -6,7 +6,7 @@ use super::report::{ModelReport, ModelsReport, OperationRow, PathReport, paths};
 use crate::engine::to_f64;
 use crate::error::HarnessError;
 use crate::machine::Machine;
-use crate::report::{Column, Drawing, Findings, Line, Page, Table, dash, nines, nines_label, time};
+use crate::report::{Column, Drawing, Findings, Line, Page, Scale, Table, dash, nines, time};
 
 impl Findings for ModelsReport {
     /// One line and tables per model; a table of all models where there are several.
@@ -92,7 +92,7 @@ fn section(page: &mut Page, model: &ModelReport) -> Result<(), HarnessError> {
         what += &format!(" Only a part of it runs here, {part}.");
     }
     page.paragraph(&what);
-    page.drawing(&distribution(model))?;
+    page.drawing(&distribution(model));
     page.table(&path_table(&model.paths));
     let lines: Vec<String> = gain_lines(model).into_iter().chain(copy_lines(model)).collect();
     page.list(&lines);
@@ -114,9 +114,9 @@ fn distribution(model: &ModelReport) -> Drawing<'_> {
     Drawing {
         title: &model.model,
         x: "share of executions that took no longer",
-        y: "execution",
+        y: "time of an execution",
         lines: model.paths.iter().enumerate().map(line).collect(),
-        x_label: nines_label,
+        x_scale: Scale::Shares,
     }
 }
 

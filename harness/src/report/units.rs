@@ -30,25 +30,9 @@ pub fn nines(quantile: f64) -> f64 {
     -(1.0 - quantile).log10()
 }
 
-/// A quantile in nines as a percentage, with as many digits as tell it from its neighbours.
-#[must_use]
-pub fn nines_label(nines: &f64) -> String {
-    let share = 100.0 * (1.0 - 10_f64.powf(-nines));
-    let digits = (1_u8..).take_while(|digit| f64::from(*digit) < *nines).count();
-    let text = format!("{share:.digits$}");
-    let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    text.to_owned() + "%"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nines_are_written_as_percentages() {
-        let labels = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0].map(|nines| nines_label(&nines));
-        assert_eq!(labels, ["0%", "68%", "90%", "96.8%", "99%", "99.68%", "99.9%", "99.99%"]);
-    }
 
     #[test]
     fn times_have_three_digits_and_the_unit_they_are_read_in() {

@@ -7,9 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::{Spread, to_f64};
 use crate::error::HarnessError;
 use crate::machine::Machine;
-use crate::report::{
-    Cell, Column, Drawing, Findings, Line, Page, Table, dash, nines, nines_label, time,
-};
+use crate::report::{Cell, Column, Drawing, Findings, Line, Page, Scale, Table, dash, nines, time};
 use crate::transport::case::Placement;
 use crate::transport::checks::Check;
 use crate::transport::names;
@@ -79,10 +77,10 @@ impl Findings for RoundTripReport {
         for (wait, placement) in self.groups() {
             let title =
                 format!("Latency, {}, {}, smallest requests", wait.name(), placement.name());
-            page.drawing(&self.distribution(&title, (wait, placement)))?;
+            page.drawing(&self.distribution(&title, (wait, placement)));
         }
-        page.drawing(&self.services())?;
-        page.drawing(&self.rates())?;
+        page.drawing(&self.services());
+        page.drawing(&self.rates());
         for group in self.groups() {
             page.heading(&format!("{}, {}", group.0.name(), group.1.name()));
             page.table(&self.row_table(group));
@@ -198,9 +196,9 @@ impl RoundTripReport {
         Drawing {
             title,
             x: "share of round trips that took no longer",
-            y: "round trip",
+            y: "time of a round trip",
             lines: self.rows.iter().filter(plain).map(line).collect(),
-            x_label: nines_label,
+            x_scale: Scale::Shares,
         }
     }
 
@@ -226,27 +224,26 @@ impl RoundTripReport {
             x: "service time, us",
             y: "p50 less the service time",
             lines: self.sweep(|row| row.more.period_ns == 0, |row| row.more.service_ns, point),
-            x_label: |us| format!("{us:.0}"),
+            x_scale: Scale::Numbers,
         }
     }
 
+    /// Requests at given rates alone: one that comes as soon as the last was answered is of another kind.
     fn rates(&self) -> Drawing<'static> {
-        let rate = |row: &Row| match row.more.period_ns {
-            0 => row.round_trips_per_s,
-            period => 1e9 / to_f64(period),
-        };
+        let rate = |row: &Row| 1e9 / to_f64(row.more.period_ns);
         Drawing {
             title: "Round trip by rate of requests, two CPUs",
             x: "requests per second",
-            y: "p50",
+            y: "p50 of round trips",
             lines: self.sweep(
-                |row| row.more.service_ns == 0,
+                |row| row.more.service_ns == 0 && row.more.period_ns > 0,
                 |row| row.more.period_ns,
                 |row| (rate(row).max(1.0).log10(), row.p50_ns),
             ),
-            x_label: |decade| format!("{:.0}", 10_f64.powf(*decade)),
+            x_scale: Scale::Decades,
         }
     }
+
     /// One line for each way to wait of ours and of the floor, where there are points of a sweep.
     fn sweep(
         &self,

@@ -1,7 +1,7 @@
 //! What was found, as a page.
 
 use anyhow::Result;
-use burst_harness::report::{Drawing, Line, Page, nines, nines_label};
+use burst_harness::report::{Drawing, Line, Page, Scale, nines};
 
 use super::report::{Model, Report};
 
@@ -39,10 +39,10 @@ fn section(page: &mut Page, model: &Model) -> Result<()> {
     page.drawing(&Drawing {
         title: &model.model,
         x: "share of executions that took no longer",
-        y: "execution",
+        y: "time of an execution",
         lines: lines.collect(),
-        x_label: nines_label,
-    })?;
+        x_scale: Scale::Shares,
+    });
     page.table(&model.path_table());
     Ok(())
 }
