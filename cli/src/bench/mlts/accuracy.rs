@@ -118,10 +118,12 @@ pub(super) fn compare(
         (Some(count), Some(limit)) => Some(count.min(limit)),
         (count, limit) => count.or(limit),
     };
+    // Whoever carries states has to see a sequence from its beginning on.
+    let spread_over = total.filter(|_| model.imported.states.is_empty());
     let (mut done, mut kept) = (0, Kept::default());
     while (limits.go_on)() && limits.inputs.is_none_or(|limit| done < limit) {
         let Some(item) = inputs.next()? else { break };
-        let is_referred = is_referred(done, total, limits.referred, pass.referred);
+        let is_referred = is_referred(done, spread_over, limits.referred, pass.referred);
         pass.one(&item, &inputs.driver, inputs.whole(), is_referred)?;
         kept.keep(&inputs.driver, inputs.whole());
         done += 1;
@@ -144,13 +146,13 @@ pub(super) fn compare(
     Ok((accuracy, kept))
 }
 
-/// Whether an input is one of those that the slow reference kernels get: spread evenly, where it is known over how many.
+/// Whether an input is one of those that the slow reference kernels get: spread evenly, where it is known over how many,
+/// else the first ones.
 fn is_referred(number: u64, total: Option<u64>, limit: Option<u64>, so_far: u64) -> bool {
     match (total, limit) {
         (_, None) => true,
         (Some(total), Some(limit)) if limit < total => {
-            let share = |number: u64| u128::from(number) * u128::from(limit) / u128::from(total);
-            share(number) != share(number + 1)
+            u128::from(number) * u128::from(limit) % u128::from(total) < u128::from(limit)
         }
         (_, Some(limit)) => so_far < limit,
     }
@@ -259,7 +261,8 @@ mod tests {
             chosen
         };
         assert_eq!(chosen(Some(10), None).len(), 10);
-        assert_eq!(chosen(Some(10), Some(2)), [4, 9]);
+        assert_eq!(chosen(Some(10), Some(2)), [0, 5]);
+        assert_eq!(chosen(Some(10), Some(3)), [0, 4, 7]);
         assert_eq!(chosen(Some(10), Some(0)), []);
         assert_eq!(chosen(Some(10), Some(50)).len(), 10);
         assert_eq!(chosen(None, Some(3)), [0, 1, 2]);
