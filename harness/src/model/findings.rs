@@ -79,6 +79,9 @@ fn write_model(model: &ModelReport, out: &mut dyn Write) -> Result<(), HarnessEr
     }
     if let Some(profile) = &model.profile {
         writeln!(out, "{}", profile_table(profile).text())?;
+        for line in profile_lines(model, profile) {
+            writeln!(out, "{line}")?;
+        }
     }
     Ok(())
 }
@@ -98,6 +101,7 @@ fn section(page: &mut Page, model: &ModelReport) -> Result<(), HarnessError> {
     page.list(&lines);
     if let Some(profile) = &model.profile {
         page.table(&profile_table(profile));
+        page.list(&profile_lines(model, profile));
     }
     Ok(())
 }
@@ -202,8 +206,39 @@ fn profile_table(rows: &[OperationRow]) -> Table {
             row.gmacs_per_s.map_or_else(dash, |rate| format!("{rate:.1}")),
         ]);
     }
+    let sum = |of: fn(&OperationRow) -> f64| rows.iter().map(of).sum::<f64>();
+    table.add([
+        "sum".to_owned(),
+        String::new(),
+        rows.iter().map(|row| row.count).sum::<usize>().to_string(),
+        time(sum(|row| row.us) * 1e3),
+        format!("{:.1} %", 100.0 * sum(|row| row.share)),
+        format!("{:.2}", sum(|row| row.macs.map_or(0.0, to_f64)) / 1e6),
+        dash(),
+    ]);
     table
 }
+
+/// A profile whose operations add up to something far from what executions took says so: its shares may hold, its times
+/// do not.
+fn profile_lines(model: &ModelReport, rows: &[OperationRow]) -> Vec<String> {
+    let local = model.paths.iter().find(|path| path.path == paths::IN_PROCESS);
+    let Some(p50) = local.map(|path| path.latency_us.p50) else { return Vec::new() };
+    let sum: f64 = rows.iter().map(|row| row.us).sum();
+    let apart = (sum / p50).max(p50 / sum);
+    if apart <= PROFILE_APART_MAX {
+        return Vec::new();
+    }
+    vec![format!(
+        "the operations add up to {}, an execution in process took {} at p50: while one of the two was measured the \
+         machine was busy with something else, so look at the shares and not at the times",
+        time(sum * 1e3),
+        time(p50 * 1e3)
+    )]
+}
+
+/// Clocks between operations cost a little, and what lies around them is in no operation.
+const PROFILE_APART_MAX: f64 = 1.25;
 
 /// A table of all models, one row for each.
 fn summary(models: &[ModelReport]) -> Table {

@@ -1,7 +1,7 @@
 //! Who computes one model: a driver over each way to it, and LiteRT with both of its kinds of kernels.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -55,18 +55,28 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// Prepares the model.
+    /// Prepares the model in this process, or in a driver process of our own.
     pub(super) fn open(route: RouteArg, setup: &Setup<'_>) -> Result<Way> {
+        Way::open_at(None, route, setup)
+    }
+
+    /// Prepares the model at a service where one is named, whose threads are its own.
+    pub(super) fn open_at(
+        socket: Option<&Path>,
+        route: RouteArg,
+        setup: &Setup<'_>,
+    ) -> Result<Way> {
+        let threads = socket.map_or(setup.threads, |_| Threads { count: 1 });
         let options = PathOptions {
             route,
             wait: setup.wait,
-            socket: None,
+            socket,
             device: Variant::CPU.name,
             devices: &[],
             preference: ExecutionPreference::FastSingleAnswer,
             reconnect: false,
             deadline: PATIENCE,
-            threads: setup.threads,
+            threads,
             tracing: None,
         };
         let started = Instant::now();

@@ -5,7 +5,7 @@
 //! | `data.rs`, `crops.rs`, `inputs.rs` | the files, parts of pictures, the inputs of one model made of them |
 //! | `contest.rs` | who computes: a driver over each path, LiteRT with its two kinds of kernels |
 //! | `accuracy.rs`, `answers.rs`, `tally.rs`, `fair.rs`, `verdict.rs` | everybody computes the same; how answers compare |
-//! | `latency.rs` | windows until they agree, outliers, minutes without a pause |
+//! | `latency.rs`, `rate.rs`, `clients.rs` | windows until they agree, minutes without a pause; the highest rate for a p99; many clients |
 //! | `one.rs` | one model from its file to its figures |
 //! | `report.rs`, `text.rs`, `page.rs` | what was found: the fields of the JSON, tables and sentences, the page |
 
@@ -14,7 +14,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use burst_harness::WaitKind;
@@ -29,6 +29,7 @@ use crate::{failure, json, output_file};
 
 mod accuracy;
 mod answers;
+mod clients;
 mod contest;
 mod crops;
 mod data;
@@ -38,6 +39,7 @@ mod latency;
 mod one;
 mod page;
 mod progress;
+mod rate;
 mod report;
 mod tally;
 mod text;
@@ -96,15 +98,43 @@ pub(crate) struct Args {
     /// Let each path compute without a pause for so long, too.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     sustain: Option<u64>,
+    /// Look for the highest rate of requests that keeps p99, counted from when each is due, below so many microseconds.
+    #[arg(long, value_name = "MICROSECONDS", value_parser = micros)]
+    rate_for_p99: Option<Duration>,
+    /// Let so many clients of one service compute at once, too; several numbers with commas.
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=64))]
+    clients: Vec<u32>,
     /// Write a page with drawings, which needs no other file.
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// Open the page.
     #[arg(long, requires = "report")]
     open: bool,
+    /// All figures as tables for a document, or as one for a spreadsheet.
+    #[arg(long, value_enum, default_value_t, conflicts_with = "json")]
+    format: Format,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// How figures are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+enum Format {
+    /// For a terminal.
+    #[default]
+    Text,
+    /// For a document.
+    Markdown,
+    /// With commas, for a spreadsheet.
+    Csv,
+}
+
+fn micros(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(us) if us > 0.0 && us <= 1e9 => Ok(Duration::from_secs_f64(us / 1e6)),
+        _ => Err("expected microseconds, up to a thousand seconds".to_owned()),
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -162,7 +192,11 @@ fn tell(args: &Args, report: &Report, asked: &Asked) -> Result<ExitCode> {
     let code = ExitCode::from(if wrong { failure::NO } else { 0 });
     asked.tell((report, args.json.then_some(&json::BENCH_MLTS)), code, |to| {
         if !report.models.is_empty() {
-            report.write_text(to)?;
+            match args.format {
+                Format::Text => report.write_text(to)?,
+                Format::Markdown => report.write_markdown(to)?,
+                Format::Csv => write!(to, "{}", report.figures().csv())?,
+            }
         }
         Ok(())
     })
@@ -228,10 +262,8 @@ impl Report {
         writeln!(to, "{}; {beside}; {:.0} s", self.data.text(), self.seconds)?;
         for model in &self.models {
             writeln!(to, "\n{}", model.model)?;
-            for table in [model.comparison_table(), model.path_table()] {
-                if !table.is_empty() {
-                    writeln!(to, "{}", table.fitted(out::columns()))?;
-                }
+            for table in model.tables().iter().filter(|table| !table.is_empty()) {
+                writeln!(to, "{}", table.fitted(out::columns()))?;
             }
             for line in model.sentences() {
                 writeln!(to, "{line}")?;
@@ -240,6 +272,32 @@ impl Report {
         writeln!(to, "\n{}", self.summary().fitted(out::columns()))?;
         for line in self.left_out() {
             writeln!(to, "{line}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    fn write_markdown(&self, to: &mut impl Write) -> Result<()> {
+        let Machine { processor, began, version, command, .. } = &self.machine;
+        writeln!(
+            to,
+            "`{command}` (version {version}) on {processor}, {began}: {}\n",
+            self.data.text()
+        )?;
+        writeln!(to, "{}", self.summary().markdown())?;
+        for model in &self.models {
+            writeln!(to, "\n## {}\n", model.model)?;
+            for line in model.sentences() {
+                writeln!(to, "- {line}")?;
+            }
+            for table in model.tables().iter().filter(|table| !table.is_empty()) {
+                writeln!(to, "\n{}", table.markdown())?;
+            }
+        }
+        writeln!(to, "\n## Left out\n")?;
+        for line in self.left_out() {
+            writeln!(to, "- {line}")?;
         }
         Ok(())
     }

@@ -13,11 +13,13 @@ use burst_tasks::{TaskModel, TaskOptions};
 
 use super::Args;
 use super::accuracy::{Kept, Limits, compare};
+use super::clients::{Clients, sweep};
 use super::contest::{LiteRtPair, Other, Setup, Way};
 use super::data::DataSet;
 use super::fair::Fair;
 use super::inputs::{Inputs, Unfit};
 use super::latency::{Computes, Latency, measure, sustain};
+use super::rate::highest;
 use super::report::{Model, PathRow};
 use super::verdict::Verdict;
 use crate::signals::Asked;
@@ -123,7 +125,16 @@ impl Bench<'_> {
         (found.damaged, found.comparisons) = (accuracy.damaged, accuracy.comparisons);
         found.truth = accuracy.truth;
         found.paths = self.rows(&mut ways, others.as_ref(), &kept)?;
+        drop(ways); // several clients at once have the machine to themselves
+        found.clients = self.clients(&setup, &kept)?;
         Ok(())
+    }
+
+    fn clients(&self, setup: &Setup<'_>, kept: &Kept) -> Result<Vec<Clients>> {
+        if self.args.clients.is_empty() || kept.driver.is_empty() || !self.asked.go_on() {
+            return Ok(Vec::new());
+        }
+        sweep(&self.args.clients, setup, &kept.driver)
     }
 
     /// A model that is not run on the data: its times over made-up inputs, and why.
@@ -178,6 +189,12 @@ impl Bench<'_> {
         for (row, latency) in rows.iter_mut().zip(found) {
             row.take(latency);
         }
+        if let Some(limit) = self.args.rate_for_p99 {
+            for (row, way) in rows.iter_mut().zip(ways.iter_mut()) {
+                let most = row.per_second.unwrap_or(1.0);
+                row.rate_for_p99 = Some(highest(way, &kept.driver, (limit, most), &go_on)?);
+            }
+        }
         let Some(seconds) = self.args.sustain else { return Ok(rows) };
         let length = Duration::from_secs(seconds);
         let mut all: Vec<Computes<'_>> = Vec::new();
@@ -210,6 +227,7 @@ impl PathRow {
             is_stable: false,
             outliers: super::latency::Outliers::default(),
             sustained: None,
+            rate_for_p99: None,
             memory_kib: None,
             curve: over_data.curve(),
         }

@@ -1,6 +1,7 @@
 //! What was found, as a page.
 
 use anyhow::Result;
+use burst_harness::engine::Quantiles;
 use burst_harness::report::{Drawing, Line, Page, Scale, nines};
 
 use super::report::{Model, Report};
@@ -44,5 +45,25 @@ fn section(page: &mut Page, model: &Model) -> Result<()> {
         x_scale: Scale::Shares,
     });
     page.table(&model.path_table());
+    page.drawing(&clients(model));
+    page.table(&model.client_table());
     Ok(())
+}
+
+/// Several clients of one service: how long each waits.
+fn clients(model: &Model) -> Drawing<'static> {
+    let line = |(colour, name): (usize, &str), of: fn(&Quantiles) -> f64| Line {
+        name: name.to_owned(),
+        colour,
+        points: (model.clients.iter())
+            .map(|one| (f64::from(one.clients), of(&one.latency_us) * 1e3))
+            .collect(),
+    };
+    Drawing {
+        title: "Clients of one service at once",
+        x: "clients",
+        x_scale: Scale::Numbers,
+        y: "time of an execution",
+        lines: vec![line((0, "p50"), |q| q.p50), line((1, "p99"), |q| q.p99)],
+    }
 }

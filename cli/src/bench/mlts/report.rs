@@ -7,8 +7,10 @@ use serde::Serialize;
 
 use super::accuracy::Truth;
 use super::answers::Task;
+use super::clients::Clients;
 use super::data::Crops;
 use super::latency::{Outliers, Sustained};
+use super::rate::Rate;
 use super::tally::Comparison;
 use super::verdict::Verdict;
 
@@ -62,6 +64,8 @@ pub(super) struct Model {
     pub(super) truth: Option<Truth>,
     pub(super) verdict: Option<Verdict>,
     pub(super) paths: Vec<PathRow>,
+    /// Several clients of one service at once.
+    pub(super) clients: Vec<Clients>,
 }
 
 /// Who computes: a path to a driver, or LiteRT.
@@ -86,6 +90,8 @@ pub(super) struct PathRow {
     pub(super) is_stable: bool,
     pub(super) outliers: Outliers,
     pub(super) sustained: Option<Sustained>,
+    /// The highest rate of requests that keeps p99 low enough.
+    pub(super) rate_for_p99: Option<Rate>,
     /// The most memory that the process which computes ever had; of `in-process` with all that this command has.
     pub(super) memory_kib: Option<u64>,
     #[serde(skip)]
@@ -110,6 +116,7 @@ impl Model {
             truth: None,
             verdict: None,
             paths: Vec::new(),
+            clients: Vec::new(),
         }
     }
 

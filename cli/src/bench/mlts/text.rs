@@ -28,6 +28,32 @@ impl Report {
         table
     }
 
+    /// Every path of every model with plain numbers, for a spreadsheet.
+    pub(super) fn figures(&self) -> Table {
+        let words = ["model", "path"].map(Column::text);
+        let numbers = [
+            "p50 us",
+            "p90 us",
+            "p99 us",
+            "max us",
+            "first us",
+            "cold us",
+            "per second",
+            "memory KiB",
+            "inputs",
+            "same outputs",
+            "sustained p50 us",
+            "rate for p99",
+        ];
+        let mut table = Table::new([&words[..], &numbers.map(Column::number)[..]].concat());
+        for model in &self.models {
+            for row in &model.paths {
+                table.add(row.figures(model));
+            }
+        }
+        table
+    }
+
     /// What was left out, of the data and of the models.
     pub(super) fn left_out(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -156,6 +182,25 @@ impl Model {
         table
     }
 
+    /// All tables, empty ones too.
+    pub(super) fn tables(&self) -> [Table; 3] {
+        [self.comparison_table(), self.path_table(), self.client_table()]
+    }
+
+    /// Several clients of one service, one row for each number of them.
+    pub(super) fn client_table(&self) -> Table {
+        let columns = ["clients at once", "p50", "p90", "p99", "answers per second"];
+        let mut table = Table::new(columns.map(Column::number).to_vec());
+        for one in &self.clients {
+            let q = one.latency_us;
+            let mut cells = vec![one.clients.to_string()];
+            cells.extend([q.p50, q.p90, q.p99].map(|us| time(us * 1e3)));
+            cells.push(format!("{:.0}", one.per_second));
+            table.add(cells);
+        }
+        table
+    }
+
     /// Times, one row for each who computes.
     pub(super) fn path_table(&self) -> Table {
         let mut table = Table::new(vec![
@@ -196,6 +241,18 @@ impl Model {
                 truth.burst, truth.of
             ));
         }
+        for (row, rate) in
+            self.paths.iter().filter_map(|row| Some((row, row.rate_for_p99.as_ref()?)))
+        {
+            let below = time(rate.p99_below_us * 1e3);
+            lines.push(match rate.per_second {
+                Some(most) => format!(
+                    "{}: up to {most:.0} requests per second keep p99 below {below}",
+                    row.path
+                ),
+                None => format!("{}: no rate that was tried keeps p99 below {below}", row.path),
+            });
+        }
         let differing = self.paths.iter().filter_map(|row| Some((row, row.equal?)));
         for (row, equal) in differing.filter(|(_, equal)| *equal < self.inputs) {
             let of = self.inputs;
@@ -209,6 +266,24 @@ impl Model {
 }
 
 impl PathRow {
+    fn figures(&self, model: &Model) -> Vec<String> {
+        let plain =
+            |number: Option<f64>| number.map_or_else(String::new, |number| format!("{number:.2}"));
+        let count = |count: Option<u64>| count.map_or_else(String::new, |count| count.to_string());
+        let latency = self.latency_us.or(self.over_data_us);
+        let mut cells = vec![model.model.clone(), self.path.clone()];
+        cells.extend(
+            [latency.map(|q| q.p50), latency.map(|q| q.p90), latency.map(|q| q.p99)].map(plain),
+        );
+        cells.extend(
+            [latency.map(|q| q.max), self.first_us, self.cold_us, self.per_second].map(plain),
+        );
+        cells.extend([self.memory_kib, Some(model.inputs), self.equal].map(count));
+        cells.push(plain(self.sustained.as_ref().map(|sustained| sustained.latency_us.p50)));
+        cells.push(plain(self.rate_for_p99.as_ref().and_then(|rate| rate.per_second)));
+        cells
+    }
+
     fn cells(&self, inputs: u64) -> Vec<String> {
         let us = |us: Option<f64>| us.map_or_else(dash, |us| time(us * 1e3));
         let latency = self.latency_us.or(self.over_data_us);
