@@ -177,25 +177,27 @@ fn remote(
     })
 }
 
-/// Executions of a profile at the least: the first of them touches new memory.
-const PROFILED_MIN: u128 = 5;
+/// Executions of each round of a profile at the least: the first of them touches new memory.
+const PROFILED_FEW: u32 = 5;
 /// And at the most.
 const PROFILED_MAX: u128 = 1000;
-/// Rounds of a profile; of each operation their median counts, so that what happens in one of them does not move shares.
-const PROFILE_ROUNDS: u32 = 5;
+/// Most rounds of a profile; of each operation their median counts, so that what happens in one of them does not move
+/// shares.
+const PROFILE_ROUNDS: u32 = 25;
 
 /// Where the time of a model goes, with the first number of threads.
 fn profile(args: &Args, workload: &Workload, series: &[Series]) -> Result<Vec<OperationRow>> {
     let quickest = series.iter().filter_map(|one| one.times.p50()).fold(f64::MAX, f64::min);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time")]
     let took = quickest.max(1.0) as u128;
-    let fitting = (TRIAL.as_nanos() / took).clamp(PROFILED_MIN, PROFILED_MAX);
+    let fitting = (TRIAL.as_nanos() / took).clamp(PROFILED_FEW.into(), PROFILED_MAX);
     let executions = args.common.executions.unwrap_or(u32::try_from(fitting)?);
     let threads = args.common.threads.first().copied().unwrap_or(1);
     let prepared = device(threads).prepare(&workload.imported.model)?;
     let tensors = LocalMemory::new(workload)?.tensors();
-    let each = (executions / PROFILE_ROUNDS).max(1);
-    let rounds: Vec<Vec<OperationProfile>> = (0..PROFILE_ROUNDS)
+    let rounds = (executions / PROFILED_FEW).clamp(1, PROFILE_ROUNDS);
+    let each = (executions / rounds).max(1);
+    let rounds: Vec<Vec<OperationProfile>> = (0..rounds)
         .map(|_| prepared.profile(tensors.request(0), each))
         .collect::<Result<_, _>>()?;
     let first = rounds.first().map_or(&[][..], Vec::as_slice);

@@ -15,6 +15,7 @@ burst_testing::tests![
     parts_of_pictures_are_chosen_by_the_seed(),
     what_files_are_known_to_show_is_counted(),
     a_model_that_is_none_is_named_and_others_follow(),
+    rates_and_clients_are_measured_where_asked_for_and_tables_are_for_documents_too(),
     what_cannot_be_done_is_said_in_one_sentence(),
     beside_litert_all_bytes_are_those_of_its_reference_kernels(&python_with_litert()?),
     models_of_every_kind_are_not_worse_than_litert(&python_with_litert()?, &shared("")?),
@@ -148,6 +149,41 @@ fn a_model_that_is_none_is_named_and_others_follow() {
     let [a, b] = [0, 1].map(|index| &report["models"][index]);
     assert!(a["failed"].as_str().unwrap().contains("cannot use the model a"), "{a}");
     assert_eq!((b["failed"].is_null(), &b["inputs"]), (true, &1.into()), "{b}");
+}
+
+fn rates_and_clients_are_measured_where_asked_for_and_tables_are_for_documents_too() {
+    let data = data(2);
+    let base = ["--windows", "1", "--path", "in-process"];
+    // A bound that every rate keeps to, and one that none does.
+    for (bound, is_found) in [("900000000", true), ("0.001", false)] {
+        let more = [&base[..], &["--rate-for-p99", bound, "--clients", "1,2"]].concat();
+        let report = done(&[&model()], data.path(), &more);
+        let model = &report["models"][0];
+        let rate = &model["paths"][0]["rate_for_p99"];
+        assert_eq!(rate["per_second"].is_f64(), is_found, "{bound}: {rate}");
+        assert_eq!(rate["trials"].as_array().unwrap().len(), 7, "{rate}");
+        let clients: Vec<u64> = model["clients"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["clients"].as_u64().unwrap())
+            .collect();
+        assert_eq!(clients, [1, 2]);
+        assert!(model["clients"][1]["per_second"].as_f64().unwrap() > 0.0, "{model}");
+    }
+    let said = |format: &str| {
+        let output = mlts(&[&model()], data.path(), &[&base[..], &["--format", format]].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let csv = said("csv");
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines[0].starts_with("model,path,p50 us,") && lines.len() == 2, "{csv}");
+    assert!(lines[1].starts_with("shapes,in-process,"), "{csv}");
+    let markdown = said("markdown");
+    for part in ["`burst bench mlts", "| shapes |", "## Left out", "\n## shapes"] {
+        assert!(markdown.contains(part), "{part}: {markdown}");
+    }
 }
 
 fn what_cannot_be_done_is_said_in_one_sentence() {

@@ -231,7 +231,7 @@ fn profile_lines(model: &ModelReport, rows: &[OperationRow]) -> Vec<String> {
     }
     vec![format!(
         "the operations add up to {}, an execution in process took {} at p50: while one of the two was measured the \
-         machine was busy with something else, so look at the shares and not at the times",
+         machine was busy with something else; measure again on a quieter one before you trust times or shares",
         time(sum * 1e3),
         time(p50 * 1e3)
     )]

@@ -9,7 +9,7 @@ use crate::error::HarnessError;
 use crate::machine::Machine;
 use crate::report::{Cell, Column, Drawing, Findings, Line, Page, Scale, Table, dash, nines, time};
 use crate::transport::case::Placement;
-use crate::transport::checks::Check;
+use crate::transport::checks::{Bound, Check};
 use crate::transport::names;
 use crate::transport::row::{More, Row};
 use crate::wait::WaitKind;
@@ -22,7 +22,7 @@ pub type Report = crate::report::Report<RoundTripReport>;
 pub struct RoundTripReport {
     /// One per peer and case.
     pub rows: Vec<Row>,
-    /// What must be reached, and what was.
+    /// Ratios that say most, and what became of them where the run is held to bounds.
     pub checks: Vec<Check>,
     /// Trials that failed and were repeated, and counts of system calls that are missing.
     #[serde(skip)]
@@ -57,7 +57,11 @@ impl Findings for RoundTripReport {
             writeln!(out, "{}, {}", group.0.name(), group.1.name())?;
             writeln!(out, "{}\n", self.row_table(group).text())?;
         }
-        Ok(writeln!(out, "{}", self.check_table().text())?)
+        let checks = self.check_table();
+        if !checks.is_empty() {
+            writeln!(out, "{}", checks.text())?;
+        }
+        Ok(())
     }
 
     fn write_warnings(&self, out: &mut dyn Write) -> Result<(), HarnessError> {
@@ -73,7 +77,7 @@ impl Findings for RoundTripReport {
              before and right after."
         );
         let mut page = Page::new("Transport", "Round trips between two processes", machine, &how);
-        page.table(&self.check_table());
+        page.table(&self.ratio_table());
         for (wait, placement) in self.groups() {
             let title =
                 format!("Latency, {}, {}, smallest requests", wait.name(), placement.name());
@@ -156,18 +160,34 @@ impl RoundTripReport {
         table
     }
 
+    /// Ratios, and where the run is held to bounds what became of each.
     fn check_table(&self) -> Table {
+        if self.checks.iter().all(|check| check.must.is_none()) {
+            return self.ratio_table();
+        }
         let columns = ["value", "must", "reach"].map(Column::number);
         let mut table =
             Table::new([&[Column::text("what")], &columns[..], &[Column::text("")]].concat());
+        let written = |bound: Option<Bound>| bound.map_or_else(dash, |bound| bound.to_string());
         for check in &self.checks {
             table.add([
                 Cell::from(check.what.clone()),
                 check.value.map_or_else(dash, |value| format!("{value:.4}")).into(),
-                check.must.to_string().into(),
-                check.reach.to_string().into(),
+                written(check.must).into(),
+                written(check.reach).into(),
                 Cell::judged(check.verdict(), check.ok),
             ]);
+        }
+        table
+    }
+
+    /// Those that were measured.
+    fn ratio_table(&self) -> Table {
+        let mut table = Table::new(vec![Column::text("ratio"), Column::number("value")]);
+        for check in &self.checks {
+            if let Some(value) = check.value {
+                table.add([check.what.clone(), format!("{value:.4}")]);
+            }
         }
         table
     }

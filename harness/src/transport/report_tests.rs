@@ -50,6 +50,7 @@ fn a_page_needs_no_other_file_and_draws_what_was_swept() {
         assert!(!page.contains(outside), "{outside}");
     }
     assert!(page.contains("Overhead over the service time"));
+    assert!(!page.contains("must") && !page.contains("not measured"), "no verdicts");
     assert!(page.trim_end().ends_with("</html>"));
 }
 
