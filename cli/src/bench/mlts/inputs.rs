@@ -37,7 +37,7 @@ pub(super) struct Inputs<'d> {
 }
 
 enum Feed<'d> {
-    Pictures(Pictures<'d>),
+    Pictures(Box<Pictures<'d>>),
     Sounds(Box<Sounds<'d>>),
 }
 
@@ -130,7 +130,7 @@ impl<'d> Feed<'d> {
             }
             let name = model.own_input()?.name.clone();
             let pictures = Pictures { fitter, data, next: 0, open: None };
-            return Ok(Ok((Feed::Pictures(pictures), name)));
+            return Ok(Ok((Feed::Pictures(Box::new(pictures)), name)));
         }
         let device = Threads { count: 1 }.device("cpu")?;
         let fitter =
