@@ -137,7 +137,7 @@ impl Model {
         let clear = self
             .comparisons
             .iter()
-            .find_map(|one| one.classes.filter(|_| one.with == super::accuracy::LITERT));
+            .find_map(|one| one.classes.filter(|_| one.with == super::accuracy::REFERENCE));
         if let (Some(classes), Some(fair)) = (clear, &self.fair) {
             let (left_out, of) = (classes.left_out, classes.of);
             lines.push(format!(
