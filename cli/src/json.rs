@@ -120,6 +120,12 @@ pub(crate) const BENCH_TRANSPORT: Shape =
 pub(crate) const BENCH_MODEL: Shape =
     Shape { command: "bench model", keys: &["machine", "rounds", "wait", "models"] };
 
+/// `burst bench mlts`.
+pub(crate) const BENCH_MLTS: Shape = Shape {
+    command: "bench mlts",
+    keys: &["machine", "wait", "threads", "litert", "data", "models", "seconds"],
+};
+
 /// `burst bench compare`.
 pub(crate) const BENCH_COMPARE: Shape = Shape {
     command: "bench compare",
@@ -165,7 +171,7 @@ pub(crate) const DOCTOR: Shape =
 pub(crate) const SERVE: Shape = Shape { command: "serve", keys: &[] };
 
 /// All of them.
-const ALL: [&Shape; 13] = [
+const ALL: [&Shape; 14] = [
     &STREAM,
     &RUN,
     &EXPLAIN,
@@ -174,6 +180,7 @@ const ALL: [&Shape; 13] = [
     &VERIFY,
     &BENCH_TRANSPORT,
     &BENCH_MODEL,
+    &BENCH_MLTS,
     &BENCH_COMPARE,
     &TOP,
     &STRESS,

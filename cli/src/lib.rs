@@ -27,6 +27,7 @@ mod out;
 mod output_file;
 mod pages;
 mod preference;
+mod random;
 mod route;
 mod run;
 mod serve;

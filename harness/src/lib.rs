@@ -7,16 +7,19 @@
 //! | [`report`] | text, JSON and the page with drawings, of whatever was measured |
 //! | [`transport`] | one kind of subject: a way for two processes to exchange requests and answers |
 //! | [`model`] | the other kind: a path over which a model runs |
+//! | [`litert`] | LiteRT in a Python process, where a Python that has it is named |
 //! | [`machine`] | the machine, its CPUs, keeping a thread on one |
 
 #![forbid(unsafe_code)]
 
 pub mod engine;
 pub mod error;
+pub mod litert;
 pub mod machine;
 pub mod model;
 mod progress;
 pub mod report;
+mod run_facts;
 pub mod transport;
 mod wait;
 

@@ -1,4 +1,4 @@
-//! What the numbers belong to: the machine and its CPUs.
+//! What the numbers belong to: the machine and its CPUs, and when and how they were measured.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -8,6 +8,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
 use crate::error::HarnessError;
+use crate::run_facts;
 
 /// What a report says about the machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -25,6 +26,15 @@ pub struct Machine {
     /// Whether this process may ask the system to keep its CPUs awake (`/dev/cpu_dma_latency`):
     /// `permitted`, or why not.
     pub keep_awake: String,
+    /// When the run began, in UTC.
+    #[serde(default)]
+    pub began: String,
+    /// Version of the program.
+    #[serde(default)]
+    pub version: String,
+    /// The command.
+    #[serde(default)]
+    pub command: String,
 }
 
 impl Machine {
@@ -34,6 +44,9 @@ impl Machine {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let load = read("/proc/loadavg");
         Machine {
+            began: run_facts::now(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            command: run_facts::command(),
             processor: processor(),
             cpus: usable_cpus().map_or(0, |cpus| cpus.len()),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use burst_harness::engine::Spread;
+use burst_harness::litert::{PATH as LITERT, Package};
 use burst_harness::machine::Machine;
 use burst_harness::model::{
     Agreement, ModelReport, ModelsReport, PathReport, Series, page_of, paths, ratio,
@@ -12,7 +13,6 @@ use burst_harness::{HarnessError, WaitKind};
 use serde::Serialize;
 
 use super::class::Class;
-use super::litert::{PATH as LITERT, Package};
 
 /// The path of our reference kernels, in this process.
 pub const REFERENCE: &str = "reference kernels";

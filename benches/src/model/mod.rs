@@ -3,7 +3,6 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `litert.py`, `litert.rs` | LiteRT in a Python process, as a subject |
 //! | `driver.rs` | a driver process, for the burst |
 //! | `class.rs` | what is expected of which model |
 //! | `comparison.rs` | what was found: ratios, JSON, tables |
@@ -11,7 +10,6 @@
 mod class;
 mod comparison;
 mod driver;
-mod litert;
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -21,6 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use burst_client::Route;
+use burst_harness::litert::{LiteRt, Python};
 use burst_harness::machine::Machine;
 use burst_harness::model::{
     InProcess, Label, ModelReport, ModelSubject, Remote, RemoteKind, Workload, measure, paths,
@@ -31,7 +30,6 @@ use burst_harness::{HarnessError, Progress};
 pub use class::Class;
 pub use comparison::{Compared, Comparison, REFERENCE, ThreadRatio, write_markdown};
 pub use driver::serve_driver_if_asked;
-pub use litert::{LiteRt, Package, Python};
 
 /// What to measure.
 #[derive(Debug, Clone, clap::Args)]

@@ -5,7 +5,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use benches::model::{Class, Python};
+use benches::model::Class;
+use burst_harness::litert::Python;
 use burst_harness::model::Workload;
 use burst_testing::{Missing, shared};
 use serde_json::Value;

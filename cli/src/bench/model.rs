@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use burst_client::Client;
-use burst_driver::{CpuDevice, DeviceOptions, Variant};
+use burst_driver::{CpuDevice, DeviceOptions, OperationProfile, Variant};
+use burst_harness::engine::median;
 use burst_harness::machine::{Machine, Pins};
 use burst_harness::model::{
     Connection, InProcess, Label, LocalMemory, ModelReport, ModelSubject, ModelsReport,
@@ -177,28 +178,39 @@ fn remote(
     })
 }
 
-/// Executions of a profile at the least: the first of them touches new memory.
-const PROFILED_MIN: u128 = 5;
+/// Executions of each round of a profile at the least: the first of them touches new memory.
+const PROFILED_FEW: u32 = 5;
 /// And at the most.
 const PROFILED_MAX: u128 = 1000;
+/// Most rounds of a profile; of each operation their median counts, so that what happens in one of them does not move
+/// shares.
+const PROFILE_ROUNDS: u32 = 25;
 
 /// Where the time of a model goes, with the first number of threads.
 fn profile(args: &Args, workload: &Workload, series: &[Series]) -> Result<Vec<OperationRow>> {
     let quickest = series.iter().filter_map(|one| one.times.p50()).fold(f64::MAX, f64::min);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time")]
     let took = quickest.max(1.0) as u128;
-    let fitting = (TRIAL.as_nanos() / took).clamp(PROFILED_MIN, PROFILED_MAX);
+    let fitting = (TRIAL.as_nanos() / took).clamp(PROFILED_FEW.into(), PROFILED_MAX);
     let executions = args.common.executions.unwrap_or(u32::try_from(fitting)?);
     let threads = args.common.threads.first().copied().unwrap_or(1);
     let prepared = device(threads).prepare(&workload.imported.model)?;
-    let operations =
-        prepared.profile(LocalMemory::new(workload)?.tensors().request(0), executions)?;
-    let times: Vec<OperationTime> = operations
-        .into_iter()
-        .map(|operation| OperationTime {
+    let tensors = LocalMemory::new(workload)?.tensors();
+    let rounds = (executions / PROFILED_FEW).clamp(1, PROFILE_ROUNDS);
+    let each = (executions / rounds).max(1);
+    let rounds: Vec<Vec<OperationProfile>> = (0..rounds)
+        .map(|_| prepared.profile(tensors.request(0), each))
+        .collect::<Result<_, _>>()?;
+    let first = rounds.first().map_or(&[][..], Vec::as_slice);
+    let typical = |at: usize| {
+        let times = rounds.iter().filter_map(|round| round.get(at));
+        median(times.map(|operation| operation.time.as_secs_f64() * 1e9 / f64::from(each)))
+    };
+    let times: Vec<OperationTime> = (first.iter().enumerate())
+        .map(|(at, operation)| OperationTime {
             operation: operation.operation.name().to_owned(),
             kernel: operation.kernel.map(str::to_owned),
-            ns: operation.time.as_secs_f64() * 1e9 / f64::from(executions),
+            ns: typical(at).unwrap_or(0.0),
             macs: operation.macs,
         })
         .collect();

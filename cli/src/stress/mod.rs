@@ -12,7 +12,6 @@
 
 mod plan;
 mod process;
-mod random;
 mod roles;
 mod watch;
 mod worker;

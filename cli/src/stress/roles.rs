@@ -9,8 +9,8 @@ use burst_client::{
 use burst_hal::{ErrorStatus, ExecutionPreference, Priority, Route};
 use fmq::Wait;
 
-use super::random::Random;
 use super::worker::{Role, Worker, check};
+use crate::random::Random;
 
 /// Models at once of one who has many.
 const MODELS: usize = 12;

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::plan::{Plan, Test, Victim};
 use super::process::{News, Watched, crash};
-use super::random::Random;
 use super::worker::{self, Role};
+use crate::random::Random;
 
 /// How long news are waited for before it is looked whether somebody hangs.
 const LOOK: Duration = Duration::from_millis(50);

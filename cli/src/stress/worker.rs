@@ -15,7 +15,7 @@ use burst_hal::{Caller, ErrorStatus, PrepareOptions};
 use burst_tasks::Outputs as _;
 use burst_tflite::Imported;
 
-use super::random::Random;
+use crate::random::Random;
 use crate::stream::{InProcess, ModelPath as _};
 use crate::{failure, model_file};
 

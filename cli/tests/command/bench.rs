@@ -21,7 +21,7 @@ burst_testing::tests![
     what_cannot_be_measured_is_said_in_one_sentence(),
     arguments_without_a_sense_are_refused(),
     transport_rows_and_checks_have_the_fields_that_are_promised(),
-    transport_prints_a_table_per_way_to_wait_and_the_checks(),
+    transport_prints_a_table_per_way_to_wait_and_verdicts_where_they_are_asked_for(),
     pinned_paths_give_the_same_outputs(),
 ];
 
@@ -229,12 +229,18 @@ fn transport_rows_and_checks_have_the_fields_that_are_promised() {
     assert!(report["machine"]["cpus"].as_u64().unwrap() > 0);
 }
 
-fn transport_prints_a_table_per_way_to_wait_and_the_checks() {
+fn transport_prints_a_table_per_way_to_wait_and_verdicts_where_they_are_asked_for() {
     let output = measured(TRANSPORT, OURS);
     let text = String::from_utf8(output.stdout).unwrap();
-    for part in ["sleep, unpinned", "p50 : floor", "│ floor-futex ", "must"] {
+    for part in ["sleep, unpinned", "p50 : floor", "│ floor-futex "] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    assert!(!text.contains("must"), "nobody asked for bounds: {text}");
+    let bounds = repository().join("benches/transport.json");
+    let output = measured(TRANSPORT, &[OURS, &["--check", bounds.to_str().unwrap()]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("must") && text.contains("not measured"), "{text}");
+    assert_fails_with(&["bench", "transport", "--check", "/nonexistent"], &["/nonexistent"]);
 }
 
 fn pinned_paths_give_the_same_outputs() {

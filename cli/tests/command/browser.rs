@@ -1,4 +1,4 @@
-//! `--view` in a browser without a screen, which is told what to do through its two pipes (`--remote-debugging-pipe`: messages
+//! `--view` and pages of figures in a browser without a screen, which is told what to do through its two pipes (`--remote-debugging-pipe`: messages
 //! as JSON, each with a 0 behind it).
 //!
 //! `BURST_BROWSER` says which browser of Chromium's kind; `cli/tests/browser/setup FOLDER` makes one.
@@ -23,6 +23,7 @@ burst_testing::tests![
     frames_advance_in_a_browser_which_asks_nobody_else(&browser()?),
     without_the_token_a_browser_shows_nothing(&browser()?),
     boxes_are_drawn_in_a_browser(&browser()?, &shared("")?),
+    a_page_of_figures_is_drawn_light_and_dark_and_on_a_phone(&browser()?),
 ];
 
 fn browser() -> Result<PathBuf, Missing> {
@@ -263,4 +264,64 @@ fn boxes_are_drawn_in_a_browser(program: &Path, root: &Path) {
     assert!(of_boxes > 300, "boxes have edges: {of_boxes} pixels");
     assert!(right * 10 > of_boxes * 9, "{right} of {of_boxes} pixels of boxes are as drawn");
     browser.assert_clean(&viewed.url);
+}
+
+/// What is asked of a page of figures in each look: how many drawings there are, how many show lines with a size, the
+/// colours of text and paper, and by how much the page is wider than the window.
+const LOOK: &str = "(() => {
+    const drawings = [...document.querySelectorAll('svg')];
+    const lines = (svg) => [...svg.querySelectorAll('polyline')];
+    const is_drawn = (svg) => lines(svg).length > 0 && lines(svg).every((line) =>
+        line.getBoundingClientRect().width > 0 && getComputedStyle(line).stroke.startsWith('rgb'));
+    const style = getComputedStyle(document.body);
+    const root = document.documentElement;
+    return { drawings: drawings.length, drawn: drawings.filter(is_drawn).length, ink: style.color,
+        paper: style.backgroundColor, beyond: root.scrollWidth - window.innerWidth };
+})()";
+
+/// How bright a colour is that the browser calls `rgb(1, 2, 3)`, from 0 to 255.
+fn brightness(colour: &Value) -> u32 {
+    let numbers = colour.as_str().unwrap().trim_start_matches("rgb(").trim_end_matches(')');
+    numbers.split(", ").map(|number| number.parse::<u32>().unwrap()).sum::<u32>() / 3
+}
+
+fn a_page_of_figures_is_drawn_light_and_dark_and_on_a_phone(program: &Path) {
+    let data = crate::mlts::data(3);
+    let page = data.path().join("page.html");
+    let own = crate::support::repository().join("models/shapes.tflite");
+    let [own, folder, file] =
+        [own.as_path(), data.path(), page.as_path()].map(|path| path.to_str().unwrap());
+    let models = ["bench", "mlts", own, "--data", folder, "--windows", "1", "--report", file];
+    let output = crate::support::run(&[&models[..], &["--json"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let model = &crate::support::json(&output)["models"][0];
+    let mut browser = Browser::start(program);
+    let url = format!("file://{file}");
+    browser.open(&url);
+    wait_until("the page", || browser.value("document.readyState") == "complete");
+    for (scheme, width) in [("light", 1200), ("dark", 1200), ("light", 360), ("dark", 360)] {
+        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        browser.call("Emulation.setEmulatedMedia", &media);
+        let size =
+            json!({ "width": width, "height": 780, "deviceScaleFactor": 1, "mobile": width < 500 });
+        browser.call("Emulation.setDeviceMetricsOverride", &size);
+        let look = browser.value(LOOK);
+        assert_eq!((&look["drawings"], &look["drawn"]), (&1.into(), &1.into()), "{scheme}: {look}");
+        let (ink, paper) = (brightness(&look["ink"]), brightness(&look["paper"]));
+        assert_eq!(ink < paper, scheme == "light", "{scheme}: {look}");
+        assert!(ink.abs_diff(paper) > 150, "text is told from paper: {scheme}: {look}");
+        assert!(look["beyond"].as_i64().unwrap() <= 0, "{width} pixels are enough: {look}");
+    }
+    let shown = browser.value("document.body.innerText");
+    let shown = shown.as_str().unwrap();
+    let paths = model["paths"].as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap());
+    for part in paths.chain(["shapes", "p50", "burst bench mlts", "UTC", "zz.jpg", "Left out"]) {
+        assert!(shown.contains(part), "no {part:?} on the page: {shown}");
+    }
+    let asked = browser.events("Network.requestWillBeSent");
+    let others = asked.iter().filter(|asked| asked["request"]["url"] != "about:blank");
+    let others: Vec<&Value> = others.map(|asked| &asked["request"]["url"]).collect();
+    assert_eq!(others, [&json!(url)], "the page asks for nothing but itself");
+    let faults = [browser.events("Runtime.exceptionThrown"), browser.events("Log.entryAdded")];
+    assert!(faults.concat().is_empty(), "{faults:?}");
 }

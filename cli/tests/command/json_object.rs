@@ -32,7 +32,7 @@ fn with<'a>(command: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// A command, arguments with which it could not, and arguments that it does not have.
-const COMMANDS: [(&[&str], &[&str], &[&str]); 12] = [
+const COMMANDS: [(&[&str], &[&str], &[&str]); 13] = [
     (&["stream"], &["--model", "/nonexistent"], &["--frames", "x"]),
     (&["run"], &["--input", "/nonexistent", "--output", "/nonexistent"], &["--input"]),
     (&["explain"], &["/nonexistent"], &["--nonsense"]),
@@ -41,6 +41,11 @@ const COMMANDS: [(&[&str], &[&str], &[&str]); 12] = [
     (&["verify"], &["/nonexistent"], &["--nonsense"]),
     (&["bench", "transport"], &["--peers", "nobody"], &["--wait", "forever"]),
     (&["bench", "model"], &["/nonexistent"], &["--rounds", "-1"]),
+    (
+        &["bench", "mlts"],
+        &["/nonexistent", "--data", "/nonexistent"],
+        &["/nonexistent", "--data", "x", "--crops", "0"],
+    ),
     (&["bench", "compare"], &["/nonexistent", "/nonexistent"], &["--threshold", "x"]),
     (&["doctor"], &[], &["--nonsense"]),
     (&["stress"], &["--report", "/nonexistent/x/y"], &["--minutes", "0"]),

@@ -15,6 +15,7 @@ mod explain;
 mod interrupted;
 mod json_object;
 mod log_tags;
+mod mlts;
 mod outside;
 mod package;
 mod pages;
@@ -61,6 +62,7 @@ fn main() -> std::process::ExitCode {
         interrupted::TESTS,
         json_object::TESTS,
         log_tags::TESTS,
+        mlts::TESTS,
         outside::TESTS,
         package::TESTS,
         pages::TESTS,

@@ -54,6 +54,19 @@ impl Times {
         Some(f64::midpoint(to_f64(*self.0.get(self.0.len() / 2 - 1)?), upper))
     }
 
+    /// Their mean, in nanoseconds; `None` where there are none.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        let sum: f64 = self.0.iter().map(|ns| to_f64(*ns)).sum();
+        (!self.0.is_empty()).then(|| sum / to_f64(self.0.len() as u64))
+    }
+
+    /// All of them in nanoseconds, ascending.
+    #[must_use]
+    pub fn ns(&self) -> &[u64] {
+        &self.0
+    }
+
     /// Quantiles in microseconds.
     #[must_use]
     pub fn quantiles_us(&self) -> Option<Quantiles> {
@@ -69,7 +82,7 @@ impl Times {
 
     /// Quantiles and times in nanoseconds, for drawing.
     #[must_use]
-    pub(crate) fn curve(&self) -> Vec<(f64, f64)> {
+    pub fn curve(&self) -> Vec<(f64, f64)> {
         let last = 1.0 - 1.0 / to_f64(self.0.len().max(1) as u64);
         let points = CURVE.iter().filter(|q| **q <= last);
         points.filter_map(|q| Some((*q, self.quantile(*q)?))).collect()

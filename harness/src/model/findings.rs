@@ -5,7 +5,7 @@ use crate::engine::to_f64;
 use crate::error::HarnessError;
 use crate::machine::Machine;
 use crate::report::{
-    Column, Drawing, Findings, Line, Page, Paper, Table, counted, dash, nines, nines_label, time,
+    Column, Drawing, Findings, Line, Page, Paper, Scale, Table, counted, dash, nines, time,
 };
 
 impl Findings for ModelsReport {
@@ -84,6 +84,9 @@ fn write_model(model: &ModelReport, paper: &mut Paper<'_>) -> Result<(), Harness
     }
     if let Some(profile) = &model.profile {
         paper.table(&profile_table(profile))?;
+        for line in profile_lines(model, profile) {
+            writeln!(paper.out, "{line}")?;
+        }
     }
     Ok(())
 }
@@ -98,12 +101,13 @@ fn section(page: &mut Page, model: &ModelReport) -> Result<(), HarnessError> {
         what += &format!(" Only a part of it runs here, {part}.");
     }
     page.paragraph(&what);
-    page.drawing(&distribution(model))?;
+    page.drawing(&distribution(model));
     page.table(&path_table(&model.paths));
     let lines: Vec<String> = gain_lines(model).into_iter().chain(copy_lines(model)).collect();
     page.list(&lines);
     if let Some(profile) = &model.profile {
         page.table(&profile_table(profile));
+        page.list(&profile_lines(model, profile));
     }
     Ok(())
 }
@@ -120,9 +124,9 @@ fn distribution(model: &ModelReport) -> Drawing<'_> {
     Drawing {
         title: &model.model,
         x: "share of executions that took no longer",
-        y: "execution",
+        y: "time of an execution",
         lines: model.paths.iter().enumerate().map(line).collect(),
-        x_label: nines_label,
+        x_scale: Scale::Shares,
     }
 }
 
@@ -208,8 +212,39 @@ fn profile_table(rows: &[OperationRow]) -> Table {
             row.gmacs_per_s.map_or_else(dash, |rate| format!("{rate:.1}")),
         ]);
     }
+    let sum = |of: fn(&OperationRow) -> f64| rows.iter().map(of).sum::<f64>();
+    table.add([
+        "sum".to_owned(),
+        String::new(),
+        rows.iter().map(|row| row.count).sum::<usize>().to_string(),
+        time(sum(|row| row.us) * 1e3),
+        format!("{:.1} %", 100.0 * sum(|row| row.share)),
+        format!("{:.2}", sum(|row| row.macs.map_or(0.0, to_f64)) / 1e6),
+        dash(),
+    ]);
     table
 }
+
+/// A profile whose operations add up to something far from what executions took says so: its shares may hold, its times
+/// do not.
+fn profile_lines(model: &ModelReport, rows: &[OperationRow]) -> Vec<String> {
+    let local = model.paths.iter().find(|path| path.path == paths::IN_PROCESS);
+    let Some(p50) = local.map(|path| path.latency_us.p50) else { return Vec::new() };
+    let sum: f64 = rows.iter().map(|row| row.us).sum();
+    let apart = (sum / p50).max(p50 / sum);
+    if apart <= PROFILE_APART_MAX {
+        return Vec::new();
+    }
+    vec![format!(
+        "the operations add up to {}, an execution in process took {} at p50: while one of the two was measured the \
+         machine was busy with something else; measure again on a quieter one before you trust times or shares",
+        time(sum * 1e3),
+        time(p50 * 1e3)
+    )]
+}
+
+/// Clocks between operations cost a little, and what lies around them is in no operation.
+const PROFILE_APART_MAX: f64 = 1.25;
 
 /// A table of all models, one row for each.
 fn summary(models: &[ModelReport]) -> Table {

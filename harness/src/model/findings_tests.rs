@@ -81,3 +81,18 @@ fn the_text_has_a_row_per_path_and_one_per_model() {
     assert!(text.contains("copying the inputs: 3.25 us, 3.25 % of p50"), "{text}");
     assert!(text.contains("reference"), "{text}");
 }
+
+#[test]
+fn a_profile_has_its_sum_and_says_where_that_is_far_from_what_executions_took() {
+    let mut model = model("one");
+    let rows = model.profile.clone().unwrap();
+    assert!(
+        profile_table(&rows).markdown().contains("| sum"),
+        "{}",
+        profile_table(&rows).markdown()
+    );
+    assert!(profile_lines(&model, &rows).is_empty(), "88 us beside 100 us");
+    model.paths[0].latency_us.p50 = 30.0;
+    let lines = profile_lines(&model, &rows);
+    assert!(lines[0].contains("88.0 us") && lines[0].contains("30.0 us"), "{lines:?}");
+}

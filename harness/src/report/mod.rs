@@ -4,13 +4,15 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `page.rs`, `plot.rs` | the page; its drawings |
+//! | `page.rs`, `page.css`, `plot.rs`, `ticks.rs` | the page; how it looks; its drawings; marks on their axes |
 //! | `table.rs` | a table in every form |
 //! | `units.rs` | how numbers are written |
 
+mod escape;
 mod page;
 mod plot;
 mod table;
+mod ticks;
 mod units;
 
 use std::io::Write;
@@ -22,10 +24,9 @@ use crate::error::HarnessError;
 use crate::machine::Machine;
 
 pub use page::Page;
-pub use plot::{Drawing, Line};
+pub use plot::{Drawing, Line, Scale};
 pub use table::{Cell, Column, Table};
-pub use units::{counted, dash, time};
-pub(crate) use units::{nines, nines_label};
+pub use units::{counted, dash, nines, time};
 
 /// A whole run: where, how long, and what was found. In JSON the fields of `found` stand beside the
 /// other two.

@@ -2,17 +2,12 @@
 
 use std::fmt::Write;
 
+use super::escape::escape;
 use super::plot::{Drawing, draw};
 use super::table::Table;
-use crate::error::HarnessError;
 use crate::machine::Machine;
 
-const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;padding:0 1em;\
-max-width:96em;color:#222}h2{margin-top:2em}table{border-collapse:collapse;margin:1em 0;\
-font-size:13px;font-variant-numeric:tabular-nums}td,th{border:1px solid #ccc;padding:.2em .5em;\
-text-align:right;white-space:nowrap}th{background:#f4f4f4;vertical-align:bottom}\
-td:first-child,th:first-child,.text{text-align:left}.no{color:#b00}.good{color:#070}\
-.wide{overflow-x:auto}svg{max-width:100%;height:auto}";
+const STYLE: &str = include_str!("page.css");
 
 /// A page that is being written. Whatever text comes in is escaped here.
 #[derive(Debug)]
@@ -21,21 +16,30 @@ pub struct Page {
 }
 
 impl Page {
-    /// The beginning of a page, up to its first paragraph: where it was measured, and, in `how`, by
-    /// which rounds.
+    /// The beginning of a page: where, when and by which command it was measured, and, in `how`, by which rounds.
     #[must_use]
     pub fn new(title: &str, heading: &str, machine: &Machine, how: &str) -> Page {
-        let html = format!(
-            "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{}</title>\
-             <style>{STYLE}</style><h1>{}</h1><p>{}, {} CPUs, Linux {}, clock step {} ns. {}</p>",
+        let mut html = format!(
+            "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+             <title>{}</title><style>{STYLE}</style></head><body><h1>{}</h1><dl>",
             escape(title),
             escape(heading),
-            escape(&machine.processor),
-            machine.cpus,
-            escape(&machine.kernel),
-            machine.clock_step_ns,
-            escape(how)
         );
+        let Machine { processor, cpus, kernel, clock_step_ns, load, .. } = machine;
+        for (name, value) in [
+            ("machine", format!("{processor}, {cpus} CPUs, Linux {kernel}")),
+            ("load at the start", format!("{load:.2}")),
+            ("clock step", format!("{clock_step_ns} ns")),
+            ("began", machine.began.clone()),
+            ("version", machine.version.clone()),
+            ("command", machine.command.clone()),
+            ("how", how.to_owned()),
+        ] {
+            let (open, close) = if name == "command" { ("<code>", "</code>") } else { ("", "") };
+            let _ = write!(html, "<dt>{name}<dd>{open}{}{close}", escape(&value));
+        }
+        html += "</dl>";
         Page { html }
     }
 
@@ -89,22 +93,14 @@ impl Page {
     }
 
     /// A drawing; none without points.
-    ///
-    /// # Errors
-    /// [`HarnessError::Peer`] where it fails.
-    pub fn drawing(&mut self, drawing: &Drawing<'_>) -> Result<(), HarnessError> {
-        self.html += &draw(drawing)?;
-        Ok(())
+    pub fn drawing(&mut self, drawing: &Drawing<'_>) {
+        self.html += &draw(drawing);
     }
 
     /// The whole page.
     #[must_use]
     pub fn finish(mut self) -> String {
-        self.html += "</html>\n";
+        self.html += "</body></html>\n";
         self.html
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,13 +1,15 @@
-//! Drawings of a run, each a piece of SVG.
+//! Drawings of a run, each a piece of HTML: the lines and axes as SVG, their names below. Colours are variables of the
+//! page, which has them for light and dark.
 
-use plotters::prelude::*;
+use std::fmt::Write;
 
-use crate::error::HarnessError;
+use super::escape::escape;
+use super::ticks::{self, Tick};
 
 /// A line in a drawing.
 #[derive(Debug)]
 pub struct Line {
-    /// Its name beside the axes.
+    /// Its name below the axes.
     pub name: String,
     /// Which of the colours, counted from 0; the same number is the same colour in every drawing.
     pub colour: usize,
@@ -15,132 +17,191 @@ pub struct Line {
     pub points: Vec<(f64, f64)>,
 }
 
+/// What the values of an x axis are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Shares as [`nines`](super::nines) has them: p50, p90, p99.
+    Shares,
+    /// Numbers.
+    Numbers,
+    /// Logarithms of numbers, to the base of ten.
+    Decades,
+}
+
 /// What a drawing shows.
 #[derive(Debug)]
 pub struct Drawing<'d> {
     /// Above it.
     pub title: &'d str,
-    /// What the x axis is.
+    /// What the x axis is, with its unit.
     pub x: &'d str,
+    /// What the values on it are.
+    pub x_scale: Scale,
     /// What the y axis is; its values are nanoseconds.
     pub y: &'d str,
     /// Its lines.
     pub lines: Vec<Line>,
-    /// How a value on the x axis is written.
-    pub x_label: fn(&f64) -> String,
 }
 
-const SIZE: (u32, u32) = (1120, 440);
-/// Width of the part with axes; names stand to the right of it.
-const CHART: u32 = 850;
-/// Height of a line of names.
-const NAME: i32 = 20;
-/// Characters of a name that have room.
-const NAME_MAX: usize = 34;
+/// Colours that a page has.
+pub(super) const COLOURS: usize = 10;
 
-/// Colours that are told apart on white, also by most who see few colours, in this order.
-const COLOURS: [RGBColor; 10] = [
-    RGBColor(0x1f, 0x77, 0xb4),
-    RGBColor(0xd6, 0x27, 0x28),
-    RGBColor(0x2c, 0xa0, 0x2c),
-    RGBColor(0x94, 0x67, 0xbd),
-    RGBColor(0xff, 0x7f, 0x0e),
-    RGBColor(0x17, 0xbe, 0xcf),
-    RGBColor(0x8c, 0x56, 0x4b),
-    RGBColor(0xe3, 0x77, 0xc2),
-    RGBColor(0x7f, 0x7f, 0x7f),
-    RGBColor(0x11, 0x11, 0x11),
-];
+/// Width and height.
+const SIZE: (f64, f64) = (640.0, 330.0);
+/// Where the axes are: from the left, from above, and their ends.
+const LEFT: f64 = 70.0;
+const TOP: f64 = 12.0;
+const RIGHT: f64 = SIZE.0 - 14.0;
+const BOTTOM: f64 = SIZE.1 - 46.0;
 
-/// One drawing as SVG; nothing without points. Both axes as they are given, y logarithmic: times here range over six decades.
-pub(super) fn draw(drawing: &Drawing<'_>) -> Result<String, HarnessError> {
-    let points = || drawing.lines.iter().flat_map(|line| &line.points);
-    let (x, y) = (range(points().map(|p| p.0)), range(points().map(|p| p.1)));
-    let (Some(x), Some(y)) = (x, y) else { return Ok(String::new()) };
-    let mut svg = String::new();
-    {
-        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        root.fill(&WHITE).map_err(HarnessError::peer)?;
-        let (left, right) = root.split_horizontally(CHART);
-        let mut chart = ChartBuilder::on(&left)
-            .caption(drawing.title, ("sans-serif", 17))
-            .margin(10)
-            .margin_right(36)
-            .x_label_area_size(46)
-            .y_label_area_size(84)
-            .build_cartesian_2d(x.0..x.1, (y.0.max(1.0) * 0.8..y.1 * 1.25).log_scale())
-            .map_err(HarnessError::peer)?;
-        chart
-            .configure_mesh()
-            .x_labels(6)
-            .x_desc(drawing.x)
-            .y_desc(drawing.y)
-            .x_label_formatter(&drawing.x_label)
-            .y_label_formatter(&|ns| y_label(*ns, y.1 / y.0.max(1.0)))
-            .label_style(("sans-serif", 13))
-            .axis_desc_style(("sans-serif", 14))
-            .light_line_style(WHITE)
-            .draw()
-            .map_err(HarnessError::peer)?;
-        for line in &drawing.lines {
-            let style = colour(line).stroke_width(2);
-            chart
-                .draw_series(LineSeries::new(line.points.iter().copied(), style).point_size(2))
-                .map_err(HarnessError::peer)?;
-        }
-        names(&right, &drawing.lines)?;
-        root.present().map_err(HarnessError::peer)?;
+/// From values to places.
+struct Axes {
+    x: (f64, f64),
+    /// Logarithms of the least and the greatest time.
+    y: (f64, f64),
+}
+
+impl Axes {
+    /// `None` without points.
+    fn of(drawing: &Drawing<'_>) -> Option<Axes> {
+        let points = || drawing.lines.iter().flat_map(|line| &line.points);
+        let x = range(points().map(|point| point.0))?;
+        let y = range(points().map(|point| point.1.max(1.0).ln()))?;
+        // Some room above and below, of a line without height too.
+        let room = ((y.1 - y.0) * 0.06).max(0.05);
+        let x = if x.1 > x.0 { x } else { (x.0 - 1.0, x.1 + 1.0) };
+        Some(Axes { x, y: (y.0 - room, y.1 + room) })
     }
-    Ok(svg)
-}
 
-/// How a time on the y axis is written. Over more than half a decade, ticks whose names would run
-/// into each other stay without one.
-fn y_label(ns: f64, range: f64) -> String {
-    const NAMED: [f64; 4] = [1.0, 2.0, 3.0, 5.0];
-    const NARROW: f64 = 4.0;
-    let first_digit = ns / 10.0_f64.powf(ns.log10().floor());
-    let is_named = NAMED.iter().any(|named| (first_digit - named).abs() < 0.01);
-    if is_named || range < NARROW { super::units::time(ns) } else { String::new() }
-}
-
-fn colour(line: &Line) -> RGBColor {
-    COLOURS[line.colour % COLOURS.len()]
-}
-
-/// Which colour is whose; beside the axes, where no line runs.
-fn names(
-    area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
-    lines: &[Line],
-) -> Result<(), HarnessError> {
-    let mut y = 48;
-    for line in lines {
-        let style = colour(line).stroke_width(3);
-        area.draw(&PathElement::new([(0, y), (22, y)], style)).map_err(HarnessError::peer)?;
-        let name: String = line.name.chars().take(NAME_MAX).collect();
-        area.draw(&Text::new(name, (30, y - 7), ("sans-serif", 14))).map_err(HarnessError::peer)?;
-        y += NAME;
+    fn across(&self, value: f64) -> f64 {
+        LEFT + (value - self.x.0) / (self.x.1 - self.x.0) * (RIGHT - LEFT)
     }
-    Ok(())
+
+    fn down(&self, ns: f64) -> f64 {
+        BOTTOM - (ns.max(1.0).ln() - self.y.0) / (self.y.1 - self.y.0) * (BOTTOM - TOP)
+    }
+}
+
+/// One drawing; nothing without points. The y axis is logarithmic: times range over six decades.
+pub(super) fn draw(drawing: &Drawing<'_>) -> String {
+    let Some(axes) = Axes::of(drawing) else { return String::new() };
+    let (title, mut html) = (escape(drawing.title), String::new());
+    let _ = write!(
+        html,
+        "<figure><figcaption>{title}</figcaption><div class=\"wide\"><svg role=\"img\" \
+         aria-label=\"{title}\" viewBox=\"0 0 {} {}\">",
+        SIZE.0, SIZE.1
+    );
+    grid(&mut html, drawing, &axes);
+    for line in &drawing.lines {
+        polyline(&mut html, line, &axes);
+    }
+    html += "</svg></div><ul class=\"legend\">";
+    for line in drawing.lines.iter().filter(|line| !line.points.is_empty()) {
+        let _ = write!(html, "<li style=\"--c:var(--c{})\">{}", colour(line), escape(&line.name));
+    }
+    html += "</ul></figure>";
+    html
+}
+
+/// Lines at the ticks, the names of these and of the axes.
+fn grid(html: &mut String, drawing: &Drawing<'_>, axes: &Axes) {
+    let of_x = match drawing.x_scale {
+        Scale::Shares => ticks::shares(axes.x),
+        Scale::Numbers => ticks::numbers(axes.x),
+        Scale::Decades => ticks::decades(axes.x),
+    };
+    for Tick { at, name } in of_x {
+        let at = axes.across(at);
+        let _ = write!(
+            html,
+            "<path class=\"grid\" d=\"M{at:.1} {TOP}V{BOTTOM}\"/>\
+             <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{name}</text>",
+            BOTTOM + 16.0
+        );
+    }
+    for Tick { at, name } in ticks::times((axes.y.0.exp(), axes.y.1.exp())) {
+        let at = axes.down(at);
+        let _ = write!(
+            html,
+            "<path class=\"grid\" d=\"M{LEFT} {at:.1}H{RIGHT}\"/>\
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{name}</text>",
+            LEFT - 6.0,
+            at + 4.0
+        );
+    }
+    let (middle, centre) = (f64::midpoint(LEFT, RIGHT), f64::midpoint(TOP, BOTTOM));
+    let _ = write!(
+        html,
+        "<path class=\"axis\" d=\"M{LEFT} {TOP}V{BOTTOM}H{RIGHT}\"/>\
+         <text class=\"name\" x=\"{middle}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
+         <text class=\"name\" transform=\"translate(13 {centre}) rotate(-90)\" \
+         text-anchor=\"middle\">{}</text>",
+        SIZE.1 - 8.0,
+        escape(drawing.x),
+        escape(drawing.y)
+    );
+}
+
+fn polyline(html: &mut String, line: &Line, axes: &Axes) {
+    let places: Vec<(f64, f64)> =
+        line.points.iter().map(|point| (axes.across(point.0), axes.down(point.1))).collect();
+    let points: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    let _ = write!(
+        html,
+        "<g style=\"--c:var(--c{})\"><polyline class=\"line\" points=\"{}\"/>",
+        colour(line),
+        points.join(" ")
+    );
+    for (x, y) in places {
+        let _ = write!(html, "<circle class=\"point\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.2\"/>");
+    }
+    *html += "</g>";
+}
+
+fn colour(line: &Line) -> usize {
+    line.colour % COLOURS
 }
 
 fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let values = values.filter(|value| value.is_finite());
     let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
-    // A range without width has no axis.
-    (low <= high).then_some(if low < high { (low, high) } else { (low - 1.0, high + 1.0) })
+    (low <= high).then_some((low, high))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn drawing(points: Vec<(f64, f64)>) -> Drawing<'static> {
+        let lines = vec![Line { name: "<a>".to_owned(), colour: 12, points }];
+        let (title, x, y) = ("a & b", "share", "time");
+        Drawing { title, x, x_scale: Scale::Shares, y, lines }
+    }
+
     #[test]
-    fn ticks_of_a_wide_axis_are_named_where_there_is_room() {
-        let names = |ticks: &[f64], range| ticks.iter().map(|ns| y_label(*ns, range)).collect();
-        let wide: Vec<String> = names(&[80.0, 90.0, 100.0, 200.0, 300.0, 400.0, 1000.0], 50.0);
-        assert_eq!(wide, ["", "", "100 ns", "200 ns", "300 ns", "", "1.00 us"]);
-        let narrow: Vec<String> = names(&[80.0, 90.0, 100.0], 1.5);
-        assert_eq!(narrow, ["80 ns", "90 ns", "100 ns"]);
+    fn points_lie_within_the_axes_and_names_are_escaped() {
+        let html = draw(&drawing(vec![(0.0, 100.0), (1.0, 5_000.0), (2.0, 2e6)]));
+        let points = html.split_once("points=\"").unwrap().1.split_once('"').unwrap().0;
+        let points: Vec<Vec<f64>> = points
+            .split(' ')
+            .map(|point| point.split(',').map(|number| number.parse().unwrap()).collect())
+            .collect();
+        assert_eq!(points.len(), 3);
+        assert!(points.iter().all(|p| (LEFT..=RIGHT).contains(&p[0])), "{points:?}");
+        assert!(points.iter().all(|p| (TOP..=BOTTOM).contains(&p[1])), "{points:?}");
+        assert!(points[0][0] < points[2][0] && points[0][1] > points[2][1], "up is more");
+        assert!(html.contains("a &amp; b") && html.contains("&lt;a&gt;"), "{html}");
+        assert!(html.contains("var(--c2)"), "there are ten colours: {html}");
+        for tick in [">p50<", ">p90<", ">p99<", ">100 us<"] {
+            assert!(html.contains(tick), "{tick}: {html}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_drawn_of_nothing_and_one_point_has_its_axes() {
+        assert_eq!(draw(&drawing(Vec::new())), "");
+        let html = draw(&drawing(vec![(0.0, 100.0)]));
+        assert!(html.contains("<svg") && !html.contains("NaN") && !html.contains("inf"), "{html}");
     }
 }

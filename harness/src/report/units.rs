@@ -35,17 +35,9 @@ pub fn dash() -> String {
 }
 
 /// Quantiles as nines: 0.9 is one, 0.999 is three, so that the tail is as wide as the middle.
-pub(crate) fn nines(quantile: f64) -> f64 {
+#[must_use]
+pub fn nines(quantile: f64) -> f64 {
     -(1.0 - quantile).log10()
-}
-
-/// A quantile in nines as a percentage, with as many digits as tell it from its neighbours.
-pub(crate) fn nines_label(nines: &f64) -> String {
-    let share = 100.0 * (1.0 - 10_f64.powf(-nines));
-    let digits = (1_u8..).take_while(|digit| f64::from(*digit) < *nines).count();
-    let text = format!("{share:.digits$}");
-    let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    text.to_owned() + "%"
 }
 
 #[cfg(test)]
@@ -57,12 +49,6 @@ mod tests {
         let said =
             [counted(1, "frame"), counted(0, "frame"), counted(2, "retry"), counted(1, "retry")];
         assert_eq!(said, ["1 frame", "0 frames", "2 retries", "1 retry"]);
-    }
-
-    #[test]
-    fn nines_are_written_as_percentages() {
-        let labels = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0].map(|nines| nines_label(&nines));
-        assert_eq!(labels, ["0%", "68%", "90%", "96.8%", "99%", "99.68%", "99.9%", "99.99%"]);
     }
 
     #[test]

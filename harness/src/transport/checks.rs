@@ -1,24 +1,29 @@
-//! What the transport must reach, from the rows of one run.
+//! Ratios that say most about the transport, from the rows of one run; and bounds to hold them to, from a file such as
+//! `benches/transport.json`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::transport::case::{Case, FRAME_BYTES, Placement, SERVICE_NS};
+use crate::error::HarnessError;
+use crate::transport::case::{Case, FRAME_BYTES, Placement, REQUEST_SIZES, SERVICE_NS};
 use crate::transport::names;
 use crate::transport::row::Row;
 use crate::wait::WaitKind;
 
-/// One line of what must be reached.
+/// One ratio, and where a run is held to bounds, these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
     /// A ratio, and where it is taken.
     pub what: String,
     /// What it is in this run; `None` where a row it needs was not measured.
     pub value: Option<f64>,
-    /// What it must be at most, or at least.
-    pub must: Bound,
+    /// What it must be at most, or at least; `None` without bounds.
+    pub must: Option<Bound>,
     /// What it should be.
-    pub reach: Bound,
-    /// Whether `must` holds; `None` without a value.
+    pub reach: Option<Bound>,
+    /// Whether `must` holds; `None` without a value, or without bounds.
     pub ok: Option<bool>,
 }
 
@@ -78,20 +83,61 @@ impl TryFrom<String> for Bound {
 }
 
 impl Check {
-    fn new(what: impl Into<String>, value: Option<f64>, must: Bound, reach: Bound) -> Check {
+    fn new(what: impl Into<String>, value: Option<f64>) -> Check {
         let value = value.filter(|value| value.is_finite());
-        let ok = value.map(|value| must.holds(value));
-        Check { what: what.into(), value, must, reach, ok }
+        Check { what: what.into(), value, must: None, reach: None, ok: None }
     }
 
-    /// In a word.
+    /// In a word; none without bounds.
     #[must_use]
     pub fn verdict(&self) -> &'static str {
-        match (self.ok, self.value) {
-            (Some(true), Some(value)) if self.reach.holds(value) => "reached",
-            (Some(true), _) => "ok",
-            (Some(false), _) => "MISSED",
-            (None, _) => "not measured",
+        match (self.ok, self.reach, self.value) {
+            (Some(true), Some(reach), Some(value)) if reach.holds(value) => "reached",
+            (Some(true), ..) => "ok",
+            (Some(false), ..) => "MISSED",
+            (None, Some(_), _) => "not measured",
+            (None, None, _) => "",
+        }
+    }
+}
+
+/// Bounds for ratios, by what they are called.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bounds(BTreeMap<String, BoundPair>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BoundPair {
+    must: Bound,
+    reach: Bound,
+}
+
+impl Bounds {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read, is no such file, or has a bound for a ratio that there is not.
+    pub fn read(path: &Path) -> Result<Bounds, HarnessError> {
+        let wrong = |error: &dyn std::fmt::Display| {
+            HarnessError::peer(format!("cannot use the bounds in {}: {error}", path.display()))
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+        let bounds: BTreeMap<String, BoundPair> =
+            serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+        let known = checks(&[]);
+        let stranger = bounds.keys().find(|name| !known.iter().any(|check| check.what == **name));
+        match stranger {
+            Some(name) => Err(wrong(&format!("no ratio is called {name}"))),
+            None => Ok(Bounds(bounds)),
+        }
+    }
+
+    /// Holds ratios to them.
+    pub fn hold(&self, checks: &mut [Check]) {
+        for check in checks {
+            let Some(BoundPair { must, reach }) = self.0.get(&check.what) else { continue };
+            (check.must, check.reach) = (Some(*must), Some(*reach));
+            check.ok = check.value.map(|value| must.holds(value));
         }
     }
 }
@@ -133,10 +179,7 @@ impl<'r> Rows<'r> {
     }
 }
 
-/// Three bounds for three sizes: `must`, `reach`.
-type BySize = [(usize, f64, f64); 3];
-
-/// All checks, also those whose rows are missing.
+/// All ratios, also those whose rows are missing.
 #[must_use]
 pub fn checks(rows: &[Row]) -> Vec<Check> {
     let rows = Rows(rows);
@@ -148,71 +191,53 @@ pub fn checks(rows: &[Row]) -> Vec<Check> {
 }
 
 fn spinning(rows: &Rows<'_>, checks: &mut Vec<Check>) {
-    use Bound::{AtLeast, AtMost};
-    let to_floor: BySize = [(64, 1.25, 0.9), (256, 1.35, 1.0), (1024, 1.9, 1.4)];
-    for (bytes, must, reach) in to_floor {
+    for bytes in REQUEST_SIZES {
         let value = Rows::floor(rows.spin(names::OURS, bytes));
-        let what = format!("{bytes} B round trip : line floor, spin");
-        checks.push(Check::new(what, value, AtMost(must), AtMost(reach)));
+        checks.push(Check::new(format!("{bytes} B round trip : line floor, spin"), value));
     }
-    let peers: [(&str, BySize); 4] = [
-        (names::ICEORYX_REQUEST, [(64, 4.0, 7.0), (256, 4.0, 6.0), (1024, 3.0, 4.5)]),
-        (names::ICEORYX_PUBLISH, [(64, 2.8, 4.0), (256, 2.8, 3.5), (1024, 2.4, 3.3)]),
-        (names::LIBFMQ, [(64, 1.6, 2.8), (256, 1.6, 2.4), (1024, 1.4, 2.2)]),
-        (names::SHMEM_IPC, [(64, 1.05, 1.4), (256, 1.25, 1.7), (1024, 1.1, 1.4)]),
-    ];
-    for (name, sizes) in peers {
-        for (bytes, must, reach) in sizes {
+    let peers = [names::ICEORYX_REQUEST, names::ICEORYX_PUBLISH, names::LIBFMQ, names::SHMEM_IPC];
+    for name in peers {
+        for bytes in REQUEST_SIZES {
             let value = Rows::ratio(rows.spin(name, bytes), rows.spin(names::OURS, bytes));
-            let what = format!("{name} : ours, {bytes} B, spin");
-            checks.push(Check::new(what, value, AtLeast(must), AtLeast(reach)));
+            checks.push(Check::new(format!("{name} : ours, {bytes} B, spin"), value));
         }
     }
     let burst = rows.any_size(names::BURST, WaitKind::Spin, Placement::PinnedApart);
-    let value = Rows::floor(burst);
-    checks.push(Check::new("whole burst : line floor, spin", value, AtMost(2.2), AtMost(1.6)));
+    checks.push(Check::new("whole burst : line floor, spin", Rows::floor(burst)));
     let ours = rows.spin(names::OURS, 64);
-    let value = ours.map(|row| row.p99_ns / row.p50_ns);
-    checks.push(Check::new("p99 : p50, 64 B, spin", value, AtMost(1.8), AtMost(1.4)));
+    checks.push(Check::new("p99 : p50, 64 B, spin", ours.map(|row| row.p99_ns / row.p50_ns)));
     // Counted as a difference of two runs; a thousandth is a stray call of start-up.
     let calls = ours.and_then(|row| row.syscalls_per_message);
-    let what = "system calls per message, 64 B, spin";
-    checks.push(Check::new(what, calls, AtMost(0.001), AtMost(0.001)));
+    checks.push(Check::new("system calls per message, 64 B, spin", calls));
 }
 
 fn sleeping(rows: &Rows<'_>, checks: &mut Vec<Check>) {
-    use Bound::{AtLeast, AtMost};
     let ours = rows.get(names::OURS, WaitKind::Sleep, Placement::SameCore, 64);
-    let value = Rows::floor(ours);
-    let what = "64 B, sleep, same core : futex floor";
-    checks.push(Check::new(what, value, AtMost(1.05), AtMost(0.95)));
+    checks.push(Check::new("64 B, sleep, same core : futex floor", Rows::floor(ours)));
     for name in [names::ICEORYX_REQUEST, names::ICEORYX_PUBLISH] {
         let peer = rows.get(name, WaitKind::Sleep, Placement::SameCore, 64);
         let what = format!("{name} with event : ours, 64 B, sleep, same core");
-        checks.push(Check::new(what, Rows::ratio(peer, ours), AtLeast(2.4), AtLeast(2.8)));
+        checks.push(Check::new(what, Rows::ratio(peer, ours)));
     }
     let ours = rows.get(names::OURS, WaitKind::Adaptive, Placement::PinnedApart, 64);
-    let what = "64 B, default policy, two cores : futex floor";
-    checks.push(Check::new(what, Rows::floor(ours), AtMost(0.01), AtMost(0.002)));
+    checks.push(Check::new("64 B, default policy, two cores : futex floor", Rows::floor(ours)));
     let served = Case::ping_pong(WaitKind::Adaptive, Placement::PinnedApart, 64);
     let served = Case { service_ns: SERVICE_NS, ..served }.label(names::OURS);
     let served = rows.get(&served, WaitKind::Adaptive, Placement::PinnedApart, 64);
     let value = served.and_then(|row| row.more.overhead_ratio);
     let what = "overhead over 200 us of service, default policy : futex floor's";
-    checks.push(Check::new(what, value, AtMost(0.6), AtMost(0.45)));
+    checks.push(Check::new(what, value));
 }
 
 fn frames(rows: &Rows<'_>, checks: &mut Vec<Check>) {
-    use Bound::AtMost;
     for bytes in FRAME_BYTES {
         let value = Rows::floor(rows.spin(names::FRAME, bytes));
         let what = format!("frame of {bytes} B handed over : plain shared-memory copy");
-        checks.push(Check::new(what, value, AtMost(1.1), AtMost(1.0)));
+        checks.push(Check::new(what, value));
     }
     let [small, large] = FRAME_BYTES.map(|bytes| rows.spin(names::FRAME_IN_POOL, bytes));
     let value = Rows::ratio(large, small);
-    let what = "frame in the pool, 602112 B : 150528 B";
-    checks.push(Check::new(what, value, AtMost(1.1), AtMost(1.1)));
+    checks.push(Check::new("frame in the pool, 602112 B : 150528 B", value));
 }
 
 #[cfg(test)]
@@ -245,6 +270,26 @@ mod tests {
         checks.iter().find(|check| check.what.starts_with(start)).expect("such a check")
     }
 
+    /// Those of this repository, which have one for each ratio.
+    fn bounds() -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/transport.json")
+    }
+
+    #[test]
+    fn a_bound_for_a_ratio_that_there_is_not_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("bounds.json");
+        for (text, part) in [
+            (r#"{"speed": {"must": "<= 1", "reach": "<= 1"}}"#, "no ratio is called speed"),
+            (r#"{"p99 : p50, 64 B, spin": {"must": "about 1", "reach": "<= 1"}}"#, "<= or >="),
+            ("[", "bounds.json"),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let said = Bounds::read(&file).unwrap_err().to_string();
+            assert!(said.contains(part), "{said}");
+        }
+    }
+
     #[test]
     fn checks_compare_the_rows_they_name() {
         let mut served = row(names::OURS, 64, 9.0);
@@ -252,7 +297,9 @@ mod tests {
         served.wait = WaitKind::Adaptive;
         served.more.overhead_ratio = Some(0.5);
         let rows = [served, row(names::OURS, 64, 1.0), row(names::ICEORYX_REQUEST, 64, 6.0)];
-        let checks = checks(&rows);
+        let mut checks = checks(&rows);
+        assert!(checks.iter().all(|check| check.must.is_none() && check.verdict().is_empty()));
+        Bounds::read(&bounds()).unwrap().hold(&mut checks);
         let check = find(&checks, "64 B round trip");
         assert_eq!((check.value, check.ok, check.verdict()), (Some(1.0), Some(true), "ok"));
         let check = find(&checks, "iceoryx2-request-response : ours, 64 B");
@@ -266,7 +313,9 @@ mod tests {
 
     #[test]
     fn a_missing_row_is_no_success() {
-        for check in checks(&[]) {
+        let mut checks = checks(&[]);
+        Bounds::read(&bounds()).unwrap().hold(&mut checks);
+        for check in checks {
             assert_eq!((check.value, check.ok), (None, None), "{}", check.what);
             assert_eq!(check.verdict(), "not measured");
         }

@@ -8,6 +8,7 @@ use crate::error::HarnessError;
 use crate::progress::Progress;
 use crate::report::Paper;
 use crate::transport::case::{Case, Placement, REQUEST_MAX, REQUEST_SIZES};
+use crate::transport::checks::Bounds;
 use crate::transport::peers::Peer;
 use crate::transport::plan::{Options, run_while};
 use crate::transport::process::{Runner, find};
@@ -48,6 +49,10 @@ pub struct Args {
     /// Two short rounds: to see that everything works, not to compare.
     #[arg(long)]
     pub quick: bool,
+    /// Hold ratios to the bounds in this file, such as benches/transport.json; one that does not keep to its bound
+    /// ends with status 1.
+    #[arg(long, value_name = "FILE")]
+    pub check: Option<PathBuf>,
     /// Print one JSON object instead of tables.
     #[arg(long)]
     pub json: bool,
@@ -78,6 +83,7 @@ impl Args {
         for name in &self.peers {
             find(peers, name)?;
         }
+        let bounds = self.check.as_deref().map(Bounds::read).transpose()?;
         let options = Options {
             rounds: if self.quick { self.rounds.min(2) } else { self.rounds },
             sizes: self.sizes.clone(),
@@ -99,8 +105,13 @@ impl Args {
         };
         let report = run_while(&runner, peers, &options, &mut watch, go_on);
         progress.end();
-        report?.print(self.report.as_deref(), self.json, paper)?;
-        Ok(ExitCode::SUCCESS)
+        let mut report = report?;
+        if let Some(bounds) = bounds {
+            bounds.hold(&mut report.found.checks);
+        }
+        report.print(self.report.as_deref(), self.json, paper)?;
+        let missed = report.found.checks.iter().any(|check| check.ok == Some(false));
+        Ok(ExitCode::from(u8::from(missed)))
     }
 }
 

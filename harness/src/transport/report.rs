@@ -8,11 +8,10 @@ use crate::engine::{Spread, to_f64};
 use crate::error::HarnessError;
 use crate::machine::Machine;
 use crate::report::{
-    Cell, Column, Drawing, Findings, Line, Page, Paper, Table, counted, dash, nines, nines_label,
-    time,
+    Cell, Column, Drawing, Findings, Line, Page, Paper, Scale, Table, counted, dash, nines, time,
 };
 use crate::transport::case::Placement;
-use crate::transport::checks::Check;
+use crate::transport::checks::{Bound, Check};
 use crate::transport::names;
 use crate::transport::row::{More, Row};
 use crate::wait::WaitKind;
@@ -25,7 +24,7 @@ pub type Report = crate::report::Report<RoundTripReport>;
 pub struct RoundTripReport {
     /// One per peer and case.
     pub rows: Vec<Row>,
-    /// What must be reached, and what was.
+    /// Ratios that say most, and what became of them where the run is held to bounds.
     pub checks: Vec<Check>,
     /// Trials that failed and were repeated, and counts of system calls that are missing.
     #[serde(skip)]
@@ -40,7 +39,7 @@ impl Findings for RoundTripReport {
         paper: &mut Paper<'_>,
     ) -> Result<(), HarnessError> {
         let out = &mut *paper.out;
-        let Machine { processor, cpus, kernel, clock_step_ns, load, keep_awake } = machine;
+        let Machine { processor, cpus, kernel, clock_step_ns, load, keep_awake, .. } = machine;
         let (cpus, rounds) = (counted(*cpus as u64, "CPU"), counted(rounds.into(), "round"));
         writeln!(out, "{processor}, {cpus}, Linux {kernel}, clock step {clock_step_ns} ns")?;
         writeln!(out, "{rounds} asked for, peers taking turns; load at the start {load:.2}")?;
@@ -60,7 +59,11 @@ impl Findings for RoundTripReport {
             paper.table(&self.row_table(group))?;
             writeln!(paper.out)?;
         }
-        paper.table(&self.check_table())
+        let checks = self.check_table();
+        if !checks.is_empty() {
+            paper.table(&checks)?;
+        }
+        Ok(())
     }
 
     fn write_warnings(&self, out: &mut dyn Write) -> Result<(), HarnessError> {
@@ -77,14 +80,14 @@ impl Findings for RoundTripReport {
             counted(rounds.into(), "round")
         );
         let mut page = Page::new("Transport", "Round trips between two processes", machine, &how);
-        page.table(&self.check_table());
+        page.table(&self.ratio_table());
         for (wait, placement) in self.groups() {
             let title =
                 format!("Latency, {}, {}, smallest requests", wait.name(), placement.name());
-            page.drawing(&self.distribution(&title, (wait, placement)))?;
+            page.drawing(&self.distribution(&title, (wait, placement)));
         }
-        page.drawing(&self.services())?;
-        page.drawing(&self.rates())?;
+        page.drawing(&self.services());
+        page.drawing(&self.rates());
         for group in self.groups() {
             page.heading(&format!("{}, {}", group.0.name(), group.1.name()));
             page.table(&self.row_table(group));
@@ -160,18 +163,34 @@ impl RoundTripReport {
         table
     }
 
+    /// Ratios, and where the run is held to bounds what became of each.
     fn check_table(&self) -> Table {
+        if self.checks.iter().all(|check| check.must.is_none()) {
+            return self.ratio_table();
+        }
         let columns = ["value", "must", "reach"].map(Column::number);
         let mut table =
             Table::new([&[Column::text("what")], &columns[..], &[Column::text("")]].concat());
+        let written = |bound: Option<Bound>| bound.map_or_else(dash, |bound| bound.to_string());
         for check in &self.checks {
             table.add([
                 Cell::from(check.what.clone()),
                 check.value.map_or_else(dash, |value| format!("{value:.4}")).into(),
-                check.must.to_string().into(),
-                check.reach.to_string().into(),
+                written(check.must).into(),
+                written(check.reach).into(),
                 Cell::judged(check.verdict(), check.ok),
             ]);
+        }
+        table
+    }
+
+    /// Those that were measured.
+    fn ratio_table(&self) -> Table {
+        let mut table = Table::new(vec![Column::text("ratio"), Column::number("value")]);
+        for check in &self.checks {
+            if let Some(value) = check.value {
+                table.add([check.what.clone(), format!("{value:.4}")]);
+            }
         }
         table
     }
@@ -200,9 +219,9 @@ impl RoundTripReport {
         Drawing {
             title,
             x: "share of round trips that took no longer",
-            y: "round trip",
+            y: "time of a round trip",
             lines: self.rows.iter().filter(plain).map(line).collect(),
-            x_label: nines_label,
+            x_scale: Scale::Shares,
         }
     }
 
@@ -228,27 +247,26 @@ impl RoundTripReport {
             x: "service time, us",
             y: "p50 less the service time",
             lines: self.sweep(|row| row.more.period_ns == 0, |row| row.more.service_ns, point),
-            x_label: |us| format!("{us:.0}"),
+            x_scale: Scale::Numbers,
         }
     }
 
+    /// Requests at given rates alone: one that comes as soon as the last was answered is of another kind.
     fn rates(&self) -> Drawing<'static> {
-        let rate = |row: &Row| match row.more.period_ns {
-            0 => row.round_trips_per_s,
-            period => 1e9 / to_f64(period),
-        };
+        let rate = |row: &Row| 1e9 / to_f64(row.more.period_ns);
         Drawing {
             title: "Round trip by rate of requests, two CPUs",
             x: "requests per second",
-            y: "p50",
+            y: "p50 of round trips",
             lines: self.sweep(
-                |row| row.more.service_ns == 0,
+                |row| row.more.service_ns == 0 && row.more.period_ns > 0,
                 |row| row.more.period_ns,
                 |row| (rate(row).max(1.0).log10(), row.p50_ns),
             ),
-            x_label: |decade| format!("{:.0}", 10_f64.powf(*decade)),
+            x_scale: Scale::Decades,
         }
     }
+
     /// One line for each way to wait of ours and of the floor, where there are points of a sweep.
     fn sweep(
         &self,

@@ -50,5 +50,20 @@ fn a_page_needs_no_other_file_and_draws_what_was_swept() {
         assert!(!page.contains(outside), "{outside}");
     }
     assert!(page.contains("Overhead over the service time"));
+    assert!(!page.contains("must") && !page.contains("not measured"), "no verdicts");
     assert!(page.trim_end().ends_with("</html>"));
+}
+
+#[test]
+fn requests_that_come_when_the_last_was_answered_are_no_point_of_a_sweep_over_rates() {
+    let at = |period_ns, p50_ns| {
+        let mut row = row(names::OURS, 0);
+        (row.more.period_ns, row.p50_ns) = (period_ns, p50_ns);
+        row
+    };
+    let rows = vec![at(0, 100.0), at(1_000_000, 300.0), at(100_000, 200.0)];
+    let found = RoundTripReport { rows, checks: Vec::new(), failures: Vec::new() };
+    let lines = found.rates().lines;
+    assert_eq!(lines.len(), 1);
+    assert_eq!(lines[0].points, [(3.0, 300.0), (4.0, 200.0)], "requests per second as decades");
 }

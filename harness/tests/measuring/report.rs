@@ -108,7 +108,7 @@ fn the_table_names_each_row_and_each_check() {
     for row in &report.found.rows {
         assert!(text.contains(&row.name), "{}", row.name);
     }
-    for check in &report.found.checks {
+    for check in report.found.checks.iter().filter(|check| check.value.is_some()) {
         assert!(text.contains(check.what.split(' ').next().unwrap()), "{}", check.what);
     }
     assert!(text.contains("rounds are in the figures"), "{text}");

@@ -85,6 +85,9 @@ fn run_of(slowdown: f64, seed: u64, rounds: u32) -> String {
         clock_step_ns: 20,
         load: 0.5,
         keep_awake: "permitted".into(),
+        began: String::new(),
+        version: String::new(),
+        command: String::new(),
     };
     let report =
         BenchReport { machine, rounds, found: ModelsReport { wait: "spin".into(), models } };

@@ -16,7 +16,7 @@ pub(crate) const STATE_VARIABLES: [&str; 3] = ["STATE_DIRECTORY", "XDG_STATE_HOM
 pub(crate) fn burst(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_burst"));
     command.args(args).stdin(Stdio::null()).env_remove("BURST_SOCKET").env_remove("BURST_LOG");
-    command.env_remove("BURST_VLOG");
+    command.env_remove("BURST_VLOG").env_remove("BURST_PYTHON");
     STATE_VARIABLES.iter().for_each(|name| {
         command.env_remove(name);
     });

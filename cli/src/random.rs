@@ -2,17 +2,17 @@
 
 /// A sequence.
 #[derive(Debug, Clone)]
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
     /// The sequence of a seed and of who asks: each has one of its own.
-    pub(super) fn new(seed: u64, who: u64) -> Random {
+    pub(crate) fn new(seed: u64, who: u64) -> Random {
         let mut random = Random(seed ^ who.wrapping_mul(0xD6E8_FEB8_6659_FD93));
         random.next();
         random
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -21,7 +21,7 @@ impl Random {
     }
 
     /// From 0 up to, and without, `end`, which is at least one.
-    pub(super) fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         let end = end.max(1);
         usize::try_from(self.next() % end as u64).unwrap_or(0)
     }

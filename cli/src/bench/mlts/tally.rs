@@ -1,0 +1,381 @@
+//! How the answers of two who computed the same inputs compare.
+
+use std::collections::BTreeMap;
+
+use burst_tasks::Detection;
+use serde::Serialize;
+
+use super::answers::{Answer, Says};
+
+/// Things with a lower score are not looked for.
+const SCORE_MIN: f32 = 0.5;
+/// A box is found again where it overlaps so far.
+const IOU_MIN: f64 = 0.95;
+/// Classes among which the best one of the other side is looked for.
+const TOP: usize = 5;
+
+/// What was counted; `Comparison` is what it comes to.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    inputs: u64,
+    equal: u64,
+    largest: f64,
+    squares: f64,
+    deviation: Deviation,
+    classes: Option<Classes>,
+    boxes: Option<Boxes>,
+    mask: Option<Mask>,
+}
+
+/// Of the numbers of the side that is compared with.
+#[derive(Debug, Default)]
+struct Deviation {
+    count: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Deviation {
+    fn add(&mut self, value: f64) {
+        self.count += 1.0;
+        self.sum += value;
+        self.squares += value * value;
+    }
+
+    fn variance(&self) -> f64 {
+        let mean = self.sum / self.count;
+        (self.squares / self.count - mean * mean).max(0.0)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Classes {
+    of: u64,
+    top1: u64,
+    top5: u64,
+    clear: u64,
+    clear_top1: u64,
+}
+
+#[derive(Debug, Default)]
+struct Boxes {
+    of: u64,
+    matched: u64,
+    overlap: f64,
+    least: Option<f64>,
+}
+
+#[derive(Debug, Default)]
+struct Mask {
+    pixels: u64,
+    equal: u64,
+    /// Of each class: pixels where both see it, and where one does.
+    classes: BTreeMap<u16, [u64; 2]>,
+}
+
+/// How one side's answers compare with those of another.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct Comparison {
+    /// Who answered: `burst` or `litert`.
+    pub(super) of: &'static str,
+    /// With whom they are compared: `litert` or `litert-reference`.
+    pub(super) with: &'static str,
+    /// Inputs that were compared.
+    pub(super) inputs: u64,
+    /// Inputs of which every byte of every output is the same.
+    pub(super) equal: u64,
+    /// The largest difference of two numbers.
+    pub(super) largest: f64,
+    /// Mean of the squares of all differences.
+    pub(super) mean_square_error: f64,
+    /// Its root over the standard deviation of the numbers that are compared with.
+    pub(super) relative_error: Option<f64>,
+    pub(super) classes: Option<ClassAgreement>,
+    pub(super) boxes: Option<BoxAgreement>,
+    pub(super) mask: Option<MaskAgreement>,
+}
+
+/// Of a classifier; each step of a sequence is a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct ClassAgreement {
+    /// Decisions.
+    pub(super) of: u64,
+    /// The best class is the same.
+    pub(super) top1: u64,
+    /// The other side's best class is among the five best.
+    pub(super) top5: u64,
+    /// Decisions in which the reference's best class is ahead by more than what is fair.
+    pub(super) clear: u64,
+    /// Of these the best class is the same.
+    pub(super) clear_top1: u64,
+    /// The others.
+    pub(super) left_out: u64,
+}
+
+/// Of a detector.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct BoxAgreement {
+    /// Boxes of the other side with a score of at least 0.5.
+    pub(super) of: u64,
+    /// Found again: the same class, an overlap (IoU) of at least 0.95.
+    pub(super) matched: u64,
+    /// Overlap with the best box of the same class, none being 0.
+    pub(super) mean_overlap: Option<f64>,
+    /// The least of these.
+    pub(super) least_overlap: Option<f64>,
+}
+
+/// Of a segmenter.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct MaskAgreement {
+    /// Share of pixels with the same class.
+    pub(super) equal_pixels: f64,
+    /// Overlap (IoU) of each class's pixels over all inputs, the mean of all classes.
+    pub(super) mean_overlap: f64,
+}
+
+impl Tally {
+    /// Counts one more input. `clear` says of each decision whether the reference's best class is far ahead.
+    pub(super) fn add(&mut self, own: &Answer, other: &Answer, clear: &[bool]) {
+        self.inputs += 1;
+        self.equal += u64::from(own.outputs == other.outputs);
+        for (own, other) in own.values.iter().flatten().zip(other.values.iter().flatten()) {
+            let (own, other) = (f64::from(*own), f64::from(*other));
+            let apart = (own - other).abs();
+            // Not a number on one side alone is as far apart as can be.
+            let apart = if apart.is_nan() && own.is_nan() != other.is_nan() {
+                f64::INFINITY
+            } else {
+                apart
+            };
+            if !apart.is_nan() {
+                self.largest = self.largest.max(apart);
+                self.squares += apart * apart;
+                self.deviation.add(other);
+            }
+        }
+        match (&own.says, &other.says) {
+            (Says::Classes { scores: own, classes }, Says::Classes { scores: other, .. }) => {
+                let sum = self.classes.get_or_insert_default();
+                let steps = own.chunks(*classes).zip(other.chunks(*classes));
+                for (step, (own, other)) in steps.enumerate() {
+                    sum.add(own, other, clear.get(step).copied().unwrap_or(false));
+                }
+            }
+            (Says::Boxes(own), Says::Boxes(other)) => {
+                self.boxes.get_or_insert_default().add(own, other);
+            }
+            (Says::Mask(own), Says::Mask(other)) => {
+                self.mask.get_or_insert_default().add(own, other);
+            }
+            _ => {}
+        }
+    }
+
+    /// What it comes to; `None` where nothing was compared.
+    pub(super) fn comparison(&self, of: &'static str, with: &'static str) -> Option<Comparison> {
+        if self.inputs == 0 {
+            return None;
+        }
+        let mean_square_error = self.squares / self.deviation.count.max(1.0);
+        let relative = (mean_square_error / self.deviation.variance()).sqrt();
+        let relative_error = if mean_square_error == 0.0 { 0.0 } else { relative };
+        Some(Comparison {
+            of,
+            with,
+            inputs: self.inputs,
+            equal: self.equal,
+            largest: self.largest,
+            mean_square_error,
+            relative_error: Some(relative_error).filter(|error| error.is_finite()),
+            classes: self.classes.as_ref().map(Classes::agreement),
+            boxes: self.boxes.as_ref().map(Boxes::agreement),
+            mask: self.mask.as_ref().map(Mask::agreement),
+        })
+    }
+}
+
+impl Classes {
+    fn add(&mut self, own: &[f32], other: &[f32], is_clear: bool) {
+        let (mine, theirs) = (best(own), best(other));
+        let before = |class: usize| {
+            own.iter().enumerate().filter(move |(at, score)| {
+                **score > own[class] || (**score == own[class] && *at < class)
+            })
+        };
+        let is_same = u64::from(mine == theirs);
+        self.of += 1;
+        self.top1 += is_same;
+        self.top5 += u64::from(before(theirs).count() < TOP);
+        if is_clear {
+            self.clear += 1;
+            self.clear_top1 += is_same;
+        }
+    }
+
+    fn agreement(&self) -> ClassAgreement {
+        let Classes { of, top1, top5, clear, clear_top1 } = *self;
+        ClassAgreement { of, top1, top5, clear, clear_top1, left_out: of - clear }
+    }
+}
+
+/// The first of the highest scores; the place of the best class.
+pub(super) fn best(scores: &[f32]) -> usize {
+    let ahead =
+        |best: usize, (at, score): (usize, &f32)| if *score > scores[best] { at } else { best };
+    scores.iter().enumerate().fold(0, ahead)
+}
+
+impl Boxes {
+    fn add(&mut self, own: &[Detection], other: &[Detection]) {
+        let mut free: Vec<&Detection> = own.iter().collect();
+        for wanted in other.iter().filter(|one| one.score >= SCORE_MIN) {
+            let overlaps = free.iter().enumerate().filter(|(_, one)| one.index == wanted.index);
+            let overlaps = overlaps.map(|(at, one)| (at, overlap(one.edges, wanted.edges)));
+            let found = overlaps.max_by(|a, b| a.1.total_cmp(&b.1));
+            let much = found.map_or(0.0, |(_, much)| much);
+            self.of += 1;
+            self.overlap += much;
+            self.least = Some(self.least.map_or(much, |least| least.min(much)));
+            if let Some((at, much)) = found
+                && much >= IOU_MIN
+            {
+                self.matched += 1;
+                free.remove(at);
+            }
+        }
+    }
+
+    fn agreement(&self) -> BoxAgreement {
+        let mean = self.overlap / real(self.of);
+        let (of, matched, least_overlap) = (self.of, self.matched, self.least);
+        BoxAgreement { of, matched, mean_overlap: (of > 0).then_some(mean), least_overlap }
+    }
+}
+
+/// The part that two boxes have in common of what they cover together.
+fn overlap(one: [f32; 4], other: [f32; 4]) -> f64 {
+    let [one, other] = [one, other].map(|edges| edges.map(f64::from));
+    let side =
+        |from: usize| (one[from + 2].min(other[from + 2]) - one[from].max(other[from])).max(0.0);
+    let area = |edges: [f64; 4]| (edges[2] - edges[0]).max(0.0) * (edges[3] - edges[1]).max(0.0);
+    let common = side(0) * side(1);
+    let all = area(one) + area(other) - common;
+    if all > 0.0 { common / all } else { 0.0 }
+}
+
+impl Mask {
+    fn add(&mut self, own: &[u16], other: &[u16]) {
+        for (own, other) in own.iter().zip(other) {
+            self.pixels += 1;
+            if own == other {
+                self.equal += 1;
+                let class = self.classes.entry(*own).or_default();
+                *class = [class[0] + 1, class[1] + 1];
+            } else {
+                self.classes.entry(*own).or_default()[1] += 1;
+                self.classes.entry(*other).or_default()[1] += 1;
+            }
+        }
+    }
+
+    fn agreement(&self) -> MaskAgreement {
+        let overlaps = self.classes.values().map(|[both, any]| real(*both) / real(*any));
+        MaskAgreement {
+            equal_pixels: real(self.equal) / real(self.pixels.max(1)),
+            mean_overlap: overlaps.sum::<f64>() / real(self.classes.len().max(1) as u64),
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+pub(super) fn real(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn classes(scores: &[f32]) -> Answer {
+        let outputs = vec![scores.iter().flat_map(|score| score.to_ne_bytes()).collect()];
+        let says = Says::Classes { scores: scores.to_vec(), classes: 6 };
+        Answer { outputs, values: vec![scores.to_vec()], says }
+    }
+
+    fn found(boxes: &[(usize, f32, [f32; 4])]) -> Answer {
+        let detection = |(index, score, edges): &(usize, f32, [f32; 4])| Detection {
+            index: *index,
+            label: String::new(),
+            score: *score,
+            edges: *edges,
+        };
+        let says = Says::Boxes(boxes.iter().map(detection).collect());
+        Answer { outputs: Vec::new(), values: Vec::new(), says }
+    }
+
+    fn mask(classes: &[u16]) -> Answer {
+        let says = Says::Mask(classes.to_vec());
+        Answer { outputs: Vec::new(), values: Vec::new(), says }
+    }
+
+    fn compared(pairs: &[(Answer, Answer)], clear: &[bool]) -> Comparison {
+        let mut tally = Tally::default();
+        for (own, other) in pairs {
+            tally.add(own, other, clear);
+        }
+        tally.comparison("burst", "litert").unwrap()
+    }
+
+    #[test]
+    fn classes_agree_by_the_best_and_by_the_five_best() {
+        let own = classes(&[0.9, 0.8, 0.7, 0.6, 0.5, 0.4]);
+        let second = classes(&[0.1, 0.8, 0.0, 0.0, 0.0, 0.0]);
+        let last = classes(&[0.1, 0.0, 0.0, 0.0, 0.0, 0.2]);
+        let all = [(own.clone(), own.clone()), (own.clone(), second), (own.clone(), last)];
+        let found = compared(&all, &[true]);
+        let agreement = found.classes.unwrap();
+        let counted = (agreement.of, agreement.top1, agreement.top5, agreement.clear_top1);
+        assert_eq!((counted, agreement.left_out, found.equal), ((3, 1, 2, 1), 0, 1));
+        assert_eq!(compared(&all, &[false]).classes.unwrap().left_out, 3);
+    }
+
+    #[test]
+    fn numbers_are_compared_by_their_largest_difference_and_their_mean_square() {
+        let one = classes(&[0.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
+        let other = classes(&[0.0, 1.0, 0.0, 1.0, 0.5, 1.0]);
+        let found = compared(&[(other, one.clone())], &[]);
+        assert!((found.largest - 0.5).abs() < 1e-12, "{found:?}");
+        assert!((found.mean_square_error - 0.25 / 6.0).abs() < 1e-12, "{found:?}");
+        let relative = found.relative_error.unwrap();
+        assert!((relative - (0.25_f64 / 6.0 / 0.25).sqrt()).abs() < 1e-9, "{found:?}");
+        let broken = classes(&[0.0, 1.0, f32::NAN, 1.0, 0.0, 1.0]);
+        let found = compared(&[(broken, one)], &[]);
+        assert!(found.largest.is_infinite() && found.relative_error.is_none(), "{found:?}");
+    }
+
+    #[test]
+    fn boxes_are_found_again_where_class_and_place_are_the_same_each_once() {
+        let here = [0.1, 0.1, 0.5, 0.5];
+        let near = [0.1, 0.1, 0.5, 0.505];
+        let far = [0.3, 0.3, 0.7, 0.7];
+        let reference = found(&[(1, 0.9, here), (2, 0.8, here), (1, 0.4, far)]);
+        let both = compared(&[(found(&[(1, 0.7, near), (2, 0.3, here)]), reference.clone())], &[]);
+        let boxes = both.boxes.unwrap();
+        assert_eq!((boxes.of, boxes.matched), (2, 2), "one has too low a score to be looked for");
+        let other = compared(&[(found(&[(1, 0.7, far), (3, 0.9, here)]), reference.clone())], &[]);
+        let boxes = other.boxes.unwrap();
+        assert_eq!((boxes.of, boxes.matched, boxes.least_overlap), (2, 0, Some(0.0)));
+        let twice = found(&[(1, 0.9, here), (1, 0.8, here)]);
+        let boxes = compared(&[(found(&[(1, 0.9, here)]), twice)], &[]).boxes.unwrap();
+        assert_eq!((boxes.of, boxes.matched), (2, 1));
+    }
+
+    #[test]
+    fn masks_overlap_class_by_class() {
+        let found = compared(&[(mask(&[0, 0, 1, 1]), mask(&[0, 0, 0, 1]))], &[]);
+        let mask = found.mask.unwrap();
+        assert!((mask.equal_pixels - 0.75).abs() < 1e-12, "{mask:?}");
+        assert!((mask.mean_overlap - f64::midpoint(2.0 / 3.0, 0.5)).abs() < 1e-12, "{mask:?}");
+    }
+}
