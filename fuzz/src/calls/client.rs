@@ -42,8 +42,8 @@ pub(super) struct Client {
     started: Vec<u32>,
     /// Fenced executions that were not released, with the fences that they gave.
     fenced: Vec<(u32, Option<OwnedFd>)>,
-    /// The ends of fences at which they are signalled.
-    unsignalled: Vec<std::io::PipeWriter>,
+    /// The ends of fences at which they are signalled, each with a reader.
+    unsignalled: Vec<(std::io::PipeWriter, std::io::PipeReader)>,
     is_traced: bool,
     /// A memory that comes with messages.
     pool: Memory,

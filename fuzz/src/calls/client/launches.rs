@@ -28,8 +28,10 @@ impl Client {
         let mut ends = Vec::new();
         for _ in 0..choice {
             let (read, write) = std::io::pipe().unwrap();
+            // There is always a reader: writing where there is none ends a process that is not Rust's from its
+            // beginning, as libFuzzer's is.
+            ends.push((write, read.try_clone().unwrap()));
             descriptors.push(read.into());
-            ends.push(write);
         }
         let fds: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
         let call = FencedRequest { request, fences: choice.into(), duration: None };
@@ -85,7 +87,7 @@ impl Client {
         if choice >= self.unsignalled.len() {
             return;
         }
-        let mut end = self.unsignalled.swap_remove(choice);
+        let (mut end, _reader) = self.unsignalled.swap_remove(choice);
         if is_done {
             // Where nobody waits for it any more, nobody reads it.
             let _ = end.write_all(&[1]);
