@@ -43,9 +43,10 @@ use crate::panics::lock;
 use bell::Bells;
 pub(crate) use claims::Claimant;
 pub(crate) use meter::TurnMeter;
-pub(crate) use run::{Entered, NoToken, Run, Work, without_token};
+pub(crate) use run::{Entered, Run, Work, without_token};
 use turns::Turns;
 use urgent::Urgent;
+pub(crate) use waiter::NoToken;
 use waiter::Waiter;
 
 /// The shortest patience: alarms are no more punctual.

@@ -14,8 +14,8 @@ use super::Scheduler;
 use super::claims::Claimant;
 use super::meter::Waited;
 use super::turns::{Asked, Slice, Verdict};
-use super::urgent::{CLIENTS_TURN_NS, LOOK_EVERY_NS, Need, News};
-use super::waiter::{Given, Granted, Waiter};
+use super::urgent::{CLIENTS_TURN_NS, LOOK_EVERY_NS, Need, News, Watched};
+use super::waiter::{Given, Granted, NoToken, Waiter};
 
 /// What computes, for log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,15 +32,6 @@ pub(crate) enum Work {
     Survey,
     /// A buffer is copied to memory of the client, or from there.
     Copy,
-}
-
-/// Why a run does not get a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoToken {
-    /// Its client is gone, its burst was closed, or the service stops.
-    CalledOff,
-    /// The deadline passed while it waited.
-    MissedDeadline,
 }
 
 /// Somebody who computes for a client again and again (a burst) or once (a call). It holds a token from
@@ -312,22 +303,8 @@ impl Run {
 
     /// It is of a burst with these requests: less urgent runs of the same user look at them.
     pub(crate) fn watches(self: &Arc<Self>, requests: Gauge) {
-        self.scheduler.urgent.add(self.number, self.of, Arc::downgrade(self), requests);
-    }
-
-    /// Whether its thread waits for a core, where there are requests or not.
-    pub(super) fn needs(&self, has_requests: bool) -> Option<Need> {
-        // A request stays in its queue until it is answered.
-        let has_not_begun = || has_requests && !self.computes() && !self.waits();
-        match self.waiter.is_granted() {
-            true => Some(Need::Core),
-            false => has_not_begun().then_some(Need::CoreAndToken),
-        }
-    }
-
-    /// How often it ended so far.
-    pub(super) fn ends(&self) -> u64 {
-        self.ends.load(Ordering::Relaxed)
+        let run = Arc::downgrade(self);
+        self.scheduler.urgent.add(self.number, self.of, run, requests);
     }
 
     /// Lets threads of more urgent bursts, and of their clients, have this core.
@@ -420,6 +397,21 @@ impl Turn for Run {
             true => without_token(may_wait),
             false => may_wait(),
         }
+    }
+}
+
+impl Watched for Run {
+    fn needs(&self, has_requests: bool) -> Option<Need> {
+        // A request stays in its queue until it is answered.
+        let has_not_begun = || has_requests && !self.computes() && !self.waits();
+        match self.waiter.is_granted() {
+            true => Some(Need::Core),
+            false => has_not_begun().then_some(Need::CoreAndToken),
+        }
+    }
+
+    fn ends(&self) -> u64 {
+        self.ends.load(Ordering::Relaxed)
     }
 }
 

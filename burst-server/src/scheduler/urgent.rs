@@ -8,6 +8,7 @@
 //! begun, or a token that its thread has not taken, or has just ended, and lets whoever waits for the core have it. Where no burst is
 //! more urgent than another run, nobody looks. Why it is so: `docs/decisions/0035-a-core-for-the-urgent.md`.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -15,7 +16,6 @@ use burst_hal::Priority;
 use fmq::Gauge;
 
 use super::claims::Claimant;
-use super::run::Run;
 use crate::panics::lock;
 
 /// So often a run that computes looks at most: a look costs a cache miss for each burst that it looks at.
@@ -45,6 +45,15 @@ pub(super) struct News {
     pub(super) ends: u64,
 }
 
+/// What is looked at: the run of a burst.
+pub(super) trait Watched: fmt::Debug + Send + Sync {
+    /// What its thread needs, where there are requests or not.
+    fn needs(&self, has_requests: bool) -> Option<Need>;
+
+    /// How often it ended so far.
+    fn ends(&self) -> u64;
+}
+
 /// Bursts that a less urgent run may have to let run.
 #[derive(Debug, Default)]
 pub(super) struct Urgent {
@@ -59,13 +68,13 @@ pub(super) struct Urgent {
 struct Burst {
     number: u64,
     of: Claimant,
-    run: Weak<Run>,
+    run: Weak<dyn Watched>,
     requests: Gauge,
 }
 
 impl Urgent {
     /// This run is one of a burst with these requests.
-    pub(super) fn add(&self, number: u64, of: Claimant, run: Weak<Run>, requests: Gauge) {
+    pub(super) fn add(&self, number: u64, of: Claimant, run: Weak<dyn Watched>, requests: Gauge) {
         let Some(count) = self.count(of.priority) else { return };
         lock(&self.bursts).push(Burst { number, of, run, requests });
         count.fetch_add(1, Ordering::Relaxed);
@@ -99,7 +108,7 @@ impl Urgent {
             .iter()
             .filter(|burst| burst.of.user == of.user && burst.of.priority > of.priority);
         let with_items = |burst: &Burst| Some((burst.run.upgrade()?, burst.requests.items() != 0));
-        let runs: Vec<(Arc<Run>, bool)> =
+        let runs: Vec<(Arc<dyn Watched>, bool)> =
             above.take(LOOKED_AT_MAX).filter_map(with_items).collect();
         // A run whose last reference is dropped here asks for the lock.
         drop(bursts);

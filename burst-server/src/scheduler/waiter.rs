@@ -8,8 +8,16 @@ use std::time::Duration;
 use burst_hal::{CancelWord, TimePoint};
 
 use super::bell::{Bell, Bells};
-use super::run::NoToken;
 use crate::panics::lock;
+
+/// Why a run does not get a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoToken {
+    /// Its client is gone, its burst was closed, or the service stops.
+    CalledOff,
+    /// The deadline passed while it waited.
+    MissedDeadline,
+}
 
 /// A run as the scheduler knows it: who can end its waiting, and how.
 #[derive(Debug)]

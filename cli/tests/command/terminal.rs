@@ -52,7 +52,7 @@ fn wide_tables_fit_too_and_break_no_word() {
     for (args, words) in [
         (&devices[..], &["version", "AVAILABLE", "float32"][..]),
         (&model, &["burst-client-outputs", "executions 2", "outputs in memory"]),
-        (&transport, &["floor-futex", "p50 : floor", "system calls per message"]),
+        (&transport, &["floor-futex", "p50 : floor", "calls/msg"]),
         (&random, &["operations", "elements"]),
     ] {
         let session = Session::run(burst(args), 60);

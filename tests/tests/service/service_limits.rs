@@ -157,7 +157,10 @@ fn buffers_of_one_user() {
     let (one, two) = (service.connect().unwrap(), service.connect().unwrap());
     let (made, refused) = buffers_until_refused(&one, 4);
     assert_eq!(made.len(), 4);
-    assert!(refused.to_string().contains("the limit of 4 on buffers of a driver for one user"), "{refused}");
+    assert!(
+        refused.to_string().contains("the limit of 4 on buffers of a driver for one user"),
+        "{refused}"
+    );
     let (of_two, refused) = buffers_until_refused(&two, 4);
     assert_eq!((of_two.len(), refused.status()), (0, TRANSIENT));
     assert_eq!(service.metric("burst_in_use{limit=\"buffers\"}"), 4);
