@@ -1,5 +1,8 @@
 //! The command as its users call it.
 
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
 mod answers;
 mod bench;
 mod browser;
@@ -46,6 +49,12 @@ mod view;
 mod wrong_input;
 
 fn main() -> std::process::ExitCode {
+    if let Some(error) = with_signals() {
+        eprintln!(
+            "signals that this process ignores cannot be set back with env (coreutils): {error}"
+        );
+        return std::process::ExitCode::FAILURE;
+    }
     burst_testing::run(&[
         answers::TESTS,
         bench::TESTS,
@@ -91,4 +100,21 @@ fn main() -> std::process::ExitCode {
         view::TESTS,
         wrong_input::TESTS,
     ])
+}
+
+/// Starts this program again where it ignores signals that commands here are sent, as a shell's background
+/// job and what `nohup` starts do: `burst` leaves them ignored. Gives why that cannot be.
+fn with_signals() -> Option<std::io::Error> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    // SIGHUP, SIGINT and SIGTERM have the numbers 1, 2 and 15; the first bit is that of signal 1.
+    let asked = 1 << 0 | 1 << 1 | 1 << 14;
+    if u64::from_str_radix(ignored.trim(), 16).ok()? & asked == 0 {
+        return None;
+    }
+    let mut arguments = std::env::args_os();
+    let program = arguments.next()?;
+    let mut again = Command::new("env");
+    again.arg("--default-signal=HUP,INT,TERM").arg(program).args(arguments);
+    Some(again.exec())
 }
