@@ -36,6 +36,9 @@ pub struct Args {
     pub json: bool,
 }
 
+/// Where a device is that nothing has to be sent to.
+const IN_PROCESS: &str = "in process";
+
 /// What was found.
 #[derive(Debug, Serialize)]
 struct Found {
@@ -61,7 +64,9 @@ struct Row {
 }
 
 impl Args {
-    /// Measures and prints. Fails where results differ, or the cache is slower.
+    /// Measures and prints. Fails where results differ, or a service takes longer from the files. In this process that is told
+    /// and no failure: a model whose weights are used where they lie is prepared without a look at them, and files have to be
+    /// read and checked (`docs/decisions/0022-compilations-in-files.md`).
     ///
     /// # Errors
     /// Files that are no models; a device that does not prepare one; writing.
@@ -84,7 +89,7 @@ impl Args {
             }
             eprintln!("{name}");
             let devices: [(&'static str, &dyn Device); 2] =
-                [("in process", &local), ("service", &remote)];
+                [(IN_PROCESS, &local), ("service", &remote)];
             for (place, device) in devices {
                 rows.push(self.one(&path, &name, place, device)?);
             }
@@ -227,9 +232,10 @@ fn execute(prepared: &dyn PreparedModel, model: &Model) -> Result<Vec<u8>, Harne
 }
 
 impl Found {
-    /// Whether all computed the same, and none is slower from the cache.
+    /// Whether all computed the same, and a service is never slower from the cache.
     fn is_well(&self) -> bool {
-        self.rows.iter().all(|row| row.same_bits && row.ratio.median <= 1.0)
+        let is_fast = |row: &Row| row.place == IN_PROCESS || row.ratio.median <= 1.0;
+        self.rows.iter().all(|row| row.same_bits && is_fast(row))
     }
 
     fn write_text(&self, out: &mut impl Write) -> Result<(), HarnessError> {

@@ -14,6 +14,7 @@ use fmq::{Consumer, Deadline, Descriptor, Producer, QueueConfig, Wait};
 use crate::ClientError;
 use crate::connection::{BurstWatch, Link};
 use crate::model_handle::ModelHandle;
+use crate::waiting::deadline_at;
 
 mod execute;
 mod pipeline;
@@ -407,7 +408,7 @@ impl burst_hal::Burst for Burst {
         options: &ExecutionOptions,
         result: &mut ExecutionResult,
     ) {
-        let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        let deadline = deadline_at(options.deadline);
         match self.run(request, options, deadline) {
             Ok(()) => std::mem::swap(result, &mut self.scratch.result),
             Err(error) => {

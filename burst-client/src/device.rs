@@ -19,6 +19,7 @@ use fmq::Deadline;
 
 use crate::connection::Link;
 use crate::model_handle::ModelHandle;
+use crate::waiting::deadline_at;
 use crate::{ClientError, RemoteBuffer, RemotePreparedModel, ShmMemory, Stream, StreamOptions};
 
 /// A device in another process.
@@ -155,7 +156,7 @@ impl RemoteDevice {
             cache: CachePlace::new(cache.token, files),
             deadline: deadline.map(|at| at.nanos),
         };
-        let deadline = deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        let deadline = deadline_at(deadline);
         self.link.give_back_dropped(deadline)?;
         let descriptors: Vec<BorrowedFd<'_>> = files_of(cache).collect();
         match self.link.call(call, &descriptors, deadline)? {
@@ -188,7 +189,7 @@ impl RemoteDevice {
                 Call::PrepareCaching { device, model: body, options: wire_options, cache }
             }
         };
-        let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        let deadline = deadline_at(options.deadline);
         self.link.give_back_dropped(deadline)?;
         let mut descriptors = parcel.descriptors(model)?;
         descriptors.extend(cache.into_iter().flat_map(files_of));

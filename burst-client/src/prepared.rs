@@ -12,6 +12,7 @@ use fmq::Deadline;
 
 use crate::connection::Link;
 use crate::model_handle::{ExecutedCallback, ModelHandle};
+use crate::waiting::deadline_at;
 use crate::{Burst, BurstOptions, ClientError, Executed};
 
 /// A model that is prepared in another process.
@@ -148,7 +149,7 @@ impl PreparedModel for RemotePreparedModel {
         request: &Request,
         options: &ExecutionOptions,
     ) -> ExecutionResult {
-        let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        let deadline = deadline_at(options.deadline);
         match self.execute(request, options, deadline) {
             Ok(executed) => executed.result,
             Err(error) => {

@@ -23,7 +23,7 @@ use fmq::Deadline;
 use rustix::io::Errno;
 
 use crate::prepared::launched;
-use crate::waiting::lock;
+use crate::waiting::{deadline_at, lock};
 use crate::{
     Backoff, Burst, BurstOptions, Client, ClientError, ConnectOptions, RemoteDevice,
     RemotePreparedModel, Stream, StreamOptions,
@@ -230,7 +230,7 @@ impl ReconnectingDevice {
         deadline: Option<TimePoint>,
         prepare: impl FnOnce(&RemoteDevice) -> Result<Arc<RemotePreparedModel>, ClientError>,
     ) -> Result<Arc<ReconnectingModel>, ClientError> {
-        let deadline = deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        let deadline = deadline_at(deadline);
         let Connected { device, generation } = self.alive(deadline)?;
         let prepared = Renewable::new(Prepared { model: prepare(&device)?, generation });
         Ok(Arc::new(ReconnectingModel { device: self.clone(), origin, prepared }))
@@ -398,7 +398,7 @@ impl PreparedModel for ReconnectingModel {
         options: &ExecutionOptions,
         caller: &Caller,
     ) -> ExecutionResult {
-        let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        let deadline = deadline_at(options.deadline);
         match self.reconnect(deadline) {
             Ok(model) => model.execute_for(request, options, caller),
             Err(error) => {
@@ -417,7 +417,7 @@ impl PreparedModel for ReconnectingModel {
         caller: Caller,
         callback: ExecutionCallback,
     ) -> Result<(), Failure> {
-        let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        let deadline = deadline_at(options.deadline);
         match self.reconnect(deadline) {
             Ok(model) => model.execute_asynchronously(request, options, caller, callback),
             Err(error) => {
@@ -438,7 +438,7 @@ impl PreparedModel for ReconnectingModel {
         caller: Caller,
     ) -> Result<FencedExecution, Failure> {
         let deadline = options.execution.deadline;
-        let deadline = deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        let deadline = deadline_at(deadline);
         self.reconnect(deadline)?.execute_fenced(request, wait_for, options, caller)
     }
 

@@ -1,9 +1,16 @@
-//! What every wait at a condition variable needs.
+//! What every wait needs.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use burst_hal::TimePoint;
 use fmq::Deadline;
+
+/// A deadline of the HAL as the waits of queues take it: both count from the machine's start. None is never.
+#[must_use]
+pub fn deadline_at(at: Option<TimePoint>) -> Deadline {
+    at.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos))
+}
 
 /// Time left until a deadline; `None` for never.
 pub(crate) fn remaining(deadline: Deadline) -> Option<Duration> {

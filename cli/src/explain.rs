@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use burst_driver::CpuDevice;
 use burst_hal::{Device, Model};
+use burst_harness::report::{Column, Table};
 use burst_tasks::SoundFront;
 use burst_tflite::{ImportError, Outcome, Spectrum, Verdict};
-use comfy_table::Table;
 use serde::Serialize;
 
 use crate::model_file;
@@ -204,11 +204,10 @@ impl RunsIn {
 
 impl Report {
     fn write_text(&self, to: &mut impl Write) -> Result<()> {
-        let mut table = Table::new();
-        table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-        table.set_header(["#", "operator", "becomes", "runs in", "remarks"]);
+        let columns = ["operator", "becomes", "runs in", "remarks"].map(Column::text);
+        let mut table = Table::new([&[Column::number("#")][..], &columns].concat());
         for row in &self.operators {
-            table.add_row([
+            table.add([
                 row.index.to_string(),
                 row.operator.clone(),
                 row.outcome.clone(),
@@ -216,8 +215,7 @@ impl Report {
                 row.notes.join("; "),
             ]);
         }
-        out::fit(&mut table);
-        writeln!(to, "{}\n{table}", self.model)?;
+        writeln!(to, "{}\n{}", self.model, table.fitted(out::columns()))?;
         match (&self.refused, &self.front) {
             (Some(reason), _) => writeln!(to, "does not run: {reason}")?,
             (None, None) => writeln!(to, "runs on the CPU device")?,

@@ -30,6 +30,7 @@ mod preference;
 mod random;
 mod route;
 mod run;
+mod seconds;
 mod serve;
 mod signals;
 mod source;

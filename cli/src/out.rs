@@ -50,10 +50,3 @@ pub(crate) fn columns() -> Option<u16> {
     let size = terminal_size::terminal_size_of(std::io::stdout());
     size.map(|(width, _)| width.0)
 }
-
-/// Lets a table be no wider than the terminal: its cells are broken into lines where need be.
-pub(crate) fn fit(table: &mut comfy_table::Table) {
-    if let Some(columns) = columns() {
-        table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic).set_width(columns);
-    }
-}

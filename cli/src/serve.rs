@@ -27,6 +27,7 @@ use burst_server::{
 };
 use nix::sys::signal::{SigSet, Signal};
 
+use crate::seconds::seconds;
 use crate::threads::Threads;
 use crate::{calibrate, device_names, out, signals};
 
@@ -168,14 +169,9 @@ fn named(args: &Args) -> Access {
 }
 
 /// A time; `None` where it is 0.
-fn unless_zero(flag: &str, seconds: f64) -> Result<Option<Duration>> {
-    let time = self::seconds(flag, seconds)?;
+fn unless_zero(flag: &str, time: f64) -> Result<Option<Duration>> {
+    let time = seconds(flag, time)?;
     Ok((!time.is_zero()).then_some(time))
-}
-
-fn seconds(flag: &str, seconds: f64) -> Result<Duration> {
-    Duration::try_from_secs_f64(seconds)
-        .with_context(|| format!("{flag} {seconds} is no number of seconds"))
 }
 
 /// Serves the client at the other end of standard input, whose driver process this is.

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use burst_hal::validate::UnspecifiedOutputs;
-use burst_hal::{LOOP_TIMEOUT_MAXIMUM, OperationType, Request};
+use burst_hal::{LOOP_TIMEOUT_MAXIMUM, OperandType, OperationType, Request};
 
 use crate::arguments::copy_in;
 use crate::error::DriverError;
-use crate::plan::{GraphPlan, Step};
+use crate::plan::{GraphPlan, Planned, Step};
 use crate::prepared::CpuPreparedModel;
 use crate::stop::Stop;
 use crate::threads::Parallelism;
@@ -26,6 +26,10 @@ pub struct OperationProfile {
     /// Multiplications that are added up in one execution: those of convolutions, fully connected
     /// layers and recurrent cells. `None` for other operations and where shapes are not known.
     pub macs: Option<u64>,
+    /// The type of its first input, which says whether floats or stored values are multiplied.
+    pub input: Option<OperandType>,
+    /// Bytes of all that it reads and writes in one execution, each once; `None` where shapes are not known.
+    pub bytes: Option<u64>,
 }
 
 impl CpuPreparedModel {
@@ -66,6 +70,8 @@ impl CpuPreparedModel {
             kernel: step.kernel.as_ref().map(|kernel| kernel.name()),
             time,
             macs: macs(&plan.main, step),
+            input: step.inputs.first().map(|input| plan.main.operands[*input].info.ty),
+            bytes: bytes(&plan.main, step),
         });
         Ok(profile.collect())
     }
@@ -98,6 +104,15 @@ fn macs(graph: &GraphPlan, step: &Step) -> Option<u64> {
         Op::Svdf => product(weights(step, dims, 1..3, None)?, input(0)?.get(..1)?),
         _ => None,
     }
+}
+
+/// Bytes of the operands of a step, where their shapes are known; one that is left out has none.
+fn bytes(graph: &GraphPlan, step: &Step) -> Option<u64> {
+    let of = |operand: &usize| {
+        let Planned { info, dims, .. } = &graph.operands[*operand];
+        info.ty.byte_length(dims.as_deref()?)
+    };
+    step.inputs.iter().chain(&step.outputs).try_fold(0_u64, |sum, one| sum.checked_add(of(one)?))
 }
 
 /// Elements of the weight matrices at these inputs; those that are left out have none.

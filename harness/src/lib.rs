@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bounds;
 pub mod engine;
 pub mod error;
 pub mod litert;

@@ -37,6 +37,24 @@ pub struct Machine {
     pub command: String,
 }
 
+/// Bytes that are read over to measure memory: more than caches have.
+const READ_BYTES: usize = 256 << 20;
+
+/// Bytes per second that one thread reads of memory that no cache has; the best of three passes.
+#[must_use]
+pub fn memory_bytes_per_s() -> f64 {
+    // Written, so that it is memory and not one page of zeroes.
+    let numbers: Vec<u64> = (0..(READ_BYTES / size_of::<u64>()) as u64).collect();
+    let pass = || {
+        let start = Instant::now();
+        let sum =
+            std::hint::black_box(&numbers).iter().fold(0_u64, |sum, one| sum.wrapping_add(*one));
+        std::hint::black_box(sum);
+        crate::engine::to_f64(READ_BYTES as u64) / start.elapsed().as_secs_f64().max(1e-9)
+    };
+    (0..3).map(|_| pass()).fold(0.0, f64::max)
+}
+
 impl Machine {
     /// This one, now.
     #[must_use]

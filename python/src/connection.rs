@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{self, Class};
 use crate::private_driver::{DriverProcess, Program};
-use crate::waiting::{deadline, lock};
+use crate::waiting::{aside, deadline, lock};
 
 /// Between attempts to reach a service that is being started again: at first, and at most, so that Ctrl-C is heard.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -76,14 +76,16 @@ impl Way {
         }
     }
 
-    /// As often as it takes, of a service that somebody else starts again. Between attempts Ctrl-C is heard; one of them
-    /// waits only where a service is that does not answer.
+    /// As often as it takes, of a service that somebody else starts again.
     fn reconnect(&self, deadline: Deadline) -> PyResult<Connected> {
-        let Way::Socket(path) = self else { return self.connect(deadline) };
+        let Way::Socket(path) = self else {
+            let again = self.clone();
+            return aside(move || again.connect(deadline));
+        };
         let mut pause = FIRST_PAUSE;
         loop {
-            let options = ConnectOptions::default().until(deadline);
-            let error = match Client::connect_with(path, &options) {
+            let (path, options) = (path.clone(), ConnectOptions::default().until(deadline));
+            let error = match aside(move || Ok(Client::connect_with(path, &options)))? {
                 Ok(client) => return Ok(Connected { client, process: None }),
                 Err(error) => error,
             };
@@ -117,8 +119,10 @@ impl Connection {
     /// The device of this name.
     pub(crate) fn device(&self, name: &str) -> PyResult<Found> {
         let Connected { client, process } = self.current()?;
-        let device = client.device(name);
-        let device = device.map_err(|error| errors::of_client(&error, Class::Refused))?;
+        let name = name.to_owned();
+        let device = aside(move || {
+            client.device(&name).map_err(|error| errors::of_client(&error, Class::Refused))
+        })?;
         Ok(Found { device, process })
     }
 
@@ -129,7 +133,8 @@ impl Connection {
 
     fn first(py: Python<'_>, way: Way, timeout: Option<f64>) -> PyResult<Self> {
         let deadline = deadline(timeout)?;
-        let connected = py.detach(|| way.connect(deadline))?;
+        let first = way.clone();
+        let connected = py.detach(|| aside(move || first.connect(deadline)))?;
         Ok(Connection { way, connected: Mutex::new(Some(connected)) })
     }
 }
@@ -167,7 +172,10 @@ impl Connection {
     }
 
     fn devices(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        py.detach(|| self.current()?.client.device_names().map_err(|error| no_service(&error)))
+        py.detach(|| {
+            let Connected { client, .. } = self.current()?;
+            aside(move || client.device_names().map_err(|error| no_service(&error)))
+        })
     }
 
     fn pid(&self) -> PyResult<u32> {

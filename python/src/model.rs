@@ -15,12 +15,12 @@ use crate::kinds::{Described, described};
 use crate::memory;
 use crate::private_driver::DriverProcess;
 use crate::running::Running;
-use crate::waiting::{deadline, lock};
+use crate::waiting::{aside, deadline, lock};
 
 /// See `package/burst/model.py`.
 #[pyclass(module = "burst._burst", frozen)]
 pub(crate) struct Model {
-    model: TaskModel,
+    model: Arc<TaskModel>,
     device: String,
     layout: SessionLayout,
     inputs: Option<memory::Shared>,
@@ -44,18 +44,21 @@ struct Prepared {
 
 fn prepare(
     Found { device, process }: Found,
-    model: &TaskModel,
+    model: &Arc<TaskModel>,
     layout: &SessionLayout,
     inputs: Option<Pool>,
 ) -> PyResult<Prepared> {
-    let open = || -> Result<(Running, Pool), ClientError> {
+    let (model, layout) = (Arc::clone(model), layout.clone());
+    let open = move || -> Result<(Running, Pool), ClientError> {
         let prepared = device.prepare(&model.imported.model, &PrepareOptions::default())?;
         let outputs = memory::output_pool(&prepared, layout.output_bytes())?;
-        let tensors = SessionTensors::new(layout.clone(), inputs, Pool::clone(&outputs));
+        let tensors = SessionTensors::new(layout, inputs, Pool::clone(&outputs));
         Ok((Running::open(prepared, tensors)?, outputs))
     };
-    let (running, outputs) = open().map_err(|error| errors::of_client(&error, Class::Refused))?;
-    Ok(Prepared { running, outputs, process })
+    aside(move || {
+        let opened = open().map_err(|error| errors::of_client(&error, Class::Refused));
+        opened.map(|(running, outputs)| Prepared { running, outputs, process })
+    })
 }
 
 fn live(py: Python<'_>, Prepared { running, outputs, process }: Prepared) -> PyResult<Live> {
@@ -79,7 +82,7 @@ impl Model {
             let layout = layout.map_err(|error| {
                 errors::raise(Class::BadModel, &format!("{}: {error}", model.name))
             })?;
-            PyResult::Ok((model, found, layout))
+            PyResult::Ok((Arc::new(model), found, layout))
         })?;
         let bytes = layout.input_bytes();
         let inputs = (bytes > 0).then(|| memory::inputs(py, bytes)).transpose()?;

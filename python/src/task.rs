@@ -22,7 +22,7 @@ use crate::errors::{self, Class};
 use crate::memory;
 use crate::private_driver::DriverProcess;
 use crate::running::Running;
-use crate::waiting::lock;
+use crate::waiting::{aside, lock};
 
 /// Runs a task's model, and hears Ctrl-C while it waits.
 struct Listening {
@@ -99,7 +99,7 @@ enum Kind {
 #[pyclass(module = "burst._burst", frozen)]
 pub(crate) struct Task {
     kind: String,
-    model: TaskModel,
+    model: Arc<TaskModel>,
     device: String,
     options: TaskOptions,
     live: Mutex<Live>,
@@ -121,7 +121,12 @@ fn class(Seen { index, label, score }: Seen) -> Found3 {
     (index, label, score)
 }
 
-fn open(
+fn open(kind: &str, found: Found, model: &Arc<TaskModel>, options: &TaskOptions) -> PyResult<Live> {
+    let (kind, model, options) = (kind.to_owned(), Arc::clone(model), options.clone());
+    aside(move || open_aside(&kind, found, &model, &options))
+}
+
+fn open_aside(
     kind: &str,
     Found { device, process }: Found,
     model: &TaskModel,
@@ -213,7 +218,7 @@ impl Task {
         py.detach(|| {
             let options = options(asked)?;
             let model = TaskModel::read(&file);
-            let model = model.map_err(|error| errors::of_task(error, Class::BadModel))?;
+            let model = Arc::new(model.map_err(|error| errors::of_task(error, Class::BadModel))?);
             let live = open(&kind, connection.device(&device)?, &model, &options)?;
             Ok(Task { kind, model, device, options, live: Mutex::new(live) })
         })

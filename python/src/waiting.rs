@@ -1,11 +1,14 @@
 //! Waiting while the interpreter goes on, and Ctrl-C is heard.
 
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use burst_client::{ClientError, Deadline};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+use crate::errors::{self, Class};
 
 /// How long is waited before the interpreter is asked for signals. A person does not notice it, and the few microseconds of
 /// asking are nothing beside it.
@@ -39,6 +42,33 @@ pub(crate) fn listening<T>(
         match attempt(if is_last { deadline } else { slice }) {
             Err(ClientError::Timeout) if !is_last => Python::attach(|py| py.check_signals())?,
             done => return Ok(done),
+        }
+    }
+}
+
+/// Has something done that waits for the driver, and cannot be told to stop, on a thread of its own, and asks for signals
+/// until it is done. Where a handler raises, that thread is left alone: it ends with the driver's answer, or with the driver, and
+/// what it made is dropped there.
+///
+/// # Errors
+/// As [`listening`]; what `work` says.
+pub(crate) fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> PyResult<T> + Send + 'static,
+) -> PyResult<T> {
+    let (tell, told) = sync_channel(1);
+    let thread = std::thread::Builder::new().name("burst".to_owned());
+    // Nobody listens any more where a signal came.
+    thread.spawn(move || drop(tell.send(work())))?;
+    loop {
+        match told.recv_timeout(LISTENING) {
+            Ok(done) => return done,
+            Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals())?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(errors::raise(
+                    Class::Failed,
+                    &"a panic, which is a defect of this package",
+                ));
+            }
         }
     }
 }

@@ -10,8 +10,11 @@ import sys
 import tempfile
 import threading
 import time
+import unittest
 
 import numpy as np
+
+import burst
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODEL = ROOT / "models" / "shapes.tflite"
@@ -37,6 +40,15 @@ def golden():
 
     inputs, outputs = part("inputs"), part("outputs")
     return inputs, outputs, outputs.argmax(axis=1).tolist()
+
+
+class Driven(unittest.TestCase):
+    """Tests that have a driver of their own, one for each class."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.driver = burst.start(PROGRAM)
+        cls.addClassCleanup(cls.driver.close)
 
 
 class Service:

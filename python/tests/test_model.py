@@ -14,12 +14,7 @@ import burst
 from . import support
 
 
-class Models(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.driver = burst.start(support.PROGRAM)
-        cls.addClassCleanup(cls.driver.close)
-
+class Models(support.Driven):
     def test_golden_inputs_give_golden_outputs(self):
         model = self.driver.load(support.MODEL)
         inputs, outputs, classes = support.golden()
@@ -135,6 +130,26 @@ class Waiting(unittest.TestCase):
             interrupts.join()
         self.check(2)
 
+    def test_ctrl_c_ends_what_waits_for_a_driver_that_does_not_answer(self):
+        def interrupted(function, call):
+            with support.stopped(self.driver.pid):
+                interrupts = support.once_main_is_in(function, lambda: os.kill(os.getpid(), signal.SIGINT))
+                with self.assertRaises(KeyboardInterrupt):
+                    call()
+                interrupts.join()
+
+        interrupted("__init__", lambda: self.driver.load(support.MODEL))
+        interrupted("__init__", lambda: burst.ImageClassifier(self.driver, support.MODEL))
+        interrupted("devices", lambda: self.driver.devices)
+        self.check(1)
+        with support.service() as service:
+            with support.stopped(service.process.pid):
+                interrupts = support.once_main_is_in("connect", lambda: os.kill(os.getpid(), signal.SIGINT))
+                with self.assertRaises(KeyboardInterrupt):
+                    burst.connect(service.path, timeout=support.HANG)
+                interrupts.join()
+            burst.connect(service.path, timeout=support.HANG).close()
+
     def test_a_time_out_is_one_and_the_model_goes_on(self):
         with support.stopped(self.driver.pid), self.assertRaises(burst.Timeout):
             self.model.run(timeout=0.05)
@@ -167,12 +182,7 @@ class Waiting(unittest.TestCase):
         self.check(4)
 
 
-class Refusals(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.driver = burst.start(support.PROGRAM)
-        cls.addClassCleanup(cls.driver.close)
-
+class Refusals(support.Driven):
     def test_what_is_not_there_is_named(self):
         with self.assertRaisesRegex(burst.NoService, "/nonexistent/burst.sock"):
             burst.connect("/nonexistent/burst.sock")

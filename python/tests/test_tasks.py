@@ -15,12 +15,7 @@ def _picture(values):
     return (values.astype(np.int16) + 128).astype(np.uint8)
 
 
-class OwnModel(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.driver = burst.start(support.PROGRAM)
-        cls.addClassCleanup(cls.driver.close)
-
+class OwnModel(support.Driven):
     def test_golden_pictures_are_classified(self):
         inputs, _, classes = support.golden()
         names = [f"shape {index}" for index in range(10)]
@@ -58,11 +53,10 @@ class OwnModel(unittest.TestCase):
 
 
 @unittest.skipUnless(MODELS.is_dir(), "needs models of ../shared")
-class SharedModels(unittest.TestCase):
+class SharedModels(support.Driven):
     @classmethod
     def setUpClass(cls):
-        cls.driver = burst.start(support.PROGRAM)
-        cls.addClassCleanup(cls.driver.close)
+        super().setUpClass()
         size = 320 * 240 * 3
         at = np.arange(size)
         cls.picture = ((at // 3 % 320 + at // 2000) % 256).astype(np.uint8).reshape(240, 320, 3)

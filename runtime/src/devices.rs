@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use burst_client::{Deadline, ReconnectingDevice};
+use burst_client::{Deadline, ReconnectingDevice, deadline_at};
 use burst_driver::{CpuDevice, DeviceOptions, Engine, ReferenceDevice, Variant};
 use burst_hal::{
     Buffer, BufferRequest, CACHE_FILES_MAX, CacheFiles, Caller, Capabilities, Device, DeviceType,
@@ -20,7 +20,7 @@ pub(crate) use self::local::guarded;
 use crate::cache_key;
 use crate::error::{Error, Result};
 use crate::launching::device_launcher;
-use crate::patience::{Patience, deadline};
+use crate::patience::Patience;
 use crate::process::check_process;
 use crate::remote::Remote;
 use crate::service::Service;
@@ -275,7 +275,7 @@ impl RuntimeDevice {
             && !device.current().is_alive()
         {
             let until = Patience::of(RECONNECT_LONGEST).until(by);
-            let connected = device.try_reconnect(deadline(until));
+            let connected = device.try_reconnect(deadline_at(until));
             connected.map_err(|error| Error::new(ResultCode::DeadObject, error))?;
         }
         Ok(self.current())

@@ -9,7 +9,6 @@
 
 use std::time::Duration;
 
-use burst_client::Deadline;
 use burst_hal::TimePoint;
 
 /// The limit of a call to a service where nobody sets one.
@@ -45,11 +44,6 @@ impl Patience {
             (end, deadline) => end.or(deadline),
         }
     }
-}
-
-/// As the client takes it.
-pub(crate) fn deadline(at: Option<TimePoint>) -> Deadline {
-    at.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos))
 }
 
 #[cfg(test)]

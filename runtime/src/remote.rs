@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use burst_client::{
     BurstOptions, ClientError, Deadline, Executed, RemoteBuffer, RemoteDevice, RemotePreparedModel,
+    deadline_at,
 };
 use burst_hal::{
     Buffer, BufferRequest, CompilationCache, ExecutionOptions, ExecutionResult, Failure, Model,
@@ -14,7 +15,7 @@ use burst_hal::{
 use burst_launch::Execution;
 
 use crate::error::{Error, Result};
-use crate::patience::{ANSWER_LONGEST, Patience, deadline};
+use crate::patience::{ANSWER_LONGEST, Patience};
 
 /// A device of a service over one connection.
 #[derive(Debug, Clone)]
@@ -98,7 +99,7 @@ impl Remote {
         model: &Model,
         by: Option<TimePoint>,
     ) -> Result<Vec<bool>> {
-        let until = deadline(self.patience.until(by));
+        let until = deadline_at(self.patience.until(by));
         self.told(self.device.query_operations_until(model, until), by)
     }
 
@@ -178,7 +179,7 @@ impl RemoteModel {
         request: &Request,
         options: &ExecutionOptions,
     ) -> std::result::Result<ExecutionResult, Missed> {
-        let until = deadline(self.service.patience.until(options.deadline));
+        let until = deadline_at(self.service.patience.until(options.deadline));
         let executed = self.model.execute(request, options, until);
         let executed = executed.map_err(|error| self.service.missed(error, options.deadline))?;
         let Executed { result, .. } = executed;
@@ -226,7 +227,7 @@ impl RemoteBurst {
         request: &Request,
         options: &ExecutionOptions,
     ) -> std::result::Result<Option<&ExecutionResult>, Missed> {
-        let until = deadline(self.service.patience.until(options.deadline));
+        let until = deadline_at(self.service.patience.until(options.deadline));
         match self.burst.execute(request, options, until) {
             Ok(result) => Ok(Some(result)),
             Err(ClientError::BurstEnded { detail }) => {
@@ -254,7 +255,7 @@ impl ServiceBuffer {
     }
 
     fn until(&self) -> Deadline {
-        deadline(self.service.patience.end())
+        deadline_at(self.service.patience.end())
     }
 }
 

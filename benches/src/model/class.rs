@@ -1,4 +1,4 @@
-//! What kind of model it is, and what is expected of it beside LiteRT.
+//! What kind of model it is.
 
 use burst_hal::{OperandType, Operation, OperationType};
 use burst_harness::model::Workload;
@@ -16,11 +16,20 @@ pub enum Class {
     Uint8,
     /// A recurrent model of floats.
     FloatLstm,
-    /// Nothing is expected of it.
+    /// None of these.
     Other,
 }
 
 impl Class {
+    /// All of them.
+    pub const ALL: [Class; 5] = [
+        Class::FloatConvolution,
+        Class::Int8PerChannel,
+        Class::Uint8,
+        Class::FloatLstm,
+        Class::Other,
+    ];
+
     /// By what the model's convolutions and recurrent layers compute with.
     #[must_use]
     pub fn of(workload: &Workload) -> Class {
@@ -51,27 +60,6 @@ impl Class {
             Class::Uint8 => "uint8",
             Class::FloatLstm => "float LSTM",
             Class::Other => "other",
-        }
-    }
-
-    /// With one thread, p50 over LiteRT's: what it must not exceed, and what it should reach.
-    #[must_use]
-    pub fn goal(self) -> Option<(f64, f64)> {
-        match self {
-            Class::FloatConvolution => Some((3.0, 1.5)),
-            Class::Int8PerChannel => Some((4.0, 2.0)),
-            Class::Uint8 => Some((2.0, 1.0)),
-            Class::FloatLstm => Some((1.5, 1.0)),
-            Class::Other => None,
-        }
-    }
-
-    /// p50 with two threads over that with one: what it must not exceed, and what it should reach.
-    #[must_use]
-    pub fn threads_goal(self) -> Option<(f64, f64)> {
-        match self {
-            Class::FloatConvolution | Class::Int8PerChannel | Class::Uint8 => Some((0.75, 0.62)),
-            Class::FloatLstm | Class::Other => None,
         }
     }
 }

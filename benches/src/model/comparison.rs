@@ -1,14 +1,16 @@
 //! What was found beside LiteRT: ratios, tables, JSON, a page.
 
 use std::io::Write;
+use std::path::Path;
 
+use burst_harness::bounds::{Bound, Bounds, Check};
 use burst_harness::engine::Spread;
 use burst_harness::litert::{PATH as LITERT, Package};
 use burst_harness::machine::Machine;
 use burst_harness::model::{
-    Agreement, ModelReport, ModelsReport, PathReport, Series, page_of, paths, ratio,
+    Agreement, ModelReport, ModelsReport, PathReport, Series, figures_of, page_of, paths, ratio,
 };
-use burst_harness::report::{Column, Findings, Paper, Report, Table, dash, time};
+use burst_harness::report::{Cell, Column, Findings, Format, Paper, Table, dash, time};
 use burst_harness::{HarnessError, WaitKind};
 use serde::Serialize;
 
@@ -36,8 +38,8 @@ pub struct Compared {
     pub class: Class,
     /// Our p50 in this process over LiteRT's in the same round, per number of threads.
     pub ours_to_litert: Vec<ThreadRatio>,
-    /// What that must not exceed with one thread, and what it should reach.
-    pub goal: Option<(f64, f64)>,
+    /// What a run can be held to, and what became of it.
+    pub checks: Vec<Check>,
     /// p50 of our reference kernels over that of our kernels.
     pub reference_to_ours: Option<Spread>,
     /// LiteRT's outputs against ours.
@@ -56,6 +58,56 @@ pub struct ThreadRatio {
     pub threads: u32,
     /// Over the rounds.
     pub ratio: Spread,
+}
+
+/// What a model can be held to. A file of bounds names the class of models with it.
+#[derive(Debug, Clone, Copy)]
+enum Ratio {
+    /// Our p50 over LiteRT's, each with one thread.
+    ToLiteRt,
+    /// The same with two on both sides.
+    ToLiteRtOnTwo,
+    /// Our p50 with two threads over that with one, where that takes a millisecond or longer: below, threads cost more
+    /// than they bring.
+    TwoToOne,
+}
+
+impl Ratio {
+    const ALL: [Ratio; 3] = [Ratio::ToLiteRt, Ratio::ToLiteRtOnTwo, Ratio::TwoToOne];
+
+    fn name(self, class: Class) -> String {
+        let what = match self {
+            Ratio::ToLiteRt => "ours : LiteRT, 1 thread",
+            Ratio::ToLiteRtOnTwo => "ours : LiteRT, 2 threads",
+            Ratio::TwoToOne => "ours, 2 threads : 1, from 1 ms on",
+        };
+        format!("{}: {what}", class.name())
+    }
+
+    fn of(self, class: Class, report: &ModelReport, to_litert: &[ThreadRatio]) -> Check {
+        let beside = |threads| to_litert.iter().find(|one| one.threads == threads);
+        let gain = report.threads.iter().find(|one| one.path == paths::IN_PROCESS);
+        let is_long = |one: &PathReport| one.latency_us.p50 >= 1000.0;
+        let ratio = match self {
+            Ratio::ToLiteRt => beside(1).map(|one| one.ratio),
+            Ratio::ToLiteRtOnTwo => beside(2).map(|one| one.ratio),
+            Ratio::TwoToOne => report
+                .path(paths::IN_PROCESS, 1)
+                .filter(|one| is_long(one))
+                .and(gain)
+                .map(|gain| gain.ratio_to_one),
+        };
+        Check::new(self.name(class), ratio.map(|ratio| ratio.median))
+    }
+}
+
+/// Reads bounds for models, such as `benches/model.json`.
+///
+/// # Errors
+/// As [`Bounds::read`].
+pub(super) fn bounds(path: &Path) -> Result<Bounds, HarnessError> {
+    let names = Class::ALL.iter().flat_map(|class| Ratio::ALL.map(|ratio| ratio.name(*class)));
+    Bounds::read(path, &names.collect::<Vec<String>>())
 }
 
 impl Compared {
@@ -78,10 +130,11 @@ impl Compared {
             Some(ThreadRatio { threads, ratio })
         });
         let reference = find(REFERENCE, 1).zip(find(paths::IN_PROCESS, 1));
+        let ours_to_litert: Vec<ThreadRatio> = ours_to_litert.collect();
         Compared {
+            checks: Ratio::ALL.map(|ratio| ratio.of(class, &report, &ours_to_litert)).to_vec(),
             class,
-            ours_to_litert: ours_to_litert.collect(),
-            goal: class.goal(),
+            ours_to_litert,
             reference_to_ours: reference.and_then(|(slow, fast)| ratio(slow, fast)),
             outputs: report.paths.iter().find(|path| path.path == LITERT).map(|path| path.outputs),
             not_comparable,
@@ -93,15 +146,6 @@ impl Compared {
     #[must_use]
     pub fn to_litert(&self, threads: u32) -> Option<&Spread> {
         self.ours_to_litert.iter().find(|one| one.threads == threads).map(|one| &one.ratio)
-    }
-
-    fn verdict(&self) -> &'static str {
-        match (self.goal, self.to_litert(1)) {
-            (Some((_, reach)), Some(ratio)) if ratio.median <= reach => "reached",
-            (Some((must, _)), Some(ratio)) if ratio.median <= must => "met",
-            (Some(_), Some(_)) => "MISSED",
-            _ => "",
-        }
     }
 
     fn row(&self) -> Vec<String> {
@@ -123,8 +167,6 @@ impl Compared {
             p50(report.path(paths::IN_PROCESS, 1)),
             p50(report.path(LITERT, 1)),
             beside,
-            self.goal.map_or_else(dash, |(must, reach)| format!("{must} / {reach}")),
-            self.verdict().to_owned(),
             self.to_litert(2).map_or_else(dash, spread),
             gain.map_or_else(dash, |gain| spread(&gain.ratio_to_one)),
             self.reference_to_ours.map_or_else(dash, |ratio| format!("{:.0}", ratio.median)),
@@ -138,12 +180,10 @@ impl Compared {
 }
 
 /// Columns of numbers, behind the name of the model and its class.
-const NUMBERS: [&str; 11] = [
+const NUMBERS: [&str; 9] = [
     "ours",
     "LiteRT",
     "ours : LiteRT",
-    "must / reach",
-    "",
     "2 threads, ours : LiteRT",
     "ours, 2 threads : 1",
     "reference : ours",
@@ -164,7 +204,16 @@ impl Findings for Comparison {
             writeln!(paper.out, "{line}")?;
         }
         paper.table(&self.table())?;
-        self.write_remarks(paper.out, "")
+        let checks = self.check_table();
+        if !checks.is_empty() {
+            paper.table(&checks)?;
+        }
+        let bullet = if paper.format == Format::Markdown { "- " } else { "" };
+        self.write_remarks(paper.out, bullet)
+    }
+
+    fn figures(&self) -> Table {
+        figures_of(self.models.iter().map(|model| &model.report))
     }
 
     fn page(&self, machine: &Machine, rounds: u32) -> Result<String, HarnessError> {
@@ -174,23 +223,41 @@ impl Findings for Comparison {
     }
 }
 
-/// The text of a report for a document.
-///
-/// # Errors
-/// Writing.
-pub fn write_markdown(
-    report: &Report<Comparison>,
-    out: &mut impl Write,
-) -> Result<(), HarnessError> {
-    let comparison = &report.found;
-    for line in comparison.preface(&report.machine, report.rounds) {
-        writeln!(out, "{line}")?;
-    }
-    writeln!(out, "\n{}\n", comparison.table().markdown())?;
-    comparison.write_remarks(out, "- ")
-}
-
 impl Comparison {
+    /// Holds every model to these bounds.
+    pub fn hold_to(&mut self, bounds: &Bounds) {
+        for model in &mut self.models {
+            bounds.hold(&mut model.checks);
+        }
+    }
+
+    /// Whether a model does not keep to its bounds.
+    #[must_use]
+    pub fn has_missed(&self) -> bool {
+        self.models.iter().flat_map(|model| &model.checks).any(|check| check.ok == Some(false))
+    }
+
+    /// What models are held to, where they are.
+    fn check_table(&self) -> Table {
+        let words = [Column::text("model"), Column::text("what")];
+        let numbers = ["value", "must", "reach"].map(Column::number);
+        let mut table = Table::new([&words[..], &numbers, &[Column::text("")]].concat());
+        let written = |bound: Option<Bound>| bound.map_or_else(dash, |bound| bound.to_string());
+        for model in &self.models {
+            for check in model.checks.iter().filter(|check| check.must.is_some()) {
+                table.add([
+                    Cell::from(model.report.model.clone()),
+                    check.what.clone().into(),
+                    check.value.map_or_else(dash, |value| format!("{value:.3}")).into(),
+                    written(check.must).into(),
+                    written(check.reach).into(),
+                    Cell::judged(check.verdict(), check.ok),
+                ]);
+            }
+        }
+        table
+    }
+
     fn preface(&self, machine: &Machine, rounds: u32) -> [String; 2] {
         let Machine { processor, cpus, kernel, load, .. } = machine;
         let Package { package, version } = &self.litert;
@@ -238,4 +305,24 @@ fn remarks(model: &Compared) -> Vec<String> {
 
 fn spread(spread: &Spread) -> String {
     spread.text(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_of_this_repository_are_for_ratios_that_there_are() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("model.json");
+        let bounds = bounds(&file).unwrap();
+        let of = |class, value| {
+            let mut checks = vec![Check::new(Ratio::ToLiteRt.name(class), Some(value))];
+            bounds.hold(&mut checks);
+            checks[0].verdict()
+        };
+        assert_eq!(of(Class::Uint8, 0.9), "reached");
+        assert_eq!(of(Class::Uint8, 1.01), "ok");
+        assert_eq!(of(Class::Uint8, 1.1), "MISSED");
+        assert_eq!(of(Class::FloatLstm, 0.6), "MISSED");
+    }
 }

@@ -4,7 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `driver.rs` | a driver process, for the burst |
-//! | `class.rs` | what is expected of which model |
+//! | `class.rs` | kinds of models, which are held to the same bounds |
 //! | `comparison.rs` | what was found: ratios, JSON, tables |
 
 mod class;
@@ -28,7 +28,7 @@ use burst_harness::report::{Paper, Report};
 use burst_harness::{HarnessError, Progress};
 
 pub use class::Class;
-pub use comparison::{Compared, Comparison, REFERENCE, ThreadRatio, write_markdown};
+pub use comparison::{Compared, Comparison, REFERENCE, ThreadRatio};
 pub use driver::serve_driver_if_asked;
 
 /// What to measure.
@@ -42,9 +42,10 @@ pub struct Args {
     /// Leave our reference kernels out: they take minutes where others take milliseconds.
     #[arg(long)]
     no_reference: bool,
-    /// Print the table as Markdown.
-    #[arg(long, conflicts_with = "json")]
-    markdown: bool,
+    /// Hold ratios to the bounds in this file, such as benches/model.json; one that does not keep to its bound ends
+    /// with status 1.
+    #[arg(long, value_name = "FILE")]
+    check: Option<PathBuf>,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub json: bool,
@@ -59,6 +60,7 @@ impl Args {
     /// # Errors
     /// No Python or no package; a model of which nothing can be run; whatever stops a subject.
     pub fn run(&self, out: &mut impl Write) -> Result<ExitCode, HarnessError> {
+        let bounds = self.check.as_deref().map(comparison::bounds).transpose()?;
         let python = Rc::new(RefCell::new(Python::start(&self.python)?));
         let workloads: Vec<Workload> =
             self.files()?.iter().map(|file| Workload::read(file)).collect::<Result<_, _>>()?;
@@ -69,16 +71,15 @@ impl Args {
         let models: Result<Vec<Compared>, HarnessError> = models.collect();
         progress.end();
         let litert = python.borrow().package.clone();
-        let found = Comparison { litert, models: models?, wait: self.common.wait };
-        let report = Report { machine, rounds: self.common.rounds, found };
-        if self.markdown {
-            report.write_page(self.common.report.as_deref())?;
-            write_markdown(&report, out)?;
-        } else {
-            let mut paper = Paper { out, columns: None };
-            report.print(self.common.report.as_deref(), self.json, &mut paper)?;
+        let mut found = Comparison { litert, models: models?, wait: self.common.wait };
+        if let Some(bounds) = bounds {
+            found.hold_to(&bounds);
         }
-        Ok(ExitCode::SUCCESS)
+        let code = ExitCode::from(u8::from(found.has_missed()));
+        let report = Report { machine, rounds: self.common.rounds, found };
+        let mut paper = Paper { format: self.common.format, ..Paper::plain(out) };
+        report.print(self.common.report.as_deref(), self.json, &mut paper)?;
+        Ok(code)
     }
 
     fn files(&self) -> Result<Vec<PathBuf>, HarnessError> {

@@ -10,6 +10,7 @@ use fmq::Deadline;
 use super::{Copies, Executed, ModelHandle};
 use crate::ClientError;
 use crate::connection::{Ended, NotBegun};
+use crate::waiting::deadline_at;
 
 /// What is called with the outcome of an execution.
 pub(crate) type ExecutedCallback = Box<dyn FnOnce(Result<Executed, ClientError>) + Send>;
@@ -37,7 +38,7 @@ impl ModelHandle {
         caller: &Caller,
         callback: ExecutedCallback,
     ) -> Result<(), ClientError> {
-        let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        let deadline = deadline_at(options.deadline);
         let tracer = self.link.tracer();
         let mut marks = Marks::begin(tracer.as_deref());
         // Memories are sent whatever the deadline: launching is no execution.

@@ -13,6 +13,7 @@ use fmq::Deadline;
 
 use super::{ModelHandle, nanos};
 use crate::ClientError;
+use crate::waiting::deadline_at;
 
 /// A fenced execution in the service, which keeps what came of it until this is dropped.
 #[derive(Debug)]
@@ -81,7 +82,7 @@ impl ModelHandle {
         options: &FencedOptions,
     ) -> Result<(u32, Option<Fence>), ClientError> {
         let deadline = options.execution.deadline;
-        let deadline = deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        let deadline = deadline_at(deadline);
         match self.link.launch(call, descriptors, deadline)? {
             (Answer::Fenced { execution }, fences) => {
                 Ok((execution, fences.into_iter().next().map(Fence::from)))

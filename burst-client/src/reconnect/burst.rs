@@ -2,7 +2,7 @@
 
 use super::{
     Arc, Burst, BurstOptions, Caller, ClientError, Deadline, ExecutionOptions, ExecutionResult,
-    ReconnectingModel, Request,
+    ReconnectingModel, Request, deadline_at,
 };
 
 /// A burst on a model of a service that may die and come back.
@@ -89,7 +89,7 @@ impl burst_hal::Burst for ReconnectingBurst {
         options: &ExecutionOptions,
         result: &mut ExecutionResult,
     ) {
-        let deadline = options.deadline.map_or(Deadline::never(), |at| Deadline::at_ns(at.nanos));
+        let deadline = deadline_at(options.deadline);
         match ReconnectingBurst::execute(self, request, options, deadline) {
             Ok(given) => result.clone_from(given),
             Err(error) => {

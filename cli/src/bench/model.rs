@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use burst_client::Client;
-use burst_driver::{CpuDevice, DeviceOptions, OperationProfile, Variant};
+use burst_driver::{CpuDevice, DeviceOptions, Isa, OperationProfile, Peak, Variant};
 use burst_harness::engine::median;
-use burst_harness::machine::{Machine, Pins};
+use burst_harness::machine::{Machine, Pins, memory_bytes_per_s};
 use burst_harness::model::{
     Connection, InProcess, Label, LocalMemory, ModelReport, ModelSubject, ModelsReport,
-    OperationRow, OperationTime, Pinned, Remote, RemoteKind, Report, Series, TRIAL, Workload,
-    measure_while, operation_rows, paths,
+    OperationRow, OperationTime, Pinned, Remote, RemoteKind, Report, Roofs, Series, TRIAL,
+    Workload, measure_while, operation_rows, paths,
 };
 use burst_harness::report::Paper;
 use burst_harness::{HarnessError, Progress, WaitKind};
@@ -77,7 +77,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let code = if same { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) };
     asked.tell((&report, args.json.then_some(&json::BENCH_MODEL)), code, |to| {
         if has_any {
-            report.write_fitted(&mut Paper { out: to, columns: out::columns() })?;
+            let (columns, format) = (out::columns(), args.common.format);
+            report.write(&mut Paper { out: to, columns, format })?;
         }
         Ok(())
     })
@@ -186,8 +187,28 @@ const PROFILED_MAX: u128 = 1000;
 /// shares.
 const PROFILE_ROUNDS: u32 = 25;
 
+/// What so many threads can do at best, all at once.
+fn roofs(threads: u32) -> Result<Roofs> {
+    let peaks = std::thread::scope(|scope| {
+        let measure = || Peak::measure(Isa::detect());
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(measure)).collect();
+        let peaks = threads.into_iter().map(|thread| thread.join().ok());
+        peaks.collect::<Option<Vec<Peak>>>().context("a thread that measured panicked")
+    })?;
+    let sum = |of: fn(&Peak) -> f64| peaks.iter().map(of).sum::<f64>() / 1e9;
+    Ok(Roofs {
+        float_gmacs_per_s: sum(|peak| peak.floats_per_s),
+        byte_gmacs_per_s: sum(|peak| peak.bytes_per_s),
+        memory_gb_per_s: memory_bytes_per_s() / 1e9,
+    })
+}
+
 /// Where the time of a model goes, with the first number of threads.
-fn profile(args: &Args, workload: &Workload, series: &[Series]) -> Result<Vec<OperationRow>> {
+fn profile(
+    args: &Args,
+    workload: &Workload,
+    series: &[Series],
+) -> Result<(Vec<OperationRow>, Roofs)> {
     let quickest = series.iter().filter_map(|one| one.times.p50()).fold(f64::MAX, f64::min);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time")]
     let took = quickest.max(1.0) as u128;
@@ -212,7 +233,10 @@ fn profile(args: &Args, workload: &Workload, series: &[Series]) -> Result<Vec<Op
             kernel: operation.kernel.map(str::to_owned),
             ns: typical(at).unwrap_or(0.0),
             macs: operation.macs,
+            bytes: operation.bytes,
+            is_float: operation.input.is_some_and(|ty| ty.is_float()),
         })
         .collect();
-    Ok(operation_rows(&times))
+    let roofs = roofs(threads)?;
+    Ok((operation_rows(&times, &roofs), roofs))
 }

@@ -35,7 +35,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let asked = Asked::watch(args.what.json.then_some(&json::BENCH_TRANSPORT))?;
     // What is measured prints by itself: an object, which gets the keys that all have, or text.
     let mut printed = Vec::new();
-    let mut paper = Paper { out: &mut printed, columns: out::columns() };
+    let (columns, format) = (out::columns(), args.what.format);
+    let mut paper = Paper { out: &mut printed, columns, format };
     let go_on = || asked.go_on();
     let code = args.what.run_while(&own_peers(), &mut paper, &go_on)?;
     if args.what.json {

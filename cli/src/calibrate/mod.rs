@@ -14,8 +14,8 @@ use burst_driver::{CpuDevice, DeviceOptions, Engine, Figures, Variant};
 use burst_hal::{Device, PerformanceInfo};
 use burst_harness::Progress;
 use burst_harness::machine::processor;
+use burst_harness::report::{Column, Table};
 use burst_server::StateFolder;
-use comfy_table::Table;
 use serde::Serialize;
 
 use crate::signals::Asked;
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         return asked.tell((&partial, shape), ExitCode::SUCCESS, |to| {
             let rows = &partial.calibration.measured;
             if !rows.is_empty() {
-                writeln!(to, "{}\nnothing was written", table_of(rows))?;
+                writeln!(to, "{}\nnothing was written", table_of(rows).fitted(out::columns()))?;
             }
             Ok(())
         });
@@ -161,37 +161,29 @@ pub(crate) fn reported(
     }
 }
 
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-    table.set_header(header.to_vec());
-    table
+/// A table whose first column names things, and whose others have figures.
+fn table<const N: usize>(first: &'static str, figures: [&'static str; N]) -> Table {
+    Table::new([&[Column::text(first)][..], &figures.map(Column::number)].concat())
 }
 
 fn table_of(rows: &[Row]) -> Table {
-    let mut table = table(&["workload", "time : reference", "reference"]);
+    let mut table = table("workload", ["time : reference", "reference"]);
     for row in rows {
-        table.add_row([
-            row.workload.clone(),
-            row.time.text(3),
-            format!("{:.0} us", row.reference_us),
-        ]);
+        table.add([row.workload.clone(), row.time.text(3), format!("{:.0} us", row.reference_us)]);
     }
-    out::fit(&mut table);
     table
 }
 
 impl Report {
     fn write_text(&self, to: &mut impl Write) -> Result<()> {
-        writeln!(to, "{}", table_of(&self.calibration.measured))?;
-        let mut figures = table(&["figure", "time", "power"]);
+        writeln!(to, "{}", table_of(&self.calibration.measured).fitted(out::columns()))?;
+        let mut figures = table("figure", ["time", "power"]);
         for (name, info) in self.calibration.entries() {
             let PerformanceInfo { exec_time, power_usage } = info;
             let cells = [name.to_owned(), format!("{exec_time:.3}"), format!("{power_usage:.3}")];
-            figures.add_row(cells);
+            figures.add(cells);
         }
-        out::fit(&mut figures);
-        writeln!(to, "{figures}")?;
+        writeln!(to, "{}", figures.fitted(out::columns()))?;
         let Calibration { made, power, .. } = &self.calibration;
         writeln!(to, "{} on {}, threads: {}", made.driver, made.cpu, made.threads)?;
         writeln!(to, "power: {power}")?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use burst_hal::{Capabilities, Device, ExecutionPreference, Failure, Model};
-use comfy_table::Table;
+use burst_harness::report::{Column, Table};
 use neuralnetworks::partition::{
     Branch, Choice, GraphPlan, Offer, PartitionOptions, Plan, Step, SupportedBy, choices, partition,
 };
@@ -220,11 +220,16 @@ impl Report {
             return Ok(());
         }
         let interpreted = || "the framework".to_owned();
-        let mut table = Table::new();
-        table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-        table.set_header(["#", "operation", "device", "step", "weights"]);
+        let [number, words] = [Column::number, Column::text];
+        let mut table = Table::new(vec![
+            number("#"),
+            words("operation"),
+            words("device"),
+            number("step"),
+            words("weights"),
+        ]);
         for row in &self.operations {
-            table.add_row([
+            table.add([
                 row.index.to_string(),
                 row.operation.clone(),
                 row.device.clone().unwrap_or_else(interpreted),
@@ -232,17 +237,20 @@ impl Report {
                 self.reason(row),
             ]);
         }
-        out::fit(&mut table);
-        writeln!(to, "{table}")?;
-        let mut table = Table::new();
-        table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-        table.set_header(["step", "device", "operations", "inputs", "outputs"]);
+        writeln!(to, "{}", table.fitted(out::columns()))?;
+        let mut table = Table::new(vec![
+            words("step"),
+            words("device"),
+            words("operations"),
+            number("inputs"),
+            number("outputs"),
+        ]);
         for row in &self.steps {
             let operations = match row.interprets {
                 Some(what) => format!("{what} (operation {})", list(&row.operations)),
                 None => list(&row.operations),
             };
-            table.add_row([
+            table.add([
                 row.step.clone(),
                 row.device.clone().unwrap_or_else(interpreted),
                 operations,
@@ -250,8 +258,7 @@ impl Report {
                 row.outputs.to_string(),
             ]);
         }
-        out::fit(&mut table);
-        writeln!(to, "{table}")?;
+        writeln!(to, "{}", table.fitted(out::columns()))?;
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ use burst_hal::trace::{Marks, SpanKind};
 use burst_tasks::{Decoder, PictureFitter, SoundFitter, TaskModel, TaskOptions, picture_fitter};
 
 use crate::model_file;
+use crate::seconds::seconds;
 use crate::source::{self, CameraOptions, RawFormat};
 use crate::threads::Threads;
 use crate::trace::Tracing;
@@ -118,8 +119,7 @@ fn stream(args: &Args, closing: &Closing) -> Result<End> {
         source::Kind::Pictures => State::Reset,
         source::Kind::Sound | source::Kind::Values => State::Carry,
     });
-    let deadline = Duration::try_from_secs_f64(args.deadline)
-        .map_err(|_| anyhow::anyhow!("--deadline {}: expected seconds", args.deadline))?;
+    let deadline = seconds("--deadline", args.deadline)?;
     let output_saver = args.save_output.as_deref().map(OutputSaver::new).transpose()?;
     let options = PathOptions {
         route: args.path,
@@ -264,8 +264,7 @@ fn values_ends(args: &Args, kind: source::Kind, model: &TaskModel) -> Result<End
 
 /// Sound or values for a model; what lies before a spectrum inside of it, this process computes.
 fn values(args: &Args, kind: source::Kind, model: &TaskModel) -> Result<Values> {
-    let hop = args.hop.map(Duration::try_from_secs_f64).transpose();
-    let hop = hop.context("--hop: expected seconds")?;
+    let hop = args.hop.map(|hop| seconds("--hop", hop)).transpose()?;
     let device = Threads { count: 1 }.device(Variant::CPU.name)?;
     let fitter = SoundFitter::new(model, &device)?;
     let feeding = Feeding { source: &args.source, rate: args.rate, hop, lenient: args.lenient };

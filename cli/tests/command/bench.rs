@@ -22,6 +22,7 @@ burst_testing::tests![
     arguments_without_a_sense_are_refused(),
     transport_rows_and_checks_have_the_fields_that_are_promised(),
     transport_prints_a_table_per_way_to_wait_and_verdicts_where_they_are_asked_for(),
+    figures_are_written_for_documents_and_spreadsheets(),
     pinned_paths_give_the_same_outputs(),
 ];
 
@@ -108,7 +109,16 @@ fn every_path_of_a_model_is_measured_and_gives_the_same_outputs() {
     let convolutions: Vec<&Value> =
         profile.iter().filter(|row| row["operation"] == "CONV_2D").collect();
     assert!(!convolutions.is_empty() && convolutions.iter().all(|row| row["macs"].is_u64()));
-    expect_page(&page, 1, &["built-in shapes", "CONV_2D", "burst-client-outputs"]);
+    for row in convolutions {
+        assert!(row["of_peak"].as_f64().is_some_and(|part| part > 0.0), "{row}");
+        assert!(row["bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{row}");
+    }
+    for roof in ["float_gmacs_per_s", "byte_gmacs_per_s", "memory_gb_per_s"] {
+        assert!(model["roofs"][roof].as_f64().is_some_and(|most| most > 0.0), "{roof}: {model}");
+    }
+    let texts =
+        ["built-in shapes", "CONV_2D", "burst-client-outputs", "below what the machine can do"];
+    expect_page(&page, 2, &texts);
 }
 
 fn more_threads_are_compared_with_one_and_give_the_same_outputs() {
@@ -208,6 +218,8 @@ fn transport_rows_and_checks_have_the_fields_that_are_promised() {
         "round_trips_per_s",
         "cpu_ns_per_round_trip",
         "request_bytes",
+        "rounds_kept",
+        "rounds_dropped",
     ];
     for row in rows {
         for field in numbers {
@@ -241,6 +253,25 @@ fn transport_prints_a_table_per_way_to_wait_and_verdicts_where_they_are_asked_fo
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("must") && text.contains("not measured"), "{text}");
     assert_fails_with(&["bench", "transport", "--check", "/nonexistent"], &["/nonexistent"]);
+}
+
+fn figures_are_written_for_documents_and_spreadsheets() {
+    const MODEL: &[&str] = &["model", "--rounds", "1", "--executions", "2", "--threads", "1"];
+    for (bench, rest, first) in [(TRANSPORT, OURS, "peer,wait,"), (MODEL, &[], "model,path,")] {
+        let written = |format| {
+            let output = measured(bench, &[rest, &["--format", format]].concat());
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let sheet = written("csv");
+        let cells = |line: &str| line.split(',').count();
+        let lines: Vec<&str> = sheet.lines().collect();
+        assert!(lines.len() > 1 && lines[0].starts_with(first), "{sheet}");
+        assert!(lines.iter().all(|line| cells(line) == cells(lines[0])), "{sheet}");
+        let document = written("markdown");
+        assert!(document.contains("\n\n|") && !document.contains('│'), "{document}");
+    }
+    let error = json(&run(&["bench", "model", "--format", "csv", "--json"]))["error"].to_string();
+    assert!(error.contains("--format"), "one or the other: {error}");
 }
 
 fn pinned_paths_give_the_same_outputs() {

@@ -287,7 +287,8 @@ fn as_nobody_where_root(folder: &Path) -> std::process::Command {
 
 fn options_that_make_no_sense_are_refused() {
     assert_fails_with(&["stream", "--fps", "0"], &["--fps"]);
-    assert_fails_with(&["stream", "--deadline", "nan"], &["--deadline"]);
+    assert_fails_with(&["stream", "--deadline", "nan"], &["--deadline NaN is no number"]);
+    assert_fails_with(&["stream", "--deadline", "1e300"], &["--deadline 1e300 is no number"]);
     assert_fails_with(&["stream", "--device", "gpu"], &["gpu", "cpu"]);
     assert_fails_with(
         &["stream", "--path", "in-process", "--socket", "/tmp/x"],

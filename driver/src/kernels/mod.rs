@@ -19,6 +19,7 @@ pub(crate) mod matmul_float;
 pub(crate) mod matmul_quantized;
 pub(crate) mod norm;
 mod panels;
+pub(crate) mod peak;
 pub(crate) mod pool;
 pub(crate) mod quant;
 pub(crate) mod quantize;

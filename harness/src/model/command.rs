@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Options;
 use crate::error::HarnessError;
+use crate::report::Format;
 use crate::wait::WaitKind;
 
 /// Which models, on how many threads, and for how long.
@@ -35,6 +36,9 @@ pub struct Args {
     /// Write a page with drawings, which needs no other file.
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
+    /// How the figures are written.
+    #[arg(long, value_enum, default_value_t, conflicts_with = "json")]
+    pub format: Format,
 }
 
 impl Args {

@@ -1,11 +1,11 @@
 //! What was found of models, as text and as a page.
 
-use super::report::{ModelReport, ModelsReport, OperationRow, PathReport, paths};
+use super::report::{ModelReport, ModelsReport, OperationRow, PathReport, Roofs, paths};
 use crate::engine::to_f64;
 use crate::error::HarnessError;
 use crate::machine::Machine;
 use crate::report::{
-    Column, Drawing, Findings, Line, Page, Paper, Scale, Table, counted, dash, nines, time,
+    Column, Drawing, Findings, Heights, Line, Page, Paper, Scale, Table, counted, dash, nines, time,
 };
 
 impl Findings for ModelsReport {
@@ -32,6 +32,10 @@ impl Findings for ModelsReport {
             paper.table(&summary(&self.models))?;
         }
         Ok(())
+    }
+
+    fn figures(&self) -> Table {
+        figures_of(&self.models)
     }
 
     /// A table of all models where there are several, then each of them.
@@ -61,6 +65,40 @@ pub fn page_of(
         section(&mut page, model)?;
     }
     Ok(page.finish())
+}
+
+/// Every path of every model with plain numbers.
+pub fn figures_of<'m>(models: impl IntoIterator<Item = &'m ModelReport>) -> Table {
+    let words = ["model", "path"].map(Column::text);
+    let numbers = [
+        "threads",
+        "p50 us",
+        "p90 us",
+        "p99 us",
+        "p99.9 us",
+        "max us",
+        "prepare us",
+        "first us",
+        "p50 : in-process",
+        "transport p50 us",
+        "executions",
+        "same outputs",
+    ];
+    let mut table = Table::new([&words[..], &numbers.map(Column::number)].concat());
+    for model in models {
+        for path in &model.paths {
+            let q = path.latency_us;
+            let times = [q.p50, q.p90, q.p99, q.p999, q.max, path.prepare_us, path.first_us];
+            let ratio = path.ratio_to_in_process.map(|ratio| ratio.median);
+            let rest = [ratio, path.transport_us.map(|q| q.p50)];
+            let plain = |value: f64| format!("{value:.3}");
+            let words = [model.model.clone(), path.path.clone(), path.threads.to_string()];
+            let cells = words.into_iter().chain(times.map(plain));
+            let cells = cells.chain(rest.map(|value| value.map_or_else(String::new, plain)));
+            table.add(cells.chain([path.executions.to_string(), path.outputs.equal.to_string()]));
+        }
+    }
+    table
 }
 
 fn write_model(model: &ModelReport, paper: &mut Paper<'_>) -> Result<(), HarnessError> {
@@ -108,6 +146,9 @@ fn section(page: &mut Page, model: &ModelReport) -> Result<(), HarnessError> {
     if let Some(profile) = &model.profile {
         page.table(&profile_table(profile));
         page.list(&profile_lines(model, profile));
+        if let Some(roofs) = &model.roofs {
+            page.drawing(&roofline(profile, roofs));
+        }
     }
     Ok(())
 }
@@ -127,6 +168,7 @@ fn distribution(model: &ModelReport) -> Drawing<'_> {
         y: "time of an execution",
         lines: model.paths.iter().enumerate().map(line).collect(),
         x_scale: Scale::Shares,
+        y_scale: Heights::Times,
     }
 }
 
@@ -198,7 +240,7 @@ fn copy_lines(model: &ModelReport) -> Vec<String> {
 }
 
 fn profile_table(rows: &[OperationRow]) -> Table {
-    let numbers = ["count", "time", "share", "MMAC", "GMAC/s"].map(Column::number);
+    let numbers = ["count", "time", "share", "MMAC", "GMAC/s", "of peak"].map(Column::number);
     let words = ["operation", "kernel"].map(Column::text);
     let mut table = Table::new([&words[..], &numbers[..]].concat());
     for row in rows {
@@ -210,6 +252,7 @@ fn profile_table(rows: &[OperationRow]) -> Table {
             format!("{:.1} %", 100.0 * row.share),
             row.macs.map_or_else(dash, |macs| format!("{:.2}", to_f64(macs) / 1e6)),
             row.gmacs_per_s.map_or_else(dash, |rate| format!("{rate:.1}")),
+            row.of_peak.map_or_else(dash, |part| format!("{:.0} %", 100.0 * part)),
         ]);
     }
     let sum = |of: fn(&OperationRow) -> f64| rows.iter().map(of).sum::<f64>();
@@ -221,6 +264,7 @@ fn profile_table(rows: &[OperationRow]) -> Table {
         format!("{:.1} %", 100.0 * sum(|row| row.share)),
         format!("{:.2}", sum(|row| row.macs.map_or(0.0, to_f64)) / 1e6),
         dash(),
+        dash(),
     ]);
     table
 }
@@ -229,18 +273,70 @@ fn profile_table(rows: &[OperationRow]) -> Table {
 /// do not.
 fn profile_lines(model: &ModelReport, rows: &[OperationRow]) -> Vec<String> {
     let local = model.paths.iter().find(|path| path.path == paths::IN_PROCESS);
-    let Some(p50) = local.map(|path| path.latency_us.p50) else { return Vec::new() };
+    let mut lines: Vec<String> = model.roofs.iter().map(roofs_line).collect();
+    let Some(p50) = local.map(|path| path.latency_us.p50) else { return lines };
     let sum: f64 = rows.iter().map(|row| row.us).sum();
     let apart = (sum / p50).max(p50 / sum);
     if apart <= PROFILE_APART_MAX {
-        return Vec::new();
+        return lines;
     }
-    vec![format!(
+    lines.push(format!(
         "the operations add up to {}, an execution in process took {} at p50: while one of the two was measured the \
          machine was busy with something else; measure again on a quieter one before you trust times or shares",
         time(sum * 1e3),
         time(p50 * 1e3)
-    )]
+    ));
+    lines
+}
+
+/// What `of peak` is a part of.
+fn roofs_line(roofs: &Roofs) -> String {
+    let Roofs { float_gmacs_per_s, byte_gmacs_per_s, memory_gb_per_s } = roofs;
+    format!(
+        "at best these threads add up {float_gmacs_per_s:.0} GMAC/s of floats and {byte_gmacs_per_s:.0} of bytes, and one \
+         reads {memory_gb_per_s:.1} GB/s of memory that no cache has"
+    )
+}
+
+/// So many operations have a place among the roofs: those that cost most.
+const PLACED_MAX: usize = 8;
+
+/// How far operations are below what arithmetic and memory allow. An operation whose data a cache has may be
+/// above the slope.
+fn roofline<'d>(rows: &[OperationRow], roofs: &Roofs) -> Drawing<'d> {
+    let places: Vec<(f64, f64, &OperationRow)> = rows
+        .iter()
+        .filter_map(|row| {
+            let (macs, bytes) = (to_f64(row.macs?), to_f64(row.bytes?));
+            let place = ((macs / bytes).log10(), row.gmacs_per_s? * 1e9, row);
+            (macs > 0.0 && bytes > 0.0).then_some(place)
+        })
+        .take(PLACED_MAX)
+        .collect();
+    let memory = roofs.memory_gb_per_s * 1e9;
+    let ridge = |peak: f64| (peak / memory).log10();
+    let peaks = [roofs.float_gmacs_per_s, roofs.byte_gmacs_per_s].map(|peak| peak * 1e9);
+    let all = places.iter().map(|place| place.0);
+    let low = all.clone().fold(ridge(peaks[0].min(peaks[1])), f64::min) - 0.3;
+    let high = all.fold(ridge(peaks[0].max(peaks[1])), f64::max) + 0.3;
+    let roof = |(name, peak, colour): (&str, f64, usize)| Line {
+        name: name.to_owned(),
+        colour,
+        points: vec![(low, 10_f64.powf(low) * memory), (ridge(peak), peak), (high, peak)],
+    };
+    let roofs = [("most of floats", peaks[0], 0), ("most of bytes", peaks[1], 1)].map(roof);
+    let placed = (2..).zip(places).map(|(colour, (x, y, row))| {
+        let kernel = row.kernel.as_deref().unwrap_or("reference");
+        Line { name: format!("{}, {kernel}", row.operation), colour, points: vec![(x, y)] }
+    });
+    Drawing {
+        title: "Operations below what the machine can do",
+        x: "multiplications for each byte that is read or written",
+        y: "multiplications per second",
+        y_scale: Heights::Rates,
+        lines: roofs.into_iter().chain(placed).collect(),
+        x_scale: Scale::Decades,
+    }
 }
 
 /// Clocks between operations cost a little, and what lies around them is in no operation.

@@ -44,7 +44,14 @@ fn model(name: &str) -> ModelReport {
             share: 0.88,
             macs: Some(1_000_000),
             gmacs_per_s: Some(11.4),
+            of_peak: Some(0.25),
+            bytes: Some(50_000),
         }]),
+        roofs: Some(Roofs {
+            float_gmacs_per_s: 45.6,
+            byte_gmacs_per_s: 182.0,
+            memory_gb_per_s: 20.0,
+        }),
     }
 }
 
@@ -57,13 +64,20 @@ fn report(wait: &str, models: Vec<ModelReport>) -> Report {
 fn a_page_draws_each_model_and_needs_no_other_file() {
     let report = report("adaptive", vec![model("one"), model("<two>")]);
     let page = report.page().unwrap();
-    assert_eq!(page.matches("<svg").count(), 2, "one drawing per model");
+    assert_eq!(page.matches("<svg").count(), 4, "times and roofs of each model");
     assert!(!page.contains("<two>") && !page.contains("<i>"), "names are escaped");
     for outside in ["src=", "href=", "@import", "url("] {
         assert!(!page.contains(outside), "{outside}");
     }
-    let seen =
-        ["1.125 (1.000 - 1.250)", "0.60 (0.50 - 0.70)", "3.25 us, 3.25 %", "CONV_2D", "88.0 %"];
+    let seen = [
+        "1.125 (1.000 - 1.250)",
+        "0.60 (0.50 - 0.70)",
+        "3.25 us, 3.25 %",
+        "CONV_2D",
+        "88.0 %",
+        ">25 %<",
+        "46 GMAC/s of floats",
+    ];
     for text in seen {
         assert!(page.contains(text), "{text}");
     }
@@ -91,8 +105,26 @@ fn a_profile_has_its_sum_and_says_where_that_is_far_from_what_executions_took() 
         "{}",
         profile_table(&rows).markdown()
     );
-    assert!(profile_lines(&model, &rows).is_empty(), "88 us beside 100 us");
+    let lines = profile_lines(&model, &rows);
+    assert!(lines.len() == 1 && lines[0].contains("at best"), "88 us beside 100 us: {lines:?}");
     model.paths[0].latency_us.p50 = 30.0;
     let lines = profile_lines(&model, &rows);
-    assert!(lines[0].contains("88.0 us") && lines[0].contains("30.0 us"), "{lines:?}");
+    assert!(lines[1].contains("88.0 us") && lines[1].contains("30.0 us"), "{lines:?}");
+}
+
+#[test]
+fn operations_lie_below_the_roofs_of_the_machine() {
+    let model = model("one");
+    let (profile, roofs) = (model.profile.unwrap(), model.roofs.unwrap());
+    let drawing = roofline(&profile, &roofs);
+    let [floats, bytes, operation] = &drawing.lines[..] else { panic!("{drawing:?}") };
+    assert_eq!(operation.name, "CONV_2D, reference");
+    let (x, y) = operation.points[0];
+    assert!((x - 20_f64.log10()).abs() < 1e-9 && (y - 11.4e9).abs() < 1.0, "{x} {y}");
+    for (roof, peak) in [(floats, 45.6e9), (bytes, 182e9)] {
+        let [start, ridge, end] = roof.points[..] else { panic!("{roof:?}") };
+        assert!(start.0 < x && x < end.0, "the roof spans all operations");
+        assert!((ridge.1, end.1) == (peak, peak) && start.1 < peak, "a slope, then flat: {roof:?}");
+        assert!((start.1 / 10_f64.powf(start.0) - 20e9).abs() < 1e3, "the slope is memory's");
+    }
 }

@@ -27,13 +27,13 @@ mod workload;
 
 pub use agreement::{Agreement, agreement};
 pub use command::Args;
-pub use findings::page_of;
+pub use findings::{figures_of, page_of};
 pub use local::{InProcess, LocalMemory};
 pub use measure::{Options, Series, TRIAL, measure, measure_while, ratio};
 pub use remote::{Connection, Remote, RemoteKind};
 pub use report::{
-    Copies, ModelReport, ModelsReport, OperationRow, OperationTime, PathReport, Report, ThreadGain,
-    operation_rows, paths,
+    Copies, ModelReport, ModelsReport, OperationRow, OperationTime, PathReport, Report, Roofs,
+    ThreadGain, operation_rows, paths,
 };
 pub use subject::{Executable, Executions, Label, ModelSubject, Pinned, take_trial};
 pub use workload::{MAX_MODEL_BYTES, Workload};

@@ -40,6 +40,20 @@ pub struct ModelReport {
     pub copies: Copies,
     /// Where the time goes, operation by operation; `null` where it was not asked for.
     pub profile: Option<Vec<OperationRow>>,
+    /// What the machine can do at best; `null` without a profile.
+    #[serde(default)]
+    pub roofs: Option<Roofs>,
+}
+
+/// What the threads that compute can do at best, measured in the same run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Roofs {
+    /// 10^9 products of floats that are added up per second.
+    pub float_gmacs_per_s: f64,
+    /// The same of stored values of 8 bits.
+    pub byte_gmacs_per_s: f64,
+    /// 10^9 bytes per second that one thread reads of memory that no cache has.
+    pub memory_gb_per_s: f64,
 }
 
 /// One way to run a model.
@@ -117,6 +131,12 @@ pub struct OperationRow {
     pub macs: Option<u64>,
     /// 10^9 of those per second.
     pub gmacs_per_s: Option<f64>,
+    /// That over what the machine can do at best.
+    #[serde(default)]
+    pub of_peak: Option<f64>,
+    /// Bytes of all that they read and write in one execution, where shapes are known.
+    #[serde(default)]
+    pub bytes: Option<u64>,
 }
 
 /// One operation of a model, with the time it took in one execution.
@@ -130,6 +150,10 @@ pub struct OperationTime {
     pub ns: f64,
     /// Multiplications that are added up.
     pub macs: Option<u64>,
+    /// Bytes of all that it reads and writes.
+    pub bytes: Option<u64>,
+    /// Whether it computes with floats.
+    pub is_float: bool,
 }
 
 /// The names of the paths that this harness has subjects for.
@@ -148,7 +172,12 @@ impl ModelReport {
     /// What was measured of one model's subjects. The first one's outputs are those that the others are
     /// compared with.
     #[must_use]
-    pub fn new(workload: &Workload, series: &[Series], profile: Option<Vec<OperationRow>>) -> Self {
+    pub fn new(
+        workload: &Workload,
+        series: &[Series],
+        profile: Option<(Vec<OperationRow>, Roofs)>,
+    ) -> Self {
+        let (profile, roofs) = profile.unzip();
         let find = |path: &str, threads| {
             let is_it = |t: &&Series| t.label.path == path && t.label.threads == threads;
             series.iter().find(is_it)
@@ -175,6 +204,7 @@ impl ModelReport {
             threads: series.iter().filter_map(gain).collect(),
             copies: Copies::new(series),
             profile,
+            roofs,
         }
     }
 
@@ -234,33 +264,47 @@ impl Copies {
 
 /// Operations of one kind and kernel together, the most costly first.
 #[must_use]
-pub fn operation_rows(operations: &[OperationTime]) -> Vec<OperationRow> {
+pub fn operation_rows(operations: &[OperationTime], roofs: &Roofs) -> Vec<OperationRow> {
     let total: f64 = operations.iter().map(|operation| operation.ns).sum();
     let mut rows: Vec<OperationRow> = Vec::new();
-    for OperationTime { operation, kernel, ns, macs } in operations {
-        let same = |row: &&mut OperationRow| row.operation == *operation && row.kernel == *kernel;
+    // The least time that each row's products could take, in seconds.
+    let mut least: Vec<f64> = Vec::new();
+    for OperationTime { operation, kernel, ns, macs, bytes, is_float } in operations {
+        let same = |row: &OperationRow| row.operation == *operation && row.kernel == *kernel;
+        let peak = if *is_float { roofs.float_gmacs_per_s } else { roofs.byte_gmacs_per_s };
+        let own = macs.map_or(0.0, to_f64) / (peak * 1e9);
         let us = ns / 1e3;
-        match rows.iter_mut().find(same) {
-            Some(row) => {
+        let sum = |one: Option<u64>, more: &Option<u64>| one?.checked_add((*more)?);
+        match rows.iter().position(same) {
+            Some(at) => {
+                let row = &mut rows[at];
+                least[at] += own;
+                row.bytes = sum(row.bytes, bytes);
                 row.count += 1;
                 row.us += us;
-                row.macs = row.macs.zip(*macs).map(|(sum, more)| sum + more);
+                row.macs = sum(row.macs, macs);
             }
-            None => rows.push(OperationRow {
-                operation: operation.clone(),
-                kernel: kernel.clone(),
-                count: 1,
-                us,
-                share: 0.0,
-                macs: *macs,
-                gmacs_per_s: None,
-            }),
+            None => {
+                least.push(own);
+                rows.push(OperationRow {
+                    operation: operation.clone(),
+                    kernel: kernel.clone(),
+                    count: 1,
+                    us,
+                    share: 0.0,
+                    macs: *macs,
+                    gmacs_per_s: None,
+                    of_peak: None,
+                    bytes: *bytes,
+                });
+            }
         }
     }
-    for row in &mut rows {
+    for (row, least) in rows.iter_mut().zip(least) {
         row.share = if total > 0.0 { row.us * 1e3 / total } else { 0.0 };
         let rate = row.macs.map(|macs| to_f64(macs) / (row.us * 1e3));
         row.gmacs_per_s = rate.filter(|rate| rate.is_finite());
+        row.of_peak = row.gmacs_per_s.map(|_| least * 1e6 / row.us);
     }
     rows.sort_by(|a, b| b.us.total_cmp(&a.us));
     rows
@@ -271,17 +315,27 @@ mod tests {
     use super::*;
 
     fn operation(name: &str, kernel: Option<&str>, ns: f64, macs: Option<u64>) -> OperationTime {
-        OperationTime { operation: name.into(), kernel: kernel.map(Into::into), ns, macs }
+        let (operation, kernel) = (name.into(), kernel.map(Into::into));
+        OperationTime { operation, kernel, ns, macs, bytes: Some(100), is_float: is_float(macs) }
     }
+
+    /// The one with 100 products is of floats.
+    fn is_float(macs: Option<u64>) -> bool {
+        macs == Some(100)
+    }
+
+    const ROOFS: Roofs =
+        Roofs { float_gmacs_per_s: 1.0, byte_gmacs_per_s: 20.0, memory_gb_per_s: 10.0 };
 
     #[test]
     fn operations_are_added_up_by_kind_and_kernel_the_most_costly_first() {
-        let rows = operation_rows(&[
+        let operations = [
             operation("ADD", None, 1000.0, None),
             operation("CONV_2D", Some("fast"), 3000.0, Some(30_000)),
             operation("CONV_2D", Some("fast"), 5000.0, Some(50_000)),
             operation("CONV_2D", None, 1000.0, Some(100)),
-        ]);
+        ];
+        let rows = operation_rows(&operations, &ROOFS);
         let seen: Vec<_> =
             rows.iter().map(|r| (r.operation.as_str(), r.count, r.macs, r.gmacs_per_s)).collect();
         let expected = [
@@ -292,6 +346,11 @@ mod tests {
         assert_eq!(seen, expected);
         let shares: Vec<f64> = rows.iter().map(|row| row.share).collect();
         assert_eq!(shares, [0.8, 0.1, 0.1]);
-        assert_eq!(operation_rows(&[]), []);
+        let percent = |row: &OperationRow| row.of_peak.map(|part| format!("{:.1}", 100.0 * part));
+        let of_peak: Vec<Option<String>> = rows.iter().map(percent).collect();
+        let of = |text: &str| Some(text.to_owned());
+        assert_eq!(of_peak, [of("50.0"), None, of("10.0")], "of bytes, and of floats");
+        assert_eq!(rows[0].bytes, Some(200));
+        assert_eq!(operation_rows(&[], &ROOFS), []);
     }
 }

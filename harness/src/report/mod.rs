@@ -24,7 +24,7 @@ use crate::error::HarnessError;
 use crate::machine::Machine;
 
 pub use page::Page;
-pub use plot::{Drawing, Line, Scale};
+pub use plot::{Drawing, Heights, Line, Scale};
 pub use table::{Cell, Column, Table};
 pub use units::{counted, dash, nines, time};
 
@@ -41,21 +41,45 @@ pub struct Report<F> {
     pub found: F,
 }
 
-/// Where text goes, and how many columns it has there: `None` where that is nobody's screen.
+/// How figures are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Format {
+    /// For a terminal.
+    #[default]
+    Text,
+    /// For a document.
+    Markdown,
+    /// With commas, for a spreadsheet.
+    Csv,
+}
+
+/// Where figures go, and how they are written there.
 pub struct Paper<'a> {
     /// Where.
     pub out: &'a mut dyn Write,
-    /// The columns of a terminal.
+    /// The columns of a terminal; `None` where that is nobody's screen.
     pub columns: Option<u16>,
+    /// How.
+    pub format: Format,
 }
 
-impl Paper<'_> {
+impl<'a> Paper<'a> {
+    /// Text, as wide as it comes.
+    pub fn plain(out: &'a mut dyn Write) -> Paper<'a> {
+        Paper { out, columns: None, format: Format::Text }
+    }
+
     /// Writes a table, which is no wider than the paper.
     ///
     /// # Errors
     /// Writing.
     pub fn table(&mut self, table: &Table) -> Result<(), HarnessError> {
-        Ok(writeln!(self.out, "{}", table.fitted(self.columns))?)
+        match self.format {
+            // Without an empty line before it, it would be a part of the paragraph.
+            Format::Markdown => writeln!(self.out, "\n{}\n", table.markdown())?,
+            Format::Text | Format::Csv => writeln!(self.out, "{}", table.fitted(self.columns))?,
+        }
+        Ok(())
     }
 }
 
@@ -71,6 +95,9 @@ pub trait Findings: Serialize {
         rounds: u32,
         paper: &mut Paper<'_>,
     ) -> Result<(), HarnessError>;
+
+    /// All figures as plain numbers, in one table for a spreadsheet.
+    fn figures(&self) -> Table;
 
     /// A line for each thing that failed and was repeated or left out: it belongs beside the JSON.
     ///
@@ -102,15 +129,20 @@ impl<F: Findings> Report<F> {
     /// # Errors
     /// Writing.
     pub fn write_text(&self, out: &mut dyn Write) -> Result<(), HarnessError> {
-        self.write_fitted(&mut Paper { out, columns: None })
+        self.write(&mut Paper::plain(out))
     }
 
-    /// Lines and tables for people, no table wider than there is room.
+    /// As the paper wants it: lines and tables for people, no table wider than there is room, or figures alone.
     ///
     /// # Errors
     /// Writing.
-    pub fn write_fitted(&self, paper: &mut Paper<'_>) -> Result<(), HarnessError> {
-        self.found.write_text(&self.machine, self.rounds, paper)
+    pub fn write(&self, paper: &mut Paper<'_>) -> Result<(), HarnessError> {
+        match paper.format {
+            Format::Csv => Ok(write!(paper.out, "{}", self.found.figures().csv())?),
+            Format::Text | Format::Markdown => {
+                self.found.write_text(&self.machine, self.rounds, paper)
+            }
+        }
     }
 
     /// A page that needs no other file.
@@ -148,6 +180,6 @@ impl<F: Findings> Report<F> {
             self.found.write_warnings(&mut std::io::stderr().lock())?;
             return self.write_json(paper.out);
         }
-        self.write_fitted(paper)
+        self.write(paper)
     }
 }

@@ -28,6 +28,15 @@ pub enum Scale {
     Decades,
 }
 
+/// What the values of a y axis are, which is logarithmic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heights {
+    /// Times in nanoseconds.
+    Times,
+    /// Numbers per second.
+    Rates,
+}
+
 /// What a drawing shows.
 #[derive(Debug)]
 pub struct Drawing<'d> {
@@ -37,8 +46,10 @@ pub struct Drawing<'d> {
     pub x: &'d str,
     /// What the values on it are.
     pub x_scale: Scale,
-    /// What the y axis is; its values are nanoseconds.
+    /// What the y axis is.
     pub y: &'d str,
+    /// What the values on it are.
+    pub y_scale: Heights,
     /// Its lines.
     pub lines: Vec<Line>,
 }
@@ -120,7 +131,12 @@ fn grid(html: &mut String, drawing: &Drawing<'_>, axes: &Axes) {
             BOTTOM + 16.0
         );
     }
-    for Tick { at, name } in ticks::times((axes.y.0.exp(), axes.y.1.exp())) {
+    let heights = (axes.y.0.exp(), axes.y.1.exp());
+    let of_y = match drawing.y_scale {
+        Heights::Times => ticks::times(heights),
+        Heights::Rates => ticks::rates(heights),
+    };
+    for Tick { at, name } in of_y {
         let at = axes.down(at);
         let _ = write!(
             html,
@@ -176,7 +192,7 @@ mod tests {
     fn drawing(points: Vec<(f64, f64)>) -> Drawing<'static> {
         let lines = vec![Line { name: "<a>".to_owned(), colour: 12, points }];
         let (title, x, y) = ("a & b", "share", "time");
-        Drawing { title, x, x_scale: Scale::Shares, y, lines }
+        Drawing { title, x, x_scale: Scale::Shares, y, y_scale: Heights::Times, lines }
     }
 
     #[test]

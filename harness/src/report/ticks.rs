@@ -32,6 +32,20 @@ pub(super) fn times(range: (f64, f64)) -> Vec<Tick> {
     round(range).into_iter().map(named).collect()
 }
 
+/// Numbers per second on a logarithmic axis.
+pub(super) fn rates(range: (f64, f64)) -> Vec<Tick> {
+    let named = |at: f64| {
+        let (value, unit) = match at {
+            at if at < 1e3 => (at, ""),
+            at if at < 1e6 => (at / 1e3, " k"),
+            at if at < 1e9 => (at / 1e6, " M"),
+            at => (at / 1e9, " G"),
+        };
+        Tick { at, name: plain(value) + unit }
+    };
+    round(range).into_iter().map(named).collect()
+}
+
 /// Numbers of which the axis has the logarithms.
 pub(super) fn decades(range: (f64, f64)) -> Vec<Tick> {
     let numbers = round((10_f64.powf(range.0), 10_f64.powf(range.1)));
@@ -111,6 +125,12 @@ mod tests {
         assert_eq!(names(times((900.0, 40e3))), ["1 us", "3 us", "10 us", "30 us"]);
         assert_eq!(names(times((900.0, 9e3))), ["1 us", "2 us", "5 us"].to_vec());
         assert_eq!(names(times((101e3, 119e3))), ["105 us", "110 us", "115 us"]);
+    }
+
+    #[test]
+    fn rates_are_marked_with_their_thousands() {
+        assert_eq!(names(rates((8e8, 3e11))), ["1 G", "10 G", "100 G"]);
+        assert_eq!(names(rates((0.5, 2e4))), ["1", "10", "100", "1 k", "10 k"]);
     }
 
     #[test]

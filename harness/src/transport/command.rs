@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use crate::error::HarnessError;
 use crate::progress::Progress;
-use crate::report::Paper;
+use crate::report::{Format, Paper};
 use crate::transport::case::{Case, Placement, REQUEST_MAX, REQUEST_SIZES};
-use crate::transport::checks::Bounds;
+use crate::transport::checks;
 use crate::transport::peers::Peer;
 use crate::transport::plan::{Options, run_while};
 use crate::transport::process::{Runner, find};
@@ -36,8 +36,8 @@ pub struct Args {
     /// Small messages only.
     #[arg(long)]
     pub no_frames: bool,
-    /// Sweep over service times (0 to 500 us) and rates of requests (1 per second to full speed)
-    /// too: some minutes more.
+    /// Sweep over service times (0 to 500 us), rates of requests (1 per second to full speed) and requests
+    /// under way (1 to 32) too: some minutes more.
     #[arg(long)]
     pub sweeps: bool,
     /// Write a page with drawings, which needs no other file; includes the sweeps.
@@ -53,6 +53,9 @@ pub struct Args {
     /// ends with status 1.
     #[arg(long, value_name = "FILE")]
     pub check: Option<PathBuf>,
+    /// How the figures are written.
+    #[arg(long, value_enum, default_value_t, conflicts_with = "json")]
+    pub format: Format,
     /// Print one JSON object instead of tables.
     #[arg(long)]
     pub json: bool,
@@ -67,7 +70,8 @@ impl Args {
     /// # Errors
     /// As [`run_while`]; [`HarnessError::UnknownPeer`].
     pub fn run(&self, peers: &[&dyn Peer], out: &mut impl Write) -> Result<ExitCode, HarnessError> {
-        self.run_while(peers, &mut Paper { out, columns: None }, &|| true)
+        let format = self.format;
+        self.run_while(peers, &mut Paper { format, ..Paper::plain(out) }, &|| true)
     }
 
     /// The same for as long as `go_on` says so; what was found by then is printed.
@@ -83,7 +87,7 @@ impl Args {
         for name in &self.peers {
             find(peers, name)?;
         }
-        let bounds = self.check.as_deref().map(Bounds::read).transpose()?;
+        let bounds = self.check.as_deref().map(checks::bounds).transpose()?;
         let options = Options {
             rounds: if self.quick { self.rounds.min(2) } else { self.rounds },
             sizes: self.sizes.clone(),

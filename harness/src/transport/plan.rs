@@ -28,7 +28,7 @@ pub struct Options {
     pub peers: Vec<String>,
     /// Frames too, besides the small messages.
     pub frames: bool,
-    /// The sweeps over service times and rates of requests.
+    /// The sweeps over service times, rates of requests and requests under way.
     pub sweeps: bool,
     /// Count system calls where strace is installed.
     pub count_calls: bool,
@@ -158,6 +158,9 @@ fn cases_of(peer: &dyn Peer, options: &Options) -> Vec<Case> {
     if options.waits.contains(&WaitKind::Spin) {
         let case = Case::ping_pong(WaitKind::Spin, Placement::PinnedApart, 64);
         cases.push(Case { in_flight: IN_FLIGHT, ..case });
+        if options.sweeps && peer.name() == names::OURS {
+            cases.extend(DEPTHS.map(|in_flight| Case { in_flight, ..case }));
+        }
     }
     cases.retain(|case| options.placements.contains(&case.placement));
     cases
@@ -165,6 +168,8 @@ fn cases_of(peer: &dyn Peer, options: &Options) -> Vec<Case> {
 
 /// Requests under way at one time where that is more than one.
 const IN_FLIGHT: u32 = 8;
+/// The same of the sweep; one is the plain ping-pong.
+const DEPTHS: [u32; 4] = [2, 4, 16, 32];
 /// Service times of the sweep.
 const SERVICES_US: [u64; 7] = [5, 10, 20, 50, 100, 200, 500];
 /// Requests per second of the sweep; full speed is the plain ping-pong.

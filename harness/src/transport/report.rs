@@ -4,16 +4,17 @@ use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::{Bound, Check};
 use crate::engine::{Spread, to_f64};
 use crate::error::HarnessError;
 use crate::machine::Machine;
 use crate::report::{
-    Cell, Column, Drawing, Findings, Line, Page, Paper, Scale, Table, counted, dash, nines, time,
+    Cell, Column, Drawing, Findings, Heights, Line, Page, Paper, Scale, Table, counted, dash,
+    nines, time,
 };
 use crate::transport::case::Placement;
-use crate::transport::checks::{Bound, Check};
 use crate::transport::names;
-use crate::transport::row::{More, Row};
+use crate::transport::row::Row;
 use crate::wait::WaitKind;
 
 /// A whole run of round trips.
@@ -66,6 +67,41 @@ impl Findings for RoundTripReport {
         Ok(())
     }
 
+    fn figures(&self) -> Table {
+        let words = ["peer", "wait", "placement"].map(Column::text);
+        let numbers = [
+            "bytes",
+            "p50 : floor",
+            "min",
+            "max",
+            "p50 ns",
+            "p90 ns",
+            "p99 ns",
+            "p99.9 ns",
+            "max ns",
+            "round trips/s",
+            "CPU ns per trip",
+            "calls per message",
+            "rounds",
+            "rounds dropped",
+        ];
+        let mut table = Table::new([&words[..], &numbers.map(Column::number)].concat());
+        for row in &self.rows {
+            let Spread { median, min, max } = row.ratio_to_floor;
+            let words = [row.name.clone(), row.wait.name().into(), row.placement.name().into()];
+            let ratios = [median, min, max].map(|ratio| format!("{ratio:.4}"));
+            let times = [row.p50_ns, row.p90_ns, row.p99_ns, row.p999_ns, row.max_ns];
+            let rates = [row.round_trips_per_s, row.cpu_ns_per_round_trip];
+            let plain = |value: f64| format!("{value:.1}");
+            let calls =
+                row.syscalls_per_message.map_or_else(String::new, |calls| calls.to_string());
+            let cells = words.into_iter().chain([row.request_bytes.to_string()]).chain(ratios);
+            let cells = cells.chain(times.map(plain)).chain(rates.map(plain)).chain([calls]);
+            table.add(cells.chain([row.rounds_kept, row.rounds_dropped].map(|n| n.to_string())));
+        }
+        table
+    }
+
     fn write_warnings(&self, out: &mut dyn Write) -> Result<(), HarnessError> {
         for failure in &self.failures {
             writeln!(out, "a run failed: {failure}")?;
@@ -88,6 +124,7 @@ impl Findings for RoundTripReport {
         }
         page.drawing(&self.services());
         page.drawing(&self.rates());
+        page.drawing(&self.depths());
         for group in self.groups() {
             page.heading(&format!("{}, {}", group.0.name(), group.1.name()));
             page.table(&self.row_table(group));
@@ -99,8 +136,8 @@ impl Findings for RoundTripReport {
 impl RoundTripReport {
     /// How many rounds count, and why others do not.
     fn write_counts(&self, out: &mut dyn Write) -> Result<(), HarnessError> {
-        let dropped: usize = self.rows.iter().map(|row| row.more.dropped).sum();
-        let kept: usize = self.rows.iter().map(|row| row.more.kept).sum();
+        let dropped: usize = self.rows.iter().map(|row| row.rounds_dropped).sum();
+        let kept: usize = self.rows.iter().map(|row| row.rounds_kept).sum();
         let quiet = self.rows.iter().filter(|row| row.more.is_quiet);
         let shared: usize = quiet.map(|row| row.more.shared).sum();
         writeln!(
@@ -157,7 +194,7 @@ impl RoundTripReport {
                 format!("{:.0}", row.round_trips_per_s),
                 time(row.cpu_ns_per_round_trip),
                 calls.map_or_else(dash, |calls| format!("{calls:.3}")),
-                counted_rounds(&row.more),
+                counted_rounds(row),
             ]);
         }
         table
@@ -222,6 +259,7 @@ impl RoundTripReport {
             y: "time of a round trip",
             lines: self.rows.iter().filter(plain).map(line).collect(),
             x_scale: Scale::Shares,
+            y_scale: Heights::Times,
         }
     }
 
@@ -246,8 +284,13 @@ impl RoundTripReport {
             title: "Overhead over the service time, two CPUs",
             x: "service time, us",
             y: "p50 less the service time",
-            lines: self.sweep(|row| row.more.period_ns == 0, |row| row.more.service_ns, point),
+            lines: self.sweep(
+                |row| row.more.period_ns == 0 && row.more.in_flight <= 1,
+                |row| row.more.service_ns,
+                point,
+            ),
             x_scale: Scale::Numbers,
+            y_scale: Heights::Times,
         }
     }
 
@@ -264,6 +307,23 @@ impl RoundTripReport {
                 |row| (rate(row).max(1.0).log10(), row.p50_ns),
             ),
             x_scale: Scale::Decades,
+            y_scale: Heights::Times,
+        }
+    }
+
+    /// What several requests under way bring: their round trips overlap.
+    fn depths(&self) -> Drawing<'static> {
+        Drawing {
+            title: "Time per round trip by requests under way, two CPUs",
+            x: "requests under way",
+            y: "time per round trip",
+            lines: self.sweep(
+                |row| row.more.service_ns == 0 && row.more.period_ns == 0,
+                |row| u64::from(row.more.in_flight.saturating_sub(1)),
+                |row| (f64::from(row.more.in_flight), 1e9 / row.round_trips_per_s),
+            ),
+            x_scale: Scale::Numbers,
+            y_scale: Heights::Times,
         }
     }
 
@@ -304,11 +364,11 @@ const SMALL: usize = 64;
 const MARK: &str = "*";
 
 /// Rounds that count, with the mark where it belongs, and those that were dropped.
-fn counted_rounds(more: &More) -> String {
-    let mark = if more.is_quiet { "" } else { MARK };
-    match more.dropped {
-        0 => format!("{}{mark}", more.kept),
-        dropped => format!("{}{mark} (-{dropped})", more.kept),
+fn counted_rounds(row: &Row) -> String {
+    let mark = if row.more.is_quiet { "" } else { MARK };
+    match row.rounds_dropped {
+        0 => format!("{}{mark}", row.rounds_kept),
+        dropped => format!("{}{mark} (-{dropped})", row.rounds_kept),
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::transport::More;
 use crate::transport::checks::checks;
 
 fn row(peer: &'static str, service_ns: u64) -> Row {
@@ -18,6 +19,8 @@ fn row(peer: &'static str, service_ns: u64) -> Row {
         syscalls_per_message: None,
         ratio_on_shared_cores: None,
         rounds_ratio_to_floor: Vec::new(),
+        rounds_kept: 5,
+        rounds_dropped: 0,
         more: More {
             peer,
             service_ns,
@@ -30,7 +33,8 @@ fn row(peer: &'static str, service_ns: u64) -> Row {
 #[test]
 fn a_row_that_was_not_quiet_is_marked() {
     let rounds = |is_quiet, dropped| {
-        counted_rounds(&More { kept: 15, dropped, is_quiet, ..More::default() })
+        let more = More { is_quiet, ..More::default() };
+        counted_rounds(&Row { rounds_kept: 15, rounds_dropped: dropped, more, ..row("ours", 0) })
     };
     assert_eq!((rounds(true, 0), rounds(true, 3)), ("15".to_owned(), "15 (-3)".to_owned()));
     assert_eq!((rounds(false, 0), rounds(false, 3)), ("15*".to_owned(), "15* (-3)".to_owned()));
@@ -66,4 +70,31 @@ fn requests_that_come_when_the_last_was_answered_are_no_point_of_a_sweep_over_ra
     let lines = found.rates().lines;
     assert_eq!(lines.len(), 1);
     assert_eq!(lines[0].points, [(3.0, 300.0), (4.0, 200.0)], "requests per second as decades");
+}
+
+#[test]
+fn requests_under_way_are_swept_and_a_spreadsheet_has_every_row() {
+    let at = |in_flight, round_trips_per_s| {
+        let mut row = row(names::OURS, 0);
+        (row.more.in_flight, row.round_trips_per_s) = (in_flight, round_trips_per_s);
+        row
+    };
+    let rows = vec![at(8, 1e8), at(1, 1e7)];
+    let found = RoundTripReport { rows, checks: Vec::new(), failures: Vec::new() };
+    let lines = found.depths().lines;
+    assert_eq!(lines[0].points, [(1.0, 100.0), (8.0, 10.0)], "nanoseconds for each round trip");
+    assert!(found.services().lines.is_empty());
+    let report = Report { machine: Machine::detect(), rounds: 5, found };
+    let mut csv = Vec::new();
+    let format = crate::report::Format::Csv;
+    report.write(&mut Paper { format, ..Paper::plain(&mut csv) }).unwrap();
+    let csv = String::from_utf8(csv).unwrap();
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(
+        lines[1],
+        "ours,adaptive,pinned-apart,64,1.0000,0.9000,1.1000,100.0,110.0,150.0,200.0,1000000.0,100000000.0,200.0,,5,0"
+    );
+    let columns = |line: &str| line.split(',').count();
+    assert!(lines.iter().all(|line| columns(line) == columns(lines[0])));
 }

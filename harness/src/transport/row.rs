@@ -45,6 +45,12 @@ pub struct Row {
     /// The p50 of each round that counts over that of its floors, in order; of a floor, over its own median.
     #[serde(default)]
     pub rounds_ratio_to_floor: Vec<f64>,
+    /// Rounds that count.
+    #[serde(default)]
+    pub rounds_kept: usize,
+    /// Rounds that were thrown away.
+    #[serde(default)]
+    pub rounds_dropped: usize,
     /// What only the text and the drawings use.
     #[serde(skip)]
     pub more: More,
@@ -53,10 +59,6 @@ pub struct Row {
 /// What a row has besides the fields of its JSON.
 #[derive(Debug, Clone, Default)]
 pub struct More {
-    /// Rounds that count.
-    pub kept: usize,
-    /// Rounds that were thrown away.
-    pub dropped: usize,
     /// Rounds in which an end had to share its core.
     pub shared: usize,
     /// Whether these do not count; they do where there were too few others.
@@ -67,6 +69,8 @@ pub struct More {
     pub service_ns: u64,
     /// Time between two requests.
     pub period_ns: u64,
+    /// Requests under way at one time.
+    pub in_flight: u32,
     /// p50 less the service time, over the same of the floor.
     pub overhead_ratio: Option<f64>,
     /// Quantiles and times, for drawing.
@@ -92,7 +96,7 @@ pub(crate) fn row<'p>(
     let mut row = summary(peer.name(), bytes, case, &trials, ratios)?;
     row.syscalls_per_message = calls;
     row.ratio_on_shared_cores = Spread::of_ratios(shared.iter().map(pair));
-    row.more.dropped = track.rounds.len() - kept.len();
+    row.rounds_dropped = track.rounds.len() - kept.len();
     row.more.shared = shared.len();
     row.more.is_quiet = kept.iter().all(|round| run.verdict(track, round) == Verdict::Keep);
     row.more.overhead_ratio = overhead.map(|ratio| ratio.median);
@@ -141,14 +145,15 @@ fn summary(
         syscalls_per_message: None,
         ratio_on_shared_cores: None,
         rounds_ratio_to_floor: ratios,
+        rounds_kept: trials.len(),
+        rounds_dropped: 0,
         more: More {
-            kept: trials.len(),
-            dropped: 0,
             shared: 0,
             is_quiet: true,
             peer: name,
             service_ns: case.service_ns,
             period_ns: case.period_ns,
+            in_flight: case.in_flight,
             overhead_ratio: None,
             curve: curve(trials),
         },
@@ -217,22 +222,22 @@ mod tests {
         let shared = Spread { median: 2.05, min: 2.0, max: 2.1 };
         assert_eq!(row.ratio_on_shared_cores, Some(shared));
         assert_eq!(row.rounds_ratio_to_floor, [1.2, 1.3], "as they came");
-        let More { kept, dropped, shared, is_quiet, .. } = row.more;
-        assert_eq!((kept, dropped, shared, is_quiet), (2, 2, 2, true));
+        let More { shared, is_quiet, .. } = row.more;
+        assert_eq!((row.rounds_kept, row.rounds_dropped, shared, is_quiet), (2, 2, 2, true));
     }
 
     #[test]
     fn they_count_where_there_are_too_few_others_and_the_row_says_so() {
         let row = row_of(WaitKind::Spin, 3, &ROUNDS);
         assert_eq!(row.ratio_to_floor, Spread { median: 1.65, min: 1.2, max: 2.1 });
-        let More { kept, dropped, shared, is_quiet, .. } = row.more;
-        assert_eq!((kept, dropped, shared, is_quiet), (4, 0, 2, false));
+        let More { shared, is_quiet, .. } = row.more;
+        assert_eq!((row.rounds_kept, row.rounds_dropped, shared, is_quiet), (4, 0, 2, false));
     }
 
     #[test]
     fn who_sleeps_is_not_asked_for_its_core() {
         let row = row_of(WaitKind::Sleep, 2, &ROUNDS);
-        assert_eq!((row.more.kept, row.more.shared, row.more.is_quiet), (4, 0, true));
+        assert_eq!((row.rounds_kept, row.more.shared, row.more.is_quiet), (4, 0, true));
         assert_eq!(row.ratio_on_shared_cores, None);
     }
 }

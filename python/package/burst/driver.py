@@ -5,16 +5,25 @@ from __future__ import annotations
 import os
 import shutil
 import weakref
-from collections.abc import Sequence
-from typing import Optional, TypeVar, Union
+from collections.abc import Callable, Sequence
+from typing import Optional, Protocol, TypeVar, Union
 
 from ._burst import Connection
 from .errors import NoService
 from .model import Model
-from .tasks import Task
 
 Path = Union[str, "os.PathLike[str]"]
-T = TypeVar("T", bound=Task)
+
+
+class _Loaded(Protocol):
+    """What a driver makes again after its process was gone: models and tasks."""
+
+    _stale: bool
+
+    def _renew(self, connection: Connection) -> None: ...
+
+
+T = TypeVar("T", bound=_Loaded)
 
 
 class Driver:
@@ -25,7 +34,7 @@ class Driver:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._loaded: "weakref.WeakSet[Union[Model, Task]]" = weakref.WeakSet()
+        self._loaded: "weakref.WeakSet[_Loaded]" = weakref.WeakSet()
 
     def load(self, file: Path, device: str = "cpu") -> Model:
         """Prepares the model of a `.tflite` file, with memory for its inputs and outputs.
@@ -36,9 +45,9 @@ class Driver:
         self._loaded.add(model)
         return model
 
-    def load_task(self, kind: "type[T]", file: Path, device: str = "cpu", **options: object) -> T:
+    def load_task(self, kind: "Callable[..., T]", file: Path, device: str = "cpu", **options: object) -> T:
         """As `kind(driver, file, device, **options)`, such as `ImageClassifier(driver, file, max_results=3)`."""
-        return kind(self, file, device, **options)  # type: ignore[arg-type]
+        return kind(self, file, device, **options)
 
     def reconnect(self, timeout: Optional[float] = 30.0) -> bool:
         """Makes everything again where the driver's process is gone; whether that had to be done.

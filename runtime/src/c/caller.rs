@@ -10,64 +10,18 @@ use std::ffi::c_int;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{null, null_mut};
 
+mod raw;
+
+pub use raw::OperandType;
+use raw::*;
+
 /// A handle as C holds it, or any other number.
 pub type Handle = usize;
 /// What a function returns.
 pub type Code = c_int;
 
-/// `ANeuralNetworksOperandType`.
-#[repr(C)]
-struct RawType {
-    ty: i32,
-    dimension_count: u32,
-    dimensions: *const u32,
-    scale: f32,
-    zero_point: i32,
-}
-
-/// `ANeuralNetworksSymmPerChannelQuantParams`.
-#[repr(C)]
-struct RawScales {
-    channel_dim: u32,
-    scale_count: u32,
-    scales: *const f32,
-}
-
 /// Most values that a function answers at once: an operand's dimensions, or a flag for each operation.
 const ANSWERS_MAX: usize = 1 << 12;
-
-/// A type of an operand; without dimensions a null pointer to them.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct OperandType<'a> {
-    /// Its code.
-    pub ty: i32,
-    /// Sizes along each axis.
-    pub dimensions: &'a [u32],
-    /// Scale.
-    pub scale: f32,
-    /// Zero point.
-    pub zero_point: i32,
-}
-
-impl OperandType<'_> {
-    fn raw(&self) -> RawType {
-        RawType {
-            ty: self.ty,
-            dimension_count: count(self.dimensions),
-            dimensions: pointer(self.dimensions),
-            scale: self.scale,
-            zero_point: self.zero_point,
-        }
-    }
-}
-
-fn count<T>(list: &[T]) -> u32 {
-    u32::try_from(list.len()).unwrap_or(u32::MAX)
-}
-
-fn pointer<T>(list: &[T]) -> *const T {
-    if list.is_empty() { null() } else { list.as_ptr() }
-}
 
 /// Declares functions of the header, and a call of each that takes handles and numbers alone.
 macro_rules! plain {
@@ -139,126 +93,6 @@ plain! {
     execution_burst_compute = ANeuralNetworksExecution_burstCompute(execution: usize, burst: usize);
     /// Waits.
     event_wait = ANeuralNetworksEvent_wait(event: usize);
-}
-
-// SAFETY: the exported functions of this crate, with the types that their header has.
-unsafe extern "C" {
-    safe fn ANeuralNetworksModel_free(model: usize);
-    safe fn ANeuralNetworksCompilation_free(compilation: usize);
-    safe fn ANeuralNetworksMemory_free(memory: usize);
-    safe fn ANeuralNetworksMemoryDesc_free(desc: usize);
-    safe fn ANeuralNetworksExecution_free(execution: usize);
-    safe fn ANeuralNetworksBurst_free(burst: usize);
-    safe fn ANeuralNetworksEvent_free(event: usize);
-    fn ANeuralNetworks_getDevice(index: u32, device: *mut usize) -> c_int;
-    fn ANeuralNetworksModel_create(model: *mut usize) -> c_int;
-    fn ANeuralNetworksModel_addOperand(model: usize, ty: *const RawType) -> c_int;
-    fn ANeuralNetworksModel_setOperandValue(
-        model: usize,
-        index: i32,
-        value: *const u8,
-        length: usize,
-    ) -> c_int;
-    fn ANeuralNetworksModel_setOperandSymmPerChannelQuantParams(
-        model: usize,
-        index: i32,
-        scales: *const RawScales,
-    ) -> c_int;
-    fn ANeuralNetworksModel_addOperation(
-        model: usize,
-        ty: i32,
-        input_count: u32,
-        inputs: *const u32,
-        output_count: u32,
-        outputs: *const u32,
-    ) -> c_int;
-    fn ANeuralNetworksModel_identifyInputsAndOutputs(
-        model: usize,
-        input_count: u32,
-        inputs: *const u32,
-        output_count: u32,
-        outputs: *const u32,
-    ) -> c_int;
-    fn ANeuralNetworksModel_getSupportedOperationsForDevices(
-        model: usize,
-        devices: *const usize,
-        device_count: u32,
-        supported: *mut u8,
-    ) -> c_int;
-    fn ANeuralNetworksCompilation_create(model: usize, compilation: *mut usize) -> c_int;
-    fn ANeuralNetworksCompilation_createForDevices(
-        model: usize,
-        devices: *const usize,
-        device_count: u32,
-        compilation: *mut usize,
-    ) -> c_int;
-    fn ANeuralNetworksMemory_createFromFd(
-        size: usize,
-        protection: c_int,
-        fd: c_int,
-        offset: usize,
-        memory: *mut usize,
-    ) -> c_int;
-    fn ANeuralNetworksMemory_createFromDesc(desc: usize, memory: *mut usize) -> c_int;
-    fn ANeuralNetworksMemoryDesc_create(desc: *mut usize) -> c_int;
-    fn ANeuralNetworksMemoryDesc_setDimensions(
-        desc: usize,
-        rank: u32,
-        dimensions: *const u32,
-    ) -> c_int;
-    fn ANeuralNetworksExecution_create(compilation: usize, execution: *mut usize) -> c_int;
-    fn ANeuralNetworksExecution_setInput(
-        execution: usize,
-        index: i32,
-        ty: *const RawType,
-        buffer: *const u8,
-        length: usize,
-    ) -> c_int;
-    fn ANeuralNetworksExecution_setInputFromMemory(
-        execution: usize,
-        index: i32,
-        ty: *const RawType,
-        memory: usize,
-        offset: usize,
-        length: usize,
-    ) -> c_int;
-    fn ANeuralNetworksExecution_setOutput(
-        execution: usize,
-        index: i32,
-        ty: *const RawType,
-        buffer: *mut u8,
-        length: usize,
-    ) -> c_int;
-    fn ANeuralNetworksExecution_setOutputFromMemory(
-        execution: usize,
-        index: i32,
-        ty: *const RawType,
-        memory: usize,
-        offset: usize,
-        length: usize,
-    ) -> c_int;
-    fn ANeuralNetworksExecution_startCompute(execution: usize, event: *mut usize) -> c_int;
-    fn ANeuralNetworksExecution_startComputeWithDependencies(
-        execution: usize,
-        dependencies: *const usize,
-        dependency_count: u32,
-        duration: u64,
-        event: *mut usize,
-    ) -> c_int;
-    fn ANeuralNetworksExecution_getDuration(execution: usize, code: i32, nanos: *mut u64) -> c_int;
-    fn ANeuralNetworksExecution_getOutputOperandRank(
-        execution: usize,
-        index: i32,
-        rank: *mut u32,
-    ) -> c_int;
-    fn ANeuralNetworksExecution_getOutputOperandDimensions(
-        execution: usize,
-        index: i32,
-        dimensions: *mut u32,
-    ) -> c_int;
-    fn ANeuralNetworksBurst_create(compilation: usize, burst: *mut usize) -> c_int;
-    fn ANeuralNetworksEvent_createFromSyncFenceFd(fd: c_int, event: *mut usize) -> c_int;
-    fn ANeuralNetworksEvent_getSyncFenceFd(event: usize, fd: *mut c_int) -> c_int;
 }
 
 /// A caller, and the memory that its executions use.

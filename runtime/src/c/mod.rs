@@ -8,7 +8,7 @@
 //! | `host_memory.rs` | buffers of executions are copied, until these have completed |
 //! | `exports.rs` | names for the linker |
 //! | `abi.rs`, `handles.rs`, `hardware_buffer.rs` | a promise each: any bits are a value of this type |
-//! | `caller.rs` | the exported functions are called with pointers to its own memory |
+//! | `caller.rs`, `caller/raw.rs` | the exported functions are called with pointers to its own memory |
 //! | `client/library.rs`, `client/objects.rs` | functions of a library that was loaded by name are called |
 //!
 //! Everything else here is safe. A handle that a caller holds is a number that was never an address

@@ -1,5 +1,6 @@
 //! The manifest of a folder of models: what they take and give, and how close is close enough.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -41,7 +42,7 @@ impl Folder {
         if !path.is_file() {
             return Err(GoldenError::NoManifest { path: root.to_owned() });
         }
-        let manifest: Manifest = read_json(&path)?;
+        let manifest: Manifest<Entry> = read_json(&path)?;
         let models = manifest.models.into_iter().map(|model| model.read(root, &path));
         Ok(Folder { models: models.collect::<Result<_, _>>()? })
     }
@@ -68,9 +69,24 @@ impl Folder {
     }
 }
 
+/// What a manifest says of each model by name; it need not say more.
+///
+/// # Errors
+/// The file cannot be read, or is not understood.
+pub fn tolerances(manifest: &Path) -> Result<BTreeMap<String, Tolerance>, GoldenError> {
+    let manifest: Manifest<Judged> = read_json(manifest)?;
+    Ok(manifest.models.into_iter().map(|model| (model.name, model.yardstick.tolerance)).collect())
+}
+
 #[derive(Deserialize)]
-struct Manifest {
-    models: Vec<Entry>,
+struct Manifest<Model> {
+    models: Vec<Model>,
+}
+
+#[derive(Deserialize)]
+struct Judged {
+    name: String,
+    yardstick: Yardstick,
 }
 
 #[derive(Deserialize)]

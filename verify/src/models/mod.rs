@@ -25,7 +25,7 @@ mod wave;
 pub use crate::golden_error::GoldenError;
 pub use device_route::DeviceRoute;
 pub use golden::Golden;
-pub use manifest::{Fair, FairClasses, Folder, ModelEntry, Tolerance};
+pub use manifest::{Fair, FairClasses, Folder, ModelEntry, Tolerance, tolerances};
 pub use model::{OutputTensor, StatefulModel};
 pub use pipeline::{Bridge, ImportedModel, Importer, Pipeline, PipelineError};
 pub use report::{Class, GoldenReport, GoldenResult};

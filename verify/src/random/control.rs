@@ -13,6 +13,9 @@ const MAX_DEPTH: usize = 2;
 /// Rounds that a loop makes at most, where its counter begins at 0.
 const MAX_ROUNDS: i32 = 4;
 
+/// How often a result of a graph is made of constants alone.
+const FOLDED: f32 = 0.15;
+
 /// A graph's number, and how far from 0 its outputs are at most.
 struct Made {
     number: u32,
@@ -159,7 +162,11 @@ fn truth() -> OutputSpec {
 
 /// Something that was computed and is like this value.
 fn result(g: &mut Grower<'_>, like: &Value) -> Value {
-    let begin = g.pick(|value| value.is_alike(like)).unwrap_or_else(|| like.clone());
+    // What is made of constants alone is folded, in these graphs too.
+    let begin = match g.rng.chance(FOLDED) {
+        true => g.random_constant(like.spec(), Within::USUAL),
+        false => g.pick(|value| value.is_alike(like)).unwrap_or_else(|| like.clone()),
+    };
     let mut value = keep(g, &begin);
     for _ in 0..g.rng.below(3) {
         value = keep(g, &value);

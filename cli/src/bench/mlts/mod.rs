@@ -20,6 +20,7 @@ use anyhow::{Context, Result, bail};
 use burst_harness::WaitKind;
 use burst_harness::litert::Python;
 use burst_harness::machine::Machine;
+use burst_harness::report::Format;
 
 use crate::out::{self, counted};
 use crate::route::RouteArg;
@@ -116,18 +117,6 @@ pub(crate) struct Args {
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// How figures are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-enum Format {
-    /// For a terminal.
-    #[default]
-    Text,
-    /// For a document.
-    Markdown,
-    /// With commas, for a spreadsheet.
-    Csv,
 }
 
 fn micros(text: &str) -> Result<Duration, String> {

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use burst_harness::engine::Quantiles;
-use burst_harness::report::{Drawing, Line, Page, Scale, nines};
+use burst_harness::report::{Drawing, Heights, Line, Page, Scale, nines};
 
 use super::report::{Model, Report};
 
@@ -43,6 +43,7 @@ fn section(page: &mut Page, model: &Model) -> Result<()> {
         y: "time of an execution",
         lines: lines.collect(),
         x_scale: Scale::Shares,
+        y_scale: Heights::Times,
     });
     page.table(&model.path_table());
     page.drawing(&clients(model));
@@ -63,6 +64,7 @@ fn clients(model: &Model) -> Drawing<'static> {
         title: "Clients of one service at once",
         x: "clients",
         x_scale: Scale::Numbers,
+        y_scale: Heights::Times,
         y: "time of an execution",
         lines: vec![line((0, "p50"), |q| q.p50), line((1, "p99"), |q| q.p99)],
     }

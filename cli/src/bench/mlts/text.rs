@@ -6,19 +6,14 @@ use super::report::{Model, PathRow, Report};
 use super::tally::Comparison;
 use crate::out::counted;
 
+/// Over how many inputs answers were compared, and what [`agreement`] says of them.
+const AGREEMENT: [&str; 7] =
+    ["inputs", "top-1", "top-5", "boxes", "mask overlap", "mean square error", "all bytes equal"];
+
 impl Report {
     /// One row for each model.
     pub(super) fn summary(&self) -> Table {
-        let numbers = [
-            "inputs",
-            "top-1",
-            "top-5",
-            "boxes",
-            "mask overlap",
-            "mean square error",
-            "all bytes equal",
-        ];
-        let numbers = numbers.map(Column::number);
+        let numbers = AGREEMENT.map(Column::number);
         let words = ["model", "task"].map(Column::text);
         let last = [Column::number("p50"), Column::number("LiteRT p50"), Column::text("verdict")];
         let mut table = Table::new([&words[..], &numbers[..], &last[..]].concat());
@@ -157,19 +152,8 @@ impl Model {
     /// How answers compare, one row for each pair.
     pub(super) fn comparison_table(&self) -> Table {
         let words = ["of", "with"].map(Column::text);
-        let numbers = [
-            "inputs",
-            "top-1",
-            "top-5",
-            "boxes",
-            "mask overlap",
-            "mean square error",
-            "all bytes equal",
-            "clear top-1",
-            "left out",
-            "largest difference",
-        ];
-        let mut table = Table::new([&words[..], &numbers.map(Column::number)[..]].concat());
+        let rest = ["clear top-1", "left out", "largest difference"].map(Column::number);
+        let mut table = Table::new([&words[..], &AGREEMENT.map(Column::number), &rest].concat());
         for one in &self.comparisons {
             let mut cells = vec![one.of.to_owned(), one.with.to_owned(), one.inputs.to_string()];
             cells.extend(agreement(Some(one)));

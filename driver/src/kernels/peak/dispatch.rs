@@ -1,0 +1,67 @@
+//! Chooses the body for the instruction sets that there are.
+#![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
+
+#[cfg(target_arch = "x86_64")]
+use super::avx512;
+use super::portable;
+use crate::kernels::simd::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::simd::{has_avx2, has_avx512, has_vnni};
+
+/// Adds up products of floats so many times, with the best instructions that are allowed; how many there
+/// were.
+pub(crate) fn floats(isa: Isa, rounds: u32) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // Written out, as only a closure is compiled for the instructions of the function around it.
+        #[target_feature(enable = "avx512f")]
+        fn avx512_form(rounds: u32) -> u64 {
+            portable::floats(rounds, |sum, factor, term| sum.mul_add(factor, term))
+        }
+        #[target_feature(enable = "avx2,fma")]
+        fn avx2_form(rounds: u32) -> u64 {
+            portable::floats(rounds, |sum, factor, term| sum.mul_add(factor, term))
+        }
+        if has_avx512(isa) {
+            // SAFETY: the CPU has the features that the function is compiled for: asked in the line above.
+            return unsafe { avx512_form(rounds) };
+        }
+        if has_avx2(isa) && std::arch::is_x86_feature_detected!("fma") {
+            // SAFETY: as above.
+            return unsafe { avx2_form(rounds) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = isa;
+    portable::floats(rounds, |sum, factor, term| sum * factor + term)
+}
+
+/// The same of stored values of 8 bits.
+pub(crate) fn bytes(isa: Isa, rounds: u32) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx512f,avx512bw")]
+        fn avx512_form(rounds: u32) -> u64 {
+            portable::bytes(rounds)
+        }
+        #[target_feature(enable = "avx2")]
+        fn avx2_form(rounds: u32) -> u64 {
+            portable::bytes(rounds)
+        }
+        if has_vnni(isa) {
+            // SAFETY: the CPU has the features that the function is compiled for: asked in the line above.
+            return unsafe { avx512::bytes(rounds) };
+        }
+        if has_avx512(isa) {
+            // SAFETY: as above.
+            return unsafe { avx512_form(rounds) };
+        }
+        if has_avx2(isa) {
+            // SAFETY: as above.
+            return unsafe { avx2_form(rounds) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = isa;
+    portable::bytes(rounds)
+}

@@ -1,0 +1,13 @@
+//! How many multiplications a thread can add up at best: loops of nothing else, in registers.
+//!
+//! No operation uses these. What a kernel reaches is compared with them.
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod dispatch;
+mod portable;
+
+pub(crate) use dispatch::{bytes, floats};
+
+/// Registers that are added up in; enough of them that none waits for itself.
+const SUMS: usize = 16;
