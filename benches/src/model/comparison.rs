@@ -62,7 +62,7 @@ pub struct ThreadRatio {
 
 /// What a model can be held to. A file of bounds names the class of models with it.
 #[derive(Debug, Clone, Copy)]
-enum Ratio {
+pub enum Ratio {
     /// Our p50 over LiteRT's, each with one thread.
     ToLiteRt,
     /// The same with two on both sides.
@@ -75,7 +75,9 @@ enum Ratio {
 impl Ratio {
     const ALL: [Ratio; 3] = [Ratio::ToLiteRt, Ratio::ToLiteRtOnTwo, Ratio::TwoToOne];
 
-    fn name(self, class: Class) -> String {
+    /// The name by which a file of bounds knows it.
+    #[must_use]
+    pub fn name(self, class: Class) -> String {
         let what = match self {
             Ratio::ToLiteRt => "ours : LiteRT, 1 thread",
             Ratio::ToLiteRtOnTwo => "ours : LiteRT, 2 threads",
@@ -105,7 +107,7 @@ impl Ratio {
 ///
 /// # Errors
 /// As [`Bounds::read`].
-pub(super) fn bounds(path: &Path) -> Result<Bounds, HarnessError> {
+pub fn bounds(path: &Path) -> Result<Bounds, HarnessError> {
     let names = Class::ALL.iter().flat_map(|class| Ratio::ALL.map(|ratio| ratio.name(*class)));
     Bounds::read(path, &names.collect::<Vec<String>>())
 }
@@ -305,24 +307,4 @@ fn remarks(model: &Compared) -> Vec<String> {
 
 fn spread(spread: &Spread) -> String {
     spread.text(2)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bounds_of_this_repository_are_for_ratios_that_there_are() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("model.json");
-        let bounds = bounds(&file).unwrap();
-        let of = |class, value| {
-            let mut checks = vec![Check::new(Ratio::ToLiteRt.name(class), Some(value))];
-            bounds.hold(&mut checks);
-            checks[0].verdict()
-        };
-        assert_eq!(of(Class::Uint8, 0.9), "reached");
-        assert_eq!(of(Class::Uint8, 1.01), "ok");
-        assert_eq!(of(Class::Uint8, 1.1), "MISSED");
-        assert_eq!(of(Class::FloatLstm, 0.6), "MISSED");
-    }
 }

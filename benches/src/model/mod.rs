@@ -28,7 +28,7 @@ use burst_harness::report::{Paper, Report};
 use burst_harness::{HarnessError, Progress};
 
 pub use class::Class;
-pub use comparison::{Compared, Comparison, REFERENCE, ThreadRatio};
+pub use comparison::{Compared, Comparison, REFERENCE, Ratio, ThreadRatio, bounds};
 pub use driver::serve_driver_if_asked;
 
 /// What to measure.
@@ -60,7 +60,7 @@ impl Args {
     /// # Errors
     /// No Python or no package; a model of which nothing can be run; whatever stops a subject.
     pub fn run(&self, out: &mut impl Write) -> Result<ExitCode, HarnessError> {
-        let bounds = self.check.as_deref().map(comparison::bounds).transpose()?;
+        let bounds = self.check.as_deref().map(bounds).transpose()?;
         let python = Rc::new(RefCell::new(Python::start(&self.python)?));
         let workloads: Vec<Workload> =
             self.files()?.iter().map(|file| Workload::read(file)).collect::<Result<_, _>>()?;

@@ -5,7 +5,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use benches::model::Class;
+use benches::model::{Class, Ratio, bounds};
+use burst_harness::bounds::Check;
 use burst_harness::litert::Python;
 use burst_harness::model::Workload;
 use burst_testing::{Missing, shared};
@@ -14,6 +15,7 @@ use serde_json::Value;
 burst_testing::tests![
     without_python_or_its_package_one_sentence_says_what_to_install(),
     the_built_in_model_is_held_to_what_is_expected_of_its_kind(),
+    bounds_of_this_repository_are_for_ratios_that_there_are(),
     models_are_held_to_what_is_expected_of_their_kind(&shared("models")?),
     beside_litert_every_path_is_measured_and_outputs_agree(&python_with_litert()?),
 ];
@@ -41,6 +43,20 @@ fn without_python_or_its_package_one_sentence_says_what_to_install() {
 fn the_built_in_model_is_held_to_what_is_expected_of_its_kind() {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/shapes.tflite");
     assert_eq!(Class::of(&Workload::read(&own).unwrap()), Class::Int8PerChannel);
+}
+
+fn bounds_of_this_repository_are_for_ratios_that_there_are() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("model.json");
+    let bounds = bounds(&file).unwrap();
+    let of = |class, value| {
+        let mut checks = vec![Check::new(Ratio::ToLiteRt.name(class), Some(value))];
+        bounds.hold(&mut checks);
+        checks[0].verdict()
+    };
+    assert_eq!(of(Class::Uint8, 0.9), "reached");
+    assert_eq!(of(Class::Uint8, 1.01), "ok");
+    assert_eq!(of(Class::Uint8, 1.1), "MISSED");
+    assert_eq!(of(Class::FloatLstm, 0.6), "MISSED");
 }
 
 fn models_are_held_to_what_is_expected_of_their_kind(models: &Path) {

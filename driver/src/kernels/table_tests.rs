@@ -15,13 +15,16 @@ fn family(info: &KernelInfo) -> &'static str {
     info.name.split_once('/').expect("family/kernel").0
 }
 
-/// Folders of families: all but the one of what they stand on.
+/// Folders without kernels of operations: what kernels stand on, and what they are compared with.
+const NO_FAMILIES: [&str; 2] = ["simd", "peak"];
+
+/// Folders of families.
 fn folders() -> BTreeSet<String> {
     let entries = fs::read_dir(kernels_folder()).unwrap().map(Result::unwrap);
     let folders = entries.filter(|entry| entry.file_type().unwrap().is_dir());
     folders
         .map(|entry| entry.file_name().into_string().unwrap())
-        .filter(|folder| folder != "simd")
+        .filter(|folder| !NO_FAMILIES.contains(&folder.as_str()))
         .collect()
 }
 

@@ -71,6 +71,8 @@ fn the_json_has_the_fields_that_programs_read() {
         "ratio_to_floor",
         "request_bytes",
         "round_trips_per_s",
+        "rounds_dropped",
+        "rounds_kept",
         "rounds_ratio_to_floor",
         "syscalls_per_message",
         "wait",
