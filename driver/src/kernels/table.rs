@@ -43,6 +43,7 @@ kernels! {
     matmul_quantized::PAIRS, compared by matmul_quantized::tests::pairs;
     matmul_quantized::QUADS, compared by matmul_quantized::tests::quads;
     matmul_quantized::ROW_SUMS, compared by matmul_quantized::tests::row_sums;
+    matmul_quantized::WIDE_PAIRS, compared by matmul_quantized::tests::wide_pairs;
     norm::INSTANCE;
     norm::L2;
     norm::LOCAL_RESPONSE;

@@ -1,79 +1,188 @@
-//! Products of bytes for AVX2, with weights of 16 bits.
+//! Products of bytes for AVX2, with weights of 16 bits, and activations that are widened to as many tile by tile.
+//!
+//! The one rule of the `unsafe` here: the rows of a tile are asserted to be as long as the weights of a panel
+//! before the loop over the depth begins, so that the loop itself checks no bounds.
+#![allow(unsafe_code, reason = "loads within bounds that are checked once for a tile")]
 
 use core::arch::x86_64::*;
 
-use super::pairs::{LANES, PairMatrix, ROWS};
-use crate::kernels::simd::avx2::{load_pairs, store_i32s};
+use super::ByteRows;
+use super::pairs::{LANES, PairPanels, WIDE_ROWS, WeightPairs};
+use crate::kernels::conv::{MAX_SEGMENTS, Segments};
+use crate::kernels::requantize::Channels;
+use crate::kernels::requantize::avx2::{Bounds, Rules};
+use crate::kernels::simd::avx2::{load_16_bytes, load_pairs, store_bytes, store_i16s};
 
-/// As [`PairMatrix::product`].
+/// Units of half a panel: one register of sums.
+const HALF: usize = LANES / 2;
+
+/// Weights that all tiles of rows pass before the next ones have their turn: what the second-level cache
+/// keeps from tile to tile.
+const GROUP_BYTES: usize = 192 << 10;
+
+/// See [`multiply_wide`](super::dispatch::multiply_wide).
 #[target_feature(enable = "avx2")]
-pub(crate) fn multiply_pairs(matrix: &PairMatrix, rows: &[u8], out: &mut [i32]) {
-    let (units, depth) = (matrix.units(), matrix.depth());
-    for (rows, out) in rows.chunks(ROWS * depth).zip(out.chunks_mut(ROWS * units)) {
-        for first in (0..units).step_by(LANES) {
-            let block = matrix.block(first / LANES);
-            let used = LANES.min(units - first);
-            if rows.len() == ROWS * depth {
-                let sums = product::<ROWS>(rows, depth, block);
-                for (row, sums) in sums.iter().enumerate() {
-                    out[row * units + first..][..used].copy_from_slice(&sums[..used]);
+pub(crate) fn multiply_wide(
+    matrix: PairPanels<'_>,
+    rows: &ByteRows<'_>,
+    flip: u8,
+    rules: Channels<'_>,
+    space: &mut [i32],
+    out: &mut [u8],
+) {
+    if rules.low >= 0 {
+        multiply::<true>(matrix, rows, flip, rules, space, out);
+    } else {
+        multiply::<false>(matrix, rows, flip, rules, space, out);
+    }
+}
+
+#[target_feature(enable = "avx2")]
+fn multiply<const NOT_NEGATIVE: bool>(
+    matrix: PairPanels<'_>,
+    rows: &ByteRows<'_>,
+    flip: u8,
+    rules: Channels<'_>,
+    space: &mut [i32],
+    out: &mut [u8],
+) {
+    let (count, pairs) = (rows.count(), matrix.pairs());
+    let flip = _mm_set1_epi8(flip.cast_signed());
+    let product = Product { matrix, rules, bounds: Bounds::new(rules) };
+    let panels = matrix.units().div_ceil(LANES);
+    let group = (GROUP_BYTES / (pairs * size_of::<WeightPairs>())).max(1);
+    for first in (0..panels).step_by(group) {
+        let panels = first..(first + group).min(panels);
+        let mut cursor = rows.start();
+        let mut list: Segments<'_, u8, WIDE_ROWS> = [[&[]; WIDE_ROWS]; MAX_SEGMENTS];
+        for row in (0..count).step_by(WIDE_ROWS) {
+            let taken = (count - row).min(WIDE_ROWS);
+            let pieces = rows.list(&mut cursor, taken, &mut list);
+            for (index, wide) in space.chunks_exact_mut(pairs).take(taken).enumerate() {
+                widen(&list[..pieces], index, flip, bytemuck::cast_slice_mut(wide));
+            }
+            for panel in panels.clone() {
+                // A tile with a row that is not wanted costs less than one row more by itself.
+                match taken {
+                    1 => product.tile::<NOT_NEGATIVE, 1>(space, panel, (row, taken), out),
+                    2 => product.tile::<NOT_NEGATIVE, 2>(space, panel, (row, taken), out),
+                    3 | 4 => product.tile::<NOT_NEGATIVE, 4>(space, panel, (row, taken), out),
+                    _ => product.tile::<NOT_NEGATIVE, WIDE_ROWS>(space, panel, (row, taken), out),
                 }
-                continue;
-            }
-            for (row, values) in rows.chunks_exact(depth).enumerate() {
-                let [sums] = product::<1>(values, depth, block);
-                out[row * units + first..][..used].copy_from_slice(&sums[..used]);
             }
         }
     }
 }
 
-/// The sums of `R` rows of `depth` values with the weights of one block.
-#[target_feature(enable = "avx2")]
-fn product<const R: usize>(
-    rows: &[u8],
-    depth: usize,
-    block: &[[[i16; 2]; LANES]],
-) -> [[i32; LANES]; R] {
-    let mut sums = [[_mm256_setzero_si256(); 2]; R];
-    let whole = depth / 4;
-    for quad in 0..whole {
-        let couple = [load_pairs(&block[2 * quad]), load_pairs(&block[2 * quad + 1])];
-        for (row, sums) in sums.iter_mut().enumerate() {
-            let values = rows[row * depth + quad * 4..].first_chunk().copied().unwrap_or_default();
-            add(sums, values, &couple);
-        }
-    }
-    if !depth.is_multiple_of(4) {
-        let zero = [_mm256_setzero_si256(); 2];
-        let second = block.get(2 * whole + 1).map_or(zero, |pair| load_pairs(pair));
-        let couple = [load_pairs(&block[2 * whole]), second];
-        for (row, sums) in sums.iter_mut().enumerate() {
-            let mut values = [0; 4];
-            let rest = &rows[row * depth + whole * 4..(row + 1) * depth];
-            values[..rest.len()].copy_from_slice(rest);
-            add(sums, values, &couple);
-        }
-    }
-    let mut out = [[0; LANES]; R];
-    for (out, sums) in out.iter_mut().zip(&sums) {
-        store_i32s(out, *sums);
-    }
-    out
-}
-
-/// Adds the products of four values with the weights of their four positions.
+/// Writes row `index` of a tile, flipped and with 16 bits each; what is left of `wide` becomes 0.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn add(sums: &mut [__m256i; 2], values: [u8; 4], weights: &[[__m256i; 2]; 2]) {
-    let values = _mm256_set1_epi32(i32::from_ne_bytes(values));
-    // Bytes 0 and 1, or 2 and 3, of every lane with 16 bits each; -1 gives a zero byte.
-    let first = _mm256_set1_epi32(i32::from_ne_bytes([0, 0xFF, 1, 0xFF]));
-    let second = _mm256_set1_epi32(i32::from_ne_bytes([2, 0xFF, 3, 0xFF]));
-    for (bytes, weights) in [first, second].into_iter().zip(weights) {
-        let pair = _mm256_shuffle_epi8(values, bytes);
-        for (sum, weights) in sums.iter_mut().zip(weights) {
-            *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(pair, *weights));
+fn widen(pieces: &[[&[u8]; WIDE_ROWS]], index: usize, flip: __m128i, wide: &mut [i16]) {
+    let mut begin = 0;
+    for piece in pieces {
+        let from = piece[index];
+        let to = &mut wide[begin..begin + from.len()];
+        begin += from.len();
+        let blocks = from.as_chunks::<16>().0.iter().zip(to.as_chunks_mut::<16>().0);
+        for (from, to) in blocks {
+            store_i16s(to, _mm256_cvtepu8_epi16(_mm_xor_si128(load_16_bytes(from), flip)));
+        }
+        let done = from.len() / 16 * 16;
+        if done == from.len() {
+            continue;
+        }
+        // The end again with what stands before it, or where there is not as much, one by one.
+        if let (Some(from), Some(to)) = (from.last_chunk::<16>(), to.last_chunk_mut::<16>()) {
+            store_i16s(to, _mm256_cvtepu8_epi16(_mm_xor_si128(load_16_bytes(from), flip)));
+        } else {
+            let flip = _mm_cvtsi128_si32(flip).to_le_bytes()[0];
+            for (from, to) in from.iter().zip(to) {
+                *to = i16::from(from ^ flip);
+            }
         }
     }
+    wide[begin..].fill(0);
+}
+
+/// What all tiles share.
+struct Product<'a> {
+    matrix: PairPanels<'a>,
+    rules: Channels<'a>,
+    bounds: Bounds,
+}
+
+impl Product<'_> {
+    /// Rows `row..row + taken` of a panel's units, `taken` at most `R`, from rows of pairs that `wide` begins with.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn tile<const NOT_NEGATIVE: bool, const R: usize>(
+        &self,
+        wide: &[i32],
+        panel: usize,
+        (row, taken): (usize, usize),
+        out: &mut [u8],
+    ) {
+        let (units, pairs) = (self.matrix.units(), self.matrix.pairs());
+        let first = panel * LANES;
+        let used = (units - first).min(LANES);
+        let mut rows: [&[i32]; R] = [&[]; R];
+        for (index, slot) in rows.iter_mut().enumerate() {
+            *slot = &wide[index.min(taken - 1) * pairs..][..pairs];
+        }
+        let weights = self.matrix.panel(panel);
+        let low = Rules::new::<NOT_NEGATIVE>(self.rules, first);
+        if used <= HALF {
+            let sums = sums::<R, 1>(weights, &rows, [low.bias]);
+            for (index, [sums]) in sums.iter().enumerate() {
+                // Not a shorter loop: sums are to stay in registers.
+                if index >= taken {
+                    break;
+                }
+                let values = low.apply::<NOT_NEGATIVE>(*sums);
+                let out = &mut out[(row + index) * units + first..][..used];
+                store_bytes(out, self.bounds.bytes(values, values));
+            }
+            return;
+        }
+        let high = Rules::new::<NOT_NEGATIVE>(self.rules, first + HALF);
+        let sums = sums::<R, 2>(weights, &rows, [low.bias, high.bias]);
+        for (index, [low_sums, high_sums]) in sums.iter().enumerate() {
+            if index >= taken {
+                break;
+            }
+            let low_values = low.apply::<NOT_NEGATIVE>(*low_sums);
+            let high_values = high.apply::<NOT_NEGATIVE>(*high_sums);
+            let out = &mut out[(row + index) * units + first..][..used];
+            store_bytes(out, self.bounds.bytes(low_values, high_values));
+        }
+    }
+}
+
+/// The sums of products of `R` rows with the weights of `H` halves of a panel.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn sums<const R: usize, const H: usize>(
+    panel: &[WeightPairs],
+    rows: &[&[i32]; R],
+    start: [__m256i; H],
+) -> [[__m256i; H]; R] {
+    for row in rows {
+        assert_eq!(row.len(), panel.len(), "rows of a tile");
+    }
+    let mut sums = [start; R];
+    for (index, pairs) in panel.iter().enumerate() {
+        let halves = pairs.as_chunks::<HALF>().0;
+        let mut weights = [_mm256_setzero_si256(); H];
+        for (weights, pairs) in weights.iter_mut().zip(halves) {
+            *weights = load_pairs(pairs);
+        }
+        for (row, sums) in rows.iter().zip(&mut sums) {
+            // SAFETY: `index` is below the length of the panel, which each row has: the assertion above.
+            let pair = _mm256_set1_epi32(unsafe { *row.get_unchecked(index) });
+            for (sum, weights) in sums.iter_mut().zip(&weights) {
+                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(pair, *weights));
+            }
+        }
+    }
+    sums
 }

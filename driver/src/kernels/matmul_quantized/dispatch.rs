@@ -1,28 +1,27 @@
 //! Announces the kernels of this family. `kernel!` expands to calls of functions for instruction sets
-//! that it asks the CPU for first; [`multiply_quads`], which only VNNI has a kernel for, asks itself.
+//! that it asks the CPU for first; [`multiply_quads`], which only VNNI has a kernel for, and
+//! [`multiply_wide`], which only AVX2 has one for, ask themselves.
 #![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
 
 use burst_hal::{OperandType, OperationType};
 
 use super::ByteRows;
 use super::bytes;
-use super::pairs::PairMatrix;
+use super::pairs::{PairMatrix, PairPanels, WIDE_ROWS};
 use super::quads::{QUAD, QuadPanels};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 use crate::OpError;
 use crate::kernels::requantize::Channels;
-use crate::kernels::simd::{Isa, KernelInfo, Level, has_vnni, kernel};
+use crate::kernels::simd::{Isa, KernelInfo, Level, has_avx2, has_vnni, kernel};
 
 kernel! {
-    /// Products of bytes, see [`PairMatrix::product`]. With weights of 16 bits AVX-512 gains nothing.
+    /// Products of bytes, see [`PairMatrix::product`].
     fn multiply_pairs(matrix: &PairMatrix, rows: &[u8], out: &mut [i32]);
     announced as PAIRS = "matmul_quantized/pairs",
     operations: [Conv2d, FullyConnected],
     types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],
     portable: PairMatrix::product,
-    avx2: avx2::multiply_pairs,
-    avx512: avx2::multiply_pairs,
 }
 
 kernel! {
@@ -83,5 +82,52 @@ pub(crate) fn multiply_quads(
         return Ok(());
     }
     let _ = (isa, flip, row_terms);
+    Err(OpError::Internal { what: "weights packed for another CPU" })
+}
+
+/// `matmul_quantized/wide_pairs`: see [`multiply_wide`].
+pub(crate) const WIDE_PAIRS: KernelInfo = KernelInfo {
+    name: "matmul_quantized/wide_pairs",
+    operations: &[OperationType::Conv2d, OperationType::FullyConnected],
+    types: &[OperandType::TensorQuant8Asymm, OperandType::TensorQuant8AsymmSigned],
+    compiled_for: &[Level::Avx2],
+    written_for: &[Level::Avx2],
+};
+
+/// Numbers of working memory that [`multiply_wide`] needs for rows of this length.
+pub(crate) fn wide_len(depth: usize) -> usize {
+    WIDE_ROWS * depth.div_ceil(2)
+}
+
+/// As [`multiply_quads`] without terms, with weights in pairs. `space` holds as many numbers as [`wide_len`]
+/// says. With weights of 16 bits AVX-512 without VNNI gains little over AVX2.
+///
+/// # Errors
+/// [`OpError::Internal`] when sizes do not fit, or the CPU has no kernel for it.
+pub(crate) fn multiply_wide(
+    isa: Isa,
+    matrix: PairPanels<'_>,
+    (rows, flip): (&ByteRows<'_>, u8),
+    rules: Channels<'_>,
+    space: &mut [i32],
+    out: &mut [u8],
+) -> Result<(), OpError> {
+    let fits = matrix.depth() > 0
+        && rows.depth() == matrix.depth()
+        && rows.is_whole()
+        && out.len() == rows.count() * matrix.units()
+        && rules.bias.len() == matrix.units()
+        && space.len() >= wide_len(matrix.depth());
+    if !fits {
+        return Err(OpError::Internal { what: "sizes of a matrix product" });
+    }
+    #[cfg(target_arch = "x86_64")]
+    if has_avx2(isa) {
+        // SAFETY: the CPU has the features that the function is compiled for: asked in the line
+        // above.
+        unsafe { avx2::multiply_wide(matrix, rows, flip, rules, space, out) };
+        return Ok(());
+    }
+    let _ = (isa, flip);
     Err(OpError::Internal { what: "weights packed for another CPU" })
 }

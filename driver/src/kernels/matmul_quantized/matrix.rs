@@ -15,7 +15,7 @@ use crate::budget::Budget;
 use crate::compute;
 use crate::kept::KeptValue;
 use crate::kernels::requantize::Requantize;
-use crate::kernels::simd::{Isa, has_vnni, portable_kernel};
+use crate::kernels::simd::{Isa, has_avx2, has_vnni, portable_kernel};
 
 portable_kernel! {
     /// `matmul_quantized/library`: see [`ByteMatrix`]. Which instructions it takes is up to
@@ -57,6 +57,8 @@ pub(crate) struct ByteMatrix(Form);
 enum Form {
     Quads(QuadMatrix),
     Library(PackedBMatrix<i8>),
+    /// For AVX2.
+    WidePairs(PairMatrix),
     Pairs(PairMatrix),
 }
 
@@ -66,7 +68,7 @@ impl std::fmt::Debug for ByteMatrix {
             Form::Library(packed) => {
                 write!(f, "ByteMatrix({} x {})", packed.rows(), packed.cols())
             }
-            Form::Pairs(pairs) => pairs.fmt(f),
+            Form::WidePairs(pairs) | Form::Pairs(pairs) => pairs.fmt(f),
             Form::Quads(quads) => quads.fmt(f),
         }
     }
@@ -91,8 +93,14 @@ fn collected(
     })
 }
 
+/// The zero point of weights that pairs are packed less of; `None` where it is none of 8 bits, or there is no
+/// kernel with these instructions.
+fn wide_zero(isa: Isa, zero: i32) -> Option<i8> {
+    i8::try_from(zero).ok().filter(|_| has_avx2(isa))
+}
+
 impl ByteMatrix {
-    /// Packs weights `[units, depth]`.
+    /// Packs weights `[units, depth]` with this zero point.
     ///
     /// # Errors
     /// [`OpError::Internal`] when there are not that many, or the depth is over
@@ -100,8 +108,8 @@ impl ByteMatrix {
     pub(crate) fn new(
         isa: Isa,
         weights: &[i8],
-        units: usize,
-        depth: usize,
+        (units, depth): (usize, usize),
+        zero: i32,
         budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
         let rows = NdTensorView::try_from_data([units, depth], weights).map_err(wrong_size)?;
@@ -117,8 +125,10 @@ impl ByteMatrix {
             budget.charge(library_bytes(units, depth))?;
             budget.stop().check()?;
             Form::Library(byte_executor().prepack_b(rows.transposed()))
+        } else if let Some(zero) = wide_zero(isa, zero) {
+            Form::WidePairs(PairMatrix::new(weights, (units, depth), zero, budget)?)
         } else {
-            Form::Pairs(PairMatrix::new(weights, units, depth, budget)?)
+            Form::Pairs(PairMatrix::new(weights, (units, depth), 0, budget)?)
         }))
     }
 
@@ -133,7 +143,7 @@ impl ByteMatrix {
     ) -> Result<Option<AlignedBytes>, OpError> {
         match &self.0 {
             Form::Quads(quads) => budget.copy_of(quads.bytes()).map(Some),
-            Form::Pairs(pairs) => {
+            Form::WidePairs(pairs) | Form::Pairs(pairs) => {
                 let count = pairs.held_bytes() / size_of::<i16>();
                 collected(count, pairs.bytes(), budget).map(Some)
             }
@@ -148,21 +158,33 @@ impl ByteMatrix {
     pub(crate) fn restored(
         isa: Isa,
         packed: &KeptValue,
-        units: usize,
-        depth: usize,
+        (units, depth): (usize, usize),
+        zero: i32,
         budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
+        let sizes = (units, depth);
         Ok(ByteMatrix(if has_vnni(isa) {
             Form::Quads(QuadMatrix::kept(packed, units, depth)?)
+        } else if let Some(zero) = wide_zero(isa, zero) {
+            Form::WidePairs(PairMatrix::restored(packed.bytes(), sizes, zero, budget)?)
         } else {
-            Form::Pairs(PairMatrix::restored(packed.bytes(), units, depth, budget)?)
+            Form::Pairs(PairMatrix::restored(packed.bytes(), sizes, 0, budget)?)
         }))
     }
 
-    /// Numbers of working memory that [`ByteMatrix::multiply`] needs for so many outputs.
+    /// Whether products are those of weights less their zero point, so that rows need no terms for it.
+    pub(crate) fn is_less_zero(&self) -> bool {
+        matches!(self.0, Form::WidePairs(_))
+    }
+
+    /// Numbers of working memory that products need for so many outputs.
     #[must_use]
     pub(crate) fn sums_len(&self, outputs: usize) -> usize {
-        if matches!(self.0, Form::Quads(_)) { 0 } else { outputs }
+        match &self.0 {
+            Form::Quads(_) => 0,
+            Form::WidePairs(pairs) => dispatch::wide_len(pairs.depth()),
+            Form::Library(_) | Form::Pairs(_) => outputs,
+        }
     }
 
     /// `out[row, unit]` from `sum(rows[row, ..] * weights[unit, ..]) + row_terms[row]` by the rules;
@@ -186,6 +208,15 @@ impl ByteMatrix {
                 let panels = quads.channels(0, all);
                 return dispatch::multiply_quads(isa, panels, rows, rules, row_terms, out);
             }
+            Form::WidePairs(pairs) => {
+                if !row_terms.is_empty() {
+                    return Err(wrong_size(row_terms));
+                }
+                let rows = (&ByteRows::Matrix { values: rows, depth: pairs.depth() }, 0);
+                let (rules, all) = (rules.channels(0..rules.bias.len()), pairs.units());
+                let panels = pairs.channels(0, all);
+                return dispatch::multiply_wide(isa, panels, rows, rules, sums, out);
+            }
             Form::Pairs(pairs) => multiply_pairs(isa, pairs, rows, sums)?,
             Form::Library(packed) => {
                 let depth = packed.rows();
@@ -205,7 +236,11 @@ impl ByteMatrix {
     /// Values that pieces of rows must have a multiple of for [`ByteMatrix::multiply_in_place`]; `None` where
     /// it is not there.
     pub(crate) fn piece_step(&self) -> Option<usize> {
-        matches!(self.0, Form::Quads(_)).then_some(QUAD)
+        match self.0 {
+            Form::Quads(_) => Some(QUAD),
+            Form::WidePairs(_) => Some(1),
+            Form::Library(_) | Form::Pairs(_) => None,
+        }
     }
 
     /// As [`ByteMatrix::multiply`] without terms, of rows where they lie, each byte XORed with `flip`.
@@ -217,19 +252,28 @@ impl ByteMatrix {
         isa: Isa,
         (rows, flip): (&ByteRows<'_>, u8),
         rules: &Requantize,
+        space: &mut [i32],
         out: &mut [u8],
     ) -> Result<(), OpError> {
-        let Form::Quads(quads) = &self.0 else { return Err(wrong_size(flip)) };
-        let (rules, panels) =
-            (rules.channels(0..rules.bias.len()), quads.channels(0, quads.units()));
-        dispatch::multiply_quads(isa, panels, (rows, flip), rules, &[], out)
+        let rules = rules.channels(0..rules.bias.len());
+        match &self.0 {
+            Form::Quads(quads) => {
+                let panels = quads.channels(0, quads.units());
+                dispatch::multiply_quads(isa, panels, (rows, flip), rules, &[], out)
+            }
+            Form::WidePairs(pairs) => {
+                let panels = pairs.channels(0, pairs.units());
+                dispatch::multiply_wide(isa, panels, (rows, flip), rules, space, out)
+            }
+            Form::Library(_) | Form::Pairs(_) => Err(wrong_size(flip)),
+        }
     }
 
     /// How many outputs [`ByteMatrix::multiply_channels`] takes at a time, or a multiple of it;
     /// `None` where it is not there.
     #[must_use]
     pub(crate) fn channel_step(&self) -> Option<usize> {
-        matches!(self.0, Form::Quads(_)).then_some(4 * quads::LANES)
+        matches!(self.0, Form::Quads(_) | Form::WidePairs(_)).then_some(4 * quads::LANES)
     }
 
     /// As [`ByteMatrix::multiply`] of one row, for the outputs from `first` on, as many as `out` has
@@ -240,20 +284,34 @@ impl ByteMatrix {
     pub(crate) fn multiply_channels(
         &self,
         isa: Isa,
-        row: &[u8],
+        (row, row_terms): (&[u8], &[i32]),
         rules: &Requantize,
-        row_terms: &[i32],
+        space: &mut [i32],
         first: usize,
         out: &mut [u8],
     ) -> Result<(), OpError> {
-        let Form::Quads(quads) = &self.0 else { return Err(wrong_size(first)) };
         let channels = first..first + out.len();
-        if channels.end > quads.units() || !first.is_multiple_of(quads::LANES) {
+        let units = match &self.0 {
+            Form::Quads(quads) => quads.units(),
+            Form::WidePairs(pairs) => pairs.units(),
+            Form::Library(_) | Form::Pairs(_) => 0,
+        };
+        if channels.end > units || !first.is_multiple_of(quads::LANES) {
             return Err(wrong_size(first));
         }
-        let panels = quads.channels(first, out.len());
-        let rows = (&ByteRows::Matrix { values: row, depth: quads.depth() }, 0);
-        dispatch::multiply_quads(isa, panels, rows, rules.channels(channels), row_terms, out)
+        let (rules, count) = (rules.channels(channels), out.len());
+        let rows = |depth: usize| ByteRows::Matrix { values: row, depth };
+        match &self.0 {
+            Form::Quads(quads) => {
+                let (panels, rows) = (quads.channels(first, count), rows(quads.depth()));
+                dispatch::multiply_quads(isa, panels, (&rows, 0), rules, row_terms, out)
+            }
+            Form::WidePairs(pairs) if row_terms.is_empty() => {
+                let (panels, rows) = (pairs.channels(first, count), rows(pairs.depth()));
+                dispatch::multiply_wide(isa, panels, (&rows, 0), rules, space, out)
+            }
+            _ => Err(wrong_size(first)),
+        }
     }
 
     /// Bytes held.
@@ -261,7 +319,7 @@ impl ByteMatrix {
     pub(crate) fn held_bytes(&self) -> usize {
         match &self.0 {
             Form::Library(packed) => library_bytes(packed.cols(), packed.rows()),
-            Form::Pairs(pairs) => pairs.held_bytes(),
+            Form::WidePairs(pairs) | Form::Pairs(pairs) => pairs.held_bytes(),
             Form::Quads(quads) => quads.held_bytes(),
         }
     }
@@ -272,6 +330,7 @@ impl ByteMatrix {
         match &self.0 {
             Form::Quads(_) => "matrix 8 bit, vnni",
             Form::Library(_) => "matrix 8 bit, library",
+            Form::WidePairs(_) => "matrix 8 bit, avx2 pairs",
             Form::Pairs(_) => "matrix 8 bit, pairs",
         }
     }

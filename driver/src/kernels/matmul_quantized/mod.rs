@@ -3,7 +3,7 @@
 //! Weights come as `[units, depth]`, one row per output channel, and are packed once: in quads where
 //! the CPU multiplies four pairs of bytes in one instruction, which brings sums to stored values before
 //! they leave the registers; for the matrix library where its instructions do not saturate; else in
-//! pairs. Sums are exact in all of them, as long as the depth is at most [`MAX_EXACT_DEPTH`].
+//! pairs, for which AVX2 has a kernel that does the same. Sums are exact in all of them, as long as the depth is at most [`MAX_EXACT_DEPTH`].
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -22,5 +22,5 @@ use crate::kernels::conv::MatrixRows;
 /// Rows of bytes.
 pub(crate) type ByteRows<'a> = MatrixRows<'a, u8>;
 
-pub(crate) use dispatch::{FLIP, PAIRS, QUADS, ROW_SUMS, flip, row_sums};
+pub(crate) use dispatch::{FLIP, PAIRS, QUADS, ROW_SUMS, WIDE_PAIRS, flip, row_sums};
 pub(crate) use matrix::{ByteMatrix, LIBRARY, MAX_EXACT_DEPTH};

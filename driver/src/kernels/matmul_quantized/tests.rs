@@ -4,14 +4,14 @@ use crate::budget::Budget;
 use proptest::prelude::*;
 
 use super::ByteRows;
-use super::dispatch::multiply_quads;
+use super::dispatch::{multiply_quads, multiply_wide, wide_len};
 use super::matrix::multiply_pairs;
 use super::pairs::PairMatrix;
 use super::quads::{QUAD, QuadMatrix};
 use crate::kernels::conv::{Axis, Conv, Filter, Images, fill_rows};
 use crate::kernels::quant::Multiplier;
 use crate::kernels::requantize::Requantize;
-use crate::kernels::simd::{Isa, has_vnni};
+use crate::kernels::simd::{Isa, has_avx2, has_vnni};
 use crate::kernels::testing::Numbers;
 
 proptest! {
@@ -32,7 +32,7 @@ proptest! {
                 want.push(products.sum::<i32>());
             }
         }
-        let matrix = PairMatrix::new(&weights, units, depth, &Budget::default()).unwrap();
+        let matrix = PairMatrix::new(&weights, (units, depth), 0, &Budget::default()).unwrap();
         for isa in Isa::each_here() {
             let mut got = vec![-1; count * units];
             multiply_pairs(isa, &matrix, &rows, &mut got).unwrap();
@@ -44,7 +44,7 @@ proptest! {
 #[test]
 fn the_largest_products_do_not_saturate() {
     let depth = 1000;
-    let matrix = PairMatrix::new(&vec![-128; depth], 1, depth, &Budget::default()).unwrap();
+    let matrix = PairMatrix::new(&vec![-128; depth], (1, depth), 0, &Budget::default()).unwrap();
     for isa in Isa::each_here() {
         let mut out = [0];
         multiply_pairs(isa, &matrix, &vec![255; depth], &mut out).unwrap();
@@ -89,7 +89,7 @@ pub(crate) fn pairs(isa: Isa) {
         let mut got = vec![-1; want.len()];
         multiply_pairs(
             isa,
-            &PairMatrix::new(&weights, units, depth, &Budget::default()).unwrap(),
+            &PairMatrix::new(&weights, (units, depth), 0, &Budget::default()).unwrap(),
             &rows,
             &mut got,
         )
@@ -98,24 +98,27 @@ pub(crate) fn pairs(isa: Isa) {
     }
 }
 
+/// Rules, and what they make of rows of sums, each with its term.
+fn stored(units: usize, low: i32, sums: &[i32], terms: &[i32]) -> (Requantize, Vec<u8>) {
+    let bias: Vec<i32> = (0..).take(units).map(|unit| unit * 71 - 500).collect();
+    let factor = |unit: usize| Multiplier::new(1e-3 / f64::from(u16::try_from(unit + 1).unwrap()));
+    let rules = Requantize::new(bias.clone(), factor, low, (low, low + 200)).unwrap();
+    let rows = sums.chunks_exact(units).zip(terms);
+    let sums = rows.flat_map(|(sums, term)| sums.iter().enumerate().map(move |sum| (sum, *term)));
+    let want = sums.map(|((unit, sum), term)| {
+        let scaled = factor(unit).unwrap().apply(sum + bias[unit] + term) + low;
+        scaled.clamp(low, low + 200).to_le_bytes()[0]
+    });
+    let want = want.collect();
+    (rules, want)
+}
+
 pub(crate) fn quads(isa: Isa) {
     for (count, units, depth) in SHAPES {
         for low in [0, -128] {
             let (rows, weights, sums) = product(count, units, depth);
-            let bias: Vec<i32> = (0..).take(units).map(|unit| unit * 71 - 500).collect();
             let terms: Vec<i32> = (0..).take(count).map(|row| 300 - row * 37).collect();
-            let factor =
-                |unit: usize| Multiplier::new(1e-3 / f64::from(u16::try_from(unit + 1).unwrap()));
-            let rules = Requantize::new(bias.clone(), factor, low, (low, low + 200)).unwrap();
-            let want: Vec<u8> = sums
-                .chunks_exact(units)
-                .zip(&terms)
-                .flat_map(|(sums, term)| sums.iter().enumerate().map(move |sum| (sum, *term)))
-                .map(|((unit, sum), term)| {
-                    let scaled = factor(unit).unwrap().apply(sum + bias[unit] + term) + low;
-                    scaled.clamp(low, low + 200).to_le_bytes()[0]
-                })
-                .collect();
+            let (rules, want) = stored(units, low, &sums, &terms);
             let matrix = QuadMatrix::new(&weights, units, depth, &Budget::default()).unwrap();
             let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
             let mut got = vec![0xA5; want.len()];
@@ -129,13 +132,41 @@ pub(crate) fn quads(isa: Isa) {
     }
 }
 
-/// Pixels under filters that reach over the edges, read where they lie, against gathered rows.
-#[test]
-fn pixels_in_place_are_the_gathered_rows() {
-    let isa = Isa::detect();
-    if !has_vnni(isa) {
-        return;
+/// Ends of tiles of rows, of panels and of rows, each of every size, and weights that not all tiles pass at once.
+pub(crate) fn wide_pairs(isa: Isa) {
+    let counts = (1..14).map(|count| (count, 20, 37));
+    let units = (1..34).map(|units| (7, units, 18));
+    let depths = (1..52).map(|depth| (3, 18, depth));
+    for (count, units, depth) in
+        SHAPES.into_iter().chain(counts).chain(units).chain(depths).chain([(8, 130, 1000)])
+    {
+        for (low, zero, flip) in [(0, 0, 0), (-128, -128, 0x80), (0, 127, 0x80), (-128, 5, 0)] {
+            let (rows, weights, sums) = product(count, units, depth);
+            let row_sum = |row: &[u8]| row.iter().map(|byte| i32::from(*byte)).sum::<i32>();
+            let terms: Vec<i32> =
+                rows.chunks_exact(depth).map(|row| row_sum(row) * -i32::from(zero)).collect();
+            let (rules, want) = stored(units, low, &sums, &terms);
+            let matrix = PairMatrix::new(&weights, (units, depth), zero, &Budget::default());
+            let matrix = matrix.unwrap();
+            let bytes: Vec<u8> = matrix.bytes().collect();
+            let restored =
+                PairMatrix::restored(&bytes, (units, depth), zero, &Budget::default()).unwrap();
+            let values: Vec<u8> = rows.iter().map(|byte| byte ^ flip).collect();
+            let rows = ByteRows::Matrix { values: &values, depth };
+            for matrix in [matrix, restored] {
+                let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
+                let mut got = vec![0xA5; want.len()];
+                let space = &mut vec![-1; wide_len(depth)];
+                multiply_wide(isa, panels, (&rows, flip), rules, space, &mut got).unwrap();
+                assert_eq!(got, want, "{count} x {units} x {depth}, {low}, {zero}, {flip}");
+            }
+        }
     }
+}
+
+/// Pixels under filters that reach over the edges, read where they lie, against gathered rows; the function
+/// multiplies rows with the weights of so many units.
+fn compare_pixels(step: usize, multiply: impl Fn(&ByteRows<'_>, &[i8], &Requantize, &mut [u8])) {
     for (taps, stride, dilation, pad, channels, units) in [
         (3, 1, 1, 1, 32, 32),
         (3, 2, 1, 0, 8, 70),
@@ -161,11 +192,9 @@ fn pixels_in_place_are_the_gathered_rows() {
             numbers.bytes(conv.filter.values()).into_iter().map(u8::cast_signed).collect();
         let bias: Vec<i32> = (0..).take(units).map(|unit| unit * 71 - 500).collect();
         let rules = Requantize::new(bias, |_| Multiplier::new(3e-4), -7, (-128, 127)).unwrap();
-        let matrix = QuadMatrix::new(&weights, units, conv.depth(), &Budget::default()).unwrap();
         let multiply = |rows: &ByteRows<'_>| {
             let mut out = vec![0; conv.output.values()];
-            let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
-            multiply_quads(isa, panels, (rows, 0x80), rules, &[], &mut out).unwrap();
+            multiply(rows, &weights, &rules, &mut out);
             out
         };
         let mut gathered = vec![0; conv.output.pixels() * conv.depth()];
@@ -173,12 +202,51 @@ fn pixels_in_place_are_the_gathered_rows() {
         let want = multiply(&ByteRows::Matrix { values: &gathered, depth: conv.depth() });
         let mut edges = Vec::new();
         let range = (0, conv.output.pixels());
-        let rows = ByteRows::of_conv(&conv, (&input, 0x75), QUAD, range, |len| {
+        let rows = ByteRows::of_conv(&conv, (&input, 0x75), step, range, |len| {
             edges.resize(len, 0);
             Ok(edges.as_mut_slice())
         });
         assert_eq!(multiply(&rows.unwrap()), want, "{conv:?}");
     }
+}
+
+#[test]
+fn pixels_in_place_are_the_gathered_rows() {
+    let isa = Isa::detect();
+    if has_vnni(isa) {
+        compare_pixels(QUAD, |rows, weights, rules, out| {
+            let (units, depth) = (rules.bias.len(), rows.depth());
+            let matrix = QuadMatrix::new(weights, units, depth, &Budget::default()).unwrap();
+            let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
+            multiply_quads(isa, panels, (rows, 0x80), rules, &[], out).unwrap();
+        });
+    }
+    if has_avx2(isa) {
+        compare_pixels(1, |rows, weights, rules, out| {
+            let (units, depth) = (rules.bias.len(), rows.depth());
+            let matrix = PairMatrix::new(weights, (units, depth), 9, &Budget::default()).unwrap();
+            let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
+            let space = &mut vec![0; wide_len(depth)];
+            multiply_wide(isa, panels, (rows, 0x80), rules, space, out).unwrap();
+        });
+    }
+}
+
+#[test]
+fn wide_pairs_of_wrong_sizes_or_on_another_cpu_are_refused() {
+    let matrix = PairMatrix::new(&[1; 6], (2, 3), 0, &Budget::default()).unwrap();
+    let rules = Requantize::new(vec![0; 2], |_| Multiplier::new(0.5), 0, (0, 255)).unwrap();
+    let run = |isa, values: &[u8], space: usize, out: usize| {
+        let (panels, rules) = (matrix.channels(0, 2), rules.channels(0..2));
+        let rows = (&ByteRows::Matrix { values, depth: 3 }, 0);
+        multiply_wide(isa, panels, rows, rules, &mut vec![0; space], &mut vec![0; out])
+    };
+    let here = Isa::detect();
+    assert!(run(Isa::PORTABLE, &[1; 6], 12, 4).is_err());
+    assert!(run(here, &[1; 5], 12, 4).is_err());
+    assert!(run(here, &[1; 6], 11, 4).is_err());
+    assert!(run(here, &[1; 6], 12, 3).is_err());
+    assert_eq!(run(here, &[1; 6], 12, 4).is_ok(), has_avx2(here));
 }
 
 #[test]

@@ -2,9 +2,9 @@
 //! that it asks the CPU for first.
 #![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
 
-#[cfg(target_arch = "x86_64")]
-use super::avx512;
 use super::portable::{self, Channels};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
 use crate::kernels::simd::kernel;
 
 kernel! {
@@ -14,5 +14,6 @@ kernel! {
     operations: [Conv2d, DepthwiseConv2d, FullyConnected],
     types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],
     portable: portable::rows,
+    avx2: avx2::requantize_rows,
     avx512: avx512::requantize_rows,
 }

@@ -3,6 +3,8 @@
 use crate::kernels::simd::Isa;
 
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 mod dispatch;
 mod portable;

@@ -54,7 +54,7 @@ macro_rules! kernel {
                 fn avx512_form($($arg: $ty),*) {
                     $crate::kernels::simd::own_or!([$($avx512)?] $portable)($($arg),*);
                 }
-                #[target_feature(enable = "avx2")]
+                #[target_feature(enable = "avx2,fma")]
                 fn avx2_form($($arg: $ty),*) {
                     $crate::kernels::simd::own_or!([$($avx2)?] $portable)($($arg),*);
                 }

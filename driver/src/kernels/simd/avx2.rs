@@ -2,25 +2,114 @@
 
 use core::arch::x86_64::*;
 
-/// 16 pairs of numbers, in two registers.
+/// Numbers of 32 bits in a register.
+pub(crate) const LANES: usize = 8;
+
+/// 8 numbers of `values` from `first` on; where there are not as many, 0 for the others.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(crate) fn load_pairs(pairs: &[[i16; 2]; 16]) -> [__m256i; 2] {
-    let (low, high) = pairs.split_at(8);
-    // SAFETY: 32 bytes are read from 8 pairs of numbers of 2.
-    let low = unsafe { _mm256_loadu_si256(low.as_ptr().cast()) };
+pub(crate) fn load_i32s(values: &[i32], first: usize) -> __m256i {
+    let values = &values[first..];
+    if let Some(full) = values.first_chunk::<LANES>() {
+        // SAFETY: 32 bytes are read from an array of 8 numbers of 4.
+        return unsafe { _mm256_loadu_si256(full.as_ptr().cast()) };
+    }
+    let mut few = [0; LANES];
+    few[..values.len()].copy_from_slice(values);
     // SAFETY: as above.
-    let high = unsafe { _mm256_loadu_si256(high.as_ptr().cast()) };
-    [low, high]
+    unsafe { _mm256_loadu_si256(few.as_ptr().cast()) }
 }
 
-/// Writes two registers to 16 numbers.
+/// 8 floats of `values` from `first` on; where there are not as many, 0 for the others.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(crate) fn store_i32s(out: &mut [i32; 16], [low, high]: [__m256i; 2]) {
-    let (low_out, high_out) = out.split_at_mut(8);
-    // SAFETY: 32 bytes are written to 8 numbers of 4.
-    unsafe { _mm256_storeu_si256(low_out.as_mut_ptr().cast(), low) };
+pub(crate) fn load_floats(values: &[f32], first: usize) -> __m256 {
+    let values = &values[first..];
+    if let Some(full) = values.first_chunk::<LANES>() {
+        // SAFETY: 32 bytes are read from an array of 8 numbers of 4.
+        return unsafe { _mm256_loadu_ps(full.as_ptr()) };
+    }
+    let mut few = [0.0; LANES];
+    few[..values.len()].copy_from_slice(values);
     // SAFETY: as above.
-    unsafe { _mm256_storeu_si256(high_out.as_mut_ptr().cast(), high) };
+    unsafe { _mm256_loadu_ps(few.as_ptr()) }
+}
+
+/// 8 pairs of numbers of 16 bits.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(crate) fn load_pairs(pairs: &[[i16; 2]; LANES]) -> __m256i {
+    // SAFETY: 32 bytes are read from 8 pairs of numbers of 2.
+    unsafe { _mm256_loadu_si256(pairs.as_ptr().cast()) }
+}
+
+/// 16 bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(crate) fn load_16_bytes(bytes: &[u8; 16]) -> __m128i {
+    // SAFETY: 16 bytes are read from an array of 16.
+    unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+}
+
+/// The first 16 bytes; where there are not as many, 0 for the others.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(crate) fn load_bytes(bytes: &[u8]) -> __m128i {
+    if let Some(full) = bytes.first_chunk() {
+        return load_16_bytes(full);
+    }
+    let mut few = [0; 16];
+    few[..bytes.len()].copy_from_slice(bytes);
+    load_16_bytes(&few)
+}
+
+/// Writes 16 numbers of 16 bits.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(crate) fn store_i16s(out: &mut [i16; 16], values: __m256i) {
+    // SAFETY: 32 bytes are written to an array of 16 numbers of 2.
+    unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), values) };
+}
+
+/// Writes 16 bytes to the front of `out`, or as many as it has room for.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(crate) fn store_bytes(out: &mut [u8], bytes: __m128i) {
+    if let Some(full) = out.first_chunk_mut::<16>() {
+        // SAFETY: 16 bytes are written to an array of 16.
+        unsafe { _mm_storeu_si128(full.as_mut_ptr().cast(), bytes) };
+        return;
+    }
+    let mut all = [0; 16];
+    // SAFETY: as above.
+    unsafe { _mm_storeu_si128(all.as_mut_ptr().cast(), bytes) };
+    // Half of them at once: rows of 8 and 24 channels are common.
+    let (low, high) = all.split_at(8);
+    let (out, rest) = match out.split_first_chunk_mut::<8>() {
+        Some((front, out)) => {
+            front.copy_from_slice(low);
+            (out, high)
+        }
+        None => (out, low),
+    };
+    for (out, byte) in out.iter_mut().zip(rest) {
+        *out = *byte;
+    }
+}
+
+/// Writes 8 floats to the front of `out`, or as many as it has room for.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(crate) fn store_floats(out: &mut [f32], values: __m256) {
+    if let Some(full) = out.first_chunk_mut::<LANES>() {
+        // SAFETY: 32 bytes are written to an array of 8 numbers of 4.
+        unsafe { _mm256_storeu_ps(full.as_mut_ptr(), values) };
+        return;
+    }
+    let mut all = [0.0; LANES];
+    // SAFETY: as above.
+    unsafe { _mm256_storeu_ps(all.as_mut_ptr(), values) };
+    for (out, value) in out.iter_mut().zip(&all) {
+        *out = *value;
+    }
 }

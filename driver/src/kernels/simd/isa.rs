@@ -83,15 +83,21 @@ pub(crate) fn has_vnni(isa: Isa) -> bool {
     isa.vnni && has_avx512(isa) && std::arch::is_x86_feature_detected!("avx512vnni")
 }
 
-/// Whether code for AVX2 may run: allowed by the caller, and there.
+/// Whether code for AVX2 and FMA may run: allowed by the caller, and there.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_avx2(isa: Isa) -> bool {
-    isa.avx2 && std::arch::is_x86_feature_detected!("avx2")
+    use std::arch::is_x86_feature_detected as has;
+    isa.avx2 && has!("avx2") && has!("fma")
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 mod other_architectures {
     use super::Isa;
+
+    /// There is no AVX2 here.
+    pub(crate) fn has_avx2(_: Isa) -> bool {
+        false
+    }
 
     /// There is no AVX-512 here.
     pub(crate) fn has_avx512(_: Isa) -> bool {
@@ -104,7 +110,7 @@ mod other_architectures {
     }
 }
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) use other_architectures::{has_avx512, has_vnni};
+pub(crate) use other_architectures::{has_avx2, has_avx512, has_vnni};
 
 #[cfg(test)]
 mod tests {

@@ -20,6 +20,4 @@ mod isa;
 
 pub(crate) use announcement::{KernelInfo, kernel, level_of, own_or, portable_kernel};
 pub use isa::Isa;
-#[cfg(target_arch = "x86_64")]
-pub(crate) use isa::has_avx2;
-pub(crate) use isa::{Level, has_avx512, has_vnni};
+pub(crate) use isa::{Level, has_avx2, has_avx512, has_vnni};

@@ -10,8 +10,8 @@
 //!
 //! `sum((a - p) * (w - q)) = sum(a * w) - p * sum(w) + n * p * q - q * sum(a)`
 //!
-//! The first term is the product, the next two join the bias, the last is a number per row. All of
-//! it wraps around at 32 bits as the reference does, so that the results are the same bit by bit.
+//! The first term is the product, the next two join the bias, the last is a number per row; where
+//! weights are packed with 16 bits, `w - q` is, and there is no last term. All of it wraps around at 32 bits as the reference does, so that the results are the same bit by bit.
 
 use burst_hal::{Dimensions, FusedActivation, OperandType};
 use smallvec::SmallVec;
@@ -93,7 +93,7 @@ struct ByteProduct {
     flip: u8,
     /// The activation that stands for real 0, before it is flipped.
     zero: u8,
-    /// Zero point of the weights after they were flipped.
+    /// Zero point of the weights after they were flipped; 0 where they are multiplied without it.
     weight_zero: i32,
     isa: Isa,
 }
@@ -124,6 +124,7 @@ impl ByteProduct {
         let zeros = Zeros { input: flipped_zero, weights: weight_zero };
         let PackedWeights { weights, bias } =
             PackedWeights::kept_or_new(filter, bias, (units, depth), zeros, context)?;
+        let is_less_zero = weights.is_less_zero();
         let zero_point = scales.output.zero_point;
         let range = scales.range(activation);
         Ok(ByteProduct {
@@ -132,7 +133,7 @@ impl ByteProduct {
             rules: Requantize::new(bias, |unit| scales.multiplier(unit), zero_point, range)?,
             flip,
             zero: zero ^ flip,
-            weight_zero,
+            weight_zero: if is_less_zero { 0 } else { weight_zero },
             isa,
         })
     }
@@ -162,7 +163,7 @@ impl PackedWeights {
     ) -> Result<Self, OpError> {
         let kept = context.budget.kept();
         if let Some(values) = kept.take(What::Packed) {
-            return Self::restored(&values, sizes, context);
+            return Self::restored(&values, sizes, zeros, context);
         }
         let packed = Self::new(filter, bias, sizes, zeros, context)?;
         if kept.is_recording()
@@ -178,6 +179,7 @@ impl PackedWeights {
     fn restored(
         values: &[KeptValue],
         (units, depth): (usize, usize),
+        zeros: Zeros,
         context: &PrepareContext<'_>,
     ) -> Result<Self, OpError> {
         let PrepareContext { isa, budget, .. } = *context;
@@ -188,7 +190,7 @@ impl PackedWeights {
             return Err(other());
         }
         budget.charge(Requantize::bytes(units))?;
-        let weights = ByteMatrix::restored(isa, weights, units, depth, budget)?;
+        let weights = ByteMatrix::restored(isa, weights, (units, depth), zeros.weights, budget)?;
         Ok(PackedWeights { weights, bias: bias.to_vec() })
     }
 
@@ -227,7 +229,8 @@ impl PackedWeights {
             let sum: i32 = weights.iter().map(|weight| i32::from(*weight)).sum();
             bias.push(own.wrapping_sub(zeros.input.wrapping_mul(sum)).wrapping_add(both_zeros));
         }
-        Ok(PackedWeights { weights: ByteMatrix::new(isa, weights, units, depth, budget)?, bias })
+        let weights = ByteMatrix::new(isa, weights, (units, depth), zeros.weights, budget)?;
+        Ok(PackedWeights { weights, bias })
     }
 }
 
@@ -243,9 +246,11 @@ impl Kernel for ByteProduct {
         let Run { scratch, stop, parallelism, .. } = run;
         if let (1, Some(step)) = (conv.output.pixels(), self.weights.channel_step()) {
             let tiling = one_row_tiling(&conv, step);
+            let space = self.weights.sums_len(0);
             return parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
-                let (row, terms, _) = self.rows(&conv, input, 0, 1, 0, scratch)?;
-                self.weights.multiply_channels(self.isa, row, &self.rules, terms, first, out)
+                let (row, terms, space) = self.rows(&conv, input, 0, 1, space, scratch)?;
+                let (row, rules) = ((row, terms), &self.rules);
+                self.weights.multiply_channels(self.isa, row, rules, space, first, out)
             });
         }
         let units = conv.filter.outputs;
@@ -256,10 +261,10 @@ impl Kernel for ByteProduct {
                 scratch,
                 *stop,
                 |first, out, scratch| {
-                    let (values, range) = ((input, self.zero), (first, out.len() / units));
-                    let rows =
-                        ByteRows::of_conv(&conv, values, step, range, |len| scratch.u8(len))?;
-                    self.weights.multiply_in_place(self.isa, (&rows, self.flip), &self.rules, out)
+                    let range = (first, out.len() / units);
+                    let (rows, space) = self.in_place(&conv, input, step, range, scratch)?;
+                    let rows = (&rows, self.flip);
+                    self.weights.multiply_in_place(self.isa, rows, &self.rules, space, out)
                 },
             );
         }
@@ -285,14 +290,39 @@ impl ByteProduct {
         let (depth, units) = (conv.depth(), conv.filter.outputs);
         let rows = conv.output.pixels();
         let moved = if conv.is_pointwise() { 0 } else { rows };
+        let row_sums = self.weights.sums_len(units) - self.weights.sums_len(0);
         let computing = speed::nanos(&[rows, depth, units], speed::BYTE_PRODUCTS);
         Tiling {
             row_len: units,
             step: SHARED_STEP,
             least: SHARED_STEP,
-            most: tile_rows(depth + self.weights.sums_len(units) * size_of::<i32>() + units),
+            most: tile_rows(depth + row_sums * size_of::<i32>() + units),
             nanos: computing.saturating_add(speed::nanos(&[moved, depth], speed::BYTES)),
         }
+    }
+
+    /// `count` rows of activations from row `first` on where they lie, and numbers to compute with.
+    fn in_place<'s>(
+        &self,
+        conv: &'s Conv,
+        input: &'s [u8],
+        step: usize,
+        (first, count): (usize, usize),
+        scratch: &'s mut Scratch,
+    ) -> Result<(ByteRows<'s>, &'s mut [i32]), OpError> {
+        let (values, range) = ((input, self.zero), (first, count));
+        let space_len = self.weights.sums_len(0);
+        if conv.is_pointwise() {
+            let rows = ByteRows::of_conv(conv, values, step, range, |_| Ok(&mut []))?;
+            return Ok((rows, scratch.i32(space_len)?));
+        }
+        let mut space: &mut [i32] = &mut [];
+        let rows = ByteRows::of_conv(conv, values, step, range, |len| {
+            let (gathered, numbers) = scratch.u8_and_i32(len, space_len)?;
+            space = numbers;
+            Ok(gathered)
+        })?;
+        Ok((rows, space))
     }
 
     /// `count` rows of unsigned activations from row `first` on, a term for each if there are any,
