@@ -1,22 +1,24 @@
 //! Announces the kernels of this family. `kernel!` expands to calls of functions for instruction sets
-//! that it asks the CPU for first; [`DepthwisePairs`], which only AVX-512 has a kernel for, asks itself.
+//! that it asks the CPU for first; [`DepthwisePairs`], which has no portable kernel, asks itself.
 #![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
 
 use std::ops::Range;
 
 use burst_hal::{OperandType, OperationType};
 
-#[cfg(target_arch = "x86_64")]
-use super::avx512;
 use super::pairs::PairedFilter;
 #[cfg(target_arch = "x86_64")]
 use super::pairs::{neighbours, widened};
 use super::portable::{self, ByteFilter};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
 use crate::OpError;
 use crate::budget::Budget;
 use crate::kernels::conv::Conv;
 use crate::kernels::requantize::{Channels, Requantize};
-use crate::kernels::simd::{Isa, KernelInfo, Level, has_avx512, kernel};
+use crate::kernels::simd::{Isa, KernelInfo, Level, kernel};
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::simd::{has_avx2, has_avx512};
 
 kernel! {
     /// Rows `rows` of the output of a depthwise convolution, see [`portable::rows`].
@@ -40,17 +42,25 @@ pub(crate) const PAIRS: KernelInfo = KernelInfo {
     name: "depthwise_quantized/pairs",
     operations: &[OperationType::DepthwiseConv2d],
     types: &[OperandType::TensorQuant8Asymm, OperandType::TensorQuant8AsymmSigned],
-    compiled_for: &[Level::Avx512],
-    written_for: &[Level::Avx512],
+    compiled_for: &[Level::Avx2, Level::Avx512],
+    written_for: &[Level::Avx2, Level::Avx512],
 };
 
 /// A quantized depthwise filter for kernels that take two taps at a time.
 #[derive(Debug, Clone)]
 pub(crate) struct DepthwisePairs {
     #[cfg(target_arch = "x86_64")]
-    packed: avx512::Packed,
+    packed: Packed,
     #[cfg(not(target_arch = "x86_64"))]
     filter: PairedFilter,
+}
+
+/// A filter as the kernel of an instruction set reads it.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone)]
+enum Packed {
+    Avx2(avx2::Packed),
+    Avx512(avx512::Packed),
 }
 
 /// What input values of a depthwise convolution mean, and how its filter moves.
@@ -77,23 +87,28 @@ impl DepthwisePairs {
         budget: &Budget<'_>,
     ) -> Result<Option<Self>, OpError> {
         #[cfg(target_arch = "x86_64")]
-        if has_avx512(isa) {
+        if has_avx2(isa) || has_avx512(isa) {
             let DepthwiseInput { zero, is_signed, is_dense } = input;
             let single = PairedFilter::new(weights, rules, zero, is_signed, budget)?;
             let Some(single) = single else { return Ok(None) };
-            budget.charge(avx512::PairedRules::bytes(&single))?;
             let mut wide = None;
             let pixels = neighbours(rules.bias.len());
             if is_dense && pixels > 1 {
                 let (weights, rules) = widened(weights, rules, pixels, budget)?;
                 let filter = PairedFilter::new(&weights, &rules, zero, is_signed, budget)?;
                 let Some(filter) = filter else { return Ok(None) };
-                budget.charge(avx512::PairedRules::bytes(&filter))?;
                 wide = Some((filter, pixels));
             }
-            // SAFETY: the CPU has the features that the function is compiled for: asked by the
-            // condition of this block.
-            let packed = unsafe { avx512::Packed::new(single, wide) };
+            if !has_avx512(isa) {
+                let packed = Packed::Avx2(avx2::Packed { single, wide });
+                return Ok(Some(DepthwisePairs { packed }));
+            }
+            budget.charge(avx512::PairedRules::bytes(&single))?;
+            if let Some((wide, _)) = &wide {
+                budget.charge(avx512::PairedRules::bytes(wide))?;
+            }
+            // SAFETY: the CPU has the features that the function is compiled for: asked above.
+            let packed = Packed::Avx512(unsafe { avx512::Packed::new(single, wide) });
             return Ok(Some(DepthwisePairs { packed }));
         }
         let _ = (isa, weights, rules, input, budget);
@@ -102,7 +117,10 @@ impl DepthwisePairs {
 
     fn filter(&self) -> &PairedFilter {
         #[cfg(target_arch = "x86_64")]
-        return self.packed.filter();
+        return match &self.packed {
+            Packed::Avx2(packed) => &packed.single,
+            Packed::Avx512(packed) => packed.filter(),
+        };
         #[cfg(not(target_arch = "x86_64"))]
         return &self.filter;
     }
@@ -127,11 +145,19 @@ impl DepthwisePairs {
         out: &mut [u8],
     ) -> Result<(), OpError> {
         #[cfg(target_arch = "x86_64")]
-        if has_avx512(isa) {
-            // SAFETY: the CPU has the features that the function is compiled for: asked in the line
-            // above.
-            unsafe { avx512::depthwise_pairs(conv, input, &self.packed, rows, out) };
-            return Ok(());
+        match &self.packed {
+            Packed::Avx2(packed) if has_avx2(isa) => {
+                // SAFETY: the CPU has the features that the function is compiled for: asked in the line
+                // above.
+                unsafe { avx2::depthwise_pairs(conv, input, packed, rows, out) };
+                return Ok(());
+            }
+            Packed::Avx512(packed) if has_avx512(isa) => {
+                // SAFETY: as above.
+                unsafe { avx512::depthwise_pairs(conv, input, packed, rows, out) };
+                return Ok(());
+            }
+            _ => {}
         }
         let _ = (isa, conv, input, rows, out);
         Err(OpError::Internal { what: "a depthwise filter packed for another CPU" })
@@ -140,7 +166,10 @@ impl DepthwisePairs {
     /// Bytes held.
     pub(crate) fn held_bytes(&self) -> usize {
         #[cfg(target_arch = "x86_64")]
-        return self.packed.held_bytes();
+        return match &self.packed {
+            Packed::Avx2(packed) => packed.held_bytes(),
+            Packed::Avx512(packed) => packed.held_bytes(),
+        };
         #[cfg(not(target_arch = "x86_64"))]
         return self.filter.held_bytes();
     }

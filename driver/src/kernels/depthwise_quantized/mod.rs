@@ -5,6 +5,8 @@
 //! read from a row of zeros, so that nothing is padded or checked inside of the loops.
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 mod dispatch;
 mod pairs;

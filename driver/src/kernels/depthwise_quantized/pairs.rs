@@ -24,7 +24,7 @@ pub(crate) struct PairedFilter {
     weights: Vec<[WeightPairs; 2]>,
     rules: Requantize,
     is_signed: bool,
-    /// A pixel of real 0, as stored.
+    /// A pixel of real 0, as stored, filled up as blocks are.
     zeros: Vec<u8>,
 }
 
@@ -60,7 +60,7 @@ impl PairedFilter {
         let len = blocks * taps.div_ceil(2);
         let filled_up = blocks * Self::BLOCK;
         budget.charge(len * size_of::<[WeightPairs; 2]>())?;
-        budget.charge(Requantize::bytes(filled_up) + channels)?;
+        budget.charge(Requantize::bytes(filled_up) + filled_up)?;
         let mut checkpoints = budget.stop().checkpoints();
         let mut pairs = Vec::with_capacity(len);
         for block in 0..blocks {
@@ -94,7 +94,7 @@ impl PairedFilter {
                 high: rules.high,
             },
             is_signed,
-            zeros: vec![stored; channels],
+            zeros: vec![stored; filled_up],
         }))
     }
 
@@ -238,6 +238,7 @@ fn interleave(channels: usize, number: impl Fn(usize) -> i32) -> Vec<i32> {
 pub(crate) struct Sources<'a> {
     list: [&'a [u8]; MAX_TAPS],
     zeros: &'a [u8],
+    channels: usize,
     taps: usize,
 }
 
@@ -245,13 +246,14 @@ impl<'a> Sources<'a> {
     /// Room for this filter.
     pub(crate) fn new(filter: &'a PairedFilter) -> Self {
         let zeros = filter.zeros.as_slice();
-        Sources { list: [zeros; MAX_TAPS], zeros, taps: filter.taps }
+        let PairedFilter { channels, taps, .. } = *filter;
+        Sources { list: [zeros; MAX_TAPS], zeros, channels, taps }
     }
 
     /// For each tap the input pixel it falls onto, or a pixel of zeros; an even number of them.
     #[inline(always)]
     pub(crate) fn under(&mut self, taps: Taps<'_>, input: &'a [u8]) -> &[&'a [u8]] {
-        let channels = self.zeros.len();
+        let channels = self.channels;
         let (height, width) = (taps.conv.filter.height, taps.conv.filter.width);
         let is_partial = taps.down != (0, height) || taps.right != (0, width);
         let list = &mut self.list[..self.taps.next_multiple_of(2)];
