@@ -4,9 +4,9 @@
 
 use std::ops::Range;
 
-#[cfg(target_arch = "x86_64")]
-use super::avx512;
 use super::portable::{self, FloatFilter};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
 use crate::kernels::conv::Conv;
 use crate::kernels::simd::kernel;
 
@@ -23,5 +23,6 @@ kernel! {
     operations: [DepthwiseConv2d],
     types: [TensorFloat32],
     portable: portable::rows,
+    avx2: avx2::rows,
     avx512: avx512::rows,
 }

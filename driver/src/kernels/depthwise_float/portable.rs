@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::kernels::conv::{Conv, pixels};
 
-/// Most taps that the kernel for AVX-512 takes: those of a filter of 8 by 8.
+/// Most taps that the kernels for AVX2 and AVX-512 take: those of a filter of 8 by 8.
 pub(crate) const MAX_TAPS: usize = 64;
 
 /// Weights and biases of 32-bit floats, and the range that the activation leaves.
