@@ -1,5 +1,5 @@
 //! A driver service that is as good as any other until it has computed a while, and then goes wrong as
-//! `BURST_FAULT` says: it hangs, it crashes, it computes something else, or it takes no models. For tests of
+//! `BURST_FAULT` says: it hangs, it crashes, it computes something else, it takes no models, or nothing of the kind. For tests of
 //! `burst stress`, which has to notice.
 //!
 //! Called as a service of `burst stress --service`: `faulty_driver serve --socket PATH`.
@@ -27,6 +27,8 @@ enum Fault {
     Wrong,
     /// It takes no models, which it says it would.
     Refuse,
+    /// It stays as good as any other, and knows of no signals.
+    Nothing,
 }
 
 struct Faulty {
@@ -83,7 +85,7 @@ impl PreparedModel for FaultyModel {
         options: &ExecutionOptions,
         caller: &Caller,
     ) -> ExecutionResult {
-        if self.executions.fetch_add(1, Ordering::Relaxed) < GOOD {
+        if self.executions.fetch_add(1, Ordering::Relaxed) < GOOD || self.fault == Fault::Nothing {
             return self.model.execute_for(request, options, caller);
         }
         match self.fault {
@@ -92,7 +94,7 @@ impl PreparedModel for FaultyModel {
             },
             Fault::Crash => std::process::abort(),
             // All is said to be well.
-            Fault::Wrong | Fault::Refuse => {
+            Fault::Wrong | Fault::Refuse | Fault::Nothing => {
                 let result = self.model.execute_for(request, options, caller);
                 request.outputs.iter().for_each(|output| spoil(request, output));
                 result
@@ -126,6 +128,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok("crash") => Fault::Crash,
         Ok("wrong") => Fault::Wrong,
         Ok("refuse") => Fault::Refuse,
+        Ok("nothing") => Fault::Nothing,
         other => return Err(format!("BURST_FAULT is {other:?}").into()),
     };
     let cpu = CpuDevice::new(DeviceOptions { threads: 1, ..DeviceOptions::default() });

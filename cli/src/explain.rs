@@ -13,7 +13,7 @@ use burst_tflite::{ImportError, Outcome, Spectrum, Verdict};
 use serde::Serialize;
 
 use crate::model_file;
-use crate::out::{self, Out};
+use crate::out::{self, Out, counted};
 use crate::preference::PreferenceArg;
 use crate::{failure, json};
 
@@ -230,9 +230,11 @@ impl std::fmt::Display for FrontReport {
         let FrontReport { operators, spectrum_rows, spectrum_fft_length } = self;
         write!(
             f,
-            "runs in two parts: {operators} operators in the client, with the spectrum \
-             ({spectrum_rows} transforms of {spectrum_fft_length} samples), which the HAL has no \
-             operation for; what lies behind on the CPU device"
+            "runs in two parts: {} in the client, with the spectrum ({} of {}), which the HAL has no operation \
+             for; what lies behind on the CPU device",
+            counted(*operators as u64, "operator"),
+            counted(*spectrum_rows as u64, "transform"),
+            counted(*spectrum_fft_length as u64, "sample")
         )
     }
 }

@@ -64,7 +64,17 @@ pub(crate) const STREAM: Shape = Shape {
 /// `burst run`.
 pub(crate) const RUN: Shape = Shape {
     command: "run",
-    keys: &["model", "path", "driver_us", "inputs", "outputs", "states", "unexpected", "trace"],
+    keys: &[
+        "model",
+        "path",
+        "threads",
+        "driver_us",
+        "inputs",
+        "outputs",
+        "states",
+        "unexpected",
+        "trace",
+    ],
 };
 
 /// `burst explain`; some of its keys are there to be said with `--devices` alone.
@@ -83,6 +93,7 @@ pub(crate) const CALIBRATE: Shape = Shape { command: "calibrate", keys: &["file"
 pub(crate) const VERIFY: Shape = Shape {
     command: "verify",
     keys: &[
+        "threads",
         "tests",
         "executions",
         "passed",

@@ -6,6 +6,7 @@
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use burst_hal::log_tags::LogTags;
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -41,6 +42,8 @@ mod top;
 mod trace;
 mod verify;
 mod view;
+
+use json::Shape;
 
 /// A neural-network driver service reached in microseconds.
 ///
@@ -118,26 +121,67 @@ pub fn main() -> ExitCode {
             return failure::wrong_arguments(&error, &arguments);
         }
     };
-    let command = cli.command.unwrap_or(Command::Stream(Box::new(cli.stream)));
+    let mut command = cli.command.unwrap_or(Command::Stream(Box::new(cli.stream)));
     match &command {
         Command::Serve(args) => args.start_logging(cli.vlog),
         _ => serve::log::start(serve::log::LogFormat::Text, "warn", cli.vlog),
     }
-    let (result, json) = match &command {
-        Command::Stream(args) => (stream::run(args), args.wants_json().then_some(&json::STREAM)),
-        Command::Serve(args) => (serve::run(args), args.json.then_some(&json::SERVE)),
-        Command::Bench(args) => (bench::run(args), args.json().then_some(args.shape())),
-        Command::Explain(args) => (explain::run(args), args.json.then_some(&json::EXPLAIN)),
-        Command::Dump(args) => (dump::run(args), None),
-        Command::Run(args) => (run::run(args), args.json.then_some(&json::RUN)),
-        Command::Verify(args) => (verify::run(args), args.json.then_some(&json::VERIFY)),
-        Command::Devices(args) => (devices::run(args), args.json.then_some(&json::DEVICES)),
-        Command::Calibrate(args) => (calibrate::run(args), args.json.then_some(&json::CALIBRATE)),
-        Command::Man(args) => (pages::man(args, Cli::command()), None),
-        Command::Completions(args) => (pages::completions(args, Cli::command()), None),
-        Command::Top(args) => (top::run(args), args.json.then_some(&json::TOP)),
-        Command::Stress(args) => (stress::run(args), args.json.then_some(&json::STRESS)),
-        Command::Doctor(args) => (doctor::run(args), args.json.then_some(&json::DOCTOR)),
-    };
-    result.unwrap_or_else(|error| failure::report(&error, json))
+    let result = command.settle_threads().and_then(|()| command.run());
+    result.unwrap_or_else(|error| failure::report(&error, command.object()))
+}
+
+impl Command {
+    /// `--threads`, where the command has it: from here on no more than are of use.
+    ///
+    /// # Errors
+    /// It is a number for a service that runs already.
+    fn settle_threads(&mut self) -> Result<()> {
+        match self {
+            Command::Stream(args) => args.settle_threads(),
+            Command::Serve(args) => args.threads.settle(None),
+            Command::Bench(args) => args.settle_threads(),
+            Command::Run(args) => args.settle_threads(),
+            Command::Verify(args) => args.settle_threads(),
+            Command::Calibrate(args) => args.threads.settle(None),
+            _ => Ok(()),
+        }
+    }
+
+    fn run(&self) -> Result<ExitCode> {
+        match self {
+            Command::Stream(args) => stream::run(args),
+            Command::Serve(args) => serve::run(args),
+            Command::Bench(args) => bench::run(args),
+            Command::Explain(args) => explain::run(args),
+            Command::Dump(args) => dump::run(args),
+            Command::Run(args) => run::run(args),
+            Command::Verify(args) => verify::run(args),
+            Command::Devices(args) => devices::run(args),
+            Command::Calibrate(args) => calibrate::run(args),
+            Command::Man(args) => pages::man(args, Cli::command()),
+            Command::Completions(args) => pages::completions(args, Cli::command()),
+            Command::Top(args) => top::run(args),
+            Command::Stress(args) => stress::run(args),
+            Command::Doctor(args) => doctor::run(args),
+        }
+    }
+
+    /// The object that it prints, where JSON is asked for.
+    fn object(&self) -> Option<&'static Shape> {
+        let (is_asked_for, shape) = match self {
+            Command::Stream(args) => (args.wants_json(), &json::STREAM),
+            Command::Serve(args) => (args.json, &json::SERVE),
+            Command::Bench(args) => (args.json(), args.shape()),
+            Command::Explain(args) => (args.json, &json::EXPLAIN),
+            Command::Run(args) => (args.json, &json::RUN),
+            Command::Verify(args) => (args.json, &json::VERIFY),
+            Command::Devices(args) => (args.json, &json::DEVICES),
+            Command::Calibrate(args) => (args.json, &json::CALIBRATE),
+            Command::Top(args) => (args.json, &json::TOP),
+            Command::Stress(args) => (args.json, &json::STRESS),
+            Command::Doctor(args) => (args.json, &json::DOCTOR),
+            Command::Dump(_) | Command::Man(_) | Command::Completions(_) => return None,
+        };
+        is_asked_for.then_some(shape)
+    }
 }

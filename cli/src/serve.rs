@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = WaitKind::Adaptive)]
     wait: WaitKind,
     #[command(flatten)]
-    threads: Threads,
+    pub(crate) threads: Threads,
     /// Devices to offer, several with commas, or `all`. They share threads and what is computed at a time.
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = Variant::CPU.name)]
     device: Vec<String>,
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// The devices that are asked for, on one engine.
 fn devices(args: &Args) -> Result<Vec<Arc<dyn Device>>> {
     let figures = calibrate::reported(args.calibration.as_deref(), args.threads, args.private)?;
-    let engine = Arc::new(args.threads.useful().engine().with_figures(figures));
+    let engine = Arc::new(args.threads.engine().with_figures(figures));
     let variants = device_names::variants(&args.device)?;
     let key = args.cache.key(args.private)?;
     let device = |variant| -> Arc<dyn Device> {

@@ -7,12 +7,13 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use nix::sys::signal::{SigSet, Signal};
 use serde::Serialize;
 
+use crate::failure;
 use crate::json::{self, Ending, Shape};
 use crate::out::{self, Out};
 
@@ -34,6 +35,15 @@ pub(crate) fn block() -> Result<SigSet> {
     }
     signals.thread_block().context("cannot take over SIGINT")?;
     Ok(signals)
+}
+
+/// Lets the signals through to this thread again, and to what it becomes.
+///
+/// # Errors
+/// The system refuses.
+pub(crate) fn unblock() -> Result<()> {
+    let signals: SigSet = ENDING.into_iter().collect();
+    signals.thread_unblock().context("cannot let SIGINT through")
 }
 
 /// The signals that a process ignores, as bits, by its file of the system.
@@ -108,6 +118,9 @@ pub(crate) fn end_with<R: Serialize>(
 /// How long work may take to come to an end after a signal; then it is given up, with what it did.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// How often it is looked for a signal by who waits for one.
+const PAUSE: Duration = Duration::from_millis(5);
+
 /// What a signal asked for, for work that looks now and then whether it is to go on. Copies are the same.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Asked(Arc<Shared>);
@@ -155,19 +168,28 @@ impl Asked {
         self.0.signal.get().is_none()
     }
 
+    /// Whether nothing asks for the end for so long, either.
+    pub(crate) fn go_on_for(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        while self.go_on() && Instant::now() < until {
+            std::thread::sleep(PAUSE);
+        }
+        self.go_on()
+    }
+
     fn begins_to_tell(&self) -> bool {
         !self.0.told.swap(true, Ordering::Relaxed)
     }
 
-    /// Says how the work ended, and the reason where a signal ended it before its time: `text` says what was done, or
-    /// nothing where nothing was. Gives the exit status, `otherwise` where no signal came.
+    /// Says how the work ended, and the reason where a signal ended it before its time, or what `otherwise` says that
+    /// it could not go on for: `text` says what was done, or nothing where nothing was. Gives the exit status.
     ///
     /// # Errors
     /// Nobody reads, or the report has no form in JSON.
     pub(crate) fn tell<R: Serialize>(
         &self,
         (report, json): (&R, Option<&Shape>),
-        otherwise: ExitCode,
+        otherwise: Result<ExitCode>,
         text: impl FnOnce(&mut Out) -> Result<()>,
     ) -> Result<ExitCode> {
         if !self.begins_to_tell() {
@@ -177,20 +199,27 @@ impl Asked {
             }
         }
         let signal = self.0.signal.get().copied();
+        // What does not work any more after a signal, its driver gone too, is no reason of its own.
+        let error = otherwise.as_ref().err().filter(|_| signal.is_none()).map(failure::error_text);
         let mut to = out::stdout();
         if let Some(shape) = json {
             let interrupted = signal.map(Signal::as_str);
-            let ending = Ending { error: None, interrupted };
+            let ending = Ending { error: error.as_deref(), interrupted };
             writeln!(to, "{}", json::ended(shape, report, ending)?)?;
         } else {
             text(&mut to)?;
         }
         to.flush()?;
-        let Some(signal) = signal else { return Ok(otherwise) };
         if json.is_none() {
-            out::say(format_args!("burst: interrupted by {signal}"));
+            let interrupted = signal.map(|signal| format!("interrupted by {signal}"));
+            let reason = interrupted.or(error);
+            reason.iter().for_each(|reason| out::say(format_args!("burst: {reason}")));
         }
-        Ok(ExitCode::from(exit_code(signal)))
+        Ok(match (signal, otherwise) {
+            (Some(signal), _) => ExitCode::from(exit_code(signal)),
+            (None, Ok(code)) => code,
+            (None, Err(_)) => ExitCode::from(failure::COULD_NOT),
+        })
     }
 }
 

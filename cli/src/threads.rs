@@ -24,18 +24,15 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// As many as are of use here: no more than this process has CPUs. That it is fewer is said.
-    pub(crate) fn useful(self) -> Threads {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let most = u32::try_from(cpus).unwrap_or(u32::MAX);
-        if self.count > most {
-            let (cpus, threads) = (counted(most.into(), "CPU"), counted(most.into(), "thread"));
-            let asked = self.count;
-            out::say(format_args!(
-                "--threads {asked}: this process has {cpus}, so {threads} compute"
-            ));
-        }
-        Threads { count: self.count.min(most) }
+    /// Becomes what is of use: no more threads than this process has CPUs. That it is fewer is said, by whoever
+    /// reads the command line, and by nobody else.
+    ///
+    /// # Errors
+    /// As [`Threads::check`].
+    pub(crate) fn settle(&mut self, socket: Option<&Path>) -> Result<()> {
+        self.check(socket)?;
+        self.count = useful(&[self.count]).last().copied().unwrap_or(1);
+        Ok(())
     }
 
     /// An engine with so many.
@@ -57,7 +54,7 @@ impl Threads {
     ///
     /// # Errors
     /// More than one thread and a socket.
-    pub(crate) fn check(self, socket: Option<&Path>) -> Result<()> {
+    fn check(self, socket: Option<&Path>) -> Result<()> {
         if self.count > 1
             && let Some(socket) = socket
         {
@@ -71,4 +68,24 @@ impl Threads {
         }
         Ok(())
     }
+}
+
+/// Of several numbers those that are of use, each once; that some are not is said once.
+pub(crate) fn useful(numbers: &[u32]) -> Vec<u32> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let most = u32::try_from(cpus).unwrap_or(u32::MAX);
+    if let Some(asked) = numbers.iter().max().filter(|asked| **asked > most) {
+        let (cpus, threads) = (counted(most.into(), "CPU"), counted(most.into(), "thread"));
+        let compute = if most == 1 { "computes" } else { "compute" };
+        out::say(format_args!(
+            "--threads {asked}: this process has {cpus}, so {threads} {compute}"
+        ));
+    }
+    let mut used: Vec<u32> = Vec::with_capacity(numbers.len());
+    for number in numbers.iter().map(|number| (*number).min(most)) {
+        if !used.contains(&number) {
+            used.push(number);
+        }
+    }
+    used
 }

@@ -113,7 +113,7 @@ pub enum TaskError {
         outputs: String,
     },
     /// The model has no such output, or one of another length than it says.
-    #[error("output {index} has {found} bytes, {wanted} were expected")]
+    #[error("output {index} has {}, {wanted} were expected", counted(*found, "byte", "bytes"))]
     OutputLength {
         /// Which.
         index: usize,
@@ -124,7 +124,9 @@ pub enum TaskError {
     },
     /// As many labels as classes are needed.
     #[error(
-        "{labels} labels, where the model has {classes} classes; one line is one label, from class 0 on"
+        "{}, where the model has {}; one line is one label, from class 0 on",
+        counted(*labels, "label", "labels"),
+        counted(*classes, "class", "classes")
     )]
     LabelCount {
         /// How many labels were given.
@@ -202,6 +204,11 @@ impl fmt::Debug for TaskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
+}
+
+/// A number with its noun, which for one is the first.
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 fn listed(names: &[String]) -> String {

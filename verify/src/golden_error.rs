@@ -47,7 +47,7 @@ pub enum GoldenError {
         limit: u64,
     },
     /// A file ends before what it should hold.
-    #[error("{path} has {found} bytes, {what} needs {needed}: cut short?", path = path.display())]
+    #[error("{path} has {}, {what} needs {needed}: cut short?", bytes(*found), path = path.display())]
     Short {
         /// Which one.
         path: PathBuf,
@@ -88,4 +88,8 @@ pub enum GoldenError {
         /// What is wrong.
         problem: &'static str,
     },
+}
+
+fn bytes(count: usize) -> String {
+    if count == 1 { "1 byte".to_owned() } else { format!("{count} bytes") }
 }

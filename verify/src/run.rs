@@ -108,15 +108,17 @@ pub fn run<L: DeviceLease>(
     lease: impl Fn() -> Result<L, RunError> + Sync,
     progress: impl Fn(u64, u64) + Sync,
 ) -> Result<Report, RunError> {
-    run_while(specs, plan, workers, lease, progress, &|| true)
+    match run_while(specs, plan, workers, lease, progress, &|| true) {
+        (report, None) => Ok(report),
+        (_, Some(error)) => Err(error),
+    }
 }
 
 /// The same for as long as `go_on` says so: it is asked before and after each test. A test that was under way when
 /// it said no does not count, whatever came of it, and neither does an error: what asked for the end may have ended
 /// the device too.
 ///
-/// # Errors
-/// As [`run()`].
+/// Gives what came of the tests that were run, and what ended the run before its time: the errors of [`run()`].
 pub fn run_while<L: DeviceLease>(
     specs: &[Spec],
     plan: &Plan,
@@ -124,7 +126,7 @@ pub fn run_while<L: DeviceLease>(
     lease: impl Fn() -> Result<L, RunError> + Sync,
     progress: impl Fn(u64, u64) + Sync,
     go_on: &(dyn Fn() -> bool + Sync),
-) -> Result<Report, RunError> {
+) -> (Report, Option<RunError>) {
     let queue = Queue { specs, next: AtomicUsize::new(0), error: Mutex::new(None), go_on };
     let mut results = std::thread::scope(|scope| {
         let work = || queue.work(plan, &lease, &progress);
@@ -139,11 +141,9 @@ pub fn run_while<L: DeviceLease>(
         results
     });
     let error = queue.error.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(error) = error.filter(|_| go_on()) {
-        return Err(error);
-    }
     results.sort_by_key(|(position, _)| *position);
-    Ok(Report::of(&plan.suites, &plan.routes, results.into_iter().map(|(_, result)| result)))
+    let results = results.into_iter().map(|(_, result)| result);
+    (Report::of(&plan.suites, &plan.routes, results), error.filter(|_| go_on()))
 }
 
 /// Where a test stands among all: spec, then index.
@@ -199,11 +199,13 @@ impl Queue<'_> {
                     return Ok(());
                 }
                 ran += 1;
-                if result.has_failed() {
+                let has_failed = result.has_failed();
+                // Before the repair: where no device is left, it may be this test that it did not survive.
+                results.push(((number, index), result));
+                if has_failed {
                     failed += 1;
                     lease.repair()?;
                 }
-                results.push(((number, index), result));
             }
             progress(ran, failed);
         }

@@ -40,6 +40,19 @@ impl Args {
         }
     }
 
+    /// `--threads`, where there is one, as far as it is of use.
+    ///
+    /// # Errors
+    /// None so far: no measurement uses a service that runs already.
+    pub(crate) fn settle_threads(&mut self) -> Result<()> {
+        match &mut self.what {
+            What::Model(args) => args.settle_threads(),
+            What::Mlts(args) => args.settle_threads()?,
+            What::Transport(_) | What::Compare(_) => {}
+        }
+        Ok(())
+    }
+
     /// The object that is printed with `--json`.
     pub(crate) fn shape(&self) -> &'static Shape {
         match &self.what {

@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use burst_client::Client;
 use burst_driver::{CpuDevice, DeviceOptions, Isa, OperationProfile, Peak, Variant};
 use burst_harness::engine::median;
@@ -23,7 +23,7 @@ use burst_harness::{HarnessError, Progress, WaitKind};
 use crate::driver_process::DriverProcess;
 use crate::route::RouteArg;
 use crate::signals::Asked;
-use crate::{failure, json, model_file, out, output_file};
+use crate::{failure, json, model_file, out, output_file, threads};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -50,22 +50,41 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
+impl Args {
+    /// `--threads`, as far as it is of use.
+    pub(crate) fn settle_threads(&mut self) {
+        self.common.threads = threads::useful(&self.common.threads);
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(page) = &args.common.report {
         output_file::check("--report", page)?;
+    }
+    if args.pin && !args.common.threads.contains(&1) {
+        bail!("--pin goes with --threads 1: nothing that several threads compute is pinned");
     }
     let workloads = workloads(args)?;
     let asked = Asked::watch(args.json.then_some(&json::BENCH_MODEL))?;
     fmq::warm_up();
     let machine = Machine::detect();
     let mut progress = Progress::default();
-    let models = (workloads.iter().take_while(|_| asked.go_on()))
-        .map(|workload| one(args, workload, &mut progress, &asked))
-        .collect::<Result<Vec<ModelReport>>>();
+    let (mut models, mut ended) = (Vec::with_capacity(workloads.len()), Ok(()));
+    for workload in workloads.iter().take_while(|_| asked.go_on()) {
+        let (model, how) = one(args, workload, &mut progress, &asked);
+        models.extend(model);
+        ended = how;
+        if ended.is_err() {
+            break;
+        }
+    }
     progress.end();
-    let mut models = models?;
-    // A signal may come before anything of a model was measured.
-    models.retain(|model| !model.paths.is_empty());
+    // A signal or an error may come before anything of a model was measured.
+    models.retain(|model: &ModelReport| !model.paths.is_empty());
+    if models.is_empty() && asked.go_on() {
+        ended?;
+        bail!("there was nothing to measure");
+    }
     let found = ModelsReport { wait: args.common.wait.name().to_owned(), models };
     let report = Report { machine, rounds: args.common.rounds, found };
     let has_any = !report.found.models.is_empty();
@@ -75,6 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut paths = report.found.models.iter().flat_map(|model| &model.paths);
     let same = paths.all(|path| path.outputs.equal);
     let code = if same { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) };
+    let code = ended.map(|()| code);
     asked.tell((&report, args.json.then_some(&json::BENCH_MODEL)), code, |to| {
         if has_any {
             let (columns, format) = (out::columns(), args.common.format);
@@ -93,21 +113,32 @@ fn workloads(args: &Args) -> Result<Vec<Workload>> {
     files.iter().map(|file| Ok(Workload::read(file)?)).collect()
 }
 
+/// What was measured of a model, and why that is not all where it is not.
 fn one(
     args: &Args,
     workload: &Workload,
     progress: &mut Progress,
     asked: &Asked,
-) -> Result<ModelReport> {
+) -> (Option<ModelReport>, Result<()>) {
     let mut show = |round: u32, label: &Label| {
         progress.show(&format!("{}, round {round}: {label}", workload.name));
     };
-    let subjects = subjects(args, workload)?;
-    let series = measure_while(subjects, &args.common.length(), &mut show, &|| asked.go_on());
-    let series = series.with_context(|| workload.name.clone())?;
-    let profile =
-        (args.profile && asked.go_on()).then(|| profile(args, workload, &series)).transpose()?;
-    Ok(ModelReport::new(workload, &series, profile))
+    let subjects = match subjects(args, workload) {
+        Ok(subjects) => subjects,
+        Err(error) => return (None, Err(error)),
+    };
+    let (series, error) =
+        measure_while(subjects, &args.common.length(), &mut show, &|| asked.go_on());
+    let named = || workload.name.clone();
+    let mut ended = error.map_or(Ok(()), |error| Err(error).with_context(named));
+    let mut profiled = None;
+    if args.profile && asked.go_on() && ended.is_ok() {
+        match profile(args, workload, &series).with_context(named) {
+            Ok(profile) => profiled = Some(profile),
+            Err(error) => ended = Err(error),
+        }
+    }
+    (Some(ModelReport::new(workload, &series, profiled)), ended)
 }
 
 /// What is measured. Beside the paths that were asked for, one that shows what it is worth that the

@@ -38,10 +38,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (columns, format) = (out::columns(), args.what.format);
     let mut paper = Paper { out: &mut printed, columns, format };
     let go_on = || asked.go_on();
-    let code = args.what.run_while(&own_peers(), &mut paper, &go_on)?;
+    let ended = args.what.run_while(&own_peers(), &mut paper, &go_on);
+    let ended = ended.map_err(anyhow::Error::from);
+    if printed.is_empty() && ended.is_err() {
+        return ended;
+    }
     if args.what.json {
         let found: Value = serde_json::from_slice(&printed)?;
-        return asked.tell((&found, Some(&json::BENCH_TRANSPORT)), code, |_| Ok(()));
+        return asked.tell((&found, Some(&json::BENCH_TRANSPORT)), ended, |_| Ok(()));
     }
-    asked.tell((&Value::Null, None), code, |to| Ok(to.write_all(&printed)?))
+    asked.tell((&Value::Null, None), ended, |to| Ok(to.write_all(&printed)?))
 }

@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     #[command(flatten)]
-    threads: Threads,
+    pub(crate) threads: Threads,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -71,10 +71,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     output_file::check_with_folders("--output", &file)?;
     let shape = args.json.then_some(&json::CALIBRATE);
     let asked = Asked::watch(shape)?;
-    let rows = measure_all(args, &asked)?;
-    if !asked.go_on() {
+    let (rows, ended) = measure_all(args, &asked)?;
+    if !asked.go_on() || ended.is_err() {
         let partial = Partial { calibration: Measured { measured: rows } };
-        return asked.tell((&partial, shape), ExitCode::SUCCESS, |to| {
+        return asked.tell((&partial, shape), ended.map(|()| ExitCode::SUCCESS), |to| {
             let rows = &partial.calibration.measured;
             if !rows.is_empty() {
                 writeln!(to, "{}\nnothing was written", table_of(rows).fitted(out::columns()))?;
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let calibration = calibration(args, rows)?;
     file::write(&file, &calibration).with_context(|| format!("cannot write {}", file.display()))?;
     let report = Report { file, calibration };
-    asked.tell((&report, shape), ExitCode::SUCCESS, |to| report.write_text(to))
+    asked.tell((&report, shape), Ok(ExitCode::SUCCESS), |to| report.write_text(to))
 }
 
 fn default_file() -> Option<PathBuf> {
@@ -98,24 +98,29 @@ fn made(threads: Threads) -> Made {
     Made { driver: device.version_string().to_owned(), cpu: processor(), threads: threads.count }
 }
 
-/// Every workload, for as long as no signal asks for the end.
-fn measure_all(args: &Args, asked: &Asked) -> Result<Vec<Row>> {
+/// Every workload, for as long as no signal asks for the end; and what went wrong with one, behind which none was
+/// measured.
+fn measure_all(args: &Args, asked: &Asked) -> Result<(Vec<Row>, Result<()>)> {
     let device = |engine: Engine| CpuDevice::of(&Arc::new(engine), &Variant::CPU);
     let ours = device(args.threads.engine());
     let reference = device(Engine::new(DeviceOptions::reference()));
     let counters = Counters::open();
     let mut progress = Progress::default();
-    let mut rows = Vec::new();
+    let (mut rows, mut ended) = (Vec::new(), Ok(()));
     for workload in workloads::all()?.into_iter().take_while(|_| asked.go_on()) {
         progress.show(workload.name);
-        let pair = measure::Pair::open(&workload, &ours, &reference)
-            .with_context(|| workload.name.to_owned())?;
-        let found = pair.measure(args.rounds, counters.as_ref(), asked);
-        let found = found.with_context(|| workload.name.to_owned())?;
-        rows.extend(found.map(|found| Row::new(&workload, &found)));
+        let found = measure::Pair::open(&workload, &ours, &reference)
+            .and_then(|pair| pair.measure(args.rounds, counters.as_ref(), asked));
+        match found.with_context(|| workload.name.to_owned()) {
+            Ok(found) => rows.extend(found.map(|found| Row::new(&workload, &found))),
+            Err(error) => {
+                ended = Err(error);
+                break;
+            }
+        }
     }
     progress.end();
-    Ok(rows)
+    Ok((rows, ended))
 }
 
 /// What is kept of these rows, which are all there are.

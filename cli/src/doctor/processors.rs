@@ -3,6 +3,7 @@
 use super::Check;
 use super::finding::{Finding, Named};
 use super::machine::{Machine, cpu_list};
+use crate::out::counted;
 
 pub(super) const CHECKS: &[Check] = &[
     cpus,
@@ -168,7 +169,7 @@ fn load(machine: &Machine<'_>) -> Finding {
     let Some(load) = last_minute else {
         return named.unknown(format!("{LOADAVG} does not tell"), effect);
     };
-    let found = format!("{load:.1} in the last minute, on {online} CPUs");
+    let found = format!("{load:.1} in the last minute, on {}", counted(online as u64, "CPU"));
     #[expect(clippy::cast_precision_loss, reason = "a number of CPUs")]
     if load > online as f64 {
         return named.worse(found, effect, "measure when less runs; take ratios, not times");

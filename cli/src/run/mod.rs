@@ -59,11 +59,28 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
+impl Args {
+    /// `--threads`, as far as it is of use.
+    ///
+    /// # Errors
+    /// It is a number for a service that runs already.
+    pub(crate) fn settle_threads(&mut self) -> Result<()> {
+        self.threads.settle(self.socket.as_deref())
+    }
+
+    /// How many threads compute, unless a service has its own.
+    fn threads_used(&self) -> Option<u32> {
+        self.socket.is_none().then_some(self.threads.count)
+    }
+}
+
 /// What was done.
 #[derive(Debug, Serialize)]
 struct Report {
     model: String,
     path: &'static str,
+    /// How many compute, unless a service has its own.
+    threads: Option<u32>,
     /// Time that the driver measured, over all parts of the model.
     driver_us: Option<u64>,
     inputs: Vec<TensorFile>,
@@ -118,7 +135,6 @@ fn execute(args: &Args, tracing: Option<&Tracing>) -> Result<Report> {
     };
 
     let mut model: ImportedModel = parts.into();
-    args.threads.check(args.socket.as_deref())?;
     let service = Service {
         socket: args.socket.as_deref(),
         device: &args.device,
@@ -140,6 +156,7 @@ fn execute(args: &Args, tracing: Option<&Tracing>) -> Result<Report> {
     let report = Report {
         model: name,
         path: route.name,
+        threads: args.threads_used(),
         driver_us: pipeline.driver_time_us(),
         inputs: tensors::given(&ends.inputs, &args.input, &inputs),
         outputs: tensors::write(&ends.outputs, &args.output, &outputs)?,

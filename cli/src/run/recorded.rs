@@ -25,7 +25,6 @@ pub(super) fn execute(args: &Args, file: &Path, tracing: Option<&Tracing>) -> Re
     if args.path == RouteArg::InProcess && args.socket.is_some() {
         bail!("--path in-process uses no socket");
     }
-    args.threads.check(args.socket.as_deref())?;
     let recorded = Recorded::open(&Spec::of_file(file)?)?;
     let service = Service {
         socket: args.socket.as_deref(),
@@ -48,6 +47,7 @@ pub(super) fn execute(args: &Args, file: &Path, tracing: Option<&Tracing>) -> Re
     Ok(Report {
         model: recorded.name().to_owned(),
         path: route.name,
+        threads: args.threads_used(),
         driver_us: None,
         inputs: Vec::new(),
         outputs: executed.outputs.iter().enumerate().map(write).collect::<Result<_>>()?,

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use burst_capture::{CaptureError, Device, Mode, Sizes, candidates};
+use burst_harness::report::listed;
 use serde::Serialize;
 
 use super::DEMO;
@@ -128,21 +129,33 @@ fn tidy(rate: f64) -> String {
 }
 
 impl Listed {
-    pub(crate) fn write_text(&self, to: &mut impl Write) -> Result<()> {
+    /// For people, in so many columns where these are known.
+    pub(crate) fn write_text(&self, to: &mut impl Write, columns: Option<u16>) -> Result<()> {
         for listing in &self.sources {
             let Listing { source, name, driver, bus, formats, error } = listing;
-            write!(to, "{source}  {}", name.as_deref().unwrap_or_default())?;
+            let mut heading = format!("{source}  {}", name.as_deref().unwrap_or_default());
             if let (Some(driver), Some(bus)) = (driver, bus) {
-                write!(to, " ({driver}, {bus})")?;
+                heading += &format!(" ({driver}, {bus})");
             }
-            match error {
-                Some(error) => writeln!(to, "cannot be used: {error}")?,
-                None => writeln!(to)?,
+            if let Some(error) = error {
+                heading += &format!("cannot be used: {error}");
+            }
+            if fits(&heading, columns) {
+                writeln!(to, "{heading}")?;
+            } else {
+                lines_of(to, &[heading], "", columns)?;
             }
             for offer in formats {
                 let sizes: Vec<String> = offer.sizes.iter().map(Offered::text).collect();
                 let note = if offer.is_read { "" } else { " (not read)" };
-                writeln!(to, "  {}{note}  {}", offer.format, sizes.join(", "))?;
+                let format = format!("  {}{note}", offer.format);
+                let line = format!("{format}  {}", sizes.join(", "));
+                if fits(&line, columns) {
+                    writeln!(to, "{line}")?;
+                } else {
+                    writeln!(to, "{format}")?;
+                    lines_of(to, &sizes, "    ", columns)?;
+                }
             }
         }
         if self.sources.len() == 1 {
@@ -150,4 +163,21 @@ impl Listed {
         }
         Ok(())
     }
+}
+
+fn fits(line: &str, columns: Option<u16>) -> bool {
+    columns.is_none_or(|columns| line.chars().count() <= columns.into())
+}
+
+/// Things with commas between them, in as many lines as it takes.
+fn lines_of(
+    to: &mut impl Write,
+    things: &[String],
+    indent: &str,
+    columns: Option<u16>,
+) -> Result<()> {
+    for line in listed(things, indent, columns.map_or(usize::MAX, usize::from)) {
+        writeln!(to, "{line}")?;
+    }
+    Ok(())
 }

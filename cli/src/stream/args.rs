@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use burst_harness::WaitKind;
 
-use super::pace;
+use super::{DEFAULT_FRAMES, pace};
 use crate::fit::{Fit, FloatRange};
 use crate::preference::{PreferenceArg, PriorityArg};
 use crate::route::RouteArg;
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = "demo")]
     pub(super) source: String,
     /// List the cameras of this machine with their formats, sizes and rates, and end.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = OF_A_STREAM)]
     pub(super) list_sources: bool,
     /// Model file (.tflite); without it the built-in one.
     #[arg(long)]
@@ -42,9 +42,9 @@ pub(crate) struct Args {
     /// How requests reach the driver.
     #[arg(long, value_enum, default_value_t)]
     pub(super) path: RouteArg,
-    /// How both ends wait for each other.
-    #[arg(long, value_enum, default_value_t = WaitKind::Adaptive)]
-    pub(super) wait: WaitKind,
+    /// How both ends wait for each other. Default: adaptive.
+    #[arg(long, value_enum)]
+    pub(super) wait: Option<WaitKind>,
     /// Socket of a running service; without it a private driver process is started.
     #[arg(long)]
     pub(super) socket: Option<PathBuf>,
@@ -153,6 +153,44 @@ pub(crate) struct Args {
     pub(super) json_lines: bool,
 }
 
+/// What says nothing about a list of cameras: all options but those for its form.
+const OF_A_STREAM: [&str; 34] = [
+    "source",
+    "model",
+    "frames",
+    "path",
+    "wait",
+    "socket",
+    "device",
+    "devices",
+    "preference",
+    "priority",
+    "fps",
+    "drop",
+    "labels",
+    "top",
+    "min_score",
+    "lenient",
+    "save_frames",
+    "view",
+    "save_output",
+    "fit",
+    "float_range",
+    "size",
+    "pixels",
+    "camera_format",
+    "rate",
+    "hop",
+    "state",
+    "count",
+    "reconnect",
+    "deadline",
+    "trace",
+    "trace_mib",
+    "seed",
+    "json_lines",
+];
+
 /// Which sources an option goes with.
 type Goes = fn(&str) -> bool;
 
@@ -162,8 +200,24 @@ impl Args {
         self.json || self.json_lines
     }
 
-    /// Refuses options that would do nothing with this source.
+    /// `--threads`, as far as it is of use.
+    ///
+    /// # Errors
+    /// It is a number for a service that runs already.
+    pub(crate) fn settle_threads(&mut self) -> Result<()> {
+        self.threads.settle(self.socket.as_deref())
+    }
+
+    /// How both ends wait for each other.
+    pub(super) fn wait(&self) -> WaitKind {
+        self.wait.unwrap_or(WaitKind::Adaptive)
+    }
+
+    /// Refuses options that would do nothing with this source, or with this path to a driver.
     pub(super) fn check(&self) -> Result<()> {
+        if self.path == RouteArg::InProcess && self.wait.is_some() {
+            bail!("--path in-process has no other end to wait for: --wait does nothing");
+        }
         let raw: Goes = source::is_raw;
         let camera: Goes = source::is_camera;
         let sized: Goes = |source| source::is_raw(source) || source::is_camera(source);
@@ -192,9 +246,10 @@ impl Args {
 fn frames(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(frames @ 1..) => Ok(frames),
-        _ => {
-            Err("expected a whole number from 1 on; without the option all frames are sent".into())
-        }
+        _ => Err(format!(
+            "expected a whole number from 1 on; without the option the synthetic camera stops after \
+             {DEFAULT_FRAMES} frames, anything else at its end"
+        )),
     }
 }
 
@@ -209,5 +264,20 @@ fn score(text: &str) -> Result<f32, String> {
     match text.parse() {
         Ok(score) if (0.0..=1.0).contains(&score) => Ok(score),
         _ => Err("expected a score from 0 to 1".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, Command};
+
+    use super::*;
+
+    #[test]
+    fn a_list_of_cameras_goes_with_no_option_but_those_for_its_form() {
+        let command = Args::augment_args(Command::new("stream"));
+        let ids = command.get_arguments().map(|argument| argument.get_id().as_str());
+        let others: Vec<&str> = ids.filter(|id| !["list_sources", "json"].contains(id)).collect();
+        assert_eq!(others, OF_A_STREAM);
     }
 }

@@ -216,7 +216,7 @@ impl Entries {
                 true => args.path.name(),
                 false => "framework",
             },
-            wait: args.wait.name(),
+            wait: args.wait().name(),
             threads: args.threads.count,
             frames: counts.frames,
             errors: counts.errors,

@@ -60,8 +60,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     // Before any thread starts, so that none but one gets them.
     let signals = signals::block()?;
-    args.threads.check(args.socket.as_deref())?;
-    let args = &Args { threads: args.threads.useful(), ..args.clone() };
     let tracing = args.trace.begin()?;
     let ledger = Arc::new(Ledger::new()?);
     let closing = Closing { args: Arc::new(args.clone()), ledger, tracing };
@@ -76,7 +74,7 @@ fn list_sources(args: &Args) -> Result<ExitCode> {
     if args.wants_json() {
         writeln!(to, "{}", json::object(&json::STREAM, &listed)?)?;
     } else {
-        listed.write_text(&mut to)?;
+        listed.write_text(&mut to, out::columns())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -123,7 +121,7 @@ fn stream(args: &Args, closing: &Closing) -> Result<End> {
     let output_saver = args.save_output.as_deref().map(OutputSaver::new).transpose()?;
     let options = PathOptions {
         route: args.path,
-        wait: args.wait,
+        wait: args.wait(),
         socket: args.socket.as_deref(),
         device: &args.device,
         devices: &args.devices,

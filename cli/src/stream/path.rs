@@ -85,7 +85,6 @@ impl Options<'_> {
 
 /// Prepares the model where `options` say.
 pub(crate) fn open(options: &Options<'_>, imported: &Imported) -> Result<Box<dyn Path>> {
-    options.threads.check(options.socket)?;
     if !options.devices.is_empty() {
         let devices = Divided::among(options.devices, options.threads)?;
         let caller = options.tracing.map_or_else(Caller::default, Tracing::caller);

@@ -17,8 +17,9 @@ mod watch;
 mod worker;
 
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -27,6 +28,7 @@ use burst_harness::report::{Cell, Column, Page, Table};
 use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::signals::{self, Asked};
 use crate::{failure, json, out, output_file};
 use plan::Test;
 use watch::{Outcome, Setting};
@@ -61,7 +63,11 @@ pub(crate) struct Args {
     /// What this process does in a test.
     #[arg(long, hide = true, value_enum, requires = "socket")]
     role: Option<Role>,
-    /// The service that a worker uses.
+    /// Becomes this program as a service: this process keeps signals from the others that it starts, which know how
+    /// to wait for them; of another program that is not known.
+    #[arg(long, hide = true, requires = "socket")]
+    become_service: Option<PathBuf>,
+    /// The service that a worker uses, or the one that this process becomes.
     #[arg(long, hide = true)]
     socket: Option<PathBuf>,
 }
@@ -102,8 +108,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let play = |worker: &mut worker::Worker| roles::play(role, worker);
         return Ok(worker::run(socket, args.seed.unwrap_or(0), play));
     }
+    if let (Some(program), Some(socket)) = (&args.become_service, &args.socket) {
+        signals::unblock()?;
+        let error = Command::new(program).arg("serve").arg("--socket").arg(socket).exec();
+        return Err(error).with_context(|| format!("cannot start {}", program.display()));
+    }
     if let Some(page) = &args.report {
         output_file::check("--report", page)?;
+    }
+    if let Some(service) = &args.service {
+        std::fs::metadata(service).with_context(|| format!("--service {}", service.display()))?;
     }
     let seed = args.seed.unwrap_or_else(seed_of_now);
     let tests: Vec<Test> =
@@ -117,10 +131,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         program: std::env::current_exe().context("cannot find this program")?,
         service: args.service.clone(),
     };
+    let shape = args.json.then_some(&json::STRESS);
+    let asked = Asked::watch(shape)?;
     let mut report = Report { seed, minutes: args.minutes, succeeded: 0, tests: Vec::new() };
-    let mut to = out::stdout();
+    let (mut to, mut ended) = (out::stdout(), Ok(()));
     for test in tests {
-        let watched = watch::watch(test, &setting)?;
+        let watched = match watch::watch(test, &setting, &asked) {
+            Ok(Some(watched)) => watched,
+            Ok(None) => break,
+            Err(error) => {
+                ended = Err(error);
+                break;
+            }
+        };
         report.succeeded += usize::from(watched.outcome.is_success());
         let row = Row {
             test: test.name(),
@@ -141,17 +164,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             .with_context(|| format!("cannot write {}", page.display()))?;
     }
     let all = report.succeeded == report.tests.len();
-    if args.json {
-        writeln!(to, "{}", json::object(&json::STRESS, &report)?)?;
-    } else {
-        writeln!(
-            to,
-            "{} of {} succeeded; seed {seed}",
-            report.succeeded,
-            out::counted(report.tests.len() as u64, "test")
-        )?;
-    }
-    Ok(ExitCode::from(if all { 0 } else { failure::NO }))
+    let code = ended.map(|()| ExitCode::from(if all { 0 } else { failure::NO }));
+    asked.tell((&report, shape), code, |to| {
+        let tests = out::counted(report.tests.len() as u64, "test");
+        writeln!(to, "{} of {tests} succeeded; seed {seed}", report.succeeded)?;
+        Ok(())
+    })
 }
 
 /// Another one each time.

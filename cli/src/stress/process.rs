@@ -103,11 +103,20 @@ impl Watched {
 
     /// How it ended; `None` where it goes on for the whole time.
     pub(super) fn status_within(&mut self, time: Duration) -> Option<ExitStatus> {
+        self.status_within_while(time, &|| true)
+    }
+
+    /// The same for as long as `go_on` says so.
+    pub(super) fn status_within_while(
+        &mut self,
+        time: Duration,
+        go_on: &dyn Fn() -> bool,
+    ) -> Option<ExitStatus> {
         let until = Instant::now() + time;
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => return Some(status),
-                Ok(None) if Instant::now() < until => std::thread::sleep(PAUSE),
+                Ok(None) if Instant::now() < until && go_on() => std::thread::sleep(PAUSE),
                 _ => return None,
             }
         }

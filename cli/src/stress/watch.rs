@@ -13,6 +13,7 @@ use super::plan::{Plan, Test, Victim};
 use super::process::{News, Watched, crash};
 use super::worker::{self, Role};
 use crate::random::Random;
+use crate::signals::Asked;
 
 /// How long news are waited for before it is looked whether somebody hangs.
 const LOOK: Duration = Duration::from_millis(50);
@@ -20,6 +21,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const BETWEEN_DEATHS_MS: (usize, usize) = (50, 800);
 /// A worker that has got on so often has used the service: the first time says only that it has begun.
 const STEPS_MIN: u64 = 2;
+/// How long after the end of a process it is waited for a signal that may have ended it.
+const SIGNAL_PATIENCE: Duration = Duration::from_millis(300);
 /// The number of the service among the processes.
 const SERVICE: u64 = 0;
 
@@ -81,19 +84,29 @@ pub(super) struct Seen {
     pub(super) killed: u64,
 }
 
-/// Runs a test. Whatever becomes of it, its processes are gone afterwards.
+/// Runs a test. Whatever becomes of it, its processes are gone afterwards. Gives nothing where a signal ended it
+/// before its time.
 ///
 /// # Errors
 /// This machine has no room for the processes.
-pub(super) fn watch(test: Test, setting: &Setting) -> Result<Seen> {
+pub(super) fn watch(test: Test, setting: &Setting, asked: &Asked) -> Result<Option<Seen>> {
+    if !asked.go_on() {
+        return Ok(None);
+    }
     let begun = Instant::now();
-    let mut watch = Watch::start(test, setting)?;
-    let outcome = match watch.run(begun + setting.time)? {
-        Some(found) => found,
-        None => watch.end()?.unwrap_or(Outcome::Success),
-    };
+    let mut watch = Watch::start(test, setting, asked)?;
+    let found = watch.run(begun + setting.time).and_then(|found| match found {
+        Some(found) => Ok(found),
+        None => Ok(watch.end()?.unwrap_or(Outcome::Success)),
+    });
+    // A terminal tells all of its processes to end: what is found then is no crash, and this process may hear of the
+    // signal after it has seen their end.
+    let is_good = found.as_ref().is_ok_and(Outcome::is_success);
+    if !is_good && !asked.go_on_for(SIGNAL_PATIENCE) || !asked.go_on() {
+        return Ok(None);
+    }
     let Watch { steps, killed, .. } = watch;
-    Ok(Seen { outcome, seconds: begun.elapsed().as_secs_f64(), steps, killed })
+    Ok(Some(Seen { outcome: found?, seconds: begun.elapsed().as_secs_f64(), steps, killed }))
 }
 
 /// News, and the number of the process that they are of.
@@ -102,6 +115,7 @@ type Heard = (u64, News);
 /// The processes of a test.
 struct Watch<'s> {
     setting: &'s Setting,
+    asked: &'s Asked,
     plan: Plan,
     folder: tempfile::TempDir,
     news: (Sender<Heard>, Receiver<Heard>),
@@ -128,10 +142,11 @@ struct Process {
 }
 
 impl<'s> Watch<'s> {
-    fn start(test: Test, setting: &'s Setting) -> Result<Self> {
+    fn start(test: Test, setting: &'s Setting, asked: &'s Asked) -> Result<Self> {
         let folder = tempfile::tempdir().context("no folder for the service's socket")?;
         let mut watch = Watch {
             setting,
+            asked,
             plan: test.plan(),
             folder,
             news: channel(),
@@ -151,15 +166,15 @@ impl<'s> Watch<'s> {
     }
 
     fn start_service(&mut self) -> Result<()> {
-        let (program, own) = match &self.setting.service {
-            Some(program) => (program, false),
-            None => (&self.setting.program, true),
+        let mut command = Command::new(&self.setting.program);
+        match &self.setting.service {
+            Some(program) => command.args(["stress", "--become-service"]).arg(program),
+            None => {
+                command.args(["serve", "--device", "all", "--setup-rate", "0"]);
+                command.args(self.plan.limits)
+            }
         };
-        let mut command = Command::new(program);
-        command.arg("serve").arg("--socket").arg(self.socket());
-        if own {
-            command.args(["--device", "all", "--setup-rate", "0"]).args(self.plan.limits);
-        }
+        command.arg("--socket").arg(self.socket());
         self.begin("driver service", command, None, true)
     }
 
@@ -189,17 +204,20 @@ impl<'s> Watch<'s> {
         Ok(())
     }
 
-    /// Watches until then, or until something is found.
+    /// Watches until then, or until something is found, or a signal asks for the end.
     fn run(&mut self, until: Instant) -> Result<Option<Outcome>> {
         if let Some(found) = self.wait_for_service()? {
             return Ok(Some(found));
+        }
+        if !self.asked.go_on() {
+            return Ok(None);
         }
         let workers = self.plan.workers;
         for (at, role) in workers.iter().enumerate() {
             self.start_worker(*role, at + 1 == workers.len())?;
         }
         self.plan_death();
-        while Instant::now() < until || !self.has_shown_something() {
+        while self.asked.go_on() && (Instant::now() < until || !self.has_shown_something()) {
             if let Some(found) = self.look()? {
                 return Ok(Some(found));
             }
@@ -234,7 +252,8 @@ impl<'s> Watch<'s> {
 
     /// Until the service says that it listens.
     fn wait_for_service(&mut self) -> Result<Option<Outcome>> {
-        while self.processes.get(&SERVICE).is_some_and(|service| service.steps == 0) {
+        let is_silent = |service: &Process| service.steps == 0;
+        while self.asked.go_on() && self.processes.get(&SERVICE).is_some_and(is_silent) {
             if let Some(found) = self.look()? {
                 return Ok(Some(found));
             }
@@ -357,7 +376,7 @@ impl<'s> Watch<'s> {
     /// Hears everything up to the end of this process, which has ended.
     fn forget_news_of(&mut self, number: u64) {
         let until = Instant::now() + self.setting.patience;
-        while Instant::now() < until {
+        while Instant::now() < until && self.asked.go_on() {
             match self.news.1.recv_timeout(LOOK) {
                 Ok((from, News::End)) if from == number => return,
                 Ok((from, news)) if from != number => match news {
@@ -370,8 +389,11 @@ impl<'s> Watch<'s> {
         }
     }
 
-    /// Tells everybody to stop, workers first, and sees that they do.
+    /// Tells everybody to stop, workers first, and sees that they do. After a signal nobody is asked.
     fn end(&mut self) -> Result<Option<Outcome>> {
+        if !self.asked.go_on() {
+            return Ok(None);
+        }
         let workers: Vec<u64> =
             self.processes.keys().copied().filter(|one| *one != SERVICE).collect();
         for number in &workers {
@@ -396,7 +418,7 @@ impl<'s> Watch<'s> {
     /// Hears what a process said last that has ended.
     fn hear_out(&mut self, number: u64) {
         let until = Instant::now() + self.setting.patience;
-        while Instant::now() < until {
+        while Instant::now() < until && self.asked.go_on() {
             match self.news.1.recv_timeout(LOOK) {
                 Ok((from, News::End)) if from == number => return,
                 Ok((from, News::Line(line))) => self.heard(from, &line),
@@ -410,7 +432,8 @@ impl<'s> Watch<'s> {
         let patience = self.setting.patience;
         let process = self.processes.get_mut(&number)?;
         let name = process.watched.name.clone();
-        let Some(status) = process.watched.status_within(patience) else {
+        let status = process.watched.status_within_while(patience, &|| self.asked.go_on());
+        let Some(status) = status else {
             let seconds = patience.as_secs();
             return Some(Outcome::Hang(format!(
                 "{name} was told to stop and did not within {seconds} s"

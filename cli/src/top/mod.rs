@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use crate::{json, out};
+use crate::{json, out, signals};
 use figures::{Report, SortBy, Trouble, Wanted};
 use look::Look;
 
@@ -85,6 +85,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         trouble: args.trouble,
         sort: args.sort,
     };
+    // Not in the middle of a table, which is written as one.
+    signals::end_at_once(args.json.then_some(&json::TOP), || drop(std::io::stdout().lock()))?;
     let mut before = if args.since_start { None } else { Some(look(&admin)?) };
     loop {
         if before.is_some() {
@@ -112,6 +114,7 @@ fn look(admin: &std::path::Path) -> Result<Look> {
 }
 
 fn show(args: &Args, report: &Report) -> Result<()> {
+    let _whole = std::io::stdout().lock();
     let mut to = out::stdout();
     if args.json {
         writeln!(to, "{}", json::object(&json::TOP, report)?)?;

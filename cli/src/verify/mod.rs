@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use burst_hal::{OperationType, Route};
-use burst_verify::{Plan, Report, Suite, run_while as run_vectors_while, specs};
+use burst_verify::{Plan, Suite, run_while as run_vectors_while, specs};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -85,6 +85,19 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// `--threads`, as far as it is of use.
+    ///
+    /// # Errors
+    /// It is a number for a service that runs already.
+    pub(crate) fn settle_threads(&mut self) -> Result<()> {
+        self.threads.settle(self.socket.as_deref())
+    }
+
+    /// How many threads compute, unless a service or a library has its own.
+    fn threads_used(&self) -> Option<u32> {
+        (self.socket.is_none() && !self.is_ndk()).then_some(self.threads.count)
+    }
+
     /// Whether a route is named, or all are.
     fn wants(&self, route: RouteArg) -> bool {
         self.mode.iter().any(|mode| mode.wants(route))
@@ -108,12 +121,16 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    args.threads.check(args.socket.as_deref())?;
     if args.library.is_some() && !args.is_ndk() {
         bail!("--library goes with --mode ndk");
     }
     if args.divided && !args.is_ndk() {
         bail!("--divided goes with --mode ndk");
+    }
+    if args.is_ndk() && args.threads.count > 1 {
+        bail!(
+            "--mode ndk: the library's devices have threads of their own, --threads does nothing"
+        );
     }
     if args.is_ndk() && args.socket.is_some() {
         bail!("--mode ndk finds its services by itself: BURST_SOCKET names one");
@@ -154,12 +171,17 @@ fn run_conformance(args: &Args, folder: &Path, asked: &Asked) -> Result<ExitCode
         run_vectors_while(&specs, &plan, workers, lease, progress, &go_on)
     };
     bar.finish_and_clear();
-    let report = done?;
+    let (report, error) = done;
+    let code = match error {
+        Some(error) if report.tests == 0 => return Err(error.into()),
+        Some(error) => Err(error.into()),
+        None if report.is_sound() => Ok(ExitCode::SUCCESS),
+        None => Ok(ExitCode::from(failure::NO)),
+    };
     if report.tests == 0 && asked.go_on() {
         bail!("{}: no test belongs to these operations and suites", folder.display());
     }
-    let code = if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) };
-    let said = Said { report: &report, plans };
+    let said = Said { report: &report, threads: args.threads_used(), plans };
     let shape = args.json.then_some(&json::VERIFY);
     asked.tell((&said, shape), code, |out| {
         if report.tests > 0 {
@@ -174,9 +196,11 @@ fn run_conformance(args: &Args, folder: &Path, asked: &Asked) -> Result<ExitCode
 
 /// What is printed as JSON.
 #[derive(Serialize)]
-struct Said<'a> {
+struct Said<R> {
     #[serde(flatten)]
-    report: &'a Report,
+    report: R,
+    /// How many compute, unless a service or a library has its own.
+    threads: Option<u32>,
     /// With `--divided`.
     #[serde(skip_serializing_if = "Option::is_none")]
     plans: Option<Plans>,

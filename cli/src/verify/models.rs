@@ -14,7 +14,7 @@ use indicatif::ProgressBar;
 use super::import::TfliteImporter;
 use super::lease::Service;
 use super::ndk::Ndk;
-use super::{Args, progress_bar, route};
+use super::{Args, Said, progress_bar, route};
 use crate::out::{columns, counted};
 use crate::route::RouteArg;
 use crate::signals::Asked;
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args, root: &Path, asked: &Asked) -> Result<ExitCode> {
     let bar = progress_bar(goldens as u64, "goldens", args.json);
     let live = Live::default();
     let started = Instant::now();
-    let report = run_goldens_while(
+    let ended = run_goldens_while(
         &folder,
         &TfliteImporter,
         (args.repeat.into(), workers),
@@ -54,9 +54,15 @@ pub(super) fn run(args: &Args, root: &Path, asked: &Asked) -> Result<ExitCode> {
         &|| asked.go_on(),
     );
     bar.finish_and_clear();
-    let report = report?;
-    let code = if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) };
-    asked.tell((&report, args.json.then_some(&json::VERIFY)), code, |out| {
+    let (report, error) = ended;
+    let code = match error {
+        Some(error) if report.goldens == 0 => return Err(error.into()),
+        Some(error) => Err(error.into()),
+        None if report.is_sound() => Ok(ExitCode::SUCCESS),
+        None => Ok(ExitCode::from(failure::NO)),
+    };
+    let said = Said { report: &report, threads: args.threads_used(), plans: None };
+    asked.tell((&said, args.json.then_some(&json::VERIFY)), code, |out| {
         if report.goldens > 0 {
             write_text(out, &report, &routes, started.elapsed())?;
         }
@@ -102,7 +108,7 @@ impl Live {
             |counter: &AtomicUsize, count| counter.fetch_add(count, Ordering::Relaxed) + count;
         let done = add(&self.done, 1);
         let failed = add(&self.failed, usize::from(result.class == Class::Failed));
-        bar.set_message(format!("{done} goldens, {failed} failed"));
+        bar.set_message(format!("{}, {failed} failed", counted(done as u64, "golden")));
         bar.inc(1);
     }
 }

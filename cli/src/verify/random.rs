@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -13,19 +13,19 @@ use burst_hal::OperationType;
 use burst_hal::session::{HeapAllocator, PoolAllocator};
 use burst_harness::report::{Column, Table};
 use burst_verify::judging::{
-    Lane, MIN_OCCURRENCES, RandomFinding, RandomPlan, RandomReport, Way, run_random,
+    Lane, MIN_OCCURRENCES, RandomFinding, RandomPlan, RandomReport, Way, run_random_into,
 };
 use burst_verify::random::Class;
 use burst_verify::{DeviceLease, RunError, Target};
-use serde::Serialize;
 
 use super::lease::{RemoteLease, Service};
-use super::{Args, operation, progress_bar};
+use super::{Args, Said, operation, progress_bar};
 use crate::device_names;
 use crate::failure;
+use crate::json::{self, Ending};
 use crate::out::{columns, counted};
 use crate::route::RouteArg;
-use crate::{json, signals};
+use crate::signals;
 
 /// Findings that are written out; all of them are in the JSON object.
 const MAX_FINDINGS: usize = 40;
@@ -100,55 +100,68 @@ pub(super) fn run(args: &Args, models: u64) -> Result<ExitCode> {
     };
     let opener = Opener { args, service: &service };
     let bar = progress_bar(total, "models", args.json);
-    let counts = Arc::new(Counts::default());
+    let failed = AtomicU64::new(0);
     let progress = |has_failed: bool| {
-        bar.set_message(format!("{} failed", counts.add(has_failed)));
+        let more = u64::from(has_failed);
+        let failed = failed.fetch_add(more, Ordering::Relaxed) + more;
+        bar.set_message(format!("{failed} failed"));
         bar.inc(1);
     };
-    let (done, seed) = (Arc::clone(&counts), plan.seed);
-    signals::end_with(args.json.then_some(&json::VERIFY), move || done.summary(seed))?;
+    let shape = args.json.then_some(&json::VERIFY);
+    let judged = Arc::new(Judged { report: Mutex::new(None), threads: args.threads_used() });
     let started = Instant::now();
-    let report = run_random(&plan, &judge, workers, || opener.lanes(), progress);
+    let (ending, shown) = (Arc::clone(&judged), bar.clone());
+    // A model may take longer to judge, and a finding to be made small, than who sends a signal waits.
+    signals::end_with(shape, move || {
+        shown.finish_and_clear();
+        ending.summary(started.elapsed())
+    })?;
+    let ended =
+        run_random_into(&judged.report, &plan, &judge, workers, || opener.lanes(), progress);
     bar.finish_and_clear();
-    let report = report?;
+    let (said, text) = judged.summary(started.elapsed());
+    let Some(report) = &said.report else {
+        ended?;
+        bail!("there was no model to judge");
+    };
+    let error = ended.err().map(anyhow::Error::from);
+    let why = error.as_ref().map(failure::error_text);
     let mut out = crate::out::stdout();
-    if args.json {
-        writeln!(out, "{}", crate::json::object(&crate::json::VERIFY, &report)?)?;
+    if let Some(shape) = shape {
+        let ending = Ending { error: why.as_deref(), interrupted: None };
+        writeln!(out, "{}", json::ended(shape, &said, ending)?)?;
     } else {
-        write_text(&mut out, &report, started.elapsed())?;
+        writeln!(out, "{text}")?;
+    }
+    if let Some(why) = why {
+        if shape.is_none() {
+            crate::out::say(format_args!("burst: {why}"));
+        }
+        return Ok(ExitCode::from(failure::COULD_NOT));
     }
     let is_full = plan.ops.is_empty() && report.is_full();
     let is_sound = report.is_sound() && !(is_full && report.rare().next().is_some());
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) })
 }
 
-/// Models that were judged, for who ends before all were.
-#[derive(Default)]
-struct Counts {
-    models: AtomicU64,
-    failed: AtomicU64,
+/// Models that were judged so far.
+struct Judged {
+    /// There from the first of them on.
+    report: Mutex<Option<RandomReport>>,
+    threads: Option<u32>,
 }
 
-/// What was done when a signal came.
-#[derive(Serialize)]
-struct Done {
-    seed: u64,
-    models: u64,
-    failed: u64,
-}
-
-impl Counts {
-    /// Takes note of a model; gives how many have failed.
-    fn add(&self, has_failed: bool) -> u64 {
-        self.models.fetch_add(1, Ordering::Relaxed);
-        self.failed.fetch_add(has_failed.into(), Ordering::Relaxed) + u64::from(has_failed)
-    }
-
-    fn summary(&self, seed: u64) -> (Done, String) {
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let (models, failed) = (of(&self.models), of(&self.failed));
-        let text = format!("{models} random models from seed {seed}: {failed} failed");
-        (Done { seed, models, failed }, text)
+impl Judged {
+    /// What is said of them, as JSON and as text, however the run ends.
+    fn summary(&self, took: Duration) -> (Said<Option<RandomReport>>, String) {
+        let report = self.report.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut text = Vec::new();
+        if let Some(report) = &report {
+            // Memory takes all.
+            let _ = write_text(&mut text, report, took);
+        }
+        let text = String::from_utf8_lossy(&text).trim_end().to_owned();
+        (Said { report, threads: self.threads, plans: None }, text)
     }
 }
 

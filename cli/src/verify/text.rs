@@ -25,7 +25,7 @@ impl Live {
     pub(super) fn advance(&self, bar: &ProgressBar, tests: u64, failed: u64) {
         let tests = self.tests.fetch_add(tests, Ordering::Relaxed) + tests;
         let failed = self.failed.fetch_add(failed, Ordering::Relaxed) + failed;
-        bar.set_message(format!("{tests} tests, {failed} failed"));
+        bar.set_message(format!("{}, {failed} failed", counted(tests, "test")));
         bar.inc(1);
     }
 }

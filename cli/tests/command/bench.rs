@@ -134,8 +134,11 @@ fn more_threads_are_compared_with_one_and_give_the_same_outputs() {
         .iter()
         .map(|gain| gain["threads"].as_u64().unwrap())
         .collect();
-    assert_eq!(threads, [2, 3]);
-    assert_eq!(model["paths"].as_array().unwrap().len(), 3);
+    // No more than there are CPUs.
+    let cpus = std::thread::available_parallelism().unwrap().get() as u64;
+    let useful: Vec<u64> = (2..=3).filter(|threads| *threads <= cpus).collect();
+    assert_eq!(threads, useful);
+    assert_eq!(model["paths"].as_array().unwrap().len(), 1 + useful.len());
     assert!(model["profile"].is_null());
 }
 

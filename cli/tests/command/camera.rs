@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use burst_pictures::{decode_motion_jpeg, encode_jpeg};
 use serde_json::{Value, json};
 
-use crate::support::{burst, json as parse, run};
+use crate::support::{burst, json as parse, run, terminal::Session};
 
 burst_testing::tests![
     uncompressed_frames_with_padded_lines_come_out_as_their_colours(),
@@ -382,6 +382,15 @@ fn sources_are_listed_with_what_they_can_do() {
             "  MJPG  64x48 (30, 15)",
             "  NV12 (not read)  64x48",
         ]
+    );
+    let many = "format YUYV 640x480 1280 30,25,20,15,10,5";
+    let wide = Scene::new(&[many, "format MJPG 1280x720 0 30,25,20,15,10,5", many]);
+    let session = Session::run(wide.command(&["--list-sources"]), 60);
+    let lines = session.lines();
+    assert!(lines.iter().all(|line| line.chars().count() <= 60), "{lines:#?}");
+    assert!(
+        lines.iter().any(|line| line.contains("640x480 (30, 25, 20, 15, 10, 5)")),
+        "{lines:#?}"
     );
     let report = parse(&list(&scene, &["--json"]));
     let sources = report["sources"].as_array().unwrap();

@@ -14,6 +14,7 @@ burst_testing::tests![
     a_jpeg_that_is_cut_off_is_no_balance_beam(&shared("")?),
     a_damaged_picture_in_the_middle_of_a_folder_ends_the_stream_or_is_left_out(),
     a_video_that_is_cut_off_ends_the_stream_or_itself(),
+    values_that_are_cut_off_end_the_stream_or_themselves(&shared("models")?),
     a_sound_that_is_cut_off_ends_the_stream_or_itself(&shared("")?),
     a_picture_that_lies_on_its_side_is_seen_upright(&shared("")?),
     the_largest_picture_is_stated(),
@@ -124,6 +125,29 @@ fn a_video_that_is_cut_off_ends_the_stream_or_itself() {
     assert_eq!(json(&run(&["stream", "--source", &whole, "--json"]))["frames"], 2, "a whole one");
 }
 
+fn values_that_are_cut_off_end_the_stream_or_themselves(models: &Path) {
+    let folder = tempfile::tempdir().unwrap();
+    let (model, file) =
+        (text(&models.join("kws_svdf_rnn_float.tflite")), folder.path().join("v.f32"));
+    let source = text(&file);
+    let args = ["stream", "--model", &model, "--source", &source];
+    // The model says how many values it takes.
+    std::fs::write(&file, [0; 4]).unwrap();
+    let output = run(&args);
+    let said = said(&output).1;
+    let (_, takes) = said.split_once("v.f32: 1 value; the model takes ").unwrap();
+    let window: usize = takes.split(' ').next().unwrap().parse().unwrap();
+    for there in [4 * window - 1, 4, 1] {
+        std::fs::write(&file, vec![0; 4 * window * 2 + there]).unwrap();
+        let noun = if there == 1 { "byte" } else { "bytes" };
+        let reason = format!("v.f32 is cut off: it ends {there} {noun} into frame 3");
+        assert_ends(&args, 2, &reason);
+        assert_goes_on(&args, 2, &reason);
+    }
+    std::fs::write(&file, vec![0; 4 * window * 2]).unwrap();
+    assert_eq!(json(&run(&[&args[..], &["--json"]].concat()))["frames"], 2, "a whole one");
+}
+
 fn a_sound_that_is_cut_off_ends_the_stream_or_itself(root: &Path) {
     let folder = tempfile::tempdir().unwrap();
     let cut = folder.path().join("cut.wav");
@@ -154,10 +178,20 @@ fn a_picture_that_lies_on_its_side_is_seen_upright(root: &Path) {
     let file = folder.path().join("turned.jpg");
     std::fs::write(&file, lying(&jpeg, 6)).unwrap();
     let saved = folder.path().join("saved");
-    let args = ["stream", "--source", &text(&file), "--save-frames", &text(&saved), "--json"];
-    assert_eq!(json(&run(&args))["frames"], 1);
-    let seen = burst_pictures::read(&saved.join("frame-000001.png")).unwrap();
-    assert_eq!((seen.width, seen.height), (plain.height, plain.width));
+    let (source, save) = (text(&file), text(&saved));
+    for is_json in [true, false] {
+        let _ = std::fs::remove_dir_all(&saved);
+        let args = ["stream", "--source", &source, "--save-frames", &save];
+        let output = run(&[&args[..], if is_json { &["--json"] } else { &[] }].concat());
+        if is_json {
+            assert_eq!(json(&output)["frames"], 1);
+        } else {
+            let out = said(&output).0;
+            assert!(out.contains("frame 1 ") && out.contains("\n1 frame in "), "{out}");
+        }
+        let seen = burst_pictures::read(&saved.join("frame-000001.png")).unwrap();
+        assert_eq!((seen.width, seen.height), (plain.height, plain.width));
+    }
 }
 
 fn the_largest_picture_is_stated() {

@@ -183,7 +183,9 @@ fn a_service_told_to_stop_ends_in_order_and_nobody_listens_behind_it() {
 }
 
 fn a_service_told_to_stop_has_not_died() {
-    for (signal, extra) in [("-TERM", &[][..]), ("-HUP", &["--json"])] {
+    let cases = ["-TERM", "-HUP"].map(|signal| [(signal, false), (signal, true)]);
+    for (signal, is_json) in cases.into_iter().flatten() {
+        let extra = if is_json { &["--json"][..] } else { &[] };
         let service = Service::start();
         let mut client = endless(&[&["--socket", service.path()], extra].concat());
         let driver = service.process.child.id();
@@ -197,5 +199,6 @@ fn a_service_told_to_stop_has_not_died() {
         std::io::Read::read_to_string(err, &mut said).unwrap();
         let told = format!("the driver service (process {driver}) was told to stop");
         assert!(said.contains(&told) && !said.contains("died"), "{signal}: {said}");
+        assert_eq!(said.starts_with('{'), is_json, "{said}");
     }
 }

@@ -155,15 +155,21 @@ fn a_signal_ends_a_stream_with_its_summary_and_the_exit_code_of_shells() {
 
 /// A terminal tells all of its processes, and a supervisor all of a service's.
 fn a_signal_that_the_driver_process_gets_too_is_no_death_of_a_driver() {
-    for (flag, name, code) in SIGNALS {
-        let mut stream = Piped::start(true, &[]);
+    for ((flag, name, code), is_json) in
+        SIGNALS.into_iter().flat_map(|signal| [(signal, false), (signal, true)])
+    {
+        let mut stream = Piped::start(is_json, &[]);
         stream.answered();
         let driver = child_of(stream.pid());
         signal(driver, flag);
         signal(stream.pid(), flag);
         let left = stream.end_by_itself();
-        left.assert(true, code, 1, "");
-        left.assert_object(Some(name), None);
+        left.assert(is_json, code, 1, &format!("interrupted by {name}"));
+        if is_json {
+            left.assert_object(Some(name), None);
+        } else {
+            assert!(!left.err.contains("died"), "{left:?}");
+        }
     }
 }
 
@@ -326,10 +332,18 @@ fn nobody_who_reads_is_nothing_to_complain_about() {
         assert_eq!(output.status.code(), Some(128 + 13), "{output:?}");
         assert!(output.stderr.is_empty(), "{output:?}");
     }
-    let mut command = support::burst(&["dump"]);
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let output = command.stdout(writer).stderr(Stdio::piped()).output().unwrap();
-    assert_eq!(output.status.code(), Some(128 + 13), "{output:?}");
-    assert!(output.stderr.is_empty(), "{output:?}");
+    let service = Service::start();
+    for args in [
+        &["dump"][..],
+        &["stream", "--frames", "2", "--json"],
+        &["explain", "--json"],
+        &["devices", "--json", "--socket", service.path()],
+    ] {
+        let mut command = support::burst(args);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = command.stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        assert_eq!(output.status.code(), Some(128 + 13), "{args:?}: {output:?}");
+        assert!(output.stderr.is_empty(), "{args:?}: {output:?}");
+    }
 }

@@ -15,8 +15,10 @@ mod devices;
 mod doctor;
 mod endings;
 mod explain;
+mod gone;
 mod interrupted;
 mod json_object;
+mod live_line;
 mod log_tags;
 mod mlts;
 mod outside;
@@ -68,8 +70,10 @@ fn main() -> std::process::ExitCode {
         doctor::TESTS,
         endings::TESTS,
         explain::TESTS,
+        gone::TESTS,
         interrupted::TESTS,
         json_object::TESTS,
+        live_line::TESTS,
         log_tags::TESTS,
         mlts::TESTS,
         outside::TESTS,

@@ -136,7 +136,8 @@ fn lstm_models_begin_as_their_goldens_do_and_then_remember(root: &Path) {
         [("asr_lstm_float", 40, &[0_usize, 40, 80, 120][..]), ("tts_lstm_float", 64, &[0, 64, 128])]
     {
         let model = model(root, name);
-        let (report, got) = streamed(&model, &source, &["--state", "reset"]);
+        // The file is no whole number of what these models take.
+        let (report, got) = streamed(&model, &source, &["--lenient", "--state", "reset"]);
         assert_eq!(report["frames"], 283 / frames, "{report}");
         let fresh = floats(&got);
         for (execution, offset) in offsets.iter().enumerate() {

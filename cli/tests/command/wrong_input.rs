@@ -20,6 +20,7 @@ burst_testing::tests![
     a_socket_without_a_service_or_without_permission_is_told(),
     options_that_make_no_sense_are_refused(),
     options_that_do_not_apply_are_refused(),
+    options_for_other_answers_are_refused(&shared("")?),
     numbers_that_cannot_be_are_explained(),
     label_files_that_are_empty_or_wrong_are_refused(),
     a_report_that_cannot_be_written_is_told_before_anything_is_measured(),
@@ -154,16 +155,83 @@ fn options_that_do_not_apply_are_refused() {
         (&["--source", "x.png", "--seed", "7"], &["--seed goes with the synthetic camera"]),
         (&["--state", "carry"], &["--state", "has no states"]),
         (&["--min-score", "0.5"], &["--min-score", "finds no things"]),
+        (
+            &["--path", "in-process", "--wait", "spin"],
+            &["--path in-process has no other end to wait for", "--wait"],
+        ),
+        (
+            &["--path", "in-process", "--reconnect"],
+            &["--path in-process has no driver process to connect to again"],
+        ),
     ] {
         assert_fails_with(&[&["stream"], args].concat(), parts);
     }
     assert_refused(&["stream", "--drop", "none"], &["--fps"]);
     assert_refused(&["stream", "--pixels", "gray"], &["--size"]);
+    for option in [&["--frames", "3"][..], &["--model", "m.tflite"], &["--lenient"]] {
+        let parts = ["--list-sources", option[0], "cannot be used with"];
+        assert_refused(&[&["stream", "--list-sources"], option].concat(), &parts);
+    }
+    let data = repository().join("models");
+    let (model, data) = (data.join("shapes.tflite"), data.to_str().unwrap().to_owned());
+    let mlts = ["bench", "mlts", model.to_str().unwrap(), "--data", &data];
+    assert_refused(&[&mlts[..], &["--seed", "2"]].concat(), &["--crops"]);
+    let folder = tempfile::tempdir().unwrap();
+    let vectors = folder.path().to_str().unwrap();
+    for (command, option, part) in [
+        (&mlts[..], &["--reference-inputs", "3"][..], "--reference-inputs goes with --python"),
+        (&["verify", vectors], &["--mode", "ndk", "--threads", "2"], "--threads does nothing"),
+        (&["bench", "model"], &["--pin", "--threads", "2"], "--pin goes with --threads 1"),
+    ] {
+        // Where one CPU is all there is, one thread computes, and that may be pinned.
+        if option.contains(&"2") && std::thread::available_parallelism().unwrap().get() < 2 {
+            continue;
+        }
+        assert_fails_with_behind(command, option, &[part]);
+    }
+}
+
+/// As [`assert_fails_with`], of commands of two words.
+fn assert_fails_with_behind(command: &[&str], options: &[&str], parts: &[&str]) {
+    let args = [command, options].concat();
+    let said = error_text(&run(&args));
+    for part in parts {
+        assert!(said.contains(part), "{args:?}: no {part:?} in: {said}");
+    }
+    let output = run(&[&args[..], &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let error = json(&output)["error"].as_str().unwrap().to_owned();
+    assert!(said.contains(&error), "text and JSON say the same: {said} / {error}");
+}
+
+/// Options for answers that a model does not give, or of a source that has no pictures.
+fn options_for_other_answers_are_refused(root: &Path) {
+    let text = |path: &str| root.join(path).to_str().unwrap().to_owned();
+    let sound = [text("models/yamnet_wavin_int8.tflite"), text("inputs/audio/speech.wav")];
+    let sound = ["stream", "--model", &sound[0], "--source", &sound[1]];
+    let folder = tempfile::tempdir().unwrap();
+    let pictures = folder.path().to_str().unwrap();
+    let parts = ["--save-frames: ", "speech.wav has no pictures"];
+    assert_fails_with(&[&sound[..], &["--save-frames", pictures]].concat(), &parts);
+    // Larger pictures have no classes.
+    let larger = text("models/edsr_f32b5_240x135_int8.tflite");
+    let larger = ["stream", "--model", &larger];
+    let parts = ["--top needs an output with one score per class"];
+    assert_fails_with(&[&larger[..], &["--top", "2"]].concat(), &parts);
+    let labels = text("inputs/coco_labels.txt");
+    let parts = ["--labels", "the outputs of", "are no classes"];
+    assert_fails_with(&[&larger[..], &["--labels", &labels]].concat(), &parts);
 }
 
 fn numbers_that_cannot_be_are_explained() {
     for number in ["-5", "0", "many", "1.5"] {
-        let parts = [number, "--frames", "expected a whole number from 1 on"];
+        let parts = [
+            number,
+            "--frames",
+            "expected a whole number from 1 on; without the option the synthetic camera stops",
+            "after 600 frames",
+            "anything else at its end",
+        ];
         assert_refused(&["stream", "--frames", number], &parts);
     }
     for score in ["2", "-0.1", "nan", "high"] {
@@ -202,9 +270,13 @@ fn a_report_that_cannot_be_written_is_told_before_anything_is_measured() {
     let no_folder = folder.path().join("file");
     std::fs::write(&no_folder, "").unwrap();
     let inside = no_folder.join("page.html");
+    let models = repository().join("models");
+    let (model, data) = (models.join("shapes.tflite"), models.to_str().unwrap().to_owned());
+    let model = model.to_str().unwrap().to_owned();
     for (command, option, file) in [
         (&["bench", "transport"][..], "--report", &wrong),
         (&["bench", "model"], "--report", &wrong),
+        (&["bench", "mlts", &model, "--data", &data], "--report", &wrong),
         (&["stress", "--minutes", "0.1"], "--report", &wrong),
         (&["calibrate", "--rounds", "1"], "--output", &inside),
     ] {

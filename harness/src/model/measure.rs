@@ -74,20 +74,22 @@ pub fn measure(
     options: &Options,
     watch: &mut dyn FnMut(u32, &Label),
 ) -> Result<Vec<Series>, HarnessError> {
-    measure_while(subjects, options, watch, &|| true)
+    match measure_while(subjects, options, watch, &|| true) {
+        (series, None) => Ok(series),
+        (_, Some(error)) => Err(error),
+    }
 }
 
-/// The same for as long as `go_on` says so: what was measured by then is given back, of some subjects nothing.
-///
-/// # Errors
-/// As [`measure`].
+/// The same for as long as `go_on` says so. Gives what was measured by then, of some subjects nothing, and what ended
+/// it before its time: the errors of [`measure`].
 pub fn measure_while(
     subjects: Vec<Box<dyn ModelSubject + '_>>,
     options: &Options,
     watch: &mut dyn FnMut(u32, &Label),
     go_on: &dyn Fn() -> bool,
-) -> Result<Vec<Series>, HarnessError> {
+) -> (Vec<Series>, Option<HarnessError>) {
     let mut tracks = Vec::with_capacity(subjects.len());
+    let mut failed = None;
     for mut subject in subjects {
         watch(0, subject.label());
         let once = Length { warm_up: 0, counted: 1 };
@@ -95,7 +97,8 @@ pub fn measure_while(
             _ if !go_on() => break,
             Ok(trial) => trial,
             Err(error) => {
-                return Err(HarnessError::peer(format!("{}: {error}", subject.context())));
+                failed = Some(HarnessError::peer(format!("{}: {error}", subject.context())));
+                break;
             }
         };
         let took = Duration::from_nanos(trial.times.quantile(0.0).map_or(1, whole));
@@ -105,8 +108,14 @@ pub fn measure_while(
         tracks.push(Track::new(subject, length, None, Wanted::all_of(rounds as usize)));
     }
     let mut run = Run::new(Vec::new(), tracks);
-    run.measure_while(&mut |round, calibrated| watch(round, calibrated.subject.label()), go_on)?;
-    Ok(run.into_tracks().into_iter().map(|track| Series::new(track, options.rounds)).collect())
+    if failed.is_none() {
+        let mut watch = |round, calibrated: &Calibrated<'_>| {
+            watch(round, calibrated.subject.label());
+        };
+        failed = run.measure_while(&mut watch, go_on).err();
+    }
+    let tracks = run.into_tracks().into_iter();
+    (tracks.map(|track| Series::new(track, options.rounds)).collect(), failed)
 }
 
 impl Series {

@@ -129,7 +129,10 @@ impl Workload {
     pub fn part(&self) -> Option<String> {
         let cut = self.cut.as_ref()?;
         let from = cut.from.join(", ");
-        Some(format!("without its first {} operators: from {from} on", cut.operators_before))
+        Some(match cut.operators_before {
+            1 => format!("without its first operator: from {from} on"),
+            many => format!("without its first {many} operators: from {from} on"),
+        })
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::escape::escape;
 use super::plot::{Drawing, draw};
 use super::table::Table;
+use super::units::counted;
 use crate::machine::Machine;
 
 const STYLE: &str = include_str!("page.css");
@@ -28,7 +29,7 @@ impl Page {
         );
         let Machine { processor, cpus, kernel, clock_step_ns, load, .. } = machine;
         for (name, value) in [
-            ("machine", format!("{processor}, {cpus} CPUs, Linux {kernel}")),
+            ("machine", format!("{processor}, {}, Linux {kernel}", counted(*cpus as u64, "CPU"))),
             ("load at the start", format!("{load:.2}")),
             ("clock step", format!("{clock_step_ns} ns")),
             ("began", machine.began.clone()),

@@ -205,7 +205,8 @@ fn width(text: &str) -> usize {
 }
 
 /// Lines of things with commas between them, each thing on one line where that has room for it.
-fn listed(things: &[String], indent: &str, room: usize) -> Vec<String> {
+#[must_use]
+pub fn listed(things: &[String], indent: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (at, thing) in things.iter().enumerate() {
         let comma = if at + 1 < things.len() { "," } else { "" };

@@ -74,7 +74,7 @@ impl Args {
         self.run_while(peers, &mut Paper { format, ..Paper::plain(out) }, &|| true)
     }
 
-    /// The same for as long as `go_on` says so; what was found by then is printed.
+    /// The same for as long as `go_on` says so; what was found by then is printed, also where an error ends it.
     ///
     /// # Errors
     /// As [`Args::run`].
@@ -109,11 +109,19 @@ impl Args {
         };
         let report = run_while(&runner, peers, &options, &mut watch, go_on);
         progress.end();
-        let mut report = report?;
+        let (mut report, error) = report?;
+        if report.found.rows.is_empty()
+            && let Some(error) = error
+        {
+            return Err(error);
+        }
         if let Some(bounds) = bounds {
             bounds.hold(&mut report.found.checks);
         }
         report.print(self.report.as_deref(), self.json, paper)?;
+        if let Some(error) = error {
+            return Err(error);
+        }
         let missed = report.found.checks.iter().any(|check| check.ok == Some(false));
         Ok(ExitCode::from(u8::from(missed)))
     }

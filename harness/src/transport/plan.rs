@@ -67,27 +67,30 @@ pub fn run(
     options: &Options,
     watch: &mut dyn FnMut(u32, &PeerInCase<'_>),
 ) -> Result<Report, HarnessError> {
-    run_while(runner, peers, options, watch, &|| true)
+    match run_while(runner, peers, options, watch, &|| true)? {
+        (report, None) => Ok(report),
+        (_, Some(error)) => Err(error),
+    }
 }
 
-/// The same for as long as `go_on` says so: the report then has what was measured by then. Where nothing was, it has no
-/// row.
+/// The same for as long as `go_on` says so: the report then has what was measured by then, and beside it is what ended
+/// the run before its time: a peer whose trials fail again and again. Where nothing was measured, it has no row.
 ///
 /// # Errors
-/// As [`run`].
+/// A floor that is needed and not among the peers.
 pub fn run_while(
     runner: &Runner,
     peers: &[&dyn Peer],
     options: &Options,
     watch: &mut dyn FnMut(u32, &PeerInCase<'_>),
     go_on: &dyn Fn() -> bool,
-) -> Result<Report, HarnessError> {
+) -> Result<(Report, Option<HarnessError>), HarnessError> {
     let machine = Machine::detect();
     let mut run = subjects(runner, peers, options)?;
-    run.measure_while(&mut |round, subject| watch(round, subject), go_on)?;
+    let measured = run.measure_while(&mut |round, subject| watch(round, subject), go_on);
     let mut rows = floor_rows(&run);
     for index in 0..run.tracks().len() {
-        if !go_on() {
+        if !go_on() || measured.is_err() {
             rows.extend(row(&run, &run.tracks()[index], None));
             continue;
         }
@@ -102,7 +105,7 @@ pub fn run_while(
     let checks = checks(&rows);
     let failures = run.into_tracks().into_iter().flat_map(|track| track.failures).collect();
     let found = RoundTripReport { rows, checks, failures };
-    Ok(Report { machine, rounds: options.rounds, found })
+    Ok((Report { machine, rounds: options.rounds, found }, measured.err()))
 }
 
 /// Every subject of a run, those with the same floor together.

@@ -140,10 +140,14 @@ impl RoundTripReport {
         let kept: usize = self.rows.iter().map(|row| row.rounds_kept).sum();
         let quiet = self.rows.iter().filter(|row| row.more.is_quiet);
         let shared: usize = quiet.map(|row| row.more.shared).sum();
+        let are = |count: usize| if count == 1 { "is" } else { "are" };
         writeln!(
             out,
-            "{kept} rounds are in the figures, {dropped} are not: in {} the floor was not the same right \
-             before and after, in {shared} an end shared its core with somebody else's thread",
+            "{} {} in the figures, {dropped} {} not: in {} the floor was not the same right before and \
+             after, in {shared} an end shared its core with somebody else's thread",
+            counted(kept as u64, "round"),
+            are(kept),
+            are(dropped),
             dropped.saturating_sub(shared)
         )?;
         if self.rows.iter().any(|row| !row.more.is_quiet) {

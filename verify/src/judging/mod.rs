@@ -38,7 +38,7 @@ pub use form::{FormCounts, Forms, Variants};
 pub use judge::Judge;
 pub use lane::{Lane, Way};
 pub use report::{ClassCounts, MIN_OCCURRENCES, RandomFinding, RandomReport};
-pub use run::{RandomPlan, run_random};
+pub use run::{RandomPlan, run_random, run_random_into};
 
 /// Compares the bytes of a value with those expected: floats may differ as `accuracy` allows, in 16 bits where
 /// they are relaxed; everything else has to be the same.

@@ -61,12 +61,34 @@ pub fn run_random<'l, L>(
 where
     L: Fn() -> Result<Vec<Lane<'l>>, RunError> + Sync,
 {
+    let report = Mutex::new(None);
+    run_random_into(&report, plan, judge, workers, lanes, progress)?;
+    let report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(report.unwrap_or_else(|| RandomReport::new(plan.seed, Vec::new())))
+}
+
+/// The same into a report that others may read meanwhile: it is there from the first model on, and has every one that
+/// was judged so far, also where the run ends before its time.
+///
+/// # Errors
+/// As [`run_random`].
+pub fn run_random_into<'l, L>(
+    report: &Mutex<Option<RandomReport>>,
+    plan: &RandomPlan,
+    judge: &dyn Device,
+    workers: usize,
+    lanes: L,
+    progress: impl Fn(bool) + Sync,
+) -> Result<(), RunError>
+where
+    L: Fn() -> Result<Vec<Lane<'l>>, RunError> + Sync,
+{
     let work = Work {
         plan,
         judge: Judge::new(judge),
         next: AtomicU64::new(0),
         is_over: AtomicBool::new(false),
-        report: Mutex::new(None),
+        report,
         error: Mutex::new(None),
     };
     std::thread::scope(|scope| {
@@ -78,13 +100,10 @@ where
             });
         }
     });
-    if let Some(error) = work.error.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(error);
+    if let Some(report) = &mut *lock(report) {
+        report.findings.sort_by_key(|finding| (finding.class, finding.seed));
     }
-    let report = work.report.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut report = report.unwrap_or_else(|| RandomReport::new(plan.seed, Vec::new()));
-    report.findings.sort_by_key(|finding| (finding.class, finding.seed));
-    Ok(report)
+    work.error.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
 struct Work<'a> {
@@ -93,7 +112,7 @@ struct Work<'a> {
     next: AtomicU64,
     /// Whether no further model is to be judged.
     is_over: AtomicBool,
-    report: Mutex<Option<RandomReport>>,
+    report: &'a Mutex<Option<RandomReport>>,
     /// The first error ends the work of all.
     error: Mutex<Option<RunError>>,
 }
@@ -124,11 +143,13 @@ impl Work<'_> {
             }
             let operations = one.model.main.operations.len();
             let came = self.told(sample, one, came, &mut lanes)?;
-            progress(came.is_err());
+            let has_failed = came.is_err();
             let names = || lanes.iter().map(|lane| lane.name.clone()).collect();
-            let mut report = lock(&self.report);
-            let report = report.get_or_insert_with(|| RandomReport::new(self.plan.seed, names()));
-            report.add(sample.class, operations, came);
+            let mut report = lock(self.report);
+            let whole = report.get_or_insert_with(|| RandomReport::new(self.plan.seed, names()));
+            whole.add(sample.class, operations, came);
+            drop(report);
+            progress(has_failed);
         }
     }
 

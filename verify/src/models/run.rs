@@ -1,5 +1,6 @@
 //! Every golden of a folder, over every route that is asked for.
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -24,15 +25,18 @@ pub fn run_goldens<'a>(
     routes: impl Fn() -> Result<Vec<DeviceRoute<'a>>, RunError> + Sync,
     progress: impl Fn(&GoldenResult) + Sync,
 ) -> Result<GoldenReport, RunError> {
-    run_goldens_while(folder, importer, (repetitions, workers), routes, progress, &|| true)
+    match run_goldens_while(folder, importer, (repetitions, workers), routes, progress, &|| true) {
+        (report, None) => Ok(report),
+        (_, Some(error)) => Err(error),
+    }
 }
 
 /// The same with so many repetitions and workers for as long as `go_on` says so: it is asked before and after each
 /// golden. One that was under way when it said no does not count, whatever came of it, and neither does an error: what
 /// asked for the end may have ended the device too.
 ///
-/// # Errors
-/// As [`run_goldens`].
+/// Gives what came of the goldens that were run, and what ended the run before its time: the errors of
+/// [`run_goldens`].
 pub fn run_goldens_while<'a>(
     folder: &Folder,
     importer: &dyn Importer,
@@ -40,14 +44,21 @@ pub fn run_goldens_while<'a>(
     routes: impl Fn() -> Result<Vec<DeviceRoute<'a>>, RunError> + Sync,
     progress: impl Fn(&GoldenResult) + Sync,
     go_on: &(dyn Fn() -> bool + Sync),
-) -> Result<GoldenReport, RunError> {
+) -> (GoldenReport, Option<RunError>) {
     let queue = Queue { folder, next: AtomicUsize::new(0), done: Mutex::default() };
     let work = || -> Result<(), RunError> {
         let mut routes = routes()?;
         while let Some((number, model)) = queue.take().filter(|_| go_on()) {
             let run = ModelRun::new(model, importer, repetitions)?;
-            let results = run.goldens(&mut routes, &progress, go_on)?;
-            queue.lock().results.push((number, results));
+            // Kept as they come: where there is no device any more, those before are all there are.
+            let results = RefCell::new(Vec::new());
+            let keep = |result: &GoldenResult| {
+                results.borrow_mut().push(result.clone());
+                progress(result);
+            };
+            let ended = run.goldens(&mut routes, &keep, go_on);
+            queue.lock().results.push((number, results.into_inner()));
+            ended?;
         }
         Ok(())
     };
@@ -62,11 +73,9 @@ pub fn run_goldens_while<'a>(
     });
     let Done { mut results, error } =
         queue.done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(error) = error.filter(|_| go_on()) {
-        return Err(error);
-    }
     results.sort_by_key(|(number, _)| *number);
-    Ok(GoldenReport::of(results.into_iter().flat_map(|(_, results)| results).collect()))
+    let results = results.into_iter().flat_map(|(_, results)| results).collect();
+    (GoldenReport::of(results), error.filter(|_| go_on()))
 }
 
 /// Models that wait for a worker, and what came of the others.

@@ -68,7 +68,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     crops: Option<u64>,
     /// Which parts these are.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, requires = "crops")]
     seed: u64,
     /// Stop after so many inputs of each model.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -119,6 +119,16 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
+impl Args {
+    /// `--threads`, as far as it is of use.
+    ///
+    /// # Errors
+    /// None so far: no service that runs already is measured.
+    pub(crate) fn settle_threads(&mut self) -> Result<()> {
+        self.threads.settle(None)
+    }
+}
+
 fn micros(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(us) if us > 0.0 && us <= 1e9 => Ok(Duration::from_secs_f64(us / 1e6)),
@@ -131,6 +141,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(page) = &args.report {
         output_file::check("--report", page)?;
     }
+    let named = args.python.clone().or_else(|| std::env::var_os(PYTHON).map(PathBuf::from));
+    if args.reference_inputs.is_some() && named.is_none() {
+        bail!("--reference-inputs goes with --python: without one there are no reference kernels");
+    }
     let crops = args.crops.map(|count| Crops { count, seed: args.seed });
     let mut data = DataSet::read(&args.data, crops)?;
     if let Some(truth) = &args.truth {
@@ -138,7 +152,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let files = model_files(&args.models)?;
     let asked = Asked::watch(args.json.then_some(&json::BENCH_MLTS))?;
-    let python = python(args)?;
+    let python = named.map(|program| Python::start(&program)).transpose()?;
+    let python = python.map(|python| Rc::new(RefCell::new(python)));
     let machine = Machine::detect();
     let litert = python.as_ref().map(|python| python.borrow().package.clone());
     let bench = Bench { args, data: &data, python, asked: &asked };
@@ -179,7 +194,7 @@ fn tell(args: &Args, report: &Report, asked: &Asked) -> Result<ExitCode> {
     }
     let wrong = report.models.iter().any(report::Model::is_wrong);
     let code = ExitCode::from(if wrong { failure::NO } else { 0 });
-    asked.tell((report, args.json.then_some(&json::BENCH_MLTS)), code, |to| {
+    asked.tell((report, args.json.then_some(&json::BENCH_MLTS)), Ok(code), |to| {
         if !report.models.is_empty() {
             match args.format {
                 Format::Text => report.write_text(to)?,
@@ -214,12 +229,6 @@ fn model_files(places: &[PathBuf]) -> Result<Vec<PathBuf>> {
         files.extend(found);
     }
     Ok(files)
-}
-
-fn python(args: &Args) -> Result<Option<Rc<RefCell<Python>>>> {
-    let named = args.python.clone().or_else(|| std::env::var_os(PYTHON).map(PathBuf::from));
-    let started = named.map(|program| Python::start(&program)).transpose()?;
-    Ok(started.map(|python| Rc::new(RefCell::new(python))))
 }
 
 /// Shows a file in whatever this desktop opens pages with.

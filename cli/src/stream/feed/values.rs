@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use burst_tasks::{Sound, SoundFitter, TaskError, Windows};
 
 use super::{Feed, Label};
-use crate::out;
+use crate::out::{self, counted};
 
 /// Largest file of values that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 30;
@@ -33,6 +33,8 @@ pub(crate) struct Values {
     started: bool,
     /// How long the sound is that this is; `None` for values that are none, whose last window has to be full.
     sound: Option<Duration>,
+    /// Bytes of a last window that is not full, which have not been told of yet.
+    rest: u64,
     fitter: SoundFitter,
 }
 
@@ -54,31 +56,33 @@ impl Values {
             })
             .with_context(|| feeding.source.to_owned())?;
         let name = feeding.source.to_owned();
-        Ok(Values { name, windows, at: 0, started: false, sound: duration, fitter })
+        Ok(Values { name, windows, at: 0, started: false, sound: duration, rest: 0, fitter })
     }
 
     /// Values of the model's input as a file of 32-bit floats has them.
     pub(crate) fn file(source: &str, fitter: SoundFitter) -> Result<Self> {
         let window = fitter.window();
-        let values = read_floats(Path::new(source))?;
+        let (values, rest) = read_floats(Path::new(source))?;
+        if values.len() < window && rest > 0 {
+            let bytes = counted((values.len() * size_of::<f32>() + rest) as u64, "byte");
+            bail!("{source}: {bytes}, which are not 32-bit floats");
+        }
         if values.len() < window || window == 0 {
             bail!(
-                "{source}: {} values; the model takes {window} at a time, {:?}",
-                values.len(),
+                "{source}: {}; the model takes {window} at a time, {:?}",
+                counted(values.len() as u64, "value"),
                 fitter.input().dims
             );
         }
-        let rest = values.len() % window;
-        if rest > 0 {
-            tracing::warn!("{source}: {rest} values at the end do not fill the input: left out");
-        }
+        let rest = (values.len() % window * size_of::<f32>() + rest) as u64;
         let windows = Windows { values, window, hop: window, per_second: 1.0 };
         let name = source.to_owned();
-        Ok(Values { name, windows, at: 0, started: false, sound: None, fitter })
+        Ok(Values { name, windows, at: 0, started: false, sound: None, rest, fitter })
     }
 }
 
-fn read_floats(path: &Path) -> Result<Vec<f32>> {
+/// The floats of a file, and how many bytes behind them are none.
+fn read_floats(path: &Path) -> Result<(Vec<f32>, usize)> {
     let what = || format!("cannot read the values {}", path.display());
     let length = std::fs::metadata(path).with_context(what)?.len();
     if length > MAX_FILE_BYTES {
@@ -86,10 +90,7 @@ fn read_floats(path: &Path) -> Result<Vec<f32>> {
     }
     let bytes = std::fs::read(path).with_context(what)?;
     let (chunks, rest) = bytes.as_chunks::<4>();
-    if !rest.is_empty() {
-        bail!("{}: {} bytes are not 32-bit floats", path.display(), bytes.len());
-    }
-    Ok(chunks.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect())
+    Ok((chunks.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect(), rest.len()))
 }
 
 impl Feed for Values {
@@ -99,7 +100,14 @@ impl Feed for Values {
         // The end of sound is filled up with silence.
         let needed = if self.sound.is_some() { 1 } else { *window };
         if values.len() < next.saturating_add(needed) {
-            return Ok(false);
+            return match std::mem::take(&mut self.rest) {
+                0 => Ok(false),
+                rest => {
+                    let (name, rest, number) =
+                        (&self.name, counted(rest, "byte"), next / window + 1);
+                    bail!("{name} is cut off: it ends {rest} into frame {number}")
+                }
+            };
         }
         (self.at, self.started) = (next, true);
         Ok(true)
@@ -151,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_goes_in_window_by_window_and_its_rest_is_left_out() {
+    fn a_file_goes_in_window_by_window_and_its_rest_is_told_once() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("v.f32");
         let bytes: Vec<u8> = (0..7_u8).flat_map(|v| f32::from(v).to_le_bytes()).collect();
@@ -160,15 +168,22 @@ mod tests {
         let mut values = Values::file(path, fitter()).unwrap();
         let mut seen = Vec::new();
         let mut into = [0; 12];
-        while values.advance().unwrap() {
+        let ended = loop {
+            match values.advance() {
+                Ok(true) => {}
+                ended => break ended,
+            }
             values.write(&mut into).unwrap();
             let floats = into.as_chunks::<4>().0.iter().map(|b| f32::from_ne_bytes(*b));
             seen.push(floats.collect::<Vec<f32>>());
-        }
+        };
+        let told = ended.unwrap_err().to_string();
+        assert!(told.ends_with("v.f32 is cut off: it ends 4 bytes into frame 3"), "{told}");
+        assert!(!values.advance().unwrap(), "then it is over");
         let want: [Vec<f32>; 2] = [vec![0.0, 1.0, 2.0], vec![3.0, 4.0, 5.0]];
         assert_eq!(seen, want);
         std::fs::write(&file, &bytes[..6]).unwrap();
-        assert!(Values::file(path, fitter()).is_err(), "not whole floats");
+        assert!(Values::file(path, fitter()).is_err(), "not one window either");
         std::fs::write(&file, &bytes[..8]).unwrap();
         assert!(Values::file(path, fitter()).is_err(), "not one window");
     }

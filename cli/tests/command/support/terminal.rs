@@ -2,9 +2,13 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use nix::pty::{Winsize, openpty};
+
+use super::wait_until;
 
 /// What a command did in a terminal.
 #[derive(Debug)]
@@ -14,23 +18,70 @@ pub(crate) struct Session {
     pub(crate) transcript: String,
 }
 
-impl Session {
-    /// Runs a command to its end in a terminal with so many columns.
-    pub(crate) fn run(mut command: Command, columns: u16) -> Session {
+/// A command under way in a terminal. It never outlives its test.
+pub(crate) struct Running {
+    child: Child,
+    transcript: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Starts the command in a terminal with so many columns.
+    pub(crate) fn start(mut command: Command, columns: u16) -> Running {
         let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let terminal = openpty(Some(&size), None).expect("a terminal");
         let end = || Stdio::from(terminal.slave.try_clone().expect("a descriptor"));
-        let mut child = command.stdout(end()).stderr(end()).spawn().expect("the command starts");
+        let child = command.stdout(end()).stderr(end()).spawn().expect("the command starts");
         // The child alone holds its end now: when it is gone, reading ends.
         drop((command, terminal.slave));
-        let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
-        let mut ours = File::from(terminal.master);
-        // The kernel tells the end by an error.
-        while let Ok(read @ 1..) = ours.read(&mut buffer) {
-            bytes.extend_from_slice(&buffer[..read]);
+        let transcript = Arc::new(Mutex::new(Vec::new()));
+        let (shown, mut ours) = (Arc::clone(&transcript), File::from(terminal.master));
+        // All the time: a full terminal would stop the command. The kernel tells the end by an error.
+        let reader = std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = ours.read(&mut buffer) {
+                let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+                shown.extend_from_slice(&buffer[..read]);
+            }
+        });
+        Running { child, transcript, reader: Some(reader) }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn transcript(&self) -> String {
+        let bytes = self.transcript.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Waits until this was written.
+    pub(crate) fn wait_for(&self, part: &str) {
+        wait_until(part, || self.transcript().contains(part));
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Session {
+        let status = self.child.wait().expect("its status");
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("what reads the terminal");
         }
-        let status = child.wait().expect("its status");
-        Session { status, transcript: String::from_utf8_lossy(&bytes).into_owned() }
+        Session { status, transcript: self.transcript() }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Session {
+    /// Runs a command to its end in a terminal with so many columns.
+    pub(crate) fn run(command: Command, columns: u16) -> Session {
+        Running::start(command, columns).end()
     }
 
     /// The lines as they are read, without the sequences.
