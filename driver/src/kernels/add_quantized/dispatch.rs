@@ -2,6 +2,8 @@
 //! that it asks the CPU for first.
 #![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
 
+#[cfg(target_arch = "x86_64")]
+use super::avx2;
 use super::portable::{self, Sum};
 use crate::kernels::simd::kernel;
 
@@ -12,6 +14,7 @@ kernel! {
     operations: [Add, Sub],
     types: [TensorQuant8Asymm],
     portable: portable::sum::<u8>,
+    avx2: avx2::unsigned,
 }
 
 kernel! {
@@ -21,4 +24,5 @@ kernel! {
     operations: [Add, Sub],
     types: [TensorQuant8AsymmSigned],
     portable: portable::sum::<i8>,
+    avx2: avx2::signed,
 }

@@ -3,6 +3,8 @@
 use crate::OpError;
 use crate::kernels::simd::Isa;
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 mod dispatch;
 mod portable;
 #[cfg(test)]

@@ -10,7 +10,9 @@
 use crate::kernels::quant::Multiplier;
 
 /// A stored value of 8 bits.
-pub(crate) trait Stored: Copy {
+pub(crate) trait Stored: bytemuck::Pod {
+    /// The smallest and the largest.
+    const RANGE: (i32, i32);
     /// As a 32-bit integer.
     fn widen(self) -> i32;
     /// Back from one that fits.
@@ -18,6 +20,8 @@ pub(crate) trait Stored: Copy {
 }
 
 impl Stored for u8 {
+    const RANGE: (i32, i32) = (0, 255);
+
     #[inline(always)]
     fn widen(self) -> i32 {
         self.into()
@@ -30,6 +34,8 @@ impl Stored for u8 {
 }
 
 impl Stored for i8 {
+    const RANGE: (i32, i32) = (-128, 127);
+
     #[inline(always)]
     fn widen(self) -> i32 {
         self.into()
@@ -63,6 +69,11 @@ impl RoundingShift {
         Some(RoundingShift { right, mask, half: mask >> 1 })
     }
 
+    /// What it multiplies with.
+    fn factor(self) -> f64 {
+        0.5f64.powi(self.right.cast_signed())
+    }
+
     #[inline(always)]
     pub(super) fn apply(self, x: i32) -> i32 {
         let threshold = self.half + i32::from(x < 0);
@@ -90,6 +101,12 @@ impl InputFactor {
         Some(InputFactor { coarse: multiplier.multiplier >> bits, fine, shift })
     }
 
+    /// What it multiplies with, the shift up among it.
+    fn factor(self) -> f64 {
+        let multiplier = (self.coarse << (31 - SHIFT)) + self.fine;
+        f64::from(multiplier) / f64::from(1 << (31 - SHIFT)) * self.shift.factor()
+    }
+
     #[inline(always)]
     pub(super) fn apply(self, x: i32) -> i32 {
         let bits = 31 - SHIFT;
@@ -101,21 +118,27 @@ impl InputFactor {
 /// Rescales the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OutputFactor {
-    multiplier: i64,
+    multiplier: i32,
     shift: RoundingShift,
 }
 
 impl OutputFactor {
     pub(super) fn new(multiplier: Multiplier) -> Option<Self> {
         let shift = RoundingShift::new(multiplier)?;
-        Some(OutputFactor { multiplier: multiplier.multiplier.into(), shift })
+        Some(OutputFactor { multiplier: multiplier.multiplier, shift })
+    }
+
+    /// What it multiplies with.
+    fn factor(self) -> f64 {
+        f64::from(self.multiplier) / f64::from(1u32 << 31) * self.shift.factor()
     }
 
     /// Adding `2^30` and dropping 31 bits rounds as the nudge and the truncating division of
     /// [`Multiplier::apply`] do, for either sign.
     #[inline(always)]
     pub(super) fn apply(self, x: i32) -> i32 {
-        self.shift.apply(((i64::from(x) * self.multiplier + (1 << 30)) >> 31) as i32)
+        let product = i64::from(x) * i64::from(self.multiplier);
+        self.shift.apply(((product + (1 << 30)) >> 31) as i32)
     }
 }
 
@@ -149,6 +172,45 @@ impl Sum {
         let (low, high) = range;
         let out = (out.0, OutputFactor::new(out.1)?);
         Some(Sum { a: input(a)?, b: input(b)?, out, low, high })
+    }
+}
+
+/// A rule in real numbers: `out` is what lies nearest to `start + a * factors[0] + b * factors[1]`, computed in
+/// floats, where that is not farther from a whole number than `certain`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reals {
+    pub(super) factors: [f32; 2],
+    pub(super) start: f32,
+    pub(super) certain: f32,
+    /// The smallest and the largest result, as bytes.
+    pub(super) range: [u8; 2],
+}
+
+impl Sum {
+    /// This rule in real numbers; `None` where few sums would be certain, or the range is not one of the type.
+    pub(super) fn reals<T: Stored>(&self) -> Option<Reals> {
+        /// How many sums are not certain is twice this: few enough for any number of ties between.
+        const UNCERTAIN: f64 = 1.0 / 64.0;
+        let Sum { a, b, out, low, high } = *self;
+        let fits = T::RANGE.0 <= low && low <= high && high <= T::RANGE.1;
+        let factor = out.1.factor();
+        let factors = [a.1.factor() * factor, b.1.factor() * factor];
+        let start = f64::from(out.0) - f64::from(a.0) * factors[0] - f64::from(b.0) * factors[1];
+        // The exact rule rounds each input twice, by a half at most, and the sum once before the last rounding.
+        let rounded = 2.0 * factor.abs() + 0.5 * out.1.shift.factor();
+        // Floats round three constants and two sums by 2^-24 of what these are. Of values and zero points of 8 bits
+        // that is at most 1,021 times the factors, and 2^10 of what the zero point and a result within the range are.
+        let floats = (1.0 + factors[0].abs() + factors[1].abs()) * 2f64.powi(-24 + 11);
+        let uncertain = rounded + floats;
+        if !fits || !(-256..=256).contains(&out.0) || uncertain > UNCERTAIN {
+            return None;
+        }
+        Some(Reals {
+            factors: factors.map(|factor| factor as f32),
+            start: start as f32,
+            certain: (0.5 - uncertain) as f32,
+            range: [low, high].map(|bound| bound.to_le_bytes()[0]),
+        })
     }
 }
 

@@ -28,7 +28,14 @@ fn factors_are_their_multipliers() {
 
 /// Rules with factors of 1 and below, and with a negative one, which stands for a difference.
 fn rules() -> impl Iterator<Item = [(i32, Multiplier); 3]> + Clone {
-    let factors = [(0.5, 0.3, 2e-6), (0.01, 0.5, 9e-7), (0.5, -0.25, 1e-5)];
+    // The last two make every second sum one in the middle between two stored values, and most of them large.
+    let factors = [
+        (0.5, 0.3, 2e-6),
+        (0.01, 0.5, 9e-7),
+        (0.5, -0.25, 1e-5),
+        (0.5, 0.5, 2f64.powi(-20)),
+        (0.5, 0.4, 0.01),
+    ];
     factors.into_iter().map(|(a, b, out): (f64, f64, f64)| {
         let factor = |real: f64| {
             let multiplier = Multiplier::new(real.abs()).unwrap();
@@ -46,9 +53,18 @@ fn compare<T: Copy + Into<i32>>(
     sum: impl Fn(&Sum, &[T], &[T]) -> Vec<T>,
 ) {
     let numbers = &mut Numbers::new(1);
-    for (len, [a, b, out]) in [0, 1, 15, 16, 33, 100, 1000].into_iter().zip(rules().cycle()) {
+    let lens = [0, 1, 15, 16, 33, 100, 1000].into_iter().chain(31..66);
+    let mut cases: Vec<_> = lens
+        .zip(rules().cycle())
+        .map(|(len, rule)| (rule, [(); 2].map(|()| numbers.bytes(len))))
+        .collect();
+    // All pairs of values.
+    let all = |value: fn(u16) -> u8| (0..=u16::MAX).map(value).collect::<Vec<u8>>();
+    let pairs = [all(|pair| pair.to_le_bytes()[0]), all(|pair| pair.to_le_bytes()[1])];
+    cases.extend(rules().map(|rule| (rule, pairs.clone())));
+    for ([a, b, out], values) in cases {
         let [left, right] =
-            [(); 2].map(|()| numbers.bytes(len).into_iter().map(&stored).collect::<Vec<T>>());
+            values.map(|values| values.into_iter().map(&stored).collect::<Vec<T>>());
         let scaled = |(zero, factor): (i32, Multiplier), value: T| {
             factor.apply((value.into() - zero) << SHIFT)
         };

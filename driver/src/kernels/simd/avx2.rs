@@ -51,6 +51,14 @@ pub(crate) fn load_16_bytes(bytes: &[u8; 16]) -> __m128i {
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
 
+/// 8 bytes, and as many zeros.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(crate) fn load_8_bytes(bytes: &[u8; 8]) -> __m128i {
+    // SAFETY: 8 bytes are read from an array of 8.
+    unsafe { _mm_loadl_epi64(bytes.as_ptr().cast()) }
+}
+
 /// The first 16 bytes; where there are not as many, 0 for the others.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -69,6 +77,14 @@ pub(crate) fn load_bytes(bytes: &[u8]) -> __m128i {
 pub(crate) fn store_i16s(out: &mut [i16; 16], values: __m256i) {
     // SAFETY: 32 bytes are written to an array of 16 numbers of 2.
     unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), values) };
+}
+
+/// Writes 32 bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(crate) fn store_32_bytes(out: &mut [u8; 32], bytes: __m256i) {
+    // SAFETY: 32 bytes are written to an array of 32.
+    unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), bytes) };
 }
 
 /// Writes 16 bytes to the front of `out`, or as many as it has room for.
