@@ -224,7 +224,9 @@ fn transport_rows_and_checks_have_the_fields_that_are_promised() {
         "rounds_kept",
         "rounds_dropped",
     ];
+    assert_eq!(report["ended_early"], false);
     for row in rows {
+        assert!(row["modes"].is_null(), "who sleeps has none: {row}");
         for field in numbers {
             assert!(row[field].as_f64().is_some(), "{field}: {row}");
         }

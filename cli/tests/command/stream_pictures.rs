@@ -5,6 +5,14 @@
 use std::path::Path;
 
 use burst_pictures::Picture;
+use embedded_graphics::Drawable;
+use embedded_graphics::geometry::Point;
+use embedded_graphics::mock_display::MockDisplay;
+use embedded_graphics::mono_font::MonoTextStyle;
+use embedded_graphics::mono_font::iso_8859_1::FONT_6X10;
+use embedded_graphics::pixelcolor::BinaryColor;
+use embedded_graphics::primitives::PointsIter;
+use embedded_graphics::text::{Baseline, Text};
 use serde_json::Value;
 
 use burst_testing::shared;
@@ -14,6 +22,7 @@ use crate::support::{json, run};
 burst_testing::tests![
     a_detector_finds_what_the_golden_finds(&shared("")?),
     boxes_are_drawn_into_the_frame_that_they_belong_to(&shared("")?),
+    labels_of_a_small_frame_do_not_cover_each_other(&shared("")?),
     a_segmentation_has_the_shares_of_the_golden(&shared("")?),
     a_super_resolution_model_saves_the_larger_picture(&shared("")?),
     a_folder_that_cannot_be_written_is_told_before_the_stream_starts(),
@@ -146,6 +155,51 @@ fn boxes_are_drawn_into_the_frame_that_they_belong_to(root: &Path) {
     let changed =
         plain.rgb.chunks_exact(3).zip(drawn.rgb.chunks_exact(3)).filter(|(a, b)| a != b).count();
     assert!(changed < plain.rgb.len() / 3 / 5, "boxes are lines: {changed} pixels changed");
+}
+
+/// How many pixels the letters of a text have, in the font that small frames get.
+fn ink(text: &str) -> usize {
+    let style = MonoTextStyle::new(&FONT_6X10, BinaryColor::On);
+    let letter = |letter: char| {
+        let mut paper = MockDisplay::new();
+        let text = letter.to_string();
+        Text::with_baseline(&text, Point::zero(), style, Baseline::Top).draw(&mut paper).unwrap();
+        let area = paper.affected_area();
+        area.points().filter(|at| paper.get_pixel(*at) == Some(BinaryColor::On)).count()
+    };
+    // One at a time: the paper is 64 pixels wide.
+    text.chars().map(letter).sum()
+}
+
+fn labels_of_a_small_frame_do_not_cover_each_other(root: &Path) {
+    const SMALL: (u32, u32) = (128, 96);
+    let folder = tempfile::tempdir().unwrap();
+    let dogs = burst_pictures::read(&root.join("inputs/images/dogs.jpg")).unwrap();
+    // Neither black nor white, which are the colours of letters.
+    let muted = |channel: u8| channel / 2 + 64;
+    let (columns, rows) = SMALL;
+    let small: Vec<u8> = (0..rows)
+        .flat_map(|row| (0..columns).map(move |column| (column, row)))
+        .flat_map(|(x, y)| pixel(&dogs, x * dogs.width / columns, y * dogs.height / rows))
+        .map(muted)
+        .collect();
+    let source = folder.path().join("small.png");
+    burst_pictures::write_png(&source, columns, rows, &small).unwrap();
+    let saved = text(&folder.path().join("saved"));
+    let more = ["--min-score", "0.3", "--save-frames", &saved];
+    let report = stream(root, DETECTOR, "coco_labels.txt", &text(&source), &more);
+    let found = report["results"][0]["boxes"].as_array().unwrap();
+    assert!(found.len() > 1, "labels of one box cover nothing: {report}");
+    let lettered: usize = found
+        .iter()
+        .map(|found| {
+            let (label, score) = (found["label"].as_str().unwrap(), number(&found["score"]));
+            ink(&format!("{label} {score:.2}"))
+        })
+        .sum();
+    let drawn = burst_pictures::read(&Path::new(&saved).join("frame-000001.png")).unwrap();
+    let seen = drawn.rgb.chunks_exact(3).filter(|rgb| **rgb == [0; 3] || **rgb == [255; 3]).count();
+    assert_eq!(seen, lettered, "every letter of every label can be seen: {report}");
 }
 
 fn pixel(picture: &Picture, column: u32, row: u32) -> [u8; 3] {

@@ -194,7 +194,9 @@ impl<S: Subject> Run<S> {
         (round.trial.p50_ns().unwrap_or(f64::NAN), f64::midpoint(before, after))
     }
 
-    fn floor_p50s(&self, track: &Track<S>, round: &Round<S::Trial>) -> [f64; 2] {
+    /// The medians of its floor right before and right after a round; not numbers where there are none.
+    #[must_use]
+    pub fn floor_p50s(&self, track: &Track<S>, round: &Round<S::Trial>) -> [f64; 2] {
         let floor = track.floor.map(|floor| &self.floors[floor]);
         let p50 = |index: usize| floor?.trials.get(index)?.p50_ns();
         match round.floors {

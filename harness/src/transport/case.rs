@@ -75,6 +75,8 @@ pub struct Case {
     /// The system is asked to keep its CPUs from sleeping deeply meanwhile, as a service does while
     /// bursts live.
     pub kept_awake: bool,
+    /// Both ends did other work right before, and no round trip comes before those that count.
+    pub cold: bool,
 }
 
 impl Case {
@@ -89,6 +91,7 @@ impl Case {
             service_ns: 0,
             period_ns: 0,
             kept_awake: false,
+            cold: false,
         }
     }
 
@@ -107,6 +110,9 @@ impl Case {
         }
         if self.kept_awake {
             label += ", CPUs kept awake";
+        }
+        if self.cold {
+            label += ", cold";
         }
         label
     }
@@ -172,5 +178,6 @@ mod tests {
         assert_eq!(paced.label("x"), "x, 1000 per second");
         let awake = Case { kept_awake: true, ..paced };
         assert_eq!(awake.label("x"), "x, 1000 per second, CPUs kept awake");
+        assert_eq!(Case { cold: true, ..plain }.label("x"), "x, cold");
     }
 }

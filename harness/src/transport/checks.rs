@@ -35,6 +35,13 @@ impl<'r> Rows<'r> {
         self.0.iter().find(|row| row.name == name && (row.wait, row.placement) == (wait, placement))
     }
 
+    /// Of the cold row of a peer to its warm one.
+    fn cold(&self, name: &str, warm: Option<&Row>) -> Option<f64> {
+        let case = Case::ping_pong(WaitKind::Spin, Placement::PinnedApart, 0);
+        let name = Case { cold: true, ..case }.label(name);
+        Rows::ratio(self.spin(&name, warm?.request_bytes), warm)
+    }
+
     /// Of a row to the floor.
     fn floor(row: Option<&Row>) -> Option<f64> {
         Some(row?.ratio_to_floor.median)
@@ -68,8 +75,7 @@ pub fn bounds(path: &Path) -> Result<Bounds, HarnessError> {
 
 fn spinning(rows: &Rows<'_>, checks: &mut Vec<Check>) {
     for bytes in REQUEST_SIZES {
-        let value = Rows::floor(rows.spin(names::OURS, bytes));
-        checks.push(Check::new(format!("{bytes} B round trip : line floor, spin"), value));
+        in_modes(&format!("{bytes} B round trip"), rows.spin(names::OURS, bytes), checks);
     }
     let peers = [names::ICEORYX_REQUEST, names::ICEORYX_PUBLISH, names::LIBFMQ, names::SHMEM_IPC];
     for name in peers {
@@ -79,12 +85,31 @@ fn spinning(rows: &Rows<'_>, checks: &mut Vec<Check>) {
         }
     }
     let burst = rows.any_size(names::BURST, WaitKind::Spin, Placement::PinnedApart);
-    checks.push(Check::new("whole burst : line floor, spin", Rows::floor(burst)));
+    in_modes("whole burst", burst, checks);
+    for bytes in REQUEST_SIZES {
+        let value = Rows::cold(rows, names::OURS, rows.spin(names::OURS, bytes));
+        checks.push(Check::new(format!("cold : warm, {bytes} B, spin"), value));
+    }
+    let value = Rows::cold(rows, names::BURST, burst);
+    checks.push(Check::new("cold : warm, whole burst, spin", value));
     let ours = rows.spin(names::OURS, 64);
     checks.push(Check::new("p99 : p50, 64 B, spin", ours.map(|row| row.p99_ns / row.p50_ns)));
     // Counted as a difference of two runs; a thousandth is a stray call of start-up.
     let calls = ours.and_then(|row| row.syscalls_per_message);
     checks.push(Check::new("system calls per message, 64 B, spin", calls));
+}
+
+/// A row against the floor of two lines, near and far apart.
+fn in_modes(what: &str, row: Option<&Row>, checks: &mut Vec<Check>) {
+    let modes = row.and_then(|row| row.modes.as_ref());
+    let modes = [
+        ("near", modes.and_then(|m| m.near.as_ref())),
+        ("far", modes.and_then(|m| m.far.as_ref())),
+    ];
+    for (name, mode) in modes {
+        let value = mode.map(|mode| mode.ratio_to_floor.median);
+        checks.push(Check::new(format!("{what} : two lines, {name}, spin"), value));
+    }
 }
 
 fn sleeping(rows: &Rows<'_>, checks: &mut Vec<Check>) {
@@ -120,6 +145,7 @@ fn frames(rows: &Rows<'_>, checks: &mut Vec<Check>) {
 mod tests {
     use super::*;
     use crate::engine::Spread;
+    use crate::transport::mode::{InMode, Modes};
 
     fn row(name: &str, request_bytes: usize, ratio: f64) -> Row {
         Row {
@@ -140,6 +166,7 @@ mod tests {
             rounds_ratio_to_floor: Vec::new(),
             rounds_kept: 5,
             rounds_dropped: 0,
+            modes: None,
             more: crate::transport::row::More::default(),
         }
     }
@@ -159,12 +186,21 @@ mod tests {
         served.name += ", 200 us of service";
         served.wait = WaitKind::Adaptive;
         served.more.overhead_ratio = Some(0.5);
-        let rows = [served, row(names::OURS, 64, 1.0), row(names::ICEORYX_REQUEST, 64, 6.0)];
+        let mut ours = row(names::OURS, 64, 1.0);
+        let ratio_to_floor = ours.ratio_to_floor;
+        let near = InMode { rounds: 5, p50_ns: 150.0, ratio_to_floor };
+        ours.modes = Some(Modes { near: Some(near), far: None, between: 0 });
+        let mut cold = row(names::OURS, 64, 1.2);
+        cold.name += ", cold";
+        let rows = [served, ours, cold, row(names::ICEORYX_REQUEST, 64, 6.0)];
         let mut checks = checks(&rows);
         assert!(checks.iter().all(|check| check.must.is_none() && check.verdict().is_empty()));
         own_bounds().hold(&mut checks);
-        let check = find(&checks, "64 B round trip");
-        assert_eq!((check.value, check.ok, check.verdict()), (Some(1.0), Some(true), "ok"));
+        let check = find(&checks, "64 B round trip : two lines, near");
+        assert_eq!((check.value, check.ok, check.verdict()), (Some(1.0), Some(true), "reached"));
+        assert_eq!(find(&checks, "64 B round trip : two lines, far").value, None);
+        let check = find(&checks, "cold : warm, 64 B");
+        assert_eq!((check.value, check.verdict()), (Some(1.2), "reached"));
         let check = find(&checks, "iceoryx2-request-response : ours, 64 B");
         assert_eq!((check.value, check.verdict()), (Some(6.0), "ok"));
         let check = find(&checks, "p99");

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use crate::error::HarnessError;
 use crate::progress::Progress;
@@ -49,6 +50,9 @@ pub struct Args {
     /// Two short rounds: to see that everything works, not to compare.
     #[arg(long)]
     pub quick: bool,
+    /// End after so many minutes at most, whatever a peer does, with what was measured by then.
+    #[arg(long, value_name = "MINUTES", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1440))]
+    pub minutes: u64,
     /// Hold ratios to the bounds in this file, such as benches/transport.json; one that does not keep to its bound
     /// ends with status 1.
     #[arg(long, value_name = "FILE")]
@@ -98,6 +102,7 @@ impl Args {
             sweeps: self.sweeps || self.report.is_some(),
             count_calls: !self.no_strace && !self.quick,
             quick: self.quick,
+            limit: Duration::from_secs(self.minutes * 60),
         };
         let mut progress = Progress::default();
         let runner = Runner::this_program()?;

@@ -27,6 +27,7 @@
 //! | [`link`], [`process`] | starting the two ends and collecting their outcomes |
 //! | `subject.rs` | a peer in one case as a subject of the engine, and its floor |
 //! | [`plan`] | the subjects of a run |
+//! | [`mode`] | rounds between CPUs that share a cache, and others |
 //! | `row.rs`, [`checks`], [`report`] | what was found; what must be reached; text and page |
 //! | [`command`] | the command line of it, for every program that has one |
 
@@ -34,6 +35,7 @@ pub mod case;
 pub mod checks;
 pub mod command;
 pub mod link;
+pub mod mode;
 pub mod names;
 pub mod peers;
 pub mod plan;

@@ -1,5 +1,7 @@
 //! Names of the peers that the engine, the checks and the drawings speak of.
 
+/// One word each way, in cache lines of their own: what all who poll are compared with.
+pub const TWO_LINES: &str = "floor-two-lines";
 /// One word in one cache line.
 pub const LINE_FLOOR: &str = "floor-line";
 /// One word and a futex.

@@ -1,9 +1,13 @@
 //! What a run measures: which peers, in which cases, compared with which floors.
 
+use std::time::{Duration, Instant};
+
 use crate::engine::{Floor, Run, Track};
 use crate::error::HarnessError;
 use crate::machine::{KeepAwake, Machine};
-use crate::transport::case::{Case, FRAME_BYTES, Placement, REQUEST_SIZES, SERVICE_NS};
+use crate::transport::case::{
+    Case, FRAME_BYTES, Placement, REQUEST_MAX, REQUEST_SIZES, SERVICE_NS,
+};
 use crate::transport::checks::checks;
 use crate::transport::names;
 use crate::transport::peers::Peer;
@@ -34,7 +38,14 @@ pub struct Options {
     pub count_calls: bool,
     /// Short runs: to see that everything works, not to compare.
     pub quick: bool,
+    /// How long the run takes at most, whatever a peer does; what was measured by then stays.
+    pub limit: Duration,
 }
+
+/// How long a run takes at most, unless somebody says otherwise.
+pub const LIMIT: Duration = Duration::from_secs(600);
+/// The longest trial, at most a quarter of a run: a peer that hangs for longer has failed.
+const TRIAL_MAX: Duration = Duration::from_secs(60);
 
 impl Default for Options {
     fn default() -> Self {
@@ -48,12 +59,13 @@ impl Default for Options {
             sweeps: false,
             count_calls: true,
             quick: false,
+            limit: LIMIT,
         }
     }
 }
 
 /// Peers that run before and after others, not by themselves.
-const FLOORS: [&str; 3] = [names::LINE_FLOOR, names::FUTEX_FLOOR, names::FRAME_FLOOR];
+const FLOORS: [&str; 3] = [names::TWO_LINES, names::FUTEX_FLOOR, names::FRAME_FLOOR];
 
 /// Measures everything; `watch` is told before each trial of a peer
 /// in which round it is, counted from 1.
@@ -86,6 +98,11 @@ pub fn run_while(
     go_on: &dyn Fn() -> bool,
 ) -> Result<(Report, Option<HarnessError>), HarnessError> {
     let machine = Machine::detect();
+    let longest = TRIAL_MAX.min(options.limit / 4);
+    let runner = &runner.clone().with_trials_of(longest);
+    let until = Instant::now() + options.limit.saturating_sub(longest);
+    let in_time = || Instant::now() < until;
+    let go_on: &dyn Fn() -> bool = &|| go_on() && in_time();
     let mut run = subjects(runner, peers, options)?;
     let measured = run.measure_while(&mut |round, subject| watch(round, subject), go_on);
     let mut rows = floor_rows(&run);
@@ -104,7 +121,7 @@ pub fn run_while(
     }
     let checks = checks(&rows);
     let failures = run.into_tracks().into_iter().flat_map(|track| track.failures).collect();
-    let found = RoundTripReport { rows, checks, failures };
+    let found = RoundTripReport { rows, checks, ended_early: !in_time(), failures };
     Ok((Report { machine, rounds: options.rounds, found }, measured.err()))
 }
 
@@ -116,7 +133,10 @@ fn subjects<'p>(
 ) -> Result<Run<PeerInCase<'p>>, HarnessError> {
     let mut cases: Vec<(FloorKey, &'p dyn Peer, Case)> = Vec::new();
     for peer in peers {
-        let asked = options.peers.is_empty() || options.peers.iter().any(|p| p == peer.name());
+        // One line stands beside two, whoever is asked for.
+        let asked = options.peers.is_empty()
+            || peer.name() == names::LINE_FLOOR
+            || options.peers.iter().any(|p| p == peer.name());
         if !asked || FLOORS.contains(&peer.name()) {
             continue;
         }
@@ -159,6 +179,13 @@ fn cases_of(peer: &dyn Peer, options: &Options) -> Vec<Case> {
         cases.extend(special_cases(options));
     }
     if options.waits.contains(&WaitKind::Spin) {
+        if [names::OURS, names::BURST].contains(&peer.name()) {
+            let small = sizes.iter().filter(|size| **size <= REQUEST_MAX);
+            cases.extend(small.map(|size| Case {
+                cold: true,
+                ..Case::ping_pong(WaitKind::Spin, Placement::PinnedApart, *size)
+            }));
+        }
         let case = Case::ping_pong(WaitKind::Spin, Placement::PinnedApart, 64);
         cases.push(Case { in_flight: IN_FLIGHT, ..case });
         if options.sweeps && peer.name() == names::OURS {
@@ -209,7 +236,8 @@ fn count_calls(
     subject: &PeerInCase<'_>,
     options: &Options,
 ) -> Result<Option<f64>, HarnessError> {
-    let special = subject.case.period_ns > 0 || subject.case.service_ns > 0;
+    let Case { period_ns, service_ns, cold, .. } = subject.case;
+    let special = period_ns > 0 || service_ns > 0 || cold;
     if !options.count_calls || special || !has_strace() {
         return Ok(None);
     }

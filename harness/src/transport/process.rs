@@ -108,6 +108,7 @@ fn pin_and_warm_up(job: &Job) -> Result<(), HarnessError> {
 pub struct Runner {
     program: PathBuf,
     usable: Vec<usize>,
+    longest: Duration,
 }
 
 impl Runner {
@@ -116,7 +117,13 @@ impl Runner {
     /// # Errors
     /// The system's.
     pub fn new(program: impl Into<PathBuf>) -> Result<Runner, HarnessError> {
-        Ok(Runner { program: program.into(), usable: usable_cpus()? })
+        Ok(Runner { program: program.into(), usable: usable_cpus()?, longest: Duration::MAX })
+    }
+
+    /// Whose ends count as stuck after `longest` whatever they do.
+    #[must_use]
+    pub fn with_trials_of(self, longest: Duration) -> Runner {
+        Runner { longest, ..self }
     }
 
     /// Starts the program that is running.
@@ -189,7 +196,7 @@ impl Runner {
         let cpus = cpus_for(case.placement, &self.usable)
             .ok_or(HarnessError::Handshake { expected: "two CPUs" })?;
         let (client_link, server_link) = burst_wire::socket::pair()?;
-        let limit = limit(case, length);
+        let limit = limit(case, length).min(self.longest);
         let start = |role, cpu, link| {
             let Length { warm_up, counted: trips } = length;
             let job = Job { peer: peer.to_owned(), role, case: *case, warm_up, trips, cpu, limit };

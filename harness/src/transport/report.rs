@@ -13,6 +13,7 @@ use crate::report::{
     nines, time,
 };
 use crate::transport::case::Placement;
+use crate::transport::mode::{InMode, Modes};
 use crate::transport::names;
 use crate::transport::row::Row;
 use crate::wait::WaitKind;
@@ -27,6 +28,8 @@ pub struct RoundTripReport {
     pub rows: Vec<Row>,
     /// Ratios that say most, and what became of them where the run is held to bounds.
     pub checks: Vec<Check>,
+    /// Whether the run came to its limit before everything had its rounds and its system calls were counted.
+    pub ended_early: bool,
     /// Trials that failed and were repeated, and counts of system calls that are missing.
     #[serde(skip)]
     pub failures: Vec<String>,
@@ -60,6 +63,12 @@ impl Findings for RoundTripReport {
             paper.table(&self.row_table(group))?;
             writeln!(paper.out)?;
         }
+        let modes = self.mode_table();
+        if !modes.is_empty() {
+            writeln!(paper.out, "{MODES}")?;
+            paper.table(&modes)?;
+            writeln!(paper.out)?;
+        }
         let checks = self.check_table();
         if !checks.is_empty() {
             paper.table(&checks)?;
@@ -84,6 +93,11 @@ impl Findings for RoundTripReport {
             "calls per message",
             "rounds",
             "rounds dropped",
+            "near p50 : floor",
+            "near rounds",
+            "far p50 : floor",
+            "far rounds",
+            "rounds between",
         ];
         let mut table = Table::new([&words[..], &numbers.map(Column::number)].concat());
         for row in &self.rows {
@@ -97,12 +111,16 @@ impl Findings for RoundTripReport {
                 row.syscalls_per_message.map_or_else(String::new, |calls| calls.to_string());
             let cells = words.into_iter().chain([row.request_bytes.to_string()]).chain(ratios);
             let cells = cells.chain(times.map(plain)).chain(rates.map(plain)).chain([calls]);
-            table.add(cells.chain([row.rounds_kept, row.rounds_dropped].map(|n| n.to_string())));
+            let cells = cells.chain([row.rounds_kept, row.rounds_dropped].map(|n| n.to_string()));
+            table.add(cells.chain(mode_cells(row.modes.as_ref())));
         }
         table
     }
 
     fn write_warnings(&self, out: &mut dyn Write) -> Result<(), HarnessError> {
+        if self.ended_early {
+            writeln!(out, "ended at its limit (--minutes), before everything had its rounds")?;
+        }
         for failure in &self.failures {
             writeln!(out, "a run failed: {failure}")?;
         }
@@ -117,6 +135,11 @@ impl Findings for RoundTripReport {
         );
         let mut page = Page::new("Transport", "Round trips between two processes", machine, &how);
         page.table(&self.ratio_table());
+        let modes = self.mode_table();
+        if !modes.is_empty() {
+            page.heading(MODES);
+            page.table(&modes);
+        }
         for (wait, placement) in self.groups() {
             let title =
                 format!("Latency, {}, {}, smallest requests", wait.name(), placement.name());
@@ -200,6 +223,36 @@ impl RoundTripReport {
                 calls.map_or_else(dash, |calls| format!("{calls:.3}")),
                 counted_rounds(row),
             ]);
+        }
+        table
+    }
+
+    /// Who polls, over all rounds of each mode.
+    fn mode_table(&self) -> Table {
+        let mut table = Table::new(vec![
+            Column::text("peer"),
+            Column::number("B").in_full("bytes"),
+            Column::text("CPUs"),
+            Column::number("p50 : floor"),
+            Column::number("min - max"),
+            Column::number("p50"),
+            Column::number("rounds"),
+        ]);
+        for row in &self.rows {
+            let Some(modes) = &row.modes else { continue };
+            for (name, mode) in [("near", &modes.near), ("far", &modes.far)] {
+                let Some(InMode { rounds, p50_ns, ratio_to_floor }) = mode else { continue };
+                let Spread { median, min, max } = ratio_to_floor;
+                table.add([
+                    row.name.clone(),
+                    row.request_bytes.to_string(),
+                    name.to_owned(),
+                    format!("{median:.3}"),
+                    format!("{min:.3} - {max:.3}"),
+                    time(*p50_ns),
+                    rounds.to_string(),
+                ]);
+            }
         }
         table
     }
@@ -361,8 +414,22 @@ impl RoundTripReport {
     }
 }
 
+/// What the figures say of the modes of a row: nothing where it has none.
+fn mode_cells(modes: Option<&Modes>) -> [String; 5] {
+    let ratio = |mode: Option<&InMode>| {
+        mode.map_or_else(String::new, |mode| format!("{:.4}", mode.ratio_to_floor.median))
+    };
+    let rounds = |mode: Option<&InMode>| mode.map_or(0, |mode| mode.rounds).to_string();
+    let Some(Modes { near, far, between }) = modes else { return [const { String::new() }; 5] };
+    let (near, far) = (near.as_ref(), far.as_ref());
+    [ratio(near), rounds(near), ratio(far), rounds(far), between.to_string()]
+}
+
 /// Bytes of the requests whose distributions are drawn; floors have fewer.
 const SMALL: usize = 64;
+
+/// Over the table of rounds by mode.
+const MODES: &str = "all rounds, by whether the two CPUs share a cache (near) or not (far)";
 
 /// At the rounds of a row that had to count those on shared cores.
 const MARK: &str = "*";

@@ -21,6 +21,7 @@ fn row(peer: &'static str, service_ns: u64) -> Row {
         rounds_ratio_to_floor: Vec::new(),
         rounds_kept: 5,
         rounds_dropped: 0,
+        modes: None,
         more: More {
             peer,
             service_ns,
@@ -41,11 +42,35 @@ fn a_row_that_was_not_quiet_is_marked() {
 }
 
 #[test]
+fn each_mode_has_a_line_of_its_own_and_the_limit_is_told() {
+    let ratio = |median| Spread { median, min: median, max: median };
+    let mode = |median| InMode { rounds: 7, p50_ns: 150.0, ratio_to_floor: ratio(median) };
+    let modes = Modes { near: Some(mode(1.25)), far: Some(mode(1.5)), between: 2 };
+    let rows = vec![Row { modes: Some(modes), ..row("ours", 0) }, row("pipe", 0)];
+    let found =
+        RoundTripReport { rows, checks: Vec::new(), ended_early: true, failures: Vec::new() };
+    let report = Report { machine: Machine::detect(), rounds: 5, found };
+    let mut text = Vec::new();
+    report.write_text(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let line = |mode: &str| text.lines().find(|line| line.contains(mode)).unwrap_or_default();
+    assert!(line(" near ").contains("1.250") && line(" far ").contains("1.500"), "{text}");
+    assert!(text.contains("ended at its limit"), "{text}");
+    assert_eq!(
+        mode_cells(report.found.rows[0].modes.as_ref()),
+        ["1.2500", "7", "1.5000", "7", "2"]
+    );
+    assert_eq!(mode_cells(None), [""; 5]);
+    let page = report.page().unwrap();
+    assert!(page.contains("share a cache"), "the page has them too");
+}
+
+#[test]
 fn a_page_needs_no_other_file_and_draws_what_was_swept() {
     let mut rows = vec![row("ours", 0), row("ours", 50_000), row("<peer>", 0)];
     rows[1].name += ", 50 us of service";
     let checks = checks(&rows);
-    let found = RoundTripReport { rows, checks, failures: Vec::new() };
+    let found = RoundTripReport { rows, checks, ended_early: false, failures: Vec::new() };
     let page = Report { machine: Machine::detect(), rounds: 5, found }.page().unwrap();
     assert_eq!(page.matches("<svg").count(), 2, "one distribution, one sweep");
     assert!(page.contains("&lt;peer&gt;") && !page.contains("<peer>"), "names are escaped");
@@ -66,7 +91,8 @@ fn requests_that_come_when_the_last_was_answered_are_no_point_of_a_sweep_over_ra
         row
     };
     let rows = vec![at(0, 100.0), at(1_000_000, 300.0), at(100_000, 200.0)];
-    let found = RoundTripReport { rows, checks: Vec::new(), failures: Vec::new() };
+    let found =
+        RoundTripReport { rows, checks: Vec::new(), ended_early: false, failures: Vec::new() };
     let lines = found.rates().lines;
     assert_eq!(lines.len(), 1);
     assert_eq!(lines[0].points, [(3.0, 300.0), (4.0, 200.0)], "requests per second as decades");
@@ -80,7 +106,8 @@ fn requests_under_way_are_swept_and_a_spreadsheet_has_every_row() {
         row
     };
     let rows = vec![at(8, 1e8), at(1, 1e7)];
-    let found = RoundTripReport { rows, checks: Vec::new(), failures: Vec::new() };
+    let found =
+        RoundTripReport { rows, checks: Vec::new(), ended_early: false, failures: Vec::new() };
     let lines = found.depths().lines;
     assert_eq!(lines[0].points, [(1.0, 100.0), (8.0, 10.0)], "nanoseconds for each round trip");
     assert!(found.services().lines.is_empty());
@@ -93,7 +120,7 @@ fn requests_under_way_are_swept_and_a_spreadsheet_has_every_row() {
     assert_eq!(lines.len(), 3);
     assert_eq!(
         lines[1],
-        "ours,adaptive,pinned-apart,64,1.0000,0.9000,1.1000,100.0,110.0,150.0,200.0,1000000.0,100000000.0,200.0,,5,0"
+        "ours,adaptive,pinned-apart,64,1.0000,0.9000,1.1000,100.0,110.0,150.0,200.0,1000000.0,100000000.0,200.0,,5,0,,,,,"
     );
     let columns = |line: &str| line.split(',').count();
     assert!(lines.iter().all(|line| columns(line) == columns(lines[0])));

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Round, Run, Spread, Track, Verdict, median, to_f64};
 use crate::transport::case::{Case, Placement};
+use crate::transport::mode::Modes;
+use crate::transport::names;
 use crate::transport::subject::{PeerInCase, RoundTrips};
 use crate::wait::WaitKind;
 
@@ -51,6 +53,10 @@ pub struct Row {
     /// Rounds that were thrown away.
     #[serde(default)]
     pub rounds_dropped: usize,
+    /// All rounds, those that were thrown away too, by how far apart their CPUs were; `None` where that is not told:
+    /// of what sleeps, and of frames.
+    #[serde(default)]
+    pub modes: Option<Modes>,
     /// What only the text and the drawings use.
     #[serde(skip)]
     pub more: More,
@@ -97,6 +103,7 @@ pub(crate) fn row<'p>(
     row.syscalls_per_message = calls;
     row.ratio_on_shared_cores = Spread::of_ratios(shared.iter().map(pair));
     row.rounds_dropped = track.rounds.len() - kept.len();
+    row.modes = Modes::of(run, track);
     row.more.shared = shared.len();
     row.more.is_quiet = kept.iter().all(|round| run.verdict(track, round) == Verdict::Keep);
     row.more.overhead_ratio = overhead.map(|ratio| ratio.median);
@@ -111,7 +118,10 @@ pub(crate) fn floor_rows(run: &Run<PeerInCase<'_>>) -> Vec<Row> {
         let p50s = || trials.iter().map(|trial| trial.measured.sample.p50_ns);
         let usual = median(p50s())?;
         let ratios = p50s().map(|p50| p50 / usual).collect();
-        summary(peer.name(), case.request_bytes, case, &trials, ratios)
+        let mut row = summary(peer.name(), case.request_bytes, case, &trials, ratios)?;
+        let of_floor = || Modes::of_floor(&p50s().collect::<Vec<f64>>());
+        row.modes = (peer.name() == names::TWO_LINES).then(of_floor);
+        Some(row)
     });
     rows.collect()
 }
@@ -147,6 +157,7 @@ fn summary(
         rounds_ratio_to_floor: ratios,
         rounds_kept: trials.len(),
         rounds_dropped: 0,
+        modes: None,
         more: More {
             shared: 0,
             is_quiet: true,
@@ -178,11 +189,11 @@ mod tests {
 
     use super::*;
     use crate::engine::{Floor, Length};
-    use crate::transport::names;
     use crate::transport::peers::own_peers;
     use crate::transport::process::Runner;
     use crate::transport::sample::Recorder;
     use crate::transport::session::{Measured, Served};
+    use crate::transport::subject::FloorKey;
 
     /// Round trips of `p50_ns`, at whose slower end computing took `compute_ns`.
     fn trial(p50_ns: u64, compute_ns: f64) -> RoundTrips {
@@ -201,7 +212,9 @@ mod tests {
         let case = Case::ping_pong(wait, Placement::PinnedApart, 64);
         let subject = PeerInCase::new(&runner, *peer, case);
         let length = Length { warm_up: 0, counted: 1 };
-        let mut floor = Floor::new(subject, length);
+        let key = FloorKey::of(names::OURS, &case);
+        let own = peers.iter().find(|peer| peer.name() == key.name).unwrap();
+        let mut floor = Floor::new(PeerInCase::new(&runner, *own, key.case), length);
         floor.trials.push(trial(100, 100.0));
         let wanted = subject.wanted(asked, false);
         let mut track = Track::new(subject, length, Some(0), wanted);
@@ -224,6 +237,18 @@ mod tests {
         assert_eq!(row.rounds_ratio_to_floor, [1.2, 1.3], "as they came");
         let More { shared, is_quiet, .. } = row.more;
         assert_eq!((row.rounds_kept, row.rounds_dropped, shared, is_quiet), (2, 2, 2, true));
+    }
+
+    #[test]
+    fn rounds_that_do_not_count_are_in_their_mode_all_the_same() {
+        // The floor's own trials take 100 ns: near, whoever shared a core.
+        let row = row_of(WaitKind::Spin, 2, &ROUNDS);
+        let modes = row.modes.unwrap();
+        let near = modes.near.unwrap();
+        assert_eq!((near.rounds, near.p50_ns, modes.between), (4, 165.0, 0));
+        assert_eq!(near.ratio_to_floor, Spread { median: 1.65, min: 1.2, max: 2.1 });
+        assert!(modes.far.is_none());
+        assert!(row_of(WaitKind::Sleep, 2, &ROUNDS).modes.is_none(), "who sleeps has none");
     }
 
     #[test]

@@ -125,6 +125,9 @@ impl<'a> ClientSession<'a> {
     ) -> Result<Measured, HarnessError> {
         let compute_before = quiet::compute_ns();
         self.link.meet()?;
+        if self.job.case.cold {
+            work::other_work();
+        }
         let warm_up = u64::from(self.job.warm_up);
         for sequence in 0..warm_up {
             trip(sequence)?;
@@ -198,6 +201,9 @@ impl<'a> ServerSession<'a> {
         let work = Work { service: Duration::from_nanos(self.job.case.service_ns) };
         let compute_before = quiet::compute_ns();
         self.link.meet()?;
+        if self.job.case.cold {
+            work::other_work();
+        }
         for _ in 0..self.job.warm_up {
             serve(&work)?;
         }

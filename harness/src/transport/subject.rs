@@ -40,10 +40,11 @@ impl FloorKey {
         let polls = case.wait == WaitKind::Spin && !case.spins_in_vain();
         let (name, wait, request_bytes) = match (carries_a_frame(peer, case), polls) {
             (true, _) => (names::FRAME_FLOOR, WaitKind::Spin, case.request_bytes),
-            (false, true) => (names::LINE_FLOOR, WaitKind::Spin, 8),
+            (false, true) => (names::TWO_LINES, WaitKind::Spin, 8),
             (false, false) => (names::FUTEX_FLOOR, WaitKind::Sleep, 4),
         };
-        let case = Case { wait, in_flight: 1, request_bytes, kept_awake: false, ..*case };
+        let case =
+            Case { wait, in_flight: 1, request_bytes, kept_awake: false, cold: false, ..*case };
         FloorKey { name, case }
     }
 }
@@ -94,7 +95,12 @@ impl<'p> PeerInCase<'p> {
     pub(crate) fn length(&self, hurried: bool) -> Length {
         /// Longest trial in which the case sets the pace.
         const PACED_NS: u64 = 1_000_000_000;
+        /// Round trips of a cold run: what an application that comes back to its queue has before it is warm.
+        const COLD_TRIPS: u32 = 3_200;
         let case = &self.case;
+        if case.cold {
+            return Length { warm_up: 0, counted: COLD_TRIPS };
+        }
         let usual = match case.wait {
             WaitKind::Spin if !case.spins_in_vain() => 20_000,
             WaitKind::Adaptive if case.placement == Placement::PinnedApart => 50_000,
@@ -163,6 +169,21 @@ mod tests {
         assert_eq!((spin.own_cores, spin.failures), (Some(5), 2));
         let hurried = wanted(WaitKind::Spin, 2, true);
         assert_eq!((hurried.rounds, hurried.tries, hurried.own_cores), (2, 6, Some(2)));
+    }
+
+    #[test]
+    fn a_cold_run_has_nothing_before_it_and_is_compared_with_the_warm_floor() {
+        let runner = Runner::new("/bin/true").unwrap();
+        let peers = own_peers();
+        let peer = peers.iter().find(|peer| peer.name() == names::OURS).unwrap();
+        let warm = Case::ping_pong(WaitKind::Spin, Placement::PinnedApart, 64);
+        let cold = Case { cold: true, ..warm };
+        for hurried in [false, true] {
+            let length = PeerInCase::new(&runner, *peer, cold).length(hurried);
+            assert_eq!((length.warm_up, length.counted), (0, 3_200));
+        }
+        assert!(FloorKey::of(names::OURS, &cold) == FloorKey::of(names::OURS, &warm));
+        assert_eq!(FloorKey::of(names::OURS, &cold).name, names::TWO_LINES);
     }
 
     #[test]

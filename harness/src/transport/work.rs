@@ -7,6 +7,7 @@
 //! a wider piece around it, as a comparison of 64 bytes does, waits until the store has reached the
 //! cache.
 
+use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use crate::error::HarnessError;
@@ -140,6 +141,26 @@ pub fn serve_for(service: Duration) {
     let start = Instant::now();
     while start.elapsed() < service {
         std::hint::spin_loop();
+    }
+}
+
+/// Bytes that the other work of a cold run reads and writes: more than the caches hold that a core has to itself.
+const OTHER_BYTES: usize = 8 << 20;
+/// How long it takes at least.
+const OTHER_WORK: Duration = Duration::from_millis(5);
+
+/// What an application does between two stretches of messages: work with data of its own, after which caches and
+/// predictors know nothing of a queue.
+pub fn other_work() {
+    let mut data = vec![1_u64; OTHER_BYTES / WORD];
+    let begin = Instant::now();
+    while begin.elapsed() < OTHER_WORK {
+        let mut last = 0_u64;
+        for word in &mut data {
+            last = word.rotate_left(7).wrapping_add(last);
+            *word = last;
+        }
+        black_box(&mut data);
     }
 }
 

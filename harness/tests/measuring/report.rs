@@ -1,8 +1,12 @@
 //! A whole run, as short as can be: its rows, and the fields of its JSON.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
+use std::time::Duration;
+
 use burst_harness::machine::{KeepAwake, Machine};
 use burst_harness::transport::PeerInCase;
+use burst_harness::transport::mode::InMode;
+use burst_harness::transport::plan::LIMIT;
 use burst_harness::transport::process::Runner;
 use burst_harness::{Options, Placement, Report, WaitKind, own_peers};
 use burst_testing::{TwoCpus, two_cpus};
@@ -13,6 +17,9 @@ burst_testing::tests![
     halting_cpus_are_measured_asleep_and_where_permitted_kept_awake(two_cpus()?),
     the_table_names_each_row_and_each_check(),
     a_run_that_fails_once_is_repeated_and_named_and_one_that_always_fails_ends_the_whole(),
+    an_end_that_hangs_is_stopped_within_the_limit_of_the_run(),
+    a_run_that_comes_to_its_limit_says_so(),
+    who_polls_has_its_rounds_by_mode_and_cold_ones(two_cpus()?),
 ];
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_burst-bench-peer");
@@ -30,9 +37,9 @@ fn short_run_at(placement: Placement, waits: &[WaitKind], peers: &[&str]) -> (Re
         placements: vec![placement],
         peers: peers.iter().map(|name| (*name).to_owned()).collect(),
         frames: false,
-        sweeps: false,
         count_calls: false,
         quick: true,
+        ..Options::default()
     };
     let runner = Runner::new(PROGRAM).expect("the CPUs of this process");
     let mut measured = Vec::new();
@@ -56,12 +63,13 @@ fn the_json_has_the_fields_that_programs_read() {
     let mut json = Vec::new();
     report.write_json(&mut json).unwrap();
     let json: Value = serde_json::from_slice(&json).unwrap();
-    assert_eq!(sorted(keys(&json)), ["checks", "machine", "rounds", "rows"]);
+    assert_eq!(sorted(keys(&json)), ["checks", "ended_early", "machine", "rounds", "rows"]);
     assert_eq!(json["rounds"], 1);
     let row = &json["rows"][0];
     let expected = [
         "cpu_ns_per_round_trip",
         "max_ns",
+        "modes",
         "name",
         "p50_ns",
         "p90_ns",
@@ -134,10 +142,9 @@ fn failing_once(folder: &std::path::Path) -> (std::path::PathBuf, std::path::Pat
     (program, marker)
 }
 
-fn a_run_that_fails_once_is_repeated_and_named_and_one_that_always_fails_ends_the_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    let (program, marker) = failing_once(folder.path());
-    let options = Options {
+/// A pipe in one short round, within a limit.
+fn pipe_within(limit: Duration) -> Options {
+    Options {
         rounds: 1,
         sizes: vec![64],
         waits: vec![WaitKind::Sleep],
@@ -146,8 +153,59 @@ fn a_run_that_fails_once_is_repeated_and_named_and_one_that_always_fails_ends_th
         frames: false,
         count_calls: false,
         quick: true,
+        limit,
         ..Options::default()
-    };
+    }
+}
+
+fn an_end_that_hangs_is_stopped_within_the_limit_of_the_run() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("hangs");
+    std::fs::write(&program, "#!/bin/sh\nexec sleep 3600\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let runner = Runner::new(&program).unwrap();
+    let error = burst_harness::run(
+        &runner,
+        &own_peers(),
+        &pipe_within(Duration::from_secs(8)),
+        &mut |_, _| {},
+    )
+    .unwrap_err();
+    // A quarter of the limit; by itself it might have taken half a minute.
+    assert!(error.to_string().contains("no outcome after 2 s"), "{error}");
+}
+
+fn a_run_that_comes_to_its_limit_says_so() {
+    let runner = Runner::new(PROGRAM).unwrap();
+    let report =
+        burst_harness::run(&runner, &own_peers(), &pipe_within(Duration::ZERO), &mut |_, _| {})
+            .unwrap();
+    assert!(report.found.ended_early && report.found.rows.is_empty(), "{report:?}");
+    let mut text = Vec::new();
+    report.write_text(&mut text).unwrap();
+    assert!(String::from_utf8(text).unwrap().contains("ended at its limit"));
+}
+
+fn who_polls_has_its_rounds_by_mode_and_cold_ones(_: TwoCpus) {
+    let (report, names) = short_run_at(Placement::PinnedApart, &[WaitKind::Spin], &["ours"]);
+    for name in ["ours, cold", "floor-line"] {
+        assert!(names.iter().any(|measured| measured == name), "{name}: {names:?}");
+    }
+    for row in &report.found.rows {
+        let modes = row.modes.as_ref().unwrap_or_else(|| panic!("{}", row.name));
+        let rounds = |mode: &Option<_>| mode.as_ref().map_or(0, |mode: &InMode| mode.rounds);
+        let all = rounds(&modes.near) + rounds(&modes.far) + modes.between;
+        assert_eq!(all, row.rounds_kept + row.rounds_dropped, "{}: none is left out", row.name);
+    }
+    let floor = report.found.rows.iter().find(|row| row.name == "floor-two-lines");
+    assert!(floor.is_some(), "what all are compared with");
+}
+
+fn a_run_that_fails_once_is_repeated_and_named_and_one_that_always_fails_ends_the_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let (program, marker) = failing_once(folder.path());
+    let options = pipe_within(LIMIT);
     let runner = Runner::new(&program).unwrap();
     let mut trials = 0;
     let mut fail_first = |_: u32, _: &PeerInCase<'_>| {

@@ -1,5 +1,5 @@
-//! The floor of spinning: one word in one cache line goes to and fro. No queue can be faster than
-//! the line travels, except by polling more gently than this loop does.
+//! The floors of spinning: a word goes to and fro, in two cache lines or in one. What has a queue each way
+//! cannot be faster than two lines travel, except by polling more gently than these loops do.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -14,12 +14,13 @@ use crate::transport::names;
 use crate::transport::session::{ClientSession, Measured, Served, ServerSession};
 use crate::wait::WaitKind;
 
-/// An 8-byte word, stored and polled by both.
+/// An 8-byte word, stored and polled by both: the least that two processes can exchange, though no queue
+/// works so.
 #[derive(Debug)]
 pub struct LineFloor;
 
-/// One word each way, in lines of their own: nearer to what two queues do, and slower, as each
-/// store has to take its line back from the other end's poll.
+/// One word each way, in lines of their own, as two queues have them: slower, as each store has to take its
+/// line back from the other end's poll.
 #[derive(Debug)]
 pub struct TwoLines;
 
@@ -47,7 +48,7 @@ impl Peer for LineFloor {
 
 impl Peer for TwoLines {
     fn name(&self) -> &'static str {
-        "floor-two-lines"
+        names::TWO_LINES
     }
 
     fn supports(&self, case: &Case) -> bool {
