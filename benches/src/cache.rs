@@ -16,6 +16,7 @@ use burst_hal::{
     Model, Pool, PrepareOptions, PreparedModel, Request, RequestArgument, RequestPool,
 };
 use burst_harness::HarnessError;
+use burst_harness::bounds::{Bounds, Check};
 use burst_harness::engine::{Spread, median};
 use burst_harness::machine::Machine;
 use burst_harness::report::{Column, Table, time};
@@ -31,6 +32,10 @@ pub struct Args {
     /// Pairs of preparations of each model.
     #[arg(long, value_name = "N", default_value_t = 31, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// Hold ratios to the bounds in this file, such as benches/cache.json; one that does not keep to its bound
+    /// ends with status 1.
+    #[arg(long, value_name = "FILE")]
+    check: Option<PathBuf>,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub json: bool,
@@ -39,11 +44,17 @@ pub struct Args {
 /// Where a device is that nothing has to be sent to.
 const IN_PROCESS: &str = "in process";
 
+/// Where it is behind a socket.
+const SERVICE: &str = "service";
+/// So many of the largest models have a ratio of their own: they have most to gain.
+const LARGEST: usize = 3;
+
 /// What was found.
 #[derive(Debug, Serialize)]
 struct Found {
     machine: Machine,
     rows: Vec<Row>,
+    checks: Vec<Check>,
 }
 
 /// One model on one device.
@@ -64,13 +75,14 @@ struct Row {
 }
 
 impl Args {
-    /// Measures and prints. Fails where results differ, or a service takes longer from the files. In this process that is told
-    /// and no failure: a model whose weights are used where they lie is prepared without a look at them, and files have to be
-    /// read and checked (`docs/decisions/0022-compilations-in-files.md`).
+    /// Measures and prints. Ends with 1 where results differ, or a ratio does not keep to a bound that it is held to. There
+    /// are ratios of a service alone: in one process a model whose weights are used where they lie is prepared without a
+    /// look at them, and files have to be read and checked (`docs/decisions/0022-compilations-in-files.md`).
     ///
     /// # Errors
     /// Files that are no models; a device that does not prepare one; writing.
     pub fn run(&self, out: &mut impl Write) -> Result<ExitCode, HarnessError> {
+        let bounds = self.check.as_deref().map(bounds).transpose()?;
         let machine = Machine::detect();
         let local = CpuDevice::default().with_cache_key(CacheKey::new([1; CacheKey::BYTES]));
         let (ours, theirs) = seqpacket_pair()?;
@@ -89,7 +101,7 @@ impl Args {
             }
             eprintln!("{name}");
             let devices: [(&'static str, &dyn Device); 2] =
-                [(IN_PROCESS, &local), ("service", &remote)];
+                [(IN_PROCESS, &local), (SERVICE, &remote)];
             for (place, device) in devices {
                 rows.push(self.one(&path, &name, place, device)?);
             }
@@ -97,7 +109,11 @@ impl Args {
         drop((remote, client));
         let ended = service.join().map_err(|_| HarnessError::peer("the service panicked"))?;
         ended.map_err(HarnessError::peer)?;
-        let found = Found { machine, rows };
+        let mut checks = checks(&rows);
+        if let Some(bounds) = bounds {
+            bounds.hold(&mut checks);
+        }
+        let found = Found { machine, rows, checks };
         if self.json {
             serde_json::to_writer(&mut *out, &found)?;
             writeln!(out)?;
@@ -232,10 +248,10 @@ fn execute(prepared: &dyn PreparedModel, model: &Model) -> Result<Vec<u8>, Harne
 }
 
 impl Found {
-    /// Whether all computed the same, and a service is never slower from the cache.
+    /// Whether all computed the same, and keeps to its bounds where it is held to some.
     fn is_well(&self) -> bool {
-        let is_fast = |row: &Row| row.place == IN_PROCESS || row.ratio.median <= 1.0;
-        self.rows.iter().all(|row| row.same_bits && is_fast(row))
+        let same = self.rows.iter().all(|row| row.same_bits);
+        same && self.checks.iter().all(|check| check.ok != Some(false))
     }
 
     fn write_text(&self, out: &mut impl Write) -> Result<(), HarnessError> {
@@ -264,6 +280,30 @@ impl Found {
             ]);
         }
         writeln!(out, "{}", table.text())?;
+        for check in &self.checks {
+            let Some(value) = check.value else { continue };
+            let bound = check.must.map_or_else(String::new, |must| format!(", wanted {must}"));
+            writeln!(out, "{}: {value:.2}{bound} {}", check.what, check.verdict())?;
+        }
         Ok(())
     }
+}
+
+/// The ratios that a service is judged by: the slowest of all models, and of the largest.
+fn checks(rows: &[Row]) -> Vec<Check> {
+    let mut served: Vec<&Row> = rows.iter().filter(|row| row.place == SERVICE).collect();
+    let slowest = |rows: &[&Row]| rows.iter().map(|row| row.ratio.median).max_by(f64::total_cmp);
+    let all = slowest(&served);
+    served.sort_by_key(|row| std::cmp::Reverse(row.model_bytes + row.data_bytes));
+    let largest = slowest(&served[..served.len().min(LARGEST)]);
+    vec![
+        Check::new("from files : in full, through a service, the slowest model", all),
+        Check::new("the same of the three largest models", largest),
+    ]
+}
+
+/// Reads bounds for them.
+fn bounds(path: &Path) -> Result<Bounds, HarnessError> {
+    let ratios: Vec<String> = checks(&[]).into_iter().map(|check| check.what).collect();
+    Bounds::read(path, &ratios)
 }

@@ -124,8 +124,10 @@ pub(crate) const VERIFY: Shape = Shape {
 };
 
 /// `burst bench transport`.
-pub(crate) const BENCH_TRANSPORT: Shape =
-    Shape { command: "bench transport", keys: &["machine", "rounds", "ended_early", "rows", "checks"] };
+pub(crate) const BENCH_TRANSPORT: Shape = Shape {
+    command: "bench transport",
+    keys: &["machine", "rounds", "ended_early", "rows", "checks"],
+};
 
 /// `burst bench model`.
 pub(crate) const BENCH_MODEL: Shape =

@@ -1,5 +1,5 @@
 //! Beside third parties: each does the same work as ours, or is said to be left out; an honest
-//! client beside attacks; and what features cost. One test after the other, so that none disturbs the other's rounds.
+//! client beside attacks; what features cost; files of compilations and priorities. One test after the other, so that none disturbs the other's rounds.
 
 mod attacks;
 mod costs;
@@ -7,6 +7,7 @@ mod costs;
 mod left_out;
 mod model;
 mod ndk;
+mod own;
 #[cfg(feature = "peers")]
 mod peers;
 
@@ -18,6 +19,7 @@ fn main() -> std::process::ExitCode {
         attacks::TESTS,
         costs::TESTS,
         ndk::TESTS,
+        own::TESTS,
         #[cfg(feature = "peers")]
         peers::TESTS,
     ])
