@@ -10,7 +10,6 @@ use fmq::Deadline;
 use super::{Copies, Executed, ModelHandle};
 use crate::ClientError;
 use crate::connection::{Ended, NotBegun};
-use crate::waiting::deadline_at;
 
 /// What is called with the outcome of an execution.
 pub(crate) type ExecutedCallback = Box<dyn FnOnce(Result<Executed, ClientError>) + Send>;
@@ -38,11 +37,10 @@ impl ModelHandle {
         caller: &Caller,
         callback: ExecutedCallback,
     ) -> Result<(), ClientError> {
-        let deadline = deadline_at(options.deadline);
         let tracer = self.link.tracer();
         let mut marks = Marks::begin(tracer.as_deref());
         // Memories are sent whatever the deadline: launching is no execution.
-        let (wire, copies) = match self.pack(&request, options, Deadline::never()) {
+        let (wire, copies) = match self.pack(&request, options, Deadline::never().into()) {
             Ok(packed) => packed,
             Err(error) => {
                 callback(Err(error.clone()));
@@ -64,7 +62,7 @@ impl ModelHandle {
             }
         };
         let call = Call::ExecuteAsynchronously { execution, request: wire };
-        let launched = link.launch(call, &in_use.copies.descriptors(), deadline);
+        let launched = link.launch(call, &in_use.copies.descriptors(), options.deadline);
         marks.mark(SpanKind::Publish);
         let error = match launched {
             Ok((Answer::Done, _)) => {

@@ -13,7 +13,6 @@ use fmq::Deadline;
 
 use super::{ModelHandle, nanos};
 use crate::ClientError;
-use crate::waiting::deadline_at;
 
 /// A fenced execution in the service, which keeps what came of it until this is dropped.
 #[derive(Debug)]
@@ -48,7 +47,7 @@ impl ModelHandle {
         check_outputs(&request)?;
         let tracer = self.link.tracer();
         let mut marks = Marks::begin(tracer.as_deref());
-        let (wire, copies) = self.pack(&request, &options.execution, Deadline::never())?;
+        let (wire, copies) = self.pack(&request, &options.execution, Deadline::never().into())?;
         let mut descriptors = copies.descriptors();
         descriptors.extend(wait_for.iter().map(Fence::as_fd));
         let call = Call::ExecuteFenced(FencedRequest {
@@ -81,9 +80,7 @@ impl ModelHandle {
         descriptors: &[BorrowedFd<'_>],
         options: &FencedOptions,
     ) -> Result<(u32, Option<Fence>), ClientError> {
-        let deadline = options.execution.deadline;
-        let deadline = deadline_at(deadline);
-        match self.link.launch(call, descriptors, deadline)? {
+        match self.link.launch(call, descriptors, options.execution.deadline)? {
             (Answer::Fenced { execution }, fences) => {
                 Ok((execution, fences.into_iter().next().map(Fence::from)))
             }
