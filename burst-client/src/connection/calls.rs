@@ -3,7 +3,6 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use burst_hal::TimePoint;
 use burst_wire::control::{self, Answer, Call, ClientMessage, Refusal, RefusalCause};
 use burst_wire::{WireError, socket};
 use fmq::Deadline;
@@ -11,7 +10,7 @@ use fmq::Deadline;
 use super::pending_calls::{LateReply, NoReply, Undo};
 use super::{Connection, REASON_PATIENCE};
 use crate::ClientError;
-use crate::waiting::{Patience, answer_by};
+use crate::waiting::Patience;
 
 /// How long a call may take that does nothing but keep books.
 const QUICK_CALL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -130,15 +129,15 @@ impl Connection {
         }
     }
 
-    /// Makes a call that starts an execution with this deadline, which the service answers without executing
-    /// anything: whether it can be met is the service's to say.
+    /// Makes a call that starts an execution, which the service answers without executing anything: until then its
+    /// answer is waited for, at most [`QUICK_CALL_TIMEOUT`].
     pub(crate) fn launch(
         &self,
         call: Call,
         descriptors: &[BorrowedFd<'_>],
-        deadline: Option<TimePoint>,
+        deadline: Deadline,
     ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
-        self.call(call, descriptors, quick(answer_by(deadline)))
+        self.call(call, descriptors, quick(deadline))
     }
 
     /// Asks the service to give up an execution. Its acknowledgement is not waited for.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use burst_hal::trace::{Marks, SpanKind};
 use burst_hal::{Caller, ExecutionOptions, Request};
 use burst_wire::control::{Answer, Call};
-use fmq::Deadline;
 
 use super::{Copies, Executed, ModelHandle};
 use crate::ClientError;
 use crate::connection::{Ended, NotBegun};
+use crate::waiting::answer_by;
 
 /// What is called with the outcome of an execution.
 pub(crate) type ExecutedCallback = Box<dyn FnOnce(Result<Executed, ClientError>) + Send>;
@@ -39,8 +39,9 @@ impl ModelHandle {
     ) -> Result<(), ClientError> {
         let tracer = self.link.tracer();
         let mut marks = Marks::begin(tracer.as_deref());
-        // Memories are sent whatever the deadline: launching is no execution.
-        let (wire, copies) = match self.pack(&request, options, Deadline::never().into()) {
+        // Memories are sent although the deadline has passed: launching is no execution.
+        let until = answer_by(options.deadline);
+        let (wire, copies) = match self.pack(&request, options, until.into()) {
             Ok(packed) => packed,
             Err(error) => {
                 callback(Err(error.clone()));
@@ -62,7 +63,7 @@ impl ModelHandle {
             }
         };
         let call = Call::ExecuteAsynchronously { execution, request: wire };
-        let launched = link.launch(call, &in_use.copies.descriptors(), options.deadline);
+        let launched = link.launch(call, &in_use.copies.descriptors(), until);
         marks.mark(SpanKind::Publish);
         let error = match launched {
             Ok((Answer::Done, _)) => {
