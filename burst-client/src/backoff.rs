@@ -6,6 +6,7 @@ use std::time::Duration;
 use fmq::{Deadline, clock};
 
 use crate::ClientError;
+use crate::waiting::Patience;
 
 /// No pause is shorter than this, whatever was asked for.
 const SHORTEST: Duration = Duration::from_micros(100);
@@ -40,24 +41,25 @@ impl Backoff {
     };
 
     /// Tries until `attempt` succeeds or fails with an error that `may_pass` says no to, or the
-    /// time is over, or `deadline` has passed. Gives the value and the number of attempts.
+    /// time is over, or the deadline has passed. Gives the value and the number of attempts.
     ///
     /// # Errors
-    /// The last one of `attempt`.
-    pub(crate) fn run<T>(
+    /// The last one of `attempt`; [`ClientError::Cancelled`].
+    pub(crate) fn run<'a, T>(
         &self,
-        deadline: Deadline,
+        patience: impl Into<Patience<'a>>,
         mut may_pass: impl FnMut(&ClientError) -> bool,
         mut attempt: impl FnMut() -> Result<T, ClientError>,
     ) -> Result<(T, u32), ClientError> {
-        let mut pauses = self.pauses(clock::now_ns(), deadline);
+        let patience = patience.into();
+        let mut pauses = self.pauses(clock::now_ns(), patience.until());
         for count in 1_u32.. {
             let error = match attempt() {
                 Ok(value) => return Ok((value, count)),
                 Err(error) => error,
             };
             match pauses.next(clock::now_ns()).filter(|_| may_pass(&error)) {
-                Some(pause) => std::thread::sleep(pause),
+                Some(pause) => patience.pause(pause)?,
                 None => return Err(error),
             }
             tracing::debug!(%error, count, "trying again");

@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use burst_hal::{ExecutionOptions, ExecutionResult, Pool, Request};
+use burst_hal::{Caller, CancelWord, ExecutionOptions, ExecutionResult, Pool, Request};
 use burst_wire::control::{
     Answer, Call, List, PoolSource, QueueDescriptor, QueueGrantor, StatedLimit, WaitStyle,
 };
@@ -14,7 +14,7 @@ use fmq::{Consumer, Deadline, Descriptor, Producer, QueueConfig, Wait};
 use crate::ClientError;
 use crate::connection::{BurstWatch, Link};
 use crate::model_handle::ModelHandle;
-use crate::waiting::deadline_at;
+use crate::waiting::{Patience, answer_by};
 
 mod execute;
 mod pipeline;
@@ -126,6 +126,8 @@ pub struct Burst {
     takes_buffers: bool,
     scratch: Scratch,
     pipeline: Pipeline,
+    /// By which the caller of its executions calls them off; `None` while nobody can.
+    cancel: Option<CancelWord>,
 }
 
 impl Burst {
@@ -175,6 +177,7 @@ impl Burst {
             takes_buffers: features.contains(Features::TOKENS),
             scratch: Scratch::default(),
             pipeline: Pipeline::new(depth.into()),
+            cancel: None,
         })
     }
 
@@ -296,7 +299,7 @@ impl Burst {
     /// The service refuses it, or is gone; [`ClientError::NoDescriptor`] where it has no descriptor.
     pub fn push_memory(&mut self, memory: &Pool) -> Result<(), ClientError> {
         self.model.link().check_not_forked()?;
-        match self.slot_of(memory, Deadline::never())? {
+        match self.slot_of(memory, Deadline::never().into())? {
             Some(_) => Ok(()),
             None => Err(ClientError::NoDescriptor),
         }
@@ -325,21 +328,21 @@ impl Burst {
     pub(crate) fn slot_of(
         &mut self,
         memory: &Pool,
-        deadline: Deadline,
+        patience: Patience<'_>,
     ) -> Result<Option<i32>, ClientError> {
         if let Some(slot) = self.watch.slots.slot(memory) {
             return Ok(Some(slot));
         }
         let link = self.model.link();
-        link.give_back_dropped(deadline)?;
-        let Some(number) = link.share_memory(memory, deadline)? else { return Ok(None) };
+        link.give_back_dropped(patience)?;
+        let Some(number) = link.share_memory(memory, patience)? else { return Ok(None) };
         let slots = &self.watch.slots;
         let Some(slot) = slots.reserve() else { return Ok(None) };
         let source = PoolSource::Shared { memory: number };
         link.call_acknowledged(
             Call::PushMemory { burst: self.number, slot, source },
             &[],
-            deadline,
+            patience,
         )?;
         slots.insert(slot, memory);
         Ok(Some(slot))
@@ -350,7 +353,7 @@ impl Burst {
     fn slot_of_buffer(
         &mut self,
         token: u32,
-        deadline: Deadline,
+        patience: Patience<'_>,
     ) -> Result<Option<i32>, ClientError> {
         let (link, slots) = (self.model.link(), &self.watch.slots);
         // Of a token that this connection does not have, the service says over the socket what is wrong.
@@ -360,11 +363,11 @@ impl Burst {
         if let Some(slot) = slots.slot_of_buffer(&buffer) {
             return Ok(Some(slot));
         }
-        link.give_back_dropped(deadline)?;
+        link.give_back_dropped(patience)?;
         let Some(slot) = slots.reserve() else { return Ok(None) };
         let source = PoolSource::Token { token };
         let call = Call::PushMemory { burst: self.number, slot, source };
-        match link.call_acknowledged(call, &[], deadline) {
+        match link.call_acknowledged(call, &[], patience) {
             Ok(()) => {}
             Err(ClientError::Refused { detail, .. }) => {
                 tracing::debug!(burst = self.number, detail, "buffers go over the socket");
@@ -408,14 +411,19 @@ impl burst_hal::Burst for Burst {
         options: &ExecutionOptions,
         result: &mut ExecutionResult,
     ) {
-        let deadline = deadline_at(options.deadline);
-        match self.run(request, options, deadline) {
+        match self.run(request, options, answer_by(options.deadline)) {
             Ok(()) => std::mem::swap(result, &mut self.scratch.result),
             Err(error) => {
                 tracing::debug!(%error, "execution failed");
                 result.reset(error.status());
             }
         }
+    }
+
+    /// There is no call that takes a request of a burst back: whoever cancels is not kept waiting, and the service
+    /// goes on with it until its end or its deadline. Its result is dropped; the next request waits for that.
+    fn work_for(&mut self, caller: &Caller) {
+        self.cancel = Some(caller.cancel_word().clone());
     }
 }
 

@@ -19,7 +19,7 @@ use fmq::Deadline;
 
 use crate::connection::Link;
 use crate::model_handle::ModelHandle;
-use crate::waiting::deadline_at;
+use crate::waiting::{Patience, answer_by};
 use crate::{ClientError, RemoteBuffer, RemotePreparedModel, ShmMemory, Stream, StreamOptions};
 
 /// A device in another process.
@@ -93,10 +93,15 @@ impl RemoteDevice {
         model: &Model,
         deadline: Deadline,
     ) -> Result<Vec<bool>, ClientError> {
+        self.survey(model, deadline.into())
+    }
+
+    fn survey(&self, model: &Model, patience: Patience<'_>) -> Result<Vec<bool>, ClientError> {
+        patience.check()?;
         let parcel = Parcel::pack(model)?;
         let call = Call::SupportedOperations { device: self.number, model: parcel.body.clone() };
-        self.link.give_back_dropped(deadline)?;
-        match self.link.call(call, &parcel.descriptors(model)?, deadline)? {
+        self.link.give_back_dropped(patience)?;
+        match self.link.call(call, &parcel.descriptors(model)?, patience)? {
             (Answer::Supported(supported), _)
                 if supported.0.len() == model.main.operations.len() =>
             {
@@ -115,7 +120,17 @@ impl RemoteDevice {
         model: &Model,
         options: &PrepareOptions,
     ) -> Result<Arc<RemotePreparedModel>, ClientError> {
-        self.prepare_in(model, options, None)
+        self.prepare_with(model, options, answer_by(options.deadline).into())
+    }
+
+    /// The same, for somebody who waits for so long.
+    pub(crate) fn prepare_with(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        patience: Patience<'_>,
+    ) -> Result<Arc<RemotePreparedModel>, ClientError> {
+        self.prepare_in(model, options, None, patience)
     }
 
     /// As [`RemoteDevice::prepare`], and the device keeps the compilation in these files where it can use
@@ -129,10 +144,22 @@ impl RemoteDevice {
         options: &PrepareOptions,
         cache: &CompilationCache,
     ) -> Result<Arc<RemotePreparedModel>, ClientError> {
+        self.prepare_caching_with(model, options, cache, answer_by(options.deadline).into())
+    }
+
+    /// The same, for somebody who waits for so long.
+    pub(crate) fn prepare_caching_with(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        cache: &CompilationCache,
+        patience: Patience<'_>,
+    ) -> Result<Arc<RemotePreparedModel>, ClientError> {
         // A number of files that no message has room for is one that no device needs.
-        match self.prepare_in(model, options, Some(cache).filter(|cache| fits(cache.files()))) {
+        let files = Some(cache).filter(|cache| fits(cache.files()));
+        match self.prepare_in(model, options, files, patience) {
             // A service of an earlier version keeps none.
-            Err(ClientError::UnknownCall { .. }) => self.prepare(model, options),
+            Err(ClientError::UnknownCall { .. }) => self.prepare_with(model, options, patience),
             prepared => prepared,
         }
     }
@@ -147,6 +174,17 @@ impl RemoteDevice {
         cache: &CompilationCache,
         deadline: Option<TimePoint>,
     ) -> Result<Arc<RemotePreparedModel>, ClientError> {
+        self.prepare_from_cache_with(cache, deadline, answer_by(deadline).into())
+    }
+
+    /// The same, for somebody who waits for so long.
+    pub(crate) fn prepare_from_cache_with(
+        &self,
+        cache: &CompilationCache,
+        deadline: Option<TimePoint>,
+        patience: Patience<'_>,
+    ) -> Result<Arc<RemotePreparedModel>, ClientError> {
+        patience.check()?;
         let files = cache.files();
         if !fits(files) {
             return Err(ClientError::CacheFiles { files, limit: CACHE_FILES_MAX });
@@ -156,10 +194,9 @@ impl RemoteDevice {
             cache: CachePlace::new(cache.token, files),
             deadline: deadline.map(|at| at.nanos),
         };
-        let deadline = deadline_at(deadline);
-        self.link.give_back_dropped(deadline)?;
+        self.link.give_back_dropped(patience)?;
         let descriptors: Vec<BorrowedFd<'_>> = files_of(cache).collect();
-        match self.link.call(call, &descriptors, deadline)? {
+        match self.link.call(call, &descriptors, patience)? {
             (Answer::Restored { model, longest_packet, prepared, .. }, _) => {
                 let longest = usize::try_from(longest_packet).unwrap_or(usize::MAX);
                 let options = prepared.options();
@@ -176,7 +213,9 @@ impl RemoteDevice {
         model: &Model,
         options: &PrepareOptions,
         cache: Option<&CompilationCache>,
+        patience: Patience<'_>,
     ) -> Result<Arc<RemotePreparedModel>, ClientError> {
+        patience.check()?;
         let tracer = self.link.tracer();
         let mut marks = Marks::begin(tracer.as_deref());
         let parcel = Parcel::pack(model)?;
@@ -189,11 +228,10 @@ impl RemoteDevice {
                 Call::PrepareCaching { device, model: body, options: wire_options, cache }
             }
         };
-        let deadline = deadline_at(options.deadline);
-        self.link.give_back_dropped(deadline)?;
+        self.link.give_back_dropped(patience)?;
         let mut descriptors = parcel.descriptors(model)?;
         descriptors.extend(cache.into_iter().flat_map(files_of));
-        match self.link.call(call, &descriptors, deadline)? {
+        match self.link.call(call, &descriptors, patience)? {
             (Answer::Prepared { model: number }, _) => {
                 // The service has found the model legal: its rules are there.
                 let rules = RequestRules::new(model).map_err(|_| ClientError::UnexpectedAnswer)?;
@@ -328,9 +366,13 @@ impl Device for RemoteDevice {
         Ok(self.query_operations(model)?)
     }
 
-    /// A question that is under way cannot be taken back: there is no call for that.
-    fn supported_operations_for(&self, model: &Model, _: &Caller) -> Result<Vec<bool>, Failure> {
-        self.supported_operations(model)
+    /// There is no call that takes a question back: whoever cancels is not kept waiting, and the answer is dropped.
+    fn supported_operations_for(
+        &self,
+        model: &Model,
+        caller: &Caller,
+    ) -> Result<Vec<bool>, Failure> {
+        Ok(self.survey(model, Patience::of(caller, Deadline::never()))?)
     }
 
     fn prepare_model(
@@ -341,15 +383,16 @@ impl Device for RemoteDevice {
         Ok(self.prepare(model, options)?)
     }
 
-    /// The client's user pays for it in the service, whoever the caller is here. It ends with its deadline, or with
-    /// the connection.
+    /// The client's user pays for it in the service, whoever the caller is here. There is no call that takes
+    /// it back: whoever cancels is not kept waiting, and a model that is made all the same is released.
     fn prepare_model_for(
         &self,
         model: &Model,
         options: &PrepareOptions,
-        _: &Caller,
+        caller: &Caller,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
-        Ok(self.prepare(model, options)?)
+        let patience = Patience::of(caller, answer_by(options.deadline));
+        Ok(self.prepare_with(model, options, patience)?)
     }
 
     fn prepare_model_caching(
@@ -357,18 +400,20 @@ impl Device for RemoteDevice {
         model: &Model,
         options: &PrepareOptions,
         cache: &CompilationCache,
-        _: &Caller,
+        caller: &Caller,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
-        Ok(self.prepare_caching(model, options, cache)?)
+        let patience = Patience::of(caller, answer_by(options.deadline));
+        Ok(self.prepare_caching_with(model, options, cache, patience)?)
     }
 
     fn prepare_model_from_cache(
         &self,
         cache: &CompilationCache,
         deadline: Option<TimePoint>,
-        _: &Caller,
+        caller: &Caller,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
-        Ok(self.prepare_from_cache(cache, deadline)?)
+        let patience = Patience::of(caller, answer_by(deadline));
+        Ok(self.prepare_from_cache_with(cache, deadline, patience)?)
     }
 
     /// The client's user pays for it in the service, whoever the caller is here.

@@ -102,6 +102,9 @@ pub enum ClientError {
     /// The deadline passed without an answer.
     #[error("no answer before the deadline")]
     Timeout,
+    /// The caller called it off, and its answer is not waited for any more.
+    #[error("it was called off")]
+    Cancelled,
     /// The service refused a call.
     #[error("{status}: {detail}")]
     Refused {

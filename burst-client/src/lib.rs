@@ -66,4 +66,4 @@ pub use retry::RetryPolicy;
 pub use shm_memory::{SharedAllocator, ShmMemory};
 pub use stream::{Stream, StreamOptions};
 pub use trace::{TraceBuffer, TraceCounts};
-pub use waiting::deadline_at;
+pub use waiting::{ANSWER_GRACE, answer_by, deadline_at};

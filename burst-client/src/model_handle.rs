@@ -11,9 +11,10 @@ use burst_hal::{
     RequestPool,
 };
 use burst_wire::control::{self, Answer, Call, PoolSource, SynchronousRequest, WireArgument};
-use fmq::{Deadline, Wait};
+use fmq::Wait;
 
 use crate::connection::{LateReply, Link};
+use crate::waiting::Patience;
 use crate::{ClientError, ShmMemory};
 
 mod asynchronous;
@@ -75,38 +76,39 @@ impl ModelHandle {
         self.link.peer.pid
     }
 
-    /// Runs once over the control socket and waits for the result until `deadline`.
+    /// Runs once over the control socket and waits for the result.
     ///
     /// Memories that have a descriptor cross the socket with their first use; others are copied
     /// there and back.
     ///
     /// # Errors
-    /// The service is gone or the deadline passed. What the execution itself came to is in the
-    /// result's status.
-    pub(crate) fn execute(
+    /// The service is gone, the deadline passed, or the caller called it off. What the execution itself came
+    /// to is in the result's status.
+    pub(crate) fn execute<'a>(
         &self,
         request: &Request,
         options: &ExecutionOptions,
-        deadline: Deadline,
+        patience: impl Into<Patience<'a>>,
     ) -> Result<Executed, ClientError> {
-        self.execute_leaving(request, options, deadline, &mut None)
+        self.execute_leaving(request, options, patience, &mut None)
     }
 
     /// The same. Where the deadline passes first, `late` is the reply of the execution that may be under
     /// way yet, with the memories of the request.
-    pub(crate) fn execute_leaving(
+    pub(crate) fn execute_leaving<'a>(
         &self,
         request: &Request,
         options: &ExecutionOptions,
-        deadline: Deadline,
+        patience: impl Into<Patience<'a>>,
         late: &mut Option<LateReply>,
     ) -> Result<Executed, ClientError> {
+        let patience = patience.into();
         let tracer = self.link.tracer();
         let mut marks = Marks::begin(tracer.as_deref());
-        let (wire, copies) = self.pack(request, options, deadline)?;
+        let (wire, copies) = self.pack(request, options, patience)?;
         let (call, descriptors) = (Call::Execute(wire), copies.descriptors());
         marks.mark(SpanKind::EncodeRequest);
-        let replied = self.link.call_leaving(call, &descriptors, deadline, late);
+        let replied = self.link.call_leaving(call, &descriptors, patience, late);
         marks.mark(SpanKind::WaitForResult);
         let executed = match replied {
             Ok((Answer::Executed(executed), _)) => executed,
@@ -128,7 +130,7 @@ impl ModelHandle {
         &self,
         request: &Request,
         options: &ExecutionOptions,
-        deadline: Deadline,
+        patience: Patience<'_>,
     ) -> Result<(SynchronousRequest, Copies), ClientError> {
         self.link.check_not_forked()?;
         // Not released while the request is under way, whatever another thread drops meanwhile.
@@ -141,7 +143,7 @@ impl ModelHandle {
         let pools = request
             .pools
             .iter()
-            .map(|pool| self.source(pool, &mut copies, deadline))
+            .map(|pool| self.source(pool, &mut copies, patience))
             .collect::<Result<_, _>>()?;
         let wire = SynchronousRequest {
             model: self.number,
@@ -160,16 +162,16 @@ impl ModelHandle {
         &self,
         pool: &RequestPool,
         copies: &mut Copies,
-        deadline: Deadline,
+        patience: Patience<'_>,
     ) -> Result<PoolSource, ClientError> {
         let memory = match pool {
             RequestPool::Memory(memory) => memory,
             RequestPool::Token(token) => return Ok(PoolSource::Token { token: *token }),
         };
-        if let Some(number) = self.link.share_memory(memory, deadline)? {
+        if let Some(number) = self.link.share_memory(memory, patience)? {
             return Ok(PoolSource::Shared { memory: number });
         }
-        self.link.give_back_dropped(deadline)?;
+        self.link.give_back_dropped(patience)?;
         copies.add(memory)
     }
 }

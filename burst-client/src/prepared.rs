@@ -12,7 +12,7 @@ use fmq::Deadline;
 
 use crate::connection::Link;
 use crate::model_handle::{ExecutedCallback, ModelHandle};
-use crate::waiting::deadline_at;
+use crate::waiting::{Patience, answer_by};
 use crate::{Burst, BurstOptions, ClientError, Executed};
 
 /// A model that is prepared in another process.
@@ -149,14 +149,20 @@ impl PreparedModel for RemotePreparedModel {
         request: &Request,
         options: &ExecutionOptions,
     ) -> ExecutionResult {
-        let deadline = deadline_at(options.deadline);
-        match self.execute(request, options, deadline) {
-            Ok(executed) => executed.result,
-            Err(error) => {
-                tracing::debug!(%error, "execution failed");
-                ExecutionResult::of(error.status())
-            }
-        }
+        result_of(self.handle.execute(request, options, answer_by(options.deadline)))
+    }
+
+    /// There is no call that takes an execution back which somebody waits for: whoever cancels is not kept waiting,
+    /// and the service goes on with it until its end or its deadline. One that the service is to give up
+    /// is asynchronous.
+    fn execute_for(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+        caller: &Caller,
+    ) -> ExecutionResult {
+        let patience = Patience::of(caller, answer_by(options.deadline));
+        result_of(self.handle.execute(request, options, patience))
     }
 
     /// Over [`RemotePreparedModel::start_with`]. An execution that misses its deadline before it is started, or

@@ -12,24 +12,21 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use burst_hal::validate::RequestRules;
 use burst_hal::{
-    Buffer, BufferRequest, BurstExecutor, CacheFiles, Caller, Capabilities, CompilationCache,
-    Device, DeviceStatus, DeviceType, ExecutionCallback, ExecutionOptions, ExecutionResult,
-    Extension, Failure, Fence, FencedExecution, FencedOptions, HalVersion, Model, Pace,
-    PrepareOptions, PreparedModel, Request, TimePoint,
+    Caller, CompilationCache, Device, ExecutionOptions, ExecutionResult, Model, PrepareOptions,
+    Request, TimePoint,
 };
 use fmq::Deadline;
 use rustix::io::Errno;
 
-use crate::prepared::launched;
-use crate::waiting::{deadline_at, lock};
+use crate::waiting::{Patience, answer_by, lock};
 use crate::{
     Backoff, Burst, BurstOptions, Client, ClientError, ConnectOptions, RemoteDevice,
     RemotePreparedModel, Stream, StreamOptions,
 };
 
 mod burst;
+mod contract;
 mod renewable;
 mod stream;
 
@@ -153,7 +150,11 @@ impl ReconnectingDevice {
     /// # Errors
     /// The last attempt's; [`ClientError::Timeout`].
     pub fn reconnect(&self, deadline: Deadline) -> Result<(), ClientError> {
-        self.again(deadline, || self.alive(deadline).map(|_| ()))
+        self.reconnect_with(deadline.into())
+    }
+
+    fn reconnect_with(&self, patience: Patience<'_>) -> Result<(), ClientError> {
+        self.again(patience, || self.alive(patience).map(|_| ()))
     }
 
     /// As [`ReconnectingDevice::reconnect`], with a single attempt: nobody waits for a service that is not there.
@@ -161,7 +162,7 @@ impl ReconnectingDevice {
     /// # Errors
     /// The attempt's; [`ClientError::Timeout`].
     pub fn try_reconnect(&self, deadline: Deadline) -> Result<(), ClientError> {
-        self.alive(deadline).map(|_| ())
+        self.alive(deadline.into()).map(|_| ())
     }
 
     /// Makes a model ready to execute, now and after every reconnection. A service that dies over
@@ -174,7 +175,16 @@ impl ReconnectingDevice {
         model: &Model,
         options: &PrepareOptions,
     ) -> Result<Arc<ReconnectingModel>, ClientError> {
-        self.surviving(|| self.prepare_once(model, options))
+        self.prepare_with(model, options, answer_by(options.deadline).into())
+    }
+
+    fn prepare_with(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        patience: Patience<'_>,
+    ) -> Result<Arc<ReconnectingModel>, ClientError> {
+        self.surviving(patience, || self.prepare_once(model, options, patience))
     }
 
     /// As [`ReconnectingDevice::prepare`], and the device keeps the compilation in these files where it can
@@ -188,10 +198,20 @@ impl ReconnectingDevice {
         options: &PrepareOptions,
         cache: &CompilationCache,
     ) -> Result<Arc<ReconnectingModel>, ClientError> {
-        self.surviving(|| {
+        self.prepare_caching_with(model, options, cache, answer_by(options.deadline).into())
+    }
+
+    fn prepare_caching_with(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        cache: &CompilationCache,
+        patience: Patience<'_>,
+    ) -> Result<Arc<ReconnectingModel>, ClientError> {
+        self.surviving(patience, || {
             let origin = Origin::Model { model: model.clone(), options: *options };
-            self.prepare_from(origin, options.deadline, |device| {
-                device.prepare_caching(model, options, cache)
+            self.prepare_from(origin, patience, |device| {
+                device.prepare_caching_with(model, options, cache, patience)
             })
         })
     }
@@ -208,9 +228,20 @@ impl ReconnectingDevice {
         cache: &CompilationCache,
         deadline: Option<TimePoint>,
     ) -> Result<Arc<ReconnectingModel>, ClientError> {
-        self.surviving(|| {
+        self.prepare_from_cache_with(cache, deadline, answer_by(deadline).into())
+    }
+
+    fn prepare_from_cache_with(
+        &self,
+        cache: &CompilationCache,
+        deadline: Option<TimePoint>,
+        patience: Patience<'_>,
+    ) -> Result<Arc<ReconnectingModel>, ClientError> {
+        self.surviving(patience, || {
             let origin = Origin::Files(same_files(cache)?);
-            self.prepare_from(origin, deadline, |device| device.prepare_from_cache(cache, deadline))
+            self.prepare_from(origin, patience, |device| {
+                device.prepare_from_cache_with(cache, deadline, patience)
+            })
         })
     }
 
@@ -218,20 +249,20 @@ impl ReconnectingDevice {
         &self,
         model: &Model,
         options: &PrepareOptions,
+        patience: Patience<'_>,
     ) -> Result<Arc<ReconnectingModel>, ClientError> {
         let origin = Origin::Model { model: model.clone(), options: *options };
-        self.prepare_from(origin, options.deadline, |device| device.prepare(model, options))
+        self.prepare_from(origin, patience, |device| device.prepare_with(model, options, patience))
     }
 
     /// One attempt to make a model ready for the first time.
     fn prepare_from(
         &self,
         origin: Origin,
-        deadline: Option<TimePoint>,
+        patience: Patience<'_>,
         prepare: impl FnOnce(&RemoteDevice) -> Result<Arc<RemotePreparedModel>, ClientError>,
     ) -> Result<Arc<ReconnectingModel>, ClientError> {
-        let deadline = deadline_at(deadline);
-        let Connected { device, generation } = self.alive(deadline)?;
+        let Connected { device, generation } = self.alive(patience)?;
         let prepared = Renewable::new(Prepared { model: prepare(&device)?, generation });
         Ok(Arc::new(ReconnectingModel { device: self.clone(), origin, prepared }))
     }
@@ -246,22 +277,25 @@ impl ReconnectingDevice {
         model: &Model,
         options: &StreamOptions,
     ) -> Result<ReconnectingStream, ClientError> {
-        self.surviving(|| {
-            ReconnectingStream::new(self.prepare_once(model, &options.prepare)?, model, options)
+        let patience = answer_by(options.prepare.deadline).into();
+        self.surviving(patience, || {
+            let prepared = self.prepare_once(model, &options.prepare, patience)?;
+            ReconnectingStream::new(prepared, model, options)
         })
     }
 
     /// Sets something up, again where the service dies over it and comes back.
     fn surviving<T>(
         &self,
+        patience: Patience<'_>,
         mut attempt: impl FnMut() -> Result<T, ClientError>,
     ) -> Result<T, ClientError> {
-        let deadline = Deadline::after(self.shared.backoff.total);
+        let patience = patience.with_deadline(Deadline::after(self.shared.backoff.total));
         for _ in 1..SET_UP_TRIES {
             match attempt() {
                 Err(error) if error.is_loss() => {
                     tracing::info!(%error, device = self.shared.name, "lost while setting up");
-                    self.reconnect(deadline)?;
+                    self.reconnect_with(patience)?;
                 }
                 other => return other,
             }
@@ -270,19 +304,21 @@ impl ReconnectingDevice {
     }
 
     /// Tries until it works, or until trying again does not help.
-    fn again<T>(
+    fn again<'a, T>(
         &self,
-        deadline: Deadline,
+        patience: impl Into<Patience<'a>>,
         attempt: impl FnMut() -> Result<T, ClientError>,
     ) -> Result<T, ClientError> {
-        Ok(self.shared.backoff.run(deadline, ClientError::may_pass, attempt)?.0)
+        Ok(self.shared.backoff.run(patience, ClientError::may_pass, attempt)?.0)
     }
 
     /// A device whose service lives, as far as is known, and the number of its connection. One
     /// attempt.
-    fn alive(&self, deadline: Deadline) -> Result<Connected, ClientError> {
+    fn alive(&self, patience: Patience<'_>) -> Result<Connected, ClientError> {
+        patience.check()?;
         let is_alive = |connected: &Connected| connected.device.is_alive();
-        self.shared.connected.renew(deadline, is_alive, |old| {
+        self.shared.connected.renew(patience, is_alive, |old| {
+            let deadline = patience.until();
             let client = lock(&self.shared.connector)(deadline)?;
             let device = client.device_until(&self.shared.name, deadline)?;
             if device.version_string() != self.shared.version {
@@ -345,7 +381,14 @@ impl ReconnectingModel {
     /// # Errors
     /// The last attempt's.
     pub fn reconnect(&self, deadline: Deadline) -> Result<Arc<RemotePreparedModel>, ClientError> {
-        self.device.again(deadline, || self.ready(deadline))
+        self.reconnect_with(deadline.into())
+    }
+
+    fn reconnect_with(
+        &self,
+        patience: Patience<'_>,
+    ) -> Result<Arc<RemotePreparedModel>, ClientError> {
+        self.device.again(patience, || self.ready(patience))
     }
 
     /// Starts a burst. A service that is gone, or dies over it, is treated as by
@@ -358,213 +401,29 @@ impl ReconnectingModel {
         options: &BurstOptions,
     ) -> Result<ReconnectingBurst, ClientError> {
         let deadline = Deadline::after(self.device.shared.backoff.total);
-        self.device.surviving(|| {
+        self.device.surviving(deadline.into(), || {
             let burst = self.reconnect(deadline)?.configure_burst(options)?;
             Ok(ReconnectingBurst::new(self, options, burst))
         })
     }
 
     /// One attempt.
-    fn ready(&self, deadline: Deadline) -> Result<Arc<RemotePreparedModel>, ClientError> {
-        let Connected { device, generation } = self.device.alive(deadline)?;
+    fn ready(&self, patience: Patience<'_>) -> Result<Arc<RemotePreparedModel>, ClientError> {
+        let Connected { device, generation } = self.device.alive(patience)?;
         let is_current = |prepared: &Prepared| prepared.generation >= generation;
-        let prepared = self.prepared.renew(deadline, is_current, |_| {
-            let deadline = deadline.as_ns().map(|nanos| TimePoint { nanos });
+        let prepared = self.prepared.renew(patience, is_current, |_| {
+            let deadline = patience.until().as_ns().map(|nanos| TimePoint { nanos });
             let model = match &self.origin {
                 Origin::Model { model, options } => {
-                    device.prepare(model, &PrepareOptions { deadline, ..*options })?
+                    let options = PrepareOptions { deadline, ..*options };
+                    device.prepare_with(model, &options, patience)?
                 }
-                Origin::Files(cache) => device.prepare_from_cache(cache, deadline)?,
+                Origin::Files(cache) => {
+                    device.prepare_from_cache_with(cache, deadline, patience)?
+                }
             };
             Ok(Prepared { model, generation })
         })?;
         Ok(prepared.model)
-    }
-}
-
-#[deny(clippy::missing_trait_methods, reason = "all that the model can do has to reach it")]
-impl PreparedModel for ReconnectingModel {
-    fn execute_synchronously(
-        &self,
-        request: &Request,
-        options: &ExecutionOptions,
-    ) -> ExecutionResult {
-        self.execute_for(request, options, &Caller::default())
-    }
-
-    fn execute_for(
-        &self,
-        request: &Request,
-        options: &ExecutionOptions,
-        caller: &Caller,
-    ) -> ExecutionResult {
-        let deadline = deadline_at(options.deadline);
-        match self.reconnect(deadline) {
-            Ok(model) => model.execute_for(request, options, caller),
-            Err(error) => {
-                tracing::debug!(%error, "execution failed");
-                ExecutionResult::of(error.status())
-            }
-        }
-    }
-
-    /// Connects again before it starts anything, on the caller's thread. An execution that is lost with its
-    /// service is DEVICE_UNAVAILABLE and not started again: nobody knows what came of it.
-    fn execute_asynchronously(
-        self: Arc<Self>,
-        request: Request,
-        options: ExecutionOptions,
-        caller: Caller,
-        callback: ExecutionCallback,
-    ) -> Result<(), Failure> {
-        let deadline = deadline_at(options.deadline);
-        match self.reconnect(deadline) {
-            Ok(model) => model.execute_asynchronously(request, options, caller, callback),
-            Err(error) => {
-                drop(request);
-                callback(ExecutionResult::of(error.status()));
-                launched(Err(error))
-            }
-        }
-    }
-
-    /// Likewise. Fences of executions that the service before had begun have failed, and so has a chain
-    /// over its death.
-    fn execute_fenced(
-        self: Arc<Self>,
-        request: Request,
-        wait_for: Vec<Fence>,
-        options: FencedOptions,
-        caller: Caller,
-    ) -> Result<FencedExecution, Failure> {
-        let deadline = options.execution.deadline;
-        let deadline = deadline_at(deadline);
-        self.reconnect(deadline)?.execute_fenced(request, wait_for, options, caller)
-    }
-
-    fn open_burst(self: Arc<Self>) -> Result<Box<dyn burst_hal::Burst>, Failure> {
-        Ok(Box::new(self.configure_burst(&BurstOptions::default())?))
-    }
-
-    /// None: its bursts keep memories over the death of a service, which no executor of one connection does.
-    fn open_executor(self: Arc<Self>) -> Result<Option<Box<dyn BurstExecutor>>, Failure> {
-        Ok(None)
-    }
-
-    /// None that can be borrowed: the model that has them is replaced with every connection.
-    fn request_rules(&self) -> Option<&RequestRules> {
-        None
-    }
-
-    /// Likewise.
-    fn pace(&self) -> Option<&Pace> {
-        None
-    }
-
-    /// Likewise.
-    fn wrapped(&self) -> Option<&Arc<dyn PreparedModel>> {
-        None
-    }
-
-    fn prepare_options(&self) -> Option<PrepareOptions> {
-        match &self.origin {
-            Origin::Model { options, .. } => Some(PrepareOptions { deadline: None, ..*options }),
-            Origin::Files(_) => self.current().prepare_options(),
-        }
-    }
-}
-
-/// Facts about the device are those of the connection there is, its version that of the first one
-/// (a service may come back as another version); questions to a service that is gone fail, they
-/// do not wait for the next one.
-///
-/// It makes no buffers: their values lie in the service and die with it, and nobody here could make them
-/// again.
-#[deny(clippy::missing_trait_methods, reason = "all that the device can do has to reach it")]
-impl Device for ReconnectingDevice {
-    fn name(&self) -> &str {
-        &self.shared.name
-    }
-
-    fn version_string(&self) -> &str {
-        &self.shared.version
-    }
-
-    fn device_type(&self) -> DeviceType {
-        self.current().device_type()
-    }
-
-    fn hal_version(&self) -> HalVersion {
-        self.current().hal_version()
-    }
-
-    fn capabilities(&self) -> Result<Capabilities, Failure> {
-        self.current().capabilities()
-    }
-
-    fn supported_extensions(&self) -> Vec<Extension> {
-        self.current().supported_extensions()
-    }
-
-    fn cache_files_needed(&self) -> CacheFiles {
-        self.current().cache_files_needed()
-    }
-
-    fn status(&self) -> DeviceStatus {
-        self.current().status()
-    }
-
-    fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
-        self.current().supported_operations(model)
-    }
-
-    fn supported_operations_for(
-        &self,
-        model: &Model,
-        caller: &Caller,
-    ) -> Result<Vec<bool>, Failure> {
-        self.current().supported_operations_for(model, caller)
-    }
-
-    fn prepare_model(
-        &self,
-        model: &Model,
-        options: &PrepareOptions,
-    ) -> Result<Arc<dyn PreparedModel>, Failure> {
-        Ok(self.prepare(model, options)?)
-    }
-
-    fn prepare_model_for(
-        &self,
-        model: &Model,
-        options: &PrepareOptions,
-        _: &Caller,
-    ) -> Result<Arc<dyn PreparedModel>, Failure> {
-        Ok(self.prepare(model, options)?)
-    }
-
-    fn prepare_model_caching(
-        &self,
-        model: &Model,
-        options: &PrepareOptions,
-        cache: &CompilationCache,
-        _: &Caller,
-    ) -> Result<Arc<dyn PreparedModel>, Failure> {
-        Ok(self.prepare_caching(model, options, cache)?)
-    }
-
-    fn prepare_model_from_cache(
-        &self,
-        cache: &CompilationCache,
-        deadline: Option<TimePoint>,
-        _: &Caller,
-    ) -> Result<Arc<dyn PreparedModel>, Failure> {
-        Ok(self.prepare_from_cache(cache, deadline)?)
-    }
-
-    fn allocate(&self, _: &BufferRequest, _: &Caller) -> Result<Arc<dyn Buffer>, Failure> {
-        Err(Failure::general(
-            "a buffer would not outlive its service, as everything else here does",
-        ))
     }
 }

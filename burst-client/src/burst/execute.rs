@@ -10,10 +10,13 @@ use fmq::{Deadline, QueueError};
 use super::pipeline::Holder;
 use super::results::NoResult;
 use super::{Burst, Ticket};
+use crate::waiting::Patience;
 use crate::{ClientError, Executed};
 
 /// Dimensions that room is kept for per output of a result under way.
 const RANK_ROOM: usize = 8;
+/// How often whoever waits at a queue looks whether it was called off: only the other end of a queue can wake it.
+const CANCEL_LOOK: Duration = Duration::from_millis(10);
 /// Datums of a result beside its outputs: packet information, two kinds of times, number.
 const RESULT_FIXED: usize = 4;
 
@@ -58,15 +61,18 @@ impl Burst {
         deadline: Deadline,
     ) -> Result<(), ClientError> {
         self.model.link().check_not_forked()?;
-        let Sent::Yes(number) = self.send(request, options, deadline, Holder::Caller)? else {
-            let Executed { result, driver_time } = self.fall_back(request, options, deadline)?;
+        let cancel = self.cancel.clone();
+        let patience = Patience::by(cancel.as_ref(), deadline);
+        patience.check()?;
+        let Sent::Yes(number) = self.send(request, options, patience, Holder::Caller)? else {
+            let Executed { result, driver_time } = self.fall_back(request, options, patience)?;
             self.scratch.result = result;
             self.scratch.driver_time = driver_time;
             self.scratch.fell_back = true;
             return Ok(());
         };
         while !self.pipeline.is_ready(number) {
-            if let Err(error) = self.take_one(deadline) {
+            if let Err(error) = self.take_one(patience) {
                 self.pipeline.abandon(number); // its result comes late, if at all, and is dropped
                 return Err(error);
             }
@@ -95,8 +101,9 @@ impl Burst {
         deadline: Deadline,
     ) -> Result<Ticket, ClientError> {
         self.model.link().check_not_forked()?;
-        if let Sent::DoesNotFit = self.send(request, options, deadline, Holder::Ticket)? {
-            let done = self.fall_back(request, options, deadline)?;
+        let patience = deadline.into();
+        if let Sent::DoesNotFit = self.send(request, options, patience, Holder::Ticket)? {
+            let done = self.fall_back(request, options, patience)?;
             let entry = self.pipeline.sent(Holder::Ticket, 0);
             entry.result = done.result;
             entry.driver_time = done.driver_time;
@@ -121,7 +128,7 @@ impl Burst {
         self.model.link().check_not_forked()?;
         let number = self.pipeline.number_of(ticket)?;
         while !self.pipeline.is_ready(number) {
-            self.take_one(deadline)?;
+            self.take_one(deadline.into())?;
         }
         self.collect(number)?;
         Ok(&self.scratch.result)
@@ -136,7 +143,7 @@ impl Burst {
         let number = self.pipeline.number_of(ticket)?;
         while !self.pipeline.is_ready(number) {
             match self.results.is_readable() {
-                Ok(true) => self.take_one(Deadline::at_ns(0))?,
+                Ok(true) => self.take_one(Deadline::at_ns(0).into())?,
                 Ok(false) if self.is_alive() => return Ok(None),
                 Ok(false) => return Err(self.explain(QueueError::PeerDied.into())),
                 Err(error) => return Err(self.explain(error)),
@@ -166,16 +173,16 @@ impl Burst {
         &mut self,
         request: &Request,
         options: &ExecutionOptions,
-        deadline: Deadline,
+        patience: Patience<'_>,
         holder: Holder,
     ) -> Result<Sent, ClientError> {
         while !self.pipeline.admit()? {
-            self.take_one(deadline)?; // the late result of a request whose caller gave up
+            self.take_one(patience)?; // the late result of a request whose caller gave up
         }
         let tracer = self.model.link().tracer();
         let mut marks = Marks::begin(tracer.as_deref());
         let Some(extras) = self.extras(options) else { return Ok(Sent::DoesNotFit) };
-        if !self.find_slots(request, deadline)? {
+        if !self.find_slots(request, patience)? {
             return Ok(Sent::DoesNotFit);
         }
         let packet = RequestPacket {
@@ -192,10 +199,10 @@ impl Burst {
         let reserved = RESULT_FIXED + request.outputs.len() * (1 + RANK_ROOM);
         marks.mark(SpanKind::EncodeRequest);
         while !self.pipeline.has_room(reserved, self.result_capacity) {
-            self.take_one(deadline)?;
+            self.take_one(patience)?;
         }
         marks.skip();
-        self.write(deadline)?;
+        self.write(patience)?;
         marks.mark(SpanKind::Publish);
         let entry = self.pipeline.sent(holder, reserved);
         entry.outputs = request.outputs.len();
@@ -214,7 +221,7 @@ impl Burst {
     }
 
     /// Writes the encoded request, and wakes the service if it sleeps.
-    fn write(&mut self, deadline: Deadline) -> Result<(), ClientError> {
+    fn write(&mut self, patience: Patience<'_>) -> Result<(), ClientError> {
         loop {
             match self.requests.write_quiet(&self.scratch.request) {
                 Err(QueueError::Full { .. }) => {}
@@ -223,12 +230,13 @@ impl Burst {
             }
             if self.pipeline.outstanding() > 0 {
                 // The service may wait for room itself; and it gives room back with each answer.
-                self.take_one(deadline)?;
+                self.take_one(patience)?;
             } else {
                 // It gives the room of the last request back a moment after its answer.
                 let datums = self.scratch.request.len() / burst_wire::DATUM_BYTES;
-                let waited = self.requests.wait(datums, deadline);
-                waited.map_err(|error| self.explain(error.into()))?;
+                let requests = &mut self.requests;
+                let waited = at_queue(patience, |until| Ok(requests.wait(datums, until)?));
+                waited.map_err(|error| self.explain(error))?;
             }
         }
         self.requests.wake().map_err(|error| self.explain(error.into()))
@@ -248,14 +256,18 @@ impl Burst {
     }
 
     /// Slots of the request's pools; `false` where one cannot have any.
-    fn find_slots(&mut self, request: &Request, deadline: Deadline) -> Result<bool, ClientError> {
+    fn find_slots(
+        &mut self,
+        request: &Request,
+        patience: Patience<'_>,
+    ) -> Result<bool, ClientError> {
         let mut slots = std::mem::take(&mut self.scratch.slots);
         slots.clear();
         let mut complete = true;
         for pool in &request.pools {
             let slot = match pool {
-                RequestPool::Memory(memory) => self.slot_of(memory, deadline)?,
-                RequestPool::Token(token) => self.slot_of_buffer(*token, deadline)?,
+                RequestPool::Memory(memory) => self.slot_of(memory, patience)?,
+                RequestPool::Token(token) => self.slot_of_buffer(*token, patience)?,
             };
             match slot {
                 Some(slot) => slots.push(slot),
@@ -270,10 +282,11 @@ impl Burst {
     }
 
     /// Waits for the next result and takes it to the request it belongs to.
-    fn take_one(&mut self, deadline: Deadline) -> Result<(), ClientError> {
+    fn take_one(&mut self, patience: Patience<'_>) -> Result<(), ClientError> {
         let tracer = self.model.link().tracer();
         let mut marks = Marks::begin(tracer.as_deref());
-        let received = self.results.receive(&mut self.scratch.packet, deadline);
+        let (results, packet) = (&mut self.results, &mut self.scratch.packet);
+        let received = at_queue(patience, |until| results.receive(packet, until));
         marks.mark(SpanKind::WaitForResult);
         received.map_err(|error| self.explain(error))?;
         let Some(entry) = self.pipeline.next_pending() else {
@@ -312,12 +325,12 @@ impl Burst {
         &mut self,
         request: &Request,
         options: &ExecutionOptions,
-        deadline: Deadline,
+        patience: Patience<'_>,
     ) -> Result<Executed, ClientError> {
         while self.pipeline.outstanding() > 0 {
-            self.take_one(deadline)?;
+            self.take_one(patience)?;
         }
-        self.model.execute(request, options, deadline)
+        self.model.execute(request, options, patience)
     }
 
     /// A queue that was closed says only that; the watcher knows why. Where packets cannot be told
@@ -328,12 +341,35 @@ impl Burst {
                 return self.model.link().why_closed(&self.watch);
             }
             NoResult::Queue(QueueError::Timeout) => return ClientError::Timeout,
+            NoResult::Cancelled => return ClientError::Cancelled,
             NoResult::Queue(error) => return error.into(),
             NoResult::Framing(error) => format!("a result cannot be read: {error}"),
             NoResult::Flood => "results that nobody asked for".to_owned(),
         };
         self.watch.end(&detail);
         ClientError::BurstEnded { detail: detail.into() }
+    }
+}
+
+/// Waits at a queue, which is done by `wait` with a deadline. Somebody who may be called off waits for a while at a
+/// time; what is there by then is taken all the same.
+fn at_queue<T>(
+    patience: Patience<'_>,
+    mut wait: impl FnMut(Deadline) -> Result<T, NoResult>,
+) -> Result<T, NoResult> {
+    let until = patience.until();
+    if !patience.can_be_cancelled() {
+        return wait(until);
+    }
+    loop {
+        let look = Deadline::after(CANCEL_LOOK);
+        match wait(look.min(until)) {
+            Err(NoResult::Queue(QueueError::Timeout)) if patience.is_cancelled() => {
+                return Err(NoResult::Cancelled);
+            }
+            Err(NoResult::Queue(QueueError::Timeout)) if look.min(until) != until => {}
+            waited => return waited,
+        }
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) enum NoResult {
     Framing(WireError),
     /// The service sent more results than the client sent requests.
     Flood,
+    /// The request was called off.
+    Cancelled,
 }
 
 impl From<QueueError> for NoResult {

@@ -10,15 +10,13 @@ use fmq::Deadline;
 use super::pending_calls::{LateReply, NoReply, Undo};
 use super::{Connection, REASON_PATIENCE};
 use crate::ClientError;
+use crate::waiting::Patience;
 
 /// How long a call may take that does nothing but keep books.
 const QUICK_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long dropping an object waits for the service to acknowledge that it released its part. The
 /// service releases it all the same when the acknowledgement comes later.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long starting an execution is waited for in any case, which takes no longer than keeping books:
-/// whether a deadline that is near, or has passed, can be met is the service's to say.
-const LAUNCH_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Connection {
     /// Makes a call that the service answers without running or preparing anything.
@@ -40,14 +38,15 @@ impl Connection {
         self.call(call, &[], quick(deadline))
     }
 
-    /// Makes a call and waits for its reply.
-    pub(crate) fn call(
+    /// Makes a call and waits for its reply. One that its caller calls off before it is sent is not; of one
+    /// that was sent the reply is not waited for any more, and what it says was made is undone.
+    pub(crate) fn call<'a>(
         &self,
         call: Call,
         descriptors: &[BorrowedFd<'_>],
-        deadline: Deadline,
+        patience: impl Into<Patience<'a>>,
     ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
-        self.call_leaving(call, descriptors, deadline, &mut None)
+        self.call_leaving(call, descriptors, patience.into(), &mut None)
     }
 
     /// The same. Where it gives up at its deadline, `late` is the reply that may come yet.
@@ -55,32 +54,35 @@ impl Connection {
         &self,
         call: Call,
         descriptors: &[BorrowedFd<'_>],
-        deadline: Deadline,
+        patience: Patience<'_>,
         late: &mut Option<LateReply>,
     ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
         self.check_not_forked()?;
         let permit = match call.is_slow() {
-            true => Some(self.slow_calls.acquire(deadline)?),
+            true => Some(self.slow_calls.acquire(patience)?),
             false => None,
         };
+        patience.check()?;
         let (id, waiting) = self.calls.open().map_err(|reason| self.no_reply(reason))?;
         let (undo, what) = (Undo::of(&call), subject(&call));
         if let Err(error) = self.send(id, call, descriptors) {
             if matches!(error, ClientError::PeerDied { .. } | ClientError::PeerStopped { .. }) {
                 // The watcher marks the connection dead before it wakes the callers: wait for that,
                 // so that a caller that learns of the death also finds the connection dead.
-                let _ = waiting.wait(Deadline::after(REASON_PATIENCE));
+                let _ = waiting.wait(Deadline::after(REASON_PATIENCE).into());
             }
             self.calls.forget(id);
             return Err(error);
         }
-        let outcome = match waiting.wait(deadline) {
+        let outcome = match waiting.wait(patience) {
             // The call is abandoned here, unless its reply came at this very moment.
-            Err(NoReply::Timeout) if self.calls.abandon(id, undo, permit) => {
-                *late = Some(LateReply::to(&waiting));
-                return Err(ClientError::Timeout);
+            Err(reason @ (NoReply::Timeout | NoReply::Cancelled)) => {
+                if self.calls.abandon(id, undo, permit) {
+                    *late = Some(LateReply::to(&waiting));
+                    return Err(self.no_reply(reason));
+                }
+                waiting.wait(Deadline::never().into())
             }
-            Err(NoReply::Timeout) => waiting.wait(Deadline::never()),
             other => other,
         };
         match outcome {
@@ -111,6 +113,7 @@ impl Connection {
         match reason {
             NoReply::Lost => self.peer_died(),
             NoReply::Timeout => ClientError::Timeout,
+            NoReply::Cancelled => ClientError::Cancelled,
         }
     }
 
@@ -126,16 +129,15 @@ impl Connection {
         }
     }
 
-    /// Makes a call that starts an execution, which the service answers without executing anything.
+    /// Makes a call that starts an execution, which the service answers without executing anything: until then its
+    /// answer is waited for, at most [`QUICK_CALL_TIMEOUT`].
     pub(crate) fn launch(
         &self,
         call: Call,
         descriptors: &[BorrowedFd<'_>],
         deadline: Deadline,
     ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
-        let soonest = Deadline::after(LAUNCH_PATIENCE);
-        let at = deadline.as_ns().zip(soonest.as_ns()).map(|(at, soonest)| at.max(soonest));
-        self.call(call, descriptors, quick(at.map_or(Deadline::never(), Deadline::at_ns)))
+        self.call(call, descriptors, quick(deadline))
     }
 
     /// Asks the service to give up an execution. Its acknowledgement is not waited for.
@@ -151,13 +153,14 @@ impl Connection {
 
     /// Makes a call that the service answers with a mere acknowledgement, and waits for that until
     /// the caller's deadline, at most [`QUICK_CALL_TIMEOUT`].
-    pub(crate) fn call_acknowledged(
+    pub(crate) fn call_acknowledged<'a>(
         &self,
         call: Call,
         descriptors: &[BorrowedFd<'_>],
-        deadline: Deadline,
+        patience: impl Into<Patience<'a>>,
     ) -> Result<(), ClientError> {
-        match self.call(call, descriptors, quick(deadline))? {
+        let patience = patience.into().at_most(Deadline::after(QUICK_CALL_TIMEOUT));
+        match self.call(call, descriptors, patience)? {
             (Answer::Done, _) => Ok(()),
             _ => Err(ClientError::UnexpectedAnswer),
         }
@@ -166,10 +169,7 @@ impl Connection {
 
 /// The caller's deadline, or [`QUICK_CALL_TIMEOUT`] where that comes first.
 fn quick(deadline: Deadline) -> Deadline {
-    let longest = Deadline::after(QUICK_CALL_TIMEOUT);
-    deadline.as_ns().map_or(longest, |at| {
-        Deadline::at_ns(longest.as_ns().map_or(at, |longest| longest.min(at)))
-    })
+    deadline.min(Deadline::after(QUICK_CALL_TIMEOUT))
 }
 
 /// What a call is about, for whoever is told that the service does not know it.

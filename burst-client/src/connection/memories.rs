@@ -7,24 +7,26 @@ use burst_wire::control::{Answer, Call};
 use fmq::Deadline;
 
 use super::Connection;
+use crate::waiting::Patience;
 use crate::{ClientError, ShmMemory};
 
 impl Connection {
     /// The number by which the service knows a memory; sends it there if it has none yet. `None`
     /// for memory that has no descriptor to send.
-    pub(crate) fn share_memory(
+    pub(crate) fn share_memory<'a>(
         &self,
         memory: &Pool,
-        deadline: Deadline,
+        patience: impl Into<Patience<'a>>,
     ) -> Result<Option<u32>, ClientError> {
+        let patience = patience.into();
         if let Some(number) = self.memories.number(memory) {
             return Ok(Some(number));
         }
         let Some(descriptor) = memory.fd() else { return Ok(None) };
-        self.give_back_dropped(deadline)?;
+        self.give_back_dropped(patience)?;
         let number = self.memories.reserve();
         let call = Call::ShareMemory { memory: number, length: memory.len() };
-        self.call_acknowledged(call, &[descriptor], deadline)?;
+        self.call_acknowledged(call, &[descriptor], patience)?;
         self.memories.insert(number, memory);
         Ok(Some(number))
     }
@@ -49,9 +51,13 @@ impl Connection {
     /// free.
     ///
     /// # Errors
-    /// The service is gone, or silent.
-    pub(crate) fn give_back_dropped(&self, deadline: Deadline) -> Result<(), ClientError> {
+    /// The service is gone, or silent; or it was called off.
+    pub(crate) fn give_back_dropped<'a>(
+        &self,
+        patience: impl Into<Patience<'a>>,
+    ) -> Result<(), ClientError> {
         self.check_not_forked()?;
+        let patience = patience.into();
         let _alone = self.giving_back.lock().unwrap_or_else(PoisonError::into_inner);
         let bursts: Vec<_> = {
             let bursts = self.lock_bursts();
@@ -59,7 +65,7 @@ impl Connection {
         };
         for (burst, watch) in bursts {
             for slot in watch.slots.dropped() {
-                match self.call_acknowledged(Call::FreeMemory { burst, slot }, &[], deadline) {
+                match self.call_acknowledged(Call::FreeMemory { burst, slot }, &[], patience) {
                     // The burst was dropped meanwhile, and its slots with it.
                     Ok(()) | Err(ClientError::Refused { .. }) => watch.slots.remove(slot),
                     Err(error) => return Err(error),
@@ -67,7 +73,7 @@ impl Connection {
             }
         }
         for (key, memory) in self.memories.dropped() {
-            self.call_acknowledged(Call::ForgetMemory { memory }, &[], deadline)?;
+            self.call_acknowledged(Call::ForgetMemory { memory }, &[], patience)?;
             self.memories.remove(key);
         }
         Ok(())

@@ -9,7 +9,7 @@ use burst_wire::control::{self, Answer, Refusal};
 use fmq::Deadline;
 
 use super::permits::SlowCallPermit;
-use crate::waiting::{lock, remaining};
+use crate::waiting::{Patience, lock, remaining};
 
 /// PendingCalls that were given up and not answered yet. A service that owes more answers than this
 /// gets no more calls.
@@ -137,6 +137,8 @@ pub(super) enum NoReply {
     Lost,
     /// It took too long.
     Timeout,
+    /// Its caller called it off.
+    Cancelled,
 }
 
 impl PendingCalls {
@@ -219,13 +221,21 @@ impl Table {
 }
 
 impl PendingCall {
+    /// Wakes its caller, who called it off.
+    fn look_again(&self) {
+        // Under the lock, so that this cannot fall between the caller's last look and its wait.
+        let _guard = lock(&self.state);
+        self.changed.notify_all();
+    }
+
     fn set(&self, state: State) {
         *lock(&self.state) = state;
         self.changed.notify_all();
     }
 
-    /// Waits for the reply.
-    pub(super) fn wait(&self, deadline: Deadline) -> Result<Outcome, NoReply> {
+    /// Waits for the reply. One that is there is taken, also by a caller who called it off.
+    pub(super) fn wait(self: &Arc<Self>, patience: Patience<'_>) -> Result<Outcome, NoReply> {
+        let _hook = patience.when_cancelled(self, PendingCall::look_again);
         let mut state = lock(&self.state);
         loop {
             match std::mem::take(&mut *state) {
@@ -233,7 +243,10 @@ impl PendingCall {
                 State::Lost => return Err(NoReply::Lost),
                 State::Waiting => {}
             }
-            state = match remaining(deadline) {
+            if patience.is_cancelled() {
+                return Err(NoReply::Cancelled);
+            }
+            state = match remaining(patience.until()) {
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(left) if left.is_zero() => return Err(NoReply::Timeout),
                 Some(left) => {
@@ -260,7 +273,7 @@ impl LateReply {
     /// # Errors
     /// Itself, where it has not by the deadline.
     pub(crate) fn wait(self, deadline: Deadline) -> Result<(), Self> {
-        match self.0.wait(deadline) {
+        match self.0.wait(deadline.into()) {
             Err(NoReply::Timeout) => Err(self),
             _ => Ok(()),
         }
@@ -270,6 +283,8 @@ impl LateReply {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use burst_hal::{Caller, CancelWord};
 
     use super::super::permits::SlowCallPermits;
     use super::*;
@@ -287,8 +302,8 @@ mod tests {
         assert_ne!(first, second);
         assert_eq!(calls.reply(second, (Ok(Answer::Done), Vec::new())), Late::Nothing);
         assert_eq!(calls.reply(99, (Ok(Answer::Done), Vec::new())), Late::Nothing);
-        assert_eq!(waiting_second.wait(Deadline::never()).unwrap().0, Ok(Answer::Done));
-        assert_eq!(waiting_first.wait(soon()).unwrap_err(), NoReply::Timeout);
+        assert_eq!(waiting_second.wait(Deadline::never().into()).unwrap().0, Ok(Answer::Done));
+        assert_eq!(waiting_first.wait(soon().into()).unwrap_err(), NoReply::Timeout);
         assert!(calls.abandon(first, Undo::Nothing, None));
         assert_eq!(calls.reply(first, (Ok(Answer::Done), Vec::new())), Late::Nothing);
     }
@@ -361,7 +376,7 @@ mod tests {
         let (id, call) = calls.open().unwrap();
         assert_eq!(calls.reply(id, (Ok(Answer::Prepared { model: 1 }), Vec::new())), Late::Nothing);
         assert!(!calls.abandon(id, Undo::ByAnswer, None));
-        assert!(call.wait(Deadline::never()).is_ok());
+        assert!(call.wait(Deadline::never().into()).is_ok());
     }
 
     #[test]
@@ -381,7 +396,7 @@ mod tests {
         let calls = PendingCalls::default();
         for is_answered in [true, false] {
             let (id, call) = calls.open().unwrap();
-            assert_eq!(call.wait(soon()).unwrap_err(), NoReply::Timeout);
+            assert_eq!(call.wait(soon().into()).unwrap_err(), NoReply::Timeout);
             assert!(calls.abandon(id, Undo::Nothing, None));
             let late = LateReply::to(&call).wait(soon()).expect_err("it has not come");
             if is_answered {
@@ -394,11 +409,48 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_is_called_off_is_not_waited_for_and_its_reply_finds_nobody() {
+        let calls = PendingCalls::default();
+        let word = CancelWord::default();
+        let caller = Caller::new(&word);
+        let patience = Patience::of(&caller, Deadline::never());
+        let (id, call) = calls.open().unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| call.wait(patience));
+            word.cancel(); // before it waits, or while it does
+            assert_eq!(waiting.join().unwrap().unwrap_err(), NoReply::Cancelled);
+        });
+        assert!(calls.abandon(id, Undo::ByAnswer, None));
+        let late = calls.reply(id, (Ok(Answer::Prepared { model: 7 }), Vec::new()));
+        assert_eq!(late, Late::Undo(vec![control::Call::ReleaseModel { model: 7 }]));
+        // What is there by then is the caller's all the same.
+        let (id, call) = calls.open().unwrap();
+        assert_eq!(calls.reply(id, (Ok(Answer::Done), Vec::new())), Late::Nothing);
+        assert_eq!(call.wait(patience).unwrap().0, Ok(Answer::Done));
+    }
+
+    #[test]
+    fn who_waits_for_a_permit_may_call_that_off_and_takes_none() {
+        let slow = Arc::new(SlowCallPermits::new(Some(1)));
+        let only = slow.acquire(Deadline::never().into()).unwrap();
+        let word = CancelWord::default();
+        let caller = Caller::new(&word);
+        let patience = Patience::of(&caller, Deadline::never());
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| slow.acquire(patience));
+            word.cancel();
+            assert!(matches!(waiting.join().unwrap(), Err(ClientError::Cancelled)));
+        });
+        drop(only);
+        slow.acquire(soon().into()).unwrap();
+    }
+
+    #[test]
     fn the_end_of_the_connection_ends_every_wait() {
         let calls = PendingCalls::default();
         let (_, call) = calls.open().unwrap();
         calls.close();
-        assert_eq!(call.wait(Deadline::never()).unwrap_err(), NoReply::Lost);
+        assert_eq!(call.wait(Deadline::never().into()).unwrap_err(), NoReply::Lost);
         assert_eq!(calls.open().unwrap_err(), NoReply::Lost);
     }
 
@@ -406,14 +458,14 @@ mod tests {
     fn slow_calls_wait_for_a_permit_and_keep_it_until_they_are_answered() {
         let slow = Arc::new(SlowCallPermits::new(Some(3)));
         let mut permits: Vec<_> =
-            (0..3).map(|_| slow.acquire(Deadline::never()).unwrap()).collect();
+            (0..3).map(|_| slow.acquire(Deadline::never().into()).unwrap()).collect();
         let calls = PendingCalls::default();
         let (id, _) = calls.open().unwrap();
         calls.abandon(id, Undo::ByAnswer, permits.pop());
-        assert!(matches!(slow.acquire(soon()), Err(ClientError::Timeout)));
+        assert!(matches!(slow.acquire(soon().into()), Err(ClientError::Timeout)));
         assert_eq!(calls.reply(id, (Ok(Answer::Done), Vec::new())), Late::Nothing);
-        drop(slow.acquire(soon()).unwrap());
+        drop(slow.acquire(soon().into()).unwrap());
         drop(permits);
-        slow.acquire(soon()).unwrap();
+        slow.acquire(soon().into()).unwrap();
     }
 }

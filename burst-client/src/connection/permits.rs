@@ -4,10 +4,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
 use burst_wire::control::SLOW_CALLS_MAX;
-use fmq::Deadline;
 
 use crate::ClientError;
-use crate::waiting::{lock, remaining};
+use crate::waiting::{Patience, lock, remaining};
 
 /// Permits for slow calls. The service refuses a slow call above its limit, so callers wait here
 /// until one of the calls before theirs is answered.
@@ -30,14 +29,17 @@ impl SlowCallPermits {
         SlowCallPermits { free: Mutex::new(free), changed: Condvar::new() }
     }
 
-    /// Waits for a permit until `deadline`.
+    /// Waits for a permit. One that is free is taken, also by a caller who called it off: so none is lost.
     pub(super) fn acquire(
         self: &Arc<Self>,
-        deadline: Deadline,
+        patience: Patience<'_>,
     ) -> Result<SlowCallPermit, ClientError> {
-        let until = remaining(deadline).and_then(|left| Instant::now().checked_add(left));
+        let left = remaining(patience.until());
+        let until = left.and_then(|left| Instant::now().checked_add(left));
+        let _hook = patience.when_cancelled(self, SlowCallPermits::look_again);
         let mut free = lock(&self.free);
         while *free == 0 {
+            patience.check()?;
             free = match until {
                 None => self.changed.wait(free).unwrap_or_else(PoisonError::into_inner),
                 Some(until) => {
@@ -53,6 +55,13 @@ impl SlowCallPermits {
         *free -= 1;
         drop(free);
         Ok(SlowCallPermit(Arc::clone(self)))
+    }
+
+    /// Wakes who waits, one of whom called it off.
+    fn look_again(&self) {
+        // Under the lock, so that this cannot fall between somebody's last look and the wait.
+        let _guard = lock(&self.free);
+        self.changed.notify_all();
     }
 }
 

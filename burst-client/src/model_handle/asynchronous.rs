@@ -5,12 +5,11 @@ use std::sync::Arc;
 use burst_hal::trace::{Marks, SpanKind};
 use burst_hal::{Caller, ExecutionOptions, Request};
 use burst_wire::control::{Answer, Call};
-use fmq::Deadline;
 
 use super::{Copies, Executed, ModelHandle};
 use crate::ClientError;
 use crate::connection::{Ended, NotBegun};
-use crate::waiting::deadline_at;
+use crate::waiting::answer_by;
 
 /// What is called with the outcome of an execution.
 pub(crate) type ExecutedCallback = Box<dyn FnOnce(Result<Executed, ClientError>) + Send>;
@@ -38,11 +37,11 @@ impl ModelHandle {
         caller: &Caller,
         callback: ExecutedCallback,
     ) -> Result<(), ClientError> {
-        let deadline = deadline_at(options.deadline);
         let tracer = self.link.tracer();
         let mut marks = Marks::begin(tracer.as_deref());
-        // Memories are sent whatever the deadline: launching is no execution.
-        let (wire, copies) = match self.pack(&request, options, Deadline::never()) {
+        // Memories are sent although the deadline has passed: launching is no execution.
+        let until = answer_by(options.deadline);
+        let (wire, copies) = match self.pack(&request, options, until.into()) {
             Ok(packed) => packed,
             Err(error) => {
                 callback(Err(error.clone()));
@@ -64,7 +63,7 @@ impl ModelHandle {
             }
         };
         let call = Call::ExecuteAsynchronously { execution, request: wire };
-        let launched = link.launch(call, &in_use.copies.descriptors(), deadline);
+        let launched = link.launch(call, &in_use.copies.descriptors(), until);
         marks.mark(SpanKind::Publish);
         let error = match launched {
             Ok((Answer::Done, _)) => {

@@ -13,7 +13,7 @@ use fmq::Deadline;
 
 use super::{ModelHandle, nanos};
 use crate::ClientError;
-use crate::waiting::deadline_at;
+use crate::waiting::answer_by;
 
 /// A fenced execution in the service, which keeps what came of it until this is dropped.
 #[derive(Debug)]
@@ -48,7 +48,8 @@ impl ModelHandle {
         check_outputs(&request)?;
         let tracer = self.link.tracer();
         let mut marks = Marks::begin(tracer.as_deref());
-        let (wire, copies) = self.pack(&request, &options.execution, Deadline::never())?;
+        let until = answer_by(options.execution.deadline);
+        let (wire, copies) = self.pack(&request, &options.execution, until.into())?;
         let mut descriptors = copies.descriptors();
         descriptors.extend(wait_for.iter().map(Fence::as_fd));
         let call = Call::ExecuteFenced(FencedRequest {
@@ -57,7 +58,7 @@ impl ModelHandle {
             duration: options.duration.map(nanos),
         });
         marks.mark(SpanKind::EncodeRequest);
-        let (execution, fence) = self.launch_fenced(call, &descriptors, options)?;
+        let (execution, fence) = self.launch_fenced(call, &descriptors, until)?;
         marks.mark(SpanKind::Publish);
         let link = Arc::downgrade(&self.link);
         let hook = caller.cancel_word().when_cancelled(move || {
@@ -79,11 +80,9 @@ impl ModelHandle {
         &self,
         call: Call,
         descriptors: &[BorrowedFd<'_>],
-        options: &FencedOptions,
+        until: Deadline,
     ) -> Result<(u32, Option<Fence>), ClientError> {
-        let deadline = options.execution.deadline;
-        let deadline = deadline_at(deadline);
-        match self.link.launch(call, descriptors, deadline)? {
+        match self.link.launch(call, descriptors, until)? {
             (Answer::Fenced { execution }, fences) => {
                 Ok((execution, fences.into_iter().next().map(Fence::from)))
             }

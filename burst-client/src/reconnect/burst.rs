@@ -2,7 +2,7 @@
 
 use super::{
     Arc, Burst, BurstOptions, Caller, ClientError, Deadline, ExecutionOptions, ExecutionResult,
-    ReconnectingModel, Request, deadline_at,
+    Patience, ReconnectingModel, Request, answer_by,
 };
 
 /// A burst on a model of a service that may die and come back.
@@ -13,6 +13,8 @@ pub struct ReconnectingBurst {
     burst: Burst,
     /// Nothing can come of this burst any more.
     lost: bool,
+    /// For whom its executions are, where somebody said so.
+    caller: Option<Caller>,
 }
 
 impl ReconnectingBurst {
@@ -21,7 +23,8 @@ impl ReconnectingBurst {
         options: &BurstOptions,
         burst: Burst,
     ) -> Self {
-        ReconnectingBurst { model: Arc::clone(model), options: *options, burst, lost: false }
+        let model = Arc::clone(model);
+        ReconnectingBurst { model, options: *options, burst, lost: false, caller: None }
     }
 
     /// Runs once and waits for the result until `deadline`. Where an earlier execution was lost,
@@ -56,10 +59,14 @@ impl ReconnectingBurst {
         if !self.lost && self.burst.is_alive() {
             return Ok(());
         }
-        let (model, options) = (&self.model, &self.options);
+        let (model, options, caller) = (&self.model, &self.options, self.caller.as_ref());
+        let patience = caller.map_or(deadline.into(), |caller| Patience::of(caller, deadline));
         let memories = self.burst.memories();
-        self.burst = model.device.again(deadline, || {
-            let mut burst = model.ready(deadline)?.configure_burst(options)?;
+        self.burst = model.device.again(patience, || {
+            let mut burst = model.ready(patience)?.configure_burst(options)?;
+            if let Some(caller) = caller {
+                burst_hal::Burst::work_for(&mut burst, caller);
+            }
             for memory in &memories {
                 match burst.push_memory(memory) {
                     Err(error) if error.is_loss() => return Err(error),
@@ -89,7 +96,7 @@ impl burst_hal::Burst for ReconnectingBurst {
         options: &ExecutionOptions,
         result: &mut ExecutionResult,
     ) {
-        let deadline = deadline_at(options.deadline);
+        let deadline = answer_by(options.deadline);
         match ReconnectingBurst::execute(self, request, options, deadline) {
             Ok(given) => result.clone_from(given),
             Err(error) => {
@@ -100,6 +107,7 @@ impl burst_hal::Burst for ReconnectingBurst {
     }
 
     fn work_for(&mut self, caller: &Caller) {
+        self.caller = Some(caller.clone());
         burst_hal::Burst::work_for(&mut self.burst, caller);
     }
 

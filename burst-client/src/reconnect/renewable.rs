@@ -1,17 +1,18 @@
 //! A value that is lost with its connection and made again by one thread at a time.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use fmq::Deadline;
-
 use crate::ClientError;
-use crate::waiting::{lock, remaining};
+use crate::waiting::{Patience, lock, remaining};
 
 /// A value that one thread at a time makes again, without the lock: meanwhile every other one reads the
 /// value there is, or waits for the next one until a deadline of its own.
 #[derive(Debug)]
-pub(super) struct Renewable<T> {
+pub(super) struct Renewable<T>(Arc<Shared<T>>);
+
+#[derive(Debug)]
+struct Shared<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
 }
@@ -22,10 +23,10 @@ struct State<T> {
     is_being_renewed: bool,
 }
 
-impl<T: Clone> Renewable<T> {
+impl<T: Clone + Send + 'static> Renewable<T> {
     pub(super) fn new(value: T) -> Self {
         let state = State { value, is_being_renewed: false };
-        Renewable { state: Mutex::new(state), changed: Condvar::new() }
+        Renewable(Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() }))
     }
 
     /// The value there is, good or not. Never waits for its renewal.
@@ -37,24 +38,28 @@ impl<T: Clone> Renewable<T> {
     ///
     /// # Errors
     /// Those of `make`, which is called once at most; [`ClientError::Timeout`] where another thread is
-    /// making it and has not come to an end by the deadline.
-    pub(super) fn renew(
+    /// making it and has not come to an end by the deadline; [`ClientError::Cancelled`].
+    pub(super) fn renew<'a>(
         &self,
-        deadline: Deadline,
+        patience: impl Into<Patience<'a>>,
         is_good: impl Fn(&T) -> bool,
         make: impl FnOnce(&T) -> Result<T, ClientError>,
     ) -> Result<T, ClientError> {
-        let until = remaining(deadline).and_then(|left| Instant::now().checked_add(left));
+        let patience = patience.into();
+        let left = remaining(patience.until());
+        let until = left.and_then(|left| Instant::now().checked_add(left));
+        let _hook = patience.when_cancelled(&self.0, Shared::look_again);
         let mut state = self.lock();
         while !is_good(&state.value) && state.is_being_renewed {
+            patience.check()?;
             state = match until {
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(until) => {
                     let left = until.saturating_duration_since(Instant::now());
                     if left.is_zero() {
                         return Err(ClientError::Timeout);
                     }
-                    let waited = self.changed.wait_timeout(state, left);
+                    let waited = self.0.changed.wait_timeout(state, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
@@ -65,30 +70,39 @@ impl<T: Clone> Renewable<T> {
         state.is_being_renewed = true;
         let old = state.value.clone();
         drop(state);
-        let mut renewal = Renewal { renewable: self, made: None };
+        let mut renewal = Renewal { shared: &self.0, made: None };
         let value = make(&old)?;
         renewal.made = Some(value.clone());
         Ok(value)
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        lock(&self.state)
+        lock(&self.0.state)
+    }
+}
+
+impl<T> Shared<T> {
+    /// Wakes who waits, one of whom called it off.
+    fn look_again(&self) {
+        // Under the lock, so that this cannot fall between somebody's last look and the wait.
+        let _guard = lock(&self.state);
+        self.changed.notify_all();
     }
 }
 
 /// The right to make the value; given up when dropped, also where making it failed or panicked.
-struct Renewal<'a, T: Clone> {
-    renewable: &'a Renewable<T>,
+struct Renewal<'a, T> {
+    shared: &'a Shared<T>,
     made: Option<T>,
 }
 
-impl<T: Clone> Drop for Renewal<'_, T> {
+impl<T> Drop for Renewal<'_, T> {
     fn drop(&mut self) {
-        let mut state = self.renewable.lock();
+        let mut state = lock(&self.shared.state);
         state.is_being_renewed = false;
         let lost = self.made.take().map(|value| std::mem::replace(&mut state.value, value));
         drop(state);
-        self.renewable.changed.notify_all();
+        self.shared.changed.notify_all();
         drop(lost); // after the lock: what goes with it may take a while
     }
 }
@@ -97,6 +111,9 @@ impl<T: Clone> Drop for Renewal<'_, T> {
 mod tests {
     use std::sync::mpsc::channel;
     use std::time::Duration;
+
+    use burst_hal::{Caller, CancelWord};
+    use fmq::Deadline;
 
     use super::*;
 
@@ -120,6 +137,14 @@ mod tests {
             let soon = Deadline::after(Duration::from_millis(1));
             let late = renewable.renew(soon, is_good, |_| panic!("one at a time"));
             assert!(matches!(late, Err(ClientError::Timeout)));
+            let word = CancelWord::default();
+            let caller = Caller::new(&word);
+            let gone = scope.spawn(move || {
+                let patience = Patience::of(&caller, Deadline::after(LONG));
+                renewable.renew(patience, is_good, |_| panic!("one at a time"))
+            });
+            word.cancel();
+            assert!(matches!(gone.join().unwrap(), Err(ClientError::Cancelled)));
             let waiting = scope.spawn(move || {
                 renewable.renew(Deadline::after(LONG), is_good, |_| panic!("it was made"))
             });

@@ -115,7 +115,7 @@ impl ReconnectingStream {
         }
         self.note_loss(); // it may have died while nobody asked anything of it
         let (model, stream) = (&self.model, &mut self.stream);
-        model.device.again(deadline, || stream.move_to(&model.ready(deadline)?))?;
+        model.device.again(deadline, || stream.move_to(&model.ready(deadline.into())?))?;
         self.lost = false;
         self.outages.reconnects += 1;
         Ok(())
