@@ -331,13 +331,13 @@ impl Metrics {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use burst_hal::ErrorStatus;
 
     use super::*;
     use crate::admission::{Limit, Limits};
 
-    pub(super) fn metrics() -> Arc<Metrics> {
+    pub(crate) fn metrics() -> Arc<Metrics> {
         let performance = Arc::new(Performance::off());
         let users = Arc::new(Users::new(&Limits::default()));
         let turns = Arc::default();

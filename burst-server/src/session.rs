@@ -14,6 +14,7 @@ mod host;
 mod launches;
 mod memories;
 mod models;
+mod prepare_by;
 mod readers;
 mod refusal;
 mod replies;

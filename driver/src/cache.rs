@@ -30,7 +30,7 @@ pub use bytes::Malformed;
 pub use key::CacheKey;
 pub(crate) use load::{Restored, load};
 pub(crate) use save::Files;
-pub(crate) use seal::{Bound, Seal};
+pub(crate) use seal::{BUILD, Bound, Seal};
 pub use structure::{decode, encode_again};
 
 use burst_hal::CacheFiles;

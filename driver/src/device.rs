@@ -28,6 +28,8 @@ pub struct CpuDevice {
     variant: &'static Variant,
     /// Without one it keeps no compilations.
     cache_key: Option<CacheKey>,
+    /// What it says is the build that it is of.
+    build: &'static str,
 }
 
 /// A device that runs everything, on an engine of its own.
@@ -47,7 +49,7 @@ impl CpuDevice {
     /// A device of an engine that others may use too.
     #[must_use]
     pub fn of(engine: &Arc<Engine>, variant: &'static Variant) -> Self {
-        CpuDevice { engine: Arc::clone(engine), variant, cache_key: None }
+        CpuDevice { engine: Arc::clone(engine), variant, cache_key: None, build: cache::BUILD }
     }
 
     /// With this key it keeps compilations in files, and takes those that a device of this build with the
@@ -75,6 +77,17 @@ impl CpuDevice {
     ) -> Result<CpuPreparedModel, DriverError> {
         log::preparing(self.name(), model);
         check_legal(model, self.engine.registry())?;
+        check_deadline(budget.stop().deadline)?;
+        self.plan_legal(model, preference, budget)
+    }
+
+    /// Plans a model that is legal, and tells of it.
+    fn plan_legal(
+        &self,
+        model: &Model,
+        preference: ExecutionPreference,
+        budget: &Budget<'_>,
+    ) -> Result<CpuPreparedModel, DriverError> {
         let prepared = self.plan(model, preference, budget);
         log::planned(self.name(), prepared.as_ref().map(CpuPreparedModel::plan));
         prepared
@@ -122,7 +135,7 @@ impl CpuDevice {
                 drop(recording);
                 tracing::info!(%error, "no room to keep the compilation");
                 let budget = Budget::new(caller, options.deadline);
-                return self.prepare_within(model, options.preference, &budget);
+                return self.plan_legal(model, options.preference, &budget);
             }
             prepared => prepared?,
         };
@@ -183,8 +196,12 @@ impl CpuDevice {
     fn seal(&self, key: &CacheKey, place: &CompilationCache, caller: &Caller) -> Seal {
         let DeviceOptions { fast_kernels, isa, .. } = self.engine.options();
         let options = format!("fast kernels: {fast_kernels}, {isa:?}");
-        let bound =
-            Bound { device: self.name(), version: self.version_string(), options: &options };
+        let bound = Bound {
+            device: self.name(),
+            version: self.version_string(),
+            options: &options,
+            build: self.build,
+        };
         Seal::new(key, bound, &place.token, caller)
     }
 }
@@ -255,7 +272,6 @@ impl Device for CpuDevice {
         options: &PrepareOptions,
         caller: &Caller,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
-        check_deadline(options.deadline)?;
         let budget = Budget::new(caller, options.deadline);
         let prepared = self.prepare_within(model, options.preference, &budget)?;
         Ok(Arc::new(prepared.with_options(options)))
@@ -288,7 +304,6 @@ impl Device for CpuDevice {
                 return self.prepare_model_for(model, options, caller);
             }
         };
-        check_deadline(options.deadline)?;
         let seal = self.seal(key, place, caller);
         let prepared = self.prepare_keeping(model, options, (&files, &seal), caller)?;
         Ok(Arc::new(prepared.with_options(options)))
@@ -330,3 +345,7 @@ impl Device for CpuDevice {
         Ok(Arc::new(buffer?))
     }
 }
+
+#[cfg(test)]
+#[path = "device_tests.rs"]
+mod tests;

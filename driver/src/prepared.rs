@@ -147,16 +147,23 @@ impl CpuPreparedModel {
     ) {
         let entry = Entry::now(wanted.options);
         result.reset(ErrorStatus::None);
+        // A request that is not legal is told so, however little time it has.
+        let arguments = match self.arguments(request) {
+            Ok(arguments) => arguments,
+            Err(error) => return entry.settle(Err(error), wanted.options, &self.pace, result),
+        };
         if let Some(status) = entry.refusal(&self.pace) {
             return result.reset(status);
         }
-        let mut outcome = self.try_execute(context, request, wanted, result);
+        let mut outcome = self.try_execute(context, arguments, wanted, result);
         if let Err(DriverError::Refused(_)) = outcome {
             *context = None;
             // The account has more room once the contexts that nobody uses are gone.
             if self.memory.release_idle(&self.charge) {
                 result.reset(ErrorStatus::None);
-                outcome = self.try_execute(context, request, wanted, result);
+                let arguments = self.arguments(request);
+                outcome = arguments
+                    .and_then(|arguments| self.try_execute(context, arguments, wanted, result));
             }
             if outcome.is_err() {
                 *context = None;
@@ -165,11 +172,17 @@ impl CpuPreparedModel {
         entry.settle(outcome, wanted.options, &self.pace, result);
     }
 
+    /// The arguments of a request, which is legal.
+    fn arguments<'r>(&self, request: &'r Request) -> Result<Arguments<'r>, DriverError> {
+        self.rules.check(request, UnspecifiedOutputs::Allowed)?;
+        Arguments::find(&self.memory.buffers, self, request)
+    }
+
     /// Returns the time the steps took; the status is NONE or OUTPUT_INSUFFICIENT_SIZE.
     fn try_execute(
         &self,
         context: &mut Option<Context>,
-        request: &Request,
+        mut arguments: Arguments<'_>,
         Wanted { options, caller }: Wanted<'_>,
         result: &mut ExecutionResult,
     ) -> Result<Duration, DriverError> {
@@ -178,8 +191,6 @@ impl CpuPreparedModel {
             None => context.insert(self.take_context()?),
         };
         let stop = Stop { caller, deadline: options.deadline, loop_deadline: None };
-        self.rules.check(request, UnspecifiedOutputs::Allowed)?;
-        let mut arguments = Arguments::find(&self.memory.buffers, self, request)?;
         let outcome = self.compute(context, &mut arguments, stop, options, result);
         let ended_well = outcome.is_ok() && result.status == ErrorStatus::None;
         arguments.end(context, &self.plan, ended_well);

@@ -177,9 +177,10 @@ fn own(model: &Arc<dyn PreparedModel>) -> Arc<dyn PreparedModel> {
 }
 
 impl LaunchModel {
-    fn run(&self, request: Request, caller: Caller) -> Run {
+    /// An execution that comes now.
+    fn run(&self, request: Request, caller: Caller, options: &ExecutionOptions) -> Run {
         let priority = self.options.map_or(Priority::Medium, |options| options.priority);
-        Run { model: Arc::clone(&self.model), priority, request, caller }
+        Run::new(Arc::clone(&self.model), priority, request, caller, options)
     }
 }
 
@@ -209,8 +210,9 @@ impl PreparedModel for LaunchModel {
         caller: Caller,
         callback: ExecutionCallback,
     ) -> Result<(), Failure> {
-        let checked = check(self.request_rules(), &request, UnspecifiedOutputs::Allowed);
-        self.launcher.start(self.run(request, caller), checked, options, callback)
+        let run = self.run(request, caller, &options);
+        let checked = check(self.request_rules(), &run.request, UnspecifiedOutputs::Allowed);
+        self.launcher.start(run, checked, options, callback)
     }
 
     fn execute_fenced(
@@ -220,8 +222,9 @@ impl PreparedModel for LaunchModel {
         options: FencedOptions,
         caller: Caller,
     ) -> Result<FencedExecution, Failure> {
-        check_fenced(self.request_rules(), &request)?;
-        self.launcher.start_fenced(self.run(request, caller), wait_for, options)
+        let run = self.run(request, caller, &options.execution);
+        check_fenced(self.request_rules(), &run.request)?;
+        self.launcher.start_fenced(run, wait_for, options)
     }
 
     fn wrapped(&self) -> Option<&Arc<dyn PreparedModel>> {

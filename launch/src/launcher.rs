@@ -2,19 +2,20 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
 use burst_hal::validate::{RequestRules, UnspecifiedOutputs};
 use burst_hal::{
-    Caller, ErrorStatus, ExecutionCallback, ExecutionOptions, ExecutionResult, Failure, Fence,
-    FencedExecution, FencedOptions, PreparedModel, Priority, Request, TimePoint,
+    Caller, CancelWord, ErrorStatus, ExecutionCallback, ExecutionOptions, ExecutionResult, Failure,
+    Fence, FencedExecution, FencedOptions, Pace, PreparedModel, Priority, Request, TimePoint,
 };
 
 use crate::LaunchError;
 use crate::completion::{Completion, sooner};
 use crate::fence::{CheckedFence, FenceState};
 use crate::locks::guarded;
-use crate::watcher::{FenceWatcher, WaitEnd, state_of_all};
-use crate::workers::{Turn, Workers};
+use crate::watcher::{Alarm, FenceWatcher, WaitEnd, state_of_all};
+use crate::workers::{Job, Turn, Workers};
 
 /// Executions that wait for a thread at once, unless somebody says otherwise: far more than a program that
 /// waits for results has under way.
@@ -37,8 +38,11 @@ impl Default for LauncherOptions {
 }
 
 /// Starts asynchronous and fenced executions of any prepared model. It has a bounded number of threads
-/// that execute, the most urgent first, and one that waits for fences; each starts when it is
-/// needed first. Copies share them.
+/// that execute, the most urgent first, one that waits for fences, and one that ends what waits for a thread
+/// when its deadline passes; each starts when it is needed first. Copies share them.
+///
+/// An execution whose deadline is hopeless, by the model's [`Pace`], is ended before it waits for anything.
+/// What a missed deadline is called goes by that pace and the time that was left when the execution came.
 #[derive(Debug, Clone)]
 pub struct Launcher(Arc<Parts>);
 
@@ -46,14 +50,18 @@ pub struct Launcher(Arc<Parts>);
 struct Parts {
     workers: Workers,
     watcher: FenceWatcher,
+    /// Not the same thread: this one calls callbacks of others, which may take their time.
+    deadlines: FenceWatcher,
 }
 
 /// An execution on its way.
 pub(crate) struct Run {
-    pub(crate) model: Arc<dyn PreparedModel>,
-    pub(crate) priority: Priority,
+    model: Arc<dyn PreparedModel>,
+    priority: Priority,
     pub(crate) request: Request,
-    pub(crate) caller: Caller,
+    caller: Caller,
+    /// Until its deadline when it came.
+    left: Option<Duration>,
 }
 
 impl Default for Launcher {
@@ -67,8 +75,11 @@ impl Launcher {
     #[must_use]
     pub fn new(options: LauncherOptions) -> Self {
         let LauncherOptions { threads, waiting } = options;
-        let workers = Workers::new(threads.get(), waiting);
-        Launcher(Arc::new(Parts { workers, watcher: FenceWatcher::new("launch-fences") }))
+        Launcher(Arc::new(Parts {
+            workers: Workers::new(threads.get(), waiting),
+            watcher: FenceWatcher::new("launch-fences"),
+            deadlines: FenceWatcher::new("launch-late"),
+        }))
     }
 
     /// As [`PreparedModel::execute_asynchronously`], on a thread of this launcher.
@@ -86,8 +97,9 @@ impl Launcher {
         caller: Caller,
         callback: ExecutionCallback,
     ) -> Result<(), Failure> {
-        let checked = check(model.request_rules(), &request, UnspecifiedOutputs::Allowed);
-        let run = Run { model, priority, request, caller };
+        let run = Run::new(model, priority, request, caller, &options);
+        let rules = run.model.request_rules();
+        let checked = check(rules, &run.request, UnspecifiedOutputs::Allowed);
         self.start(run, checked, options, callback)
     }
 
@@ -106,8 +118,8 @@ impl Launcher {
         options: FencedOptions,
         caller: Caller,
     ) -> Result<FencedExecution, Failure> {
-        check_fenced(model.request_rules(), &request)?;
-        let run = Run { model, priority, request, caller };
+        let run = Run::new(model, priority, request, caller, &options.execution);
+        check_fenced(run.model.request_rules(), &run.request)?;
         self.start_fenced(run, wait_for, options)
     }
 
@@ -124,13 +136,14 @@ impl Launcher {
             callback(ExecutionResult::of(error.status()));
             return Err(error.into());
         }
+        if let Some(hopeless) = run.refusal() {
+            drop(run);
+            callback(ExecutionResult::of(hopeless));
+            return Ok(());
+        }
         let (priority, cancel) = (run.priority, run.caller.cancel_word().clone());
-        // Where the queue gives the job back, whoever launches is told, and the callback too.
         let job = Box::new(move |turn| callback(run.take_turn(turn, options)));
-        self.0.workers.push(priority, &cancel, job).map_err(|(error, job)| {
-            job(Turn::Refused(error.status()));
-            error.into()
-        })
+        Ok(self.0.queue(priority, &cancel, options.deadline, job)?)
     }
 
     /// Starts a fenced execution whose request was found to be legal.
@@ -144,8 +157,11 @@ impl Launcher {
         let (completion, fence) = Completion::new(options.execution.measure_timing)?;
         let info = Arc::clone(&completion);
         let (cancel, deadline) = (run.caller.cancel_word().clone(), options.execution.deadline);
+        let hopeless = run.refusal();
         let fenced = Fenced { parts: Arc::clone(&self.0), run, options, completion };
-        if state_of_all(&fences) == FenceState::Done {
+        if let Some(hopeless) = hopeless {
+            fenced.fail(hopeless);
+        } else if state_of_all(&fences) == FenceState::Done {
             fenced.ready()?;
         } else {
             let ended = move |end| fenced.waited(end);
@@ -153,6 +169,36 @@ impl Launcher {
         }
         let fence = Some(fence).filter(|_| !info.has_ended_well());
         Ok(FencedExecution { fence, info })
+    }
+}
+
+impl Parts {
+    /// Has a job done when it is its turn. Until then it leaves the queue when it is cancelled, and when its
+    /// deadline passes. A job that is refused is told so, too.
+    fn queue(
+        &self,
+        priority: Priority,
+        cancel: &CancelWord,
+        deadline: Option<TimePoint>,
+        job: Job,
+    ) -> Result<(), LaunchError> {
+        let place = self.workers.push(priority, cancel, job).map_err(|(error, job)| {
+            job(Turn::Refused(error.status()));
+            error
+        })?;
+        let Some(at) = deadline else { return Ok(()) };
+        let own = place.clone();
+        let passes = move |end| {
+            if end == WaitEnd::MissedDeadline {
+                own.leave(Turn::TooLate);
+            }
+        };
+        match self.deadlines.alarm(at, passes) {
+            Ok(waiting) => place.keep(Alarm(waiting)),
+            // Then it is noticed when its turn comes.
+            Err(error) => tracing::warn!(%error, "no alarm for a deadline"),
+        }
+        Ok(())
     }
 }
 
@@ -175,9 +221,14 @@ impl Fenced {
                     Err(error) => return completion.fail(error.status()),
                 }
             }
-            WaitEnd::MissedDeadline => ErrorStatus::MissedDeadlineTransient,
+            WaitEnd::MissedDeadline => self.run.missed(),
             WaitEnd::Failed | WaitEnd::Cancelled => ErrorStatus::GeneralFailure,
         };
+        self.fail(status);
+    }
+
+    /// It is not begun.
+    fn fail(self, status: ErrorStatus) {
         let Fenced { run, completion, .. } = self;
         drop(run); // its memories are free when its fence says that it has ended
         completion.fail(status);
@@ -185,43 +236,74 @@ impl Fenced {
 
     /// All fences are done: the next thread that is free executes it.
     fn ready(self) -> Result<(), LaunchError> {
-        let Fenced { parts, run, options, completion } = self;
         let fenced = TimePoint::now();
-        let FencedOptions { execution, duration } = options;
+        let FencedOptions { execution, duration } = self.options;
         let deadline = sooner(execution.deadline, fenced, duration);
+        if deadline.is_some_and(|at| at <= fenced) {
+            let missed = self.run.missed();
+            self.fail(missed);
+            return Ok(());
+        }
+        let Fenced { parts, run, completion, .. } = self;
         let execution = ExecutionOptions { deadline, ..execution };
         let (priority, cancel) = (run.priority, run.caller.cancel_word().clone());
         let job = Box::new(move |turn| {
             let result = run.take_turn(turn, execution);
             completion.end(&result, Some(fenced));
         });
-        parts.workers.push(priority, &cancel, job).map_err(|(error, job)| {
-            job(Turn::Refused(error.status()));
-            error
-        })
+        parts.queue(priority, &cancel, deadline, job)
     }
 }
 
 impl Run {
+    /// An execution that comes now.
+    pub(crate) fn new(
+        model: Arc<dyn PreparedModel>,
+        priority: Priority,
+        request: Request,
+        caller: Caller,
+        options: &ExecutionOptions,
+    ) -> Self {
+        let left = options.deadline.map(|deadline| deadline.since(TimePoint::now()));
+        Run { model, priority, request, caller, left }
+    }
+
+    /// The status of an execution that need not wait for anything, as its deadline is hopeless.
+    fn refusal(&self) -> Option<ErrorStatus> {
+        self.model.pace().unwrap_or(&Pace::default()).refusal(self.left?)
+    }
+
+    /// The status of one that has missed its deadline, or did not end within its duration.
+    fn missed(&self) -> ErrorStatus {
+        let left = self.left.unwrap_or(Duration::MAX);
+        self.model.pace().unwrap_or(&Pace::default()).missed(left)
+    }
+
     /// Executes, where it is its turn; the memories of the request are let go of when this returns.
     fn take_turn(self, turn: Turn, options: ExecutionOptions) -> ExecutionResult {
-        let Run { model, request, caller, .. } = self;
         let status = match turn {
             Turn::Refused(status) => status,
             Turn::CalledOff => ErrorStatus::GeneralFailure,
-            Turn::Run if caller.is_cancelled() => ErrorStatus::GeneralFailure,
-            Turn::Run if options.deadline.is_some_and(TimePoint::has_passed) => {
-                ErrorStatus::MissedDeadlineTransient
-            }
-            Turn::Run => {
-                let result = guarded(|| model.execute_for(&request, &options, &caller));
-                return result.unwrap_or_else(|| {
-                    tracing::error!("the driver panicked in an execution");
-                    ExecutionResult::of(ErrorStatus::GeneralFailure)
-                });
-            }
+            Turn::TooLate => self.missed(),
+            Turn::Run if self.caller.is_cancelled() => ErrorStatus::GeneralFailure,
+            Turn::Run if options.deadline.is_some_and(TimePoint::has_passed) => self.missed(),
+            Turn::Run => return self.execute(&options),
         };
         ExecutionResult::of(status)
+    }
+
+    fn execute(&self, options: &ExecutionOptions) -> ExecutionResult {
+        let Run { model, request, caller, .. } = self;
+        let Some(mut result) = guarded(|| model.execute_for(request, options, caller)) else {
+            tracing::error!("the driver panicked in an execution");
+            return ExecutionResult::of(ErrorStatus::GeneralFailure);
+        };
+        // A device says it of the time that was left when the execution got its turn; whoever launched it is
+        // told what holds for the time when it came.
+        if result.status == ErrorStatus::MissedDeadlinePersistent && model.pace().is_some() {
+            result.status = self.missed();
+        }
+        result
     }
 }
 

@@ -47,6 +47,10 @@ pub struct Waiting {
     number: u64,
 }
 
+/// One that is cancelled when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Alarm(pub(crate) Waiting);
+
 impl Default for FenceWatcher {
     fn default() -> Self {
         FenceWatcher::new("fences")
@@ -152,6 +156,12 @@ impl Waiting {
     /// to be, called.
     pub fn cancel(&self) {
         self.shared.cancel(self.number);
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        self.0.cancel();
     }
 }
 

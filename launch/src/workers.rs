@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::Builder;
 
 use burst_hal::{CancelHook, CancelWord, ErrorStatus, Priority};
 
 use crate::LaunchError;
 use crate::locks::{guarded, lock};
+use crate::watcher::Alarm;
 
 /// What is to be done with a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub(crate) enum Turn {
     Run,
     /// It was cancelled before its turn came, by this thread.
     CalledOff,
+    /// Its deadline has passed before its turn came, which this thread tells.
+    TooLate,
     /// It was not taken, with this status.
     Refused(ErrorStatus),
 }
@@ -54,6 +57,15 @@ struct Waiting {
     number: u64,
     job: Job,
     hook: Option<CancelHook>,
+    /// Goes off at its deadline.
+    alarm: Option<Alarm>,
+}
+
+/// Where a job waits, or has waited.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    shared: Weak<Shared>,
+    number: u64,
 }
 
 impl Workers {
@@ -70,7 +82,7 @@ impl Workers {
         priority: Priority,
         cancel: &CancelWord,
         job: Job,
-    ) -> Result<(), (LaunchError, Job)> {
+    ) -> Result<Place, (LaunchError, Job)> {
         let mut state = lock(&self.shared.state);
         let waiting: usize = state.queues.iter().map(VecDeque::len).sum();
         if waiting >= self.waiting_max {
@@ -86,17 +98,14 @@ impl Workers {
         }
         let number = state.next;
         state.next += 1;
-        state.queues[place(priority)].push_back(Waiting { number, job, hook: None });
+        state.queues[place(priority)].push_back(Waiting { number, job, hook: None, alarm: None });
         drop(state);
         self.shared.work.notify_one();
-        let weak = Arc::downgrade(&self.shared);
-        let hook = cancel.when_cancelled(move || {
-            if let Some(shared) = weak.upgrade() {
-                shared.call_off(number);
-            }
-        });
-        self.shared.keep_hook(number, hook);
-        Ok(())
+        let place = Place { shared: Arc::downgrade(&self.shared), number };
+        let own = place.clone();
+        let hook = cancel.when_cancelled(move || own.leave(Turn::CalledOff));
+        self.shared.keep(number, |waiting| &mut waiting.hook, hook);
+        Ok(place)
     }
 
     fn start(&self, number: usize) -> Result<(), LaunchError> {
@@ -116,10 +125,26 @@ impl Drop for Workers {
     }
 }
 
+impl Place {
+    /// Ends the waiting, where it has not ended: the job is done on this thread, and told why.
+    pub(crate) fn leave(&self, why: Turn) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.leave(self.number, why);
+        }
+    }
+
+    /// Keeps what goes off at the deadline, as long as the job waits.
+    pub(crate) fn keep(&self, alarm: Alarm) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.keep(self.number, |waiting| &mut waiting.alarm, alarm);
+        }
+    }
+}
+
 impl Shared {
     fn work(&self) {
-        while let Some(Waiting { job, hook, .. }) = self.next() {
-            drop(hook);
+        while let Some(Waiting { job, hook, alarm, .. }) = self.next() {
+            drop((hook, alarm));
             if guarded(|| job(Turn::Run)).is_none() {
                 tracing::error!("what was to be told of an execution's end panicked");
             }
@@ -143,29 +168,32 @@ impl Shared {
         }
     }
 
-    /// Keeps what tells of a cancel, as long as the job waits.
-    fn keep_hook(&self, number: u64, hook: CancelHook) {
-        let mut hook = Some(hook);
+    /// Keeps something that may end the waiting of a job, as long as it waits.
+    fn keep<T>(&self, number: u64, place: impl FnOnce(&mut Waiting) -> &mut Option<T>, what: T) {
+        let mut what = Some(what);
         let mut state = lock(&self.state);
         let mut waiting = state.queues.iter_mut().flatten();
         if let Some(waiting) = waiting.find(|waiting| waiting.number == number) {
-            waiting.hook = hook.take();
+            *place(waiting) = what.take();
         }
         drop(state);
-        drop(hook); // with no lock held: it asks for one of its own
+        drop(what); // with no lock held: it asks for one of its own
     }
 
-    fn call_off(&self, number: u64) {
+    fn leave(&self, number: u64, why: Turn) {
         let mut state = lock(&self.state);
         let waiting = state.queues.iter_mut().find_map(|queue| {
             let at = queue.iter().position(|waiting| waiting.number == number)?;
             queue.remove(at)
         });
         drop(state);
-        if let Some(Waiting { job, hook, .. }) = waiting {
-            drop(hook);
-            if guarded(|| job(Turn::CalledOff)).is_none() {
-                tracing::error!("what was to be told of a cancelled execution panicked");
+        if let Some(Waiting { job, hook, alarm, .. }) = waiting {
+            drop((hook, alarm));
+            if guarded(|| job(why)).is_none() {
+                tracing::error!(
+                    ?why,
+                    "what was to be told of an execution that was not begun panicked"
+                );
             }
         }
     }
@@ -218,7 +246,7 @@ mod tests {
         job: impl FnOnce(Turn) + Send + 'static,
     ) -> Result<(), LaunchError> {
         let pushed = workers.push(priority, &CancelWord::default(), Box::new(job));
-        pushed.map_err(|(error, _)| error)
+        pushed.map(drop).map_err(|(error, _)| error)
     }
 
     fn next<T>(said: &Receiver<T>) -> T {
@@ -252,6 +280,28 @@ mod tests {
         cancel.cancel();
         assert_eq!(said.try_recv(), Ok(Turn::CalledOff), "at once, though no thread is free");
         push(&workers, Priority::High, |_| ()).unwrap();
+    }
+
+    #[test]
+    fn a_job_leaves_its_place_once_and_never_once_it_was_begun() {
+        let (workers, release) = busy(10);
+        let (say, said) = channel();
+        let push = |priority| {
+            let say = say.clone();
+            let job: Job = Box::new(move |turn| say.send((priority, turn)).unwrap());
+            workers.push(priority, &CancelWord::default(), job).map_err(|(error, _)| error).unwrap()
+        };
+        let [late, begun] = [push(Priority::Low), push(Priority::High)];
+        late.leave(Turn::TooLate);
+        assert_eq!(said.try_recv(), Ok((Priority::Low, Turn::TooLate)), "though no thread is free");
+        late.leave(Turn::CalledOff);
+        drop(release);
+        assert_eq!(next(&said), (Priority::High, Turn::Run));
+        begun.leave(Turn::TooLate);
+        drop(workers);
+        late.leave(Turn::TooLate);
+        drop((late, begun, say));
+        assert!(said.recv_timeout(LONG).is_err(), "each is told once");
     }
 
     #[test]

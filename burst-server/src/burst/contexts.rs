@@ -12,7 +12,7 @@ use super::ender::BurstEnder;
 use super::idle_monitor::IdleMonitor;
 use super::memories::BurstMemories;
 use crate::metrics::BurstCounts;
-use crate::prepared::PreparedEntry;
+use crate::prepared::{PreparedEntry, left_until};
 use crate::scheduler::{Entered, NoToken, Run};
 
 /// Makes the contexts of a device's bursts, in place of the one thread per burst that this crate starts
@@ -95,6 +95,8 @@ pub struct BurstSetup {
 #[derive(Debug)]
 pub struct BurstTurns {
     pub(super) run: Arc<Run>,
+    /// For its pace.
+    pub(super) entry: Arc<PreparedEntry>,
 }
 
 /// The right to compute for one request, given back when dropped. It belongs to the thread that it was
@@ -107,22 +109,25 @@ pub struct BurstTurn<'t> {
 }
 
 impl BurstTurns {
-    /// Waits for the burst's turn, until `deadline` at most.
+    /// Waits for the burst's turn, until `deadline` at most; not at all where it is hopeless by the model's
+    /// [`Pace`](burst_hal::Pace).
     ///
     /// # Errors
-    /// MISSED_DEADLINE_PERSISTENT where the deadline had passed, MISSED_DEADLINE_TRANSIENT where it passed
+    /// MISSED_DEADLINE_PERSISTENT where even the model's quickest execution would not have fitted into the time
+    /// that is left now, MISSED_DEADLINE_TRANSIENT where its executions usually do not, or the deadline passes
     /// meanwhile: the request's answer. GENERAL_FAILURE where the burst has ended: nothing
     /// is executed or answered any more.
     pub fn begin(&mut self, deadline: Option<TimePoint>) -> Result<BurstTurn<'_>, ErrorStatus> {
         if self.run.is_called_off() {
             return Err(ErrorStatus::GeneralFailure);
         }
-        if deadline.is_some_and(TimePoint::has_passed) {
-            return Err(ErrorStatus::MissedDeadlinePersistent);
+        let left = left_until(deadline);
+        if let Some(hopeless) = self.entry.refusal(left) {
+            return Err(hopeless);
         }
         let entered = self.run.enter();
         self.run.begin(deadline).map_err(|none| match none {
-            NoToken::MissedDeadline => ErrorStatus::MissedDeadlineTransient,
+            NoToken::MissedDeadline => self.entry.missed(left),
             NoToken::CalledOff => ErrorStatus::GeneralFailure,
         })?;
         Ok(BurstTurn { _entered: entered, _turns: self })
@@ -197,3 +202,7 @@ impl RequestCheck {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "contexts_tests.rs"]
+mod tests;

@@ -197,7 +197,7 @@ impl Opening {
         let Opening { ender, counts, params, entry, thread_name, served, ending, .. } = self;
         let QueueEnds { requests, results } = queues;
         let BurstParams { features, depth, .. } = params;
-        let turns = BurstTurns { run };
+        let turns = BurstTurns { run, entry: Arc::clone(&entry) };
         let buffers = buffers_in_slots(features, contexts.takes_buffers(), &entry);
         let setup = BurstSetup {
             requests,

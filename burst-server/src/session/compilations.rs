@@ -8,6 +8,7 @@ use burst_hal::{CompilationCache, Priority, TimePoint};
 use burst_wire::control::{Answer, CachePlace, ModelBody, PreparedHow, WirePrepareOptions};
 use burst_wire::longest_packet;
 
+use super::prepare_by::PrepareBy;
 use super::{Session, devices, models};
 use crate::ServerError;
 use crate::admission::Charge;
@@ -58,15 +59,17 @@ pub(super) fn restore(
     deadline: Option<u64>,
     descriptors: Vec<OwnedFd>,
 ) -> Result<Answer, ServerError> {
+    let deadline = deadline.map(|nanos| TimePoint { nanos });
+    let by = PrepareBy::now(deadline);
     let device = devices::find(session, device)?;
     let charge = session.budgets.models.charge(1)?;
     let Files { cache, _charge } = &Files::of(session, place, descriptors)?;
-    let deadline = deadline.map(|nanos| TimePoint { nanos });
     let tracer = when_on(&session.link.tracer());
     let mut marks = Marks::begin(tracer.as_deref());
     let run = session.run(Work::Preparation, Priority::Medium);
     let entered = run.enter();
-    run.begin(deadline)?;
+    by.begin(&run)?;
+    by.check()?;
     let caller = models::caller(session, &run);
     let restored = catch_panic(|| device.prepare_model_from_cache(cache, deadline, &caller))??;
     drop(entered);

@@ -13,6 +13,7 @@ use burst_hal::{
 };
 use burst_wire::control::{Answer, ModelBody, WirePrepareOptions, decode_model};
 
+use super::prepare_by::PrepareBy;
 use super::table::unknown;
 use super::{Session, devices};
 use crate::ServerError;
@@ -56,6 +57,7 @@ fn receive(
     run: &Run,
     body: &ModelBody,
     descriptors: Vec<OwnedFd>,
+    by: PrepareBy,
 ) -> Result<Received, ServerError> {
     let total = body.total_bytes()?;
     let limit = session.host.limits.model_bytes;
@@ -73,7 +75,7 @@ fn receive(
             Ok(Arc::new(session.link.open_memory(fd, *length)?))
         })
         .collect::<Result<Vec<Pool>, _>>()?;
-    run.begin(None)?;
+    by.begin(run)?;
     let bytes = memory.as_bytes().ok_or(ServerError::ModelNotSealed)?;
     // Both ranges lie within the mapping: their lengths add up to its own.
     let structure = 0..index(body.structure_bytes)?;
@@ -111,7 +113,7 @@ pub(super) fn supported_operations(
     let mut marks = Marks::begin(tracer.as_deref());
     let run = session.run(Work::Survey, Priority::Medium);
     let _entered = run.enter();
-    let Received { model, .. } = &receive(session, &run, body, descriptors)?;
+    let Received { model, .. } = &receive(session, &run, body, descriptors, PrepareBy::default())?;
     marks.mark(SpanKind::ReceiveModel);
     let caller = caller(session, &run);
     let supported = catch_panic(|| device.supported_operations_for(model, &caller))??;
@@ -152,14 +154,16 @@ pub(super) fn prepare_with(
     let device = devices::find(session, device)?;
     let charge = session.budgets.models.charge(1)?;
     let options = options.decode()?;
+    let by = PrepareBy::now(options.deadline);
     let tracer = when_on(&session.link.tracer());
     let mut marks = Marks::begin(tracer.as_deref());
     let run = session.run(Work::Preparation, options.priority);
     let entered = run.enter();
-    let Received { model, decoded, kept } = receive(session, &run, body, descriptors)?;
+    let Received { model, decoded, kept } = receive(session, &run, body, descriptors, by)?;
     marks.mark(SpanKind::ReceiveModel);
     let charge = charge.and(kept);
     let rules = RequestRules::new(&model)?;
+    by.check()?;
     let caller = caller(session, &run);
     log("prepare_model", session, &*device, &model);
     let prepared = catch_panic(|| prepare(&*device, &model, &options, &caller))??;

@@ -39,10 +39,12 @@ pub(crate) struct Bound<'a> {
     pub(crate) version: &'a str,
     /// How it works: what its options change in what it keeps.
     pub(crate) options: &'a str,
+    /// Which build of the driver it is: another one may plan and compute otherwise.
+    pub(crate) build: &'a str,
 }
 
 /// Sources, compiler and target of this driver and of what it is made of, in short.
-const BUILD: &str = env!("BURST_DRIVER_BUILD");
+pub(crate) const BUILD: &str = env!("BURST_DRIVER_BUILD");
 
 /// Makes and checks the headers of one compilation.
 pub(crate) struct Seal {
@@ -72,7 +74,7 @@ impl Seal {
         let key = key.of_user(caller.user());
         let mut hasher = key.header_hasher();
         hasher.update(token);
-        for text in [bound.device, bound.version, bound.options, BUILD] {
+        for text in [bound.device, bound.version, bound.options, bound.build] {
             hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
         }
         Seal { key, bound: hasher }

@@ -6,7 +6,7 @@ use burst_hal::CancelWord;
 use super::*;
 
 const TOKEN: [u8; CACHE_TOKEN_BYTES] = [3; CACHE_TOKEN_BYTES];
-const BOUND: Bound<'_> = Bound { device: "cpu", version: "1", options: "fast" };
+const BOUND: Bound<'_> = Bound { device: "cpu", version: "1", options: "fast", build: "a1b2" };
 
 fn key() -> CacheKey {
     CacheKey::new([1; CacheKey::BYTES])
@@ -68,6 +68,7 @@ fn a_header_of_anything_else_is_foreign() {
         ("device", seal(&key(), Bound { device: "cpu-quant", ..BOUND }, &TOKEN, Some(7))),
         ("version", seal(&key(), Bound { version: "2", ..BOUND }, &TOKEN, Some(7))),
         ("options", seal(&key(), Bound { options: "plain", ..BOUND }, &TOKEN, Some(7))),
+        ("build", seal(&key(), Bound { build: "a1b3", ..BOUND }, &TOKEN, Some(7))),
         ("texts", seal(&key(), Bound { device: "cpu1", version: "", ..BOUND }, &TOKEN, Some(7))),
         ("token", seal(&key(), BOUND, &flipped, Some(7))),
         ("user", seal(&key(), BOUND, &TOKEN, Some(8))),

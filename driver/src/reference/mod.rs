@@ -123,12 +123,13 @@ impl Device for ReferenceDevice {
         options: &PrepareOptions,
         caller: &Caller,
     ) -> PrepareResult {
+        check_legal(model, &self.registry)?;
         if options.deadline.is_some_and(TimePoint::has_passed) {
             let status = ErrorStatus::MissedDeadlinePersistent;
             return Err(DriverError::Hopeless { status }.into());
         }
         let budget = Budget::new(caller, options.deadline);
-        let graphs = self.graphs(model, &budget)?;
+        let graphs = Graphs::of(model, &self.registry, &budget)?;
         for verdict in survey::survey(&graphs, budget.stop())? {
             verdict?;
         }

@@ -63,14 +63,28 @@ impl ReferenceModel {
         caller: Option<&Caller>,
     ) -> ExecutionResult {
         let entry = Entry::now(options);
+        let mut result = ExecutionResult::of(ErrorStatus::None);
+        // A request that is not legal is told so, however little time it has.
+        if let Err(error) = self.check(request) {
+            entry.settle(Err(error), options, &self.pace, &mut result);
+            return result;
+        }
         if let Some(status) = entry.refusal(&self.pace) {
             return ExecutionResult::of(status);
         }
-        let mut result = ExecutionResult::of(ErrorStatus::None);
         let stop = Stop { caller, deadline: options.deadline, loop_deadline: None };
         let outcome = self.try_execute(request, options, stop, &mut result);
         entry.settle(outcome, options, &self.pace, &mut result);
         result
+    }
+
+    /// Whether a request is legal. It has no buffers of a driver: this device makes none.
+    fn check(&self, request: &Request) -> Result<(), DriverError> {
+        self.rules.check(request, UnspecifiedOutputs::Allowed)?;
+        let arguments = request.inputs.iter().chain(&request.outputs);
+        arguments
+            .filter(|argument| !argument.has_no_value)
+            .try_for_each(|argument| memory(request, argument).map(drop))
     }
 
     /// Returns the time the operations took; the status is NONE or OUTPUT_INSUFFICIENT_SIZE.
@@ -81,7 +95,6 @@ impl ReferenceModel {
         stop: Stop<'_>,
         result: &mut ExecutionResult,
     ) -> Result<Duration, DriverError> {
-        self.rules.check(request, UnspecifiedOutputs::Allowed)?;
         let mut interpreter = Interpreter::new(&self.graphs, loop_timeout(options));
         let mut inputs = Vec::with_capacity(request.inputs.len());
         for index in 0..request.inputs.len() {

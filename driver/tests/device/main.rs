@@ -10,6 +10,7 @@ mod preferences;
 mod profile;
 mod reference;
 mod tracing;
+mod turns;
 mod variants;
 mod working_memory;
 mod zero_sized;

@@ -217,7 +217,7 @@ fn a_deadline_that_has_passed_is_a_result_and_no_refusal() {
     let (launched, said) = launch(&model, request(&pool()), options, &CancelWord::default());
     assert_eq!(launched, Ok(()));
     let result = said.recv_timeout(LONG).unwrap();
-    assert_eq!(result.status, ErrorStatus::MissedDeadlineTransient);
+    assert_eq!(result.status, ErrorStatus::MissedDeadlinePersistent);
     assert!(watch.begun.try_recv().is_err(), "it was begun");
 }
 

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use burst_hal::{
     Caller, DataLocation, Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure,
-    HeapMemory, Model, ModelBuilder, OperandType, OperationType, OutputSpec, Pool, PrepareOptions,
-    PrepareResult, PreparedModel, Request, RequestArgument, RequestPool, Timing,
+    HeapMemory, Model, ModelBuilder, OperandType, OperationType, OutputSpec, Pace, Pool,
+    PrepareOptions, PrepareResult, PreparedModel, Request, RequestArgument, RequestPool, TimePoint,
+    Timing,
 };
 
 /// Turns a hang into a failure.
@@ -21,6 +22,7 @@ pub(crate) struct Gated {
     /// Whether it goes on although it is cancelled, of which it tells.
     is_stubborn: bool,
     cancelled: Sender<()>,
+    pace: Option<Arc<Pace>>,
 }
 
 /// How an execution goes on.
@@ -28,6 +30,8 @@ pub(crate) struct Gated {
 pub(crate) enum Go {
     On,
     Panic,
+    /// At its deadline it ends, with the word of a device that looks at what is left then.
+    AtDeadline,
 }
 
 /// The test's side of it.
@@ -36,6 +40,7 @@ pub(crate) struct Watch {
     pub(crate) go_on: Sender<Go>,
     /// What a stubborn device tells.
     pub(crate) cancelled: Receiver<()>,
+    goes: Arc<Mutex<Receiver<Go>>>,
 }
 
 impl Watch {
@@ -43,13 +48,28 @@ impl Watch {
     pub(crate) fn expect_begun(&self) {
         self.begun.recv_timeout(LONG).expect("an execution begins");
     }
+
+    /// Takes back what no execution was told.
+    pub(crate) fn take_back(&self) {
+        while self.goes.lock().unwrap().try_recv().is_ok() {}
+    }
 }
 
 pub(crate) fn gated() -> (Gated, Watch) {
     let ((begins, begun), (go_on, goes), (cancels, cancelled)) = (channel(), channel(), channel());
     let go_ons = Arc::new(Mutex::new(goes));
-    let device = Gated { begun: begins, go_on: go_ons, is_stubborn: false, cancelled: cancels };
-    (device, Watch { begun, go_on, cancelled })
+    let goes = Arc::clone(&go_ons);
+    let device =
+        Gated { begun: begins, go_on: go_ons, is_stubborn: false, cancelled: cancels, pace: None };
+    (device, Watch { begun, go_on, cancelled, goes })
+}
+
+/// One that says that its executions took this long.
+pub(crate) fn paced(times: &[Duration]) -> (Gated, Watch) {
+    let (device, watch) = gated();
+    let pace = Pace::default();
+    times.iter().for_each(|took| pace.note(*took));
+    (Gated { pace: Some(Arc::new(pace)), ..device }, watch)
 }
 
 /// One that gives nothing up.
@@ -84,7 +104,7 @@ impl PreparedModel for Gated {
     fn execute_for(
         &self,
         request: &Request,
-        _: &ExecutionOptions,
+        options: &ExecutionOptions,
         caller: &Caller,
     ) -> ExecutionResult {
         let _ = self.begun.send(());
@@ -99,6 +119,12 @@ impl PreparedModel for Gated {
             }
             let go = self.go_on.lock().unwrap().try_recv();
             match go {
+                Ok(Go::AtDeadline) => {
+                    wait_until("a deadline", || {
+                        options.deadline.is_some_and(TimePoint::has_passed)
+                    });
+                    return ExecutionResult::of(ErrorStatus::MissedDeadlinePersistent);
+                }
                 Ok(go) => {
                     assert!(go == Go::On, "a panic that is wanted here");
                     break;
@@ -113,6 +139,10 @@ impl PreparedModel for Gated {
         request.write_output(0, &bytes).unwrap();
         let timing = Timing { time_on_device_us: 3, time_in_driver_us: 4 };
         ExecutionResult { timing, ..ExecutionResult::of(ErrorStatus::None) }
+    }
+
+    fn pace(&self) -> Option<&Pace> {
+        self.pace.as_deref()
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 mod asynchronous;
+mod deadlines;
 mod device;
 mod fenced;
 mod gated;
