@@ -8,9 +8,10 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 
 use burst_hal::{Caller, CompilationCache, Device, Model, PrepareOptions};
-use burst_verify::fuzzing::{judge_restored, model_of};
+use burst_verify::fuzzing::{Made, judge_restored, made_of};
 use rustix::fs::{MemfdFlags, memfd_create};
 
+use crate::device::is_grown;
 use crate::judged::device;
 use crate::leaks::Leaks;
 use crate::{Input, Script, Seed, seed};
@@ -27,11 +28,12 @@ const ALIGNMENT: usize = 64;
 pub fn run(data: &[u8]) -> bool {
     let mut input = Input::new(data);
     let count = input.u8().into();
-    let model = model_of(input.bytes(count));
+    let made = made_of(input.bytes(count));
     // Other targets' device keeps the same thing over and over: descriptors are ours alone.
     device();
     let leaks = Leaks::watch();
-    let came_through = keep(&model).is_some_and(|kept| change_and_take(&model, kept, &mut input));
+    let came_through =
+        keep(&made.model).is_some_and(|kept| change_and_take(&made, kept, &mut input));
     leaks.check();
     came_through
 }
@@ -63,7 +65,7 @@ fn content(mut file: &File) -> Vec<u8> {
     bytes
 }
 
-fn change_and_take(model: &Model, kept: Kept, input: &mut Input<'_>) -> bool {
+fn change_and_take(made: &Made, kept: Kept, input: &mut Input<'_>) -> bool {
     let Kept { place, bytes: before } = kept;
     let mut bytes = before.clone();
     let is_sealed_again = input.flag();
@@ -91,7 +93,7 @@ fn change_and_take(model: &Model, kept: Kept, input: &mut Input<'_>) -> bool {
             panic!("files that were not changed are refused: {failure}");
         }
     }
-    match judge_restored(&**device(), &place, model, input.rest()) {
+    match judge_restored(&**device(), &place, made, input.rest()) {
         Ok(seen) => {
             let may_be_taken = is_sealed_again || bytes == before;
             assert!(may_be_taken || !seen.is_prepared, "files that were changed are taken");
@@ -132,7 +134,7 @@ fn change(file: &mut Vec<u8>, input: &mut Input<'_>) {
     }
 }
 
-/// Models of each kind of operation whose files are changed in values, in bytes, and not at all.
+/// Models of each kind of operation, and of the generator, whose files are changed in values, in bytes, and not at all.
 pub fn seeds() -> Vec<Seed> {
     let models = crate::device::seeds().into_iter().filter(|(_, bytes)| bytes.len() < 256);
     let changes: [(&str, &[u8]); 3] = [
@@ -144,7 +146,7 @@ pub fn seeds() -> Vec<Seed> {
     models
         .zip(kinds)
         // Every third operation: each has the others beside it.
-        .filter(|((name, _), _)| name.len() % 3 == 0)
+        .filter(|(model, _)| model.0.len() % 3 == 0 || is_grown(model))
         .map(|((name, bytes), (what, change))| {
             let length = u8::try_from(bytes.len()).unwrap();
             let script = Script::new().bytes(&[length]).bytes(&bytes).bytes(change);

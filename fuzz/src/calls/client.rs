@@ -1,6 +1,7 @@
 //! What a client does, and what it knows of what it has.
 
 mod bursts;
+mod compilations;
 mod launches;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use burst_wire::control::{
 };
 
 use self::bursts::Burst;
+pub(super) use self::compilations::Places;
 use super::talk::Talk;
 use crate::Input;
 
@@ -25,6 +27,8 @@ const POOL_BYTES: usize = 64;
 const OUTPUT_AT: u32 = 32;
 /// Bytes of a value.
 const VALUE_BYTES: u32 = 16;
+/// Most models that a client has.
+const MODELS_MAX: usize = 32;
 /// Bytes of a memory for spans.
 const TRACE_BYTES: usize = 1 << 16;
 
@@ -45,11 +49,27 @@ pub(super) struct Client {
     /// The ends of fences at which they are signalled, each with a reader.
     unsignalled: Vec<(std::io::PipeWriter, std::io::PipeReader)>,
     is_traced: bool,
+    /// Files of compilations.
+    places: Places,
+    /// Numbers of what another client has, by [`Kind`]: nothing of this one's but where it has the same number.
+    foreign: Numbers,
     /// A memory that comes with messages.
     pool: Memory,
     succeeded: usize,
     is_connected: bool,
 }
+
+/// What a client has that has numbers.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Model,
+    Burst,
+    Buffer,
+    Execution,
+}
+
+/// Numbers by [`Kind`].
+pub(super) type Numbers = [Vec<u32>; 4];
 
 /// What a reply must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +124,7 @@ fn chosen(numbers: &[u32], choice: u8) -> Option<u32> {
 }
 
 impl Client {
-    pub(super) fn greet(socket: OwnedFd) -> Self {
+    pub(super) fn greet(socket: OwnedFd, places: Places) -> Self {
         Client {
             talk: Talk::greet(socket, memory(POOL_BYTES)),
             models: Vec::new(),
@@ -115,15 +135,37 @@ impl Client {
             fenced: Vec::new(),
             unsignalled: Vec::new(),
             is_traced: false,
+            places,
+            foreign: Numbers::default(),
             pool: memory(POOL_BYTES),
             succeeded: 0,
             is_connected: true,
         }
     }
 
-    /// Makes the next call. Says whether the connection lives.
-    pub(super) fn step(&mut self, input: &mut Input<'_>) -> bool {
-        match input.u8() {
+    /// The numbers of what it has.
+    pub(super) fn numbers(&self) -> Numbers {
+        let bursts = self.bursts.iter().map(|burst| burst.number).collect();
+        let fenced = self.fenced.iter().map(|(number, _)| number);
+        let executions = self.started.iter().chain(fenced).copied().collect();
+        [self.models.clone(), bursts, self.buffers.clone(), executions]
+    }
+
+    /// It is this client's turn behind another one, which has these.
+    pub(super) fn follow(&mut self, foreign: Numbers) {
+        self.foreign = foreign;
+    }
+
+    /// A number under which this client has nothing: one of the other client's, where there is such a one.
+    fn nothing(&self, kind: Kind) -> u32 {
+        let own = &self.numbers()[kind as usize];
+        let foreign = self.foreign[kind as usize].iter().rev();
+        foreign.copied().find(|number| !own.contains(number)).unwrap_or(NO_NUMBER)
+    }
+
+    /// Makes a call. Says whether the connection lives.
+    pub(super) fn step(&mut self, call: u8, input: &mut Input<'_>) -> bool {
+        match call {
             0 => self.expect(Call::ListDevices, &[], Must::Succeed),
             1 => self.ask(input),
             2 | 3 => self.prepare(input),
@@ -149,6 +191,9 @@ impl Client {
             26 => self.later_call(input),
             27 => self.raw(input),
             28 => self.trace(input),
+            30 | 31 => self.keep(input),
+            32 | 33 => self.restore(input),
+            34 => self.change(input),
             _ => self.talk.listen(),
         }
         self.notice();
@@ -215,14 +260,11 @@ impl Client {
         }
         let options = WirePrepareOptions::from(&PrepareOptions::default());
         let call = Call::Prepare { device: 0, model: body, options };
-        if self.models.len() >= 32 {
+        if self.models.len() >= MODELS_MAX {
             return;
         }
         match self.call(call, &descriptors) {
-            Some(Ok(Answer::Prepared { model })) if is_legal => {
-                assert!(!self.models.contains(&model), "model {model} is given twice");
-                self.models.push(model);
-            }
+            Some(Ok(Answer::Prepared { model })) if is_legal => self.own(model),
             Some(Err(refusal)) if !is_legal => {
                 assert_eq!(refusal.status(), ErrorStatus::InvalidArgument, "{refusal:?}");
             }
@@ -230,9 +272,15 @@ impl Client {
         }
     }
 
+    /// A model that was prepared.
+    fn own(&mut self, model: u32) {
+        assert!(!self.models.contains(&model), "model {model} is given twice");
+        self.models.push(model);
+    }
+
     fn release_model(&mut self, input: &mut Input<'_>) {
         let model = chosen(&self.models, input.u8());
-        let call = Call::ReleaseModel { model: model.unwrap_or(NO_NUMBER) };
+        let call = Call::ReleaseModel { model: model.unwrap_or_else(|| self.nothing(Kind::Model)) };
         self.expect(call, &[], found(model));
         self.models.retain(|live| Some(*live) != model);
     }
@@ -281,7 +329,7 @@ impl Client {
             3 => match chosen(&self.buffers, input.u8()) {
                 // Whether it suits a place depends on its roles, and on whether it has a value.
                 Some(token) => (PoolSource::Token { token }, Must::End),
-                None => (PoolSource::Token { token: NO_NUMBER }, Must::Fail),
+                None => (PoolSource::Token { token: self.nothing(Kind::Buffer) }, Must::Fail),
             },
             _ => (here, Must::Succeed),
         }
@@ -308,7 +356,7 @@ impl Client {
             _ => true,
         };
         let request = SynchronousRequest {
-            model: model.unwrap_or(NO_NUMBER),
+            model: model.unwrap_or_else(|| self.nothing(Kind::Model)),
             inputs: List(vec![WireArgument::from(&from)]),
             outputs: List(vec![WireArgument::from(&to)]),
             pools: List(vec![source]),
@@ -362,7 +410,7 @@ impl Client {
         let (inputs, outputs) = if is_output { (vec![], vec![role]) } else { (vec![role], vec![]) };
         let request = WireBufferRequest {
             dimensions: List(vec![]),
-            models: List(vec![model.unwrap_or(NO_NUMBER)]),
+            models: List(vec![model.unwrap_or_else(|| self.nothing(Kind::Model))]),
             inputs: List(inputs),
             outputs: List(outputs),
         };
@@ -380,7 +428,7 @@ impl Client {
     /// Copies a value to a buffer, or from it.
     fn copy(&mut self, input: &mut Input<'_>) {
         let token = chosen(&self.buffers, input.u8());
-        let number = token.unwrap_or(NO_NUMBER);
+        let number = token.unwrap_or_else(|| self.nothing(Kind::Buffer));
         let value = memory(VALUE_BYTES as usize);
         let source = PoolSource::Descriptor { length: VALUE_BYTES.into() };
         let call = match input.flag() {
@@ -394,7 +442,8 @@ impl Client {
 
     fn release_buffer(&mut self, input: &mut Input<'_>) {
         let token = chosen(&self.buffers, input.u8());
-        let call = Call::ReleaseBuffer { token: token.unwrap_or(NO_NUMBER) };
+        let call =
+            Call::ReleaseBuffer { token: token.unwrap_or_else(|| self.nothing(Kind::Buffer)) };
         self.expect(call, &[], found(token));
         self.buffers.retain(|live| Some(*live) != token);
     }

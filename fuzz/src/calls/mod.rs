@@ -1,21 +1,24 @@
-//! Calls of a client in any order, over a real socket, to a service with the CPU device.
+//! Calls of one client or two, in any order, over real sockets, to a service with the CPU device.
 //!
-//! Looked at: every call has one reply; what is named and is there is found, what is not is INVALID_ARGUMENT, and
-//! numbers are not given twice; a legal request on what is there succeeds, over the socket and over a burst; the end
-//! of each started execution is told once; when the client hangs up, whatever it left behind ends, everything
-//! is given back, and no descriptor is kept.
+//! Looked at: every call has one reply; what is named and is there is found, what is not, or is the other client's, is
+//! INVALID_ARGUMENT, and numbers are not given twice; a legal request on what is there succeeds, over the socket and
+//! over a burst; the end of each started execution is told once; a compilation is taken from its files as they
+//! were kept, and from no others; when a client hangs up, whatever it left behind ends and the other one goes on; behind
+//! both everything is given back, and no descriptor is kept.
 
 mod client;
 mod talk;
 
-use std::sync::mpsc::channel;
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
 
 use burst_hal::Device;
 use burst_server::{Service, ServiceOptions};
 use burst_wire::socket::pair;
 
-use self::client::Client;
+use self::client::{Client, Places};
 use self::talk::HANG;
 use crate::judged::device;
 use crate::leaks::Leaks;
@@ -48,26 +51,65 @@ pub fn run(data: &[u8]) -> bool {
     succeeded > 0
 }
 
-/// One connection from its greeting to its end. Says how many executions succeeded.
+/// Calls that are none of a client's: behind one the other client goes on, behind the other this one hangs up.
+const TURN: u8 = 35;
+const HANG_UP: u8 = 36;
+/// Calls that a byte chooses among.
+const CALLS: u8 = 40;
+
+/// A client with its connection.
+struct Session {
+    client: Client,
+    ended: Receiver<()>,
+    server: JoinHandle<()>,
+}
+
+impl Session {
+    fn begin(places: &Places) -> Self {
+        let (ours, theirs) = pair().unwrap();
+        let (tell, ended) = channel();
+        let server = std::thread::spawn(move || {
+            // What a client says that is no message is its own fault, and ends its connection.
+            drop(service().serve_socket(theirs));
+            // Where nobody waits any more the run has failed already.
+            let _ = tell.send(());
+        });
+        Session { client: Client::greet(ours, Rc::clone(places)), ended, server }
+    }
+
+    /// Hangs up. Says how many executions succeeded.
+    fn end(self) -> usize {
+        let succeeded = self.client.hang_up();
+        assert!(self.ended.recv_timeout(HANG).is_ok(), "the service does not let go of its client");
+        self.server.join().unwrap();
+        succeeded
+    }
+}
+
+/// Connections of two clients at most, each from its greeting to its end. Says how many executions succeeded.
 fn converse(input: &mut Input<'_>) -> usize {
-    let (ours, theirs) = pair().unwrap();
-    let (tell, told) = channel();
-    let server = std::thread::spawn(move || {
-        let ended = service().serve_socket(theirs);
-        // Where nobody waits any more the run has failed already.
-        let _ = tell.send(());
-        ended
-    });
-    let mut client = Client::greet(ours);
+    let places = Places::default();
+    let (mut this, mut other) = (Some(Session::begin(&places)), None);
+    let mut succeeded = 0;
     for _ in 0..CALLS_MAX {
-        if input.is_empty() || !client.step(input) {
+        if input.is_empty() {
             break;
         }
+        let call = input.u8() % CALLS;
+        if call == TURN {
+            std::mem::swap(&mut this, &mut other);
+            let foreign = other.as_ref().map(|session| session.client.numbers());
+            let session = this.get_or_insert_with(|| Session::begin(&places));
+            session.client.follow(foreign.unwrap_or_default());
+            continue;
+        }
+        let session = this.get_or_insert_with(|| Session::begin(&places));
+        if call == HANG_UP || !session.client.step(call, input) {
+            succeeded += this.take().map_or(0, Session::end);
+            std::mem::swap(&mut this, &mut other);
+        }
     }
-    let succeeded = client.hang_up();
-    assert!(told.recv_timeout(HANG).is_ok(), "the service does not let go of its client");
-    // What a client says that is no message is its own fault, and ends its connection.
-    drop(server.join().unwrap());
+    succeeded += [this, other].into_iter().flatten().map(Session::end).sum::<usize>();
     is_idle();
     succeeded
 }
@@ -99,6 +141,10 @@ pub fn seeds() -> Vec<Seed> {
     const BURST: &[u8] = &[9, 0, 0];
     const PUSH: &[u8] = &[10, 0, 1, 0, 0];
     const RUN: &[u8] = &[12, 0, 1];
+    // In new files, and from the last ones.
+    const KEEP: &[u8] = &[30, 9, 0, 0, 0];
+    const RESTORE: &[u8] = &[32, 0, 0, 0, 0, 0];
+    const OTHER: &[u8] = &[TURN];
     let script = |parts: &[&[u8]]| parts.iter().copied().fold(Script::new(), Script::bytes);
     vec![
         seed("executed", script(&[PREPARE, SHARE, EXECUTE])),
@@ -150,5 +196,82 @@ pub fn seeds() -> Vec<Seed> {
         seed("later_calls", script(&[&[26, 200], PREPARE, EXECUTE])),
         seed("no_message", script(&[PREPARE, EXECUTE, &[27, 1, 2, 3]])),
         seed("spans", script(&[&[28, 0], PREPARE, EXECUTE, &[28, 1]])),
+        seed("kept", script(&[KEEP, EXECUTE, RESTORE, EXECUTE, BURST, RUN])),
+        seed("kept_again", script(&[KEEP, &[30, 0, 0, 0, 0], RESTORE, &[4, 0], EXECUTE])),
+        seed(
+            "kept_in_files_of_other_kinds",
+            script(&[&[30, 9, 1, 0, 0], &[30, 9, 2, 0, 0], &[30, 9, 3, 0, 0], RESTORE, EXECUTE]),
+        ),
+        seed("not_kept", script(&[RESTORE, &[30, 9, 0, 9, 0], &[30, 9, 0, 0, 9], RESTORE])),
+        seed(
+            "changed_files",
+            script(&[
+                KEEP,
+                &[34, 0, 0, 2, 200, 0, 7],
+                RESTORE,
+                KEEP,
+                &[34, 0, 1, 0, 9, 0, 0],
+                RESTORE,
+            ]),
+        ),
+        seed(
+            "files_sent_wrongly",
+            script(&[
+                KEEP,
+                &[32, 0, 1, 0, 0, 0],
+                &[32, 0, 2, 0, 0, 0],
+                &[32, 0, 3, 0, 0, 0],
+                &[32, 0, 4, 0, 0, 0],
+                &[32, 0, 0, 9, 0, 0],
+                &[32, 0, 0, 0, 9, 0],
+                &[32, 0, 0, 0, 0, 9],
+                EXECUTE,
+            ]),
+        ),
+        seed(
+            "two_clients",
+            script(&[PREPARE, BURST, OTHER, PREPARE, EXECUTE, BURST, RUN, OTHER, RUN]),
+        ),
+        seed(
+            "numbers_of_another_client",
+            script(&[
+                PREPARE,
+                PREPARE,
+                BURST,
+                &[21, 0, 0, 0],
+                &[16, 0, 0, 0, 1],
+                OTHER,
+                &[4, 9],
+                &[8, 9, 0, 0],
+                &[13, 9],
+                &[23, 9],
+                &[19, 9],
+                &[20, 9],
+                OTHER,
+                &[17, 0, 1],
+                RUN,
+                &[19, 0],
+            ]),
+        ),
+        seed(
+            "another_client_hangs_up",
+            script(&[
+                PREPARE,
+                BURST,
+                OTHER,
+                PREPARE,
+                BURST,
+                RUN,
+                &[16, 0, 0, 0, 1],
+                &[HANG_UP],
+                RUN,
+                EXECUTE,
+            ]),
+        ),
+        seed("another_client_sends_no_message", script(&[PREPARE, OTHER, &[27, 1, 2, 3], EXECUTE])),
+        seed(
+            "files_of_another_client",
+            script(&[KEEP, OTHER, RESTORE, EXECUTE, KEEP, OTHER, RESTORE]),
+        ),
     ]
 }

@@ -8,7 +8,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use burst_hal::Device as _;
 use burst_tests::repository;
+use burst_verify::fuzzing::{judge_device, model_of};
 use fuzz::{Mutator, TARGETS, Target};
 
 /// Mutations per target, and for those whose runs are mostly system calls, or whole executions.
@@ -141,6 +143,62 @@ fn datums() {
 #[test]
 fn device() {
     shake("device", SLOW_MUTATIONS);
+}
+
+/// Of the inputs that choose a model of the generator most are prepared and executed to their end, in bounded time
+/// each; all of its classes and nearly all operations are among them.
+#[test]
+fn models_of_the_generator_go_the_whole_way() {
+    const MODELS: usize = 400;
+    let device = burst_driver::CpuDevice::default();
+    let mut mutator = Mutator::new(0x0DD5_EED5);
+    let (mut prepared, mut ran, mut executions) = (0, 0, 0);
+    let mut operations = std::collections::BTreeSet::new();
+    let (mut longest, mut largest) = (Duration::ZERO, 0);
+    for _ in 0..MODELS {
+        // A whole one, with any choices behind it.
+        let mut input = vec![192, 1, 1];
+        input.extend((0..96).map(|_| u8::try_from(mutator.below(256)).expect("a byte")));
+        let begun = std::time::Instant::now();
+        let seen = judge_device(&device, &input).unwrap_or_else(|what| panic!("{what}: {input:?}"));
+        longest = longest.max(begun.elapsed());
+        assert!(seen.is_legal, "{input:?}");
+        prepared += usize::from(seen.is_prepared);
+        ran += usize::from(seen.succeeded > 0);
+        executions += seen.executions;
+        largest = largest.max(seen.operations.len());
+        operations.extend(seen.operations);
+    }
+    println!(
+        "{MODELS} models of {} operations, the largest of {largest}: {prepared} prepared, {ran} \
+         ran, {executions} executions, the longest {longest:?}",
+        operations.len()
+    );
+    assert!(largest >= 40 && operations.len() > 95, "{largest}, {}", operations.len());
+    assert!(prepared * 10 > MODELS * 9 && ran * 2 > MODELS, "{prepared} prepared, {ran} ran");
+    assert!(longest < HANG, "{longest:?}");
+}
+
+/// What the input `found_scales_of_unknown_shapes` once was: operands whose shapes nobody knows before the first
+/// execution, said to be supported, with which a kernel could not be prepared.
+#[test]
+fn scales_of_unknown_shapes_are_prepared_as_announced() {
+    let target = fuzz::target("device").expect("a target of this name");
+    let found = &kept(target)["found_scales_of_unknown_shapes"];
+    let model = model_of(found);
+    let operand = |index: &u32| &model.main.operands[*index as usize];
+    let is_open = |one: &burst_hal::Operand| one.ty.is_tensor() && one.dimensions.is_empty();
+    let reads_open = model
+        .main
+        .operations
+        .iter()
+        .any(|operation| operation.inputs.iter().map(operand).any(is_open));
+    assert!(reads_open, "an operation reads what has no shape yet");
+    let device = burst_driver::CpuDevice::default();
+    let supported = device.supported_operations(&model).expect("a legal model");
+    assert!(!supported.is_empty() && !supported.contains(&false), "{supported:?}");
+    let prepared = device.prepare_model(&model, &burst_hal::PrepareOptions::default());
+    assert!(prepared.is_ok(), "{:?}", prepared.err());
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Any bytes against any device: models and requests that nobody wrote by hand, for fuzzers.
 //!
-//! [`judge_device`] makes a model of the bytes, one in its forms more often than not, shows it to the device, has
-//! it prepared, and executes requests in every way. It knows no right values; it knows what the contract
-//! promises of any model:
+//! [`judge_device`] makes a model of the bytes, one in its forms more often than not, or has the generator of
+//! [`random`](crate::random) models make one, which is legal unless it is broken somewhere. It shows the model to the
+//! device, has it prepared, and executes requests in every way. It knows no right values; it knows what the
+//! contract promises of any model:
 //!
 //! - nothing panics, and what was started ends;
 //! - models and requests that are not legal are refused with INVALID_ARGUMENT, and legal ones are not by the
@@ -51,14 +52,15 @@
 //! }
 //! ```
 //!
-//! [`judge_model`] does the same with a model of any other origin.
-//! [`model_of`] gives the model of an input, to look at, and to drive with a debugger.
+//! [`judge_model`] does the same with a model of any other origin, and [`judge_made`] with one of an input that was
+//! changed since. [`model_of`] gives the model of an input, to look at, and to drive with a debugger.
 
 mod broken;
 mod bytes;
 mod control;
 mod execute;
 mod finding;
+mod grown;
 mod model;
 mod purse;
 mod request;
@@ -80,6 +82,7 @@ use self::bytes::Bytes;
 use self::execute::{Judged, TIME_MAX};
 pub use self::finding::Finding;
 use self::finding::caught;
+pub use self::grown::Suited;
 use self::purse::Purse;
 use self::request::Draft;
 use self::sizes::Sizes;
@@ -118,6 +121,17 @@ impl Seen {
     }
 }
 
+/// A model made of bytes, which need not be legal, and may be changed.
+#[derive(Debug, Clone, Default)]
+pub struct Made {
+    /// The model.
+    pub model: Model,
+    /// How it is to be prepared.
+    pub options: PrepareOptions,
+    /// Values that suit it as it was made.
+    pub suited: Suited,
+}
+
 /// Judges a device by the model and the requests that these bytes stand for.
 ///
 /// # Errors
@@ -136,8 +150,8 @@ pub fn judge_patiently(
     patience: Duration,
 ) -> Result<Seen, Finding> {
     let mut bytes = Bytes::new(bytes);
-    let (model, options) = model::model(&mut bytes);
-    judge(device, (&model, &options), &mut bytes, patience)
+    let Made { model, options, suited } = &model::made(&mut bytes);
+    judge(device, (model, options, suited), &mut bytes, patience)
 }
 
 /// Judges a device by a model of any origin, which need not be legal: that of a file, or one that was changed.
@@ -154,13 +168,28 @@ pub fn judge_model(
     options: &PrepareOptions,
     choices: &[u8],
 ) -> Result<Seen, Finding> {
-    let deadline = options.deadline.or(Some(TimePoint::after(TIME_MAX)));
-    let options = PrepareOptions { deadline, ..*options };
-    judge(device, (model, &options), &mut Bytes::new(choices), PATIENCE)
+    let options = in_time(options);
+    judge(device, (model, &options, &Suited::default()), &mut Bytes::new(choices), PATIENCE)
 }
 
-/// Judges what a device makes of files that a compilation of `model` was kept in, and that were changed since:
-/// it refuses them, or prepares a model of which holds what holds of any. What was kept of `model` may differ
+/// As [`judge_model`], with a model that was made of bytes and may have been changed since: most inputs of its requests
+/// are those that suited it as it was made.
+///
+/// # Errors
+/// As [`judge_device`].
+pub fn judge_made(device: &dyn Device, made: &Made, choices: &[u8]) -> Result<Seen, Finding> {
+    let Made { model, options, suited } = made;
+    judge(device, (model, &in_time(options), suited), &mut Bytes::new(choices), PATIENCE)
+}
+
+/// The same, with a deadline where there is none.
+fn in_time(options: &PrepareOptions) -> PrepareOptions {
+    let deadline = options.deadline.or(Some(TimePoint::after(TIME_MAX)));
+    PrepareOptions { deadline, ..*options }
+}
+
+/// Judges what a device makes of files that a compilation of a model was kept in, and that were changed since:
+/// it refuses them, or prepares a model of which holds what holds of any. What was kept of the model may differ
 /// in values alone.
 ///
 /// # Errors
@@ -168,7 +197,7 @@ pub fn judge_model(
 pub fn judge_restored(
     device: &dyn Device,
     files: &CompilationCache,
-    model: &Model,
+    Made { model, suited, .. }: &Made,
     choices: &[u8],
 ) -> Result<Seen, Finding> {
     const CALL: &str = "prepare_model_from_cache";
@@ -180,7 +209,8 @@ pub fn judge_restored(
     if let Ok(prepared) = prepared {
         seen.is_prepared = true;
         let sizes = &Sizes::of(device, model);
-        let to = Executor { prepared: &prepared, caller: &caller, patience: PATIENCE, sizes };
+        let patience = PATIENCE;
+        let to = Executor { prepared: &prepared, caller: &caller, patience, sizes, suited };
         judge_executions(model, &to, &mut Bytes::new(choices), &mut seen)?;
         caught("drop of the prepared model", || drop(prepared))?;
     }
@@ -191,7 +221,7 @@ pub fn judge_restored(
 
 fn judge(
     device: &dyn Device,
-    (model, options): (&Model, &PrepareOptions),
+    (model, options, suited): (&Model, &PrepareOptions, &Suited),
     bytes: &mut Bytes<'_>,
     patience: Duration,
 ) -> Result<Seen, Finding> {
@@ -207,7 +237,7 @@ fn judge(
     if let Some(prepared) = prepared {
         seen.is_prepared = true;
         let sizes = &Sizes::of(device, model);
-        let to = Executor { prepared: &prepared, caller: &caller, patience, sizes };
+        let to = Executor { prepared: &prepared, caller: &caller, patience, sizes, suited };
         judge_executions(model, &to, bytes, &mut seen)?;
         caught("drop of the prepared model", || drop(prepared))?;
     }
@@ -219,7 +249,13 @@ fn judge(
 /// The model that these bytes stand for, which need not be legal.
 #[must_use]
 pub fn model_of(bytes: &[u8]) -> Model {
-    model::model(&mut Bytes::new(bytes)).0
+    made_of(bytes).model
+}
+
+/// The same with how it is to be prepared, and the values that suit it.
+#[must_use]
+pub fn made_of(bytes: &[u8]) -> Made {
+    model::made(&mut Bytes::new(bytes))
 }
 
 /// What a device says of itself is legal, and the same each time.
@@ -315,6 +351,7 @@ struct Executor<'a> {
     caller: &'a Caller,
     patience: Duration,
     sizes: &'a Sizes,
+    suited: &'a Suited,
 }
 
 fn judge_executions(
@@ -323,7 +360,7 @@ fn judge_executions(
     bytes: &mut Bytes<'_>,
     seen: &mut Seen,
 ) -> Result<(), Finding> {
-    let Executor { prepared, caller, patience, sizes } = *to;
+    let Executor { prepared, caller, patience, sizes, suited } = *to;
     let rules = match caught("request_rules", || prepared.request_rules().cloned())? {
         Some(rules) => rules,
         None => RequestRules::new(model).map_err(|error| {
@@ -332,7 +369,7 @@ fn judge_executions(
     };
     for _ in 0..REQUESTS {
         let measured = bytes.rarely(2);
-        let draft = Draft::new(model, sizes, bytes);
+        let draft = Draft::new(model, (sizes, suited), bytes);
         let judged = Judged { model, prepared, rules: &rules, caller, patience, measured };
         let executed = judged.judge(&draft)?;
         seen.executions += executed.executions;

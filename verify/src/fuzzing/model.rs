@@ -1,4 +1,4 @@
-//! Models made of any bytes: operations in one of their forms, on values of one another.
+//! Models made of any bytes: operations in one of their forms, on values of one another; or of the generator.
 
 use burst_hal::forms::{Signature, TypeChoice, signatures};
 use burst_hal::{
@@ -8,33 +8,55 @@ use burst_hal::{
 
 use super::broken::break_model;
 use super::bytes::Bytes;
-use super::control;
 use super::values::{shape, spec, value};
+use super::{Made, Suited, control, grown};
 
 /// Most operations of a model: enough for values to go from one to the next.
 const OPERATIONS_MAX: usize = 5;
 /// Of so many models one is broken somewhere.
 const BROKEN_ONE_IN: usize = 6;
 
+/// From this first byte on, a model is one of the generator.
+const GROWN_FROM: u8 = 192;
+
 /// The model that these bytes stand for, and how it is to be prepared.
-pub(super) fn model(bytes: &mut Bytes<'_>) -> (Model, PrepareOptions) {
-    let is_broken = bytes.rarely(BROKEN_ONE_IN);
-    let count = 1 + bytes.below(OPERATIONS_MAX);
-    let options = PrepareOptions {
+pub(super) fn made(bytes: &mut Bytes<'_>) -> Made {
+    let first = bytes.byte();
+    let is_broken = usize::from(first) % BROKEN_ONE_IN + 1 == BROKEN_ONE_IN;
+    let (mut model, options, suited) = match first {
+        GROWN_FROM.. => {
+            let options = options(bytes);
+            let (model, suited) = grown::model(bytes);
+            (model, options, suited)
+        }
+        _ => {
+            let count = 1 + bytes.below(OPERATIONS_MAX);
+            let options = options(bytes);
+            (chosen(bytes, count), options, Suited::default())
+        }
+    };
+    if is_broken {
+        break_model(&mut model, bytes);
+    }
+    Made { model, options, suited }
+}
+
+fn options(bytes: &mut Bytes<'_>) -> PrepareOptions {
+    PrepareOptions {
         preference: ExecutionPreference::from_code(i32::from(bytes.byte() % 3))
             .unwrap_or(ExecutionPreference::FastSingleAnswer),
         priority: Priority::from_code(i32::from(bytes.byte() % 3)).unwrap_or(Priority::Medium),
         deadline: None,
-    };
+    }
+}
+
+/// So many operations whose every part is a choice.
+fn chosen(bytes: &mut Bytes<'_>, count: usize) -> Model {
     let mut maker = Maker { bytes, builder: ModelBuilder::new(), values: Vec::new() };
     for _ in 0..count {
         maker.operation();
     }
-    let mut model = maker.finish();
-    if is_broken {
-        break_model(&mut model, bytes);
-    }
-    (model, options)
+    maker.finish()
 }
 
 /// A value of the model under construction.

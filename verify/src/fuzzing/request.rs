@@ -8,6 +8,7 @@ use burst_hal::{
     RequestPool,
 };
 
+use super::Suited;
 use super::bytes::Bytes;
 use super::sizes::Sizes;
 use super::values::value;
@@ -20,6 +21,8 @@ const GAP_BYTE: u8 = 0xC3;
 const ROOM: usize = 4096;
 /// Of so many requests one is broken somewhere.
 const BROKEN_ONE_IN: usize = 8;
+/// Of so many inputs for which a value is known that suits them, one is of any other.
+const ODD_ONE_IN: usize = 8;
 
 /// The pool with the inputs, and the one with the outputs.
 const INPUTS: u32 = 0;
@@ -48,10 +51,15 @@ pub(super) struct Asked {
 impl Draft {
     /// The request that these bytes stand for. The model need not be legal, but what its lists name is
     /// there.
-    pub(super) fn new(model: &Model, sizes: &Sizes, bytes: &mut Bytes<'_>) -> Self {
+    pub(super) fn new(
+        model: &Model,
+        (sizes, suited): (&Sizes, &Suited),
+        bytes: &mut Bytes<'_>,
+    ) -> Self {
         let graph = &model.main;
-        let operands = |list: &[u32]| -> Vec<&Operand> {
-            list.iter().filter_map(|index| graph.operands.get(*index as usize)).collect()
+        let operands = |list: &[u32]| -> Vec<(u32, &Operand)> {
+            let operand = |index: &u32| Some((*index, graph.operands.get(*index as usize)?));
+            list.iter().filter_map(operand).collect()
         };
         let mut draft = Draft {
             inputs: Vec::new(),
@@ -60,11 +68,11 @@ impl Draft {
             output_bytes: GAP,
             has_token: false,
         };
-        for operand in operands(&graph.input_indexes) {
-            draft.add_input(operand, sizes, bytes);
+        for (index, operand) in operands(&graph.input_indexes) {
+            draft.add_input(operand, sizes, suited.input(index), bytes);
         }
-        for operand in operands(&graph.output_indexes) {
-            draft.add_output(operand, bytes);
+        for (index, operand) in operands(&graph.output_indexes) {
+            draft.add_output(operand, suited.output(index), bytes);
         }
         if bytes.rarely(BROKEN_ONE_IN) {
             draft.break_somewhere(bytes);
@@ -72,15 +80,28 @@ impl Draft {
         draft
     }
 
-    fn add_input(&mut self, operand: &Operand, sizes: &Sizes, bytes: &mut Bytes<'_>) {
+    fn add_input(
+        &mut self,
+        operand: &Operand,
+        sizes: &Sizes,
+        suited: Option<(&Dimensions, &[u8])>,
+        bytes: &mut Bytes<'_>,
+    ) {
         if bytes.rarely(24) {
             let omitted = RequestArgument { has_no_value: true, ..RequestArgument::default() };
             return self.inputs.push(omitted);
         }
-        let (shape, dimensions) = dimensions(operand, bytes);
-        let value = match sizes.byte_length(operand.ty, &shape) {
-            Some(length) => (0..length).map(|_| bytes.byte()).collect(),
-            None => value(bytes, operand.ty, &shape),
+        let (dimensions, value) = match suited.filter(|_| !bytes.rarely(ODD_ONE_IN)) {
+            Some((shape, stored)) => (said(operand, shape, bytes), stored.to_vec()),
+            None => {
+                let shape = shape(operand, bytes);
+                let dimensions = said(operand, &shape, bytes);
+                let value = match sizes.byte_length(operand.ty, &shape) {
+                    Some(length) => (0..length).map(|_| bytes.byte()).collect(),
+                    None => value(bytes, operand.ty, &shape),
+                };
+                (dimensions, value)
+            }
         };
         let location = location(INPUTS, self.input_bytes.len(), value.len());
         self.input_bytes.extend(value);
@@ -89,12 +110,13 @@ impl Draft {
         self.inputs.push(RequestArgument { location, dimensions, ..RequestArgument::default() });
     }
 
-    fn add_output(&mut self, operand: &Operand, bytes: &mut Bytes<'_>) {
+    fn add_output(&mut self, operand: &Operand, suited: Option<usize>, bytes: &mut Bytes<'_>) {
         let is_known = !operand.ty.is_tensor()
             || !(operand.dimensions.is_empty() || operand.dimensions.contains(&0));
         let known = operand.ty.byte_length(&operand.dimensions).filter(|_| is_known);
         let known =
             known.and_then(|length| usize::try_from(length).ok()).filter(|len| *len <= ROOM);
+        let known = suited.or(known);
         let room = match (known, bytes.below(12)) {
             (Some(length), 10) => length.saturating_sub(1),
             (Some(length), 11) => length + 3,
@@ -178,8 +200,8 @@ impl Asked {
     }
 }
 
-/// The shape of an execution's value, and what the request says of it.
-fn dimensions(operand: &Operand, bytes: &mut Bytes<'_>) -> (Dimensions, Dimensions) {
+/// The shape of an execution's value.
+fn shape(operand: &Operand, bytes: &mut Bytes<'_>) -> Dimensions {
     let mut shape = operand.dimensions.clone();
     if shape.is_empty() && operand.ty.is_tensor() {
         shape = super::values::shape(bytes);
@@ -187,9 +209,13 @@ fn dimensions(operand: &Operand, bytes: &mut Bytes<'_>) -> (Dimensions, Dimensio
     for size in shape.iter_mut().filter(|size| **size == 0) {
         *size = 1 + u32::from(bytes.byte() % 3);
     }
-    let says = shape != operand.dimensions || bytes.rarely(4);
-    let said = if says { shape.clone() } else { Dimensions::new() };
-    (shape, said)
+    shape
+}
+
+/// What the request says of it.
+fn said(operand: &Operand, shape: &Dimensions, bytes: &mut Bytes<'_>) -> Dimensions {
+    let says = *shape != operand.dimensions || bytes.rarely(4);
+    if says { shape.clone() } else { Dimensions::new() }
 }
 
 fn location(pool_index: u32, offset: usize, length: usize) -> DataLocation {

@@ -22,6 +22,46 @@
 //! let again = random::graph(7, 20);
 //! assert_eq!((one.model.main, one.inputs), (again.model.main, again.inputs));
 //! ```
+//!
+//! # The table of operations, for authors of drivers
+//!
+//! What the generator knows of the operations is there for anybody: their forms are [`burst_hal::forms::signatures`]; of
+//! each operand of a model [`RandomModel::shape`] says what the rules of shapes make of it, [`RandomModel::output_lengths`]
+//! how much room the outputs need; and inputs and constants keep to the rules of values, so that a driver has to compute
+//! the model: indexes name something, windows touch their pictures, loops end. A driver that infers shapes of its own
+//! is held against it like this:
+//!
+//! ```
+//! use burst_hal::{Dimensions, Model, Operation, OperationType, forms};
+//! use burst_verify::random::{Class, Sample, operations};
+//!
+//! /// Part of a driver: the shape of a result, as far as it is known from the model.
+//! fn inferred(model: &Model, operation: &Operation) -> Option<Dimensions> {
+//!     let shape = |operand: u32| &model.main.operands[operand as usize].dimensions;
+//!     match operation.ty {
+//!         OperationType::Relu | OperationType::Neg => Some(shape(operation.inputs[0]).clone()),
+//!         _ => None,
+//!     }
+//! }
+//!
+//! let mut compared = 0;
+//! for ty in operations() {
+//!     assert!(!forms::signatures(ty).is_empty());
+//!     for seed in 0..4 {
+//!         let sample = Sample { only: Some(ty), largest: 8, ..Sample::new(Class::Single, seed) };
+//!         let one = sample.model();
+//!         for operation in one.model.main.operations.iter().filter(|operation| operation.ty == ty) {
+//!             // Where the model leaves a size open, a request will tell it, and the table knows it.
+//!             let Some(own) = inferred(&one.model, operation) else { continue };
+//!             let shape = one.shape(operation.outputs[0]).expect("the table knows every tensor");
+//!             let is_known = !own.is_empty() && !own.contains(&0);
+//!             assert!(!is_known || shape.covers(&own), "{ty:?} of {seed}: {own:?}, not {shape:?}");
+//!             compared += usize::from(is_known);
+//!         }
+//!     }
+//! }
+//! assert!(compared > 0);
+//! ```
 
 mod class;
 mod control;
@@ -29,6 +69,7 @@ mod detection;
 mod elementwise;
 mod grower;
 mod lookup;
+mod products;
 mod recurrent;
 mod reduce;
 mod regions;

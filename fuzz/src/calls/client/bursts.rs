@@ -11,7 +11,7 @@ use burst_wire::{DATUM_BYTES, Features, RequestExtras, RequestPacket, decode_res
 use fmq::{Consumer, Deadline, Descriptor, Producer, QueueConfig};
 
 use super::super::talk::HANG;
-use super::{Client, Must, NO_NUMBER, OUTPUT_AT, argument, chosen, found};
+use super::{Client, Kind, Must, OUTPUT_AT, argument, chosen, found};
 use crate::Input;
 
 /// One burst.
@@ -49,7 +49,7 @@ impl Client {
         let queues = [requests.descriptor().unwrap(), results.descriptor().unwrap()];
         let depth = u16::from(input.u8());
         let call = Call::ConfigureBurst {
-            model: model.unwrap_or(NO_NUMBER),
+            model: model.unwrap_or_else(|| self.nothing(Kind::Model)),
             request_queue: wire_descriptor(&queues[0]),
             result_queue: wire_descriptor(&queues[1]),
             features: 0,
@@ -76,7 +76,7 @@ impl Client {
     /// Puts a memory into a slot, or empties it.
     pub(super) fn fill_slot(&mut self, input: &mut Input<'_>) {
         let burst = self.burst(input.u8());
-        let number = burst.unwrap_or(NO_NUMBER);
+        let number = burst.unwrap_or_else(|| self.nothing(Kind::Burst));
         let slot = i32::from(input.u8() % 4);
         if input.flag() {
             return self.expect(Call::FreeMemory { burst: number, slot }, &[], found(burst));
@@ -133,7 +133,11 @@ impl Client {
 
     pub(super) fn close(&mut self, input: &mut Input<'_>) {
         let burst = self.burst(input.u8());
-        self.expect(Call::CloseBurst { burst: burst.unwrap_or(NO_NUMBER) }, &[], found(burst));
+        self.expect(
+            Call::CloseBurst { burst: burst.unwrap_or_else(|| self.nothing(Kind::Burst)) },
+            &[],
+            found(burst),
+        );
         self.bursts.retain(|live| Some(live.number) != burst);
     }
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use burst_hal::ErrorStatus;
 use burst_wire::control::{Answer, Call, FencedRequest, SynchronousRequest};
 
-use super::{Client, Must, NO_NUMBER, chosen, found};
+use super::{Client, Kind, Must, chosen, found};
 use crate::Input;
 
 impl Client {
@@ -101,7 +101,9 @@ impl Client {
 
     pub(super) fn info(&mut self, input: &mut Input<'_>) {
         let execution = self.fenced(input.u8());
-        let call = Call::ExecutionInfo { execution: execution.unwrap_or(NO_NUMBER) };
+        let call = Call::ExecutionInfo {
+            execution: execution.unwrap_or_else(|| self.nothing(Kind::Execution)),
+        };
         let Some(outcome) = self.call(call, &[]) else { return };
         // One that has not ended has no information yet.
         assert!(outcome.is_err() || execution.is_some(), "{outcome:?}");
@@ -109,7 +111,9 @@ impl Client {
 
     pub(super) fn release_execution(&mut self, input: &mut Input<'_>) {
         let execution = self.fenced(input.u8());
-        let call = Call::ReleaseExecution { execution: execution.unwrap_or(NO_NUMBER) };
+        let call = Call::ReleaseExecution {
+            execution: execution.unwrap_or_else(|| self.nothing(Kind::Execution)),
+        };
         self.expect(call, &[], found(execution));
         self.fenced.retain(|(live, _)| Some(*live) != execution);
     }
@@ -117,7 +121,7 @@ impl Client {
     pub(super) fn cancel(&mut self, input: &mut Input<'_>) {
         let choice = input.u8();
         let execution = self.fenced(choice).or_else(|| chosen(&self.started, choice));
-        let execution = execution.unwrap_or(NO_NUMBER);
+        let execution = execution.unwrap_or_else(|| self.nothing(Kind::Execution));
         self.expect(Call::CancelExecution { execution }, &[], Must::Succeed);
     }
 }
