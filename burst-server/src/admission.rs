@@ -14,6 +14,7 @@ mod limit;
 mod limits;
 mod machine;
 mod meters;
+mod model;
 mod peer;
 mod rate;
 mod users;
@@ -33,6 +34,7 @@ pub(crate) use limit::LimitError;
 pub use limits::Limits;
 pub use machine::Machine;
 pub(crate) use meters::LimitMeters;
+pub(crate) use model::ModelAccount;
 pub(crate) use peer::Peer;
 pub(crate) use users::{User, Users};
 

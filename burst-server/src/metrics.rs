@@ -6,6 +6,7 @@
 
 mod admin;
 mod board;
+mod computing;
 mod counts;
 #[cfg(test)]
 mod rules_tests;
@@ -21,10 +22,11 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 pub use admin::serve_admin;
 use board::Board;
 pub(crate) use board::Probe;
+use computing::SocketTurns;
 pub use counts::BurstCounts;
 pub(crate) use tally::Tally;
 
-use crate::admission::{LimitMeters, Peer, Users};
+use crate::admission::{LimitMeters, ModelAccount, Peer, Users};
 use crate::panics::lock;
 use crate::process::{Performance, SandboxReport};
 use crate::scheduler::TurnMeter;
@@ -94,7 +96,10 @@ struct ModelTally {
     /// The client's user.
     uid: u32,
     device: String,
+    /// What it holds.
+    account: Arc<ModelAccount>,
     socket: Tally,
+    turns: SocketTurns,
     bursts: Mutex<Bursts>,
 }
 
@@ -181,13 +186,21 @@ impl Metrics {
         self.malformed_messages.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Begins to count for a prepared model of a client of this user.
-    pub(crate) fn model(self: &Arc<Self>, client: u64, uid: u32, device: &str) -> ModelMeter {
+    /// Begins to count for a prepared model of a client of this user, whose memory this account has.
+    pub(crate) fn model(
+        self: &Arc<Self>,
+        client: u64,
+        uid: u32,
+        device: &str,
+        account: Arc<ModelAccount>,
+    ) -> ModelMeter {
         let tally = Arc::new(ModelTally {
             client,
             uid,
             device: device.to_owned(),
+            account,
             socket: Tally::default(),
+            turns: SocketTurns::default(),
             bursts: Mutex::default(),
         });
         let mut models = lock(&self.models);
@@ -214,6 +227,11 @@ impl ModelMeter {
     /// The device that the model was prepared for.
     pub(crate) fn device(&self) -> &str {
         &self.tally.device
+    }
+
+    /// What pays for the memory that is held for it.
+    pub(crate) fn account(&self) -> Arc<ModelAccount> {
+        Arc::clone(&self.tally.account)
     }
 
     /// Where executions over the socket are counted, by several threads.
@@ -337,6 +355,18 @@ pub(crate) mod tests {
     use super::*;
     use crate::admission::{Limit, Limits};
 
+    impl Metrics {
+        pub(crate) fn model_of(
+            self: &Arc<Self>,
+            client: u64,
+            uid: u32,
+            device: &str,
+        ) -> ModelMeter {
+            let account = ModelAccount::new(&self.users.find(uid));
+            self.model(client, uid, device, account)
+        }
+    }
+
     pub(crate) fn metrics() -> Arc<Metrics> {
         let performance = Arc::new(Performance::off());
         let users = Arc::new(Users::new(&Limits::default()));
@@ -351,7 +381,7 @@ pub(crate) mod tests {
             let (_, burst, socket) = metrics.look();
             (burst.requests(), socket.requests())
         };
-        let model = metrics.model(1, 0, "cpu");
+        let model = metrics.model_of(1, 0, "cpu");
         let burst = model.burst();
         let other = model.burst();
         burst.counts.count_alone(ErrorStatus::None, Some(1000));
@@ -369,7 +399,7 @@ pub(crate) mod tests {
     #[test]
     fn the_text_is_whole_and_names_what_was_counted() {
         let metrics = metrics();
-        let model = metrics.model(7, 0, "c\"pu\n");
+        let model = metrics.model_of(7, 0, "c\"pu\n");
         let burst = model.burst();
         burst.counts.count_alone(ErrorStatus::None, Some(3_000));
         burst.counts.executing_alone();
@@ -398,7 +428,7 @@ pub(crate) mod tests {
         let peer = |uid| crate::admission::Peer { pid: Some(7), uid, gid: uid };
         let shown = [(1, 1001), (2, 1002)].map(|(client, uid)| {
             let session = metrics.session(client, peer(uid), "an \"app\"");
-            (session, metrics.model(client, uid, "cpu"), metrics.users.find(uid))
+            (session, metrics.model_of(client, uid, "cpu"), metrics.users.find(uid))
         });
         shown[0].1.socket().count(ErrorStatus::None, Some(1_500));
         let sees = |reader| {
@@ -420,7 +450,8 @@ pub(crate) mod tests {
     #[test]
     fn each_user_reads_the_totals_and_its_own_figures_and_the_owner_reads_all() {
         let metrics = metrics();
-        let models = [(1, 1001), (2, 1002)].map(|(client, uid)| metrics.model(client, uid, "cpu"));
+        let models =
+            [(1, 1001), (2, 1002)].map(|(client, uid)| metrics.model_of(client, uid, "cpu"));
         models.iter().for_each(|model| model.socket().count(ErrorStatus::None, Some(5)));
         let held = [1001, 1002].map(|uid| metrics.users.find(uid));
         let sees = |reader| {

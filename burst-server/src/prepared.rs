@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use burst_hal::validate::{RequestRules, UnspecifiedOutputs, ValidationError};
 use burst_hal::{
-    ErrorStatus, ExecutionPreference, Pace, PrepareOptions, PreparedModel, Priority, Request,
-    TimePoint,
+    Caller, ErrorStatus, ExecutionPreference, Pace, PrepareOptions, PreparedModel, Priority,
+    Request, TimePoint,
 };
 
 use crate::admission::Charge;
@@ -62,6 +62,11 @@ impl PreparedEntry {
             }
             other => other,
         }
+    }
+
+    /// The caller as its device executes for it: the model's account pays.
+    pub(crate) fn paying(&self, caller: Caller) -> Caller {
+        caller.with_account(self.meter.account())
     }
 
     /// What it asks of a request.

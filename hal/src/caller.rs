@@ -32,6 +32,12 @@ pub trait MemoryAccount: fmt::Debug + Send + Sync {
 
     /// Takes bytes back that were charged.
     fn give_back(&self, bytes: u64);
+
+    /// The account that pays in the end, where this one only keeps apart what a part of the work takes
+    /// from there; `None` where it pays itself.
+    fn payer(&self) -> Option<Arc<dyn MemoryAccount>> {
+        None
+    }
 }
 
 /// The right of one execution, or of one preparation, to compute: callers take turns.
@@ -180,11 +186,14 @@ impl MemoryCharge {
         MemoryCharge { account: self.account.clone(), bytes: std::mem::take(&mut self.bytes) }
     }
 
-    /// Whether both are paid for by the same account. Two that nobody pays for are.
+    /// Whether both are paid for by the same account, in the end. Two that nobody pays for are.
     #[must_use]
     pub fn shares_account(&self, other: &MemoryCharge) -> bool {
         let address = |charge: &MemoryCharge| {
-            charge.account.as_ref().map(|account| Arc::as_ptr(account).cast::<()>())
+            let account = charge.account.as_ref()?;
+            let payer = account.payer().unwrap_or_else(|| Arc::clone(account));
+            // Both charges keep theirs: no two of them lie at one address.
+            Some(Arc::as_ptr(&payer).cast::<()>())
         };
         address(self) == address(other)
     }
@@ -264,6 +273,37 @@ mod tests {
         assert_eq!(purse.0.load(Ordering::Relaxed), 30);
         drop(second);
         assert_eq!(purse.0.load(Ordering::Relaxed), 0);
+    }
+
+    /// Keeps nothing apart, and pays with another account.
+    #[derive(Debug)]
+    struct Part(Arc<Purse>);
+
+    impl MemoryAccount for Part {
+        fn charge(&self, bytes: u64) -> Result<(), Failure> {
+            self.0.charge(bytes)
+        }
+
+        fn give_back(&self, bytes: u64) {
+            self.0.give_back(bytes);
+        }
+
+        fn payer(&self) -> Option<Arc<dyn MemoryAccount>> {
+            Some(Arc::clone(&self.0) as _)
+        }
+    }
+
+    #[test]
+    fn accounts_that_one_account_pays_for_are_the_same() {
+        let purses = [(); 2].map(|()| Arc::new(Purse::default()));
+        let charge = |account: Arc<dyn MemoryAccount>| {
+            Caller::default().with_account(account).empty_charge()
+        };
+        let part = |purse: usize| charge(Arc::new(Part(Arc::clone(&purses[purse]))));
+        assert!(part(0).shares_account(&part(0)));
+        assert!(part(0).shares_account(&charge(Arc::clone(&purses[0]) as _)));
+        assert!(!part(0).shares_account(&part(1)));
+        assert!(!part(0).shares_account(&MemoryCharge::default()));
     }
 
     #[test]

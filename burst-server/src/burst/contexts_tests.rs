@@ -41,7 +41,7 @@ fn entry(times: &[Duration]) -> Arc<PreparedEntry> {
     let rules = RequestRules::new(&b.build().unwrap()).unwrap();
     let metrics = metrics();
     let charge = Budget::new(Limit::Models, 1, &metrics.limits).charge(1).unwrap();
-    let meter = metrics.model(1, 0, "paced");
+    let meter = metrics.model_of(1, 0, "paced");
     let options = PrepareOptions::default();
     Arc::new(PreparedEntry::new(Arc::new(Paced(pace)), &options, rules, meter, charge))
 }

@@ -124,7 +124,7 @@ impl BurstStarter {
             counts: BurstCounts::new(&self.metrics, meter),
             idle_time: self.idle_time,
             idle: IdleMonitor::begin(waiting, self.idle_time, &self.performance, entry.preference),
-            caller: memories.link().caller().with_turn(Arc::clone(&run) as _),
+            caller: entry.paying(memories.link().caller().with_turn(Arc::clone(&run) as _)),
             thread_name: thread_name.clone(),
             run,
             params,

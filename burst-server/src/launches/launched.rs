@@ -408,15 +408,17 @@ impl Launched {
         if deadline.is_some_and(TimePoint::has_passed) || self.run.begin(deadline).is_err() {
             return failed(entry.missed(self.left));
         }
-        entry.meter.socket().executing();
+        let computing = entry.meter.computing(&self.run);
         let tracer = when_on(&self.owner.link.tracer());
         if let Some((tracer, fenced)) = tracer.as_ref().zip(fenced) {
             tracer.record(&Span::since(fenced.nanos, SpanKind::WaitForTurn));
         }
         let mut marks = Marks::begin(tracer.as_deref());
         let caller = self.owner.link.caller_by(&self.cancel).with_turn(Arc::clone(&self.run) as _);
+        let caller = entry.paying(caller);
         let options = ExecutionOptions { deadline, ..self.options };
         let executed = catch_panic(|| entry.model.execute_for(&request, &options, &caller));
+        drop(computing);
         let Ok(mut result) = executed else {
             tracing::error!(execution = self.number, "the driver panicked");
             return failed(ErrorStatus::GeneralFailure);

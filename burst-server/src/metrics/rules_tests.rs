@@ -90,7 +90,7 @@ fn faults(expression: &str, series: &Series) -> Vec<String> {
 #[test]
 fn rules_ask_for_series_and_labels_that_there_are() {
     let metrics = metrics();
-    let model = metrics.model(1, 1001, "cpu");
+    let model = metrics.model_of(1, 1001, "cpu");
     model.socket().count(ErrorStatus::None, Some(5));
     let _user = metrics.users.find(1001);
     let there = series(&metrics.encode());

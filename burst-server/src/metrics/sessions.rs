@@ -63,6 +63,11 @@ struct ModelView {
     uid: u32,
     model: u64,
     device: String,
+    /// What is held for it, working memory that its executions leave to the next ones included.
+    memory_bytes: u64,
+    /// Of executions over the socket that have got their turn, as below.
+    waited_for_turn_ns: u64,
+    computed_ns: u64,
     /// Executions over the socket.
     #[serde(flatten)]
     counts: CountsView,
@@ -178,6 +183,9 @@ impl Metrics {
                 uid: tally.uid,
                 model,
                 device: tally.device.clone(),
+                memory_bytes: tally.account.bytes(),
+                waited_for_turn_ns: tally.turns.waited_ns(),
+                computed_ns: tally.turns.computed_ns(),
                 counts: CountsView::new(&tally.socket.look()),
             });
             tally.for_each_burst(|counts, probe| {

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use burst_hal::trace::{Marks, SpanKind, when_on};
 use burst_hal::{CompilationCache, Priority, TimePoint};
@@ -11,7 +12,7 @@ use burst_wire::longest_packet;
 use super::prepare_by::PrepareBy;
 use super::{Session, devices, models};
 use crate::ServerError;
-use crate::admission::Charge;
+use crate::admission::{Charge, ModelAccount};
 use crate::panics::catch_panic;
 use crate::prepared::PreparedEntry;
 use crate::scheduler::Work;
@@ -70,17 +71,20 @@ pub(super) fn restore(
     let entered = run.enter();
     by.begin(&run)?;
     by.check()?;
-    let caller = models::caller(session, &run);
+    let account = ModelAccount::new(session.presence.user());
+    let caller = models::caller(session, &run).with_account(Arc::clone(&account) as _);
     let restored = catch_panic(|| device.prepare_model_from_cache(cache, deadline, &caller))??;
     drop(entered);
     // Nobody else has seen the model: without its rules any request would reach the device.
     let rules = restored.request_rules().cloned().ok_or(ServerError::NoRequestRules)?;
     let options = restored.prepare_options().unwrap_or_default();
-    let charge = charge.and(session.budgets.memory(rules.held_bytes() as u64)?);
+    let kept_bytes = rules.held_bytes() as u64;
+    let charge = charge.and(session.budgets.memory(kept_bytes)?);
+    account.also(kept_bytes);
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let (inputs, outputs) = rules.counts();
     let longest = longest_packet(&rules);
-    let meter = models::meter(session, &*device);
+    let meter = models::meter(session, &*device, account);
     let entry = PreparedEntry::new(restored, &options, rules, meter, charge);
     marks.skip();
     marks.whole(SpanKind::PrepareModel, 0);

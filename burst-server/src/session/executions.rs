@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use burst_hal::trace::{Marks, SpanKind, when_on};
-use burst_hal::{ExecutionOptions, Failure, Request, RequestArgument, TimePoint};
+use burst_hal::{
+    ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Request, RequestArgument, TimePoint,
+};
 use burst_wire::control::{Answer, Executed, SynchronousRequest};
 
 use super::Session;
@@ -14,7 +16,7 @@ use super::memories::open_source;
 use crate::ServerError;
 use crate::execution::finish;
 use crate::panics::catch_panic;
-use crate::prepared::left_until;
+use crate::prepared::{PreparedEntry, left_until};
 use crate::scheduler::{NoToken, Work};
 
 /// Executes a request that arrived at `arrived`.
@@ -27,8 +29,36 @@ pub(super) fn execute(
     let tracer = when_on(&session.link.tracer());
     let mut marks = Marks::begin(tracer.as_deref());
     let entry = session.table().model(request.model)?;
+    let executed = execute_on(session, &entry, (request, descriptors), arrived, &mut marks);
+    counted(&entry, arrived, executed.as_ref().map(|(result, _)| result.status));
+    let (result, in_driver) = executed?;
+    let executed = Executed::new(&result, in_driver);
+    marks.mark(SpanKind::EncodeResult);
+    marks.whole(SpanKind::Request, 0);
+    Ok(Answer::Executed(executed))
+}
+
+/// Counts a request over the socket for this model that has ended, or was refused.
+pub(super) fn counted(
+    entry: &PreparedEntry,
+    arrived: Instant,
+    ended: Result<ErrorStatus, &ServerError>,
+) {
+    // Reading the clock costs nothing beside the system call that each request needs anyway.
+    let nanos = u64::try_from(arrived.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    entry.meter.socket().count(ended.unwrap_or_else(ServerError::status), Some(nanos));
+}
+
+/// The result of a request for this model, and its time in the driver where that was asked for.
+fn execute_on(
+    session: &Session,
+    entry: &PreparedEntry,
+    (request, descriptors): (&SynchronousRequest, Vec<OwnedFd>),
+    arrived: Instant,
+    marks: &mut Marks<'_>,
+) -> Result<(ExecutionResult, Option<u64>), ServerError> {
     // Before the tokens are looked up: what is found then is this, whatever is released meanwhile.
-    let _kept = kept_for(session, &entry, &request.pools.0)?;
+    let _kept = kept_for(session, entry, &request.pools.0)?;
     let call = open_request(session, request, &mut descriptors.into_iter())?;
     entry.check(&call)?;
     let options = options(request);
@@ -43,24 +73,18 @@ pub(super) fn execute(
         NoToken::MissedDeadline => Failure::from(entry.missed(left)).into(),
         NoToken::CalledOff => ServerError::from(none),
     })?;
-    let counts = entry.meter.socket();
-    counts.executing();
-    let caller = session.link.caller().with_turn(Arc::clone(&run) as _);
+    let caller = entry.paying(session.link.caller().with_turn(Arc::clone(&run) as _));
+    let computing = entry.meter.computing(&run);
     marks.skip(); // waiting for the turn has its own span
     let result = catch_panic(|| entry.model.execute_for(&call, &options, &caller));
+    drop(computing);
     drop(entered);
     marks.mark(SpanKind::Device);
     let mut result = result?;
     result.status = entry.judge(result.status, left);
     let outputs = call.outputs.len();
     let in_driver = finish(&mut result, outputs, request.measure_timing, arrived);
-    // Reading the clock costs nothing beside the system call that each request needs anyway.
-    let nanos = u64::try_from(arrived.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    counts.count(result.status, Some(nanos));
-    let executed = Executed::new(&result, in_driver);
-    marks.mark(SpanKind::EncodeResult);
-    marks.whole(SpanKind::Request, 0);
-    Ok(Answer::Executed(executed))
+    Ok((result, in_driver))
 }
 
 /// The request that a message describes, with its memories.

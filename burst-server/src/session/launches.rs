@@ -3,6 +3,7 @@
 //! The reply to a launch is sent before the execution starts: so its end is never told before.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use burst_hal::{Fence, Request, RequestArgument, RequestPool};
@@ -11,11 +12,12 @@ use burst_wire::control::{Answer, FENCES_MAX, FencedRequest, SynchronousRequest}
 
 use super::Session;
 use super::buffers::kept_for;
-use super::executions::{open_request, options};
+use super::executions::{counted, open_request, options};
 use super::replies::{CallOutput, Progress};
 use crate::ServerError;
 use crate::admission::{Charge, Limit};
-use crate::launches::{Fences, NewLaunch};
+use crate::launches::{Fences, Launched, NewLaunch};
+use crate::prepared::PreparedEntry;
 
 /// Descriptors of an execution's own fence: both ends.
 const OWN_FENCE: u64 = 2;
@@ -34,15 +36,39 @@ pub(super) fn asynchronously(
     arrived: Instant,
 ) -> Result<Progress, ServerError> {
     let entry = session.table().model(request.model)?;
+    let taken = take_in(session, &entry, number, (request, descriptors), arrived);
+    counted_unless_taken(&entry, arrived, &taken);
+    start_and_reply(session, id, (number, taken?), Answer::Done.into())
+}
+
+/// What was refused before it was launched is counted here; what was launched, at its end.
+fn counted_unless_taken<T>(
+    entry: &PreparedEntry,
+    arrived: Instant,
+    taken: &Result<T, ServerError>,
+) {
+    if let Err(error) = taken {
+        counted(entry, arrived, Err(error));
+    }
+}
+
+/// An asynchronous execution, which is known by now and has not started.
+fn take_in(
+    session: &Session,
+    entry: &Arc<PreparedEntry>,
+    number: u32,
+    (request, descriptors): (&SynchronousRequest, Vec<OwnedFd>),
+    arrived: Instant,
+) -> Result<Arc<Launched>, ServerError> {
     let place = session.link.pending_execution()?;
     // Before the tokens are looked up: what is found then is this, whatever is released meanwhile.
-    let buffers = kept_for(session, &entry, &request.pools.0)?;
+    let buffers = kept_for(session, entry, &request.pools.0)?;
     let call = open_request(session, request, &mut descriptors.into_iter())?;
     entry.check(&call)?;
     let kept = kept(session, &call, 0)?;
     let launch = NewLaunch {
         number,
-        entry,
+        entry: Arc::clone(entry),
         request: call,
         buffers,
         options: options(request),
@@ -51,7 +77,7 @@ pub(super) fn asynchronously(
         place,
         kept,
     };
-    launch_and_reply(session, id, launch, Answer::Done.into())
+    session.launches.enter(launch)
 }
 
 /// Starts an execution that waits for fences, and replies to call `id` with its own.
@@ -62,12 +88,27 @@ pub(super) fn fenced(
     descriptors: Vec<OwnedFd>,
     arrived: Instant,
 ) -> Result<Progress, ServerError> {
+    let entry = session.table().model(fenced.request.model)?;
+    let taken = take_in_fenced(session, &entry, (fenced, descriptors), arrived);
+    counted_unless_taken(&entry, arrived, &taken);
+    let (number, launched, descriptor) = taken?;
+    let answer = Answer::Fenced { execution: number };
+    let output = CallOutput { answer, descriptor: Some(descriptor) };
+    start_and_reply(session, id, (number, launched), output)
+}
+
+/// A fenced execution, which is known by now and has not started: its number, itself and its fence.
+fn take_in_fenced(
+    session: &Session,
+    entry: &Arc<PreparedEntry>,
+    (fenced, descriptors): (&FencedRequest, Vec<OwnedFd>),
+    arrived: Instant,
+) -> Result<(u32, Arc<Launched>, OwnedFd), ServerError> {
     let FencedRequest { request, fences, duration } = fenced;
     let (fences, most) = (u64::from(*fences), u64::from(FENCES_MAX));
     session.host.metrics.limits.within(Limit::Fences, fences, most)?;
-    let entry = session.table().model(request.model)?;
     let place = session.link.pending_execution()?;
-    let buffers = kept_for(session, &entry, &request.pools.0)?;
+    let buffers = kept_for(session, entry, &request.pools.0)?;
     let mut descriptors = descriptors.into_iter();
     let call = open_request(session, request, &mut descriptors)?;
     entry.check_fenced(&call)?;
@@ -82,7 +123,7 @@ pub(super) fn fenced(
     let fences = Fences { wait_for, duration: duration.map(Duration::from_nanos), completion };
     let launch = NewLaunch {
         number,
-        entry,
+        entry: Arc::clone(entry),
         request: call,
         buffers,
         options: options(request),
@@ -91,18 +132,15 @@ pub(super) fn fenced(
         place,
         kept,
     };
-    let answer = Answer::Fenced { execution: number };
-    launch_and_reply(session, id, launch, CallOutput { answer, descriptor: Some(descriptor) })
+    Ok((number, session.launches.enter(launch)?, descriptor))
 }
 
-fn launch_and_reply(
+fn start_and_reply(
     session: &Session,
     id: u64,
-    launch: NewLaunch,
+    (number, launched): (u32, Arc<Launched>),
     output: CallOutput,
 ) -> Result<Progress, ServerError> {
-    let number = launch.number;
-    let launched = session.launches.enter(launch)?;
     if let Err(gone) = session.replies.send(id, Ok(output)) {
         session.launches.withdraw(number);
         return Err(gone.into());

@@ -17,7 +17,7 @@ use super::prepare_by::PrepareBy;
 use super::table::unknown;
 use super::{Session, devices};
 use crate::ServerError;
-use crate::admission::{Charge, Limit};
+use crate::admission::{Charge, Limit, ModelAccount};
 use crate::metrics::ModelMeter;
 use crate::panics::catch_panic;
 use crate::pools::ClientMemory;
@@ -46,6 +46,8 @@ struct Received {
     model: Model,
     decoded: Charge,
     kept: Charge,
+    /// How many bytes that is.
+    kept_bytes: u64,
 }
 
 /// Reads the model out of the first descriptor, with the others as its pools, and validates it.
@@ -64,7 +66,8 @@ fn receive(
     session.host.metrics.limits.within(Limit::ModelBytes, total, limit)?;
     // Before anything is decoded, and until the device has made what it needs of the model.
     let decoded = session.budgets.memory(body.decoded_bytes())?;
-    let kept = session.budgets.memory(body.structure_bytes.saturating_mul(KEPT))?;
+    let kept_bytes = body.structure_bytes.saturating_mul(KEPT);
+    let kept = session.budgets.memory(kept_bytes)?;
     let mut descriptors = descriptors.into_iter();
     let missing = ServerError::Descriptors { wanted: body.descriptors(), got: 0 };
     let own = descriptors.next().ok_or(missing)?;
@@ -84,7 +87,7 @@ fn receive(
     let values = OperandValues::new(SealedValues { memory: Arc::clone(&memory), range: values });
     let model = decode_model(structure, values, pools)?;
     validate_model(&model, HalVersion::LATEST)?;
-    Ok(Received { model, decoded, kept })
+    Ok(Received { model, decoded, kept, kept_bytes })
 }
 
 fn index(bytes: u64) -> Result<usize, ServerError> {
@@ -159,26 +162,34 @@ pub(super) fn prepare_with(
     let mut marks = Marks::begin(tracer.as_deref());
     let run = session.run(Work::Preparation, options.priority);
     let entered = run.enter();
-    let Received { model, decoded, kept } = receive(session, &run, body, descriptors, by)?;
+    let Received { model, decoded, kept, kept_bytes } =
+        receive(session, &run, body, descriptors, by)?;
     marks.mark(SpanKind::ReceiveModel);
     let charge = charge.and(kept);
     let rules = RequestRules::new(&model)?;
     by.check()?;
-    let caller = caller(session, &run);
+    let account = ModelAccount::new(session.presence.user());
+    account.also(kept_bytes);
+    let caller = caller(session, &run).with_account(Arc::clone(&account) as _);
     log("prepare_model", session, &*device, &model);
     let prepared = catch_panic(|| prepare(&*device, &model, &options, &caller))??;
     drop(entered);
     drop((model, decoded)); // the device has kept what it needs
-    let entry = PreparedEntry::new(prepared, &options, rules, meter(session, &*device), charge);
+    let meter = meter(session, &*device, account);
+    let entry = PreparedEntry::new(prepared, &options, rules, meter, charge);
     marks.skip();
     marks.whole(SpanKind::PrepareModel, 0);
     Ok(Answer::Prepared { model: keep(session, entry) })
 }
 
-/// Counts what is done with a model of this client.
-pub(super) fn meter(session: &Session, device: &dyn Device) -> ModelMeter {
+/// Counts what is done with a model of this client, whose memory this account has.
+pub(super) fn meter(
+    session: &Session,
+    device: &dyn Device,
+    account: Arc<ModelAccount>,
+) -> ModelMeter {
     let (client, uid) = (session.presence.client(), session.presence.peer().uid);
-    session.host.metrics.model(client, uid, device.name())
+    session.host.metrics.model(client, uid, device.name(), account)
 }
 
 /// Gives a prepared model a number.

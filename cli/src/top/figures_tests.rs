@@ -1,8 +1,9 @@
 //! Looks that are made up: three clients and eight bursts.
 
-use super::figures::{Report, SortBy, Trouble, Wanted};
+use super::figures::Report;
 use super::look::{Account, Burst, Counts, Look, Model, Session, User};
 use super::text::text;
+use super::wanted::{SortBy, Trouble, Wanted};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -61,7 +62,8 @@ fn look(time: u64, change: impl Fn(&mut Burst)) -> Look {
                 uid: 1001,
                 model: client * 10,
                 device: "cpu".into(),
-                counts: Counts::default(),
+                memory_bytes: client << 20,
+                ..Model::default()
             })
             .into(),
         bursts,
@@ -178,6 +180,71 @@ fn filters_and_orders_are_kept_to() {
     assert_eq!(of(Wanted { sort: SortBy::P99, ..wanted() })[0], (2, 0));
 }
 
+/// The first client executes with its model over the socket, as the second one does on bursts.
+fn over_the_socket() -> (Look, Look) {
+    let (before, mut after) = in_trouble();
+    let model = &mut after.models[0];
+    (model.computed_ns, model.waited_for_turn_ns) = (50_000_000, 10_000_000);
+    model.counts = Counts { requests: 40, failed: 2, nanos: 90_000_000, buckets: vec![0, 40, 0] };
+    (before, after)
+}
+
+#[test]
+fn what_is_executed_over_the_socket_counts_as_what_is_executed_on_bursts() {
+    let (before, after) = over_the_socket();
+    let report = Report::of(Some(&before), &after, &wanted());
+    let first = &report.models[0];
+    assert_eq!((first.client, first.model, first.bursts), (1, 10, 5));
+    assert_eq!((first.times.requests, first.times.failed, first.burst_requests), (40, 2, 0));
+    assert_eq!(first.times.requests_per_second, Some(40.0));
+    assert!((first.computing_share - 50.0 / 1000.0).abs() < 1e-9, "of all: {report:#?}");
+    assert_eq!(first.memory_bytes, 1 << 20);
+    let second = &report.models[1];
+    assert_eq!((second.times.requests, second.burst_requests), (0, 100));
+    assert_eq!(second.burst_requests_per_second, Some(100.0));
+    let sessions = &report.sessions;
+    assert_eq!(sessions[0].requests_per_second, Some(40.0));
+    assert!((sessions[0].computing_share - first.computing_share).abs() < 1e-9);
+    assert_eq!(sessions.iter().map(|one| one.memory_bytes >> 20).collect::<Vec<_>>(), [1, 2, 3]);
+    let text = text(&report, 60);
+    let mut lines = text.lines().skip_while(|line| !line.starts_with("1/10 "));
+    let words: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+    assert_eq!(words, ["1/10", "1.0", "MiB", "40.0", "2", "us", "2", "us", "5%"], "{text}");
+    assert_eq!(lines.next(), Some("  cpu, 5 bursts, 40 over the socket, 2 failed"), "{text}");
+}
+
+#[test]
+fn who_waits_over_the_socket_waits_for_its_share_too() {
+    let (before, mut after) = over_the_socket();
+    // Of all bursts none waits any more, but the socket's did.
+    after.bursts.iter_mut().for_each(|burst| burst.waited_for_turn_ns = 0);
+    let over = |after: &Look| {
+        let report = Report::of(Some(&before), after, &wanted());
+        report.sessions.iter().filter(|one| one.is_over_share).map(|one| one.client).collect()
+    };
+    let who: Vec<u64> = over(&after);
+    assert_eq!(who, [2]);
+    after.models[0].waited_for_turn_ns = 0;
+    let who: Vec<u64> = over(&after);
+    assert!(who.is_empty(), "{who:?}");
+}
+
+#[test]
+fn models_come_in_the_order_that_is_asked_for() {
+    let (before, after) = over_the_socket();
+    let of = |wanted: Wanted| {
+        let report = Report::of(Some(&before), &after, &wanted);
+        report.models.iter().map(|one| one.client).collect::<Vec<_>>()
+    };
+    assert_eq!(of(Wanted { sort: SortBy::Rate, ..wanted() }), [1, 2, 3]);
+    assert_eq!(of(Wanted { client: Some(2), ..wanted() }), [2]);
+    assert_eq!(of(Wanted { device: Some("gpu".into()), ..wanted() }), [0; 0]);
+    let (before, mut after) = over_the_socket();
+    after.models[2].computed_ns = 60_000_000;
+    let busy = Report::of(Some(&before), &after, &Wanted { sort: SortBy::Busy, ..wanted() });
+    assert_eq!(busy.models.iter().map(|one| one.client).collect::<Vec<_>>(), [3, 1, 2]);
+}
+
 #[test]
 fn sixty_columns_hold_it_and_names_do_not_move_the_cursor() {
     let (before, after) = in_trouble();
@@ -185,9 +252,14 @@ fn sixty_columns_hold_it_and_names_do_not_move_the_cursor() {
     let text = text(&report, 60);
     assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
     assert!(!text.contains('\u{1b}'), "{text:?}");
-    for said in
-        ["3 clients, 8 bursts", "FULL-QUEUE", "SPINS", "OVER-SHARE", "NEARLY ALL", "168/170"]
-    {
+    for said in [
+        "3 clients, 3 models, 8 bursts",
+        "FULL-QUEUE",
+        "SPINS",
+        "OVER-SHARE",
+        "NEARLY ALL",
+        "168/170",
+    ] {
         assert!(text.contains(said), "{said}: {text}");
     }
 }

@@ -51,6 +51,13 @@ pub(super) struct Model {
     pub(super) uid: u32,
     pub(super) model: u64,
     pub(super) device: String,
+    // A service that was built earlier does not say these.
+    #[serde(default)]
+    pub(super) memory_bytes: u64,
+    #[serde(default)]
+    pub(super) waited_for_turn_ns: u64,
+    #[serde(default)]
+    pub(super) computed_ns: u64,
     #[serde(flatten)]
     pub(super) counts: Counts,
 }

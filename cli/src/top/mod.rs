@@ -6,15 +6,27 @@
 //! |---|---|
 //! | `admin.rs` | asking the admin socket |
 //! | `look.rs` | what it answers |
-//! | `figures.rs` | two looks beside each other: rates, times, shares, what is wrong |
+//! | `wanted.rs` | what somebody wants to see |
+//! | `figures.rs` | two looks beside each other: clients, users, and all of the below |
+//! | `bursts.rs` | what each burst did, and what is wrong with it |
+//! | `models.rs` | what each model holds and did |
+//! | `times.rs` | rates and times of requests |
+//! | `shares.rs` | who computed how much |
 //! | `text.rs` | that for people |
+//! | `keys.rs` | the terminal while they watch |
 
 mod admin;
+mod bursts;
 mod figures;
 #[cfg(test)]
 mod figures_tests;
+mod keys;
 mod look;
+mod models;
+mod shares;
 mod text;
+mod times;
+mod wanted;
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -24,8 +36,10 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use crate::{json, out, signals};
-use figures::{Report, SortBy, Trouble, Wanted};
+use figures::Report;
+use keys::Keys;
 use look::Look;
+use wanted::{SortBy, Trouble, Wanted};
 
 /// Where the admin socket of `dist/burst.service` is.
 const USUAL_ADMIN: &str = "/run/burst/admin.sock";
@@ -85,12 +99,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         trouble: args.trouble,
         sort: args.sort,
     };
-    // Not in the middle of a table, which is written as one.
-    signals::end_at_once(args.json.then_some(&json::TOP), || drop(std::io::stdout().lock()))?;
+    let keys = Keys::default();
+    let terminal = keys.clone();
+    signals::end_at_once(args.json.then_some(&json::TOP), move || {
+        // Not in the middle of a table, which is written as one.
+        drop(std::io::stdout().lock());
+        terminal.restore();
+    })?;
+    // Not before signals are waited for: whatever ends this restores the terminal.
+    let _restores = (!args.once).then(|| keys.begin());
     let mut before = if args.since_start { None } else { Some(look(&admin)?) };
+    if let (Some(first), false) = (&before, args.once) {
+        // Who watches does not sit before an empty screen until there is something to compare.
+        show(args, &Report::of(None, first, &wanted))?;
+    }
     loop {
-        if before.is_some() {
-            std::thread::sleep(Duration::from_secs_f64(args.interval));
+        if before.is_some() && keys.want_end_within(Duration::from_secs_f64(args.interval)) {
+            return Ok(ExitCode::SUCCESS);
         }
         let now = look(&admin)?;
         let report = Report::of(before.as_ref(), &now, &wanted);

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use super::figures::{BurstFigures, Report, SessionFigures, UserFigures};
+use super::bursts::BurstFigures;
+use super::figures::{Report, SessionFigures, UserFigures};
+use super::models::ModelFigures;
 use crate::out::counted;
 
 /// Where no terminal says how wide it is.
@@ -23,6 +25,17 @@ pub(super) fn text(report: &Report, columns: usize) -> String {
             "client", "pid", "user", "rate/s", "share", "command"
         ));
         lines.extend(report.sessions.iter().map(of_session));
+    }
+    if !report.models.is_empty() {
+        lines.push(String::new());
+        lines.push(format!(
+            "{:<11} {:>11} {:>9} {:>8} {:>8} {:>5}",
+            "model", "memory", "socket/s", "p50", "p99", "share"
+        ));
+    }
+    for model in &report.models {
+        lines.push(of_model(model));
+        lines.push(what_uses_it(model));
     }
     if !report.bursts.is_empty() {
         lines.push(String::new());
@@ -61,9 +74,10 @@ fn summary(report: &Report) -> String {
         beside => format!(", {beside} computing beside"),
     };
     format!(
-        "burst {}: {}, {}{waiting}{beside}",
+        "burst {}: {}, {}, {}{waiting}{beside}",
         report.service_version,
         counted(report.sessions.len() as u64, "client"),
+        counted(report.models.len() as u64, "model"),
         counted(report.bursts.len() as u64, "burst"),
     )
 }
@@ -90,6 +104,33 @@ fn of_session(session: &SessionFigures) -> String {
         rate(session.requests_per_second),
         percent(Some(session.computing_share)),
     )
+}
+
+/// What is executed with it over the socket; its bursts have lines of their own.
+fn of_model(model: &ModelFigures) -> String {
+    let name = format!("{}/{}", model.client, model.model);
+    format!(
+        "{name:<11} {:>11} {:>9} {:>8} {:>8} {:>5}",
+        mib(model.memory_bytes),
+        rate(model.times.requests_per_second),
+        time(model.times.p50_us),
+        time(model.times.p99_us),
+        percent(Some(model.computing_share)),
+    )
+}
+
+/// The second line of a model.
+fn what_uses_it(model: &ModelFigures) -> String {
+    let over_socket = match model.times.requests {
+        0 => String::new(),
+        requests => format!(", {requests} over the socket"),
+    };
+    let failed = match model.times.failed {
+        0 => String::new(),
+        failed => format!(", {failed} failed"),
+    };
+    let bursts = counted(model.bursts as u64, "burst");
+    format!("  {}, {bursts}{over_socket}{failed}", model.device)
 }
 
 fn of_burst(burst: &BurstFigures) -> String {

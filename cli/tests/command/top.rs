@@ -14,19 +14,24 @@ use burst_client::{
 };
 use burst_hal::{
     Caller, DataLocation, Device, DeviceType, ErrorStatus, ExecutionOptions, ExecutionResult,
-    Failure, Model, ModelBuilder, OperandType, OperationType, OutputSpec, Pool, PrepareOptions,
-    PrepareResult, PreparedModel, Request, RequestArgument, RequestPool,
+    Failure, FenceState, FencedOptions, MemoryCharge, Model, ModelBuilder, OperandType,
+    OperationType, OutputSpec, Pool, PrepareOptions, PrepareResult, PreparedModel, Request,
+    RequestArgument, RequestPool, TimePoint,
 };
 use burst_server::{Access, Listener, Service, ServiceOptions, Stop, Stopper, serve_admin};
 use burst_testing::{TwoCpus, two_cpus};
 use fmq::Wait;
 use serde_json::Value;
 
-use crate::support::{HANG, json, run, wait_until};
+use crate::support::terminal::{Running, Session};
+use crate::support::{HANG, burst, json, run, signal, wait_until};
 
 burst_testing::tests![
     each_trouble_is_told_of_the_burst_that_has_it(two_cpus()?),
+    what_is_executed_over_the_socket_is_counted_one_by_one(),
     an_admin_socket_where_nobody_is_ends_in_one_sentence(),
+    a_key_or_a_signal_ends_it_and_the_terminal_is_as_it_was(),
+    a_service_that_goes_away_ends_it_and_the_terminal_is_as_it_was(),
 ];
 
 /// Whoever passes waits until it is open.
@@ -50,11 +55,16 @@ impl Gate {
 }
 
 /// A device that answers at once, but for models of two and three operations, which wait at a gate.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Gated {
     gates: [Arc<Gate>; 2],
     operations: usize,
+    /// What its caller pays for a model.
+    _held: Arc<MemoryCharge>,
 }
+
+/// So much, in bytes.
+const HELD: u64 = 3 << 20;
 
 impl Device for Gated {
     fn name(&self) -> &str {
@@ -75,6 +85,16 @@ impl Device for Gated {
 
     fn prepare_model(&self, model: &Model, _: &PrepareOptions) -> PrepareResult {
         Ok(Arc::new(Gated { operations: model.main.operations.len(), ..self.clone() }))
+    }
+
+    fn prepare_model_for(
+        &self,
+        model: &Model,
+        _: &PrepareOptions,
+        caller: &Caller,
+    ) -> PrepareResult {
+        let (operations, _held) = (model.main.operations.len(), Arc::new(caller.charge(HELD)?));
+        Ok(Arc::new(Gated { operations, _held, ..self.clone() }))
     }
 }
 
@@ -168,18 +188,23 @@ fn narrow(client: &Client) -> Burst {
     prepared(client, &model(2)).configure_burst(&options).unwrap()
 }
 
-/// Sends three requests, of which only two have room before the first one is answered, and waits for their answers.
-fn crowd(burst: &mut Burst) {
+/// A request whose input and output lie in one memory.
+fn request() -> Request {
     let memory: Pool = Arc::new(ShmMemory::create(32).unwrap());
     let argument = |offset| RequestArgument {
         location: DataLocation { pool_index: 0, offset, length: 16 },
         ..RequestArgument::default()
     };
-    let request = Request {
+    Request {
         inputs: vec![argument(0)],
         outputs: vec![argument(16)],
         pools: vec![RequestPool::Memory(memory)],
-    };
+    }
+}
+
+/// Sends three requests, of which only two have room before the first one is answered, and waits for their answers.
+fn crowd(burst: &mut Burst) {
+    let request = request();
     let options = ExecutionOptions::default();
     let tickets = [(); 3].map(|()| burst.submit(&request, &options, long()).unwrap());
     for ticket in &tickets {
@@ -240,7 +265,7 @@ const WAITED_NS: u64 = 700_000_000;
 
 fn each_trouble_is_told_of_the_burst_that_has_it(_: TwoCpus) {
     let gates = [Arc::new(Gate::default()), Arc::new(Gate::default())];
-    let device = Gated { gates: gates.clone(), operations: 0 };
+    let device = Gated { gates: gates.clone(), ..Gated::default() };
     let service = Served::start(device);
     let clients: Vec<Client> = (0..3).map(|_| service.client()).collect();
     let spin = |options: &mut StreamOptions| options.wait = Wait::Spin;
@@ -308,12 +333,79 @@ fn each_trouble_is_told_of_the_burst_that_has_it(_: TwoCpus) {
             "0.1",
         ]);
         let said = String::from_utf8(said.stdout).unwrap();
-        assert!(said.contains("3 clients, 8 bursts"), "{said}");
+        assert!(said.contains("3 clients, 8 models, 8 bursts"), "{said}");
         // Between two looks too: nothing is answered, and it stays full.
         assert!(said.contains("; FULL-QUEUE"), "{said}");
         gates[0].open();
         held.join().unwrap();
     });
+}
+
+/// The models of one client, in the order in which they were made.
+fn models(admin: &Path, client: u64) -> Vec<Value> {
+    let report = top(admin, &["--sort", "client", "--client", &client.to_string()]);
+    report["models"].as_array().unwrap().clone()
+}
+
+/// Each is counted before its client has the answer: so whoever has it finds exactly that.
+fn what_is_executed_over_the_socket_is_counted_one_by_one() {
+    let service = Served::start(Gated::default());
+    let client = service.client();
+    let [used, unused] = [(); 2].map(|()| prepared(&client, &model(1)));
+    let options = ExecutionOptions::default();
+    let counted = || {
+        let models = models(&service.admin, 1);
+        assert_eq!(models.len(), 2, "{models:#?}");
+        assert_eq!(models[1]["requests"], 0, "only that model's: {models:#?}");
+        (models[0]["requests"].as_u64().unwrap(), models[0]["failed"].as_u64().unwrap())
+    };
+    assert_eq!(counted(), (0, 0));
+    for _ in 0..5 {
+        let executed = used.execute(&request(), &options, long()).unwrap();
+        assert_eq!(executed.result.status, ErrorStatus::None);
+    }
+    assert_eq!(counted(), (5, 0), "synchronous ones");
+    let launched = [(); 3].map(|()| used.start(request(), &options).unwrap());
+    for execution in launched {
+        assert_eq!(execution.wait().status, ErrorStatus::None);
+    }
+    assert_eq!(counted(), (8, 0), "asynchronous ones");
+    for _ in 0..2 {
+        let (options, caller) = (FencedOptions::default(), Caller::default());
+        let fenced = used.start_fenced(request(), &[], &options, &caller).unwrap();
+        assert_eq!(fenced.fence.unwrap().wait(Some(TimePoint::after(HANG))), FenceState::Done);
+    }
+    assert_eq!(counted(), (10, 0), "fenced ones");
+    // What is refused is asked for, too, whichever way it comes.
+    let wrong = || Request { inputs: Vec::new(), ..request() };
+    let refused = used.execute(&wrong(), &options, long()).map(|executed| executed.result.status);
+    assert!(!matches!(refused, Ok(ErrorStatus::None)), "{refused:?}");
+    assert_eq!(counted(), (11, 1), "one that is refused");
+    assert!(used.start(wrong(), &options).is_err());
+    assert_eq!(counted(), (12, 2), "one that is not even started");
+    // On a burst it is another figure of the same model.
+    let mut burst = used.configure_burst(&BurstOptions::default()).unwrap();
+    let ticket = burst.submit(&request(), &options, long()).unwrap();
+    assert_eq!(burst.wait(&ticket, long()).unwrap().status, ErrorStatus::None);
+    wait_until("a burst counts behind its answer", || {
+        models(&service.admin, 1)[0]["burst_requests"] == 1
+    });
+    assert_eq!(counted(), (12, 2));
+    let said = models(&service.admin, 1);
+    assert_eq!(said[0]["bursts"], 1, "{said:#?}");
+    for model in &said {
+        // The service itself keeps the rules for requests, which are small.
+        let more = model["memory_bytes"].as_u64().unwrap().checked_sub(HELD).unwrap();
+        assert!((1..HELD / 100).contains(&more), "{said:#?}");
+    }
+    let text = run(&["top", "--admin", service.admin.to_str().unwrap(), "--once", "--since-start"]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("1 client, 2 models, 1 burst"), "{text}");
+    assert_eq!(text.lines().filter(|line| line.contains(" 3.0 MiB ")).count(), 2, "{text}");
+    assert!(text.contains("\n  gated, 1 burst, 12 over the socket, 2 failed\n"), "{text}");
+    drop((burst, used));
+    wait_until("a model that is let go of is not shown", || models(&service.admin, 1).len() == 1);
+    drop(unused);
 }
 
 /// How long the third client has waited for its turn, as the socket itself says it.
@@ -335,4 +427,53 @@ fn an_admin_socket_where_nobody_is_ends_in_one_sentence() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("cannot reach the admin socket at /nonexistent/admin.sock"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+/// `burst top` where a user sits, with its first figures on the screen.
+fn watched(admin: &Path) -> Running {
+    // As seldom as can be: what ends it does not wait for the next look.
+    let args = ["top", "--admin", admin.to_str().unwrap(), "--interval", "3600"];
+    let watched = Running::start_at_keyboard(&burst(&args), 60);
+    watched.wait_for("0 clients, 0 models, 0 bursts");
+    assert!(!watched.is_as_it_was(), "keys come one by one");
+    watched
+}
+
+/// Whatever ends it, the terminal has the settings that it had.
+#[track_caller]
+fn ended(mut watched: Running, code: i32) -> Session {
+    watched.wait_for_end();
+    assert!(watched.is_as_it_was(), "the terminal is left changed");
+    let session = watched.end();
+    assert_eq!(session.status.code(), Some(code), "{session:?}");
+    session
+}
+
+fn a_key_or_a_signal_ends_it_and_the_terminal_is_as_it_was() {
+    let service = Served::start(Gated::default());
+    let mut by_key = watched(&service.admin);
+    by_key.press("xq");
+    let session = ended(by_key, 0);
+    assert!(!session.transcript.contains("burst: "), "{session:?}");
+    // Ctrl-C is what the terminal makes a signal of.
+    let mut by_terminal = watched(&service.admin);
+    by_terminal.press("\u{3}");
+    let said = ended(by_terminal, 130).lines();
+    assert_eq!(said.last().unwrap(), "burst: interrupted by SIGINT", "{said:?}");
+    for (flag, name, code) in [("-TERM", "SIGTERM", 143), ("-HUP", "SIGHUP", 129)] {
+        let by_signal = watched(&service.admin);
+        signal(by_signal.pid(), flag);
+        let said = ended(by_signal, code).lines();
+        assert_eq!(*said.last().unwrap(), format!("burst: interrupted by {name}"), "{said:?}");
+    }
+}
+
+fn a_service_that_goes_away_ends_it_and_the_terminal_is_as_it_was() {
+    let service = Served::start(Gated::default());
+    let args = ["top", "--admin", service.admin.to_str().unwrap(), "--interval", "0.1"];
+    let watched = Running::start_at_keyboard(&burst(&args), 60);
+    watched.wait_for("0 clients, 0 models, 0 bursts");
+    drop(service);
+    let said = ended(watched, 2).lines();
+    assert!(said.last().unwrap().starts_with("burst: "), "{said:?}");
 }
