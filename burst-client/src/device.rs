@@ -114,7 +114,8 @@ impl RemoteDevice {
     /// Makes a model ready to execute.
     ///
     /// # Errors
-    /// The service refuses the model, or is gone.
+    /// The service refuses the model, for its deadline too, or is gone; [`ClientError::Timeout`] where it says
+    /// nothing for [a grace](crate::ANSWER_GRACE) beyond the deadline.
     pub fn prepare(
         &self,
         model: &Model,

@@ -351,8 +351,8 @@ impl Burst {
     }
 }
 
-/// Waits at a queue, which is done by `wait` with a deadline. Somebody who may be called off waits for a while at a
-/// time; what is there by then is taken all the same.
+/// Waits at a queue, which is done by `wait` with a deadline: for a while at a time where the work may be called off.
+/// What is there by then is taken all the same.
 fn at_queue<T>(
     patience: Patience<'_>,
     mut wait: impl FnMut(Deadline) -> Result<T, NoResult>,
