@@ -11,6 +11,7 @@ mod conformance;
 mod fuzz_corpus;
 mod judging;
 mod killed;
+mod launched;
 mod models;
 mod ndk;
 mod operations;
@@ -28,6 +29,7 @@ fn main() -> std::process::ExitCode {
         fuzz_corpus::TESTS,
         judging::TESTS,
         killed::TESTS,
+        launched::TESTS,
         models::TESTS,
         ndk::TESTS,
         operations::TESTS,
