@@ -36,8 +36,10 @@ const THREADS: usize = 3;
 #[derive(clap::Args)]
 pub(super) struct RandomArgs {
     /// So many random models of each class, made from seeds, judged by the plain interpreter: operation by
-    /// operation, and at the end. Every route, two threads, every set of instructions and a
-    /// compilation from files have to give the same bits.
+    /// operation, and at the end. Integers, quantized values and truth values have to be its bits; floats, which a
+    /// device may round otherwise, are judged with the tolerance of their operation, or of a graph of this size.
+    /// Every route, three threads and a compilation from files have to give the same bits as one thread in
+    /// process; so have other sets of instructions, but for floats, which are judged with the tolerance again.
     #[arg(long, value_name = "N", conflicts_with_all = ["folder", "models", "suite", "one_in", "library"], value_parser = clap::value_parser!(u64).range(1..))]
     random: Option<u64>,
     /// With --random: the first seed; a model that failed is made again by its own with --random 1.

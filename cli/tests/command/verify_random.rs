@@ -1,6 +1,14 @@
 //! `burst verify --random`: models that nobody wrote, on every lane.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on")]
 
+use std::sync::Arc;
+
+use burst_driver::ReferenceDevice;
+use burst_hal::{
+    Device, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model, OperationType,
+    PrepareOptions, PrepareResult, PreparedModel, Request, RequestPool,
+};
+use burst_server::{Listener, ServiceOptions, Stop};
 use serde_json::json;
 
 use crate::support::{Service, json as parse, run};
@@ -8,6 +16,7 @@ use crate::support::{Service, json as parse, run};
 burst_testing::tests![
     models_of_every_class_are_right_on_every_lane(),
     a_running_service_is_judged_over_its_routes(),
+    a_device_of_another_driver_that_falsifies_a_result_fails_with_the_seed(),
     a_seed_and_an_operation_give_the_same_models_again(),
     what_cannot_be_judged_ends_with_status_2_and_one_sentence(),
 ];
@@ -51,6 +60,90 @@ fn a_running_service_is_judged_over_its_routes() {
         text.contains("lanes: burst\n5 random models from seed 0: 5 passed, 0 failed"),
         "{text}"
     );
+}
+
+/// A device that is not the CPU driver, and gives another last byte of the first output of whatever has a FLOOR.
+struct Falsifying(ReferenceDevice);
+
+impl Device for Falsifying {
+    fn name(&self) -> &str {
+        "falsifying"
+    }
+
+    fn version_string(&self) -> &str {
+        "1"
+    }
+
+    fn supported_operations(&self, model: &Model) -> Result<Vec<bool>, Failure> {
+        self.0.supported_operations(model)
+    }
+
+    fn prepare_model(&self, model: &Model, options: &PrepareOptions) -> PrepareResult {
+        let right = self.0.prepare_model(model, options)?;
+        let mut operations = model.main.operations.iter();
+        match operations.any(|operation| operation.ty == OperationType::Floor) {
+            true => Ok(Arc::new(Falsified(right))),
+            false => Ok(right),
+        }
+    }
+}
+
+struct Falsified(Arc<dyn PreparedModel>);
+
+impl PreparedModel for Falsified {
+    fn execute_synchronously(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+    ) -> ExecutionResult {
+        let result = self.0.execute_synchronously(request, options);
+        let location = request.outputs[0].location;
+        if let (ErrorStatus::None, RequestPool::Memory(memory)) =
+            (result.status, &request.pools[location.pool_index as usize])
+        {
+            let (mut byte, last) = ([0], u64::from(location.offset + location.length - 1));
+            memory.read(last, &mut byte).unwrap();
+            // Of a float the highest bit of its exponent: nothing near it.
+            memory.write(last, &[byte[0] ^ 0x40]).unwrap();
+        }
+        result
+    }
+}
+
+fn a_device_of_another_driver_that_falsifies_a_result_fails_with_the_seed() {
+    let device = Arc::new(Falsifying(ReferenceDevice::default()));
+    let service = burst_server::Service::new(vec![device], ServiceOptions::default());
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("burst.sock");
+    let listener = Listener::bind(&socket).unwrap();
+    let (stopper, stop) = Stop::new().unwrap();
+    let serving = std::thread::spawn(move || service.run(&listener, &stop).unwrap());
+    let failures = folder.path().join("failures");
+    // The first model has a FLOOR, the second a NEG.
+    let verify = |more: &[&str]| {
+        let args = ["verify", "--random", "2", "--class", "single", "--op", "floor,neg"];
+        let place = ["--seed", "41", "--device", "falsifying", "--mode", "sync"];
+        let place = [&place[..], &["--socket", socket.to_str().unwrap()]].concat();
+        let place = [&place[..], &["--failures", failures.to_str().unwrap()]].concat();
+        run(&[&args[..], &place, more].concat())
+    };
+    let output = verify(&["--json"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let report = parse(&output);
+    let counts = ["models", "passed", "failed", "unsupported"].map(|key| &report[key]);
+    assert_eq!(counts, [2, 1, 1, 0].map(|count| json!(count)).each_ref(), "{report:#}");
+    let finding = &report["findings"][0];
+    let of_finding = ["seed", "class", "only", "lane"].map(|key| &finding[key]);
+    let expected = [json!(41), json!("single"), json!("FLOOR"), json!("sync")];
+    assert_eq!(of_finding, expected.each_ref(), "{finding:#}");
+    assert!(finding["operations"].as_array().unwrap().contains(&json!("FLOOR")), "{finding:#}");
+    let output = verify(&[]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let again = "again: burst verify --random 1 --seed 41 --class single --op FLOOR";
+    assert!(output.status.code() == Some(1) && text.contains(again), "{output:?}");
+    assert!(text.contains("2 random models from seed 41: 1 passed, 1 failed"), "{text}");
+    drop(stopper);
+    serving.join().unwrap();
 }
 
 fn a_seed_and_an_operation_give_the_same_models_again() {

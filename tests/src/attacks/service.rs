@@ -69,6 +69,18 @@ impl Service {
     /// # Errors
     /// It does not say that it listens.
     pub fn start(confinement: Confinement, flags: &[&str]) -> Result<Service, String> {
+        Service::start_logging(confinement, flags, "")
+    }
+
+    /// The same, with the log lines that a filter as of `BURST_LOG` lets through; empty for the usual ones.
+    ///
+    /// # Errors
+    /// As [`Service::start`].
+    pub fn start_logging(
+        confinement: Confinement,
+        flags: &[&str],
+        filter: &str,
+    ) -> Result<Service, String> {
         let text = |error: std::io::Error| error.to_string();
         let folder = tempfile::tempdir().map_err(text)?;
         // Other users reach the sockets inside.
@@ -77,7 +89,7 @@ impl Service {
             ["burst.sock", "admin.sock", "log"].map(|name| folder.path().join(name));
         let path = |path: &Path| path.display().to_string();
         let mut arguments = Vec::from(confinement.arguments());
-        arguments.extend(["serve", "--socket"].map(str::to_owned));
+        arguments.extend([filter, "serve", "--socket"].map(str::to_owned));
         arguments.extend([path(&socket), "--admin".to_owned(), path(&admin)]);
         if is_root() {
             arguments.extend(["--allow-uid".to_owned(), NEIGHBOUR.to_string()]);
@@ -270,7 +282,7 @@ fn threads(pid: Pid) -> std::io::Result<String> {
 
 /// The role: takes its limits upon itself and becomes this program with the arguments behind them.
 pub(super) fn confine(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
-    let [address_space, one_cpu, rest @ ..] = arguments else {
+    let [address_space, one_cpu, filter, rest @ ..] = arguments else {
         return Err("no limits".into());
     };
     let bytes: u64 = address_space.parse()?;
@@ -287,5 +299,9 @@ pub(super) fn confine(arguments: &[String]) -> Result<(), Box<dyn std::error::Er
     }
     // The modes of the sockets are what the service makes them.
     umask(Mode::empty());
-    Err(Command::new(std::env::current_exe()?).args(rest).exec().into())
+    let mut service = Command::new(std::env::current_exe()?);
+    if !filter.is_empty() {
+        service.env("BURST_LOG", filter);
+    }
+    Err(service.args(rest).exec().into())
 }

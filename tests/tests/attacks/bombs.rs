@@ -1,10 +1,15 @@
 //! Models of a few bytes that ask for more than any machine has: each meets a limit with a name, and a status.
 //!
+//! What is refused when it is prepared says which limit it was to the client; an execution has a status alone, and
+//! the limit stands in the log of the service.
+//!
 //! The service has limits and is looked at from outside, and another user's client streams beside: its answers keep
 //! coming. That a query and a preparation say the same of a model is looked at with each.
 
 mod models;
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -50,41 +55,48 @@ const WATCH: Duration = Duration::from_secs(20);
 /// What no bomb takes until it has its status.
 const SOON: Duration = Duration::from_secs(40);
 
+/// Why executions fail, as devices log it.
+const LOGGED: &str = "warn,burst_driver::entry=debug";
+
 /// A service within limits, a client of one user who throws bombs, and one of another who streams.
 struct Scene {
     service: Service,
     neighbour: Honest,
     device: RemoteDevice,
     begun: Instant,
+    /// Failures in the log that were looked at.
+    failures: Cell<usize>,
 }
 
 impl Scene {
     fn begin() -> Scene {
-        let service = Service::start(Confinement::MEMORY, &["--setup-rate=0"]).expect("a service");
+        let service = Service::start_logging(Confinement::MEMORY, &["--setup-rate=0"], LOGGED);
+        let service = service.expect("a service");
         let neighbour = Honest::stream_of_neighbour(service.socket()).expect("a neighbour");
         let device = device_at(service.socket()).expect("the CPU");
-        Scene { service, neighbour, device, begun: Instant::now() }
+        Scene { service, neighbour, device, begun: Instant::now(), failures: Cell::new(0) }
     }
 
-    /// A model that both calls refuse as illegal.
+    /// A model that both calls refuse as illegal, each with the limit in these words.
     #[track_caller]
-    fn is_illegal(&self, model: &Model) {
+    fn is_illegal(&self, model: &Model, limit: &str) {
         let invalid = ErrorStatus::InvalidArgument;
         let surveyed = self.device.query_operations(model).expect_err("an illegal model");
         assert_eq!(surveyed.status(), invalid, "the query: {surveyed}");
+        names(&surveyed, limit);
         let prepared = self.prepare(model).expect_err("an illegal model");
         assert_eq!(prepared.status(), invalid, "the preparation: {prepared}");
-        println!("{prepared}");
+        names(&prepared, limit);
     }
 
-    /// A legal model that cannot be prepared: the query says so of some operation.
+    /// A legal model that cannot be prepared, for this limit: the query says so of some operation.
     #[track_caller]
-    fn is_not_supported(&self, model: &Model, status: ErrorStatus) {
+    fn is_not_supported(&self, model: &Model, status: ErrorStatus, limit: &str) {
         let supported = self.device.query_operations(model).expect("a legal model");
         assert!(supported.contains(&false), "all is supported");
         let refusal = self.prepare(model).expect_err("not prepared");
-        println!("{refusal}");
         assert_eq!(refusal.status(), status, "{refusal}");
+        names(&refusal, limit);
     }
 
     /// A model that is prepared, and all of which is supported.
@@ -95,17 +107,37 @@ impl Scene {
         self.prepare(model).expect("what is supported is prepared")
     }
 
-    /// A model all of which is supported, and that is too large for whoever pays.
+    /// A model all of which is supported, and that is over this limit of whoever pays.
     #[track_caller]
-    fn is_too_expensive(&self, model: &Model) {
-        let supported = self.device.query_operations(model).map_err(|error| error.status());
-        match supported {
+    fn is_too_expensive(&self, model: &Model, limit: &str) {
+        match self.device.query_operations(model) {
             Ok(supported) => assert!(!supported.contains(&false), "{supported:?}"),
-            Err(status) => assert!(is_exhausted(status), "{status}"),
+            Err(refusal) => {
+                assert!(is_exhausted(refusal.status()), "{refusal}");
+                names(&refusal, limit);
+            }
         }
         let refusal = self.prepare(model).expect_err("nobody pays for it");
-        println!("{refusal}");
         assert!(is_exhausted(refusal.status()), "{refusal}");
+        names(&refusal, limit);
+    }
+
+    /// Executions have failed since this was asked last, each for one of these limits, as the log of the service
+    /// says.
+    #[track_caller]
+    fn has_failed_for(&self, limits: &[&str]) {
+        let log = self.service.log();
+        let failures = log.lines().filter(|line| line.contains("execution failed"));
+        let failures: Vec<&str> = failures.skip(self.failures.get()).collect();
+        println!("{}", failures.join("\n"));
+        assert!(!failures.is_empty(), "no execution failed");
+        for failure in &failures {
+            assert!(
+                limits.iter().any(|limit| failure.contains(limit)),
+                "not {limits:?}: {failure}"
+            );
+        }
+        self.failures.set(self.failures.get() + failures.len());
     }
 
     fn prepare(&self, model: &Model) -> Result<Arc<RemotePreparedModel>, ClientError> {
@@ -135,6 +167,13 @@ impl Scene {
 
 fn device_at(socket: &Path) -> Result<RemoteDevice, ClientError> {
     Client::connect(socket)?.device("cpu")
+}
+
+/// The reason says which limit it was.
+#[track_caller]
+fn names(reason: &dyn std::fmt::Display, limit: &str) {
+    println!("{reason}");
+    assert!(reason.to_string().contains(limit), "not {limit:?}: {reason}");
 }
 
 fn is_exhausted(status: ErrorStatus) -> bool {
@@ -171,6 +210,25 @@ fn options(loop_timeout: Option<Duration>, deadline: Option<Duration>) -> Execut
     ExecutionOptions { measure_timing: false, deadline, loop_timeout }
 }
 
+/// What limits are called where they refuse.
+const LENGTH: &str = "it has more than 2^32 - 1 bytes";
+const ELEMENTS: &str = "number of elements is out of range";
+const TENSOR: &str = "size of a tensor in memory is out of range";
+const WORKING_MEMORY: &str = "bytes of working memory, at most 2147483648 are allowed";
+const ACCOUNT: &str = "bytes of memory for one user";
+const ADDRESS_SPACE: &str = "bytes of address space for one user are over the limit of";
+const MAPPED: &str = "mapped bytes are over the limit of";
+const MODEL_BYTES: &str = "bytes of a model are over the limit of";
+const MODELS: &str = "the limit of 64 on prepared models is reached";
+const POOLS: &str = "200 elements where at most 128 may be";
+const OPERANDS: &str = "operands, of which at most 262144 are allowed";
+const OPERANDS_IN_A_MESSAGE: &str = "2147483648 elements where at most 262144 may be";
+const CONSTANTS: &str = "bytes of constants, of which at most 4294967296 are allowed";
+const NESTING: &str = "levels of nested control flow, of which at most 16 are allowed";
+const RECURSION: &str = "refers to itself";
+const LOOP: &str = "a loop ran longer than its time-out";
+const DEADLINE: &str = "the deadline passed";
+
 const ONE: [u8; 4] = 1.0_f32.to_le_bytes();
 
 fn shapes_of_terabytes_are_not_prepared() {
@@ -181,20 +239,22 @@ fn shapes_of_terabytes_are_not_prepared() {
         models::added(&[1 << 20, 1 << 20]),
         models::added(&[u32::MAX, u32::MAX, u32::MAX]),
     ] {
-        scene.is_illegal(&model);
+        scene.is_illegal(&model, LENGTH);
     }
     // One that follows from what is said has to be, too, and may be more than a device takes.
     let wide = models::repeated(&[1 << 20, 1 << 20], false);
-    scene.is_not_supported(&wide, ErrorStatus::ResourceExhaustedPersistent);
+    scene.is_not_supported(&wide, ErrorStatus::ResourceExhaustedPersistent, WORKING_MEMORY);
     let endless = models::repeated(&[1 << 30, 1 << 30, 1 << 30, 1 << 30], false);
-    scene.is_not_supported(&endless, ErrorStatus::GeneralFailure);
+    scene.is_not_supported(&endless, ErrorStatus::GeneralFailure, ELEMENTS);
     scene.has_stood_it();
 }
 
 fn a_shape_that_a_request_asks_for_is_paid_for() {
     let scene = Scene::begin();
     let prepared = scene.is_prepared(&models::repeated_as_asked());
-    for (times, is_legal) in [(1 << 28, true), (i32::MAX, false), (-1, false)] {
+    let many = [(1 << 28, ACCOUNT), (i32::MAX, TENSOR), (-1, "must not be -1")];
+    for (times, limit) in many {
+        let is_legal = limit == ACCOUNT;
         let request = request(&[&ONE, &i32::to_le_bytes(times)]);
         for route in Route::ALL {
             let result = execute_over(route, &prepared, &request, &options(None, None));
@@ -206,6 +266,7 @@ fn a_shape_that_a_request_asks_for_is_paid_for() {
             };
             assert!(is_right, "{times} times over {route}: {status}");
         }
+        scene.has_failed_for(&[limit]);
     }
     scene.has_stood_it();
 }
@@ -214,7 +275,7 @@ fn a_square_of_a_row_and_a_column_is_paid_for() {
     let scene = Scene::begin();
     // 16 GiB of half a MiB, and 1 GiB, which is more than a user may have.
     let model = models::broadcast(1 << 16);
-    scene.is_not_supported(&model, ErrorStatus::ResourceExhaustedPersistent);
+    scene.is_not_supported(&model, ErrorStatus::ResourceExhaustedPersistent, WORKING_MEMORY);
     let side = 1 << 14;
     let row = vec![0; 4 << 14];
     let prepared = scene.is_prepared(&models::broadcast(side));
@@ -222,32 +283,35 @@ fn a_square_of_a_row_and_a_column_is_paid_for() {
         let result = execute_over(route, &prepared, &request(&[&row, &row]), &options(None, None));
         assert!(is_exhausted(result.status), "{route}: {}", result.status);
     }
+    scene.has_failed_for(&[ACCOUNT]);
     scene.has_stood_it();
 }
 
 fn constants_that_double_are_paid_for() {
     let scene = Scene::begin();
     // 8 GiB in the end: more than any tensor may have.
-    scene.is_illegal(&models::doubled(31));
+    scene.is_illegal(&models::doubled(31), LENGTH);
     // 1 GiB: more than a user may have.
     let prepared = scene.is_prepared(&models::doubled(28));
     for route in Route::ALL {
         let result = execute_over(route, &prepared, &request(&[&ONE]), &options(None, None));
         assert!(is_exhausted(result.status), "{route}: {}", result.status);
     }
+    scene.has_failed_for(&[ACCOUNT]);
     scene.has_stood_it();
 }
 
 fn more_operands_than_a_model_may_have_are_refused() {
     let scene = Scene::begin();
-    scene.is_illegal(&models::too_many_operands());
+    scene.is_illegal(&models::too_many_operands(), OPERANDS);
     // More than a message has room for in one graph.
-    scene.is_illegal(&models::too_many_operands_of_one_graph());
+    scene.is_illegal(&models::too_many_operands_of_one_graph(), OPERANDS);
     // In this process both have the same status.
     for model in [models::too_many_operands(), models::too_many_operands_of_one_graph()] {
         let here = CpuDevice::default().prepare_model(&model, &PrepareOptions::default());
         let Err(refusal) = here else { panic!("an illegal model is prepared") };
         assert_eq!(refusal.status, ErrorStatus::InvalidArgument, "{refusal}");
+        names(&refusal, OPERANDS);
     }
     // A legal model may have more pools than come with a message.
     let model = models::constants_in_pools_of_their_own(200);
@@ -256,6 +320,7 @@ fn more_operands_than_a_model_may_have_are_refused() {
     let prepared = scene.prepare(&model).expect_err("too many pools");
     for error in [surveyed, prepared] {
         assert_eq!(error.status(), ErrorStatus::ResourceExhaustedPersistent, "{error}");
+        names(&error, POOLS);
     }
     // Two to the 31 of them, which are only said to be there.
     let (mut structure, body) =
@@ -263,13 +328,14 @@ fn more_operands_than_a_model_may_have_are_refused() {
     structure[..4].copy_from_slice(&(1_u32 << 31).to_le_bytes());
     for refusal in refusals_of(&scene, &structure, &body) {
         assert_eq!(refusal.status(), ErrorStatus::InvalidArgument, "{}", refusal.detail.as_str());
-        println!("{}", refusal.detail.as_str());
+        names(&refusal.detail.as_str(), OPERANDS_IN_A_MESSAGE);
     }
     // Constants of 2 GiB that are only said to be there.
     let body = ModelBody { values_bytes: 2 << 30, ..body };
     for refusal in refusals_of(&scene, &structure, &body) {
         let status = refusal.status();
         assert_eq!(status, ErrorStatus::ResourceExhaustedPersistent, "{}", refusal.detail.as_str());
+        names(&refusal.detail.as_str(), MODEL_BYTES);
     }
     scene.has_stood_it();
 }
@@ -313,6 +379,8 @@ fn loops_that_never_end_do_at_their_time_out_on_every_route() {
         // Where nothing is said there is a time-out all the same.
         let result = prepared.execute_synchronously(&request(&[&ONE]), &options(None, None));
         assert_eq!(result.status, ErrorStatus::MissedDeadlineTransient);
+        // Of those with a deadline either may have been the first to be noticed.
+        scene.has_failed_for(&[LOOP, DEADLINE]);
     }
     scene.has_stood_it();
 }
@@ -326,6 +394,7 @@ fn loops_whose_state_grows_end_when_nobody_pays_for_it() {
         let result = execute_over(route, &prepared, &request(&[&ONE]), &long);
         assert!(is_exhausted(result.status), "{route}: {}", result.status);
     }
+    scene.has_failed_for(&[ACCOUNT]);
     // The size of its result is not known in advance.
     let fenced = execute_over(Route::Fenced, &prepared, &request(&[&ONE]), &options(None, None));
     assert_eq!(fenced.status, ErrorStatus::InvalidArgument);
@@ -337,14 +406,14 @@ fn graphs_that_are_nested_too_deeply_are_refused() {
     let prepared = scene.is_prepared(&models::nested(MAX_NESTING, 1));
     let result = prepared.execute_synchronously(&request(&[&ONE]), &options(None, None));
     assert_eq!(result.status, ErrorStatus::None);
-    scene.is_illegal(&models::nested(MAX_NESTING + 1, 1));
-    scene.is_illegal(&models::nested(1000, 1));
+    scene.is_illegal(&models::nested(MAX_NESTING + 1, 1), NESTING);
+    scene.is_illegal(&models::nested(1000, 1), NESTING);
     scene.has_stood_it();
 }
 
 fn graphs_that_call_each_other_are_refused() {
     let scene = Scene::begin();
-    scene.is_illegal(&models::recursive());
+    scene.is_illegal(&models::recursive(), RECURSION);
     scene.has_stood_it();
 }
 
@@ -360,6 +429,7 @@ fn more_ways_through_nested_graphs_than_time_end_at_the_deadline() {
         );
         assert!(is_right, "{route}: {status}");
     }
+    scene.has_failed_for(&[DEADLINE]);
     scene.has_stood_it();
 }
 
@@ -369,16 +439,19 @@ fn constants_of_gigabytes_in_sparse_files_are_paid_for() {
     let scene = Scene::begin();
     let terabyte = 1 << 40;
     // More than a client or a user may have mapped.
-    scene.is_too_expensive(&models::layer_of(models::sparse(terabyte, false), 0, GIB));
-    scene.is_too_expensive(&models::layer_of(models::sparse(2 << 30, true), GIB, GIB));
-    scene.is_too_expensive(&models::layer_of(models::sparse_file(64 << 30), 2 * GIB, GIB));
+    scene.is_too_expensive(&models::layer_of(models::sparse(terabyte, false), 0, GIB), MAPPED);
+    scene.is_too_expensive(
+        &models::layer_of(models::sparse(2 << 30, true), GIB, GIB),
+        ADDRESS_SPACE,
+    );
+    scene.is_too_expensive(&models::layer_of(models::sparse_file(64 << 30), 2 * GIB, GIB), MAPPED);
     // They are mapped, but copies or packed forms of them are more than a user may have.
-    scene.is_too_expensive(&models::layer_of(models::sparse(LESS.into(), false), 0, LESS));
-    scene.is_too_expensive(&models::layer_of(models::sparse(LESS.into(), true), 0, LESS));
+    scene.is_too_expensive(&models::layer_of(models::sparse(LESS.into(), false), 0, LESS), ACCOUNT);
+    scene.is_too_expensive(&models::layer_of(models::sparse(LESS.into(), true), 0, LESS), ACCOUNT);
     // The same bytes five times: more than a model may name.
     let pool = models::sparse(LESS.into(), true);
     let again = models::same_bytes_again_and_again(pool, LESS, 5);
-    scene.is_illegal(&again);
+    scene.is_illegal(&again, CONSTANTS);
     scene.has_stood_it();
 }
 
@@ -389,6 +462,7 @@ fn thousands_of_models_are_as_many_as_a_user_pays_for() {
     let model = models::kept(1 << 20);
     let mut kept = Vec::new();
     let mut refused = 0;
+    let mut reasons = BTreeSet::new();
     for _ in 0..CONNECTIONS {
         let device = device_at(scene.service.socket()).expect("a connection");
         for number in 0..=MODELS_OF_ONE {
@@ -400,12 +474,15 @@ fn thousands_of_models_are_as_many_as_a_user_pays_for() {
                 Err(error) => {
                     let status = error.status();
                     assert_eq!(status, ErrorStatus::ResourceExhaustedTransient, "{error}");
+                    reasons.insert(error.to_string());
                     refused += 1;
                 }
             }
         }
     }
-    println!("{} models of 1 MiB kept, {refused} refused", kept.len());
+    println!("{} models of 1 MiB kept, {refused} refused: {reasons:#?}", kept.len());
+    let is_named = |limit: &str| reasons.iter().any(|reason| reason.contains(limit));
+    assert!(is_named(MODELS) && is_named(ACCOUNT) && reasons.len() == 2, "{reasons:#?}");
     // Half a GiB is what a user has in this service.
     assert!((64..=512).contains(&kept.len()), "{} models", kept.len());
     drop(kept);
