@@ -1,18 +1,23 @@
 //! A driver service that is as good as any other until it has computed a while, and then goes wrong as
-//! `BURST_FAULT` says: it hangs, it crashes, it computes something else, it takes no models, or nothing of the kind. For tests of
-//! `burst stress`, which has to notice.
+//! `BURST_FAULT` says: for tests of `burst stress`, which has to notice. Where that names several faults with commas,
+//! each start of it has the next one; how often it was started is the length of the file `BURST_STARTS`.
 //!
 //! Called as a service of `burst stress --service`: `faulty_driver serve --socket PATH`.
 
+use std::io::{Read, Write};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use burst_driver::{CpuDevice, DeviceOptions};
 use burst_hal::{
     Caller, Device, DeviceType, ExecutionOptions, ExecutionResult, Failure, Model, PrepareOptions,
     PrepareResult, PreparedModel, Request,
 };
-use burst_server::{Listener, serve};
+use burst_server::{Listener, Service, ServiceOptions, Stop};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::unistd::Pid;
 
 /// Executions that go well.
 const GOOD: u64 = 20;
@@ -27,8 +32,43 @@ enum Fault {
     Wrong,
     /// It takes no models, which it says it would.
     Refuse,
-    /// It stays as good as any other, and knows of no signals.
+    /// It ends one of its clients.
+    Client,
+    /// It dies, and a process that it has started goes on in its place: no client notices.
+    Unseen,
+    /// It is the process that goes on.
+    Successor,
+    /// It does nothing wrong, and knows of no signals.
     Nothing,
+    /// It does nothing wrong, and ends when it is told to.
+    Good,
+}
+
+impl Fault {
+    /// The one of this start.
+    fn of_this_start() -> Result<Fault, Box<dyn std::error::Error>> {
+        let words = std::env::var("BURST_FAULT")?;
+        let mut words = words.split(',').peekable();
+        let mut starts = 0;
+        if let Ok(path) = std::env::var("BURST_STARTS") {
+            let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+            starts = file.metadata()?.len();
+            file.write_all(b".")?;
+        }
+        let last = words.clone().next_back();
+        match words.nth(usize::try_from(starts)?).or(last) {
+            Some("hang") => Ok(Fault::Hang),
+            Some("crash") => Ok(Fault::Crash),
+            Some("wrong") => Ok(Fault::Wrong),
+            Some("refuse") => Ok(Fault::Refuse),
+            Some("client") => Ok(Fault::Client),
+            Some("unseen") => Ok(Fault::Unseen),
+            Some("successor") => Ok(Fault::Successor),
+            Some("nothing") => Ok(Fault::Nothing),
+            Some("good") => Ok(Fault::Good),
+            other => Err(format!("BURST_FAULT has {other:?}").into()),
+        }
+    }
 }
 
 struct Faulty {
@@ -85,21 +125,48 @@ impl PreparedModel for FaultyModel {
         options: &ExecutionOptions,
         caller: &Caller,
     ) -> ExecutionResult {
-        if self.executions.fetch_add(1, Ordering::Relaxed) < GOOD || self.fault == Fault::Nothing {
-            return self.model.execute_for(request, options, caller);
-        }
+        let before = self.executions.fetch_add(1, Ordering::Relaxed);
         match self.fault {
-            Fault::Hang => loop {
-                std::thread::park();
+            Fault::Hang if before >= GOOD => loop {
+                thread::park();
             },
-            Fault::Crash => std::process::abort(),
-            // All is said to be well.
-            Fault::Wrong | Fault::Refuse | Fault::Nothing => {
-                let result = self.model.execute_for(request, options, caller);
-                request.outputs.iter().for_each(|output| spoil(request, output));
-                result
+            Fault::Crash if before >= GOOD => std::process::abort(),
+            Fault::Client if before == GOOD => end_a_client(),
+            Fault::Successor if before == GOOD => {
+                end(std::os::unix::process::parent_id(), Signal::SIGKILL);
             }
+            _ => {}
         }
+        let result = self.model.execute_for(request, options, caller);
+        if self.fault == Fault::Wrong && before >= GOOD {
+            // All is said to be well.
+            request.outputs.iter().for_each(|output| spoil(request, output));
+        }
+        result
+    }
+}
+
+fn end(pid: u32, signal: Signal) {
+    if let Ok(pid) = i32::try_from(pid) {
+        // It may have ended by itself.
+        let _ = kill(Pid::from_raw(pid), signal);
+    }
+}
+
+/// As if it had touched memory that is not there. Its clients are what the process that started it has started
+/// too, with a role.
+fn end_a_client() {
+    let parent = std::os::unix::process::parent_id();
+    let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+    let children = tasks.flat_map(|task| std::fs::read_to_string(task.path().join("children")));
+    let children = children.collect::<Vec<_>>().join(" ");
+    let is_client = |pid: &u32| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        command.split(|byte| *byte == 0).any(|word| word == b"--role")
+    };
+    let client = children.split_whitespace().flat_map(str::parse).find(is_client);
+    if let Some(client) = client {
+        end(client, Signal::SIGSEGV);
     }
 }
 
@@ -123,17 +190,36 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if serve_word != "serve" || option != "--socket" {
         return Err("expected: serve --socket PATH".into());
     }
-    let fault = match std::env::var("BURST_FAULT").as_deref() {
-        Ok("hang") => Fault::Hang,
-        Ok("crash") => Fault::Crash,
-        Ok("wrong") => Fault::Wrong,
-        Ok("refuse") => Fault::Refuse,
-        Ok("nothing") => Fault::Nothing,
-        other => return Err(format!("BURST_FAULT is {other:?}").into()),
-    };
+    let fault = Fault::of_this_start()?;
+    if fault == Fault::Unseen {
+        let mut successor = Command::new(std::env::current_exe()?);
+        successor.args(&words).env("BURST_FAULT", "successor");
+        successor.spawn()?.wait()?;
+        return Err("the successor has ended".into());
+    }
+    let (stopper, stop) = Stop::new()?;
+    if fault == Fault::Good {
+        let signals = SigSet::from(Signal::SIGTERM);
+        // Threads that start from now on do not hear of it either.
+        signals.thread_block()?;
+        thread::spawn(move || {
+            let _ = signals.wait();
+            drop(stopper);
+        });
+    } else {
+        if fault == Fault::Successor {
+            thread::spawn(|| {
+                // Who started what it succeeds is gone then, and so is the test.
+                let _ = std::io::stdin().read_to_end(&mut Vec::new());
+                std::process::exit(0);
+            });
+        }
+        std::mem::forget(stopper);
+    }
     let cpu = CpuDevice::new(DeviceOptions { threads: 1, ..DeviceOptions::default() });
     let listener = Listener::bind(socket)?;
     println!("listening on {socket}");
-    serve(Arc::new(Faulty { cpu, fault, executions: Arc::default() }), &listener)?;
+    let device: Arc<dyn Device> = Arc::new(Faulty { cpu, fault, executions: Arc::default() });
+    Service::new(vec![device], ServiceOptions::default()).run(&listener, &stop)?;
     Ok(())
 }

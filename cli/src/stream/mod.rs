@@ -43,7 +43,7 @@ use run::{Run, Say};
 use saver::{FrameSaver, OutputSaver};
 
 pub(crate) use args::Args;
-pub(crate) use path::{InProcess, Options as PathOptions, Path as ModelPath, open as open_path};
+pub(crate) use path::{Options as PathOptions, Path as ModelPath, open as open_path};
 
 /// Frames of an endless source when `--frames` does not say.
 const DEFAULT_FRAMES: u64 = 600;

@@ -4,15 +4,28 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `plan.rs` | the nine tests: who works, who is killed |
-//! | `watch.rs` | one test, watched |
+//! | `plan.rs` | the nine tests: who works, who is killed, what has to have happened |
+//! | `watch.rs`, `ending.rs` | one test, watched, and its end |
 //! | `process.rs` | a process that is watched |
-//! | `worker.rs`, `roles.rs` | what a worker does |
-//! | `random.rs` | numbers from a seed |
+//! | `outcome.rs`, `report.rs` | what became of a test, and how that is told |
+//! | `worker.rs` | a worker's process |
+//! | `roles.rs`, `hoard.rs`, `mixed.rs` | what workers do |
+//! | `using.rs` | what they all do with a service |
+//! | `subjects.rs`, `frame.rs` | models, and memory for an execution |
+//! | `tally.rs` | how often what happened |
 
+mod ending;
+mod frame;
+mod hoard;
+mod mixed;
+mod outcome;
 mod plan;
 mod process;
+mod report;
 mod roles;
+mod subjects;
+mod tally;
+mod using;
 mod watch;
 mod worker;
 
@@ -23,23 +36,24 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use burst_harness::machine::Machine;
-use burst_harness::report::{Cell, Column, Page, Table};
 use clap::ValueEnum;
-use serde::Serialize;
 
 use crate::signals::{self, Asked};
-use crate::{failure, json, out, output_file};
+use crate::{device_names, failure, json, out, output_file};
 use plan::Test;
-use watch::{Outcome, Setting};
+use report::{Report, Row};
+use watch::{Seen, Setting};
 use worker::Role;
 
 /// Seconds of one minute.
 const MINUTE: f64 = 60.0;
+/// The fewest minutes that can be asked for, and the most.
+const MINUTES_MIN: f64 = 0.001;
+const MINUTES_MAX: f64 = 10_080.0;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Minutes in all, shared equally by the tests.
+    /// Minutes in all, shared equally by the tests, whatever the number of devices.
     #[arg(long, default_value_t = 5.0, value_parser = minutes)]
     minutes: f64,
     /// Only these tests, several with commas.
@@ -51,6 +65,9 @@ pub(crate) struct Args {
     /// Seconds in which nothing got on: a HANG.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     patience: u64,
+    /// Devices to use, several with commas. Default: all that the service has.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    device: Vec<String>,
     /// Another service, which is started as `PROGRAM serve --socket PATH`.
     #[arg(long, value_name = "PROGRAM")]
     service: Option<PathBuf>,
@@ -74,39 +91,15 @@ pub(crate) struct Args {
 
 fn minutes(text: &str) -> Result<f64, String> {
     match text.parse() {
-        Ok(minutes) if (0.001..=10_080.0).contains(&minutes) => Ok(minutes),
+        Ok(minutes) if (MINUTES_MIN..=MINUTES_MAX).contains(&minutes) => Ok(minutes),
         _ => Err("expected minutes from 0.001 to 10080".to_owned()),
     }
-}
-
-/// What became of every test.
-#[derive(Debug, Serialize)]
-struct Report {
-    seed: u64,
-    minutes: f64,
-    succeeded: usize,
-    tests: Vec<Row>,
-}
-
-/// What became of one.
-#[derive(Debug, Serialize)]
-struct Row {
-    test: &'static str,
-    #[serde(flatten)]
-    outcome: Outcome,
-    seconds: f64,
-    /// How often workers got on.
-    steps: u64,
-    /// Processes that were killed on purpose.
-    killed: u64,
-    /// What repeats it.
-    repeat: String,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let (Some(role), Some(socket)) = (args.role, &args.socket) {
         let play = |worker: &mut worker::Worker| roles::play(role, worker);
-        return Ok(worker::run(socket, args.seed.unwrap_or(0), play));
+        return Ok(worker::run(socket, args.seed.unwrap_or(0), &args.device, play));
     }
     if let (Some(program), Some(socket)) = (&args.become_service, &args.socket) {
         signals::unblock()?;
@@ -119,42 +112,45 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(service) = &args.service {
         std::fs::metadata(service).with_context(|| format!("--service {}", service.display()))?;
     }
+    if args.service.is_none() {
+        device_names::variants(&args.device)?;
+    }
+    run_tests(args)
+}
+
+fn run_tests(args: &Args) -> Result<ExitCode> {
     let seed = args.seed.unwrap_or_else(seed_of_now);
     let tests: Vec<Test> =
         if args.test.is_empty() { Test::value_variants().to_vec() } else { args.test.clone() };
-    #[expect(clippy::cast_precision_loss, reason = "nine tests")]
-    let seconds = args.minutes * MINUTE / tests.len() as f64;
-    let setting = Setting {
+    let mut left = Duration::from_secs_f64(args.minutes * MINUTE);
+    let mut setting = Setting {
         seed,
-        time: Duration::from_secs_f64(seconds),
+        time: Duration::ZERO,
         patience: Duration::from_secs(args.patience),
         program: std::env::current_exe().context("cannot find this program")?,
         service: args.service.clone(),
+        devices: args.device.clone(),
     };
     let shape = args.json.then_some(&json::STRESS);
     let asked = Asked::watch(shape)?;
     let mut report = Report { seed, minutes: args.minutes, succeeded: 0, tests: Vec::new() };
     let (mut to, mut ended) = (out::stdout(), Ok(()));
-    for test in tests {
-        let watched = match watch::watch(test, &setting, &asked) {
-            Ok(Some(watched)) => watched,
+    for (at, test) in tests.iter().enumerate() {
+        // One that takes longer than its share takes it from those after it.
+        setting.time = share(left, tests.len() - at);
+        let seen = match watch::watch(*test, &setting, &asked) {
+            Ok(Some(seen)) => seen,
             Ok(None) => break,
             Err(error) => {
                 ended = Err(error);
                 break;
             }
         };
-        report.succeeded += usize::from(watched.outcome.is_success());
-        let row = Row {
-            test: test.name(),
-            repeat: format!("burst stress --test {} --seed {seed}", test.name()),
-            seconds: watched.seconds,
-            steps: watched.steps,
-            killed: watched.killed,
-            outcome: watched.outcome,
-        };
+        left = left.saturating_sub(Duration::from_secs_f64(seen.seconds));
+        let row = row(*test, seen, &setting, args);
+        report.succeeded += usize::from(row.outcome.is_success());
         if !args.json {
-            writeln!(to, "{}", line(&row))?;
+            writeln!(to, "{}", row.text())?;
             to.flush()?;
         }
         report.tests.push(row);
@@ -172,49 +168,25 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     })
 }
 
+/// What each of so many tests has of the time that is left.
+fn share(left: Duration, tests: usize) -> Duration {
+    left / u32::try_from(tests).unwrap_or(u32::MAX).max(1)
+}
+
+fn row(test: Test, seen: Seen, setting: &Setting, args: &Args) -> Row {
+    let Seen { outcome, seconds, steps, killed, counts } = seen;
+    // That of this test alone, as short as it can be typed; what is less than the least is the least.
+    let minutes = (setting.time.as_secs_f64() / MINUTE).max(MINUTES_MIN);
+    let minutes = (minutes * 1000.0).round() / 1000.0;
+    let (service, patience) = (args.service.as_deref(), args.patience);
+    let repeat =
+        report::repeat(test.name(), setting.seed, minutes, patience, &args.device, service);
+    Row { test: test.name(), outcome, seed: setting.seed, seconds, steps, killed, counts, repeat }
+}
+
 /// Another one each time.
 fn seed_of_now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // Short enough to be typed.
     now.as_secs() % 1_000_000
-}
-
-fn line(row: &Row) -> String {
-    let Row { test, outcome, seconds, steps, killed, repeat } = row;
-    let killed = if *killed == 0 { String::new() } else { format!(", {killed} killed") };
-    let mut line = format!(
-        "{:<8} {test}: {} in {seconds:.1} s{killed}",
-        outcome.word(),
-        out::counted(*steps, "step")
-    );
-    if let Some(what) = outcome.what() {
-        line += &format!("\n         {what}\n         repeat: {repeat}");
-    }
-    line
-}
-
-impl Report {
-    fn page(&self) -> String {
-        let how = format!("{} minutes in all, seed {}.", self.minutes, self.seed);
-        let mut page = Page::new("Crash tests", "Crash tests", &Machine::detect(), &how);
-        let columns = ["test", "outcome", "what"].map(Column::text).into_iter();
-        let numbers = ["steps", "seconds", "killed"].map(Column::number);
-        let mut table = Table::new(columns.chain(numbers).collect());
-        for row in &self.tests {
-            let is_good = Some(row.outcome.is_success());
-            let text = |text: String| Cell::from(text);
-            table.add([
-                text(row.test.to_owned()),
-                Cell::judged(row.outcome.word(), is_good),
-                text(row.outcome.what().unwrap_or_default().to_owned()),
-                text(row.steps.to_string()),
-                text(format!("{:.1}", row.seconds)),
-                text(row.killed.to_string()),
-            ]);
-        }
-        page.table(&table);
-        let failed = self.tests.iter().filter(|row| !row.outcome.is_success());
-        page.list(&failed.map(|row| row.repeat.clone()).collect::<Vec<_>>());
-        page.finish()
-    }
 }

@@ -1,5 +1,6 @@
 //! A process that is watched: what it prints, whether it lives, how it ended.
 
+use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use nix::sys::signal::Signal;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 /// Longest line that is kept of what a process prints.
 const LINE_MAX: u64 = 2000;
@@ -83,11 +85,12 @@ impl Watched {
         drop(self.stdin.take());
     }
 
-    /// Kills it on purpose.
-    pub(super) fn kill(&mut self) {
+    /// Kills it on purpose. Gives how it ended where something else had ended it by then.
+    pub(super) fn kill(&mut self) -> Option<Crash> {
         self.was_killed = true;
         let _ = self.child.kill(); // it may have ended
-        let _ = self.child.wait();
+        let crash = Crash::of(self.child.wait().ok()?)?;
+        (crash.signal.as_deref() != Some(Signal::SIGKILL.as_str())).then_some(crash)
     }
 
     fn signal(&self, signal: Signal) {
@@ -122,6 +125,23 @@ impl Watched {
         }
     }
 
+    /// How it ended, of one that has done so by now.
+    pub(super) fn status_now(&mut self) -> Option<ExitStatus> {
+        self.status_within(Duration::ZERO)
+    }
+
+    /// From now on it may open descriptors while it has fewer than so many, and never again more; what is open stays.
+    ///
+    /// # Errors
+    /// It is gone, or this process may not.
+    pub(super) fn allow_descriptors(&self, most: u64) -> Result<()> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let limit = Rlimit { current: Some(most), maximum: Some(most) };
+        prlimit(pid, Resource::Nofile, limit)
+            .with_context(|| format!("cannot take descriptors from the {}", self.name))?;
+        Ok(())
+    }
+
     /// How it ended, of one that has closed its output.
     pub(super) fn status(&mut self) -> Option<ExitStatus> {
         self.status_within(STATUS_PATIENCE)
@@ -135,14 +155,32 @@ impl Drop for Watched {
     }
 }
 
-/// How a process ended that crashed; `None` of one that ended by itself.
-pub(super) fn crash(status: ExitStatus) -> Option<String> {
-    /// What Rust's runtime ends with after a panic.
-    const PANICKED: i32 = 101;
-    if let Some(number) = status.signal() {
-        let name = Signal::try_from(number)
-            .map_or_else(|_| number.to_string(), |signal| signal.to_string());
-        return Some(format!("ended by {name}"));
+/// How a process ended that crashed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Crash {
+    /// The signal that ended it; nothing for one that panicked.
+    pub(super) signal: Option<String>,
+}
+
+impl Crash {
+    /// Nothing for a process that ended by itself.
+    pub(super) fn of(status: ExitStatus) -> Option<Crash> {
+        /// What Rust's runtime ends with after a panic.
+        const PANICKED: i32 = 101;
+        if let Some(number) = status.signal() {
+            let name = Signal::try_from(number)
+                .map_or_else(|_| number.to_string(), |signal| signal.to_string());
+            return Some(Crash { signal: Some(name) });
+        }
+        (status.code() == Some(PANICKED)).then_some(Crash { signal: None })
     }
-    (status.code() == Some(PANICKED)).then(|| "panicked".to_owned())
+}
+
+impl fmt::Display for Crash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.signal {
+            Some(signal) => write!(f, "ended by {signal}"),
+            None => f.write_str("panicked"),
+        }
+    }
 }

@@ -1,35 +1,36 @@
-//! What each kind of worker does, again and again.
+//! What the kinds of workers do that compute, prepare and come back, again and again.
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use burst_client::{
-    BurstOptions, Client, ClientError, Deadline, ReconnectingDevice, Stream, StreamOptions,
-};
-use burst_hal::{ErrorStatus, ExecutionPreference, Priority, Route};
-use fmq::Wait;
+use anyhow::{Context, Result};
+use burst_client::{Client, ClientError, Deadline, ReconnectingDevice, ReconnectingStream, Stream};
+use burst_hal::TimePoint;
 
-use super::worker::{Role, Worker, check};
-use crate::random::Random;
+use super::using::{
+    connect, execute, is_missed, is_passing, is_shortage, options, set_up, stream_on,
+};
+use super::worker::{Pair, Role, Worker, check};
+use super::{hoard, mixed};
 
 /// Models at once of one who has many.
-const MODELS: usize = 12;
-/// Things that one who takes all that it may have takes at most, so that a service without limits ends it too.
-const HOARD_MAX: usize = 2000;
-/// How long is waited before a busy service is asked again.
-const PAUSE: Duration = Duration::from_millis(5);
+const MODELS: usize = 48;
 /// How long a service may take to come back before it is asked whether to go on.
 const COMES_BACK: Duration = Duration::from_secs(5);
+/// Executions of one who comes back before it takes another device.
+const ON_ONE_DEVICE: usize = 50;
+/// The most microseconds that a preparation with a deadline has.
+const PREPARATION_US: usize = 3000;
 
 /// Does what a worker of this kind does until it is told to stop.
 pub(super) fn play(role: Role, worker: &mut Worker) -> Result<()> {
     match role {
         Role::Infer => infer(worker),
         Role::Prepare => prepare(worker),
-        Role::Hoard => hoard(worker),
+        Role::Hoard => hoard::everything(worker),
+        Role::Exhaust => hoard::descriptors(worker),
         Role::Many => many(worker),
         Role::Reconnect => reconnect(worker),
-        Role::Mixed => mixed(worker),
+        Role::Mixed => mixed::play(worker),
     }
 }
 
@@ -37,254 +38,184 @@ pub(super) fn play(role: Role, worker: &mut Worker) -> Result<()> {
 fn is_absence(error: &ClientError) -> bool {
     let not_there = matches!(
         error,
-        ClientError::NobodyListens { .. } | ClientError::Connect { .. } | ClientError::Timeout
+        ClientError::NobodyListens { .. }
+            | ClientError::Connect { .. }
+            | ClientError::NoGreeting
+            | ClientError::NotThisProtocol
+            | ClientError::Timeout
     );
     not_there || error.is_loss()
 }
 
-/// A way to the device, and to wait, by chance.
-fn options(random: &mut Random) -> StreamOptions {
-    let mut options = StreamOptions::default();
-    options.route =
-        [Route::Burst, Route::Burst, Route::Synchronous, Route::Asynchronous][random.below(4)];
-    options.wait = [Wait::default(), Wait::Sleep, Wait::Spin][random.below(3)];
-    options.service_outputs = random.below(2) == 0;
-    options.prepare.priority = [Priority::Low, Priority::Medium, Priority::High][random.below(3)];
-    options.prepare.preference =
-        [ExecutionPreference::FastSingleAnswer, ExecutionPreference::SustainedSpeed]
-            [random.below(2)];
-    options
-}
-
-/// What a service says that is short of something just now.
-fn is_shortage(error: &ClientError) -> bool {
-    match error {
-        ClientError::TooManyClients { .. } => true,
-        ClientError::Refused { status, .. } | ClientError::Execution { status } => matches!(
-            status,
-            ErrorStatus::ResourceExhaustedTransient | ErrorStatus::ResourceExhaustedPersistent
-        ),
-        _ => false,
-    }
-}
-
-/// Sets a stream up, as often as the service is short of something.
-fn set_up(worker: &mut Worker) -> Result<Option<(Client, Stream)>> {
+/// Has a stream on every device, all at once, and uses one after the other.
+fn infer(worker: &mut Worker) -> Result<()> {
+    let Some(client) = connect(worker)? else { return Ok(()) };
+    let mut streams: Vec<(Pair, Stream)> = Vec::new();
     while worker.goes_on() {
-        let options = options(&mut worker.random);
-        let client = match Client::connect(&worker.socket) {
-            Ok(client) => client,
-            Err(error) if is_shortage(&error) => {
-                std::thread::sleep(PAUSE);
-                continue;
+        let more = more_streams(worker, &client, &mut streams);
+        match more {
+            Ok(()) => break,
+            Err(error) if is_passing(&error) => worker.pause(&error)?,
+            Err(error) => return Err(error).context("the model cannot be set up"),
+        }
+    }
+    while worker.goes_on() {
+        let at = worker.random.below(streams.len());
+        let (pair, stream) = &mut streams[at];
+        execute(worker, pair, stream)?;
+    }
+    Ok(())
+}
+
+/// A stream for each device that has none yet.
+fn more_streams(
+    worker: &mut Worker,
+    client: &Client,
+    streams: &mut Vec<(Pair, Stream)>,
+) -> Result<()> {
+    let devices = worker.devices(client)?;
+    for pairs in &devices[streams.len()..] {
+        let (pair, options) = (worker.one_of(pairs), options(&mut worker.random));
+        let stream = stream_on(worker, client, &pair, &options)?;
+        streams.push((pair, stream));
+    }
+    Ok(())
+}
+
+/// Prepares and drops: what is prepared is used once, or not at all, and some has a deadline.
+fn prepare(worker: &mut Worker) -> Result<()> {
+    while worker.goes_on() {
+        let Some((client, pair, mut stream)) = set_up(worker)? else { return Ok(()) };
+        worker.happened("prepared");
+        if worker.random.below(4) > 0 {
+            execute(worker, &pair, &mut stream)?;
+        }
+        drop(stream);
+        prepare_in_time(worker, &client, &pair)?;
+        worker.step()?;
+    }
+    Ok(())
+}
+
+/// A preparation that has to be over soon, and either is or says that it was not.
+fn prepare_in_time(worker: &mut Worker, client: &Client, pair: &Pair) -> Result<()> {
+    let time = Duration::from_micros(worker.random.below(PREPARATION_US) as u64);
+    let mut options = options(&mut worker.random).prepare;
+    options.deadline = Some(TimePoint::after(time));
+    let device = client.device(&pair.device)?;
+    match device.prepare(&worker.subjects[pair.subject].model, &options).map(drop) {
+        Ok(()) => worker.happened("prepared_in_time"),
+        Err(error) if is_missed(error.status()) => worker.happened("prepared_too_late"),
+        Err(error) if is_shortage(&error) => worker.pause(&error)?,
+        Err(error) => return Err(error).context("a preparation with a deadline"),
+    }
+    Ok(())
+}
+
+fn many(worker: &mut Worker) -> Result<()> {
+    let Some(client) = connect(worker)? else { return Ok(()) };
+    while worker.goes_on() {
+        let mut streams = Vec::new();
+        while streams.len() < MODELS && worker.goes_on() {
+            let set_up = worker.pair(&client).and_then(|pair| {
+                let options = options(&mut worker.random);
+                Ok((stream_on(worker, &client, &pair, &options)?, pair))
+            });
+            match set_up {
+                Ok(one) => streams.push(one),
+                Err(error) if is_passing(&error) => worker.pause(&error)?,
+                Err(error) => return Err(error).context("the model cannot be set up"),
             }
-            Err(error) => return Err(error.into()),
+            worker.step()?;
+        }
+        if streams.len() == MODELS {
+            worker.happened("times_with_48_models");
+        }
+        for _ in 0..streams.len() * 2 {
+            if !worker.goes_on() {
+                break;
+            }
+            let at = worker.random.below(streams.len());
+            let (stream, pair) = &mut streams[at];
+            execute(worker, pair, stream)?;
+        }
+    }
+    Ok(())
+}
+
+/// Goes on with the next service when one dies: what was under way is lost, and nothing else.
+fn reconnect(worker: &mut Worker) -> Result<()> {
+    while worker.goes_on() {
+        let Some(pair) = pair_of_one_that_dies(worker)? else { break };
+        let Some(stream) = stream_that_comes_back(worker, &pair)? else { break };
+        use_again_and_again(worker, &pair, stream)?;
+    }
+    Ok(())
+}
+
+/// A device by chance, of a service that may die while it is asked.
+fn pair_of_one_that_dies(worker: &mut Worker) -> Result<Option<Pair>> {
+    while worker.goes_on() {
+        let client = Client::connect(&worker.socket).map_err(anyhow::Error::from);
+        let error = match client.and_then(|client| worker.pair(&client)) {
+            Ok(pair) => return Ok(Some(pair)),
+            Err(error) => error,
         };
-        match stream_on(worker, &client, &options) {
-            Ok(stream) => return Ok(Some((client, stream))),
-            Err(error) if is_passing(&error) => std::thread::sleep(PAUSE),
+        if !error.downcast_ref::<ClientError>().is_some_and(is_absence) {
+            return Err(error);
+        }
+        worker.pause(&error)?;
+    }
+    Ok(None)
+}
+
+fn stream_that_comes_back(worker: &mut Worker, pair: &Pair) -> Result<Option<ReconnectingStream>> {
+    let options = options(&mut worker.random);
+    while worker.goes_on() {
+        let stream = ReconnectingDevice::connect(&worker.socket, &pair.device)
+            .and_then(|device| device.stream(&worker.subjects[pair.subject].model, &options));
+        match stream {
+            Ok(stream) => return Ok(Some(stream)),
+            Err(error) if is_absence(&error) => worker.pause(&error)?,
             Err(error) => return Err(error).context("the model cannot be set up"),
         }
     }
     Ok(None)
 }
 
-fn stream_on(worker: &mut Worker, client: &Client, options: &StreamOptions) -> Result<Stream> {
-    let device = worker.device(client)?;
-    Ok(device.stream(&worker.imported.model, options)?)
-}
-
-/// As [`is_shortage`], of an error whose cause it may be.
-fn is_passing(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<ClientError>().is_some_and(is_shortage)
-}
-
-/// One execution, compared. A service that is short of something just now is no mistake.
-fn execute(worker: &mut Worker, stream: &mut Stream) -> Result<()> {
-    let (input, right) = worker.case();
-    stream.input(0).copy_from_slice(&input);
-    match stream.run(Worker::long()).map(drop) {
-        Ok(()) => check(stream.output(0)?, &right)?,
-        Err(error) if is_shortage(&error) => std::thread::sleep(PAUSE),
-        Err(error) => return Err(error.into()),
-    }
-    worker.step()
-}
-
-fn infer(worker: &mut Worker) -> Result<()> {
-    let Some((_client, mut stream)) = set_up(worker)? else { return Ok(()) };
-    while worker.goes_on() {
-        execute(worker, &mut stream)?;
-    }
-    Ok(())
-}
-
-fn prepare(worker: &mut Worker) -> Result<()> {
-    while worker.goes_on() {
-        let Some((_client, mut stream)) = set_up(worker)? else { return Ok(()) };
-        execute(worker, &mut stream)?;
-    }
-    Ok(())
-}
-
-fn many(worker: &mut Worker) -> Result<()> {
-    let client = Client::connect(&worker.socket)?;
-    while worker.goes_on() {
-        let mut streams = Vec::new();
-        for _ in 0..MODELS {
-            let options = options(&mut worker.random);
-            match stream_on(worker, &client, &options) {
-                Ok(stream) => streams.push(stream),
-                Err(error) if is_passing(&error) => std::thread::sleep(PAUSE),
-                Err(error) => return Err(error).context("the model cannot be set up"),
-            }
-            worker.step()?;
-        }
-        if streams.is_empty() {
-            continue;
-        }
-        for _ in 0..MODELS * 4 {
-            let at = worker.random.below(streams.len());
-            execute(worker, &mut streams[at])?;
-        }
-    }
-    Ok(())
-}
-
-/// Takes bursts, models and connections until it is refused, gives some back, and begins again.
-fn hoard(worker: &mut Worker) -> Result<()> {
-    let mut clients = Vec::new();
-    while worker.goes_on() {
-        let client = match Client::connect(&worker.socket) {
-            Ok(client) => client,
-            Err(error) if is_shortage(&error) => {
-                clients.clear();
-                worker.step()?;
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let mut held = Vec::new();
-        let refused = loop {
-            if held.len() == HOARD_MAX || !worker.goes_on() {
-                break None;
-            }
-            match take(worker, &client) {
-                Ok(taken) => held.push(taken),
-                Err(error) => break Some(error),
-            }
-            worker.step()?;
-        };
-        if let Some(error) = refused
-            && !is_passing(&error)
-        {
-            return Err(error).context("refused for another reason than a limit");
-        }
-        let kept = worker.random.below(held.len() + 1);
-        held.truncate(kept);
-        clients.push((client, held));
-        if clients.len() > 3 {
-            clients.remove(worker.random.below(clients.len()));
-        }
-        worker.step()?;
-    }
-    Ok(())
-}
-
-/// A model with a burst.
-fn take(worker: &mut Worker, client: &Client) -> Result<burst_client::Burst> {
-    let device = worker.device(client)?;
-    let prepared = device.prepare(&worker.imported.model, &burst_hal::PrepareOptions::default())?;
-    let depth = [1, 4, 32][worker.random.below(3)];
-    Ok(prepared.configure_burst(&BurstOptions::default().with_depth(depth))?)
-}
-
-/// Goes on with the next service when one dies: what was under way is lost, and nothing else.
-fn reconnect(worker: &mut Worker) -> Result<()> {
-    let first = loop {
-        match ReconnectingDevice::connect(&worker.socket, "cpu") {
-            Ok(device) => break device,
-            Err(_) if !worker.goes_on() => return Ok(()),
-            Err(error) if is_absence(&error) => std::thread::sleep(PAUSE),
-            Err(error) => return Err(error.into()),
-        }
-    };
-    let mut options = options(&mut worker.random);
-    options.route = Route::Burst;
-    let mut stream = loop {
-        match first.stream(&worker.imported.model, &options) {
-            Ok(stream) => break stream,
-            Err(_) if !worker.goes_on() => return Ok(()),
-            Err(error) if is_absence(&error) => std::thread::sleep(PAUSE),
-            Err(error) => return Err(error).context("the model cannot be set up"),
-        }
-    };
-    while worker.goes_on() {
-        let (input, right) = worker.case();
+fn use_again_and_again(
+    worker: &mut Worker,
+    pair: &Pair,
+    mut stream: ReconnectingStream,
+) -> Result<()> {
+    for _ in 0..ON_ONE_DEVICE {
+        let (input, right) = worker.case(pair);
+        let before = stream.outages().reconnects;
         match stream.reconnect(Deadline::after(COMES_BACK)) {
             Ok(()) => {}
             Err(_) if !worker.goes_on() => break,
-            Err(error) if is_absence(&error) => continue, // it died again meanwhile
+            Err(error) if is_absence(&error) => {
+                worker.pause(&error)?; // it died again meanwhile
+                continue;
+            }
             Err(error) => return Err(error).context("no service came back"),
+        }
+        if stream.outages().reconnects > before {
+            worker.happened("came_back");
         }
         stream.stream().input(0).copy_from_slice(&input);
         match stream.run(Worker::long()).map(drop) {
             Ok(()) => check(stream.stream().output(0)?, &right)?,
-            Err(error) if is_absence(&error) => continue,
+            Err(error) if is_absence(&error) => {
+                worker.happened("lost");
+                continue;
+            }
             Err(error) => return Err(error.into()),
         }
-        worker.step()?;
-    }
-    Ok(())
-}
-
-/// Deadlines that are missed and kept, and connections that end while somebody waits for an answer; then one
-/// execution that has to be right.
-fn mixed(worker: &mut Worker) -> Result<()> {
-    while worker.goes_on() {
-        let Some((_client, mut stream)) = set_up(worker)? else { return Ok(()) };
-        for _ in 0..20 {
-            let (input, right) = worker.case();
-            stream.input(0).copy_from_slice(&input);
-            let time = Duration::from_micros(worker.random.below(2000) as u64);
-            match stream.run(Deadline::after(time)).map(drop) {
-                Ok(()) => check(stream.output(0)?, &right)?,
-                // The stream is of no more use once an answer may still come to memory that is written.
-                Err(ClientError::Timeout) => break,
-                Err(error) if is_shortage(&error) => {}
-                Err(error) => return Err(error.into()),
-            }
-            worker.step()?;
+        worker.answered(pair)?;
+        if !worker.goes_on() {
+            break;
         }
-        drop(stream);
-        hang_up_in_the_middle(worker)?;
-        let Some((_client, mut stream)) = set_up(worker)? else { return Ok(()) };
-        execute(worker, &mut stream)?;
     }
     Ok(())
-}
-
-/// Ends a connection while one of its executions is under way, or just before or after.
-fn hang_up_in_the_middle(worker: &mut Worker) -> Result<()> {
-    let Some((client, mut stream)) = set_up(worker)? else { return Ok(()) };
-    let device = match worker.device(&client) {
-        Ok(device) => device,
-        Err(error) if is_passing(&error) => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    let pause = Duration::from_micros(worker.random.below(500) as u64);
-    let ended = std::thread::scope(|scope| {
-        let waits = scope.spawn(move || stream.run(Worker::long()).map(drop));
-        std::thread::sleep(pause);
-        device.hang_up();
-        waits.join()
-    });
-    match ended {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) if error.is_loss() => Ok(()),
-        // A service that saw the end first gives the execution up, and may still say so in the burst's queue.
-        Ok(Err(ClientError::Execution { status: ErrorStatus::GeneralFailure })) => Ok(()),
-        Ok(Err(error)) => Err(error.into()),
-        Err(_) => bail!("a thread panicked that waited for an answer"),
-    }
 }

@@ -6,7 +6,7 @@
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -15,7 +15,13 @@ use crate::support::{Process, burst, json, run, signal, wait_until};
 burst_testing::tests![
     every_crash_test_succeeds_for_a_moment(),
     a_driver_that_hangs_crashes_or_computes_wrongly_is_told_apart(),
-    after_a_crash_the_next_test_runs(),
+    a_worker_that_a_signal_ends_is_a_crash_of_that_process(),
+    a_driver_whose_death_no_client_has_seen_is_a_crash(),
+    a_driver_that_dies_by_itself_while_others_are_killed_is_a_crash(),
+    after_hang_crash_and_failure_the_next_test_runs_and_has_its_own_outcome(),
+    what_is_printed_to_repeat_a_test_repeats_it(),
+    the_page_has_every_row(),
+    only_the_devices_that_are_named_are_used(),
     a_signal_ends_it_with_the_rows_that_are_there_and_its_processes(),
     a_terminal_that_tells_everybody_makes_no_crash(),
     another_service_is_told_to_stop_and_does(),
@@ -45,41 +51,188 @@ fn every_crash_test_succeeds_for_a_moment() {
     assert_eq!(outcomes.len(), 9, "{report:#}");
     assert!(outcomes.iter().all(|(_, outcome)| outcome == "SUCCESS"), "{report:#}");
     assert_eq!((report["seed"].as_u64(), report["succeeded"].as_u64()), (Some(7), Some(9)));
-    let steps =
-        report["tests"].as_array().unwrap().iter().map(|test| test["steps"].as_u64().unwrap());
-    assert!(steps.min().unwrap() > 3, "{report:#}");
+    for test in report["tests"].as_array().unwrap() {
+        assert!(test["steps"].as_u64().unwrap() > 3, "{test:#}");
+        assert!(test["process"].is_null() && test["signal"].is_null(), "{test:#}");
+        // Each device that the service has answered, rightly.
+        let devices = burst_driver::Variant::ALL.map(|variant| format!("on:{}", variant.name));
+        assert!(devices.iter().all(|device| count(test, device) > 0), "{test:#}");
+    }
+    let test = |name: &str| {
+        report["tests"].as_array().unwrap().iter().find(|test| test["test"] == name).unwrap()
+    };
+    for (name, what) in [
+        ("prepare", "prepared"),
+        ("memory", "refused:models"),
+        ("memory", "refused:allocated_bytes"),
+        ("memory", "refused:memory_bytes_per_user"),
+        ("memory", "refused:pending_executions"),
+        ("models", "times_with_48_models"),
+        ("driver-killed", "came_back"),
+        ("prepare-beside", "prepared"),
+        ("mixed", "deadlines_that_ended_loops"),
+        ("mixed", "loops_cancelled"),
+        ("mixed", "cancelled"),
+        ("mixed", "priority_high"),
+        ("mixed", "hung_up_midway"),
+        ("descriptors", "refused:descriptors_per_user"),
+        ("descriptors", "refused:process_descriptors"),
+        ("descriptors", "answers_beside_exhaustion"),
+    ] {
+        assert!(count(test(name), what) > 0, "{name} had none of {what}: {report:#}");
+    }
+    for name in ["client-killed", "driver-killed"] {
+        assert!(test(name)["killed"].as_u64().unwrap() > 0, "{report:#}");
+    }
 }
 
-/// One test with a driver that goes wrong in this way.
+/// How often that happened in a test.
+fn count(test: &Value, what: &str) -> u64 {
+    test["counts"][what].as_u64().unwrap_or(0)
+}
+
+/// Tests with a driver that goes wrong in this way; several take turns.
 fn with_fault(fault: &str, tests: &str, patience: &str) -> Value {
-    let driver = faulty_driver();
-    let service = driver.to_str().unwrap();
-    let args = ["stress", "--minutes", "1", "--seed", "3", "--json", "--service", service];
-    let mut command = burst(&[&args[..], &["--test", tests, "--patience", patience]].concat());
-    let output = command.env("BURST_FAULT", fault).output().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let output = faulty(fault, tests, patience)
+        .env("BURST_STARTS", folder.path().join("starts"))
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     json(&output)
 }
 
+fn faulty(fault: &str, tests: &str, patience: &str) -> Command {
+    let driver = faulty_driver();
+    let service = driver.to_str().unwrap();
+    let args = ["stress", "--minutes", "1", "--seed", "3", "--json", "--service", service];
+    let mut command = burst(&[&args[..], &["--test", tests, "--patience", patience]].concat());
+    command.env("BURST_FAULT", fault);
+    command
+}
+
 fn a_driver_that_hangs_crashes_or_computes_wrongly_is_told_apart() {
-    for (fault, patience, outcome, said) in [
-        ("hang", "3", "HANG", "did not get on for 3 s"),
-        ("crash", "60", "CRASH", "driver service ended by SIGABRT"),
-        ("wrong", "60", "FAILURE", "a wrong answer"),
-        ("refuse", "60", "FAILURE", "the model cannot be set up"),
+    let service = "driver service";
+    for (fault, patience, outcome, said, process, signal) in [
+        ("hang", "3", "HANG", "did not get on for 3 s", "worker ", Value::Null),
+        ("crash", "60", "CRASH", "driver service ended by SIGABRT", service, "SIGABRT".into()),
+        ("wrong", "60", "FAILURE", "a wrong answer", "worker infer (", Value::Null),
+        ("refuse", "60", "FAILURE", "the model cannot be set up", "worker infer (", Value::Null),
     ] {
         let report = with_fault(fault, "parallel", patience);
         let test = &report["tests"][0];
         assert_eq!(test["outcome"], outcome, "{fault}: {report:#}");
         assert!(test["what"].as_str().unwrap().contains(said), "{fault}: {report:#}");
-        assert_eq!(test["repeat"], "burst stress --test parallel --seed 3");
+        assert!(test["process"].as_str().unwrap().starts_with(process), "{fault}: {report:#}");
+        assert_eq!((&test["signal"], &test["seed"]), (&signal, &3.into()), "{fault}: {report:#}");
+        let driver = faulty_driver();
+        let all = format!("--minutes 1 --patience {patience} --service {}", driver.display());
+        assert_eq!(test["repeat"], format!("burst stress --test parallel --seed 3 {all}"));
     }
 }
 
-fn after_a_crash_the_next_test_runs() {
-    let report = with_fault("crash", "parallel,prepare", "60");
-    let crashed = |test: &str| (test.to_owned(), "CRASH".to_owned());
-    assert_eq!(outcomes(&report), ["parallel", "prepare"].map(crashed), "{report:#}");
+fn a_worker_that_a_signal_ends_is_a_crash_of_that_process() {
+    let report = with_fault("client", "parallel", "60");
+    let test = &report["tests"][0];
+    assert_eq!((&test["outcome"], &test["signal"]), (&"CRASH".into(), &"SIGSEGV".into()), "{test}");
+    let process = test["process"].as_str().unwrap();
+    assert!(process.starts_with("worker infer ("), "{test:#}");
+    assert_eq!(test["what"], format!("{process} ended by SIGSEGV"));
+}
+
+/// Another process goes on in its place, so that every client is answered as if nothing had been.
+fn a_driver_whose_death_no_client_has_seen_is_a_crash() {
+    let report = with_fault("unseen", "parallel", "60");
+    let test = &report["tests"][0];
+    assert_eq!(test["what"], "driver service ended by SIGKILL", "{test:#}");
+    assert_eq!((&test["outcome"], &test["signal"]), (&"CRASH".into(), &"SIGKILL".into()), "{test}");
+    assert!(count(test, "answers") > 0, "it died after it had answered: {test:#}");
+}
+
+/// Clients that bear the death of the driver do not hide one that nobody brought about.
+fn a_driver_that_dies_by_itself_while_others_are_killed_is_a_crash() {
+    let report = with_fault("crash", "driver-killed", "60");
+    let test = &report["tests"][0];
+    assert_eq!(test["what"], "driver service ended by SIGABRT", "{test:#}");
+    assert_eq!(test["outcome"], "CRASH", "{test:#}");
+}
+
+fn after_hang_crash_and_failure_the_next_test_runs_and_has_its_own_outcome() {
+    let tests = ["parallel", "prepare", "prepare-beside", "models"];
+    let report = with_fault("hang,crash,wrong,good", &tests.join(","), "15");
+    let seen = ["HANG", "CRASH", "FAILURE", "SUCCESS"];
+    let want: Vec<(String, String)> =
+        tests.iter().zip(seen).map(|(test, word)| ((*test).into(), word.into())).collect();
+    assert_eq!(outcomes(&report), want, "{report:#}");
+    assert_eq!(report["succeeded"], 1);
+}
+
+/// Copied into a shell as it stands.
+fn what_is_printed_to_repeat_a_test_repeats_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let driver = folder.path().join("a driver");
+    std::fs::copy(faulty_driver(), &driver).unwrap();
+    let service = driver.to_str().unwrap();
+    let args = ["stress", "--minutes", "0.75", "--seed", "11", "--patience", "70"];
+    let args = [&args[..], &["--test", "prepare,parallel", "--device", "cpu"]].concat();
+    let text = |mut command: Command| {
+        let output = command.env("BURST_FAULT", "wrong").output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let printed = text(burst(&[&args[..], &["--service", service]].concat()));
+    let lines: Vec<&str> =
+        printed.lines().filter_map(|line| line.trim().strip_prefix("repeat: ")).collect();
+    assert_eq!(lines.len(), 2, "{printed}");
+    for (line, test) in lines.iter().zip(["prepare", "parallel"]) {
+        let bin = std::path::Path::new(env!("CARGO_BIN_EXE_burst")).parent().unwrap();
+        let path = std::env::join_paths(
+            [bin.to_owned()]
+                .into_iter()
+                .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+        );
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).env("PATH", path.unwrap());
+        let again = text(shell);
+        assert!(again.starts_with(&format!("FAILURE  {test}: ")), "{again}");
+        assert!(again.contains("a wrong answer"), "{again}");
+        let repeats: Vec<&str> =
+            again.lines().filter_map(|line| line.trim().strip_prefix("repeat: ")).collect();
+        assert_eq!(repeats, [*line], "it has all that it was given");
+    }
+}
+
+fn the_page_has_every_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    let mut command = faulty("crash,good", "parallel,prepare", "60");
+    command.args(["--report", page.to_str().unwrap()]);
+    let output = command.env("BURST_STARTS", folder.path().join("starts")).output().unwrap();
+    let (report, page) = (json(&output), std::fs::read_to_string(page).unwrap());
+    assert_eq!(report["tests"].as_array().unwrap().len(), 2, "{report:#}");
+    for said in ["parallel", "prepare", "CRASH", "SUCCESS", "driver service", "SIGABRT"] {
+        assert!(page.contains(said), "{said} is not on the page");
+    }
+    for test in report["tests"].as_array().unwrap() {
+        assert!(page.contains(test["repeat"].as_str().unwrap()), "{test:#}");
+        assert!(page.contains(&format!("{} answers", count(test, "answers"))), "{test:#}");
+    }
+}
+
+fn only_the_devices_that_are_named_are_used() {
+    let args = ["stress", "--minutes", "0.01", "--patience", "60", "--seed", "7", "--json"];
+    let output = run(&[&args[..], &["--test", "parallel", "--device", "cpu-quant,cpu"]].concat());
+    let report = json(&output);
+    assert!(output.status.success(), "{report:#}");
+    let test = &report["tests"][0];
+    let used: Vec<&String> =
+        test["counts"].as_object().unwrap().keys().filter(|name| name.starts_with("on:")).collect();
+    assert_eq!(used, ["on:cpu", "on:cpu-quant"], "{test:#}");
+    assert!(test["repeat"].as_str().unwrap().ends_with(" --device cpu-quant,cpu"), "{test:#}");
+    let output = run(&["stress", "--device", "gpu", "--json"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let error = json(&output)["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("there is no device gpu"), "{error}");
 }
 
 /// The processes that a process has started and that are there.
@@ -152,7 +305,7 @@ fn a_terminal_that_tells_everybody_makes_no_crash() {
     let pid = process.child.id();
     wait_until("workers", || children(pid).len() > 2);
     let group = format!("-{pid}");
-    let told = std::process::Command::new("kill").args(["-INT", "--", &group]).status().unwrap();
+    let told = Command::new("kill").args(["-INT", "--", &group]).status().unwrap();
     assert!(told.success());
     let mut out = String::new();
     process.out.read_to_string(&mut out).unwrap();
