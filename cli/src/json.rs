@@ -130,8 +130,10 @@ pub(crate) const BENCH_TRANSPORT: Shape = Shape {
 };
 
 /// `burst bench model`.
-pub(crate) const BENCH_MODEL: Shape =
-    Shape { command: "bench model", keys: &["machine", "rounds", "wait", "models"] };
+pub(crate) const BENCH_MODEL: Shape = Shape {
+    command: "bench model",
+    keys: &["machine", "rounds", "wait", "models", "client_memory_kib"],
+};
 
 /// `burst bench mlts`.
 pub(crate) const BENCH_MLTS: Shape = Shape {

@@ -55,6 +55,14 @@ pub fn memory_bytes_per_s() -> f64 {
     (0..3).map(|_| pass()).fold(0.0, f64::max)
 }
 
+/// The most memory that a process ever had resident, in KiB; `None` where that cannot be read.
+#[must_use]
+pub fn peak_memory_kib(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 impl Machine {
     /// This one, now.
     #[must_use]

@@ -3,18 +3,19 @@
 use std::io::Write;
 use std::path::Path;
 
-use burst_harness::bounds::{Bound, Bounds, Check};
+use burst_harness::bounds::{Bounds, Check};
 use burst_harness::engine::Spread;
 use burst_harness::litert::{PATH as LITERT, Package};
-use burst_harness::machine::Machine;
+use burst_harness::machine::{Machine, peak_memory_kib};
 use burst_harness::model::{
     Agreement, ModelReport, ModelsReport, PathReport, Series, figures_of, page_of, paths, ratio,
 };
-use burst_harness::report::{Cell, Column, Findings, Format, Paper, Table, dash, time};
+use burst_harness::report::{Column, Findings, Format, Paper, Table, dash, time};
 use burst_harness::{HarnessError, WaitKind};
 use serde::Serialize;
 
 use super::class::Class;
+use crate::checks;
 
 /// The path of our reference kernels, in this process.
 pub const REFERENCE: &str = "reference kernels";
@@ -150,6 +151,10 @@ impl Compared {
         self.ours_to_litert.iter().find(|one| one.threads == threads).map(|one| &one.ratio)
     }
 
+    fn named_checks(&self) -> impl Iterator<Item = (&str, &Check)> {
+        self.checks.iter().map(|check| (self.report.model.as_str(), check))
+    }
+
     fn row(&self) -> Vec<String> {
         let p50 = |path: Option<&PathReport>| {
             path.map_or_else(dash, |path| time(path.latency_us.p50 * 1e3))
@@ -220,7 +225,8 @@ impl Findings for Comparison {
 
     fn page(&self, machine: &Machine, rounds: u32) -> Result<String, HarnessError> {
         let models = self.models.iter().map(|model| model.report.clone()).collect();
-        let found = ModelsReport { wait: self.wait.name().to_owned(), models };
+        let client_memory_kib = peak_memory_kib(std::process::id());
+        let found = ModelsReport { wait: self.wait.name().to_owned(), models, client_memory_kib };
         page_of(&found, "Our driver beside LiteRT", Some(&self.table()), (machine, rounds))
     }
 }
@@ -236,28 +242,12 @@ impl Comparison {
     /// Whether a model does not keep to its bounds.
     #[must_use]
     pub fn has_missed(&self) -> bool {
-        self.models.iter().flat_map(|model| &model.checks).any(|check| check.ok == Some(false))
+        checks::has_missed(self.models.iter().flat_map(|model| &model.checks))
     }
 
     /// What models are held to, where they are.
     fn check_table(&self) -> Table {
-        let words = [Column::text("model"), Column::text("what")];
-        let numbers = ["value", "must", "reach"].map(Column::number);
-        let mut table = Table::new([&words[..], &numbers, &[Column::text("")]].concat());
-        let written = |bound: Option<Bound>| bound.map_or_else(dash, |bound| bound.to_string());
-        for model in &self.models {
-            for check in model.checks.iter().filter(|check| check.must.is_some()) {
-                table.add([
-                    Cell::from(model.report.model.clone()),
-                    check.what.clone().into(),
-                    check.value.map_or_else(dash, |value| format!("{value:.3}")).into(),
-                    written(check.must).into(),
-                    written(check.reach).into(),
-                    Cell::judged(check.verdict(), check.ok),
-                ]);
-            }
-        }
-        table
+        checks::table(self.models.iter().flat_map(Compared::named_checks))
     }
 
     fn preface(&self, machine: &Machine, rounds: u32) -> [String; 2] {

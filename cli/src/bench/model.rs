@@ -6,16 +6,20 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use burst_client::Client;
-use burst_driver::{CpuDevice, DeviceOptions, Isa, OperationProfile, Peak, Variant};
+use burst_driver::{
+    CpuDevice, CpuPreparedModel, DeviceOptions, Isa, OperationProfile, Peak, Variant,
+};
+use burst_hal::{ErrorStatus, ExecutionOptions, PreparedModel, Request};
 use burst_harness::engine::median;
-use burst_harness::machine::{Machine, Pins, memory_bytes_per_s};
+use burst_harness::machine::{Machine, Pins, memory_bytes_per_s, peak_memory_kib};
 use burst_harness::model::{
     Connection, InProcess, Label, LocalMemory, ModelReport, ModelSubject, ModelsReport,
-    OperationRow, OperationTime, Pinned, Remote, RemoteKind, Report, Roofs, Series, TRIAL,
-    Workload, measure_while, operation_rows, paths,
+    OperationTime, Pinned, Profile, Remote, RemoteKind, Report, Roofs, Series, TRIAL, Workload,
+    measure_while, operation_rows, paths,
 };
 use burst_harness::report::Paper;
 use burst_harness::{HarnessError, Progress, WaitKind};
@@ -85,7 +89,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         ended?;
         bail!("there was nothing to measure");
     }
-    let found = ModelsReport { wait: args.common.wait.name().to_owned(), models };
+    let client_memory_kib = peak_memory_kib(std::process::id());
+    let found =
+        ModelsReport { wait: args.common.wait.name().to_owned(), models, client_memory_kib };
     let report = Report { machine, rounds: args.common.rounds, found };
     let has_any = !report.found.models.is_empty();
     if has_any {
@@ -234,12 +240,9 @@ fn roofs(threads: u32) -> Result<Roofs> {
     })
 }
 
-/// Where the time of a model goes, with the first number of threads.
-fn profile(
-    args: &Args,
-    workload: &Workload,
-    series: &[Series],
-) -> Result<(Vec<OperationRow>, Roofs)> {
+/// Where the time of a model goes, with the first number of threads: in each round some executions with clocks between
+/// operations and as many without, so that whatever happens to the machine happens to both.
+fn profile(args: &Args, workload: &Workload, series: &[Series]) -> Result<Profile> {
     let quickest = series.iter().filter_map(|one| one.times.p50()).fold(f64::MAX, f64::min);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time")]
     let took = quickest.max(1.0) as u128;
@@ -250,9 +253,14 @@ fn profile(
     let tensors = LocalMemory::new(workload)?.tensors();
     let rounds = (executions / PROFILED_FEW).clamp(1, PROFILE_ROUNDS);
     let each = (executions / rounds).max(1);
+    let mut beside = Vec::new();
     let rounds: Vec<Vec<OperationProfile>> = (0..rounds)
-        .map(|_| prepared.profile(tensors.request(0), each))
-        .collect::<Result<_, _>>()?;
+        .map(|_| {
+            let profile = prepared.profile(tensors.request(0), each)?;
+            beside.push(mean_ns(&prepared, tensors.request(0), each)?);
+            Ok(profile)
+        })
+        .collect::<Result<_>>()?;
     let first = rounds.first().map_or(&[][..], Vec::as_slice);
     let typical = |at: usize| {
         let times = rounds.iter().filter_map(|round| round.get(at));
@@ -269,5 +277,17 @@ fn profile(
         })
         .collect();
     let roofs = roofs(threads)?;
-    Ok((operation_rows(&times, &roofs), roofs))
+    let beside_us = median(beside).unwrap_or(0.0) / 1e3;
+    Ok(Profile { rows: operation_rows(&times, &roofs), roofs, beside_us })
+}
+
+/// So many executions, one after the other: what one takes, in nanoseconds.
+fn mean_ns(prepared: &CpuPreparedModel, request: &Request, executions: u32) -> Result<f64> {
+    let options = ExecutionOptions::default();
+    let started = Instant::now();
+    for _ in 0..executions {
+        let status = prepared.execute_synchronously(request, &options).status;
+        ensure!(status == ErrorStatus::None, "an execution ended with {status}");
+    }
+    Ok(started.elapsed().as_secs_f64() * 1e9 / f64::from(executions))
 }

@@ -85,7 +85,8 @@ fn cameras(machine: &Machine<'_>) -> Finding {
         let said = name.map_or_else(|_| device.clone(), |name| format!("{device} ({name})"));
         (said, format!("/dev/{device}"))
     };
-    let effect = "Its frames come as a pipe of raw pixels: `burst stream --source - --size WxH`.";
+    let usable = devices.iter().filter(|device| machine.may_use(&format!("/dev/{device}")).is_ok());
+    let effect = way_in(&usable.map(|device| format!("/dev/{device}")).collect::<Vec<_>>());
     match sorted_out(machine, devices.iter().map(with_name)) {
         (usable, refused) if refused.is_empty() => named.fine(enumerated(&usable), effect),
         (usable, refused) if !usable.is_empty() => {
@@ -97,6 +98,13 @@ fn cameras(machine: &Machine<'_>) -> Finding {
             "join the group that owns /dev/video*, mostly `video`",
         ),
     }
+}
+
+/// How frames of these cameras are had.
+fn way_in(cameras: &[String]) -> String {
+    let sources: Vec<String> = cameras.iter().map(|path| format!("--source {path}")).collect();
+    let what_it_can_do = "`burst stream --list-sources` says in what sizes and formats.";
+    format!("Frames come with `burst stream` and {}; {what_it_can_do}", enumerated(&sources))
 }
 
 fn energy(machine: &Machine<'_>) -> Finding {
@@ -150,12 +158,26 @@ mod tests {
         let one = || MadeUp::new().file("sys/class/video4linux/video0/name", "Webcam: HD\n");
         let fine = one().look(cameras);
         assert_eq!((fine.verdict, fine.found.as_str()), (Fine, "video0 (Webcam: HD)"));
+        assert!(fine.effect.contains("`burst stream` and --source /dev/video0;"), "{fine:?}");
         assert_eq!(one().refused(Errno::ACCESS).look(cameras).verdict, Worse);
         let many = (1..7).fold(one(), |made_up, at| {
             made_up.file(&format!("sys/class/video4linux/video{at}/index"), "0")
         });
         let many = many.look(cameras);
         assert_eq!(many.found, "video0 (Webcam: HD), video1, video2, video3 and 3 more");
+        let two = one().file("sys/class/video4linux/video2/name", "Grabber\n");
+        let each = two.look(cameras);
+        let ways = "--source /dev/video0, --source /dev/video2;";
+        assert!(each.effect.contains(ways), "one way for each: {each:?}");
+        let part = two.refused_path("dev/video0", Errno::ACCESS).look(cameras);
+        assert_eq!(
+            (part.verdict, part.found.as_str()),
+            (Fine, "video2 (Grabber); video0 (Webcam: HD): not permitted")
+        );
+        assert!(
+            !part.effect.contains("/dev/video0"),
+            "what may not be read is no source: {part:?}"
+        );
     }
 
     #[test]

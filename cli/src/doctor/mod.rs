@@ -102,6 +102,44 @@ mod tests {
         }
     }
 
+    /// Machines on which, taken together, every check comes to more than one verdict.
+    fn made_up() -> [MadeUp; 4] {
+        let tight = "Max processes  64  64  processes\nMax open files  64  64  files\n\
+                     Max address space  1048576  1048576  bytes\n";
+        [
+            MadeUp::new(),
+            MadeUp::without_files().old_kernel(),
+            MadeUp::new()
+                .file("dev/dma_heap/system", "")
+                .file("sys/class/video4linux/video0/name", "Webcam\n")
+                .file("sys/class/powercap/intel-rapl:0/energy_uj", "5\n"),
+            MadeUp::new()
+                .file("proc/self/limits", tight)
+                .file("proc/self/cgroup", "0::/app\n")
+                .file("sys/fs/cgroup/app/cpu.max", "50000 100000\n")
+                .file("proc/stat", "cpu  1000 0 1000 9000 0 0 0 5000 0 0\n")
+                .file("proc/loadavg", "40.0 40.0 40.0 1/100 7\n"),
+        ]
+    }
+
+    /// A check that says the same of every machine that is made up is a check that no test looks at.
+    #[test]
+    fn every_line_goes_by_the_machine_that_is_made_up() {
+        let reports = made_up().map(|machine| machine.look(Report::of).checks);
+        for (at, check) in reports[0].iter().enumerate() {
+            let said: Vec<(Verdict, &str)> = reports
+                .iter()
+                .map(|checks| (checks[at].verdict, checks[at].found.as_str()))
+                .collect();
+            assert!(reports.iter().all(|checks| checks[at].name == check.name));
+            assert!(
+                said.iter().any(|(verdict, _)| *verdict != said[0].0),
+                "{}: {said:?}",
+                check.name
+            );
+        }
+    }
+
     #[test]
     fn a_machine_that_tells_nothing_is_unknown_and_not_fine() {
         let report = MadeUp::without_files().look(Report::of);

@@ -2,13 +2,15 @@
 //! looks at a time.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on")]
 
-use std::path::Path;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use burst_testing::{Missing, shared};
 use serde_json::Value;
 
-use crate::support::{json, repository, run};
+use crate::support::{burst, json, repository, run};
 
 burst_testing::tests![
     every_path_computes_the_same_on_a_data_set_and_what_cannot_be_read_is_named(),
@@ -17,6 +19,7 @@ burst_testing::tests![
     a_model_that_is_none_is_named_and_others_follow(),
     rates_and_clients_are_measured_where_asked_for_and_tables_are_for_documents_too(),
     what_cannot_be_done_is_said_in_one_sentence(),
+    a_page_is_shown_by_what_opens_pages_here_and_figures_are_told_where_nothing_does(),
     beside_litert_all_bytes_are_those_of_its_reference_kernels(&python_with_litert()?),
     models_of_every_kind_are_not_worse_than_litert(&python_with_litert()?, &shared("")?),
 ];
@@ -208,6 +211,53 @@ fn what_cannot_be_done_is_said_in_one_sentence() {
     }
     let said = mlts(&[&own], data.path(), &["--open"]);
     assert_eq!(said.status.code(), Some(2), "a page that is not written cannot be opened");
+}
+
+/// A program of this name, which notes what it is to open where that is there, and ends with this status.
+fn opener(folder: &Path, status: u8) -> PathBuf {
+    let noted = folder.join("opened");
+    let script = format!(
+        "#!/bin/sh\ntest -s \"$1\" && printf %s \"$1\" > '{}'\nexit {status}\n",
+        noted.display()
+    );
+    let program = folder.join("xdg-open");
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    noted
+}
+
+fn a_page_is_shown_by_what_opens_pages_here_and_figures_are_told_where_nothing_does() {
+    let data = data(1);
+    std::fs::remove_file(data.path().join("zz.jpg")).unwrap();
+    let own = model();
+    // What opens pages does, does not, and is not there.
+    for (status, said) in
+        [(Some(0), None), (Some(3), Some("--open: xdg-open")), (None, Some("--open: cannot start"))]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let page = folder.path().join("page.html");
+        let noted = status.map(|status| opener(folder.path(), status));
+        let shown = ["--report", page.to_str().unwrap(), "--open"];
+        let short = ["--windows", "1", "--path", "in-process"];
+        let base = ["bench", "mlts", &own, "--data", data.path().to_str().unwrap()];
+        let output = burst(&[&base[..], &short, &shown].concat())
+            .env("PATH", folder.path())
+            .output()
+            .unwrap();
+        let code = if said.is_some() { 2 } else { 0 };
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        let err = String::from_utf8(output.stderr).unwrap();
+        match said {
+            Some(said) => assert!(err.contains(said), "{err}"),
+            None => assert!(!err.contains("--open"), "{err}"),
+        }
+        if let Some(noted) = noted {
+            let opened = std::fs::read_to_string(noted).unwrap();
+            assert_eq!(Path::new(&opened), page, "it was there, and was the one to open");
+        }
+        let out = String::from_utf8(output.stdout).unwrap();
+        assert!(out.contains("shapes") && page.exists(), "{out}");
+    }
 }
 
 fn beside_litert_all_bytes_are_those_of_its_reference_kernels(python: &str) {

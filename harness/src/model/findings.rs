@@ -56,15 +56,49 @@ pub fn page_of(
     (machine, rounds): (&Machine, u32),
 ) -> Result<String, HarnessError> {
     let how = counted(rounds.into(), "round") + ", paths taking turns; both ends of a burst wait: ";
-    let how = format!("{how}{}.", found.wait);
+    let mut how = format!("{how}{}.", found.wait);
+    if let Some(kib) = found.client_memory_kib {
+        how += &format!(" This process had {} of memory at most.", mib(kib));
+    }
     let mut page = Page::new("Models", heading, machine, &how);
     if let Some(summary) = summary {
         page.table(summary);
+    }
+    page.heading("Left out");
+    match left_out(found, rounds) {
+        none if none.is_empty() => page.paragraph(&format!(
+            "Nothing: every path had a trial in each of {}.",
+            counted(rounds.into(), "round")
+        )),
+        lines => page.list(&lines),
     }
     for model in &found.models {
         section(&mut page, model)?;
     }
     Ok(page.finish())
+}
+
+/// What there would be more of: parts of models, and rounds of paths that had fewer than were asked for.
+fn left_out(found: &ModelsReport, rounds: u32) -> Vec<String> {
+    let mut lines = Vec::new();
+    for ModelReport { model, part, paths, .. } in &found.models {
+        lines.extend(part.iter().map(|part| format!("{model}: only a part of it ran, {part}")));
+        for path in paths.iter().filter(|path| path.rounds_p50_us.len() < rounds as usize) {
+            lines.push(format!(
+                "{model}: {}, {} had a trial in {} of {}; one whose executions take longer than a second has \
+                 one, and what ended the run ended the others",
+                path.path,
+                counted(path.threads.into(), "thread"),
+                path.rounds_p50_us.len(),
+                counted(rounds.into(), "round"),
+            ));
+        }
+    }
+    lines
+}
+
+fn mib(kib: u64) -> String {
+    format!("{:.1} MiB", to_f64(kib) / 1024.0)
 }
 
 /// Every path of every model with plain numbers.
@@ -82,6 +116,7 @@ pub fn figures_of<'m>(models: impl IntoIterator<Item = &'m ModelReport>) -> Tabl
         "p50 : in-process",
         "transport p50 us",
         "executions",
+        "memory KiB",
         "same outputs",
     ];
     let mut table = Table::new([&words[..], &numbers.map(Column::number)].concat());
@@ -95,7 +130,9 @@ pub fn figures_of<'m>(models: impl IntoIterator<Item = &'m ModelReport>) -> Tabl
             let words = [model.model.clone(), path.path.clone(), path.threads.to_string()];
             let cells = words.into_iter().chain(times.map(plain));
             let cells = cells.chain(rest.map(|value| value.map_or_else(String::new, plain)));
-            table.add(cells.chain([path.executions.to_string(), path.outputs.equal.to_string()]));
+            let memory = path.memory_kib.map_or_else(String::new, |kib| kib.to_string());
+            let last = [path.executions.to_string(), memory, path.outputs.equal.to_string()];
+            table.add(cells.chain(last));
         }
     }
     table
@@ -187,6 +224,7 @@ fn path_table(paths: &[PathReport]) -> Table {
         Column::number("p50 : in-process"),
         Column::number("transport p50"),
         Column::number("executions"),
+        Column::number("most memory").on_pages(),
         Column::number("outputs").on_pages(),
     ]);
     for path in paths {
@@ -199,6 +237,7 @@ fn path_table(paths: &[PathReport]) -> Table {
             path.ratio_to_in_process.map_or_else(dash, |ratio| ratio.text(3)),
             path.transport_us.map_or_else(dash, |q| time(q.p50 * 1e3)),
             path.executions.to_string(),
+            path.memory_kib.map_or_else(dash, mib),
             match (path.outputs.equal, path.outputs.holds()) {
                 (true, _) => "equal".to_owned(),
                 (false, true) => format!("within {:.3}", path.outputs.largest),
@@ -269,23 +308,30 @@ fn profile_table(rows: &[OperationRow]) -> Table {
     table
 }
 
-/// A profile whose operations add up to something far from what executions took says so: its shares may hold, its times
-/// do not.
+/// A profile whose operations add up to something far from what an execution took in the same rounds says so, and one whose
+/// rounds were far from those of the paths: its shares may hold, its times do not.
 fn profile_lines(model: &ModelReport, rows: &[OperationRow]) -> Vec<String> {
     let local = model.paths.iter().find(|path| path.path == paths::IN_PROCESS);
     let mut lines: Vec<String> = model.roofs.iter().map(roofs_line).collect();
-    let Some(p50) = local.map(|path| path.latency_us.p50) else { return lines };
     let sum: f64 = rows.iter().map(|row| row.us).sum();
-    let apart = (sum / p50).max(p50 / sum);
-    if apart <= PROFILE_APART_MAX {
-        return lines;
+    let is_apart = |one: f64, other: f64| (one / other).max(other / one) > PROFILE_APART_MAX;
+    let p50 = local.map(|path| path.latency_us.p50);
+    let again = "measure again on a quieter machine before you trust times or shares";
+    if let Some(beside) = model.profile_beside_us.filter(|beside| is_apart(sum, *beside)) {
+        lines.push(format!(
+            "the operations add up to {}, an execution by turns with them took {}: clocks between operations cost \
+             too much, or the machine was busy with something else; {again}",
+            time(sum * 1e3),
+            time(beside * 1e3)
+        ));
+    } else if let Some(p50) = p50.filter(|p50| is_apart(sum, *p50)) {
+        lines.push(format!(
+            "the operations add up to {}, an execution in process took {} at p50: while one of the two was measured \
+             the machine was busy with something else; {again}",
+            time(sum * 1e3),
+            time(p50 * 1e3)
+        ));
     }
-    lines.push(format!(
-        "the operations add up to {}, an execution in process took {} at p50: while one of the two was measured the \
-         machine was busy with something else; measure again on a quieter one before you trust times or shares",
-        time(sum * 1e3),
-        time(p50 * 1e3)
-    ));
     lines
 }
 

@@ -17,6 +17,7 @@ fn path(name: &str, threads: u32) -> PathReport {
         transport_us: None,
         ratio_to_in_process: Some(SPREAD),
         rounds_p50_us: vec![100.0; 5],
+        memory_kib: Some(20 << 10),
         outputs: Agreement { equal: true, largest: 0.0, relative: 0.0 },
         curve: vec![(0.0, 90e3), (0.5, 100e3), (0.99, 150e3)],
     }
@@ -52,11 +53,12 @@ fn model(name: &str) -> ModelReport {
             byte_gmacs_per_s: 182.0,
             memory_gb_per_s: 20.0,
         }),
+        profile_beside_us: Some(90.0),
     }
 }
 
 fn report(wait: &str, models: Vec<ModelReport>) -> Report {
-    let found = ModelsReport { wait: wait.to_owned(), models };
+    let found = ModelsReport { wait: wait.to_owned(), models, client_memory_kib: Some(30 << 10) };
     Report { machine: Machine::detect(), rounds: 5, found }
 }
 
@@ -97,6 +99,36 @@ fn the_text_has_a_row_per_path_and_one_per_model() {
 }
 
 #[test]
+fn what_was_left_out_is_said_and_where_nothing_was_that_too() {
+    let mut report = report("adaptive", vec![model("one"), model("two")]);
+    let nothing = "Nothing: every path had a trial in each of 5 rounds.";
+    assert!(report.page().unwrap().contains(nothing));
+    report.found.models[1].part = Some("without its last operator".to_owned());
+    report.found.models[1].paths[1].rounds_p50_us.truncate(1);
+    report.found.models[0].paths.remove(2);
+    let page = report.page().unwrap();
+    assert!(!page.contains(nothing));
+    for line in [
+        "two: only a part of it ran, without its last operator",
+        "two: burst, 1 thread had a trial in 1 of 5 rounds",
+    ] {
+        assert!(page.contains(&format!("<li>{line}")), "{line}: {page}");
+    }
+}
+
+#[test]
+fn a_page_says_how_much_memory_each_process_had() {
+    let mut report = report("adaptive", vec![model("one")]);
+    let page = report.page().unwrap();
+    assert!(page.contains("<th>most memory") && page.contains("<td>20.0 MiB"), "{page}");
+    assert!(page.contains("This process had 30.0 MiB of memory at most"), "{page}");
+    report.found.client_memory_kib = None;
+    report.found.models[0].paths.iter_mut().for_each(|path| path.memory_kib = None);
+    let page = report.page().unwrap();
+    assert!(!page.contains("MiB"), "nothing is made up: {page}");
+}
+
+#[test]
 fn a_profile_has_its_sum_and_says_where_that_is_far_from_what_executions_took() {
     let mut model = model("one");
     let rows = model.profile.clone().unwrap();
@@ -107,9 +139,16 @@ fn a_profile_has_its_sum_and_says_where_that_is_far_from_what_executions_took() 
     );
     let lines = profile_lines(&model, &rows);
     assert!(lines.len() == 1 && lines[0].contains("at best"), "88 us beside 100 us: {lines:?}");
+    // Of the same rounds: the clocks between operations cost too much, or something else did.
+    model.profile_beside_us = Some(30.0);
+    let lines = profile_lines(&model, &rows);
+    assert!(lines[1].contains("88.0 us") && lines[1].contains("30.0 us"), "{lines:?}");
+    // Of other rounds: the machine was another one by then.
+    model.profile_beside_us = Some(88.0);
     model.paths[0].latency_us.p50 = 30.0;
     let lines = profile_lines(&model, &rows);
     assert!(lines[1].contains("88.0 us") && lines[1].contains("30.0 us"), "{lines:?}");
+    assert_eq!(lines.len(), 2, "said once: {lines:?}");
 }
 
 #[test]

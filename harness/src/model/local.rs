@@ -13,6 +13,7 @@ use super::subject::{Executable, Executions, Label, ModelSubject, nanos, take_tr
 use super::workload::Workload;
 use crate::engine::{Length, Subject, Times};
 use crate::error::HarnessError;
+use crate::machine::peak_memory_kib;
 
 /// Most copies of the inputs that are timed in one trial.
 const COPIES_MAX: u32 = 50;
@@ -142,6 +143,7 @@ impl Subject for InProcess<'_> {
         let mut local = Local { session, workload: self.workload };
         let mut trial = take_trial(&mut local, prepare, length)?;
         trial.copies = self.copies(&mut local, length.counted.min(COPIES_MAX))?;
+        trial.memory_kib = peak_memory_kib(std::process::id());
         Ok(trial)
     }
 }

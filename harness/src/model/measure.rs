@@ -43,6 +43,8 @@ pub struct Series {
     pub outputs: Vec<Vec<u8>>,
     /// Median in nanoseconds of each round; `None` where the subject had no trial.
     pub p50s: Vec<Option<f64>>,
+    /// The most memory, over all rounds, that the process which computes ever had resident, in KiB.
+    pub memory_kib: Option<u64>,
 }
 
 /// A subject after the trial that showed how long its executions take, and what they come to.
@@ -129,6 +131,7 @@ impl Series {
             firsts: Times::default(),
             outputs: track.subject.outputs,
             p50s: vec![None; rounds as usize],
+            memory_kib: None,
         };
         let one = |duration| Times::new(vec![nanos(duration)]);
         for round in track.rounds {
@@ -139,6 +142,7 @@ impl Series {
             series.prepares.extend(&one(trial.prepare));
             series.firsts.extend(&one(trial.first));
             series.p50s[round.number as usize - 1] = trial.times.p50();
+            series.memory_kib = series.memory_kib.max(trial.memory_kib);
         }
         series
     }

@@ -32,8 +32,8 @@ pub use local::{InProcess, LocalMemory};
 pub use measure::{Options, Series, TRIAL, measure, measure_while, ratio};
 pub use remote::{Connection, Remote, RemoteKind};
 pub use report::{
-    Copies, ModelReport, ModelsReport, OperationRow, OperationTime, PathReport, Report, Roofs,
-    ThreadGain, operation_rows, paths,
+    Copies, ModelReport, ModelsReport, OperationRow, OperationTime, PathReport, Profile, Report,
+    Roofs, ThreadGain, operation_rows, paths,
 };
 pub use subject::{Executable, Executions, Label, ModelSubject, Pinned, take_trial};
 pub use workload::{MAX_MODEL_BYTES, Workload};

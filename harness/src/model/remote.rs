@@ -9,6 +9,7 @@ use super::subject::{Executable, Executions, Label, ModelSubject, take_trial};
 use super::workload::Workload;
 use crate::engine::{Length, Subject};
 use crate::error::HarnessError;
+use crate::machine::peak_memory_kib;
 
 /// Far above any execution; only turns a hang into an error.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -86,7 +87,9 @@ impl Subject for Remote<'_> {
             .map_err(HarnessError::peer)?;
         let prepare = started.elapsed();
         let mut remotely = Remotely { stream, workload: self.workload };
-        take_trial(&mut remotely, prepare, length)
+        let trial = take_trial(&mut remotely, prepare, length)?;
+        let memory_kib = peak_memory_kib(remotely.stream.driver_pid());
+        Ok(Executions { memory_kib, ..trial })
     }
 }
 

@@ -14,6 +14,9 @@ pub struct ModelsReport {
     pub wait: String,
     /// One per model.
     pub models: Vec<ModelReport>,
+    /// The most memory that this process, the client of every path, ever had resident, in KiB.
+    #[serde(default)]
+    pub client_memory_kib: Option<u64>,
 }
 
 /// A whole run over models.
@@ -43,6 +46,21 @@ pub struct ModelReport {
     /// What the machine can do at best; `null` without a profile.
     #[serde(default)]
     pub roofs: Option<Roofs>,
+    /// An execution without a look at the clock between operations, in the same rounds as the profile, by turns with it;
+    /// `null` without a profile.
+    #[serde(default)]
+    pub profile_beside_us: Option<f64>,
+}
+
+/// Where the time of a model goes.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// Its operations.
+    pub rows: Vec<OperationRow>,
+    /// What the machine can do at best.
+    pub roofs: Roofs,
+    /// An execution without a look at the clock between operations, by turns with those that were looked into.
+    pub beside_us: f64,
 }
 
 /// What the threads that compute can do at best, measured in the same run.
@@ -80,6 +98,10 @@ pub struct PathReport {
     pub rounds_p50_us: Vec<f64>,
     /// p50 over that of the in-process path with as many threads, in the same round.
     pub ratio_to_in_process: Option<Spread>,
+    /// The most memory that the process which computes ever had resident, in KiB: the driver's, or in process this one,
+    /// which has what is measured too. `null` where that cannot be read.
+    #[serde(default)]
+    pub memory_kib: Option<u64>,
     /// Its outputs against those of the first path.
     pub outputs: Agreement,
     /// Quantiles and nanoseconds, for drawing.
@@ -172,12 +194,7 @@ impl ModelReport {
     /// What was measured of one model's subjects. The first one's outputs are those that the others are
     /// compared with.
     #[must_use]
-    pub fn new(
-        workload: &Workload,
-        series: &[Series],
-        profile: Option<(Vec<OperationRow>, Roofs)>,
-    ) -> Self {
-        let (profile, roofs) = profile.unzip();
+    pub fn new(workload: &Workload, series: &[Series], profile: Option<Profile>) -> Self {
         let find = |path: &str, threads| {
             let is_it = |t: &&Series| t.label.path == path && t.label.threads == threads;
             series.iter().find(is_it)
@@ -203,8 +220,9 @@ impl ModelReport {
             paths: series.iter().filter_map(path).collect(),
             threads: series.iter().filter_map(gain).collect(),
             copies: Copies::new(series),
-            profile,
-            roofs,
+            roofs: profile.as_ref().map(|profile| profile.roofs),
+            profile_beside_us: profile.as_ref().map(|profile| profile.beside_us),
+            profile: profile.map(|profile| profile.rows),
         }
     }
 
@@ -231,6 +249,7 @@ impl PathReport {
             transport_us: one.transport.quantiles_us(),
             rounds_p50_us: one.p50s.iter().flatten().map(|ns| ns / 1e3).collect(),
             ratio_to_in_process: ratio,
+            memory_kib: one.memory_kib,
             outputs,
             curve: one.times.curve(),
         })

@@ -49,6 +49,8 @@ pub struct Executions {
     pub copies: Times,
     /// Outputs of the first execution, without states.
     pub outputs: Vec<Vec<u8>>,
+    /// The most memory that the process which computes ever had resident, in KiB.
+    pub memory_kib: Option<u64>,
 }
 
 impl Trial for Executions {
@@ -148,6 +150,7 @@ pub fn take_trial(
         transport: Times::new(transport),
         copies: Times::default(),
         outputs,
+        memory_kib: None,
     })
 }
 

@@ -89,8 +89,8 @@ fn run_of(slowdown: f64, seed: u64, rounds: u32) -> String {
         version: String::new(),
         command: String::new(),
     };
-    let report =
-        BenchReport { machine, rounds, found: ModelsReport { wait: "spin".into(), models } };
+    let found = ModelsReport { wait: "spin".into(), models, client_memory_kib: None };
+    let report = BenchReport { machine, rounds, found };
     json::object(&json::BENCH_MODEL, &report).unwrap()
 }
 

@@ -10,6 +10,7 @@ use burst_driver::Variant;
 use burst_hal::{ErrorStatus, ExecutionPreference, Priority};
 use burst_harness::WaitKind;
 use burst_harness::litert::{Kernels, Load, Python};
+use burst_harness::machine::peak_memory_kib;
 use burst_tflite::{Cut, Imported, TensorInfo};
 
 use crate::route::RouteArg;
@@ -113,10 +114,7 @@ impl Way {
 
     /// The most memory that the process which computes ever had, in KiB.
     pub(super) fn memory_kib(&self) -> Option<u64> {
-        let status = format!("/proc/{}/status", self.path.driver_pid());
-        let status = std::fs::read_to_string(status).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-        line.split_whitespace().next()?.parse().ok()
+        peak_memory_kib(self.path.driver_pid())
     }
 }
 

@@ -183,18 +183,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn tell(args: &Args, report: &Report, asked: &Asked) -> Result<ExitCode> {
+    // What was measured is told also where nobody can show the page.
+    let mut shown = Ok(());
     if let Some(page) = &args.report
         && !report.models.is_empty()
     {
         std::fs::write(page, report.page()?)
             .with_context(|| format!("cannot write {}", page.display()))?;
         if args.open {
-            open(page)?;
+            shown = open(page);
         }
     }
     let wrong = report.models.iter().any(report::Model::is_wrong);
     let code = ExitCode::from(if wrong { failure::NO } else { 0 });
-    asked.tell((report, args.json.then_some(&json::BENCH_MLTS)), Ok(code), |to| {
+    let code = shown.map(|()| code);
+    asked.tell((report, args.json.then_some(&json::BENCH_MLTS)), code, |to| {
         if !report.models.is_empty() {
             match args.format {
                 Format::Text => report.write_text(to)?,
