@@ -9,6 +9,7 @@ mod model;
 mod ndk;
 #[cfg(feature = "peers")]
 mod peers;
+mod top;
 
 fn main() -> std::process::ExitCode {
     burst_testing::run_one_after_the_other(&[
@@ -18,6 +19,7 @@ fn main() -> std::process::ExitCode {
         attacks::TESTS,
         costs::TESTS,
         ndk::TESTS,
+        top::TESTS,
         #[cfg(feature = "peers")]
         peers::TESTS,
     ])
