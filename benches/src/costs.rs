@@ -21,14 +21,21 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use burst_harness::HarnessError;
+use burst_harness::bounds::{Bounds, Check};
 use burst_harness::machine::Machine;
 use burst_harness::model::Workload;
-use burst_harness::report::{Column, Table, dash, time};
+use burst_harness::report::{Column, Table, time};
 use pairs::{Effort, Measured};
 use serde::Serialize;
 
-/// What timing, checkpoints and run tokens may make of an execution.
-const COST_WANTED: f64 = 1.01;
+use crate::checks;
+
+/// What can be held to bounds: ratios of features that are there in every execution.
+const HELD: [&str; 3] = [
+    "timing measured : not measured",
+    "cancel word, deadline, turn : none of them",
+    "execution with a run token : without",
+];
 
 /// The model that is measured where none is named.
 pub(crate) const BUILT_IN: &[u8] = include_bytes!("../../models/shapes.tflite");
@@ -45,6 +52,10 @@ pub struct Args {
     /// Seconds after which a row takes no further pair.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     seconds: u64,
+    /// Hold ratios to the bounds in this file, such as benches/costs.json; one that is certainly beyond its bound ends
+    /// with status 1.
+    #[arg(long, value_name = "FILE")]
+    check: Option<PathBuf>,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub json: bool,
@@ -67,18 +78,20 @@ struct Row {
     second: &'static str,
     #[serde(flatten)]
     measured: Measured,
-    /// The ratio should be no more than this.
-    wanted: Option<f64>,
+    /// The least that the ratio is with 95 %: so what is beyond a bound, is certainly so.
+    check: Check,
     /// How it was measured.
     note: String,
 }
 
 impl Args {
-    /// Measures and prints. Fails where a ratio is certainly more than is wanted.
+    /// Measures and prints. Ends with 1 where a ratio is certainly beyond a bound that it is held to.
     ///
     /// # Errors
     /// Files that are no models; a service or an execution that fails; writing.
     pub fn run(&self, out: &mut impl Write) -> Result<ExitCode, HarnessError> {
+        let bounds = self.check.as_deref().map(|file| Bounds::read(file, &HELD.map(str::to_owned)));
+        let bounds = bounds.transpose()?;
         let effort = Effort { pairs: self.pairs, time: Duration::from_secs(self.seconds) };
         let machine = Machine::detect();
         let mut found = Found { machine, rows: Vec::new(), left_out: Vec::new() };
@@ -88,13 +101,16 @@ impl Args {
         }
         eprintln!("ways in for authors of drivers");
         authors::measure(effort, &mut found)?;
+        if let Some(bounds) = bounds {
+            found.rows.iter_mut().for_each(|row| bounds.hold(std::slice::from_mut(&mut row.check)));
+        }
         if self.json {
             serde_json::to_writer(&mut *out, &found)?;
             writeln!(out)?;
         } else {
             found.write_text(out)?;
         }
-        Ok(if found.is_well() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        Ok(checks::exit_code(found.rows.iter().map(|row| &row.check)))
     }
 
     fn workloads(&self) -> Result<Vec<Workload>, HarnessError> {
@@ -106,17 +122,18 @@ impl Args {
 }
 
 impl Row {
-    /// Whether the cost is what is wanted, as far as can be told.
-    fn is_well(&self) -> bool {
-        self.wanted.is_none_or(|wanted| self.measured.ratio.low <= wanted)
+    fn new(
+        model: impl Into<String>,
+        [first, second]: [&'static str; 2],
+        note: impl Into<String>,
+        measured: Measured,
+    ) -> Row {
+        let check = Check::new(format!("{first} : {second}"), Some(measured.ratio.low));
+        Row { model: model.into(), first, second, measured, check, note: note.into() }
     }
 }
 
 impl Found {
-    fn is_well(&self) -> bool {
-        self.rows.iter().all(Row::is_well)
-    }
-
     fn write_text(&self, out: &mut impl Write) -> Result<(), HarnessError> {
         let Machine { processor, cpus, kernel, load, .. } = &self.machine;
         writeln!(
@@ -126,18 +143,16 @@ impl Found {
              median with 95 %. The service is a thread of this process."
         )?;
         let words = ["model", "first", "second"].map(Column::text);
-        let numbers = ["ratio", "wanted", "first", "second", "pairs"].map(Column::number);
+        let numbers = ["ratio", "first", "second", "pairs"].map(Column::number);
         let columns = [&words[..], &numbers, &[Column::text("how")]].concat();
         let mut table = Table::new(columns);
         for row in &self.rows {
             let Measured { ratio, first_ns, second_ns, pairs, executions, .. } = &row.measured;
-            let wanted = row.wanted.map_or_else(dash, |wanted| format!("{wanted:.2}"));
             table.add([
                 row.model.clone(),
                 row.first.to_owned(),
                 row.second.to_owned(),
                 ratio.text(),
-                if row.is_well() { wanted } else { format!("{wanted} MISSED") },
                 time(*first_ns),
                 time(*second_ns),
                 format!("{pairs} of {executions}"),
@@ -145,6 +160,10 @@ impl Found {
             ]);
         }
         writeln!(out, "{}", table.text())?;
+        let held = checks::table(self.rows.iter().map(|row| (row.model.as_str(), &row.check)));
+        if !held.is_empty() {
+            writeln!(out, "{}", held.text())?;
+        }
         for left_out in &self.left_out {
             writeln!(out, "left out: {left_out}")?;
         }

@@ -2,7 +2,8 @@
 //! and answers, and another library that runs the same models ([`model`]). Beside them what an honest
 //! client notices of attacks on its service ([`attacks`]), an urgent model of a less urgent one
 //! ([`priorities`]), what compilations in files save ([`cache`]), and what each feature around an execution
-//! costs ([`costs`]), and an inference through NNAPI's C functions ([`ndk`]).
+//! costs ([`costs`]), an inference through NNAPI's C functions ([`ndk`]), and who looks at a service
+//! ([`top`]).
 //!
 //! The transport's third parties are compiled with the feature `peers` alone: who only builds or tests
 //! this repository does not wait for them.
@@ -11,12 +12,14 @@
 
 pub mod attacks;
 pub mod cache;
+mod checks;
 pub mod costs;
 pub mod model;
 pub mod ndk;
 #[cfg(feature = "peers")]
 pub mod peers;
 pub mod priorities;
+pub mod top;
 
 use burst_harness::transport::names;
 use burst_harness::{HarnessError, Peer, own_peers};

@@ -5,12 +5,13 @@
 //! `cargo run --release -p benches -- cache`: models prepared in full and from files.
 //! `cargo run --release -p benches -- costs`: what each feature around an execution costs.
 //! `cargo run --release -p benches -- ndk`: inferences through NNAPI's C functions.
+//! `cargo run --release -p benches -- top`: what a service computes for whoever looks at it.
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use benches::{
-    all_peers, attacks, cache, check_built, costs, left_out_notice, model, ndk, priorities,
+    all_peers, attacks, cache, check_built, costs, left_out_notice, model, ndk, priorities, top,
 };
 use burst_harness::transport::command;
 use burst_harness::{HarnessError, Peer};
@@ -40,6 +41,8 @@ enum What {
     Costs(costs::Args),
     /// Inferences through NNAPI's C functions beside the same without them.
     Ndk(ndk::Args),
+    /// A service that is looked at, beside the same that is not.
+    Top(top::Args),
 }
 
 fn main() -> ExitCode {
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         What::Cache(args) => args.run(&mut out),
         What::Costs(args) => args.run(&mut out),
         What::Ndk(args) => args.run(&mut out),
+        What::Top(args) => args.run(&mut out),
     };
     result.unwrap_or_else(|error| {
         eprintln!("benches: {error}");

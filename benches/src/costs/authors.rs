@@ -69,14 +69,8 @@ pub(super) fn measure(effort: Effort, found: &mut Found) -> Result<(), HarnessEr
             let mut ends = [BurstEnd::open(&other)?, BurstEnd::open(&plain)?];
             compare(effort, |side| ends[usize::from(side == Side::Second)].execute())?
         };
-        found.rows.push(Row {
-            model: NAME.to_owned(),
-            first: way.name(),
-            second: Way::Synchronous.name(),
-            wanted: None,
-            note: way.note().to_owned(),
-            measured,
-        });
+        let sides = [way.name(), Way::Synchronous.name()];
+        found.rows.push(Row::new(NAME, sides, way.note(), measured));
         plain.end()?;
         other.end()?;
     }

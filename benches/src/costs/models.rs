@@ -20,7 +20,7 @@ use burst_server::ServiceOptions;
 
 use super::pairs::{Effort, Side, compare};
 use super::service::{Connected, check, patience};
-use super::{COST_WANTED, Found, Row, tokens};
+use super::{Found, Row, tokens};
 
 /// Executions of a chain.
 const CHAIN: usize = 3;
@@ -88,7 +88,7 @@ struct Remote {
 
 impl Bench<'_> {
     fn row(&self, first: &'static str, second: &'static str, note: &str) -> RowOf<'_> {
-        RowOf { bench: self, first, second, wanted: None, note: note.to_owned() }
+        RowOf { bench: self, first, second, note: note.to_owned() }
     }
 
     fn checkpoints(&self, request: &Request) -> Result<Row, HarnessError> {
@@ -98,12 +98,11 @@ impl Bench<'_> {
         let prepared = prepared.map_err(HarnessError::peer)?;
         let cancel = CancelWord::default();
         let asked = Caller::new(&cancel).with_turn(Arc::new(Nobody::default()));
-        let mut row = self.row(
+        let row = self.row(
             "cancel word, deadline, turn",
             "none of them",
             "in process; the turn is a load, as a service's is while nobody waits",
         );
-        row.wanted = Some(COST_WANTED);
         row.measure(|side| {
             let result = match side {
                 Side::First => {
@@ -148,8 +147,7 @@ impl Bench<'_> {
     }
 
     fn timing(&self, remote: &mut Remote) -> Result<Row, HarnessError> {
-        let mut row = self.row("timing measured", "not measured", "over a burst");
-        row.wanted = Some(COST_WANTED);
+        let row = self.row("timing measured", "not measured", "over a burst");
         row.measure(|side| {
             let measure_timing = side == Side::First;
             let options = ExecutionOptions { measure_timing, ..ExecutionOptions::default() };
@@ -206,7 +204,6 @@ struct RowOf<'b> {
     bench: &'b Bench<'b>,
     first: &'static str,
     second: &'static str,
-    wanted: Option<f64>,
     note: String,
 }
 
@@ -215,10 +212,9 @@ impl RowOf<'_> {
         self,
         run: impl FnMut(Side) -> Result<(), HarnessError>,
     ) -> Result<Row, HarnessError> {
-        let RowOf { bench, first, second, wanted, note } = self;
-        let model = bench.workload.name.clone();
+        let RowOf { bench, first, second, note } = self;
         let measured = compare(bench.effort, run)?;
-        Ok(Row { model, first, second, wanted, note, measured })
+        Ok(Row::new(&bench.workload.name, [first, second], note, measured))
     }
 }
 

@@ -12,10 +12,10 @@ use burst_hal::{ExecutionOptions, Failure, Model, PrepareOptions, Request};
 use burst_harness::HarnessError;
 use burst_server::{BurstContext, BurstContexts, BurstSetup, ServiceOptions};
 
+use super::Row;
 use super::authors::Thread;
 use super::pairs::{Effort, Measured, Side, compare};
 use super::service::{Connected, check};
-use super::{COST_WANTED, Row};
 
 /// What the context of the burst is to do, once.
 #[derive(Debug)]
@@ -48,28 +48,18 @@ pub(super) fn measure(
     };
     connected.end()?;
     let [execution, token] = measured?;
-    let row = |measured, first, second, wanted, note: &str| Row {
-        model: name.to_owned(),
-        first,
-        second,
-        wanted,
-        note: note.to_owned(),
-        measured,
-    };
     Ok([
-        row(
-            execution,
-            "execution with a run token",
-            "without",
-            Some(COST_WANTED),
+        Row::new(
+            name,
+            ["execution with a run token", "without"],
             "in a context of a driver's own, which alone can leave the token out; nobody else computes",
+            execution,
         ),
-        row(
-            token,
-            "a run token taken and given back",
-            "a look at the clock",
-            None,
+        Row::new(
+            name,
+            ["a run token taken and given back", "a look at the clock"],
             "nobody waits for it; BurstTurns::begin, which also notes the thread",
+            token,
         ),
     ])
 }

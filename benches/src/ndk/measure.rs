@@ -13,22 +13,18 @@ use burst_harness::HarnessError;
 use burst_harness::model::Workload;
 use neuralnetworks::c::client::{Call, Inference, Library, NdkDevice, Place};
 
-use super::{Args, Part, Row, Wanted};
+use super::{Args, Part, Row};
 use crate::costs::BUILT_IN;
 use crate::costs::models::tensors;
 use crate::costs::pairs::{Effort, Side, compare};
 use crate::costs::service::{check, patience};
 
-/// What an ADD in one process may cost more than through the HAL.
-const MORE_WANTED_NS: f64 = 3_000.0;
-/// What a model over a burst may cost beside the Rust client's.
-const RATIO_WANTED: f64 = 1.03;
 /// The shape of the ADD's tensors, and how many elements that is.
 const SHAPE: [u32; 1] = [4];
 const LENGTH: usize = 4;
 
-/// The ways that are measured; the first is the one that a cost is wanted for.
-const WAYS: [(Place, Call, &str); 4] = [
+/// The ways that are measured.
+pub(super) const WAYS: [(Place, Call, &str); 4] = [
     (Place::Buffers, Call::Compute, "C, buffers, compute"),
     (Place::Memories, Call::Compute, "C, memories, compute"),
     (Place::Buffers, Call::Burst, "C, buffers, burstCompute"),
@@ -94,19 +90,14 @@ fn in_process(device: &NdkDevice, effort: Effort) -> Result<Vec<Row>, HarnessErr
     let lengths: Vec<usize> = expected.iter().map(Vec::len).collect();
     let mut c = Inference::new(device, &model, &inputs, &lengths).map_err(HarnessError::peer)?;
     let mut rows = Vec::new();
-    for (number, (place, call, first)) in WAYS.into_iter().enumerate() {
+    for (place, call, first) in WAYS {
         same(&mut c, place, call, &expected)?;
         let measured = compare(effort, |side| match side {
             Side::First => c.run(place, call).map_err(HarnessError::peer),
             Side::Second => hal(local.request(0)),
         })?;
-        rows.push(Row {
-            model: format!("ADD of {LENGTH} floats, in process"),
-            first: first.to_owned(),
-            second: "HAL, execute_synchronously".to_owned(),
-            measured,
-            wanted: (number == 0).then_some(Wanted::MoreNs(MORE_WANTED_NS)),
-        });
+        let model = format!("ADD of {LENGTH} floats, in process");
+        rows.push(Row::new(Part::InProcess, model, first, measured));
     }
     Ok(rows)
 }
@@ -153,13 +144,8 @@ fn over_service(
             Side::First => c.run(place, call).map_err(HarnessError::peer),
             Side::Second => rust(place),
         })?;
-        rows.push(Row {
-            model: format!("{}, over a service", workload.name),
-            first: first.to_owned(),
-            second: "Rust client, burst".to_owned(),
-            measured,
-            wanted: (call == Call::Burst).then_some(Wanted::Ratio(RATIO_WANTED)),
-        });
+        let model = format!("{}, over a service", workload.name);
+        rows.push(Row::new(Part::Service, model, first, measured));
     }
     Ok(rows)
 }

@@ -15,11 +15,13 @@ use std::sync::Arc;
 
 use burst_driver::CpuDevice;
 use burst_harness::HarnessError;
+use burst_harness::bounds::{Bounds, Check};
 use burst_harness::machine::Machine;
-use burst_harness::report::{Column, Table, dash, time};
+use burst_harness::report::{Column, Table, time};
 use burst_server::{Listener, Service, ServiceOptions, Stop};
 use serde::{Deserialize, Serialize};
 
+use crate::checks;
 use crate::costs::pairs::Measured;
 
 /// Which models, and how much of each row.
@@ -37,6 +39,10 @@ pub struct Args {
     /// Seconds after which a row takes no further pair.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     seconds: u64,
+    /// Hold costs to the bounds in this file, such as benches/ndk.json; one that is certainly beyond its bound ends
+    /// with status 1.
+    #[arg(long, value_name = "FILE")]
+    check: Option<PathBuf>,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub json: bool,
@@ -69,37 +75,48 @@ struct Row {
     second: String,
     #[serde(flatten)]
     measured: Measured,
-    wanted: Option<Wanted>,
+    /// What it can be held to: the least that it is with 95 %, so that what is beyond a bound is certainly so.
+    check: Check,
 }
 
-/// What the first way may cost more than the second.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-enum Wanted {
-    /// At most so many times as much.
-    Ratio(f64),
-    /// At most so many nanoseconds more.
-    MoreNs(f64),
+impl Row {
+    fn new(part: Part, model: String, first: &str, measured: Measured) -> Row {
+        let value = match part {
+            Part::InProcess => measured.difference_ns.low * 1e-3,
+            Part::Service => measured.ratio.low,
+        };
+        let check = Check::new(part.check_of(first), Some(value));
+        Row { model, first: first.to_owned(), second: part.beside().to_owned(), measured, check }
+    }
 }
 
-impl Wanted {
-    /// Whether the cost is what is wanted, as far as can be told.
-    fn is_met(self, measured: &Measured) -> bool {
+impl Part {
+    /// What the C functions are compared with.
+    fn beside(self) -> &'static str {
         match self {
-            Wanted::Ratio(ratio) => measured.ratio.low <= ratio,
-            Wanted::MoreNs(more) => measured.difference_ns.low <= more,
+            Part::InProcess => "HAL, execute_synchronously",
+            Part::Service => "Rust client, burst",
         }
     }
 
-    fn text(self) -> String {
+    /// The name by which a file of bounds knows what this way costs.
+    fn check_of(self, first: &str) -> String {
         match self {
-            Wanted::Ratio(ratio) => format!("{ratio:.2}"),
-            Wanted::MoreNs(more) => format!("+{}", time(more)),
+            Part::InProcess => format!("{first} - {}, us", self.beside()),
+            Part::Service => format!("{first} : {}", self.beside()),
         }
     }
+}
+
+/// Reads bounds such as `benches/ndk.json`.
+fn bounds(file: &Path) -> Result<Bounds, HarnessError> {
+    let parts = [Part::InProcess, Part::Service];
+    let names = parts.iter().flat_map(|part| measure::WAYS.map(|(.., way)| part.check_of(way)));
+    Bounds::read(file, &names.collect::<Vec<String>>())
 }
 
 impl Args {
-    /// Measures and prints. Ends with 1 where a cost is certainly more than is wanted.
+    /// Measures and prints. Ends with 1 where a cost is certainly beyond a bound that it is held to.
     ///
     /// # Errors
     /// Files that are no models or no library; a service or an execution that fails; writing.
@@ -108,11 +125,15 @@ impl Args {
             serde_json::to_writer(&mut *out, &measure::rows(self, part)?)?;
             return Ok(ExitCode::SUCCESS);
         }
+        let bounds = self.check.as_deref().map(bounds).transpose()?;
         let machine = Machine::detect();
         let folder = tempfile::tempdir()?;
         // A socket at which nobody listens: the library has the devices of its process.
         let mut rows = self.part(Part::InProcess, &folder.path().join("none.sock"))?;
         rows.extend(self.over_service(&folder.path().join("burst.sock"))?);
+        if let Some(bounds) = bounds {
+            rows.iter_mut().for_each(|row| bounds.hold(std::slice::from_mut(&mut row.check)));
+        }
         let found = Found { machine, rows };
         if self.json {
             serde_json::to_writer(&mut *out, &found)?;
@@ -120,8 +141,7 @@ impl Args {
         } else {
             found.write_text(out)?;
         }
-        let is_well = |row: &Row| row.wanted.is_none_or(|wanted| wanted.is_met(&row.measured));
-        Ok(if found.rows.iter().all(is_well) { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        Ok(checks::exit_code(found.rows.iter().map(|row| &row.check)))
     }
 
     /// The part over a service, which threads of this process are for as long.
@@ -172,27 +192,28 @@ impl Found {
              that hold their medians with 95 %. The service is a process of its own."
         )?;
         let words = ["model", "first", "second"].map(Column::text);
-        let numbers = ["ratio", "more, us", "wanted", "first", "second", "pairs"];
+        let numbers = ["ratio", "more, us", "first", "second", "pairs"];
         let numbers = numbers.map(Column::number);
         let mut table = Table::new([&words[..], &numbers].concat());
-        for Row { model, first, second, measured, wanted } in &self.rows {
+        for Row { model, first, second, measured, .. } in &self.rows {
             let Measured { ratio, difference_ns, first_ns, second_ns, pairs, executions } =
                 measured;
-            let missed = wanted.is_some_and(|wanted| !wanted.is_met(measured));
-            let wanted = wanted.map_or_else(dash, Wanted::text);
             table.add([
                 model.clone(),
                 first.clone(),
                 second.clone(),
                 ratio.text(),
                 difference_ns.scaled(1e-3).text(),
-                if missed { format!("{wanted} MISSED") } else { wanted },
                 time(*first_ns),
                 time(*second_ns),
                 format!("{pairs} of {executions}"),
             ]);
         }
         writeln!(out, "{}", table.text())?;
+        let held = checks::table(self.rows.iter().map(|row| (row.model.as_str(), &row.check)));
+        if !held.is_empty() {
+            writeln!(out, "{}", held.text())?;
+        }
         Ok(())
     }
 }

@@ -4,15 +4,17 @@
 
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 burst_testing::tests![
     every_row_of_the_costs_is_there_and_has_finite_numbers(),
-    a_model_that_is_none_is_named_in_one_line(),
+    nothing_is_judged_that_is_not_held_to_a_bound(),
+    a_model_or_a_file_of_bounds_that_is_none_is_named_in_one_line(),
 ];
 
 const MODEL: &str = "built-in shapes";
 const PAIRS: u64 = 4;
+const BOUNDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/costs.json");
 const CHAIN: &str = "a chain of three fenced";
 
 /// The rows of each model: the first side, and what it is beside.
@@ -39,8 +41,8 @@ fn costs(args: &[&str]) -> Output {
 }
 
 fn every_row_of_the_costs_is_there_and_has_finite_numbers() {
-    let output = costs(&["--pairs", &PAIRS.to_string(), "--json"]);
-    // 1: a cost is more than is wanted.
+    let output = costs(&["--pairs", &PAIRS.to_string(), "--json", "--check", BOUNDS]);
+    // 1: a ratio is beyond its bound.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = report["rows"].as_array().unwrap();
@@ -67,19 +69,56 @@ fn every_row_of_the_costs_is_there_and_has_finite_numbers() {
         assert!((2..=PAIRS).contains(&pairs), "{row}");
         assert!(row["note"].as_str().is_some_and(|note| !note.is_empty()), "{row}");
     }
-    let wanted = rows.iter().filter(|row| row["wanted"].is_number()).count();
-    assert_eq!(wanted, 3, "timing, checkpoints and run tokens");
+    let held: Vec<&Value> =
+        rows.iter().map(|row| &row["check"]).filter(|check| check["must"].is_string()).collect();
+    assert_eq!(held.len(), 3, "timing, checkpoints and run tokens");
+    let has_missed = held.iter().any(|check| check["ok"] == false);
+    assert!(held.iter().all(|check| check["ok"].is_boolean()), "{held:?}");
+    assert_eq!(output.status.code(), Some(i32::from(has_missed)), "{held:?}");
     let tokens = rows.iter().filter(|row| row["note"] == "over a burst that carries tokens");
     assert_eq!(tokens.count(), 2, "{rows:?}");
     assert_eq!(report["left_out"].as_array().map(Vec::len), Some(0), "{report}");
     assert!(report["machine"]["cpus"].as_u64() > Some(0));
 }
 
-fn a_model_that_is_none_is_named_in_one_line() {
-    let output = costs(&["--models", "/nonexistent/model.tflite"]);
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
-    assert!(output.stdout.is_empty(), "{output:?}");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("/nonexistent/model.tflite"), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+/// Costs that hold whatever the machine does: nothing takes no time, and not for ever.
+fn nothing_is_judged_that_is_not_held_to_a_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bounds.json");
+    let name = "timing measured : not measured";
+    for (must, code, verdict) in [
+        (None, 0, None),
+        (Some("<= 0.000001"), 1, Some("MISSED")),
+        (Some("<= 1000000"), 0, Some("ok")),
+    ] {
+        let mut args = vec!["--pairs", "2"];
+        if let Some(must) = must {
+            // What is reached is below 0.
+            let bound = json!({ name: { "must": must, "reach": "<= -1" } });
+            std::fs::write(&file, bound.to_string()).unwrap();
+            args.extend(["--check", file.to_str().unwrap()]);
+        }
+        let output = costs(&args);
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        let said = String::from_utf8(output.stdout).unwrap();
+        for (part, is_there) in [
+            ("MISSED", verdict == Some("MISSED")),
+            ("must", must.is_some()),
+            (verdict.unwrap_or("ratio"), true),
+            (must.unwrap_or("ratio"), true),
+        ] {
+            assert_eq!(said.contains(part), is_there, "{part} in {said}");
+        }
+    }
+}
+
+fn a_model_or_a_file_of_bounds_that_is_none_is_named_in_one_line() {
+    for option in ["--models", "--check"] {
+        let output = costs(&[option, "/nonexistent/file"]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("/nonexistent/file"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
 }

@@ -10,6 +10,7 @@ mod ndk;
 mod own;
 #[cfg(feature = "peers")]
 mod peers;
+mod top;
 
 fn main() -> std::process::ExitCode {
     burst_testing::run_one_after_the_other(&[
@@ -20,6 +21,7 @@ fn main() -> std::process::ExitCode {
         costs::TESTS,
         ndk::TESTS,
         own::TESTS,
+        top::TESTS,
         #[cfg(feature = "peers")]
         peers::TESTS,
     ])
