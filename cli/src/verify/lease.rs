@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use burst_client::{
-    Burst, BurstOptions, Client, RemoteDevice, RemotePreparedModel, SharedAllocator, deadline_at,
+    Burst, BurstOptions, Client, RemoteDevice, RemotePreparedModel, SharedAllocator, answer_by,
 };
 use burst_hal::session::PoolAllocator;
 use burst_hal::trace::{Marks, SpanKind};
@@ -318,7 +318,7 @@ impl burst_hal::Burst for Watched<Burst> {
         options: &ExecutionOptions,
         result: &mut ExecutionResult,
     ) {
-        let deadline = deadline_at(options.deadline);
+        let deadline = answer_by(options.deadline);
         match self.inner.execute(request, options, deadline) {
             Ok(done) => result.clone_from(done),
             Err(error) => {
