@@ -117,6 +117,12 @@ impl Findings for RoundTripReport {
         );
         let mut page = Page::new("Transport", "Round trips between two processes", machine, &how);
         page.table(&self.ratio_table());
+        page.heading("Left out");
+        let mut left_out = Vec::new();
+        self.write_counts(&mut left_out)?;
+        self.write_warnings(&mut left_out)?;
+        let left_out = String::from_utf8_lossy(&left_out).into_owned();
+        page.list(&left_out.lines().map(str::to_owned).collect::<Vec<_>>());
         for (wait, placement) in self.groups() {
             let title =
                 format!("Latency, {}, {}, smallest requests", wait.name(), placement.name());
