@@ -84,12 +84,15 @@ struct Found {
     cases: Vec<Case>,
 }
 
-/// One case, over all rounds: what its threads computed in turns with looks less that in turns without.
+/// One case, over all rounds.
 #[derive(Debug, Serialize)]
 struct Case {
     bursts: Bursts,
-    /// Of one look, in microseconds of a core. Below 0 where turns differ by more than looks cost.
+    /// What one look cost in microseconds of a core: what all threads of the service computed in a turn with looks,
+    /// less that in the one without. Below 0 where turns differ by more than looks cost.
     look_us: Spread,
+    /// What the thread that answers computed of that.
+    answer_us: Spread,
     /// Parts of a core that the service takes, with looks and without.
     with: Spread,
     without: Spread,
@@ -149,10 +152,15 @@ impl Args {
             Spread::of(turns.iter().map(of)).ok_or_else(|| HarnessError::peer("no rounds"))
         };
         let look_us = spread(&|turns| turns.look_seconds(self.looks) * 1e6)?;
-        let share = look_us.median * 1e-6 * f64::from(RATE);
+        let looks = f64::from(self.looks);
+        let answer_us = spread(&|turns| turns.with.answering / looks * 1e6)?;
+        // Where bursts run they compute so much more that the difference is mostly theirs.
+        let held = if bursts == Bursts::Idle { look_us } else { answer_us };
+        let share = held.median * 1e-6 * f64::from(RATE);
         Ok(Case {
             bursts,
             look_us,
+            answer_us,
             with: spread(&|turns| turns.with.share())?,
             without: spread(&|turns| turns.without.share())?,
             check: Check::new(bursts.check(), Some(share)),
@@ -172,7 +180,8 @@ impl Args {
     }
 
     fn turn(&self, service: &Service, has_looks: bool) -> Result<Turn, HarnessError> {
-        let (before, began) = (computed(service)?, Instant::now());
+        let before = (computed(service)?, answering(service));
+        let began = Instant::now();
         for at in 1..=self.looks {
             if has_looks {
                 look(service.admin())?;
@@ -181,14 +190,17 @@ impl Args {
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
         }
         let seconds = began.elapsed().as_secs_f64();
-        let computed = computed(service)?.saturating_sub(before).as_secs_f64();
-        Ok(Turn { computed, seconds })
+        let computed = computed(service)?.saturating_sub(before.0).as_secs_f64();
+        let answering = answering(service).saturating_sub(before.1).as_secs_f64();
+        Ok(Turn { computed, answering, seconds })
     }
 }
 
-/// One turn: for so long, of which the service computed so long, over all of its threads.
+/// One turn: for so long, of which the service computed so long, over all of its threads, and that part of it on the
+/// thread that answers looks.
 struct Turn {
     computed: f64,
+    answering: f64,
     seconds: f64,
 }
 
@@ -248,10 +260,15 @@ fn streams(service: &Service, model: &Model) -> Result<Vec<Stream>, ClientError>
 
 /// User and system time of the service's threads so far: to the nanosecond where the kernel counts so, else in ticks.
 fn computed(service: &Service) -> Result<Duration, HarnessError> {
-    match service.thread_time() {
+    match service.thread_time(|_| true) {
         Some(time) => Ok(time),
         None => service.cpu_time().map_err(HarnessError::peer),
     }
+}
+
+/// The same of the thread that answers.
+fn answering(service: &Service) -> Duration {
+    service.thread_time(|name| name == "admin").unwrap_or_default()
 }
 
 /// Looks once, as `burst top` does: a connection, a question, the whole answer.
@@ -284,16 +301,17 @@ impl Found {
              of the service's threads; medians of {} rounds and their range.",
             self.clients, self.bursts, self.looks, self.rounds
         )?;
-        let numbers = ["one look, us", "of a core with looks, %", "without, %"].map(Column::number);
+        let numbers = ["one look, us", "its answer, us", "of a core with looks, %", "without, %"];
+        let numbers = numbers.map(Column::number);
         let mut table = Table::new([&[Column::text("bursts")][..], &numbers].concat());
         for case in &self.cases {
-            let Case { bursts, look_us, with, without, .. } = case;
+            let Case { bursts, look_us, answer_us, with, without, .. } = case;
             let percent = |share: &Spread| {
                 let Spread { median, min, max } = share;
                 let of = |part: &f64| part * 100.0;
                 Spread { median: of(median), min: of(min), max: of(max) }.text(3)
             };
-            let cells = [look_us.text(1), percent(with), percent(without)];
+            let cells = [look_us.text(1), answer_us.text(1), percent(with), percent(without)];
             table.add([vec![bursts.name().to_owned()], cells.to_vec()].concat());
         }
         writeln!(out, "{}", table.text())?;

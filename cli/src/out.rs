@@ -50,3 +50,9 @@ pub(crate) fn columns() -> Option<u16> {
     let size = terminal_size::terminal_size_of(std::io::stdout());
     size.map(|(width, _)| width.0)
 }
+
+/// How many lines it has.
+pub(crate) fn lines() -> Option<u16> {
+    let size = terminal_size::terminal_size_of(std::io::stdout());
+    size.map(|(_, height)| height.0)
+}

@@ -30,11 +30,12 @@ fn every_case_of_the_looks_is_there_and_has_finite_numbers() {
     let names: Vec<&str> = cases.iter().map(|case| case["bursts"].as_str().unwrap()).collect();
     assert_eq!(names, ["idle", "running"]);
     for case in cases {
-        for figure in ["look_us", "with", "without"] {
+        for figure in ["look_us", "answer_us", "with", "without"] {
             let spread = ["min", "median", "max"].map(|at| case[figure][at].as_f64().unwrap());
             assert!(spread.is_sorted() && spread[2].is_finite(), "{figure} of {case}");
         }
-        // A service that answers computes something.
+        // A service that answers computes something, and does so on the thread that answers.
+        assert!(case["answer_us"]["min"].as_f64() > Some(0.0), "{case}");
         assert!(case["with"]["max"].as_f64() > Some(0.0), "{case}");
         let check = &case["check"];
         assert!(

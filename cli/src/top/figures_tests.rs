@@ -2,7 +2,7 @@
 
 use super::figures::Report;
 use super::look::{Account, Burst, Counts, Look, Model, Session, User};
-use super::text::text;
+use super::text::{cut, text};
 use super::wanted::{SortBy, Trouble, Wanted};
 
 const SECOND: u64 = 1_000_000_000;
@@ -243,6 +243,24 @@ fn models_come_in_the_order_that_is_asked_for() {
     after.models[2].computed_ns = 60_000_000;
     let busy = Report::of(Some(&before), &after, &Wanted { sort: SortBy::Busy, ..wanted() });
     assert_eq!(busy.models.iter().map(|one| one.client).collect::<Vec<_>>(), [3, 1, 2]);
+}
+
+#[test]
+fn what_does_not_fit_a_screen_is_counted_and_the_beginning_stays() {
+    let (before, after) = in_trouble();
+    let text = text(&Report::of(Some(&before), &after, &wanted()), 60);
+    let all = text.lines().count();
+    assert_eq!(cut(&text, all + 1), text);
+    for lines in [24, all, 3] {
+        let shown = cut(&text, lines);
+        let seen: Vec<&str> = shown.lines().collect();
+        assert_eq!(seen.len(), lines - 1, "one stays free for the cursor: {shown}");
+        assert!(seen[0].starts_with("burst 0.1.0: 3 clients") && text.starts_with(seen[0]));
+        let more = format!("{} more lines: ", all - (lines - 2));
+        assert!(seen[lines - 2].starts_with(&more), "{shown}");
+        assert!(seen[lines - 2].len() <= 60);
+    }
+    assert_eq!(cut(&text, 0).lines().count(), 1);
 }
 
 #[test]

@@ -146,7 +146,10 @@ fn show(args: &Args, report: &Report) -> Result<()> {
         return Ok(());
     }
     let columns = out::columns().map_or(text::USUAL_COLUMNS, usize::from);
-    let clear = if !args.once && std::io::stdout().is_terminal() { CLEAR } else { "" };
-    write!(to, "{clear}{}", text::text(report, columns))?;
+    let text = text::text(report, columns);
+    match out::lines().filter(|_| !args.once && std::io::stdout().is_terminal()) {
+        Some(lines) => write!(to, "{CLEAR}{}", text::cut(&text, lines.into()))?,
+        None => write!(to, "{text}")?,
+    }
     Ok(to.flush()?)
 }

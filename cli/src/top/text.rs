@@ -59,6 +59,21 @@ pub(super) fn text(report: &Report, columns: usize) -> String {
     text
 }
 
+/// As much as a terminal with so many lines shows at once, the last of which stays free; what comes first would
+/// scroll away otherwise.
+pub(super) fn cut(text: &str, lines: usize) -> String {
+    let room = lines.saturating_sub(1).max(1);
+    let all = text.lines().count();
+    if all <= room {
+        return text.to_owned();
+    }
+    let shown = room - 1;
+    let mut cut: String = text.lines().take(shown).flat_map(|line| [line, "\n"]).collect();
+    let more = all - shown;
+    let _ = writeln!(cut, "{more} more lines: --once, or --client, --device, --trouble"); // a string takes all
+    cut
+}
+
 /// Names come from clients: what would move the cursor is not shown.
 fn harmless(c: char) -> char {
     if c.is_control() { '?' } else { c }

@@ -140,6 +140,12 @@ impl Findings for RoundTripReport {
             page.heading(MODES);
             page.table(&modes);
         }
+        page.heading("Left out");
+        let mut left_out = Vec::new();
+        self.write_counts(&mut left_out)?;
+        self.write_warnings(&mut left_out)?;
+        let left_out = String::from_utf8_lossy(&left_out).into_owned();
+        page.list(&left_out.lines().map(str::to_owned).collect::<Vec<_>>());
         for (wait, placement) in self.groups() {
             let title =
                 format!("Latency, {}, {}, smallest requests", wait.name(), placement.name());

@@ -84,6 +84,18 @@ fn a_page_needs_no_other_file_and_draws_what_was_swept() {
 }
 
 #[test]
+fn a_page_says_which_rounds_and_trials_do_not_count() {
+    let mut rows = vec![row("ours", 0), row("pipe", 0)];
+    rows[1].rounds_dropped = 3;
+    let failures = vec!["pipe: no answer <in time>".to_owned()];
+    let found = RoundTripReport { rows, checks: Vec::new(), failures };
+    let page = Report { machine: Machine::detect(), rounds: 5, found }.page().unwrap();
+    let (_, left_out) = page.split_once("<h2>Left out").unwrap();
+    assert!(left_out.contains("<li>10 rounds are in the figures, 3 are not: "), "{left_out}");
+    assert!(left_out.contains("<li>a run failed: pipe: no answer &lt;in time&gt;"), "{left_out}");
+}
+
+#[test]
 fn requests_that_come_when_the_last_was_answered_are_no_point_of_a_sweep_over_rates() {
     let at = |period_ns, p50_ns| {
         let mut row = row(names::OURS, 0);

@@ -176,14 +176,18 @@ impl Service {
         sum.map(|ticks| Duration::from_millis(ticks * 10)).ok_or(format!("not a stat: {stat}"))
     }
 
-    /// What its threads, as far as they live, have computed so far, to the nanosecond; `None` where the kernel does
-    /// not count so.
+    /// What its threads with such names, as far as they live, have computed so far, to the nanosecond; `None` where
+    /// there is none, or the kernel does not count so.
     #[must_use]
-    pub fn thread_time(&self) -> Option<Duration> {
+    pub fn thread_time(&self, is_one: impl Fn(&str) -> bool) -> Option<Duration> {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.process.pid())).ok()?;
         let mut sum = Duration::ZERO;
         for task in tasks.flatten() {
-            // One that has ended meanwhile has none.
+            // One that has ended meanwhile has neither.
+            let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+            if !is_one(name.trim_end()) {
+                continue;
+            }
             let Ok(text) = fs::read_to_string(task.path().join("schedstat")) else { continue };
             let nanos = text.split_whitespace().next()?.parse().ok()?;
             sum += Duration::from_nanos(nanos);
