@@ -140,6 +140,8 @@ mod tests {
             rounds_ratio_to_floor: Vec::new(),
             rounds_kept: 5,
             rounds_dropped: 0,
+            client_memory_kib: None,
+            server_memory_kib: Some(2048),
             more: crate::transport::row::More::default(),
         }
     }
