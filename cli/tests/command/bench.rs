@@ -98,11 +98,14 @@ fn every_path_of_a_model_is_measured_and_gives_the_same_outputs() {
         assert_eq!(row["outputs"]["equal"], true, "{row}");
         assert!(row["first_to_p50"].as_f64().unwrap() > 0.0, "{row}");
         assert_eq!(row["transport_us"].is_null(), row["path"] == "in-process", "{row}");
+        assert!(row["memory_kib"].as_u64() > Some(1000), "{row}");
     }
+    assert!(report["client_memory_kib"].as_u64() >= paths[0]["memory_kib"].as_u64(), "{report}");
     let own = &paths[0]["ratio_to_in_process"];
     assert_eq!((own["min"].as_f64(), own["max"].as_f64()), (Some(1.0), Some(1.0)));
     assert!(model["copies"]["inputs_us"].as_f64().unwrap() > 0.0, "{model}");
     assert!(model["copies"]["service_to_client"]["median"].as_f64().unwrap() > 0.0, "{model}");
+    assert!(model["profile_beside_us"].as_f64() > Some(0.0), "{model}");
     let profile = model["profile"].as_array().unwrap();
     let share: f64 = profile.iter().map(|row| row["share"].as_f64().unwrap()).sum();
     assert!((share - 1.0).abs() < 1e-6, "{share}");
@@ -223,6 +226,8 @@ fn transport_rows_and_checks_have_the_fields_that_are_promised() {
         "request_bytes",
         "rounds_kept",
         "rounds_dropped",
+        "client_memory_kib",
+        "server_memory_kib",
     ];
     assert_eq!(report["ended_early"], false);
     for row in rows {

@@ -5,7 +5,8 @@ use crate::engine::to_f64;
 use crate::error::HarnessError;
 use crate::machine::Machine;
 use crate::report::{
-    Column, Drawing, Findings, Heights, Line, Page, Paper, Scale, Table, counted, dash, nines, time,
+    Column, Drawing, Findings, Heights, Line, Page, Paper, Scale, Table, counted, dash, mib, nines,
+    time,
 };
 
 impl Findings for ModelsReport {
@@ -95,10 +96,6 @@ fn left_out(found: &ModelsReport, rounds: u32) -> Vec<String> {
         }
     }
     lines
-}
-
-fn mib(kib: u64) -> String {
-    format!("{:.1} MiB", to_f64(kib) / 1024.0)
 }
 
 /// Every path of every model with plain numbers.

@@ -26,7 +26,7 @@ use crate::machine::Machine;
 pub use page::Page;
 pub use plot::{Drawing, Heights, Line, Scale};
 pub use table::{Cell, Column, Table, listed};
-pub use units::{counted, dash, nines, time};
+pub use units::{counted, dash, mib, nines, time};
 
 /// A whole run: where, how long, and what was found. In JSON the fields of `found` stand beside the
 /// other two.

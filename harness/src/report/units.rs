@@ -28,6 +28,13 @@ pub fn counted(count: u64, noun: &str) -> String {
     }
 }
 
+/// So many KiB as MiB with a tenth.
+#[must_use]
+pub fn mib(kib: u64) -> String {
+    let tenths = kib.saturating_mul(10).saturating_add(512) / 1024;
+    format!("{}.{} MiB", tenths / 10, tenths % 10)
+}
+
 /// What stands where a value is missing.
 #[must_use]
 pub fn dash() -> String {
@@ -49,6 +56,12 @@ mod tests {
         let said =
             [counted(1, "frame"), counted(0, "frame"), counted(2, "retry"), counted(1, "retry")];
         assert_eq!(said, ["1 frame", "0 frames", "2 retries", "1 retry"]);
+    }
+
+    #[test]
+    fn memory_is_read_in_mib_with_a_tenth() {
+        let said = [0, 51, 52, 2048, 30_771, 1 << 20].map(mib);
+        assert_eq!(said, ["0.0 MiB", "0.0 MiB", "0.1 MiB", "2.0 MiB", "30.0 MiB", "1024.0 MiB"]);
     }
 
     #[test]

@@ -167,6 +167,8 @@ mod tests {
             rounds_kept: 5,
             rounds_dropped: 0,
             modes: None,
+            client_memory_kib: None,
+            server_memory_kib: Some(2048),
             more: crate::transport::row::More::default(),
         }
     }

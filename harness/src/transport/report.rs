@@ -9,7 +9,7 @@ use crate::engine::{Spread, to_f64};
 use crate::error::HarnessError;
 use crate::machine::Machine;
 use crate::report::{
-    Cell, Column, Drawing, Findings, Heights, Line, Page, Paper, Scale, Table, counted, dash,
+    Cell, Column, Drawing, Findings, Heights, Line, Page, Paper, Scale, Table, counted, dash, mib,
     nines, time,
 };
 use crate::transport::case::Placement;
@@ -91,6 +91,8 @@ impl Findings for RoundTripReport {
             "round trips/s",
             "CPU ns per trip",
             "calls per message",
+            "client memory KiB",
+            "server memory KiB",
             "rounds",
             "rounds dropped",
             "near p50 : floor",
@@ -111,6 +113,8 @@ impl Findings for RoundTripReport {
                 row.syscalls_per_message.map_or_else(String::new, |calls| calls.to_string());
             let cells = words.into_iter().chain([row.request_bytes.to_string()]).chain(ratios);
             let cells = cells.chain(times.map(plain)).chain(rates.map(plain)).chain([calls]);
+            let kib = |kib: Option<u64>| kib.map_or_else(String::new, |kib| kib.to_string());
+            let cells = cells.chain([row.client_memory_kib, row.server_memory_kib].map(kib));
             let cells = cells.chain([row.rounds_kept, row.rounds_dropped].map(|n| n.to_string()));
             table.add(cells.chain(mode_cells(row.modes.as_ref())));
         }
@@ -209,6 +213,8 @@ impl RoundTripReport {
             Column::number("RT/s").in_full("round trips/s"),
             Column::number("CPU/RT").in_full("CPU per trip"),
             Column::number("calls/msg").in_full("calls per message"),
+            Column::number("client's memory").on_pages(),
+            Column::number("server's memory").on_pages(),
             Column::number("rounds").in_full("rounds (dropped; * on shared cores too)"),
         ]);
         for row in self.rows.iter().filter(|row| (row.wait, row.placement) == group) {
@@ -227,6 +233,8 @@ impl RoundTripReport {
                 format!("{:.0}", row.round_trips_per_s),
                 time(row.cpu_ns_per_round_trip),
                 calls.map_or_else(dash, |calls| format!("{calls:.3}")),
+                row.client_memory_kib.map_or_else(dash, mib),
+                row.server_memory_kib.map_or_else(dash, mib),
                 counted_rounds(row),
             ]);
         }

@@ -22,6 +22,8 @@ fn row(peer: &'static str, service_ns: u64) -> Row {
         rounds_kept: 5,
         rounds_dropped: 0,
         modes: None,
+        client_memory_kib: None,
+        server_memory_kib: Some(2048),
         more: More {
             peer,
             service_ns,
@@ -93,6 +95,12 @@ fn a_page_says_which_rounds_and_trials_do_not_count() {
     let (_, left_out) = page.split_once("<h2>Left out").unwrap();
     assert!(left_out.contains("<li>10 rounds are in the figures, 3 are not: "), "{left_out}");
     assert!(left_out.contains("<li>a run failed: pipe: no answer &lt;in time&gt;"), "{left_out}");
+    assert!(page.contains("server&#39;s memory") || page.contains("server's memory"), "{page}");
+    assert_eq!(
+        page.matches("<td>-<td>2.0 MiB").count(),
+        2,
+        "what is not known is not made up: {page}"
+    );
 }
 
 #[test]
@@ -132,7 +140,7 @@ fn requests_under_way_are_swept_and_a_spreadsheet_has_every_row() {
     assert_eq!(lines.len(), 3);
     assert_eq!(
         lines[1],
-        "ours,adaptive,pinned-apart,64,1.0000,0.9000,1.1000,100.0,110.0,150.0,200.0,1000000.0,100000000.0,200.0,,5,0,,,,,"
+        "ours,adaptive,pinned-apart,64,1.0000,0.9000,1.1000,100.0,110.0,150.0,200.0,1000000.0,100000000.0,200.0,,,2048,5,0,,,,,"
     );
     let columns = |line: &str| line.split(',').count();
     assert!(lines.iter().all(|line| columns(line) == columns(lines[0])));

@@ -57,6 +57,13 @@ pub struct Row {
     /// of what sleeps, and of frames.
     #[serde(default)]
     pub modes: Option<Modes>,
+    /// The most memory, over the rounds that count, that the client's process ever had resident, in KiB; `None` where
+    /// that cannot be read.
+    #[serde(default)]
+    pub client_memory_kib: Option<u64>,
+    /// The same of the server's process.
+    #[serde(default)]
+    pub server_memory_kib: Option<u64>,
     /// What only the text and the drawings use.
     #[serde(skip)]
     pub more: More,
@@ -158,6 +165,8 @@ fn summary(
         rounds_kept: trials.len(),
         rounds_dropped: 0,
         modes: None,
+        client_memory_kib: trials.iter().filter_map(|trial| trial.measured.memory_kib).max(),
+        server_memory_kib: trials.iter().filter_map(|trial| trial.served.memory_kib).max(),
         more: More {
             shared: 0,
             is_quiet: true,
@@ -200,8 +209,10 @@ mod tests {
         let mut times = Recorder::with_capacity(1);
         times.push(Duration::from_nanos(p50_ns));
         let sample = times.into_sample(Duration::from_nanos(p50_ns));
-        let measured = Measured { sample, cpu_ns: 0, compute_ns };
-        RoundTrips { measured, served: Served { cpu_ns: 0, compute_ns: 100.0 } }
+        // The server of a longer trip has more, of the client nothing is known.
+        let memory_kib = Some(p50_ns);
+        let measured = Measured { sample, cpu_ns: 0, compute_ns, memory_kib: None };
+        RoundTrips { measured, served: Served { cpu_ns: 0, compute_ns: 100.0, memory_kib } }
     }
 
     /// The row of `ours`, with a round between floors of 100 ns for each time.
@@ -235,6 +246,7 @@ mod tests {
         let shared = Spread { median: 2.05, min: 2.0, max: 2.1 };
         assert_eq!(row.ratio_on_shared_cores, Some(shared));
         assert_eq!(row.rounds_ratio_to_floor, [1.2, 1.3], "as they came");
+        assert_eq!((row.client_memory_kib, row.server_memory_kib), (None, Some(130)), "the most");
         let More { shared, is_quiet, .. } = row.more;
         assert_eq!((row.rounds_kept, row.rounds_dropped, shared, is_quiet), (2, 2, 2, true));
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::quiet;
 use crate::error::HarnessError;
+use crate::machine::peak_memory_kib;
 use crate::transport::case::{ANSWER_BYTES, Case, Job};
 use crate::transport::link::Link;
 use crate::transport::sample::{Recorder, Sample};
@@ -37,6 +38,8 @@ pub struct Measured {
     pub cpu_ns: u64,
     /// What computing took before and after, the longer of both: see [`quiet`].
     pub compute_ns: f64,
+    /// The most memory that this process ever had resident, in KiB.
+    pub memory_kib: Option<u64>,
 }
 
 /// What the server used.
@@ -46,6 +49,8 @@ pub struct Served {
     pub cpu_ns: u64,
     /// What computing took before and after, the longer of both: see [`quiet`].
     pub compute_ns: f64,
+    /// The most memory that this process ever had resident, in KiB.
+    pub memory_kib: Option<u64>,
 }
 
 /// A peer's client, about to be measured.
@@ -161,7 +166,8 @@ impl<'a> ClientSession<'a> {
         let elapsed = begin.elapsed();
         let cpu_ns = cpu_ns()?.saturating_sub(cpu);
         let compute_ns = compute_before.max(quiet::compute_ns());
-        Ok(Measured { sample: times.into_sample(elapsed), cpu_ns, compute_ns })
+        let memory_kib = own_memory_kib();
+        Ok(Measured { sample: times.into_sample(elapsed), cpu_ns, compute_ns, memory_kib })
     }
 }
 
@@ -212,7 +218,8 @@ impl<'a> ServerSession<'a> {
             serve(&work)?;
         }
         let cpu_ns = cpu_ns()?.saturating_sub(cpu);
-        Ok(Served { cpu_ns, compute_ns: compute_before.max(quiet::compute_ns()) })
+        let compute_ns = compute_before.max(quiet::compute_ns());
+        Ok(Served { cpu_ns, compute_ns, memory_kib: own_memory_kib() })
     }
 }
 
@@ -259,6 +266,10 @@ fn pause_until(due: Instant) {
     while Instant::now() < due {
         std::hint::spin_loop();
     }
+}
+
+fn own_memory_kib() -> Option<u64> {
+    peak_memory_kib(std::process::id())
 }
 
 /// CPU time of this process so far, in user and kernel mode.

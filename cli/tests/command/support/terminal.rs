@@ -43,7 +43,7 @@ impl Running {
     pub(crate) fn start_at_keyboard(command: &Command, columns: u16) -> Running {
         let terminal = terminal(columns);
         let mut in_session = Command::new("setsid");
-        in_session.arg("--ctty").arg(command.get_program()).args(command.get_args());
+        in_session.arg("-c").arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {
             match value {
                 Some(value) => in_session.env(name, value),
