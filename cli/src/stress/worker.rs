@@ -120,6 +120,8 @@ fn say(line: impl std::fmt::Display) -> Result<()> {
 }
 
 fn worker(socket: &Path, seed: u64, devices: &[String]) -> Result<Worker> {
+    // Whoever takes all that a service has needs as much; who may not have more finds out.
+    let _ = burst_server::raise_descriptor_limit();
     let stop = Arc::new(AtomicBool::new(false));
     let heard = Arc::clone(&stop);
     let listen = move || {
