@@ -208,8 +208,12 @@ impl Worker {
                 }
                 found.push(pairs);
             }
+            let has = |name: &&String| found.iter().any(|pairs| &&pairs[0].device == name);
+            if let Some(missing) = self.wanted.iter().find(|name| !has(name)) {
+                bail!("the service has no device {missing}");
+            }
             if found.is_empty() {
-                bail!("the service has none of the devices that are to be used");
+                bail!("the service has no device");
             }
             self.pairs = found;
             for pairs in &self.pairs {
