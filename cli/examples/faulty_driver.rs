@@ -9,11 +9,12 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use burst_driver::{CpuDevice, DeviceOptions};
 use burst_hal::{
-    Caller, Device, DeviceType, ExecutionOptions, ExecutionResult, Failure, Model, PrepareOptions,
-    PrepareResult, PreparedModel, Request,
+    Caller, Device, DeviceType, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Model,
+    PrepareOptions, PrepareResult, PreparedModel, Request,
 };
 use burst_server::{Listener, Service, ServiceOptions, Stop};
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -21,6 +22,8 @@ use nix::unistd::Pid;
 
 /// Executions that go well.
 const GOOD: u64 = 20;
+/// Longer than any deadline of a test that may be kept.
+const LATE: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
@@ -32,6 +35,10 @@ enum Fault {
     Wrong,
     /// It takes no models, which it says it would.
     Refuse,
+    /// It says that it is short of something, always.
+    Short,
+    /// It takes longer than the deadlines of the tests that are kept elsewhere.
+    Late,
     /// It ends one of its clients.
     Client,
     /// It dies, and a process that it has started goes on in its place: no client notices.
@@ -61,6 +68,8 @@ impl Fault {
             Some("crash") => Ok(Fault::Crash),
             Some("wrong") => Ok(Fault::Wrong),
             Some("refuse") => Ok(Fault::Refuse),
+            Some("short") => Ok(Fault::Short),
+            Some("late") => Ok(Fault::Late),
             Some("client") => Ok(Fault::Client),
             Some("unseen") => Ok(Fault::Unseen),
             Some("successor") => Ok(Fault::Successor),
@@ -101,8 +110,10 @@ impl Device for Faulty {
     }
 
     fn prepare_model(&self, model: &Model, options: &PrepareOptions) -> PrepareResult {
-        if self.fault == Fault::Refuse {
-            return Err(Failure::general("not today"));
+        match self.fault {
+            Fault::Refuse => return Err(Failure::general("not today")),
+            Fault::Short => return Err(ErrorStatus::ResourceExhaustedTransient.into()),
+            _ => {}
         }
         let model = self.cpu.prepare_model(model, options)?;
         let executions = Arc::clone(&self.executions);
@@ -131,6 +142,7 @@ impl PreparedModel for FaultyModel {
                 thread::park();
             },
             Fault::Crash if before >= GOOD => std::process::abort(),
+            Fault::Late => thread::sleep(LATE),
             Fault::Client if before == GOOD => end_a_client(),
             Fault::Successor if before == GOOD => {
                 end(std::os::unix::process::parent_id(), Signal::SIGKILL);
@@ -153,7 +165,7 @@ fn end(pid: u32, signal: Signal) {
     }
 }
 
-/// As if it had touched memory that is not there. Its clients are what the process that started it has started
+/// As if it had come to an instruction that its processor does not have. Its clients are what the process that started it has started
 /// too, with a role.
 fn end_a_client() {
     let parent = std::os::unix::process::parent_id();
@@ -166,7 +178,7 @@ fn end_a_client() {
     };
     let client = children.split_whitespace().flat_map(str::parse).find(is_client);
     if let Some(client) = client {
-        end(client, Signal::SIGSEGV);
+        end(client, Signal::SIGILL);
     }
 }
 

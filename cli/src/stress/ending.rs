@@ -32,14 +32,16 @@ impl Watch<'_> {
         if let Some(service) = self.processes.get_mut(&SERVICE) {
             service.watched.tell_to_stop(true);
         }
-        let found = self.stopped(SERVICE);
-        // What everybody counted up to the end.
+        Ok(self.stopped(SERVICE))
+    }
+
+    /// Counts what everybody said up to the end and nobody has heard yet.
+    pub(super) fn hear_the_rest(&mut self) {
         while let Ok((number, news)) = self.news.1.try_recv() {
             if let News::Line(line) = news {
                 self.heard(number, &line);
             }
         }
-        Ok(found)
     }
 
     /// Hears what a process said last that has ended.

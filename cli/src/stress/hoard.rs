@@ -104,7 +104,7 @@ struct Home {
 /// Something that was taken.
 enum Thing {
     Model(#[expect(dead_code, reason = "held")] Arc<RemotePreparedModel>),
-    Burst(#[expect(dead_code, reason = "held")] Burst),
+    Burst(#[expect(dead_code, reason = "held")] Box<Burst>),
     Memory(#[expect(dead_code, reason = "held")] Pool),
     Buffer(#[expect(dead_code, reason = "held")] RemoteBuffer),
     Client(#[expect(dead_code, reason = "held")] Client),
@@ -249,11 +249,11 @@ fn take(worker: &mut Worker, greed: Greed, large: &Model, hoard: &mut Hoard) -> 
         Greed::Bursts | Greed::Threads => {
             let depth = [1, 4, 32][worker.random.below(3)];
             let options = BurstOptions::default().with_depth(depth);
-            Ok(Thing::Burst(home.prepared.configure_burst(&options)?))
+            Ok(Thing::Burst(Box::new(home.prepared.configure_burst(&options)?)))
         }
         Greed::LongQueue => {
             let options = BurstOptions::default().with_queue_datums(LONG_QUEUE);
-            Ok(Thing::Burst(home.prepared.configure_burst(&options)?))
+            Ok(Thing::Burst(Box::new(home.prepared.configure_burst(&options)?)))
         }
         Greed::Memories => memory(home, 1),
         Greed::MappedBytes | Greed::AddressSpace => memory(home, BYTES),

@@ -196,7 +196,7 @@ fn behind_a_fence(worker: &mut Worker, _: &Model) -> Turn {
         launch(&frames[2], &fence, &FencedOptions { execution, ..options }, &Caller::default());
     std::thread::sleep(by_chance(worker, MOMENT_US));
     word.cancel();
-    for (one, what) in [(&first, "cancelled"), (&second, "failed_with_the_one_before")] {
+    for (one, what) in [(&first, "cancelled"), (&second, "failed_behind_one")] {
         match ended(one)? {
             ErrorStatus::GeneralFailure => worker.happened(what),
             status => bail!("behind a cancelled execution one ended with {}", status.name()),
@@ -204,7 +204,7 @@ fn behind_a_fence(worker: &mut Worker, _: &Model) -> Turn {
     }
     match late {
         Ok(late) => match ended(&late)? {
-            status if is_missed(status) => worker.happened("deadlines_missed_at_a_fence"),
+            status if is_missed(status) => worker.happened("missed_at_a_fence"),
             status => bail!("at its deadline, before its fence, one ended with {}", status.name()),
         },
         Err(error) if is_missed(error.status()) => worker.happened("deadlines_missed"),

@@ -155,12 +155,12 @@ pub(super) const ANSWERS_BESIDE: &str = "answers_beside_exhaustion";
 /// What has to come of deadlines, priorities and cancellation.
 const MIXED: &[&str] = &[
     "deadlines_kept",
-    "deadlines_missed_at_a_fence",
+    "missed_at_a_fence",
     "priority_low",
     "priority_medium",
     "priority_high",
     "cancelled",
-    "failed_with_the_one_before",
+    "failed_behind_one",
     "dropped",
     "answers",
 ];

@@ -73,6 +73,7 @@ pub(super) fn watch(test: Test, setting: &Setting, asked: &Asked) -> Result<Opti
         Some(found) => Ok(found),
         None => Ok(watch.end()?.unwrap_or_else(Outcome::success)),
     });
+    watch.hear_the_rest();
     // A terminal tells all of its processes to end: what is found then is no crash, and this process may hear of the
     // signal after it has seen their end.
     let is_good = found.as_ref().is_ok_and(Outcome::is_success);

@@ -120,6 +120,8 @@ fn say(line: impl std::fmt::Display) -> Result<()> {
 }
 
 fn worker(socket: &Path, seed: u64, devices: &[String]) -> Result<Worker> {
+    // Whoever takes all that a service has needs as much; who may not have more finds out.
+    let _ = burst_server::raise_descriptor_limit();
     let stop = Arc::new(AtomicBool::new(false));
     let heard = Arc::clone(&stop);
     let listen = move || {
@@ -206,8 +208,12 @@ impl Worker {
                 }
                 found.push(pairs);
             }
+            let has = |name: &&String| found.iter().any(|pairs| &&pairs[0].device == name);
+            if let Some(missing) = self.wanted.iter().find(|name| !has(name)) {
+                bail!("the service has no device {missing}");
+            }
             if found.is_empty() {
-                bail!("the service has none of the devices that are to be used");
+                bail!("the service has no device");
             }
             self.pairs = found;
             for pairs in &self.pairs {
