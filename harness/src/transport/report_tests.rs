@@ -90,7 +90,7 @@ fn a_page_says_which_rounds_and_trials_do_not_count() {
     let mut rows = vec![row("ours", 0), row("pipe", 0)];
     rows[1].rounds_dropped = 3;
     let failures = vec!["pipe: no answer <in time>".to_owned()];
-    let found = RoundTripReport { rows, checks: Vec::new(), failures };
+    let found = RoundTripReport { rows, checks: Vec::new(), ended_early: false, failures };
     let page = Report { machine: Machine::detect(), rounds: 5, found }.page().unwrap();
     let (_, left_out) = page.split_once("<h2>Left out").unwrap();
     assert!(left_out.contains("<li>10 rounds are in the figures, 3 are not: "), "{left_out}");
