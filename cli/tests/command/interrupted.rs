@@ -86,7 +86,11 @@ impl Shown {
         let mut out = String::new();
         self.process.out.read_to_string(&mut out).unwrap();
         let code = self.process.child.wait().unwrap().code();
-        wait_until("the reason", || out.starts_with('{') || self.text().contains("burst: "));
+        // One line, which may come in pieces.
+        let is_told = |text: &str| {
+            text.split_once("burst: ").is_some_and(|(_, reason)| reason.contains('\n'))
+        };
+        wait_until("the reason", || out.starts_with('{') || is_told(&self.text()));
         Left { code, out, err: self.text() }
     }
 }

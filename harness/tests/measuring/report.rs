@@ -67,6 +67,7 @@ fn the_json_has_the_fields_that_programs_read() {
     assert_eq!(json["rounds"], 1);
     let row = &json["rows"][0];
     let expected = [
+        "client_memory_kib",
         "cpu_ns_per_round_trip",
         "max_ns",
         "modes",
@@ -82,6 +83,7 @@ fn the_json_has_the_fields_that_programs_read() {
         "rounds_dropped",
         "rounds_kept",
         "rounds_ratio_to_floor",
+        "server_memory_kib",
         "syscalls_per_message",
         "wait",
     ];
