@@ -49,7 +49,8 @@ fn five_thousand_more_frames_cost_no_more_system_calls(strace: &Path, _: TwoCpus
     let (few, many) = (count(500), count(5_500));
     let total = |calls: &HashMap<String, usize>| calls.values().sum::<usize>();
     println!("{} calls for 500 frames, {} for 5,500", total(&few), total(&many));
-    assert!(total(&many) < total(&few) + 100, "few {few:?}\nmany {many:?}");
+    // One a frame, at one end, would be 5,000. On a machine with more to do than CPUs an end yields now and then.
+    assert!(total(&many) < total(&few) + 500, "few {few:?}\nmany {many:?}");
     assert_eq!(few.get("sendmsg"), many.get("sendmsg"), "descriptors cross at set-up only");
 }
 
