@@ -75,7 +75,7 @@ impl InMode {
     fn of(pairs: Vec<(f64, f64)>) -> Option<InMode> {
         let p50_ns = median(pairs.iter().map(|(own, _)| *own))?;
         let rounds = pairs.len();
-        Some(InMode { rounds, p50_ns, ratio_to_floor: Spread::of_ratios(pairs.into_iter())? })
+        Some(InMode { rounds, p50_ns, ratio_to_floor: Spread::of_ratios(pairs)? })
     }
 }
 
