@@ -100,6 +100,12 @@ fn repeat(g: &mut Grower<'_>) {
     values.extend(handed_over(g));
     // The last ones may stay as they are.
     let states = 2 + g.rng.below(values.len() - 1);
+    // One more is like the first that changes, so that rounds can compute with it.
+    if g.rng.chance(0.5) {
+        let like = values[1].clone();
+        let kept = g.pick(|value| value.is_alike(&like));
+        values.push(kept.unwrap_or_else(|| g.random_constant(like.spec(), Within::USUAL)));
+    }
     // So may what says how many rounds there are.
     let is_limit_given = g.rng.chance(0.4);
     if is_limit_given {
@@ -125,7 +131,11 @@ fn repeat(g: &mut Grower<'_>) {
         let count = inner.rng.below(3);
         super::grow(inner, count);
         let rest = parameters[1..states].iter().map(|like| {
-            let next = result(inner, like);
+            let kept = parameters[states..].iter().find(|value| value.is_alike(like));
+            let next = match kept {
+                Some(kept) if inner.rng.chance(0.5) => keep(inner, kept),
+                _ => result(inner, like),
+            };
             // Round after round it must not grow.
             if next.is_quantized() || next.ty == I32 { next } else { inner.tanh(&next) }
         });
