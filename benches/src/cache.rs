@@ -23,6 +23,8 @@ use burst_harness::report::{Column, Table, time};
 use burst_server::{Service, ServiceOptions};
 use serde::Serialize;
 
+use crate::checks;
+
 /// Which models, and how often.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
@@ -109,7 +111,7 @@ impl Args {
         drop((remote, client));
         let ended = service.join().map_err(|_| HarnessError::peer("the service panicked"))?;
         ended.map_err(HarnessError::peer)?;
-        let mut checks = checks(&rows);
+        let mut checks = ratios(&rows);
         if let Some(bounds) = bounds {
             bounds.hold(&mut checks);
         }
@@ -251,7 +253,7 @@ impl Found {
     /// Whether all computed the same, and keeps to its bounds where it is held to some.
     fn is_well(&self) -> bool {
         let same = self.rows.iter().all(|row| row.same_bits);
-        same && self.checks.iter().all(|check| check.ok != Some(false))
+        same && !checks::has_missed(self.checks.iter())
     }
 
     fn write_text(&self, out: &mut impl Write) -> Result<(), HarnessError> {
@@ -280,17 +282,16 @@ impl Found {
             ]);
         }
         writeln!(out, "{}", table.text())?;
-        for check in &self.checks {
-            let Some(value) = check.value else { continue };
-            let bound = check.must.map_or_else(String::new, |must| format!(", wanted {must}"));
-            writeln!(out, "{}: {value:.2}{bound} {}", check.what, check.verdict())?;
+        let held = checks::table(self.checks.iter().map(|check| ("all", check)));
+        if !held.is_empty() {
+            writeln!(out, "{}", held.text())?;
         }
         Ok(())
     }
 }
 
 /// The ratios that a service is judged by: the slowest of all models, and of the largest.
-fn checks(rows: &[Row]) -> Vec<Check> {
+fn ratios(rows: &[Row]) -> Vec<Check> {
     let mut served: Vec<&Row> = rows.iter().filter(|row| row.place == SERVICE).collect();
     let slowest = |rows: &[&Row]| rows.iter().map(|row| row.ratio.median).max_by(f64::total_cmp);
     let all = slowest(&served);
@@ -304,6 +305,6 @@ fn checks(rows: &[Row]) -> Vec<Check> {
 
 /// Reads bounds for them.
 fn bounds(path: &Path) -> Result<Bounds, HarnessError> {
-    let ratios: Vec<String> = checks(&[]).into_iter().map(|check| check.what).collect();
+    let ratios: Vec<String> = ratios(&[]).into_iter().map(|check| check.what).collect();
     Bounds::read(path, &ratios)
 }

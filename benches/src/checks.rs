@@ -2,24 +2,15 @@
 
 use std::process::ExitCode;
 
-use burst_harness::bounds::{Bound, Check};
-use burst_harness::report::{Cell, Column, Table, dash};
+use burst_harness::bounds::Check;
+use burst_harness::report::{Column, Table};
 
 /// Figures that are held to bounds, each with what it was measured of.
 pub(crate) fn table<'c>(checks: impl Iterator<Item = (&'c str, &'c Check)>) -> Table {
-    let words = [Column::text("model"), Column::text("what")];
-    let numbers = ["value", "must", "reach"].map(Column::number);
-    let mut table = Table::new([&words[..], &numbers, &[Column::text("")]].concat());
-    let written = |bound: Option<Bound>| bound.map_or_else(dash, |bound| bound.to_string());
+    let columns = std::iter::once(Column::text("model")).chain(Check::columns());
+    let mut table = Table::new(columns.collect());
     for (model, check) in checks.filter(|(_, check)| check.must.is_some()) {
-        table.add([
-            Cell::from(model.to_owned()),
-            check.what.clone().into(),
-            check.value.map_or_else(dash, |value| format!("{value:.3}")).into(),
-            written(check.must).into(),
-            written(check.reach).into(),
-            Cell::judged(check.verdict(), check.ok),
-        ]);
+        table.add(std::iter::once(model.to_owned().into()).chain(check.cells()));
     }
     table
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::error::HarnessError;
+use crate::report::{Cell, Column, dash};
 
 /// One ratio, and where a run is held to bounds, these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -83,6 +84,26 @@ impl Check {
     pub fn new(what: impl Into<String>, value: Option<f64>) -> Check {
         let value = value.filter(|value| value.is_finite());
         Check { what: what.into(), value, must: None, reach: None, ok: None }
+    }
+
+    /// What a table says of it: what it is, its value and bounds, and in a word what became of it.
+    #[must_use]
+    pub fn cells(&self) -> [Cell; 5] {
+        let written = |bound: Option<Bound>| bound.map_or_else(dash, |bound| bound.to_string());
+        [
+            self.what.clone().into(),
+            self.value.map_or_else(dash, |value| format!("{value:.4}")).into(),
+            written(self.must).into(),
+            written(self.reach).into(),
+            Cell::judged(self.verdict(), self.ok),
+        ]
+    }
+
+    /// The columns for that.
+    #[must_use]
+    pub fn columns() -> [Column; 5] {
+        let [value, must, reach] = ["value", "must", "reach"].map(Column::number);
+        [Column::text("what"), value, must, reach, Column::text("")]
     }
 
     /// In a word; none without bounds.

@@ -27,7 +27,7 @@
 //! | [`link`], [`process`] | starting the two ends and collecting their outcomes |
 //! | `subject.rs` | a peer in one case as a subject of the engine, and its floor |
 //! | [`plan`] | the subjects of a run |
-//! | [`mode`] | rounds between CPUs that share a cache, and others |
+//! | [`mode`] | rounds by how long a cache line takes between the two CPUs |
 //! | `row.rs`, [`checks`], [`report`] | what was found; what must be reached; text and page |
 //! | [`command`] | the command line of it, for every program that has one |
 

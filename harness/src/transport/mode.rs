@@ -1,18 +1,18 @@
-//! Near and far: how far apart the two CPUs of a round were.
+//! Near and far: how long a cache line takes between the two CPUs of a round.
 //!
-//! Which cores two virtual CPUs are is the host's choice, and it changes: for seconds or minutes they share a
-//! cache, then they do not, and a line takes twice as long and more from one to the other. A peer that computes
-//! between its lines is nearer to the floor where lines are slow. So a ratio over both says what the mixture was;
-//! here each mode has its own, over **all** of its rounds: those on shared cores too, which other figures leave out.
+//! Which cores two virtual CPUs are is the host's choice, and it changes: for seconds or minutes a line takes
+//! twice as long from one to the other, and more. A peer that computes between its lines is nearer to the
+//! floor where lines are slow. So a ratio over both says what the mixture was; here each mode has its own, over
+//! **all** of its rounds: those on shared cores too, which other figures leave out.
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Round, Run, Spread, Track, median};
+use crate::engine::{Run, Spread, Track, median};
 use crate::transport::names;
-use crate::transport::subject::{PeerInCase, RoundTrips};
+use crate::transport::subject::PeerInCase;
 
-/// A round is far where the floor of two lines takes longer than this for there and back, in nanoseconds: it takes 140
-/// to 190 between cores that share a cache, also where these do other work, and 300 and more between others.
+/// A round is far where the floor of two lines takes longer than this for there and back, in nanoseconds. On machines
+/// where both were seen it takes 140 to 190 near, also where the cores do other work, and 300 and more far.
 pub const FAR_ABOVE_NS: f64 = 230.0;
 
 /// All rounds of a row in one mode.
@@ -29,9 +29,9 @@ pub struct InMode {
 /// A row's rounds by mode.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Modes {
-    /// Those between CPUs that share a cache; `None` where there were none.
+    /// Those in which both floors were quick; `None` where there were none.
     pub near: Option<InMode>,
-    /// Those between others.
+    /// Those in which both were slow.
     pub far: Option<InMode>,
     /// Rounds with one floor of each: the machine changed meanwhile.
     pub between: usize,
@@ -47,15 +47,24 @@ impl Modes {
         if floor.peer.name() != names::TWO_LINES {
             return None;
         }
-        let with = |far: bool| {
-            let is_in =
-                |round: &&Round<RoundTrips>| is_far(run.floor_p50s(track, round)) == Some(far);
-            let rounds = track.rounds.iter().filter(is_in);
-            InMode::of(rounds.map(|round| run.beside_floor(track, round)).collect())
-        };
-        let changed = |round: &&Round<RoundTrips>| is_far(run.floor_p50s(track, round)).is_none();
-        let between = track.rounds.iter().filter(changed).count();
-        Some(Modes { near: with(false), far: with(true), between })
+        let rounds = track
+            .rounds
+            .iter()
+            .map(|round| (is_far(run.floor_p50s(track, round)), run.beside_floor(track, round)));
+        Some(Modes::of_pairs(rounds))
+    }
+
+    /// Of rounds: the mode of each, its own median, and that of its floor.
+    fn of_pairs(rounds: impl Iterator<Item = (Option<bool>, (f64, f64))>) -> Modes {
+        let (mut near, mut far, mut between) = (Vec::new(), Vec::new(), 0);
+        for (mode, pair) in rounds {
+            match mode {
+                Some(false) => near.push(pair),
+                Some(true) => far.push(pair),
+                None => between += 1,
+            }
+        }
+        Modes { near: InMode::of(near), far: InMode::of(far), between }
     }
 
     /// Of the floor of two lines itself, by its medians: their ratio is that to the median of their mode.

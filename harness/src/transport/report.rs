@@ -4,13 +4,13 @@ use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{Bound, Check};
+use crate::bounds::Check;
 use crate::engine::{Spread, to_f64};
 use crate::error::HarnessError;
 use crate::machine::Machine;
 use crate::report::{
-    Cell, Column, Drawing, Findings, Heights, Line, Page, Paper, Scale, Table, counted, dash, mib,
-    nines, time,
+    Column, Drawing, Findings, Heights, Line, Page, Paper, Scale, Table, counted, dash, mib, nines,
+    time,
 };
 use crate::transport::case::Placement;
 use crate::transport::mode::{InMode, Modes};
@@ -276,18 +276,9 @@ impl RoundTripReport {
         if self.checks.iter().all(|check| check.must.is_none()) {
             return self.ratio_table();
         }
-        let columns = ["value", "must", "reach"].map(Column::number);
-        let mut table =
-            Table::new([&[Column::text("what")], &columns[..], &[Column::text("")]].concat());
-        let written = |bound: Option<Bound>| bound.map_or_else(dash, |bound| bound.to_string());
+        let mut table = Table::new(Check::columns().to_vec());
         for check in &self.checks {
-            table.add([
-                Cell::from(check.what.clone()),
-                check.value.map_or_else(dash, |value| format!("{value:.4}")).into(),
-                written(check.must).into(),
-                written(check.reach).into(),
-                Cell::judged(check.verdict(), check.ok),
-            ]);
+            table.add(check.cells());
         }
         table
     }
@@ -443,7 +434,7 @@ fn mode_cells(modes: Option<&Modes>) -> [String; 5] {
 const SMALL: usize = 64;
 
 /// Over the table of rounds by mode.
-const MODES: &str = "all rounds, by whether the two CPUs share a cache (near) or not (far)";
+const MODES: &str = "all rounds, by how long a cache line takes between the two CPUs (near, far)";
 
 /// At the rounds of a row that had to count those on shared cores.
 const MARK: &str = "*";

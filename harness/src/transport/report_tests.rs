@@ -64,7 +64,7 @@ fn each_mode_has_a_line_of_its_own_and_the_limit_is_told() {
     );
     assert_eq!(mode_cells(None), [""; 5]);
     let page = report.page().unwrap();
-    assert!(page.contains("share a cache"), "the page has them too");
+    assert!(page.contains("all rounds, by how long a cache line takes"), "the page has them too");
 }
 
 #[test]

@@ -129,10 +129,7 @@ impl<'a> ClientSession<'a> {
         mut trip: impl FnMut(u64) -> Result<(), HarnessError>,
     ) -> Result<Measured, HarnessError> {
         let compute_before = quiet::compute_ns();
-        self.link.meet()?;
-        if self.job.case.cold {
-            work::other_work();
-        }
+        begin(&mut self.link, self.job)?;
         let warm_up = u64::from(self.job.warm_up);
         for sequence in 0..warm_up {
             trip(sequence)?;
@@ -206,10 +203,7 @@ impl<'a> ServerSession<'a> {
     ) -> Result<Served, HarnessError> {
         let work = Work { service: Duration::from_nanos(self.job.case.service_ns) };
         let compute_before = quiet::compute_ns();
-        self.link.meet()?;
-        if self.job.case.cold {
-            work::other_work();
-        }
+        begin(&mut self.link, self.job)?;
         for _ in 0..self.job.warm_up {
             serve(&work)?;
         }
@@ -221,6 +215,15 @@ impl<'a> ServerSession<'a> {
         let compute_ns = compute_before.max(quiet::compute_ns());
         Ok(Served { cpu_ns, compute_ns, memory_kib: own_memory_kib() })
     }
+}
+
+/// Waits for the other end; then a cold run has other work behind it, at both ends at the same time.
+fn begin(link: &mut Link, job: &Job) -> Result<(), HarnessError> {
+    link.meet()?;
+    if job.case.cold {
+        work::other_work();
+    }
+    Ok(())
 }
 
 /// What the server does with a request.
