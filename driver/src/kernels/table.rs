@@ -33,7 +33,7 @@ kernels! {
     lstm::FLOAT;
     lstm::GATES, compared by lstm::tests::gates;
     lstm::QUANT16;
-    lstm::QUANT8;
+    lstm::QUANT8, compared by lstm::tests::quant8;
     lut::TABLE;
     matmul_float::CLAMP, compared by matmul_float::tests::clamp;
     matmul_float::LIBRARY;
@@ -54,11 +54,11 @@ kernels! {
     resize::BYTES, compared by resize::tests::bytes;
     resize::FLOATS, compared by resize::tests::floats;
     resize::PIXELS;
-    rnn::STEP;
+    rnn::STEP, compared by rnn::tests::steps;
     softmax::BYTES;
     softmax::FLOATS;
     strided::MOVE;
-    svdf::STEP;
+    svdf::STEP, compared by svdf::tests::steps;
 }
 
 #[cfg(test)]

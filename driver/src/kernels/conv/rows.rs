@@ -180,9 +180,8 @@ impl<'a, T: Copy> Pixels<'a, T> {
         if Pieces::of(conv, step).is_none() {
             return count * conv.depth();
         }
-        let mut walk = Walk::new(conv, first);
-        let edges = (0..count).filter(|_| matches!(walk.next(conv), Spot::Edge(_))).count();
-        edges * conv.depth()
+        let inside = inside_before(conv, first + count) - inside_before(conv, first);
+        (count - inside) * conv.depth()
     }
 
     /// Pixels `first..first + count` of the convolution of `input`, whose value `zero` is that beyond the
@@ -209,11 +208,15 @@ impl<'a, T: Copy> Pixels<'a, T> {
             fill_rows(conv, input, zero, first, gathered);
         } else {
             let mut walk = Walk::new(conv, first);
-            for pixel in first..first + count {
+            let mut pixel = first;
+            while pixel < first + count {
+                pixel += walk.skip_inside();
+                // Past the range only where there is nothing to gather.
                 if let Spot::Edge(index) = walk.next(conv) {
                     let row = &mut gathered[index * depth..(index + 1) * depth];
                     fill_rows(conv, input, zero, pixel, row);
                 }
+                pixel += 1;
             }
         }
         Ok(Pixels { conv, input, gathered, first, count, pieces })
@@ -257,6 +260,20 @@ impl<'a, T: Copy> Pixels<'a, T> {
         }
         pieces.count
     }
+}
+
+/// How many of the output pixels before this one have their filter wholly on the image: worked out by lines, as
+/// there are many pixels and few of them lie at an edge.
+fn inside_before(conv: &Conv, pixel: usize) -> usize {
+    let Conv { input, filter, output, .. } = conv;
+    let columns = conv.horizontal.whole(filter.width, input.width, output.width);
+    let rows = conv.vertical.whole(filter.height, input.height, output.height);
+    let (line, column) = (pixel / output.width, pixel % output.width);
+    let (batch, row) = (line / output.height, line % output.height);
+    let of_line =
+        if rows.contains(&row) { column.clamp(columns.start, columns.end) } else { columns.start };
+    let lines = batch * rows.len() + (row.clamp(rows.start, rows.end) - rows.start);
+    lines * columns.len() + (of_line - columns.start)
 }
 
 /// Where the values under a filter are.
@@ -308,6 +325,18 @@ impl Walk {
             let row = conv.vertical.position(self.row, 0);
             self.batch * conv.input.batch_step + row * conv.input.row_step
         });
+    }
+
+    /// Goes on to the last of the pixels of this line that lie on the image, where it stands before it at one of
+    /// them; that one is left to [`Walk::next`], which knows where a line ends. How many it passed.
+    fn skip_inside(&mut self) -> usize {
+        let (start, end) = self.columns;
+        let column = self.column;
+        if self.line.is_none() || column < start || column + 1 >= end {
+            return 0;
+        }
+        self.column = end - 1;
+        self.column - column
     }
 
     /// This pixel's values; goes on to the next pixel.

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::portable::{self, FloatFilter, MAX_TAPS};
 use crate::kernels::conv::Conv;
-use crate::kernels::simd::avx512::{LANES, Lanes16, load_floats, store_floats};
+use crate::kernels::simd::avx512::{LANES, Lanes16, load_16_floats, load_floats, store_floats};
 
 /// As [`portable::rows`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -73,6 +73,10 @@ impl Line<'_> {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     fn pixels<const T: usize>(&self, columns: Range<usize>, out: &mut [f32]) {
         let channels = self.conv.output.channels;
+        let step = self.conv.horizontal.stride * self.conv.input.column_step;
+        if channels < LANES && LANES.is_multiple_of(channels) && step == channels {
+            return self.side_by_side::<T>(columns, out);
+        }
         for first in (0..channels).step_by(LANES) {
             let lanes = Lanes16::holding(first, channels);
             if lanes == Lanes16::ALL {
@@ -80,6 +84,45 @@ impl Line<'_> {
             } else {
                 self.block::<T, false>(columns.clone(), first, lanes, out);
             }
+        }
+    }
+
+    /// Pixels whose few channels fill a register several times over: neighbours lie side by side in the input as
+    /// in the output, and a register has the weights of each.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn side_by_side<const T: usize>(&self, columns: Range<usize>, out: &mut [f32]) {
+        let Conv { output, filter, .. } = self.conv;
+        let channels = output.channels;
+        let repeated = |values: &[f32]| {
+            let mut all = [0.0; LANES];
+            for lanes in all.chunks_exact_mut(channels) {
+                lanes.copy_from_slice(&values[..channels]);
+            }
+            all
+        };
+        let length = columns.len() * channels;
+        let mut weights = [_mm512_setzero_ps(); T];
+        let mut sources: [&[f32]; T] = [&[]; T];
+        for (index, (weights, source)) in weights.iter_mut().zip(&mut sources).enumerate() {
+            let tap = (self.down.start + index / filter.width, index % filter.width);
+            *weights = load_16_floats(&repeated(self.weights(tap)));
+            *source = &self.input[self.at(columns.start, tap)..][..length];
+        }
+        let bias = load_16_floats(&repeated(self.filter.bias));
+        let bounds = (_mm512_set1_ps(self.filter.low), _mm512_set1_ps(self.filter.high));
+        let out = &mut out[columns.start * channels..][..length];
+        for at in (0..length).step_by(LANES) {
+            let lanes = Lanes16::holding(at, length);
+            let mut sum = _mm512_setzero_ps();
+            for (source, weights) in sources.iter().zip(&weights) {
+                // SAFETY: `at` is below `length`, to which each source was cut, and `lanes`, a run of low bits, are
+                // those that hold elements of it; others are not read.
+                let values =
+                    unsafe { _mm512_maskz_loadu_ps(lanes.mask(), source.as_ptr().add(at)) };
+                sum = _mm512_fmadd_ps(values, *weights, sum);
+            }
+            finish(_mm512_add_ps(sum, bias), bounds, lanes, &mut out[at..]);
         }
     }
 

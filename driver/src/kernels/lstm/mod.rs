@@ -14,7 +14,7 @@ mod step;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub(crate) use dispatch::GATES;
+pub(crate) use dispatch::{GATES, QUANT8, quant8_step};
 pub(crate) use packed::{LayerSizes, PackedLstm};
 
 portable_kernel! {
@@ -22,13 +22,6 @@ portable_kernel! {
     FLOAT = "lstm/float",
     operations: [BidirectionalSequenceLstm, Lstm, UnidirectionalSequenceLstm],
     types: [TensorFloat32, TensorFloat16],
-}
-
-portable_kernel! {
-    /// `lstm/quant8`: see [`quant8::Lstm8::step`].
-    QUANT8 = "lstm/quant8",
-    operations: [QuantizedLstm],
-    types: [TensorQuant8AsymmSigned, TensorQuant8Symm, TensorQuant16Symm],
 }
 
 portable_kernel! {

@@ -9,7 +9,7 @@
     reason = "values are clamped to their type before they are narrowed; counts are small"
 )]
 
-use super::fixed_point::{GATE_INTEGER_BITS, logistic, saturate, tanh};
+use super::fixed_point::{GATE_INTEGER_BITS, logistic_all, saturate, tanh_all, whole_lanes};
 use crate::kernels::norm::inverse_sqrt;
 use crate::kernels::quant::{Multiplier, rounding_divide_by_power_of_two};
 
@@ -92,58 +92,33 @@ pub(crate) struct Step<'a> {
     pub(crate) cell: &'a [i16],
 }
 
+/// Arrays of one number per unit that a step works in: one for each gate, one for what is added to it.
+const ARRAYS: usize = 5;
+
 impl Lstm8<'_> {
     /// Integers of working memory that a step of this many units takes.
     #[must_use]
     pub(crate) fn work(units: usize) -> usize {
-        4 * units
+        ARRAYS * whole_lanes(units)
     }
 
-    /// Takes one sequence a step further.
-    pub(crate) fn step(&self, step: Step<'_>, next: &mut [i16], out: &mut [i8], work: &mut [i32]) {
-        let units = next.len();
-        let (input_gate, work) = work.split_at_mut(units);
-        let (forget_gate, work) = work.split_at_mut(units);
-        let (candidate, work) = work.split_at_mut(units);
-        let output_gate = &mut work[..units];
-
-        self.sums(&self.forget_gate, step, step.cell, forget_gate);
-        apply(forget_gate, logistic);
-        match &self.input_gate {
-            Some(gate) => {
-                self.sums(gate, step, step.cell, input_gate);
-                apply(input_gate, logistic);
-            }
-            None => {
-                for (input_gate, forget_gate) in input_gate.iter_mut().zip(&*forget_gate) {
-                    *input_gate = i32::from(i16::MAX) - forget_gate;
-                }
-            }
-        }
-        self.sums(&self.cell_gate, step, step.cell, candidate);
-        apply(candidate, |x| tanh(x, GATE_INTEGER_BITS));
-        self.next_cell(step.cell, forget_gate, input_gate, candidate, next);
-
-        self.sums(&self.output_gate, step, next, output_gate);
-        apply(output_gate, logistic);
-        let hidden = output_gate;
-        for (hidden, cell) in hidden.iter_mut().zip(&*next) {
-            let product = *hidden * i32::from(tanh(*cell, self.cell_integer_bits));
-            let scaled = self.hidden_scale.apply(product);
-            *hidden = scaled.saturating_sub(self.hidden_zero_point).clamp(-128, 127);
-        }
-        self.project(hidden, out);
-    }
-
-    /// What a gate is computed from, as Q3.
-    fn sums(&self, gate: &Gate<'_>, step: Step<'_>, cell: &[i16], out: &mut [i32]) {
-        let own = gate.input.chunks_exact(step.x.len());
-        let recurrent = gate.recurrent.chunks_exact(step.previous.len());
-        for ((out, own), recurrent) in out.iter_mut().zip(own).zip(recurrent) {
-            let own = products(own, step.x, self.input_zero_point);
-            let recurrent = products(recurrent, step.previous, self.output_zero_point);
-            let sum = clamp16(gate.input_scale.apply(own));
-            *out = clamp16(sum.saturating_add(gate.recurrent_scale.apply(recurrent)));
+    /// What a gate is computed from, as Q3. `part` is working memory.
+    #[inline(always)]
+    fn sums(
+        &self,
+        gate: &Gate<'_>,
+        step: Step<'_>,
+        cell: &[i16],
+        out: &mut [i32],
+        part: &mut [i32],
+    ) {
+        let units = cell.len();
+        multiply(gate.input, step.x, self.input_zero_point, &mut out[..units]);
+        multiply(gate.recurrent, step.previous, self.output_zero_point, &mut part[..units]);
+        // With what lies behind the units, which nobody reads: whole vectors cost no more.
+        for (out, part) in out.iter_mut().zip(&*part) {
+            let sum = clamp16(gate.input_scale.apply(*out));
+            *out = clamp16(sum.saturating_add(gate.recurrent_scale.apply(*part)));
         }
         if let Some((weights, scale)) = gate.peephole {
             for ((out, weight), cell) in out.iter_mut().zip(weights).zip(cell) {
@@ -152,10 +127,11 @@ impl Lstm8<'_> {
             }
         }
         if let Some(norm) = &gate.layer_norm {
-            norm.apply(out);
+            norm.apply(&mut out[..units]);
         }
     }
 
+    #[inline(always)]
     fn next_cell(
         &self,
         cell: &[i16],
@@ -180,6 +156,7 @@ impl Lstm8<'_> {
         }
     }
 
+    #[inline(always)]
     fn project(&self, hidden: &[i32], out: &mut [i8]) {
         let Some(projection) = &self.projection else {
             for (out, hidden) in out.iter_mut().zip(hidden) {
@@ -227,20 +204,95 @@ impl LayerNorm<'_> {
     }
 }
 
-/// The sum of products of weights with values less their zero point.
-fn products(weights: &[i8], values: &[i8], zero_point: i32) -> i32 {
-    weights.iter().zip(values).fold(0i32, |sum, (weight, value)| {
-        sum.wrapping_add(i32::from(*weight) * (i32::from(*value) - zero_point))
-    })
+/// Takes one sequence a step further.
+#[inline(always)]
+pub(crate) fn step(
+    lstm: &Lstm8<'_>,
+    step: Step<'_>,
+    next: &mut [i16],
+    out: &mut [i8],
+    work: &mut [i32],
+) {
+    let units = next.len();
+    let lanes = whole_lanes(units);
+    let (input_gate, work) = work.split_at_mut(lanes);
+    let (forget_gate, work) = work.split_at_mut(lanes);
+    let (candidate, work) = work.split_at_mut(lanes);
+    let (output_gate, work) = work.split_at_mut(lanes);
+    let part = &mut work[..lanes];
+
+    lstm.sums(&lstm.forget_gate, step, step.cell, forget_gate, part);
+    logistic_all(forget_gate);
+    match &lstm.input_gate {
+        Some(gate) => {
+            lstm.sums(gate, step, step.cell, input_gate, part);
+            logistic_all(input_gate);
+        }
+        None => {
+            for (input_gate, forget_gate) in input_gate.iter_mut().zip(&*forget_gate) {
+                *input_gate = i32::from(i16::MAX) - forget_gate;
+            }
+        }
+    }
+    lstm.sums(&lstm.cell_gate, step, step.cell, candidate, part);
+    tanh_all(candidate, GATE_INTEGER_BITS);
+    lstm.next_cell(step.cell, forget_gate, input_gate, candidate, next);
+
+    lstm.sums(&lstm.output_gate, step, next, output_gate, part);
+    logistic_all(output_gate);
+    for (part, cell) in part.iter_mut().zip(&*next) {
+        *part = i32::from(*cell);
+    }
+    tanh_all(part, lstm.cell_integer_bits);
+    let hidden = output_gate;
+    for (hidden, cell) in hidden.iter_mut().zip(&*part) {
+        let scaled = lstm.hidden_scale.apply(*hidden * *cell);
+        *hidden = scaled.saturating_sub(lstm.hidden_zero_point).clamp(-128, 127);
+    }
+    lstm.project(&hidden[..units], out);
 }
 
-/// Applies a function of 16-bit numbers to values that are held in 16 bits.
-fn apply(values: &mut [i32], function: impl Fn(i16) -> i16) {
-    for value in values {
-        *value = function(saturate(*value)).into();
+/// The product of a matrix of `out.len()` rows with values less their zero point.
+#[inline(always)]
+fn multiply(matrix: &[i8], values: &[i8], zero_point: i32, out: &mut [i32]) {
+    for (out, row) in out.iter_mut().zip(matrix.chunks_exact(values.len())) {
+        *out = products(row, values, zero_point);
     }
 }
 
+/// Products that are added up side by side: of long rows, and of what is left of them.
+const LONG: usize = 16;
+const SHORT: usize = 4;
+
+/// The sum of products of weights with values less their zero point.
+#[inline(always)]
+fn products(weights: &[i8], values: &[i8], zero_point: i32) -> i32 {
+    let (long, weights) = weights.as_chunks::<LONG>();
+    let (long_values, values) = values.as_chunks::<LONG>();
+    let (short, weights) = weights.as_chunks::<SHORT>();
+    let (short_values, values) = values.as_chunks::<SHORT>();
+    let sum = side_by_side(long, long_values, zero_point);
+    let sum = sum.wrapping_add(side_by_side(short, short_values, zero_point));
+    sum.wrapping_add(side_by_side(weights.as_chunks::<1>().0, values.as_chunks().0, zero_point))
+}
+
+/// As [`products`], in `N` sums.
+#[inline(always)]
+fn side_by_side<const N: usize>(weights: &[[i8; N]], values: &[[i8; N]], zero_point: i32) -> i32 {
+    let mut sums = [0i32; N];
+    for (weights, values) in weights.iter().zip(values) {
+        for ((sum, weight), value) in sums.iter_mut().zip(weights).zip(values) {
+            *sum = sum.wrapping_add(i32::from(*weight) * (i32::from(*value) - zero_point));
+        }
+    }
+    let mut all = 0i32;
+    for sum in sums {
+        all = all.wrapping_add(sum);
+    }
+    all
+}
+
+#[inline(always)]
 fn clamp16(x: i32) -> i32 {
     saturate(x).into()
 }
@@ -288,7 +340,8 @@ mod tests {
     fn step(lstm: &Lstm8<'_>, x: i8, previous: i8, cell: i16) -> (i16, i8) {
         let (mut next, mut out) = ([0], [0]);
         let step = Step { x: &[x], previous: &[previous], cell: &[cell] };
-        lstm.step(step, &mut next, &mut out, &mut [0x5555; 4]);
+        let mut work = vec![0x5555; Lstm8::work(1)];
+        super::step(lstm, step, &mut next, &mut out, &mut work);
         (next[0], out[0])
     }
 
@@ -304,14 +357,14 @@ mod tests {
         let lstm = Lstm8 { input_zero_point: -3, output_zero_point: 10, ..cell() };
         let gate = gate(&[7], &[-5]);
         let step = Step { x: &[4], previous: &[12], cell: &[0] };
-        let mut out = [0];
-        lstm.sums(&gate, step, step.cell, &mut out);
+        let (mut out, mut part) = ([0], [0]);
+        lstm.sums(&gate, step, step.cell, &mut out, &mut part);
         assert_eq!(out, [7 * 7 - 5 * 2]);
         let peephole = Some((&[100i16][..], ONE));
-        lstm.sums(&Gate { peephole, ..gate }, step, &[3], &mut out);
+        lstm.sums(&Gate { peephole, ..gate }, step, &[3], &mut out, &mut part);
         assert_eq!(out, [39 + 300]);
         let far = Multiplier { multiplier: 1 << 30, shift: 16 };
-        lstm.sums(&Gate { input_scale: far, ..gate }, step, &[3], &mut out);
+        lstm.sums(&Gate { input_scale: far, ..gate }, step, &[3], &mut out, &mut part);
         assert_eq!(out, [32_767 - 10], "each part is held in 16 bits");
     }
 

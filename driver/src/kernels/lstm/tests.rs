@@ -1,8 +1,10 @@
-//! Gates with packed weights against the cell as it is defined.
+//! Gates with packed weights against the cell as it is defined; cells on integers with every instruction set.
 
 use super::float::{Gate, Lstm, Projection, State};
+use super::quant8::{self, LayerNorm, Lstm8, Step};
 use super::*;
 use crate::budget::Budget;
+use crate::kernels::quant::Multiplier;
 use crate::kernels::rnn::Activation;
 use crate::kernels::simd::Isa;
 use crate::kernels::testing::Numbers;
@@ -59,5 +61,66 @@ pub(crate) fn gates(isa: Isa) {
         for (got, want) in pairs {
             assert!((got - want).abs() < 1e-4, "seed {seed}: {got}, {want}");
         }
+    }
+}
+
+/// Every instruction set gives the same bits.
+pub(crate) fn quant8(isa: Isa) {
+    for seed in 0..24 {
+        let numbers = &mut Numbers::new(seed);
+        let (units, inputs) = (1 + numbers.below(40), 1 + numbers.below(40));
+        let has_projection = seed % 2 == 1;
+        let outputs = if has_projection { 1 + numbers.below(20) } else { units };
+        let mut bytes =
+            |count| -> Vec<i8> { numbers.bytes(count).into_iter().map(u8::cast_signed).collect() };
+        let gates = [(); 4].map(|()| [units * inputs, units * outputs].map(&mut bytes));
+        let (x, previous) = (bytes(inputs), bytes(outputs));
+        let projection = bytes(outputs * units);
+        let short = |count| -> Vec<i16> {
+            (0..count).map(|at: usize| (at * 2311 % 65_536) as u16 as i16).collect()
+        };
+        let (peephole, cell) = (short(units), short(units));
+        let (norm, bias) = (short(units), vec![77_777; units]);
+        let scale = |shift| Multiplier { multiplier: 1_500_000_000, shift };
+        let [input_gate, forget_gate, cell_gate, output_gate] =
+            gates.each_ref().map(|[input, recurrent]| quant8::Gate {
+                input,
+                input_scale: scale(-4),
+                recurrent,
+                recurrent_scale: scale(-3),
+                peephole: (seed % 3 == 1).then_some((peephole.as_slice(), scale(-17))),
+                layer_norm: (seed % 4 > 1).then_some(LayerNorm {
+                    weights: &norm,
+                    bias: &bias,
+                    scale: scale(-12),
+                }),
+            });
+        let lstm = Lstm8 {
+            input_gate: (seed % 5 != 1).then_some(input_gate),
+            forget_gate,
+            cell_gate: quant8::Gate { peephole: None, ..cell_gate },
+            output_gate,
+            projection: has_projection.then_some(quant8::Projection {
+                weights: &projection,
+                bias: None,
+                scale: scale(-9),
+                clip: if seed % 7 == 3 { 90 } else { 0 },
+            }),
+            input_zero_point: -3,
+            output_zero_point: 5,
+            cell_integer_bits: (seed % 7) as u32,
+            cell_clip: if seed % 7 == 4 { 20_000 } else { 0 },
+            hidden_scale: scale(-22),
+            hidden_zero_point: -1,
+        };
+        let step = Step { x: &x, previous: &previous, cell: &cell };
+        let answers = [Isa::PORTABLE, isa].map(|isa| {
+            let (mut next, mut out) = (vec![0; units], vec![0; outputs]);
+            let mut work = vec![i32::MIN; Lstm8::work(units)];
+            quant8_step(isa, &lstm, step, &mut next, &mut out, &mut work);
+            (next, out)
+        });
+        assert_eq!(answers[0], answers[1], "seed {seed}");
+        assert!(answers[0].0.iter().any(|x| *x != 0), "seed {seed}: a cell of nothing");
     }
 }

@@ -1,9 +1,9 @@
 //! Chooses the body for the instruction sets that there are.
 #![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
 
-#[cfg(target_arch = "x86_64")]
-use super::avx512;
 use super::portable;
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
 use crate::kernels::simd::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::{has_avx2, has_avx512, has_vnni};
@@ -13,27 +13,18 @@ use crate::kernels::simd::{has_avx2, has_avx512, has_vnni};
 pub(crate) fn floats(isa: Isa, rounds: u32) -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
-        // Written out, as only a closure is compiled for the instructions of the function around it.
-        #[target_feature(enable = "avx512f")]
-        fn avx512_form(rounds: u32) -> u64 {
-            portable::floats(rounds, |sum, factor, term| sum.mul_add(factor, term))
-        }
-        #[target_feature(enable = "avx2,fma")]
-        fn avx2_form(rounds: u32) -> u64 {
-            portable::floats(rounds, |sum, factor, term| sum.mul_add(factor, term))
-        }
         if has_avx512(isa) {
             // SAFETY: the CPU has the features that the function is compiled for: asked in the line above.
-            return unsafe { avx512_form(rounds) };
+            return unsafe { avx512::floats(rounds) };
         }
         if has_avx2(isa) && std::arch::is_x86_feature_detected!("fma") {
             // SAFETY: as above.
-            return unsafe { avx2_form(rounds) };
+            return unsafe { avx2::floats(rounds) };
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = isa;
-    portable::floats(rounds, |sum, factor, term| sum * factor + term)
+    portable::floats(rounds)
 }
 
 /// The same of stored values of 8 bits.

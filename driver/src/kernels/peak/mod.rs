@@ -3,6 +3,8 @@
 //! No operation uses these. What a kernel reaches is compared with them.
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 mod dispatch;
 mod portable;

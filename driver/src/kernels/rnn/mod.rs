@@ -1,13 +1,12 @@
 //! Recurrent layers on `f32`: what every cell is made of, and the plain cell.
 
-use crate::kernels::simd::portable_kernel;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx512;
+mod dispatch;
+#[cfg(test)]
+pub(super) mod tests;
 
-portable_kernel! {
-    /// `rnn/step`: see [`Rnn::step`].
-    STEP = "rnn/step",
-    operations: [BidirectionalSequenceRnn, Rnn, UnidirectionalSequenceRnn],
-    types: [TensorFloat32, TensorFloat16],
-}
+pub(crate) use dispatch::{STEP, step};
 
 /// What a recurrent layer applies to its sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,22 +57,32 @@ fn map(values: &mut [f32], function: impl Fn(f32) -> f32) {
     }
 }
 
-/// The sum of products, in several partial sums so that the compiler can use vectors.
+/// Sums that are made side by side.
+const LANES: usize = 16;
+
+/// The sum of products, in [`LANES`] partial sums (position `i` belongs to sum `i % LANES`) which are added up half
+/// onto half: so vectors can be used for all of it, and whatever instructions there are give the same bits.
+#[inline(always)]
 #[must_use]
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
-    const LANES: usize = 16;
-    let (a, b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-    let tail: f32 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
     let mut sums = [0f32; LANES];
-    for (a, b) in a.zip(b) {
+    for (a, b) in a.chunks(LANES).zip(b.chunks(LANES)) {
         for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
             *sum += a * b;
         }
     }
-    sums.iter().sum::<f32>() + tail
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            sums[lane] += sums[lane + half];
+        }
+        half /= 2;
+    }
+    sums[0]
 }
 
 /// Adds the product of a matrix of `out.len()` rows with the vector `x` to `out`.
+#[inline(always)]
 pub(crate) fn add_product(matrix: &[f32], x: &[f32], out: &mut [f32]) {
     for (out, row) in out.iter_mut().zip(matrix.chunks_exact(x.len().max(1))) {
         *out += dot(row, x);
@@ -95,73 +104,21 @@ pub(crate) struct Rnn<'a> {
     pub(crate) activation: Activation,
 }
 
-impl Rnn<'_> {
-    /// Replaces the hidden state of one sequence by the next; `work` has the same size.
-    pub(crate) fn step(
-        &self,
-        x: &[f32],
-        aux: Option<&[f32]>,
-        hidden: &mut [f32],
-        work: &mut [f32],
-    ) {
-        work.copy_from_slice(self.bias);
-        add_product(self.weights, x, work);
-        if let (Some(weights), Some(aux)) = (self.aux_weights, aux) {
-            add_product(weights, aux, work);
-        }
-        add_product(self.recurrent, hidden, work);
-        self.activation.apply(work);
-        hidden.copy_from_slice(work);
+/// Replaces the hidden state of one sequence by the next; `work` has the same size.
+#[inline(always)]
+fn step_plainly(
+    cell: &Rnn<'_>,
+    x: &[f32],
+    aux: Option<&[f32]>,
+    hidden: &mut [f32],
+    work: &mut [f32],
+) {
+    work.copy_from_slice(cell.bias);
+    add_product(cell.weights, x, work);
+    if let (Some(weights), Some(aux)) = (cell.aux_weights, aux) {
+        add_product(weights, aux, work);
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_and_short_products_agree_with_the_sum_of_squares() {
-        for len in [0u16, 1, 15, 16, 17, 40] {
-            let ramp: Vec<f32> = (0..len).map(f32::from).collect();
-            let n = f32::from(len);
-            let squares = if len == 0 { 0.0 } else { (n - 1.0) * n * (2.0 * n - 1.0) / 6.0 };
-            assert_eq!(dot(&ramp, &ramp), squares, "{len}");
-        }
-    }
-
-    #[test]
-    fn activations() {
-        for (code, want) in [
-            (0, Some([-1.0, 0.0, 8.0])),
-            (1, Some([0.0, 0.0, 8.0])),
-            (2, None),
-            (3, Some([0.0, 0.0, 6.0])),
-            (4, Some([(-1f32).tanh(), 0.0, 8f32.tanh()])),
-            (5, None),
-            (6, Some([1.0 / (1.0 + 1f32.exp()), 0.5, 1.0 / (1.0 + (-8f32).exp())])),
-        ] {
-            let got = Activation::from_code(code).map(|activation| {
-                let mut values = [-1.0, 0.0, 8.0];
-                activation.apply(&mut values);
-                values
-            });
-            assert_eq!(got, want, "{code}");
-        }
-    }
-
-    #[test]
-    fn one_step_of_two_units() {
-        let cell = Rnn {
-            weights: &[1.0, 2.0, 3.0, 4.0],
-            aux_weights: Some(&[10.0, -10.0]),
-            recurrent: &[0.0, 1.0, 1.0, 0.0],
-            bias: &[0.5, -0.5],
-            activation: Activation::Relu,
-        };
-        let mut hidden = [100.0, 200.0];
-        let mut work = [0.0; 2];
-        cell.step(&[1.0, -1.0], Some(&[20.0]), &mut hidden, &mut work);
-        // 1 - 2 + 200 + 200 + 0.5, and 3 - 4 - 200 + 100 - 0.5 which is below 0.
-        assert_eq!(hidden, [399.5, 0.0]);
-    }
+    add_product(cell.recurrent, hidden, work);
+    cell.activation.apply(work);
+    hidden.copy_from_slice(work);
 }

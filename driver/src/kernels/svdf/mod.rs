@@ -2,14 +2,14 @@
 //! decomposition filters).
 
 use crate::kernels::rnn::{Activation, dot};
-use crate::kernels::simd::portable_kernel;
 
-portable_kernel! {
-    /// `svdf/step`: see [`Svdf::step`].
-    STEP = "svdf/step",
-    operations: [Svdf],
-    types: [TensorFloat32, TensorFloat16],
-}
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod dispatch;
+#[cfg(test)]
+pub(super) mod tests;
+
+pub(crate) use dispatch::{STEP, step};
 
 /// The weights of such a layer.
 #[derive(Debug, Clone, Copy)]
@@ -28,54 +28,43 @@ pub(crate) struct Svdf<'a> {
     pub(crate) activation: Activation,
 }
 
-impl Svdf<'_> {
-    /// One step of one sequence: `state` (`[filters, memory]`) goes on by one step, `out` is the
-    /// output.
-    ///
-    /// The last slot is only ever written and read within a step: it comes back as 0.
-    pub(crate) fn step(&self, x: &[f32], state: &mut [f32], out: &mut [f32]) {
-        match self.bias {
-            Some(bias) => out.copy_from_slice(bias),
-            None => out.fill(0.0),
-        }
-        let filters = state
-            .chunks_exact_mut(self.memory)
-            .zip(self.feature.chunks_exact(x.len()))
-            .zip(self.time.chunks_exact(self.memory));
-        for (filter, ((memory, feature), time)) in filters.enumerate() {
-            if let Some(newest) = memory.last_mut() {
-                *newest = dot(feature, x);
-            }
-            out[filter / self.rank] += dot(memory, time);
-            memory.rotate_left(1);
-            if let Some(newest) = memory.last_mut() {
-                *newest = 0.0;
-            }
-        }
-        self.activation.apply(out);
-    }
+/// One step of one sequence: `state` (`[filters, memory]`) goes on by one step, `out` is the
+/// output.
+///
+/// The last slot is only ever written and read within a step: it comes back as 0.
+#[inline(always)]
+fn step_plainly(layer: &Svdf<'_>, x: &[f32], state: &mut [f32], out: &mut [f32]) {
+    step_with(layer, x, state, out, dot);
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn filters_remember_and_forget() {
-        let layer = Svdf {
-            feature: &[1.0, 0.0, 0.0, 1.0],
-            time: &[1.0, 10.0, 1.0, 100.0],
-            bias: Some(&[0.5]),
-            rank: 2,
-            memory: 2,
-            activation: Activation::None,
-        };
-        // The last slots hold what must not be read.
-        let mut state = [7.0, 99.0, 8.0, 99.0];
-        let mut out = [0.0];
-        layer.step(&[2.0, 3.0], &mut state, &mut out);
-        // 7 + 10 * 2, 8 + 100 * 3, and the bias.
-        assert_eq!(out, [335.5]);
-        assert_eq!(state, [2.0, 0.0, 3.0, 0.0]);
+/// As [`step_plainly`], with this function for sums of products.
+#[inline(always)]
+fn step_with(
+    layer: &Svdf<'_>,
+    x: &[f32],
+    state: &mut [f32],
+    out: &mut [f32],
+    dot: impl Fn(&[f32], &[f32]) -> f32,
+) {
+    match layer.bias {
+        Some(bias) => out.copy_from_slice(bias),
+        None => out.fill(0.0),
     }
+    let (memory, rank) = (layer.memory, layer.rank);
+    for filter in 0..state.len() / memory {
+        let feature = &layer.feature[filter * x.len()..][..x.len()];
+        state[(filter + 1) * memory - 1] = dot(feature, x);
+    }
+    for (unit, out) in out.iter_mut().enumerate() {
+        for filter in unit * rank..(unit + 1) * rank {
+            let slots = filter * memory..(filter + 1) * memory;
+            *out += dot(&state[slots.clone()], &layer.time[slots]);
+        }
+    }
+    // All filters forget their oldest in one go. What moves over from the next filter is the slot that becomes 0.
+    state.copy_within(1.., 0);
+    for newest in state.iter_mut().skip(memory - 1).step_by(memory) {
+        *newest = 0.0;
+    }
+    layer.activation.apply(out);
 }

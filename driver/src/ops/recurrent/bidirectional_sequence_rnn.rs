@@ -13,10 +13,12 @@ use burst_hal::HalVersion::{V1_2, V1_3};
 use burst_hal::OperationType;
 
 use crate::OpError;
+use crate::kernels::Isa;
 use crate::kernels::rnn::Activation;
 use crate::op::types::{BOOL, I32, TF16, TF32};
 use crate::op::{
-    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, TypeSet, WithAttributes,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Run, Signature,
+    TypeSet, WithAttributes,
 };
 use crate::ops::attributes::recurrent_activation;
 use crate::ops::recurrent::bidirectional::{Linking, output_shapes};
@@ -25,13 +27,14 @@ use crate::ops::recurrent::operands::{
 };
 use crate::ops::recurrent::rnn_pass::{CellOperands, Pass};
 use crate::ops::recurrent::sequence::{Columns, Direction, Sequence};
+use crate::ops::recurrent::vectors;
 use crate::tensor::Args;
 
 /// The definition of BIDIRECTIONAL_SEQUENCE_RNN.
 pub static DEF: OpDef = OpDef {
     code: OperationType::BidirectionalSequenceRnn,
     validate,
-    body: &WithAttributes { parse, infer, prepare: None, execute },
+    body: &WithAttributes { parse, infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN.omit(&[9, 10, 11]).no_zero_sized(),
 };
 
@@ -124,7 +127,19 @@ fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred
         .map(Inferred::Shapes)
 }
 
+fn prepare(
+    _: &Args<'_>,
+    attributes: &Attributes,
+    context: &PrepareContext<'_>,
+) -> Result<Option<Prepared>, OpError> {
+    Ok(vectors::prepared(attributes, context, execute_with))
+}
+
 fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
+    execute_with(run, attributes, Isa::PORTABLE)
+}
+
+fn execute_with(run: &mut Run<'_, '_>, attributes: &Attributes, isa: Isa) -> Result<(), OpError> {
     let Attributes { activation, time_major, merged } = *attributes;
     let layer = check(run.inputs, time_major)?;
     let linking = layer.linking.ok_or(OpError::NotYet)?;
@@ -146,6 +161,7 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
             input,
             aux,
             stop: run.stop,
+            isa,
         };
         let start = floats.required(operands.hidden)?;
         let hidden =

@@ -19,6 +19,7 @@ mod sequence;
 pub mod svdf;
 pub mod unidirectional_sequence_lstm;
 pub mod unidirectional_sequence_rnn;
+mod vectors;
 
 /// The operations of this family.
 pub static OPS: &[&OpDef] = &[

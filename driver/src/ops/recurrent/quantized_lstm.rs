@@ -15,11 +15,14 @@ use burst_hal::HalVersion::V1_3;
 use burst_hal::{Dimensions, OperationType};
 
 use crate::OpError;
+use crate::kernels::Isa;
 use crate::kernels::lstm::quant8::{Gate, LayerNorm, Lstm8, Projection, Step};
+use crate::kernels::lstm::quant8_step;
 use crate::kernels::quant::Multiplier;
 use crate::op::types::{F32, I32, TI32, TQ8S, TQ8SYMM, TQ16S};
 use crate::op::{
-    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Run, Signature,
+    WithAttributes,
 };
 use crate::ops::attributes::positive_float;
 use crate::ops::quantization::rules::expect_same;
@@ -27,13 +30,14 @@ use crate::ops::recurrent::lstm_pass::{
     CELL_GATE, CellOperands, FORGET_GATE, INPUT_GATE, OUTPUT_GATE,
 };
 use crate::ops::recurrent::operands::{cell_integer_bits, clip, sizes};
+use crate::ops::recurrent::vectors;
 use crate::tensor::{Args, TensorInfo};
 
 /// The definition of QUANTIZED_LSTM.
 pub static DEF: OpDef = OpDef {
     code: OperationType::QuantizedLstm,
     validate,
-    body: &WithAttributes { parse, infer, prepare: None, execute },
+    body: &WithAttributes { parse, infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN.omit(&[1, 5, 9, 10, 11, 12, 16, 17, 20, 21, 22, 23]).no_zero_sized(),
 };
 
@@ -112,7 +116,19 @@ fn check_quantization(args: &Args<'_>) -> Result<(), OpError> {
     Ok(())
 }
 
+fn prepare(
+    _: &Args<'_>,
+    attributes: &Attributes,
+    context: &PrepareContext<'_>,
+) -> Result<Option<Prepared>, OpError> {
+    Ok(vectors::prepared(attributes, context, execute_with))
+}
+
 fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
+    execute_with(run, attributes, Isa::PORTABLE)
+}
+
+fn execute_with(run: &mut Run<'_, '_>, attributes: &Attributes, isa: Isa) -> Result<(), OpError> {
     let [batches, inputs] = sizes(run.inputs, INPUT)?;
     let sizes = CELL.check(run.inputs, batches, inputs, None)?;
     let (inputs, units, outputs) = (inputs as usize, sizes.units as usize, sizes.outputs as usize);
@@ -129,7 +145,7 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
     let writes = next.zip(out.i8_mut()?.chunks_exact_mut(outputs));
     for (((x, previous), cell), (next, out)) in reads.zip(cell.chunks_exact(units)).zip(writes) {
         stop.check()?;
-        lstm.step(Step { x, previous, cell }, next, out, work);
+        quant8_step(isa, &lstm, Step { x, previous, cell }, next, out, work);
     }
     state_out.i8_mut()?.copy_from_slice(out.i8_mut()?);
     Ok(())

@@ -10,22 +10,25 @@ use burst_hal::HalVersion::{V1_0, V1_2};
 use burst_hal::OperationType;
 
 use crate::OpError;
+use crate::kernels::Isa;
 use crate::kernels::rnn::Activation;
 use crate::op::types::{I32, TF16, TF32};
 use crate::op::{
-    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Run, Signature,
+    WithAttributes,
 };
 use crate::ops::attributes::recurrent_activation;
 use crate::ops::recurrent::operands::{Floats, output, sizes, store};
 use crate::ops::recurrent::rnn_pass::{CellOperands, Pass};
 use crate::ops::recurrent::sequence::{Direction, Sequence};
+use crate::ops::recurrent::vectors;
 use crate::tensor::Args;
 
 /// The definition of RNN.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Rnn,
     validate,
-    body: &WithAttributes { parse, infer, prepare: None, execute },
+    body: &WithAttributes { parse, infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -54,7 +57,19 @@ fn infer(args: &Args<'_>, activation: Parsed<'_, Activation>) -> Result<Inferred
     Ok(Inferred::many([shape.as_slice().into(), shape.as_slice().into()]))
 }
 
+fn prepare(
+    _: &Args<'_>,
+    activation: &Activation,
+    context: &PrepareContext<'_>,
+) -> Result<Option<Prepared>, OpError> {
+    Ok(vectors::prepared(activation, context, execute_with))
+}
+
 fn execute(run: &mut Run<'_, '_>, activation: &Activation) -> Result<(), OpError> {
+    execute_with(run, activation, Isa::PORTABLE)
+}
+
+fn execute_with(run: &mut Run<'_, '_>, activation: &Activation, isa: Isa) -> Result<(), OpError> {
     let [batches, inputs] = sizes(run.inputs, INPUT)?;
     let units = CELL.check(run.inputs, batches, inputs)?;
     let (floats, work) = Floats::new(run.inputs, run.scratch, Pass::work(batches, units))?;
@@ -65,6 +80,7 @@ fn execute(run: &mut Run<'_, '_>, activation: &Activation) -> Result<(), OpError
         input: floats.required(INPUT)?,
         aux: None,
         stop: run.stop,
+        isa,
     };
     let hidden = pass.run(floats.required(CELL.hidden)?, work, |_, _| Ok(()))?;
     store(output(run.outputs, 0)?, 0, hidden)?;

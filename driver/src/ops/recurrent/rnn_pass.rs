@@ -1,7 +1,8 @@
 //! What the three RNN operations share: the operands of a plain cell, and a pass through time.
 
 use crate::OpError;
-use crate::kernels::rnn::{Activation, Rnn};
+use crate::kernels::Isa;
+use crate::kernels::rnn::{self, Activation, Rnn};
 use crate::op::Stop;
 use crate::ops::recurrent::operands::{Floats, Shapes, expect, sizes};
 use crate::ops::recurrent::sequence::{Direction, Sequence, vector, vector_mut};
@@ -62,6 +63,8 @@ pub(super) struct Pass<'a> {
     pub(super) input: &'a [f32],
     pub(super) aux: Option<&'a [f32]>,
     pub(super) stop: Stop<'a>,
+    /// What its steps may be computed with.
+    pub(super) isa: Isa,
 }
 
 impl Pass<'_> {
@@ -88,7 +91,7 @@ impl Pass<'_> {
             let x = vector(self.input, row, inputs)?;
             let aux = self.aux.zip(aux_inputs).map(|(aux, size)| vector(aux, row, size));
             let state = vector_mut(hidden, batch, units)?;
-            self.cell.step(x, aux.transpose()?, state, &mut next[..units]);
+            rnn::step(self.isa, &self.cell, x, aux.transpose()?, state, &mut next[..units]);
             emit(row, state)
         })?;
         Ok(hidden)

@@ -13,24 +13,27 @@ use burst_hal::HalVersion::{V1_0, V1_2};
 use burst_hal::OperationType;
 
 use crate::OpError;
+use crate::kernels::Isa;
 use crate::kernels::rnn::Activation;
-use crate::kernels::svdf::Svdf;
+use crate::kernels::svdf::{self, Svdf};
 use crate::op::types::{I32, TF16, TF32};
 use crate::op::{
-    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Run, Signature,
+    WithAttributes,
 };
 use crate::ops::attributes::{positive_i32, recurrent_activation};
 use crate::ops::recurrent::operands::{
     Floats, Shapes, expect, expect_if_given, output, sizes, store,
 };
 use crate::ops::recurrent::sequence::{vector, vector_mut};
+use crate::ops::recurrent::vectors;
 use crate::tensor::Args;
 
 /// The definition of SVDF.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Svdf,
     validate,
-    body: &WithAttributes { parse, infer, prepare: None, execute },
+    body: &WithAttributes { parse, infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN.omit(&[3]).no_zero_sized(),
 };
 
@@ -93,7 +96,19 @@ fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred
     Ok(Inferred::many([[batches, state].as_slice().into(), [batches, units].as_slice().into()]))
 }
 
+fn prepare(
+    _: &Args<'_>,
+    attributes: &Attributes,
+    context: &PrepareContext<'_>,
+) -> Result<Option<Prepared>, OpError> {
+    Ok(vectors::prepared(attributes, context, execute_with))
+}
+
 fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
+    execute_with(run, attributes, Isa::PORTABLE)
+}
+
+fn execute_with(run: &mut Run<'_, '_>, attributes: &Attributes, isa: Isa) -> Result<(), OpError> {
     let Attributes { rank, activation } = *attributes;
     let Sizes { batches, inputs, units, memory, state } = check(run.inputs, rank)?;
     let (units, state) = (units as usize, state as usize);
@@ -112,7 +127,7 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
     for batch in 0..batches as usize {
         run.stop.check()?;
         let x = vector(floats.required(INPUT)?, batch, inputs as usize)?;
-        layer.step(x, vector_mut(states, batch, state)?, out);
+        svdf::step(isa, &layer, x, vector_mut(states, batch, state)?, out);
         store(output(run.outputs, 1)?, batch * units, out)?;
     }
     store(output(run.outputs, 0)?, 0, states)

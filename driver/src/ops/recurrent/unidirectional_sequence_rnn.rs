@@ -11,22 +11,25 @@ use burst_hal::{Dimensions, OperationType};
 use smallvec::SmallVec;
 
 use crate::OpError;
+use crate::kernels::Isa;
 use crate::kernels::rnn::Activation;
 use crate::op::types::{I32, TF16, TF32};
 use crate::op::{
-    Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
+    Form, Inferred, OpDef, OpTraits, Operands, Parsed, PrepareContext, Prepared, Run, Signature,
+    WithAttributes,
 };
 use crate::ops::attributes::recurrent_activation;
 use crate::ops::recurrent::operands::{Floats, output, sizes, store};
 use crate::ops::recurrent::rnn_pass::{CellOperands, Pass};
 use crate::ops::recurrent::sequence::{Direction, Sequence};
+use crate::ops::recurrent::vectors;
 use crate::tensor::Args;
 
 /// The definition of UNIDIRECTIONAL_SEQUENCE_RNN.
 pub static DEF: OpDef = OpDef {
     code: OperationType::UnidirectionalSequenceRnn,
     validate,
-    body: &WithAttributes { parse, infer, prepare: None, execute },
+    body: &WithAttributes { parse, infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -74,7 +77,19 @@ fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred
     Ok(Inferred::Shapes(shapes))
 }
 
+fn prepare(
+    _: &Args<'_>,
+    attributes: &Attributes,
+    context: &PrepareContext<'_>,
+) -> Result<Option<Prepared>, OpError> {
+    Ok(vectors::prepared(attributes, context, execute_with))
+}
+
 fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
+    execute_with(run, attributes, Isa::PORTABLE)
+}
+
+fn execute_with(run: &mut Run<'_, '_>, attributes: &Attributes, isa: Isa) -> Result<(), OpError> {
     let Attributes { activation, time_major } = *attributes;
     let [outer, inner, inputs] = sizes(run.inputs, INPUT)?;
     let batches = if time_major { inner } else { outer };
@@ -87,6 +102,7 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
         input: floats.required(INPUT)?,
         aux: None,
         stop: run.stop,
+        isa,
     };
     let out = output(run.outputs, 0)?;
     let hidden = pass.run(floats.required(CELL.hidden)?, work, |row, values| {

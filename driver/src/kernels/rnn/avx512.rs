@@ -1,0 +1,56 @@
+//! Bodies for AVX-512.
+
+use core::arch::x86_64::*;
+
+use super::{LANES, Rnn};
+use crate::kernels::simd::avx512::{Lanes16, load_16_floats, load_floats};
+
+/// As [`dot`](super::dot), to the bit: a product is rounded before it is added.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(in crate::kernels) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let mut sums = _mm512_setzero_ps();
+    for (a, b) in a.iter().zip(b) {
+        sums = _mm512_add_ps(sums, _mm512_mul_ps(load_16_floats(a), load_16_floats(b)));
+    }
+    let rest = a_rest.len().min(b_rest.len());
+    if rest > 0 {
+        // What is missing is 0 on both sides, and changes no sum: none is -0.
+        let lanes = Lanes16::holding(0, rest);
+        let product = _mm512_mul_ps(load_floats(a_rest, 0, lanes), load_floats(b_rest, 0, lanes));
+        sums = _mm512_add_ps(sums, product);
+    }
+    let eight = _mm256_add_ps(_mm512_castps512_ps256(sums), _mm512_extractf32x8_ps::<1>(sums));
+    let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+    let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
+}
+
+/// As [`add_product`](super::add_product).
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn add_product(matrix: &[f32], x: &[f32], out: &mut [f32]) {
+    for (row, out) in out.iter_mut().enumerate() {
+        *out += dot(&matrix[row * x.len()..][..x.len()], x);
+    }
+}
+
+/// As [`step_plainly`](super::step_plainly).
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) fn step(
+    cell: &Rnn<'_>,
+    x: &[f32],
+    aux: Option<&[f32]>,
+    hidden: &mut [f32],
+    work: &mut [f32],
+) {
+    work.copy_from_slice(cell.bias);
+    add_product(cell.weights, x, work);
+    if let (Some(weights), Some(aux)) = (cell.aux_weights, aux) {
+        add_product(weights, aux, work);
+    }
+    add_product(cell.recurrent, hidden, work);
+    cell.activation.apply(work);
+    hidden.copy_from_slice(work);
+}
