@@ -2,9 +2,9 @@
 //! that it asks the CPU for first.
 #![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
 
-#[cfg(target_arch = "x86_64")]
-use super::avx2;
 use super::portable::{self, Sum};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
 use crate::kernels::simd::kernel;
 
 kernel! {
@@ -15,6 +15,7 @@ kernel! {
     types: [TensorQuant8Asymm],
     portable: portable::sum::<u8>,
     avx2: avx2::unsigned,
+    avx512: avx512::unsigned,
 }
 
 kernel! {
@@ -25,4 +26,5 @@ kernel! {
     types: [TensorQuant8AsymmSigned],
     portable: portable::sum::<i8>,
     avx2: avx2::signed,
+    avx512: avx512::signed,
 }

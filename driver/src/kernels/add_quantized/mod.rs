@@ -5,6 +5,8 @@ use crate::kernels::simd::Isa;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod dispatch;
 mod portable;
 #[cfg(test)]

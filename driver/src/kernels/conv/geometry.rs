@@ -212,6 +212,28 @@ pub(crate) struct Conv {
 }
 
 impl Conv {
+    /// The values of the input among which all are that output pixels `first..first + count` need.
+    #[must_use]
+    pub(crate) fn reach(&self, first: usize, count: usize) -> Range<usize> {
+        let (input, axis) = (&self.input, &self.vertical);
+        if count == 0 || input.height == 0 {
+            return 0..0;
+        }
+        let line = |pixel: usize| {
+            let line = pixel / self.output.width;
+            (line / self.output.height, line % self.output.height * axis.stride)
+        };
+        let at = |batch: usize, row: usize| {
+            batch * input.batch_step
+                + row.saturating_sub(axis.pad).min(input.height) * input.row_step
+        };
+        let (batch, row) = line(first);
+        let start = at(batch, row);
+        let (batch, row) = line(first + count - 1);
+        let span = self.filter.height.saturating_sub(1) * axis.dilation + 1;
+        start..at(batch, row + span).max(start)
+    }
+
     /// Whether slices of these lengths hold what the convolution reads and writes.
     #[must_use]
     pub(crate) fn fits(&self, input: usize, filter: usize, bias: usize, output: usize) -> bool {

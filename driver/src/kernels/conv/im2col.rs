@@ -3,13 +3,31 @@
 
 use super::geometry::Conv;
 
-/// Writes the rows of output pixels from `first` on, as many as `rows` has room for. Input outside
-/// of the image becomes `zero`. Images must be NHWC, and there must be one group.
-pub(crate) fn fill_rows<T: Copy>(conv: &Conv, input: &[T], zero: T, first: usize, rows: &mut [T]) {
+/// What a convolution reads: the values of its input, or as many of them as its pixels need.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source<'a, T> {
+    /// Values from `base` on.
+    pub(crate) values: &'a [T],
+    /// Which value of the input is the first.
+    pub(crate) base: usize,
+    /// What lies outside of the image.
+    pub(crate) zero: T,
+}
+
+impl<'a, T> Source<'a, T> {
+    /// All values of the input.
+    pub(crate) fn whole(values: &'a [T], zero: T) -> Self {
+        Source { values, base: 0, zero }
+    }
+}
+
+/// Writes the rows of output pixels from `first` on, as many as `rows` has room for. Images must be NHWC, and
+/// there must be one group.
+pub(crate) fn fill_rows<T: Copy>(conv: &Conv, input: Source<'_, T>, first: usize, rows: &mut [T]) {
     let mut pixel = Pixel::at(conv, first);
     let depth = conv.depth();
     for at in (0..rows.len() / depth * depth).step_by(depth) {
-        fill_row(conv, input, zero, pixel, &mut rows[at..]);
+        fill_row(conv, input, pixel, &mut rows[at..]);
         pixel.advance(conv);
     }
 }
@@ -42,7 +60,8 @@ impl Pixel {
 }
 
 /// Fills the row at the front of `rows`. What lies behind it may be overwritten.
-fn fill_row<T: Copy>(conv: &Conv, input: &[T], zero: T, pixel: Pixel, rows: &mut [T]) {
+fn fill_row<T: Copy>(conv: &Conv, input: Source<'_, T>, pixel: Pixel, rows: &mut [T]) {
+    let Source { values: input, base, zero } = input;
     let (filter, channels) = (&conv.filter, conv.input.channels);
     let down = conv.vertical.taps(pixel.row, filter.height, conv.input.height);
     let right = conv.horizontal.taps(pixel.column, filter.width, conv.input.width);
@@ -58,7 +77,7 @@ fn fill_row<T: Copy>(conv: &Conv, input: &[T], zero: T, pixel: Pixel, rows: &mut
         let line = tap * line_len;
         let y = conv.vertical.position(pixel.row, tap);
         let x = conv.horizontal.position(pixel.column, right.start);
-        let from = conv.input.at(pixel.batch, y, x);
+        let from = conv.input.at(pixel.batch, y, x) - base;
         let (begin, end) = (line + right.start * channels, line + right.end * channels);
         fill(rows, line, begin, zero);
         if conv.horizontal.dilation == 1 {
@@ -117,16 +136,16 @@ mod tests {
         };
         let input = [1, 2, 3, 4, 5, 6];
         let mut rows = [0; 12];
-        fill_rows(&conv, &input, 9, 0, &mut rows);
+        fill_rows(&conv, Source::whole(&input, 9), 0, &mut rows);
         assert_eq!(rows, [9, 9, 1, 2, 1, 2, 3, 4, 3, 4, 5, 6]);
         let mut rest = [0; 8];
-        fill_rows(&conv, &input, 9, 1, &mut rest);
+        fill_rows(&conv, Source::whole(&input, 9), 1, &mut rest);
         assert_eq!(rest, rows[4..]);
 
         conv.horizontal = Axis { stride: 1, dilation: 2, pad: 1 };
         conv.output.width = 2;
         let mut rows = [0; 8];
-        fill_rows(&conv, &input, 9, 0, &mut rows);
+        fill_rows(&conv, Source::whole(&input, 9), 0, &mut rows);
         assert_eq!(rows, [9, 9, 3, 4, 1, 2, 5, 6]);
     }
 }

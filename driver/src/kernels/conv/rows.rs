@@ -2,7 +2,7 @@
 //! convolution, without a copy of what lies wholly on the image.
 
 use super::geometry::Conv;
-use super::im2col::fill_rows;
+use super::im2col::{Source, fill_rows};
 use crate::OpError;
 
 /// Most pieces that a row is read in: those of a dilated filter of 5 by 5.
@@ -62,20 +62,27 @@ impl<'a, T: Copy> MatrixRows<'a, T> {
     /// [`OpError::Internal`] when sizes do not fit; those of `room`.
     pub(crate) fn of_conv(
         conv: &'a Conv,
-        (input, zero): (&'a [T], T),
+        input: Source<'a, T>,
         step: usize,
         (first, count): (usize, usize),
         room: impl FnOnce(usize) -> Result<&'a mut [T], OpError>,
     ) -> Result<Self, OpError> {
         let depth = conv.depth();
         if conv.is_pointwise() {
-            let values = input.get(first * depth..).and_then(|rest| rest.get(..count * depth));
+            let rest =
+                (first * depth).checked_sub(input.base).and_then(|at| input.values.get(at..));
+            let values = rest.and_then(|rest| rest.get(..count * depth));
             let values = values.ok_or(OpError::Internal { what: "pixels of a convolution" })?;
             return Ok(MatrixRows::Matrix { values, depth });
         }
-        let gathered = room(Pixels::<T>::gathered_len(conv, step, first, count))?;
+        let gathered = room(Self::gathered_len(conv, step, (first, count)))?;
         let range = (first, count);
-        Pixels::new(conv, (input, zero), step, range, gathered).map(MatrixRows::Pixels)
+        Pixels::new(conv, input, step, range, gathered).map(MatrixRows::Pixels)
+    }
+
+    /// Values of scratch memory that [`MatrixRows::of_conv`] asks for.
+    pub(crate) fn gathered_len(conv: &Conv, step: usize, (first, count): (usize, usize)) -> usize {
+        if conv.is_pointwise() { 0 } else { Pixels::<T>::gathered_len(conv, step, first, count) }
     }
 
     /// Whether every piece of a row, or the only one, is of whole steps, but for the last one's end.
@@ -164,7 +171,7 @@ impl Pieces {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pixels<'a, T> {
     conv: &'a Conv,
-    input: &'a [T],
+    input: Source<'a, T>,
     /// The rows that were gathered.
     gathered: &'a [T],
     first: usize,
@@ -184,19 +191,22 @@ impl<'a, T: Copy> Pixels<'a, T> {
         (count - inside) * conv.depth()
     }
 
-    /// Pixels `first..first + count` of the convolution of `input`, whose value `zero` is that beyond the
-    /// edges, in pieces of whole steps, with working memory of [`Pixels::gathered_len`].
+    /// Pixels `first..first + count` of the convolution of `input`, in pieces of whole steps, with working memory of
+    /// [`Pixels::gathered_len`].
     ///
     /// # Errors
     /// [`OpError::Internal`] when sizes do not fit.
     pub(crate) fn new(
         conv: &'a Conv,
-        (input, zero): (&'a [T], T),
+        input: Source<'a, T>,
         step: usize,
         (first, count): (usize, usize),
         gathered: &'a mut [T],
     ) -> Result<Self, OpError> {
-        let fits = input.len() == conv.input.values()
+        let reach = conv.reach(first, count);
+        let fits = reach.end <= conv.input.values()
+            && reach.start >= input.base
+            && reach.end <= input.base + input.values.len()
             && first + count <= conv.output.pixels()
             && gathered.len() == Self::gathered_len(conv, step, first, count);
         if !fits {
@@ -205,7 +215,7 @@ impl<'a, T: Copy> Pixels<'a, T> {
         let pieces = Pieces::of(conv, step);
         let depth = conv.depth();
         if pieces.is_none() {
-            fill_rows(conv, input, zero, first, gathered);
+            fill_rows(conv, input, first, gathered);
         } else {
             let mut walk = Walk::new(conv, first);
             let mut pixel = first;
@@ -214,7 +224,7 @@ impl<'a, T: Copy> Pixels<'a, T> {
                 // Past the range only where there is nothing to gather.
                 if let Spot::Edge(index) = walk.next(conv) {
                     let row = &mut gathered[index * depth..(index + 1) * depth];
-                    fill_rows(conv, input, zero, pixel, row);
+                    fill_rows(conv, input, pixel, row);
                 }
                 pixel += 1;
             }
@@ -246,8 +256,9 @@ impl<'a, T: Copy> Pixels<'a, T> {
             }
             match spot {
                 Spot::Inside(from) => {
+                    let from = from - self.input.base;
                     for (slots, offset) in list.iter_mut().zip(&pieces.offsets) {
-                        slots[index] = &self.input[from + offset..][..pieces.len];
+                        slots[index] = &self.input.values[from + offset..][..pieces.len];
                     }
                 }
                 Spot::Edge(edge) => {
@@ -382,9 +393,13 @@ mod tests {
         #[allow(clippy::cast_precision_loss, reason = "few values")]
         let input: Vec<f32> = (1..=conv.input.values()).map(|value| value as f32).collect();
         let mut want = vec![f32::NAN; count * conv.depth()];
-        fill_rows(conv, &input, -7.0, first, &mut want);
+        let source = Source::whole(&input, -7.0);
+        fill_rows(conv, source, first, &mut want);
         let mut gathered = vec![f32::NAN; Pixels::<f32>::gathered_len(conv, step, first, count)];
-        let given = (input.as_slice(), -7.0);
+        // Of all values, or of no more than are needed.
+        let reach = conv.reach(first, count);
+        let part = Source { values: &input[reach.clone()], base: reach.start, zero: -7.0 };
+        let given = if first == 0 { source } else { part };
         let pixels = Pixels::new(conv, given, step, (first, count), &mut gathered).unwrap();
         let rows = MatrixRows::Pixels(pixels);
         assert!(rows.has_steps_of(step));

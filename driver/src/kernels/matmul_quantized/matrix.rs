@@ -243,6 +243,11 @@ impl ByteMatrix {
         }
     }
 
+    /// Whether [`ByteMatrix::multiply_in_place`] reads bytes for each product, and does not widen them first.
+    pub(crate) fn reads_bytes(&self) -> bool {
+        matches!(self.0, Form::Quads(_))
+    }
+
     /// As [`ByteMatrix::multiply`] without terms, of rows where they lie, each byte XORed with `flip`.
     ///
     /// # Errors

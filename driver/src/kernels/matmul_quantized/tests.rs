@@ -8,7 +8,7 @@ use super::dispatch::{multiply_quads, multiply_wide, wide_len};
 use super::matrix::multiply_pairs;
 use super::pairs::PairMatrix;
 use super::quads::{QUAD, QuadMatrix};
-use crate::kernels::conv::{Axis, Conv, Filter, Images, fill_rows};
+use crate::kernels::conv::{Axis, Conv, Filter, Images, Source, fill_rows};
 use crate::kernels::quant::Multiplier;
 use crate::kernels::requantize::Requantize;
 use crate::kernels::simd::{Isa, has_avx2, has_vnni};
@@ -198,11 +198,11 @@ fn compare_pixels(step: usize, multiply: impl Fn(&ByteRows<'_>, &[i8], &Requanti
             out
         };
         let mut gathered = vec![0; conv.output.pixels() * conv.depth()];
-        fill_rows(&conv, &input, 0x75, 0, &mut gathered);
+        fill_rows(&conv, Source::whole(&input, 0x75), 0, &mut gathered);
         let want = multiply(&ByteRows::Matrix { values: &gathered, depth: conv.depth() });
         let mut edges = Vec::new();
         let range = (0, conv.output.pixels());
-        let rows = ByteRows::of_conv(&conv, (&input, 0x75), step, range, |len| {
+        let rows = ByteRows::of_conv(&conv, Source::whole(&input, 0x75), step, range, |len| {
             edges.resize(len, 0);
             Ok(edges.as_mut_slice())
         });

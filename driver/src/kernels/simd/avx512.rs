@@ -79,6 +79,14 @@ pub(crate) fn load_16_floats(values: &[f32; 16]) -> __m512 {
     unsafe { _mm512_loadu_ps(values.as_ptr()) }
 }
 
+/// 16 bytes.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn load_16_bytes(values: &[u8; 16]) -> __m128i {
+    // SAFETY: 16 bytes are read from an array of 16.
+    unsafe { _mm_loadu_si128(values.as_ptr().cast()) }
+}
+
 /// 32 numbers of 16 bits.
 #[inline]
 #[target_feature(enable = "avx512f")]

@@ -7,8 +7,7 @@ use burst_hal::Dimensions;
 use crate::OpError;
 use crate::budget::Budget;
 use crate::kept::{KeptValue, What};
-use crate::kernels::conv::Conv;
-use crate::kernels::conv::fill_rows;
+use crate::kernels::conv::{Conv, Source, fill_rows};
 use crate::kernels::matmul_float::FloatMatrix;
 use crate::kernels::matmul_float::{EVERYTHING, FloatPanels, FloatRows, Product, Start};
 use crate::kernels::{Isa, matmul_float};
@@ -101,7 +100,7 @@ impl FloatProduct {
         let count = out.len() / units;
         match &self.weights {
             Weights::Panels(panels) => {
-                let (values, range) = ((input, 0.0), (first, count));
+                let (values, range) = (Source::whole(input, 0.0), (first, count));
                 let rows = FloatRows::of_conv(conv, values, 1, range, |len| scratch.f32(len))?;
                 let (start, range) = (Start::Bias(&self.bias), self.range);
                 Product { panels, rows, start, range, out_step: units }.run(self.isa, out)
@@ -111,7 +110,7 @@ impl FloatProduct {
                     &input[first * depth..][..count * depth]
                 } else {
                     let rows = scratch.f32(count * depth)?;
-                    fill_rows(conv, input, 0.0, first, rows);
+                    fill_rows(conv, Source::whole(input, 0.0), first, rows);
                     rows
                 };
                 matrix.multiply(rows, &self.bias, out)?;

@@ -19,8 +19,7 @@ use smallvec::SmallVec;
 use crate::OpError;
 use crate::kept::{KeptValue, What};
 use crate::kernels::Isa;
-use crate::kernels::conv::Conv;
-use crate::kernels::conv::fill_rows;
+use crate::kernels::conv::{Conv, Source, fill_rows};
 use crate::kernels::matmul_quantized::{self, ByteMatrix, ByteRows, MAX_EXACT_DEPTH};
 use crate::kernels::quant::activation_range_f32;
 use crate::kernels::requantize::Requantize;
@@ -262,8 +261,8 @@ impl Kernel for ByteProduct {
                 *stop,
                 |first, out, scratch| {
                     let range = (first, out.len() / units);
-                    let (rows, space) = self.in_place(&conv, input, step, range, scratch)?;
-                    let rows = (&rows, self.flip);
+                    let (rows, flip, space) = self.in_place(&conv, input, step, range, scratch)?;
+                    let rows = (&rows, flip);
                     self.weights.multiply_in_place(self.isa, rows, &self.rules, space, out)
                 },
             );
@@ -301,7 +300,8 @@ impl ByteProduct {
         }
     }
 
-    /// `count` rows of activations from row `first` on where they lie, and numbers to compute with.
+    /// `count` rows of activations from row `first` on where they lie, what each byte has yet to be XORed with, and
+    /// numbers to compute with.
     fn in_place<'s>(
         &self,
         conv: &'s Conv,
@@ -309,20 +309,25 @@ impl ByteProduct {
         step: usize,
         (first, count): (usize, usize),
         scratch: &'s mut Scratch,
-    ) -> Result<(ByteRows<'s>, &'s mut [i32]), OpError> {
-        let (values, range) = ((input, self.zero), (first, count));
+    ) -> Result<(ByteRows<'s>, u8, &'s mut [i32]), OpError> {
         let space_len = self.weights.sums_len(0);
-        if conv.is_pointwise() {
-            let rows = ByteRows::of_conv(conv, values, step, range, |_| Ok(&mut []))?;
-            return Ok((rows, scratch.i32(space_len)?));
+        let edges = ByteRows::gathered_len(conv, step, (first, count));
+        let reach = conv.reach(first, count);
+        // A byte is read for each tap that meets it. Flipped once before, it need not be flipped as often.
+        let is_copied =
+            self.flip != 0 && self.weights.reads_bytes() && reach.len() <= count * conv.depth();
+        let copied = if is_copied { reach.len() } else { 0 };
+        let (bytes, space) = scratch.u8_and_i32(copied + edges, space_len)?;
+        let (copy, edges) = bytes.split_at_mut(copied);
+        let (mut source, mut flip) = (Source::whole(input, self.zero), self.flip);
+        if is_copied {
+            copy.copy_from_slice(input.get(reach.clone()).ok_or_else(sizes_differ)?);
+            matmul_quantized::flip(self.isa, copy, flip);
+            source = Source { values: copy, base: reach.start, zero: self.zero ^ flip };
+            flip = 0;
         }
-        let mut space: &mut [i32] = &mut [];
-        let rows = ByteRows::of_conv(conv, values, step, range, |len| {
-            let (gathered, numbers) = scratch.u8_and_i32(len, space_len)?;
-            space = numbers;
-            Ok(gathered)
-        })?;
-        Ok((rows, space))
+        let rows = ByteRows::of_conv(conv, source, step, (first, count), |_| Ok(edges))?;
+        Ok((rows, flip, space))
     }
 
     /// `count` rows of unsigned activations from row `first` on, a term for each if there are any,
@@ -359,7 +364,7 @@ impl ByteProduct {
         if conv.is_pointwise() {
             rows.copy_from_slice(&input[first * conv.depth()..][..rows.len()]);
         } else {
-            fill_rows(conv, input, self.zero, first, rows);
+            fill_rows(conv, Source::whole(input, self.zero), first, rows);
         }
         if self.flip != 0 {
             matmul_quantized::flip(self.isa, rows, self.flip);
