@@ -2,6 +2,7 @@
 //! filter, in the order of the filter's weights.
 
 use super::geometry::Conv;
+use super::walk::{Spot, Walk};
 
 /// What a convolution reads: the values of its input, or as many of them as its pixels need.
 #[derive(Debug, Clone, Copy)]
@@ -24,11 +25,21 @@ impl<'a, T> Source<'a, T> {
 /// Writes the rows of output pixels from `first` on, as many as `rows` has room for. Images must be NHWC, and
 /// there must be one group.
 pub(crate) fn fill_rows<T: Copy>(conv: &Conv, input: Source<'_, T>, first: usize, rows: &mut [T]) {
-    let mut pixel = Pixel::at(conv, first);
-    let depth = conv.depth();
-    for at in (0..rows.len() / depth * depth).step_by(depth) {
-        fill_row(conv, input, pixel, &mut rows[at..]);
-        pixel.advance(conv);
+    let (depth, line_len) = (conv.depth(), conv.filter.width * conv.input.channels);
+    let line_step = conv.vertical.dilation * conv.input.row_step;
+    let mut walk = Walk::new(conv, first);
+    for (index, at) in (0..rows.len() / depth * depth).step_by(depth).enumerate() {
+        match walk.next(conv) {
+            // Whole lines of taps, one after the other, as nearly all pixels have them.
+            Spot::Inside(from) if conv.horizontal.dilation == 1 => {
+                let from = from - input.base;
+                for line in 0..conv.filter.height {
+                    let to = at + line * line_len;
+                    copy(input.values, from + line * line_step, rows, to, line_len);
+                }
+            }
+            _ => fill_row(conv, input, Pixel::at(conv, first + index), &mut rows[at..]),
+        }
     }
 }
 
@@ -44,18 +55,6 @@ impl Pixel {
     fn at(conv: &Conv, index: usize) -> Self {
         let (rest, column) = (index / conv.output.width, index % conv.output.width);
         Pixel { batch: rest / conv.output.height, row: rest % conv.output.height, column }
-    }
-
-    fn advance(&mut self, conv: &Conv) {
-        self.column += 1;
-        if self.column == conv.output.width {
-            self.column = 0;
-            self.row += 1;
-            if self.row == conv.output.height {
-                self.row = 0;
-                self.batch += 1;
-            }
-        }
     }
 }
 

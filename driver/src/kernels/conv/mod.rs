@@ -11,6 +11,7 @@ mod rows;
 mod taps;
 #[cfg(test)]
 pub(crate) mod testing;
+mod walk;
 
 pub(crate) use geometry::{Axis, Conv, Filter, Images};
 pub(crate) use im2col::{Source, fill_rows};

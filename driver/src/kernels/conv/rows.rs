@@ -3,6 +3,7 @@
 
 use super::geometry::Conv;
 use super::im2col::{Source, fill_rows};
+use super::walk::{Spot, Walk, inside_before};
 use crate::OpError;
 
 /// Most pieces that a row is read in: those of a dilated filter of 5 by 5.
@@ -270,116 +271,6 @@ impl<'a, T: Copy> Pixels<'a, T> {
             }
         }
         pieces.count
-    }
-}
-
-/// How many of the output pixels before this one have their filter wholly on the image: worked out by lines, as
-/// there are many pixels and few of them lie at an edge.
-fn inside_before(conv: &Conv, pixel: usize) -> usize {
-    let Conv { input, filter, output, .. } = conv;
-    let columns = conv.horizontal.whole(filter.width, input.width, output.width);
-    let rows = conv.vertical.whole(filter.height, input.height, output.height);
-    let (line, column) = (pixel / output.width, pixel % output.width);
-    let (batch, row) = (line / output.height, line % output.height);
-    let of_line =
-        if rows.contains(&row) { column.clamp(columns.start, columns.end) } else { columns.start };
-    let lines = batch * rows.len() + (row.clamp(rows.start, rows.end) - rows.start);
-    lines * columns.len() + (of_line - columns.start)
-}
-
-/// Where the values under a filter are.
-#[derive(Debug, Clone, Copy)]
-enum Spot {
-    /// All on the image, from this value on.
-    Inside(usize),
-    /// Some of them beyond the edge; how many such pixels came before.
-    Edge(usize),
-}
-
-/// A walk over output pixels in order.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Walk {
-    batch: usize,
-    row: usize,
-    column: usize,
-    /// Columns, and rows, of pixels whose filter lies on the image.
-    columns: (usize, usize),
-    rows: (usize, usize),
-    /// Where the values under column 0 of this row would begin, plus the padding on the left;
-    /// `None` in rows over the edge.
-    line: Option<usize>,
-    edges: usize,
-}
-
-impl Walk {
-    fn new(conv: &Conv, first: usize) -> Self {
-        let Conv { input, filter, output, .. } = conv;
-        let columns = conv.horizontal.whole(filter.width, input.width, output.width);
-        let rows = conv.vertical.whole(filter.height, input.height, output.height);
-        let (rest, column) = (first / output.width, first % output.width);
-        let mut walk = Walk {
-            batch: rest / output.height,
-            row: rest % output.height,
-            column,
-            columns: (columns.start, columns.end),
-            rows: (rows.start, rows.end),
-            line: None,
-            edges: 0,
-        };
-        walk.find_line(conv);
-        walk
-    }
-
-    fn find_line(&mut self, conv: &Conv) {
-        let is_inside = self.row >= self.rows.0 && self.row < self.rows.1;
-        self.line = is_inside.then(|| {
-            let row = conv.vertical.position(self.row, 0);
-            self.batch * conv.input.batch_step + row * conv.input.row_step
-        });
-    }
-
-    /// Goes on to the last of the pixels of this line that lie on the image, where it stands before it at one of
-    /// them; that one is left to [`Walk::next`], which knows where a line ends. How many it passed.
-    fn skip_inside(&mut self) -> usize {
-        let (start, end) = self.columns;
-        let column = self.column;
-        if self.line.is_none() || column < start || column + 1 >= end {
-            return 0;
-        }
-        self.column = end - 1;
-        self.column - column
-    }
-
-    /// This pixel's values; goes on to the next pixel.
-    #[inline(always)]
-    fn next(&mut self, conv: &Conv) -> Spot {
-        let column = self.column;
-        let spot = match self.line {
-            Some(line) if column >= self.columns.0 && column < self.columns.1 => {
-                let across = column * conv.horizontal.stride - conv.horizontal.pad;
-                Spot::Inside(line + across * conv.input.column_step)
-            }
-            _ => {
-                self.edges += 1;
-                Spot::Edge(self.edges - 1)
-            }
-        };
-        self.column += 1;
-        if self.column == conv.output.width {
-            self.next_line(conv);
-        }
-        spot
-    }
-
-    #[cold]
-    fn next_line(&mut self, conv: &Conv) {
-        self.column = 0;
-        self.row += 1;
-        if self.row == conv.output.height {
-            self.row = 0;
-            self.batch += 1;
-        }
-        self.find_line(conv);
     }
 }
 
