@@ -116,10 +116,11 @@ impl Line<'_> {
             let lanes = Lanes16::holding(at, length);
             let mut sum = _mm512_setzero_ps();
             for (source, weights) in sources.iter().zip(&weights) {
-                // SAFETY: `at` is below `length`, to which each source was cut, and `lanes`, a run of low bits, are
-                // those that hold elements of it; others are not read.
-                let values =
-                    unsafe { _mm512_maskz_loadu_ps(lanes.mask(), source.as_ptr().add(at)) };
+                // SAFETY: `at` is below `length`, to which each source was cut.
+                let values = unsafe { source.as_ptr().add(at) };
+                // SAFETY: `lanes`, a run of low bits, are those that hold elements of the source from `at` on; others
+                // are not read.
+                let values = unsafe { _mm512_maskz_loadu_ps(lanes.mask(), values) };
                 sum = _mm512_fmadd_ps(values, *weights, sum);
             }
             finish(_mm512_add_ps(sum, bias), bounds, lanes, &mut out[at..]);

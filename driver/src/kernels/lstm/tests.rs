@@ -66,8 +66,8 @@ pub(crate) fn gates(isa: Isa) {
 
 /// Every instruction set gives the same bits.
 pub(crate) fn quant8(isa: Isa) {
-    for seed in 0..24 {
-        let numbers = &mut Numbers::new(seed);
+    for seed in 0..24u32 {
+        let numbers = &mut Numbers::new(seed.into());
         let (units, inputs) = (1 + numbers.below(40), 1 + numbers.below(40));
         let has_projection = seed % 2 == 1;
         let outputs = if has_projection { 1 + numbers.below(20) } else { units };
@@ -76,8 +76,10 @@ pub(crate) fn quant8(isa: Isa) {
         let gates = [(); 4].map(|()| [units * inputs, units * outputs].map(&mut bytes));
         let (x, previous) = (bytes(inputs), bytes(outputs));
         let projection = bytes(outputs * units);
-        let short = |count| -> Vec<i16> {
-            (0..count).map(|at: usize| (at * 2311 % 65_536) as u16 as i16).collect()
+        let short = |count: usize| -> Vec<i16> {
+            (0..count)
+                .scan(0i16, |at, _| Some(std::mem::replace(at, at.wrapping_add(2311))))
+                .collect()
         };
         let (peephole, cell) = (short(units), short(units));
         let (norm, bias) = (short(units), vec![77_777; units]);
@@ -108,7 +110,7 @@ pub(crate) fn quant8(isa: Isa) {
             }),
             input_zero_point: -3,
             output_zero_point: 5,
-            cell_integer_bits: (seed % 7) as u32,
+            cell_integer_bits: seed % 7,
             cell_clip: if seed % 7 == 4 { 20_000 } else { 0 },
             hidden_scale: scale(-22),
             hidden_zero_point: -1,

@@ -52,8 +52,8 @@ fn one_step_of_two_units() {
 
 /// Every instruction set gives the same bits.
 pub(crate) fn steps(isa: Isa) {
-    for seed in 0..24 {
-        let numbers = &mut Numbers::new(seed);
+    for seed in 0..24usize {
+        let numbers = &mut Numbers::new(seed as u64);
         let (units, inputs, aux_inputs) =
             (1 + numbers.below(40), 1 + numbers.below(40), 1 + numbers.below(9));
         let mut floats = |count| {
@@ -69,7 +69,7 @@ pub(crate) fn steps(isa: Isa) {
             aux_weights: has_aux.then_some(&aux_weights),
             recurrent: &recurrent,
             bias: &bias,
-            activation: [Activation::Tanh, Activation::Relu6, Activation::None][seed as usize % 3],
+            activation: [Activation::Tanh, Activation::Relu6, Activation::None][seed % 3],
         };
         let aux = has_aux.then_some(aux.as_slice());
         let (mut hidden, mut work) = (floats(units), vec![f32::NAN; units]);

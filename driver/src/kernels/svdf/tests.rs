@@ -25,8 +25,8 @@ fn filters_remember_and_forget() {
 
 /// Every instruction set gives the same bits.
 pub(crate) fn steps(isa: Isa) {
-    for seed in 0..24 {
-        let numbers = &mut Numbers::new(seed);
+    for seed in 0..24usize {
+        let numbers = &mut Numbers::new(seed as u64);
         let (units, rank, memory, inputs) = (
             1 + numbers.below(20),
             1 + numbers.below(3),
