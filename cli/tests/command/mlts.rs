@@ -2,15 +2,13 @@
 //! looks at a time.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on")]
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use burst_testing::{Missing, shared};
 use serde_json::Value;
 
-use crate::support::{burst, json, repository, run};
+use crate::support::{burst, json, opener, repository, run};
 
 burst_testing::tests![
     every_path_computes_the_same_on_a_data_set_and_what_cannot_be_read_is_named(),
@@ -211,19 +209,6 @@ fn what_cannot_be_done_is_said_in_one_sentence() {
     }
     let said = mlts(&[&own], data.path(), &["--open"]);
     assert_eq!(said.status.code(), Some(2), "a page that is not written cannot be opened");
-}
-
-/// A program of this name, which notes what it is to open where that is there, and ends with this status.
-fn opener(folder: &Path, status: u8) -> PathBuf {
-    let noted = folder.join("opened");
-    let script = format!(
-        "#!/bin/sh\ntest -s \"$1\" && printf %s \"$1\" > '{}'\nexit {status}\n",
-        noted.display()
-    );
-    let program = folder.join("xdg-open");
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
-    noted
 }
 
 fn a_page_is_shown_by_what_opens_pages_here_and_figures_are_told_where_nothing_does() {

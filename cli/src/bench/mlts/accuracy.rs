@@ -171,10 +171,10 @@ impl Pass<'_> {
             return Ok(());
         };
         self.referred += 1;
-        let clear = self.fair.clear(&reference, &fast);
-        self.to_reference.add(&own, &reference, &clear);
-        self.to_litert.add(&own, &fast, &clear);
-        self.litert_to_reference.add(&fast, &reference, &clear);
+        let standings = self.fair.standings(&reference, &fast);
+        self.to_reference.add(&own, &reference, &standings.reference);
+        self.to_litert.add(&own, &fast, &standings.fast);
+        self.litert_to_reference.add(&fast, &reference, &standings.reference);
         self.duel.add(&own, &fast, &reference);
         Ok(())
     }

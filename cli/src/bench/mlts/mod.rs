@@ -11,7 +11,7 @@
 
 use std::cell::RefCell;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -191,7 +191,7 @@ fn tell(args: &Args, report: &Report, asked: &Asked) -> Result<ExitCode> {
         std::fs::write(page, report.page()?)
             .with_context(|| format!("cannot write {}", page.display()))?;
         if args.open {
-            shown = open(page);
+            shown = output_file::show(page);
         }
     }
     let wrong = report.models.iter().any(report::Model::is_wrong);
@@ -232,20 +232,6 @@ fn model_files(places: &[PathBuf]) -> Result<Vec<PathBuf>> {
         files.extend(found);
     }
     Ok(files)
-}
-
-/// Shows a file in whatever this desktop opens pages with.
-fn open(page: &Path) -> Result<()> {
-    let opened = std::process::Command::new("xdg-open")
-        .arg(page)
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .status()
-        .context("--open: cannot start xdg-open")?;
-    if !opened.success() {
-        bail!("--open: xdg-open {} ended with {opened}", page.display());
-    }
-    Ok(())
 }
 
 impl Report {
