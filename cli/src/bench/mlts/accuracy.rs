@@ -4,11 +4,12 @@ use anyhow::Result;
 use burst_tasks::TaskModel;
 use serde::Serialize;
 
+use super::alike::best;
 use super::answers::{Answer, Reader, Says, Task};
 use super::contest::{LiteRtPair, Way};
 use super::fair::Fair;
 use super::inputs::{Inputs, Item};
-use super::tally::{Comparison, Tally, best};
+use super::tally::{Comparison, Tally};
 
 /// Our side in comparisons.
 pub(super) const BURST: &str = "burst";

@@ -9,8 +9,8 @@ use anyhow::Result;
 use burst_tflite::TensorInfo;
 use burst_verify::models::{Tolerance, tolerances};
 
+use super::alike::{best, found_again};
 use super::answers::{Answer, Says};
-use super::tally::{best, found_again};
 
 /// The manifest's name.
 const MANIFEST: &str = "MANIFEST.json";

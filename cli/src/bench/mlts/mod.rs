@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `data.rs`, `crops.rs`, `inputs.rs` | the files, parts of pictures, the inputs of one model made of them |
 //! | `contest.rs` | who computes: a driver over each path, LiteRT with its two kinds of kernels |
-//! | `accuracy.rs`, `answers.rs`, `tally.rs`, `fair.rs`, `verdict.rs` | everybody computes the same; how answers compare |
+//! | `accuracy.rs`, `answers.rs`, `alike.rs`, `fair.rs`, `tally.rs`, `verdict.rs` | everybody computes the same; how answers compare |
 //! | `latency.rs`, `rate.rs`, `clients.rs` | windows until they agree, minutes without a pause; the highest rate for a p99; many clients |
 //! | `one.rs` | one model from its file to its figures |
 //! | `report.rs`, `text.rs`, `page.rs` | what was found: the fields of the JSON, tables and sentences, the page |
@@ -29,6 +29,7 @@ use crate::threads::Threads;
 use crate::{failure, json, output_file};
 
 mod accuracy;
+mod alike;
 mod answers;
 mod clients;
 mod contest;
