@@ -1,6 +1,8 @@
-//! Files that a command will write at its end: whether they can be written is seen at its beginning.
+//! Files that a command will write at its end: whether they can be written is seen at its beginning; and pages among
+//! them are shown.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use rustix::fs::Access;
@@ -39,6 +41,23 @@ pub(crate) fn check_with_folders(option: &str, path: &Path) -> Result<()> {
         Some(missing) => check(option, missing),
         None => check(option, path),
     }
+}
+
+/// Shows a page in whatever this desktop opens pages with.
+///
+/// # Errors
+/// Nothing does; the message names the option.
+pub(crate) fn show(page: &Path) -> Result<()> {
+    let opened = Command::new("xdg-open")
+        .arg(page)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .context("--open: cannot start xdg-open")?;
+    if !opened.success() {
+        bail!("--open: xdg-open {} ended with {opened}", page.display());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

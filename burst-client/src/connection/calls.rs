@@ -130,14 +130,16 @@ impl Connection {
     }
 
     /// Makes a call that starts an execution, which the service answers without executing anything: until then its
-    /// answer is waited for, at most [`QUICK_CALL_TIMEOUT`].
+    /// answer is waited for, at most [`QUICK_CALL_TIMEOUT`]. Where that takes longer, `late` is the reply that
+    /// may come yet; there is none where nothing was sent.
     pub(crate) fn launch(
         &self,
         call: Call,
         descriptors: &[BorrowedFd<'_>],
         deadline: Deadline,
+        late: &mut Option<LateReply>,
     ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
-        self.call(call, descriptors, quick(deadline))
+        self.call_leaving(call, descriptors, quick(deadline).into(), late)
     }
 
     /// Asks the service to give up an execution. Its acknowledgement is not waited for.

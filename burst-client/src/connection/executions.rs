@@ -111,9 +111,12 @@ impl Executions {
         Some(std::mem::replace(&mut started.complete, Box::new(move |_| drop(in_use))))
     }
 
-    /// An abandoned one was never started.
+    /// One whose caller gave up waiting for it to be started never was. That the caller has not let go of it yet is a
+    /// matter of moments: it is told here then.
     pub(super) fn forget(&self, number: u32) {
-        drop(self.withdraw(number));
+        let started = lock(&self.table).started.remove(&number);
+        let ended = || Ended::NotStarted(ClientError::Timeout);
+        self.callbacks.push(started.map(|started| (started, ended())));
     }
 
     /// The service told its result. `false` for a number that is not in use.
@@ -323,7 +326,20 @@ mod tests {
         let (number, _told) = begin(&executions);
         drop(executions.abandon(number, Arc::clone(&held)));
         executions.forget(number);
+        executions.close();
+        executions.join();
         assert_eq!(Arc::strong_count(&held), 1);
+    }
+
+    #[test]
+    fn one_that_never_started_is_told_also_where_its_caller_is_about_to_give_up() {
+        let executions = Executions::default();
+        let (number, told) = begin(&executions);
+        executions.forget(number);
+        let ended = told.recv_timeout(LONG);
+        assert!(matches!(ended, Ok(Ended::NotStarted(ClientError::Timeout))), "{ended:?}");
+        assert!(executions.abandon(number, ()).is_none(), "told once");
+        assert!(told.recv_timeout(LONG).is_err(), "the callback is gone");
         executions.close();
         executions.join();
     }

@@ -63,7 +63,8 @@ impl ModelHandle {
             }
         };
         let call = Call::ExecuteAsynchronously { execution, request: wire };
-        let launched = link.launch(call, &in_use.copies.descriptors(), until);
+        let mut late = None;
+        let launched = link.launch(call, &in_use.copies.descriptors(), until, &mut late);
         marks.mark(SpanKind::Publish);
         let error = match launched {
             Ok((Answer::Done, _)) => {
@@ -73,10 +74,11 @@ impl ModelHandle {
             Ok(_) => ClientError::UnexpectedAnswer,
             Err(error) => error,
         };
-        let completion = match error {
-            // The service may yet start it.
-            ClientError::Timeout => link.executions.abandon(execution, in_use),
-            _ => link.executions.withdraw(execution),
+        let completion = match late {
+            // The service may yet start it, or refuse it.
+            Some(_) => link.executions.abandon(execution, in_use),
+            // It was refused, or never sent: no reply and no result will come.
+            None => link.executions.withdraw(execution),
         };
         if let Some(complete) = completion {
             complete(Ended::NotStarted(error.clone()));

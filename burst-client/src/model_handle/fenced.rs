@@ -82,7 +82,7 @@ impl ModelHandle {
         descriptors: &[BorrowedFd<'_>],
         until: Deadline,
     ) -> Result<(u32, Option<Fence>), ClientError> {
-        match self.link.launch(call, descriptors, until)? {
+        match self.link.launch(call, descriptors, until, &mut None)? {
             (Answer::Fenced { execution }, fences) => {
                 Ok((execution, fences.into_iter().next().map(Fence::from)))
             }

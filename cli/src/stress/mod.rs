@@ -74,6 +74,9 @@ pub(crate) struct Args {
     /// Write a page with the outcomes.
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
+    /// Open the page.
+    #[arg(long, requires = "report")]
+    open: bool,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -155,12 +158,17 @@ fn run_tests(args: &Args) -> Result<ExitCode> {
         }
         report.tests.push(row);
     }
+    // The outcomes are told also where nobody can show the page.
+    let mut shown = Ok(());
     if let Some(page) = &args.report {
         std::fs::write(page, report.page())
             .with_context(|| format!("cannot write {}", page.display()))?;
+        if args.open && !report.tests.is_empty() {
+            shown = output_file::show(page);
+        }
     }
     let all = report.succeeded == report.tests.len();
-    let code = ended.map(|()| ExitCode::from(if all { 0 } else { failure::NO }));
+    let code = ended.and(shown).map(|()| ExitCode::from(if all { 0 } else { failure::NO }));
     asked.tell((&report, shape), code, |to| {
         let tests = out::counted(report.tests.len() as u64, "test");
         writeln!(to, "{} of {tests} succeeded; seed {seed}", report.succeeded)?;

@@ -9,6 +9,7 @@ mod browser;
 mod cache;
 mod calibrate;
 mod camera;
+mod compared;
 mod damaged;
 mod death;
 mod devices;
@@ -64,6 +65,7 @@ fn main() -> std::process::ExitCode {
         cache::TESTS,
         calibrate::TESTS,
         camera::TESTS,
+        compared::TESTS,
         damaged::TESTS,
         death::TESTS,
         devices::TESTS,

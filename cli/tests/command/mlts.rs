@@ -2,15 +2,13 @@
 //! looks at a time.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on")]
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use burst_testing::{Missing, shared};
 use serde_json::Value;
 
-use crate::support::{burst, json, repository, run};
+use crate::support::{burst, json, opener, repository, run};
 
 burst_testing::tests![
     every_path_computes_the_same_on_a_data_set_and_what_cannot_be_read_is_named(),
@@ -182,6 +180,7 @@ fn rates_and_clients_are_measured_where_asked_for_and_tables_are_for_documents_t
     let csv = said("csv");
     let lines: Vec<&str> = csv.lines().collect();
     assert!(lines[0].starts_with("model,path,p50 us,") && lines.len() == 2, "{csv}");
+    assert!(lines[0].ends_with(",judged,judged the same,too near,LiteRT disagrees"), "{csv}");
     assert!(lines[1].starts_with("shapes,in-process,"), "{csv}");
     let markdown = said("markdown");
     for part in ["`burst bench mlts", "| shapes |", "## Left out", "\n## shapes"] {
@@ -211,19 +210,6 @@ fn what_cannot_be_done_is_said_in_one_sentence() {
     }
     let said = mlts(&[&own], data.path(), &["--open"]);
     assert_eq!(said.status.code(), Some(2), "a page that is not written cannot be opened");
-}
-
-/// A program of this name, which notes what it is to open where that is there, and ends with this status.
-fn opener(folder: &Path, status: u8) -> PathBuf {
-    let noted = folder.join("opened");
-    let script = format!(
-        "#!/bin/sh\ntest -s \"$1\" && printf %s \"$1\" > '{}'\nexit {status}\n",
-        noted.display()
-    );
-    let program = folder.join("xdg-open");
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
-    noted
 }
 
 fn a_page_is_shown_by_what_opens_pages_here_and_figures_are_told_where_nothing_does() {
@@ -277,6 +263,18 @@ fn beside_litert_all_bytes_are_those_of_its_reference_kernels(python: &str) {
     assert_eq!(ours["mean_square_error"], 0.0, "{ours}");
     let (beside, theirs) = (find("burst", "litert"), find("litert", "litert-reference"));
     assert_eq!(beside["largest"], theirs["largest"], "ours are the reference's");
+    for one in [ours, beside, theirs] {
+        let classes = &one["classes"];
+        let count = |key: &str| classes[key].as_u64().unwrap();
+        let left_out = count("too_near") + count("litert_disagrees");
+        assert_eq!((count("left_out"), count("clear")), (left_out, 5 - left_out), "{one}");
+        assert_eq!(count("clear_top1"), count("clear"), "what both kinds of kernels see: {one}");
+    }
+    let text = mlts(&[&crate::mlts::model()], data.path(), &more);
+    let text = String::from_utf8(text.stdout).unwrap();
+    for part in ["LiteRT disagrees with itself: ", "not clear: ", "that can be judged"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
     let litert = &model["paths"][2];
     assert_eq!(litert["path"], "litert");
     assert!(litert["latency_us"]["p50"].as_f64().unwrap() > 0.0, "{litert}");

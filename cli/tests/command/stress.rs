@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Process, burst, json, run, signal, wait_until};
+use crate::support::{Process, burst, json, opener, run, signal, wait_until};
 
 burst_testing::tests![
     every_crash_test_succeeds_for_a_moment(),
@@ -23,6 +23,7 @@ burst_testing::tests![
     after_hang_crash_and_failure_the_next_test_runs_and_has_its_own_outcome(),
     what_is_printed_to_repeat_a_test_repeats_it(),
     the_page_has_every_row(),
+    the_page_is_shown_by_what_opens_pages_here_and_outcomes_are_told_where_nothing_does(),
     only_the_devices_that_are_named_are_used(),
     a_signal_ends_it_with_the_rows_that_are_there_and_its_processes(),
     a_terminal_that_tells_everybody_makes_no_crash(),
@@ -240,6 +241,35 @@ fn the_page_has_every_row() {
     }
     let answers = count(&report["tests"][1], "answers");
     assert!(answers > 0 && page.contains(&format!("{answers} answers")), "{report:#}");
+}
+
+fn the_page_is_shown_by_what_opens_pages_here_and_outcomes_are_told_where_nothing_does() {
+    let base = ["stress", "--minutes", "0.001", "--patience", "60", "--seed", "7", "--json"];
+    let short = ["--test", "parallel", "--device", "cpu"];
+    for (status, said) in
+        [(Some(0), None), (Some(3), Some("--open: xdg-open")), (None, Some("--open: cannot start"))]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let page = folder.path().join("page.html");
+        let noted = status.map(|status| opener(folder.path(), status));
+        let shown = ["--report", page.to_str().unwrap(), "--open"];
+        let mut command = burst(&[&base[..], &short, &shown].concat());
+        let output = command.env("PATH", folder.path()).output().unwrap();
+        let report = json(&output);
+        assert_eq!(output.status.code(), Some(if said.is_some() { 2 } else { 0 }), "{report:#}");
+        assert_eq!(report["tests"][0]["outcome"], "SUCCESS", "{report:#}");
+        match said {
+            Some(said) => assert!(report["error"].as_str().unwrap().contains(said), "{report:#}"),
+            None => assert!(report["error"].is_null(), "{report:#}"),
+        }
+        if let Some(noted) = noted {
+            let opened = std::fs::read_to_string(noted).unwrap();
+            assert_eq!(PathBuf::from(opened), page, "it was there, and was the one to open");
+        }
+        assert!(std::fs::read_to_string(page).unwrap().contains("parallel"));
+    }
+    let said = run(&["stress", "--open"]);
+    assert_eq!(said.status.code(), Some(2), "a page that is not written cannot be opened");
 }
 
 fn only_the_devices_that_are_named_are_used() {

@@ -9,7 +9,7 @@ use burst_hal::session::{
 };
 use burst_hal::{Device, ExecutionOptions, Failure, Memory, Pool, PrepareOptions, Route};
 
-use super::subject::{Executable, Executions, Label, ModelSubject, nanos, take_trial};
+use super::subject::{Clock, Executable, Executions, Label, ModelSubject, nanos, take_trial_by};
 use super::workload::Workload;
 use crate::engine::{Length, Subject, Times};
 use crate::error::HarnessError;
@@ -73,6 +73,7 @@ pub struct InProcess<'s> {
     device: Arc<dyn Device>,
     workload: &'s Workload,
     memory: LocalMemory,
+    clock: Arc<Clock<'static>>,
     /// Memory such as a client's, in which the inputs lie for timing copies of them.
     shared: Option<ShmMemory>,
 }
@@ -88,7 +89,16 @@ impl<'s> InProcess<'s> {
         workload: &'s Workload,
     ) -> Result<Self, HarnessError> {
         let memory = LocalMemory::new(workload)?;
-        Ok(InProcess { label, device, workload, memory, shared: None })
+        let begun = Instant::now();
+        let clock = Arc::new(move || begun.elapsed());
+        Ok(InProcess { label, device, workload, memory, clock, shared: None })
+    }
+
+    /// The same subject, whose preparing and executions are timed by another clock: that of a device which moves it.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<Clock<'static>>) -> Self {
+        self.clock = clock;
+        self
     }
 
     /// The same subject, which also times what a service does first with a request: copying the bytes
@@ -132,16 +142,16 @@ impl Subject for InProcess<'_> {
     }
 
     fn trial(&mut self, length: Length) -> Result<Executions, HarnessError> {
-        let started = Instant::now();
+        let started = (self.clock)();
         let model = self
             .device
             .prepare_model(&self.workload.imported.model, &PrepareOptions::default())
             .map_err(HarnessError::peer)?;
         let executor = Executor::open(model, Route::Burst).map_err(HarnessError::peer)?;
-        let prepare = started.elapsed();
+        let prepare = (self.clock)().saturating_sub(started);
         let session = ModelSession::new(executor, self.memory.tensors(), Arc::new(HeapAllocator));
         let mut local = Local { session, workload: self.workload };
-        let mut trial = take_trial(&mut local, prepare, length)?;
+        let mut trial = take_trial_by(&*self.clock, &mut local, prepare, length)?;
         trial.copies = self.copies(&mut local, length.counted.min(COPIES_MAX))?;
         trial.memory_kib = peak_memory_kib(std::process::id());
         Ok(trial)

@@ -35,5 +35,5 @@ pub use report::{
     Copies, ModelReport, ModelsReport, OperationRow, OperationTime, PathReport, Profile, Report,
     Roofs, ThreadGain, operation_rows, paths,
 };
-pub use subject::{Executable, Executions, Label, ModelSubject, Pinned, take_trial};
+pub use subject::{Clock, Executable, Executions, Label, ModelSubject, Pinned, take_trial};
 pub use workload::{MAX_MODEL_BYTES, Workload};

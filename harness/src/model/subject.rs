@@ -122,6 +122,9 @@ pub trait Executable {
     fn outputs(&mut self) -> Result<Vec<Vec<u8>>, HarnessError>;
 }
 
+/// Time that has passed since a beginning which does not matter.
+pub type Clock<'c> = dyn Fn() -> Duration + Send + Sync + 'c;
+
 /// The executions of one trial; `prepare` says how long it took to come so far.
 ///
 /// # Errors
@@ -131,15 +134,26 @@ pub fn take_trial(
     prepare: Duration,
     length: Length,
 ) -> Result<Executions, HarnessError> {
-    let (first, _) = once(model)?;
+    let begun = Instant::now();
+    take_trial_by(&|| begun.elapsed(), model, prepare, length)
+}
+
+/// The same by another clock.
+pub(super) fn take_trial_by(
+    clock: &Clock<'_>,
+    model: &mut dyn Executable,
+    prepare: Duration,
+    length: Length,
+) -> Result<Executions, HarnessError> {
+    let (first, _) = once(clock, model)?;
     let outputs = model.outputs()?;
     for _ in 0..length.warm_up {
-        once(model)?;
+        once(clock, model)?;
     }
     let mut times = Vec::with_capacity(length.counted as usize);
     let mut transport = Vec::with_capacity(length.counted as usize);
     for _ in 0..length.counted {
-        let (took, driver) = once(model)?;
+        let (took, driver) = once(clock, model)?;
         times.push(nanos(took));
         transport.extend(driver.map(|driver| nanos(took.saturating_sub(driver))));
     }
@@ -154,11 +168,14 @@ pub fn take_trial(
     })
 }
 
-fn once(model: &mut dyn Executable) -> Result<(Duration, Option<Duration>), HarnessError> {
+fn once(
+    clock: &Clock<'_>,
+    model: &mut dyn Executable,
+) -> Result<(Duration, Option<Duration>), HarnessError> {
     model.fill()?;
-    let started = Instant::now();
+    let started = clock();
     let driver = model.run()?;
-    Ok((started.elapsed(), driver))
+    Ok((clock().saturating_sub(started), driver))
 }
 
 pub(super) fn nanos(duration: Duration) -> u64 {

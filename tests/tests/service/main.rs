@@ -42,3 +42,4 @@ mod run_tokens;
 mod service_idle;
 mod service_limits;
 mod tracing;
+mod unsent;

@@ -4,11 +4,12 @@ use anyhow::Result;
 use burst_tasks::TaskModel;
 use serde::Serialize;
 
+use super::alike::best;
 use super::answers::{Answer, Reader, Says, Task};
 use super::contest::{LiteRtPair, Way};
 use super::fair::Fair;
 use super::inputs::{Inputs, Item};
-use super::tally::{Comparison, Tally, best};
+use super::tally::{Comparison, Tally};
 
 /// Our side in comparisons.
 pub(super) const BURST: &str = "burst";
@@ -171,10 +172,10 @@ impl Pass<'_> {
             return Ok(());
         };
         self.referred += 1;
-        let clear = self.fair.clear(&reference, &fast);
-        self.to_reference.add(&own, &reference, &clear);
-        self.to_litert.add(&own, &fast, &clear);
-        self.litert_to_reference.add(&fast, &reference, &clear);
+        let standings = self.fair.standings(&reference, &fast);
+        self.to_reference.add(&own, &reference, &standings.reference);
+        self.to_litert.add(&own, &fast, &standings.fast);
+        self.litert_to_reference.add(&fast, &reference, &standings.reference);
         self.duel.add(&own, &fast, &reference);
         Ok(())
     }

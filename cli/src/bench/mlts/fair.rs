@@ -1,5 +1,7 @@
-//! What is fair: how far LiteRT's own fast kernels are from its reference kernels, as a manifest beside the models
-//! says it.
+//! What can be judged. LiteRT's fast kernels and its reference kernels are two right ways to compute one model: where
+//! these two do not say the same, neither can say that a third one is wrong. And where they do, but a class is ahead
+//! of the next one by no more than what such kernels are known to differ by, it is chance that they do. How much that
+//! is, a manifest beside the models says.
 
 use std::path::Path;
 
@@ -7,20 +9,36 @@ use anyhow::Result;
 use burst_tflite::TensorInfo;
 use burst_verify::models::{Tolerance, tolerances};
 
+use super::alike::{best, found_again};
 use super::answers::{Answer, Says};
-use super::tally::best;
 
 /// The manifest's name.
 const MANIFEST: &str = "MANIFEST.json";
 
-/// What may be more than a manifest says, which was measured on fewer inputs.
-const OR_SEEN: &str = "or by what LiteRT's own kernels differ by on that input, where that is more";
+/// Whether what LiteRT says of one thing, the best class of a decision or a box, can judge others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It can: both kinds of kernels say it, and a class is ahead of the next one by more than twice what is fair.
+    Clear,
+    /// Both kinds of kernels say it, but the next class is too near.
+    TooNear,
+    /// LiteRT disagrees with itself: one kind of kernels says it, the other does not.
+    Disputed,
+}
+
+/// What LiteRT says of one input, as far as it can judge others: of each decision, or of each box.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Standings {
+    /// Of what the reference kernels say.
+    pub(super) reference: Vec<Standing>,
+    /// Of what the fast kernels say.
+    pub(super) fast: Vec<Standing>,
+}
 
 /// How far two answers may be apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Fair {
-    /// By so much, and by this part of a score; where LiteRT's two kinds of kernels differ by more on the very
-    /// input, by that.
+    /// By so much, and by this part of a score.
     Stated { abs: f64, rel: f64 },
     /// By as much as LiteRT's two kinds of kernels differ on the very input.
     Seen,
@@ -54,39 +72,57 @@ impl Fair {
         }
     }
 
-    /// Of each decision, whether the reference's best class is ahead of the next by more than twice what is fair.
-    pub(super) fn clear(self, reference: &Answer, fast: &Answer) -> Vec<bool> {
-        let (Says::Classes { scores, classes }, Says::Classes { scores: other, .. }) =
-            (&reference.says, &fast.says)
-        else {
-            return Vec::new();
+    /// What of two answers to one input can judge a third one.
+    pub(super) fn standings(self, reference: &Answer, fast: &Answer) -> Standings {
+        match (&reference.says, &fast.says) {
+            (Says::Classes { scores, classes }, Says::Classes { scores: other, .. }) => {
+                let steps = scores.chunks(*classes).zip(other.chunks(*classes));
+                let of: Vec<_> =
+                    steps.map(|(scores, other)| self.of_class(scores, other)).collect();
+                Standings { reference: of.clone(), fast: of }
+            }
+            (Says::Boxes(reference), Says::Boxes(fast)) => {
+                let of = |one, other| {
+                    let found = found_again(one, other).into_iter();
+                    found.map(|found| if found { Standing::Clear } else { Standing::Disputed })
+                };
+                Standings {
+                    reference: of(fast, reference).collect(),
+                    fast: of(reference, fast).collect(),
+                }
+            }
+            _ => Standings { reference: Vec::new(), fast: Vec::new() },
+        }
+    }
+
+    /// Of one decision.
+    fn of_class(self, scores: &[f32], other: &[f32]) -> Standing {
+        let first = best(scores);
+        if best(other) != first {
+            return Standing::Disputed;
+        }
+        let highest = f64::from(scores[first]);
+        let rest = scores.iter().enumerate().filter(|(at, _)| *at != first);
+        let second = rest.map(|(_, score)| f64::from(*score)).fold(f64::NEG_INFINITY, f64::max);
+        let fair = match self {
+            Fair::Stated { abs, rel } => abs + rel * highest.abs(),
+            Fair::Seen => {
+                let apart = scores.iter().zip(other).map(|(a, b)| f64::from((a - b).abs()));
+                apart.fold(0.0, f64::max)
+            }
         };
-        let steps = scores.chunks(*classes).zip(other.chunks(*classes));
-        let is_clear = |(scores, other): (&[f32], &[f32])| {
-            let first = best(scores);
-            let highest = f64::from(scores[first]);
-            let rest = scores.iter().enumerate().filter(|(at, _)| *at != first);
-            let second = rest.map(|(_, score)| f64::from(*score)).fold(f64::NEG_INFINITY, f64::max);
-            let apart = scores.iter().zip(other).map(|(a, b)| f64::from((a - b).abs()));
-            let seen = apart.fold(0.0, f64::max);
-            let fair = match self {
-                Fair::Stated { abs, rel } => seen.max(abs + rel * highest.abs()),
-                Fair::Seen => seen,
-            };
-            highest - second > 2.0 * fair
-        };
-        steps.map(is_clear).collect()
+        if highest - second > 2.0 * fair { Standing::Clear } else { Standing::TooNear }
     }
 
     /// For people.
     pub(super) fn text(self) -> String {
         match self {
             Fair::Stated { abs, rel: 0.0 } => {
-                format!("a score may be off by {abs:.3}, as the models' manifest says, {OR_SEEN}")
+                format!("a score may be off by {abs:.3}, as the models' manifest says")
             }
             Fair::Stated { abs, rel } => {
                 format!(
-                    "a score may be off by {abs:.2e} and {rel:.0e} of itself, as the models' manifest says, {OR_SEEN}"
+                    "a score may be off by {abs:.2e} and {rel:.0e} of itself, as the models' manifest says"
                 )
             }
             Fair::Seen => {
@@ -98,6 +134,9 @@ impl Fair {
 
 #[cfg(test)]
 mod tests {
+    use burst_tasks::Detection;
+
+    use super::Standing::{Clear, Disputed, TooNear};
     use super::*;
 
     fn answer(scores: &[f32]) -> Answer {
@@ -105,16 +144,55 @@ mod tests {
         Answer { outputs: Vec::new(), values: Vec::new(), says }
     }
 
+    fn of_classes(fair: Fair, reference: &Answer, fast: &Answer) -> Vec<Standing> {
+        let Standings { reference, fast } = fair.standings(reference, fast);
+        assert_eq!(reference, fast, "one question, whoever is asked");
+        reference
+    }
+
     #[test]
     fn the_best_class_is_clear_where_it_is_ahead_by_more_than_twice_what_is_fair() {
         let reference = answer(&[0.5, 0.1, 0.2, 0.5, 0.1, 0.4]);
         let fast = answer(&[0.4, 0.1, 0.2, 0.5, 0.2, 0.4]);
-        assert_eq!(Fair::Seen.clear(&reference, &fast), [true, false]);
+        assert_eq!(of_classes(Fair::Seen, &reference, &fast), [Clear, TooNear]);
         let stated = |abs| Fair::Stated { abs, rel: 0.0 };
-        assert_eq!(stated(0.01).clear(&reference, &fast), [true, false], "seen is more");
-        assert_eq!(stated(0.01).clear(&reference, &reference), [true, true], "stated is more");
-        assert_eq!(stated(0.2).clear(&reference, &fast), [false, false]);
-        assert_eq!(Fair::Stated { abs: 0.0, rel: 0.2 }.clear(&reference, &fast), [true, false]);
+        assert_eq!(of_classes(stated(0.01), &reference, &fast), [Clear, Clear]);
+        assert_eq!(of_classes(stated(0.1), &reference, &fast), [Clear, TooNear]);
+        assert_eq!(of_classes(stated(0.2), &reference, &fast), [TooNear, TooNear]);
+        let of_itself = Fair::Stated { abs: 0.0, rel: 0.2 };
+        assert_eq!(of_classes(of_itself, &reference, &fast), [Clear, TooNear]);
+    }
+
+    #[test]
+    fn where_litert_disagrees_with_itself_about_the_best_class_it_judges_nobody() {
+        let reference = answer(&[0.9, 0.1, 0.0, 0.9, 0.1, 0.0]);
+        let fast = answer(&[0.1, 0.9, 0.0, 0.8, 0.2, 0.0]);
+        let stated = Fair::Stated { abs: 0.01, rel: 0.0 };
+        assert_eq!(of_classes(stated, &reference, &fast), [Disputed, Clear], "however far ahead");
+        assert_eq!(of_classes(Fair::Seen, &reference, &fast), [Disputed, Clear]);
+        let near = answer(&[0.4, 0.5, 0.0, 0.8, 0.2, 0.0]);
+        assert_eq!(of_classes(stated, &near, &reference)[0], Disputed, "before it is too near");
+    }
+
+    #[test]
+    fn a_box_that_only_one_kind_of_kernels_finds_judges_nobody() {
+        let answer = |boxes: &[(usize, f32, [f32; 4])]| {
+            let detection = |(index, score, edges): &(usize, f32, [f32; 4])| Detection {
+                index: *index,
+                label: String::new(),
+                score: *score,
+                edges: *edges,
+            };
+            let says = Says::Boxes(boxes.iter().map(detection).collect());
+            Answer { outputs: Vec::new(), values: Vec::new(), says }
+        };
+        let (here, far) = ([0.1, 0.1, 0.5, 0.5], [0.3, 0.3, 0.7, 0.7]);
+        let reference = answer(&[(1, 0.9, here), (2, 0.8, here), (3, 0.4, far)]);
+        let fast = answer(&[(1, 0.4, here), (2, 0.8, far), (3, 0.6, far), (4, 0.1, here)]);
+        let found = Fair::Seen.standings(&reference, &fast);
+        // Its score alone differs: found by both. Another place, and a third one with too low a score to be asked for.
+        assert_eq!(found.reference, [Clear, Disputed]);
+        assert_eq!(found.fast, [Disputed, Clear]);
     }
 
     #[test]

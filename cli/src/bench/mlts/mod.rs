@@ -4,14 +4,14 @@
 //! |---|---|
 //! | `data.rs`, `crops.rs`, `inputs.rs` | the files, parts of pictures, the inputs of one model made of them |
 //! | `contest.rs` | who computes: a driver over each path, LiteRT with its two kinds of kernels |
-//! | `accuracy.rs`, `answers.rs`, `tally.rs`, `fair.rs`, `verdict.rs` | everybody computes the same; how answers compare |
+//! | `accuracy.rs`, `answers.rs`, `alike.rs`, `fair.rs`, `tally.rs`, `verdict.rs` | everybody computes the same; how answers compare |
 //! | `latency.rs`, `rate.rs`, `clients.rs` | windows until they agree, minutes without a pause; the highest rate for a p99; many clients |
 //! | `one.rs` | one model from its file to its figures |
 //! | `report.rs`, `text.rs`, `page.rs` | what was found: the fields of the JSON, tables and sentences, the page |
 
 use std::cell::RefCell;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -29,6 +29,7 @@ use crate::threads::Threads;
 use crate::{failure, json, output_file};
 
 mod accuracy;
+mod alike;
 mod answers;
 mod clients;
 mod contest;
@@ -191,7 +192,7 @@ fn tell(args: &Args, report: &Report, asked: &Asked) -> Result<ExitCode> {
         std::fs::write(page, report.page()?)
             .with_context(|| format!("cannot write {}", page.display()))?;
         if args.open {
-            shown = open(page);
+            shown = output_file::show(page);
         }
     }
     let wrong = report.models.iter().any(report::Model::is_wrong);
@@ -232,20 +233,6 @@ fn model_files(places: &[PathBuf]) -> Result<Vec<PathBuf>> {
         files.extend(found);
     }
     Ok(files)
-}
-
-/// Shows a file in whatever this desktop opens pages with.
-fn open(page: &Path) -> Result<()> {
-    let opened = std::process::Command::new("xdg-open")
-        .arg(page)
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .status()
-        .context("--open: cannot start xdg-open")?;
-    if !opened.success() {
-        bail!("--open: xdg-open {} ended with {opened}", page.display());
-    }
-    Ok(())
 }
 
 impl Report {

@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use burst_tasks::Detection;
 use serde::Serialize;
 
+use super::alike::{best, pairs};
 use super::answers::{Answer, Says};
+use super::fair::Standing;
 
-/// Things with a lower score are not looked for.
-const SCORE_MIN: f32 = 0.5;
-/// A box is found again where it overlaps so far.
-const IOU_MIN: f64 = 0.95;
 /// Classes among which the best one of the other side is looked for.
 const TOP: usize = 5;
 
@@ -53,14 +51,39 @@ struct Classes {
     of: u64,
     top1: u64,
     top5: u64,
+    judged: Judged,
+}
+
+/// What LiteRT says, by whether it can judge others.
+#[derive(Debug, Default, Clone, Copy)]
+struct Judged {
     clear: u64,
-    clear_top1: u64,
+    /// Of the clear ones the other side says the same.
+    clear_same: u64,
+    too_near: u64,
+    disputed: u64,
+}
+
+impl Judged {
+    /// `None` is what only one kind of kernels was asked.
+    fn add(&mut self, standing: Option<Standing>, is_same: bool) {
+        match standing {
+            Some(Standing::Clear) => {
+                self.clear += 1;
+                self.clear_same += u64::from(is_same);
+            }
+            Some(Standing::TooNear) => self.too_near += 1,
+            Some(Standing::Disputed) => self.disputed += 1,
+            None => {}
+        }
+    }
 }
 
 #[derive(Debug, Default)]
 struct Boxes {
     of: u64,
     matched: u64,
+    judged: Judged,
     overlap: f64,
     least: Option<f64>,
 }
@@ -104,12 +127,17 @@ pub(super) struct ClassAgreement {
     pub(super) top1: u64,
     /// The other side's best class is among the five best.
     pub(super) top5: u64,
-    /// Decisions in which the reference's best class is ahead by more than what is fair.
+    /// Decisions that can be judged: LiteRT's two kinds of kernels agree, and the reference's best class is ahead by more
+    /// than twice what is fair.
     pub(super) clear: u64,
     /// Of these the best class is the same.
     pub(super) clear_top1: u64,
-    /// The others.
+    /// The others, whatever the reason.
     pub(super) left_out: u64,
+    /// Of these: the two agree, but the next class is too near.
+    pub(super) too_near: u64,
+    /// Of these: LiteRT's two kinds of kernels disagree about the best class.
+    pub(super) litert_disagrees: u64,
 }
 
 /// Of a detector.
@@ -123,6 +151,14 @@ pub(super) struct BoxAgreement {
     pub(super) mean_overlap: Option<f64>,
     /// The least of these.
     pub(super) least_overlap: Option<f64>,
+    /// Boxes that can be judged: LiteRT's other kind of kernels finds them too.
+    pub(super) clear: u64,
+    /// Of these found again.
+    pub(super) clear_matched: u64,
+    /// The others, whatever the reason.
+    pub(super) left_out: u64,
+    /// Of these: LiteRT's other kind of kernels does not find them.
+    pub(super) litert_disagrees: u64,
 }
 
 /// Of a segmenter.
@@ -135,8 +171,9 @@ pub(super) struct MaskAgreement {
 }
 
 impl Tally {
-    /// Counts one more input. `clear` says of each decision whether the reference's best class is far ahead.
-    pub(super) fn add(&mut self, own: &Answer, other: &Answer, clear: &[bool]) {
+    /// Counts one more input. `standings` are those of the other side's decisions or boxes, none where only one kind
+    /// of LiteRT's kernels was asked.
+    pub(super) fn add(&mut self, own: &Answer, other: &Answer, standings: &[Standing]) {
         self.inputs += 1;
         self.equal += u64::from(own.outputs == other.outputs);
         for (own, other) in own.values.iter().flatten().zip(other.values.iter().flatten()) {
@@ -159,11 +196,11 @@ impl Tally {
                 let sum = self.classes.get_or_insert_default();
                 let steps = own.chunks(*classes).zip(other.chunks(*classes));
                 for (step, (own, other)) in steps.enumerate() {
-                    sum.add(own, other, clear.get(step).copied().unwrap_or(false));
+                    sum.add(own, other, standings.get(step).copied());
                 }
             }
             (Says::Boxes(own), Says::Boxes(other)) => {
-                self.boxes.get_or_insert_default().add(own, other);
+                self.boxes.get_or_insert_default().add(own, other, standings);
             }
             (Says::Mask(own), Says::Mask(other)) => {
                 self.mask.get_or_insert_default().add(own, other);
@@ -196,72 +233,57 @@ impl Tally {
 }
 
 impl Classes {
-    fn add(&mut self, own: &[f32], other: &[f32], is_clear: bool) {
+    fn add(&mut self, own: &[f32], other: &[f32], standing: Option<Standing>) {
         let (mine, theirs) = (best(own), best(other));
         let before = |class: usize| {
             own.iter().enumerate().filter(move |(at, score)| {
                 **score > own[class] || (**score == own[class] && *at < class)
             })
         };
-        let is_same = u64::from(mine == theirs);
+        let is_same = mine == theirs;
         self.of += 1;
-        self.top1 += is_same;
+        self.top1 += u64::from(is_same);
         self.top5 += u64::from(before(theirs).count() < TOP);
-        if is_clear {
-            self.clear += 1;
-            self.clear_top1 += is_same;
-        }
+        self.judged.add(standing, is_same);
     }
 
     fn agreement(&self) -> ClassAgreement {
-        let Classes { of, top1, top5, clear, clear_top1 } = *self;
-        ClassAgreement { of, top1, top5, clear, clear_top1, left_out: of - clear }
+        let Classes { of, top1, top5, judged } = *self;
+        let Judged { clear, clear_same: clear_top1, too_near, disputed } = judged;
+        let (left_out, litert_disagrees) = (of - clear, disputed);
+        ClassAgreement { of, top1, top5, clear, clear_top1, left_out, too_near, litert_disagrees }
     }
 }
 
-/// The first of the highest scores; the place of the best class.
-pub(super) fn best(scores: &[f32]) -> usize {
-    let ahead =
-        |best: usize, (at, score): (usize, &f32)| if *score > scores[best] { at } else { best };
-    scores.iter().enumerate().fold(0, ahead)
-}
-
 impl Boxes {
-    fn add(&mut self, own: &[Detection], other: &[Detection]) {
-        let mut free: Vec<&Detection> = own.iter().collect();
-        for wanted in other.iter().filter(|one| one.score >= SCORE_MIN) {
-            let overlaps = free.iter().enumerate().filter(|(_, one)| one.index == wanted.index);
-            let overlaps = overlaps.map(|(at, one)| (at, overlap(one.edges, wanted.edges)));
-            let found = overlaps.max_by(|a, b| a.1.total_cmp(&b.1));
-            let much = found.map_or(0.0, |(_, much)| much);
+    fn add(&mut self, own: &[Detection], other: &[Detection], standings: &[Standing]) {
+        for (at, (much, is_found)) in pairs(own, other).into_iter().enumerate() {
             self.of += 1;
+            self.matched += u64::from(is_found);
             self.overlap += much;
             self.least = Some(self.least.map_or(much, |least| least.min(much)));
-            if let Some((at, much)) = found
-                && much >= IOU_MIN
-            {
-                self.matched += 1;
-                free.remove(at);
-            }
+            self.judged.add(standings.get(at).copied(), is_found);
         }
     }
 
     fn agreement(&self) -> BoxAgreement {
         let mean = self.overlap / real(self.of);
         let (of, matched, least_overlap) = (self.of, self.matched, self.least);
-        BoxAgreement { of, matched, mean_overlap: (of > 0).then_some(mean), least_overlap }
+        let Judged { clear, clear_same: clear_matched, disputed: litert_disagrees, .. } =
+            self.judged;
+        let mean_overlap = (of > 0).then_some(mean);
+        let left_out = of - clear;
+        BoxAgreement {
+            of,
+            matched,
+            mean_overlap,
+            least_overlap,
+            clear,
+            clear_matched,
+            left_out,
+            litert_disagrees,
+        }
     }
-}
-
-/// The part that two boxes have in common of what they cover together.
-fn overlap(one: [f32; 4], other: [f32; 4]) -> f64 {
-    let [one, other] = [one, other].map(|edges| edges.map(f64::from));
-    let side =
-        |from: usize| (one[from + 2].min(other[from + 2]) - one[from].max(other[from])).max(0.0);
-    let area = |edges: [f64; 4]| (edges[2] - edges[0]).max(0.0) * (edges[3] - edges[1]).max(0.0);
-    let common = side(0) * side(1);
-    let all = area(one) + area(other) - common;
-    if all > 0.0 { common / all } else { 0.0 }
 }
 
 impl Mask {
@@ -319,10 +341,10 @@ mod tests {
         Answer { outputs: Vec::new(), values: Vec::new(), says }
     }
 
-    fn compared(pairs: &[(Answer, Answer)], clear: &[bool]) -> Comparison {
+    fn compared(pairs: &[(Answer, Answer)], standings: &[Standing]) -> Comparison {
         let mut tally = Tally::default();
         for (own, other) in pairs {
-            tally.add(own, other, clear);
+            tally.add(own, other, standings);
         }
         tally.comparison("burst", "litert").unwrap()
     }
@@ -333,11 +355,18 @@ mod tests {
         let second = classes(&[0.1, 0.8, 0.0, 0.0, 0.0, 0.0]);
         let last = classes(&[0.1, 0.0, 0.0, 0.0, 0.0, 0.2]);
         let all = [(own.clone(), own.clone()), (own.clone(), second), (own.clone(), last)];
-        let found = compared(&all, &[true]);
+        let found = compared(&all, &[Standing::Clear]);
         let agreement = found.classes.unwrap();
         let counted = (agreement.of, agreement.top1, agreement.top5, agreement.clear_top1);
         assert_eq!((counted, agreement.left_out, found.equal), ((3, 1, 2, 1), 0, 1));
-        assert_eq!(compared(&all, &[false]).classes.unwrap().left_out, 3);
+        for (standings, left_out, too_near, litert_disagrees) in
+            [(&[Standing::TooNear][..], 3, 3, 0), (&[Standing::Disputed], 3, 0, 3), (&[], 3, 0, 0)]
+        {
+            let found = compared(&all, standings).classes.unwrap();
+            assert_eq!(found.left_out, left_out, "{standings:?}");
+            let why = (found.clear, found.too_near, found.litert_disagrees);
+            assert_eq!(why, (0, too_near, litert_disagrees), "{standings:?}");
+        }
     }
 
     #[test]
@@ -369,6 +398,18 @@ mod tests {
         let twice = found(&[(1, 0.9, here), (1, 0.8, here)]);
         let boxes = compared(&[(found(&[(1, 0.9, here)]), twice)], &[]).boxes.unwrap();
         assert_eq!((boxes.of, boxes.matched), (2, 1));
+    }
+
+    #[test]
+    fn boxes_that_litert_disagrees_about_are_left_out_by_that_name() {
+        let (here, far) = ([0.1, 0.1, 0.5, 0.5], [0.3, 0.3, 0.7, 0.7]);
+        let other = found(&[(1, 0.9, here), (2, 0.9, here), (3, 0.9, here)]);
+        let own = found(&[(1, 0.9, here), (2, 0.9, far), (3, 0.9, far)]);
+        let standings = [Standing::Clear, Standing::Clear, Standing::Disputed];
+        let boxes = compared(&[(own, other)], &standings).boxes.unwrap();
+        assert_eq!((boxes.of, boxes.matched), (3, 1), "all of them, as before");
+        assert_eq!((boxes.clear, boxes.clear_matched), (2, 1), "the second one is lost");
+        assert_eq!((boxes.left_out, boxes.litert_disagrees), (1, 1));
     }
 
     #[test]

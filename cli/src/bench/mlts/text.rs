@@ -3,7 +3,7 @@
 use burst_harness::report::{Cell, Column, Table, dash, time};
 
 use super::report::{Model, PathRow, Report};
-use super::tally::Comparison;
+use super::tally::{BoxAgreement, ClassAgreement, Comparison};
 use crate::out::counted;
 
 /// Over how many inputs answers were compared, and what [`agreement`] says of them.
@@ -39,6 +39,10 @@ impl Report {
             "same outputs",
             "sustained p50 us",
             "rate for p99",
+            "judged",
+            "judged the same",
+            "too near",
+            "LiteRT disagrees",
         ];
         let mut table = Table::new([&words[..], &numbers.map(Column::number)[..]].concat());
         for model in &self.models {
@@ -129,16 +133,7 @@ impl Model {
             let (referred, inputs) = (self.referred, self.inputs);
             lines.push(format!("{name}: {referred} of {inputs} inputs were given to the reference kernels, which are slow"));
         }
-        let clear = self
-            .comparisons
-            .iter()
-            .find_map(|one| one.classes.filter(|_| one.with == super::accuracy::REFERENCE));
-        if let (Some(classes), Some(fair)) = (clear, &self.fair) {
-            let (left_out, of) = (classes.left_out, classes.of);
-            lines.push(format!(
-                "{name}: {left_out} of {of} best classes are left out of the comparison with LiteRT, as the next one is too near: {fair}"
-            ));
-        }
+        lines.extend(self.unjudged_lines());
         lines.extend(self.damaged.iter().map(|damage| format!("{name}: left out: {damage}")));
         let unstable =
             self.paths.iter().filter(|row| !row.windows_p50_us.is_empty() && !row.is_stable);
@@ -149,17 +144,59 @@ impl Model {
         lines
     }
 
+    /// What of LiteRT's answers judges nobody, and why.
+    fn unjudged_lines(&self) -> Vec<String> {
+        let name = &self.model;
+        let mut lines = Vec::new();
+        let of_litert = |one: &&Comparison| one.of == super::accuracy::BURST && self.referred > 0;
+        for one in self.comparisons.iter().filter(of_litert) {
+            let with = one.with;
+            // Of a decision both kinds of kernels are asked the same: it is told once.
+            if let Some(classes) = one.classes
+                && with == super::accuracy::REFERENCE
+            {
+                let ClassAgreement { of, too_near, litert_disagrees, .. } = classes;
+                lines.push(format!(
+                    "{name}: LiteRT disagrees with itself: {litert_disagrees} of {of} best classes, which its two kinds of kernels see differently, judge nobody"
+                ));
+                let fair = self.fair.as_deref().unwrap_or_default();
+                lines.push(format!(
+                    "{name}: not clear: {too_near} of {of} best classes judge nobody, as the next one is too near: {fair}"
+                ));
+            }
+            if let Some(BoxAgreement { of, litert_disagrees, .. }) = one.boxes {
+                lines.push(format!(
+                    "{name}: LiteRT disagrees with itself: {litert_disagrees} of {of} boxes of {with}, which its other kind of kernels does not find, judge nobody"
+                ));
+            }
+        }
+        lines
+    }
+
+    /// Of the reference kernels' decisions or boxes: those that can judge, of these the same, and how many cannot: too
+    /// near, LiteRT disagrees.
+    fn judged_figures(&self) -> [Option<u64>; 4] {
+        let with_reference = |one: &&Comparison| one.with == super::accuracy::REFERENCE;
+        let main = self.main_comparison().filter(with_reference);
+        match main.map(|one| (one.classes, one.boxes)) {
+            Some((Some(c), _)) => [c.clear, c.clear_top1, c.too_near, c.litert_disagrees].map(Some),
+            Some((None, Some(b))) => {
+                [Some(b.clear), Some(b.clear_matched), None, Some(b.litert_disagrees)]
+            }
+            _ => [None; 4],
+        }
+    }
+
     /// How answers compare, one row for each pair.
     pub(super) fn comparison_table(&self) -> Table {
         let words = ["of", "with"].map(Column::text);
-        let rest = ["clear top-1", "left out", "largest difference"].map(Column::number);
+        let rest = ["same of those judged", "too near", "LiteRT disagrees", "largest difference"];
+        let rest = rest.map(Column::number);
         let mut table = Table::new([&words[..], &AGREEMENT.map(Column::number), &rest].concat());
         for one in &self.comparisons {
             let mut cells = vec![one.of.to_owned(), one.with.to_owned(), one.inputs.to_string()];
             cells.extend(agreement(Some(one)));
-            let classes = one.classes.filter(|_| self.referred > 0);
-            cells.push(classes.map_or_else(dash, |c| format!("{} of {}", c.clear_top1, c.clear)));
-            cells.push(classes.map_or_else(dash, |c| c.left_out.to_string()));
+            cells.extend(judged(Some(one).filter(|_| self.referred > 0)));
             cells.push(number(one.largest));
             table.add(cells);
         }
@@ -265,6 +302,7 @@ impl PathRow {
         cells.extend([self.memory_kib, Some(model.inputs), self.equal].map(count));
         cells.push(plain(self.sustained.as_ref().map(|sustained| sustained.latency_us.p50)));
         cells.push(plain(self.rate_for_p99.as_ref().and_then(|rate| rate.per_second)));
+        cells.extend(model.judged_figures().map(count));
         cells
     }
 
@@ -312,6 +350,20 @@ fn agreement(one: Option<&Comparison>) -> [String; 6] {
         number(one.mean_square_error),
         of(one.equal, one.inputs),
     ]
+}
+
+/// Of decisions or boxes that can be judged those that are the same, and how many cannot: too near, LiteRT disagrees.
+fn judged(one: Option<&Comparison>) -> [String; 3] {
+    let of = |same: u64, clear: u64| format!("{same} of {clear}");
+    match one.map(|one| (one.classes, one.boxes)) {
+        Some((Some(c), _)) => {
+            [of(c.clear_top1, c.clear), c.too_near.to_string(), c.litert_disagrees.to_string()]
+        }
+        Some((None, Some(b))) => {
+            [of(b.clear_matched, b.clear), dash(), b.litert_disagrees.to_string()]
+        }
+        _ => [(); 3].map(|()| dash()),
+    }
 }
 
 /// A number of any size in few digits.

@@ -1,5 +1,5 @@
 //! Whether our answers are not worse than TFLite's: no farther from its reference kernels than its own fast kernels
-//! are.
+//! are, and the same wherever these two say the same and are sure (`fair.rs`).
 
 use serde::Serialize;
 
@@ -24,16 +24,10 @@ impl Verdict {
         let find =
             |of, with| accuracy.comparisons.iter().find(|one| one.of == of && one.with == with);
         let (ours, theirs) = (find(BURST, REFERENCE)?, find(LITERT, REFERENCE)?);
-        if ours.equal == ours.inputs {
-            let because = format!(
-                "all bytes of all {} inputs are those of TFLite's reference kernels",
-                ours.inputs
-            );
-            return Some(Verdict { not_worse: true, because: vec![because] });
-        }
+        let beside = find(BURST, LITERT)?;
         let mut judged = vec![values(ours, theirs)];
-        judged.extend(decisions(ours, theirs, accuracy.duel));
-        judged.extend(places(ours, theirs));
+        judged.extend(decisions([ours, beside], theirs, accuracy.duel));
+        judged.extend(places([ours, beside]));
         judged.extend(pixels(ours, theirs));
         let not_worse = judged.iter().all(|(holds, _)| *holds);
         // Of a verdict "worse" only what speaks against it.
@@ -46,6 +40,12 @@ impl Verdict {
 type Judged = (bool, String);
 
 fn values(ours: &Comparison, theirs: &Comparison) -> Judged {
+    if ours.equal == ours.inputs {
+        let inputs = ours.inputs;
+        let text =
+            format!("all bytes of all {inputs} inputs are those of TFLite's reference kernels");
+        return (true, text);
+    }
     let holds = match ours.relative_error {
         Some(error) => error <= ROUNDING || ours.mean_square_error <= theirs.mean_square_error,
         None => false,
@@ -58,25 +58,33 @@ fn values(ours: &Comparison, theirs: &Comparison) -> Judged {
     (holds, format!("numbers are off the reference kernels by {mine}, TFLite's by {others}"))
 }
 
-fn decisions(ours: &Comparison, theirs: &Comparison, duel: Duel) -> Option<Judged> {
-    let (mine, others) = (ours.classes?, theirs.classes?);
-    let lost = mine.clear - mine.clear_top1;
-    let holds = lost <= others.clear - others.clear_top1
+/// Ours, beside the reference kernels and beside the fast ones.
+fn decisions(ours: [&Comparison; 2], theirs: &Comparison, duel: Duel) -> Option<Judged> {
+    let ([mine, beside], others) = (both(ours, |one| one.classes)?, theirs.classes?);
+    let holds = mine.clear_top1 == mine.clear
+        && beside.clear_top1 == beside.clear
         && chance(duel.litert_alone, duel.burst_alone) > CHANCE;
     let text = format!(
-        "the best class is that of the reference kernels {} of {} times, TFLite's {} times",
-        mine.top1, mine.of, others.top1
+        "the best class is that of the reference kernels {} of {} times, TFLite's {} times; of those that can be judged it \
+         is theirs {} of {} times and that of TFLite's fast kernels {} times",
+        mine.top1, mine.of, others.top1, mine.clear_top1, mine.clear, beside.clear_top1
     );
     Some((holds, text))
 }
 
-fn places(ours: &Comparison, theirs: &Comparison) -> Option<Judged> {
-    let (mine, others) = (ours.boxes?, theirs.boxes?);
+/// Ours, beside the reference kernels and beside the fast ones, each of which has boxes of its own.
+fn places(ours: [&Comparison; 2]) -> Option<Judged> {
+    let [mine, beside] = both(ours, |one| one.boxes)?;
+    let holds = mine.clear_matched == mine.clear && beside.clear_matched == beside.clear;
     let text = format!(
-        "{} of {} boxes are found again, by TFLite {}",
-        mine.matched, mine.of, others.matched
+        "of the boxes that can be judged {} of {} are found again of the reference kernels, {} of {} of TFLite's fast ones",
+        mine.clear_matched, mine.clear, beside.clear_matched, beside.clear
     );
-    Some((mine.matched >= others.matched, text))
+    Some((holds, text))
+}
+
+fn both<T>(ours: [&Comparison; 2], of: impl Fn(&Comparison) -> Option<T>) -> Option<[T; 2]> {
+    Some([of(ours[0])?, of(ours[1])?])
 }
 
 fn pixels(ours: &Comparison, theirs: &Comparison) -> Option<Judged> {
@@ -127,13 +135,19 @@ mod tests {
         }
     }
 
+    /// Beside the fast kernels ours are as beside the reference ones.
     fn judge(ours: Comparison, theirs: Comparison, duel: Duel) -> Verdict {
+        let beside = Comparison { with: LITERT, ..ours };
+        judge_all([ours, beside, theirs], duel)
+    }
+
+    fn judge_all(comparisons: [Comparison; 3], duel: Duel) -> Verdict {
         let accuracy = Accuracy {
             task: Task::Numbers,
             inputs: 10,
             referred: 10,
             damaged: Vec::new(),
-            comparisons: vec![ours, theirs],
+            comparisons: comparisons.into(),
             truth: None,
             duel,
         };
@@ -154,35 +168,72 @@ mod tests {
         assert!(judge(equal, comparison(LITERT, 0.1), Duel::default()).not_worse);
     }
 
+    /// Of 100 decisions 80 are clear.
+    fn classes(of: &'static str, with: &'static str, clear_top1: u64) -> Comparison {
+        let classes = ClassAgreement {
+            of: 100,
+            top1: 90,
+            top5: 99,
+            clear: 80,
+            clear_top1,
+            left_out: 20,
+            too_near: 9,
+            litert_disagrees: 11,
+        };
+        Comparison { with, classes: Some(classes), ..comparison(of, 1e-6) }
+    }
+
     #[test]
     fn clear_decisions_must_not_be_lost_and_others_only_as_chance_has_it() {
-        let with = |of, clear_top1| Comparison {
-            classes: Some(ClassAgreement {
-                of: 100,
-                top1: 90,
-                top5: 99,
-                clear: 80,
-                clear_top1,
-                left_out: 20,
-            }),
-            ..comparison(of, 1e-6)
-        };
         let duel = |burst_alone, litert_alone| Duel { burst_alone, litert_alone };
-        let holds =
-            |mine, others, duel| judge(with(BURST, mine), with(LITERT, others), duel).not_worse;
+        let holds = |mine, beside, duel| {
+            let ours = [classes(BURST, REFERENCE, mine), classes(BURST, LITERT, beside)];
+            let [ours, beside] = ours;
+            judge_all([ours, beside, classes(LITERT, REFERENCE, 80)], duel).not_worse
+        };
         assert!(holds(80, 80, duel(3, 5)));
         assert!(!holds(79, 80, duel(5, 5)), "a clear one is lost");
+        assert!(!holds(80, 79, duel(5, 5)), "one of the fast kernels too");
         assert!(!holds(80, 80, duel(0, 10)), "ten against none is no chance");
     }
 
     #[test]
+    fn equal_bytes_do_not_excuse_what_the_fast_kernels_say_too() {
+        let equal = |with, clear_top1| Comparison { equal: 10, ..classes(BURST, with, clear_top1) };
+        let judged = |beside| {
+            let theirs = classes(LITERT, REFERENCE, 80);
+            judge_all([equal(REFERENCE, 80), equal(LITERT, beside), theirs], Duel::default())
+        };
+        let (good, bad) = (judged(80), judged(79));
+        assert!(good.not_worse && good.because[0].starts_with("all bytes of all 10"), "{good:?}");
+        assert!(!bad.not_worse && bad.because[0].contains("fast kernels 79 times"), "{bad:?}");
+    }
+
+    #[test]
     fn boxes_and_pixels_are_judged_too() {
-        let boxes = |of, matched| Comparison {
-            boxes: Some(BoxAgreement { of: 9, matched, mean_overlap: None, least_overlap: None }),
+        let boxes = |of, with, clear_matched| Comparison {
+            with,
+            boxes: Some(BoxAgreement {
+                of: 9,
+                matched: clear_matched,
+                mean_overlap: None,
+                least_overlap: None,
+                clear: 8,
+                clear_matched,
+                left_out: 1,
+                litert_disagrees: 1,
+            }),
             ..comparison(of, 1e-6)
         };
-        assert!(judge(boxes(BURST, 8), boxes(LITERT, 8), Duel::default()).not_worse);
-        assert!(!judge(boxes(BURST, 7), boxes(LITERT, 8), Duel::default()).not_worse);
+        let holds = |mine, beside| {
+            let ours = [boxes(BURST, REFERENCE, mine), boxes(BURST, LITERT, beside)];
+            let [ours, beside] = ours;
+            let all = [ours, beside, boxes(LITERT, REFERENCE, 8)];
+            judge_all(all, Duel::default()).not_worse
+        };
+        assert!(holds(8, 8), "the ninth, which only one kind of kernels finds, judges nobody");
+        assert!(!holds(7, 8), "one of the reference kernels is lost");
+        assert!(!holds(8, 7), "one of the fast kernels is lost");
         let mask = |of, mean_overlap| Comparison {
             mask: Some(MaskAgreement { equal_pixels: 1.0, mean_overlap }),
             ..comparison(of, 1e-6)

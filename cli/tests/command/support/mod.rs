@@ -1,6 +1,8 @@
 //! What the tests of the command share: running it, and a process that never outlives its test.
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -50,6 +52,19 @@ pub(crate) fn json(output: &Output) -> Value {
 pub(crate) fn signal(pid: u32, name: &str) {
     let status = Command::new("kill").args([name, &pid.to_string()]).status();
     assert!(status.expect("kill runs").success(), "{name} to {pid}");
+}
+
+/// A program of this name, which notes what it is to open where that is there, and ends with this status.
+pub(crate) fn opener(folder: &Path, status: u8) -> PathBuf {
+    let noted = folder.join("opened");
+    let script = format!(
+        "#!/bin/sh\ntest -s \"$1\" && printf %s \"$1\" > '{}'\nexit {status}\n",
+        noted.display()
+    );
+    let program = folder.join("xdg-open");
+    std::fs::write(&program, script).expect("a program");
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program");
+    noted
 }
 
 /// Far longer than anything here takes; only turns a hang into a failure.
