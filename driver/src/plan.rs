@@ -191,6 +191,14 @@ impl Plan {
         self.graphs().map(GraphPlan::held_bytes).sum()
     }
 
+    /// Bytes of the constants that executions read, each once, as the model has them or as they were folded: halves
+    /// that became floats are floats here. What packing adds to them is in [`held_bytes`](Self::held_bytes) alone, so
+    /// that the one over the other says what that costs.
+    #[must_use]
+    pub fn weight_bytes(&self) -> usize {
+        self.graphs().map(GraphPlan::weight_bytes).sum()
+    }
+
     /// Bytes of working memory an execution needs, apart from values whose shape is not known.
     #[must_use]
     pub fn arena_bytes(&self) -> usize {
@@ -236,6 +244,24 @@ impl GraphPlan {
         let packed: usize =
             self.steps.iter().filter_map(|step| step.kernel.as_ref()).map(|k| k.held_bytes()).sum();
         constants + packed
+    }
+
+    /// Bytes of the constants that steps read, whether kernels have packed them or not.
+    fn weight_bytes(&self) -> usize {
+        let mut is_counted = vec![false; self.operands.len()];
+        let mut bytes = 0;
+        for step in &self.steps {
+            for (position, operand) in step.inputs.iter().enumerate() {
+                let planned = &self.operands[*operand];
+                let is_constant = step.packed_inputs.contains(&position)
+                    || matches!(planned.allocation, Allocation::Constant(_));
+                if is_constant && !std::mem::replace(&mut is_counted[*operand], true) {
+                    let dims = planned.dims.as_deref();
+                    bytes += dims.map_or(0, |dims| planned.info.byte_count(dims).unwrap_or(0));
+                }
+            }
+        }
+        bytes
     }
 
     /// The shape of output `position`, where it is the same in every execution.

@@ -18,7 +18,11 @@ burst_testing::tests![
     bounds_of_this_repository_are_for_ratios_that_there_are(),
     models_are_held_to_what_is_expected_of_their_kind(&shared("models")?),
     beside_litert_every_path_is_measured_and_outputs_agree(&python_with_litert()?),
+    what_lies_around_executions_is_held_to_bounds_and_on_the_page(&python_with_litert()?),
 ];
+
+/// The model in this repository.
+const OWN_MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../models/shapes.tflite");
 
 fn run(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_benches")).arg("model").args(args).output().unwrap()
@@ -74,7 +78,7 @@ fn models_are_held_to_what_is_expected_of_their_kind(models: &Path) {
 }
 
 /// A Python with the package: `BURST_PYTHON`, else `python3`.
-fn python_with_litert() -> Result<String, Missing> {
+pub(crate) fn python_with_litert() -> Result<String, Missing> {
     let python = std::env::var("BURST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     match Python::start(Path::new(&python)) {
         Ok(_) => Ok(python),
@@ -123,4 +127,48 @@ fn beside_litert_every_path_is_measured_and_outputs_agree(python: &str) {
         assert!(ratio["ratio"]["median"].as_f64().unwrap() > 0.0, "{ratio}");
     }
     assert!(model["not_comparable"].is_null());
+    assert_eq!(model["wrong"], Value::Array(Vec::new()));
+    let positive = |value: &Value| value.as_f64().is_some_and(|value| value > 0.0);
+    assert!(positive(&model["prepare_to_litert"]["median"]), "{model}");
+    assert!(positive(&model["import_us"]), "{model}");
+    // The weights of the model are those of a small file, and both hold them.
+    let idle = &model["idle"];
+    let [weights, ours, litert] =
+        ["weight_bytes", "our_bytes", "litert_bytes"].map(|field| idle[field].as_u64().unwrap());
+    let file = std::fs::metadata(OWN_MODEL).unwrap().len();
+    assert!((file / 2..file * 2).contains(&weights), "{weights} of a file of {file}: {idle}");
+    assert!(ours >= weights && litert > 0, "{idle}");
+    let checks = model["checks"].as_array().unwrap();
+    for what in
+        ["first execution : p50", "prepare, ours : LiteRT", "idle memory less 64 KiB : weights"]
+    {
+        let name = Value::from(format!("int8 per channel: {what}"));
+        let check = checks.iter().find(|check| check["what"] == name);
+        assert!(check.is_some_and(|check| check["value"].is_number()), "{what}: {checks:?}");
+    }
+}
+
+/// With bounds that nothing keeps to, each of them is named, and the status is 1; the page has the figures.
+fn what_lies_around_executions_is_held_to_bounds_and_on_the_page(python: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, page) = (folder.path().join("bounds.json"), folder.path().join("page.html"));
+    let never = serde_json::json!({ "must": "<= 0", "reach": "<= 0" });
+    let ratios = [Ratio::FirstToP50, Ratio::PrepareToLiteRt];
+    let names = ratios.map(|ratio| ratio.name(Class::Int8PerChannel));
+    let bounds: serde_json::Map<String, Value> =
+        names.iter().map(|name| (name.clone(), never.clone())).collect();
+    std::fs::write(&file, serde_json::to_vec(&bounds).unwrap()).unwrap();
+    let [file, page_file] = [&file, &page].map(|path| path.to_str().unwrap());
+    let counts = ["--rounds", "1", "--executions", "2", "--threads", "1", "--no-reference"];
+    let rest = ["--python", python, "--check", file, "--report", page_file];
+    let output = run(&[&counts[..], &rest].concat());
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in ["first : p50", "LiteRT prepares", "idle memory", "MISSED", names[0].as_str()] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let page = std::fs::read_to_string(page).unwrap();
+    for part in ["LiteRT prepares", "idle memory", "without 64 KiB : weights"] {
+        assert!(page.contains(part), "{part}");
+    }
 }

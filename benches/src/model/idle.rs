@@ -1,0 +1,123 @@
+//! What a prepared model holds while nothing is executed: the growth of a process that prepares it and does nothing
+//! else, ours and LiteRT's alike.
+//!
+//! Both have an allocator that gives back what is free. LiteRT has one other model first, which is gone again, so that
+//! what it takes once is not counted; ours has none, so that nothing of ours hides in what that one left.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use burst_harness::HarnessError;
+use burst_harness::litert::{LiteRt, Python};
+use burst_harness::machine::own_memory_bytes;
+use burst_harness::model::Workload;
+use serde::{Deserialize, Serialize};
+
+use super::driver::device;
+
+/// The argument with which this program is started to hold a model, whose file follows.
+const ARGUMENT: &str = "--hold-model";
+
+/// What glibc's allocator does with large and with free blocks: as it begins, and without a reserve.
+const ALLOCATOR: [(&str, &str); 3] = [
+    ("MALLOC_MMAP_THRESHOLD_", "131072"),
+    ("MALLOC_TRIM_THRESHOLD_", "0"),
+    ("MALLOC_TOP_PAD_", "0"),
+];
+
+/// What a process may hold beside the weights of its model: the plan, and what is left between blocks.
+const BESIDE_WEIGHTS: u64 = 64 << 10;
+
+/// Memory of an idle prepared model, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Idle {
+    /// The constants that executions read, each once, without what packing adds.
+    pub weight_bytes: u64,
+    /// By how much our process grew.
+    pub our_bytes: u64,
+    /// By how much LiteRT's process grew; `null` where it does not run the model.
+    pub litert_bytes: Option<u64>,
+    /// Ours without 64 KiB, over the weights.
+    pub ours_to_weights: f64,
+}
+
+/// What the process that holds a model says of it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Held {
+    weight_bytes: u64,
+    grown_bytes: u64,
+}
+
+impl Idle {
+    /// Measures this model, which has a file, in LiteRT too where it is run there.
+    pub(super) fn measure(
+        workload: &Workload,
+        python: Option<&Path>,
+    ) -> Result<Idle, HarnessError> {
+        let file = workload.file.as_deref().ok_or_else(|| HarnessError::peer("it has no file"))?;
+        let Held { weight_bytes, grown_bytes } = ours(file)?;
+        let litert_bytes = python.map(|python| litert(python, workload)).transpose()?;
+        #[expect(clippy::cast_precision_loss, reason = "a ratio")]
+        let ours_to_weights =
+            grown_bytes.saturating_sub(BESIDE_WEIGHTS) as f64 / weight_bytes.max(1) as f64;
+        Ok(Idle { weight_bytes, our_bytes: grown_bytes, litert_bytes, ours_to_weights })
+    }
+}
+
+fn ours(file: &Path) -> Result<Held, HarnessError> {
+    let output = Command::new("/proc/self/exe").arg(ARGUMENT).arg(file).envs(ALLOCATOR).output()?;
+    if !output.status.success() {
+        return Err(HarnessError::peer(String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn litert(python: &Path, workload: &Workload) -> Result<u64, HarnessError> {
+    let mut python = Python::start_with(python, &ALLOCATOR)?;
+    let pid = python.pid();
+    let first = Workload::read(Path::new(super::OWN_MODEL))?;
+    LiteRt::hold(&mut python, &first, 1)?;
+    python.unload(LiteRt::SESSION)?;
+    let before = own_memory(pid)?;
+    LiteRt::hold(&mut python, workload, 1)?;
+    Ok(own_memory(pid)?.saturating_sub(before))
+}
+
+fn own_memory(pid: u32) -> Result<u64, HarnessError> {
+    own_memory_bytes(pid)
+        .ok_or_else(|| HarnessError::peer("cannot read how much memory a process has"))
+}
+
+/// Holds a model, where this process was started for that: the program must do nothing else before.
+#[must_use]
+pub fn hold_model_if_asked() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    let is_asked = arguments.next().is_some_and(|argument| argument == ARGUMENT);
+    let file = arguments.next().filter(|_| is_asked)?;
+    let said = hold(Path::new(&file)).and_then(|held| Ok(serde_json::to_string(&held)?));
+    Some(match said {
+        Ok(said) => {
+            println!("{said}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    })
+}
+
+fn hold(file: &Path) -> Result<Held, HarnessError> {
+    let device = device(1, true);
+    let prepare = |file| {
+        // What was read is gone when the model is prepared, as it is in a service.
+        let workload = Workload::read(file)?;
+        device.prepare(&workload.imported.model).map_err(HarnessError::peer)
+    };
+    let pid = std::process::id();
+    let before = own_memory(pid)?;
+    let prepared = prepare(file)?;
+    let grown_bytes = own_memory(pid)?.saturating_sub(before);
+    let weight_bytes = prepared.plan().weight_bytes() as u64;
+    Ok(Held { weight_bytes, grown_bytes })
+}
