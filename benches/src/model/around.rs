@@ -16,10 +16,10 @@ const NUMBERS: [&str; 12] = [
     "LiteRT prepares",
     "ours : LiteRT",
     "weights",
-    "idle memory",
-    "without 64 KiB : weights",
-    "LiteRT's idle memory",
-    "ours : LiteRT",
+    "idle heap",
+    "less 64 KiB : weights",
+    "process grows",
+    "LiteRT's grows",
 ];
 
 /// One row for each model.
@@ -43,9 +43,6 @@ fn row(model: &Compared) -> Vec<String> {
     };
     let idle = model.idle.as_ref();
     let memory = |bytes: Option<u64>| bytes.map_or_else(dash, |bytes| mib(bytes.div_ceil(1 << 10)));
-    let litert_bytes = idle.and_then(|idle| idle.litert_bytes);
-    #[expect(clippy::cast_precision_loss, reason = "a ratio")]
-    let to_litert = |bytes: u64| Some(idle?.our_bytes as f64 / bytes.max(1) as f64);
     vec![
         report.model.clone(),
         us(ours, |path| path.first_us),
@@ -56,9 +53,9 @@ fn row(model: &Compared) -> Vec<String> {
         us(litert, |path| path.prepare_us),
         model.prepare_to_litert.as_ref().map_or_else(dash, |ratio| ratio.text(2)),
         memory(idle.map(|idle| idle.weight_bytes)),
-        memory(idle.map(|idle| idle.our_bytes)),
-        idle.map_or_else(dash, |idle| format!("{:.2}", idle.ours_to_weights)),
-        memory(litert_bytes),
-        litert_bytes.and_then(to_litert).map_or_else(dash, |ratio| format!("{ratio:.2}")),
+        memory(idle.map(|idle| idle.heap_bytes)),
+        idle.map_or_else(dash, |idle| format!("{:.2}", idle.heap_to_weights)),
+        memory(idle.map(|idle| idle.grown_bytes)),
+        memory(idle.and_then(|idle| idle.litert_grown_bytes)),
     ]
 }

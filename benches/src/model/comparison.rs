@@ -8,8 +8,8 @@ use burst_harness::engine::Spread;
 use burst_harness::litert::{PATH as LITERT, Package};
 use burst_harness::machine::{Machine, peak_memory_kib};
 use burst_harness::model::{
-    Agreement, ModelReport, ModelsReport, PathReport, Series, Workload, figures_of, page_of, paths, ratio,
-    ratio_by_round,
+    Agreement, ModelReport, ModelsReport, PathReport, Series, Workload, figures_of, page_of, paths,
+    ratio, ratio_by_round,
 };
 use burst_harness::report::{Column, Findings, Format, Paper, Table, dash, time};
 use burst_harness::{HarnessError, WaitKind};
@@ -85,7 +85,7 @@ pub enum Ratio {
     FirstToP50,
     /// The time in which we prepare a model over LiteRT's.
     PrepareToLiteRt,
-    /// What an idle model holds without 64 KiB, over its weights.
+    /// What an idle model holds of the heap, without 64 KiB, over its weights.
     IdleToWeights,
 }
 
@@ -108,7 +108,7 @@ impl Ratio {
             Ratio::TwoToOne => "ours, 2 threads : 1, from 1 ms on",
             Ratio::FirstToP50 => "first execution : p50",
             Ratio::PrepareToLiteRt => "prepare, ours : LiteRT",
-            Ratio::IdleToWeights => "idle memory less 64 KiB : weights",
+            Ratio::IdleToWeights => "idle heap less 64 KiB : weights",
         };
         format!("{}: {what}", class.name())
     }
@@ -128,7 +128,7 @@ impl Ratio {
                 .map(|gain| gain.ratio_to_one.median),
             Ratio::FirstToP50 => report.path(paths::IN_PROCESS, 1).map(|one| one.first_to_p50),
             Ratio::PrepareToLiteRt => found.prepare_to_litert.map(|ratio| ratio.median),
-            Ratio::IdleToWeights => found.idle.map(|idle| idle.ours_to_weights),
+            Ratio::IdleToWeights => found.idle.map(|idle| idle.heap_to_weights),
         };
         Check::new(self.name(found.class), ratio)
     }

@@ -24,7 +24,9 @@ pub(super) fn wrong(workload: &Workload, report: &ModelReport) -> Vec<String> {
     };
     let sentence = |PathReport { path, threads, outputs, .. }: &PathReport| {
         let relative = outputs.relative;
-        format!("the outputs of {path} (threads: {threads}) are not those of the first path ({relative:.2e} apart)")
+        format!(
+            "the outputs of {path} (threads: {threads}) are not those of the first path ({relative:.2e} apart)"
+        )
     };
     report.paths.iter().filter(is_wrong).map(sentence).collect()
 }

@@ -1,12 +1,16 @@
-//! What a prepared model holds while nothing is executed: the growth of a process that prepares it and does nothing
-//! else, ours and LiteRT's alike.
+//! What a prepared model holds while nothing is executed: of the heap, and by how much a process grows that prepares it
+//! and does nothing else, ours and LiteRT's alike.
 //!
-//! Both have an allocator that gives back what is free. LiteRT has one other model first, which is gone again, so that
-//! what it takes once is not counted; ours has none, so that nothing of ours hides in what that one left.
+//! The heap is what our driver charges for it; that this is what the allocator has given is a test of its own
+//! (`tests/tests/allocations.rs`). Both processes have an allocator that gives back what is free, and one other model
+//! first, which is gone again: what a library takes once is not counted.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use burst_hal::{Caller, Device, Failure, MemoryAccount, PrepareOptions};
 use burst_harness::HarnessError;
 use burst_harness::litert::{LiteRt, Python};
 use burst_harness::machine::own_memory_bytes;
@@ -33,18 +37,21 @@ const BESIDE_WEIGHTS: u64 = 64 << 10;
 pub struct Idle {
     /// The constants that executions read, each once, without what packing adds.
     pub weight_bytes: u64,
+    /// What it holds of the heap: weights as kernels read them, and the plan.
+    pub heap_bytes: u64,
+    /// That without 64 KiB, over the weights.
+    pub heap_to_weights: f64,
     /// By how much our process grew.
-    pub our_bytes: u64,
+    pub grown_bytes: u64,
     /// By how much LiteRT's process grew; `null` where it does not run the model.
-    pub litert_bytes: Option<u64>,
-    /// Ours without 64 KiB, over the weights.
-    pub ours_to_weights: f64,
+    pub litert_grown_bytes: Option<u64>,
 }
 
 /// What the process that holds a model says of it.
 #[derive(Debug, Serialize, Deserialize)]
 struct Held {
     weight_bytes: u64,
+    heap_bytes: u64,
     grown_bytes: u64,
 }
 
@@ -55,12 +62,12 @@ impl Idle {
         python: Option<&Path>,
     ) -> Result<Idle, HarnessError> {
         let file = workload.file.as_deref().ok_or_else(|| HarnessError::peer("it has no file"))?;
-        let Held { weight_bytes, grown_bytes } = ours(file)?;
-        let litert_bytes = python.map(|python| litert(python, workload)).transpose()?;
+        let Held { weight_bytes, heap_bytes, grown_bytes } = ours(file)?;
+        let litert_grown_bytes = python.map(|python| litert(python, workload)).transpose()?;
         #[expect(clippy::cast_precision_loss, reason = "a ratio")]
-        let ours_to_weights =
-            grown_bytes.saturating_sub(BESIDE_WEIGHTS) as f64 / weight_bytes.max(1) as f64;
-        Ok(Idle { weight_bytes, our_bytes: grown_bytes, litert_bytes, ours_to_weights })
+        let heap_to_weights =
+            heap_bytes.saturating_sub(BESIDE_WEIGHTS) as f64 / weight_bytes.max(1) as f64;
+        Ok(Idle { weight_bytes, heap_bytes, heap_to_weights, grown_bytes, litert_grown_bytes })
     }
 }
 
@@ -107,17 +114,39 @@ pub fn hold_model_if_asked() -> Option<ExitCode> {
     })
 }
 
+/// An account that only counts.
+#[derive(Debug, Default)]
+struct Count(AtomicU64);
+
+impl MemoryAccount for Count {
+    fn charge(&self, bytes: u64) -> Result<(), Failure> {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
 fn hold(file: &Path) -> Result<Held, HarnessError> {
-    let device = device(1, true);
+    let (device, count) = (device(1, true), Arc::new(Count::default()));
+    let caller = Caller::default().with_account(Arc::clone(&count) as _);
     let prepare = |file| {
         // What was read is gone when the model is prepared, as it is in a service.
         let workload = Workload::read(file)?;
-        device.prepare(&workload.imported.model).map_err(HarnessError::peer)
+        let (model, options) = (&workload.imported.model, PrepareOptions::default());
+        device.prepare_model_for(model, &options, &caller).map_err(HarnessError::peer)
     };
+    drop(prepare(Path::new(super::OWN_MODEL))?);
     let pid = std::process::id();
     let before = own_memory(pid)?;
     let prepared = prepare(file)?;
     let grown_bytes = own_memory(pid)?.saturating_sub(before);
-    let weight_bytes = prepared.plan().weight_bytes() as u64;
-    Ok(Held { weight_bytes, grown_bytes })
+    let heap_bytes = count.0.load(Ordering::Relaxed);
+    drop(prepared);
+    let again =
+        device.prepare(&Workload::read(file)?.imported.model).map_err(HarnessError::peer)?;
+    let weight_bytes = again.plan().weight_bytes() as u64;
+    Ok(Held { weight_bytes, heap_bytes, grown_bytes })
 }

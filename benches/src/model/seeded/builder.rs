@@ -69,6 +69,9 @@ const PADDING_VALID: i8 = 1;
 const FUSED_NONE: i8 = 0;
 const FUSED_RELU6: i8 = 3;
 
+/// Of factors between a half and one: the root of their mean square, which is that of the weights afterwards.
+const CHANNELS_APART: f32 = 0.763_8;
+
 /// Biases reach so far from zero.
 const BIAS: f32 = 0.1;
 
@@ -280,8 +283,9 @@ impl Builder {
                 (Tensor::new(name, FLOAT32, &dims).floats(&weights), Vec::new())
             }
             Style::Int8 => {
-                // Channels reach as far as others do, or down to half of it.
-                let scale = |random: &mut Random| range / 127.0 * (0.75 + 0.25 * random.unit());
+                let scale = |random: &mut Random| {
+                    range / 127.0 * (0.75 + 0.25 * random.unit()) / CHANNELS_APART
+                };
                 let scales: Vec<f32> = (0..units).map(|_| scale(&mut self.random)).collect();
                 let weights = (0..elements).map(|_| self.random.step().cast_unsigned()).collect();
                 let axis = i32::try_from(axis).unwrap_or(0);

@@ -52,7 +52,7 @@ pub(super) fn mobilenet_v1(style: Style, size: Size) -> Vec<u8> {
     }
     let mean = b.average_pool(value);
     // Far enough apart that some classes win.
-    let classes = b.conv(mean, Window::POINT, CLASSES, (Activation::None(16.0), 2.5));
+    let classes = b.conv(mean, Window::POINT, CLASSES, (Activation::None(16.0), 7.0));
     let scores = b.softmax(classes);
     b.finish(picture, scores)
 }
