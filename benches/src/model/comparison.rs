@@ -85,8 +85,8 @@ pub enum Ratio {
     FirstToP50,
     /// The time in which we prepare a model over LiteRT's.
     PrepareToLiteRt,
-    /// What an idle model holds of the heap, without 64 KiB, over its weights.
-    IdleToWeights,
+    /// What an idle model holds of the heap, without 64 KiB, over its weights as they are executed.
+    IdleToExecuted,
 }
 
 impl Ratio {
@@ -96,7 +96,7 @@ impl Ratio {
         Ratio::TwoToOne,
         Ratio::FirstToP50,
         Ratio::PrepareToLiteRt,
-        Ratio::IdleToWeights,
+        Ratio::IdleToExecuted,
     ];
 
     /// The name by which a file of bounds knows it.
@@ -108,7 +108,7 @@ impl Ratio {
             Ratio::TwoToOne => "ours, 2 threads : 1, from 1 ms on",
             Ratio::FirstToP50 => "first execution : p50",
             Ratio::PrepareToLiteRt => "prepare, ours : LiteRT",
-            Ratio::IdleToWeights => "idle heap less 64 KiB : weights",
+            Ratio::IdleToExecuted => "idle heap less 64 KiB : weights as executed",
         };
         format!("{}: {what}", class.name())
     }
@@ -128,7 +128,7 @@ impl Ratio {
                 .map(|gain| gain.ratio_to_one.median),
             Ratio::FirstToP50 => report.path(paths::IN_PROCESS, 1).map(|one| one.first_to_p50),
             Ratio::PrepareToLiteRt => found.prepare_to_litert.map(|ratio| ratio.median),
-            Ratio::IdleToWeights => found.idle.map(|idle| idle.heap_to_weights),
+            Ratio::IdleToExecuted => found.idle.map(|idle| idle.heap_to_executed),
         };
         Check::new(self.name(found.class), ratio)
     }

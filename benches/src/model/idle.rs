@@ -29,7 +29,7 @@ const ALLOCATOR: [(&str, &str); 3] = [
     ("MALLOC_TOP_PAD_", "0"),
 ];
 
-/// What a process may hold beside the weights of its model: the plan, and what is left between blocks.
+/// What an idle model may hold whatever its weights: its plan.
 const BESIDE_WEIGHTS: u64 = 64 << 10;
 
 /// Memory of an idle prepared model, in bytes.
@@ -37,10 +37,12 @@ const BESIDE_WEIGHTS: u64 = 64 << 10;
 pub struct Idle {
     /// The constants that executions read, each once, without what packing adds.
     pub weight_bytes: u64,
-    /// What it holds of the heap: weights as kernels read them, and the plan.
+    /// The same as they are executed: packed for kernels, which widen some and keep the numbers for each channel with them.
+    pub executed_bytes: u64,
+    /// What it holds of the heap: weights as they are executed, and the plan.
     pub heap_bytes: u64,
-    /// That without 64 KiB, over the weights.
-    pub heap_to_weights: f64,
+    /// That without 64 KiB, over the weights as they are executed.
+    pub heap_to_executed: f64,
     /// By how much our process grew.
     pub grown_bytes: u64,
     /// By how much LiteRT's process grew; `null` where it does not run the model.
@@ -51,6 +53,7 @@ pub struct Idle {
 #[derive(Debug, Serialize, Deserialize)]
 struct Held {
     weight_bytes: u64,
+    executed_bytes: u64,
     heap_bytes: u64,
     grown_bytes: u64,
 }
@@ -62,12 +65,19 @@ impl Idle {
         python: Option<&Path>,
     ) -> Result<Idle, HarnessError> {
         let file = workload.file.as_deref().ok_or_else(|| HarnessError::peer("it has no file"))?;
-        let Held { weight_bytes, heap_bytes, grown_bytes } = ours(file)?;
+        let Held { weight_bytes, executed_bytes, heap_bytes, grown_bytes } = ours(file)?;
         let litert_grown_bytes = python.map(|python| litert(python, workload)).transpose()?;
         #[expect(clippy::cast_precision_loss, reason = "a ratio")]
-        let heap_to_weights =
-            heap_bytes.saturating_sub(BESIDE_WEIGHTS) as f64 / weight_bytes.max(1) as f64;
-        Ok(Idle { weight_bytes, heap_bytes, heap_to_weights, grown_bytes, litert_grown_bytes })
+        let heap_to_executed =
+            heap_bytes.saturating_sub(BESIDE_WEIGHTS) as f64 / executed_bytes.max(1) as f64;
+        Ok(Idle {
+            weight_bytes,
+            executed_bytes,
+            heap_bytes,
+            heap_to_executed,
+            grown_bytes,
+            litert_grown_bytes,
+        })
     }
 }
 
@@ -147,6 +157,7 @@ fn hold(file: &Path) -> Result<Held, HarnessError> {
     drop(prepared);
     let again =
         device.prepare(&Workload::read(file)?.imported.model).map_err(HarnessError::peer)?;
-    let weight_bytes = again.plan().weight_bytes() as u64;
-    Ok(Held { weight_bytes, heap_bytes, grown_bytes })
+    let plan = again.plan();
+    let [weight_bytes, executed_bytes] = [plan.weight_bytes(), plan.held_bytes()].map(|n| n as u64);
+    Ok(Held { weight_bytes, executed_bytes, heap_bytes, grown_bytes })
 }
