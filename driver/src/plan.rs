@@ -24,8 +24,8 @@ pub(crate) const MAX_ARENA_BYTES: usize = 2 << 30;
 pub(crate) enum Allocation {
     /// Nowhere: left out, never used, or packed into kernels.
     None,
-    /// Here, for all executions.
-    Constant(ConstantBytes),
+    /// Here, for all executions; elsewhere, as most operands are none and there is an entry for each of them.
+    Constant(Box<ConstantBytes>),
     /// In the arena.
     Arena(Range<usize>),
     /// In memory of its own that follows its shape.
@@ -308,7 +308,14 @@ impl Planned {
     fn held_bytes(&self) -> usize {
         let lists = spilled(&self.declared) + self.dims.as_ref().map_or(0, spilled);
         let scales = self.info.channel_scales.as_ref();
-        size_of::<Self>() + lists + scales.map_or(0, |(scales, _)| size_of_val(&**scales))
+        let constant = match &self.allocation {
+            Allocation::Constant(bytes) => size_of_val(&**bytes),
+            _ => 0,
+        };
+        size_of::<Self>()
+            + lists
+            + scales.map_or(0, |(scales, _)| size_of_val(&**scales))
+            + constant
     }
 
     /// The shape as far as it is the same in every execution; empty otherwise.
