@@ -36,8 +36,11 @@ fn small_ones_of_every_kind_compute_what_the_reference_does_and_nothing_saturate
         let workload = Workload::of_bytes(model.name, &model.file(SMALL)).unwrap();
         assert!(workload.part().is_none(), "{}: all of it runs", model.name);
         let [ours, reference] = [true, false].map(|fast| outputs(&workload, fast));
-        assert!(agreement(&workload, &ours, &reference).equal, "{}", model.name);
         let ty = workload.imported.outputs[0].ty;
+        let apart = agreement(&workload, &ours, &reference);
+        // Sums of floats are added up in another order.
+        let is_same = apart.equal || ty == OperandType::TensorFloat32 && apart.relative <= 1e-5;
+        assert!(is_same, "{}: {apart:?}", model.name);
         let mut values: Vec<u32> = if ty == OperandType::TensorFloat32 {
             let floats = ours[0].as_chunks::<4>().0.iter().map(|bytes| f32::from_ne_bytes(*bytes));
             floats
