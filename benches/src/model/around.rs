@@ -1,10 +1,11 @@
 //! What lies around executions: preparing, the first of them, and what a model holds between them.
 
+use burst_harness::engine::Spread;
 use burst_harness::litert::PATH as LITERT;
-use burst_harness::model::{PathReport, paths};
+use burst_harness::model::{ModelReport, PathReport, paths};
 use burst_harness::report::{Column, Table, dash, mib, time};
 
-use super::comparison::Compared;
+use super::idle::Idle;
 
 /// Columns of numbers, behind the name of the model.
 const NUMBERS: [&str; 13] = [
@@ -23,18 +24,26 @@ const NUMBERS: [&str; 13] = [
     "LiteRT's grows",
 ];
 
+/// What the table says of a model.
+pub(super) struct Around<'m> {
+    pub(super) report: &'m ModelReport,
+    /// The time in which we prepare it over LiteRT's.
+    pub(super) prepare_to_litert: Option<Spread>,
+    pub(super) idle: Option<&'m Idle>,
+}
+
 /// One row for each model.
-pub(super) fn table(models: &[Compared]) -> Table {
+pub(super) fn table<'m>(models: impl Iterator<Item = Around<'m>>) -> Table {
     let columns = std::iter::once(Column::text("model")).chain(NUMBERS.map(Column::number));
     let mut table = Table::new(columns.collect());
     for model in models {
-        table.add(row(model));
+        table.add(row(&model));
     }
     table
 }
 
-fn row(model: &Compared) -> Vec<String> {
-    let report = &model.report;
+fn row(model: &Around<'_>) -> Vec<String> {
+    let Around { report, idle, .. } = *model;
     let (ours, litert) = (report.path(paths::IN_PROCESS, 1), report.path(LITERT, 1));
     let us = |path: Option<&PathReport>, of: fn(&PathReport) -> f64| {
         path.map_or_else(dash, |path| time(of(path) * 1e3))
@@ -42,7 +51,6 @@ fn row(model: &Compared) -> Vec<String> {
     let first_to_p50 = |path: Option<&PathReport>| {
         path.map_or_else(dash, |path| format!("{:.2}", path.first_to_p50))
     };
-    let idle = model.idle.as_ref();
     let memory = |bytes: Option<u64>| bytes.map_or_else(dash, |bytes| mib(bytes.div_ceil(1 << 10)));
     vec![
         report.model.clone(),

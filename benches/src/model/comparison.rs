@@ -15,13 +15,11 @@ use burst_harness::report::{Column, Findings, Format, Paper, Table, dash, time};
 use burst_harness::{HarnessError, WaitKind};
 use serde::Serialize;
 
+use super::around::{self, Around};
 use super::class::Class;
+use super::correct::{self, REFERENCE};
 use super::idle::Idle;
-use super::{around, correct};
 use crate::checks;
-
-/// The path of our reference kernels, in this process.
-pub const REFERENCE: &str = "reference kernels";
 
 /// What a run found.
 #[derive(Debug, Serialize)]
@@ -250,7 +248,7 @@ impl Findings for Comparison {
             writeln!(paper.out, "{line}")?;
         }
         paper.table(&self.table())?;
-        paper.table(&around::table(&self.models))?;
+        paper.table(&self.around())?;
         let checks = self.check_table();
         if !checks.is_empty() {
             paper.table(&checks)?;
@@ -267,7 +265,7 @@ impl Findings for Comparison {
         let models = self.models.iter().map(|model| model.report.clone()).collect();
         let client_memory_kib = peak_memory_kib(std::process::id());
         let found = ModelsReport { wait: self.wait.name().to_owned(), models, client_memory_kib };
-        let tables = [self.table(), around::table(&self.models)];
+        let tables = [self.table(), self.around()];
         page_of(&found, "Our driver beside LiteRT", &tables, (machine, rounds))
     }
 }
@@ -311,6 +309,15 @@ impl Comparison {
             table.add(model.row());
         }
         table
+    }
+
+    /// What lies around executions.
+    fn around(&self) -> Table {
+        around::table(self.models.iter().map(|model| Around {
+            report: &model.report,
+            prepare_to_litert: model.prepare_to_litert,
+            idle: model.idle.as_ref(),
+        }))
     }
 
     fn write_remarks(&self, out: &mut dyn Write, bullet: &str) -> Result<(), HarnessError> {

@@ -4,7 +4,8 @@ use burst_hal::OperandType;
 use burst_harness::litert::PATH as LITERT;
 use burst_harness::model::{ModelReport, PathReport, Workload};
 
-use super::REFERENCE;
+/// The path of our reference kernels, in this process.
+pub const REFERENCE: &str = "reference kernels";
 
 /// How far sums of floats may be from those of the reference kernels, which add up in another order: the root mean
 /// square of the difference over that of the values around their mean. Bytes have to be equal.

@@ -36,7 +36,8 @@ use burst_harness::report::{Paper, Report};
 use burst_harness::{HarnessError, Progress};
 
 pub use class::Class;
-pub use comparison::{Compared, Comparison, REFERENCE, Ratio, ThreadRatio, bounds};
+pub use comparison::{Compared, Comparison, Ratio, ThreadRatio, bounds};
+pub use correct::REFERENCE;
 pub use driver::serve_driver_if_asked;
 pub use idle::{Idle, hold_model_if_asked};
 

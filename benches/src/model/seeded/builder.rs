@@ -326,7 +326,8 @@ impl Builder {
     fn ints(&mut self, what: &str, values: &[u32]) -> i32 {
         let at = self.next();
         let values: Vec<i32> = values.iter().map(|value| signed(*value)).collect();
-        let tensor = Tensor::new(format!("{what}_{at}"), INT32, &[signed(values.len() as u32)]);
+        let count = i32::try_from(values.len()).unwrap_or(i32::MAX);
+        let tensor = Tensor::new(format!("{what}_{at}"), INT32, &[count]);
         self.tensors.push(tensor.ints(&values));
         at
     }

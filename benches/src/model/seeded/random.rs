@@ -25,7 +25,6 @@ impl Random {
 
     /// A weight in 8 bits, the least of all left out, so that both signs reach as far.
     pub(super) fn step(&mut self) -> i8 {
-        #[expect(clippy::cast_possible_truncation, reason = "below 255")]
         let value = (self.bits() % 255) as i16 - 127;
         i8::try_from(value).unwrap_or(0)
     }
