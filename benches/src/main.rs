@@ -49,6 +49,7 @@ fn main() -> ExitCode {
     let peers = all_peers();
     let asked = burst_harness::serve_if_asked(&peers)
         .or_else(model::serve_driver_if_asked)
+        .or_else(model::hold_model_if_asked)
         .or_else(burst_tests::attacks::play_if_asked);
     if let Some(code) = asked {
         return code;

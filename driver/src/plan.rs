@@ -24,8 +24,8 @@ pub(crate) const MAX_ARENA_BYTES: usize = 2 << 30;
 pub(crate) enum Allocation {
     /// Nowhere: left out, never used, or packed into kernels.
     None,
-    /// Here, for all executions.
-    Constant(ConstantBytes),
+    /// Here, for all executions; elsewhere, as most operands are none and there is an entry for each of them.
+    Constant(Box<ConstantBytes>),
     /// In the arena.
     Arena(Range<usize>),
     /// In memory of its own that follows its shape.
@@ -191,6 +191,14 @@ impl Plan {
         self.graphs().map(GraphPlan::held_bytes).sum()
     }
 
+    /// Bytes of the constants that executions read, each once, as the model has them or as they were folded: halves
+    /// that became floats are floats here. What packing adds to them is in [`held_bytes`](Self::held_bytes) alone, so
+    /// that the one over the other says what that costs.
+    #[must_use]
+    pub fn weight_bytes(&self) -> usize {
+        self.graphs().map(GraphPlan::weight_bytes).sum()
+    }
+
     /// Bytes of working memory an execution needs, apart from values whose shape is not known.
     #[must_use]
     pub fn arena_bytes(&self) -> usize {
@@ -238,6 +246,24 @@ impl GraphPlan {
         constants + packed
     }
 
+    /// Bytes of the constants that steps read, whether kernels have packed them or not.
+    fn weight_bytes(&self) -> usize {
+        let mut is_counted = vec![false; self.operands.len()];
+        let mut bytes = 0;
+        for step in &self.steps {
+            for (position, operand) in step.inputs.iter().enumerate() {
+                let planned = &self.operands[*operand];
+                let is_constant = step.packed_inputs.contains(&position)
+                    || matches!(planned.allocation, Allocation::Constant(_));
+                if is_constant && !std::mem::replace(&mut is_counted[*operand], true) {
+                    let dims = planned.dims.as_deref();
+                    bytes += dims.map_or(0, |dims| planned.info.byte_count(dims).unwrap_or(0));
+                }
+            }
+        }
+        bytes
+    }
+
     /// The shape of output `position`, where it is the same in every execution.
     pub(crate) fn output_dims(&self, position: usize) -> Option<&Dimensions> {
         self.operands.get(*self.outputs.get(position)?)?.dims.as_ref()
@@ -282,7 +308,14 @@ impl Planned {
     fn held_bytes(&self) -> usize {
         let lists = spilled(&self.declared) + self.dims.as_ref().map_or(0, spilled);
         let scales = self.info.channel_scales.as_ref();
-        size_of::<Self>() + lists + scales.map_or(0, |(scales, _)| size_of_val(&**scales))
+        let constant = match &self.allocation {
+            Allocation::Constant(bytes) => size_of_val(&**bytes),
+            _ => 0,
+        };
+        size_of::<Self>()
+            + lists
+            + scales.map_or(0, |(scales, _)| size_of_val(&**scales))
+            + constant
     }
 
     /// The shape as far as it is the same in every execution; empty otherwise.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use burst_hal::validate::UnspecifiedOutputs;
-use burst_hal::{LOOP_TIMEOUT_MAXIMUM, OperandType, OperationType, Request};
+use burst_hal::{Dimensions, LOOP_TIMEOUT_MAXIMUM, OperandType, OperationType, Request};
 
 use crate::arguments::copy_in;
 use crate::error::DriverError;
@@ -30,6 +30,8 @@ pub struct OperationProfile {
     pub input: Option<OperandType>,
     /// Bytes of all that it reads and writes in one execution, each once; `None` where shapes are not known.
     pub bytes: Option<u64>,
+    /// The shape of its first output; `None` where it is not the same in every execution.
+    pub output: Option<Dimensions>,
 }
 
 impl CpuPreparedModel {
@@ -72,6 +74,10 @@ impl CpuPreparedModel {
             macs: macs(&plan.main, step),
             input: step.inputs.first().map(|input| plan.main.operands[*input].info.ty),
             bytes: bytes(&plan.main, step),
+            output: step
+                .outputs
+                .first()
+                .and_then(|output| plan.main.operands[*output].dims.clone()),
         });
         Ok(profile.collect())
     }

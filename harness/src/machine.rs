@@ -63,6 +63,15 @@ pub fn peak_memory_kib(pid: u32) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
+/// Bytes of memory that a process has to itself and that no file has, as they are now; `None` where that cannot be read.
+#[must_use]
+pub fn own_memory_bytes(pid: u32) -> Option<u64> {
+    let sums = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = sums.lines().find_map(|line| line.strip_prefix("Anonymous:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1 << 10)
+}
+
 impl Machine {
     /// This one, now.
     #[must_use]

@@ -8,17 +8,18 @@ use burst_harness::engine::Spread;
 use burst_harness::litert::{PATH as LITERT, Package};
 use burst_harness::machine::{Machine, peak_memory_kib};
 use burst_harness::model::{
-    Agreement, ModelReport, ModelsReport, PathReport, Series, figures_of, page_of, paths, ratio,
+    Agreement, ModelReport, ModelsReport, PathReport, Series, Workload, figures_of, page_of, paths,
+    ratio, ratio_by_round,
 };
 use burst_harness::report::{Column, Findings, Format, Paper, Table, dash, time};
 use burst_harness::{HarnessError, WaitKind};
 use serde::Serialize;
 
+use super::around::{self, Around};
 use super::class::Class;
+use super::correct::{self, REFERENCE};
+use super::idle::Idle;
 use crate::checks;
-
-/// The path of our reference kernels, in this process.
-pub const REFERENCE: &str = "reference kernels";
 
 /// What a run found.
 #[derive(Debug, Serialize)]
@@ -39,6 +40,13 @@ pub struct Compared {
     pub class: Class,
     /// Our p50 in this process over LiteRT's in the same round, per number of threads.
     pub ours_to_litert: Vec<ThreadRatio>,
+    /// The time in which we prepare it over LiteRT's (interpreter built, tensors allocated, delegate applied) in the same
+    /// round, with one thread.
+    pub prepare_to_litert: Option<Spread>,
+    /// What it holds while nothing is executed; `null` where it has no file to be read again.
+    pub idle: Option<Idle>,
+    /// What is wrong with outputs; empty where nothing is.
+    pub wrong: Vec<String>,
     /// What a run can be held to, and what became of it.
     pub checks: Vec<Check>,
     /// p50 of our reference kernels over that of our kernels.
@@ -71,10 +79,23 @@ pub enum Ratio {
     /// Our p50 with two threads over that with one, where that takes a millisecond or longer: below, threads cost more
     /// than they bring.
     TwoToOne,
+    /// Our first execution over our p50, with one thread.
+    FirstToP50,
+    /// The time in which we prepare a model over LiteRT's.
+    PrepareToLiteRt,
+    /// What an idle model holds of the heap, without 64 KiB, over its weights as they are executed.
+    IdleToExecuted,
 }
 
 impl Ratio {
-    const ALL: [Ratio; 3] = [Ratio::ToLiteRt, Ratio::ToLiteRtOnTwo, Ratio::TwoToOne];
+    const ALL: [Ratio; 6] = [
+        Ratio::ToLiteRt,
+        Ratio::ToLiteRtOnTwo,
+        Ratio::TwoToOne,
+        Ratio::FirstToP50,
+        Ratio::PrepareToLiteRt,
+        Ratio::IdleToExecuted,
+    ];
 
     /// The name by which a file of bounds knows it.
     #[must_use]
@@ -83,24 +104,31 @@ impl Ratio {
             Ratio::ToLiteRt => "ours : LiteRT, 1 thread",
             Ratio::ToLiteRtOnTwo => "ours : LiteRT, 2 threads",
             Ratio::TwoToOne => "ours, 2 threads : 1, from 1 ms on",
+            Ratio::FirstToP50 => "first execution : p50",
+            Ratio::PrepareToLiteRt => "prepare, ours : LiteRT",
+            Ratio::IdleToExecuted => "idle heap less 64 KiB : weights as executed",
         };
         format!("{}: {what}", class.name())
     }
 
-    fn of(self, class: Class, report: &ModelReport, to_litert: &[ThreadRatio]) -> Check {
-        let beside = |threads| to_litert.iter().find(|one| one.threads == threads);
+    fn of(self, found: &Compared) -> Check {
+        let report = &found.report;
+        let beside = |threads| found.to_litert(threads).map(|ratio| ratio.median);
         let gain = report.threads.iter().find(|one| one.path == paths::IN_PROCESS);
         let is_long = |one: &PathReport| one.latency_us.p50 >= 1000.0;
         let ratio = match self {
-            Ratio::ToLiteRt => beside(1).map(|one| one.ratio),
-            Ratio::ToLiteRtOnTwo => beside(2).map(|one| one.ratio),
+            Ratio::ToLiteRt => beside(1),
+            Ratio::ToLiteRtOnTwo => beside(2),
             Ratio::TwoToOne => report
                 .path(paths::IN_PROCESS, 1)
                 .filter(|one| is_long(one))
                 .and(gain)
-                .map(|gain| gain.ratio_to_one),
+                .map(|gain| gain.ratio_to_one.median),
+            Ratio::FirstToP50 => report.path(paths::IN_PROCESS, 1).map(|one| one.first_to_p50),
+            Ratio::PrepareToLiteRt => found.prepare_to_litert.map(|ratio| ratio.median),
+            Ratio::IdleToExecuted => found.idle.map(|idle| idle.heap_to_executed),
         };
-        Check::new(self.name(class), ratio.map(|ratio| ratio.median))
+        Check::new(self.name(found.class), ratio)
     }
 }
 
@@ -117,11 +145,12 @@ impl Compared {
     /// What was measured of one model.
     #[must_use]
     pub fn new(
-        report: ModelReport,
-        class: Class,
+        workload: &Workload,
         series: &[Series],
+        idle: Option<Idle>,
         not_comparable: Option<String>,
     ) -> Compared {
+        let (report, class) = (ModelReport::new(workload, series, None), Class::of(workload));
         let find = |path: &str, threads| {
             let is_it = |t: &&Series| t.label.path == path && t.label.threads == threads;
             series.iter().find(is_it)
@@ -132,17 +161,25 @@ impl Compared {
             let ratio = ratio(find(paths::IN_PROCESS, threads)?, theirs)?;
             Some(ThreadRatio { threads, ratio })
         });
-        let reference = find(REFERENCE, 1).zip(find(paths::IN_PROCESS, 1));
-        let ours_to_litert: Vec<ThreadRatio> = ours_to_litert.collect();
-        Compared {
-            checks: Ratio::ALL.map(|ratio| ratio.of(class, &report, &ours_to_litert)).to_vec(),
+        let ours = find(paths::IN_PROCESS, 1);
+        let reference = find(REFERENCE, 1).zip(ours);
+        let prepare_to_litert = ours
+            .zip(find(LITERT, 1))
+            .and_then(|(ours, theirs)| ratio_by_round(&ours.prepares, &theirs.prepares));
+        let mut found = Compared {
+            checks: Vec::new(),
             class,
-            ours_to_litert,
+            ours_to_litert: ours_to_litert.collect(),
+            prepare_to_litert,
+            idle,
+            wrong: correct::wrong(workload, &report),
             reference_to_ours: reference.and_then(|(slow, fast)| ratio(slow, fast)),
             outputs: report.paths.iter().find(|path| path.path == LITERT).map(|path| path.outputs),
             not_comparable,
             report,
-        }
+        };
+        found.checks = Ratio::ALL.map(|ratio| ratio.of(&found)).to_vec();
+        found
     }
 
     /// The ratio to LiteRT, for so many threads.
@@ -211,6 +248,7 @@ impl Findings for Comparison {
             writeln!(paper.out, "{line}")?;
         }
         paper.table(&self.table())?;
+        paper.table(&self.around())?;
         let checks = self.check_table();
         if !checks.is_empty() {
             paper.table(&checks)?;
@@ -227,7 +265,8 @@ impl Findings for Comparison {
         let models = self.models.iter().map(|model| model.report.clone()).collect();
         let client_memory_kib = peak_memory_kib(std::process::id());
         let found = ModelsReport { wait: self.wait.name().to_owned(), models, client_memory_kib };
-        page_of(&found, "Our driver beside LiteRT", Some(&self.table()), (machine, rounds))
+        let tables = [self.table(), self.around()];
+        page_of(&found, "Our driver beside LiteRT", &tables, (machine, rounds))
     }
 }
 
@@ -239,10 +278,11 @@ impl Comparison {
         }
     }
 
-    /// Whether a model does not keep to its bounds.
+    /// Whether a model does not keep to its bounds, or outputs are wrong.
     #[must_use]
     pub fn has_missed(&self) -> bool {
-        checks::has_missed(self.models.iter().flat_map(|model| &model.checks))
+        self.models.iter().any(|model| !model.wrong.is_empty())
+            || checks::has_missed(self.models.iter().flat_map(|model| &model.checks))
     }
 
     /// What models are held to, where they are.
@@ -271,6 +311,15 @@ impl Comparison {
         table
     }
 
+    /// What lies around executions.
+    fn around(&self) -> Table {
+        around::table(self.models.iter().map(|model| Around {
+            report: &model.report,
+            prepare_to_litert: model.prepare_to_litert,
+            idle: model.idle.as_ref(),
+        }))
+    }
+
     fn write_remarks(&self, out: &mut dyn Write, bullet: &str) -> Result<(), HarnessError> {
         for remark in self.models.iter().flat_map(remarks) {
             writeln!(out, "{bullet}{remark}")?;
@@ -289,9 +338,7 @@ fn remarks(model: &Compared) -> Vec<String> {
     if let Some(reason) = &model.not_comparable {
         remarks.push(format!("{name}: not comparable, {reason}."));
     }
-    if model.outputs.is_some_and(|outputs| !outputs.holds()) {
-        remarks.push(format!("{name}: LiteRT's outputs are not ours."));
-    }
+    remarks.extend(model.wrong.iter().map(|wrong| format!("{name}: {wrong}.")));
     remarks
 }
 

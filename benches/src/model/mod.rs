@@ -4,16 +4,24 @@
 //! | file | what |
 //! |---|---|
 //! | `driver.rs` | a driver process, for the burst |
+//! | `seeded/` | models whose weights come from a seed |
+//! | `idle.rs` | what a model holds while nothing is executed |
+//! | `around.rs` | the table of what lies around executions |
+//! | `correct.rs` | whether outputs are right |
 //! | `class.rs` | kinds of models, which are held to the same bounds |
 //! | `comparison.rs` | what was found: ratios, JSON, tables |
 
+mod around;
 mod class;
 mod comparison;
+mod correct;
 mod driver;
+mod idle;
+pub mod seeded;
 
 use std::cell::RefCell;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,14 +30,16 @@ use burst_client::Route;
 use burst_harness::litert::{LiteRt, Python};
 use burst_harness::machine::Machine;
 use burst_harness::model::{
-    InProcess, Label, ModelReport, ModelSubject, Remote, RemoteKind, Workload, measure, paths,
+    InProcess, Label, ModelSubject, Remote, RemoteKind, Workload, measure, paths,
 };
 use burst_harness::report::{Paper, Report};
 use burst_harness::{HarnessError, Progress};
 
 pub use class::Class;
-pub use comparison::{Compared, Comparison, REFERENCE, Ratio, ThreadRatio, bounds};
+pub use comparison::{Compared, Comparison, Ratio, ThreadRatio, bounds};
+pub use correct::REFERENCE;
 pub use driver::serve_driver_if_asked;
+pub use idle::{Idle, hold_model_if_asked};
 
 /// What to measure.
 #[derive(Debug, Clone, clap::Args)]
@@ -39,6 +49,13 @@ pub struct Args {
     /// A Python that has the package ai-edge-litert (or tensorflow, or tflite-runtime).
     #[arg(long, default_value = "python3")]
     python: PathBuf,
+    /// Measure models with weights from a seed, too: MobileNet v1 1.0 for pictures of 224 pixels and a segmentation of 512,
+    /// in floats and in bytes. Without a model of your own they are all that is measured.
+    #[arg(long)]
+    seeded: bool,
+    /// Where the files of these models are kept; without it they are gone afterwards.
+    #[arg(long, value_name = "DIR", requires = "seeded")]
+    keep_seeded: Option<PathBuf>,
     /// Leave our reference kernels out: they take minutes where others take milliseconds.
     #[arg(long)]
     no_reference: bool,
@@ -62,8 +79,12 @@ impl Args {
     pub fn run(&self, out: &mut impl Write) -> Result<ExitCode, HarnessError> {
         let bounds = self.check.as_deref().map(bounds).transpose()?;
         let python = Rc::new(RefCell::new(Python::start(&self.python)?));
-        let workloads: Vec<Workload> =
-            self.files()?.iter().map(|file| Workload::read(file)).collect::<Result<_, _>>()?;
+        let folder = tempfile::tempdir()?;
+        let workloads: Vec<Workload> = self
+            .files(folder.path())?
+            .iter()
+            .map(|file| Workload::read(file))
+            .collect::<Result<_, _>>()?;
         fmq::warm_up();
         let machine = Machine::detect();
         let mut progress = Progress::default();
@@ -82,8 +103,12 @@ impl Args {
         Ok(code)
     }
 
-    fn files(&self) -> Result<Vec<PathBuf>, HarnessError> {
-        let files = self.common.model_files()?;
+    /// The models to measure; seeded ones are written into this folder where nobody names another.
+    fn files(&self, folder: &Path) -> Result<Vec<PathBuf>, HarnessError> {
+        let mut files = self.common.model_files()?;
+        if self.seeded {
+            files.extend(seeded::write_all(self.keep_seeded.as_deref().unwrap_or(folder))?);
+        }
         Ok(if files.is_empty() { vec![PathBuf::from(OWN_MODEL)] } else { files })
     }
 
@@ -107,9 +132,10 @@ impl Args {
             progress.show(&format!("{}, round {round}: {label}", workload.name));
         });
         let series = series.map_err(named)?;
-        let report = ModelReport::new(workload, &series, None);
         let reason = not_comparable.map(|error| error.to_string());
-        Ok(Compared::new(report, Class::of(workload), &series, reason))
+        let litert = reason.is_none().then_some(self.python.as_path());
+        let idle = Idle::measure(workload, litert).map_err(named)?;
+        Ok(Compared::new(workload, &series, Some(idle), reason))
     }
 
     /// Our own, of which the first one's outputs are those that the others are compared with.

@@ -10,6 +10,7 @@ mod ndk;
 mod own;
 #[cfg(feature = "peers")]
 mod peers;
+mod seeded;
 mod top;
 
 fn main() -> std::process::ExitCode {
@@ -17,6 +18,7 @@ fn main() -> std::process::ExitCode {
         #[cfg(not(feature = "peers"))]
         left_out::TESTS,
         model::TESTS,
+        seeded::TESTS,
         attacks::TESTS,
         costs::TESTS,
         ndk::TESTS,

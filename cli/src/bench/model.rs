@@ -19,7 +19,7 @@ use burst_harness::machine::{Machine, Pins, memory_bytes_per_s, peak_memory_kib}
 use burst_harness::model::{
     Connection, InProcess, Label, LocalMemory, ModelReport, ModelSubject, ModelsReport,
     OperationTime, Pinned, Profile, Remote, RemoteKind, Report, Roofs, Series, TRIAL, Workload,
-    measure_while, operation_rows, paths,
+    measure_while, paths,
 };
 use burst_harness::report::Paper;
 use burst_harness::{HarnessError, Progress, WaitKind};
@@ -268,6 +268,8 @@ fn profile(args: &Args, workload: &Workload, series: &[Series]) -> Result<Profil
     };
     let times: Vec<OperationTime> = (first.iter().enumerate())
         .map(|(at, operation)| OperationTime {
+            index: operation.index,
+            output: operation.output.as_ref().map(|output| output.to_vec()),
             operation: operation.operation.name().to_owned(),
             kernel: operation.kernel.map(str::to_owned),
             ns: typical(at).unwrap_or(0.0),
@@ -278,7 +280,7 @@ fn profile(args: &Args, workload: &Workload, series: &[Series]) -> Result<Profil
         .collect();
     let roofs = roofs(threads)?;
     let beside_us = median(beside).unwrap_or(0.0) / 1e3;
-    Ok(Profile { rows: operation_rows(&times, &roofs), roofs, beside_us })
+    Ok(Profile::new(&times, roofs, beside_us))
 }
 
 /// So many executions, one after the other: what one takes, in nanoseconds.

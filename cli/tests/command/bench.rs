@@ -106,6 +106,7 @@ fn every_path_of_a_model_is_measured_and_gives_the_same_outputs() {
     assert!(model["copies"]["inputs_us"].as_f64().unwrap() > 0.0, "{model}");
     assert!(model["copies"]["service_to_client"]["median"].as_f64().unwrap() > 0.0, "{model}");
     assert!(model["profile_beside_us"].as_f64() > Some(0.0), "{model}");
+    every_operation_is_profiled(model);
     let profile = model["profile"].as_array().unwrap();
     let share: f64 = profile.iter().map(|row| row["share"].as_f64().unwrap()).sum();
     assert!((share - 1.0).abs() < 1e-6, "{share}");
@@ -122,6 +123,27 @@ fn every_path_of_a_model_is_measured_and_gives_the_same_outputs() {
     let texts =
         ["built-in shapes", "CONV_2D", "burst-client-outputs", "below what the machine can do"];
     expect_page(&page, 2, &texts);
+}
+
+/// By itself, with its kernel and its rates.
+fn every_operation_is_profiled(model: &Value) {
+    let operations = model["profile_operations"].as_array().unwrap();
+    let kinds = model["profile"].as_array().unwrap().iter();
+    let count: u64 = kinds.map(|row| row["count"].as_u64().unwrap()).sum();
+    assert_eq!(operations.len() as u64, count);
+    let indexes = operations.iter().map(|one| one["index"].as_u64().unwrap());
+    assert!(indexes.is_sorted_by(|a, b| a < b), "{operations:?}");
+    let share: f64 = operations.iter().map(|one| one["share"].as_f64().unwrap()).sum();
+    assert!((share - 1.0).abs() < 1e-6, "{share}");
+    for one in operations {
+        assert!(one["us"].as_f64() > Some(0.0) && one["gb_per_s"].as_f64() > Some(0.0), "{one}");
+        assert_eq!(one["macs"].is_null(), one["gops_per_s"].is_null(), "{one}");
+        assert_eq!(one["macs"].is_null(), one["of_peak"].is_null(), "{one}");
+        assert!(one["output"].as_str().is_some_and(|shape| shape.starts_with("1x")), "{one}");
+        if one["operation"] == "CONV_2D" {
+            assert!(one["kernel"].is_string() && one["of_peak"].as_f64() > Some(0.0), "{one}");
+        }
+    }
 }
 
 fn more_threads_are_compared_with_one_and_give_the_same_outputs() {

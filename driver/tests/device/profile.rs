@@ -65,6 +65,21 @@ fn a_profile_names_each_operation_that_runs_with_its_kernel_and_its_work() {
         assert_eq!(seen, expected);
         assert!(profile.iter().all(|op| op.time > Duration::ZERO), "{profile:?}");
         assert_eq!(profile[0].kernel.is_some(), fast_kernels, "{profile:?}");
+        let shapes: Vec<_> = profile.iter().map(|op| op.output.as_deref()).collect();
+        assert_eq!(shapes, [Some(&[3, 5][..]); 2]);
+    }
+}
+
+#[test]
+fn weights_are_the_constants_that_are_read_whether_kernels_have_packed_them_or_not() {
+    let (weights, folded_bias, activation) = (5 * 4 * 4, 5 * 4, 4);
+    for fast_kernels in [true, false] {
+        let options = DeviceOptions { fast_kernels, ..DeviceOptions::default() };
+        let plan = CpuDevice::new(options).prepare(&model()).unwrap();
+        let found = plan.plan().weight_bytes();
+        // Neither the addends of what was folded, nor what packing adds; perhaps which activation it is.
+        let least = weights + folded_bias;
+        assert!((least..=least + activation).contains(&found), "{fast_kernels}: {found}");
     }
 }
 

@@ -70,9 +70,21 @@ impl Python {
     /// # Errors
     /// No such program, or one without the package: a sentence that says what to install.
     pub fn start(program: &Path) -> Result<Python, HarnessError> {
+        Python::start_with(program, &[])
+    }
+
+    /// Starts it with these variables in its environment, beside ours.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with(
+        program: &Path,
+        environment: &[(&str, &str)],
+    ) -> Result<Python, HarnessError> {
         let missing = |what: String| HarnessError::peer(format!("{what}: {ADVICE}"));
         let mut child = Command::new(program)
             .args(["-c", SCRIPT])
+            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -158,6 +170,12 @@ impl Python {
             outputs.push(bytes);
         }
         Ok(outputs)
+    }
+
+    /// The process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// The most memory that the process ever had, in KiB.

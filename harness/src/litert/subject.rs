@@ -11,18 +11,17 @@ use crate::engine::{Length, Subject, Times};
 use crate::error::HarnessError;
 use crate::model::{Executions, Label, ModelSubject, Workload};
 
-/// What the one model of a trial is called.
-const SESSION: &str = "trial";
-
 /// LiteRT as a subject.
 pub struct LiteRt<'s> {
     label: Label,
     python: Rc<RefCell<Python>>,
     workload: &'s Workload,
-    file: PathBuf,
 }
 
 impl<'s> LiteRt<'s> {
+    /// What the one model of a trial is called.
+    pub const SESSION: &'static str = "trial";
+
     /// A subject with so many threads.
     ///
     /// # Errors
@@ -32,9 +31,9 @@ impl<'s> LiteRt<'s> {
         workload: &'s Workload,
         threads: u32,
     ) -> Result<Self, HarnessError> {
-        let file = workload.file.clone().ok_or_else(|| HarnessError::peer("it has no file"))?;
+        file_of(workload)?;
         let (label, python) = (Label::new(PATH, threads), Rc::clone(python));
-        Ok(LiteRt { label, python, workload, file })
+        Ok(LiteRt { label, python, workload })
     }
 
     /// Whether this model, or its part, can be run: one execution.
@@ -45,22 +44,38 @@ impl<'s> LiteRt<'s> {
         self.trial(Length { warm_up: 0, counted: 0 }).map(|_| ())
     }
 
-    fn load(&self, python: &mut Python) -> Result<Duration, HarnessError> {
-        let workload = self.workload;
+    /// Prepares a model there, and leaves it at that: how long it took.
+    ///
+    /// # Errors
+    /// A workload without a file, or one that it cannot run.
+    pub fn hold(
+        python: &mut Python,
+        workload: &Workload,
+        threads: u32,
+    ) -> Result<Duration, HarnessError> {
         let load = Load {
-            file: self.file.clone(),
+            file: file_of(workload)?,
             cut: workload.cut.as_ref(),
-            threads: self.label.threads,
+            threads,
             kernels: Kernels::Default,
             outputs: &workload.imported.outputs[..workload.given_outputs()],
         };
-        let took = python.load(SESSION, &load)?;
+        python.load(Self::SESSION, &load)
+    }
+
+    fn load(&self, python: &mut Python) -> Result<Duration, HarnessError> {
+        let workload = self.workload;
+        let took = Self::hold(python, workload, self.label.threads)?;
         let given = workload.given_inputs().map(|index| {
             (workload.imported.inputs[index].name.as_str(), workload.inputs[index].as_slice())
         });
-        python.give(SESSION, &given.collect::<Vec<_>>(), true)?;
+        python.give(Self::SESSION, &given.collect::<Vec<_>>(), true)?;
         Ok(took)
     }
+}
+
+fn file_of(workload: &Workload) -> Result<PathBuf, HarnessError> {
+    workload.file.clone().ok_or_else(|| HarnessError::peer("it has no file"))
 }
 
 impl ModelSubject for LiteRt<'_> {
@@ -80,11 +95,11 @@ impl Subject for LiteRt<'_> {
         let python = Rc::clone(&self.python);
         let mut python = python.borrow_mut();
         let prepare = self.load(&mut python)?;
-        let first = python.run(SESSION, 1)?;
-        let outputs = python.outputs(SESSION)?;
-        python.run(SESSION, length.warm_up)?;
-        let times = python.run(SESSION, length.counted)?;
-        python.unload(SESSION)?;
+        let first = python.run(Self::SESSION, 1)?;
+        let outputs = python.outputs(Self::SESSION)?;
+        python.run(Self::SESSION, length.warm_up)?;
+        let times = python.run(Self::SESSION, length.counted)?;
+        python.unload(Self::SESSION)?;
         Ok(Executions {
             prepare,
             first: Duration::from_nanos(first.first().copied().unwrap_or(0)),

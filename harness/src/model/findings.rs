@@ -1,7 +1,7 @@
 //! What was found of models, as text and as a page.
 
-use super::report::{ModelReport, ModelsReport, OperationRow, PathReport, Roofs, paths};
-use crate::engine::to_f64;
+use super::profile_text::{lines as profile_lines, operation_table, profile_table, roofline};
+use super::report::{ModelReport, ModelsReport, PathReport, paths};
 use crate::error::HarnessError;
 use crate::machine::Machine;
 use crate::report::{
@@ -42,18 +42,18 @@ impl Findings for ModelsReport {
     /// A table of all models where there are several, then each of them.
     fn page(&self, machine: &Machine, rounds: u32) -> Result<String, HarnessError> {
         let summary = (self.models.len() > 1).then(|| summary(&self.models));
-        page_of(self, "Models over every path to a driver", summary.as_ref(), (machine, rounds))
+        page_of(self, "Models over every path to a driver", summary.as_slice(), (machine, rounds))
     }
 }
 
-/// A page of models with a heading and a table before them.
+/// A page of models with a heading and tables before them.
 ///
 /// # Errors
 /// [`HarnessError::Peer`] where a drawing fails.
 pub fn page_of(
     found: &ModelsReport,
     heading: &str,
-    summary: Option<&Table>,
+    tables: &[Table],
     (machine, rounds): (&Machine, u32),
 ) -> Result<String, HarnessError> {
     let how = counted(rounds.into(), "round") + ", paths taking turns; both ends of a burst wait: ";
@@ -62,8 +62,8 @@ pub fn page_of(
         how += &format!(" This process had {} of memory at most.", mib(kib));
     }
     let mut page = Page::new("Models", heading, machine, &how);
-    if let Some(summary) = summary {
-        page.table(summary);
+    for table in tables {
+        page.table(table);
     }
     page.heading("Left out");
     match left_out(found, rounds) {
@@ -159,6 +159,7 @@ fn write_model(model: &ModelReport, paper: &mut Paper<'_>) -> Result<(), Harness
         for line in profile_lines(model, profile) {
             writeln!(paper.out, "{line}")?;
         }
+        paper.table(&operation_table(model.profile_operations.as_deref().unwrap_or_default()))?;
     }
     Ok(())
 }
@@ -178,11 +179,13 @@ fn section(page: &mut Page, model: &ModelReport) -> Result<(), HarnessError> {
     let lines: Vec<String> = gain_lines(model).into_iter().chain(copy_lines(model)).collect();
     page.list(&lines);
     if let Some(profile) = &model.profile {
+        let operations = model.profile_operations.as_deref().unwrap_or_default();
         page.table(&profile_table(profile));
         page.list(&profile_lines(model, profile));
         if let Some(roofs) = &model.roofs {
-            page.drawing(&roofline(profile, roofs));
+            page.drawing(&roofline(profile, operations, roofs));
         }
+        page.table(&operation_table(operations));
     }
     Ok(())
 }
@@ -274,116 +277,6 @@ fn copy_lines(model: &ModelReport) -> Vec<String> {
     }
     lines
 }
-
-fn profile_table(rows: &[OperationRow]) -> Table {
-    let numbers = ["count", "time", "share", "MMAC", "GMAC/s", "of peak"].map(Column::number);
-    let words = ["operation", "kernel"].map(Column::text);
-    let mut table = Table::new([&words[..], &numbers[..]].concat());
-    for row in rows {
-        table.add([
-            row.operation.clone(),
-            row.kernel.clone().unwrap_or_else(|| "reference".to_owned()),
-            row.count.to_string(),
-            time(row.us * 1e3),
-            format!("{:.1} %", 100.0 * row.share),
-            row.macs.map_or_else(dash, |macs| format!("{:.2}", to_f64(macs) / 1e6)),
-            row.gmacs_per_s.map_or_else(dash, |rate| format!("{rate:.1}")),
-            row.of_peak.map_or_else(dash, |part| format!("{:.0} %", 100.0 * part)),
-        ]);
-    }
-    let sum = |of: fn(&OperationRow) -> f64| rows.iter().map(of).sum::<f64>();
-    table.add([
-        "sum".to_owned(),
-        String::new(),
-        rows.iter().map(|row| row.count).sum::<usize>().to_string(),
-        time(sum(|row| row.us) * 1e3),
-        format!("{:.1} %", 100.0 * sum(|row| row.share)),
-        format!("{:.2}", sum(|row| row.macs.map_or(0.0, to_f64)) / 1e6),
-        dash(),
-        dash(),
-    ]);
-    table
-}
-
-/// A profile whose operations add up to something far from what an execution took in the same rounds says so, and one whose
-/// rounds were far from those of the paths: its shares may hold, its times do not.
-fn profile_lines(model: &ModelReport, rows: &[OperationRow]) -> Vec<String> {
-    let local = model.paths.iter().find(|path| path.path == paths::IN_PROCESS);
-    let mut lines: Vec<String> = model.roofs.iter().map(roofs_line).collect();
-    let sum: f64 = rows.iter().map(|row| row.us).sum();
-    let is_apart = |one: f64, other: f64| (one / other).max(other / one) > PROFILE_APART_MAX;
-    let p50 = local.map(|path| path.latency_us.p50);
-    let again = "measure again on a quieter machine before you trust times or shares";
-    if let Some(beside) = model.profile_beside_us.filter(|beside| is_apart(sum, *beside)) {
-        lines.push(format!(
-            "the operations add up to {}, an execution by turns with them took {}: clocks between operations cost \
-             too much, or the machine was busy with something else; {again}",
-            time(sum * 1e3),
-            time(beside * 1e3)
-        ));
-    } else if let Some(p50) = p50.filter(|p50| is_apart(sum, *p50)) {
-        lines.push(format!(
-            "the operations add up to {}, an execution in process took {} at p50: while one of the two was measured \
-             the machine was busy with something else; {again}",
-            time(sum * 1e3),
-            time(p50 * 1e3)
-        ));
-    }
-    lines
-}
-
-/// What `of peak` is a part of.
-fn roofs_line(roofs: &Roofs) -> String {
-    let Roofs { float_gmacs_per_s, byte_gmacs_per_s, memory_gb_per_s } = roofs;
-    format!(
-        "at best these threads add up {float_gmacs_per_s:.0} GMAC/s of floats and {byte_gmacs_per_s:.0} of bytes, and one \
-         reads {memory_gb_per_s:.1} GB/s of memory that no cache has"
-    )
-}
-
-/// So many operations have a place among the roofs: those that cost most.
-const PLACED_MAX: usize = 8;
-
-/// How far operations are below what arithmetic and memory allow. An operation whose data a cache has may be
-/// above the slope.
-fn roofline<'d>(rows: &[OperationRow], roofs: &Roofs) -> Drawing<'d> {
-    let places: Vec<(f64, f64, &OperationRow)> = rows
-        .iter()
-        .filter_map(|row| {
-            let (macs, bytes) = (to_f64(row.macs?), to_f64(row.bytes?));
-            let place = ((macs / bytes).log10(), row.gmacs_per_s? * 1e9, row);
-            (macs > 0.0 && bytes > 0.0).then_some(place)
-        })
-        .take(PLACED_MAX)
-        .collect();
-    let memory = roofs.memory_gb_per_s * 1e9;
-    let ridge = |peak: f64| (peak / memory).log10();
-    let peaks = [roofs.float_gmacs_per_s, roofs.byte_gmacs_per_s].map(|peak| peak * 1e9);
-    let all = places.iter().map(|place| place.0);
-    let low = all.clone().fold(ridge(peaks[0].min(peaks[1])), f64::min) - 0.3;
-    let high = all.fold(ridge(peaks[0].max(peaks[1])), f64::max) + 0.3;
-    let roof = |(name, peak, colour): (&str, f64, usize)| Line {
-        name: name.to_owned(),
-        colour,
-        points: vec![(low, 10_f64.powf(low) * memory), (ridge(peak), peak), (high, peak)],
-    };
-    let roofs = [("most of floats", peaks[0], 0), ("most of bytes", peaks[1], 1)].map(roof);
-    let placed = (2..).zip(places).map(|(colour, (x, y, row))| {
-        let kernel = row.kernel.as_deref().unwrap_or("reference");
-        Line { name: format!("{}, {kernel}", row.operation), colour, points: vec![(x, y)] }
-    });
-    Drawing {
-        title: "Operations below what the machine can do",
-        x: "multiplications for each byte that is read or written",
-        y: "multiplications per second",
-        y_scale: Heights::Rates,
-        lines: roofs.into_iter().chain(placed).collect(),
-        x_scale: Scale::Decades,
-    }
-}
-
-/// Clocks between operations cost a little, and what lies around them is in no operation.
-const PROFILE_APART_MAX: f64 = 1.25;
 
 /// A table of all models, one row for each.
 fn summary(models: &[ModelReport]) -> Table {

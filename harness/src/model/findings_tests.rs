@@ -1,4 +1,5 @@
 use super::super::agreement::Agreement;
+use super::super::profile::{OperationFigures, OperationRow, Roofs};
 use super::super::report::{Copies, Report, ThreadGain};
 use super::*;
 use crate::engine::{Quantiles, Spread};
@@ -23,6 +24,24 @@ fn path(name: &str, threads: u32) -> PathReport {
     }
 }
 
+/// One of two convolutions, the second of which does more for each byte.
+fn operation(index: usize) -> OperationFigures {
+    OperationFigures {
+        index,
+        operation: "CONV_2D".to_owned(),
+        kernel: None,
+        output: Some("1x8x8x16".to_owned()),
+        us: 44.0,
+        share: 0.44,
+        macs: Some(500_000 * (index as u64 + 1)),
+        gops_per_s: Some(22.8),
+        of_peak: Some(0.25),
+        bytes: Some(25_000),
+        gb_per_s: Some(0.57),
+        of_memory: Some(0.0285),
+    }
+}
+
 fn model(name: &str) -> ModelReport {
     ModelReport {
         model: name.to_owned(),
@@ -30,6 +49,7 @@ fn model(name: &str) -> ModelReport {
         operations: 31,
         input_bytes: 10,
         output_bytes: 20,
+        import_us: 1500.0,
         paths: vec![path(paths::IN_PROCESS, 1), path(paths::BURST, 1), path("<i>", 2)],
         threads: vec![ThreadGain {
             path: paths::IN_PROCESS.to_owned(),
@@ -48,6 +68,7 @@ fn model(name: &str) -> ModelReport {
             of_peak: Some(0.25),
             bytes: Some(50_000),
         }]),
+        profile_operations: Some((0..2).map(operation).collect()),
         roofs: Some(Roofs {
             float_gmacs_per_s: 45.6,
             byte_gmacs_per_s: 182.0,
@@ -78,7 +99,9 @@ fn a_page_draws_each_model_and_needs_no_other_file() {
         "CONV_2D",
         "88.0 %",
         ">25 %<",
-        "46 GMAC/s of floats",
+        "91 GOP/s of floats",
+        "1x8x8x16",
+        ">22.8<",
     ];
     for text in seen {
         assert!(page.contains(text), "{text}");
@@ -155,12 +178,14 @@ fn a_profile_has_its_sum_and_says_where_that_is_far_from_what_executions_took() 
 fn operations_lie_below_the_roofs_of_the_machine() {
     let model = model("one");
     let (profile, roofs) = (model.profile.unwrap(), model.roofs.unwrap());
-    let drawing = roofline(&profile, &roofs);
-    let [floats, bytes, operation] = &drawing.lines[..] else { panic!("{drawing:?}") };
-    assert_eq!(operation.name, "CONV_2D, reference");
-    let (x, y) = operation.points[0];
-    assert!((x - 20_f64.log10()).abs() < 1e-9 && (y - 11.4e9).abs() < 1.0, "{x} {y}");
-    for (roof, peak) in [(floats, 45.6e9), (bytes, 182e9)] {
+    let drawing = roofline(&profile, &model.profile_operations.unwrap(), &roofs);
+    let [floats, bytes, one, other] = &drawing.lines[..] else { panic!("{drawing:?}") };
+    assert_eq!((one.name.as_str(), other.name.as_str()), ("CONV_2D, reference", ""));
+    assert_eq!(one.colour, other.colour, "of one kind");
+    let (x, y) = one.points[0];
+    assert!((x - 40_f64.log10()).abs() < 1e-9 && (y - 22.8e9).abs() < 1.0, "{x} {y}");
+    assert!((other.points[0].0 - 80_f64.log10()).abs() < 1e-9, "{other:?}");
+    for (roof, peak) in [(floats, 91.2e9), (bytes, 364e9)] {
         let [start, ridge, end] = roof.points[..] else { panic!("{roof:?}") };
         assert!(start.0 < x && x < end.0, "the roof spans all operations");
         assert!((ridge.1, end.1) == (peak, peak) && start.1 < peak, "a slope, then flat: {roof:?}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::subject::{Executions, Label, ModelSubject, nanos};
-use crate::engine::{Length, Run, Spread, Subject, Times, Track, Wanted};
+use crate::engine::{Length, Run, Spread, Subject, Times, Track, Wanted, to_f64};
 use crate::error::HarnessError;
 
 /// How long measuring goes on.
@@ -35,14 +35,14 @@ pub struct Series {
     pub transport: Times,
     /// Copies of the inputs.
     pub copies: Times,
-    /// Preparing, one per round.
-    pub prepares: Times,
-    /// First executions, one per round.
-    pub firsts: Times,
     /// Outputs of a first execution.
     pub outputs: Vec<Vec<u8>>,
     /// Median in nanoseconds of each round; `None` where the subject had no trial.
     pub p50s: Vec<Option<f64>>,
+    /// Preparing likewise.
+    pub prepares: Vec<Option<f64>>,
+    /// The first execution likewise.
+    pub firsts: Vec<Option<f64>>,
     /// The most memory, over all rounds, that the process which computes ever had resident, in KiB.
     pub memory_kib: Option<u64>,
 }
@@ -127,21 +127,22 @@ impl Series {
             times: Times::default(),
             transport: Times::default(),
             copies: Times::default(),
-            prepares: Times::default(),
-            firsts: Times::default(),
             outputs: track.subject.outputs,
             p50s: vec![None; rounds as usize],
+            prepares: vec![None; rounds as usize],
+            firsts: vec![None; rounds as usize],
             memory_kib: None,
         };
-        let one = |duration| Times::new(vec![nanos(duration)]);
+        let ns = |duration| Some(to_f64(nanos(duration)));
         for round in track.rounds {
             let trial = round.trial;
             series.times.extend(&trial.times);
             series.transport.extend(&trial.transport);
             series.copies.extend(&trial.copies);
-            series.prepares.extend(&one(trial.prepare));
-            series.firsts.extend(&one(trial.first));
-            series.p50s[round.number as usize - 1] = trial.times.p50();
+            let at = round.number as usize - 1;
+            series.prepares[at] = ns(trial.prepare);
+            series.firsts[at] = ns(trial.first);
+            series.p50s[at] = trial.times.p50();
             series.memory_kib = series.memory_kib.max(trial.memory_kib);
         }
         series
@@ -166,7 +167,13 @@ fn whole(ns: f64) -> u64 {
 /// The p50 of one subject over that of another, round by round. `None` where they never met.
 #[must_use]
 pub fn ratio(series: &Series, base: &Series) -> Option<Spread> {
-    let rounds = series.p50s.iter().zip(&base.p50s);
+    ratio_by_round(&series.p50s, &base.p50s)
+}
+
+/// One figure over another, round by round. `None` where no round has both.
+#[must_use]
+pub fn ratio_by_round(values: &[Option<f64>], bases: &[Option<f64>]) -> Option<Spread> {
+    let rounds = values.iter().zip(bases);
     Spread::of_ratios(rounds.filter_map(|(own, base)| (*own).zip(*base)))
 }
 
@@ -226,7 +233,7 @@ mod tests {
         assert_eq!((series[0].times.len(), series[1].times.len()), (900, 300));
         let spread = ratio(&series[1], &series[0]).unwrap();
         assert_eq!(spread, Spread { median: 3.0, min: 3.0, max: 3.0 });
-        assert_eq!(series[0].firsts.p50(), Some(2e6));
+        assert_eq!(series[0].firsts, [Some(2e6); 3]);
     }
 
     #[test]

@@ -14,12 +14,15 @@
 //! | `measure.rs` | how long trials are; what is kept of them |
 //! | `agreement.rs` | whether two subjects computed the same |
 //! | `report.rs`, `findings.rs` | what was found: the fields of the JSON; text and page |
+//! | `profile.rs`, `profile_text.rs` | the same of a model's operations |
 
 mod agreement;
 mod command;
 mod findings;
 mod local;
 mod measure;
+mod profile;
+mod profile_text;
 mod remote;
 mod report;
 mod subject;
@@ -29,11 +32,12 @@ pub use agreement::{Agreement, agreement};
 pub use command::Args;
 pub use findings::{figures_of, page_of};
 pub use local::{InProcess, LocalMemory};
-pub use measure::{Options, Series, TRIAL, measure, measure_while, ratio};
-pub use remote::{Connection, Remote, RemoteKind};
-pub use report::{
-    Copies, ModelReport, ModelsReport, OperationRow, OperationTime, PathReport, Profile, Report,
-    Roofs, ThreadGain, operation_rows, paths,
+pub use measure::{Options, Series, TRIAL, measure, measure_while, ratio, ratio_by_round};
+pub use profile::{
+    OperationFigures, OperationRow, OperationTime, Profile, Roofs, operation_figures,
+    operation_rows,
 };
+pub use remote::{Connection, Remote, RemoteKind};
+pub use report::{Copies, ModelReport, ModelsReport, PathReport, Report, ThreadGain, paths};
 pub use subject::{Clock, Executable, Executions, Label, ModelSubject, Pinned, take_trial};
 pub use workload::{MAX_MODEL_BYTES, Workload};

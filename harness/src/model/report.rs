@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::agreement::{Agreement, agreement};
-use super::measure::{Series, ratio};
+use super::measure::{Series, ratio, ratio_by_round};
+use super::profile::{OperationFigures, OperationRow, Profile, Roofs};
 use super::workload::Workload;
-use crate::engine::{Quantiles, Spread, to_f64};
+use crate::engine::{Quantiles, Spread, median};
 
 /// What a run over models found.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -35,14 +36,20 @@ pub struct ModelReport {
     pub input_bytes: u64,
     /// Bytes of all outputs whose shape is known before an execution, states included.
     pub output_bytes: u64,
+    /// Making a model of the HAL of the file, which whoever prepares it does first, and once.
+    #[serde(default)]
+    pub import_us: f64,
     /// One per path and number of threads.
     pub paths: Vec<PathReport>,
     /// What more threads bring, per path.
     pub threads: Vec<ThreadGain>,
     /// What moving inputs and outputs costs.
     pub copies: Copies,
-    /// Where the time goes, operation by operation; `null` where it was not asked for.
+    /// Where the time goes, by kind of operation and kernel; `null` where it was not asked for.
     pub profile: Option<Vec<OperationRow>>,
+    /// Every operation by itself, in the order in which they run; `null` likewise.
+    #[serde(default)]
+    pub profile_operations: Option<Vec<OperationFigures>>,
     /// What the machine can do at best; `null` without a profile.
     #[serde(default)]
     pub roofs: Option<Roofs>,
@@ -50,28 +57,6 @@ pub struct ModelReport {
     /// `null` without a profile.
     #[serde(default)]
     pub profile_beside_us: Option<f64>,
-}
-
-/// Where the time of a model goes.
-#[derive(Debug, Clone)]
-pub struct Profile {
-    /// Its operations.
-    pub rows: Vec<OperationRow>,
-    /// What the machine can do at best.
-    pub roofs: Roofs,
-    /// An execution without a look at the clock between operations, by turns with those that were looked into.
-    pub beside_us: f64,
-}
-
-/// What the threads that compute can do at best, measured in the same run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Roofs {
-    /// 10^9 products of floats that are added up per second.
-    pub float_gmacs_per_s: f64,
-    /// The same of stored values of 8 bits.
-    pub byte_gmacs_per_s: f64,
-    /// 10^9 bytes per second that one thread reads of memory that no cache has.
-    pub memory_gb_per_s: f64,
 }
 
 /// One way to run a model.
@@ -87,7 +72,7 @@ pub struct PathReport {
     pub prepare_us: f64,
     /// The first execution after that; the median of all rounds.
     pub first_us: f64,
-    /// The first execution over the median one.
+    /// The first execution over the median one of the same round; the median of all rounds.
     pub first_to_p50: f64,
     /// All executions that count.
     pub latency_us: Quantiles,
@@ -136,48 +121,6 @@ pub struct Copies {
     pub service_to_client: Option<Spread>,
 }
 
-/// All operations of one kind that one kernel computes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct OperationRow {
-    /// What they compute.
-    pub operation: String,
-    /// The kernel; `null` for the reference.
-    pub kernel: Option<String>,
-    /// How many there are.
-    pub count: usize,
-    /// Time of all of them in one execution.
-    pub us: f64,
-    /// That over the time of all operations.
-    pub share: f64,
-    /// Multiplications that are added up in one execution, where they can be counted.
-    pub macs: Option<u64>,
-    /// 10^9 of those per second.
-    pub gmacs_per_s: Option<f64>,
-    /// That over what the machine can do at best.
-    #[serde(default)]
-    pub of_peak: Option<f64>,
-    /// Bytes of all that they read and write in one execution, where shapes are known.
-    #[serde(default)]
-    pub bytes: Option<u64>,
-}
-
-/// One operation of a model, with the time it took in one execution.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OperationTime {
-    /// What it computes.
-    pub operation: String,
-    /// The kernel that does; `None` for the reference.
-    pub kernel: Option<String>,
-    /// Nanoseconds.
-    pub ns: f64,
-    /// Multiplications that are added up.
-    pub macs: Option<u64>,
-    /// Bytes of all that it reads and writes.
-    pub bytes: Option<u64>,
-    /// Whether it computes with floats.
-    pub is_float: bool,
-}
-
 /// The names of the paths that this harness has subjects for.
 pub mod paths {
     /// A driver in this process.
@@ -217,11 +160,13 @@ impl ModelReport {
             operations: workload.imported.model.main.operations.len(),
             input_bytes: workload.input_bytes(),
             output_bytes: workload.output_bytes(),
+            import_us: workload.import_time.as_secs_f64() * 1e6,
             paths: series.iter().filter_map(path).collect(),
             threads: series.iter().filter_map(gain).collect(),
             copies: Copies::new(series),
             roofs: profile.as_ref().map(|profile| profile.roofs),
             profile_beside_us: profile.as_ref().map(|profile| profile.beside_us),
+            profile_operations: profile.as_ref().map(|profile| profile.operations.clone()),
             profile: profile.map(|profile| profile.rows),
         }
     }
@@ -237,14 +182,14 @@ impl PathReport {
     /// `None` where nothing was measured.
     fn new(one: &Series, ratio: Option<Spread>, outputs: Agreement) -> Option<PathReport> {
         let latency = one.times.quantiles_us()?;
-        let first = one.firsts.p50()? / 1e3;
+        let us = |ns: &[Option<f64>]| Some(median(ns.iter().flatten().copied())? / 1e3);
         Some(PathReport {
             path: one.label.path.clone(),
             threads: one.label.threads,
             executions: one.times.len(),
-            prepare_us: one.prepares.p50()? / 1e3,
-            first_us: first,
-            first_to_p50: first / latency.p50,
+            prepare_us: us(&one.prepares)?,
+            first_us: us(&one.firsts)?,
+            first_to_p50: ratio_by_round(&one.firsts, &one.p50s)?.median,
             latency_us: latency,
             transport_us: one.transport.quantiles_us(),
             rounds_p50_us: one.p50s.iter().flatten().map(|ns| ns / 1e3).collect(),
@@ -278,98 +223,5 @@ impl Copies {
             outputs_of_service_us: us(service),
             service_to_client: service.zip(client).and_then(|(own, base)| ratio(own, base)),
         }
-    }
-}
-
-/// Operations of one kind and kernel together, the most costly first.
-#[must_use]
-pub fn operation_rows(operations: &[OperationTime], roofs: &Roofs) -> Vec<OperationRow> {
-    let total: f64 = operations.iter().map(|operation| operation.ns).sum();
-    let mut rows: Vec<OperationRow> = Vec::new();
-    // The least time that each row's products could take, in seconds.
-    let mut least: Vec<f64> = Vec::new();
-    for OperationTime { operation, kernel, ns, macs, bytes, is_float } in operations {
-        let same = |row: &OperationRow| row.operation == *operation && row.kernel == *kernel;
-        let peak = if *is_float { roofs.float_gmacs_per_s } else { roofs.byte_gmacs_per_s };
-        let own = macs.map_or(0.0, to_f64) / (peak * 1e9);
-        let us = ns / 1e3;
-        let sum = |one: Option<u64>, more: &Option<u64>| one?.checked_add((*more)?);
-        match rows.iter().position(same) {
-            Some(at) => {
-                let row = &mut rows[at];
-                least[at] += own;
-                row.bytes = sum(row.bytes, bytes);
-                row.count += 1;
-                row.us += us;
-                row.macs = sum(row.macs, macs);
-            }
-            None => {
-                least.push(own);
-                rows.push(OperationRow {
-                    operation: operation.clone(),
-                    kernel: kernel.clone(),
-                    count: 1,
-                    us,
-                    share: 0.0,
-                    macs: *macs,
-                    gmacs_per_s: None,
-                    of_peak: None,
-                    bytes: *bytes,
-                });
-            }
-        }
-    }
-    for (row, least) in rows.iter_mut().zip(least) {
-        row.share = if total > 0.0 { row.us * 1e3 / total } else { 0.0 };
-        let rate = row.macs.map(|macs| to_f64(macs) / (row.us * 1e3));
-        row.gmacs_per_s = rate.filter(|rate| rate.is_finite());
-        row.of_peak = row.gmacs_per_s.map(|_| least * 1e6 / row.us);
-    }
-    rows.sort_by(|a, b| b.us.total_cmp(&a.us));
-    rows
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn operation(name: &str, kernel: Option<&str>, ns: f64, macs: Option<u64>) -> OperationTime {
-        let (operation, kernel) = (name.into(), kernel.map(Into::into));
-        OperationTime { operation, kernel, ns, macs, bytes: Some(100), is_float: is_float(macs) }
-    }
-
-    /// The one with 100 products is of floats.
-    fn is_float(macs: Option<u64>) -> bool {
-        macs == Some(100)
-    }
-
-    const ROOFS: Roofs =
-        Roofs { float_gmacs_per_s: 1.0, byte_gmacs_per_s: 20.0, memory_gb_per_s: 10.0 };
-
-    #[test]
-    fn operations_are_added_up_by_kind_and_kernel_the_most_costly_first() {
-        let operations = [
-            operation("ADD", None, 1000.0, None),
-            operation("CONV_2D", Some("fast"), 3000.0, Some(30_000)),
-            operation("CONV_2D", Some("fast"), 5000.0, Some(50_000)),
-            operation("CONV_2D", None, 1000.0, Some(100)),
-        ];
-        let rows = operation_rows(&operations, &ROOFS);
-        let seen: Vec<_> =
-            rows.iter().map(|r| (r.operation.as_str(), r.count, r.macs, r.gmacs_per_s)).collect();
-        let expected = [
-            ("CONV_2D", 2, Some(80_000), Some(10.0)),
-            ("ADD", 1, None, None),
-            ("CONV_2D", 1, Some(100), Some(0.1)),
-        ];
-        assert_eq!(seen, expected);
-        let shares: Vec<f64> = rows.iter().map(|row| row.share).collect();
-        assert_eq!(shares, [0.8, 0.1, 0.1]);
-        let percent = |row: &OperationRow| row.of_peak.map(|part| format!("{:.1}", 100.0 * part));
-        let of_peak: Vec<Option<String>> = rows.iter().map(percent).collect();
-        let of = |text: &str| Some(text.to_owned());
-        assert_eq!(of_peak, [of("50.0"), None, of("10.0")], "of bytes, and of floats");
-        assert_eq!(rows[0].bytes, Some(200));
-        assert_eq!(operation_rows(&[], &ROOFS), []);
     }
 }

@@ -1,6 +1,7 @@
 //! What is run: a model, or the part of it that can be, with inputs that are the same for all.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use burst_hal::OperandType;
 use burst_hal::session::{LayoutOptions, fill_with_zero};
@@ -23,6 +24,8 @@ pub struct Workload {
     pub file: Option<PathBuf>,
     /// The model, or its part.
     pub imported: Imported,
+    /// How long it took to make that of the file.
+    pub import_time: Duration,
     /// Where the part begins, when it is one.
     pub cut: Option<Cut>,
     /// Bytes of each input of the model; states begin with real zeros.
@@ -61,6 +64,7 @@ impl Workload {
     pub fn of_bytes(name: &str, bytes: &[u8]) -> Result<Workload, HarnessError> {
         let wrong = |error: &dyn std::fmt::Display| format!("cannot use the model {name}: {error}");
         let cut = burst_tflite::cut(bytes).map_err(|error| HarnessError::peer(wrong(&error)))?;
+        let started = Instant::now();
         let imported = match &cut {
             None => burst_tflite::import(bytes),
             Some(cut) => {
@@ -72,6 +76,7 @@ impl Workload {
             }
         };
         let imported = imported.map_err(|error| HarnessError::peer(wrong(&error)))?;
+        let import_time = started.elapsed();
         let mut inputs = Vec::with_capacity(imported.inputs.len());
         for (index, tensor) in imported.inputs.iter().enumerate() {
             let is_state = imported.states.iter().any(|state| state.input_index == index);
@@ -86,7 +91,7 @@ impl Workload {
             }
             inputs.push(bytes);
         }
-        Ok(Workload { name: name.to_owned(), file: None, imported, cut, inputs })
+        Ok(Workload { name: name.to_owned(), file: None, imported, import_time, cut, inputs })
     }
 
     /// Positions of the inputs that are no states.

@@ -7,9 +7,9 @@ use super::escape::escape;
 use super::ticks::{self, Tick};
 
 /// A line in a drawing.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Line {
-    /// Its name below the axes.
+    /// Its name below the axes; without one it is part of the line before it that has its colour.
     pub name: String,
     /// Which of the colours, counted from 0; the same number is the same colour in every drawing.
     pub colour: usize,
@@ -108,7 +108,8 @@ pub(super) fn draw(drawing: &Drawing<'_>) -> String {
         polyline(&mut html, line, &axes);
     }
     html += "</svg></div><ul class=\"legend\">";
-    for line in drawing.lines.iter().filter(|line| !line.points.is_empty()) {
+    let is_named = |line: &&Line| !line.points.is_empty() && !line.name.is_empty();
+    for line in drawing.lines.iter().filter(is_named) {
         let _ = write!(html, "<li style=\"--c:var(--c{})\">{}", colour(line), escape(&line.name));
     }
     html += "</ul></figure>";
@@ -212,6 +213,18 @@ mod tests {
         for tick in [">p50<", ">p90<", ">p99<", ">100 us<"] {
             assert!(html.contains(tick), "{tick}: {html}");
         }
+    }
+
+    #[test]
+    fn lines_without_a_name_are_drawn_and_not_named() {
+        let mut drawing = drawing(vec![(0.0, 100.0)]);
+        drawing.lines.push(Line { name: String::new(), colour: 3, points: vec![(1.0, 200.0)] });
+        let html = draw(&drawing);
+        assert_eq!(
+            (html.matches("<circle").count(), html.matches("<li").count()),
+            (2, 1),
+            "{html}"
+        );
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Writes small `.tflite` files, right and wrong ones.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+use std::borrow::Cow;
+
 use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
 
 /// Element types by their code in the file.
@@ -16,7 +18,7 @@ pub(crate) const INT8: i8 = 9;
 /// A tensor to be written.
 #[derive(Clone, Default)]
 pub(crate) struct Tensor {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) ty: i8,
     pub(crate) shape: Vec<i32>,
     pub(crate) signature: Option<Vec<i32>>,
@@ -30,8 +32,8 @@ pub(crate) struct Tensor {
 }
 
 impl Tensor {
-    pub(crate) fn new(name: &'static str, ty: i8, shape: &[i32]) -> Self {
-        Tensor { name, ty, shape: shape.to_vec(), ..Tensor::default() }
+    pub(crate) fn new(name: impl Into<Cow<'static, str>>, ty: i8, shape: &[i32]) -> Self {
+        Tensor { name: name.into(), ty, shape: shape.to_vec(), ..Tensor::default() }
     }
 
     pub(crate) fn quant(mut self, scale: f32, zero_point: i64) -> Self {
@@ -251,7 +253,7 @@ fn table(b: &mut FlatBufferBuilder<'_>, fill: impl FnOnce(&mut FlatBufferBuilder
 fn write_tensor(b: &mut FlatBufferBuilder<'_>, tensor: &Tensor, buffer: u32) -> Offset {
     let shape = b.create_vector(&tensor.shape);
     let signature = tensor.signature.as_ref().map(|sizes| b.create_vector(sizes));
-    let name = b.create_string(tensor.name);
+    let name = b.create_string(&tensor.name);
     let scales = b.create_vector(&tensor.scales);
     let zero_points = b.create_vector(&tensor.zero_points);
     let quantization = table(b, |b| {

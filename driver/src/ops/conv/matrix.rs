@@ -57,7 +57,7 @@ pub(super) fn prepare(
     let kernel: Box<dyn Kernel> = if ty == OperandType::TensorFloat32 {
         // Rows are gathered with zeros around a picture. Taps there do not count, but a product with an
         // infinite weight would.
-        if matches!(rows, Rows::Images(_)) && filter.f32()?.iter().any(|one| !one.is_finite()) {
+        if matches!(rows, Rows::Images(_)) && !are_finite(filter.f32()?) {
             return Ok(None);
         }
         let range = activation_range_f32(activation);
@@ -70,6 +70,14 @@ pub(super) fn prepare(
         return Ok(None);
     };
     Ok(Some(Prepared { kernel, packed_inputs: SmallVec::from_slice(&PACKED_INPUTS) }))
+}
+
+/// Whether no weight is infinite or not a number. A look at each that may end the loop is no vector code, so whole
+/// parts are looked at.
+fn are_finite(weights: &[f32]) -> bool {
+    const PART: usize = 1024;
+    let all_are = |part: &[f32]| part.iter().fold(true, |all, one| all & one.is_finite());
+    weights.chunks(PART).all(all_are)
 }
 
 /// How the outputs of a product of one row are shared: each thread reads weights of its own.

@@ -78,7 +78,7 @@ impl Builder<'_, '_> {
             if self.needed[operand]
                 && let Some(bytes) = constant.into_plan(&files, budget)?
             {
-                self.operands[operand].allocation = Allocation::Constant(bytes);
+                self.operands[operand].allocation = Allocation::Constant(Box::new(bytes));
             }
         }
         Ok(())
