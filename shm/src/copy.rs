@@ -426,7 +426,9 @@ mod tests {
         let mapping = Mapping::map(&Memory::create("copies", LEN).unwrap()).unwrap();
         let pattern: Vec<u8> = (1..=250).cycle().take(4097).collect();
         for offset in 100..117 {
-            for len in (0..=140).chain([199, 255, 256, 257, 300, 512, 513, 575, 576, 600, 4096, 4097]) {
+            for len in
+                (0..=140).chain([199, 255, 256, 257, 300, 512, 513, 575, 576, 600, 4096, 4097])
+            {
                 let mut shared = vec![0xEE; LEN];
                 // SAFETY: here and below, the mapping has `LEN` bytes, and no other thread knows it.
                 unsafe { store(mapping.base(), &shared) };

@@ -119,7 +119,9 @@ fn within_time<C: Copy + std::fmt::Debug + Send + 'static, R: Send + 'static>(
             Ok(Step::Ends(result)) => take(result),
             Ok(Step::Over) => return Ok(()),
             Err(RecvTimeoutError::Disconnected) => return Err(format!("{at:?} panics")),
-            Err(RecvTimeoutError::Timeout) => return Err(format!("{at:?} takes longer than {hang:?}")),
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(format!("{at:?} takes longer than {hang:?}"));
+            }
         }
     }
 }
