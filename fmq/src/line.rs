@@ -7,6 +7,8 @@
 //! of both it is, every waiter measures at its own looks; nothing is known of a machine beforehand
 //! (`docs/decisions/0038-looking-less-often.md`).
 
+use std::cmp::Ordering;
+
 use crate::clock;
 
 /// CPUs are far from each other where a look takes longer than so many clock reads, of which there is one between any
@@ -87,10 +89,11 @@ impl Line {
         let Ok(took) = u32::try_from(took_ns.min(LOOK_MAX_NS)) else { return };
         let took = took.saturating_sub(costs.clock_ns);
         let step = (self.look_ns / FOLLOW).max(1);
-        self.look_ns = match self.look_ns {
-            0 => took,
-            estimate if took > estimate => estimate + step,
-            estimate => estimate.saturating_sub(step),
+        self.look_ns = match (self.look_ns, took.cmp(&self.look_ns)) {
+            (0, _) => took,
+            (estimate, Ordering::Greater) => estimate + step,
+            (estimate, Ordering::Less) => estimate.saturating_sub(step),
+            (estimate, Ordering::Equal) => estimate,
         };
         self.looks = self.looks.saturating_add(1).min(FIRST_LOOKS);
         if self.looks == FIRST_LOOKS {
