@@ -34,7 +34,7 @@ const BY_WORDS_MAX: usize = 512;
 
 /// Longest message that is stored in wide pieces from its beginning to its end. `memcpy` stores its last piece
 /// before the first: stores reach the cache in their order, so those to a line that is still on its way
-/// from the other end hold up all behind them (1 KiB between CPUs without a common cache: a tenth of a round trip).
+/// from the other end hold up all behind them (`docs/decisions/0038-looking-less-often.md`).
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const IN_ORDER_MAX: usize = 4096;
 
