@@ -163,6 +163,7 @@ pub mod event_flag;
 pub mod futex;
 #[doc(hidden)]
 pub mod geometry;
+mod line;
 #[doc(hidden)]
 pub mod machine;
 #[doc(hidden)]

@@ -11,6 +11,7 @@ use crate::closer::Closed;
 use crate::error::QueueError;
 use crate::event_flag::{CLOSED, announce_awake, announce_sleep};
 use crate::futex::{self, Woken};
+use crate::line::Line;
 use crate::machine::{self, SpinSlot};
 use crate::rounds::IdleRounds;
 use crate::sync::{EventWord, Ordering};
@@ -108,6 +109,9 @@ pub struct Sleeper<'a> {
 /// faster than 16 once [`WaitCondition::prefetch`] follows each poll, and polling without a clock read
 /// is slower by a fifth).
 const POLLS: u32 = 2;
+/// Polls in one batch where the other CPU is far: what reads of the clock take shows there, and lateness by some of
+/// these polls does not.
+const FAR_POLLS: u32 = 8;
 /// Batches before a spin slot is taken. On the fast path the answer comes sooner, so that a busy
 /// conversation never touches the counter of spinning threads, which all of them share.
 const FREE_BATCHES: u64 = 8;
@@ -204,6 +208,8 @@ pub struct Waiter {
     naps_in_time: u32,
     /// What was learned about yielding the CPU to the peer.
     backoff: YieldBackoff,
+    /// What a look at the other end's counter takes.
+    line: Line,
 }
 
 impl Waiter {
@@ -219,6 +225,7 @@ impl Waiter {
             late_doublings: 0,
             naps_in_time: 0,
             backoff,
+            line: Line::default(),
         }
     }
 
@@ -296,11 +303,17 @@ impl Waiter {
         let mut polling_since = None;
         let mut now = None;
         let mut batches = Batches::default();
+        let timed = self.line.is_timed();
         loop {
             let batch = batches.next();
-            if moved_in_batch(condition)
-                && let Some(answer) = condition.poll()?
-            {
+            let moved = if timed {
+                self.line.timed_look(|| condition.has_moved())
+            } else if self.line.is_far() {
+                moved_in_far_batch(condition, &self.line)
+            } else {
+                moved_in_batch(condition)
+            };
+            if moved && let Some(answer) = condition.poll()? {
                 self.learn(now.zip(*start).map_or(0, |(now, start): (u64, u64)| now - start));
                 self.failed_polls = 0;
                 return Ok(Spun::Answer(answer));
@@ -458,6 +471,20 @@ fn moved_in_batch(condition: &impl WaitCondition) -> bool {
             return true;
         }
         condition.prefetch();
+    }
+    false
+}
+
+/// The same where the other CPU is far: the line is left alone after each look, and the clock is read seldom, as that is no
+/// pause to speak of there.
+#[inline]
+fn moved_in_far_batch(condition: &impl WaitCondition, line: &Line) -> bool {
+    for _ in 0..FAR_POLLS {
+        if condition.has_moved() {
+            return true;
+        }
+        condition.prefetch();
+        line.leave_alone();
     }
     false
 }

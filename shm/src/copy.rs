@@ -24,13 +24,19 @@ pub(crate) use atomics::{load, store};
 pub(crate) use instructions::{load, store};
 
 /// Longest message that is stored word by word; above it the many small stores cost more than
-/// they save (1 KiB: a quarter more than `memcpy` takes).
+/// they save.
 ///
 /// A message has mostly been put together an instant ago, number by number. A copy in wide pieces, as
 /// `memcpy` makes it, loads several of these numbers at once, which no processor can serve from
 /// stores that are still on their way to the cache: it waits for them. Words do not wait.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-const BY_WORDS_MAX: usize = 128;
+const BY_WORDS_MAX: usize = 512;
+
+/// Longest message that is stored in wide pieces from its beginning to its end. `memcpy` stores its last piece
+/// before the first: stores reach the cache in their order, so those to a line that is still on its way
+/// from the other end hold up all behind them (`docs/decisions/0038-looking-less-often.md`).
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const IN_ORDER_MAX: usize = 4096;
 
 /// Longest copy out that is not worth a call of `memcpy`.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -41,7 +47,7 @@ mod instructions {
     use std::arch::asm;
     use std::arch::x86_64::{__m128i, _mm_storeu_si128};
 
-    use super::{BY_WORDS_MAX, LOADED_HERE_MAX};
+    use super::{BY_WORDS_MAX, IN_ORDER_MAX, LOADED_HERE_MAX};
 
     /// Stores `bytes` at `to`.
     ///
@@ -50,11 +56,65 @@ mod instructions {
     /// to be anybody's own: nothing but these copies and atomics touches it.
     #[inline(always)]
     pub(crate) unsafe fn store(to: *mut u8, bytes: &[u8]) {
-        if bytes.len() > BY_WORDS_MAX {
+        if bytes.len() <= BY_WORDS_MAX {
+            // SAFETY: our own contract.
+            unsafe { store_words(to, bytes) };
+        } else if bytes.len() <= IN_ORDER_MAX && is_x86_feature_detected!("avx") {
+            let (pairs, rest) = bytes.as_chunks::<PAIR>();
+            // SAFETY: as many bytes as the first half of `bytes` has, at the target's beginning; the processor
+            // has these instructions.
+            unsafe { store_pairs(to, pairs) };
+            let behind = to.wrapping_add(bytes.len() - rest.len());
+            // SAFETY: the target's last bytes, as many as there are left.
+            unsafe { store_words(behind, rest) };
+        } else {
             // SAFETY: the target by our own contract; the source is a live slice of this length.
             unsafe { memcpy(to, bytes.as_ptr(), bytes.len()) };
+        }
+    }
+
+    /// Bytes of two wide pieces.
+    const PAIR: usize = 64;
+
+    /// Stores `pairs` at `to`, from the first to the last, 32 bytes at a time.
+    ///
+    /// # Safety
+    /// As [`store`]; the processor has AVX.
+    #[inline(always)]
+    unsafe fn store_pairs(to: *mut u8, pairs: &[[u8; PAIR]]) {
+        if pairs.is_empty() {
             return;
         }
+        // SAFETY: loads what `pairs` holds, stores as much at `to`, by our own contract; one turn for each of
+        // them, and there is one. What it changes is named (`clobber_abi` names all vector registers, the upper
+        // halves too, which `vzeroupper` clears).
+        unsafe {
+            asm!(
+                "2:",
+                "vmovups ymm0, [rsi]",
+                "vmovups ymm1, [rsi + 32]",
+                "vmovups [rdi], ymm0",
+                "vmovups [rdi + 32], ymm1",
+                "add rsi, 64",
+                "add rdi, 64",
+                "dec rcx",
+                "jnz 2b",
+                "vzeroupper",
+                inout("rsi") pairs.as_ptr() => _,
+                inout("rdi") to => _,
+                inout("rcx") pairs.len() => _,
+                clobber_abi("C"),
+                options(nostack),
+            );
+        }
+    }
+
+    /// Stores `bytes` at `to`, word by word.
+    ///
+    /// # Safety
+    /// As [`store`].
+    #[inline(always)]
+    unsafe fn store_words(to: *mut u8, bytes: &[u8]) {
         let (words, mut rest) = bytes.as_chunks::<8>();
         let (fours, words) = words.as_chunks::<4>();
         let mut at = to;
@@ -192,7 +252,10 @@ mod instructions {
     /// 32 bytes at `at` are mapped for writing.
     #[inline(always)]
     unsafe fn store_4_words(at: *mut u8, words: &[[u8; 8]; 4]) {
-        let [a, b, c, d] = words.map(u64::from_ne_bytes);
+        // One by one: `map` over the array is a call that copies it through memory, four times as slow.
+        let [a, b, c, d] = words;
+        let (a, b) = (u64::from_ne_bytes(*a), u64::from_ne_bytes(*b));
+        let (c, d) = (u64::from_ne_bytes(*c), u64::from_ne_bytes(*d));
         // SAFETY: stores 32 bytes at `at`, by our own contract, and changes nothing else.
         unsafe {
             asm!(
@@ -353,7 +416,7 @@ mod tests {
 
     use crate::{Mapping, Memory};
 
-    const LEN: usize = 700;
+    const LEN: usize = 4300;
 
     type Store = unsafe fn(*mut u8, &[u8]);
     type Load = unsafe fn(*const u8, &mut [u8]);
@@ -361,13 +424,15 @@ mod tests {
     /// Every length from every offset, and nothing beside it, on the shared and on the private side.
     fn moves_what_it_should(store: Store, load: Load) {
         let mapping = Mapping::map(&Memory::create("copies", LEN).unwrap()).unwrap();
-        let pattern: Vec<u8> = (1..=250).cycle().take(300).collect();
+        let pattern: Vec<u8> = (1..=250).cycle().take(4097).collect();
         for offset in 100..117 {
-            for len in (0..=140).chain([199, 255, 256, 257, 300]) {
+            for len in
+                (0..=140).chain([199, 255, 256, 257, 300, 512, 513, 575, 576, 600, 4096, 4097])
+            {
                 let mut shared = vec![0xEE; LEN];
                 // SAFETY: here and below, the mapping has `LEN` bytes, and no other thread knows it.
                 unsafe { store(mapping.base(), &shared) };
-                // SAFETY: `offset + len` is at most 416.
+                // SAFETY: `offset + len` is at most 4,213.
                 unsafe { store(mapping.base().wrapping_add(offset), &pattern[..len]) };
                 shared[offset..offset + len].copy_from_slice(&pattern[..len]);
                 let mut all = vec![0; LEN];
@@ -406,6 +471,7 @@ mod tests {
                 for value in [0x11, 0x22].into_iter().cycle() {
                     region.copy_in(1, &[value; LEN - 1]).unwrap();
                     region.copy_in(3, &[value; 40]).unwrap();
+                    region.copy_in(5, &[value; 600]).unwrap();
                     if over.load(Ordering::Relaxed) {
                         return;
                     }

@@ -16,6 +16,8 @@ pub const REQUEST_MAX: usize = 1024;
 pub const FRAME_BYTES: [usize; 2] = [150_528, 602_112];
 /// How long the server works on each request where one check is about that.
 pub const SERVICE_NS: u64 = 200_000;
+/// How long a small model takes: what waiting for it costs is asked of a waiter that polls and of one that does not.
+pub const MODEL_NS: u64 = 150_000;
 
 /// Where the two processes run.
 #[derive(

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::bounds::{Bounds, Check};
 use crate::error::HarnessError;
-use crate::transport::case::{Case, FRAME_BYTES, Placement, REQUEST_SIZES, SERVICE_NS};
+use crate::transport::case::{Case, FRAME_BYTES, MODEL_NS, Placement, REQUEST_SIZES, SERVICE_NS};
 use crate::transport::names;
 use crate::transport::row::Row;
 use crate::wait::WaitKind;
@@ -128,6 +128,17 @@ fn sleeping(rows: &Rows<'_>, checks: &mut Vec<Check>) {
     let value = served.and_then(|row| row.more.overhead_ratio);
     let what = "overhead over 200 us of service, default policy : futex floor's";
     checks.push(Check::new(what, value));
+    let [adaptive, spin] = [WaitKind::Adaptive, WaitKind::Spin].map(|wait| {
+        let case = Case::ping_pong(wait, Placement::PinnedApart, 64);
+        let name = Case { service_ns: MODEL_NS, ..case }.label(names::OURS);
+        rows.get(&name, wait, Placement::PinnedApart, 64)
+    });
+    // Both have the service in them, and nothing else that a floor would take out.
+    let of = |value: fn(&Row) -> f64| Some(value(adaptive?) / value(spin?));
+    let p50 = of(|row| row.p50_ns);
+    checks.push(Check::new("p50 over 150 us of service, default policy : spin", p50));
+    let cpu = of(|row| row.more.client_cpu_ns);
+    checks.push(Check::new("CPU of the client over 150 us of service, default policy : spin", cpu));
 }
 
 fn frames(rows: &Rows<'_>, checks: &mut Vec<Check>) {
@@ -188,13 +199,18 @@ mod tests {
         served.name += ", 200 us of service";
         served.wait = WaitKind::Adaptive;
         served.more.overhead_ratio = Some(0.5);
+        let mut polled = row(names::OURS, 64, 1.0);
+        polled.name += ", 150 us of service";
+        (polled.p50_ns, polled.more.client_cpu_ns) = (150_000.0, 150_000.0);
+        let mut waited = Row { wait: WaitKind::Adaptive, p50_ns: 153_000.0, ..polled.clone() };
+        waited.more.client_cpu_ns = 30_000.0;
         let mut ours = row(names::OURS, 64, 1.0);
         let ratio_to_floor = ours.ratio_to_floor;
         let near = InMode { rounds: 5, p50_ns: 150.0, ratio_to_floor };
         ours.modes = Some(Modes { near: Some(near), far: None, between: 0 });
         let mut cold = row(names::OURS, 64, 1.2);
         cold.name += ", cold";
-        let rows = [served, ours, cold, row(names::ICEORYX_REQUEST, 64, 6.0)];
+        let rows = [served, polled, waited, ours, cold, row(names::ICEORYX_REQUEST, 64, 6.0)];
         let mut checks = checks(&rows);
         assert!(checks.iter().all(|check| check.must.is_none() && check.verdict().is_empty()));
         own_bounds().hold(&mut checks);
@@ -208,6 +224,8 @@ mod tests {
         let check = find(&checks, "p99");
         assert_eq!((check.value, check.verdict()), (Some(1.5), "ok"));
         assert_eq!(find(&checks, "system calls").verdict(), "reached");
+        assert_eq!(find(&checks, "p50 over 150 us").value, Some(1.02));
+        assert_eq!(find(&checks, "CPU of the client over 150 us").value, Some(0.2));
         let check = find(&checks, "overhead");
         assert_eq!((check.value, check.verdict()), (Some(0.5), "ok"));
     }

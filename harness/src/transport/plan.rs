@@ -6,7 +6,7 @@ use crate::engine::{Floor, Run, Track};
 use crate::error::HarnessError;
 use crate::machine::{KeepAwake, Machine};
 use crate::transport::case::{
-    Case, FRAME_BYTES, Placement, REQUEST_MAX, REQUEST_SIZES, SERVICE_NS,
+    Case, FRAME_BYTES, MODEL_NS, Placement, REQUEST_MAX, REQUEST_SIZES, SERVICE_NS,
 };
 use crate::transport::checks::checks;
 use crate::transport::names;
@@ -212,6 +212,13 @@ const HALTING_NS: u64 = 1_000_000;
 /// and what it is worth there that CPUs are kept awake.
 fn special_cases(options: &Options) -> Vec<Case> {
     let mut cases = Vec::new();
+    let both = [WaitKind::Spin, WaitKind::Adaptive];
+    if both.iter().all(|wait| options.waits.contains(wait)) {
+        cases.extend(both.map(|wait| Case {
+            service_ns: MODEL_NS,
+            ..Case::ping_pong(wait, Placement::PinnedApart, 64)
+        }));
+    }
     for wait in options.waits.iter().filter(|wait| **wait != WaitKind::Spin) {
         let case = Case::ping_pong(*wait, Placement::PinnedApart, 64);
         if *wait == WaitKind::Sleep {

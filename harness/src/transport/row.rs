@@ -86,6 +86,8 @@ pub struct More {
     pub in_flight: u32,
     /// p50 less the service time, over the same of the floor.
     pub overhead_ratio: Option<f64>,
+    /// CPU time of the client's process alone for a round trip, in nanoseconds.
+    pub client_cpu_ns: f64,
     /// Quantiles and times, for drawing.
     pub curve: Vec<(f64, f64)>,
 }
@@ -144,6 +146,7 @@ fn summary(
     let trips = |trial: &RoundTrips| to_f64(trial.measured.sample.trips);
     let cpu =
         |trial: &RoundTrips| to_f64(trial.measured.cpu_ns + trial.served.cpu_ns) / trips(trial);
+    let client_cpu = |trial: &RoundTrips| to_f64(trial.measured.cpu_ns) / trips(trial);
     let rate =
         |trial: &RoundTrips| trips(trial) * 1e9 / to_f64(trial.measured.sample.elapsed_ns.max(1));
     Some(Row {
@@ -175,6 +178,7 @@ fn summary(
             period_ns: case.period_ns,
             in_flight: case.in_flight,
             overhead_ratio: None,
+            client_cpu_ns: median(trials.iter().map(|trial| client_cpu(trial)))?,
             curve: curve(trials),
         },
     })
