@@ -14,8 +14,8 @@ use crate::clock;
 /// CPUs are far from each other where a look takes longer than so many clock reads, of which there is one between any
 /// two looks anyway. Near ones need no longer pause.
 const CLOCKS_PER_FAR_LOOK: u32 = 2;
-/// The other end has a far line for half of what a look takes before the next look (measured: a third more or less makes
-/// no difference, twice as long costs what it saves).
+/// The other end has a far line for half of what a look takes before the next look (measured: a third more makes no
+/// difference, twice as long costs up to three quarters of what it saves).
 const GAPS_PER_LOOK: u32 = 2;
 /// The most hints to wait between two looks, whatever was measured.
 const PAUSES_MAX: u32 = 64;
