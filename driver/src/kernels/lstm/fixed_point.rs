@@ -87,6 +87,8 @@ pub(super) const fn whole_lanes(count: usize) -> usize {
 /// The functions on numbers of 16 bits that are held in 32: choices rather than branches, so that a loop over
 /// an array becomes one over vectors.
 mod wide {
+    use crate::kernels::quant::rounding_divide_by_power_of_two;
+
     /// The number nearest to 1 in Q0.
     const ONE: i32 = i16::MAX as i32;
 
@@ -102,13 +104,6 @@ mod wide {
         saturate((product + nudge) / (1 << 15))
     }
 
-    #[inline(always)]
-    fn shift_right(x: i32, bits: u32) -> i32 {
-        let mask = (1 << bits) - 1;
-        let threshold = (mask >> 1) + i32::from(x < 0);
-        (x >> bits) + i32::from(x & mask > threshold)
-    }
-
     /// `e^x` for `x` in `-1/4..0`, Q0 to Q0: the Taylor polynomial of degree 4 around -1/8.
     #[inline(always)]
     fn exp_of_small(x: i32) -> i32 {
@@ -118,8 +113,8 @@ mod wide {
         let d2 = high_mul(d, d);
         let d3 = high_mul(d2, d);
         let d4 = high_mul(d2, d2);
-        let high = high_mul(shift_right(d4, 2) + d3, THIRD);
-        let tail = shift_right(high + d2, 1);
+        let high = high_mul(rounding_divide_by_power_of_two(d4, 2) + d3, THIRD);
+        let tail = rounding_divide_by_power_of_two(high + d2, 1);
         saturate(EXP_OF_MINUS_EIGHTH + high_mul(EXP_OF_MINUS_EIGHTH, d + tail))
     }
 

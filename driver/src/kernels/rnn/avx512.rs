@@ -2,7 +2,7 @@
 
 use core::arch::x86_64::*;
 
-use super::{LANES, Rnn};
+use super::{LANES, Rnn, step_with};
 use crate::kernels::simd::avx512::{Lanes16, load_16_floats, load_floats};
 
 /// As [`dot`](super::dot), to the bit: a product is rounded before it is added.
@@ -27,15 +27,6 @@ pub(in crate::kernels) fn dot(a: &[f32], b: &[f32]) -> f32 {
     _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
 }
 
-/// As [`add_product`](super::add_product).
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn add_product(matrix: &[f32], x: &[f32], out: &mut [f32]) {
-    for (row, out) in out.iter_mut().enumerate() {
-        *out += dot(&matrix[row * x.len()..][..x.len()], x);
-    }
-}
-
 /// As [`step_plainly`](super::step_plainly).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) fn step(
@@ -45,12 +36,6 @@ pub(super) fn step(
     hidden: &mut [f32],
     work: &mut [f32],
 ) {
-    work.copy_from_slice(cell.bias);
-    add_product(cell.weights, x, work);
-    if let (Some(weights), Some(aux)) = (cell.aux_weights, aux) {
-        add_product(weights, aux, work);
-    }
-    add_product(cell.recurrent, hidden, work);
-    cell.activation.apply(work);
-    hidden.copy_from_slice(work);
+    // A closure is compiled for the instructions of the function around it.
+    step_with(cell, (x, aux), hidden, work, |a, b| dot(a, b));
 }

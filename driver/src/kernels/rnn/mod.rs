@@ -84,6 +84,17 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
 /// Adds the product of a matrix of `out.len()` rows with the vector `x` to `out`.
 #[inline(always)]
 pub(crate) fn add_product(matrix: &[f32], x: &[f32], out: &mut [f32]) {
+    add_product_with(matrix, x, out, dot);
+}
+
+/// The same, with this function for sums of products.
+#[inline(always)]
+fn add_product_with(
+    matrix: &[f32],
+    x: &[f32],
+    out: &mut [f32],
+    dot: impl Fn(&[f32], &[f32]) -> f32,
+) {
     for (out, row) in out.iter_mut().zip(matrix.chunks_exact(x.len().max(1))) {
         *out += dot(row, x);
     }
@@ -113,12 +124,24 @@ fn step_plainly(
     hidden: &mut [f32],
     work: &mut [f32],
 ) {
+    step_with(cell, (x, aux), hidden, work, dot);
+}
+
+/// As [`step_plainly`], with this function for sums of products.
+#[inline(always)]
+fn step_with(
+    cell: &Rnn<'_>,
+    (x, aux): (&[f32], Option<&[f32]>),
+    hidden: &mut [f32],
+    work: &mut [f32],
+    dot: impl Fn(&[f32], &[f32]) -> f32 + Copy,
+) {
     work.copy_from_slice(cell.bias);
-    add_product(cell.weights, x, work);
+    add_product_with(cell.weights, x, work, dot);
     if let (Some(weights), Some(aux)) = (cell.aux_weights, aux) {
-        add_product(weights, aux, work);
+        add_product_with(weights, aux, work, dot);
     }
-    add_product(cell.recurrent, hidden, work);
+    add_product_with(cell.recurrent, hidden, work, dot);
     cell.activation.apply(work);
     hidden.copy_from_slice(work);
 }
