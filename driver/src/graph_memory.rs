@@ -276,7 +276,15 @@ impl GraphMemory {
         let mut outputs = OutputParts::take(self, step);
         let result = self.execute(plan, step, (scratch, stop, parallelism), &mut outputs);
         outputs.put_back(self, step);
-        result
+        result?;
+        if shapes_known { Ok(()) } else { self.check_computed(plan, step) }
+    }
+
+    /// Refuses shapes that only the values decided, where the model declares others.
+    fn check_computed(&self, plan: &GraphPlan, step: &Step) -> Result<(), OpError> {
+        step.outputs.iter().try_for_each(|output| {
+            check_declared(&plan.operands[*output].declared, &self.dims[*output])
+        })
     }
 
     /// Refuses inputs without elements where the operation does not take them.

@@ -135,7 +135,14 @@ impl<'g> Interpreter<'g> {
             .filter_map(|operand| values[*operand].as_ref().map(|held| (*operand, &held.bytes)));
         let written = row.outputs.iter().zip(&made).map(|(operand, held)| (*operand, &held.bytes));
         check_guards(read.chain(written))?;
-        computed.map(|()| made)
+        computed?;
+        if !are_known {
+            // Shapes that only the values decided.
+            for (output, held) in row.outputs.iter().zip(&made) {
+                check_declared(&graph.operands[*output].declared, &held.dims)?;
+            }
+        }
+        Ok(made)
     }
 
     /// Memory for what an operation computes, and whether its shapes are known already.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use burst_driver::{CpuDevice, DeviceOptions};
+use burst_driver::{CpuDevice, DeviceOptions, ReferenceDevice};
 use burst_hal::{
     DataLocation, Device, ErrorStatus, ExecutionOptions, ExecutionResult, HeapMemory, Model,
     ModelBuilder, OperandType, OperationType, OutputSpec, PrepareOptions, PreparedModel, Request,
@@ -290,4 +290,41 @@ fn leave_to_compute_with_less_precision_changes_no_bit() {
         memory.to_vec()
     };
     assert_eq!(run(true), run(false));
+}
+
+/// How many of two boxes are left, where the model declares two scores for output 0.
+#[test]
+fn shapes_that_values_decide_agree_with_what_the_model_declares() {
+    let mut b = ModelBuilder::new();
+    let scores = b.input(F32, &[2, 2]);
+    let apart = [0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0];
+    let boxes = b.constant_f32(&[2, 8], &[apart, apart.map(|at| at + 4.0)].concat());
+    let split = b.constant_i32(&[2], &[0, 0]);
+    let half = b.scalar_f32(0.5);
+    let (no_limit, hard) = (b.scalar_i32(-1), b.scalar_i32(0));
+    let left = b.operation(
+        OperationType::BoxWithNmsLimit,
+        &[scores, boxes, split, half, no_limit, hard, half, half, half],
+        &[
+            OutputSpec::new(F32, &[2]),
+            OutputSpec::new(F32, &[0, 4]),
+            OutputSpec::new(OperandType::TensorInt32, &[0]),
+            OutputSpec::new(OperandType::TensorInt32, &[0]),
+        ],
+    );
+    b.output(left[0]);
+    let model = b.build().unwrap();
+    let reference = ReferenceDevice::default();
+    let devices: [&dyn Device; 2] = [&CpuDevice::default(), &reference];
+    for device in devices {
+        let prepared = device.prepare_model(&model, &PrepareOptions::default()).unwrap();
+        let both = request(&[(&[], floats(&[0.0, 0.9, 0.0, 0.8]))], 8);
+        assert_eq!(run(&prepared, &both.request).status, ErrorStatus::None);
+        assert_eq!(to_floats(&both.output.to_vec()), [0.9, 0.8]);
+        let one = request(&[(&[], floats(&[0.0, 0.9, 0.0, 0.1]))], 8);
+        let result = run(&prepared, &one.request);
+        assert_eq!(result.status, ErrorStatus::InvalidArgument, "{}", device.name());
+        assert!(result.output_shapes.is_empty());
+        assert_eq!(one.output.to_vec(), [0xAA; 8]);
+    }
 }
