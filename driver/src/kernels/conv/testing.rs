@@ -12,10 +12,12 @@ pub(crate) fn depthwise_shapes() -> impl Iterator<Item = Conv> {
         (3, 1, 1, 1),
         (3, 2, 1, 1),
         (3, 1, 2, 2),
+        (3, 1, 4, 4),
+        (3, 2, 2, 1),
         (5, 3, 1, 2),
         (3, 1, 1, 4),
     ];
-    let channels = [1, 3, 8, 16, 31, 32, 33, 48, 70];
+    let channels = [1, 3, 8, 16, 31, 32, 33, 48, 70, 300];
     windows.into_iter().flat_map(move |(taps, stride, dilation, pad)| {
         channels.into_iter().map(move |channels| {
             let (height, width) = (7, if channels < 32 { 23 } else { 9 });

@@ -8,7 +8,7 @@ use core::arch::x86_64::*;
 
 use super::portable::{Product, Start, Weights};
 use crate::kernels::conv::{Cursor, MAX_SEGMENTS, Segments};
-use crate::kernels::simd::avx512::{LANES, Lanes16, load_floats, store_floats};
+use crate::kernels::simd::avx512::{LANES, Lanes16, load_floats, store_16_floats, store_floats};
 
 /// Most panels of a tile of several rows.
 const WIDE: usize = 4;
@@ -51,6 +51,8 @@ struct Group<'a, const P: usize> {
     first: usize,
     panels: [&'a [Weights]; P],
     lanes: [Lanes16; P],
+    /// Whether all lanes are those of units.
+    is_full: bool,
 }
 
 impl<'a, const P: usize> Group<'a, P> {
@@ -60,6 +62,7 @@ impl<'a, const P: usize> Group<'a, P> {
             first: first * LANES,
             panels: [product.panels.panel(first); P],
             lanes: [Lanes16::ALL; P],
+            is_full: (first + P) * LANES <= product.panels.units(),
         };
         for panel in 0..P {
             group.panels[panel] = product.panels.panel(first + panel);
@@ -173,11 +176,22 @@ impl<'a, const P: usize> Group<'a, P> {
             if index >= taken {
                 break;
             }
+            // Operands in this order keep a NaN: the second one is the answer for it.
+            let bounded = |sum| _mm512_min_ps(high, _mm512_max_ps(low, sum));
             let out = &mut out[(row + index) * self.product.out_step + self.first..];
-            for panel in 0..P {
-                // Operands in this order keep a NaN: the second one is the answer for it.
-                let sum = _mm512_min_ps(high, _mm512_max_ps(low, sums[panel]));
-                store_floats(&mut out[panel * LANES..], self.lanes[panel], sum);
+            if self.is_full {
+                let (out, _) = out[..P * LANES].as_chunks_mut::<LANES>();
+                for (out, sum) in out.iter_mut().zip(sums) {
+                    store_16_floats(out, bounded(*sum));
+                }
+            } else {
+                for panel in 0..P {
+                    store_floats(
+                        &mut out[panel * LANES..],
+                        self.lanes[panel],
+                        bounded(sums[panel]),
+                    );
+                }
             }
         }
     }

@@ -23,7 +23,8 @@ impl Lanes16 {
     /// How many there are.
     #[inline(always)]
     pub(crate) fn count(self) -> usize {
-        self.0.count_ones() as usize
+        // The first bit that is not set, for which any x86 has an instruction; not all count bits.
+        (!u32::from(self.0)).trailing_zeros() as usize
     }
 
     /// As a mask: a run of low bits.
@@ -44,6 +45,12 @@ impl Lanes32 {
         Lanes32(if count >= 32 { !0 } else { (1 << count) - 1 })
     }
 
+    /// How many there are.
+    #[inline(always)]
+    pub(crate) fn count(self) -> usize {
+        (!u64::from(self.0)).trailing_zeros() as usize
+    }
+
     /// As a mask: a run of low bits.
     #[inline(always)]
     pub(crate) fn mask(self) -> __mmask32 {
@@ -55,7 +62,7 @@ impl Lanes32 {
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(crate) fn load_i32s(values: &[i32], first: usize, lanes: Lanes16) -> __m512i {
-    let values = &values[first..][..lanes.mask().count_ones() as usize];
+    let values = &values[first..][..lanes.count()];
     // SAFETY: the mask is a run of low bits, as many as the slice has elements; lanes that are not in
     // it are not read.
     unsafe { _mm512_maskz_loadu_epi32(lanes.mask(), values.as_ptr()) }
@@ -65,7 +72,7 @@ pub(crate) fn load_i32s(values: &[i32], first: usize, lanes: Lanes16) -> __m512i
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(crate) fn load_floats(values: &[f32], first: usize, lanes: Lanes16) -> __m512 {
-    let values = &values[first..][..lanes.mask().count_ones() as usize];
+    let values = &values[first..][..lanes.count()];
     // SAFETY: the mask is a run of low bits, as many as the slice has elements; lanes that are not in
     // it are not read.
     unsafe { _mm512_maskz_loadu_ps(lanes.mask(), values.as_ptr()) }
@@ -107,7 +114,7 @@ pub(crate) fn load_pairs(pairs: &[[i16; 2]; 16]) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(crate) fn load_bytes(values: &[u8], first: usize, lanes: Lanes32) -> __m256i {
-    let values = &values[first..][..lanes.mask().count_ones() as usize];
+    let values = &values[first..][..lanes.count()];
     // SAFETY: the mask is a run of low bits; the bytes in it are those of the slice, and bytes that
     // are not in it are not read.
     unsafe { _mm256_maskz_loadu_epi8(lanes.mask(), values.as_ptr().cast()) }
@@ -127,7 +134,7 @@ pub(crate) fn load_block(values: &[u8]) -> (Lanes32, __m256i) {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(crate) fn store_16_bytes(out: &mut [u8], lanes: Lanes16, bytes: __m128i) {
-    let out = &mut out[..lanes.mask().count_ones() as usize];
+    let out = &mut out[..lanes.count()];
     if let Some(full) = out.first_chunk_mut::<LANES>() {
         // SAFETY: 16 bytes are written to an array of 16.
         unsafe { _mm_storeu_si128(full.as_mut_ptr().cast(), bytes) };
@@ -141,7 +148,7 @@ pub(crate) fn store_16_bytes(out: &mut [u8], lanes: Lanes16, bytes: __m128i) {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(crate) fn store_32_bytes(out: &mut [u8], lanes: Lanes32, bytes: __m256i) {
-    let out = &mut out[..lanes.mask().count_ones() as usize];
+    let out = &mut out[..lanes.count()];
     if let Some(full) = out.first_chunk_mut::<32>() {
         // SAFETY: 32 bytes are written to an array of 32.
         unsafe { _mm256_storeu_si256(full.as_mut_ptr().cast(), bytes) };
@@ -170,8 +177,16 @@ pub(crate) fn store_64_bytes(out: &mut [u8], bytes: __m512i) {
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(crate) fn store_floats(out: &mut [f32], lanes: Lanes16, values: __m512) {
-    let out = &mut out[..lanes.mask().count_ones() as usize];
+    let out = &mut out[..lanes.count()];
     // SAFETY: the lanes in the mask, a run of low bits, are the elements of the slice; the others
     // are not written.
     unsafe { _mm512_mask_storeu_ps(out.as_mut_ptr(), lanes.mask(), values) };
+}
+
+/// Writes 16 floats.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn store_16_floats(out: &mut [f32; 16], values: __m512) {
+    // SAFETY: 64 bytes are written to an array of 16 floats.
+    unsafe { _mm512_storeu_ps(out.as_mut_ptr(), values) };
 }

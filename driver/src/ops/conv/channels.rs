@@ -1,10 +1,11 @@
 //! DEPTHWISE_CONV_2D channel by channel, with weights prepared for
 //! [`depthwise_float`], [`depthwise_quantized`].
 
-use burst_hal::OperandType;
+use burst_hal::{MemoryCharge, OperandType};
 use smallvec::SmallVec;
 
 use crate::OpError;
+use crate::aligned::AlignedBytes;
 use crate::kernels::Isa;
 use crate::kernels::conv::Conv;
 use crate::kernels::depthwise_float::{self, FloatFilter};
@@ -36,9 +37,7 @@ pub(super) fn prepare(
     let PrepareContext { isa, budget, .. } = *context;
     let attributes = *attributes;
     let kernel: Box<dyn Kernel> = if ty == OperandType::TensorFloat32 {
-        let (weights, bias) = (filter.f32()?, bias.f32()?);
-        budget.charge(size_of_val(weights) + size_of_val(bias))?;
-        let (weights, bias) = (weights.to_vec(), bias.to_vec());
+        let (weights, bias) = (aligned(filter.f32()?, budget)?, aligned(bias.f32()?, budget)?);
         Box::new(FloatChannels { attributes, weights, bias, isa })
     } else if is_quantized(ty) {
         let scales = Scales::of_args(Task::Convolution, args)?;
@@ -47,6 +46,17 @@ pub(super) fn prepare(
         return Ok(None);
     };
     Ok(Some(Prepared { kernel, packed_inputs: SmallVec::from_slice(&[1, 2]) }))
+}
+
+/// A copy that begins on a line of the cache, so that no load of a register takes two of them. It is charged with the
+/// kernel.
+fn aligned(values: &[f32], budget: &Budget<'_>) -> Result<AlignedBytes, OpError> {
+    let bytes: &[u8] = bytemuck::cast_slice(values);
+    budget.charge(AlignedBytes::bytes_held_for(bytes.len()))?;
+    AlignedBytes::copied(bytes.len(), MemoryCharge::default(), budget.stop(), |at, part| {
+        part.copy_from_slice(&bytes[at..][..part.len()]);
+        Ok(())
+    })
 }
 
 /// Rows of output pixels, cut so that the deadline is looked at between them.
@@ -70,8 +80,8 @@ fn sizes_differ() -> OpError {
 #[derive(Debug)]
 struct FloatChannels {
     attributes: ConvAttributes,
-    weights: Vec<f32>,
-    bias: Vec<f32>,
+    weights: AlignedBytes,
+    bias: AlignedBytes,
     isa: Isa,
 }
 
@@ -81,11 +91,13 @@ impl Kernel for FloatChannels {
         let conv = geometry::depthwise(&self.attributes, input.dims, run.input(1)?.dims)?;
         let input = input.f32()?;
         let out = run.outputs.first_mut().ok_or_else(sizes_differ)?.f32_mut()?;
-        if !conv.fits(input.len(), self.weights.len(), self.bias.len(), out.len()) {
+        let [weights, bias] =
+            [&self.weights, &self.bias].map(|floats| bytemuck::cast_slice(floats.as_slice()));
+        let (low, high) = activation_range_f32(self.attributes.activation);
+        let filter = FloatFilter { weights, bias, low, high };
+        if !conv.fits(input.len(), filter.weights.len(), filter.bias.len(), out.len()) {
             return Err(sizes_differ());
         }
-        let (low, high) = activation_range_f32(self.attributes.activation);
-        let filter = FloatFilter { weights: &self.weights, bias: &self.bias, low, high };
         let Run { scratch, stop, parallelism, .. } = run;
         let tiling = tiling(&conv);
         parallelism.tiles(&tiling, out, scratch, *stop, |first, out, _| {
@@ -96,7 +108,7 @@ impl Kernel for FloatChannels {
     }
 
     fn held_bytes(&self) -> usize {
-        size_of_val(self.weights.as_slice()) + size_of_val(self.bias.as_slice())
+        self.weights.held_bytes() + self.bias.held_bytes()
     }
 
     fn name(&self) -> &'static str {
