@@ -16,21 +16,14 @@ pub(crate) fn bytes(
     out: &mut [u8],
 ) {
     let (channels, len) = (resize.channels, resize.width.output * resize.channels);
-    let half = _mm512_set1_ps(0.5);
-    for index in 0..out.len() / len {
+    for (index, out) in out.chunks_exact_mut(len).enumerate() {
         weigh_line(resize, input, first + index, work);
-        let out = &mut out[index * len..];
-        for (pixel, (offsets, weight)) in work.columns().enumerate() {
-            for channel in (0..channels).step_by(BLOCK) {
-                let sums = mixed(work, offsets, channel, weight);
-                // Truncated, and held in 0 to 255.
-                let values = _mm512_cvttps_epi32(_mm512_add_ps(sums, half));
-                let values = _mm512_max_epi32(values, _mm512_setzero_si512());
-                let at = pixel * channels + channel;
-                let lanes = Lanes16::holding(at, out.len());
-                store_16_bytes(&mut out[at..], lanes, _mm512_cvtusepi32_epi8(values));
-            }
-        }
+        mix(channels, work, out, |out, lanes, sums| {
+            // Truncated, and held in 0 to 255.
+            let values = _mm512_cvttps_epi32(_mm512_add_ps(sums, _mm512_set1_ps(0.5)));
+            let values = _mm512_max_epi32(values, _mm512_setzero_si512());
+            store_16_bytes(out, lanes, _mm512_cvtusepi32_epi8(values));
+        });
     }
 }
 
@@ -44,29 +37,60 @@ pub(crate) fn floats(
     out: &mut [f32],
 ) {
     let (channels, len) = (resize.channels, resize.width.output * resize.channels);
-    for index in 0..out.len() / len {
+    for (index, out) in out.chunks_exact_mut(len).enumerate() {
         weigh_line(resize, input, first + index, work);
-        let out = &mut out[index * len..];
-        for (pixel, (offsets, weight)) in work.columns().enumerate() {
-            for channel in (0..channels).step_by(BLOCK) {
-                let sums = mixed(work, offsets, channel, weight);
-                let at = pixel * channels + channel;
-                let lanes = Lanes16::holding(at, out.len());
-                store_floats(&mut out[at..], lanes, sums);
-            }
-        }
+        mix(channels, work, out, |out, lanes, sums| store_floats(out, lanes, sums));
     }
 }
 
-/// A block of a pixel between two neighbours. The order of the products is the reference's.
+/// The pixels of a line. Where a picture grows, several pixels lie between the same two neighbours, whose values are
+/// loaded once for all of them.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn mixed(work: &Work<'_>, (left, right): (usize, usize), channel: usize, weight: f32) -> __m512 {
-    let [left, right] = [left, right].map(|offset| offset + channel);
-    let (weight, rest) = (_mm512_set1_ps(weight), _mm512_set1_ps(1.0 - weight));
-    let sum = _mm512_mul_ps(load_16_floats(block(&work.upper[left..])), rest);
-    let sum = _mm512_add_ps(sum, _mm512_mul_ps(load_16_floats(block(&work.lower[left..])), rest));
-    let sum =
-        _mm512_add_ps(sum, _mm512_mul_ps(load_16_floats(block(&work.upper[right..])), weight));
-    _mm512_add_ps(sum, _mm512_mul_ps(load_16_floats(block(&work.lower[right..])), weight))
+fn mix<T>(
+    channels: usize,
+    work: &Work<'_>,
+    out: &mut [T],
+    store: impl Fn(&mut [T], Lanes16, __m512),
+) {
+    let mut pixel = 0;
+    for ((left, right), weights) in work.runs() {
+        let out = &mut out[pixel * channels..][..weights.len() * channels];
+        for channel in (0..channels).step_by(BLOCK) {
+            let lanes = Lanes16::holding(channel, channels);
+            let corners = Corners {
+                left: [&work.upper[left..], &work.lower[left..]].map(|line| load(line, channel)),
+                right: [&work.upper[right..], &work.lower[right..]].map(|line| load(line, channel)),
+            };
+            for (out, weight) in out.chunks_exact_mut(channels).zip(weights) {
+                store(&mut out[channel..], lanes, corners.mixed(*weight));
+            }
+        }
+        pixel += weights.len();
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load(line: &[f32], channel: usize) -> __m512 {
+    load_16_floats(block(&line[channel..]))
+}
+
+/// A block of channels of four neighbours, of the upper line and the lower one.
+struct Corners {
+    left: [__m512; 2],
+    right: [__m512; 2],
+}
+
+impl Corners {
+    /// A pixel between them. The order of the products is the reference's.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn mixed(&self, weight: f32) -> __m512 {
+        let (weight, rest) = (_mm512_set1_ps(weight), _mm512_set1_ps(1.0 - weight));
+        let sum = _mm512_mul_ps(self.left[0], rest);
+        let sum = _mm512_add_ps(sum, _mm512_mul_ps(self.left[1], rest));
+        let sum = _mm512_add_ps(sum, _mm512_mul_ps(self.right[0], weight));
+        _mm512_add_ps(sum, _mm512_mul_ps(self.right[1], weight))
+    }
 }

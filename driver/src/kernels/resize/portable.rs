@@ -95,6 +95,23 @@ impl Work<'_> {
         let offsets = self.left.iter().map(offset).zip(self.right.iter().map(offset));
         offsets.zip(self.weights.iter().copied())
     }
+
+    /// Columns that follow each other and lie between the same neighbours: where the values of these begin, and how far
+    /// each column lies from the left one to the right one.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = ((usize, usize), &[f32])> {
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            let pair = |column: usize| Some((self.left.get(column)?, self.right.get(column)?));
+            let (left, right) = pair(start)?;
+            let mut end = start + 1;
+            while pair(end) == Some((left, right)) {
+                end += 1;
+            }
+            let weights = &self.weights[start..end];
+            start = end;
+            Some(((left.unsigned_abs() as usize, right.unsigned_abs() as usize), weights))
+        })
+    }
 }
 
 /// Whether [`Work`] can number the values of a line.
