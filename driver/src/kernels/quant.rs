@@ -23,6 +23,16 @@ pub(crate) struct Multiplier {
     pub(crate) shift: i32,
 }
 
+/// How a sum that was multiplied becomes a whole number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Rounding {
+    /// As [`Multiplier::apply`]: the reference's convolutions.
+    #[default]
+    Twice,
+    /// As [`Multiplier::apply_once`]: its fully connected layers.
+    Once,
+}
+
 /// Splits a finite number above 0 into a fraction in `0.5..1` and a power of two.
 fn frexp(x: f64) -> (f64, i32) {
     let bits = x.to_bits();
@@ -72,6 +82,18 @@ impl Multiplier {
         let right = (-self.shift).max(0);
         let shifted = x.wrapping_shl(left as u32);
         rounding_divide_by_power_of_two(doubling_high_mul(shifted, self.multiplier), right)
+    }
+
+    /// `x` times this number, rounded to nearest in one step, with ties away from zero.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn apply_once(self, x: i32) -> i32 {
+        let left = self.shift.max(0);
+        let right = (-self.shift).max(0);
+        let product = i64::from(x.wrapping_shl(left as u32)) * i64::from(self.multiplier);
+        // At most 2^62 and 2^61.
+        let magnitude = (product.abs() + (1 << (30 + right))) >> (31 + right);
+        (if product < 0 { -magnitude } else { magnitude }) as i32
     }
 }
 
@@ -178,6 +200,26 @@ mod tests {
             [(5, 1, 3), (-5, 1, -3), (4, 3, 1), (-4, 3, -1), (3, 3, 0), (-3, 3, 0), (7, 0, 7)]
         {
             assert_eq!(rounding_divide_by_power_of_two(x, exponent), want, "{x} / 2^{exponent}");
+        }
+    }
+
+    #[test]
+    fn rounding_once_is_not_rounding_twice() {
+        // 41.49978 is 84,991.55 times 2^-11: a first rounding makes 84,992 of it, which is 41.5, and a second one 42.
+        let factor = Multiplier::new(0.000_360_968_058).unwrap();
+        assert_eq!((factor.apply(114_968), factor.apply_once(114_968)), (42, 41));
+        assert_eq!((factor.apply(-67_873), factor.apply_once(-67_873)), (-25, -24));
+        for (real, x, want) in [
+            (0.5, 3, 2),
+            (0.5, -3, -2),
+            (0.125, -4, -1),
+            (0.125, -3, 0),
+            (0.5, i32::MIN, -(1 << 30)),
+            (4.0, -5, -20),
+            (2f64.powi(-31), i32::MAX, 1),
+            (2f64.powi(-31), i32::MIN, -1),
+        ] {
+            assert_eq!(Multiplier::new(real).unwrap().apply_once(x), want, "{x} times {real}");
         }
     }
 

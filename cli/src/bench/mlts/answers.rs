@@ -53,10 +53,20 @@ pub(super) enum Says {
     Classes { scores: Vec<f32>, classes: usize },
     /// Everything that was found, however little speaks for it.
     Boxes(Vec<Detection>),
-    /// The class of each pixel.
-    Mask(Vec<u16>),
+    /// The class of each pixel, and how many scores it is the best of; `None` where the output is the class itself.
+    Mask { mask: Vec<u16>, scores: Option<usize> },
     /// Nothing beside the numbers.
     Numbers,
+}
+
+impl Answer {
+    /// The scores of all pixels, of each so many; `None` where there are none.
+    pub(super) fn pixel_scores(&self) -> Option<(&[f32], usize)> {
+        match &self.says {
+            Says::Mask { scores, .. } => Some((self.values.first()?, (*scores)?)),
+            _ => None,
+        }
+    }
 }
 
 /// Reads the outputs of one model.
@@ -104,7 +114,9 @@ impl Reader {
                 Says::Classes { scores: classes.scores().to_vec(), classes: classes.classes() }
             }
             Decoder::Boxes(boxes) => Says::Boxes(boxes.detections(None)),
-            Decoder::Segments(segments) => Says::Mask(segments.mask().to_vec()),
+            Decoder::Segments(segments) => {
+                Says::Mask { mask: segments.mask().to_vec(), scores: segments.classes() }
+            }
             _ => Says::Numbers,
         };
         let outputs = given.0;

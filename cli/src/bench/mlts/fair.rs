@@ -15,7 +15,7 @@ use super::answers::{Answer, Says};
 /// The manifest's name.
 const MANIFEST: &str = "MANIFEST.json";
 
-/// Whether what LiteRT says of one thing, the best class of a decision or a box, can judge others.
+/// Whether what LiteRT says of one thing, the best class of a decision or a pixel or a box, can judge others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// It can: both kinds of kernels say it, and a class is ahead of the next one by more than twice what is fair.
@@ -24,15 +24,26 @@ pub(super) enum Standing {
     TooNear,
     /// LiteRT disagrees with itself: one kind of kernels says it, the other does not.
     Disputed,
+    /// So it does, of a class that is ahead of the next one by more than twice what is fair: its own kernels are farther
+    /// apart than that.
+    DisputedBeyondFair,
 }
 
-/// What LiteRT says of one input, as far as it can judge others: of each decision, or of each box.
+/// What LiteRT says of one input, as far as it can judge others: of each decision, each pixel, or each box.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Standings {
     /// Of what the reference kernels say.
     pub(super) reference: Vec<Standing>,
     /// Of what the fast kernels say.
     pub(super) fast: Vec<Standing>,
+}
+
+impl Standings {
+    /// Whichever kind of kernels is asked.
+    fn alike(of: impl Iterator<Item = Standing>) -> Standings {
+        let reference: Vec<Standing> = of.collect();
+        Standings { fast: reference.clone(), reference }
+    }
 }
 
 /// How far two answers may be apart.
@@ -76,10 +87,7 @@ impl Fair {
     pub(super) fn standings(self, reference: &Answer, fast: &Answer) -> Standings {
         match (&reference.says, &fast.says) {
             (Says::Classes { scores, classes }, Says::Classes { scores: other, .. }) => {
-                let steps = scores.chunks(*classes).zip(other.chunks(*classes));
-                let of: Vec<_> =
-                    steps.map(|(scores, other)| self.of_class(scores, other)).collect();
-                Standings { reference: of.clone(), fast: of }
+                self.of_classes(scores, other, *classes)
             }
             (Says::Boxes(reference), Says::Boxes(fast)) => {
                 let of = |one, other| {
@@ -91,16 +99,30 @@ impl Fair {
                     fast: of(reference, fast).collect(),
                 }
             }
+            (Says::Mask { mask, .. }, Says::Mask { mask: other, .. }) => {
+                match (reference.pixel_scores(), fast.pixel_scores()) {
+                    (Some((scores, classes)), Some((other, _))) => {
+                        self.of_classes(scores, other, classes)
+                    }
+                    _ => Standings::alike(mask.iter().zip(other).map(|(class, other)| {
+                        if class == other { Standing::Clear } else { Standing::Disputed }
+                    })),
+                }
+            }
             _ => Standings { reference: Vec::new(), fast: Vec::new() },
         }
+    }
+
+    /// Of decisions one after the other, each with so many scores.
+    fn of_classes(self, scores: &[f32], other: &[f32], classes: usize) -> Standings {
+        let steps = scores.chunks(classes).zip(other.chunks(classes));
+        Standings::alike(steps.map(|(scores, other)| self.of_class(scores, other)))
     }
 
     /// Of one decision.
     fn of_class(self, scores: &[f32], other: &[f32]) -> Standing {
         let first = best(scores);
-        if best(other) != first {
-            return Standing::Disputed;
-        }
+        let is_disputed = best(other) != first;
         let highest = f64::from(scores[first]);
         let rest = scores.iter().enumerate().filter(|(at, _)| *at != first);
         let second = rest.map(|(_, score)| f64::from(*score)).fold(f64::NEG_INFINITY, f64::max);
@@ -111,7 +133,12 @@ impl Fair {
                 apart.fold(0.0, f64::max)
             }
         };
-        if highest - second > 2.0 * fair { Standing::Clear } else { Standing::TooNear }
+        match (is_disputed, highest - second > 2.0 * fair) {
+            (false, true) => Standing::Clear,
+            (false, false) => Standing::TooNear,
+            (true, false) => Standing::Disputed,
+            (true, true) => Standing::DisputedBeyondFair,
+        }
     }
 
     /// For people.
@@ -136,7 +163,7 @@ impl Fair {
 mod tests {
     use burst_tasks::Detection;
 
-    use super::Standing::{Clear, Disputed, TooNear};
+    use super::Standing::{Clear, Disputed, DisputedBeyondFair, TooNear};
     use super::*;
 
     fn answer(scores: &[f32]) -> Answer {
@@ -167,11 +194,35 @@ mod tests {
     fn where_litert_disagrees_with_itself_about_the_best_class_it_judges_nobody() {
         let reference = answer(&[0.9, 0.1, 0.0, 0.9, 0.1, 0.0]);
         let fast = answer(&[0.1, 0.9, 0.0, 0.8, 0.2, 0.0]);
-        let stated = Fair::Stated { abs: 0.01, rel: 0.0 };
-        assert_eq!(of_classes(stated, &reference, &fast), [Disputed, Clear], "however far ahead");
-        assert_eq!(of_classes(Fair::Seen, &reference, &fast), [Disputed, Clear]);
+        let stated = |abs| Fair::Stated { abs, rel: 0.0 };
+        let found = of_classes(stated(0.01), &reference, &fast);
+        assert_eq!(found, [DisputedBeyondFair, Clear], "however far ahead, but by its own name");
+        let seen = of_classes(Fair::Seen, &reference, &fast);
+        assert_eq!(seen, [Disputed, Clear], "nothing is beyond what they differ by");
         let near = answer(&[0.4, 0.5, 0.0, 0.8, 0.2, 0.0]);
-        assert_eq!(of_classes(stated, &near, &reference)[0], Disputed, "before it is too near");
+        let found = of_classes(stated(0.2), &near, &reference);
+        assert_eq!(found[0], Disputed, "before it is too near");
+    }
+
+    #[test]
+    fn pixels_are_decisions_and_without_scores_they_are_clear_where_both_say_the_same() {
+        let pixels = |mask: &[u16], values: &[f32]| Answer {
+            outputs: Vec::new(),
+            values: vec![values.to_vec()],
+            says: Says::Mask {
+                mask: mask.to_vec(),
+                scores: (values.len() > mask.len()).then(|| values.len() / mask.len()),
+            },
+        };
+        let reference = pixels(&[0, 1, 0, 1], &[0.9, 0.1, 0.4, 0.5, 0.9, 0.1, 0.4, 0.5]);
+        let fast = pixels(&[0, 1, 1, 0], &[0.9, 0.2, 0.4, 0.5, 0.1, 0.9, 0.6, 0.5]);
+        let stated = Fair::Stated { abs: 0.1, rel: 0.0 };
+        let found = of_classes(stated, &reference, &fast);
+        assert_eq!(found, [Clear, TooNear, DisputedBeyondFair, Disputed]);
+        let reference = pixels(&[0, 1, 0, 1], &[0.0, 1.0, 0.0, 1.0]);
+        let fast = pixels(&[0, 1, 1, 0], &[0.0, 1.0, 1.0, 0.0]);
+        let found = of_classes(stated, &reference, &fast);
+        assert_eq!(found, [Clear, Clear, Disputed, Disputed]);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use super::inputs::{Inputs, Unfit};
 use super::latency::{Computes, Latency, measure, sustain};
 use super::rate::highest;
 use super::report::{Model, PathRow};
+use super::tally::Comparison;
 use super::verdict::Verdict;
 use crate::signals::Asked;
 
@@ -119,7 +120,7 @@ impl Bench<'_> {
         found.verdict = Verdict::of(&accuracy);
         found.task = Some(accuracy.task);
         found.fair = (accuracy.referred > 0
-            && accuracy.comparisons.iter().any(|one| one.classes.is_some()))
+            && accuracy.comparisons.iter().any(Comparison::has_scores))
         .then(|| fair.text());
         (found.inputs, found.referred) = (accuracy.inputs, accuracy.referred);
         (found.damaged, found.comparisons) = (accuracy.damaged, accuracy.comparisons);

@@ -62,6 +62,8 @@ struct Judged {
     clear_same: u64,
     too_near: u64,
     disputed: u64,
+    /// So many of the disputed ones are so although the reference is sure.
+    beyond_fair: u64,
 }
 
 impl Judged {
@@ -74,6 +76,10 @@ impl Judged {
             }
             Some(Standing::TooNear) => self.too_near += 1,
             Some(Standing::Disputed) => self.disputed += 1,
+            Some(Standing::DisputedBeyondFair) => {
+                self.disputed += 1;
+                self.beyond_fair += 1;
+            }
             None => {}
         }
     }
@@ -92,6 +98,9 @@ struct Boxes {
 struct Mask {
     pixels: u64,
     equal: u64,
+    judged: Judged,
+    /// Whether there are scores, of which one can be too near another.
+    has_scores: bool,
     /// Of each class: pixels where both see it, and where one does.
     classes: BTreeMap<u16, [u64; 2]>,
 }
@@ -138,6 +147,9 @@ pub(super) struct ClassAgreement {
     pub(super) too_near: u64,
     /// Of these: LiteRT's two kinds of kernels disagree about the best class.
     pub(super) litert_disagrees: u64,
+    /// Of these: the reference's best class is ahead by more than twice what is fair, by which its own fast kernels are
+    /// thus farther off than is fair.
+    pub(super) beyond_fair: u64,
 }
 
 /// Of a detector.
@@ -168,6 +180,21 @@ pub(super) struct MaskAgreement {
     pub(super) equal_pixels: f64,
     /// Overlap (IoU) of each class's pixels over all inputs, the mean of all classes.
     pub(super) mean_overlap: f64,
+    /// Pixels.
+    pub(super) of: u64,
+    /// Pixels that can be judged, as the decisions of a classifier; where the output has no scores those of which LiteRT's
+    /// two kinds of kernels have the same class.
+    pub(super) clear: u64,
+    /// Of these the class is the same.
+    pub(super) clear_equal: u64,
+    /// The others, whatever the reason.
+    pub(super) left_out: u64,
+    /// Of these: the two agree, but the next class is too near; `None` without scores.
+    pub(super) too_near: Option<u64>,
+    /// Of these: LiteRT's two kinds of kernels disagree about the class.
+    pub(super) litert_disagrees: u64,
+    /// Of these: the reference's class is ahead by more than twice what is fair; `None` without scores.
+    pub(super) beyond_fair: Option<u64>,
 }
 
 impl Tally {
@@ -202,8 +229,10 @@ impl Tally {
             (Says::Boxes(own), Says::Boxes(other)) => {
                 self.boxes.get_or_insert_default().add(own, other, standings);
             }
-            (Says::Mask(own), Says::Mask(other)) => {
-                self.mask.get_or_insert_default().add(own, other);
+            (Says::Mask { mask: own, scores }, Says::Mask { mask: other, .. }) => {
+                let sum = self.mask.get_or_insert_default();
+                sum.has_scores = scores.is_some();
+                sum.add(own, other, standings);
             }
             _ => {}
         }
@@ -232,6 +261,13 @@ impl Tally {
     }
 }
 
+impl Comparison {
+    /// Whether one class can be too near another.
+    pub(super) fn has_scores(&self) -> bool {
+        self.classes.is_some() || self.mask.is_some_and(|mask| mask.too_near.is_some())
+    }
+}
+
 impl Classes {
     fn add(&mut self, own: &[f32], other: &[f32], standing: Option<Standing>) {
         let (mine, theirs) = (best(own), best(other));
@@ -249,9 +285,19 @@ impl Classes {
 
     fn agreement(&self) -> ClassAgreement {
         let Classes { of, top1, top5, judged } = *self;
-        let Judged { clear, clear_same: clear_top1, too_near, disputed } = judged;
+        let Judged { clear, clear_same: clear_top1, too_near, disputed, beyond_fair } = judged;
         let (left_out, litert_disagrees) = (of - clear, disputed);
-        ClassAgreement { of, top1, top5, clear, clear_top1, left_out, too_near, litert_disagrees }
+        ClassAgreement {
+            of,
+            top1,
+            top5,
+            clear,
+            clear_top1,
+            left_out,
+            too_near,
+            litert_disagrees,
+            beyond_fair,
+        }
     }
 }
 
@@ -287,9 +333,10 @@ impl Boxes {
 }
 
 impl Mask {
-    fn add(&mut self, own: &[u16], other: &[u16]) {
-        for (own, other) in own.iter().zip(other) {
+    fn add(&mut self, own: &[u16], other: &[u16], standings: &[Standing]) {
+        for (at, (own, other)) in own.iter().zip(other).enumerate() {
             self.pixels += 1;
+            self.judged.add(standings.get(at).copied(), own == other);
             if own == other {
                 self.equal += 1;
                 let class = self.classes.entry(*own).or_default();
@@ -303,9 +350,20 @@ impl Mask {
 
     fn agreement(&self) -> MaskAgreement {
         let overlaps = self.classes.values().map(|[both, any]| real(*both) / real(*any));
+        let of = self.pixels;
+        let Judged { clear, clear_same: clear_equal, too_near, disputed, beyond_fair } =
+            self.judged;
+        let with_scores = |count: u64| self.has_scores.then_some(count);
         MaskAgreement {
-            equal_pixels: real(self.equal) / real(self.pixels.max(1)),
+            equal_pixels: real(self.equal) / real(of.max(1)),
             mean_overlap: overlaps.sum::<f64>() / real(self.classes.len().max(1) as u64),
+            of,
+            clear,
+            clear_equal,
+            left_out: of - clear,
+            too_near: with_scores(too_near),
+            litert_disagrees: disputed,
+            beyond_fair: with_scores(beyond_fair),
         }
     }
 }
@@ -337,7 +395,7 @@ mod tests {
     }
 
     fn mask(classes: &[u16]) -> Answer {
-        let says = Says::Mask(classes.to_vec());
+        let says = Says::Mask { mask: classes.to_vec(), scores: None };
         Answer { outputs: Vec::new(), values: Vec::new(), says }
     }
 
@@ -359,13 +417,16 @@ mod tests {
         let agreement = found.classes.unwrap();
         let counted = (agreement.of, agreement.top1, agreement.top5, agreement.clear_top1);
         assert_eq!((counted, agreement.left_out, found.equal), ((3, 1, 2, 1), 0, 1));
-        for (standings, left_out, too_near, litert_disagrees) in
-            [(&[Standing::TooNear][..], 3, 3, 0), (&[Standing::Disputed], 3, 0, 3), (&[], 3, 0, 0)]
-        {
+        for (standings, too_near, litert_disagrees, beyond_fair) in [
+            (&[Standing::TooNear][..], 3, 0, 0),
+            (&[Standing::Disputed], 0, 3, 0),
+            (&[Standing::DisputedBeyondFair], 0, 3, 3),
+            (&[], 0, 0, 0),
+        ] {
             let found = compared(&all, standings).classes.unwrap();
-            assert_eq!(found.left_out, left_out, "{standings:?}");
-            let why = (found.clear, found.too_near, found.litert_disagrees);
-            assert_eq!(why, (0, too_near, litert_disagrees), "{standings:?}");
+            assert_eq!((found.clear, found.left_out), (0, 3), "{standings:?}");
+            let why = (found.too_near, found.litert_disagrees, found.beyond_fair);
+            assert_eq!(why, (too_near, litert_disagrees, beyond_fair), "{standings:?}");
         }
     }
 
@@ -418,5 +479,31 @@ mod tests {
         let mask = found.mask.unwrap();
         assert!((mask.equal_pixels - 0.75).abs() < 1e-12, "{mask:?}");
         assert!((mask.mean_overlap - f64::midpoint(2.0 / 3.0, 0.5)).abs() < 1e-12, "{mask:?}");
+        assert_eq!((mask.of, mask.clear, mask.left_out), (4, 0, 4), "nobody was asked");
+    }
+
+    #[test]
+    fn pixels_are_judged_as_decisions_are() {
+        let scored = |classes: &[u16]| {
+            let says = Says::Mask { mask: classes.to_vec(), scores: Some(2) };
+            Answer { outputs: Vec::new(), values: Vec::new(), says }
+        };
+        let standings = [
+            Standing::Clear,
+            Standing::Clear,
+            Standing::TooNear,
+            Standing::Disputed,
+            Standing::DisputedBeyondFair,
+        ];
+        let both = |answer: &dyn Fn(&[u16]) -> Answer| {
+            let pair = (answer(&[0, 1, 1, 0, 1]), answer(&[0, 0, 0, 0, 0]));
+            compared(&[pair], &standings).mask.unwrap()
+        };
+        let found = both(&scored);
+        assert_eq!((found.of, found.clear, found.clear_equal, found.left_out), (5, 2, 1, 3));
+        let why = (found.too_near, found.litert_disagrees, found.beyond_fair);
+        assert_eq!(why, (Some(1), 2, Some(1)));
+        let bare = both(&mask);
+        assert_eq!((bare.too_near, bare.beyond_fair), (None, None), "without scores");
     }
 }

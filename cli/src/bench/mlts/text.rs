@@ -3,7 +3,7 @@
 use burst_harness::report::{Cell, Column, Table, dash, time};
 
 use super::report::{Model, PathRow, Report};
-use super::tally::{BoxAgreement, ClassAgreement, Comparison};
+use super::tally::{BoxAgreement, ClassAgreement, Comparison, MaskAgreement};
 use crate::out::counted;
 
 /// Over how many inputs answers were compared, and what [`agreement`] says of them.
@@ -152,17 +152,22 @@ impl Model {
         for one in self.comparisons.iter().filter(of_litert) {
             let with = one.with;
             // Of a decision both kinds of kernels are asked the same: it is told once.
-            if let Some(classes) = one.classes
+            if let Some(decided) = Decided::of(one)
                 && with == super::accuracy::REFERENCE
             {
-                let ClassAgreement { of, too_near, litert_disagrees, .. } = classes;
+                let Decided { what, of, disagrees, .. } = decided;
+                let beyond = decided.beyond_fair.map_or_else(String::new, |beyond| {
+                    format!(", {beyond} of them although the reference is ahead by more than twice what is fair")
+                });
                 lines.push(format!(
-                    "{name}: LiteRT disagrees with itself: {litert_disagrees} of {of} best classes, which its two kinds of kernels see differently, judge nobody"
+                    "{name}: LiteRT disagrees with itself: {disagrees} of {of} {what}, which its two kinds of kernels see differently, judge nobody{beyond}"
                 ));
-                let fair = self.fair.as_deref().unwrap_or_default();
-                lines.push(format!(
-                    "{name}: not clear: {too_near} of {of} best classes judge nobody, as the next one is too near: {fair}"
-                ));
+                if let Some(too_near) = decided.too_near {
+                    let fair = self.fair.as_deref().unwrap_or_default();
+                    lines.push(format!(
+                        "{name}: not clear: {too_near} of {of} {what} judge nobody, as the next one is too near: {fair}"
+                    ));
+                }
             }
             if let Some(BoxAgreement { of, litert_disagrees, .. }) = one.boxes {
                 lines.push(format!(
@@ -178,8 +183,8 @@ impl Model {
     fn judged_figures(&self) -> [Option<u64>; 4] {
         let with_reference = |one: &&Comparison| one.with == super::accuracy::REFERENCE;
         let main = self.main_comparison().filter(with_reference);
-        match main.map(|one| (one.classes, one.boxes)) {
-            Some((Some(c), _)) => [c.clear, c.clear_top1, c.too_near, c.litert_disagrees].map(Some),
+        match main.map(|one| (Decided::of(one), one.boxes)) {
+            Some((Some(d), _)) => [Some(d.clear), Some(d.same), d.too_near, Some(d.disagrees)],
             Some((None, Some(b))) => {
                 [Some(b.clear), Some(b.clear_matched), None, Some(b.litert_disagrees)]
             }
@@ -338,6 +343,41 @@ impl PathRow {
     }
 }
 
+/// Decisions about classes, of a classifier or a segmenter.
+struct Decided {
+    what: &'static str,
+    of: u64,
+    clear: u64,
+    same: u64,
+    too_near: Option<u64>,
+    disagrees: u64,
+    beyond_fair: Option<u64>,
+}
+
+impl Decided {
+    fn of(one: &Comparison) -> Option<Decided> {
+        let of_classes = |found: ClassAgreement| Decided {
+            what: "best classes",
+            of: found.of,
+            clear: found.clear,
+            same: found.clear_top1,
+            too_near: Some(found.too_near),
+            disagrees: found.litert_disagrees,
+            beyond_fair: Some(found.beyond_fair),
+        };
+        let of_pixels = |found: MaskAgreement| Decided {
+            what: "pixels",
+            of: found.of,
+            clear: found.clear,
+            same: found.clear_equal,
+            too_near: found.too_near,
+            disagrees: found.litert_disagrees,
+            beyond_fair: found.beyond_fair,
+        };
+        one.classes.map(of_classes).or_else(|| one.mask.map(of_pixels))
+    }
+}
+
 /// Best class, five best, boxes, mask, mean square error, equal.
 fn agreement(one: Option<&Comparison>) -> [String; 6] {
     let Some(one) = one else { return [(); 6].map(|()| dash()) };
@@ -355,9 +395,10 @@ fn agreement(one: Option<&Comparison>) -> [String; 6] {
 /// Of decisions or boxes that can be judged those that are the same, and how many cannot: too near, LiteRT disagrees.
 fn judged(one: Option<&Comparison>) -> [String; 3] {
     let of = |same: u64, clear: u64| format!("{same} of {clear}");
-    match one.map(|one| (one.classes, one.boxes)) {
-        Some((Some(c), _)) => {
-            [of(c.clear_top1, c.clear), c.too_near.to_string(), c.litert_disagrees.to_string()]
+    match one.map(|one| (Decided::of(one), one.boxes)) {
+        Some((Some(d), _)) => {
+            let too_near = d.too_near.map_or_else(dash, |count| count.to_string());
+            [of(d.same, d.clear), too_near, d.disagrees.to_string()]
         }
         Some((None, Some(b))) => {
             [of(b.clear_matched, b.clear), dash(), b.litert_disagrees.to_string()]

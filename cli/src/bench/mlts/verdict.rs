@@ -28,7 +28,7 @@ impl Verdict {
         let mut judged = vec![values(ours, theirs)];
         judged.extend(decisions([ours, beside], theirs, accuracy.duel));
         judged.extend(places([ours, beside]));
-        judged.extend(pixels(ours, theirs));
+        judged.extend(pixels([ours, beside], theirs));
         let not_worse = judged.iter().all(|(holds, _)| *holds);
         // Of a verdict "worse" only what speaks against it.
         let because = judged.into_iter().filter(|(holds, _)| not_worse || !holds);
@@ -87,13 +87,18 @@ fn both<T>(ours: [&Comparison; 2], of: impl Fn(&Comparison) -> Option<T>) -> Opt
     Some([of(ours[0])?, of(ours[1])?])
 }
 
-fn pixels(ours: &Comparison, theirs: &Comparison) -> Option<Judged> {
-    let (mine, others) = (ours.mask?, theirs.mask?);
+/// Ours, beside the reference kernels and beside the fast ones.
+fn pixels(ours: [&Comparison; 2], theirs: &Comparison) -> Option<Judged> {
+    let ([mine, beside], others) = (both(ours, |one| one.mask)?, theirs.mask?);
     let text = format!(
-        "classes overlap with those of the reference kernels by {:.5}, TFLite's by {:.5}",
-        mine.mean_overlap, others.mean_overlap
+        "classes overlap with those of the reference kernels by {:.5}, TFLite's by {:.5}; of the pixels that can be judged the \
+         class is theirs {} of {} times and that of TFLite's fast kernels {} times",
+        mine.mean_overlap, others.mean_overlap, mine.clear_equal, mine.clear, beside.clear_equal
     );
-    Some((mine.mean_overlap >= others.mean_overlap - ROUNDING, text))
+    let holds = mine.mean_overlap >= others.mean_overlap - ROUNDING
+        && mine.clear_equal == mine.clear
+        && beside.clear_equal == beside.clear;
+    Some((holds, text))
 }
 
 /// How probable it is that of so many differences at least `against` go against one side by chance (the sign test).
@@ -179,6 +184,7 @@ mod tests {
             left_out: 20,
             too_near: 9,
             litert_disagrees: 11,
+            beyond_fair: 1,
         };
         Comparison { with, classes: Some(classes), ..comparison(of, 1e-6) }
     }
@@ -234,12 +240,32 @@ mod tests {
         assert!(holds(8, 8), "the ninth, which only one kind of kernels finds, judges nobody");
         assert!(!holds(7, 8), "one of the reference kernels is lost");
         assert!(!holds(8, 7), "one of the fast kernels is lost");
-        let mask = |of, mean_overlap| Comparison {
-            mask: Some(MaskAgreement { equal_pixels: 1.0, mean_overlap }),
+        let mask = |of, with, mean_overlap, clear_equal| Comparison {
+            with,
+            mask: Some(MaskAgreement {
+                equal_pixels: 1.0,
+                mean_overlap,
+                of: 10,
+                clear: 8,
+                clear_equal,
+                left_out: 2,
+                too_near: Some(1),
+                litert_disagrees: 1,
+                beyond_fair: Some(0),
+            }),
             ..comparison(of, 1e-6)
         };
-        assert!(judge(mask(BURST, 0.9), mask(LITERT, 0.8), Duel::default()).not_worse);
-        assert!(!judge(mask(BURST, 0.7), mask(LITERT, 0.8), Duel::default()).not_worse);
+        let holds = |overlap, mine, beside| {
+            let ours =
+                [mask(BURST, REFERENCE, overlap, mine), mask(BURST, LITERT, overlap, beside)];
+            let [ours, beside] = ours;
+            let all = [ours, beside, mask(LITERT, REFERENCE, 0.8, 8)];
+            judge_all(all, Duel::default()).not_worse
+        };
+        assert!(holds(0.9, 8, 8));
+        assert!(!holds(0.7, 8, 8));
+        assert!(!holds(0.9, 7, 8), "a pixel of the reference kernels is lost");
+        assert!(!holds(0.9, 8, 7), "one of the fast kernels is lost");
     }
 
     #[test]

@@ -92,6 +92,7 @@ impl PairedFilter {
                 zero_point: rules.zero_point,
                 low: rules.low,
                 high: rules.high,
+                rounding: rules.rounding,
             },
             is_signed,
             zeros: vec![stored; filled_up],

@@ -9,7 +9,7 @@ use super::matrix::multiply_pairs;
 use super::pairs::PairMatrix;
 use super::quads::{QUAD, QuadMatrix};
 use crate::kernels::conv::{Axis, Conv, Filter, Images, Source, fill_rows};
-use crate::kernels::quant::Multiplier;
+use crate::kernels::quant::{Multiplier, Rounding};
 use crate::kernels::requantize::Requantize;
 use crate::kernels::simd::{Isa, has_avx2, has_vnni};
 use crate::kernels::testing::Numbers;
@@ -99,15 +99,25 @@ pub(crate) fn pairs(isa: Isa) {
 }
 
 /// Rules, and what they make of rows of sums, each with its term.
-fn stored(units: usize, low: i32, sums: &[i32], terms: &[i32]) -> (Requantize, Vec<u8>) {
+fn stored(
+    units: usize,
+    (low, rounding): (i32, Rounding),
+    sums: &[i32],
+    terms: &[i32],
+) -> (Requantize, Vec<u8>) {
     let bias: Vec<i32> = (0..).take(units).map(|unit| unit * 71 - 500).collect();
     let factor = |unit: usize| Multiplier::new(1e-3 / f64::from(u16::try_from(unit + 1).unwrap()));
     let rules = Requantize::new(bias.clone(), factor, low, (low, low + 200)).unwrap();
+    let rules = Requantize { rounding, ..rules };
     let rows = sums.chunks_exact(units).zip(terms);
     let sums = rows.flat_map(|(sums, term)| sums.iter().enumerate().map(move |sum| (sum, *term)));
     let want = sums.map(|((unit, sum), term)| {
-        let scaled = factor(unit).unwrap().apply(sum + bias[unit] + term) + low;
-        scaled.clamp(low, low + 200).to_le_bytes()[0]
+        let (factor, sum) = (factor(unit).unwrap(), sum + bias[unit] + term);
+        let scaled = match rounding {
+            Rounding::Twice => factor.apply(sum),
+            Rounding::Once => factor.apply_once(sum),
+        };
+        (scaled + low).clamp(low, low + 200).to_le_bytes()[0]
     });
     let want = want.collect();
     (rules, want)
@@ -115,10 +125,10 @@ fn stored(units: usize, low: i32, sums: &[i32], terms: &[i32]) -> (Requantize, V
 
 pub(crate) fn quads(isa: Isa) {
     for (count, units, depth) in SHAPES {
-        for low in [0, -128] {
+        for form in [(0, Rounding::Twice), (-128, Rounding::Twice), (-128, Rounding::Once)] {
             let (rows, weights, sums) = product(count, units, depth);
             let terms: Vec<i32> = (0..).take(count).map(|row| 300 - row * 37).collect();
-            let (rules, want) = stored(units, low, &sums, &terms);
+            let (rules, want) = stored(units, form, &sums, &terms);
             let matrix = QuadMatrix::new(&weights, units, depth, &Budget::default()).unwrap();
             let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
             let mut got = vec![0xA5; want.len()];
@@ -140,12 +150,17 @@ pub(crate) fn wide_pairs(isa: Isa) {
     for (count, units, depth) in
         SHAPES.into_iter().chain(counts).chain(units).chain(depths).chain([(8, 130, 1000)])
     {
-        for (low, zero, flip) in [(0, 0, 0), (-128, -128, 0x80), (0, 127, 0x80), (-128, 5, 0)] {
+        for (low, zero, flip, rounding) in [
+            (0, 0, 0, Rounding::Twice),
+            (-128, -128, 0x80, Rounding::Once),
+            (0, 127, 0x80, Rounding::Twice),
+            (-128, 5, 0, Rounding::Twice),
+        ] {
             let (rows, weights, sums) = product(count, units, depth);
             let row_sum = |row: &[u8]| row.iter().map(|byte| i32::from(*byte)).sum::<i32>();
             let terms: Vec<i32> =
                 rows.chunks_exact(depth).map(|row| row_sum(row) * -i32::from(zero)).collect();
-            let (rules, want) = stored(units, low, &sums, &terms);
+            let (rules, want) = stored(units, (low, rounding), &sums, &terms);
             let matrix = PairMatrix::new(&weights, (units, depth), zero, &Budget::default());
             let matrix = matrix.unwrap();
             let bytes: Vec<u8> = matrix.bytes().collect();

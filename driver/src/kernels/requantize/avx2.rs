@@ -4,6 +4,7 @@
 use core::arch::x86_64::*;
 
 use super::portable::Channels;
+use crate::kernels::quant::Rounding;
 use crate::kernels::simd::avx2::{LANES, load_i32s, store_bytes};
 
 /// Rows of sums that share one reading of the rules.
@@ -15,7 +16,8 @@ const ROWS: usize = 16;
 /// twice the multiplier fits 32 bits then, the upper half of the product is what the first rounding leaves, and
 /// half of what the shift divides by can be added to it in the same step. Else products are taken with a sign,
 /// the first rounding is that of [`Channels::stored`], and the second one, half away from zero, is done on the
-/// absolute value, which gets the sign back.
+/// absolute value, which gets the sign back. Where products are rounded once, half of what both steps divide by is
+/// added to the product of the absolute value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     /// Added to each channel's sum first.
@@ -30,6 +32,7 @@ pub(crate) struct Rules {
     nudges: [__m256i; 2],
     /// Half of what the right shift divides by.
     half: __m256i,
+    rounds_once: bool,
 }
 
 impl Rules {
@@ -41,11 +44,17 @@ impl Rules {
         let right = load_i32s(rules.right_shifts, first);
         let half = _mm256_srli_epi32::<1>(_mm256_sllv_epi32(_mm256_set1_epi32(1), right));
         let mut nudges = [_mm256_set1_epi64x(1 << 30); 2];
-        if NOT_NEGATIVE {
+        let rounds_once = rules.rounding == Rounding::Once;
+        if NOT_NEGATIVE || rounds_once {
             factors = _mm256_add_epi32(factors, factors);
-            let nudge = _mm256_set1_epi64x(1 << 31);
-            nudges[0] = _mm256_or_si256(nudge, _mm256_slli_epi64::<32>(half));
-            nudges[1] = _mm256_blend_epi32::<ODD>(nudge, half);
+            let mut nudge = _mm256_set1_epi32(i32::MIN);
+            if rounds_once {
+                // The product's own half, where nothing is shifted after it; else only the shift's.
+                let is_not_shifted = _mm256_cmpeq_epi32(right, _mm256_setzero_si256());
+                nudge = _mm256_and_si256(nudge, is_not_shifted);
+            }
+            nudges[0] = _mm256_blend_epi32::<ODD>(nudge, _mm256_slli_epi64::<32>(half));
+            nudges[1] = _mm256_blend_epi32::<ODD>(_mm256_srli_epi64::<32>(nudge), half);
         }
         Rules {
             bias: load_i32s(rules.bias, first),
@@ -55,26 +64,21 @@ impl Rules {
             right,
             nudges,
             half,
+            rounds_once,
         }
     }
 
-    /// Sums with their bias in them, times the multipliers, rounded as
-    /// [`Multiplier::apply`](crate::kernels::quant::Multiplier::apply) does. Where results below 0
+    /// Sums with their bias in them, times the multipliers, rounded as the rules say. Where results below 0
     /// are of no interest, `NOT_NEGATIVE` gives 0 for them.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(crate) fn apply<const NOT_NEGATIVE: bool>(&self, sums: __m256i) -> __m256i {
         let sums = _mm256_sllv_epi32(sums, self.left);
         if NOT_NEGATIVE {
-            // Both roundings in one addition: the upper half is below 2^31, and half of what the
-            // shift divides by at most 2^30.
-            let sums = _mm256_max_epi32(sums, _mm256_setzero_si256());
-            let even = _mm256_mul_epu32(sums, self.factors);
-            let odd = _mm256_mul_epu32(_mm256_srli_epi64::<32>(sums), self.odd_factors);
-            let even = _mm256_add_epi64(even, self.nudges[0]);
-            let odd = _mm256_add_epi64(odd, self.nudges[1]);
-            let upper = _mm256_blend_epi32::<ODD>(_mm256_srli_epi64::<32>(even), odd);
-            return _mm256_srlv_epi32(upper, self.right);
+            return self.of_magnitudes(_mm256_max_epi32(sums, _mm256_setzero_si256()));
+        }
+        if self.rounds_once {
+            return _mm256_sign_epi32(self.of_magnitudes(_mm256_abs_epi32(sums)), sums);
         }
         let even = _mm256_mul_epi32(sums, self.factors);
         let odd = _mm256_mul_epi32(_mm256_srli_epi64::<32>(sums), self.odd_factors);
@@ -87,6 +91,19 @@ impl Rules {
         // At most 2^31 and 2^30, which is below 2^32.
         let nudged = _mm256_add_epi32(_mm256_abs_epi32(high), self.half);
         _mm256_sign_epi32(_mm256_srlv_epi32(nudged, self.right), high)
+    }
+
+    /// Numbers up to 2^31 without a sign, times the multipliers, with all that rounds in one addition: the upper half
+    /// is at most 2^31, and half of what the shift divides by at most 2^30.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn of_magnitudes(&self, magnitudes: __m256i) -> __m256i {
+        let even = _mm256_mul_epu32(magnitudes, self.factors);
+        let odd = _mm256_mul_epu32(_mm256_srli_epi64::<32>(magnitudes), self.odd_factors);
+        let even = _mm256_add_epi64(even, self.nudges[0]);
+        let odd = _mm256_add_epi64(odd, self.nudges[1]);
+        let upper = _mm256_blend_epi32::<ODD>(_mm256_srli_epi64::<32>(even), odd);
+        _mm256_srlv_epi32(upper, self.right)
     }
 }
 

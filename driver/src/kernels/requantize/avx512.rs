@@ -4,6 +4,7 @@
 use core::arch::x86_64::*;
 
 use super::portable::Channels;
+use crate::kernels::quant::Rounding;
 use crate::kernels::simd::avx512::{
     LANES, Lanes16, Lanes32, load_i32s, store_16_bytes, store_32_bytes, store_64_bytes,
 };
@@ -15,7 +16,8 @@ const ROWS: usize = 16;
 ///
 /// The doubled product `2 * x * m`, plus `2^31`, has the rounded result in its upper half. `2 * m` is
 /// below `2^32` but may not fit a signed number: for `x` of either sign the product is then
-/// taken with `2 * m - 2^32`, and `x` added to the upper half makes up for it.
+/// taken with `2 * m - 2^32`, and `x` added to the upper half makes up for it. Where products are rounded once, half of
+/// what both steps divide by is added to the product of the absolute value, which then gets the sign back.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     /// Added to each channel's sum first.
@@ -33,6 +35,7 @@ pub(crate) struct Rules {
     nudges: [__m512i; 2],
     /// Bits that the right shift drops.
     dropped: __m512i,
+    rounds_once: bool,
 }
 
 impl Rules {
@@ -50,9 +53,16 @@ impl Rules {
         let one = _mm512_set1_epi32(1);
         let dropped = _mm512_sub_epi32(_mm512_sllv_epi32(one, right), one);
         let mut nudges = [_mm512_set1_epi64(1 << 31); 2];
-        if NOT_NEGATIVE {
+        let rounds_once = rules.rounding == Rounding::Once;
+        if NOT_NEGATIVE || rounds_once {
             let half = _mm512_srli_epi32::<1>(_mm512_add_epi32(dropped, one));
-            nudges[0] = _mm512_or_si512(nudges[0], _mm512_slli_epi64::<32>(half));
+            if rounds_once {
+                // The product's own half, where nothing is shifted after it; else only the shift's.
+                let is_not_shifted = _mm512_testn_epi32_mask(right, right);
+                let nudge = _mm512_maskz_set1_epi32(is_not_shifted, i32::MIN);
+                nudges = [nudge, _mm512_srli_epi64::<32>(nudge)];
+            }
+            nudges[0] = _mm512_mask_mov_epi32(nudges[0], ODD, _mm512_slli_epi64::<32>(half));
             nudges[1] = _mm512_mask_mov_epi32(nudges[1], ODD, half);
         }
         Rules {
@@ -64,23 +74,23 @@ impl Rules {
             right,
             nudges,
             dropped,
+            rounds_once,
         }
     }
 
-    /// Sums with their bias in them, times the multipliers, rounded as
-    /// [`Multiplier::apply`](crate::kernels::quant::Multiplier::apply) does. Where results below 0
+    /// Sums with their bias in them, times the multipliers, rounded as the rules say. Where results below 0
     /// are of no interest, `NOT_NEGATIVE` gives 0 for them.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     pub(crate) fn apply<const NOT_NEGATIVE: bool>(&self, sums: __m512i) -> __m512i {
         let sums = _mm512_sllv_epi32(sums, self.left);
         if NOT_NEGATIVE {
-            // Both roundings in one addition: the upper half is below 2^31, and half of what the
-            // shift divides by at most 2^30.
-            let sums = _mm512_max_epi32(sums, _mm512_setzero_si512());
-            let even = _mm512_mul_epu32(sums, self.doubled);
-            let odd = _mm512_mul_epu32(upper_halves(sums), self.odd_doubled);
-            return _mm512_srlv_epi32(self.upper_halves_of(even, odd), self.right);
+            return self.of_magnitudes(_mm512_max_epi32(sums, _mm512_setzero_si512()));
+        }
+        if self.rounds_once {
+            let values = self.of_magnitudes(_mm512_abs_epi32(sums));
+            let is_negative = _mm512_movepi32_mask(sums);
+            return _mm512_mask_sub_epi32(values, is_negative, _mm512_setzero_si512(), values);
         }
         let even = _mm512_mul_epi32(sums, self.doubled);
         let odd = _mm512_mul_epi32(upper_halves(sums), self.odd_doubled);
@@ -92,6 +102,16 @@ impl Rules {
         let rounds_up = _mm512_cmpgt_epi32_mask(remainder, threshold);
         let quotient = _mm512_srav_epi32(high, self.right);
         _mm512_mask_add_epi32(quotient, rounds_up, quotient, _mm512_set1_epi32(1))
+    }
+
+    /// Numbers up to 2^31 without a sign, times the multipliers, with all that rounds in one addition: the upper half
+    /// is at most 2^31, and half of what the shift divides by at most 2^30.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn of_magnitudes(&self, magnitudes: __m512i) -> __m512i {
+        let even = _mm512_mul_epu32(magnitudes, self.doubled);
+        let odd = _mm512_mul_epu32(upper_halves(magnitudes), self.odd_doubled);
+        _mm512_srlv_epi32(self.upper_halves_of(even, odd), self.right)
     }
 
     /// The upper halves of products of even and odd channels, nudged.

@@ -7,7 +7,7 @@
 )]
 
 use crate::OpError;
-use crate::kernels::quant::Multiplier;
+use crate::kernels::quant::{Multiplier, Rounding};
 
 /// How sums become stored values of 8 bits, channel by channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,10 +26,12 @@ pub(crate) struct Requantize {
     pub(crate) low: i32,
     /// Largest stored value.
     pub(crate) high: i32,
+    /// How products are rounded.
+    pub(crate) rounding: Rounding,
 }
 
 impl Requantize {
-    /// Rules for as many channels as there are biases; `factor` gives each channel's multiplier,
+    /// Rules that round twice, for as many channels as there are biases; `factor` gives each channel's multiplier,
     /// `range` the smallest and the largest stored value.
     ///
     /// # Errors
@@ -49,6 +51,7 @@ impl Requantize {
             zero_point,
             low: range.0,
             high: range.1,
+            rounding: Rounding::Twice,
         };
         for channel in 0..channels {
             let factor = factor(channel)?;
@@ -86,6 +89,7 @@ impl Requantize {
             low: self.low - self.zero_point,
             high: self.high - self.zero_point,
             zero_point: self.zero_point,
+            rounding: self.rounding,
         }
     }
 }
@@ -107,16 +111,25 @@ pub(crate) struct Channels<'a> {
     pub(crate) high: i32,
     /// Stored value of real 0.
     pub(crate) zero_point: i32,
+    /// How products are rounded.
+    pub(crate) rounding: Rounding,
 }
 
 impl<'a> Channels<'a> {
     /// The stored value, as a byte, of a sum of channel `channel` with its bias already in it.
-    ///
+    #[inline(always)]
+    pub(crate) fn stored(&self, channel: usize, sum: i32) -> u8 {
+        match self.rounding {
+            Rounding::Twice => self.stored_twice_rounded(channel, sum),
+            Rounding::Once => self.stored_once_rounded(channel, sum),
+        }
+    }
+
     /// The same numbers as [`Multiplier::apply`], written without branches: multipliers are not
     /// negative, so that nothing saturates, and "round half away from zero" of a product over 2^31
     /// truncated after the nudge is the same as adding half and rounding down.
     #[inline(always)]
-    pub(crate) fn stored(&self, channel: usize, sum: i32) -> u8 {
+    fn stored_twice_rounded(&self, channel: usize, sum: i32) -> u8 {
         let shifted = sum.wrapping_shl(self.left_shifts[channel].cast_unsigned());
         let product = i64::from(shifted) * i64::from(self.multipliers[channel]);
         let high = ((product + (1 << 30)) >> 31) as i32;
@@ -124,6 +137,17 @@ impl<'a> Channels<'a> {
         let mask = 1i32.wrapping_shl(right).wrapping_sub(1);
         let threshold = (mask >> 1) + i32::from(high < 0);
         let rounded = high.wrapping_shr(right) + i32::from(high & mask > threshold);
+        self.byte(rounded)
+    }
+
+    #[inline(always)]
+    fn stored_once_rounded(&self, channel: usize, sum: i32) -> u8 {
+        let shift = self.left_shifts[channel] - self.right_shifts[channel];
+        self.byte(Multiplier { multiplier: self.multipliers[channel], shift }.apply_once(sum))
+    }
+
+    #[inline(always)]
+    fn byte(&self, rounded: i32) -> u8 {
         (rounded.max(self.low).min(self.high) + self.zero_point) as u8
     }
 
@@ -147,9 +171,19 @@ impl<'a> Channels<'a> {
         let len = out.len();
         let rules = self.part(0, len);
         let sums = &sums[..len];
-        for channel in 0..len {
-            let sum = sums[channel].wrapping_add(rules.bias[channel]).wrapping_add(term);
-            out[channel] = rules.stored(channel, sum);
+        let sum =
+            |channel: usize| sums[channel].wrapping_add(rules.bias[channel]).wrapping_add(term);
+        match self.rounding {
+            Rounding::Twice => {
+                for channel in 0..len {
+                    out[channel] = rules.stored_twice_rounded(channel, sum(channel));
+                }
+            }
+            Rounding::Once => {
+                for channel in 0..len {
+                    out[channel] = rules.stored_once_rounded(channel, sum(channel));
+                }
+            }
         }
     }
 

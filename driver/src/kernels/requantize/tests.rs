@@ -3,18 +3,25 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::kernels::quant::Multiplier;
+use crate::kernels::quant::{Multiplier, Rounding};
 
 fn check(real: f64, zero_point: i32, sums: &[i32], isa: Isa) -> Result<(), TestCaseError> {
     let factor = Multiplier::new(real).unwrap();
     let bias: Vec<i32> = (0..).take(sums.len()).map(|channel| channel * 7 - 50).collect();
     let rules = Requantize::new(bias.clone(), |_| Ok(factor), zero_point, (3, 250)).unwrap();
-    let mut out = vec![0; sums.len()];
-    rules.rows(isa, sums, &[11], &mut out);
-    for (channel, (sum, got)) in sums.iter().zip(&out).enumerate() {
-        let biased = sum.wrapping_add(bias[channel]).wrapping_add(11);
-        let want = factor.apply(biased).saturating_add(zero_point).clamp(3, 250);
-        prop_assert_eq!(i32::from(*got), want, "sum {} times {}", sum, real);
+    for rounding in [Rounding::Twice, Rounding::Once] {
+        let rules = Requantize { rounding, ..rules.clone() };
+        let mut out = vec![0; sums.len()];
+        rules.rows(isa, sums, &[11], &mut out);
+        for (channel, (sum, got)) in sums.iter().zip(&out).enumerate() {
+            let biased = sum.wrapping_add(bias[channel]).wrapping_add(11);
+            let scaled = match rounding {
+                Rounding::Twice => factor.apply(biased),
+                Rounding::Once => factor.apply_once(biased),
+            };
+            let want = scaled.saturating_add(zero_point).clamp(3, 250);
+            prop_assert_eq!(i32::from(*got), want, "sum {} times {}, {:?}", sum, real, rounding);
+        }
     }
     Ok(())
 }

@@ -40,6 +40,18 @@ fn signed_values() {
     assert_eq!(Case::quantized(&DEF, inputs, 0.5, -7).values::<i8>().1, [-5]);
 }
 
+/// 114,968 by 0.00036097 is 41.49978, which a convolution's two roundings take to 42, and -67,873 by it -24.49999, which
+/// they take to -25.
+#[test]
+fn sums_are_rounded_once() {
+    let scales = [0.007_781_578_7, 0.005_946_970_7, 0.128_201_98];
+    let input = Tensor::i8(&[1, 2], &[0, 0]).quantized(scales[0], 0);
+    let weights = Tensor::i8(&[2, 2], &[1, 2, 3, 4]).quantized(scales[1], 0);
+    let bias = Tensor::i32(&[2], &[114_968, -67_873]).quantized(scales[0] * scales[1], 0);
+    let inputs = vec![input, weights, bias, Tensor::int(0)];
+    assert_eq!(Case::quantized(&DEF, inputs, scales[2], 2).values::<i8>().1, [43, -22]);
+}
+
 #[test]
 fn shapes_that_do_not_go_together_are_refused() {
     for (what, input, weights, bias) in [

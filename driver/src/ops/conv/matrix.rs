@@ -134,10 +134,11 @@ impl ByteProduct {
         let is_less_zero = weights.is_less_zero();
         let zero_point = scales.output.zero_point;
         let range = scales.range(activation);
+        let rules = Requantize::new(bias, |unit| scales.multiplier(unit), zero_point, range)?;
         Ok(ByteProduct {
             rows,
             weights,
-            rules: Requantize::new(bias, |unit| scales.multiplier(unit), zero_point, range)?,
+            rules: Requantize { rounding: scales.rounding, ..rules },
             flip,
             zero: zero ^ flip,
             weight_zero: if is_less_zero { 0 } else { weight_zero },

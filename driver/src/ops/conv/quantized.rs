@@ -3,7 +3,7 @@
 
 use burst_hal::{ExtraParams, FusedActivation, HalVersion, OperandType};
 
-use crate::kernels::quant::{Multiplier, activation_range};
+use crate::kernels::quant::{Multiplier, Rounding, activation_range};
 use crate::kernels::requantize::Channels;
 use crate::op::Signature;
 use crate::tensor::{Args, TensorInfo};
@@ -32,6 +32,8 @@ pub(super) struct Scales<'a> {
     /// per-channel or a signed filter; everywhere else the product is rounded to single precision
     /// first. The last bit of a multiplier can depend on it.
     pub(super) precise_product: bool,
+    /// How the reference rounds sums of products: those of a fully connected layer once, those of a convolution twice.
+    pub(super) rounding: Rounding,
 }
 
 impl<'a> Scales<'a> {
@@ -43,7 +45,8 @@ impl<'a> Scales<'a> {
     ) -> Self {
         let precise_product =
             task != Task::FullyConnected && filter.ty != OperandType::TensorQuant8Asymm;
-        Scales { input, filter, bias, output, precise_product }
+        let rounding = if task == Task::FullyConnected { Rounding::Once } else { Rounding::Twice };
+        Scales { input, filter, bias, output, precise_product, rounding }
     }
 
     /// The same while preparing, where they are not running yet.
@@ -133,6 +136,7 @@ impl<'a> Scales<'a> {
             low: low - zero_point,
             high: high - zero_point,
             zero_point,
+            rounding: self.rounding,
         })
     }
 }
