@@ -54,6 +54,7 @@ kernels! {
     resize::BYTES, compared by resize::tests::bytes;
     resize::FLOATS, compared by resize::tests::floats;
     resize::PIXELS;
+    resize::SIGNED, compared by resize::tests::signed;
     rnn::STEP, compared by rnn::tests::steps;
     softmax::BYTES;
     softmax::FLOATS;

@@ -2,9 +2,12 @@
 
 use core::arch::x86_64::*;
 
+use super::fixed::{FixedWork, HALF};
 use super::portable::{BLOCK, Work, block, weigh_line};
-use super::reference::Resize;
-use crate::kernels::simd::avx512::{Lanes16, load_16_floats, store_16_bytes, store_floats};
+use super::reference::{BITS, Resize};
+use crate::kernels::simd::avx512::{
+    Lanes16, load_16_floats, load_i32s, store_16_bytes, store_floats,
+};
 
 /// As [`portable::lines`](super::portable::lines).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -41,6 +44,49 @@ pub(crate) fn floats(
         weigh_line(resize, input, first + index, work);
         mix(channels, work, out, |out, lanes, sums| store_floats(out, lanes, sums));
     }
+}
+
+/// As [`fixed::lines`](super::fixed::lines).
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(crate) fn signed(
+    resize: &Resize,
+    input: &[i8],
+    first: usize,
+    work: &mut FixedWork<'_>,
+    out: &mut [i8],
+) {
+    let (channels, len) = (resize.channels, resize.width.output * resize.channels);
+    let out: &mut [u8] = bytemuck::cast_slice_mut(out);
+    for (index, out) in out.chunks_exact_mut(len).enumerate() {
+        work.weigh(resize, input, first + index);
+        let mut pixel = 0;
+        for ((left, right), weights) in work.runs() {
+            let out = &mut out[pixel * channels..][..weights.len() * channels];
+            for channel in (0..channels).step_by(BLOCK) {
+                let lanes = Lanes16::holding(channel, channels);
+                let [left, right] = [left, right]
+                    .map(|neighbour| load_i32s(work.line, neighbour + channel, Lanes16::ALL));
+                let (whole, rise) =
+                    (_mm512_slli_epi32::<BITS>(left), _mm512_sub_epi32(right, left));
+                for (out, weight) in out.chunks_exact_mut(channels).zip(weights) {
+                    let part = _mm512_mullo_epi32(rise, _mm512_set1_epi32(*weight));
+                    let value = rounded(_mm512_add_epi32(whole, part));
+                    store_16_bytes(&mut out[channel..], lanes, _mm512_cvtepi32_epi8(value));
+                }
+            }
+            pixel += weights.len();
+        }
+    }
+}
+
+/// Sums divided by the square of 1, rounded to nearest, with ties away from 0.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn rounded(sums: __m512i) -> __m512i {
+    let magnitudes = _mm512_add_epi32(_mm512_abs_epi32(sums), _mm512_set1_epi32(HALF));
+    let magnitudes = _mm512_srli_epi32::<{ 2 * BITS }>(magnitudes);
+    let is_negative = _mm512_movepi32_mask(sums);
+    _mm512_mask_sub_epi32(magnitudes, is_negative, _mm512_setzero_si512(), magnitudes)
 }
 
 /// The pixels of a line. Where a picture grows, several pixels lie between the same two neighbours, whose values are

@@ -4,6 +4,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
+use super::fixed::{self, FixedWork};
 use super::portable::{self, Work};
 use super::reference::Resize;
 use crate::kernels::simd::kernel;
@@ -26,4 +27,14 @@ kernel! {
     types: [TensorFloat32],
     portable: portable::lines::<f32>,
     avx512: avx512::floats,
+}
+
+kernel! {
+    /// Output lines of pictures of signed bytes from line `first` on, see [`fixed::lines`].
+    fn signed(resize: &Resize, input: &[i8], first: usize, work: &mut FixedWork<'_>, out: &mut [i8]);
+    announced as SIGNED = "resize/signed",
+    operations: [ResizeBilinear],
+    types: [TensorQuant8AsymmSigned],
+    portable: fixed::lines,
+    avx512: avx512::signed,
 }

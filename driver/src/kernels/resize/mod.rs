@@ -5,12 +5,14 @@ use crate::kernels::simd::portable_kernel;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod dispatch;
+mod fixed;
 mod portable;
 mod reference;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub(crate) use dispatch::{BYTES, FLOATS, bytes, floats};
+pub(crate) use dispatch::{BYTES, FLOATS, SIGNED, bytes, floats, signed};
+pub(crate) use fixed::FixedWork;
 pub(crate) use portable::{Work, fits};
 pub(crate) use reference::{Alignment, Resize, ResizeAxis};
 

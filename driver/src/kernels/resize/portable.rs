@@ -96,22 +96,31 @@ impl Work<'_> {
         offsets.zip(self.weights.iter().copied())
     }
 
-    /// Columns that follow each other and lie between the same neighbours: where the values of these begin, and how far
-    /// each column lies from the left one to the right one.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = ((usize, usize), &[f32])> {
-        let mut start = 0;
-        std::iter::from_fn(move || {
-            let pair = |column: usize| Some((self.left.get(column)?, self.right.get(column)?));
-            let (left, right) = pair(start)?;
-            let mut end = start + 1;
-            while pair(end) == Some((left, right)) {
-                end += 1;
-            }
-            let weights = &self.weights[start..end];
-            start = end;
-            Some(((left.unsigned_abs() as usize, right.unsigned_abs() as usize), weights))
-        })
+    /// Columns that lie between the same neighbours, see [`runs`].
+    pub(super) fn runs(&self) -> impl Iterator<Item = ((usize, usize), &[f32])> {
+        runs((self.left, self.right), self.weights)
     }
+}
+
+/// Columns that follow each other and lie between the same neighbours: where the values of these begin, and how far each
+/// column lies from the left one to the right one. Where a picture grows, these are several.
+pub(super) fn runs<'w, W>(
+    (left, right): (&[i32], &[i32]),
+    weights: &'w [W],
+) -> impl Iterator<Item = ((usize, usize), &'w [W])> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let pair = |column: usize| Some((*left.get(column)?, *right.get(column)?));
+        let (first, second) = pair(start)?;
+        let mut end = start + 1;
+        while pair(end) == Some((first, second)) {
+            end += 1;
+        }
+        let run = &weights[start..end];
+        start = end;
+        // They are not negative: they were made from positions.
+        Some(((first.unsigned_abs() as usize, second.unsigned_abs() as usize), run))
+    })
 }
 
 /// Whether [`Work`] can number the values of a line.

@@ -45,8 +45,9 @@ pub(crate) struct Between<W> {
 }
 
 /// Fraction bits of integer coordinates.
-const BITS: u32 = 10;
-const ONE: i64 = 1 << BITS;
+pub(super) const BITS: u32 = 10;
+/// 1 in them.
+pub(super) const ONE: i64 = 1 << BITS;
 
 impl ResizeAxis {
     /// Sizes whose quotient is the ratio of input to output.
@@ -91,14 +92,14 @@ impl ResizeAxis {
     }
 
     /// [`ResizeAxis::ratio`] as a fixed-point number.
-    fn ratio_fixed(&self) -> i64 {
+    pub(super) fn ratio_fixed(&self) -> i64 {
         let (input, output) = self.proportion();
         let (input, output) = (input as i64, output as i64);
         (ONE * input + output / 2) / output
     }
 
     /// The neighbours of output pixel `index`; `ratio` is [`ResizeAxis::ratio_fixed`].
-    fn between_fixed(&self, index: usize, ratio: i64) -> Between<i64> {
+    pub(super) fn between_fixed(&self, index: usize, ratio: i64) -> Between<i64> {
         let at = match self.alignment {
             Alignment::Centres => index as i64 * ratio + ratio / 2 - ONE / 2,
             _ => index as i64 * ratio,

@@ -67,3 +67,23 @@ pub(crate) fn bytes(isa: Isa) {
         super::bytes(isa, resize, input, first, work, out);
     });
 }
+
+pub(crate) fn signed(isa: Isa) {
+    let numbers = &mut Numbers::new(1);
+    for resize in shapes() {
+        let pixels = resize.height.input * resize.width.input;
+        let input = numbers.bytes(resize.batches * pixels * resize.channels);
+        let input: Vec<i8> = input.into_iter().map(u8::cast_signed).collect();
+        let line = resize.width.output * resize.channels;
+        let mut want = vec![0; resize.batches * resize.height.output * line];
+        resize.bilinear_fixed(&input, &mut want, Stop::default()).unwrap();
+        let mut got = vec![0x55; want.len()];
+        let middle = resize.height.output;
+        let (first, second) = got.split_at_mut(middle * line);
+        let mut scratch = Scratch::default();
+        let work = &mut FixedWork::new(&resize, &mut scratch).unwrap();
+        super::signed(isa, &resize, &input, 0, work, first);
+        super::signed(isa, &resize, &input, middle, work, second);
+        assert_eq!(got, want, "{resize:?}");
+    }
+}

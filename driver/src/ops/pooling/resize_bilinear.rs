@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::kernels::Isa;
-use crate::kernels::resize::{self, Work};
+use crate::kernels::resize::{self, FixedWork, Work};
 use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TQ8, TQ8S};
 use crate::op::{
     Form, Kernel, OpDef, OpTraits, PrepareContext, Prepared, Run, Signature, WithAttributes,
@@ -84,14 +84,14 @@ fn execute(run: &mut Run<'_, '_>, attributes: &ResizeAttributes) -> Result<(), O
     }
 }
 
-/// A kernel that works in vectors, for floats and unsigned bytes.
+/// A kernel that works in vectors, for all types but floats of 16 bits.
 fn prepare(
     args: &Args<'_>,
     attributes: &ResizeAttributes,
     context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
     let ty = args.input(0)?.info.ty;
-    if !matches!(ty, OperandType::TensorFloat32 | OperandType::TensorQuant8Asymm) {
+    if ty == OperandType::TensorFloat16 {
         return Ok(None);
     }
     let kernel = Box::new(Lines { attributes: *attributes, isa: context.isa });
@@ -129,20 +129,31 @@ impl Kernel for Lines {
         };
         let Run { outputs, scratch, stop, parallelism, .. } = run;
         let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
-        if out.info.ty == OperandType::TensorFloat32 {
-            let (input, out) = (input.f32()?, expect_count(out.f32_mut()?, count)?);
-            parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
-                let work = &mut Work::new(&resize, scratch)?;
-                resize::floats(self.isa, &resize, input, first, work, out);
-                Ok(())
-            })
-        } else {
-            let (input, out) = (input.u8()?, expect_count(out.u8_mut()?, count)?);
-            parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
-                let work = &mut Work::new(&resize, scratch)?;
-                resize::bytes(self.isa, &resize, input, first, work, out);
-                Ok(())
-            })
+        match out.info.ty {
+            OperandType::TensorFloat32 => {
+                let (input, out) = (input.f32()?, expect_count(out.f32_mut()?, count)?);
+                parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+                    let work = &mut Work::new(&resize, scratch)?;
+                    resize::floats(self.isa, &resize, input, first, work, out);
+                    Ok(())
+                })
+            }
+            OperandType::TensorQuant8AsymmSigned => {
+                let (input, out) = (input.i8()?, expect_count(out.i8_mut()?, count)?);
+                parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+                    let work = &mut FixedWork::new(&resize, scratch)?;
+                    resize::signed(self.isa, &resize, input, first, work, out);
+                    Ok(())
+                })
+            }
+            _ => {
+                let (input, out) = (input.u8()?, expect_count(out.u8_mut()?, count)?);
+                parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+                    let work = &mut Work::new(&resize, scratch)?;
+                    resize::bytes(self.isa, &resize, input, first, work, out);
+                    Ok(())
+                })
+            }
         }
     }
 
