@@ -284,12 +284,11 @@ impl Block<'_> {
         lanes: Lanes16,
         out: &mut [f32],
     ) {
-        // SAFETY: of the caller.
-        let sums = unsafe {
-            match SHARE {
-                0 => self.each::<P, FULL>(first, lanes),
-                _ => self.shared::<P, SHARE, FULL>(first, lanes),
-            }
+        let sums = match SHARE {
+            // SAFETY: of the caller.
+            0 => unsafe { self.each::<P, FULL>(first, lanes) },
+            // SAFETY: of the caller.
+            _ => unsafe { self.shared::<P, SHARE, FULL>(first, lanes) },
         };
         // SAFETY: of the caller.
         let bias = unsafe { load::<FULL>(self.filter.bias, first, lanes) };
