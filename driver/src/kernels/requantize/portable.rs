@@ -175,13 +175,13 @@ impl<'a> Channels<'a> {
             |channel: usize| sums[channel].wrapping_add(rules.bias[channel]).wrapping_add(term);
         match self.rounding {
             Rounding::Twice => {
-                for channel in 0..len {
-                    out[channel] = rules.stored_twice_rounded(channel, sum(channel));
+                for (channel, out) in out.iter_mut().enumerate() {
+                    *out = rules.stored_twice_rounded(channel, sum(channel));
                 }
             }
             Rounding::Once => {
-                for channel in 0..len {
-                    out[channel] = rules.stored_once_rounded(channel, sum(channel));
+                for (channel, out) in out.iter_mut().enumerate() {
+                    *out = rules.stored_once_rounded(channel, sum(channel));
                 }
             }
         }
