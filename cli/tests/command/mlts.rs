@@ -315,4 +315,15 @@ fn models_of_every_kind_are_not_worse_than_litert(python: &str, root: &Path) {
         assert_eq!((&model["inputs"], &model["failed"]), (&4.into(), &Value::Null), "{model}");
         assert_eq!(model["verdict"]["not_worse"], true, "{model}");
     }
+    // Pixels are decisions.
+    let masks = report["models"][2]["comparisons"].as_array().unwrap();
+    let judged: Vec<&Value> =
+        masks.iter().map(|one| &one["mask"]).filter(|mask| mask["clear"] != 0).collect();
+    assert_eq!(judged.len(), 3, "each with each, on the one input that all three have: {masks:?}");
+    for mask in judged {
+        let count = |key: &str| mask[key].as_u64().unwrap();
+        assert_eq!(count("clear"), count("clear_equal"), "{mask}");
+        assert_eq!(count("left_out"), count("of") - count("clear"), "{mask}");
+        assert!(count("beyond_fair") <= count("litert_disagrees"), "{mask}");
+    }
 }
