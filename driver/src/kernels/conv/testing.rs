@@ -14,6 +14,7 @@ pub(crate) fn depthwise_shapes() -> impl Iterator<Item = Conv> {
         (3, 1, 2, 2),
         (3, 1, 4, 4),
         (3, 2, 2, 1),
+        (5, 1, 1, 2),
         (5, 3, 1, 2),
         (3, 1, 1, 4),
     ];

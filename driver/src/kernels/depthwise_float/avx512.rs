@@ -26,6 +26,9 @@ const CHANNELS_AT_ONCE: usize = 160;
 /// From so many channels on.
 const MANY_CHANNELS: usize = 256;
 
+/// Runs of columns of a filter of 8 by 8: an execution allocates nothing for as many.
+const MOST_RUNS: usize = 16;
+
 /// As [`portable::rows`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn rows(
@@ -40,7 +43,7 @@ pub(crate) fn rows(
     }
     let Conv { output, vertical, .. } = conv;
     let runs = runs(conv);
-    let mut taps: SmallVec<[Taps; 4]> = SmallVec::new();
+    let mut taps: SmallVec<[Taps; MOST_RUNS]> = SmallVec::new();
     let mut last = 0..0;
     for channels in parts(output.channels) {
         let lines = out.chunks_exact_mut(output.width * output.channels);
@@ -74,9 +77,9 @@ struct Run {
     right: Range<usize>,
 }
 
-fn runs(conv: &Conv) -> SmallVec<[Run; 4]> {
+fn runs(conv: &Conv) -> SmallVec<[Run; MOST_RUNS]> {
     let Conv { input, filter, output, horizontal, .. } = conv;
-    let mut runs: SmallVec<[Run; 4]> = SmallVec::new();
+    let mut runs: SmallVec<[Run; MOST_RUNS]> = SmallVec::new();
     for column in 0..output.width {
         let right = horizontal.taps(column, filter.width, input.width);
         match runs.last_mut() {
@@ -333,8 +336,8 @@ impl Block<'_> {
         sums
     }
 
-    /// Sums of products where the taps lie in lines of three, of which each pixel sees `3 - STEP` again that the one before it
-    /// saw.
+    /// Sums of products where the taps lie in lines of three, where each pixel sees `3 - STEP` values of the line
+    /// that the pixel before it saw, too.
     ///
     /// # Safety
     /// As [`Block::compute`]; the taps are threes, whose values lie the pixels' distance, divided by `STEP`, apart.
