@@ -124,11 +124,19 @@ pub fn receive(socket: impl AsFd, inbox: &mut Inbox) -> Result<(), WireError> {
     inbox.length = 0;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let received = retry_on_intr(|| {
-        let mut parts = [IoSliceMut::new(&mut inbox.bytes)];
-        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::TRUNC; // says how long it really is
-        rustix::net::recvmsg(socket.as_fd(), &mut parts, &mut control, flags)
-    });
+    let mut next = || {
+        retry_on_intr(|| {
+            let mut parts = [IoSliceMut::new(&mut inbox.bytes)];
+            let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::TRUNC; // says how long it really is
+            rustix::net::recvmsg(socket.as_fd(), &mut parts, &mut control, flags)
+        })
+    };
+    // The kernel says once that the peer left without reading all that it was sent, and says it before it
+    // hands out what the peer had sent itself, which may be why it left.
+    let received = match next() {
+        Err(Errno::CONNRESET) => next(),
+        other => other,
+    };
     let received = match received {
         Ok(received) => received,
         Err(Errno::CONNRESET | Errno::NOTCONN) => return Err(WireError::Closed),
@@ -215,6 +223,24 @@ mod tests {
         drop(ours);
         assert_eq!(receive(&theirs, &mut inbox), Err(WireError::Closed));
         assert_eq!(send(&theirs, b"late", &[]), Err(WireError::Closed));
+    }
+
+    #[test]
+    fn the_last_words_of_a_peer_that_did_not_read_everything_are_heard() {
+        let (ours, theirs) = pair().unwrap();
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        send(&theirs, b"nobody reads this", &[]).unwrap();
+        send(&ours, b"last but one", &[write.as_fd()]).unwrap();
+        send(&ours, b"last", &[]).unwrap();
+        drop((ours, write));
+        let mut inbox = Inbox::default();
+        receive(&theirs, &mut inbox).unwrap();
+        assert_eq!(inbox.message(), b"last but one");
+        rustix::io::write(inbox.take_descriptors().pop().unwrap(), b"x").unwrap();
+        assert_eq!(rustix::io::read(&read, &mut [0; 1]), Ok(1));
+        receive(&theirs, &mut inbox).unwrap();
+        assert_eq!(inbox.message(), b"last");
+        assert_eq!(receive(&theirs, &mut inbox), Err(WireError::Closed));
     }
 
     #[test]

@@ -66,13 +66,20 @@ impl Connection {
         let (id, waiting) = self.calls.open().map_err(|reason| self.no_reply(reason))?;
         let (undo, what) = (Undo::of(&call), subject(&call));
         if let Err(error) = self.send(id, call, descriptors) {
-            if matches!(error, ClientError::PeerDied { .. } | ClientError::PeerStopped { .. }) {
-                // The watcher marks the connection dead before it wakes the callers: wait for that,
-                // so that a caller that learns of the death also finds the connection dead.
+            let is_gone = matches!(error, WireError::Closed);
+            if is_gone {
+                // The watcher reads what the service said last and marks the connection dead before it
+                // wakes the callers: wait for that, so that a caller that learns of the end also finds the
+                // connection dead, and learns whether the service was told to stop.
                 let _ = waiting.wait(Deadline::after(REASON_PATIENCE).into());
             }
             self.calls.forget(id);
-            return Err(error);
+            return Err(match error {
+                _ if is_gone => self.peer_died(),
+                // The service reads nothing, and the socket is full.
+                error if socket::timed_out(&error) => ClientError::Timeout,
+                error => error.into(),
+            });
         }
         let outcome = match waiting.wait(patience) {
             // The call is abandoned here, unless its reply came at this very moment.
@@ -98,15 +105,9 @@ impl Connection {
         }
     }
 
-    fn send(&self, id: u64, call: Call, descriptors: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
-        let sent = control::encode(&ClientMessage::Call { id, call })
-            .and_then(|message| socket::send(&self.socket, &message, descriptors));
-        sent.map_err(|error| match error {
-            WireError::Closed => self.peer_died(),
-            // The service reads nothing, and the socket is full.
-            error if socket::timed_out(&error) => ClientError::Timeout,
-            error => error.into(),
-        })
+    fn send(&self, id: u64, call: Call, descriptors: &[BorrowedFd<'_>]) -> Result<(), WireError> {
+        let message = control::encode(&ClientMessage::Call { id, call })?;
+        socket::send(&self.socket, &message, descriptors)
     }
 
     fn no_reply(&self, reason: NoReply) -> ClientError {

@@ -136,6 +136,40 @@ fn several_clients_are_served_at_a_path_and_the_path_goes_with_the_service() {
 }
 
 #[test]
+fn whoever_is_in_the_middle_of_a_call_learns_that_the_service_was_told_to_stop() {
+    let directory = tempfile::tempdir().unwrap();
+    // At what point of a call the end comes is up to the scheduler; each is right.
+    for round in 0..200 {
+        let path = directory.path().join(format!("{round}.sock"));
+        let options = ServiceOptions::default();
+        let service = Service::new(vec![Arc::new(FakeDevice::default())], options);
+        let (stopper, stop) = Stop::new().unwrap();
+        let listener = Listener::bind(&path).unwrap();
+        let serving = std::thread::spawn(move || service.run(&listener, &stop));
+        let client = Client::connect(&path).unwrap();
+        client.device("fake").unwrap();
+        let callers: Vec<_> = (0..3)
+            .map(|_| {
+                let client = client.clone();
+                std::thread::spawn(move || {
+                    loop {
+                        if let Err(error) = client.device("fake") {
+                            break error;
+                        }
+                    }
+                })
+            })
+            .collect();
+        drop(stopper);
+        serving.join().unwrap().unwrap();
+        for caller in callers {
+            let error = caller.join().unwrap();
+            assert!(matches!(error, ClientError::PeerStopped { .. }), "{round}: {error}");
+        }
+    }
+}
+
+#[test]
 fn outputs_lie_in_memory_that_only_the_service_can_write() {
     let (_service, client) = Private::connect();
     let device = client.device("fake").unwrap();
