@@ -9,8 +9,8 @@ use crate::OpError;
 /// Most pieces that a row is read in: those of a dilated filter of 5 by 5.
 pub(crate) const MAX_SEGMENTS: usize = 25;
 
-/// The pieces of `R` rows, for each piece the rows side by side.
-pub(crate) type Segments<'a, T, const R: usize> = [[&'a [T]; R]; MAX_SEGMENTS];
+/// At most `N` pieces of `R` rows, for each piece the rows side by side.
+pub(crate) type Segments<'a, T, const R: usize, const N: usize = MAX_SEGMENTS> = [[&'a [T]; R]; N];
 
 /// Rows of equal length, each in pieces of equal length.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +44,15 @@ impl<'a, T: Copy> MatrixRows<'a, T> {
         match self {
             MatrixRows::Matrix { values, depth } => values.len() / (*depth).max(1),
             MatrixRows::Pixels(pixels) => pixels.count,
+        }
+    }
+
+    /// Whether each row lies in one piece.
+    #[inline(always)]
+    pub(crate) fn are_unbroken(&self) -> bool {
+        match self {
+            MatrixRows::Matrix { .. } => true,
+            MatrixRows::Pixels(pixels) => pixels.pieces.is_none_or(|pieces| pieces.count == 1),
         }
     }
 
@@ -116,17 +125,21 @@ impl<'a, T: Copy> MatrixRows<'a, T> {
     /// Lists the pieces of the next `rows` rows, of at most `R`, and says how many pieces there
     /// are. What is left of the list is filled with the last row.
     #[inline(always)]
-    pub(crate) fn list<const R: usize>(
+    pub(crate) fn list<const R: usize, const N: usize>(
         &self,
         cursor: &mut Cursor,
         rows: usize,
-        list: &mut Segments<'a, T, R>,
+        list: &mut Segments<'a, T, R, N>,
     ) -> usize {
         match (self, cursor) {
             (MatrixRows::Matrix { values, depth }, Cursor::Row(next)) => {
-                for (index, slot) in list[0].iter_mut().enumerate() {
-                    let row = *next + index.min(rows - 1);
-                    *slot = &values[row * depth..(row + 1) * depth];
+                let mut rest = &values[*next * depth..(*next + rows) * depth];
+                let mut row: &[T] = &[];
+                for slot in &mut list[0] {
+                    if let Some((next, later)) = rest.split_at_checked(*depth) {
+                        (row, rest) = (next, later);
+                    }
+                    *slot = row;
                 }
                 *next += rows;
                 1
@@ -234,11 +247,11 @@ impl<'a, T: Copy> Pixels<'a, T> {
     }
 
     #[inline(always)]
-    fn list<const R: usize>(
+    fn list<const R: usize, const N: usize>(
         &self,
         walk: &mut Walk,
         rows: usize,
-        list: &mut Segments<'a, T, R>,
+        list: &mut Segments<'a, T, R, N>,
     ) -> usize {
         let depth = self.conv.depth();
         let Some(pieces) = &self.pieces else {

@@ -8,7 +8,7 @@ use core::arch::x86_64::*;
 
 use super::portable::{Product, Start, Weights};
 use crate::kernels::conv::{Cursor, MAX_SEGMENTS, Segments};
-use crate::kernels::simd::avx512::{LANES, Lanes16, load_floats, store_16_floats, store_floats};
+use crate::kernels::simd::avx512::{LANES, Lanes16, load_floats};
 
 /// Most panels of a tile of several rows.
 const WIDE: usize = 4;
@@ -50,9 +50,10 @@ struct Group<'a, const P: usize> {
     /// The first unit.
     first: usize,
     panels: [&'a [Weights]; P],
+    /// Which lanes are those of units.
     lanes: [Lanes16; P],
-    /// Whether all lanes are those of units.
-    is_full: bool,
+    /// How many units there are.
+    width: usize,
 }
 
 impl<'a, const P: usize> Group<'a, P> {
@@ -62,7 +63,7 @@ impl<'a, const P: usize> Group<'a, P> {
             first: first * LANES,
             panels: [product.panels.panel(first); P],
             lanes: [Lanes16::ALL; P],
-            is_full: (first + P) * LANES <= product.panels.units(),
+            width: (product.panels.units() - first * LANES).min(P * LANES),
         };
         for panel in 0..P {
             group.panels[panel] = product.panels.panel(first + panel);
@@ -83,27 +84,44 @@ impl<'a, const P: usize> Group<'a, P> {
         if (count - tiled) * 2 > R {
             tiled = count;
         }
-        self.part::<R>(&mut cursor, 0, tiled, out);
-        self.part::<1>(&mut cursor, tiled, count, out);
+        if rows.are_unbroken() {
+            self.part::<R, 1>(&mut cursor, 0, tiled, out);
+            self.part::<1, 1>(&mut cursor, tiled, count, out);
+        } else {
+            self.part::<R, MAX_SEGMENTS>(&mut cursor, 0, tiled, out);
+            self.part::<1, MAX_SEGMENTS>(&mut cursor, tiled, count, out);
+        }
     }
 
     /// Rows `row..end`, `R` at a time.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn part<const R: usize>(&self, cursor: &mut Cursor, row: usize, end: usize, out: &mut [f32]) {
-        let mut list: Segments<'_, f32, R> = [[&[]; R]; MAX_SEGMENTS];
+    fn part<const R: usize, const N: usize>(
+        &self,
+        cursor: &mut Cursor,
+        row: usize,
+        end: usize,
+        out: &mut [f32],
+    ) {
+        let mut list: Segments<'_, f32, R, N> = [[&[]; R]; N];
         for row in (row..end).step_by(R) {
             let taken = (end - row).min(R);
             let pieces = self.product.rows.list(cursor, taken, &mut list);
-            let start = self.start::<R>(row, taken, out);
-            let sums = self.sums::<R>(&list[..pieces], start);
-            self.store::<R>(row, taken, &sums, out);
+            let start = self.start::<R, N>(row, taken, out);
+            let sums = self.sums::<R, N>(&list[..pieces], start);
+            self.store::<R, N>(row, taken, &sums, out);
         }
     }
 
+    /// What the sums of `R` rows begin with; those that are not taken begin as the last one that is.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn start<const R: usize>(&self, row: usize, taken: usize, out: &[f32]) -> [[__m512; P]; R] {
+    fn start<const R: usize, const N: usize>(
+        &self,
+        row: usize,
+        taken: usize,
+        out: &[f32],
+    ) -> [[__m512; P]; R] {
         let mut sums = [[_mm512_setzero_ps(); P]; R];
         if let Start::Bias(bias) = self.product.start {
             let mut first = [_mm512_setzero_ps(); P];
@@ -112,19 +130,33 @@ impl<'a, const P: usize> Group<'a, P> {
             }
             return [first; R];
         }
-        for (index, sums) in sums[..taken].iter_mut().enumerate() {
-            let start = self.product.start(row + index, self.first, out);
+        let mut at = out[self.range_in_output(row, taken)].as_ptr();
+        for (index, sums) in sums.iter_mut().enumerate() {
             for (panel, sum) in sums.iter_mut().enumerate() {
-                *sum = load_floats(start, panel * LANES, self.lanes[panel]);
+                let at = at.wrapping_add(panel * LANES);
+                // SAFETY: `at` began at the units of the first row and has gone a step for each row after it
+                // that is taken; the lanes are those of units, so what is read is in the range above.
+                *sum = unsafe { _mm512_maskz_loadu_ps(self.lanes[panel].mask(), at) };
+            }
+            if index + 1 < taken {
+                at = at.wrapping_add(self.product.out_step);
             }
         }
         sums
     }
 
+    /// Where the units of rows `row..row + taken` lie in the output, from the first one's first to the last one's last.
+    #[inline(always)]
+    fn range_in_output(&self, row: usize, taken: usize) -> core::ops::Range<usize> {
+        let step = self.product.out_step;
+        let begin = row * step + self.first;
+        begin..begin + (taken - 1) * step + self.width
+    }
+
     /// Adds the products of `R` rows with the weights of the panels.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn sums<const R: usize>(
+    fn sums<const R: usize, const N: usize>(
         &self,
         pieces: &[[&[f32]; R]],
         mut sums: [[__m512; P]; R],
@@ -162,7 +194,7 @@ impl<'a, const P: usize> Group<'a, P> {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn store<const R: usize>(
+    fn store<const R: usize, const N: usize>(
         &self,
         row: usize,
         taken: usize,
@@ -171,28 +203,21 @@ impl<'a, const P: usize> Group<'a, P> {
     ) {
         let (low, high) = self.product.range;
         let (low, high) = (_mm512_set1_ps(low), _mm512_set1_ps(high));
+        let mut at = out[self.range_in_output(row, taken)].as_mut_ptr();
         for (index, sums) in sums.iter().enumerate() {
             // Not a shorter loop: sums are to stay in registers.
             if index >= taken {
                 break;
             }
-            // Operands in this order keep a NaN: the second one is the answer for it.
-            let bounded = |sum| _mm512_min_ps(high, _mm512_max_ps(low, sum));
-            let out = &mut out[(row + index) * self.product.out_step + self.first..];
-            if self.is_full {
-                let (out, _) = out[..P * LANES].as_chunks_mut::<LANES>();
-                for (out, sum) in out.iter_mut().zip(sums) {
-                    store_16_floats(out, bounded(*sum));
-                }
-            } else {
-                for panel in 0..P {
-                    store_floats(
-                        &mut out[panel * LANES..],
-                        self.lanes[panel],
-                        bounded(sums[panel]),
-                    );
-                }
+            for panel in 0..P {
+                // Operands in this order keep a NaN: the second one is the answer for it.
+                let sum = _mm512_min_ps(high, _mm512_max_ps(low, sums[panel]));
+                let at = at.wrapping_add(panel * LANES);
+                // SAFETY: `at` began at the units of the first row and has gone a step for each row before this
+                // one, which is taken; the lanes are those of units, so what is written is in the range above.
+                unsafe { _mm512_mask_storeu_ps(at, self.lanes[panel].mask(), sum) };
             }
+            at = at.wrapping_add(self.product.out_step);
         }
     }
 }

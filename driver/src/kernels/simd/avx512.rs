@@ -182,11 +182,3 @@ pub(crate) fn store_floats(out: &mut [f32], lanes: Lanes16, values: __m512) {
     // are not written.
     unsafe { _mm512_mask_storeu_ps(out.as_mut_ptr(), lanes.mask(), values) };
 }
-
-/// Writes 16 floats.
-#[inline]
-#[target_feature(enable = "avx512f")]
-pub(crate) fn store_16_floats(out: &mut [f32; 16], values: __m512) {
-    // SAFETY: 64 bytes are written to an array of 16 floats.
-    unsafe { _mm512_storeu_ps(out.as_mut_ptr(), values) };
-}
