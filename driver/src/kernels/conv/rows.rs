@@ -9,8 +9,8 @@ use crate::OpError;
 /// Most pieces that a row is read in: those of a dilated filter of 5 by 5.
 pub(crate) const MAX_SEGMENTS: usize = 25;
 
-/// At most `N` pieces of `R` rows, for each piece the rows side by side.
-pub(crate) type Segments<'a, T, const R: usize, const N: usize = MAX_SEGMENTS> = [[&'a [T]; R]; N];
+/// The pieces of `R` rows, for each piece the rows side by side.
+pub(crate) type Segments<'a, T, const R: usize> = [[&'a [T]; R]; MAX_SEGMENTS];
 
 /// Rows of equal length, each in pieces of equal length.
 #[derive(Debug, Clone, Copy)]
@@ -44,15 +44,6 @@ impl<'a, T: Copy> MatrixRows<'a, T> {
         match self {
             MatrixRows::Matrix { values, depth } => values.len() / (*depth).max(1),
             MatrixRows::Pixels(pixels) => pixels.count,
-        }
-    }
-
-    /// Whether each row lies in one piece.
-    #[inline(always)]
-    pub(crate) fn are_unbroken(&self) -> bool {
-        match self {
-            MatrixRows::Matrix { .. } => true,
-            MatrixRows::Pixels(pixels) => pixels.pieces.is_none_or(|pieces| pieces.count == 1),
         }
     }
 
@@ -122,24 +113,68 @@ impl<'a, T: Copy> MatrixRows<'a, T> {
         }
     }
 
-    /// Lists the pieces of the next `rows` rows, of at most `R`, and says how many pieces there
-    /// are. What is left of the list is filled with the last row.
+    /// Whether all rows follow each other in even steps and in one piece each, so that [`MatrixRows::slices`] always
+    /// has them.
+    pub(crate) fn are_whole(&self) -> bool {
+        match self {
+            MatrixRows::Matrix { .. } => true,
+            MatrixRows::Pixels(pixels) => pixels.pieces.is_none(),
+        }
+    }
+
+    /// Where the pieces of a row of [`MatrixRows::slices`] begin, and how long they are.
     #[inline(always)]
-    pub(crate) fn list<const R: usize, const N: usize>(
+    pub(crate) fn pieces(&self) -> (&[usize], usize) {
+        match self {
+            MatrixRows::Pixels(Pixels { pieces: Some(pieces), .. }) => {
+                (&pieces.offsets[..pieces.count], pieces.len)
+            }
+            _ => (&[0], self.depth()),
+        }
+    }
+
+    /// The next `rows` rows, of at most `R`, where they follow each other in even steps: of each what lies from its
+    /// first value to its last one, and for what is left of `R` the last row. `None`, and the cursor stays, where some
+    /// of them reach over an edge or into another line of the image.
+    #[inline(always)]
+    pub(crate) fn slices<const R: usize>(
         &self,
         cursor: &mut Cursor,
         rows: usize,
-        list: &mut Segments<'a, T, R, N>,
+    ) -> Option<[&'a [T]; R]> {
+        let (values, from, step, span) = match (self, cursor) {
+            (MatrixRows::Matrix { values, depth }, Cursor::Row(next)) => {
+                *next += rows;
+                (*values, (*next - rows) * depth, *depth, *depth)
+            }
+            (MatrixRows::Pixels(pixels), Cursor::Pixel(walk)) => pixels.run(walk, rows)?,
+            _ => return None,
+        };
+        let mut rest = &values[from..from + (rows - 1) * step + span];
+        let mut slices: [&[T]; R] = [&[]; R];
+        for (index, slice) in slices.iter_mut().enumerate() {
+            *slice = &rest[..span];
+            if index + 1 < rows {
+                rest = &rest[step..];
+            }
+        }
+        Some(slices)
+    }
+
+    /// Lists the pieces of the next `rows` rows, of at most `R`, and says how many pieces there
+    /// are. What is left of the list is filled with the last row.
+    #[inline(always)]
+    pub(crate) fn list<const R: usize>(
+        &self,
+        cursor: &mut Cursor,
+        rows: usize,
+        list: &mut Segments<'a, T, R>,
     ) -> usize {
         match (self, cursor) {
             (MatrixRows::Matrix { values, depth }, Cursor::Row(next)) => {
-                let mut rest = &values[*next * depth..(*next + rows) * depth];
-                let mut row: &[T] = &[];
-                for slot in &mut list[0] {
-                    if let Some((next, later)) = rest.split_at_checked(*depth) {
-                        (row, rest) = (next, later);
-                    }
-                    *slot = row;
+                for (index, slot) in list[0].iter_mut().enumerate() {
+                    let row = *next + index.min(rows - 1);
+                    *slot = &values[row * depth..(row + 1) * depth];
                 }
                 *next += rows;
                 1
@@ -246,12 +281,26 @@ impl<'a, T: Copy> Pixels<'a, T> {
         Ok(Pixels { conv, input, gathered, first, count, pieces })
     }
 
+    /// The values in which the next `rows` pixels lie in even steps, where the first one begins, the step, and
+    /// from the first value of a pixel to its last.
     #[inline(always)]
-    fn list<const R: usize, const N: usize>(
+    fn run(&self, walk: &mut Walk, rows: usize) -> Option<(&'a [T], usize, usize, usize)> {
+        let Some(Pieces { count, len, offsets }) = &self.pieces else {
+            let depth = self.conv.depth();
+            walk.edges += rows;
+            return Some((self.gathered, (walk.edges - rows) * depth, depth, depth));
+        };
+        let from = walk.run(self.conv, rows)? - self.input.base;
+        let step = self.conv.horizontal.stride * self.conv.input.column_step;
+        Some((self.input.values, from, step, offsets[count - 1] + len))
+    }
+
+    #[inline(always)]
+    fn list<const R: usize>(
         &self,
         walk: &mut Walk,
         rows: usize,
-        list: &mut Segments<'a, T, R, N>,
+        list: &mut Segments<'a, T, R>,
     ) -> usize {
         let depth = self.conv.depth();
         let Some(pieces) = &self.pieces else {
@@ -293,7 +342,8 @@ mod tests {
     use crate::kernels::conv::{Axis, Filter, Images};
 
     /// The rows as [`fill_rows`] writes them, and as they are listed, in pieces put together.
-    fn compare(conv: &Conv, step: usize, first: usize, count: usize) {
+    /// How many tiles came as slices.
+    fn compare(conv: &Conv, step: usize, first: usize, count: usize) -> usize {
         #[allow(clippy::cast_precision_loss, reason = "few values")]
         let input: Vec<f32> = (1..=conv.input.values()).map(|value| value as f32).collect();
         let mut want = vec![f32::NAN; count * conv.depth()];
@@ -308,10 +358,30 @@ mod tests {
         let rows = MatrixRows::Pixels(pixels);
         assert!(rows.has_steps_of(step));
         assert_eq!((rows.count(), rows.depth()), (count, conv.depth()));
-        let (mut cursor, mut got) = (rows.start(), Vec::<f32>::new());
-        for row in (0..count).step_by(4) {
+        assert_eq!(values(&rows, false).0, want, "{conv:?} from {first}");
+        let (got, slices) = values(&rows, true);
+        assert!(!rows.are_whole() || slices == count.div_ceil(4), "{conv:?} from {first}");
+        assert_eq!(got, want, "{conv:?} from {first}");
+        slices
+    }
+
+    /// The values of all rows, taken as slices where they can be or never; how many tiles came as slices.
+    fn values(rows: &MatrixRows<'_, f32>, with_slices: bool) -> (Vec<f32>, usize) {
+        let (mut cursor, mut got, mut slices) = (rows.start(), Vec::new(), 0);
+        for row in (0..rows.count()).step_by(4) {
+            let taken = (rows.count() - row).min(4);
+            let (offsets, len) = rows.pieces();
+            let tile = if with_slices { rows.slices::<4>(&mut cursor, taken) } else { None };
+            if let Some(tile) = tile {
+                slices += 1;
+                for row in &tile[..taken] {
+                    let pieces = offsets.iter().map(|offset| &row[*offset..offset + len]);
+                    got.extend(pieces.flatten());
+                }
+                assert_eq!(tile[3], tile[taken - 1], "what is left over is the last row");
+                continue;
+            }
             let mut list: Segments<'_, f32, 4> = [[&[]; 4]; MAX_SEGMENTS];
-            let taken = (count - row).min(4);
             let pieces = rows.list(&mut cursor, taken, &mut list);
             for index in 0..taken {
                 got.extend(list[..pieces].iter().flat_map(|rows| rows[index]));
@@ -319,11 +389,12 @@ mod tests {
             let last = |index: usize| list[..pieces].iter().map(move |rows| rows[index]);
             assert!(last(3).eq(last(taken - 1)), "slots left over hold the last row");
         }
-        assert_eq!(got, want, "{conv:?} from {first}");
+        (got, slices)
     }
 
     #[test]
     fn listed_rows_are_the_gathered_ones() {
+        let mut slices = 0;
         for (stride, dilation, pad, taps) in [
             (1, 1, 1, 3),
             (2, 1, 0, 3),
@@ -347,10 +418,11 @@ mod tests {
             };
             let all = conv.output.pixels();
             for step in [1, 2, 3, 4] {
-                compare(&conv, step, 0, all);
-                compare(&conv, step, all / 3, all / 2);
+                slices += compare(&conv, step, 0, all);
+                slices += compare(&conv, step, all / 3, all / 2);
             }
         }
+        assert!(slices > 100, "{slices} tiles of pixels side by side");
     }
 
     #[test]
@@ -363,5 +435,8 @@ mod tests {
         assert_eq!(list[0], [&[1.0, 2.0], &[3.0, 4.0]]);
         assert_eq!(rows.list(&mut cursor, 1, &mut list), 1);
         assert_eq!(list[0], [&[5.0, 6.0]; 2]);
+        let mut cursor = rows.start();
+        assert_eq!(rows.slices(&mut cursor, 2), Some([&[1.0, 2.0][..], &[3.0, 4.0]]));
+        assert_eq!(rows.slices(&mut cursor, 1), Some([&[5.0, 6.0][..]; 2]));
     }
 }

@@ -80,6 +80,20 @@ impl Walk {
         self.column - column
     }
 
+    /// Where the values of this pixel begin; goes on to the pixel `count` further on. Only where the filter of all of
+    /// them lies on the image and they are in one line.
+    #[inline(always)]
+    pub(super) fn run(&mut self, conv: &Conv, count: usize) -> Option<usize> {
+        let (start, end) = self.columns;
+        let line = self.line.filter(|_| self.column >= start && self.column + count <= end)?;
+        let across = self.column * conv.horizontal.stride - conv.horizontal.pad;
+        self.column += count;
+        if self.column == conv.output.width {
+            self.next_line(conv);
+        }
+        Some(line + across * conv.input.column_step)
+    }
+
     /// This pixel's values; goes on to the next pixel.
     #[inline(always)]
     pub(super) fn next(&mut self, conv: &Conv) -> Spot {

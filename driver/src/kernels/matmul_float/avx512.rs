@@ -13,6 +13,12 @@ use crate::kernels::simd::avx512::{LANES, Lanes16, load_floats};
 /// Most panels of a tile of several rows.
 const WIDE: usize = 4;
 
+/// The same where rows are so short that setting up a tile counts.
+const WIDE_SHALLOW: usize = 6;
+
+/// Length of the longest such rows.
+const SHALLOW: usize = 96;
+
 /// Most panels of a single row: as many sums as hide how long a multiplication takes.
 const WIDEST: usize = 8;
 
@@ -21,7 +27,8 @@ const WIDEST: usize = 8;
 pub(crate) fn multiply_panels(product: &Product<'_>, out: &mut [f32]) {
     let panels = product.panels.units().div_ceil(LANES);
     let is_single = product.rows.count() == 1;
-    let groups = panels.div_ceil(if is_single { WIDEST } else { WIDE });
+    let wide = if product.panels.depth() <= SHALLOW { WIDE_SHALLOW } else { WIDE };
+    let groups = panels.div_ceil(if is_single { WIDEST } else { wide });
     for group in 0..groups {
         // Groups of nearly equal size.
         let first = panels * group / groups;
@@ -31,7 +38,9 @@ pub(crate) fn multiply_panels(product: &Product<'_>, out: &mut [f32]) {
             (false, 1) => Group::<1>::new(product, first).rows::<12>(out),
             (false, 2) => Group::<2>::new(product, first).rows::<12>(out),
             (false, 3) => Group::<3>::new(product, first).rows::<8>(out),
-            (false, _) => Group::<WIDE>::new(product, first).rows::<6>(out),
+            (false, WIDE) => Group::<WIDE>::new(product, first).rows::<6>(out),
+            (false, 5) => Group::<5>::new(product, first).rows::<5>(out),
+            (false, _) => Group::<WIDE_SHALLOW>::new(product, first).rows::<4>(out),
             (true, 1) => Group::<1>::new(product, first).rows::<1>(out),
             (true, 2) => Group::<2>::new(product, first).rows::<1>(out),
             (true, 3) => Group::<3>::new(product, first).rows::<1>(out),
@@ -84,39 +93,53 @@ impl<'a, const P: usize> Group<'a, P> {
         if (count - tiled) * 2 > R {
             tiled = count;
         }
-        if rows.are_unbroken() {
-            self.part::<R, 1>(&mut cursor, 0, tiled, out);
-            self.part::<1, 1>(&mut cursor, tiled, count, out);
+        if rows.are_whole() {
+            self.part::<R, true>(&mut cursor, 0, tiled, out);
+            self.part::<1, true>(&mut cursor, tiled, count, out);
         } else {
-            self.part::<R, MAX_SEGMENTS>(&mut cursor, 0, tiled, out);
-            self.part::<1, MAX_SEGMENTS>(&mut cursor, tiled, count, out);
+            self.part::<R, false>(&mut cursor, 0, tiled, out);
+            self.part::<1, false>(&mut cursor, tiled, count, out);
         }
     }
 
     /// Rows `row..end`, `R` at a time.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn part<const R: usize, const N: usize>(
+    fn part<const R: usize, const WHOLE: bool>(
         &self,
         cursor: &mut Cursor,
         row: usize,
         end: usize,
         out: &mut [f32],
     ) {
-        let mut list: Segments<'_, f32, R, N> = [[&[]; R]; N];
+        let mut list: Segments<'_, f32, R> = [[&[]; R]; MAX_SEGMENTS];
         for row in (row..end).step_by(R) {
             let taken = (end - row).min(R);
-            let pieces = self.product.rows.list(cursor, taken, &mut list);
-            let start = self.start::<R, N>(row, taken, out);
-            let sums = self.sums::<R, N>(&list[..pieces], start);
-            self.store::<R, N>(row, taken, &sums, out);
+            let mut sums = self.start::<R, WHOLE>(row, taken, out);
+            if let Some(rows) = self.product.rows.slices::<R>(cursor, taken) {
+                let whole: (&[usize], usize) = (&[0], rows[0].len());
+                let (offsets, len) = if WHOLE { whole } else { self.product.rows.pieces() };
+                for (piece, offset) in offsets.iter().enumerate() {
+                    sums = self.piece::<R, WHOLE, true>(&rows, (*offset, len), piece * len, sums);
+                }
+            } else {
+                assert!(!WHOLE, "rows of one piece are there as slices");
+                let pieces = self.product.rows.list(cursor, taken, &mut list);
+                let mut begin = 0;
+                for rows in &list[..pieces] {
+                    let len = rows[0].len();
+                    sums = self.piece::<R, WHOLE, false>(rows, (0, len), begin, sums);
+                    begin += len;
+                }
+            }
+            self.store::<R, WHOLE>(row, taken, &sums, out);
         }
     }
 
     /// What the sums of `R` rows begin with; those that are not taken begin as the last one that is.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn start<const R: usize, const N: usize>(
+    fn start<const R: usize, const WHOLE: bool>(
         &self,
         row: usize,
         taken: usize,
@@ -153,48 +176,48 @@ impl<'a, const P: usize> Group<'a, P> {
         begin..begin + (taken - 1) * step + self.width
     }
 
-    /// Adds the products of `R` rows with the weights of the panels.
+    /// Adds the products of a piece of `R` rows, which begins at the same place in each, with the weights from
+    /// `begin` on. Each place that calls this has one of its own: so it is compiled into its loop.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn sums<const R: usize, const N: usize>(
+    fn piece<const R: usize, const WHOLE: bool, const SLICES: bool>(
         &self,
-        pieces: &[[&[f32]; R]],
+        rows: &[&[f32]; R],
+        (offset, len): (usize, usize),
+        begin: usize,
         mut sums: [[__m512; P]; R],
     ) -> [[__m512; P]; R] {
-        let mut begin = 0;
-        for rows in pieces {
-            let len = rows[0].len();
-            let mut weights = self.panels;
-            for (panel, weights) in weights.iter_mut().enumerate() {
-                *weights = &self.panels[panel][begin..begin + len];
+        let span = rows[0].len();
+        assert!(offset <= span && len <= span - offset, "pieces of a row");
+        for row in rows {
+            assert_eq!(row.len(), span, "rows of a tile");
+        }
+        let mut weights = self.panels;
+        for (panel, weights) in weights.iter_mut().enumerate() {
+            *weights = &self.panels[panel][begin..begin + len];
+        }
+        for position in 0..len {
+            let mut now = [_mm512_setzero_ps(); P];
+            for panel in 0..P {
+                // SAFETY: each slice of weights has `len` elements: it was cut above.
+                let Weights(weights) = unsafe { weights[panel].get_unchecked(position) };
+                // SAFETY: 64 bytes are read from an array of 16 floats.
+                now[panel] = unsafe { _mm512_loadu_ps(weights.as_ptr()) };
             }
-            for row in rows {
-                assert_eq!(row.len(), len, "rows of a tile");
-            }
-            for position in 0..len {
-                let mut now = [_mm512_setzero_ps(); P];
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                // SAFETY: each row has `span` elements, and `offset + len` is at most that: the assertions above.
+                let value = _mm512_set1_ps(*unsafe { row.get_unchecked(offset + position) });
                 for panel in 0..P {
-                    // SAFETY: each slice of weights has `len` elements: it was cut above.
-                    let Weights(weights) = unsafe { weights[panel].get_unchecked(position) };
-                    // SAFETY: 64 bytes are read from an array of 16 floats.
-                    now[panel] = unsafe { _mm512_loadu_ps(weights.as_ptr()) };
-                }
-                for (sums, row) in sums.iter_mut().zip(rows) {
-                    // SAFETY: each row has `len` elements: the assertion above.
-                    let value = _mm512_set1_ps(*unsafe { row.get_unchecked(position) });
-                    for panel in 0..P {
-                        sums[panel] = _mm512_fmadd_ps(value, now[panel], sums[panel]);
-                    }
+                    sums[panel] = _mm512_fmadd_ps(value, now[panel], sums[panel]);
                 }
             }
-            begin += len;
         }
         sums
     }
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn store<const R: usize, const N: usize>(
+    fn store<const R: usize, const WHOLE: bool>(
         &self,
         row: usize,
         taken: usize,
@@ -209,9 +232,9 @@ impl<'a, const P: usize> Group<'a, P> {
             if index >= taken {
                 break;
             }
-            for panel in 0..P {
+            for (panel, sum) in sums.iter().enumerate() {
                 // Operands in this order keep a NaN: the second one is the answer for it.
-                let sum = _mm512_min_ps(high, _mm512_max_ps(low, sums[panel]));
+                let sum = _mm512_min_ps(high, _mm512_max_ps(low, *sum));
                 let at = at.wrapping_add(panel * LANES);
                 // SAFETY: `at` began at the units of the first row and has gone a step for each row before this
                 // one, which is taken; the lanes are those of units, so what is written is in the range above.
