@@ -169,7 +169,7 @@ impl<'a> Parallelism<'a> {
         if let Some(scope) = self.scope.filter(|_| tiling.nanos >= self.least_shared) {
             let tile = tiling.shared_rows(rows, scope.threads(), self.least_tile);
             if tile < rows {
-                let runs = TileRuns::new(out, row_len, tile, scope.threads());
+                let runs = TileRuns::new(out, tiling, tile, scope.threads());
                 return runs.share(scope, tiling.nanos, scratch, stop, &compute);
             }
         }
@@ -253,19 +253,22 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl<'o, T: Send> TileRuns<'o, T> {
-    fn new(out: &'o mut [T], row_len: usize, tile_rows: usize, threads: usize) -> Self {
-        let tile_len = tile_rows * row_len;
-        let tiles = out.len().div_ceil(tile_len);
-        let count = threads.min(MAX_TILE_RUNS).min(tiles).max(1);
-        let mut runs = SmallVec::new();
-        let mut rest = out;
-        for run in 0..count {
-            let (first, end) = (run * tiles / count, (run + 1) * tiles / count);
-            let len = ((end - first) * tile_len).min(rest.len());
-            let (own, others) = rest.split_at_mut(len);
+    fn new(out: &'o mut [T], tiling: &Tiling, tile_rows: usize, threads: usize) -> Self {
+        let (row_len, step) = (tiling.row_len.max(1), tiling.step.max(1));
+        let rows = out.len().div_ceil(row_len);
+        let count = threads.min(MAX_TILE_RUNS).min(rows.div_ceil(tile_rows)).max(1);
+        let (mut runs, mut rest, mut first) = (SmallVec::new(), out, 0);
+        for run in 1..=count {
+            // Of nearly equal length, in whole steps; not in whole tiles, which may be half of the work each.
+            let end = rows * run / count;
+            let end = if run == count { rows } else { (end + step / 2) / step * step };
+            let (own, others) = rest.split_at_mut(((end - first) * row_len).min(rest.len()));
             rest = others;
-            let next_row = first * tile_rows;
-            runs.push(Mutex::new(TileRun { next_row, tiles: own.chunks_mut(tile_len) }));
+            runs.push(Mutex::new(TileRun {
+                next_row: first,
+                tiles: own.chunks_mut(tile_rows * row_len),
+            }));
+            first = end;
         }
         TileRuns { tile_rows, runs, failed: AtomicBool::new(false), failure: Mutex::default() }
     }

@@ -236,7 +236,8 @@ fn little_work_is_not_shared_and_large_tiles_are_cut() {
     assert_eq!(lens(&tiling, 100), [(0, 100)]);
     assert_eq!(lens(&tiling, 1500), [(0, 1000), (1000, 500)]);
     let worth = Tiling { nanos: 4 * LEAST_TILE, ..tiling };
-    assert_eq!(lens(&worth, 100), [(0, 28), (28, 28), (56, 28), (84, 16)], "a tile's least time");
+    let halves = [(0, 28), (28, 24), (52, 28), (80, 20)];
+    assert_eq!(lens(&worth, 100), halves, "a tile's least time, and each thread half of the rows");
     let long = Tiling { nanos: 1_000_000, ..tiling };
     let cut = lens(&long, 100);
     assert_eq!(cut[..2], [(0, 16), (16, 16)], "two threads, four tiles each");

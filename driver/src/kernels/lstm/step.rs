@@ -67,6 +67,7 @@ fn product<'a>(
     start: Start<'a>,
     out_step: usize,
 ) -> Product<'a> {
-    let rows = FloatRows::Matrix { values, depth: panels.depth() };
-    Product { panels, rows, start, range: EVERYTHING, out_step }
+    let units = panels.all();
+    let rows = FloatRows::Matrix { values, depth: units.depth() };
+    Product { units, rows, start, range: EVERYTHING, out_step }
 }

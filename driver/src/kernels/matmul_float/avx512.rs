@@ -25,9 +25,9 @@ const WIDEST: usize = 8;
 /// As [`portable::multiply`](super::portable::multiply).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn multiply_panels(product: &Product<'_>, out: &mut [f32]) {
-    let panels = product.panels.units().div_ceil(LANES);
+    let panels = product.units.count().div_ceil(LANES);
     let is_single = product.rows.count() == 1;
-    let wide = if product.panels.depth() <= SHALLOW { WIDE_SHALLOW } else { WIDE };
+    let wide = if product.units.depth() <= SHALLOW { WIDE_SHALLOW } else { WIDE };
     let groups = panels.div_ceil(if is_single { WIDEST } else { wide });
     for group in 0..groups {
         // Groups of nearly equal size.
@@ -70,13 +70,13 @@ impl<'a, const P: usize> Group<'a, P> {
         let mut group = Group {
             product,
             first: first * LANES,
-            panels: [product.panels.panel(first); P],
+            panels: [product.units.panel(first); P],
             lanes: [Lanes16::ALL; P],
-            width: (product.panels.units() - first * LANES).min(P * LANES),
+            width: (product.units.count() - first * LANES).min(P * LANES),
         };
         for panel in 0..P {
-            group.panels[panel] = product.panels.panel(first + panel);
-            group.lanes[panel] = Lanes16::holding((first + panel) * LANES, product.panels.units());
+            group.panels[panel] = product.units.panel(first + panel);
+            group.lanes[panel] = Lanes16::holding((first + panel) * LANES, product.units.count());
         }
         group
     }
@@ -102,6 +102,15 @@ impl<'a, const P: usize> Group<'a, P> {
         }
     }
 
+    /// The weights that tile `tile` asks for while it computes: those of a panel of the next group, else its own.
+    #[inline(always)]
+    fn ahead(&self, tile: usize) -> *const Weights {
+        let units = &self.product.units;
+        let next = self.first / LANES + P + tile;
+        let is_there = tile < WIDE_SHALLOW && next < units.count().div_ceil(LANES);
+        if is_there { units.panel(next).as_ptr() } else { self.panels[0].as_ptr() }
+    }
+
     /// Rows `row..end`, `R` at a time.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -113,14 +122,22 @@ impl<'a, const P: usize> Group<'a, P> {
         out: &mut [f32],
     ) {
         let mut list: Segments<'_, f32, R> = [[&[]; R]; MAX_SEGMENTS];
+        let begin_row = row;
         for row in (row..end).step_by(R) {
             let taken = (end - row).min(R);
+            let ahead = self.ahead((row - begin_row) / R);
             let mut sums = self.start::<R, WHOLE>(row, taken, out);
             if let Some(rows) = self.product.rows.slices::<R>(cursor, taken) {
                 let whole: (&[usize], usize) = (&[0], rows[0].len());
                 let (offsets, len) = if WHOLE { whole } else { self.product.rows.pieces() };
                 for (piece, offset) in offsets.iter().enumerate() {
-                    sums = self.piece::<R, WHOLE, true>(&rows, (*offset, len), piece * len, sums);
+                    sums = self.piece::<R, WHOLE, true>(
+                        &rows,
+                        (*offset, len),
+                        piece * len,
+                        ahead,
+                        sums,
+                    );
                 }
             } else {
                 assert!(!WHOLE, "rows of one piece are there as slices");
@@ -128,7 +145,7 @@ impl<'a, const P: usize> Group<'a, P> {
                 let mut begin = 0;
                 for rows in &list[..pieces] {
                     let len = rows[0].len();
-                    sums = self.piece::<R, WHOLE, false>(rows, (0, len), begin, sums);
+                    sums = self.piece::<R, WHOLE, false>(rows, (0, len), begin, ahead, sums);
                     begin += len;
                 }
             }
@@ -185,6 +202,7 @@ impl<'a, const P: usize> Group<'a, P> {
         rows: &[&[f32]; R],
         (offset, len): (usize, usize),
         begin: usize,
+        ahead: *const Weights,
         mut sums: [[__m512; P]; R],
     ) -> [[__m512; P]; R] {
         let span = rows[0].len();
@@ -196,7 +214,11 @@ impl<'a, const P: usize> Group<'a, P> {
         for (panel, weights) in weights.iter_mut().enumerate() {
             *weights = &self.panels[panel][begin..begin + len];
         }
+        let ahead = ahead.wrapping_add(begin);
         for position in 0..len {
+            if P >= 3 {
+                _mm_prefetch::<_MM_HINT_T1>(ahead.wrapping_add(position).cast());
+            }
             let mut now = [_mm512_setzero_ps(); P];
             for panel in 0..P {
                 // SAFETY: each slice of weights has `len` elements: it was cut above.

@@ -33,7 +33,7 @@ impl Product<'_> {
     /// # Errors
     /// [`OpError::Internal`] when sizes do not fit.
     pub(crate) fn run(&self, isa: Isa, out: &mut [f32]) -> Result<(), OpError> {
-        let units = self.panels.units();
+        let units = self.units.count();
         let count = self.rows.count();
         if count == 0 {
             return Ok(());
@@ -42,7 +42,7 @@ impl Product<'_> {
             Start::Bias(bias) => bias.len() == units,
             Start::Output => true,
         };
-        let fits = self.rows.depth() == self.panels.depth()
+        let fits = self.rows.depth() == self.units.depth()
             && bias_fits
             && self.out_step >= units
             && out.len() >= (count - 1) * self.out_step + units;

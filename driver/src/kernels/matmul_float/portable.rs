@@ -69,16 +69,50 @@ impl FloatPanels {
         self.0.depth()
     }
 
-    /// The weights of a panel in the order of the depth.
-    #[inline(always)]
-    pub(crate) fn panel(&self, panel: usize) -> &[Weights] {
-        self.0.panel(panel)
+    /// All units.
+    pub(crate) fn all(&self) -> Units<'_> {
+        Units { panels: self, first: 0, count: self.units() }
+    }
+
+    /// At most `count` units from `first` on, which begins a panel.
+    pub(crate) fn part(&self, first: usize, count: usize) -> Units<'_> {
+        let left = self.units().saturating_sub(first);
+        Units { panels: self, first: first / LANES, count: count.min(left) }
     }
 
     /// Bytes held.
     #[must_use]
     pub(crate) fn held_bytes(&self) -> usize {
         self.0.held_bytes()
+    }
+}
+
+/// Units of a matrix, from one that begins a panel on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Units<'a> {
+    panels: &'a FloatPanels,
+    /// The first panel.
+    first: usize,
+    count: usize,
+}
+
+impl<'a> Units<'a> {
+    /// How many there are.
+    #[inline(always)]
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Length of a row.
+    #[inline(always)]
+    pub(crate) fn depth(&self) -> usize {
+        self.panels.0.depth()
+    }
+
+    /// The weights of a panel in the order of the depth.
+    #[inline(always)]
+    pub(crate) fn panel(&self, panel: usize) -> &'a [Weights] {
+        self.panels.0.panel(self.first + panel)
     }
 }
 
@@ -98,8 +132,8 @@ pub(crate) enum Start<'a> {
 /// A product: `out[row, unit] = clamp(start + sum(rows[row, ..] * weights[unit, ..]))`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Product<'a> {
-    /// The weights.
-    pub(crate) panels: &'a FloatPanels,
+    /// The units, with their weights.
+    pub(crate) units: Units<'a>,
     /// The rows.
     pub(crate) rows: MatrixRows<'a, f32>,
     /// What sums begin with.
@@ -119,7 +153,7 @@ impl Product<'_> {
     pub(crate) fn start<'s>(&'s self, row: usize, first: usize, out: &'s [f32]) -> &'s [f32] {
         match self.start {
             Start::Bias(bias) => &bias[first..],
-            Start::Output => &out[row * self.out_step..][first..self.panels.units()],
+            Start::Output => &out[row * self.out_step..][first..self.units.count()],
         }
     }
 }
@@ -131,7 +165,7 @@ const TILE: usize = 4;
 #[inline(always)]
 pub(crate) fn multiply(product: &Product<'_>, out: &mut [f32]) {
     let count = product.rows.count();
-    for first in (0..product.panels.units()).step_by(LANES) {
+    for first in (0..product.units.count()).step_by(LANES) {
         let mut cursor = product.rows.start();
         let mut list: Segments<'_, f32, TILE> = [[&[]; TILE]; MAX_SEGMENTS];
         for row in (0..count).step_by(TILE) {
@@ -151,12 +185,12 @@ fn tile(
     pieces: &[[&[f32]; TILE]],
     out: &mut [f32],
 ) {
-    let lanes = (product.panels.units() - first).min(LANES);
+    let lanes = (product.units.count() - first).min(LANES);
     let mut sums = [[0f32; LANES]; TILE];
     for (index, sums) in sums[..taken].iter_mut().enumerate() {
         sums[..lanes].copy_from_slice(&product.start(row + index, first, out)[..lanes]);
     }
-    let mut weights = product.panels.panel(first / LANES).iter();
+    let mut weights = product.units.panel(first / LANES).iter();
     for piece in pieces {
         for (position, Weights(weights)) in (0..piece[0].len()).zip(weights.by_ref()) {
             for (sums, values) in sums.iter_mut().zip(piece) {

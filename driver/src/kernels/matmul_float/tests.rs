@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::budget::Budget;
+use crate::kernels::panels::LANES;
 use crate::kernels::simd::Isa;
 
 /// Small whole numbers, whose sums of products are exact in any order.
@@ -39,7 +40,7 @@ pub(crate) fn panels(isa: Isa) {
         let panels = FloatPanels::new(&weights, units, depth, &Budget::default()).unwrap();
         let want = plain(&rows, &weights, depth, |index| bias[index % units]);
         let mut product = Product {
-            panels: &panels,
+            units: panels.all(),
             rows: FloatRows::Matrix { values: &rows, depth },
             start: Start::Bias(&bias),
             range: EVERYTHING,
@@ -48,6 +49,23 @@ pub(crate) fn panels(isa: Isa) {
         let mut out = vec![f32::NAN; count * units];
         product.run(isa, &mut out).unwrap();
         assert_eq!(out, want, "{count} x {units} x {depth}");
+
+        // The same from a panel in the middle on, and without the last unit.
+        let first = units / 2 / LANES * LANES;
+        for count_of_units in [units - first, units - first - 1] {
+            let mut out = vec![f32::NAN; count * count_of_units];
+            let part = Product {
+                units: panels.part(first, count_of_units),
+                start: Start::Bias(&bias[first..][..count_of_units]),
+                out_step: count_of_units,
+                ..product
+            };
+            if count_of_units > 0 {
+                part.run(isa, &mut out).unwrap();
+            }
+            let rows = want.chunks_exact(units).map(|row| &row[first..][..count_of_units]);
+            assert_eq!(out, rows.collect::<Vec<_>>().concat(), "{count} x {units} x {depth}");
+        }
 
         // Once more on top of it, rows further apart, within bounds.
         (product.start, product.range) = (Start::Output, (-9.0, 40.0));
@@ -69,7 +87,7 @@ fn a_range_keeps_what_is_no_number() {
     for isa in Isa::each_here() {
         let mut out = [0.0; 3];
         let product = Product {
-            panels: &panels,
+            units: panels.all(),
             rows: FloatRows::Matrix { values: &[0.0], depth: 1 },
             start: Start::Bias(&[f32::NAN, f32::INFINITY, -1.0]),
             range: (0.0, 6.0),
@@ -88,7 +106,7 @@ fn sizes_that_do_not_fit_are_refused() {
     let run = |depth, bias: &[f32], out_step, out: usize| {
         let rows = FloatRows::Matrix { values: &[1.0; 6], depth };
         let start = Start::Bias(bias);
-        let product = Product { panels: &panels, rows, start, range: EVERYTHING, out_step };
+        let product = Product { units: panels.all(), rows, start, range: EVERYTHING, out_step };
         product.run(Isa::detect(), &mut vec![0.0; out]).is_ok()
     };
     assert!(run(3, &[0.0; 2], 2, 4));

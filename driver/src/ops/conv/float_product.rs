@@ -13,11 +13,14 @@ use crate::kernels::matmul_float::{EVERYTHING, FloatPanels, FloatRows, Product, 
 use crate::kernels::{Isa, matmul_float};
 use crate::op::{Kernel, PrepareContext, Run};
 use crate::ops::conv::row_tiles::{
-    PACKED_INPUTS, Rows, SHARED_STEP, TILE_BYTES, sizes_differ, tile_rows,
+    PACKED_INPUTS, Rows, SHARED_STEP, TILE_BYTES, one_row_tiling, sizes_differ, tile_rows,
 };
 use crate::scratch::Scratch;
 use crate::tensor::TensorRef;
 use crate::threads::{Tiling, speed};
+
+/// Units that a thread takes at a time where there is only one row: as many as are computed together.
+const ONE_ROW_STEP: usize = 8 * 16;
 
 /// A layer of floats with its weights packed.
 #[derive(Debug)]
@@ -103,7 +106,8 @@ impl FloatProduct {
                 let (values, range) = (Source::whole(input, 0.0), (first, count));
                 let rows = FloatRows::of_conv(conv, values, 1, range, |len| scratch.f32(len))?;
                 let (start, range) = (Start::Bias(&self.bias), self.range);
-                Product { panels, rows, start, range, out_step: units }.run(self.isa, out)
+                Product { units: panels.all(), rows, start, range, out_step: units }
+                    .run(self.isa, out)
             }
             Weights::Library(matrix) => {
                 let rows = if conv.is_pointwise() {
@@ -150,6 +154,18 @@ impl Kernel for FloatProduct {
             return Err(sizes_differ());
         }
         let Run { scratch, stop, parallelism, .. } = run;
+        if let (1, Weights::Panels(panels)) = (conv.output.pixels(), &self.weights) {
+            // Each thread reads weights of its own.
+            let tiling = one_row_tiling(&conv, ONE_ROW_STEP, size_of::<f32>());
+            return parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
+                let values = Source::whole(input, 0.0);
+                let rows = FloatRows::of_conv(&conv, values, 1, (0, 1), |len| scratch.f32(len))?;
+                let units = panels.part(first, out.len());
+                let start = Start::Bias(&self.bias[first..][..out.len()]);
+                let (range, out_step) = (self.range, out.len());
+                Product { units, rows, start, range, out_step }.run(self.isa, out)
+            });
+        }
         let tiling = self.tiling(&conv, parallelism.threads());
         parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
             self.part(&conv, input, first, scratch, out)

@@ -27,14 +27,13 @@ use crate::op::{Kernel, PrepareContext, Prepared, Run};
 use crate::ops::attributes::Layout;
 use crate::ops::conv::float_product::FloatProduct;
 use crate::ops::conv::quantized::{Scales, is_quantized};
-use crate::ops::conv::row_tiles::{PACKED_INPUTS, Rows, SHARED_STEP, sizes_differ, tile_rows};
+use crate::ops::conv::row_tiles::{
+    PACKED_INPUTS, Rows, SHARED_STEP, one_row_tiling, sizes_differ, tile_rows,
+};
 use crate::scratch::Scratch;
 use crate::stop::STEPS_PER_CHECK;
 use crate::tensor::{Args, TensorRef};
 use crate::threads::{Tiling, speed};
-
-/// Weights that a core reads in a nanosecond where they are used once.
-const WEIGHTS_READ: usize = 16;
 
 /// A kernel for these operands, when filter and bias are constants.
 pub(super) fn prepare(
@@ -78,13 +77,6 @@ fn are_finite(weights: &[f32]) -> bool {
     const PART: usize = 1024;
     let all_are = |part: &[f32]| part.iter().fold(true, |all, one| all & one.is_finite());
     weights.chunks(PART).all(all_are)
-}
-
-/// How the outputs of a product of one row are shared: each thread reads weights of its own.
-fn one_row_tiling(conv: &Conv, step: usize) -> Tiling {
-    let units = conv.filter.outputs;
-    let nanos = speed::nanos(&[conv.depth(), units], WEIGHTS_READ);
-    Tiling { row_len: 1, step, least: step, most: units, nanos }
 }
 
 /// Rows of activations, a term for each row, and numbers to compute with.
@@ -253,7 +245,7 @@ impl Kernel for ByteProduct {
         }
         let Run { scratch, stop, parallelism, .. } = run;
         if let (1, Some(step)) = (conv.output.pixels(), self.weights.channel_step()) {
-            let tiling = one_row_tiling(&conv, step);
+            let tiling = one_row_tiling(&conv, step, 1);
             let space = self.weights.sums_len(0);
             return parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
                 let (row, terms, space) = self.rows(&conv, input, 0, 1, space, scratch)?;

@@ -5,6 +5,7 @@ use crate::kernels::conv::Conv;
 use crate::ops::attributes::ConvAttributes;
 use crate::ops::conv::geometry;
 use crate::ops::conv::quantized::Task;
+use crate::threads::{Tiling, speed};
 
 /// Inputs whose bytes a kernel of products holds itself: filter and bias.
 pub(super) const PACKED_INPUTS: [usize; 2] = [1, 2];
@@ -17,8 +18,11 @@ pub(super) const TILE_BYTES: usize = 256 << 10;
 const TILE_STEP: usize = 64;
 
 /// Rows of a tile that threads share are a multiple of this, which is one of what the kernels here
-/// compute at a time: 6 rows, or 4.
-pub(super) const SHARED_STEP: usize = 12;
+/// compute at a time: 12 rows, 8, 6 or 4.
+pub(super) const SHARED_STEP: usize = 24;
+
+/// Bytes of weights that a core reads in a nanosecond where they are used once.
+const WEIGHTS_READ: usize = 16;
 
 /// Where the rows of the product come from.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +52,13 @@ impl Rows {
 /// Rows of a tile when each takes `row_bytes`.
 pub(super) fn tile_rows(row_bytes: usize) -> usize {
     (TILE_BYTES / row_bytes.max(1)).next_multiple_of(TILE_STEP)
+}
+
+/// How the outputs of a product of one row are shared: each thread reads weights of its own, of so many bytes each.
+pub(super) fn one_row_tiling(conv: &Conv, step: usize, bytes: usize) -> Tiling {
+    let units = conv.filter.outputs;
+    let nanos = speed::nanos(&[conv.depth(), units, bytes], WEIGHTS_READ);
+    Tiling { row_len: 1, step, least: step, most: units, nanos }
 }
 
 pub(super) fn sizes_differ() -> OpError {
