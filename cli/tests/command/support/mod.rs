@@ -19,6 +19,11 @@ pub(crate) fn burst(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_burst"));
     command.args(args).stdin(Stdio::null()).env_remove("BURST_SOCKET").env_remove("BURST_LOG");
     command.env_remove("BURST_VLOG").env_remove("BURST_PYTHON");
+    // What a terminal is told to show must not depend on whether the one that runs the tests is one.
+    command.env("TERM", "xterm");
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(name);
+    }
     STATE_VARIABLES.iter().for_each(|name| {
         command.env_remove(name);
     });
