@@ -1,11 +1,16 @@
 //! Products of floats, in tiles of rows and panels of units.
 //!
-//! The one rule of the `unsafe` here: the rows of a tile are asserted, and the weights of a panel cut, to
-//! what the loop over the depth reads before that loop begins, so that the loop itself checks no bounds.
-#![allow(unsafe_code, reason = "loads within bounds that are checked once for a piece of a tile")]
+//! The one rule of the `unsafe` here: the rows of a tile are asserted, and the weights of a panel and the
+//! outputs of the tile cut, to what is read and written before that begins, so that loops check no bounds.
+//!
+//! Sums stay in registers only where every function that has them is compiled into its caller, which the
+//! compiler does for functions with one caller: so these have parameters that only tell their callers apart.
+#![allow(unsafe_code, reason = "loads and stores within bounds that are checked once for a tile")]
 
 use core::arch::x86_64::*;
+use core::ops::Range;
 
+use super::ONE_ROW_UNITS;
 use super::portable::{Product, Start, Weights};
 use crate::kernels::conv::{Cursor, MAX_SEGMENTS, Segments};
 use crate::kernels::simd::avx512::{LANES, Lanes16, load_floats};
@@ -19,8 +24,11 @@ const WIDE_SHALLOW: usize = 6;
 /// Length of the longest such rows.
 const SHALLOW: usize = 96;
 
-/// Most panels of a single row: as many sums as hide how long a multiplication takes.
-const WIDEST: usize = 8;
+/// Fewest panels with which there is time, beside sums, to ask for the weights of the next group.
+const FETCHING: usize = 3;
+
+/// Most panels of a single row.
+const WIDEST: usize = ONE_ROW_UNITS / LANES;
 
 /// As [`portable::multiply`](super::portable::multiply).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -102,7 +110,8 @@ impl<'a, const P: usize> Group<'a, P> {
         }
     }
 
-    /// The weights that tile `tile` asks for while it computes: those of a panel of the next group, else its own.
+    /// The weights that tile `tile` asks for while it computes: those of a panel of the next group, of which each of
+    /// the first tiles takes one; its own where there is none.
     #[inline(always)]
     fn ahead(&self, tile: usize) -> *const Weights {
         let units = &self.product.units;
@@ -122,10 +131,9 @@ impl<'a, const P: usize> Group<'a, P> {
         out: &mut [f32],
     ) {
         let mut list: Segments<'_, f32, R> = [[&[]; R]; MAX_SEGMENTS];
-        let begin_row = row;
-        for row in (row..end).step_by(R) {
+        for (tile, row) in (row..end).step_by(R).enumerate() {
             let taken = (end - row).min(R);
-            let ahead = self.ahead((row - begin_row) / R);
+            let ahead = self.ahead(tile);
             let mut sums = self.start::<R, WHOLE>(row, taken, out);
             if let Some(rows) = self.product.rows.slices::<R>(cursor, taken) {
                 let whole: (&[usize], usize) = (&[0], rows[0].len());
@@ -187,14 +195,14 @@ impl<'a, const P: usize> Group<'a, P> {
 
     /// Where the units of rows `row..row + taken` lie in the output, from the first one's first to the last one's last.
     #[inline(always)]
-    fn range_in_output(&self, row: usize, taken: usize) -> core::ops::Range<usize> {
+    fn range_in_output(&self, row: usize, taken: usize) -> Range<usize> {
         let step = self.product.out_step;
         let begin = row * step + self.first;
         begin..begin + (taken - 1) * step + self.width
     }
 
     /// Adds the products of a piece of `R` rows, which begins at the same place in each, with the weights from
-    /// `begin` on. Each place that calls this has one of its own: so it is compiled into its loop.
+    /// `begin` on; meanwhile asks for those at the same positions of `ahead`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     fn piece<const R: usize, const WHOLE: bool, const SLICES: bool>(
@@ -216,7 +224,7 @@ impl<'a, const P: usize> Group<'a, P> {
         }
         let ahead = ahead.wrapping_add(begin);
         for position in 0..len {
-            if P >= 3 {
+            if P >= FETCHING {
                 _mm_prefetch::<_MM_HINT_T1>(ahead.wrapping_add(position).cast());
             }
             let mut now = [_mm512_setzero_ps(); P];

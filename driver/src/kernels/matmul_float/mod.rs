@@ -5,6 +5,7 @@
 
 use crate::OpError;
 use crate::kernels::conv::MatrixRows;
+use crate::kernels::panels::LANES;
 use crate::kernels::simd::{Isa, has_avx512};
 
 #[cfg(target_arch = "x86_64")]
@@ -18,6 +19,10 @@ pub(super) mod tests;
 pub(crate) use dispatch::{CLAMP, PANELS, clamp};
 pub(crate) use library::{FloatMatrix, LIBRARY};
 pub(crate) use portable::{EVERYTHING, FloatPanels, Product, Start};
+
+/// Units that are computed together where there is only one row: as many sums as hide how long a
+/// multiplication takes.
+pub(crate) const ONE_ROW_UNITS: usize = 8 * LANES;
 
 /// Rows of floats.
 pub(crate) type FloatRows<'a> = MatrixRows<'a, f32>;

@@ -9,7 +9,9 @@ use crate::budget::Budget;
 use crate::kept::{KeptValue, What};
 use crate::kernels::conv::{Conv, Source, fill_rows};
 use crate::kernels::matmul_float::FloatMatrix;
-use crate::kernels::matmul_float::{EVERYTHING, FloatPanels, FloatRows, Product, Start};
+use crate::kernels::matmul_float::{
+    EVERYTHING, FloatPanels, FloatRows, ONE_ROW_UNITS, Product, Start,
+};
 use crate::kernels::{Isa, matmul_float};
 use crate::op::{Kernel, PrepareContext, Run};
 use crate::ops::conv::row_tiles::{
@@ -18,9 +20,6 @@ use crate::ops::conv::row_tiles::{
 use crate::scratch::Scratch;
 use crate::tensor::TensorRef;
 use crate::threads::{Tiling, speed};
-
-/// Units that a thread takes at a time where there is only one row: as many as are computed together.
-const ONE_ROW_STEP: usize = 8 * 16;
 
 /// A layer of floats with its weights packed.
 #[derive(Debug)]
@@ -156,7 +155,7 @@ impl Kernel for FloatProduct {
         let Run { scratch, stop, parallelism, .. } = run;
         if let (1, Weights::Panels(panels)) = (conv.output.pixels(), &self.weights) {
             // Each thread reads weights of its own.
-            let tiling = one_row_tiling(&conv, ONE_ROW_STEP, size_of::<f32>());
+            let tiling = one_row_tiling(&conv, ONE_ROW_UNITS, size_of::<f32>());
             return parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
                 let values = Source::whole(input, 0.0);
                 let rows = FloatRows::of_conv(&conv, values, 1, (0, 1), |len| scratch.f32(len))?;
