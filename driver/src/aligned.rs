@@ -4,6 +4,7 @@ use burst_hal::MemoryCharge;
 use bytemuck::{Pod, Zeroable};
 
 use crate::OpError;
+use crate::pages::Pages;
 use crate::stop::Stop;
 
 /// Alignment of every tensor in memory, in bytes: one cache line, one AVX-512 register.
@@ -60,8 +61,10 @@ impl AlignedBytes {
     ) -> Result<Self, E> {
         let mut copy = AlignedBytes::paid_by(charge);
         copy.reserve(len)?;
+        let mut pages = Pages::default();
         for at in (0..len).step_by(COPIED_AT_ONCE) {
             stop.check()?;
+            pages.ahead_of(&mut copy.lines, COPIED_AT_ONCE / ALIGNMENT);
             copy.resize(len.min(at + COPIED_AT_ONCE))?;
             read(at, &mut copy.as_mut_slice()[at..])?;
         }
@@ -76,6 +79,8 @@ impl AlignedBytes {
         let lines = len.div_ceil(ALIGNMENT);
         if lines > self.lines.len() {
             self.reserve(len)?;
+            let more = lines - self.lines.len();
+            Pages::default().ahead_of(&mut self.lines, more);
             self.lines.resize(lines, Line([0; ALIGNMENT]));
         }
         self.len = len;

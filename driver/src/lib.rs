@@ -81,6 +81,7 @@ mod log;
 mod offer;
 pub mod op;
 pub mod ops;
+mod pages;
 mod peak;
 mod plan;
 mod planner;

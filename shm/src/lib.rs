@@ -11,6 +11,7 @@
 //! | [`Pool`] | a memory pool that the peer handed over by descriptor, mapped where that is safe and read with `pread` where it is not | the peer |
 //! | [`DmaHeap`] | where buffers come from that devices share | – |
 //! | [`SenderWatch`] | which process sent a packet: no memory, but a system call without a safe form | – |
+//! | [`populate`] | pages of memory of this process that is about to be written: likewise | this process |
 //! | [`sync_file_status`] | how far a fence of the kernel is: likewise | – |
 //!
 //! # Why a peer cannot harm us through a descriptor
@@ -42,6 +43,7 @@ mod memory_object;
 #[cfg(loom)]
 pub mod model;
 mod pool;
+mod populate;
 mod region;
 mod sealed;
 mod sender;
@@ -54,6 +56,7 @@ pub use fork::ForkMark;
 pub use mapping::{Mapping, mapped_bytes};
 pub use memory_object::{MAX_LEN, Memory, Seals};
 pub use pool::{Pool, pool_copies};
+pub use populate::populate;
 pub use region::{PeerWritable, ReadOnlyWord, Region, Shared, SharedRegion};
 pub use rustix::io::Errno;
 pub use sealed::SealedBytes;

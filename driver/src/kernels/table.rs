@@ -4,8 +4,8 @@
 use super::simd::KernelInfo;
 use super::{
     add_quantized, argmax, conv, depthwise_float, depthwise_quantized, lstm, lut, matmul_float,
-    matmul_quantized, norm, pool, quantize, reduce, requantize, resize, rnn, softmax, strided,
-    svdf,
+    matmul_quantized, norm, panels, pool, quantize, reduce, requantize, resize, rnn, softmax,
+    strided, svdf,
 };
 
 /// Declares the table of announcements, and for tests each kernel's comparison with its reference.
@@ -43,10 +43,12 @@ kernels! {
     matmul_quantized::PAIRS, compared by matmul_quantized::tests::pairs;
     matmul_quantized::QUADS, compared by matmul_quantized::tests::quads;
     matmul_quantized::ROW_SUMS, compared by matmul_quantized::tests::row_sums;
+    matmul_quantized::SIGNED_SUMS, compared by matmul_quantized::tests::signed_sums;
     matmul_quantized::WIDE_PAIRS, compared by matmul_quantized::tests::wide_pairs;
     norm::INSTANCE;
     norm::L2;
     norm::LOCAL_RESPONSE;
+    panels::TURN, compared by panels::tests::turn;
     pool::WINDOWS;
     quantize::FLOATS, compared by quantize::tests::floats;
     reduce::FOLD;

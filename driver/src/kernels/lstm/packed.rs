@@ -7,6 +7,7 @@ use crate::budget::Budget;
 use crate::kept::KeptValue;
 use crate::kernels::matmul_float::FloatPanels;
 use crate::kernels::rnn::Activation;
+use crate::kernels::simd::Isa;
 
 /// A layer of cells. The sums of its gates stand side by side: input gate (unless coupled), forget
 /// gate, output gate, cell gate.
@@ -31,20 +32,18 @@ pub(crate) struct PackedLstm {
 
 /// The matrices of all gates as one, `units` rows each.
 fn stacked<'a>(
+    isa: Isa,
     gates: &[&Gate<'a>],
     matrix: impl Fn(&Gate<'a>) -> &'a [f32],
     units: usize,
     budget: &Budget<'_>,
 ) -> Result<FloatPanels, OpError> {
-    let len: usize = gates.iter().map(|gate| matrix(gate).len()).sum();
-    budget.charge(len * size_of::<f32>())?;
-    let mut all = Vec::with_capacity(len);
-    for gate in gates {
-        budget.stop().check()?;
-        all.extend_from_slice(matrix(gate));
+    let depth = gates.first().map_or(0, |gate| matrix(gate).len() / units.max(1));
+    if gates.iter().any(|gate| matrix(gate).len() != units * depth) {
+        return Err(OpError::Internal { what: "sizes of the gates of a layer" });
     }
-    let rows = gates.len() * units;
-    FloatPanels::new(&all, rows, all.len() / rows.max(1), budget)
+    let row = |row: usize| &matrix(gates[row / units])[row % units * depth..][..depth];
+    FloatPanels::of_rows(isa, row, (gates.len() * units, depth), budget)
 }
 
 /// Vectors of one number per unit that a gate has at most, and copies of them while they are packed.
@@ -60,19 +59,24 @@ struct Matrices {
 
 impl Matrices {
     /// Packs those of these gates.
-    fn new(lstm: &Lstm<'_>, gates: &[&Gate<'_>], budget: &Budget<'_>) -> Result<Self, OpError> {
+    fn new(
+        isa: Isa,
+        lstm: &Lstm<'_>,
+        gates: &[&Gate<'_>],
+        budget: &Budget<'_>,
+    ) -> Result<Self, OpError> {
         let units = lstm.forget_gate.bias.len();
         let has_aux = gates.iter().all(|gate| gate.aux.is_some());
         let projection = lstm.projection.map(|projection| {
             let outputs = projection.weights.len() / units.max(1);
-            FloatPanels::new(projection.weights, outputs, units, budget)
+            FloatPanels::new(isa, projection.weights, outputs, units, budget)
         });
         Ok(Matrices {
-            input: stacked(gates, |gate| gate.input, units, budget)?,
+            input: stacked(isa, gates, |gate| gate.input, units, budget)?,
             aux: has_aux
-                .then(|| stacked(gates, |gate| gate.aux.unwrap_or_default(), units, budget))
+                .then(|| stacked(isa, gates, |gate| gate.aux.unwrap_or_default(), units, budget))
                 .transpose()?,
-            recurrent: stacked(gates, |gate| gate.recurrent, units, budget)?,
+            recurrent: stacked(isa, gates, |gate| gate.recurrent, units, budget)?,
             projection: projection.transpose()?,
         })
     }
@@ -120,8 +124,8 @@ impl PackedLstm {
     ///
     /// # Errors
     /// [`OpError::Internal`] when sizes do not fit; what the budget says.
-    pub(crate) fn new(lstm: &Lstm<'_>, budget: &Budget<'_>) -> Result<Self, OpError> {
-        Self::with(lstm, budget, |gates| Matrices::new(lstm, gates, budget))
+    pub(crate) fn new(isa: Isa, lstm: &Lstm<'_>, budget: &Budget<'_>) -> Result<Self, OpError> {
+        Self::with(lstm, budget, |gates| Matrices::new(isa, lstm, gates, budget))
     }
 
     /// The layer whose matrices were packed once, see [`PackedLstm::matrices`]: those of `lstm` are not

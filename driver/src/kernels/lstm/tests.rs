@@ -46,7 +46,7 @@ pub(crate) fn gates(isa: Isa) {
             cell_clip: if seed % 7 == 3 { 0.3 } else { 0.0 },
             projection_clip: if seed % 7 == 4 { 0.2 } else { 0.0 },
         };
-        let packed = PackedLstm::new(&lstm, &Budget::default()).unwrap();
+        let packed = PackedLstm::new(isa, &lstm, &Budget::default()).unwrap();
         let (mut output, mut cell) = (weights(numbers, outputs), weights(numbers, units));
         let (mut want_output, mut want_cell) = (output.clone(), cell.clone());
         for _ in 0..4 {

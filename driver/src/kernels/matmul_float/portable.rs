@@ -8,6 +8,7 @@ use crate::budget::Budget;
 use crate::kept::KeptValue;
 use crate::kernels::conv::{MAX_SEGMENTS, MatrixRows, Segments};
 use crate::kernels::panels::{LANES, Panels};
+use crate::kernels::simd::Isa;
 
 /// The weights of the units of a panel at one position of the depth.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -26,22 +27,34 @@ impl FloatPanels {
     /// [`OpError::Internal`] when there are not that many, or one of the sizes is 0; what the budget
     /// says.
     pub(crate) fn new(
+        isa: Isa,
         weights: &[f32],
         units: usize,
         depth: usize,
         budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
-        if units == 0 || depth == 0 || Some(weights.len()) != units.checked_mul(depth) {
+        if Some(weights.len()) != units.checked_mul(depth) {
             return Err(wrong_size());
         }
-        let block = |block: [[f32; 1]; LANES]| {
-            let mut weights = [0.0; LANES];
-            for (weight, [own]) in weights.iter_mut().zip(block) {
-                *weight = own;
-            }
-            Weights(weights)
-        };
-        Ok(FloatPanels(Panels::pack(weights, units, depth, budget, block)?))
+        let row = |unit: usize| &weights[unit * depth..][..depth];
+        Self::of_rows(isa, row, (units, depth), budget)
+    }
+
+    /// Packs `units` rows of weights, of which `row` gives each once, in their order.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when one of the sizes is 0; what the budget says.
+    pub(crate) fn of_rows<'w>(
+        isa: Isa,
+        mut row: impl FnMut(usize) -> &'w [f32],
+        (units, depth): (usize, usize),
+        budget: &Budget<'_>,
+    ) -> Result<Self, OpError> {
+        if units == 0 || depth == 0 {
+            return Err(wrong_size());
+        }
+        let bytes = |unit: usize| bytemuck::cast_slice(row(unit));
+        Ok(FloatPanels(Panels::pack_words(isa, bytes, (units, depth), 0, budget)?))
     }
 
     /// Weights as [`FloatPanels::bytes`] gave them once, which stay where they are kept.

@@ -37,7 +37,7 @@ pub(crate) fn panels(isa: Isa) {
     ] {
         let (rows, weights) = (numbers(count * depth, 1), numbers(units * depth, 2));
         let bias = numbers(units, 3);
-        let panels = FloatPanels::new(&weights, units, depth, &Budget::default()).unwrap();
+        let panels = FloatPanels::new(isa, &weights, units, depth, &Budget::default()).unwrap();
         let want = plain(&rows, &weights, depth, |index| bias[index % units]);
         let mut product = Product {
             units: panels.all(),
@@ -83,7 +83,7 @@ pub(crate) fn panels(isa: Isa) {
 
 #[test]
 fn a_range_keeps_what_is_no_number() {
-    let panels = FloatPanels::new(&[1.0; 3], 3, 1, &Budget::default()).unwrap();
+    let panels = FloatPanels::new(Isa::detect(), &[1.0; 3], 3, 1, &Budget::default()).unwrap();
     for isa in Isa::each_here() {
         let mut out = [0.0; 3];
         let product = Product {
@@ -100,9 +100,9 @@ fn a_range_keeps_what_is_no_number() {
 
 #[test]
 fn sizes_that_do_not_fit_are_refused() {
-    assert!(FloatPanels::new(&[1.0; 5], 2, 3, &Budget::default()).is_err());
-    assert!(FloatPanels::new(&[], 0, 3, &Budget::default()).is_err());
-    let panels = FloatPanels::new(&[1.0; 6], 2, 3, &Budget::default()).unwrap();
+    assert!(FloatPanels::new(Isa::detect(), &[1.0; 5], 2, 3, &Budget::default()).is_err());
+    assert!(FloatPanels::new(Isa::detect(), &[], 0, 3, &Budget::default()).is_err());
+    let panels = FloatPanels::new(Isa::detect(), &[1.0; 6], 2, 3, &Budget::default()).unwrap();
     let run = |depth, bias: &[f32], out_step, out: usize| {
         let rows = FloatRows::Matrix { values: &[1.0; 6], depth };
         let start = Start::Bias(bias);

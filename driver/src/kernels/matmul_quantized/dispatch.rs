@@ -34,6 +34,15 @@ kernel! {
 }
 
 kernel! {
+    /// `out[row] = sum(rows[row, ..])` of signed weights, see [`bytes::signed_sums`].
+    fn signed_sums(rows: &[u8], flip: u8, out: &mut [i32]);
+    announced as SIGNED_SUMS = "matmul_quantized/signed_sums",
+    operations: [Conv2d, FullyConnected],
+    types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],
+    portable: bytes::signed_sums,
+}
+
+kernel! {
     /// XORs a mask into every byte.
     fn flip(bytes: &mut [u8], mask: u8);
     announced as FLIP = "matmul_quantized/flip",

@@ -81,6 +81,23 @@ fn library_is_exact(isa: Isa) -> bool {
     allowed && !byte_executor().may_saturate()
 }
 
+/// A copy of weights that are not signed yet, with each byte XORed; `None` where there is nothing to change.
+fn flipped(
+    isa: Isa,
+    (weights, flip): (&[u8], u8),
+    budget: &Budget<'_>,
+) -> Result<Option<AlignedBytes>, OpError> {
+    if flip == 0 {
+        return Ok(None);
+    }
+    AlignedBytes::copied(weights.len(), budget.same_account(), budget.stop(), |at, part| {
+        part.copy_from_slice(&weights[at..][..part.len()]);
+        dispatch::flip(isa, part, flip);
+        Ok(())
+    })
+    .map(Some)
+}
+
 /// So many bytes in memory that the budget's account pays for.
 fn collected(
     count: usize,
@@ -100,30 +117,35 @@ fn wide_zero(isa: Isa, zero: i32) -> Option<i8> {
 }
 
 impl ByteMatrix {
-    /// Packs weights `[units, depth]` with this zero point.
+    /// Packs weights `[units, depth]` with this zero point, which are signed once each byte is XORed with `flip`.
     ///
     /// # Errors
     /// [`OpError::Internal`] when there are not that many, or the depth is over
     /// [`MAX_EXACT_DEPTH`]; what the budget says.
     pub(crate) fn new(
         isa: Isa,
-        weights: &[i8],
+        (weights, flip): (&[u8], u8),
         (units, depth): (usize, usize),
         zero: i32,
         budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
-        let rows = NdTensorView::try_from_data([units, depth], weights).map_err(wrong_size)?;
-        if depth > MAX_EXACT_DEPTH {
+        if Some(weights.len()) != units.checked_mul(depth) || depth > MAX_EXACT_DEPTH {
             return Err(wrong_size(depth));
         }
         if units == 0 || depth == 0 {
             return Err(wrong_size(depth));
         }
-        Ok(ByteMatrix(if has_vnni(isa) {
-            Form::Quads(QuadMatrix::new(weights, units, depth, budget)?)
-        } else if library_is_exact(isa) {
+        if has_vnni(isa) {
+            let quads = QuadMatrix::new(isa, (weights, flip), (units, depth), budget)?;
+            return Ok(ByteMatrix(Form::Quads(quads)));
+        }
+        let flipped = flipped(isa, (weights, flip), budget)?;
+        let weights =
+            bytemuck::cast_slice(flipped.as_ref().map_or(weights, AlignedBytes::as_slice));
+        Ok(ByteMatrix(if library_is_exact(isa) {
             budget.charge(library_bytes(units, depth))?;
             budget.stop().check()?;
+            let rows = NdTensorView::try_from_data([units, depth], weights).map_err(wrong_size)?;
             Form::Library(byte_executor().prepack_b(rows.transposed()))
         } else if let Some(zero) = wide_zero(isa, zero) {
             Form::WidePairs(PairMatrix::new(weights, (units, depth), zero, budget)?)

@@ -22,5 +22,7 @@ use crate::kernels::conv::MatrixRows;
 /// Rows of bytes.
 pub(crate) type ByteRows<'a> = MatrixRows<'a, u8>;
 
-pub(crate) use dispatch::{FLIP, PAIRS, QUADS, ROW_SUMS, WIDE_PAIRS, flip, row_sums};
+pub(crate) use dispatch::{
+    FLIP, PAIRS, QUADS, ROW_SUMS, SIGNED_SUMS, WIDE_PAIRS, flip, row_sums, signed_sums,
+};
 pub(crate) use matrix::{ByteMatrix, LIBRARY, MAX_EXACT_DEPTH};

@@ -8,6 +8,7 @@ use crate::budget::Budget;
 use crate::kept::KeptValue;
 pub(crate) use crate::kernels::panels::LANES;
 use crate::kernels::panels::Panels;
+use crate::kernels::simd::Isa;
 
 /// Positions of the depth that one multiplication takes: pieces of rows have to be of as many, but for the
 /// end of a row that is one piece.
@@ -24,17 +25,18 @@ pub(crate) struct Quad(pub(crate) [[i8; 4]; LANES]);
 pub(crate) struct QuadMatrix(Panels<Quad, 4>);
 
 impl QuadMatrix {
-    /// Packs weights `[units, depth]`; there must be that many, and neither may be 0.
+    /// Packs weights `[units, depth]`, each XORed with `flip`; there must be that many, and neither may be 0.
     ///
     /// # Errors
     /// What the budget says.
     pub(crate) fn new(
-        weights: &[i8],
-        units: usize,
-        depth: usize,
+        isa: Isa,
+        (weights, flip): (&[u8], u8),
+        (units, depth): (usize, usize),
         budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
-        Ok(QuadMatrix(Panels::pack(weights, units, depth, budget, Quad)?))
+        let row = |unit: usize| &weights[unit * depth..][..depth];
+        Ok(QuadMatrix(Panels::pack_words(isa, row, (units, depth), flip, budget)?))
     }
 
     /// Weights in the same order, as bytes.

@@ -123,13 +123,18 @@ fn stored(
     (rules, want)
 }
 
+fn quad_matrix(isa: Isa, weights: &[i8], sizes: (usize, usize)) -> QuadMatrix {
+    let weights = (bytemuck::cast_slice(weights), 0);
+    QuadMatrix::new(isa, weights, sizes, &Budget::default()).unwrap()
+}
+
 pub(crate) fn quads(isa: Isa) {
     for (count, units, depth) in SHAPES {
         for form in [(0, Rounding::Twice), (-128, Rounding::Twice), (-128, Rounding::Once)] {
             let (rows, weights, sums) = product(count, units, depth);
             let terms: Vec<i32> = (0..).take(count).map(|row| 300 - row * 37).collect();
             let (rules, want) = stored(units, form, &sums, &terms);
-            let matrix = QuadMatrix::new(&weights, units, depth, &Budget::default()).unwrap();
+            let matrix = quad_matrix(isa, &weights, (units, depth));
             let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
             let mut got = vec![0xA5; want.len()];
             for flip in [0, 0x80] {
@@ -231,7 +236,7 @@ fn pixels_in_place_are_the_gathered_rows() {
     if has_vnni(isa) {
         compare_pixels(QUAD, |rows, weights, rules, out| {
             let (units, depth) = (rules.bias.len(), rows.depth());
-            let matrix = QuadMatrix::new(weights, units, depth, &Budget::default()).unwrap();
+            let matrix = quad_matrix(isa, weights, (units, depth));
             let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
             multiply_quads(isa, panels, (rows, 0x80), rules, &[], out).unwrap();
         });
@@ -266,7 +271,7 @@ fn wide_pairs_of_wrong_sizes_or_on_another_cpu_are_refused() {
 
 #[test]
 fn quads_of_wrong_sizes_or_on_another_cpu_are_refused() {
-    let matrix = QuadMatrix::new(&[1; 6], 2, 3, &Budget::default()).unwrap();
+    let matrix = quad_matrix(Isa::detect(), &[1; 6], (2, 3));
     let rules = Requantize::new(vec![0; 2], |_| Multiplier::new(0.5), 0, (0, 255)).unwrap();
     let run = |isa, values: &[u8], out: usize| {
         let (panels, rules) = (matrix.channels(0, 2), rules.channels(0..2));
@@ -288,6 +293,22 @@ pub(crate) fn row_sums(isa: Isa) {
     }
     let mut nothing = [9; 2];
     super::row_sums(isa, &[], -3, &mut nothing);
+    assert_eq!(nothing, [0; 2], "sums of no values");
+}
+
+pub(crate) fn signed_sums(isa: Isa) {
+    for (count, depth) in [(1, 1), (3, 31), (5, 64), (2, 1000)] {
+        let rows = Numbers::new(1).bytes(count * depth);
+        for flip in [0, 0x80] {
+            let signed = |byte: &u8| i32::from((byte ^ flip).cast_signed());
+            let sum = |row: &[u8]| row.iter().map(signed).sum::<i32>();
+            let mut got = vec![1; count];
+            super::signed_sums(isa, &rows, flip, &mut got);
+            assert_eq!(got, rows.chunks_exact(depth).map(sum).collect::<Vec<i32>>());
+        }
+    }
+    let mut nothing = [9; 2];
+    super::signed_sums(isa, &[], 0x80, &mut nothing);
     assert_eq!(nothing, [0; 2], "sums of no values");
 }
 

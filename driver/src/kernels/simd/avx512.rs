@@ -94,6 +94,14 @@ pub(crate) fn load_16_bytes(values: &[u8; 16]) -> __m128i {
     unsafe { _mm_loadu_si128(values.as_ptr().cast()) }
 }
 
+/// A register of bytes.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn load_64_bytes(values: &[u8; 64]) -> __m512i {
+    // SAFETY: 64 bytes are read from an array of 64.
+    unsafe { _mm512_loadu_si512(values.as_ptr().cast()) }
+}
+
 /// 32 numbers of 16 bits.
 #[inline]
 #[target_feature(enable = "avx512f")]

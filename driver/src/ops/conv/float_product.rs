@@ -39,8 +39,20 @@ enum Weights {
     Library(FloatMatrix),
 }
 
+/// Whether no weight is infinite or not a number. A look at each that may end the loop is no vector code, so whole
+/// parts are looked at.
+fn are_finite(weights: &[f32]) -> bool {
+    const PART: usize = 1024;
+    let all_are = |part: &[f32]| part.iter().fold(true, |all, one| all & one.is_finite());
+    weights.chunks(PART).all(all_are)
+}
+
 impl FloatProduct {
-    /// Packs filter and bias of `units` outputs with `depth` weights each.
+    /// Packs filter and bias of `units` outputs with `depth` weights each; `None` for pictures where a weight is
+    /// infinite or not a number.
+    ///
+    /// Rows of pictures are gathered with zeros around them. Taps there do not count, but a product with such
+    /// a weight would.
     pub(super) fn new(
         rows: Rows,
         filter: TensorRef<'_>,
@@ -48,16 +60,32 @@ impl FloatProduct {
         (units, depth): (usize, usize),
         range: (f32, f32),
         context: &PrepareContext<'_>,
-    ) -> Result<Self, OpError> {
+    ) -> Result<Option<Self>, OpError> {
         let PrepareContext { isa, budget, .. } = *context;
         if let Some(values) = budget.kept().take(What::Packed) {
             let (weights, bias) = restored(&values, (units, depth), budget)?;
-            return Ok(FloatProduct { rows, weights: Weights::Panels(weights), bias, range, isa });
+            let weights = Weights::Panels(weights);
+            return Ok(Some(FloatProduct { rows, weights, bias, range, isa }));
         }
         let bias = bias.f32()?;
         budget.charge(size_of_val(bias))?;
+        let filter = filter.f32()?;
+        if Some(filter.len()) != units.checked_mul(depth) {
+            return Err(sizes_differ());
+        }
+        let has_to_be_finite = matches!(rows, Rows::Images(_));
         let weights = if matmul_float::has_panels(isa) {
-            let panels = FloatPanels::new(filter.f32()?, units, depth, budget)?;
+            let mut is_finite = true;
+            // A row is looked at when it is about to be packed, so that it comes from memory once.
+            let row = |unit: usize| {
+                let row = &filter[unit * depth..][..depth];
+                is_finite &= !has_to_be_finite || are_finite(row);
+                row
+            };
+            let panels = FloatPanels::of_rows(isa, row, (units, depth), budget)?;
+            if !is_finite {
+                return Ok(None);
+            }
             if budget.kept().is_recording() {
                 let values = [panels.bytes(), bytemuck::cast_slice(bias)];
                 let copies = values.map(|bytes| Ok((Dimensions::new(), budget.copy_of(bytes)?)));
@@ -65,9 +93,12 @@ impl FloatProduct {
             }
             Weights::Panels(panels)
         } else {
-            Weights::Library(FloatMatrix::new(filter.f32()?, units, depth, budget)?)
+            if has_to_be_finite && !are_finite(filter) {
+                return Ok(None);
+            }
+            Weights::Library(FloatMatrix::new(filter, units, depth, budget)?)
         };
-        Ok(FloatProduct { rows, weights, bias: bias.to_vec(), range, isa })
+        Ok(Some(FloatProduct { rows, weights, bias: bias.to_vec(), range, isa }))
     }
 
     /// How the rows are cut.

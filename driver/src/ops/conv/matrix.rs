@@ -31,7 +31,6 @@ use crate::ops::conv::row_tiles::{
     PACKED_INPUTS, Rows, SHARED_STEP, one_row_tiling, sizes_differ, tile_rows,
 };
 use crate::scratch::Scratch;
-use crate::stop::STEPS_PER_CHECK;
 use crate::tensor::{Args, TensorRef};
 use crate::threads::{Tiling, speed};
 
@@ -54,13 +53,10 @@ pub(super) fn prepare(
     }
     let ty = args.input(0)?.info.ty;
     let kernel: Box<dyn Kernel> = if ty == OperandType::TensorFloat32 {
-        // Rows are gathered with zeros around a picture. Taps there do not count, but a product with an
-        // infinite weight would.
-        if matches!(rows, Rows::Images(_)) && !are_finite(filter.f32()?) {
-            return Ok(None);
-        }
         let range = activation_range_f32(activation);
-        Box::new(FloatProduct::new(rows, filter, bias, (units, depth), range, context)?)
+        let product = FloatProduct::new(rows, filter, bias, (units, depth), range, context)?;
+        let Some(product) = product else { return Ok(None) };
+        Box::new(product)
     } else if is_quantized(ty) && depth <= MAX_EXACT_DEPTH {
         let scales = Scales::of_args(rows.task(), args)?;
         let sizes = (units, depth);
@@ -69,14 +65,6 @@ pub(super) fn prepare(
         return Ok(None);
     };
     Ok(Some(Prepared { kernel, packed_inputs: SmallVec::from_slice(&PACKED_INPUTS) }))
-}
-
-/// Whether no weight is infinite or not a number. A look at each that may end the loop is no vector code, so whole
-/// parts are looked at.
-fn are_finite(weights: &[f32]) -> bool {
-    const PART: usize = 1024;
-    let all_are = |part: &[f32]| part.iter().fold(true, |all, one| all & one.is_finite());
-    weights.chunks(PART).all(all_are)
 }
 
 /// Rows of activations, a term for each row, and numbers to compute with.
@@ -202,33 +190,24 @@ impl PackedWeights {
         context: &PrepareContext<'_>,
     ) -> Result<Self, OpError> {
         let PrepareContext { isa, budget, .. } = *context;
-        let mut checkpoints = budget.stop().checkpoints();
-        let (flipped, weights);
-        if filter.info.ty == OperandType::TensorQuant8Asymm {
-            let filter = filter.u8()?;
-            budget.charge(filter.len())?;
-            let flip = |weight: &u8| (weight ^ TOP_BIT).cast_signed();
-            let mut copy = Vec::with_capacity(filter.len());
-            for part in filter.chunks(STEPS_PER_CHECK) {
-                checkpoints.after(part.len())?;
-                copy.extend(part.iter().map(flip));
-            }
-            flipped = copy;
-            weights = flipped.as_slice();
-        } else {
-            weights = filter.i8()?;
-        }
+        let is_signed = filter.info.ty != OperandType::TensorQuant8Asymm;
+        let flip = if is_signed { 0 } else { TOP_BIT };
+        let filter = filter.bytes.ok_or(OpError::Omitted { index: 1 })?;
         let out_of_range = OpError::Range { what: "zero point of the input" };
         let count = i32::try_from(depth).map_err(|_| out_of_range)?;
         let both_zeros = count.wrapping_mul(zeros.input).wrapping_mul(zeros.weights);
         let biases = bias.i32()?;
         budget.charge(Requantize::bytes(biases.len()))?;
-        let mut bias = Vec::with_capacity(biases.len());
-        for (own, weights) in biases.iter().zip(weights.chunks_exact(depth)) {
+        let mut checkpoints = budget.stop().checkpoints();
+        let mut bias = vec![0; biases.len()];
+        for (sum, weights) in bias.iter_mut().zip(filter.chunks_exact(depth.max(1))) {
             checkpoints.after(weights.len())?;
-            let sum: i32 = weights.iter().map(|weight| i32::from(*weight)).sum();
-            bias.push(own.wrapping_sub(zeros.input.wrapping_mul(sum)).wrapping_add(both_zeros));
+            matmul_quantized::signed_sums(isa, weights, flip, std::slice::from_mut(sum));
         }
+        for (sum, own) in bias.iter_mut().zip(biases) {
+            *sum = own.wrapping_sub(zeros.input.wrapping_mul(*sum)).wrapping_add(both_zeros);
+        }
+        let weights = (filter, flip);
         let weights = ByteMatrix::new(isa, weights, (units, depth), zeros.weights, budget)?;
         Ok(PackedWeights { weights, bias })
     }

@@ -145,7 +145,7 @@ impl PackedLayer {
         let (floats, _) = Floats::new(&constants, &mut scratch, 0)?;
         let cell = operands.cell(&floats, tuning)?;
         let lstm = match budget.kept().take(What::Packed) {
-            None => PackedLstm::new(&cell, budget)?,
+            None => PackedLstm::new(isa, &cell, budget)?,
             Some(matrices) => {
                 PackedLstm::restored(&cell, operands.layer_sizes(args)?, &matrices, budget)?
             }

@@ -1,11 +1,23 @@
 //! Weights in the order in which kernels read them that compute [`LANES`] units side by side.
 
-use bytemuck::Pod;
+use bytemuck::{Pod, Zeroable};
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod dispatch;
+mod portable;
+#[cfg(test)]
+pub(super) mod tests;
+
+use self::portable::{SQUARE_BYTES, Square, Word};
 use crate::OpError;
 use crate::budget::Budget;
 use crate::kept::KeptValue;
+use crate::kernels::simd::Isa;
+use crate::pages::Pages;
 use crate::stop::STEPS_PER_CHECK;
+
+pub(crate) use self::dispatch::TURN;
 
 /// Units of a panel: one register of sums.
 pub(crate) const LANES: usize = 16;
@@ -59,11 +71,13 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
     ) -> Result<Self, OpError> {
         let (mut blocks, _) = Self::room(units, depth, budget)?;
         let mut checkpoints = budget.stop().checkpoints();
+        let mut pages = Pages::default();
         let weight = |unit: usize, position: usize| {
             let inside = unit < units && position < depth;
             if inside { weights[unit * depth + position] } else { T::default() }
         };
         for first in (0..units).step_by(LANES) {
+            pages.ahead_of(&mut blocks, depth.div_ceil(STEP));
             // Blocks that lie wholly within the weights are most of them, and need no look at each weight.
             let rows: [&[T]; LANES] = std::array::from_fn(|lane| {
                 let rows = weights.get((first + lane) * depth..).unwrap_or_default();
@@ -90,6 +104,54 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
         Ok(Panels { units, depth, blocks: Blocks::Own(blocks) })
     }
 
+    /// Packs weights that a block holds as they are, a word of each unit: floats, or quads of bytes. `row` gives
+    /// the bytes of a unit's weights, unit by unit, each of which is XORed with `flip`.
+    ///
+    /// # Errors
+    /// As [`Panels::pack`].
+    pub(crate) fn pack_words<'w>(
+        isa: Isa,
+        mut row: impl FnMut(usize) -> &'w [u8],
+        (units, depth): (usize, usize),
+        flip: u8,
+        budget: &Budget<'_>,
+    ) -> Result<Self, OpError> {
+        const { assert!(size_of::<B>() == SQUARE_BYTES, "a block has one word of each unit") };
+        let (mut blocks, _) = Self::room(units, depth, budget)?;
+        let mut checkpoints = budget.stop().checkpoints();
+        let mut pages = Pages::default();
+        let row_bytes = depth * size_of::<Word>() / STEP;
+        // A missing unit has this in the place of each part of its row, and weights of 0 once it is flipped.
+        let missing = [flip; SQUARE_BYTES];
+        for first in (0..units).step_by(LANES) {
+            pages.ahead_of(&mut blocks, depth.div_ceil(STEP));
+            let present = (units - first).min(LANES);
+            let mut rows: [&[u8]; LANES] = [&[]; LANES];
+            for (lane, slot) in rows.iter_mut().take(present).enumerate() {
+                *slot = &row(first + lane)[..row_bytes];
+            }
+            for at in (0..row_bytes).step_by(SQUARE_BYTES) {
+                checkpoints.after(SQUARE_BYTES * LANES)?;
+                let len = (row_bytes - at).min(SQUARE_BYTES);
+                let mut square = Square::zeroed();
+                if len == SQUARE_BYTES {
+                    let parts = rows
+                        .map(|row| row.get(at..).and_then(<[u8]>::first_chunk).unwrap_or(&missing));
+                    dispatch::turn(isa, &parts, flip, &mut square);
+                } else {
+                    let mut ends = [missing; LANES];
+                    for (end, row) in ends.iter_mut().zip(&rows[..present]) {
+                        end[..len].copy_from_slice(&row[at..]);
+                    }
+                    dispatch::turn(isa, &ends.each_ref(), flip, &mut square);
+                }
+                let words = len.div_ceil(size_of::<Word>());
+                blocks.extend_from_slice(&bytemuck::cast_slice(&square.0)[..words]);
+            }
+        }
+        Ok(Panels { units, depth, blocks: Blocks::Own(blocks) })
+    }
+
     /// Weights that were packed once: `block` makes each block from its bytes.
     ///
     /// # Errors
@@ -107,8 +169,10 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
             return Err(OpError::Internal { what: "size of packed weights" });
         }
         let mut checkpoints = budget.stop().checkpoints();
+        let mut pages = Pages::default();
         for part in packed.chunks(STEPS_PER_CHECK / BYTES) {
             checkpoints.after(part.len() * BYTES)?;
+            pages.ahead_of(&mut blocks, part.len());
             blocks.extend(part.iter().map(&block));
         }
         Ok(Panels { units, depth, blocks: Blocks::Own(blocks) })

@@ -1,0 +1,54 @@
+//! Words of 16 rows brought into the order of a panel, in registers.
+
+use core::arch::x86_64::*;
+
+use super::LANES;
+use super::portable::{SQUARE_BYTES, Square};
+use crate::kernels::simd::avx512::{load_64_bytes, store_64_bytes};
+
+/// See [`turn`](super::portable::turn).
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(crate) fn turn(rows: &[&[u8; SQUARE_BYTES]; LANES], flip: u8, square: &mut Square) {
+    let flip = _mm512_set1_epi8(flip.cast_signed());
+    let mut fours = [[_mm512_setzero_si512(); 4]; 4];
+    for (rows, four) in rows.as_chunks::<4>().0.iter().zip(&mut fours) {
+        *four = quarters(rows, flip);
+    }
+    let [a, b, c, d] = fours;
+    for word in 0..4 {
+        // Of each four rows, this word and every fourth after it: their even ones, and their odd ones.
+        let even = _mm512_shuffle_i32x4::<0x88>(a[word], b[word]);
+        let odd = _mm512_shuffle_i32x4::<0xdd>(a[word], b[word]);
+        let more_even = _mm512_shuffle_i32x4::<0x88>(c[word], d[word]);
+        let more_odd = _mm512_shuffle_i32x4::<0xdd>(c[word], d[word]);
+        let blocks = &mut square.0;
+        let whole = _mm512_shuffle_i32x4::<0x88>(even, more_even);
+        store_64_bytes(blocks[word].as_flattened_mut(), whole);
+        let whole = _mm512_shuffle_i32x4::<0x88>(odd, more_odd);
+        store_64_bytes(blocks[word + 4].as_flattened_mut(), whole);
+        let whole = _mm512_shuffle_i32x4::<0xdd>(even, more_even);
+        store_64_bytes(blocks[word + 8].as_flattened_mut(), whole);
+        let whole = _mm512_shuffle_i32x4::<0xdd>(odd, more_odd);
+        store_64_bytes(blocks[word + 12].as_flattened_mut(), whole);
+    }
+}
+
+/// Words 0, 4, 8 and 12 of four rows, side by side in a quarter of the first register each; those after them
+/// in the next three.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn quarters(rows: &[&[u8; SQUARE_BYTES]; 4], flip: __m512i) -> [__m512i; 4] {
+    let mut values = [_mm512_setzero_si512(); 4];
+    for (value, row) in values.iter_mut().zip(rows) {
+        *value = _mm512_xor_si512(load_64_bytes(row), flip);
+    }
+    let [a, b, c, d] = values;
+    let (low, high) = (_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+    let (more_low, more_high) = (_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+    [
+        _mm512_unpacklo_epi64(low, more_low),
+        _mm512_unpackhi_epi64(low, more_low),
+        _mm512_unpacklo_epi64(high, more_high),
+        _mm512_unpackhi_epi64(high, more_high),
+    ]
+}
