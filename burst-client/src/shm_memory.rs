@@ -67,6 +67,10 @@ impl Memory for ShmMemory {
         self.0.write(offset, bytes).map_err(memory_error)
     }
 
+    fn is_mapped(&self) -> bool {
+        self.0.is_mapped()
+    }
+
     fn as_bytes(&self) -> Option<&[u8]> {
         self.0.as_sealed_bytes()
     }

@@ -53,6 +53,10 @@ impl Memory for ClientMemory {
         self.unless_mapped(|| self.pool.write(offset, bytes)).map_err(memory_error)
     }
 
+    fn is_mapped(&self) -> bool {
+        self.pool.is_mapped()
+    }
+
     fn as_bytes(&self) -> Option<&[u8]> {
         self.pool.as_sealed_bytes()
     }

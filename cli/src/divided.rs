@@ -165,6 +165,10 @@ impl Memory for Part {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryError> {
         self.pool.write(self.at(offset, bytes.len())?, bytes)
     }
+
+    fn is_mapped(&self) -> bool {
+        self.pool.is_mapped()
+    }
 }
 
 #[cfg(test)]

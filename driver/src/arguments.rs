@@ -8,9 +8,9 @@
 //! | an output in a buffer | nowhere: the operation computes right into it |
 //! | an output in a buffer that is the same in every execution | by one copy: it was computed when the model was prepared |
 
-use std::sync::Arc;
 #[cfg(debug_assertions)]
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use burst_hal::{
     Dimensions, ErrorStatus, ExecutionResult, OutputShape, Pool, PreparedModel, Request,
@@ -22,6 +22,9 @@ use crate::buffers::{Buffers, Storage, Tracked, Writing, value};
 use crate::context::Context;
 use crate::error::DriverError;
 use crate::plan::Plan;
+use crate::scratch::Scratch;
+use crate::stop::Stop;
+use crate::threads::{Parallelism, Tiling, speed};
 
 /// The arguments of one execution.
 pub(crate) struct Arguments<'r> {
@@ -55,13 +58,19 @@ impl<'r> Arguments<'r> {
         Ok(Arguments { request, buffers, written: Vec::new() })
     }
 
-    /// Brings all of them to the context. Whatever comes of it, [`Arguments::end`] has to follow.
-    pub(crate) fn bring(&mut self, context: &mut Context, plan: &Plan) -> Result<(), DriverError> {
+    /// Brings all of them to the context, large ones with the help of these threads. Whatever comes of it,
+    /// [`Arguments::end`] has to follow.
+    pub(crate) fn bring(
+        &mut self,
+        context: &mut Context,
+        plan: &Plan,
+        threads: Parallelism<'_>,
+    ) -> Result<(), DriverError> {
         for (index, argument) in self.request.inputs.iter().enumerate() {
             if let Some(buffer) = self.buffers.of(argument) {
                 lend_input(context, plan, index, buffer)?;
             } else {
-                copy_in(context, plan, self.request, index)?;
+                copy_in(context, plan, self.request, index, threads)?;
             }
         }
         for (position, argument) in self.request.outputs.iter().enumerate() {
@@ -160,11 +169,15 @@ fn lend_input(
 }
 
 /// Copies an input that lies in memory, or marks it as left out.
+///
+/// A large one is copied by all threads, each the part that it most likely reads in the first operation: what one
+/// core has just written another one reads slowly.
 pub(crate) fn copy_in(
     context: &mut Context,
     plan: &Plan,
     request: &Request,
     index: usize,
+    threads: Parallelism<'_>,
 ) -> Result<(), DriverError> {
     let argument = &request.inputs[index];
     if argument.has_no_value {
@@ -176,12 +189,34 @@ pub(crate) fn copy_in(
         .input(plan, index, &argument.dimensions)
         .map_err(|cause| wrong("input", index, cause))?;
     count_copy();
-    pool.read(u64::from(argument.location.offset), bytes).map_err(|cause| DriverError::Memory {
-        what: "input",
-        index,
-        cause,
-    })
+    let failed = |cause| DriverError::Memory { what: "input", index, cause };
+    let begin = u64::from(argument.location.offset);
+    let tiling = Tiling { nanos: speed::nanos(&[bytes.len()], COPIED), ..Tiling::values(0) };
+    // A helper serves everybody: it must not wait for a file that somebody keeps from answering.
+    if !pool.is_mapped() || !threads.shares(&tiling) {
+        return pool.read(begin, bytes).map_err(failed);
+    }
+    let failure = Mutex::new(None);
+    let copied = threads.tiles(
+        &tiling,
+        bytes,
+        &mut Scratch::default(),
+        Stop::default(),
+        |at, part, _| {
+            pool.read(begin + at as u64, part).map_err(|cause| {
+                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(cause);
+                OpError::Internal { what: "memory of an input that cannot be read" }
+            })
+        },
+    );
+    match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(cause) => Err(failed(cause)),
+        None => copied.map_err(|cause| wrong("input", index, cause)),
+    }
 }
+
+/// Bytes that a core copies in a nanosecond.
+const COPIED: usize = 16;
 
 /// Copies an output to memory, where it has room. Says whether it had.
 pub(crate) fn copy_out(request: &Request, index: usize, bytes: &[u8]) -> Result<bool, DriverError> {

@@ -209,10 +209,11 @@ impl CpuPreparedModel {
         let mut marks = Marks::begin(stop.tracing());
         // Helpers wake while inputs are copied.
         let scope = self.begin(context);
-        arguments.bring(context, &self.plan)?;
+        let threads = Parallelism::of(scope.as_ref());
+        arguments.bring(context, &self.plan, threads)?;
         marks.mark(SpanKind::BringInputs);
         let started = Instant::now();
-        context.run(&self.plan, stop, loop_timeout(options), Parallelism::of(scope.as_ref()))?;
+        context.run(&self.plan, stop, loop_timeout(options), threads)?;
         context.expects_help = scope.is_some_and(|scope| scope.has_shared_work());
         let computed = started.elapsed();
         marks.skip(); // each step has its own span

@@ -52,10 +52,10 @@ impl CpuPreparedModel {
         let mut times = vec![Duration::ZERO; plan.main.steps.len()];
         for _ in 0..executions {
             let scope = self.begin(&context);
-            for index in 0..request.inputs.len() {
-                copy_in(&mut context, plan, request, index)?;
-            }
             let parallelism = Parallelism::of(scope.as_ref());
+            for index in 0..request.inputs.len() {
+                copy_in(&mut context, plan, request, index, parallelism)?;
+            }
             context.run_timed(
                 plan,
                 Stop::default(),

@@ -150,6 +150,12 @@ impl<'a> Parallelism<'a> {
         self.scope.map_or(1, Scope::threads)
     }
 
+    /// Whether work cut like this is given to several threads, as far as that depends on how much it is.
+    #[must_use]
+    pub(crate) fn shares(&self, tiling: &Tiling) -> bool {
+        self.scope.is_some() && tiling.nanos >= self.least_shared
+    }
+
     /// Computes every tile of `out`: `compute` gets the number of the tile's first row, the tile,
     /// and working memory of the thread it runs on. Checks `stop` before each tile.
     ///

@@ -56,6 +56,12 @@ pub trait Memory: Send + Sync + std::fmt::Debug {
     /// [`MemoryError::OutOfRange`], [`MemoryError::ReadOnly`], or the backing file's error.
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryError>;
 
+    /// Whether copies are loads and stores of this process alone: none waits for somebody else, and several
+    /// threads may copy parts of it at once.
+    fn is_mapped(&self) -> bool {
+        false
+    }
+
     /// The bytes themselves, where no process can write them any more (sealed memory).
     fn as_bytes(&self) -> Option<&[u8]> {
         None
@@ -112,6 +118,10 @@ impl Memory for HeapMemory {
         let range = range(offset, new.len(), bytes.len())?;
         bytes[range].copy_from_slice(new);
         Ok(())
+    }
+
+    fn is_mapped(&self) -> bool {
+        true
     }
 }
 

@@ -38,6 +38,7 @@ kernels! {
     matmul_float::CLAMP, compared by matmul_float::tests::clamp;
     matmul_float::LIBRARY;
     matmul_float::PANELS, compared by matmul_float::tests::panels;
+    matmul_quantized::COPY_FLIPPED, compared by matmul_quantized::tests::copy_flipped;
     matmul_quantized::FLIP, compared by matmul_quantized::tests::flip;
     matmul_quantized::LIBRARY;
     matmul_quantized::PAIRS, compared by matmul_quantized::tests::pairs;
@@ -50,6 +51,7 @@ kernels! {
     norm::LOCAL_RESPONSE;
     panels::TURN, compared by panels::tests::turn;
     pool::WINDOWS;
+    quantize::BYTES, compared by quantize::tests::bytes;
     quantize::FLOATS, compared by quantize::tests::floats;
     reduce::FOLD;
     requantize::ROWS, compared by requantize::tests::rows;

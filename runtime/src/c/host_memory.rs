@@ -64,6 +64,10 @@ impl Memory for HostMemory {
         unsafe { copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
         Ok(())
     }
+
+    fn is_mapped(&self) -> bool {
+        true
+    }
 }
 
 /// An input in the caller's memory; null without length leaves it out.

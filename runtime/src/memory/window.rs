@@ -39,6 +39,10 @@ impl Memory for Window {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryError> {
         self.pool.write(self.check(offset, bytes.len())?, bytes)
     }
+
+    fn is_mapped(&self) -> bool {
+        self.pool.is_mapped()
+    }
 }
 
 #[cfg(test)]

@@ -34,3 +34,11 @@ pub(crate) fn flip(bytes: &mut [u8], mask: u8) {
         *byte ^= mask;
     }
 }
+
+/// `to = from ^ mask`, byte by byte; both have one length.
+#[inline(always)]
+pub(crate) fn copy_flipped(from: &[u8], mask: u8, to: &mut [u8]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = from ^ mask;
+    }
+}

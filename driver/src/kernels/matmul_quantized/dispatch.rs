@@ -51,6 +51,15 @@ kernel! {
     portable: bytes::flip,
 }
 
+kernel! {
+    /// `to = from ^ mask`, byte by byte; both have one length.
+    fn copy_flipped(from: &[u8], mask: u8, to: &mut [u8]);
+    announced as COPY_FLIPPED = "matmul_quantized/copy_flipped",
+    operations: [Conv2d, FullyConnected],
+    types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],
+    portable: bytes::copy_flipped,
+}
+
 /// `matmul_quantized/quads`: see [`multiply_quads`].
 pub(crate) const QUADS: KernelInfo = KernelInfo {
     name: "matmul_quantized/quads",

@@ -91,8 +91,7 @@ fn flipped(
         return Ok(None);
     }
     AlignedBytes::copied(weights.len(), budget.same_account(), budget.stop(), |at, part| {
-        part.copy_from_slice(&weights[at..][..part.len()]);
-        dispatch::flip(isa, part, flip);
+        dispatch::copy_flipped(isa, &weights[at..][..part.len()], flip, part);
         Ok(())
     })
     .map(Some)

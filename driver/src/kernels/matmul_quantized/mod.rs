@@ -23,6 +23,7 @@ use crate::kernels::conv::MatrixRows;
 pub(crate) type ByteRows<'a> = MatrixRows<'a, u8>;
 
 pub(crate) use dispatch::{
-    FLIP, PAIRS, QUADS, ROW_SUMS, SIGNED_SUMS, WIDE_PAIRS, flip, row_sums, signed_sums,
+    COPY_FLIPPED, FLIP, PAIRS, QUADS, ROW_SUMS, SIGNED_SUMS, WIDE_PAIRS, copy_flipped, flip,
+    row_sums, signed_sums,
 };
 pub(crate) use matrix::{ByteMatrix, LIBRARY, MAX_EXACT_DEPTH};

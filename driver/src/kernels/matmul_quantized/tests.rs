@@ -320,3 +320,12 @@ pub(crate) fn flip(isa: Isa) {
         assert!(got.iter().zip(&bytes).all(|(got, byte)| *got == *byte ^ 0x80));
     }
 }
+
+pub(crate) fn copy_flipped(isa: Isa) {
+    for len in [0, 1, 63, 64, 65, 500] {
+        let bytes = Numbers::new(2).bytes(len);
+        let mut got = vec![1; len];
+        super::copy_flipped(isa, &bytes, 0x80, &mut got);
+        assert!(got.iter().zip(&bytes).all(|(got, byte)| *got == *byte ^ 0x80));
+    }
+}

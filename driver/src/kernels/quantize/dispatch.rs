@@ -14,3 +14,12 @@ kernel! {
     types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],
     portable: portable::floats,
 }
+
+kernel! {
+    /// Stored values as floats, see [`portable::bytes`].
+    fn bytes(values: &[u8], quant: Quant8, out: &mut [f32]);
+    announced as BYTES = "quantize/bytes",
+    operations: [Dequantize],
+    types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],
+    portable: portable::bytes,
+}

@@ -1,9 +1,9 @@
-//! Floats as quantized values of 8 bits.
+//! Floats as quantized values of 8 bits, and back.
 
 mod dispatch;
 mod portable;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub(crate) use dispatch::{FLOATS, floats};
+pub(crate) use dispatch::{BYTES, FLOATS, bytes, floats};
 pub(crate) use portable::stored;

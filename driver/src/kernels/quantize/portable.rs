@@ -1,9 +1,10 @@
-//! From floats to stored values.
+//! From floats to stored values, and back.
 
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "values are clamped to their 8-bit type before they are narrowed"
+    clippy::cast_precision_loss,
+    reason = "values are clamped to their 8-bit type before they are narrowed; differences of 8-bit values are exact in f32"
 )]
 
 use crate::kernels::lut::Quant8;
@@ -13,6 +14,22 @@ use crate::kernels::lut::Quant8;
 pub(crate) fn floats(values: &[f32], quant: Quant8, out: &mut [u8]) {
     for (out, value) in out.iter_mut().zip(values) {
         *out = stored(*value, quant);
+    }
+}
+
+/// The floats that stored values, signed or not as their eight bits, stand for; `out` has as many elements.
+#[inline(always)]
+pub(crate) fn bytes(values: &[u8], quant: Quant8, out: &mut [f32]) {
+    let Quant8 { signed, scale, zero_point } = quant;
+    let real = |stored: i32| scale * stored.wrapping_sub(zero_point) as f32;
+    if signed {
+        for (out, value) in out.iter_mut().zip(values) {
+            *out = real(i32::from(value.cast_signed()));
+        }
+    } else {
+        for (out, value) in out.iter_mut().zip(values) {
+            *out = real(i32::from(*value));
+        }
     }
 }
 

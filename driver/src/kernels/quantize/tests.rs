@@ -26,3 +26,16 @@ pub(crate) fn floats(isa: Isa) {
         }
     }
 }
+
+pub(crate) fn bytes(isa: Isa) {
+    let values = Numbers::new(6).bytes(1003);
+    for (signed, scale, zero_point) in [(false, 0.5, 10), (true, 0.031_25, -118), (true, 0.3, 0)] {
+        let mut got = vec![7.0; values.len()];
+        super::bytes(isa, &values, Quant8 { signed, scale, zero_point }, &mut got);
+        for (value, got) in values.iter().zip(got) {
+            let stored = if signed { i32::from(value.cast_signed()) } else { i32::from(*value) };
+            let want = scale * f32::from(i16::try_from(stored - zero_point).unwrap());
+            assert_eq!(got.to_bits(), want.to_bits(), "{value}");
+        }
+    }
+}

@@ -301,8 +301,8 @@ impl ByteProduct {
         let (copy, edges) = bytes.split_at_mut(copied);
         let (mut source, mut flip) = (Source::whole(input, self.zero), self.flip);
         if is_copied {
-            copy.copy_from_slice(input.get(reach.clone()).ok_or_else(sizes_differ)?);
-            matmul_quantized::flip(self.isa, copy, flip);
+            let values = input.get(reach.clone()).ok_or_else(sizes_differ)?;
+            matmul_quantized::copy_flipped(self.isa, values, flip, copy);
             source = Source { values: copy, base: reach.start, zero: self.zero ^ flip };
             flip = 0;
         }

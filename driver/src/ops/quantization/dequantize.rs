@@ -10,20 +10,26 @@
 use burst_hal::HalVersion::{V1_0, V1_2, V1_3};
 use burst_hal::{OperandType, OperationType};
 use half::f16;
+use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::kernels::lanes::Lanes;
+use crate::kernels::lut::Quant8;
+use crate::kernels::{Isa, quantize};
 use crate::op::types::{TF16, TF32, TQ8, TQ8PC, TQ8S, TQ8SYMM};
-use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, Run, Signature};
+use crate::op::{
+    Form, Inferred, Kernel, OpDef, OpTraits, Plain, PrepareContext, Prepared, Run, Signature,
+};
+use crate::ops::quantization::rules::quant8;
 use crate::ops::rank_limit::expect_rank;
 use crate::tensor::{Args, TensorInfo, TensorRef};
-use crate::threads::TileRunner;
+use crate::threads::{TileRunner, Tiling};
 
 /// The definition of DEQUANTIZE.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Dequantize,
     validate,
-    body: &Plain { infer, prepare: None, execute },
+    body: &Plain { infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN,
 };
 
@@ -86,6 +92,42 @@ fn dequantize<T: Send>(
         runner.map(input.u8()?, out, 1, |stored| real(i32::from(stored), scale))
     } else {
         runner.map(input.i8()?, out, 1, |stored| real(i32::from(stored), scale))
+    }
+}
+
+/// The kernel of asymmetric types to 32-bit floats.
+#[derive(Debug)]
+struct Bytes {
+    quant: Quant8,
+    isa: Isa,
+}
+
+fn prepare(args: &Args<'_>, context: &PrepareContext<'_>) -> Result<Option<Prepared>, OpError> {
+    let is_float = args.outputs.first().is_some_and(|(out, _)| out.ty == OperandType::TensorFloat32);
+    let Some(quant) = quant8(args.input(0)?.info).filter(|_| is_float) else { return Ok(None) };
+    let kernel = Box::new(Bytes { quant, isa: context.isa });
+    Ok(Some(Prepared { kernel, packed_inputs: SmallVec::new() }))
+}
+
+/// Bytes that are read and written for each value.
+const VALUE_BYTES: usize = 5;
+
+impl Kernel for Bytes {
+    fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
+        let input = run.input(0)?.bytes.ok_or(OpError::Omitted { index: 0 })?;
+        let (out, mut runner) = run.output_and_runner()?;
+        let out = out.f32_mut()?;
+        if input.len() != out.len() {
+            return Err(OpError::Internal { what: "an output has not its input's length" });
+        }
+        runner.tiles(&Tiling::values(VALUE_BYTES * out.len()), out, |first, out, _| {
+            quantize::bytes(self.isa, &input[first..][..out.len()], self.quant, out);
+            Ok(())
+        })
+    }
+
+    fn name(&self) -> &'static str {
+        "8 bit to floats"
     }
 }
 

@@ -16,12 +16,15 @@
 
 use burst_hal::HalVersion::{self, V1_0, V1_2, V1_3};
 use burst_hal::{Dimensions, OperandType, OperationType};
+use smallvec::SmallVec;
 
 use super::common;
+use crate::kernels::lut;
 use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes};
 use crate::ops::attributes::Axis;
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::{Args, TensorInfo};
+use crate::threads::Tiling;
 use crate::{OpError, SignatureError};
 
 /// The definition of CONCATENATION.
@@ -101,42 +104,57 @@ fn execute(run: &mut Run<'_, '_>, axis: &Axis) -> Result<(), OpError> {
     }
     let tensors = tensors(run.inputs.len())?;
     let axis = axis.position_from_start(run.input(0)?.dims.len())?;
-    let (inputs, mut checkpoints) = (run.inputs, run.stop.checkpoints());
-    let out = run.output(0)?;
+    let inputs = run.inputs;
+    let (out, mut runner) = run.output_and_runner()?;
     let info = out.info;
     let width = common::width(info.ty)?;
     let (_, along, after) = common::around(out.dims, axis);
-    let out_row = along * after * width;
-    let out = out.bytes_mut();
-    let mut start = 0;
+    let mut parts: SmallVec<[RowPart<'_>; 8]> = SmallVec::new();
     for input in inputs.get(..tensors).unwrap_or_default() {
         let bytes = input.bytes.ok_or(OpError::Omitted { index: 0 })?;
         let row = common::around(input.dims, axis).1 * after * width;
-        if row == 0 {
-            continue;
+        if row != 0 {
+            parts.push(RowPart { bytes, row, table: requantization(input.info, info) });
         }
-        let rows = out.chunks_exact_mut(out_row).zip(bytes.chunks_exact(row));
-        let table = requantization(input.info, info);
-        for (out, input) in rows {
-            let out = out
-                .get_mut(start..start + row)
-                .ok_or(OpError::Internal { what: "tensors to join do not fit" })?;
-            match &table {
-                None => {
-                    checkpoints.after(common::copy_steps(row))?;
-                    out.copy_from_slice(input);
-                }
-                Some(table) => {
-                    checkpoints.after(row)?;
-                    for (out, stored) in out.iter_mut().zip(input) {
-                        *out = table[usize::from(*stored)];
-                    }
-                }
-            }
-        }
-        start += row;
     }
-    Ok(())
+    let (row, out) = (along * after * width, out.bytes_mut());
+    let fits = |part: &RowPart<'_>| part.bytes.len() / part.row * row == out.len();
+    if parts.iter().map(|part| part.row).sum::<usize>() != row || !parts.iter().all(fits) {
+        return Err(OpError::Internal { what: "tensors to join do not fit" });
+    }
+    runner.tiles(&Tiling::values(2 * out.len()), out, |first, out, _| {
+        fill(&parts, (first / row, first % row), out);
+        Ok(())
+    })
+}
+
+/// What an input adds to each row of the output.
+struct RowPart<'a> {
+    bytes: &'a [u8],
+    /// Bytes of a row.
+    row: usize,
+    table: Option<[u8; 256]>,
+}
+
+/// Writes what the output holds from this row and this byte of it on.
+fn fill(parts: &[RowPart<'_>], (mut row, mut skipped): (usize, usize), mut out: &mut [u8]) {
+    while !out.is_empty() {
+        for part in parts {
+            if skipped >= part.row {
+                skipped -= part.row;
+                continue;
+            }
+            let len = (part.row - skipped).min(out.len());
+            let values = &part.bytes[row * part.row + skipped..][..len];
+            let (now, rest) = std::mem::take(&mut out).split_at_mut(len);
+            match &part.table {
+                None => now.copy_from_slice(values),
+                Some(table) => lut::apply(table, values, now),
+            }
+            (out, skipped) = (rest, 0);
+        }
+        row += 1;
+    }
 }
 
 /// What each stored byte of an input becomes in the output; `None` where nothing changes.
@@ -186,6 +204,23 @@ mod tests {
         let got = join(&[a.clone(), a.clone()], 0, out()).unwrap();
         assert_eq!(got.values::<f32>(), [1.0, 2.0, 1.0, 2.0]);
         assert_eq!(join(&[a], 0, out()).unwrap().values::<f32>(), [1.0, 2.0], "one is enough");
+    }
+
+    #[test]
+    fn pieces_that_begin_anywhere_are_joined_alike() {
+        let bytes: [Vec<u8>; 3] = [(0..12).collect(), (100..104).collect(), (200..220).collect()];
+        let part = |index: usize, row| RowPart { bytes: &bytes[index], row, table: None };
+        let parts = [part(0, 3), part(1, 1), part(2, 5)];
+        let mut whole = [0; 36];
+        fill(&parts, (0, 0), &mut whole);
+        assert_eq!(whole[9..18], [3, 4, 5, 101, 205, 206, 207, 208, 209]);
+        for first in 0..36 {
+            for end in first..=36 {
+                let mut piece = vec![0; end - first];
+                fill(&parts, (first / 9, first % 9), &mut piece);
+                assert_eq!(piece, whole[first..end], "{first}..{end}");
+            }
+        }
     }
 
     #[test]
