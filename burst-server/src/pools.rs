@@ -122,6 +122,15 @@ impl Memory for ServiceMemory {
         self.with(offset, new.len(), |bytes| bytes.copy_from_slice(new))
     }
 
+    fn fill(
+        &self,
+        offset: u64,
+        len: usize,
+        fill: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<bool, MemoryError> {
+        self.with(offset, len, fill).map(|()| true)
+    }
+
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.fd.as_fd())
     }

@@ -166,6 +166,15 @@ impl Memory for Part {
         self.pool.write(self.at(offset, bytes.len())?, bytes)
     }
 
+    fn fill(
+        &self,
+        offset: u64,
+        len: usize,
+        fill: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<bool, MemoryError> {
+        self.pool.fill(self.at(offset, len)?, len, fill)
+    }
+
     fn is_mapped(&self) -> bool {
         self.pool.is_mapped()
     }

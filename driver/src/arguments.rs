@@ -84,12 +84,13 @@ impl<'r> Arguments<'r> {
         Ok(())
     }
 
-    /// Takes the outputs of an execution that has ended. The result's status is NONE or
+    /// Takes the outputs of an execution that has ended, large ones with the help of these threads. The result's status is NONE or
     /// OUTPUT_INSUFFICIENT_SIZE then.
     pub(crate) fn take(
         &mut self,
         context: &Context,
         plan: &Plan,
+        threads: Parallelism<'_>,
         result: &mut ExecutionResult,
     ) -> Result<(), DriverError> {
         let mut written = self.written.iter_mut();
@@ -102,7 +103,7 @@ impl<'r> Arguments<'r> {
                     written.next().ok_or(DriverError::Internal { what: "a lost output" })?;
                 written.take(dims, bytes)?;
             } else if !argument.has_no_value {
-                is_sufficient = copy_out(self.request, index, bytes)?;
+                is_sufficient = copy_out(self.request, index, bytes, threads)?;
             }
             if !is_sufficient {
                 result.status = ErrorStatus::OutputInsufficientSize;
@@ -191,45 +192,66 @@ pub(crate) fn copy_in(
     count_copy();
     let failed = |cause| DriverError::Memory { what: "input", index, cause };
     let begin = u64::from(argument.location.offset);
-    let tiling = Tiling { nanos: speed::nanos(&[bytes.len()], COPIED), ..Tiling::values(0) };
+    let tiling = copying(bytes.len());
     // A helper serves everybody: it must not wait for a file that somebody keeps from answering.
     if !pool.is_mapped() || !threads.shares(&tiling) {
         return pool.read(begin, bytes).map_err(failed);
     }
     let failure = Mutex::new(None);
-    let copied = threads.tiles(
-        &tiling,
-        bytes,
-        &mut Scratch::default(),
-        Stop::default(),
-        |at, part, _| {
+    let copied =
+        threads.tiles(&tiling, bytes, &mut Scratch::default(), Stop::default(), |at, part, _| {
             pool.read(begin + at as u64, part).map_err(|cause| {
                 failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(cause);
                 OpError::Internal { what: "memory of an input that cannot be read" }
             })
-        },
-    );
+        });
     match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(cause) => Err(failed(cause)),
         None => copied.map_err(|cause| wrong("input", index, cause)),
     }
 }
 
-/// Bytes that a core copies in a nanosecond.
-const COPIED: usize = 16;
+/// How so many bytes are copied by several threads.
+fn copying(len: usize) -> Tiling {
+    /// Bytes that a core copies in a nanosecond.
+    const COPIED: usize = 16;
+    Tiling { nanos: speed::nanos(&[len], COPIED), ..Tiling::values(0) }
+}
 
 /// Copies an output to memory, where it has room. Says whether it had.
-pub(crate) fn copy_out(request: &Request, index: usize, bytes: &[u8]) -> Result<bool, DriverError> {
+///
+/// A large one is copied by all threads, where its memory is lent to be filled.
+pub(crate) fn copy_out(
+    request: &Request,
+    index: usize,
+    bytes: &[u8],
+    threads: Parallelism<'_>,
+) -> Result<bool, DriverError> {
     let argument = &request.outputs[index];
     if room(request, argument)? < bytes.len() as u64 {
         return Ok(false);
     }
-    if !bytes.is_empty() {
-        count_copy();
-        memory(request, argument)?
-            .write(u64::from(argument.location.offset), bytes)
-            .map_err(|cause| DriverError::Memory { what: "output", index, cause })?;
+    if bytes.is_empty() {
+        return Ok(true);
     }
+    count_copy();
+    let (pool, offset) = (memory(request, argument)?, u64::from(argument.location.offset));
+    let failed = |cause| DriverError::Memory { what: "output", index, cause };
+    let tiling = copying(bytes.len());
+    if threads.shares(&tiling) {
+        let mut copied = Ok(());
+        let mut fill = |out: &mut [u8]| {
+            let part = |at: usize, out: &mut [u8], _: &mut Scratch| {
+                out.copy_from_slice(&bytes[at..][..out.len()]);
+                Ok(())
+            };
+            copied = threads.tiles(&tiling, out, &mut Scratch::default(), Stop::default(), part);
+        };
+        if pool.fill(offset, bytes.len(), &mut fill).map_err(failed)? {
+            return copied.map(|()| true).map_err(|cause| wrong("output", index, cause));
+        }
+    }
+    pool.write(offset, bytes).map_err(failed)?;
     Ok(true)
 }
 

@@ -214,10 +214,10 @@ impl CpuPreparedModel {
         marks.mark(SpanKind::BringInputs);
         let started = Instant::now();
         context.run(&self.plan, stop, loop_timeout(options), threads)?;
-        context.expects_help = scope.is_some_and(|scope| scope.has_shared_work());
+        context.expects_help = scope.as_ref().is_some_and(Scope::has_shared_work);
         let computed = started.elapsed();
         marks.skip(); // each step has its own span
-        arguments.take(context, &self.plan, result)?;
+        arguments.take(context, &self.plan, threads, result)?;
         marks.mark(SpanKind::TakeOutputs);
         self.pace.note(computed);
         Ok(computed)

@@ -56,6 +56,21 @@ pub trait Memory: Send + Sync + std::fmt::Debug {
     /// [`MemoryError::OutOfRange`], [`MemoryError::ReadOnly`], or the backing file's error.
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryError>;
 
+    /// Lends `len` bytes from `offset` on to `fill`, which writes all of them, where nobody else can write them
+    /// meanwhile. `false` where that is not so: `fill` was not called then, and [`Memory::write`] is the way.
+    ///
+    /// # Errors
+    /// As [`Memory::write`].
+    fn fill(
+        &self,
+        offset: u64,
+        len: usize,
+        fill: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<bool, MemoryError> {
+        let _ = (offset, len, fill);
+        Ok(false)
+    }
+
     /// Whether copies are loads and stores of this process alone: none waits for somebody else, and several
     /// threads may copy parts of it at once.
     fn is_mapped(&self) -> bool {
@@ -120,6 +135,18 @@ impl Memory for HeapMemory {
         Ok(())
     }
 
+    fn fill(
+        &self,
+        offset: u64,
+        len: usize,
+        fill: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<bool, MemoryError> {
+        let mut bytes = self.0.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let range = range(offset, len, bytes.len())?;
+        fill(&mut bytes[range]);
+        Ok(true)
+    }
+
     fn is_mapped(&self) -> bool {
         true
     }
@@ -142,5 +169,8 @@ mod tests {
         assert!(pool.write(u64::MAX, &[1]).is_err());
         pool.write(0, &[9]).unwrap();
         assert_eq!(pool.to_vec(), [9, 2, 3]);
+        assert_eq!(pool.fill(1, 2, &mut |bytes| bytes.fill(7)), Ok(true));
+        assert!(pool.fill(2, 2, &mut |_| panic!("there are no two bytes")).is_err());
+        assert_eq!(pool.to_vec(), [9, 7, 7]);
     }
 }

@@ -16,6 +16,7 @@ use crate::entry::{Entry, loop_timeout};
 use crate::error::DriverError;
 use crate::op::{Budget, Stop};
 use crate::plan::check_declared;
+use crate::threads::Parallelism;
 
 /// A model that the reference device can execute.
 #[derive(Debug)]
@@ -105,7 +106,7 @@ impl ReferenceModel {
         let computed = started.elapsed();
         for (index, value) in outputs.iter().enumerate() {
             let is_sufficient = request.outputs[index].has_no_value
-                || copy_out(request, index, value.bytes.as_slice())?;
+                || copy_out(request, index, value.bytes.as_slice(), Parallelism::ALONE)?;
             if !is_sufficient {
                 result.status = ErrorStatus::OutputInsufficientSize;
             }

@@ -40,6 +40,15 @@ impl Memory for Window {
         self.pool.write(self.check(offset, bytes.len())?, bytes)
     }
 
+    fn fill(
+        &self,
+        offset: u64,
+        len: usize,
+        fill: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<bool, MemoryError> {
+        self.pool.fill(self.check(offset, len)?, len, fill)
+    }
+
     fn is_mapped(&self) -> bool {
         self.pool.is_mapped()
     }

@@ -103,7 +103,8 @@ struct Bytes {
 }
 
 fn prepare(args: &Args<'_>, context: &PrepareContext<'_>) -> Result<Option<Prepared>, OpError> {
-    let is_float = args.outputs.first().is_some_and(|(out, _)| out.ty == OperandType::TensorFloat32);
+    let is_float =
+        args.outputs.first().is_some_and(|(out, _)| out.ty == OperandType::TensorFloat32);
     let Some(quant) = quant8(args.input(0)?.info).filter(|_| is_float) else { return Ok(None) };
     let kernel = Box::new(Bytes { quant, isa: context.isa });
     Ok(Some(Prepared { kernel, packed_inputs: SmallVec::new() }))
