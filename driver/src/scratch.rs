@@ -14,6 +14,7 @@ pub struct Scratch {
     i32: Vec<i32>,
     u8: Vec<u8>,
     i8: Vec<i8>,
+    parts: Vec<u8>,
     charge: MemoryCharge,
 }
 
@@ -97,6 +98,17 @@ impl Scratch {
         at_least(&mut self.i8, len, &mut self.charge)
     }
 
+    /// `len` bytes that are taken out, so that others may be borrowed meanwhile, until [`Scratch::return_parts`].
+    pub(crate) fn take_parts(&mut self, len: usize) -> Result<Vec<u8>, OpError> {
+        at_least(&mut self.parts, len, &mut self.charge)?;
+        Ok(std::mem::take(&mut self.parts))
+    }
+
+    /// Ends what [`Scratch::take_parts`] began.
+    pub(crate) fn return_parts(&mut self, parts: Vec<u8>) {
+        self.parts = parts;
+    }
+
     /// An empty charge to the same account, for memory that a kernel holds while it runs.
     pub(crate) fn same_account(&self) -> MemoryCharge {
         self.charge.same_account()
@@ -112,7 +124,8 @@ impl Scratch {
     /// Bytes held.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        (self.f32.capacity() + self.i32.capacity()) * 4 + self.u8.capacity() + self.i8.capacity()
+        (self.f32.capacity() + self.i32.capacity()) * 4
+            + (self.u8.capacity() + self.i8.capacity() + self.parts.capacity())
     }
 }
 
@@ -126,6 +139,9 @@ mod tests {
         for (floats, bytes) in [(10, 3), (1000, 0), (20, 4000), (1001, 4000)] {
             assert_eq!(scratch.f32(floats).unwrap().len(), floats);
             assert_eq!(scratch.u8_and_i32(bytes, 5).unwrap().0.len(), bytes);
+            let parts = scratch.take_parts(bytes).unwrap();
+            assert!(parts.len() >= bytes);
+            scratch.return_parts(parts);
             assert_eq!(scratch.charge.bytes(), scratch.held_bytes() as u64);
         }
         let held = scratch.held_bytes();

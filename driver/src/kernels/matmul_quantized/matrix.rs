@@ -1,5 +1,6 @@
 //! Matrices of packed weights of 8 bits in the form that is fastest with the instructions at hand.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use rten_gemm::{GemmExecutor, GemmInputA, GemmInputB, GemmOptions, PackedBMatrix};
@@ -49,6 +50,16 @@ fn library_bytes(units: usize, depth: usize) -> usize {
     units
         .next_multiple_of(PANEL)
         .saturating_mul(depth.next_multiple_of(4) + SUMS * size_of::<i32>())
+}
+
+/// Rows of activations where they lie.
+#[derive(Clone, Copy)]
+pub(crate) struct RowsInPlace<'a> {
+    pub(crate) rows: &'a ByteRows<'a>,
+    /// What each byte is XORed with.
+    pub(crate) flip: u8,
+    /// What is added to all sums of a row, for each row, or for none.
+    pub(crate) terms: &'a [i32],
 }
 
 /// Packed weights of 8 bits, for products with unsigned bytes.
@@ -269,75 +280,41 @@ impl ByteMatrix {
         matches!(self.0, Form::Quads(_))
     }
 
-    /// As [`ByteMatrix::multiply`] without terms, of rows where they lie, each byte XORed with `flip`.
+    /// As [`ByteMatrix::multiply`] of rows where they lie, each byte XORed with `flip`, for these outputs, which
+    /// begin a panel. `out` has only theirs, row by row.
     ///
     /// # Errors
     /// [`OpError::Internal`] when sizes do not fit, or there is no such product.
     pub(crate) fn multiply_in_place(
         &self,
         isa: Isa,
-        (rows, flip): (&ByteRows<'_>, u8),
-        rules: &Requantize,
+        RowsInPlace { rows, flip, terms }: RowsInPlace<'_>,
+        (rules, channels): (&Requantize, Range<usize>),
         space: &mut [i32],
         out: &mut [u8],
     ) -> Result<(), OpError> {
-        let rules = rules.channels(0..rules.bias.len());
+        if channels.end > rules.bias.len() || !channels.start.is_multiple_of(quads::LANES) {
+            return Err(wrong_size(channels));
+        }
+        let (first, count, rules) = (channels.start, channels.len(), rules.channels(channels));
         match &self.0 {
             Form::Quads(quads) => {
-                let panels = quads.channels(0, quads.units());
-                dispatch::multiply_quads(isa, panels, (rows, flip), rules, &[], out)
+                let panels = quads.channels(first, count);
+                dispatch::multiply_quads(isa, panels, (rows, flip), rules, terms, out)
             }
-            Form::WidePairs(pairs) => {
-                let panels = pairs.channels(0, pairs.units());
+            Form::WidePairs(pairs) if terms.is_empty() => {
+                let panels = pairs.channels(first, count);
                 dispatch::multiply_wide(isa, panels, (rows, flip), rules, space, out)
             }
-            Form::Library(_) | Form::Pairs(_) => Err(wrong_size(flip)),
+            _ => Err(wrong_size(flip)),
         }
     }
 
-    /// How many outputs [`ByteMatrix::multiply_channels`] takes at a time, or a multiple of it;
+    /// How many outputs of a row [`ByteMatrix::multiply_in_place`] takes at a time, or a multiple of it;
     /// `None` where it is not there.
     #[must_use]
     pub(crate) fn channel_step(&self) -> Option<usize> {
         matches!(self.0, Form::Quads(_) | Form::WidePairs(_)).then_some(4 * quads::LANES)
-    }
-
-    /// As [`ByteMatrix::multiply`] of one row, for the outputs from `first` on, as many as `out` has
-    /// room for.
-    ///
-    /// # Errors
-    /// [`OpError::Internal`] when sizes do not fit, or there is no such product.
-    pub(crate) fn multiply_channels(
-        &self,
-        isa: Isa,
-        (row, row_terms): (&[u8], &[i32]),
-        rules: &Requantize,
-        space: &mut [i32],
-        first: usize,
-        out: &mut [u8],
-    ) -> Result<(), OpError> {
-        let channels = first..first + out.len();
-        let units = match &self.0 {
-            Form::Quads(quads) => quads.units(),
-            Form::WidePairs(pairs) => pairs.units(),
-            Form::Library(_) | Form::Pairs(_) => 0,
-        };
-        if channels.end > units || !first.is_multiple_of(quads::LANES) {
-            return Err(wrong_size(first));
-        }
-        let (rules, count) = (rules.channels(channels), out.len());
-        let rows = |depth: usize| ByteRows::Matrix { values: row, depth };
-        match &self.0 {
-            Form::Quads(quads) => {
-                let (panels, rows) = (quads.channels(first, count), rows(quads.depth()));
-                dispatch::multiply_quads(isa, panels, (&rows, 0), rules, row_terms, out)
-            }
-            Form::WidePairs(pairs) if row_terms.is_empty() => {
-                let (panels, rows) = (pairs.channels(first, count), rows(pairs.depth()));
-                dispatch::multiply_wide(isa, panels, (&rows, 0), rules, space, out)
-            }
-            _ => Err(wrong_size(first)),
-        }
     }
 
     /// Bytes held.

@@ -26,4 +26,4 @@ pub(crate) use dispatch::{
     COPY_FLIPPED, FLIP, PAIRS, QUADS, ROW_SUMS, SIGNED_SUMS, WIDE_PAIRS, copy_flipped, flip,
     row_sums, signed_sums,
 };
-pub(crate) use matrix::{ByteMatrix, LIBRARY, MAX_EXACT_DEPTH};
+pub(crate) use matrix::{ByteMatrix, LIBRARY, MAX_EXACT_DEPTH, RowsInPlace};

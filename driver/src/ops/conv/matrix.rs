@@ -20,11 +20,12 @@ use crate::OpError;
 use crate::kept::{KeptValue, What};
 use crate::kernels::Isa;
 use crate::kernels::conv::{Conv, Source, fill_rows};
-use crate::kernels::matmul_quantized::{self, ByteMatrix, ByteRows, MAX_EXACT_DEPTH};
+use crate::kernels::matmul_quantized::{self, ByteMatrix, ByteRows, MAX_EXACT_DEPTH, RowsInPlace};
 use crate::kernels::quant::activation_range_f32;
 use crate::kernels::requantize::Requantize;
 use crate::op::{Kernel, PrepareContext, Prepared, Run};
 use crate::ops::attributes::Layout;
+use crate::ops::conv::channel_blocks::ChannelBlocks;
 use crate::ops::conv::float_product::FloatProduct;
 use crate::ops::conv::quantized::{Scales, is_quantized};
 use crate::ops::conv::row_tiles::{
@@ -32,7 +33,7 @@ use crate::ops::conv::row_tiles::{
 };
 use crate::scratch::Scratch;
 use crate::tensor::{Args, TensorRef};
-use crate::threads::{Tiling, speed};
+use crate::threads::{Parallelism, Tiling, speed};
 
 /// A kernel for these operands, when filter and bias are constants.
 pub(super) fn prepare(
@@ -222,14 +223,20 @@ impl Kernel for ByteProduct {
         if !conv.fits(input.len(), conv.filter.values(), self.rules.bias.len(), out.len()) {
             return Err(sizes_differ());
         }
+        if let Some(blocks) = self.blocks_of_channels(&conv, run.parallelism) {
+            return self.run_blocks(&conv, input, &blocks, run);
+        }
+        let out = run.outputs.first_mut().ok_or_else(sizes_differ)?.bytes_mut();
         let Run { scratch, stop, parallelism, .. } = run;
         if let (1, Some(step)) = (conv.output.pixels(), self.weights.channel_step()) {
             let tiling = one_row_tiling(&conv, step, 1);
             let space = self.weights.sums_len(0);
             return parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
                 let (row, terms, space) = self.rows(&conv, input, 0, 1, space, scratch)?;
-                let (row, rules) = ((row, terms), &self.rules);
-                self.weights.multiply_channels(self.isa, row, rules, space, first, out)
+                let rows = &ByteRows::Matrix { values: row, depth: conv.depth() };
+                let (row, channels) =
+                    (RowsInPlace { rows, flip: 0, terms }, first..first + out.len());
+                self.weights.multiply_in_place(self.isa, row, (&self.rules, channels), space, out)
             });
         }
         let units = conv.filter.outputs;
@@ -242,8 +249,9 @@ impl Kernel for ByteProduct {
                 |first, out, scratch| {
                     let range = (first, out.len() / units);
                     let (rows, flip, space) = self.in_place(&conv, input, step, range, scratch)?;
-                    let rows = (&rows, flip);
-                    self.weights.multiply_in_place(self.isa, rows, &self.rules, space, out)
+                    let rows = RowsInPlace { rows: &rows, flip, terms: &[] };
+                    let all = (&self.rules, 0..units);
+                    self.weights.multiply_in_place(self.isa, rows, all, space, out)
                 },
             );
         }
@@ -265,6 +273,43 @@ impl Kernel for ByteProduct {
 }
 
 impl ByteProduct {
+    /// How the outputs are cut by channels rather than by rows, where that is better.
+    fn blocks_of_channels(
+        &self,
+        conv: &Conv,
+        parallelism: Parallelism<'_>,
+    ) -> Option<ChannelBlocks> {
+        self.weights.channel_step()?;
+        ChannelBlocks::new(conv, parallelism, self.tiling(conv).nanos)
+    }
+
+    /// As `run`, by blocks of channels: each thread reads all rows, and only its own part of the weights.
+    fn run_blocks(
+        &self,
+        conv: &Conv,
+        input: &[u8],
+        blocks: &ChannelBlocks,
+        run: &mut Run<'_, '_>,
+    ) -> Result<(), OpError> {
+        let out = run.outputs.first_mut().ok_or_else(sizes_differ)?.bytes_mut();
+        let step = self.weights.piece_step().filter(|_| self.weight_zero == 0);
+        let count = conv.output.pixels();
+        let Run { scratch, stop, parallelism, .. } = run;
+        blocks.run(*parallelism, out, scratch, *stop, |channels, out, scratch| {
+            let of = (&self.rules, channels);
+            if let Some(step) = step {
+                let (rows, flip, space) = self.in_place(conv, input, step, (0, count), scratch)?;
+                let rows = RowsInPlace { rows: &rows, flip, terms: &[] };
+                return self.weights.multiply_in_place(self.isa, rows, of, space, out);
+            }
+            let space_len = self.weights.sums_len(0);
+            let (rows, terms, space) = self.rows(conv, input, 0, count, space_len, scratch)?;
+            let rows = &ByteRows::Matrix { values: rows, depth: conv.depth() };
+            let rows = RowsInPlace { rows, flip: 0, terms };
+            self.weights.multiply_in_place(self.isa, rows, of, space, out)
+        })
+    }
+
     fn tiling(&self, conv: &Conv) -> Tiling {
         let (depth, units) = (conv.depth(), conv.filter.outputs);
         let rows = conv.output.pixels();

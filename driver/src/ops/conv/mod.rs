@@ -4,6 +4,7 @@ use crate::OpError;
 use crate::op::OpDef;
 use crate::tensor::Args;
 
+mod channel_blocks;
 mod channels;
 pub mod conv_2d;
 pub mod depthwise_conv_2d;
