@@ -1,5 +1,6 @@
 //! The CPU device from the outside.
 
+mod argument_threads;
 mod buffers;
 mod caching;
 mod control_flow;

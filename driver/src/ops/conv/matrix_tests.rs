@@ -94,6 +94,30 @@ fn several_tiles_equal_the_reference() {
 }
 
 #[test]
+fn few_pixels_of_many_channels_equal_the_reference() {
+    // Up to 36 pixels, and 256 KiB of weights for more: what several threads cut by channels.
+    for (height, width, channels, units) in
+        [(2, 3, 70, 200), (1, 2, 5, 65), (4, 6, 33, 97), (7, 7, 500, 530), (7, 7, 40, 130)]
+    {
+        for taps in [1, 3] {
+            for kind in 0..kinds::COUNT {
+                let numbers = &mut Numbers::new(3);
+                let rest = [1, 1, 1, 0].map(Tensor::uint).to_vec();
+                let channels = if taps == 1 { channels } else { channels.min(60) };
+                let (filter, images) =
+                    ([units, taps, taps, channels], [1, height, width, channels]);
+                let filter = (filter.as_slice(), units, 0);
+                let case = kinds::case(&conv_2d::DEF, numbers, kind, &images, filter, rest);
+                compare(
+                    &case,
+                    &format!("{height} x {width} x {channels}, {units}, {taps}, {kind}"),
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn nothing_is_prepared_where_planes_are_apart() {
     let mut case = convolution(&mut Numbers::new(1), 0);
     let layout = case.inputs.len() - 3;
