@@ -4,14 +4,14 @@ use crate::budget::Budget;
 use proptest::prelude::*;
 
 use super::ByteRows;
-use super::dispatch::{multiply_quads, multiply_wide, wide_len};
+use super::dispatch::{has_quads, multiply_quads, multiply_wide, wide_len};
 use super::matrix::multiply_pairs;
 use super::pairs::PairMatrix;
 use super::quads::{QUAD, QuadMatrix};
 use crate::kernels::conv::{Axis, Conv, Filter, Images, Source, fill_rows};
 use crate::kernels::quant::{Multiplier, Rounding};
 use crate::kernels::requantize::Requantize;
-use crate::kernels::simd::{Isa, has_avx2, has_vnni};
+use crate::kernels::simd::{Isa, has_avx2};
 use crate::kernels::testing::Numbers;
 
 proptest! {
@@ -227,23 +227,25 @@ fn compare_pixels(step: usize, multiply: impl Fn(&ByteRows<'_>, &[i8], &Requanti
 
 #[test]
 fn pixels_in_place_are_the_gathered_rows() {
-    let isa = Isa::detect();
-    if has_vnni(isa) {
-        compare_pixels(QUAD, |rows, weights, rules, out| {
-            let (units, depth) = (rules.bias.len(), rows.depth());
-            let matrix = QuadMatrix::new(weights, units, depth, &Budget::default()).unwrap();
-            let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
-            multiply_quads(isa, panels, (rows, 0x80), rules, &[], out).unwrap();
-        });
-    }
-    if has_avx2(isa) {
-        compare_pixels(1, |rows, weights, rules, out| {
-            let (units, depth) = (rules.bias.len(), rows.depth());
-            let matrix = PairMatrix::new(weights, (units, depth), 9, &Budget::default()).unwrap();
-            let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
-            let space = &mut vec![0; wide_len(depth)];
-            multiply_wide(isa, panels, (rows, 0x80), rules, space, out).unwrap();
-        });
+    for isa in Isa::each_here() {
+        if has_quads(isa) {
+            compare_pixels(QUAD, |rows, weights, rules, out| {
+                let (units, depth) = (rules.bias.len(), rows.depth());
+                let matrix = QuadMatrix::new(weights, units, depth, &Budget::default()).unwrap();
+                let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
+                multiply_quads(isa, panels, (rows, 0x80), rules, &[], out).unwrap();
+            });
+        }
+        if has_avx2(isa) {
+            compare_pixels(1, |rows, weights, rules, out| {
+                let (units, depth) = (rules.bias.len(), rows.depth());
+                let matrix = PairMatrix::new(weights, (units, depth), 9, &Budget::default());
+                let matrix = matrix.unwrap();
+                let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
+                let space = &mut vec![0; wide_len(depth)];
+                multiply_wide(isa, panels, (rows, 0x80), rules, space, out).unwrap();
+            });
+        }
     }
 }
 

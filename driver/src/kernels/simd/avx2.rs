@@ -43,6 +43,14 @@ pub(crate) fn load_pairs(pairs: &[[i16; 2]; LANES]) -> __m256i {
     unsafe { _mm256_loadu_si256(pairs.as_ptr().cast()) }
 }
 
+/// 8 times four bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(crate) fn load_quads(quads: &[[i8; 4]; LANES]) -> __m256i {
+    // SAFETY: 32 bytes are read from 8 arrays of 4.
+    unsafe { _mm256_loadu_si256(quads.as_ptr().cast()) }
+}
+
 /// 16 bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
