@@ -60,13 +60,11 @@ fn a_body_for_an_instruction_set_stands_in_the_file_of_its_name() {
             let own = KERNELS.iter().filter(|info| family(info) == folder);
             own.flat_map(|info| info.written_for).any(|level| levels.contains(level))
         };
-        for (file, levels) in
-            [
-                ("avx2.rs", &[Level::Avx2][..]),
-                ("avx_vnni.rs", &[Level::AvxVnni]),
-                ("avx512.rs", &[Level::Avx512, Level::Vnni]),
-            ]
-        {
+        for (file, levels) in [
+            ("avx2.rs", &[Level::Avx2][..]),
+            ("avx_vnni.rs", &[Level::AvxVnni]),
+            ("avx512.rs", &[Level::Avx512, Level::Vnni]),
+        ] {
             let is_there = kernels_folder().join(&folder).join(file).is_file();
             assert_eq!(is_there, written_for(levels), "{folder}/{file}");
         }

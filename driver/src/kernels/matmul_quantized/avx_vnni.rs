@@ -73,7 +73,8 @@ impl Product<'_> {
             let group = (panels - first).min(group);
             for (panel, rules) in (first..first + group).zip(&mut rules) {
                 let high = (panel * LANES + HALF).min(units);
-                *rules = [panel * LANES, high].map(|unit| Rules::new::<NOT_NEGATIVE>(self.rules, unit));
+                *rules =
+                    [panel * LANES, high].map(|unit| Rules::new::<NOT_NEGATIVE>(self.rules, unit));
             }
             let mut cursor = self.rows.start();
             for row in (0..count).step_by(ROWS) {
@@ -84,11 +85,21 @@ impl Product<'_> {
                     // A tile with rows that are not wanted costs as much as a whole one. Of few rows there are several sums
                     // for each output, so that none waits for itself.
                     match (units - panel * LANES > HALF, taken) {
-                        (true, 1) => tile.panel::<NOT_NEGATIVE, FLIPPED, 1, 2, 4>(panel, rules, out),
-                        (true, 2..4) => tile.panel::<NOT_NEGATIVE, FLIPPED, 3, 2, 2>(panel, rules, out),
-                        (true, _) => tile.panel::<NOT_NEGATIVE, FLIPPED, ROWS, 2, 1>(panel, rules, out),
-                        (false, 1) => tile.panel::<NOT_NEGATIVE, FLIPPED, 1, 1, 8>(panel, rules, out),
-                        (false, _) => tile.panel::<NOT_NEGATIVE, FLIPPED, ROWS, 1, 2>(panel, rules, out),
+                        (true, 1) => {
+                            tile.panel::<NOT_NEGATIVE, FLIPPED, 1, 2, 4>(panel, rules, out)
+                        }
+                        (true, 2..4) => {
+                            tile.panel::<NOT_NEGATIVE, FLIPPED, 3, 2, 2>(panel, rules, out)
+                        }
+                        (true, _) => {
+                            tile.panel::<NOT_NEGATIVE, FLIPPED, ROWS, 2, 1>(panel, rules, out)
+                        }
+                        (false, 1) => {
+                            tile.panel::<NOT_NEGATIVE, FLIPPED, 1, 1, 8>(panel, rules, out)
+                        }
+                        (false, _) => {
+                            tile.panel::<NOT_NEGATIVE, FLIPPED, ROWS, 1, 2>(panel, rules, out)
+                        }
                     }
                 }
             }

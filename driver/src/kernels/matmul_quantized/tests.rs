@@ -123,8 +123,16 @@ fn stored(
     (rules, want)
 }
 
+/// Shapes with ends of tiles of rows, of panels and of rows, each of every size, and weights that not all tiles pass at once.
+fn shapes_of_all_ends() -> impl Iterator<Item = (usize, usize, usize)> {
+    let counts = (1..14).map(|count| (count, 20, 37));
+    let units = (1..34).map(|units| (7, units, 18));
+    let depths = (1..52).map(|depth| (3, 18, depth));
+    SHAPES.into_iter().chain(counts).chain(units).chain(depths).chain([(8, 130, 1000)])
+}
+
 pub(crate) fn quads(isa: Isa) {
-    for (count, units, depth) in SHAPES {
+    for (count, units, depth) in shapes_of_all_ends() {
         for form in [(0, Rounding::Twice), (-128, Rounding::Twice), (-128, Rounding::Once)] {
             let (rows, weights, sums) = product(count, units, depth);
             let terms: Vec<i32> = (0..).take(count).map(|row| 300 - row * 37).collect();
@@ -142,14 +150,8 @@ pub(crate) fn quads(isa: Isa) {
     }
 }
 
-/// Ends of tiles of rows, of panels and of rows, each of every size, and weights that not all tiles pass at once.
 pub(crate) fn wide_pairs(isa: Isa) {
-    let counts = (1..14).map(|count| (count, 20, 37));
-    let units = (1..34).map(|units| (7, units, 18));
-    let depths = (1..52).map(|depth| (3, 18, depth));
-    for (count, units, depth) in
-        SHAPES.into_iter().chain(counts).chain(units).chain(depths).chain([(8, 130, 1000)])
-    {
+    for (count, units, depth) in shapes_of_all_ends() {
         for (low, zero, flip, rounding) in [
             (0, 0, 0, Rounding::Twice),
             (-128, -128, 0x80, Rounding::Once),
