@@ -255,14 +255,24 @@ fn instruction_sets(machine: &Machine<'_>) -> Finding {
     let named = Named("instruction_sets");
     let isa = machine.calls.isa();
     let advice = "in a virtual machine: let it have the host's model of CPU";
-    match (isa.vnni, isa.avx512, isa.avx2) {
+    match (isa.vnni, isa.avx512, isa.avx_vnni, isa.avx2) {
         (true, ..) => named.fine("AVX2, AVX-512, VNNI", "Every kernel has its fastest form."),
-        (_, true, _) => named.worse(
+        (_, true, true, _) => named.worse(
+            "AVX2, AVX-VNNI, AVX-512, without VNNI for it",
+            "Products of bytes use vectors of half the width.",
+            advice,
+        ),
+        (_, true, ..) => named.worse(
             "AVX2, AVX-512, without VNNI",
             "Products of bytes take kernels for pairs of 16 bits.",
             advice,
         ),
-        (_, _, true) => named.worse(
+        (_, _, true, _) => named.worse(
+            "AVX2, AVX-VNNI, without AVX-512",
+            "Kernels use vectors of half the width.",
+            advice,
+        ),
+        (.., true) => named.worse(
             "AVX2, without AVX-512 and VNNI",
             "Kernels use vectors of half the width, products of bytes pairs of 16 bits.",
             advice,
@@ -409,12 +419,20 @@ mod tests {
 
     #[test]
     fn each_step_of_the_ladder_of_instruction_sets_says_what_is_missing() {
-        let of = |avx2, avx512, vnni| {
-            verdict(&MadeUp::new().isa(Isa { avx2, avx512, vnni }), instruction_sets)
-        };
-        assert_eq!(of(true, true, true), (Fine, "AVX2, AVX-512, VNNI".into()));
-        assert_eq!(of(true, true, false), (Worse, "AVX2, AVX-512, without VNNI".into()));
-        assert_eq!(of(true, false, false), (Worse, "AVX2, without AVX-512 and VNNI".into()));
-        assert!(of(false, false, false).1.starts_with("none of AVX2"));
+        let of = |isa| verdict(&MadeUp::new().isa(isa), instruction_sets);
+        let all = Isa { avx2: true, avx_vnni: true, avx512: true, vnni: true };
+        let without_avx_vnni = Isa { avx_vnni: false, ..all };
+        assert_eq!(of(all), (Fine, "AVX2, AVX-512, VNNI".into()));
+        assert_eq!(of(without_avx_vnni), of(all));
+        let without_vnni = Isa { vnni: false, ..all };
+        let found = "AVX2, AVX-VNNI, AVX-512, without VNNI for it";
+        assert_eq!(of(without_vnni), (Worse, found.into()));
+        let without_both = Isa { vnni: false, ..without_avx_vnni };
+        assert_eq!(of(without_both), (Worse, "AVX2, AVX-512, without VNNI".into()));
+        let client = Isa { avx512: false, ..without_vnni };
+        assert_eq!(of(client), (Worse, "AVX2, AVX-VNNI, without AVX-512".into()));
+        let avx2 = Isa { avx_vnni: false, ..client };
+        assert_eq!(of(avx2), (Worse, "AVX2, without AVX-512 and VNNI".into()));
+        assert!(of(Isa::PORTABLE).1.starts_with("none of AVX2"));
     }
 }

@@ -244,6 +244,7 @@ fn instructions(isa: Isa) -> &'static str {
     match isa {
         Isa { vnni: true, .. } => "AVX-512 with VNNI",
         Isa { avx512: true, .. } => "AVX-512",
+        Isa { avx_vnni: true, .. } => "AVX-VNNI",
         Isa { avx2: true, .. } => "AVX2",
         _ => "portable instructions",
     }

@@ -60,9 +60,11 @@ fn a_body_for_an_instruction_set_stands_in_the_file_of_its_name() {
             let own = KERNELS.iter().filter(|info| family(info) == folder);
             own.flat_map(|info| info.written_for).any(|level| levels.contains(level))
         };
-        for (file, levels) in
-            [("avx2.rs", &[Level::Avx2][..]), ("avx512.rs", &[Level::Avx512, Level::Vnni][..])]
-        {
+        for (file, levels) in [
+            ("avx2.rs", &[Level::Avx2][..]),
+            ("avx_vnni.rs", &[Level::AvxVnni]),
+            ("avx512.rs", &[Level::Avx512, Level::Vnni]),
+        ] {
             let is_there = kernels_folder().join(&folder).join(file).is_file();
             assert_eq!(is_there, written_for(levels), "{folder}/{file}");
         }
@@ -87,10 +89,14 @@ fn every_kernel_equals_its_reference_at_every_level() {
 
 #[test]
 fn a_kernel_runs_at_the_highest_level_that_is_allowed() {
-    let all = Isa { avx2: true, avx512: true, vnni: true };
+    let all = Isa { avx2: true, avx_vnni: true, avx512: true, vnni: true };
     assert_eq!(lut::TABLE.level(all), Some(Level::Portable));
     assert_eq!(argmax::POSITIONS.level(all), Some(Level::Avx512));
     assert_eq!(argmax::POSITIONS.level(Isa::PORTABLE), Some(Level::Portable));
     assert_eq!(matmul_quantized::QUADS.level(all), Some(Level::Vnni));
-    assert_eq!(matmul_quantized::QUADS.level(Isa { vnni: false, ..all }), None);
+    let without_vnni = Isa { vnni: false, ..all };
+    assert_eq!(matmul_quantized::QUADS.level(without_vnni), Some(Level::AvxVnni));
+    let without_both = Isa { avx_vnni: false, ..without_vnni };
+    assert_eq!(matmul_quantized::QUADS.level(without_both), None);
+    assert_eq!(argmax::POSITIONS.level(without_both), Some(Level::Avx512));
 }

@@ -245,7 +245,7 @@ fn refused(device: &CpuDevice, cache: &CompilationCache, caller: &Caller) -> Err
 
 #[test]
 fn a_restored_model_computes_the_same_bits_and_knows_how_it_was_prepared() {
-    for isa in [Isa::detect(), Isa::PORTABLE] {
+    for isa in Isa::each_here() {
         for fast_kernels in [true, false] {
             let options = DeviceOptions { isa, fast_kernels, ..DeviceOptions::default() };
             let device = CpuDevice::new(options).with_cache_key(CacheKey::new(KEY));
@@ -372,6 +372,11 @@ fn files_of_another_key_user_or_way_to_compute_are_refused() {
         ("another user", &device(), anyone.clone().with_user(0)),
     ] {
         assert_eq!(refused(device, &cache, &caller), ErrorStatus::GeneralFailure, "{what}");
+    }
+    for isa in Isa::each_here().filter(|isa| *isa != Isa::detect()) {
+        let other = CpuDevice::new(DeviceOptions { isa, ..DeviceOptions::default() });
+        let other = other.with_cache_key(CacheKey::new(KEY));
+        assert_eq!(refused(&other, &cache, &anyone), ErrorStatus::GeneralFailure, "{isa:?}");
     }
     // What is kept for one user is for all of its processes, and for no other user.
     let (seven, eight) = (Caller::default().with_user(7), Caller::default().with_user(8));

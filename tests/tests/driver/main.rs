@@ -8,6 +8,7 @@ mod peer;
 
 mod built_in;
 mod conformance;
+mod encoding;
 mod fuzz_corpus;
 mod judging;
 mod killed;
@@ -26,6 +27,7 @@ fn main() -> std::process::ExitCode {
     burst_testing::run(&[
         built_in::TESTS,
         conformance::TESTS,
+        encoding::TESTS,
         fuzz_corpus::TESTS,
         judging::TESTS,
         killed::TESTS,

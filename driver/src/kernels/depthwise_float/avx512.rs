@@ -15,19 +15,12 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use super::portable::{self, FloatFilter, MAX_TAPS};
+use super::runs::{MOST_RUNS, Run, Tap, Taps, parts, runs};
 use crate::kernels::conv::Conv;
 use crate::kernels::simd::avx512::{LANES, Lanes16, load_16_floats, store_floats};
 
 /// Pixels that are computed together, at most.
 const GROUP: usize = 4;
-/// Of many channels about so many are computed for all lines before the next ones: three lines of them stay in a core's
-/// first cache.
-const CHANNELS_AT_ONCE: usize = 160;
-/// From so many channels on.
-const MANY_CHANNELS: usize = 256;
-
-/// Runs of columns of a filter of 8 by 8: an execution allocates nothing for as many.
-const MOST_RUNS: usize = 16;
 
 /// As [`portable::rows`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -45,7 +38,7 @@ pub(crate) fn rows(
     let runs = runs(conv);
     let mut taps: SmallVec<[Taps; MOST_RUNS]> = SmallVec::new();
     let mut last = 0..0;
-    for channels in parts(output.channels) {
+    for channels in parts(output.channels, LANES) {
         let lines = out.chunks_exact_mut(output.width * output.channels);
         for (row, out) in rows.clone().zip(lines) {
             let (batch, row) = (row / output.height, row % output.height);
@@ -61,67 +54,6 @@ pub(crate) fn rows(
                 line.compute(run, taps, out);
             }
         }
-    }
-}
-
-/// Channels in parts that are computed one after the other.
-fn parts(channels: usize) -> impl Iterator<Item = Range<usize>> {
-    let count = if channels < MANY_CHANNELS { 1 } else { channels.div_ceil(CHANNELS_AT_ONCE) };
-    let part = channels.div_ceil(count).next_multiple_of(LANES);
-    (0..channels).step_by(part).map(move |first| first..channels.min(first + part))
-}
-
-/// Columns of which all have the same taps on the image.
-struct Run {
-    columns: Range<usize>,
-    right: Range<usize>,
-}
-
-fn runs(conv: &Conv) -> SmallVec<[Run; MOST_RUNS]> {
-    let Conv { input, filter, output, horizontal, .. } = conv;
-    let mut runs: SmallVec<[Run; MOST_RUNS]> = SmallVec::new();
-    for column in 0..output.width {
-        let right = horizontal.taps(column, filter.width, input.width);
-        match runs.last_mut() {
-            Some(run) if run.right == right => run.columns.end = column + 1,
-            _ => runs.push(Run { columns: column..column + 1, right }),
-        }
-    }
-    runs
-}
-
-/// Taps that fall onto the image, for all pixels of a run.
-struct Taps {
-    list: SmallVec<[Tap; MAX_TAPS]>,
-    /// The first of them: how far down and right in the filter.
-    first: (usize, usize),
-    /// What each tap's `source` is at most.
-    reach: usize,
-}
-
-#[derive(Clone, Copy)]
-struct Tap {
-    /// From the value under the first tap to that under this one.
-    source: usize,
-    /// Index of the weight.
-    weight: usize,
-}
-
-impl Taps {
-    fn of(conv: &Conv, down: Range<usize>, run: &Run) -> Self {
-        let Conv { input, filter, output, horizontal, vertical, .. } = conv;
-        let (top, left) = (down.start, run.right.start);
-        let mut taps = Taps { list: SmallVec::new(), first: (top, left), reach: 0 };
-        for down in down {
-            for right in run.right.clone() {
-                let source = (down - top) * vertical.dilation * input.row_step
-                    + (right - left) * horizontal.dilation * input.column_step;
-                let weight = (down * filter.width + right) * output.channels;
-                taps.list.push(Tap { source, weight });
-                taps.reach = taps.reach.max(source);
-            }
-        }
-        taps
     }
 }
 

@@ -10,6 +10,8 @@ mod avx2;
 mod avx512;
 mod dispatch;
 mod portable;
+#[cfg(target_arch = "x86_64")]
+mod runs;
 #[cfg(test)]
 pub(super) mod tests;
 

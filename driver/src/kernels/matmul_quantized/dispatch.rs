@@ -1,5 +1,5 @@
 //! Announces the kernels of this family. `kernel!` expands to calls of functions for instruction sets
-//! that it asks the CPU for first; [`multiply_quads`], which only VNNI has a kernel for, and
+//! that it asks the CPU for first; [`multiply_quads`], which only the two forms of VNNI have kernels for, and
 //! [`multiply_wide`], which only AVX2 has one for, ask themselves.
 #![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
 
@@ -10,10 +10,10 @@ use super::bytes;
 use super::pairs::{PairMatrix, PairPanels, WIDE_ROWS};
 use super::quads::{QUAD, QuadPanels};
 #[cfg(target_arch = "x86_64")]
-use super::{avx2, avx512};
+use super::{avx_vnni, avx2, avx512};
 use crate::OpError;
 use crate::kernels::requantize::Channels;
-use crate::kernels::simd::{Isa, KernelInfo, Level, has_avx2, has_vnni, kernel};
+use crate::kernels::simd::{Isa, KernelInfo, Level, has_avx_vnni, has_avx2, has_vnni, kernel};
 
 kernel! {
     /// Products of bytes, see [`PairMatrix::product`].
@@ -65,8 +65,8 @@ pub(crate) const QUADS: KernelInfo = KernelInfo {
     name: "matmul_quantized/quads",
     operations: &[OperationType::Conv2d, OperationType::FullyConnected],
     types: &[OperandType::TensorQuant8Asymm, OperandType::TensorQuant8AsymmSigned],
-    compiled_for: &[Level::Vnni],
-    written_for: &[Level::Vnni],
+    compiled_for: &[Level::AvxVnni, Level::Vnni],
+    written_for: &[Level::AvxVnni, Level::Vnni],
 };
 
 /// Rows of activations, each XORed with `flip`, times packed weights, and from the sums to stored values as
@@ -99,8 +99,19 @@ pub(crate) fn multiply_quads(
         unsafe { avx512::multiply_quads(matrix, rows, flip, rules, row_terms, out) };
         return Ok(());
     }
+    #[cfg(target_arch = "x86_64")]
+    if has_avx_vnni(isa) {
+        // SAFETY: as above.
+        unsafe { avx_vnni::multiply_quads(matrix, rows, flip, rules, row_terms, out) };
+        return Ok(());
+    }
     let _ = (isa, flip, row_terms);
     Err(OpError::Internal { what: "weights packed for another CPU" })
+}
+
+/// Whether [`multiply_quads`] has a kernel for these instructions.
+pub(crate) fn has_quads(isa: Isa) -> bool {
+    has_vnni(isa) || has_avx_vnni(isa)
 }
 
 /// `matmul_quantized/wide_pairs`: see [`multiply_wide`].

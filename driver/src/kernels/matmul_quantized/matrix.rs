@@ -16,7 +16,7 @@ use crate::budget::Budget;
 use crate::compute;
 use crate::kept::KeptValue;
 use crate::kernels::requantize::Requantize;
-use crate::kernels::simd::{Isa, has_avx2, has_vnni, portable_kernel};
+use crate::kernels::simd::{Isa, has_avx2, portable_kernel};
 
 portable_kernel! {
     /// `matmul_quantized/library`: see [`ByteMatrix`]. Which instructions it takes is up to
@@ -145,7 +145,7 @@ impl ByteMatrix {
         if units == 0 || depth == 0 {
             return Err(wrong_size(depth));
         }
-        if has_vnni(isa) {
+        if dispatch::has_quads(isa) {
             let quads = QuadMatrix::new(isa, (weights, flip), (units, depth), budget)?;
             return Ok(ByteMatrix(Form::Quads(quads)));
         }
@@ -195,7 +195,7 @@ impl ByteMatrix {
         budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
         let sizes = (units, depth);
-        Ok(ByteMatrix(if has_vnni(isa) {
+        Ok(ByteMatrix(if dispatch::has_quads(isa) {
             Form::Quads(QuadMatrix::kept(packed, units, depth)?)
         } else if let Some(zero) = wide_zero(isa, zero) {
             Form::WidePairs(PairMatrix::restored(packed.bytes(), sizes, zero, budget)?)

@@ -1,7 +1,7 @@
 //! Products of rows of bytes with packed weights of 8 bits.
 //!
 //! Weights come as `[units, depth]`, one row per output channel, and are packed once: in quads where
-//! the CPU multiplies four pairs of bytes in one instruction, which brings sums to stored values before
+//! the CPU multiplies four pairs of bytes in one instruction (AVX-512 VNNI, AVX-VNNI), which brings sums to stored values before
 //! they leave the registers; for the matrix library where its instructions do not saturate; else in
 //! pairs, for which AVX2 has a kernel that does the same. Sums are exact in all of them, as long as the depth is at most [`MAX_EXACT_DEPTH`].
 
@@ -9,6 +9,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avx_vnni;
 mod bytes;
 mod dispatch;
 mod matrix;

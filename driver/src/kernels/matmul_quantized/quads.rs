@@ -14,7 +14,7 @@ use crate::kernels::simd::Isa;
 /// end of a row that is one piece.
 pub(crate) const QUAD: usize = 4;
 
-/// Four weights of each of 16 channels.
+/// Four weights of each of 16 channels: a register of AVX-512, two of AVX-VNNI.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Quad(pub(crate) [[i8; 4]; LANES]);

@@ -4,14 +4,14 @@ use crate::budget::Budget;
 use proptest::prelude::*;
 
 use super::ByteRows;
-use super::dispatch::{multiply_quads, multiply_wide, wide_len};
+use super::dispatch::{has_quads, multiply_quads, multiply_wide, wide_len};
 use super::matrix::multiply_pairs;
 use super::pairs::PairMatrix;
 use super::quads::{QUAD, QuadMatrix};
 use crate::kernels::conv::{Axis, Conv, Filter, Images, Source, fill_rows};
 use crate::kernels::quant::{Multiplier, Rounding};
 use crate::kernels::requantize::Requantize;
-use crate::kernels::simd::{Isa, has_avx2, has_vnni};
+use crate::kernels::simd::{Isa, has_avx2};
 use crate::kernels::testing::Numbers;
 
 proptest! {
@@ -128,8 +128,16 @@ fn quad_matrix(isa: Isa, weights: &[i8], sizes: (usize, usize)) -> QuadMatrix {
     QuadMatrix::new(isa, weights, sizes, &Budget::default()).unwrap()
 }
 
+/// Shapes with ends of tiles of rows, of panels and of rows, each of every size, and weights that not all tiles pass at once.
+fn shapes_of_all_ends() -> impl Iterator<Item = (usize, usize, usize)> {
+    let counts = (1..14).map(|count| (count, 20, 37));
+    let units = (1..34).map(|units| (7, units, 18));
+    let depths = (1..52).map(|depth| (3, 18, depth));
+    SHAPES.into_iter().chain(counts).chain(units).chain(depths).chain([(8, 130, 1000)])
+}
+
 pub(crate) fn quads(isa: Isa) {
-    for (count, units, depth) in SHAPES {
+    for (count, units, depth) in shapes_of_all_ends() {
         for form in [(0, Rounding::Twice), (-128, Rounding::Twice), (-128, Rounding::Once)] {
             let (rows, weights, sums) = product(count, units, depth);
             let terms: Vec<i32> = (0..).take(count).map(|row| 300 - row * 37).collect();
@@ -147,14 +155,8 @@ pub(crate) fn quads(isa: Isa) {
     }
 }
 
-/// Ends of tiles of rows, of panels and of rows, each of every size, and weights that not all tiles pass at once.
 pub(crate) fn wide_pairs(isa: Isa) {
-    let counts = (1..14).map(|count| (count, 20, 37));
-    let units = (1..34).map(|units| (7, units, 18));
-    let depths = (1..52).map(|depth| (3, 18, depth));
-    for (count, units, depth) in
-        SHAPES.into_iter().chain(counts).chain(units).chain(depths).chain([(8, 130, 1000)])
-    {
+    for (count, units, depth) in shapes_of_all_ends() {
         for (low, zero, flip, rounding) in [
             (0, 0, 0, Rounding::Twice),
             (-128, -128, 0x80, Rounding::Once),
@@ -232,23 +234,25 @@ fn compare_pixels(step: usize, multiply: impl Fn(&ByteRows<'_>, &[i8], &Requanti
 
 #[test]
 fn pixels_in_place_are_the_gathered_rows() {
-    let isa = Isa::detect();
-    if has_vnni(isa) {
-        compare_pixels(QUAD, |rows, weights, rules, out| {
-            let (units, depth) = (rules.bias.len(), rows.depth());
-            let matrix = quad_matrix(isa, weights, (units, depth));
-            let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
-            multiply_quads(isa, panels, (rows, 0x80), rules, &[], out).unwrap();
-        });
-    }
-    if has_avx2(isa) {
-        compare_pixels(1, |rows, weights, rules, out| {
-            let (units, depth) = (rules.bias.len(), rows.depth());
-            let matrix = PairMatrix::new(weights, (units, depth), 9, &Budget::default()).unwrap();
-            let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
-            let space = &mut vec![0; wide_len(depth)];
-            multiply_wide(isa, panels, (rows, 0x80), rules, space, out).unwrap();
-        });
+    for isa in Isa::each_here() {
+        if has_quads(isa) {
+            compare_pixels(QUAD, |rows, weights, rules, out| {
+                let (units, depth) = (rules.bias.len(), rows.depth());
+                let matrix = quad_matrix(isa, weights, (units, depth));
+                let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
+                multiply_quads(isa, panels, (rows, 0x80), rules, &[], out).unwrap();
+            });
+        }
+        if has_avx2(isa) {
+            compare_pixels(1, |rows, weights, rules, out| {
+                let (units, depth) = (rules.bias.len(), rows.depth());
+                let matrix = PairMatrix::new(weights, (units, depth), 9, &Budget::default());
+                let matrix = matrix.unwrap();
+                let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
+                let space = &mut vec![0; wide_len(depth)];
+                multiply_wide(isa, panels, (rows, 0x80), rules, space, out).unwrap();
+            });
+        }
     }
 }
 

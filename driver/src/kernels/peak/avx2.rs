@@ -4,7 +4,7 @@ use core::arch::x86_64::*;
 use std::hint::black_box;
 
 /// Registers that are added up in: as many as these instructions have room for beside what they multiply with.
-const SUMS: usize = 12;
+pub(super) const SUMS: usize = 12;
 /// Products that one instruction adds up.
 const FLOATS: u64 = 8;
 

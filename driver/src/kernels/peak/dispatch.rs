@@ -3,10 +3,10 @@
 
 use super::portable;
 #[cfg(target_arch = "x86_64")]
-use super::{avx2, avx512};
+use super::{avx_vnni, avx2, avx512};
 use crate::kernels::simd::Isa;
 #[cfg(target_arch = "x86_64")]
-use crate::kernels::simd::{has_avx2, has_avx512, has_vnni};
+use crate::kernels::simd::{has_avx_vnni, has_avx2, has_avx512, has_vnni};
 
 /// Adds up products of floats so many times, with the best instructions that are allowed; how many there
 /// were.
@@ -42,6 +42,10 @@ pub(crate) fn bytes(isa: Isa, rounds: u32) -> u64 {
         if has_vnni(isa) {
             // SAFETY: the CPU has the features that the function is compiled for: asked in the line above.
             return unsafe { avx512::bytes(rounds) };
+        }
+        if has_avx_vnni(isa) {
+            // SAFETY: as above.
+            return unsafe { avx_vnni::bytes(rounds) };
         }
         if has_avx512(isa) {
             // SAFETY: as above.

@@ -23,7 +23,7 @@ impl KernelInfo {
     /// The level that it runs at where these instruction sets are allowed and there; `None` where it
     /// cannot run.
     pub(crate) fn level(&self, isa: Isa) -> Option<Level> {
-        self.compiled_for.iter().copied().filter(|level| *level <= isa.level()).max()
+        self.compiled_for.iter().copied().filter(|level| isa.has(*level)).max()
     }
 }
 

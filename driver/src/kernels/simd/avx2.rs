@@ -5,6 +5,43 @@ use core::arch::x86_64::*;
 /// Numbers of 32 bits in a register.
 pub(crate) const LANES: usize = 8;
 
+/// The first lanes of a register of 8, none to all of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lanes8 {
+    count: usize,
+    /// All bits of these lanes.
+    mask: __m256i,
+}
+
+impl Lanes8 {
+    /// Those that hold elements `first..len`, where `first` is at most `len`.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(crate) fn holding(first: usize, len: usize) -> Self {
+        const ORDER: [i32; LANES] = [0, 1, 2, 3, 4, 5, 6, 7];
+        let count = (len - first).min(LANES);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_possible_wrap,
+            reason = "at most 8"
+        )]
+        let end = _mm256_set1_epi32(count as i32);
+        Lanes8 { count, mask: _mm256_cmpgt_epi32(end, load_i32s(&ORDER, 0)) }
+    }
+
+    /// How many there are.
+    #[inline(always)]
+    pub(crate) fn count(self) -> usize {
+        self.count
+    }
+
+    /// As a mask.
+    #[inline(always)]
+    pub(crate) fn mask(self) -> __m256i {
+        self.mask
+    }
+}
+
 /// 8 numbers of `values` from `first` on; where there are not as many, 0 for the others.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -20,19 +57,20 @@ pub(crate) fn load_i32s(values: &[i32], first: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(few.as_ptr().cast()) }
 }
 
-/// 8 floats of `values` from `first` on; where there are not as many, 0 for the others.
+/// 8 floats.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(crate) fn load_floats(values: &[f32], first: usize) -> __m256 {
-    let values = &values[first..];
-    if let Some(full) = values.first_chunk::<LANES>() {
-        // SAFETY: 32 bytes are read from an array of 8 numbers of 4.
-        return unsafe { _mm256_loadu_ps(full.as_ptr()) };
-    }
-    let mut few = [0.0; LANES];
-    few[..values.len()].copy_from_slice(values);
-    // SAFETY: as above.
-    unsafe { _mm256_loadu_ps(few.as_ptr()) }
+pub(crate) fn load_floats(values: &[f32; LANES]) -> __m256 {
+    // SAFETY: 32 bytes are read from an array of 8 floats.
+    unsafe { _mm256_loadu_ps(values.as_ptr()) }
+}
+
+/// Writes 8 floats.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(crate) fn store_floats(out: &mut [f32; LANES], values: __m256) {
+    // SAFETY: 32 bytes are written to an array of 8 floats.
+    unsafe { _mm256_storeu_ps(out.as_mut_ptr(), values) };
 }
 
 /// 8 pairs of numbers of 16 bits.
@@ -41,6 +79,14 @@ pub(crate) fn load_floats(values: &[f32], first: usize) -> __m256 {
 pub(crate) fn load_pairs(pairs: &[[i16; 2]; LANES]) -> __m256i {
     // SAFETY: 32 bytes are read from 8 pairs of numbers of 2.
     unsafe { _mm256_loadu_si256(pairs.as_ptr().cast()) }
+}
+
+/// 8 times four bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(crate) fn load_quads(quads: &[[i8; 4]; LANES]) -> __m256i {
+    // SAFETY: 32 bytes are read from 8 arrays of 4.
+    unsafe { _mm256_loadu_si256(quads.as_ptr().cast()) }
 }
 
 /// 16 bytes.
@@ -110,22 +156,5 @@ pub(crate) fn store_bytes(out: &mut [u8], bytes: __m128i) {
     };
     for (out, byte) in out.iter_mut().zip(rest) {
         *out = *byte;
-    }
-}
-
-/// Writes 8 floats to the front of `out`, or as many as it has room for.
-#[inline]
-#[target_feature(enable = "avx2")]
-pub(crate) fn store_floats(out: &mut [f32], values: __m256) {
-    if let Some(full) = out.first_chunk_mut::<LANES>() {
-        // SAFETY: 32 bytes are written to an array of 8 numbers of 4.
-        unsafe { _mm256_storeu_ps(full.as_mut_ptr(), values) };
-        return;
-    }
-    let mut all = [0.0; LANES];
-    // SAFETY: as above.
-    unsafe { _mm256_storeu_ps(all.as_mut_ptr(), values) };
-    for (out, value) in out.iter_mut().zip(&all) {
-        *out = *value;
     }
 }

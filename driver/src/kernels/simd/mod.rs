@@ -20,4 +20,4 @@ mod isa;
 
 pub(crate) use announcement::{KernelInfo, kernel, level_of, own_or, portable_kernel};
 pub use isa::Isa;
-pub(crate) use isa::{Level, has_avx2, has_avx512, has_vnni};
+pub(crate) use isa::{Level, has_avx_vnni, has_avx2, has_avx512, has_vnni};

@@ -279,7 +279,7 @@ mod tests {
             for seed in 0..80 {
                 let case = random(&mut Numbers::new(seed), kind);
                 let want = case.reference().unwrap();
-                for isa in [Isa::detect(), Isa::PORTABLE] {
+                for isa in Isa::each_here() {
                     let got = case.fast(isa).unwrap().expect("a kernel for constant weights");
                     let what = format!("kind {kind}, seed {seed}");
                     assert_close(&case, &got, &want, &what);

@@ -251,12 +251,6 @@ impl Quantized for QuantizedSum {
 mod tests {
     use super::*;
 
-    const INSTRUCTION_SETS: [Isa; 3] = [
-        Isa::PORTABLE,
-        Isa { avx2: true, avx512: false, vnni: false },
-        Isa { avx2: true, avx512: true, vnni: true },
-    ];
-
     fn info(ty: OperandType, scale: f32, zero_point: i32) -> TensorInfo {
         TensorInfo { ty, scale, zero_point, channel_scales: None, extension: None }
     }
@@ -285,7 +279,7 @@ mod tests {
                 .collect();
             let fast = Sum::new(rule.a, rule.b, rule.out, (low, high)).unwrap();
             let (a, b): (Vec<u8>, Vec<u8>) = values.into_iter().unzip();
-            for isa in INSTRUCTION_SETS {
+            for isa in Isa::each_here() {
                 let mut got = vec![0; a.len()];
                 fast.unsigned(isa, &a, &b, &mut got).unwrap();
                 proptest::prop_assert_eq!(&got, &want, "{:?}", isa);
