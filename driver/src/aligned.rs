@@ -28,6 +28,8 @@ pub(crate) struct AlignedBytes {
     charge: MemoryCharge,
 }
 
+const TOO_LARGE: OpError = OpError::Range { what: "size of a tensor in memory" };
+
 /// Bytes that are copied between two checks whether the copy is still wanted: they stay in a core's own
 /// cache between being made and being filled.
 const COPIED_AT_ONCE: usize = 1 << 16;
@@ -78,13 +80,37 @@ impl AlignedBytes {
     pub(crate) fn resize(&mut self, len: usize) -> Result<(), OpError> {
         let lines = len.div_ceil(ALIGNMENT);
         if lines > self.lines.len() {
-            self.reserve(len)?;
-            let more = lines - self.lines.len();
-            Pages::default().ahead_of(&mut self.lines, more);
-            self.lines.resize(lines, Line([0; ALIGNMENT]));
+            self.grow(len, lines)?;
         }
         self.len = len;
         Ok(())
+    }
+
+    #[cold]
+    fn grow(&mut self, len: usize, lines: usize) -> Result<(), OpError> {
+        if !self.lines.is_empty() || self.lines.capacity() >= lines {
+            self.reserve(len)?;
+            self.lines.resize(lines, Line([0; ALIGNMENT]));
+            return Ok(());
+        }
+        // The system's memory is zero: what nobody writes has no pages yet, and takes no time.
+        let more = self.charge_for(len, lines)?;
+        let Ok(zeros) = bytemuck::allocation::try_zeroed_vec(lines) else {
+            self.charge.shrink(more);
+            return Err(TOO_LARGE);
+        };
+        self.lines = zeros;
+        Ok(())
+    }
+
+    /// Charges what is held beyond now where so many lines are.
+    fn charge_for(&mut self, len: usize, lines: usize) -> Result<u64, OpError> {
+        if len > MAX_ALLOCATION_BYTES {
+            return Err(TOO_LARGE);
+        }
+        let more = (lines * ALIGNMENT).saturating_sub(self.held_bytes()) as u64;
+        self.charge.grow(more).map_err(OpError::refused)?;
+        Ok(more)
     }
 
     /// Makes room for `len` bytes in all, without touching it.
@@ -93,19 +119,11 @@ impl AlignedBytes {
     /// As [`AlignedBytes::zeroed`].
     #[cold]
     pub(crate) fn reserve(&mut self, len: usize) -> Result<(), OpError> {
-        let too_large = OpError::Range { what: "size of a tensor in memory" };
-        if len > MAX_ALLOCATION_BYTES {
-            return Err(too_large);
-        }
         let lines = len.div_ceil(ALIGNMENT);
-        let more = (lines * ALIGNMENT).saturating_sub(self.held_bytes());
-        if more == 0 {
-            return Ok(());
-        }
-        self.charge.grow(more as u64).map_err(OpError::refused)?;
-        if self.lines.try_reserve_exact(lines - self.lines.len()).is_err() {
-            self.charge.shrink(more as u64);
-            return Err(too_large);
+        let more = self.charge_for(len, lines)?;
+        if more > 0 && self.lines.try_reserve_exact(lines - self.lines.len()).is_err() {
+            self.charge.shrink(more);
+            return Err(TOO_LARGE);
         }
         Ok(())
     }
