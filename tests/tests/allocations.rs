@@ -97,7 +97,8 @@ fn check(name: &str, model: &Model) {
     println!("{name}: {constants} bytes of constants, idle it holds {idle}");
     // Packing pads matrices to whole registers; small ones grow by more than large ones. A processor that
     // multiplies no bytes wants weights of 8 bits in 16.
-    let most = if Isa::detect().vnni { constants * 3 / 2 } else { constants * 5 / 2 };
+    let here = Isa::detect();
+    let most = if here.vnni || here.dotprod { constants * 3 / 2 } else { constants * 5 / 2 };
     assert!(idle <= most + PLAN_BYTES, "{name} holds {idle} bytes while idle");
     // As they are executed weights are packed already: what is beside them is the plan.
     let executed = prepared.plan().held_bytes();

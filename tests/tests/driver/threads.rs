@@ -172,7 +172,7 @@ fn convolutions_of_random_shapes_compute_the_same_bits_on_every_number_of_thread
         } else {
             numbers.bytes(input_len)
         };
-        for isa in [Isa::detect(), Isa { avx512: false, vnni: false, ..Isa::detect() }] {
+        for isa in Isa::each_here() {
             let want = run(&prepare(&model, 1, isa), &input, output_len);
             for threads in [2, 3] {
                 let shared = prepare(&model, threads, isa);

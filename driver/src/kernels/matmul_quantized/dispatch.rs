@@ -1,19 +1,25 @@
 //! Announces the kernels of this family. `kernel!` expands to calls of functions for instruction sets
-//! that it asks the CPU for first; [`multiply_quads`], which only VNNI has a kernel for, and
-//! [`multiply_wide`], which only AVX2 has one for, ask themselves.
+//! that it asks the CPU for first; [`multiply_quads`], which only VNNI and Arm's products of bytes have
+//! kernels for, and [`multiply_wide`], which only AVX2 has one for, ask themselves.
 #![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
 
 use burst_hal::{OperandType, OperationType};
 
 use super::ByteRows;
 use super::bytes;
+#[cfg(target_arch = "aarch64")]
+use super::neon;
 use super::pairs::{PairMatrix, PairPanels, WIDE_ROWS};
 use super::quads::{QUAD, QuadPanels};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 use crate::OpError;
 use crate::kernels::requantize::Channels;
-use crate::kernels::simd::{Isa, KernelInfo, Level, has_avx2, has_vnni, kernel};
+use crate::kernels::simd::{Isa, KernelInfo, Level, kernel};
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::simd::{has_avx2, has_vnni};
+#[cfg(target_arch = "aarch64")]
+use crate::kernels::simd::{has_dotprod, has_i8mm};
 
 kernel! {
     /// Products of bytes, see [`PairMatrix::product`].
@@ -47,8 +53,8 @@ pub(crate) const QUADS: KernelInfo = KernelInfo {
     name: "matmul_quantized/quads",
     operations: &[OperationType::Conv2d, OperationType::FullyConnected],
     types: &[OperandType::TensorQuant8Asymm, OperandType::TensorQuant8AsymmSigned],
-    compiled_for: &[Level::Vnni],
-    written_for: &[Level::Vnni],
+    compiled_for: &[Level::Vnni, Level::DotProd, Level::I8mm],
+    written_for: &[Level::Vnni, Level::DotProd, Level::I8mm],
 };
 
 /// Rows of activations, each XORed with `flip`, times packed weights, and from the sums to stored values as
@@ -79,6 +85,17 @@ pub(crate) fn multiply_quads(
         // SAFETY: the CPU has the features that the function is compiled for: asked in the line
         // above.
         unsafe { avx512::multiply_quads(matrix, rows, flip, rules, row_terms, out) };
+        return Ok(());
+    }
+    #[cfg(target_arch = "aarch64")]
+    if has_i8mm(isa) {
+        // SAFETY: the CPU has the features that the function is compiled for: asked in the line
+        // above.
+        unsafe { neon::multiply_by_matrices(matrix, rows, flip, rules, row_terms, out) };
+        return Ok(());
+    } else if has_dotprod(isa) {
+        // SAFETY: as above.
+        unsafe { neon::multiply_by_dots(matrix, rows, flip, rules, row_terms, out) };
         return Ok(());
     }
     let _ = (isa, flip, row_terms);

@@ -15,7 +15,7 @@ use crate::budget::Budget;
 use crate::compute;
 use crate::kept::KeptValue;
 use crate::kernels::requantize::Requantize;
-use crate::kernels::simd::{Isa, has_avx2, has_vnni, portable_kernel};
+use crate::kernels::simd::{Isa, has_avx2, has_dotprod, has_vnni, portable_kernel};
 
 portable_kernel! {
     /// `matmul_quantized/library`: see [`ByteMatrix`]. Which instructions it takes is up to
@@ -77,8 +77,14 @@ impl std::fmt::Debug for ByteMatrix {
 /// Whether the library's products of bytes are exact here, and the instructions it takes are among
 /// those allowed.
 fn library_is_exact(isa: Isa) -> bool {
-    let allowed = isa.vnni || !cfg!(target_arch = "x86_64");
+    let is_asked = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+    let allowed = isa.vnni || isa.neon || !is_asked;
     allowed && !byte_executor().may_saturate()
+}
+
+/// Whether there is a kernel for quads with these instructions.
+fn has_quads(isa: Isa) -> bool {
+    has_vnni(isa) || has_dotprod(isa)
 }
 
 /// So many bytes in memory that the budget's account pays for.
@@ -119,7 +125,7 @@ impl ByteMatrix {
         if units == 0 || depth == 0 {
             return Err(wrong_size(depth));
         }
-        Ok(ByteMatrix(if has_vnni(isa) {
+        Ok(ByteMatrix(if has_quads(isa) {
             Form::Quads(QuadMatrix::new(weights, units, depth, budget)?)
         } else if library_is_exact(isa) {
             budget.charge(library_bytes(units, depth))?;
@@ -163,7 +169,7 @@ impl ByteMatrix {
         budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
         let sizes = (units, depth);
-        Ok(ByteMatrix(if has_vnni(isa) {
+        Ok(ByteMatrix(if has_quads(isa) {
             Form::Quads(QuadMatrix::kept(packed, units, depth)?)
         } else if let Some(zero) = wide_zero(isa, zero) {
             Form::WidePairs(PairMatrix::restored(packed.bytes(), sizes, zero, budget)?)
@@ -333,6 +339,7 @@ impl ByteMatrix {
     #[must_use]
     pub(crate) fn name(&self) -> &'static str {
         match &self.0 {
+            Form::Quads(_) if cfg!(target_arch = "aarch64") => "matrix 8 bit, arm quads",
             Form::Quads(_) => "matrix 8 bit, vnni",
             Form::Library(_) => "matrix 8 bit, library",
             Form::WidePairs(_) => "matrix 8 bit, avx2 pairs",

@@ -12,6 +12,8 @@ mod avx512;
 mod bytes;
 mod dispatch;
 mod matrix;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod pairs;
 mod quads;
 #[cfg(test)]

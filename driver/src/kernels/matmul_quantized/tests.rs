@@ -11,7 +11,7 @@ use super::quads::{QUAD, QuadMatrix};
 use crate::kernels::conv::{Axis, Conv, Filter, Images, Source, fill_rows};
 use crate::kernels::quant::{Multiplier, Rounding};
 use crate::kernels::requantize::Requantize;
-use crate::kernels::simd::{Isa, has_avx2, has_vnni};
+use crate::kernels::simd::{Isa, has_avx2, has_dotprod, has_vnni};
 use crate::kernels::testing::Numbers;
 
 proptest! {
@@ -227,8 +227,7 @@ fn compare_pixels(step: usize, multiply: impl Fn(&ByteRows<'_>, &[i8], &Requanti
 
 #[test]
 fn pixels_in_place_are_the_gathered_rows() {
-    let isa = Isa::detect();
-    if has_vnni(isa) {
+    for isa in Isa::each_here().filter(|isa| has_vnni(*isa) || has_dotprod(*isa)) {
         compare_pixels(QUAD, |rows, weights, rules, out| {
             let (units, depth) = (rules.bias.len(), rows.depth());
             let matrix = QuadMatrix::new(weights, units, depth, &Budget::default()).unwrap();
@@ -236,6 +235,7 @@ fn pixels_in_place_are_the_gathered_rows() {
             multiply_quads(isa, panels, (rows, 0x80), rules, &[], out).unwrap();
         });
     }
+    let isa = Isa::detect();
     if has_avx2(isa) {
         compare_pixels(1, |rows, weights, rules, out| {
             let (units, depth) = (rules.bias.len(), rows.depth());

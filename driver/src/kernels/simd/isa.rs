@@ -9,9 +9,16 @@ pub struct Isa {
     pub avx512: bool,
     /// AVX-512 VNNI.
     pub vnni: bool,
+    /// NEON, which every 64-bit Arm has.
+    pub neon: bool,
+    /// Arm's products of four pairs of bytes (FEAT_DotProd).
+    pub dotprod: bool,
+    /// Arm's products of matrices of bytes (FEAT_I8MM).
+    pub i8mm: bool,
 }
 
-/// One step on the ladder of instruction sets: each includes those before it.
+/// One step on the ladder of an architecture's instruction sets: each includes those before it on the same
+/// ladder, and nothing of another one. All begin with the portable step. See [`Level::includes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     /// What every CPU of the architecture has.
@@ -22,11 +29,18 @@ pub(crate) enum Level {
     Avx512,
     /// AVX-512 VNNI.
     Vnni,
+    /// NEON: the first step of 64-bit Arm.
+    Neon,
+    /// Products of four pairs of bytes.
+    DotProd,
+    /// Products of matrices of bytes.
+    I8mm,
 }
 
 impl Isa {
     /// None: portable code only.
-    pub const PORTABLE: Isa = Isa { avx2: false, avx512: false, vnni: false };
+    pub const PORTABLE: Isa =
+        Isa { avx2: false, avx512: false, vnni: false, neon: false, dotprod: false, i8mm: false };
 
     /// What this machine has.
     #[must_use]
@@ -37,9 +51,16 @@ impl Isa {
             let avx2 = has!("avx2") && has!("fma");
             let avx512 =
                 avx2 && has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl");
-            Isa { avx2, avx512, vnni: avx512 && has!("avx512vnni") }
+            Isa { avx2, avx512, vnni: avx512 && has!("avx512vnni"), ..Isa::PORTABLE }
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        {
+            use std::arch::is_aarch64_feature_detected as has;
+            let neon = has!("neon");
+            let dotprod = neon && has!("dotprod");
+            Isa { neon, dotprod, i8mm: dotprod && has!("i8mm"), ..Isa::PORTABLE }
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         Isa::PORTABLE
     }
 
@@ -47,7 +68,7 @@ impl Isa {
     /// callers that want every form of a kernel and not only the fastest.
     pub fn each_here() -> impl Iterator<Item = Isa> {
         let here = Isa::detect().level();
-        Level::ALL.into_iter().filter(move |level| *level <= here).map(Level::isa)
+        Level::ALL.into_iter().filter(move |level| here.includes(*level)).map(Level::isa)
     }
 
     /// The highest level that is allowed.
@@ -56,17 +77,42 @@ impl Isa {
             Isa { vnni: true, .. } => Level::Vnni,
             Isa { avx512: true, .. } => Level::Avx512,
             Isa { avx2: true, .. } => Level::Avx2,
+            Isa { i8mm: true, .. } => Level::I8mm,
+            Isa { dotprod: true, .. } => Level::DotProd,
+            Isa { neon: true, .. } => Level::Neon,
             _ => Level::Portable,
         }
     }
 }
 
 impl Level {
-    const ALL: [Level; 4] = [Level::Portable, Level::Avx2, Level::Avx512, Level::Vnni];
+    /// All of them, each ladder from its lowest step up.
+    const ALL: [Level; 7] = [
+        Level::Portable,
+        Level::Avx2,
+        Level::Avx512,
+        Level::Vnni,
+        Level::Neon,
+        Level::DotProd,
+        Level::I8mm,
+    ];
+
+    /// Whether a CPU of this level runs code for the other one.
+    pub(crate) fn includes(self, other: Level) -> bool {
+        let is_arms = |level: Level| level >= Level::Neon;
+        other == Level::Portable || (other <= self && is_arms(other) == is_arms(self))
+    }
 
     /// This level and those below it.
     fn isa(self) -> Isa {
-        Isa { avx2: self >= Level::Avx2, avx512: self >= Level::Avx512, vnni: self >= Level::Vnni }
+        Isa {
+            avx2: self.includes(Level::Avx2),
+            avx512: self.includes(Level::Avx512),
+            vnni: self.includes(Level::Vnni),
+            neon: self.includes(Level::Neon),
+            dotprod: self.includes(Level::DotProd),
+            i8mm: self.includes(Level::I8mm),
+        }
     }
 }
 
@@ -88,6 +134,24 @@ pub(crate) fn has_vnni(isa: Isa) -> bool {
 pub(crate) fn has_avx2(isa: Isa) -> bool {
     use std::arch::is_x86_feature_detected as has;
     isa.avx2 && has!("avx2") && has!("fma")
+}
+
+/// Whether code for NEON may run: allowed by the caller, and there.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn has_neon(isa: Isa) -> bool {
+    isa.neon && std::arch::is_aarch64_feature_detected!("neon")
+}
+
+/// Whether code for NEON and products of four pairs of bytes may run: allowed by the caller, and there.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn has_dotprod(isa: Isa) -> bool {
+    isa.dotprod && has_neon(isa) && std::arch::is_aarch64_feature_detected!("dotprod")
+}
+
+/// Whether code for NEON and products of matrices of bytes may run: allowed by the caller, and there.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn has_i8mm(isa: Isa) -> bool {
+    isa.i8mm && has_dotprod(isa) && std::arch::is_aarch64_feature_detected!("i8mm")
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -112,6 +176,18 @@ mod other_architectures {
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) use other_architectures::{has_avx2, has_avx512, has_vnni};
 
+#[cfg(not(target_arch = "aarch64"))]
+mod other_than_arm {
+    use super::Isa;
+
+    /// There are no such products here.
+    pub(crate) fn has_dotprod(_: Isa) -> bool {
+        false
+    }
+}
+#[cfg(not(target_arch = "aarch64"))]
+pub(crate) use other_than_arm::has_dotprod;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,5 +201,18 @@ mod tests {
         let here: Vec<Isa> = Isa::each_here().collect();
         assert_eq!(here.first(), Some(&Isa::PORTABLE));
         assert_eq!(here.last(), Some(&Isa::detect()));
+    }
+
+    #[test]
+    fn a_level_includes_those_below_it_and_none_of_another_architecture() {
+        for (level, included) in [
+            (Level::Portable, &[Level::Portable][..]),
+            (Level::Avx512, &[Level::Portable, Level::Avx2, Level::Avx512]),
+            (Level::Neon, &[Level::Portable, Level::Neon]),
+            (Level::I8mm, &[Level::Portable, Level::Neon, Level::DotProd, Level::I8mm]),
+        ] {
+            let all = Level::ALL.into_iter().filter(|other| level.includes(*other));
+            assert_eq!(all.collect::<Vec<_>>(), included, "{level:?}");
+        }
     }
 }

@@ -253,8 +253,8 @@ mod tests {
 
     const INSTRUCTION_SETS: [Isa; 3] = [
         Isa::PORTABLE,
-        Isa { avx2: true, avx512: false, vnni: false },
-        Isa { avx2: true, avx512: true, vnni: true },
+        Isa { avx2: true, ..Isa::PORTABLE },
+        Isa { avx2: true, avx512: true, vnni: true, ..Isa::PORTABLE },
     ];
 
     fn info(ty: OperandType, scale: f32, zero_point: i32) -> TensorInfo {
