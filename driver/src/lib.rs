@@ -76,6 +76,10 @@ mod figures;
 mod graph_memory;
 mod guarded;
 mod kept;
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, unused_imports, reason = "parts that only bodies for x86 have a use for")
+)]
 mod kernels;
 mod log;
 mod offer;

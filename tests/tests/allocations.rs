@@ -97,8 +97,9 @@ fn check(name: &str, model: &Model) {
     println!("{name}: {constants} bytes of constants, idle it holds {idle}");
     // Packing pads matrices to whole registers; small ones grow by more than large ones. A processor that
     // multiplies no bytes wants weights of 8 bits in 16.
-    let Isa { avx_vnni, vnni, .. } = Isa::detect();
-    let most = if avx_vnni || vnni { constants * 3 / 2 } else { constants * 5 / 2 };
+    let Isa { avx_vnni, vnni, dotprod, .. } = Isa::detect();
+    let has_products = avx_vnni || vnni || dotprod;
+    let most = if has_products { constants * 3 / 2 } else { constants * 5 / 2 };
     assert!(idle <= most + PLAN_BYTES, "{name} holds {idle} bytes while idle");
     // As they are executed weights are packed already: what is beside them is the plan.
     let executed = prepared.plan().held_bytes();

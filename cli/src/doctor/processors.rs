@@ -1,5 +1,7 @@
 //! Processors: how many, who shares them, how quickly they wake and how fast they run.
 
+use burst_driver::Isa;
+
 use super::Check;
 use super::finding::{Finding, Named};
 use super::machine::{Machine, cpu_list};
@@ -255,6 +257,9 @@ fn instruction_sets(machine: &Machine<'_>) -> Finding {
     let named = Named("instruction_sets");
     let isa = machine.calls.isa();
     let advice = "in a virtual machine: let it have the host's model of CPU";
+    if isa.neon {
+        return instruction_sets_of_arm(&named, isa, advice);
+    }
     match (isa.vnni, isa.avx512, isa.avx_vnni, isa.avx2) {
         (true, ..) => named.fine("AVX2, AVX-512, VNNI", "Every kernel has its fastest form."),
         (_, true, true, _) => named.worse(
@@ -280,6 +285,25 @@ fn instruction_sets(machine: &Machine<'_>) -> Finding {
         _ => named.worse(
             format!("none of AVX2, AVX-512 and VNNI ({})", std::env::consts::ARCH),
             "Convolutions and the like take kernels that the compiler made; many models compute several times as long.",
+            advice,
+        ),
+    }
+}
+
+fn instruction_sets_of_arm(named: &Named, isa: Isa, advice: &'static str) -> Finding {
+    match (isa.i8mm, isa.dotprod) {
+        (true, _) => named.fine(
+            "NEON, DotProd, I8MM",
+            "Products of bytes take instructions of their own; none of this was measured on such a machine.",
+        ),
+        (_, true) => named.worse(
+            "NEON, DotProd, without I8MM",
+            "Products of bytes take an instruction for half as many at once.",
+            advice,
+        ),
+        _ => named.worse(
+            "NEON, without DotProd and I8MM",
+            "Products of bytes take the kernels of a matrix library.",
             advice,
         ),
     }
@@ -420,7 +444,7 @@ mod tests {
     #[test]
     fn each_step_of_the_ladder_of_instruction_sets_says_what_is_missing() {
         let of = |isa| verdict(&MadeUp::new().isa(isa), instruction_sets);
-        let all = Isa { avx2: true, avx_vnni: true, avx512: true, vnni: true };
+        let all = Isa { avx2: true, avx_vnni: true, avx512: true, vnni: true, ..Isa::PORTABLE };
         let without_avx_vnni = Isa { avx_vnni: false, ..all };
         assert_eq!(of(all), (Fine, "AVX2, AVX-512, VNNI".into()));
         assert_eq!(of(without_avx_vnni), of(all));
@@ -434,5 +458,12 @@ mod tests {
         let avx2 = Isa { avx_vnni: false, ..client };
         assert_eq!(of(avx2), (Worse, "AVX2, without AVX-512 and VNNI".into()));
         assert!(of(Isa::PORTABLE).1.starts_with("none of AVX2"));
+        let of_arm = |dotprod, i8mm| {
+            let isa = Isa { neon: true, dotprod, i8mm, ..Isa::PORTABLE };
+            verdict(&MadeUp::new().isa(isa), instruction_sets)
+        };
+        assert_eq!(of_arm(true, true), (Fine, "NEON, DotProd, I8MM".into()));
+        assert_eq!(of_arm(true, false), (Worse, "NEON, DotProd, without I8MM".into()));
+        assert_eq!(of_arm(false, false), (Worse, "NEON, without DotProd and I8MM".into()));
     }
 }

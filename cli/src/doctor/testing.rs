@@ -70,7 +70,7 @@ impl MadeUp {
             landlock: 6,
             clock_ns: 25,
             wakes_ns: 8_000,
-            isa: Isa { avx2: true, avx_vnni: true, avx512: true, vnni: true },
+            isa: Isa { avx2: true, avx_vnni: true, avx512: true, vnni: true, ..Isa::PORTABLE },
             refused: None,
         };
         MadeUp { root: tempfile::tempdir().unwrap(), kernel }

@@ -246,6 +246,9 @@ fn instructions(isa: Isa) -> &'static str {
         Isa { avx512: true, .. } => "AVX-512",
         Isa { avx_vnni: true, .. } => "AVX-VNNI",
         Isa { avx2: true, .. } => "AVX2",
+        Isa { i8mm: true, .. } => "NEON with I8MM",
+        Isa { dotprod: true, .. } => "NEON with DotProd",
+        Isa { neon: true, .. } => "NEON",
         _ => "portable instructions",
     }
 }

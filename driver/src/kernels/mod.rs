@@ -2,7 +2,7 @@
 //! ([`Stop`](crate::op::Stop)) or pay for packed constants ([`Budget`](crate::op::Budget)).
 //!
 //! A folder is a family of kernels: `portable.rs` (or files named for what they hold), bodies for
-//! instruction sets (`avx2.rs`, `avx_vnni.rs`, `avx512.rs`), `dispatch.rs`, in which each kernel announces itself and
+//! instruction sets (`avx2.rs`, `avx_vnni.rs`, `avx512.rs`, `neon.rs`), `dispatch.rs`, in which each kernel announces itself and
 //! the best of its bodies is chosen, `mod.rs` with what operations call, and the tests against the
 //! reference. [`table`] lists all kernels. Files beside the folders hold arithmetic that families share,
 //! `simd/` what bodies for instruction sets stand on.

@@ -64,6 +64,7 @@ fn a_body_for_an_instruction_set_stands_in_the_file_of_its_name() {
             ("avx2.rs", &[Level::Avx2][..]),
             ("avx_vnni.rs", &[Level::AvxVnni]),
             ("avx512.rs", &[Level::Avx512, Level::Vnni]),
+            ("neon.rs", &[Level::Neon, Level::DotProd, Level::I8mm]),
         ] {
             let is_there = kernels_folder().join(&folder).join(file).is_file();
             assert_eq!(is_there, written_for(levels), "{folder}/{file}");
@@ -89,7 +90,7 @@ fn every_kernel_equals_its_reference_at_every_level() {
 
 #[test]
 fn a_kernel_runs_at_the_highest_level_that_is_allowed() {
-    let all = Isa { avx2: true, avx_vnni: true, avx512: true, vnni: true };
+    let all = Isa { avx2: true, avx_vnni: true, avx512: true, vnni: true, ..Isa::PORTABLE };
     assert_eq!(lut::TABLE.level(all), Some(Level::Portable));
     assert_eq!(argmax::POSITIONS.level(all), Some(Level::Avx512));
     assert_eq!(argmax::POSITIONS.level(Isa::PORTABLE), Some(Level::Portable));
@@ -99,4 +100,15 @@ fn a_kernel_runs_at_the_highest_level_that_is_allowed() {
     let without_both = Isa { avx_vnni: false, ..without_vnni };
     assert_eq!(matmul_quantized::QUADS.level(without_both), None);
     assert_eq!(argmax::POSITIONS.level(without_both), Some(Level::Avx512));
+    let arm = Isa { neon: true, dotprod: true, i8mm: true, ..Isa::PORTABLE };
+    assert_eq!(
+        argmax::POSITIONS.level(arm),
+        Some(Level::Portable),
+        "not one of another architecture"
+    );
+    assert_eq!(requantize::ROWS.level(arm), Some(Level::Neon));
+    assert_eq!(matmul_quantized::QUADS.level(arm), Some(Level::I8mm));
+    let without = Isa { i8mm: false, ..arm };
+    assert_eq!(matmul_quantized::QUADS.level(without), Some(Level::DotProd));
+    assert_eq!(matmul_quantized::QUADS.level(Isa { dotprod: false, ..without }), None);
 }

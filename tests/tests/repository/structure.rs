@@ -84,7 +84,8 @@ const UNSAFE_PLACES: &[&str] = &[
 /// Where families of kernels have their folders, and the only files directly in such a folder where
 /// `unsafe` may be written: docs/decisions/0012-unsafe-in-kernels.md.
 const FAMILIES: &str = "driver/src/kernels/";
-const UNSAFE_FILES_OF_A_FAMILY: &[&str] = &["avx2.rs", "avx512.rs", "avx_vnni.rs", "dispatch.rs"];
+const UNSAFE_FILES_OF_A_FAMILY: &[&str] =
+    &["avx2.rs", "avx512.rs", "avx_vnni.rs", "dispatch.rs", "neon.rs"];
 
 /// Whether `unsafe` may be written in the file with this path.
 fn may_hold_unsafe(path: &str) -> bool {
@@ -271,6 +272,7 @@ fn the_files_of_kernels_that_may_hold_unsafe_are_told_by_name() {
         ("driver/src/kernels/matmul_float/avx512.rs", true),
         ("driver/src/kernels/matmul_quantized/avx2.rs", true),
         ("driver/src/kernels/matmul_quantized/avx_vnni.rs", true),
+        ("driver/src/kernels/matmul_quantized/neon.rs", true),
         ("driver/src/kernels/resize/dispatch.rs", true),
         ("driver/src/kernels/simd/isa.rs", true),
         ("driver/src/kernels/resize/portable.rs", false),

@@ -18,7 +18,7 @@ pub(crate) fn depthwise_shapes() -> impl Iterator<Item = Conv> {
         (5, 3, 1, 2),
         (3, 1, 1, 4),
     ];
-    let channels = [1, 3, 8, 16, 31, 32, 33, 48, 70, 300];
+    let channels = [1, 3, 8, 12, 16, 31, 32, 33, 48, 70, 300];
     windows.into_iter().flat_map(move |(taps, stride, dilation, pad)| {
         channels.into_iter().map(move |channels| {
             let (height, width) = (7, if channels < 32 { 23 } else { 9 });

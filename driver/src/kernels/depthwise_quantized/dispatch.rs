@@ -6,6 +6,8 @@ use std::ops::Range;
 
 use burst_hal::{OperandType, OperationType};
 
+#[cfg(target_arch = "aarch64")]
+use super::neon;
 use super::pairs::PairedFilter;
 #[cfg(target_arch = "x86_64")]
 use super::pairs::{neighbours, widened};
@@ -35,6 +37,7 @@ kernel! {
     operations: [DepthwiseConv2d],
     types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],
     portable: portable::rows,
+    neon: neon::rows,
 }
 
 /// `depthwise_quantized/pairs`: see [`DepthwisePairs`].

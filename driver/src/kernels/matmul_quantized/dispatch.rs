@@ -1,19 +1,25 @@
 //! Announces the kernels of this family. `kernel!` expands to calls of functions for instruction sets
-//! that it asks the CPU for first; [`multiply_quads`], which only the two forms of VNNI have kernels for, and
-//! [`multiply_wide`], which only AVX2 has one for, ask themselves.
+//! that it asks the CPU for first; [`multiply_quads`], which only the two forms of VNNI and Arm's products of bytes
+//! have kernels for, and [`multiply_wide`], which only AVX2 has one for, ask themselves.
 #![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
 
 use burst_hal::{OperandType, OperationType};
 
 use super::ByteRows;
 use super::bytes;
+#[cfg(target_arch = "aarch64")]
+use super::neon;
 use super::pairs::{PairMatrix, PairPanels, WIDE_ROWS};
 use super::quads::{QUAD, QuadPanels};
 #[cfg(target_arch = "x86_64")]
 use super::{avx_vnni, avx2, avx512};
 use crate::OpError;
 use crate::kernels::requantize::Channels;
-use crate::kernels::simd::{Isa, KernelInfo, Level, has_avx_vnni, has_avx2, has_vnni, kernel};
+#[cfg(target_arch = "aarch64")]
+use crate::kernels::simd::has_i8mm;
+use crate::kernels::simd::{
+    Isa, KernelInfo, Level, has_avx_vnni, has_avx2, has_dotprod, has_vnni, kernel,
+};
 
 kernel! {
     /// Products of bytes, see [`PairMatrix::product`].
@@ -65,8 +71,8 @@ pub(crate) const QUADS: KernelInfo = KernelInfo {
     name: "matmul_quantized/quads",
     operations: &[OperationType::Conv2d, OperationType::FullyConnected],
     types: &[OperandType::TensorQuant8Asymm, OperandType::TensorQuant8AsymmSigned],
-    compiled_for: &[Level::AvxVnni, Level::Vnni],
-    written_for: &[Level::AvxVnni, Level::Vnni],
+    compiled_for: &[Level::AvxVnni, Level::Vnni, Level::DotProd, Level::I8mm],
+    written_for: &[Level::AvxVnni, Level::Vnni, Level::DotProd, Level::I8mm],
 };
 
 /// Rows of activations, each XORed with `flip`, times packed weights, and from the sums to stored values as
@@ -105,13 +111,24 @@ pub(crate) fn multiply_quads(
         unsafe { avx_vnni::multiply_quads(matrix, rows, flip, rules, row_terms, out) };
         return Ok(());
     }
+    #[cfg(target_arch = "aarch64")]
+    if has_i8mm(isa) {
+        // SAFETY: the CPU has the features that the function is compiled for: asked in the line
+        // above.
+        unsafe { neon::multiply_by_matrices(matrix, rows, flip, rules, row_terms, out) };
+        return Ok(());
+    } else if has_dotprod(isa) {
+        // SAFETY: as above.
+        unsafe { neon::multiply_by_dots(matrix, rows, flip, rules, row_terms, out) };
+        return Ok(());
+    }
     let _ = (isa, flip, row_terms);
     Err(OpError::Internal { what: "weights packed for another CPU" })
 }
 
 /// Whether [`multiply_quads`] has a kernel for these instructions.
 pub(crate) fn has_quads(isa: Isa) -> bool {
-    has_vnni(isa) || has_avx_vnni(isa)
+    has_vnni(isa) || has_avx_vnni(isa) || has_dotprod(isa)
 }
 
 /// `matmul_quantized/wide_pairs`: see [`multiply_wide`].

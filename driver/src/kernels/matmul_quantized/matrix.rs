@@ -88,7 +88,8 @@ impl std::fmt::Debug for ByteMatrix {
 /// Whether the library's products of bytes are exact here, and the instructions it takes are among
 /// those allowed.
 fn library_is_exact(isa: Isa) -> bool {
-    let allowed = isa.vnni || !cfg!(target_arch = "x86_64");
+    let is_asked = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+    let allowed = isa.vnni || isa.neon || !is_asked;
     allowed && !byte_executor().may_saturate()
 }
 
@@ -331,6 +332,7 @@ impl ByteMatrix {
     #[must_use]
     pub(crate) fn name(&self) -> &'static str {
         match &self.0 {
+            Form::Quads(_) if cfg!(target_arch = "aarch64") => "matrix 8 bit, arm quads",
             Form::Quads(_) => "matrix 8 bit, vnni",
             Form::Library(_) => "matrix 8 bit, library",
             Form::WidePairs(_) => "matrix 8 bit, avx2 pairs",

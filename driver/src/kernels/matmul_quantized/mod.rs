@@ -14,6 +14,8 @@ mod avx_vnni;
 mod bytes;
 mod dispatch;
 mod matrix;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod pairs;
 mod quads;
 #[cfg(test)]

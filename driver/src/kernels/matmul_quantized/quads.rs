@@ -1,5 +1,5 @@
-//! Products of unsigned bytes with signed ones for the instruction that multiplies four pairs and
-//! adds them up (VNNI), each sum brought to its stored value before it leaves the registers.
+//! Products of unsigned bytes with signed ones for instructions that multiply four pairs and
+//! add them up (VNNI, Arm's DotProd) or eight (I8MM), each sum brought to its stored value before it leaves the registers.
 
 use bytemuck::{Pod, Zeroable};
 

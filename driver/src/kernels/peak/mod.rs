@@ -9,6 +9,8 @@ mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod avx_vnni;
 mod dispatch;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod portable;
 
 pub(crate) use dispatch::{bytes, floats};

@@ -2,6 +2,8 @@
 //! that it asks the CPU for first.
 #![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
 
+#[cfg(target_arch = "aarch64")]
+use super::neon;
 use super::portable::{self, Channels};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
@@ -16,4 +18,5 @@ kernel! {
     portable: portable::rows,
     avx2: avx2::requantize_rows,
     avx512: avx512::requantize_rows,
+    neon: neon::requantize_rows,
 }

@@ -7,6 +7,8 @@ pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 mod dispatch;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
 mod portable;
 #[cfg(test)]
 pub(super) mod tests;

@@ -31,8 +31,9 @@ impl KernelInfo {
 ///
 /// The function takes the allowed instruction sets first and runs the portable body, compiled for
 /// the best of them that the CPU has. Where the kernel has a body of its own for AVX2 or AVX-512 it
-/// is named as `avx2: path` and `avx512: path` and runs there instead. Only for files named
-/// `dispatch.rs`: this expands to `unsafe` calls.
+/// is named as `avx2: path` and `avx512: path` and runs there instead. On 64-bit Arm, where the compiler
+/// may use NEON everywhere, the portable body is compiled once, and one of its own is named as
+/// `neon: path`. Only for files named `dispatch.rs`: this expands to `unsafe` calls.
 macro_rules! kernel {
     (
         $(#[$doc:meta])*
@@ -43,6 +44,7 @@ macro_rules! kernel {
         portable: $portable:path
         $(, avx2: $avx2:path)?
         $(, avx512: $avx512:path)?
+        $(, neon: $neon:path)?
         $(,)?
     ) => {
         $(#[$doc])*
@@ -68,6 +70,8 @@ macro_rules! kernel {
                     return unsafe { avx2_form($($arg),*) };
                 }
             }
+            #[cfg(target_arch = "aarch64")]
+            $crate::kernels::simd::neon_or_on!([$($neon)?] isa, $($arg),*);
             #[cfg(not(target_arch = "x86_64"))]
             let _ = isa;
             $portable($($arg),*);
@@ -83,11 +87,13 @@ macro_rules! kernel {
                     $crate::kernels::simd::Level::Portable,
                     $crate::kernels::simd::Level::Avx2,
                     $crate::kernels::simd::Level::Avx512,
+                    $($crate::kernels::simd::level_of!(Neon $neon),)?
                 ],
                 written_for: &[
                     $crate::kernels::simd::Level::Portable,
                     $($crate::kernels::simd::level_of!(Avx2 $avx2),)?
                     $($crate::kernels::simd::level_of!(Avx512 $avx512),)?
+                    $($crate::kernels::simd::level_of!(Neon $neon),)?
                 ],
             };
     };
@@ -114,6 +120,7 @@ macro_rules! portable_kernel {
 }
 
 /// The body of its own that a kernel has, or else the portable one.
+#[cfg(target_arch = "x86_64")]
 macro_rules! own_or {
     ([$own:path] $portable:path) => {
         $own
@@ -123,6 +130,19 @@ macro_rules! own_or {
     };
 }
 
+/// Returns what a kernel's own body for NEON does, where it has one that may run; else goes on.
+#[cfg(target_arch = "aarch64")]
+macro_rules! neon_or_on {
+    ([$own:path] $isa:ident, $($arg:ident),*) => {
+        if $crate::kernels::simd::has_neon($isa) {
+            // SAFETY: the CPU has the features that the function is compiled for: asked in the line
+            // above.
+            return unsafe { $own($($arg),*) };
+        }
+    };
+    ([] $isa:ident, $($arg:ident),*) => {};
+}
+
 /// The level that a body is for.
 macro_rules! level_of {
     ($level:ident $body:path) => {
@@ -130,4 +150,8 @@ macro_rules! level_of {
     };
 }
 
-pub(crate) use {kernel, level_of, own_or, portable_kernel};
+#[cfg(target_arch = "aarch64")]
+pub(crate) use neon_or_on;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use own_or;
+pub(crate) use {kernel, level_of, portable_kernel};

@@ -9,7 +9,12 @@
 //! 2. Functions are safe to call: slices are checked before a pointer is made of them. A mask that
 //!    names more lanes than there are elements ends in a panic, one that is no run of low bits is
 //!    not made anywhere.
-#![allow(unsafe_code, reason = "loads and stores, and calls for instruction sets that are checked")]
+//! 3. Instructions of Arm whose intrinsics the oldest supported compiler does not have are assembly of one
+//!    instruction, from registers to a register.
+#![allow(
+    unsafe_code,
+    reason = "loads and stores, instructions, and calls for instruction sets that are checked"
+)]
 
 mod announcement;
 #[cfg(target_arch = "x86_64")]
@@ -17,7 +22,15 @@ pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 mod isa;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
 
-pub(crate) use announcement::{KernelInfo, kernel, level_of, own_or, portable_kernel};
+#[cfg(target_arch = "aarch64")]
+pub(crate) use announcement::neon_or_on;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use announcement::own_or;
+pub(crate) use announcement::{KernelInfo, kernel, level_of, portable_kernel};
 pub use isa::Isa;
-pub(crate) use isa::{Level, has_avx_vnni, has_avx2, has_avx512, has_vnni};
+pub(crate) use isa::{Level, has_avx_vnni, has_avx2, has_avx512, has_dotprod, has_vnni};
+#[cfg(target_arch = "aarch64")]
+pub(crate) use isa::{has_i8mm, has_neon};

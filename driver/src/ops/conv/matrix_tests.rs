@@ -50,7 +50,8 @@ fn layer(numbers: &mut Numbers, kind: usize) -> Case {
 fn compare(case: &Case, what: &str) {
     let want = case.reference().unwrap();
     // This one leaves the matrix library as the best there is.
-    let library = Isa { avx_vnni: false, avx512: false, ..Isa::detect() };
+    let library =
+        Isa { avx_vnni: false, avx512: false, dotprod: false, i8mm: false, ..Isa::detect() };
     for isa in Isa::each_here().chain([library]) {
         let got = case.fast(isa).unwrap().expect("a kernel for constant weights");
         assert_close(case, &got, &want, what);

@@ -124,8 +124,7 @@ fn compare(def: &OpDef, inputs: &[Tensor], outputs: usize, skipped: usize, what:
     let ty = inputs[0].info.ty;
     let outputs = vec![Tensor::output(ty); outputs];
     let want = run(def, inputs, &outputs).unwrap();
-    let without = Isa { avx512: false, vnni: false, ..Isa::detect() };
-    for isa in [Isa::detect(), without, Isa::PORTABLE] {
+    for isa in Isa::each_here() {
         let got = run_fast_on(isa, def, inputs, &outputs).unwrap().expect("constant weights");
         for (got, want) in got.iter().zip(&want).skip(skipped) {
             assert_eq!(got.dims, want.dims, "{what}");
