@@ -86,6 +86,7 @@ impl AlignedBytes {
         Ok(())
     }
 
+    /// Makes it so many lines, which are more than there are.
     #[cold]
     fn grow(&mut self, len: usize, lines: usize) -> Result<(), OpError> {
         if !self.lines.is_empty() || self.lines.capacity() >= lines {
@@ -103,13 +104,15 @@ impl AlignedBytes {
         Ok(())
     }
 
-    /// Charges what is held beyond now where so many lines are.
+    /// Charges what so many lines take beyond what is held now, and says how much that is.
     fn charge_for(&mut self, len: usize, lines: usize) -> Result<u64, OpError> {
         if len > MAX_ALLOCATION_BYTES {
             return Err(TOO_LARGE);
         }
         let more = (lines * ALIGNMENT).saturating_sub(self.held_bytes()) as u64;
-        self.charge.grow(more).map_err(OpError::refused)?;
+        if more > 0 {
+            self.charge.grow(more).map_err(OpError::refused)?;
+        }
         Ok(more)
     }
 

@@ -84,8 +84,8 @@ impl<'r> Arguments<'r> {
         Ok(())
     }
 
-    /// Takes the outputs of an execution that has ended, large ones with the help of these threads. The result's status is NONE or
-    /// OUTPUT_INSUFFICIENT_SIZE then.
+    /// Takes the outputs of an execution that has ended, large ones with the help of these threads. The result's
+    /// status is NONE or OUTPUT_INSUFFICIENT_SIZE then.
     pub(crate) fn take(
         &mut self,
         context: &Context,
