@@ -6,7 +6,6 @@ use std::ops::Range;
 use burst_hal::trace::{Span, SpanKind};
 use burst_hal::validate::GraphId;
 use burst_hal::{Dimensions, MemoryCharge, OperationType};
-use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::aligned::AlignedBytes;
@@ -94,7 +93,7 @@ pub(crate) struct Step {
     /// What the kernel holds.
     pub(crate) _kernel_charge: MemoryCharge,
     /// Positions in `inputs` whose bytes the kernel holds itself.
-    pub(crate) packed_inputs: SmallVec<[usize; 4]>,
+    pub(crate) packed_inputs: Box<[usize]>,
     /// Whether every output's shape was known when the graph was planned, and is the same in every
     /// execution.
     pub(crate) fixed_shapes: bool,
@@ -105,10 +104,10 @@ pub(crate) struct Step {
 impl Step {
     /// Bytes of this entry with its lists; its kernel is charged by itself.
     fn held_bytes(&self) -> usize {
-        let indexes = self.inputs.len() + self.outputs.len() + self.arena_order.len();
-        let packed = if self.packed_inputs.spilled() { self.packed_inputs.capacity() } else { 0 };
+        let lists = [&self.inputs, &self.outputs, &self.arena_order, &self.packed_inputs];
+        let lists: usize = lists.into_iter().map(|list| size_of_val(&**list)).sum();
         let bound = self.bound.as_ref().map_or(0, |bound| size_of_val(&**bound));
-        size_of::<Self>() + (indexes + packed) * size_of::<usize>() + bound
+        size_of::<Self>() + lists + bound
     }
 
     /// The operation's code, with the attributes that were parsed when the model was prepared.

@@ -212,7 +212,7 @@ impl<'g, 'm> Builder<'g, 'm> {
             arena_order: Box::default(),
             kernel: None,
             _kernel_charge: MemoryCharge::default(),
-            packed_inputs: SmallVec::new(),
+            packed_inputs: Box::default(),
             fixed_shapes: false,
             control: Some(self.with_sharing(control)),
         });
@@ -279,8 +279,10 @@ impl<'g, 'm> Builder<'g, 'm> {
         }
         let (prepared, kernel_charge) = self.prepare(stages, &inputs, &outputs, fixed_shapes)?;
         let (kernel, packed_inputs) = match prepared {
-            Some(Prepared { kernel, packed_inputs }) => (Some(kernel), packed_inputs),
-            None => (None, SmallVec::new()),
+            Some(Prepared { kernel, packed_inputs }) => {
+                (Some(kernel), packed_inputs.into_boxed_slice())
+            }
+            None => (None, Box::default()),
         };
         for (position, operand) in inputs.iter().enumerate() {
             if !packed_inputs.contains(&position) {
