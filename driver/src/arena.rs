@@ -30,10 +30,28 @@ impl Need {
     }
 }
 
+/// How many larger values are tried for their middle.
+const MIDDLES_MAX: usize = 8;
+
+/// By which part a block may be larger so that values lie in each other's middle.
+const ROOM_FOR_MIDDLES: usize = 8;
+
+/// Where a value goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Placing {
+    /// To the lowest free offset.
+    Lowest,
+    /// Into the middle of a larger value of other steps where that is free, otherwise to the lowest free offset.
+    Middle,
+}
+
 /// Gives each value a range such that values alive at the same time never overlap.
 /// Returns the ranges, in order of `needs`, and the size of the block.
 ///
-/// The largest value gets its range first, each at the lowest free offset.
+/// The largest value gets its range first. Smaller ones lie in the middle of larger ones of other steps, as far as that costs
+/// little memory: threads that share operations take parts of every output in the same order, so that each then writes
+/// mostly what it has in its own core's cache, and not what another core has to give away first
+/// (`docs/decisions/0041-halves-stay-on-their-core.md`).
 ///
 /// # Errors
 /// [`OpError::Range`] when the block would not fit the address space; those of `stop`.
@@ -41,41 +59,101 @@ pub(crate) fn assign_ranges(
     needs: &[Need],
     stop: Stop<'_>,
 ) -> Result<(Vec<Range<usize>>, usize), OpError> {
+    let lowest = place(needs, Placing::Lowest, stop)?;
+    if needs.len() > MAX_SHARED_VALUES {
+        return Ok(lowest);
+    }
+    let middle = place(needs, Placing::Middle, stop)?;
+    let most = lowest.1.saturating_add(lowest.1 / ROOM_FOR_MIDDLES);
+    Ok(if middle.1 <= most { middle } else { lowest })
+}
+
+/// Places all values, the largest one first.
+fn place(
+    needs: &[Need],
+    placing: Placing,
+    stop: Stop<'_>,
+) -> Result<(Vec<Range<usize>>, usize), OpError> {
     let mut checkpoints = stop.checkpoints();
     let mut by_size: Vec<usize> = (0..needs.len()).collect();
     by_size.sort_by_key(|index| (std::cmp::Reverse(needs[*index].size), needs[*index].first));
     let share = needs.len() <= MAX_SHARED_VALUES;
-    let mut ranges: Vec<Range<usize>> = vec![0..0; needs.len()];
-    let mut placed: Vec<usize> = Vec::with_capacity(needs.len()); // by offset
-    let mut end = 0usize;
-    for index in by_size {
+    let mut block = Block::new(needs);
+    for (rank, index) in by_size.iter().copied().enumerate() {
         let need = &needs[index];
-        checkpoints.after(placed.len() + 1)?;
+        checkpoints.after(rank + 1)?;
         let rounded = need
             .size
             .checked_next_multiple_of(ALIGNMENT)
             .ok_or(OpError::Range { what: "size of a tensor in memory" })?;
-        let mut offset = if share { 0 } else { end };
-        if share {
-            for other in placed.iter().filter(|other| needs[**other].overlaps_in_time(need)) {
-                let taken = &ranges[*other];
-                if offset.saturating_add(rounded) <= taken.start {
-                    break;
-                }
-                offset = offset.max(taken.end.next_multiple_of(ALIGNMENT));
-            }
+        let mut offset = None;
+        if share && placing == Placing::Middle {
+            checkpoints.after(rank.saturating_mul(MIDDLES_MAX))?;
+            offset = block.free_middle(need, rounded, &by_size[..rank]);
         }
-        let stop = offset
+        let offset = offset
+            .unwrap_or_else(|| if share { block.lowest_free(need, rounded) } else { block.end });
+        block.put(index, offset, rounded)?;
+    }
+    Ok((block.ranges, block.end))
+}
+
+/// A block of memory while values get their ranges in it.
+struct Block<'n> {
+    needs: &'n [Need],
+    /// In order of `needs`; empty for those that have none so far.
+    ranges: Vec<Range<usize>>,
+    /// Those that have one, by offset.
+    placed: Vec<usize>,
+    end: usize,
+}
+
+impl<'n> Block<'n> {
+    fn new(needs: &'n [Need]) -> Self {
+        let placed = Vec::with_capacity(needs.len());
+        Block { needs, ranges: vec![0..0; needs.len()], placed, end: 0 }
+    }
+
+    /// The ranges of values that are alive together with this one, by offset.
+    fn beside(&self, need: &Need) -> impl Iterator<Item = &Range<usize>> {
+        let others = self.placed.iter().filter(|other| self.needs[**other].overlaps_in_time(need));
+        others.map(|other| &self.ranges[*other])
+    }
+
+    fn lowest_free(&self, need: &Need, rounded: usize) -> usize {
+        let mut offset = 0usize;
+        for taken in self.beside(need) {
+            if offset.saturating_add(rounded) <= taken.start {
+                break;
+            }
+            offset = offset.max(taken.end.next_multiple_of(ALIGNMENT));
+        }
+        offset
+    }
+
+    /// Where the middle of one of these larger values is that of this one, too, and that is free.
+    fn free_middle(&self, need: &Need, rounded: usize, larger: &[usize]) -> Option<usize> {
+        let over = larger.iter().filter(|other| !self.needs[**other].overlaps_in_time(need));
+        let middles = over.take(MIDDLES_MAX).map(|other| {
+            let over = &self.ranges[*other];
+            (over.start + (over.len() - need.size) / 2) / ALIGNMENT * ALIGNMENT
+        });
+        let is_free = |at: usize| {
+            self.beside(need).all(|taken| taken.end <= at || at + rounded <= taken.start)
+        };
+        middles.into_iter().find(|at| is_free(*at))
+    }
+
+    fn put(&mut self, index: usize, offset: usize, rounded: usize) -> Result<(), OpError> {
+        let end = offset
             .checked_add(rounded)
             .ok_or(OpError::Range { what: "size of the working memory" })?;
-        ranges[index] = offset..offset + need.size;
-        end = end.max(stop);
-        if share {
-            let at = placed.partition_point(|other| ranges[*other].start <= offset);
-            placed.insert(at, index);
-        }
+        self.ranges[index] = offset..offset + self.needs[index].size;
+        self.end = self.end.max(end);
+        let at = self.placed.partition_point(|other| self.ranges[*other].start <= offset);
+        self.placed.insert(at, index);
+        Ok(())
     }
-    Ok((ranges, end))
 }
 
 /// The offsets of ranges as bytes, for [`kept_ranges`].
@@ -200,6 +278,26 @@ mod tests {
         assert!(kept_ranges(&needs, &kept).is_err(), "not aligned");
         kept[..8].fill(0xFF);
         assert!(kept_ranges(&needs, &kept).is_err(), "beyond all memory");
+    }
+
+    #[test]
+    fn a_smaller_value_lies_in_the_middle_of_a_larger_one_of_other_steps() {
+        let need = |size, first, last| Need { size, first, last };
+        // A chain that becomes smaller.
+        let needs = [need(4096, 0, 1), need(4096, 1, 2), need(2048, 2, 3), need(1024, 3, 4)];
+        let (ranges, size) = assign_ranges(&needs, Stop::default()).unwrap();
+        assert_eq!(ranges, [0..4096, 4096..8192, 1024..3072, 5632..6656]);
+        assert_eq!(size, 8192);
+    }
+
+    #[test]
+    fn middles_that_would_cost_much_memory_are_not_taken() {
+        let need = |size, first, last| Need { size, first, last };
+        // Two values fill the large one's memory together; with one in its middle the other one finds no room there.
+        let needs = [need(4096, 0, 1), need(2048, 2, 3), need(2048, 2, 3)];
+        let (ranges, size) = assign_ranges(&needs, Stop::default()).unwrap();
+        assert_eq!(ranges, [0..4096, 0..2048, 2048..4096]);
+        assert_eq!(size, 4096);
     }
 
     #[test]

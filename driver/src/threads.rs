@@ -35,8 +35,10 @@ pub const MAX_THREADS: usize = 64;
 /// takes one or two microseconds.
 const LEAST_SHARED: u64 = 5_000;
 
-/// Tiles are at least this much work, in nanoseconds.
-const LEAST_TILE: u64 = 1_500;
+/// Tiles are at least this much work, in nanoseconds, or a thread's whole share: each tile reads all weights once more, and
+/// where another thread takes one of a few, it fetches what it reads from the other core's cache, and the next operation
+/// fetches it back.
+const LEAST_TILE: u64 = 40_000;
 
 /// Work for which sleeping helpers are woken, in nanoseconds: a wake-up costs the waking thread a few
 /// microseconds, and the helper needs some tens until it runs.
@@ -79,6 +81,8 @@ pub struct Tiling {
     pub row_len: usize,
     /// Tiles are a multiple of this many rows, apart from the last one.
     pub step: usize,
+    /// Whether a tile may begin at any row. Otherwise it begins at a multiple of the step.
+    pub begins_anywhere: bool,
     /// Least rows of a tile, where the work is shared.
     pub least: usize,
     /// Most rows of a tile, rounded up to the step. The deadline and the cancel
@@ -100,6 +104,7 @@ impl Tiling {
         Tiling {
             row_len: 1,
             step: STEP,
+            begins_anywhere: false,
             least: STEP,
             most: MOST,
             nanos: speed::nanos(&[bytes], speed::BYTES),
@@ -108,10 +113,12 @@ impl Tiling {
 
     /// Rows of a tile when `threads` share `rows` of them.
     fn shared_rows(&self, rows: usize, threads: usize, least_nanos: u64) -> usize {
+        let own = rows.div_ceil(threads);
         let by_time = least_nanos.saturating_mul(rows as u64).div_ceil(self.nanos.max(1));
         let by_time = usize::try_from(by_time).unwrap_or(usize::MAX);
-        let wanted = rows.div_ceil(threads * TILES_PER_THREAD).max(self.least).max(by_time);
-        self.whole_steps(wanted.min(self.most))
+        let wanted = own.div_ceil(TILES_PER_THREAD).max(self.least).max(by_time).min(self.most);
+        // All of a thread's own tiles alike: what is left over would take its time for a few rows.
+        self.whole_steps(own.div_ceil(own.div_ceil(wanted.max(1)).max(1)).max(self.least))
     }
 
     fn whole_steps(&self, rows: usize) -> usize {
@@ -265,9 +272,15 @@ impl<'o, T: Send> TileRuns<'o, T> {
         let count = threads.min(MAX_TILE_RUNS).min(rows.div_ceil(tile_rows)).max(1);
         let (mut runs, mut rest, mut first) = (SmallVec::new(), out, 0);
         for run in 1..=count {
-            // Of nearly equal length, in whole steps; not in whole tiles, which may be half of the work each.
-            let end = rows * run / count;
-            let end = if run == count { rows } else { (end + step / 2) / step * step };
+            // Of nearly equal length, in whole steps; not in whole tiles, which may be half of the work each. What is not a
+            // whole step is left to the first run where that can be: its thread is there before any helper.
+            let steps = |rows: usize| (rows + step / 2) / step * step;
+            let end = match (run == count, tiling.begins_anywhere) {
+                (true, _) => rows,
+                (_, true) => rows - steps(rows * (count - run) / count).min(rows),
+                (_, false) => steps(rows * run / count),
+            }
+            .max(first);
             let (own, others) = rest.split_at_mut(((end - first) * row_len).min(rest.len()));
             rest = others;
             runs.push(Mutex::new(TileRun {

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-const ONE_BY_ONE: Tiling = Tiling { row_len: 3, step: 1, least: 1, most: 5, nanos: 1_000_000_000 };
+const ONE_BY_ONE: Tiling =
+    Tiling { row_len: 3, step: 1, begins_anywhere: false, least: 1, most: 5, nanos: 1_000_000_000 };
 
 /// With more threads than these helpers do not poll.
 const CPUS: usize = 4;
@@ -37,17 +38,24 @@ fn number(first: usize, out: &mut [usize]) {
 #[test]
 fn every_row_is_computed_once_by_someone() {
     for threads in [1, 2, 3, 8, 17] {
-        for (rows, step) in [(1, 1), (2, 1), (7, 2), (64, 1), (100, 14), (1000, 6)] {
-            let calls = AtomicUsize::new(0);
-            let (out, result) = run(threads, rows, Tiling { step, ..ONE_BY_ONE }, |row, out, _| {
-                calls.fetch_add(out.len() / 3, Ordering::Relaxed);
-                assert!(row.is_multiple_of(step));
-                number(row, out);
-                Ok(())
-            });
-            assert_eq!(result, Ok(()));
-            assert_eq!(out, (0..rows * 3).collect::<Vec<_>>(), "{threads} threads, {rows} rows");
-            assert_eq!(calls.into_inner(), rows);
+        for (rows, step) in [(1, 1), (2, 1), (7, 2), (64, 1), (100, 14), (196, 24), (1000, 6)] {
+            for begins_anywhere in [false, true] {
+                let calls = AtomicUsize::new(0);
+                let tiling = Tiling { step, begins_anywhere, ..ONE_BY_ONE };
+                let (out, result) = run(threads, rows, tiling, |row, out, _| {
+                    calls.fetch_add(out.len() / 3, Ordering::Relaxed);
+                    assert!(begins_anywhere || row.is_multiple_of(step));
+                    number(row, out);
+                    Ok(())
+                });
+                assert_eq!(result, Ok(()));
+                assert_eq!(
+                    out,
+                    (0..rows * 3).collect::<Vec<_>>(),
+                    "{threads} threads, {rows} rows"
+                );
+                assert_eq!(calls.into_inner(), rows);
+            }
         }
     }
 }
@@ -219,7 +227,14 @@ fn little_work_is_not_shared_and_large_tiles_are_cut() {
     let pool = ThreadPool::new(2, CPUS);
     let scope = pool.begin(true);
     let parallelism = Parallelism::of(Some(&scope));
-    let tiling = Tiling { row_len: 1, step: 4, least: 4, most: 1000, nanos: LEAST_SHARED - 1 };
+    let tiling = Tiling {
+        row_len: 1,
+        step: 4,
+        begins_anywhere: false,
+        least: 4,
+        most: 1000,
+        nanos: LEAST_SHARED - 1,
+    };
     let lens = |tiling: &Tiling, rows: usize| {
         let lens = Mutex::new(Vec::new());
         let mut out = vec![0u8; rows];
@@ -238,7 +253,11 @@ fn little_work_is_not_shared_and_large_tiles_are_cut() {
     let worth = Tiling { nanos: 4 * LEAST_TILE, ..tiling };
     let halves = [(0, 28), (28, 24), (52, 28), (80, 20)];
     assert_eq!(lens(&worth, 100), halves, "a tile's least time, and each thread half of the rows");
-    let long = Tiling { nanos: 1_000_000, ..tiling };
+    let short = Tiling { nanos: LEAST_TILE, ..tiling };
+    assert_eq!(lens(&short, 100), [(0, 52), (52, 48)], "one tile for each thread");
+    let rest_first = Tiling { begins_anywhere: true, step: 24, ..short };
+    assert_eq!(lens(&rest_first, 196), [(0, 100), (100, 96)], "what is no whole step goes first");
+    let long = Tiling { nanos: 100 * LEAST_TILE, ..tiling };
     let cut = lens(&long, 100);
     assert_eq!(cut[..2], [(0, 16), (16, 16)], "two threads, four tiles each");
     assert_eq!(cut.iter().map(|(_, len)| len).sum::<usize>(), 100);
@@ -246,8 +265,14 @@ fn little_work_is_not_shared_and_large_tiles_are_cut() {
 
 #[test]
 fn sizes_at_the_edges_do_not_overflow() {
-    let tiling =
-        Tiling { row_len: usize::MAX, step: 7, least: 1, most: usize::MAX, nanos: u64::MAX };
+    let tiling = Tiling {
+        row_len: usize::MAX,
+        step: 7,
+        begins_anywhere: false,
+        least: 1,
+        most: usize::MAX,
+        nanos: u64::MAX,
+    };
     let (out, result) = run(2, 4, Tiling { row_len: 3, ..tiling }, |row, out, _| {
         number(row, out);
         Ok(())

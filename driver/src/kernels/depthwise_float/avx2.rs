@@ -11,10 +11,8 @@
 use core::arch::x86_64::*;
 use std::ops::Range;
 
-use smallvec::SmallVec;
-
 use super::portable::{self, FloatFilter, MAX_TAPS};
-use super::runs::{MOST_RUNS, Run, Tap, Taps, parts, runs};
+use super::runs::{Columns, Run, Tap, Taps, parts};
 use crate::kernels::conv::Conv;
 use crate::kernels::simd::avx2::{LANES, Lanes8, load_floats, store_floats};
 
@@ -36,23 +34,16 @@ pub(crate) fn rows(
         return portable::rows(conv, input, filter, rows, out);
     }
     let Conv { output, vertical, .. } = conv;
-    let runs = runs(conv);
-    let mut taps: SmallVec<[Taps; MOST_RUNS]> = SmallVec::new();
-    let mut last = 0..0;
+    let mut columns = Columns::new(conv);
     for channels in parts(output.channels, LANES) {
         let lines = out.chunks_exact_mut(output.width * output.channels);
         for (row, out) in rows.clone().zip(lines) {
             let (batch, row) = (row / output.height, row % output.height);
-            let down = vertical.taps(row, conv.filter.height, conv.input.height);
-            if taps.is_empty() || down != last {
-                taps.clear();
-                taps.extend(runs.iter().map(|run| Taps::of(conv, down.clone(), run)));
-                last = down;
-            }
+            columns.see(conv, vertical.taps(row, conv.filter.height, conv.input.height));
             let input = &input[batch * conv.input.batch_step..];
             let line = Line { conv, input, filter, row, channels: channels.clone() };
-            for (run, taps) in runs.iter().zip(&taps) {
-                line.compute(run, taps, out);
+            for (run, taps) in columns.each() {
+                line.compute(run, &taps, out);
             }
         }
     }
@@ -78,7 +69,7 @@ struct Apart {
 
 impl Line<'_> {
     #[target_feature(enable = "avx2,fma")]
-    fn compute(&self, run: &Run, taps: &Taps, out: &mut [f32]) {
+    fn compute(&self, run: &Run, taps: &Taps<'_>, out: &mut [f32]) {
         let Conv { input, output, horizontal, vertical, .. } = self.conv;
         let step = horizontal.stride * input.column_step;
         let from = match taps.list.is_empty() {
@@ -107,7 +98,7 @@ impl Line<'_> {
     #[target_feature(enable = "avx2,fma")]
     fn pixels<const SHARE: usize>(
         &self,
-        taps: &Taps,
+        taps: &Taps<'_>,
         source: &[f32],
         (step, between): (usize, usize),
         out: &mut [f32],
@@ -134,7 +125,7 @@ impl Line<'_> {
     #[target_feature(enable = "avx2,fma")]
     fn group<const P: usize, const SHARE: usize>(
         &self,
-        taps: &Taps,
+        taps: &Taps<'_>,
         source: &[f32],
         apart: Apart,
         out: &mut [f32],
@@ -167,7 +158,7 @@ impl Line<'_> {
     /// of whole registers of channels.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    fn kept<const T: usize>(&self, taps: &Taps, source: &[f32], step: usize, out: &mut [f32]) {
+    fn kept<const T: usize>(&self, taps: &Taps<'_>, source: &[f32], step: usize, out: &mut [f32]) {
         let channels = self.conv.output.channels;
         let reach = (out.len() / channels - 1) * step + LANES;
         let all = Lanes8::holding(0, LANES);
@@ -175,7 +166,7 @@ impl Line<'_> {
         for (bias, first) in biases.iter().zip((0..channels).step_by(LANES)) {
             let mut weights = [_mm256_setzero_ps(); T];
             let mut sources: [&[f32]; T] = [&[]; T];
-            for ((weights, values), tap) in weights.iter_mut().zip(&mut sources).zip(&taps.list) {
+            for ((weights, values), tap) in weights.iter_mut().zip(&mut sources).zip(taps.list) {
                 let all = &self.filter.weights[tap.weight + first..].as_chunks().0;
                 *weights = load_floats(&all[0]);
                 *values = &source[tap.source + first..][..reach];
@@ -200,7 +191,7 @@ impl Line<'_> {
 struct Block<'a> {
     filter: FloatFilter<'a>,
     channels: usize,
-    taps: &'a Taps,
+    taps: &'a Taps<'a>,
     source: &'a [f32],
     apart: Apart,
 }
@@ -256,7 +247,7 @@ impl Block<'_> {
         lanes: Lanes8,
     ) -> [__m256; P] {
         let mut sums = [_mm256_setzero_ps(); P];
-        for Tap { source, weight } in &self.taps.list {
+        for Tap { source, weight } in self.taps.list {
             // SAFETY: of the caller: each tap has its weights.
             let weights = unsafe { load::<FULL>(self.filter.weights, weight + first, lanes) };
             for (pixel, sum) in sums.iter_mut().enumerate() {

@@ -12,10 +12,8 @@
 use core::arch::x86_64::*;
 use std::ops::Range;
 
-use smallvec::SmallVec;
-
 use super::portable::{self, FloatFilter, MAX_TAPS};
-use super::runs::{MOST_RUNS, Run, Tap, Taps, parts, runs};
+use super::runs::{Columns, Run, Tap, Taps, parts};
 use crate::kernels::conv::Conv;
 use crate::kernels::simd::avx512::{LANES, Lanes16, load_16_floats, store_floats};
 
@@ -35,23 +33,16 @@ pub(crate) fn rows(
         return portable::rows(conv, input, filter, rows, out);
     }
     let Conv { output, vertical, .. } = conv;
-    let runs = runs(conv);
-    let mut taps: SmallVec<[Taps; MOST_RUNS]> = SmallVec::new();
-    let mut last = 0..0;
+    let mut columns = Columns::new(conv);
     for channels in parts(output.channels, LANES) {
         let lines = out.chunks_exact_mut(output.width * output.channels);
         for (row, out) in rows.clone().zip(lines) {
             let (batch, row) = (row / output.height, row % output.height);
-            let down = vertical.taps(row, conv.filter.height, conv.input.height);
-            if taps.is_empty() || down != last {
-                taps.clear();
-                taps.extend(runs.iter().map(|run| Taps::of(conv, down.clone(), run)));
-                last = down;
-            }
+            columns.see(conv, vertical.taps(row, conv.filter.height, conv.input.height));
             let input = &input[batch * conv.input.batch_step..];
             let line = Line { conv, input, filter, row, channels: channels.clone() };
-            for (run, taps) in runs.iter().zip(&taps) {
-                line.compute(run, taps, out);
+            for (run, taps) in columns.each() {
+                line.compute(run, &taps, out);
             }
         }
     }
@@ -77,7 +68,7 @@ struct Apart {
 
 impl Line<'_> {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn compute(&self, run: &Run, taps: &Taps, out: &mut [f32]) {
+    fn compute(&self, run: &Run, taps: &Taps<'_>, out: &mut [f32]) {
         let Conv { input, output, horizontal, vertical, .. } = self.conv;
         let step = horizontal.stride * input.column_step;
         let from = match taps.list.is_empty() {
@@ -106,7 +97,7 @@ impl Line<'_> {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     fn pixels<const SHARE: usize>(
         &self,
-        taps: &Taps,
+        taps: &Taps<'_>,
         source: &[f32],
         (step, between): (usize, usize),
         out: &mut [f32],
@@ -133,7 +124,7 @@ impl Line<'_> {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     fn group<const P: usize, const SHARE: usize>(
         &self,
-        taps: &Taps,
+        taps: &Taps<'_>,
         source: &[f32],
         apart: Apart,
         out: &mut [f32],
@@ -165,7 +156,7 @@ impl Line<'_> {
     /// input as in the output, and a register has the weights of each.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn side_by_side<const T: usize>(&self, taps: &Taps, source: &[f32], out: &mut [f32]) {
+    fn side_by_side<const T: usize>(&self, taps: &Taps<'_>, source: &[f32], out: &mut [f32]) {
         let channels = self.conv.output.channels;
         let repeated = |values: &[f32]| {
             let mut all = [0.0; LANES];
@@ -176,7 +167,7 @@ impl Line<'_> {
         };
         let mut weights = [_mm512_setzero_ps(); T];
         let mut sources: [&[f32]; T] = [&[]; T];
-        for ((weights, values), tap) in weights.iter_mut().zip(&mut sources).zip(&taps.list) {
+        for ((weights, values), tap) in weights.iter_mut().zip(&mut sources).zip(taps.list) {
             *weights = load_16_floats(&repeated(&self.filter.weights[tap.weight..]));
             *values = &source[tap.source..][..out.len()];
         }
@@ -199,7 +190,7 @@ impl Line<'_> {
 struct Block<'a> {
     filter: FloatFilter<'a>,
     channels: usize,
-    taps: &'a Taps,
+    taps: &'a Taps<'a>,
     source: &'a [f32],
     apart: Apart,
 }
@@ -255,7 +246,7 @@ impl Block<'_> {
         lanes: Lanes16,
     ) -> [__m512; P] {
         let mut sums = [_mm512_setzero_ps(); P];
-        for Tap { source, weight } in &self.taps.list {
+        for Tap { source, weight } in self.taps.list {
             // SAFETY: of the caller: each tap has its weights.
             let weights = unsafe { load::<FULL>(self.filter.weights, weight + first, lanes) };
             for (pixel, sum) in sums.iter_mut().enumerate() {

@@ -53,7 +53,14 @@ impl ChannelBlocks {
     }
 
     fn tiling(&self) -> Tiling {
-        Tiling { row_len: self.rows * self.width, step: 1, least: 1, most: 1, nanos: self.nanos }
+        Tiling {
+            row_len: self.rows * self.width,
+            step: 1,
+            begins_anywhere: true,
+            least: 1,
+            most: 1,
+            nanos: self.nanos,
+        }
     }
 
     /// Computes all blocks: `compute` writes those channels of every row, row by row.

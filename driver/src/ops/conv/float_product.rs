@@ -114,6 +114,7 @@ impl FloatProduct {
         Tiling {
             row_len: units,
             step: SHARED_STEP,
+            begins_anywhere: true,
             least: if is_large { rows.div_ceil(threads) } else { SHARED_STEP },
             most: tile_rows(size_of::<f32>() * values),
             nanos: speed::nanos(&[rows, depth, units], speed::FLOAT_PRODUCTS),

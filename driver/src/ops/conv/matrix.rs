@@ -319,6 +319,7 @@ impl ByteProduct {
         Tiling {
             row_len: units,
             step: SHARED_STEP,
+            begins_anywhere: true,
             least: SHARED_STEP,
             most: tile_rows(depth + row_sums * size_of::<i32>() + units),
             nanos: computing.saturating_add(speed::nanos(&[moved, depth], speed::BYTES)),

@@ -58,7 +58,7 @@ pub(super) fn tile_rows(row_bytes: usize) -> usize {
 pub(super) fn one_row_tiling(conv: &Conv, step: usize, bytes: usize) -> Tiling {
     let units = conv.filter.outputs;
     let nanos = speed::nanos(&[conv.depth(), units, bytes], WEIGHTS_READ);
-    Tiling { row_len: 1, step, least: step, most: units, nanos }
+    Tiling { row_len: 1, step, begins_anywhere: false, least: step, most: units, nanos }
 }
 
 pub(super) fn sizes_differ() -> OpError {
