@@ -2,7 +2,7 @@
 //! filter, in the order of the filter's weights.
 
 use super::geometry::Conv;
-use super::walk::{Spot, Walk};
+use super::walk::{Place, Spot, Walk};
 
 /// What a convolution reads: the values of its input, or as many of them as its pixels need.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,8 @@ pub(crate) fn fill_rows<T: Copy>(conv: &Conv, input: Source<'_, T>, first: usize
     let (depth, line_len) = (conv.depth(), conv.filter.width * conv.input.channels);
     let line_step = conv.vertical.dilation * conv.input.row_step;
     let mut walk = Walk::new(conv, first);
-    for (index, at) in (0..rows.len() / depth * depth).step_by(depth).enumerate() {
+    for at in (0..rows.len() / depth * depth).step_by(depth) {
+        let place = walk.place();
         match walk.next(conv) {
             // Whole lines of taps, one after the other, as nearly all pixels have them.
             Spot::Inside(from) if conv.horizontal.dilation == 1 => {
@@ -38,28 +39,13 @@ pub(crate) fn fill_rows<T: Copy>(conv: &Conv, input: Source<'_, T>, first: usize
                     copy(input.values, from + line * line_step, rows, to, line_len);
                 }
             }
-            _ => fill_row(conv, input, Pixel::at(conv, first + index), &mut rows[at..]),
+            _ => fill_row(conv, input, place, &mut rows[at..]),
         }
     }
 }
 
-/// An output pixel.
-#[derive(Debug, Clone, Copy)]
-struct Pixel {
-    batch: usize,
-    row: usize,
-    column: usize,
-}
-
-impl Pixel {
-    fn at(conv: &Conv, index: usize) -> Self {
-        let (rest, column) = (index / conv.output.width, index % conv.output.width);
-        Pixel { batch: rest / conv.output.height, row: rest % conv.output.height, column }
-    }
-}
-
-/// Fills the row at the front of `rows`. What lies behind it may be overwritten.
-fn fill_row<T: Copy>(conv: &Conv, input: Source<'_, T>, pixel: Pixel, rows: &mut [T]) {
+/// Fills the row of this pixel at the front of `rows`. What lies behind it may be overwritten.
+pub(super) fn fill_row<T: Copy>(conv: &Conv, input: Source<'_, T>, pixel: Place, rows: &mut [T]) {
     let Source { values: input, base, zero } = input;
     let (filter, channels) = (&conv.filter, conv.input.channels);
     let down = conv.vertical.taps(pixel.row, filter.height, conv.input.height);

@@ -2,7 +2,7 @@
 //! convolution, without a copy of what lies wholly on the image.
 
 use super::geometry::Conv;
-use super::im2col::{Source, fill_rows};
+use super::im2col::{Source, fill_row, fill_rows};
 use super::walk::{Spot, Walk, inside_before};
 use crate::OpError;
 
@@ -270,10 +270,10 @@ impl<'a, T: Copy> Pixels<'a, T> {
             let mut pixel = first;
             while pixel < first + count {
                 pixel += walk.skip_inside();
+                let place = walk.place();
                 // Past the range only where there is nothing to gather.
                 if let Spot::Edge(index) = walk.next(conv) {
-                    let row = &mut gathered[index * depth..(index + 1) * depth];
-                    fill_rows(conv, input, pixel, row);
+                    fill_row(conv, input, place, &mut gathered[index * depth..]);
                 }
                 pixel += 1;
             }

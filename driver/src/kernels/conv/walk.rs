@@ -26,12 +26,19 @@ pub(super) enum Spot {
     Edge(usize),
 }
 
+/// An output pixel.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) batch: usize,
+    pub(super) row: usize,
+    pub(super) column: usize,
+}
+
 /// A walk over output pixels in order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Walk {
-    batch: usize,
-    row: usize,
-    column: usize,
+    /// The pixel that comes next.
+    place: Place,
     /// Columns, and rows, of pixels whose filter lies on the image.
     columns: (usize, usize),
     rows: (usize, usize),
@@ -48,9 +55,7 @@ impl Walk {
         let rows = conv.vertical.whole(filter.height, input.height, output.height);
         let (rest, column) = (first / output.width, first % output.width);
         let mut walk = Walk {
-            batch: rest / output.height,
-            row: rest % output.height,
-            column,
+            place: Place { batch: rest / output.height, row: rest % output.height, column },
             columns: (columns.start, columns.end),
             rows: (rows.start, rows.end),
             line: None,
@@ -60,11 +65,17 @@ impl Walk {
         walk
     }
 
+    /// The pixel that comes next.
+    #[inline(always)]
+    pub(super) fn place(&self) -> Place {
+        self.place
+    }
+
     fn find_line(&mut self, conv: &Conv) {
-        let is_inside = self.row >= self.rows.0 && self.row < self.rows.1;
+        let is_inside = self.place.row >= self.rows.0 && self.place.row < self.rows.1;
         self.line = is_inside.then(|| {
-            let row = conv.vertical.position(self.row, 0);
-            self.batch * conv.input.batch_step + row * conv.input.row_step
+            let row = conv.vertical.position(self.place.row, 0);
+            self.place.batch * conv.input.batch_step + row * conv.input.row_step
         });
     }
 
@@ -72,12 +83,12 @@ impl Walk {
     /// them; that one is left to [`Walk::next`], which knows where a line ends. How many it passed.
     pub(super) fn skip_inside(&mut self) -> usize {
         let (start, end) = self.columns;
-        let column = self.column;
+        let column = self.place.column;
         if self.line.is_none() || column < start || column + 1 >= end {
             return 0;
         }
-        self.column = end - 1;
-        self.column - column
+        self.place.column = end - 1;
+        self.place.column - column
     }
 
     /// Where the values of this pixel begin; goes on to the pixel `count` further on. Only where the filter of all of
@@ -85,10 +96,10 @@ impl Walk {
     #[inline(always)]
     pub(super) fn run(&mut self, conv: &Conv, count: usize) -> Option<usize> {
         let (start, end) = self.columns;
-        let line = self.line.filter(|_| self.column >= start && self.column + count <= end)?;
-        let across = self.column * conv.horizontal.stride - conv.horizontal.pad;
-        self.column += count;
-        if self.column == conv.output.width {
+        let line = self.line.filter(|_| self.place.column >= start && self.place.column + count <= end)?;
+        let across = self.place.column * conv.horizontal.stride - conv.horizontal.pad;
+        self.place.column += count;
+        if self.place.column == conv.output.width {
             self.next_line(conv);
         }
         Some(line + across * conv.input.column_step)
@@ -97,7 +108,7 @@ impl Walk {
     /// This pixel's values; goes on to the next pixel.
     #[inline(always)]
     pub(super) fn next(&mut self, conv: &Conv) -> Spot {
-        let column = self.column;
+        let column = self.place.column;
         let spot = match self.line {
             Some(line) if column >= self.columns.0 && column < self.columns.1 => {
                 let across = column * conv.horizontal.stride - conv.horizontal.pad;
@@ -108,8 +119,8 @@ impl Walk {
                 Spot::Edge(self.edges - 1)
             }
         };
-        self.column += 1;
-        if self.column == conv.output.width {
+        self.place.column += 1;
+        if self.place.column == conv.output.width {
             self.next_line(conv);
         }
         spot
@@ -117,11 +128,11 @@ impl Walk {
 
     #[cold]
     fn next_line(&mut self, conv: &Conv) {
-        self.column = 0;
-        self.row += 1;
-        if self.row == conv.output.height {
-            self.row = 0;
-            self.batch += 1;
+        self.place.column = 0;
+        self.place.row += 1;
+        if self.place.row == conv.output.height {
+            self.place.row = 0;
+            self.place.batch += 1;
         }
         self.find_line(conv);
     }
