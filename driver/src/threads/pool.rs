@@ -42,7 +42,7 @@ pub(crate) struct ThreadPool {
 struct Shared {
     job: ScopedJob,
     /// Incremented whenever helpers have a reason to look for work.
-    calls: AtomicU64,
+    calls: Polled,
     /// Executions in progress.
     executions: AtomicUsize,
     ended: AtomicBool,
@@ -52,6 +52,11 @@ struct Shared {
     spin: Duration,
     sleepers: Box<[Sleeper]>,
 }
+
+/// A word that helpers poll, with cache lines of its own: a store to anything beside it would have to wait for them.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Polled(AtomicU64);
 
 #[derive(Default)]
 struct Sleeper {
@@ -89,7 +94,7 @@ impl ThreadPool {
         let count = threads.saturating_sub(1);
         let shared = Arc::new(Shared {
             job: ScopedJob::default(),
-            calls: AtomicU64::new(0),
+            calls: Polled::default(),
             executions: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
             caller_cpu: AtomicUsize::new(usize::MAX),
@@ -124,7 +129,7 @@ impl ThreadPool {
     pub(crate) fn begin(&self, is_expected: bool) -> Scope<'_> {
         // Pairs with the check before a helper parks, through `calls`.
         self.shared.executions.fetch_add(1, Ordering::Relaxed);
-        self.shared.caller_cpu.store(Affinity::current(), Ordering::Relaxed);
+        self.shared.runs_on(Affinity::current());
         if is_expected {
             self.shared.call(Wake::Everybody);
         }
@@ -208,8 +213,7 @@ impl Scope<'_> {
         let shared = &*self.pool.shared;
         let delay = shared.job.run(work, |is_shared| {
             if is_shared {
-                // Only a hint.
-                shared.caller_cpu.store(Affinity::current(), Ordering::Relaxed);
+                shared.runs_on(Affinity::current());
                 shared.call(if wake { Wake::Useful } else { Wake::Nobody });
             }
             work(0, scratch);
@@ -228,11 +232,19 @@ impl Drop for Scope<'_> {
 }
 
 impl Shared {
+    /// Notes the CPU of the calling thread.
+    fn runs_on(&self, cpu: usize) {
+        // Relaxed: only a hint. Most often it is the one that is noted already, and helpers read the line.
+        if self.caller_cpu.load(Ordering::Relaxed) != cpu {
+            self.caller_cpu.store(cpu, Ordering::Relaxed);
+        }
+    }
+
     /// Makes helpers check for work; wakes those sleeping helpers that `wake` names.
     fn call(&self, wake: Wake) {
         // SeqCst, as the helper's store and load in `park`: either the helper sees this call before it
         // parks, or this thread sees that the helper sleeps.
-        self.calls.fetch_add(1, Ordering::SeqCst);
+        self.calls.0.fetch_add(1, Ordering::SeqCst);
         if wake == Wake::Nobody {
             return;
         }
@@ -272,7 +284,7 @@ impl Shared {
         let mut polls = 0u32;
         loop {
             // Pairs with the SeqCst addition in `call`.
-            let calls = self.calls.load(Ordering::Acquire);
+            let calls = self.calls.0.load(Ordering::Acquire);
             if calls != seen {
                 return calls;
             }
@@ -287,13 +299,13 @@ impl Shared {
             let spin = if in_run { self.spin } else { self.spin.min(SPIN_BETWEEN_RUNS) };
             let caller_cpu = self.caller_cpu.load(Ordering::Relaxed);
             if in_run && Affinity::current() == caller_cpu && !affinity.avoid(caller_cpu) {
-                sleeper.park(CROWDED, || self.calls.load(Ordering::SeqCst) == seen);
+                sleeper.park(CROWDED, || self.calls.0.load(Ordering::SeqCst) == seen);
             } else if idle < spin {
                 std::hint::spin_loop();
             } else if in_run && idle < YIELD_IN_RUN {
                 std::thread::yield_now();
             } else {
-                sleeper.park(PARKED, || self.calls.load(Ordering::SeqCst) == seen);
+                sleeper.park(PARKED, || self.calls.0.load(Ordering::SeqCst) == seen);
             }
         }
     }

@@ -96,7 +96,8 @@ impl Walk {
     #[inline(always)]
     pub(super) fn run(&mut self, conv: &Conv, count: usize) -> Option<usize> {
         let (start, end) = self.columns;
-        let line = self.line.filter(|_| self.place.column >= start && self.place.column + count <= end)?;
+        let line =
+            self.line.filter(|_| self.place.column >= start && self.place.column + count <= end)?;
         let across = self.place.column * conv.horizontal.stride - conv.horizontal.pad;
         self.place.column += count;
         if self.place.column == conv.output.width {
