@@ -24,6 +24,10 @@ const YIELD_IN_RUN: Duration = Duration::from_millis(1);
 /// that follow each other at once find it awake.
 const SPIN_BETWEEN_RUNS: Duration = Duration::from_micros(20);
 
+/// How long after the last execution it then yields its core between polls: whoever writes the next input meanwhile, a
+/// picture of a megabyte say, finds it awake as well, and whoever else wants the core has it.
+const YIELD_BETWEEN_RUNS: Duration = Duration::from_micros(200);
+
 /// Working memory that a helper keeps between two jobs, in bytes. It works for every caller, so that no
 /// account pays for it; tiles that make use of the caches need far less.
 const MAX_IDLE_SCRATCH_BYTES: usize = 16 << 20;
@@ -296,13 +300,17 @@ impl Shared {
             let idle = began.elapsed();
             // Relaxed: only a hint; an outdated count costs a little time.
             let in_run = self.executions.load(Ordering::Relaxed) > 0;
-            let spin = if in_run { self.spin } else { self.spin.min(SPIN_BETWEEN_RUNS) };
+            let (spin, polled) = match in_run {
+                true => (self.spin, YIELD_IN_RUN),
+                false if self.spin.is_zero() => (Duration::ZERO, Duration::ZERO),
+                false => (self.spin.min(SPIN_BETWEEN_RUNS), YIELD_BETWEEN_RUNS),
+            };
             let caller_cpu = self.caller_cpu.load(Ordering::Relaxed);
             if in_run && Affinity::current() == caller_cpu && !affinity.avoid(caller_cpu) {
                 sleeper.park(CROWDED, || self.calls.0.load(Ordering::SeqCst) == seen);
             } else if idle < spin {
                 std::hint::spin_loop();
-            } else if in_run && idle < YIELD_IN_RUN {
+            } else if idle < polled {
                 std::thread::yield_now();
             } else {
                 sleeper.park(PARKED, || self.calls.0.load(Ordering::SeqCst) == seen);
