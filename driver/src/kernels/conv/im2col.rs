@@ -99,8 +99,15 @@ fn copy<T: Copy>(input: &[T], from: usize, rows: &mut [T], to: usize, len: usize
     {
         *target = *source;
     } else {
-        rows[to..to + len].copy_from_slice(&input[from..from + len]);
+        copy_many(&input[from..from + len], &mut rows[to..to + len]);
     }
+}
+
+/// A function of its own: beside the copy above the compiler would make one call of both, of a length that it then does not
+/// know.
+#[inline(never)]
+fn copy_many<T: Copy>(from: &[T], to: &mut [T]) {
+    to.copy_from_slice(from);
 }
 
 #[cfg(test)]

@@ -86,6 +86,9 @@ struct ByteProduct {
     isa: Isa,
 }
 
+/// What it takes to find a row of pixels, in bytes that could be copied meanwhile: most of a row of few values.
+const ROW_BYTES: usize = 100;
+
 /// The bit that takes unsigned values to signed ones and back.
 const TOP_BIT: u8 = 0x80;
 
@@ -322,7 +325,8 @@ impl ByteProduct {
             begins_anywhere: true,
             least: SHARED_STEP,
             most: tile_rows(depth + row_sums * size_of::<i32>() + units),
-            nanos: computing.saturating_add(speed::nanos(&[moved, depth], speed::BYTES)),
+            nanos: computing
+                .saturating_add(speed::nanos(&[moved, depth + ROW_BYTES], speed::BYTES)),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::op::{
 };
 use crate::ops::quantization::rules::quant8;
 use crate::tensor::{Args, TensorMut};
-use crate::threads::{TileRunner, Tiling};
+use crate::threads::{TileRunner, Tiling, speed};
 
 /// The definition of QUANTIZE.
 pub static DEF: OpDef = OpDef {
@@ -75,8 +75,8 @@ fn prepare(args: &Args<'_>, context: &PrepareContext<'_>) -> Result<Option<Prepa
     Ok(is_float.then_some(Prepared { kernel, packed_inputs: SmallVec::new() }))
 }
 
-/// Bytes that are read and written for each value.
-const VALUE_BYTES: usize = 5;
+/// Values in a nanosecond: each is divided.
+const VALUES: usize = 1;
 
 impl Kernel for Floats {
     fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
@@ -86,7 +86,8 @@ impl Kernel for Floats {
         if input.len() != out.len() {
             return Err(OpError::Internal { what: "an output has not its input's length" });
         }
-        runner.tiles(&Tiling::values(VALUE_BYTES * out.len()), out, |first, out, _| {
+        let tiling = Tiling { nanos: speed::nanos(&[out.len()], VALUES), ..Tiling::values(0) };
+        runner.tiles(&tiling, out, |first, out, _| {
             quantize::floats(self.isa, &input[first..][..out.len()], quant, out);
             Ok(())
         })
