@@ -134,14 +134,14 @@ impl<'n> Block<'n> {
     /// Where the middle of one of these larger values is that of this one, too, and that is free.
     fn free_middle(&self, need: &Need, rounded: usize, larger: &[usize]) -> Option<usize> {
         let over = larger.iter().filter(|other| !self.needs[**other].overlaps_in_time(need));
-        let middles = over.take(MIDDLES_MAX).map(|other| {
+        let mut middles = over.take(MIDDLES_MAX).map(|other| {
             let over = &self.ranges[*other];
             (over.start + (over.len() - need.size) / 2) / ALIGNMENT * ALIGNMENT
         });
         let is_free = |at: usize| {
             self.beside(need).all(|taken| taken.end <= at || at + rounded <= taken.start)
         };
-        middles.into_iter().find(|at| is_free(*at))
+        middles.find(|at| is_free(*at))
     }
 
     fn put(&mut self, index: usize, offset: usize, rounded: usize) -> Result<(), OpError> {

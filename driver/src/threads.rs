@@ -118,7 +118,8 @@ impl Tiling {
         let by_time = usize::try_from(by_time).unwrap_or(usize::MAX);
         let wanted = own.div_ceil(TILES_PER_THREAD).max(self.least).max(by_time).min(self.most);
         // All of a thread's own tiles alike: what is left over would take its time for a few rows.
-        self.whole_steps(own.div_ceil(own.div_ceil(wanted.max(1)).max(1)).max(self.least))
+        let tiles = own.div_ceil(wanted.max(1)).max(1);
+        self.whole_steps(own.div_ceil(tiles).max(self.least.min(self.most)))
     }
 
     fn whole_steps(&self, rows: usize) -> usize {

@@ -257,6 +257,8 @@ fn little_work_is_not_shared_and_large_tiles_are_cut() {
     assert_eq!(lens(&short, 100), [(0, 52), (52, 48)], "one tile for each thread");
     let rest_first = Tiling { begins_anywhere: true, step: 24, ..short };
     assert_eq!(lens(&rest_first, 196), [(0, 100), (100, 96)], "what is no whole step goes first");
+    let most = Tiling { least: 80, most: 20, ..worth };
+    assert_eq!(lens(&most, 100)[0], (0, 20), "never more than the most");
     let long = Tiling { nanos: 100 * LEAST_TILE, ..tiling };
     let cut = lens(&long, 100);
     assert_eq!(cut[..2], [(0, 16), (16, 16)], "two threads, four tiles each");
