@@ -2,7 +2,8 @@
 //!
 //! A helper watches one word, `calls`, which every execution that begins and every job increments.
 //! While executions are in progress it polls for a bounded time, then it yields its core between polls,
-//! then it parks; between executions it parks almost at once. So there is no system call between the operations of an execution that keeps its helpers busy.
+//! then it parks; after an execution it does the same for a shorter time. So there is no system call between the operations of an execution that keeps
+//! its helpers busy.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
