@@ -37,8 +37,10 @@ const MIDDLES_MAX: usize = 8;
 const ROOM_FOR_MIDDLES: usize = 8;
 
 /// Where a value goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 enum Placing {
+    /// Behind all others, with memory of its own.
+    Behind,
     /// To the lowest free offset.
     Lowest,
     /// Into the middle of a larger value of other steps where that is free, otherwise to the lowest free offset.
@@ -59,10 +61,10 @@ pub(crate) fn assign_ranges(
     needs: &[Need],
     stop: Stop<'_>,
 ) -> Result<(Vec<Range<usize>>, usize), OpError> {
-    let lowest = place(needs, Placing::Lowest, stop)?;
     if needs.len() > MAX_SHARED_VALUES {
-        return Ok(lowest);
+        return place(needs, Placing::Behind, stop);
     }
+    let lowest = place(needs, Placing::Lowest, stop)?;
     let middle = place(needs, Placing::Middle, stop)?;
     let most = lowest.1.saturating_add(lowest.1 / ROOM_FOR_MIDDLES);
     Ok(if middle.1 <= most { middle } else { lowest })
@@ -77,7 +79,6 @@ fn place(
     let mut checkpoints = stop.checkpoints();
     let mut by_size: Vec<usize> = (0..needs.len()).collect();
     by_size.sort_by_key(|index| (std::cmp::Reverse(needs[*index].size), needs[*index].first));
-    let share = needs.len() <= MAX_SHARED_VALUES;
     let mut block = Block::new(needs);
     for (rank, index) in by_size.iter().copied().enumerate() {
         let need = &needs[index];
@@ -86,13 +87,15 @@ fn place(
             .size
             .checked_next_multiple_of(ALIGNMENT)
             .ok_or(OpError::Range { what: "size of a tensor in memory" })?;
-        let mut offset = None;
-        if share && placing == Placing::Middle {
-            checkpoints.after(rank.saturating_mul(MIDDLES_MAX))?;
-            offset = block.free_middle(need, rounded, &by_size[..rank]);
-        }
-        let offset = offset
-            .unwrap_or_else(|| if share { block.lowest_free(need, rounded) } else { block.end });
+        let offset = match placing {
+            Placing::Behind => block.end,
+            Placing::Lowest => block.lowest_free(need, rounded),
+            Placing::Middle => {
+                checkpoints.after(rank.saturating_mul(MIDDLES_MAX))?;
+                let middle = block.free_middle(need, rounded, &by_size[..rank]);
+                middle.unwrap_or_else(|| block.lowest_free(need, rounded))
+            }
+        };
         block.put(index, offset, rounded)?;
     }
     Ok((block.ranges, block.end))

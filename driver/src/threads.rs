@@ -31,13 +31,13 @@ pub(crate) use pool::{Scope, ThreadPool};
 /// cost nothing while they sleep.
 pub const MAX_THREADS: usize = 64;
 
-/// Work that takes less is not shared, in nanoseconds: handing it over and waiting for the last tile
-/// takes one or two microseconds.
+/// Work that takes less is not shared, in nanoseconds: handing it over, waiting for the last tile and reading
+/// what another core has written take one or two microseconds.
 const LEAST_SHARED: u64 = 5_000;
 
-/// Tiles are at least this much work, in nanoseconds, or a thread's whole share: each tile reads all weights once more, and
-/// where another thread takes one of a few, it fetches what it reads from the other core's cache, and the next operation
-/// fetches it back.
+/// Tiles are at least this much work, in nanoseconds, or a thread's whole share. Each tile reads all weights once more. And a
+/// tile that a thread takes from another one's share costs twice: its input comes from the other core's cache, and the next
+/// operation reads its output back from there.
 const LEAST_TILE: u64 = 40_000;
 
 /// Work for which sleeping helpers are woken, in nanoseconds: a wake-up costs the waking thread a few
@@ -81,7 +81,8 @@ pub struct Tiling {
     pub row_len: usize,
     /// Tiles are a multiple of this many rows, apart from the last one.
     pub step: usize,
-    /// Whether a tile may begin at any row. Otherwise it begins at a multiple of the step.
+    /// Whether a tile may begin at any row. Otherwise it begins at a multiple of the step, as it has to where steps are
+    /// those of packed weights or of cache lines.
     pub begins_anywhere: bool,
     /// Least rows of a tile, where the work is shared.
     pub least: usize,

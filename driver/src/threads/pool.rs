@@ -301,7 +301,7 @@ impl Shared {
             let idle = began.elapsed();
             // Relaxed: only a hint; an outdated count costs a little time.
             let in_run = self.executions.load(Ordering::Relaxed) > 0;
-            let (spin, polled) = match in_run {
+            let (spin, yields_until) = match in_run {
                 true => (self.spin, YIELD_IN_RUN),
                 false if self.spin.is_zero() => (Duration::ZERO, Duration::ZERO),
                 false => (self.spin.min(SPIN_BETWEEN_RUNS), YIELD_BETWEEN_RUNS),
@@ -311,7 +311,7 @@ impl Shared {
                 sleeper.park(CROWDED, || self.calls.0.load(Ordering::SeqCst) == seen);
             } else if idle < spin {
                 std::hint::spin_loop();
-            } else if idle < polled {
+            } else if idle < yields_until {
                 std::thread::yield_now();
             } else {
                 sleeper.park(PARKED, || self.calls.0.load(Ordering::SeqCst) == seen);

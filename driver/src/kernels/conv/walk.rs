@@ -9,8 +9,7 @@ pub(super) fn inside_before(conv: &Conv, pixel: usize) -> usize {
     let Conv { input, filter, output, .. } = conv;
     let columns = conv.horizontal.whole(filter.width, input.width, output.width);
     let rows = conv.vertical.whole(filter.height, input.height, output.height);
-    let (line, column) = (pixel / output.width, pixel % output.width);
-    let (batch, row) = (line / output.height, line % output.height);
+    let Place { batch, row, column } = Place::of(conv, pixel);
     let of_line =
         if rows.contains(&row) { column.clamp(columns.start, columns.end) } else { columns.start };
     let lines = batch * rows.len() + (row.clamp(rows.start, rows.end) - rows.start);
@@ -26,12 +25,19 @@ pub(super) enum Spot {
     Edge(usize),
 }
 
-/// An output pixel.
+/// Where an output pixel lies.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) batch: usize,
     pub(super) row: usize,
     pub(super) column: usize,
+}
+
+impl Place {
+    fn of(conv: &Conv, pixel: usize) -> Self {
+        let (line, column) = (pixel / conv.output.width, pixel % conv.output.width);
+        Place { batch: line / conv.output.height, row: line % conv.output.height, column }
+    }
 }
 
 /// A walk over output pixels in order.
@@ -53,9 +59,8 @@ impl Walk {
         let Conv { input, filter, output, .. } = conv;
         let columns = conv.horizontal.whole(filter.width, input.width, output.width);
         let rows = conv.vertical.whole(filter.height, input.height, output.height);
-        let (rest, column) = (first / output.width, first % output.width);
         let mut walk = Walk {
-            place: Place { batch: rest / output.height, row: rest % output.height, column },
+            place: Place::of(conv, first),
             columns: (columns.start, columns.end),
             rows: (rows.start, rows.end),
             line: None,
