@@ -66,7 +66,8 @@ impl AlignedBytes {
         let mut pages = Pages::default();
         for at in (0..len).step_by(COPIED_AT_ONCE) {
             stop.check()?;
-            pages.ahead_of(&mut copy.lines, COPIED_AT_ONCE / ALIGNMENT);
+            let (lines, more) = (copy.lines.len(), COPIED_AT_ONCE / ALIGNMENT);
+            pages.ahead_of(lines, copy.lines.spare_capacity_mut(), more);
             copy.resize(len.min(at + COPIED_AT_ONCE))?;
             read(at, &mut copy.as_mut_slice()[at..])?;
         }

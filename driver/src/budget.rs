@@ -3,12 +3,15 @@
 
 use std::cell::RefCell;
 
-use burst_hal::{Caller, MemoryCharge, TimePoint};
+use burst_hal::{Caller, MemoryCharge, Model, TimePoint};
+use burst_shm::FreeHugePages;
+use bytemuck::Pod;
 
 use crate::OpError;
 use crate::aligned::AlignedBytes;
 use crate::kept::Kept;
 use crate::stop::Stop;
+use crate::weight_room::{Packed, WeightPages, WeightRoom};
 
 /// The budget of one preparation, or of one survey.
 ///
@@ -20,6 +23,7 @@ pub struct Budget<'a> {
     stop: Stop<'a>,
     charge: RefCell<MemoryCharge>,
     kept: Kept,
+    room: RefCell<WeightRoom>,
 }
 
 impl<'a> Budget<'a> {
@@ -27,12 +31,18 @@ impl<'a> Budget<'a> {
     #[must_use]
     pub fn new(caller: &'a Caller, deadline: Option<TimePoint>) -> Self {
         let stop = Stop { caller: Some(caller), deadline, loop_deadline: None };
-        Budget { stop, charge: RefCell::new(caller.empty_charge()), kept: Kept::default() }
+        Budget { stop, charge: RefCell::new(caller.empty_charge()), ..Budget::default() }
     }
 
     /// What an execution packs for itself, and lets go when it ends.
     pub(crate) fn of_execution(stop: Stop<'a>, charge: MemoryCharge) -> Self {
-        Budget { stop, charge: RefCell::new(charge), kept: Kept::default() }
+        Budget { stop, charge: RefCell::new(charge), ..Budget::default() }
+    }
+
+    /// From here on lists of packed weights lie in room for those of this model, which is legal.
+    pub(crate) fn make_room_for(&self, model: &Model, free: &FreeHugePages) {
+        *self.room.borrow_mut() =
+            WeightRoom::for_model(model, self.same_account(), || free.ready());
     }
 
     /// With what an earlier preparation has kept, or with where to keep it.
@@ -64,6 +74,27 @@ impl<'a> Budget<'a> {
         self.charge.borrow_mut().grow(bytes as u64).map_err(OpError::refused)
     }
 
+    /// So many zeros, to become packed weights, which are charged.
+    ///
+    /// # Errors
+    /// [`OpError::Refused`] with what the account said; `too_large` where the system has no such memory.
+    pub(crate) fn zeroed<T: Pod>(
+        &self,
+        len: usize,
+        too_large: OpError,
+    ) -> Result<Packed<T>, OpError> {
+        let bytes = len.checked_mul(size_of::<T>()).ok_or(too_large.clone())?;
+        let room = self.room.borrow();
+        room.make_way(bytes);
+        self.charge(bytes)?;
+        room.zeroed(len, too_large)
+    }
+
+    /// The pages on which lists lie: to be kept for as long as they do.
+    pub(crate) fn finish_room(&self) -> WeightPages {
+        self.room.borrow().finish()
+    }
+
     /// A copy of these bytes, which its account pays for.
     ///
     /// # Errors
@@ -91,12 +122,5 @@ impl<'a> Budget<'a> {
 /// # Errors
 /// [`OpError::Refused`] where more is held than was charged, and the account does not suffice.
 pub(crate) fn settle(charge: &mut MemoryCharge, held: usize) -> Result<(), OpError> {
-    let held = held as u64;
-    match held.checked_sub(charge.bytes()) {
-        Some(more) => charge.grow(more).map_err(OpError::refused),
-        None => {
-            charge.shrink(charge.bytes() - held);
-            Ok(())
-        }
-    }
+    charge.settle(held as u64).map_err(OpError::refused)
 }

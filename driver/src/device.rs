@@ -69,6 +69,21 @@ impl CpuDevice {
         self.prepare_within(model, preference, &Budget::default())
     }
 
+    /// The same with these options, for a caller who pays for it and may call it off.
+    ///
+    /// # Errors
+    /// As [`CpuDevice::prepare`]; that the caller no longer wants it, or that the account does not suffice.
+    pub fn prepare_for(
+        &self,
+        model: &Model,
+        options: &PrepareOptions,
+        caller: &Caller,
+    ) -> Result<CpuPreparedModel, DriverError> {
+        let budget = Budget::new(caller, options.deadline);
+        let prepared = self.prepare_within(model, options.preference, &budget)?;
+        Ok(prepared.with_options(options))
+    }
+
     fn prepare_within(
         &self,
         model: &Model,
@@ -104,7 +119,10 @@ impl CpuDevice {
         let DeviceOptions { fast_kernels, isa, .. } = self.engine.options();
         let context = PrepareContext { fast_kernels, isa, budget };
         let offer = self.offer();
-        let prepare = || CpuPreparedModel::new(model, offer, &context, preference, &self.engine);
+        let prepare = || {
+            budget.make_room_for(model, self.engine.huge_pages());
+            CpuPreparedModel::new(model, offer, &context, preference, &self.engine)
+        };
         let prepared = prepare();
         if !matches!(prepared, Err(DriverError::Refused(_))) {
             return prepared;
@@ -272,9 +290,7 @@ impl Device for CpuDevice {
         options: &PrepareOptions,
         caller: &Caller,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
-        let budget = Budget::new(caller, options.deadline);
-        let prepared = self.prepare_within(model, options.preference, &budget)?;
-        Ok(Arc::new(prepared.with_options(options)))
+        Ok(Arc::new(self.prepare_for(model, options, caller)?))
     }
 
     fn cache_files_needed(&self) -> CacheFiles {

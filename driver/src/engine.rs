@@ -3,6 +3,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use burst_shm::FreeHugePages;
+
 use crate::compute;
 use crate::device_memory::DeviceMemory;
 use crate::figures::Figures;
@@ -64,6 +66,8 @@ pub struct Engine {
     /// Threads, counted when the engine is made: later, in its sandbox, a service may be unable to count
     /// CPUs.
     cpus: usize,
+    /// Opened with the engine, for the same reason.
+    huge_pages: FreeHugePages,
     /// Buffers and idle contexts of all its devices.
     memory: Arc<DeviceMemory>,
     /// Started with the first model: devices that only answer questions have no threads.
@@ -86,7 +90,7 @@ impl Engine {
                 tracing::debug!(name = kernel.name, ?level, is_written_for_it, ?operations, ?types);
             }
         }
-        Engine { options, cpus, ..Engine::default() }
+        Engine { options, cpus, huge_pages: FreeHugePages::open(), ..Engine::default() }
     }
 
     /// The same with this registry, which may have extensions.
@@ -104,6 +108,11 @@ impl Engine {
     /// Where its devices have their buffers and idle contexts.
     pub(crate) fn memory(&self) -> &Arc<DeviceMemory> {
         &self.memory
+    }
+
+    /// How many huge pages there are for weights.
+    pub(crate) fn huge_pages(&self) -> &FreeHugePages {
+        &self.huge_pages
     }
 
     /// Called with every model that is prepared, and not before the first: the pool is a thread, and a service

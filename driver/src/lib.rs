@@ -98,6 +98,7 @@ mod stop;
 mod tensor;
 mod threads;
 mod variant;
+mod weight_room;
 
 pub use arguments::argument_copies;
 pub use cache::CacheKey;

@@ -3,10 +3,10 @@
 use burst_shm::populate;
 
 /// Bytes whose pages are made at a time: they are still in a core's own cache when they are filled.
-const STRETCH: usize = 1 << 16;
+const STRETCH: usize = 1 << 18;
 
 /// Smaller allocations come mostly from memory whose pages are there.
-const SMALLEST: usize = 1 << 17;
+const SMALLEST: usize = 1 << 15;
 
 /// Bytes of a page at least. The page in which a stretch ends is made with the next one.
 const PAGE: usize = 4096;
@@ -18,24 +18,48 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// Makes pages for the `more` elements that are about to follow those of `values`, as far as there is
-    /// capacity for them, and for a stretch beyond, so that few calls reach the kernel.
+    /// Makes pages for the `more` elements that are about to be written to `room` behind `len` that were, as far as
+    /// there is room for them, and for a stretch beyond, so that few calls reach the kernel.
     #[inline]
-    pub(crate) fn ahead_of<T>(&mut self, values: &mut Vec<T>, more: usize) {
-        let is_large = values.capacity().saturating_mul(size_of::<T>()) >= SMALLEST;
-        if is_large && values.len() + more > self.ready {
-            self.make(values, more);
+    pub(crate) fn ahead_of<T>(&mut self, len: usize, room: &mut [T], more: usize) {
+        let is_large = (len + room.len()).saturating_mul(size_of::<T>()) >= SMALLEST;
+        if is_large && len + more > self.ready {
+            self.make(len, room, more);
         }
     }
 
     #[cold]
-    fn make<T>(&mut self, values: &mut Vec<T>, more: usize) {
+    fn make<T>(&mut self, len: usize, room: &mut [T], more: usize) {
         let elements = |bytes: usize| bytes.div_ceil(size_of::<T>().max(1));
-        let (len, room) = (values.len(), values.spare_capacity_mut());
         let begin = self.ready.saturating_sub(len).saturating_sub(elements(PAGE));
         let end = (more + elements(STRETCH)).min(room.len());
         populate(&mut room[begin.min(end)..end]);
         self.ready = len + end;
+    }
+}
+
+/// A slice that is filled part by part, from front to back.
+#[derive(Debug)]
+pub(crate) struct Parts<'v, T> {
+    rest: &'v mut [T],
+    given: usize,
+    pages: Pages,
+}
+
+impl<'v, T> Parts<'v, T> {
+    pub(crate) fn of(values: &'v mut [T]) -> Self {
+        Parts { rest: values, given: 0, pages: Pages::default() }
+    }
+
+    /// The next `len` values, or those that are left, with pages to write them to.
+    #[inline]
+    pub(crate) fn next(&mut self, len: usize) -> &'v mut [T] {
+        let len = len.min(self.rest.len());
+        self.pages.ahead_of(self.given, self.rest, len);
+        self.given += len;
+        let (part, rest) = std::mem::take(&mut self.rest).split_at_mut(len);
+        self.rest = rest;
+        part
     }
 }
 
@@ -47,19 +71,30 @@ mod tests {
     fn pages_are_made_for_what_follows_and_never_beyond_the_capacity() {
         let mut pages = Pages::default();
         let mut small: Vec<u8> = Vec::with_capacity(SMALLEST - 1);
-        pages.ahead_of(&mut small, 100);
+        pages.ahead_of(0, small.spare_capacity_mut(), 100);
         assert_eq!(pages.ready, 0);
 
         let mut values: Vec<[u8; 64]> = Vec::with_capacity(SMALLEST / 64 + 5);
         let mut calls = 0;
         while values.len() < values.capacity() {
             let before = pages.ready;
-            pages.ahead_of(&mut values, 3);
+            pages.ahead_of(values.len(), values.spare_capacity_mut(), 3);
             calls += usize::from(pages.ready != before);
             assert!(pages.ready <= values.capacity());
             assert!(pages.ready >= (values.len() + 3).min(values.capacity()));
             values.extend([[7; 64]; 3].into_iter().take(values.capacity() - values.len()));
         }
         assert!(calls <= 3, "{calls} calls for two stretches and a rest");
+    }
+
+    #[test]
+    fn parts_follow_each_other_and_end_with_the_values() {
+        let mut values = vec![0; SMALLEST + 5];
+        let mut parts = Parts::of(&mut values);
+        parts.next(SMALLEST).fill(1);
+        parts.next(3).fill(2);
+        assert_eq!(parts.next(3).len(), 2);
+        assert_eq!(parts.next(3), [0; 0]);
+        assert_eq!(values[SMALLEST - 1..], [1, 2, 2, 2, 0, 0]);
     }
 }

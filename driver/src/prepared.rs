@@ -25,11 +25,14 @@ use crate::plan::{GraphPlan, Plan};
 use crate::planner::plan;
 use crate::stop::Stop;
 use crate::threads::{Parallelism, Scope, ThreadPool};
+use crate::weight_room::WeightPages;
 
 /// A model that this driver can execute.
 #[derive(Debug)]
 pub struct CpuPreparedModel {
     plan: Plan,
+    /// Dropped after the plan, whose weights lie there.
+    weights: WeightPages,
     pub(crate) rules: RequestRules,
     options: PrepareOptions,
     idle: Arc<IdleContexts>,
@@ -63,6 +66,7 @@ impl CpuPreparedModel {
         let charge = context.budget.take_charge();
         Ok(CpuPreparedModel {
             plan,
+            weights: context.budget.finish_room(),
             rules,
             options: PrepareOptions::default(),
             idle: engine.memory().idle_contexts(charge.same_account()),
@@ -82,6 +86,13 @@ impl CpuPreparedModel {
     #[must_use]
     pub(crate) fn with_options(self, options: &PrepareOptions) -> Self {
         CpuPreparedModel { options: PrepareOptions { deadline: None, ..*options }, ..self }
+    }
+
+    /// Bytes of pages that its packed weights have for themselves, beside the heap: none where the model is small.
+    /// What they have beyond the weights is charged like these.
+    #[must_use]
+    pub fn weight_page_bytes(&self) -> usize {
+        self.weights.bytes()
     }
 
     /// The plan.

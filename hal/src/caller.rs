@@ -176,6 +176,20 @@ impl MemoryCharge {
         }
     }
 
+    /// Makes it so much: charges what is missing, or gives back the rest.
+    ///
+    /// # Errors
+    /// As [`MemoryCharge::grow`].
+    pub fn settle(&mut self, bytes: u64) -> Result<(), Failure> {
+        match bytes.checked_sub(self.bytes) {
+            Some(more) => self.grow(more),
+            None => {
+                self.shrink(self.bytes - bytes);
+                Ok(())
+            }
+        }
+    }
+
     /// An empty charge to the same account.
     pub fn same_account(&self) -> MemoryCharge {
         MemoryCharge { account: self.account.clone(), bytes: 0 }
@@ -251,6 +265,10 @@ mod tests {
         charge.grow(30).unwrap();
         charge.shrink(20);
         assert_eq!((charge.bytes(), purse.0.load(Ordering::Relaxed)), (70, 70));
+        for (wanted, is_paid, held) in [(100, true, 100), (101, false, 100), (5, true, 5)] {
+            assert_eq!(charge.settle(wanted).is_ok(), is_paid);
+            assert_eq!((charge.bytes(), purse.0.load(Ordering::Relaxed)), (held, held));
+        }
         drop(charge);
         assert_eq!(purse.0.load(Ordering::Relaxed), 0);
     }

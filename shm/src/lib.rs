@@ -11,6 +11,7 @@
 //! | [`Pool`] | a memory pool that the peer handed over by descriptor, mapped where that is safe and read with `pread` where it is not | the peer |
 //! | [`DmaHeap`] | where buffers come from that devices share | – |
 //! | [`SenderWatch`] | which process sent a packet: no memory, but a system call without a safe form | – |
+//! | [`PageRoom`] | memory of this process for large values, on huge pages where [some are free](FreeHugePages) | this process |
 //! | [`populate`] | pages of memory of this process that is about to be written: likewise | this process |
 //! | [`sync_file_status`] | how far a fence of the kernel is: likewise | – |
 //!
@@ -38,10 +39,12 @@ mod dma_buf;
 mod error;
 mod fd_kind;
 mod fork;
+mod huge_pages;
 mod mapping;
 mod memory_object;
 #[cfg(loom)]
 pub mod model;
+mod page_room;
 mod pool;
 mod populate;
 mod region;
@@ -53,8 +56,10 @@ mod sync_file;
 pub use dma_buf::{DMA_BUF_SYNC, DmaHeap};
 pub use error::{Refusal, ShmError};
 pub use fork::ForkMark;
+pub use huge_pages::FreeHugePages;
 pub use mapping::{Mapping, mapped_bytes};
 pub use memory_object::{MAX_LEN, Memory, Seals};
+pub use page_room::{HUGE_PAGE, PageRoom};
 pub use pool::{Pool, pool_copies};
 pub use populate::populate;
 pub use region::{PeerWritable, ReadOnlyWord, Region, Shared, SharedRegion};

@@ -6,8 +6,6 @@
 
 #![allow(unsafe_code, reason = "advises the kernel about memory that the caller holds")]
 
-use std::mem::MaybeUninit;
-
 use rustix::mm::{Advice, madvise};
 use rustix::param::page_size;
 
@@ -15,7 +13,7 @@ use rustix::param::page_size;
 ///
 /// Best effort: where the kernel does not know this (before 5.14), has no such memory or forbids the call,
 /// pages are made when they are written, as ever.
-pub fn populate<T>(room: &mut [MaybeUninit<T>]) {
+pub fn populate<T>(room: &mut [T]) {
     let (page, bytes) = (page_size(), size_of_val(room));
     let begin = room.as_mut_ptr().cast::<u8>();
     let before = begin.align_offset(page);
@@ -32,6 +30,8 @@ pub fn populate<T>(room: &mut [MaybeUninit<T>]) {
 
 #[cfg(test)]
 mod tests {
+    use std::mem::MaybeUninit;
+
     use super::*;
 
     /// Pages of this process that are there.

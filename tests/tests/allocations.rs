@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use burst_driver::{CpuDevice, DeviceOptions, Isa};
 use burst_hal::trace::{Span, SpanSink};
 use burst_hal::{
-    Caller, DataLocation, Device, Dimensions, ErrorStatus, ExecutionOptions, ExecutionResult,
-    ExtraParams, Failure, HeapMemory, MemoryAccount, Model, ModelBuilder, Operand, OperandLifeTime,
-    OperandType, OperandValues, Operation, OperationType, OutputSpec, PrepareOptions,
-    PreparedModel, Request, RequestArgument, RequestPool, Subgraph,
+    Caller, DataLocation, Dimensions, ErrorStatus, ExecutionOptions, ExecutionResult, ExtraParams,
+    Failure, HeapMemory, MemoryAccount, Model, ModelBuilder, Operand, OperandLifeTime, OperandType,
+    OperandValues, Operation, OperationType, OutputSpec, PrepareOptions, PreparedModel, Request,
+    RequestArgument, RequestPool, Subgraph,
 };
 use burst_testing::shared;
 use burst_tests::{golden, repository};
@@ -92,7 +92,8 @@ fn check(name: &str, model: &Model) {
     let request = request(model);
     let before = dhat::HeapStats::get();
     let prepared = Arc::new(CpuDevice::default().prepare(model).unwrap());
-    let idle = dhat::HeapStats::get().curr_bytes - before.curr_bytes;
+    let pages = prepared.weight_page_bytes();
+    let idle = dhat::HeapStats::get().curr_bytes - before.curr_bytes + pages;
     let constants = model.operand_values.len();
     println!("{name}: {constants} bytes of constants, idle it holds {idle}");
     // Packing pads matrices to whole registers; small ones grow by more than large ones. A processor that
@@ -111,7 +112,7 @@ fn check(name: &str, model: &Model) {
     let mut burst = Arc::clone(&prepared).open_burst().unwrap();
     // Whoever may want spans, and wants none now, costs nothing either.
     burst.work_for(&Caller::default().with_tracer(Arc::new(NoSpans)));
-    let opened = dhat::HeapStats::get().curr_bytes - before.curr_bytes;
+    let opened = dhat::HeapStats::get().curr_bytes - before.curr_bytes + pages;
     assert!(opened >= idle + arena, "{name}: a burst takes the arena when it is opened");
 
     let mut result = ExecutionResult::of(ErrorStatus::None);
@@ -222,10 +223,13 @@ fn compare_charges(name: &str, model: &Model) {
     let live = || dhat::HeapStats::get().curr_bytes;
     let before = live();
     let prepared =
-        CpuDevice::default().prepare_model_for(model, &PrepareOptions::default(), &caller).unwrap();
-    let held = (charged(), live() - before);
+        CpuDevice::default().prepare_for(model, &PrepareOptions::default(), &caller).unwrap();
+    // Weights on pages of their own are not the heap's.
+    let pages = prepared.weight_page_bytes();
+    let prepared = Arc::new(prepared);
+    let held = (charged(), live() - before + pages);
     let burst = Arc::clone(&prepared).open_burst().unwrap();
-    let open = (charged(), live() - before);
+    let open = (charged(), live() - before + pages);
     let most = count.most.load(Ordering::Relaxed);
     println!(
         "{name}: charged {} of {} bytes ({} %), with a context {} of {} ({} %), at most {most}",

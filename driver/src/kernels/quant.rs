@@ -47,26 +47,33 @@ fn frexp(x: f64) -> (f64, i32) {
 }
 
 impl Multiplier {
+    /// Whether `real` has a fixed-point form.
+    ///
+    /// # Errors
+    /// [`OpError::Range`] for a number that is negative, not finite, or not below 2^31 once it is rounded.
+    pub(crate) fn check(real: f64) -> Result<(), OpError> {
+        if (0.0..2f64.powi(31) - 0.5).contains(&real) {
+            return Ok(());
+        }
+        Err(OpError::Range { what: "a quantization multiplier" })
+    }
+
     /// The nearest fixed-point form of `real`.
     ///
     /// # Errors
-    /// [`OpError::Range`] for a number that is negative, not finite, or not below 2^31.
+    /// As [`Multiplier::check`].
     pub(crate) fn new(real: f64) -> Result<Self, OpError> {
-        let bad = OpError::Range { what: "a quantization multiplier" };
-        if !real.is_finite() || real < 0.0 {
-            return Err(bad);
-        }
+        Self::check(real)?;
         if real == 0.0 {
             return Ok(Multiplier::default());
         }
         let (fraction, mut shift) = frexp(real);
-        let mut fixed = (fraction * 2f64.powi(31)).round() as i64; // in 2^30..=2^31
+        // In 2^30..=2^31. There is no instruction for `round`, and large models have thousands of channels; with half
+        // of one added the number is still exact.
+        let mut fixed = (fraction * 2f64.powi(31) + 0.5) as i64;
         if fixed == 1 << 31 {
             fixed /= 2;
             shift += 1;
-        }
-        if shift > 31 {
-            return Err(bad);
         }
         if shift < -31 {
             return Ok(Multiplier::default());
@@ -192,6 +199,21 @@ mod tests {
         assert!(Multiplier::new(-1.0).is_err());
         assert!(Multiplier::new(f64::NAN).is_err());
         assert!(Multiplier::new(2f64.powi(31)).is_err());
+        // The largest number that does not round to 2^31, and the one after it.
+        let limit = 2f64.powi(31) - 0.5;
+        assert_eq!(Multiplier::new(limit.next_down()).unwrap().multiplier, i32::MAX);
+        assert!(Multiplier::new(limit).is_err());
+    }
+
+    #[test]
+    fn a_fraction_is_rounded_as_round_does() {
+        let ties = (0..200).map(|n| f64::from(n) + 2f64.powi(30) + 0.5);
+        let other = (1..2000).map(|n| f64::from(n).sqrt() * 1e-4);
+        for real in ties.flat_map(|tie| [tie.next_down(), tie, tie.next_up()]).chain(other) {
+            let (fraction, shift) = frexp(real);
+            let fixed = (fraction * 2f64.powi(31)).round() as i32;
+            assert_eq!(Multiplier::new(real).unwrap(), Multiplier { multiplier: fixed, shift });
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
+mod avx512_sums;
+#[cfg(target_arch = "x86_64")]
 mod avx_vnni;
 mod bytes;
 mod dispatch;

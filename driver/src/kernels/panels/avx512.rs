@@ -8,28 +8,37 @@ use crate::kernels::simd::avx512::{load_64_bytes, store_64_bytes};
 
 /// See [`turn`](super::portable::turn).
 #[target_feature(enable = "avx512f,avx512bw")]
-pub(crate) fn turn(rows: &[&[u8; SQUARE_BYTES]; LANES], flip: u8, square: &mut Square) {
+pub(crate) fn turn(rows: &[&[u8]; LANES], flip: u8, squares: &mut [Square]) {
+    // Where the rows of the next 16 units are, if all lie at even distances. They come from memory, and are asked for
+    // while these are turned; an address at which nothing lies is no harm, as none of it is read.
+    let apart = rows[1].as_ptr().addr().wrapping_sub(rows[0].as_ptr().addr());
+    let next = rows.map(|row| row.as_ptr().wrapping_add(apart.wrapping_mul(LANES)));
+    let rows = rows.map(|row| &row.as_chunks::<SQUARE_BYTES>().0[..squares.len()]);
     let flip = _mm512_set1_epi8(flip.cast_signed());
-    let mut fours = [[_mm512_setzero_si512(); 4]; 4];
-    for (rows, four) in rows.as_chunks::<4>().0.iter().zip(&mut fours) {
-        *four = quarters(rows, flip);
-    }
-    let [a, b, c, d] = fours;
-    for word in 0..4 {
-        // Of each four rows, this word and every fourth after it: their even ones, and their odd ones.
-        let even = _mm512_shuffle_i32x4::<0x88>(a[word], b[word]);
-        let odd = _mm512_shuffle_i32x4::<0xdd>(a[word], b[word]);
-        let more_even = _mm512_shuffle_i32x4::<0x88>(c[word], d[word]);
-        let more_odd = _mm512_shuffle_i32x4::<0xdd>(c[word], d[word]);
-        let blocks = &mut square.0;
-        let whole = _mm512_shuffle_i32x4::<0x88>(even, more_even);
-        store_64_bytes(blocks[word].as_flattened_mut(), whole);
-        let whole = _mm512_shuffle_i32x4::<0x88>(odd, more_odd);
-        store_64_bytes(blocks[word + 4].as_flattened_mut(), whole);
-        let whole = _mm512_shuffle_i32x4::<0xdd>(even, more_even);
-        store_64_bytes(blocks[word + 8].as_flattened_mut(), whole);
-        let whole = _mm512_shuffle_i32x4::<0xdd>(odd, more_odd);
-        store_64_bytes(blocks[word + 12].as_flattened_mut(), whole);
+    for (number, blocks) in squares.iter_mut().enumerate() {
+        let mut fours = [[_mm512_setzero_si512(); 4]; 4];
+        for (rows, four) in rows.as_chunks::<4>().0.iter().zip(&mut fours) {
+            *four = quarters(rows.map(|row| &row[number]), flip);
+        }
+        for row in next {
+            _mm_prefetch::<_MM_HINT_T0>(row.wrapping_add(number * SQUARE_BYTES).cast());
+        }
+        let [a, b, c, d] = fours;
+        for word in 0..4 {
+            // Of each four rows, this word and every fourth after it: their even ones, and their odd ones.
+            let even = _mm512_shuffle_i32x4::<0x88>(a[word], b[word]);
+            let odd = _mm512_shuffle_i32x4::<0xdd>(a[word], b[word]);
+            let more_even = _mm512_shuffle_i32x4::<0x88>(c[word], d[word]);
+            let more_odd = _mm512_shuffle_i32x4::<0xdd>(c[word], d[word]);
+            let whole = _mm512_shuffle_i32x4::<0x88>(even, more_even);
+            store_64_bytes(blocks[word].as_flattened_mut(), whole);
+            let whole = _mm512_shuffle_i32x4::<0x88>(odd, more_odd);
+            store_64_bytes(blocks[word + 4].as_flattened_mut(), whole);
+            let whole = _mm512_shuffle_i32x4::<0xdd>(even, more_even);
+            store_64_bytes(blocks[word + 8].as_flattened_mut(), whole);
+            let whole = _mm512_shuffle_i32x4::<0xdd>(odd, more_odd);
+            store_64_bytes(blocks[word + 12].as_flattened_mut(), whole);
+        }
     }
 }
 
@@ -37,7 +46,7 @@ pub(crate) fn turn(rows: &[&[u8; SQUARE_BYTES]; LANES], flip: u8, square: &mut S
 /// in the next three.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn quarters(rows: &[&[u8; SQUARE_BYTES]; 4], flip: __m512i) -> [__m512i; 4] {
+fn quarters(rows: [&[u8; SQUARE_BYTES]; 4], flip: __m512i) -> [__m512i; 4] {
     let mut values = [_mm512_setzero_si512(); 4];
     for (value, row) in values.iter_mut().zip(rows) {
         *value = _mm512_xor_si512(load_64_bytes(row), flip);

@@ -5,12 +5,12 @@
 use super::LANES;
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
-use super::portable::{self, SQUARE_BYTES, Square};
+use super::portable::{self, Square};
 use crate::kernels::simd::kernel;
 
 kernel! {
-    /// Sixteen words of each of sixteen rows, see [`portable::turn`].
-    fn turn(rows: &[&[u8; SQUARE_BYTES]; LANES], flip: u8, square: &mut Square);
+    /// Sixteen words of each of sixteen rows for each square, see [`portable::turn`].
+    fn turn(rows: &[&[u8]; LANES], flip: u8, squares: &mut [Square]);
     announced as TURN = "panels/turn",
     operations: [
         BidirectionalSequenceLstm,

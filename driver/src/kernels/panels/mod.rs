@@ -14,13 +14,17 @@ use crate::OpError;
 use crate::budget::Budget;
 use crate::kept::KeptValue;
 use crate::kernels::simd::Isa;
-use crate::pages::Pages;
+use crate::pages::Parts;
 use crate::stop::STEPS_PER_CHECK;
+use crate::weight_room::Packed;
 
 pub(crate) use self::dispatch::TURN;
 
 /// Units of a panel: one register of sums.
 pub(crate) const LANES: usize = 16;
+
+/// Squares that are turned between two looks at whether they are still wanted: 1 KiB of each unit's row.
+const SQUARES_AT_ONCE: usize = 16;
 
 /// Weights `[units, depth]` in panels of [`LANES`] units: for each panel and each `STEP` positions
 /// of the depth one block, with the weights of every unit there. Missing units and positions have
@@ -35,7 +39,7 @@ pub(crate) struct Panels<B, const STEP: usize> {
 /// Where the blocks of panels lie.
 #[derive(Clone)]
 enum Blocks<B> {
-    Own(Vec<B>),
+    Own(Packed<B>),
     /// In what an earlier preparation has kept, which is charged by itself.
     Kept(KeptValue),
 }
@@ -69,22 +73,22 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
         budget: &Budget<'_>,
         block: impl Fn([[T; STEP]; LANES]) -> B,
     ) -> Result<Self, OpError> {
-        let (mut blocks, _) = Self::room(units, depth, budget)?;
+        let mut blocks = Self::zeroed(units, depth, budget)?;
+        let mut parts = Parts::of(&mut blocks);
         let mut checkpoints = budget.stop().checkpoints();
-        let mut pages = Pages::default();
         let weight = |unit: usize, position: usize| {
             let inside = unit < units && position < depth;
             if inside { weights[unit * depth + position] } else { T::default() }
         };
         for first in (0..units).step_by(LANES) {
-            pages.ahead_of(&mut blocks, depth.div_ceil(STEP));
             // Blocks that lie wholly within the weights are most of them, and need no look at each weight.
             let rows: [&[T]; LANES] = std::array::from_fn(|lane| {
                 let rows = weights.get((first + lane) * depth..).unwrap_or_default();
                 rows.get(..depth).unwrap_or_default()
             });
             let whole = if first + LANES <= units { depth / STEP } else { 0 };
-            for number in 0..whole {
+            let (inside, end) = parts.next(depth.div_ceil(STEP)).split_at_mut(whole);
+            for (number, packed) in inside.iter_mut().enumerate() {
                 checkpoints.after(LANES * STEP)?;
                 let at = number * STEP;
                 // Loops rather than `map`, which is a call for each block where it is not inlined.
@@ -92,13 +96,13 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
                 for (weights, row) in weights.iter_mut().zip(&rows) {
                     weights.copy_from_slice(&row[at..at + STEP]);
                 }
-                blocks.push(block(weights));
+                *packed = block(weights);
             }
-            for position in (whole * STEP..depth).step_by(STEP) {
+            for (position, packed) in (whole * STEP..depth).step_by(STEP).zip(end) {
                 checkpoints.after(LANES * STEP)?;
-                blocks.push(block(std::array::from_fn(|lane| {
+                *packed = block(std::array::from_fn(|lane| {
                     std::array::from_fn(|step| weight(first + lane, position + step))
-                })));
+                }));
             }
         }
         Ok(Panels { units, depth, blocks: Blocks::Own(blocks) })
@@ -117,36 +121,37 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
         budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
         const { assert!(size_of::<B>() == SQUARE_BYTES, "a block has one word of each unit") };
-        let (mut blocks, _) = Self::room(units, depth, budget)?;
+        let mut blocks = Self::zeroed(units, depth, budget)?;
+        let mut parts = Parts::of(&mut blocks);
         let mut checkpoints = budget.stop().checkpoints();
-        let mut pages = Pages::default();
         let row_bytes = depth * size_of::<Word>() / STEP;
         // A missing unit has this in the place of each part of its row, and weights of 0 once it is flipped.
-        let missing = [flip; SQUARE_BYTES];
+        let missing = [flip; SQUARES_AT_ONCE * SQUARE_BYTES];
         for first in (0..units).step_by(LANES) {
-            pages.ahead_of(&mut blocks, depth.div_ceil(STEP));
-            let present = (units - first).min(LANES);
-            let mut rows: [&[u8]; LANES] = [&[]; LANES];
-            for (lane, slot) in rows.iter_mut().take(present).enumerate() {
-                *slot = &row(first + lane)[..row_bytes];
+            let panel = parts.next(depth.div_ceil(STEP));
+            let panel = bytemuck::cast_slice_mut::<B, [Word; LANES]>(panel);
+            // The last word of a row may not be whole.
+            let (squares, end) = panel.split_at_mut(row_bytes / SQUARE_BYTES * LANES);
+            let squares = squares.as_chunks_mut().0;
+            let mut rows: [Option<&[u8]>; LANES] = [None; LANES];
+            for (unit, slot) in (first..units).zip(&mut rows) {
+                *slot = Some(&row(unit)[..row_bytes]);
             }
-            for at in (0..row_bytes).step_by(SQUARE_BYTES) {
-                checkpoints.after(SQUARE_BYTES * LANES)?;
-                let len = (row_bytes - at).min(SQUARE_BYTES);
-                let mut square = Square::zeroed();
-                if len == SQUARE_BYTES {
-                    let parts = rows
-                        .map(|row| row.get(at..).and_then(<[u8]>::first_chunk).unwrap_or(&missing));
-                    dispatch::turn(isa, &parts, flip, &mut square);
-                } else {
-                    let mut ends = [missing; LANES];
-                    for (end, row) in ends.iter_mut().zip(&rows[..present]) {
-                        end[..len].copy_from_slice(&row[at..]);
-                    }
-                    dispatch::turn(isa, &ends.each_ref(), flip, &mut square);
+            for (number, squares) in squares.chunks_mut(SQUARES_AT_ONCE).enumerate() {
+                checkpoints.after(size_of_val(squares))?;
+                let (at, len) = (number * missing.len(), squares.len() * SQUARE_BYTES);
+                let parts = rows.map(|row| row.map_or(&missing[..len], |row| &row[at..][..len]));
+                dispatch::turn(isa, &parts, flip, squares);
+            }
+            if !end.is_empty() {
+                let at = squares.len() * SQUARE_BYTES;
+                let mut ends = [[flip; SQUARE_BYTES]; LANES];
+                for (end, row) in ends.iter_mut().zip(rows.iter().flatten()) {
+                    end[..row_bytes - at].copy_from_slice(&row[at..]);
                 }
-                let words = len.div_ceil(size_of::<Word>());
-                blocks.extend_from_slice(&bytemuck::cast_slice(&square.0)[..words]);
+                let mut square = [Square::zeroed()];
+                dispatch::turn(isa, &ends.each_ref().map(|end| &end[..]), flip, &mut square);
+                end.copy_from_slice(&square[0][..end.len()]);
             }
         }
         Ok(Panels { units, depth, blocks: Blocks::Own(blocks) })
@@ -163,17 +168,18 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
         budget: &Budget<'_>,
         block: impl Fn(&[u8; BYTES]) -> B,
     ) -> Result<Self, OpError> {
-        let (mut blocks, len) = Self::room(units, depth, budget)?;
+        let mut blocks = Self::zeroed(units, depth, budget)?;
         let (packed, rest) = packed.as_chunks::<BYTES>();
-        if packed.len() != len || !rest.is_empty() {
+        if packed.len() != blocks.len() || !rest.is_empty() {
             return Err(OpError::Internal { what: "size of packed weights" });
         }
         let mut checkpoints = budget.stop().checkpoints();
-        let mut pages = Pages::default();
+        let mut parts = Parts::of(&mut blocks);
         for part in packed.chunks(STEPS_PER_CHECK / BYTES) {
             checkpoints.after(part.len() * BYTES)?;
-            pages.ahead_of(&mut blocks, part.len());
-            blocks.extend(part.iter().map(&block));
+            for (packed, bytes) in parts.next(part.len()).iter_mut().zip(part) {
+                *packed = block(bytes);
+            }
         }
         Ok(Panels { units, depth, blocks: Blocks::Own(blocks) })
     }
@@ -196,16 +202,11 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
         bytemuck::cast_slice(self.blocks())
     }
 
-    /// Room for all blocks, which is charged, and how many there are.
-    fn room(units: usize, depth: usize, budget: &Budget<'_>) -> Result<(Vec<B>, usize), OpError> {
+    /// As many blocks as there have to be, which are charged.
+    fn zeroed(units: usize, depth: usize, budget: &Budget<'_>) -> Result<Packed<B>, OpError> {
         let too_large = OpError::Range { what: "size of packed weights" };
         let len = units.div_ceil(LANES).checked_mul(depth.div_ceil(STEP));
-        let len = len.filter(|len| len.checked_mul(size_of::<B>()).is_some());
-        let len = len.ok_or(too_large.clone())?;
-        budget.charge(len * size_of::<B>())?;
-        let mut blocks = Vec::new();
-        blocks.try_reserve_exact(len).map_err(|_| too_large)?;
-        Ok((blocks, len))
+        budget.zeroed(len.ok_or(too_large.clone())?, too_large)
     }
 
     /// Number of units.

@@ -1,7 +1,5 @@
 //! Words of 16 rows brought into the order of a panel.
 
-use bytemuck::{Pod, Zeroable};
-
 use super::LANES;
 
 /// What a unit has in a block: one float, or four bytes.
@@ -11,16 +9,18 @@ pub(crate) type Word = [u8; 4];
 pub(crate) const SQUARE_BYTES: usize = LANES * size_of::<Word>();
 
 /// As many words of as many units: 16 blocks of a panel.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
-pub(crate) struct Square(pub(crate) [[Word; LANES]; LANES]);
+pub(crate) type Square = [[Word; LANES]; LANES];
 
-/// `square[word][unit] = rows[unit][word]`, each byte XORed with `flip`.
+/// `squares[number][word][unit]` is that word of the part of a unit's row which belongs to that square, each byte
+/// XORed with `flip`. A row has [`SQUARE_BYTES`] for each square.
 #[inline(always)]
-pub(crate) fn turn(rows: &[&[u8; SQUARE_BYTES]; LANES], flip: u8, square: &mut Square) {
+pub(crate) fn turn(rows: &[&[u8]; LANES], flip: u8, squares: &mut [Square]) {
     for (unit, row) in rows.iter().enumerate() {
-        for (word, block) in row.as_chunks::<4>().0.iter().zip(&mut square.0) {
-            block[unit] = word.map(|byte| byte ^ flip);
+        let parts = row.as_chunks::<SQUARE_BYTES>().0;
+        for (part, square) in parts.iter().zip(&mut *squares) {
+            for (word, block) in part.as_chunks::<4>().0.iter().zip(square) {
+                block[unit] = word.map(|byte| byte ^ flip);
+            }
         }
     }
 }

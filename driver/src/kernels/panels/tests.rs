@@ -9,14 +9,15 @@ use crate::kernels::testing::Numbers;
 struct Block([Word; LANES]);
 
 pub(crate) fn turn(isa: Isa) {
-    let row_of = |values: &[u8], at: usize| *values[at..].first_chunk::<SQUARE_BYTES>().unwrap();
+    const SQUARES: usize = 3;
+    const ROW: usize = SQUARES * SQUARE_BYTES;
     // Rows that begin anywhere.
-    let values = Numbers::new(5).bytes(LANES * (SQUARE_BYTES + 3));
-    let rows: [_; LANES] = std::array::from_fn(|unit| row_of(&values, unit * (SQUARE_BYTES + 3)));
+    let values = Numbers::new(5).bytes(LANES * (ROW + 3));
+    let rows: [&[u8]; LANES] = std::array::from_fn(|unit| &values[unit * (ROW + 3)..][..ROW]);
     for flip in [0, 0x80] {
-        let mut square = Square::zeroed();
-        dispatch::turn(isa, &rows.each_ref(), flip, &mut square);
-        for (word, block) in square.0.iter().enumerate() {
+        let mut squares = [Square::zeroed(); SQUARES];
+        dispatch::turn(isa, &rows, flip, &mut squares);
+        for (word, block) in squares.as_flattened().iter().enumerate() {
             for (got, row) in block.iter().zip(&rows) {
                 let want: [u8; 4] = std::array::from_fn(|byte| row[4 * word + byte] ^ flip);
                 assert_eq!(*got, want, "word {word}");
@@ -28,7 +29,9 @@ pub(crate) fn turn(isa: Isa) {
 
 /// Whole squares and rests of units, words and bytes; what is missing is 0, flipped or not.
 fn packed_words(isa: Isa) {
-    for (units, depth) in [(1, 1), (16, 64), (16, 63), (17, 128), (40, 130), (33, 7), (5, 65)] {
+    let more = SQUARES_AT_ONCE * SQUARE_BYTES;
+    let shapes = [(1, 1), (16, 64), (16, 63), (17, 128), (40, 130), (33, 7), (5, 65)];
+    for (units, depth) in shapes.into_iter().chain([(18, more), (16, more + 70)]) {
         let weights = Numbers::new(9).bytes(units * depth);
         for flip in [0, 0x80] {
             let row = |unit: usize| &weights[unit * depth..][..depth];

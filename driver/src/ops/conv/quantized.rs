@@ -72,14 +72,19 @@ impl<'a> Scales<'a> {
     }
 
     /// The factor from a sum of products to a stored value of the output.
-    pub(super) fn multiplier(&self, channel: usize) -> Result<Multiplier, OpError> {
+    fn factor(&self, channel: usize) -> Result<f64, OpError> {
         let (input, filter) = (self.input.scale, self.filter_scale(channel)?);
         let product = if self.precise_product {
             f64::from(input) * f64::from(filter)
         } else {
             f64::from(input * filter)
         };
-        Multiplier::new(product / f64::from(self.output.scale))
+        Ok(product / f64::from(self.output.scale))
+    }
+
+    /// That factor in fixed point.
+    pub(super) fn multiplier(&self, channel: usize) -> Result<Multiplier, OpError> {
+        Multiplier::new(self.factor(channel)?)
     }
 
     /// Checks that the scales go together and can be computed with.
@@ -92,11 +97,11 @@ impl<'a> Scales<'a> {
                 return Err(OpError::Range { what: "number of channel scales" });
             }
             for channel in 0..channels {
-                self.multiplier(channel)?;
+                Multiplier::check(self.factor(channel)?)?;
             }
             return Ok(());
         }
-        self.multiplier(0)?;
+        Multiplier::check(self.factor(0)?)?;
         let product = f64::from(self.input.scale * self.filter.scale);
         let bias = f64::from(self.bias.scale);
         if (product - bias).abs() <= 1e-6 * product.min(bias) {

@@ -1,0 +1,65 @@
+//! Sums of bytes, eight at an instruction.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "sums of 32 bits wrap; no row is longer than addresses reach"
+)]
+
+use core::arch::x86_64::*;
+
+use crate::kernels::simd::avx512::load_64_bytes;
+
+/// See [`row_sums`](super::bytes::row_sums).
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(crate) fn row_sums(rows: &[u8], factor: i32, out: &mut [i32]) {
+    each_sum(rows, 0, out, |sum| factor.wrapping_mul(sum as i32));
+}
+
+/// See [`signed_sums`](super::bytes::signed_sums).
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(crate) fn signed_sums(rows: &[u8], flip: u8, out: &mut [i32]) {
+    // With its top bit flipped a signed value is one without a sign that is 128 more.
+    let more = 128 * rows.len().checked_div(out.len()).unwrap_or(0) as i64;
+    each_sum(rows, flip ^ 0x80, out, |sum| (sum - more) as i32);
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn each_sum(rows: &[u8], flip: u8, out: &mut [i32], stored: impl Fn(i64) -> i32) {
+    let Some(depth) = rows.len().checked_div(out.len()).filter(|depth| *depth > 0) else {
+        out.fill(0);
+        return;
+    };
+    for (row, out) in rows.chunks_exact(depth).zip(out) {
+        *out = stored(sum(row, flip));
+    }
+}
+
+/// How far ahead bytes are asked for: weights come from memory, and the processor by itself asks for no more than what
+/// lies on the same page.
+const AHEAD: usize = 2048;
+
+/// The sum of these bytes, each XORed with `flip`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn sum(bytes: &[u8], flip: u8) -> i64 {
+    let flips = _mm512_set1_epi8(flip.cast_signed());
+    let sum_of = |bytes| {
+        let flipped = _mm512_xor_si512(load_64_bytes(bytes), flips);
+        _mm512_sad_epu8(flipped, _mm512_setzero_si512())
+    };
+    let (parts, rest) = bytes.as_chunks::<64>();
+    let mut sums = _mm512_setzero_si512();
+    for part in parts {
+        _mm_prefetch::<_MM_HINT_T0>(part.as_ptr().wrapping_add(AHEAD).cast());
+        sums = _mm512_add_epi64(sums, sum_of(part));
+    }
+    if !rest.is_empty() {
+        // What is missing is 0 once it is flipped.
+        let mut end = [flip; 64];
+        end[..rest.len()].copy_from_slice(rest);
+        sums = _mm512_add_epi64(sums, sum_of(&end));
+    }
+    _mm512_reduce_add_epi64(sums)
+}
