@@ -1,5 +1,7 @@
 //! Floats as quantized values of 8 bits, and back.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod dispatch;
 mod portable;
 #[cfg(test)]

@@ -47,11 +47,13 @@ fn step(x: f32, quant: Quant8) -> i32 {
     round_away(x / quant.scale).saturating_add(quant.zero_point).max(low).min(high)
 }
 
+/// The largest number below one half.
+pub(super) const BELOW_HALF: f32 = 0.499_999_97;
+
 /// `x.round() as i32` without the call into the mathematics library that keeps a loop from being
-/// turned into vector code: adding the largest number below one half and truncating gives the same.
+/// turned into vector code: adding [`BELOW_HALF`] and truncating gives the same.
 #[inline(always)]
 fn round_away(x: f32) -> i32 {
-    const BELOW_HALF: f32 = 0.499_999_97;
     (x + BELOW_HALF.copysign(x)) as i32
 }
 

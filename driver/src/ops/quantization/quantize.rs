@@ -76,7 +76,7 @@ fn prepare(args: &Args<'_>, context: &PrepareContext<'_>) -> Result<Option<Prepa
 }
 
 /// Values in a nanosecond: each is divided.
-const VALUES: usize = 1;
+const VALUES: usize = 2;
 
 impl Kernel for Floats {
     fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
