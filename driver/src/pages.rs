@@ -2,6 +2,8 @@
 
 use burst_shm::populate;
 
+use crate::weight_room::Packed;
+
 /// Bytes whose pages are made at a time: they are still in a core's own cache when they are filled.
 const STRETCH: usize = 1 << 18;
 
@@ -38,7 +40,7 @@ impl Pages {
     }
 }
 
-/// A slice that is filled part by part, from front to back.
+/// A list of packed weights that is filled part by part, from front to back.
 #[derive(Debug)]
 pub(crate) struct Parts<'v, T> {
     rest: &'v mut [T],
@@ -47,8 +49,11 @@ pub(crate) struct Parts<'v, T> {
 }
 
 impl<'v, T> Parts<'v, T> {
-    pub(crate) fn of(values: &'v mut [T]) -> Self {
-        Parts { rest: values, given: 0, pages: Pages::default() }
+    pub(crate) fn of(list: &'v mut Packed<T>) -> Self {
+        let is_new = list.allocator().has_new_pages();
+        // Where there are pages already, all of it is ready.
+        let pages = Pages { ready: if is_new { 0 } else { list.len() } };
+        Parts { rest: list, given: 0, pages }
     }
 
     /// The next `len` values, or those that are left, with pages to write them to.
@@ -65,6 +70,8 @@ impl<'v, T> Parts<'v, T> {
 
 #[cfg(test)]
 mod tests {
+    use burst_shm::PageRoom;
+
     use super::*;
 
     #[test]
@@ -89,7 +96,7 @@ mod tests {
 
     #[test]
     fn parts_follow_each_other_and_end_with_the_values() {
-        let mut values = vec![0; SMALLEST + 5];
+        let mut values = PageRoom::default().zeroed::<u8>(SMALLEST + 5).unwrap();
         let mut parts = Parts::of(&mut values);
         parts.next(SMALLEST).fill(1);
         parts.next(3).fill(2);

@@ -94,6 +94,12 @@ impl PageRoom {
         Ok(unsafe { Vec::from_raw_parts_in(first, len, len, self.clone()) })
     }
 
+    /// Whether what is [zeroed](PageRoom::zeroed) may have no pages yet. In the heap it has.
+    #[must_use]
+    pub fn has_new_pages(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Bytes of pages that are there at most, in use or not.
     #[must_use]
     pub fn made_bytes(&self) -> usize {
@@ -214,6 +220,7 @@ mod tests {
         let heap = PageRoom::default();
         assert_eq!(filled(&heap, 3, 5).as_slice(), [5; 3]);
         assert_eq!((heap.spare_after(1), heap.made_bytes()), (None, 0));
+        assert!(room.has_new_pages() && !heap.has_new_pages());
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Sums of bytes, eight at an instruction.
+//! Sums of the rows of weights, 64 bytes at an instruction. Rows of activations, which are summed while a model runs and
+//! may be short, are left to the compiler: the end of a row, which is copied here, would take longer than all of it.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -10,29 +11,17 @@ use core::arch::x86_64::*;
 
 use crate::kernels::simd::avx512::load_64_bytes;
 
-/// See [`row_sums`](super::bytes::row_sums).
-#[target_feature(enable = "avx512f,avx512bw")]
-pub(crate) fn row_sums(rows: &[u8], factor: i32, out: &mut [i32]) {
-    each_sum(rows, 0, out, |sum| factor.wrapping_mul(sum as i32));
-}
-
 /// See [`signed_sums`](super::bytes::signed_sums).
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(crate) fn signed_sums(rows: &[u8], flip: u8, out: &mut [i32]) {
-    // With its top bit flipped a signed value is one without a sign that is 128 more.
-    let more = 128 * rows.len().checked_div(out.len()).unwrap_or(0) as i64;
-    each_sum(rows, flip ^ 0x80, out, |sum| (sum - more) as i32);
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn each_sum(rows: &[u8], flip: u8, out: &mut [i32], stored: impl Fn(i64) -> i32) {
     let Some(depth) = rows.len().checked_div(out.len()).filter(|depth| *depth > 0) else {
         out.fill(0);
         return;
     };
+    // With its top bit flipped a signed value is one without a sign that is 128 more.
+    let more = 128 * depth as i64;
     for (row, out) in rows.chunks_exact(depth).zip(out) {
-        *out = stored(sum(row, flip));
+        *out = (sum(row, flip ^ 0x80) - more) as i32;
     }
 }
 
