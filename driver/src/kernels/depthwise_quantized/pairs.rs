@@ -52,10 +52,6 @@ impl PairedFilter {
         else {
             return Ok(None);
         };
-        let weight = |tap: usize, channel: usize| {
-            let inside = tap < taps && channel < channels;
-            if inside { weights[tap * channels + channel] } else { 0 }
-        };
         let blocks = channels.div_ceil(Self::BLOCK);
         let len = blocks * taps.div_ceil(2);
         let filled_up = blocks * Self::BLOCK;
@@ -63,32 +59,42 @@ impl PairedFilter {
         budget.charge(Requantize::bytes(filled_up) + filled_up)?;
         let mut checkpoints = budget.stop().checkpoints();
         let mut pairs = Vec::with_capacity(len);
-        for block in 0..blocks {
-            checkpoints.after(Self::BLOCK * taps)?;
-            for tap in (0..taps).step_by(2) {
-                pairs.push([0, 1].map(|half| {
-                    std::array::from_fn(|lane| {
-                        let channel = block * Self::BLOCK + interleaved(half * 16 + lane);
-                        [weight(tap, channel), weight(tap + 1, channel)]
-                    })
-                }));
-            }
-        }
         // Every tap is read, zeros where it lies outside, so that the zero point's part is the same
         // for all pixels.
-        let bias = |channel: usize| {
-            let sum: i32 = (0..taps).map(|tap| i32::from(weight(tap, channel))).sum();
-            rules.bias[channel].wrapping_sub(zero.wrapping_mul(sum))
-        };
+        budget.charge(size_of_val(rules.bias.as_slice()))?;
+        let mut bias = rules.bias.clone();
+        for (block, bias) in bias.chunks_mut(Self::BLOCK).enumerate() {
+            checkpoints.after(Self::BLOCK * taps)?;
+            // The weights of a tap for the channels of the block, those that are missing 0.
+            let row = |tap: usize| {
+                let mut row = [0; Self::BLOCK];
+                if tap < taps {
+                    let first = tap * channels + block * Self::BLOCK;
+                    row[..bias.len()].copy_from_slice(&weights[first..][..bias.len()]);
+                }
+                row
+            };
+            let mut sums = [0i32; Self::BLOCK];
+            for tap in (0..taps).step_by(2) {
+                let rows = [row(tap), row(tap + 1)];
+                for (sum, (first, second)) in sums.iter_mut().zip(rows[0].iter().zip(&rows[1])) {
+                    *sum += i32::from(*first) + i32::from(*second);
+                }
+                pairs.push(interleaved_pairs(&rows));
+            }
+            for (bias, sum) in bias.iter_mut().zip(sums) {
+                *bias = bias.wrapping_sub(zero.wrapping_mul(sum));
+            }
+        }
         Ok(Some(PairedFilter {
             channels,
             taps,
             weights: pairs,
             rules: Requantize {
-                bias: interleave(channels, bias),
-                multipliers: interleave(channels, |channel| rules.multipliers[channel]),
-                left_shifts: interleave(channels, |channel| rules.left_shifts[channel]),
-                right_shifts: interleave(channels, |channel| rules.right_shifts[channel]),
+                bias: interleave(&bias),
+                multipliers: interleave(&rules.multipliers),
+                left_shifts: interleave(&rules.left_shifts),
+                right_shifts: interleave(&rules.right_shifts),
                 zero_point: rules.zero_point,
                 low: rules.low,
                 high: rules.high,
@@ -218,21 +224,34 @@ impl<'a> TapLine<'a> {
     }
 }
 
-/// The channel of a block that stands at this position of its interleaved order.
-fn interleaved(position: usize) -> usize {
-    let (half, lane) = (position / 16, position % 16);
-    lane / 4 * 8 + half * 4 + lane % 4
+/// Channels that stay side by side in interleaved order.
+const RUN: usize = 4;
+
+/// The weights of two taps for the channels of a block, in interleaved order.
+fn interleaved_pairs([first, second]: &[[i16; PairedFilter::BLOCK]; 2]) -> [WeightPairs; 2] {
+    let mut pairs = [[[0; 2]; 16]; 2];
+    let runs = first.as_chunks::<RUN>().0.iter().zip(second.as_chunks::<RUN>().0);
+    for (run, (first, second)) in runs.enumerate() {
+        let lanes = &mut pairs[run % 2].as_chunks_mut::<RUN>().0[run / 2];
+        for (pair, (first, second)) in lanes.iter_mut().zip(first.iter().zip(second)) {
+            *pair = [*first, *second];
+        }
+    }
+    pairs
 }
 
-/// One number per channel, in interleaved order, 0 for channels that fill up the last block.
-fn interleave(channels: usize, number: impl Fn(usize) -> i32) -> Vec<i32> {
-    (0..channels.next_multiple_of(PairedFilter::BLOCK))
-        .map(|index| {
-            let block = index / PairedFilter::BLOCK * PairedFilter::BLOCK;
-            let channel = block + interleaved(index % PairedFilter::BLOCK);
-            if channel < channels { number(channel) } else { 0 }
-        })
-        .collect()
+/// These numbers, one for each channel, in interleaved order, with 0 for channels that fill up the last block.
+fn interleave(numbers: &[i32]) -> Vec<i32> {
+    let mut all = Vec::with_capacity(numbers.len().next_multiple_of(PairedFilter::BLOCK));
+    for numbers in numbers.chunks(PairedFilter::BLOCK) {
+        let mut block = [0; PairedFilter::BLOCK];
+        block[..numbers.len()].copy_from_slice(numbers);
+        let runs = block.as_chunks::<RUN>().0;
+        for half in 0..2 {
+            all.extend(runs.iter().skip(half).step_by(2).flatten());
+        }
+    }
+    all
 }
 
 /// Room for the input pixels under the taps of one output pixel.
