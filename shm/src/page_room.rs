@@ -25,6 +25,9 @@ pub const HUGE_PAGE: usize = 2 << 20;
 /// Bytes that are made zero at a time: a part of a core's own cache.
 const ZEROED_AT_ONCE: usize = 1 << 18;
 
+/// Most bytes of the heap that are written to be zero, in a few milliseconds.
+const MOST_ZEROED: usize = 8 << 20;
+
 /// A stretch of addresses from which vectors take their memory, one behind the other, and the heap for what no
 /// longer fits. The [default](PageRoom::default) has no stretch: all is taken from the heap.
 ///
@@ -77,6 +80,8 @@ impl PageRoom {
         let taken = self.0.as_ref().and_then(|stretch| stretch.take(layout));
         let (block, used) = match taken {
             Some(taken) => taken,
+            // The system's memory is zero, and takes no time that nobody could call off.
+            None if layout.size() > MOST_ZEROED => (Global.allocate_zeroed(layout)?, 0),
             None => (Global.allocate(layout)?, layout.size()),
         };
         let first = block.cast::<MaybeUninit<u8>>().as_ptr();
@@ -90,7 +95,7 @@ impl PageRoom {
         }
         let first = block.cast::<T>().as_ptr();
         // SAFETY: this allocator has handed it out for `len` values. All of it is zero, which is a value of this type:
-        // what was used before was written just now, and the rest is a mapping that nobody has written to.
+        // what was used before was written just now, and the rest is new in the stretch or the heap's zeros.
         Ok(unsafe { Vec::from_raw_parts_in(first, len, len, self.clone()) })
     }
 
@@ -173,12 +178,11 @@ impl Stretch {
     }
 }
 
-// SAFETY: memory of a layout that is handed out is valid for its size, aligned, and nobody else's until it is given
-// back: in the stretch, `take` moves `next` over it in one atomic step, `give_back` moves it back only over the
-// block that is given back, and the mapping stays where it is while a clone of this value has its `Arc`; elsewhere,
-// it is the heap's. Clones share the stretch, so that each may give back what another has handed out. Whether a block
-// is of the stretch, its address says: the heap has no address within a mapping that it has not made, and a block of
-// no bytes is the heap's, which gives an address of at most the layout's alignment, as if it were one.
+// A block of the stretch is told from one of the heap by its address: the heap has none within a mapping that it has not
+// made, and a block of no bytes, which is always the heap's, has an address below every mapping.
+//
+// SAFETY: a block is valid, aligned and nobody else's until it is given back: `take` moves `next` over it in one step,
+// `give_back` moves `next` back over that block alone, and each clone's `Arc` keeps the mapping where it is.
 unsafe impl Allocator for PageRoom {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         let taken = self.0.as_ref().and_then(|stretch| stretch.take(layout));
@@ -249,6 +253,8 @@ mod tests {
             assert!(second.iter().all(|value| *value == 0));
             assert_eq!(second.len(), second.capacity());
             assert_eq!(room.zeroed::<u64>(0).unwrap().len(), 0);
+            let large = room.zeroed::<u8>(MOST_ZEROED + 1).unwrap();
+            assert_eq!((large.len(), large[0], large[MOST_ZEROED]), (MOST_ZEROED + 1, 0, 0));
             assert!(room.zeroed::<u64>(usize::MAX / 8).is_err());
         }
     }
