@@ -12,7 +12,7 @@ use burst_hal::{
     Device, DeviceStatus, DeviceType, Extension, Failure, HalVersion, Model, PrepareOptions,
     PreparedModel, TimePoint,
 };
-use burst_shm::{Mapping, Memory};
+use burst_shm::Memory;
 use burst_wire::control::{Answer, CachePlace, Call, DeviceInfo, ModelBody, encode_model};
 use burst_wire::{WireError, longest_packet};
 use fmq::Deadline;
@@ -272,16 +272,11 @@ impl Parcel {
         let (structure, body) = encode_model(model).map_err(|cause| not_sent(model, cause))?;
         let total = body.total_bytes()?;
         let too_long = ClientError::PoolTooLong { bytes: total };
-        let length = usize::try_from(total).map_err(|_| too_long.clone())?;
-        let values_at = usize::try_from(body.values_at()?).map_err(|_| too_long)?;
+        let length = usize::try_from(total).map_err(|_| too_long)?;
+        let values_at = body.values_at()?;
         let mut memory = Memory::create("burst-model", length)?;
-        {
-            // The kernel grants the seal only when no writable mapping is left.
-            let mapping = Mapping::map(&memory)?;
-            let region = mapping.region(0, length)?;
-            region.copy_in(0, &structure)?;
-            region.copy_in(values_at, &model.operand_values)?;
-        }
+        memory.write(0, &structure)?;
+        memory.write(values_at, &model.operand_values)?;
         memory.seal_write()?;
         let copies = model.pools.iter().map(copy_without_descriptor).collect::<Result<_, _>>()?;
         Ok(Parcel { memory, body, copies })

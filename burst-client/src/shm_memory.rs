@@ -48,9 +48,9 @@ impl ShmMemory {
         let length = usize::try_from(bytes).map_err(|_| ClientError::PoolTooLong { bytes })?;
         let mut content = vec![0; length];
         memory.read(0, &mut content)?;
-        let copy = ShmMemory::create(length)?;
+        let copy = burst_shm::Memory::create("burst-pool", length)?;
         copy.write(0, &content)?;
-        Ok(copy)
+        ShmMemory::open(copy.into(), bytes)
     }
 }
 

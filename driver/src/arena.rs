@@ -101,13 +101,20 @@ fn place(
     Ok((block.ranges, block.end))
 }
 
+/// A value that has its range: side by side with all others, as each further value is held against each.
+#[derive(Clone)]
+struct Placed {
+    need: Need,
+    range: Range<usize>,
+}
+
 /// A block of memory while values get their ranges in it.
 struct Block<'n> {
     needs: &'n [Need],
     /// In order of `needs`; empty for those that have none so far.
     ranges: Vec<Range<usize>>,
     /// Those that have one, by offset.
-    placed: Vec<usize>,
+    placed: Vec<Placed>,
     end: usize,
 }
 
@@ -119,8 +126,8 @@ impl<'n> Block<'n> {
 
     /// The ranges of values that are alive together with this one, by offset.
     fn beside(&self, need: &Need) -> impl Iterator<Item = &Range<usize>> {
-        let others = self.placed.iter().filter(|other| self.needs[**other].overlaps_in_time(need));
-        others.map(|other| &self.ranges[*other])
+        let others = self.placed.iter().filter(|other| other.need.overlaps_in_time(need));
+        others.map(|other| &other.range)
     }
 
     fn lowest_free(&self, need: &Need, rounded: usize) -> usize {
@@ -151,10 +158,12 @@ impl<'n> Block<'n> {
         let end = offset
             .checked_add(rounded)
             .ok_or(OpError::Range { what: "size of the working memory" })?;
-        self.ranges[index] = offset..offset + self.needs[index].size;
+        let need = self.needs[index];
+        let range = offset..offset + need.size;
+        self.ranges[index] = range.clone();
         self.end = self.end.max(end);
-        let at = self.placed.partition_point(|other| self.ranges[*other].start <= offset);
-        self.placed.insert(at, index);
+        let at = self.placed.partition_point(|other| other.range.start <= offset);
+        self.placed.insert(at, Placed { need, range });
         Ok(())
     }
 }

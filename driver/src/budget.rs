@@ -39,10 +39,11 @@ impl<'a> Budget<'a> {
         Budget { stop, charge: RefCell::new(charge), ..Budget::default() }
     }
 
-    /// From here on lists of packed weights lie in room for those of this model, which is legal.
-    pub(crate) fn make_room_for(&self, model: &Model, free: &FreeHugePages) {
-        *self.room.borrow_mut() =
-            WeightRoom::for_model(model, self.same_account(), || free.ready());
+    /// From here on lists of packed weights lie in room for those of this model, which is legal. Those of 8 bits have
+    /// `byte_weight` bytes each.
+    pub(crate) fn make_room_for(&self, model: &Model, byte_weight: usize, free: &FreeHugePages) {
+        let room = WeightRoom::for_model(model, byte_weight, self.same_account(), || free.ready());
+        *self.room.borrow_mut() = room;
     }
 
     /// With what an earlier preparation has kept, or with where to keep it.

@@ -14,6 +14,7 @@ use crate::cache::{self, Bound, CacheError, CacheKey, Files, Restored, Seal};
 use crate::engine::{DeviceOptions, Engine};
 use crate::error::DriverError;
 use crate::kept::Kept;
+use crate::kernels::matmul_quantized::packed_weight_bytes;
 use crate::log;
 use crate::offer::Offer;
 use crate::op::PrepareContext;
@@ -120,7 +121,8 @@ impl CpuDevice {
         let context = PrepareContext { fast_kernels, isa, budget };
         let offer = self.offer();
         let prepare = || {
-            budget.make_room_for(model, self.engine.huge_pages());
+            let byte_weight = packed_weight_bytes(isa);
+            budget.make_room_for(model, byte_weight, self.engine.huge_pages());
             CpuPreparedModel::new(model, offer, &context, preference, &self.engine)
         };
         let prepared = prepare();

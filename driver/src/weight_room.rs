@@ -34,12 +34,14 @@ pub(crate) struct WeightRoom {
 
 impl WeightRoom {
     /// Room for the weights of this model, which this account pays for as they come, if as many huge pages are `ready`.
+    /// Weights of 8 bits are packed with `byte_weight` bytes each.
     pub(crate) fn for_model(
         model: &Model,
+        byte_weight: usize,
         spare: MemoryCharge,
         ready: impl FnOnce() -> usize,
     ) -> Self {
-        let weights = weight_bytes(model).min(MAX_WEIGHTS);
+        let weights = weight_bytes(model, byte_weight).min(MAX_WEIGHTS);
         let huge = huge_bytes(weights);
         let pages = if huge > 0 && ready() >= huge / HUGE_PAGE + LEFT_FREE {
             // What packing adds; addresses alone take no memory.
@@ -104,8 +106,8 @@ impl WeightPages {
     }
 }
 
-/// Bytes of the constants of a model, as floats where they are halves.
-fn weight_bytes(model: &Model) -> usize {
+/// Bytes of the constants of a model as they are packed: floats where they are halves, and so many for one of 8 bits.
+fn weight_bytes(model: &Model, byte_weight: usize) -> usize {
     let operands = std::iter::once(&model.main).chain(&model.referenced).flat_map(|g| &g.operands);
     let constants = operands.filter(|operand| {
         matches!(
@@ -114,8 +116,15 @@ fn weight_bytes(model: &Model) -> usize {
         )
     });
     let bytes = constants.map(|operand| {
-        let is_half = operand.ty == OperandType::TensorFloat16;
-        (operand.location.length as usize).saturating_mul(if is_half { 2 } else { 1 })
+        use OperandType::{
+            TensorFloat16, TensorQuant8Asymm, TensorQuant8AsymmSigned, TensorQuant8SymmPerChannel,
+        };
+        let factor = match operand.ty {
+            TensorFloat16 => 2,
+            TensorQuant8Asymm | TensorQuant8AsymmSigned | TensorQuant8SymmPerChannel => byte_weight,
+            _ => 1,
+        };
+        (operand.location.length as usize).saturating_mul(factor)
     });
     bytes.fold(0, usize::saturating_add)
 }
@@ -200,7 +209,7 @@ mod tests {
     fn the_account_pays_for_whole_pages_as_long_as_something_lies_there() {
         let (purse, charge) = purse(u64::MAX);
         let taken = || usize::try_from(purse.taken.load(Ordering::Relaxed)).unwrap();
-        let room = WeightRoom::for_model(&model(1 << 19), charge, || 1 + LEFT_FREE);
+        let room = WeightRoom::for_model(&model(1 << 19), 1, charge, || 1 + LEFT_FREE);
         let mut list = room.zeroed::<[u8; 64]>(1000, TOO_LARGE).unwrap();
         list.fill([7; 64]);
         assert_eq!(list.as_ptr().addr() % HUGE_PAGE, 0);
@@ -224,7 +233,7 @@ mod tests {
             (1 << 19, u64::MAX, LEFT_FREE),
         ] {
             let (purse, charge) = purse(limit);
-            let room = WeightRoom::for_model(&model(floats), charge, || ready);
+            let room = WeightRoom::for_model(&model(floats), 1, charge, || ready);
             let list = room.zeroed::<u32>(1000, TOO_LARGE).unwrap();
             assert_eq!(list.as_slice(), [0; 1000]);
             assert_eq!(purse.taken.load(Ordering::Relaxed), 0);

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
 };
-use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::io::{Errno, fcntl_dupfd_cloexec, pread, pwrite};
 
 use crate::error::ShmError;
 use crate::fd_kind::{FdKind, dma_buf_length, kind_of, seek_end};
@@ -149,6 +149,44 @@ impl Memory {
         Ok(ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino)
     }
 
+    /// Reads bytes by system call, whatever maps them.
+    ///
+    /// # Errors
+    /// [`ShmError::Short`] where it ends before; [`ShmError::System`].
+    pub(crate) fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), ShmError> {
+        let wanted = bytes.len();
+        let mut got = 0;
+        while got < wanted {
+            match pread(self, &mut bytes[got..], offset + got as u64) {
+                Ok(0) => return Err(short(offset, wanted, got)),
+                Ok(n) => got += n,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(ShmError::System { call: "pread", errno }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes bytes by system call. Memory that is new and written once gets its pages with the bytes, in half of
+    /// the time that a mapping takes: that makes each page zero first, in an exception of its own.
+    ///
+    /// # Errors
+    /// [`ShmError::System`], with `EPERM` where it is sealed, and behind the end of what cannot grow;
+    /// [`ShmError::Short`] where no more goes in (a full disk, a quota).
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), ShmError> {
+        let wanted = bytes.len();
+        let mut got = 0;
+        while got < wanted {
+            match pwrite(self, &bytes[got..], offset + got as u64) {
+                Ok(0) => return Err(short(offset, wanted, got)),
+                Ok(n) => got += n,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(ShmError::System { call: "pwrite", errno }),
+            }
+        }
+        Ok(())
+    }
+
     /// From now on no process can make a writable mapping; those that exist stay writable. Also seals
     /// the set of seals.
     ///
@@ -195,6 +233,10 @@ impl From<Memory> for OwnedFd {
     }
 }
 
+fn short(offset: u64, wanted: usize, got: usize) -> ShmError {
+    ShmError::Short { offset, wanted: wanted as u64, got: got as u64 }
+}
+
 /// A memfd that cannot become executable where the kernel knows the flag (6.3), else a plain one.
 fn memfd(name: &str) -> Result<OwnedFd, ShmError> {
     let plain = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -229,6 +271,22 @@ mod tests {
         assert!(seals.shrink && seals.grow && !seals.seal && !seals.write && !seals.future_write);
         assert_eq!(ftruncate(&memory.fd, 10), Err(Errno::PERM));
         assert_eq!(ftruncate(&memory.fd, 1000), Err(Errno::PERM));
+    }
+
+    #[test]
+    fn bytes_are_written_within_it_and_never_once_it_is_sealed() {
+        let mut memory = Memory::create("written", 10_000).unwrap();
+        memory.write(4_000, &[7; 6_000]).unwrap();
+        let mut bytes = [1; 3];
+        memory.read(3_998, &mut bytes).unwrap();
+        assert_eq!(bytes, [0, 0, 7]);
+        // A page may be written to its end, which is behind the memory's.
+        let refused = Err(ShmError::System { call: "pwrite", errno: Errno::PERM });
+        assert_eq!(memory.write(10_000, &[7; 5_000]), refused, "it cannot grow");
+        assert_eq!(memory.len(), fstat(&memory.fd).unwrap().st_size as u64);
+        assert!(matches!(memory.read(9_999, &mut bytes), Err(ShmError::Short { got: 1, .. })));
+        memory.seal_write().unwrap();
+        assert_eq!(memory.write(0, &[1]), refused);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 #[cfg(debug_assertions)]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::io::{Errno, pread, pwrite};
+use rustix::io::Errno;
 
 use crate::dma_buf::DmaBuf;
 use crate::error::ShmError;
@@ -115,7 +115,7 @@ impl Pool {
                 Ok(())
             }
             Access::Mapped { mapping, .. } => mapping.region(at, bytes.len())?.copy_out(0, bytes),
-            Access::File { memory, .. } => read_file(memory, offset, bytes),
+            Access::File { memory, .. } => memory.read(offset, bytes),
             Access::Device(buffer) => buffer.read(at, bytes),
         }
     }
@@ -134,7 +134,7 @@ impl Pool {
         match &self.access {
             Access::Sealed(_) => Err(ShmError::ReadOnly),
             Access::Mapped { mapping, .. } => mapping.region(at, bytes.len())?.copy_in(0, bytes),
-            Access::File { memory, .. } => write_file(memory, offset, bytes),
+            Access::File { memory, .. } => memory.write(offset, bytes),
             Access::Device(buffer) => buffer.write(at, bytes),
         }
     }
@@ -187,38 +187,6 @@ impl AsFd for Pool {
 fn is_open_for_writing(memory: &Memory) -> Result<bool, ShmError> {
     let mode = rustix::fs::fcntl_getfl(memory).map_err(ShmError::system("fcntl(F_GETFL)"))?;
     Ok(mode & rustix::fs::OFlags::RWMODE != rustix::fs::OFlags::RDONLY)
-}
-
-fn read_file(memory: &Memory, offset: u64, bytes: &mut [u8]) -> Result<(), ShmError> {
-    let wanted = bytes.len();
-    let mut got = 0;
-    while got < wanted {
-        match pread(memory, &mut bytes[got..], offset + got as u64) {
-            Ok(0) => return Err(short(offset, wanted, got)),
-            Ok(n) => got += n,
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(ShmError::System { call: "pread", errno }),
-        }
-    }
-    Ok(())
-}
-
-fn write_file(memory: &Memory, offset: u64, bytes: &[u8]) -> Result<(), ShmError> {
-    let wanted = bytes.len();
-    let mut got = 0;
-    while got < wanted {
-        match pwrite(memory, &bytes[got..], offset + got as u64) {
-            Ok(0) => return Err(short(offset, wanted, got)),
-            Ok(n) => got += n,
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(ShmError::System { call: "pwrite", errno }),
-        }
-    }
-    Ok(())
-}
-
-fn short(offset: u64, wanted: usize, got: usize) -> ShmError {
-    ShmError::Short { offset, wanted: wanted as u64, got: got as u64 }
 }
 
 #[cfg(test)]

@@ -24,8 +24,7 @@ impl SealedBytes {
     /// As [`Memory::create`].
     pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<SealedBytes, ShmError> {
         let mut memory = Memory::create(name, bytes.len())?;
-        // The writable mapping is gone before the seal: with it the kernel would say EBUSY.
-        Mapping::map(&memory)?.region(0, bytes.len())?.copy_in(0, bytes)?;
+        memory.write(0, bytes)?;
         memory.seal_write()?;
         SealedBytes::map(memory)
     }

@@ -50,6 +50,7 @@ kernels! {
     norm::L2;
     norm::LOCAL_RESPONSE;
     panels::TURN, compared by panels::tests::turn;
+    panels::TURN_PAIRS, compared by panels::tests::turn_pairs;
     pool::WINDOWS;
     quantize::BYTES, compared by quantize::tests::bytes;
     quantize::FLOATS, compared by quantize::tests::floats;

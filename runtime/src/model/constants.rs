@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use burst_client::ShmMemory;
 use burst_hal::{DataLocation, Model, OperandLifeTime, Pool, ResultCode};
-use burst_shm::{Mapping, ShmError};
+use burst_shm::ShmError;
 
 use super::builder::Value;
 use crate::error::{Error, Result};
@@ -73,15 +73,10 @@ fn lay_long(model: &mut Model, values: Vec<(u32, Vec<u8>)>) -> Result<()> {
     let out_of_memory = |error: ShmError| Error::new(ResultCode::OutOfMemory, error);
     let mut memory = burst_shm::Memory::create("burst-constants", total).map_err(out_of_memory)?;
     let pool_index = u32::try_from(model.pools.len()).unwrap_or(u32::MAX);
-    {
-        // The kernel grants the seal only when no writable mapping is left.
-        let mapping = Mapping::map(&memory).map_err(out_of_memory)?;
-        let region = mapping.region(0, total).map_err(out_of_memory)?;
-        for ((index, bytes), start) in values.into_iter().zip(starts) {
-            region.copy_in(start, &bytes).map_err(out_of_memory)?;
-            let location = location(pool_index, start, bytes.len())?;
-            set(model, index, OperandLifeTime::ConstantReference, location);
-        }
+    for ((index, bytes), start) in values.into_iter().zip(starts) {
+        memory.write(start as u64, &bytes).map_err(out_of_memory)?;
+        let location = location(pool_index, start, bytes.len())?;
+        set(model, index, OperandLifeTime::ConstantReference, location);
     }
     memory.seal_write().map_err(out_of_memory)?;
     let memory = ShmMemory::open(memory.into(), total as u64)?;

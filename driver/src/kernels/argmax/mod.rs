@@ -2,6 +2,8 @@
 //! one number, in which the earlier of two equal values is the larger.
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 mod dispatch;
 mod portable;

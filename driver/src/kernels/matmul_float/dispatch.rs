@@ -2,9 +2,9 @@
 //! that it asks the CPU for first.
 #![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
 
-#[cfg(target_arch = "x86_64")]
-use super::avx512;
 use super::portable::{self, Product};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
 use crate::kernels::simd::kernel;
 
 kernel! {
@@ -20,6 +20,7 @@ kernel! {
     ],
     types: [TensorFloat32],
     portable: portable::multiply,
+    avx2: avx2::multiply_panels,
     avx512: avx512::multiply_panels,
 }
 

@@ -6,8 +6,10 @@
 use crate::OpError;
 use crate::kernels::conv::MatrixRows;
 use crate::kernels::panels::LANES;
-use crate::kernels::simd::{Isa, has_avx512};
+use crate::kernels::simd::{Isa, has_avx2};
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod dispatch;
@@ -29,7 +31,7 @@ pub(crate) type FloatRows<'a> = MatrixRows<'a, f32>;
 
 /// Whether [`Product::run`] has a kernel of its own with these instructions.
 pub(crate) fn has_panels(isa: Isa) -> bool {
-    has_avx512(isa)
+    has_avx2(isa)
 }
 
 impl Product<'_> {

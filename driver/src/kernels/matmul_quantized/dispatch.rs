@@ -12,7 +12,7 @@ use super::neon;
 use super::pairs::{PairMatrix, PairPanels, WIDE_ROWS};
 use super::quads::{QUAD, QuadPanels};
 #[cfg(target_arch = "x86_64")]
-use super::{avx_vnni, avx2, avx512, avx512_sums};
+use super::{avx_vnni, avx2, avx2_sums, avx512, avx512_sums};
 use crate::OpError;
 use crate::kernels::requantize::Channels;
 #[cfg(target_arch = "aarch64")]
@@ -46,6 +46,7 @@ kernel! {
     operations: [Conv2d, FullyConnected],
     types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],
     portable: bytes::signed_sums,
+    avx2: avx2_sums::signed_sums,
     avx512: avx512_sums::signed_sums,
 }
 

@@ -93,6 +93,27 @@ fn library_is_exact(isa: Isa) -> bool {
     allowed && !byte_executor().may_saturate()
 }
 
+/// Bytes of a weight of 8 bits as it is packed with these instructions.
+pub(crate) fn packed_weight_bytes(isa: Isa) -> usize {
+    let is_whole = dispatch::has_quads(isa) || library_is_exact(isa);
+    if is_whole { size_of::<u8>() } else { size_of::<i16>() }
+}
+
+/// The library packs all weights in one go.
+fn library_form(
+    isa: Isa,
+    (weights, flip): (&[u8], u8),
+    (units, depth): (usize, usize),
+    budget: &Budget<'_>,
+) -> Result<PackedBMatrix<i8>, OpError> {
+    let flipped = flipped(isa, (weights, flip), budget)?;
+    let weights = bytemuck::cast_slice(flipped.as_ref().map_or(weights, AlignedBytes::as_slice));
+    budget.charge(library_bytes(units, depth))?;
+    budget.stop().check()?;
+    let rows = NdTensorView::try_from_data([units, depth], weights).map_err(wrong_size)?;
+    Ok(byte_executor().prepack_b(rows.transposed()))
+}
+
 /// A copy of weights that are not signed yet, with each byte XORed; `None` where there is nothing to change.
 fn flipped(
     isa: Isa,
@@ -128,7 +149,8 @@ fn wide_zero(isa: Isa, zero: i32) -> Option<i8> {
 }
 
 impl ByteMatrix {
-    /// Packs weights `[units, depth]` with this zero point, which are signed once each byte is XORed with `flip`.
+    /// Packs weights `[units, depth]` with this zero point, which are signed once each byte is XORed with `flip`. `seen` is
+    /// told of each row when it is about to be packed, so that it comes from memory once.
     ///
     /// # Errors
     /// [`OpError::Internal`] when there are not that many, or the depth is over
@@ -138,6 +160,7 @@ impl ByteMatrix {
         (weights, flip): (&[u8], u8),
         (units, depth): (usize, usize),
         zero: i32,
+        mut seen: impl FnMut(usize, &[u8]),
         budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
         if Some(weights.len()) != units.checked_mul(depth) || depth > MAX_EXACT_DEPTH {
@@ -146,22 +169,24 @@ impl ByteMatrix {
         if units == 0 || depth == 0 {
             return Err(wrong_size(depth));
         }
-        if dispatch::has_quads(isa) {
-            let quads = QuadMatrix::new(isa, (weights, flip), (units, depth), budget)?;
-            return Ok(ByteMatrix(Form::Quads(quads)));
-        }
-        let flipped = flipped(isa, (weights, flip), budget)?;
-        let weights =
-            bytemuck::cast_slice(flipped.as_ref().map_or(weights, AlignedBytes::as_slice));
-        Ok(ByteMatrix(if library_is_exact(isa) {
-            budget.charge(library_bytes(units, depth))?;
-            budget.stop().check()?;
-            let rows = NdTensorView::try_from_data([units, depth], weights).map_err(wrong_size)?;
-            Form::Library(byte_executor().prepack_b(rows.transposed()))
+        let sizes = (units, depth);
+        let row = |unit: usize| {
+            let row = &weights[unit * depth..][..depth];
+            seen(unit, row);
+            row
+        };
+        Ok(ByteMatrix(if dispatch::has_quads(isa) {
+            Form::Quads(QuadMatrix::new(isa, row, flip, sizes, budget)?)
+        } else if library_is_exact(isa) {
+            let mut checkpoints = budget.stop().checkpoints();
+            for row in (0..units).map(row) {
+                checkpoints.after(row.len())?;
+            }
+            Form::Library(library_form(isa, (weights, flip), sizes, budget)?)
         } else if let Some(zero) = wide_zero(isa, zero) {
-            Form::WidePairs(PairMatrix::new(weights, (units, depth), zero, budget)?)
+            Form::WidePairs(PairMatrix::new(isa, row, (flip, zero), sizes, budget)?)
         } else {
-            Form::Pairs(PairMatrix::new(weights, (units, depth), 0, budget)?)
+            Form::Pairs(PairMatrix::new(isa, row, (flip, 0), sizes, budget)?)
         }))
     }
 

@@ -8,6 +8,8 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
+mod avx2_sums;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod avx512_sums;
@@ -32,4 +34,4 @@ pub(crate) use dispatch::{
     COPY_FLIPPED, FLIP, PAIRS, QUADS, ROW_SUMS, SIGNED_SUMS, WIDE_PAIRS, copy_flipped, flip,
     row_sums, signed_sums,
 };
-pub(crate) use matrix::{ByteMatrix, LIBRARY, MAX_EXACT_DEPTH, RowsInPlace};
+pub(crate) use matrix::{ByteMatrix, LIBRARY, MAX_EXACT_DEPTH, RowsInPlace, packed_weight_bytes};

@@ -5,6 +5,7 @@ use crate::OpError;
 use crate::budget::Budget;
 pub(crate) use crate::kernels::panels::LANES;
 use crate::kernels::panels::Panels;
+use crate::kernels::simd::Isa;
 
 /// Rows that share a pass over the weights.
 const ROWS: usize = 4;
@@ -26,20 +27,19 @@ pub(crate) struct PairMatrix {
 }
 
 impl PairMatrix {
-    /// Packs weights `[units, depth]`, of which there must be that many, less `zero`.
+    /// Packs `units` rows of `depth` weights, of which `row` gives each once, in their order: signed once each byte is
+    /// XORed with `flip`, less `zero`.
     ///
     /// # Errors
     /// What the budget says.
-    pub(crate) fn new(
-        weights: &[i8],
-        (units, depth): (usize, usize),
-        zero: i8,
+    pub(crate) fn new<'w>(
+        isa: Isa,
+        row: impl FnMut(usize) -> &'w [u8],
+        (flip, zero): (u8, i8),
+        sizes: (usize, usize),
         budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
-        let wide = |block: [[i8; 2]; LANES]| {
-            block.map(|pair| pair.map(|weight| i16::from(weight) - i16::from(zero)))
-        };
-        Ok(PairMatrix { panels: Panels::pack(weights, units, depth, budget, wide)?, zero })
+        Ok(PairMatrix { panels: Panels::pack_pairs(isa, row, sizes, (flip, zero), budget)?, zero })
     }
 
     /// Weights as they were given, in the order of this matrix, as bytes.

@@ -25,18 +25,19 @@ pub(crate) struct Quad(pub(crate) [[i8; 4]; LANES]);
 pub(crate) struct QuadMatrix(Panels<Quad, 4>);
 
 impl QuadMatrix {
-    /// Packs weights `[units, depth]`, each XORed with `flip`; there must be that many, and neither may be 0.
+    /// Packs `units` rows of `depth` weights, of which `row` gives each once, in their order, each byte XORed with
+    /// `flip`; neither may be 0.
     ///
     /// # Errors
     /// What the budget says.
-    pub(crate) fn new(
+    pub(crate) fn new<'w>(
         isa: Isa,
-        (weights, flip): (&[u8], u8),
-        (units, depth): (usize, usize),
+        row: impl FnMut(usize) -> &'w [u8],
+        flip: u8,
+        sizes: (usize, usize),
         budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
-        let row = |unit: usize| &weights[unit * depth..][..depth];
-        Ok(QuadMatrix(Panels::pack_words(isa, row, (units, depth), flip, budget)?))
+        Ok(QuadMatrix(Panels::pack_words(isa, row, sizes, flip, budget)?))
     }
 
     /// Weights in the same order, as bytes.

@@ -32,7 +32,7 @@ proptest! {
                 want.push(products.sum::<i32>());
             }
         }
-        let matrix = PairMatrix::new(&weights, (units, depth), 0, &Budget::default()).unwrap();
+        let matrix = pair_matrix(Isa::detect(), &weights, (units, depth), 0);
         for isa in Isa::each_here() {
             let mut got = vec![-1; count * units];
             multiply_pairs(isa, &matrix, &rows, &mut got).unwrap();
@@ -41,10 +41,20 @@ proptest! {
     }
 }
 
+/// Each row of weights as bytes.
+fn rows_of<'w>(weights: &'w [i8], depth: usize) -> impl Fn(usize) -> &'w [u8] {
+    move |unit| bytemuck::cast_slice(&weights[unit * depth..][..depth])
+}
+
+/// Weights as they are, less this zero point.
+fn pair_matrix(isa: Isa, weights: &[i8], sizes: (usize, usize), zero: i8) -> PairMatrix {
+    PairMatrix::new(isa, rows_of(weights, sizes.1), (0, zero), sizes, &Budget::default()).unwrap()
+}
+
 #[test]
 fn the_largest_products_do_not_saturate() {
     let depth = 1000;
-    let matrix = PairMatrix::new(&vec![-128; depth], (1, depth), 0, &Budget::default()).unwrap();
+    let matrix = pair_matrix(Isa::detect(), &vec![-128; depth], (1, depth), 0);
     for isa in Isa::each_here() {
         let mut out = [0];
         multiply_pairs(isa, &matrix, &vec![255; depth], &mut out).unwrap();
@@ -87,13 +97,8 @@ pub(crate) fn pairs(isa: Isa) {
     for (count, units, depth) in SHAPES {
         let (rows, weights, want) = product(count, units, depth);
         let mut got = vec![-1; want.len()];
-        multiply_pairs(
-            isa,
-            &PairMatrix::new(&weights, (units, depth), 0, &Budget::default()).unwrap(),
-            &rows,
-            &mut got,
-        )
-        .unwrap();
+        multiply_pairs(isa, &pair_matrix(isa, &weights, (units, depth), 0), &rows, &mut got)
+            .unwrap();
         assert_eq!(got, want, "{count} x {units} x {depth}");
     }
 }
@@ -124,8 +129,7 @@ fn stored(
 }
 
 fn quad_matrix(isa: Isa, weights: &[i8], sizes: (usize, usize)) -> QuadMatrix {
-    let weights = (bytemuck::cast_slice(weights), 0);
-    QuadMatrix::new(isa, weights, sizes, &Budget::default()).unwrap()
+    QuadMatrix::new(isa, rows_of(weights, sizes.1), 0, sizes, &Budget::default()).unwrap()
 }
 
 /// Shapes with ends of tiles of rows, of panels and of rows, each of every size, and weights that not all tiles pass at once.
@@ -168,8 +172,7 @@ pub(crate) fn wide_pairs(isa: Isa) {
             let terms: Vec<i32> =
                 rows.chunks_exact(depth).map(|row| row_sum(row) * -i32::from(zero)).collect();
             let (rules, want) = stored(units, (low, rounding), &sums, &terms);
-            let matrix = PairMatrix::new(&weights, (units, depth), zero, &Budget::default());
-            let matrix = matrix.unwrap();
+            let matrix = pair_matrix(isa, &weights, (units, depth), zero);
             let bytes: Vec<u8> = matrix.bytes().collect();
             let restored =
                 PairMatrix::restored(&bytes, (units, depth), zero, &Budget::default()).unwrap();
@@ -246,8 +249,7 @@ fn pixels_in_place_are_the_gathered_rows() {
         if has_avx2(isa) {
             compare_pixels(1, |rows, weights, rules, out| {
                 let (units, depth) = (rules.bias.len(), rows.depth());
-                let matrix = PairMatrix::new(weights, (units, depth), 9, &Budget::default());
-                let matrix = matrix.unwrap();
+                let matrix = pair_matrix(isa, weights, (units, depth), 9);
                 let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
                 let space = &mut vec![0; wide_len(depth)];
                 multiply_wide(isa, panels, (rows, 0x80), rules, space, out).unwrap();
@@ -258,7 +260,7 @@ fn pixels_in_place_are_the_gathered_rows() {
 
 #[test]
 fn wide_pairs_of_wrong_sizes_or_on_another_cpu_are_refused() {
-    let matrix = PairMatrix::new(&[1; 6], (2, 3), 0, &Budget::default()).unwrap();
+    let matrix = pair_matrix(Isa::detect(), &[1; 6], (2, 3), 0);
     let rules = Requantize::new(vec![0; 2], |_| Multiplier::new(0.5), 0, (0, 255)).unwrap();
     let run = |isa, values: &[u8], space: usize, out: usize| {
         let (panels, rules) = (matrix.channels(0, 2), rules.channels(0..2));

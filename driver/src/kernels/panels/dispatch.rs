@@ -3,9 +3,9 @@
 #![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
 
 use super::LANES;
+use super::portable::{self, Pairs, Square};
 #[cfg(target_arch = "x86_64")]
-use super::avx512;
-use super::portable::{self, Square};
+use super::{avx2, avx512};
 use crate::kernels::simd::kernel;
 
 kernel! {
@@ -21,5 +21,16 @@ kernel! {
     ],
     types: [TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned],
     portable: portable::turn,
+    avx2: avx2::turn,
     avx512: avx512::turn,
+}
+
+kernel! {
+    /// Pairs of bytes of each of sixteen rows, widened to 16 bits, see [`portable::turn_pairs`].
+    fn turn_pairs(rows: &[&[u8]; LANES], flip: u8, zero: i8, blocks: &mut [Pairs]);
+    announced as TURN_PAIRS = "panels/turn_pairs",
+    operations: [Conv2d, FullyConnected],
+    types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],
+    portable: portable::turn_pairs,
+    avx2: avx2::turn_pairs,
 }

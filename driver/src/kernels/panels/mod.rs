@@ -1,7 +1,9 @@
 //! Weights in the order in which kernels read them that compute [`LANES`] units side by side.
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Pod;
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod dispatch;
@@ -9,7 +11,7 @@ mod portable;
 #[cfg(test)]
 pub(super) mod tests;
 
-use self::portable::{SQUARE_BYTES, Square, Word};
+use self::portable::{Pairs, SQUARE_BYTES, SQUARE_PAIRS, Square, Word};
 use crate::OpError;
 use crate::budget::Budget;
 use crate::kept::KeptValue;
@@ -18,7 +20,7 @@ use crate::pages::Parts;
 use crate::stop::STEPS_PER_CHECK;
 use crate::weight_room::Packed;
 
-pub(crate) use self::dispatch::TURN;
+pub(crate) use self::dispatch::{TURN, TURN_PAIRS};
 
 /// Units of a panel: one register of sums.
 pub(crate) const LANES: usize = 16;
@@ -34,6 +36,14 @@ pub(crate) struct Panels<B, const STEP: usize> {
     units: usize,
     depth: usize,
     blocks: Blocks<B>,
+}
+
+/// What a block has of a row.
+#[derive(Clone, Copy)]
+struct Part {
+    row_bytes: usize,
+    /// What stands for a byte of a row that is not there.
+    missing: u8,
 }
 
 /// Where the blocks of panels lie.
@@ -62,57 +72,11 @@ impl<B, const STEP: usize> std::fmt::Debug for Panels<B, STEP> {
 }
 
 impl<B: Pod, const STEP: usize> Panels<B, STEP> {
-    /// Packs weights, of which there must be that many; `block` stores those of a block.
-    ///
-    /// # Errors
-    /// What the budget says; [`OpError::Range`] when the system has no such memory.
-    pub(crate) fn pack<T: Copy + Default>(
-        weights: &[T],
-        units: usize,
-        depth: usize,
-        budget: &Budget<'_>,
-        block: impl Fn([[T; STEP]; LANES]) -> B,
-    ) -> Result<Self, OpError> {
-        let mut blocks = Self::zeroed(units, depth, budget)?;
-        let mut parts = Parts::of(&mut blocks);
-        let mut checkpoints = budget.stop().checkpoints();
-        let weight = |unit: usize, position: usize| {
-            let inside = unit < units && position < depth;
-            if inside { weights[unit * depth + position] } else { T::default() }
-        };
-        for first in (0..units).step_by(LANES) {
-            // Blocks that lie wholly within the weights are most of them, and need no look at each weight.
-            let rows: [&[T]; LANES] = std::array::from_fn(|lane| {
-                let rows = weights.get((first + lane) * depth..).unwrap_or_default();
-                rows.get(..depth).unwrap_or_default()
-            });
-            let whole = if first + LANES <= units { depth / STEP } else { 0 };
-            let (inside, end) = parts.next(depth.div_ceil(STEP)).split_at_mut(whole);
-            for (number, packed) in inside.iter_mut().enumerate() {
-                checkpoints.after(LANES * STEP)?;
-                let at = number * STEP;
-                // Loops rather than `map`, which is a call for each block where it is not inlined.
-                let mut weights = [[T::default(); STEP]; LANES];
-                for (weights, row) in weights.iter_mut().zip(&rows) {
-                    weights.copy_from_slice(&row[at..at + STEP]);
-                }
-                *packed = block(weights);
-            }
-            for (position, packed) in (whole * STEP..depth).step_by(STEP).zip(end) {
-                checkpoints.after(LANES * STEP)?;
-                *packed = block(std::array::from_fn(|lane| {
-                    std::array::from_fn(|step| weight(first + lane, position + step))
-                }));
-            }
-        }
-        Ok(Panels { units, depth, blocks: Blocks::Own(blocks) })
-    }
-
     /// Packs weights that a block holds as they are, a word of each unit: floats, or quads of bytes. `row` gives
     /// the bytes of a unit's weights, unit by unit, each of which is XORed with `flip`.
     ///
     /// # Errors
-    /// As [`Panels::pack`].
+    /// What the budget says; [`OpError::Range`] when the system has no such memory.
     pub(crate) fn pack_words<'w>(
         isa: Isa,
         mut row: impl FnMut(usize) -> &'w [u8],
@@ -121,37 +85,76 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
         budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
         const { assert!(size_of::<B>() == SQUARE_BYTES, "a block has one word of each unit") };
+        let part = Part { row_bytes: size_of::<Word>(), missing: flip };
+        Self::turned(&mut row, (units, depth), part, budget, |rows, blocks| {
+            dispatch::turn(isa, rows, flip, bytemuck::cast_slice_mut::<B, Square>(blocks));
+        })
+    }
+
+    /// Packs weights of 8 bits that a block holds widened, a pair of each unit: signed once each byte is XORed with
+    /// `flip`, less `zero`. `row` gives the bytes of a unit's weights, unit by unit.
+    ///
+    /// # Errors
+    /// As [`Panels::pack_words`].
+    pub(crate) fn pack_pairs<'w>(
+        isa: Isa,
+        mut row: impl FnMut(usize) -> &'w [u8],
+        (units, depth): (usize, usize),
+        (flip, zero): (u8, i8),
+        budget: &Budget<'_>,
+    ) -> Result<Self, OpError> {
+        const { assert!(size_of::<B>() == size_of::<Pairs>(), "a block has a pair of each unit") };
+        let part = Part { row_bytes: 2, missing: flip };
+        Self::turned(&mut row, (units, depth), part, budget, |rows, blocks| {
+            dispatch::turn_pairs(
+                isa,
+                rows,
+                flip,
+                zero,
+                bytemuck::cast_slice_mut::<B, Pairs>(blocks),
+            );
+        })
+    }
+
+    /// Packs rows; `turn` makes blocks of the part of 16 rows that belongs to whole squares.
+    fn turned<'w>(
+        row: &mut dyn FnMut(usize) -> &'w [u8],
+        (units, depth): (usize, usize),
+        part: Part,
+        budget: &Budget<'_>,
+        turn: impl Fn(&[&[u8]; LANES], &mut [B]),
+    ) -> Result<Self, OpError> {
         let mut blocks = Self::zeroed(units, depth, budget)?;
         let mut parts = Parts::of(&mut blocks);
         let mut checkpoints = budget.stop().checkpoints();
-        let row_bytes = depth * size_of::<Word>() / STEP;
+        let row_bytes = depth * part.row_bytes / STEP;
+        let square = SQUARE_BYTES / part.row_bytes;
         // A missing unit has this in the place of each part of its row, and weights of 0 once it is flipped.
-        let missing = [flip; SQUARES_AT_ONCE * SQUARE_BYTES];
+        let missing = [part.missing; SQUARES_AT_ONCE * SQUARE_BYTES];
         for first in (0..units).step_by(LANES) {
             let panel = parts.next(depth.div_ceil(STEP));
-            let panel = bytemuck::cast_slice_mut::<B, [Word; LANES]>(panel);
-            // The last word of a row may not be whole.
-            let (squares, end) = panel.split_at_mut(row_bytes / SQUARE_BYTES * LANES);
-            let squares = squares.as_chunks_mut().0;
+            // The last word or pair of a row may not be whole.
+            let (whole, end) = panel.split_at_mut(row_bytes / SQUARE_BYTES * square);
             let mut rows: [Option<&[u8]>; LANES] = [None; LANES];
             for (unit, slot) in (first..units).zip(&mut rows) {
                 *slot = Some(&row(unit)[..row_bytes]);
             }
-            for (number, squares) in squares.chunks_mut(SQUARES_AT_ONCE).enumerate() {
-                checkpoints.after(size_of_val(squares))?;
-                let (at, len) = (number * missing.len(), squares.len() * SQUARE_BYTES);
+            for (number, blocks) in whole.chunks_mut(SQUARES_AT_ONCE * square).enumerate() {
+                checkpoints.after(size_of_val(blocks))?;
+                let (at, len) = (number * missing.len(), blocks.len() / square * SQUARE_BYTES);
                 let parts = rows.map(|row| row.map_or(&missing[..len], |row| &row[at..][..len]));
-                dispatch::turn(isa, &parts, flip, squares);
+                turn(&parts, blocks);
             }
             if !end.is_empty() {
-                let at = squares.len() * SQUARE_BYTES;
-                let mut ends = [[flip; SQUARE_BYTES]; LANES];
+                let at = row_bytes / SQUARE_BYTES * SQUARE_BYTES;
+                let mut ends = [[part.missing; SQUARE_BYTES]; LANES];
                 for (end, row) in ends.iter_mut().zip(rows.iter().flatten()) {
                     end[..row_bytes - at].copy_from_slice(&row[at..]);
                 }
-                let mut square = [Square::zeroed()];
-                dispatch::turn(isa, &ends.each_ref().map(|end| &end[..]), flip, &mut square);
-                end.copy_from_slice(&square[0][..end.len()]);
+                let mut blocks = [B::zeroed(); SQUARE_PAIRS];
+                let blocks = &mut blocks[..square];
+                turn(&ends.each_ref().map(|end| &end[..]), blocks);
+                end.copy_from_slice(&blocks[..end.len()]);
             }
         }
         Ok(Panels { units, depth, blocks: Blocks::Own(blocks) })
@@ -160,7 +163,7 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
     /// Weights that were packed once: `block` makes each block from its bytes.
     ///
     /// # Errors
-    /// As [`Panels::pack`]; [`OpError::Internal`] for another number of bytes.
+    /// As [`Panels::pack_words`]; [`OpError::Internal`] for another number of bytes.
     pub(crate) fn restored<const BYTES: usize>(
         packed: &[u8],
         units: usize,

@@ -1,5 +1,7 @@
 //! Packed words against a look at each.
 
+use bytemuck::Zeroable;
+
 use super::*;
 use crate::kernels::testing::Numbers;
 
@@ -25,6 +27,53 @@ pub(crate) fn turn(isa: Isa) {
         }
     }
     packed_words(isa);
+}
+
+pub(crate) fn turn_pairs(isa: Isa) {
+    const ROW: usize = 3 * SQUARE_BYTES;
+    let values = Numbers::new(6).bytes(LANES * (ROW + 3));
+    let rows: [&[u8]; LANES] = std::array::from_fn(|unit| &values[unit * (ROW + 3)..][..ROW]);
+    for (flip, zero) in [(0, 0), (0x80, 0), (0, -128), (0x80, 127), (0, 5)] {
+        let mut blocks = [Pairs::zeroed(); ROW / 2];
+        dispatch::turn_pairs(isa, &rows, flip, zero, &mut blocks);
+        for (pair, block) in blocks.iter().enumerate() {
+            for (got, row) in block.iter().zip(&rows) {
+                let want = [row[2 * pair], row[2 * pair + 1]];
+                let want =
+                    want.map(|byte| i16::from((byte ^ flip).cast_signed()) - i16::from(zero));
+                assert_eq!(*got, want, "pair {pair}");
+            }
+        }
+    }
+    packed_pairs(isa);
+}
+
+/// Whole squares and rests of units and bytes; what is missing is 0 less the zero point.
+fn packed_pairs(isa: Isa) {
+    let more = SQUARES_AT_ONCE * SQUARE_BYTES;
+    let shapes = [(1, 1), (16, 64), (16, 63), (17, 128), (40, 130), (33, 7), (5, 65)];
+    for (units, depth) in shapes.into_iter().chain([(18, more), (16, more + 70)]) {
+        let weights = Numbers::new(11).bytes(units * depth);
+        let row = |unit: usize| &weights[unit * depth..][..depth];
+        let budget = Budget::default();
+        let packed = Panels::<Pairs, 2>::pack_pairs(isa, row, (units, depth), (0x80, 3), &budget);
+        let packed = packed.unwrap();
+        let mut blocks = packed.blocks().iter();
+        for first in (0..units).step_by(LANES) {
+            for pair in (0..depth).step_by(2) {
+                let want: Pairs = std::array::from_fn(|lane| {
+                    std::array::from_fn(|byte| {
+                        let (unit, at) = (first + lane, pair + byte);
+                        let is_there = unit < units && at < depth;
+                        let weight = if is_there { weights[unit * depth + at] ^ 0x80 } else { 0 };
+                        i16::from(weight.cast_signed()) - 3
+                    })
+                });
+                assert_eq!(blocks.next(), Some(&want), "{units} x {depth}");
+            }
+        }
+        assert_eq!(blocks.next(), None);
+    }
 }
 
 /// Whole squares and rests of units, words and bytes; what is missing is 0, flipped or not.

@@ -2,11 +2,11 @@
 //! that it asks the CPU for first.
 #![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
 
-#[cfg(target_arch = "x86_64")]
-use super::avx512;
 use super::fixed::{self, FixedWork};
 use super::portable::{self, Work};
 use super::reference::Resize;
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
 use crate::kernels::simd::kernel;
 
 kernel! {
@@ -16,6 +16,7 @@ kernel! {
     operations: [ResizeBilinear],
     types: [TensorQuant8Asymm],
     portable: portable::lines::<u8>,
+    avx2: avx2::bytes,
     avx512: avx512::bytes,
 }
 
@@ -26,6 +27,7 @@ kernel! {
     operations: [ResizeBilinear],
     types: [TensorFloat32],
     portable: portable::lines::<f32>,
+    avx2: avx2::floats,
     avx512: avx512::floats,
 }
 
@@ -36,5 +38,6 @@ kernel! {
     operations: [ResizeBilinear],
     types: [TensorQuant8AsymmSigned],
     portable: fixed::lines,
+    avx2: avx2::signed,
     avx512: avx512::signed,
 }

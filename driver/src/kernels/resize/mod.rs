@@ -3,6 +3,8 @@
 use crate::kernels::simd::portable_kernel;
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 mod dispatch;
 mod fixed;

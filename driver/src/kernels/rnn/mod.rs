@@ -1,6 +1,8 @@
 //! Recurrent layers on `f32`: what every cell is made of, and the plain cell.
 
 #[cfg(target_arch = "x86_64")]
+pub(super) mod avx2;
+#[cfg(target_arch = "x86_64")]
 pub(super) mod avx512;
 mod dispatch;
 #[cfg(test)]

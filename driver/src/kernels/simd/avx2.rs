@@ -65,6 +65,15 @@ pub(crate) fn load_floats(values: &[f32; LANES]) -> __m256 {
     unsafe { _mm256_loadu_ps(values.as_ptr()) }
 }
 
+/// The first floats, as many as there are lanes; 0 for the others.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(crate) fn load_few_floats(values: &[f32], lanes: Lanes8) -> __m256 {
+    let values = &values[..lanes.count()];
+    // SAFETY: the slice has an element for each lane of the mask; others are not read.
+    unsafe { _mm256_maskload_ps(values.as_ptr(), lanes.mask()) }
+}
+
 /// Writes 8 floats.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -87,6 +96,14 @@ pub(crate) fn load_pairs(pairs: &[[i16; 2]; LANES]) -> __m256i {
 pub(crate) fn load_quads(quads: &[[i8; 4]; LANES]) -> __m256i {
     // SAFETY: 32 bytes are read from 8 arrays of 4.
     unsafe { _mm256_loadu_si256(quads.as_ptr().cast()) }
+}
+
+/// 32 bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(crate) fn load_32_bytes(bytes: &[u8; 32]) -> __m256i {
+    // SAFETY: 32 bytes are read from an array of 32.
+    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
 }
 
 /// 16 bytes.

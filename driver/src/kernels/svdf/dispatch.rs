@@ -2,9 +2,9 @@
 //! that it asks the CPU for first.
 #![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
 
-#[cfg(target_arch = "x86_64")]
-use super::avx512;
 use super::{Svdf, step_plainly};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
 use crate::kernels::simd::kernel;
 
 kernel! {
@@ -17,5 +17,6 @@ kernel! {
     operations: [Svdf],
     types: [TensorFloat32, TensorFloat16],
     portable: step_plainly,
+    avx2: avx2::step,
     avx512: avx512::step,
 }

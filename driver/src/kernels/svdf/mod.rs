@@ -4,6 +4,8 @@
 use crate::kernels::rnn::{Activation, dot};
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 mod dispatch;
 #[cfg(test)]

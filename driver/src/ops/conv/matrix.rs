@@ -202,17 +202,17 @@ impl PackedWeights {
         let both_zeros = count.wrapping_mul(zeros.input).wrapping_mul(zeros.weights);
         let biases = bias.i32()?;
         budget.charge(Requantize::bytes(biases.len()))?;
-        let mut checkpoints = budget.stop().checkpoints();
-        let mut bias = vec![0; biases.len()];
-        for (sum, weights) in bias.iter_mut().zip(filter.chunks_exact(depth.max(1))) {
-            checkpoints.after(weights.len())?;
-            matmul_quantized::signed_sums(isa, weights, flip, std::slice::from_mut(sum));
-        }
-        for (sum, own) in bias.iter_mut().zip(biases) {
-            *sum = own.wrapping_sub(zeros.input.wrapping_mul(*sum)).wrapping_add(both_zeros);
-        }
-        let weights = (filter, flip);
-        let weights = ByteMatrix::new(isa, weights, (units, depth), zeros.weights, budget)?;
+        let mut bias = biases.to_vec();
+        let with_constants = |unit: usize, weights: &[u8]| {
+            let mut sum = 0;
+            matmul_quantized::signed_sums(isa, weights, flip, std::slice::from_mut(&mut sum));
+            if let Some(bias) = bias.get_mut(unit) {
+                let constants = both_zeros.wrapping_sub(zeros.input.wrapping_mul(sum));
+                *bias = bias.wrapping_add(constants);
+            }
+        };
+        let (weights, sizes) = ((filter, flip), (units, depth));
+        let weights = ByteMatrix::new(isa, weights, sizes, zeros.weights, with_constants, budget)?;
         Ok(PackedWeights { weights, bias })
     }
 }

@@ -1,0 +1,306 @@
+//! Products of floats for AVX2 and FMA, in tiles of rows and panels of units, as that for AVX-512 computes them: a
+//! panel is two registers. Both add the same products in the same order, and give the same bits.
+//!
+//! The one rule of the `unsafe` here: the rows of a tile are asserted, and the weights of a panel and the
+//! outputs of the tile cut, to what is read and written before that begins, so that loops check no bounds.
+//!
+//! Sums stay in registers only where every function that has them is compiled into its caller, which the
+//! compiler does for functions with one caller: so these have parameters that only tell their callers apart.
+#![allow(unsafe_code, reason = "loads and stores within bounds that are checked once for a tile")]
+
+use core::arch::x86_64::*;
+use core::ops::Range;
+
+use super::portable::{Product, Start, Weights};
+use crate::kernels::conv::{Cursor, MAX_SEGMENTS, Segments};
+use crate::kernels::panels;
+use crate::kernels::simd::avx2::{LANES, Lanes8};
+
+/// Registers of a panel.
+const HALVES: usize = panels::LANES / LANES;
+
+/// Rows of a tile: their sums are 12 of the 16 registers, weights and one value three more.
+const ROWS: usize = 6;
+
+/// Most panels of a single row, whose sums are as many; weights are multiplied where they lie.
+const WIDEST: usize = 6;
+
+/// The sums of a panel.
+type Sums = [__m256; HALVES];
+
+/// As [`portable::multiply`](super::portable::multiply).
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn multiply_panels(product: &Product<'_>, out: &mut [f32]) {
+    let panels = product.units.count().div_ceil(panels::LANES);
+    if product.rows.count() > 1 {
+        for panel in 0..panels {
+            Group::<1>::new(product, panel).rows(out);
+        }
+        return;
+    }
+    let groups = panels.div_ceil(WIDEST);
+    for group in 0..groups {
+        // Groups of nearly equal size.
+        let first = panels * group / groups;
+        match panels * (group + 1) / groups - first {
+            1 => Group::<1>::new(product, first).row(out),
+            2 => Group::<2>::new(product, first).row(out),
+            3 => Group::<3>::new(product, first).row(out),
+            4 => Group::<4>::new(product, first).row(out),
+            5 => Group::<5>::new(product, first).row(out),
+            _ => Group::<WIDEST>::new(product, first).row(out),
+        }
+    }
+}
+
+/// `P` panels of a product.
+struct Group<'a, const P: usize> {
+    product: &'a Product<'a>,
+    /// The first unit.
+    first: usize,
+    panels: [&'a [Weights]; P],
+    /// Which lanes are those of units.
+    lanes: [[Lanes8; HALVES]; P],
+    /// How many units there are.
+    width: usize,
+}
+
+impl<'a, const P: usize> Group<'a, P> {
+    #[target_feature(enable = "avx2,fma")]
+    fn new(product: &'a Product<'a>, first: usize) -> Self {
+        let (unit, units) = (first * panels::LANES, product.units.count());
+        let mut group = Group {
+            product,
+            first: unit,
+            panels: [product.units.panel(first); P],
+            lanes: [[Lanes8::holding(0, LANES); HALVES]; P],
+            width: (units - unit).min(P * panels::LANES),
+        };
+        for (panel, lanes) in group.lanes.iter_mut().enumerate() {
+            group.panels[panel] = product.units.panel(first + panel);
+            for (half, lanes) in lanes.iter_mut().enumerate() {
+                let at = unit + panel * panels::LANES + half * LANES;
+                *lanes = Lanes8::holding(at.min(units), units);
+            }
+        }
+        group
+    }
+
+    /// The only row.
+    #[target_feature(enable = "avx2,fma")]
+    fn row(&self, out: &mut [f32]) {
+        let mut cursor = self.product.rows.start();
+        if self.product.rows.are_whole() {
+            self.part::<1, true>(&mut cursor, 0, 1, out);
+        } else {
+            self.part::<1, false>(&mut cursor, 0, 1, out);
+        }
+    }
+
+    /// All rows, so many at a time.
+    #[target_feature(enable = "avx2,fma")]
+    fn rows(&self, out: &mut [f32]) {
+        let rows = &self.product.rows;
+        let count = rows.count();
+        let mut cursor = rows.start();
+        // Of what is left behind the last whole tile, two or three rows are computed as one, and more as a whole one.
+        let tiled = count - count % ROWS;
+        let (tiled, few) = match count - tiled {
+            0..=3 => (tiled, count),
+            _ => (count, count),
+        };
+        if rows.are_whole() {
+            self.part::<ROWS, true>(&mut cursor, 0, tiled, out);
+            self.part::<3, true>(&mut cursor, tiled, few, out);
+        } else {
+            self.part::<ROWS, false>(&mut cursor, 0, tiled, out);
+            self.part::<3, false>(&mut cursor, tiled, few, out);
+        }
+    }
+
+    /// Rows `row..end`, `R` at a time.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    fn part<const R: usize, const WHOLE: bool>(
+        &self,
+        cursor: &mut Cursor,
+        row: usize,
+        end: usize,
+        out: &mut [f32],
+    ) {
+        let mut list: Segments<'_, f32, R> = [[&[]; R]; MAX_SEGMENTS];
+        for row in (row..end).step_by(R) {
+            let taken = (end - row).min(R);
+            let mut sums = self.start::<R, WHOLE>(row, taken, out);
+            if let Some(rows) = self.product.rows.slices::<R>(cursor, taken) {
+                let whole: (&[usize], usize) = (&[0], rows[0].len());
+                let (offsets, len) = if WHOLE { whole } else { self.product.rows.pieces() };
+                for (piece, offset) in offsets.iter().enumerate() {
+                    sums = self.piece::<R, WHOLE, true>(&rows, (*offset, len), piece * len, sums);
+                }
+            } else {
+                assert!(!WHOLE, "rows of one piece are there as slices");
+                let pieces = self.product.rows.list(cursor, taken, &mut list);
+                let mut begin = 0;
+                for rows in &list[..pieces] {
+                    let len = rows[0].len();
+                    sums = self.piece::<R, WHOLE, false>(rows, (0, len), begin, sums);
+                    begin += len;
+                }
+            }
+            self.store::<R, WHOLE>(row, taken, &sums, out);
+        }
+    }
+
+    /// What the sums of `R` rows begin with; those that are not taken begin as the last one that is.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    fn start<const R: usize, const WHOLE: bool>(
+        &self,
+        row: usize,
+        taken: usize,
+        out: &[f32],
+    ) -> [[Sums; P]; R] {
+        let mut sums = [[[_mm256_setzero_ps(); HALVES]; P]; R];
+        if let Start::Bias(bias) = self.product.start {
+            let bias = &bias[self.first..][..self.width];
+            let mut first = [[_mm256_setzero_ps(); HALVES]; P];
+            for (panel, first) in first.iter_mut().enumerate() {
+                for (half, first) in first.iter_mut().enumerate() {
+                    let at = bias.as_ptr().wrapping_add(panel * panels::LANES + half * LANES);
+                    // SAFETY: the lanes are those of units, of which there are `width` numbers in `bias`.
+                    *first = unsafe { load(at, self.lanes[panel][half]) };
+                }
+            }
+            return [first; R];
+        }
+        let mut row_at = out[self.range_in_output(row, taken)].as_ptr();
+        for (index, sums) in sums.iter_mut().enumerate() {
+            for (panel, sums) in sums.iter_mut().enumerate() {
+                for (half, sum) in sums.iter_mut().enumerate() {
+                    let at = row_at.wrapping_add(panel * panels::LANES + half * LANES);
+                    // SAFETY: `row_at` began at the units of the first row and has gone a step for each row after it
+                    // that is taken; the lanes are those of units, so what is read is in the range above.
+                    *sum = unsafe { load(at, self.lanes[panel][half]) };
+                }
+            }
+            if index + 1 < taken {
+                row_at = row_at.wrapping_add(self.product.out_step);
+            }
+        }
+        sums
+    }
+
+    /// Where the units of rows `row..row + taken` lie in the output, from the first one's first to the last one's last.
+    #[inline(always)]
+    fn range_in_output(&self, row: usize, taken: usize) -> Range<usize> {
+        let step = self.product.out_step;
+        let begin = row * step + self.first;
+        begin..begin + (taken - 1) * step + self.width
+    }
+
+    /// Adds the products of a piece of `R` rows, which begins at the same place in each, with the weights from
+    /// `begin` on.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    fn piece<const R: usize, const WHOLE: bool, const SLICES: bool>(
+        &self,
+        rows: &[&[f32]; R],
+        (offset, len): (usize, usize),
+        begin: usize,
+        mut sums: [[Sums; P]; R],
+    ) -> [[Sums; P]; R] {
+        let span = rows[0].len();
+        assert!(offset <= span && len <= span - offset, "pieces of a row");
+        for row in rows {
+            assert_eq!(row.len(), span, "rows of a tile");
+        }
+        let mut weights = self.panels;
+        for (panel, weights) in weights.iter_mut().enumerate() {
+            *weights = &self.panels[panel][begin..begin + len];
+        }
+        for position in 0..len {
+            for panel in 0..P {
+                // SAFETY: each slice of weights has `len` elements: it was cut above.
+                let Weights(weights) = unsafe { weights[panel].get_unchecked(position) };
+                let mut now = [_mm256_setzero_ps(); HALVES];
+                for (half, now) in now.iter_mut().enumerate() {
+                    let at = weights.as_ptr().wrapping_add(half * LANES);
+                    // SAFETY: 32 bytes are read from a half of an array of 16 floats.
+                    *now = unsafe { _mm256_loadu_ps(at) };
+                }
+                // Value by value: of all rows' at once there are not enough registers.
+                for (sums, row) in sums.iter_mut().zip(rows) {
+                    // SAFETY: each row has `span` elements, and `offset + len` is at most that: the assertions above.
+                    let value = _mm256_set1_ps(*unsafe { row.get_unchecked(offset + position) });
+                    for half in 0..HALVES {
+                        sums[panel][half] = _mm256_fmadd_ps(value, now[half], sums[panel][half]);
+                    }
+                }
+            }
+        }
+        sums
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    fn store<const R: usize, const WHOLE: bool>(
+        &self,
+        row: usize,
+        taken: usize,
+        sums: &[[Sums; P]; R],
+        out: &mut [f32],
+    ) {
+        let (low, high) = self.product.range;
+        let (low, high) = (_mm256_set1_ps(low), _mm256_set1_ps(high));
+        let mut row_at = out[self.range_in_output(row, taken)].as_mut_ptr();
+        for (index, sums) in sums.iter().enumerate() {
+            // Not a shorter loop: sums are to stay in registers.
+            if index >= taken {
+                break;
+            }
+            for (panel, sums) in sums.iter().enumerate() {
+                for (half, sum) in sums.iter().enumerate() {
+                    // Operands in this order keep a NaN: the second one is the answer for it.
+                    let sum = _mm256_min_ps(high, _mm256_max_ps(low, *sum));
+                    let at = row_at.wrapping_add(panel * panels::LANES + half * LANES);
+                    // SAFETY: `row_at` began at the units of the first row and has gone a step for each row before
+                    // this one, which is taken; the lanes are those of units, so what is written is in the range above.
+                    unsafe { store(at, self.lanes[panel][half], sum) };
+                }
+            }
+            row_at = row_at.wrapping_add(self.product.out_step);
+        }
+    }
+}
+
+/// The numbers of these lanes; others are 0.
+///
+/// # Safety
+/// `at` is that of the first lane, and there are as many numbers as lanes.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn load(at: *const f32, lanes: Lanes8) -> __m256 {
+    if lanes.count() == LANES {
+        // SAFETY: of the caller: there are all 8.
+        return unsafe { _mm256_loadu_ps(at) };
+    }
+    // SAFETY: of the caller; lanes that are not in the mask are not read.
+    unsafe { _mm256_maskload_ps(at, lanes.mask()) }
+}
+
+/// Writes the numbers of these lanes. With a mask that takes some processors twenty times as long.
+///
+/// # Safety
+/// `at` is that of the first lane, and there is room for as many numbers as lanes.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn store(at: *mut f32, lanes: Lanes8, values: __m256) {
+    if lanes.count() == LANES {
+        // SAFETY: of the caller: there is room for all 8.
+        unsafe { _mm256_storeu_ps(at, values) };
+    } else if lanes.count() > 0 {
+        // SAFETY: of the caller; lanes that are not in the mask are not written.
+        unsafe { _mm256_maskstore_ps(at, lanes.mask(), values) };
+    }
+}
