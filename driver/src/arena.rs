@@ -87,13 +87,16 @@ fn place(
             .size
             .checked_next_multiple_of(ALIGNMENT)
             .ok_or(OpError::Range { what: "size of a tensor in memory" })?;
+        if !matches!(placing, Placing::Behind) {
+            block.find_beside(need);
+        }
         let offset = match placing {
             Placing::Behind => block.end,
-            Placing::Lowest => block.lowest_free(need, rounded),
+            Placing::Lowest => block.lowest_free(rounded),
             Placing::Middle => {
                 checkpoints.after(rank.saturating_mul(MIDDLES_MAX))?;
                 let middle = block.free_middle(need, rounded, &by_size[..rank]);
-                middle.unwrap_or_else(|| block.lowest_free(need, rounded))
+                middle.unwrap_or_else(|| block.lowest_free(rounded))
             }
         };
         block.put(index, offset, rounded)?;
@@ -102,7 +105,6 @@ fn place(
 }
 
 /// A value that has its range: side by side with all others, as each further value is held against each.
-#[derive(Clone)]
 struct Placed {
     need: Need,
     range: Range<usize>,
@@ -115,24 +117,29 @@ struct Block<'n> {
     ranges: Vec<Range<usize>>,
     /// Those that have one, by offset.
     placed: Vec<Placed>,
+    /// What [`Block::find_beside`] found.
+    beside: Vec<Range<usize>>,
     end: usize,
 }
 
 impl<'n> Block<'n> {
     fn new(needs: &'n [Need]) -> Self {
         let placed = Vec::with_capacity(needs.len());
-        Block { needs, ranges: vec![0..0; needs.len()], placed, end: 0 }
+        Block { needs, ranges: vec![0..0; needs.len()], placed, beside: Vec::new(), end: 0 }
     }
 
-    /// The ranges of values that are alive together with this one, by offset.
-    fn beside(&self, need: &Need) -> impl Iterator<Item = &Range<usize>> {
+    /// Finds the ranges of values that are alive together with this one, by offset: most are not, and those that are get
+    /// asked several times.
+    fn find_beside(&mut self, need: &Need) {
+        self.beside.clear();
         let others = self.placed.iter().filter(|other| other.need.overlaps_in_time(need));
-        others.map(|other| &other.range)
+        self.beside.extend(others.map(|other| other.range.clone()));
     }
 
-    fn lowest_free(&self, need: &Need, rounded: usize) -> usize {
+    /// The lowest free offset beside those that were found.
+    fn lowest_free(&self, rounded: usize) -> usize {
         let mut offset = 0usize;
-        for taken in self.beside(need) {
+        for taken in &self.beside {
             if offset.saturating_add(rounded) <= taken.start {
                 break;
             }
@@ -141,7 +148,8 @@ impl<'n> Block<'n> {
         offset
     }
 
-    /// Where the middle of one of these larger values is that of this one, too, and that is free.
+    /// Where the middle of one of these larger values is that of this one, too, and that is free beside those that were
+    /// found.
     fn free_middle(&self, need: &Need, rounded: usize, larger: &[usize]) -> Option<usize> {
         let over = larger.iter().filter(|other| !self.needs[**other].overlaps_in_time(need));
         let mut middles = over.take(MIDDLES_MAX).map(|other| {
@@ -149,7 +157,7 @@ impl<'n> Block<'n> {
             (over.start + (over.len() - need.size) / 2) / ALIGNMENT * ALIGNMENT
         });
         let is_free = |at: usize| {
-            self.beside(need).all(|taken| taken.end <= at || at + rounded <= taken.start)
+            self.beside.iter().all(|taken| taken.end <= at || at + rounded <= taken.start)
         };
         middles.find(|at| is_free(*at))
     }

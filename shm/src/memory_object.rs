@@ -283,7 +283,7 @@ mod tests {
         // A page may be written to its end, which is behind the memory's.
         let refused = Err(ShmError::System { call: "pwrite", errno: Errno::PERM });
         assert_eq!(memory.write(10_000, &[7; 5_000]), refused, "it cannot grow");
-        assert_eq!(memory.len(), fstat(&memory.fd).unwrap().st_size as u64);
+        assert_eq!(memory.len(), fstat(&memory.fd).unwrap().st_size.cast_unsigned());
         assert!(matches!(memory.read(9_999, &mut bytes), Err(ShmError::Short { got: 1, .. })));
         memory.seal_write().unwrap();
         assert_eq!(memory.write(0, &[1]), refused);

@@ -11,7 +11,9 @@ use super::pairs::{LANES, PairPanels, WIDE_ROWS, WeightPairs};
 use crate::kernels::conv::{MAX_SEGMENTS, Segments};
 use crate::kernels::requantize::Channels;
 use crate::kernels::requantize::avx2::{Bounds, Rules};
-use crate::kernels::simd::avx2::{load_16_bytes, load_pairs, store_bytes, store_i16s};
+use crate::kernels::simd::avx2::{
+    load_8_bytes, load_16_bytes, load_pairs, store_8_i16s, store_bytes, store_i16s,
+};
 
 /// Units of half a panel: one register of sums.
 const HALF: usize = LANES / 2;
@@ -91,9 +93,12 @@ fn widen(pieces: &[[&[u8]; WIDE_ROWS]], index: usize, flip: __m128i, wide: &mut 
         if done == from.len() {
             continue;
         }
-        // The end again with what stands before it, or where there is not as much, one by one.
+        // The end again with what stands before it, or where there is not as much, one by one. Rows of 8 and 24 values
+        // are common.
         if let (Some(from), Some(to)) = (from.last_chunk::<16>(), to.last_chunk_mut::<16>()) {
             store_i16s(to, _mm256_cvtepu8_epi16(_mm_xor_si128(load_16_bytes(from), flip)));
+        } else if let (Ok(from), Ok(to)) = (from.try_into(), (&mut *to).try_into()) {
+            store_8_i16s(to, _mm_cvtepu8_epi16(_mm_xor_si128(load_8_bytes(from), flip)));
         } else {
             let flip = _mm_cvtsi128_si32(flip).to_le_bytes()[0];
             for (from, to) in from.iter().zip(to) {

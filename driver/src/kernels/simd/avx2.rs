@@ -142,6 +142,14 @@ pub(crate) fn store_i16s(out: &mut [i16; 16], values: __m256i) {
     unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), values) };
 }
 
+/// Writes 8 numbers of 16 bits.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(crate) fn store_8_i16s(out: &mut [i16; 8], values: __m128i) {
+    // SAFETY: 16 bytes are written to an array of 8 numbers of 2.
+    unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), values) };
+}
+
 /// Writes 32 bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
