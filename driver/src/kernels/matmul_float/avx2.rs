@@ -22,11 +22,14 @@ const HALVES: usize = panels::LANES / LANES;
 /// Rows of a tile: their sums are 12 of the 16 registers, weights and one value three more.
 const ROWS: usize = 6;
 
+/// Rows of a tile where the units of a panel fill only one register, whose sums are as many.
+const ROWS_OF_HALVES: usize = 2 * ROWS;
+
 /// Most panels of a single row, whose sums are as many; weights are multiplied where they lie.
 const WIDEST: usize = 6;
 
-/// The sums of a panel.
-type Sums = [__m256; HALVES];
+/// The sums of a panel, of which `H` registers are those of units.
+type Sums<const H: usize> = [__m256; H];
 
 /// As [`portable::multiply`](super::portable::multiply).
 #[target_feature(enable = "avx2,fma")]
@@ -34,7 +37,11 @@ pub(crate) fn multiply_panels(product: &Product<'_>, out: &mut [f32]) {
     let panels = product.units.count().div_ceil(panels::LANES);
     if product.rows.count() > 1 {
         for panel in 0..panels {
-            Group::<1>::new(product, panel).rows(out);
+            if product.units.count() - panel * panels::LANES > LANES {
+                Group::<1, HALVES>::new(product, panel).rows::<ROWS, 3>(out);
+            } else {
+                Group::<1, 1>::new(product, panel).rows::<ROWS_OF_HALVES, 4>(out);
+            }
         }
         return;
     }
@@ -43,29 +50,29 @@ pub(crate) fn multiply_panels(product: &Product<'_>, out: &mut [f32]) {
         // Groups of nearly equal size.
         let first = panels * group / groups;
         match panels * (group + 1) / groups - first {
-            1 => Group::<1>::new(product, first).row(out),
-            2 => Group::<2>::new(product, first).row(out),
-            3 => Group::<3>::new(product, first).row(out),
-            4 => Group::<4>::new(product, first).row(out),
-            5 => Group::<5>::new(product, first).row(out),
-            _ => Group::<WIDEST>::new(product, first).row(out),
+            1 => Group::<1, HALVES>::new(product, first).row(out),
+            2 => Group::<2, HALVES>::new(product, first).row(out),
+            3 => Group::<3, HALVES>::new(product, first).row(out),
+            4 => Group::<4, HALVES>::new(product, first).row(out),
+            5 => Group::<5, HALVES>::new(product, first).row(out),
+            _ => Group::<WIDEST, HALVES>::new(product, first).row(out),
         }
     }
 }
 
-/// `P` panels of a product.
-struct Group<'a, const P: usize> {
+/// `P` panels of a product, each `H` registers wide.
+struct Group<'a, const P: usize, const H: usize> {
     product: &'a Product<'a>,
     /// The first unit.
     first: usize,
     panels: [&'a [Weights]; P],
     /// Which lanes are those of units.
-    lanes: [[Lanes8; HALVES]; P],
+    lanes: [[Lanes8; H]; P],
     /// How many units there are.
     width: usize,
 }
 
-impl<'a, const P: usize> Group<'a, P> {
+impl<'a, const P: usize, const H: usize> Group<'a, P, H> {
     #[target_feature(enable = "avx2,fma")]
     fn new(product: &'a Product<'a>, first: usize) -> Self {
         let (unit, units) = (first * panels::LANES, product.units.count());
@@ -73,7 +80,7 @@ impl<'a, const P: usize> Group<'a, P> {
             product,
             first: unit,
             panels: [product.units.panel(first); P],
-            lanes: [[Lanes8::holding(0, LANES); HALVES]; P],
+            lanes: [[Lanes8::holding(0, LANES); H]; P],
             width: (units - unit).min(P * panels::LANES),
         };
         for (panel, lanes) in group.lanes.iter_mut().enumerate() {
@@ -97,24 +104,21 @@ impl<'a, const P: usize> Group<'a, P> {
         }
     }
 
-    /// All rows, so many at a time.
+    /// All rows, `R` at a time, or `FEW` where no more are left.
     #[target_feature(enable = "avx2,fma")]
-    fn rows(&self, out: &mut [f32]) {
+    fn rows<const R: usize, const FEW: usize>(&self, out: &mut [f32]) {
         let rows = &self.product.rows;
         let count = rows.count();
         let mut cursor = rows.start();
-        // Of what is left behind the last whole tile, two or three rows are computed as one, and more as a whole one.
-        let tiled = count - count % ROWS;
-        let (tiled, few) = match count - tiled {
-            0..=3 => (tiled, count),
-            _ => (count, count),
-        };
+        // A tile with rows that are not wanted costs as much as a whole one.
+        let is_few = count % R <= FEW;
+        let tiled = if is_few { count - count % R } else { count };
         if rows.are_whole() {
-            self.part::<ROWS, true>(&mut cursor, 0, tiled, out);
-            self.part::<3, true>(&mut cursor, tiled, few, out);
+            self.part::<R, true>(&mut cursor, 0, tiled, out);
+            self.part::<FEW, true>(&mut cursor, tiled, count, out);
         } else {
-            self.part::<ROWS, false>(&mut cursor, 0, tiled, out);
-            self.part::<3, false>(&mut cursor, tiled, few, out);
+            self.part::<R, false>(&mut cursor, 0, tiled, out);
+            self.part::<FEW, false>(&mut cursor, tiled, count, out);
         }
     }
 
@@ -160,11 +164,11 @@ impl<'a, const P: usize> Group<'a, P> {
         row: usize,
         taken: usize,
         out: &[f32],
-    ) -> [[Sums; P]; R] {
-        let mut sums = [[[_mm256_setzero_ps(); HALVES]; P]; R];
+    ) -> [[Sums<H>; P]; R] {
+        let mut sums = [[[_mm256_setzero_ps(); H]; P]; R];
         if let Start::Bias(bias) = self.product.start {
             let bias = &bias[self.first..][..self.width];
-            let mut first = [[_mm256_setzero_ps(); HALVES]; P];
+            let mut first = [[_mm256_setzero_ps(); H]; P];
             for (panel, first) in first.iter_mut().enumerate() {
                 for (half, first) in first.iter_mut().enumerate() {
                     let at = bias.as_ptr().wrapping_add(panel * panels::LANES + half * LANES);
@@ -208,8 +212,8 @@ impl<'a, const P: usize> Group<'a, P> {
         rows: &[&[f32]; R],
         (offset, len): (usize, usize),
         begin: usize,
-        mut sums: [[Sums; P]; R],
-    ) -> [[Sums; P]; R] {
+        mut sums: [[Sums<H>; P]; R],
+    ) -> [[Sums<H>; P]; R] {
         let span = rows[0].len();
         assert!(offset <= span && len <= span - offset, "pieces of a row");
         for row in rows {
@@ -223,7 +227,7 @@ impl<'a, const P: usize> Group<'a, P> {
             for panel in 0..P {
                 // SAFETY: each slice of weights has `len` elements: it was cut above.
                 let Weights(weights) = unsafe { weights[panel].get_unchecked(position) };
-                let mut now = [_mm256_setzero_ps(); HALVES];
+                let mut now = [_mm256_setzero_ps(); H];
                 for (half, now) in now.iter_mut().enumerate() {
                     let at = weights.as_ptr().wrapping_add(half * LANES);
                     // SAFETY: 32 bytes are read from a half of an array of 16 floats.
@@ -233,7 +237,7 @@ impl<'a, const P: usize> Group<'a, P> {
                 for (sums, row) in sums.iter_mut().zip(rows) {
                     // SAFETY: each row has `span` elements, and `offset + len` is at most that: the assertions above.
                     let value = _mm256_set1_ps(*unsafe { row.get_unchecked(offset + position) });
-                    for half in 0..HALVES {
+                    for half in 0..H {
                         sums[panel][half] = _mm256_fmadd_ps(value, now[half], sums[panel][half]);
                     }
                 }
@@ -248,7 +252,7 @@ impl<'a, const P: usize> Group<'a, P> {
         &self,
         row: usize,
         taken: usize,
-        sums: &[[Sums; P]; R],
+        sums: &[[Sums<H>; P]; R],
         out: &mut [f32],
     ) {
         let (low, high) = self.product.range;
