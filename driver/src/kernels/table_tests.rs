@@ -73,6 +73,14 @@ fn a_body_for_an_instruction_set_stands_in_the_file_of_its_name() {
 }
 
 #[test]
+fn what_has_a_body_for_avx_512_has_one_for_avx2() {
+    let lacking = KERNELS.iter().filter(|info| {
+        info.written_for.contains(&Level::Avx512) && !info.written_for.contains(&Level::Avx2)
+    });
+    assert_eq!(lacking.map(|info| info.name).collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
 fn every_kernel_equals_its_reference_at_every_level() {
     for (info, compare) in COMPARISONS {
         let is_portable_only = info.compiled_for == [Level::Portable];

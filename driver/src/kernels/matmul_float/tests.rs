@@ -81,6 +81,34 @@ pub(crate) fn panels(isa: Isa) {
     }
 }
 
+/// Whatever registers they are in, with AVX2 as with AVX-512.
+#[test]
+fn products_are_added_in_order_and_rounded_once() {
+    for isa in Isa::each_here().filter(|isa| has_panels(*isa)) {
+        for (count, units, depth) in [(1, 200, 33), (7, 24, 50), (13, 70, 9), (12, 8, 31)] {
+            let thirds = |floats: Vec<f32>| floats.into_iter().map(|x| x / 3.0).collect();
+            let rows: Vec<f32> = thirds(numbers(count * depth, 1));
+            let weights: Vec<f32> = thirds(numbers(units * depth, 2));
+            let bias: Vec<f32> = thirds(numbers(units, 3));
+            let panels = FloatPanels::new(isa, &weights, units, depth, &Budget::default()).unwrap();
+            let mut out = vec![f32::NAN; count * units];
+            let rows_of = FloatRows::Matrix { values: &rows, depth };
+            let (start, range) = (Start::Bias(&bias), EVERYTHING);
+            let product =
+                Product { units: panels.all(), rows: rows_of, start, range, out_step: units };
+            product.run(isa, &mut out).unwrap();
+            let sum = |row: &[f32], (weights, bias): (&[f32], &f32)| {
+                row.iter().zip(weights).fold(*bias, |sum, (a, b)| a.mul_add(*b, sum))
+            };
+            let of_units = || weights.chunks_exact(depth).zip(&bias);
+            let rows = rows.chunks_exact(depth);
+            let want: Vec<f32> =
+                rows.flat_map(|row| of_units().map(move |unit| sum(row, unit))).collect();
+            assert_eq!(out, want, "{count} x {units} x {depth}");
+        }
+    }
+}
+
 #[test]
 fn a_range_keeps_what_is_no_number() {
     let panels = FloatPanels::new(Isa::detect(), &[1.0; 3], 3, 1, &Budget::default()).unwrap();

@@ -2,13 +2,9 @@
 
 use core::arch::x86_64::*;
 
-use super::portable::BELOW_HALF;
+use super::portable::{BELOW_HALF, FAR};
 use crate::kernels::lut::Quant8;
 use crate::kernels::simd::avx512::{LANES, Lanes16, load_floats, store_16_bytes};
-
-/// Steps from the zero point that leave every range of 8 bits, whatever the zero point: as exact as a float as they are
-/// as an integer.
-const FAR: f32 = 65_536.0;
 
 /// See [`floats`](super::portable::floats).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]

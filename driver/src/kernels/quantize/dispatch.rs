@@ -2,9 +2,9 @@
 //! that it asks the CPU for first.
 #![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
 
-#[cfg(target_arch = "x86_64")]
-use super::avx512;
 use super::portable;
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
 use crate::kernels::lut::Quant8;
 use crate::kernels::simd::kernel;
 
@@ -15,6 +15,7 @@ kernel! {
     operations: [Quantize],
     types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],
     portable: portable::floats,
+    avx2: avx2::floats,
     avx512: avx512::floats,
 }
 

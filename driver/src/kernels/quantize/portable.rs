@@ -50,6 +50,11 @@ fn step(x: f32, quant: Quant8) -> i32 {
 /// The largest number below one half.
 pub(super) const BELOW_HALF: f32 = 0.499_999_97;
 
+/// Steps from the zero point that leave every range of 8 bits, whatever the zero point: as exact as a float as they are
+/// as an integer.
+#[cfg(target_arch = "x86_64")]
+pub(super) const FAR: f32 = 65_536.0;
+
 /// `x.round() as i32` without the call into the mathematics library that keeps a loop from being
 /// turned into vector code: adding [`BELOW_HALF`] and truncating gives the same.
 #[inline(always)]
