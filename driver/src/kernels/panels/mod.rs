@@ -41,7 +41,7 @@ pub(crate) struct Panels<B, const STEP: usize> {
 /// What a block has of a row.
 #[derive(Clone, Copy)]
 struct Part {
-    row_bytes: usize,
+    bytes: usize,
     /// What stands for a byte of a row that is not there.
     missing: u8,
 }
@@ -85,7 +85,7 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
         budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
         const { assert!(size_of::<B>() == SQUARE_BYTES, "a block has one word of each unit") };
-        let part = Part { row_bytes: size_of::<Word>(), missing: flip };
+        let part = Part { bytes: size_of::<Word>(), missing: flip };
         Self::turned(&mut row, (units, depth), part, budget, |rows, blocks| {
             dispatch::turn(isa, rows, flip, bytemuck::cast_slice_mut::<B, Square>(blocks));
         })
@@ -104,7 +104,7 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
         budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
         const { assert!(size_of::<B>() == size_of::<Pairs>(), "a block has a pair of each unit") };
-        let part = Part { row_bytes: 2, missing: flip };
+        let part = Part { bytes: 2, missing: flip };
         Self::turned(&mut row, (units, depth), part, budget, |rows, blocks| {
             dispatch::turn_pairs(
                 isa,
@@ -127,8 +127,8 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
         let mut blocks = Self::zeroed(units, depth, budget)?;
         let mut parts = Parts::of(&mut blocks);
         let mut checkpoints = budget.stop().checkpoints();
-        let row_bytes = depth * part.row_bytes / STEP;
-        let square = SQUARE_BYTES / part.row_bytes;
+        let row_bytes = depth * part.bytes / STEP;
+        let square = SQUARE_BYTES / part.bytes;
         // A missing unit has this in the place of each part of its row, and weights of 0 once it is flipped.
         let missing = [part.missing; SQUARES_AT_ONCE * SQUARE_BYTES];
         for first in (0..units).step_by(LANES) {
