@@ -213,18 +213,13 @@ mod other_architectures {
         false
     }
 
-    /// There is no AVX-512 here.
-    pub(crate) fn has_avx512(_: Isa) -> bool {
-        false
-    }
-
     /// There is no VNNI here.
     pub(crate) fn has_vnni(_: Isa) -> bool {
         false
     }
 }
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) use other_architectures::{has_avx_vnni, has_avx2, has_avx512, has_vnni};
+pub(crate) use other_architectures::{has_avx_vnni, has_avx2, has_vnni};
 
 #[cfg(not(target_arch = "aarch64"))]
 mod other_than_arm {

@@ -31,6 +31,8 @@ pub(crate) use announcement::neon_or_on;
 pub(crate) use announcement::own_or;
 pub(crate) use announcement::{KernelInfo, kernel, level_of, portable_kernel};
 pub use isa::Isa;
-pub(crate) use isa::{Level, has_avx_vnni, has_avx2, has_avx512, has_dotprod, has_vnni};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use isa::has_avx512;
+pub(crate) use isa::{Level, has_avx_vnni, has_avx2, has_dotprod, has_vnni};
 #[cfg(target_arch = "aarch64")]
 pub(crate) use isa::{has_i8mm, has_neon};
