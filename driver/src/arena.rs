@@ -100,6 +100,10 @@ fn place(
             }
         };
         block.put(index, offset, rounded)?;
+        // Behind all others nobody looks for a place among them, of which there may be many.
+        if !matches!(placing, Placing::Behind) {
+            block.keep_in_order(index);
+        }
     }
     Ok((block.ranges, block.end))
 }
@@ -124,8 +128,8 @@ struct Block<'n> {
 
 impl<'n> Block<'n> {
     fn new(needs: &'n [Need]) -> Self {
-        let placed = Vec::with_capacity(needs.len());
-        Block { needs, ranges: vec![0..0; needs.len()], placed, beside: Vec::new(), end: 0 }
+        let ranges = vec![0..0; needs.len()];
+        Block { needs, ranges, placed: Vec::new(), beside: Vec::new(), end: 0 }
     }
 
     /// Finds the ranges of values that are alive together with this one, by offset: most are not, and those that are get
@@ -167,12 +171,16 @@ impl<'n> Block<'n> {
             .checked_add(rounded)
             .ok_or(OpError::Range { what: "size of the working memory" })?;
         let need = self.needs[index];
-        let range = offset..offset + need.size;
-        self.ranges[index] = range.clone();
+        self.ranges[index] = offset..offset + need.size;
         self.end = self.end.max(end);
-        let at = self.placed.partition_point(|other| other.range.start <= offset);
-        self.placed.insert(at, Placed { need, range });
         Ok(())
+    }
+
+    /// Lets a value that has its range be found by those that follow.
+    fn keep_in_order(&mut self, index: usize) {
+        let (need, range) = (self.needs[index], self.ranges[index].clone());
+        let at = self.placed.partition_point(|other| other.range.start <= range.start);
+        self.placed.insert(at, Placed { need, range });
     }
 }
 

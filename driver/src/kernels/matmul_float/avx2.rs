@@ -293,7 +293,7 @@ unsafe fn load(at: *const f32, lanes: Lanes8) -> __m256 {
     unsafe { _mm256_maskload_ps(at, lanes.mask()) }
 }
 
-/// Writes the numbers of these lanes. With a mask that takes some processors twenty times as long.
+/// Writes the numbers of these lanes. With a mask that takes some processors many times as long.
 ///
 /// # Safety
 /// `at` is that of the first lane, and there is room for as many numbers as lanes.
