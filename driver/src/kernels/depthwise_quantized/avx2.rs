@@ -7,7 +7,7 @@
 use core::arch::x86_64::*;
 use std::ops::Range;
 
-use super::pairs::{PairedFilter, Sources, TapLine, WeightPairs};
+use super::pairs::{PairedFilter, Sources, Tap, TapLine, WeightPairs};
 use crate::kernels::conv::{Conv, pixels_of};
 use crate::kernels::requantize::avx2::{Bounds, Rules};
 use crate::kernels::simd::avx2::{LANES, load_bytes, load_pairs, store_bytes};
@@ -62,6 +62,8 @@ fn pairs<const SIGNED: bool, const NOT_NEGATIVE: bool>(
     let inside = conv.horizontal.whole(conv.filter.width, conv.input.width, width);
     let inside = inside.start.min(width)..inside.end.min(width);
     let mut sources = Sources::new(filter);
+    let mut line = TapLine::new(filter);
+    let mut wide_line = packed.wide.as_ref().map(|(filter, _)| TapLine::new(filter));
     for (row, out) in rows.zip(out.chunks_exact_mut(width * channels)) {
         // Pixels whose filter reaches over an edge to the left or right, one by one.
         for edge in [0..inside.start, inside.end..width] {
@@ -76,15 +78,19 @@ fn pairs<const SIGNED: bool, const NOT_NEGATIVE: bool>(
         if let Some((filter, pixels)) = &packed.wide {
             let count = inside.len() / pixels;
             let range = (inside.start, count);
-            let taps = TapLine::new(conv, input, filter, (row, *pixels), range);
             let out = &mut out[inside.start * channels..][..count * pixels * channels];
-            whole::<SIGNED, NOT_NEGATIVE>(&taps, filter, count, out);
+            if let (Some(line), true) = (&mut wide_line, count > 0) {
+                let taps = line.under(conv, input, (row, *pixels), range);
+                whole::<SIGNED, NOT_NEGATIVE>(taps, filter, count, out);
+            }
             inside.start += count * pixels;
         }
         let range = (inside.start, inside.len());
-        let taps = TapLine::new(conv, input, filter, (row, 1), range);
         let out = &mut out[inside.start * channels..inside.end * channels];
-        whole::<SIGNED, NOT_NEGATIVE>(&taps, filter, inside.len(), out);
+        if !inside.is_empty() {
+            let taps = line.under(conv, input, (row, 1), range);
+            whole::<SIGNED, NOT_NEGATIVE>(taps, filter, inside.len(), out);
+        }
     }
 }
 
@@ -114,16 +120,12 @@ fn pixel<const SIGNED: bool, const NOT_NEGATIVE: bool>(
 /// channels.
 #[target_feature(enable = "avx2")]
 fn whole<const SIGNED: bool, const NOT_NEGATIVE: bool>(
-    line: &TapLine<'_>,
+    taps: &[Tap<'_>],
     filter: &PairedFilter,
     count: usize,
     out: &mut [u8],
 ) {
-    if count == 0 {
-        return;
-    }
     let channels = filter.channels();
-    let taps = line.taps(filter.taps());
     let line = Line { channels, bounds: Bounds::new(filter.rules()) };
     // Rows at the upper and lower edge have taps that stay on a row of zeros.
     let step = taps.first().map(|(_, step)| *step);
@@ -166,9 +168,6 @@ fn whole<const SIGNED: bool, const NOT_NEGATIVE: bool>(
         }
     }
 }
-
-/// What lies under a tap, from the first pixel on, and how far apart pixels are.
-type Tap<'a> = (&'a [u8], usize);
 
 /// The weights of two taps for both halves of a block of channels.
 type Pair = [WeightPairs; 2];

@@ -7,35 +7,40 @@
 use core::arch::x86_64::*;
 use std::ops::Range;
 
-use super::pairs::{PairedFilter, Sources, TapLine, WeightPairs};
-use crate::kernels::conv::{Conv, pixels_of};
-use crate::kernels::requantize::Channels;
-use crate::kernels::requantize::avx512::Rules;
-use crate::kernels::simd::avx512::{
-    LANES, Lanes16, Lanes32, load_bytes, load_pairs, store_32_bytes,
+use super::pairs::{PairedFilter, Tap, TapLine, WeightPairs};
+use crate::kernels::conv::Conv;
+use crate::kernels::requantize::avx512::{
+    ANY, Bounds, Ending, NOT_NEGATIVE, Rules, SMALL, largest_sum,
 };
+use crate::kernels::simd::avx512::{LANES, Lanes16, Lanes32, load_pairs, store_32_bytes};
 
 /// Channels of a block of [`PairedFilter`]: one register of 16-bit values.
 const PAIRED: usize = PairedFilter::BLOCK;
 
+/// Taps of a filter of 3 by 3, and the one that makes them even.
+const NINE: usize = 10;
+
 /// The rules of a [`PairedFilter`] in registers' form: for each block its two halves.
 #[derive(Debug, Clone)]
-pub(crate) struct PairedRules(Vec<[Rules; 2]>);
+pub(crate) struct PairedRules {
+    blocks: Vec<[Rules; 2]>,
+    ending: Ending,
+}
 
 impl PairedRules {
     /// The rules of this filter.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     pub(crate) fn new(filter: &PairedFilter) -> Self {
         let rules = filter.rules();
-        let half = |first: usize| {
-            if rules.low >= 0 {
-                Rules::new::<true>(rules, first, Lanes16::ALL)
-            } else {
-                Rules::new::<false>(rules, first, Lanes16::ALL)
-            }
-        };
+        let firsts = (0..rules.bias.len()).step_by(LANES);
+        let largest = largest_sum(filter.taps());
+        let ending = firsts
+            .map(|first| Rules::ending(rules, first, Lanes16::ALL, largest))
+            .fold(NOT_NEGATIVE, Ending::max);
+        let half = |first: usize| Rules::new(ending, rules, first, Lanes16::ALL);
         let blocks = (0..rules.bias.len()).step_by(PAIRED);
-        PairedRules(blocks.map(|first| [half(first), half(first + LANES)]).collect())
+        let blocks = blocks.map(|first| [half(first), half(first + LANES)]).collect();
+        PairedRules { blocks, ending }
     }
 
     /// Bytes that the rules of this filter take.
@@ -45,7 +50,7 @@ impl PairedRules {
 
     /// Bytes held.
     pub(crate) fn held_bytes(&self) -> usize {
-        size_of_val(self.0.as_slice())
+        size_of_val(self.blocks.as_slice())
     }
 }
 
@@ -95,16 +100,18 @@ pub(crate) fn depthwise_pairs(
     out: &mut [u8],
 ) {
     let filter = packed.filter();
-    match (filter.is_signed(), filter.rules().low >= 0) {
-        (false, false) => pairs::<false, false>(conv, input, packed, rows, out),
-        (false, true) => pairs::<false, true>(conv, input, packed, rows, out),
-        (true, false) => pairs::<true, false>(conv, input, packed, rows, out),
-        (true, true) => pairs::<true, true>(conv, input, packed, rows, out),
+    match (filter.is_signed(), packed.single.1.ending) {
+        (false, NOT_NEGATIVE) => pairs::<false, NOT_NEGATIVE>(conv, input, packed, rows, out),
+        (false, SMALL) => pairs::<false, SMALL>(conv, input, packed, rows, out),
+        (false, _) => pairs::<false, ANY>(conv, input, packed, rows, out),
+        (true, NOT_NEGATIVE) => pairs::<true, NOT_NEGATIVE>(conv, input, packed, rows, out),
+        (true, SMALL) => pairs::<true, SMALL>(conv, input, packed, rows, out),
+        (true, _) => pairs::<true, ANY>(conv, input, packed, rows, out),
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn pairs<const SIGNED: bool, const NOT_NEGATIVE: bool>(
+fn pairs<const SIGNED: bool, const ENDING: Ending>(
     conv: &Conv,
     input: &[u8],
     packed: &Packed,
@@ -116,139 +123,114 @@ fn pairs<const SIGNED: bool, const NOT_NEGATIVE: bool>(
     assert_eq!(channels, filter.channels(), "channels of a depthwise filter");
     let inside = conv.horizontal.whole(conv.filter.width, conv.input.width, width);
     let inside = inside.start.min(width)..inside.end.min(width);
-    let mut sources = Sources::new(filter);
+    let (mut line, mut wide_line) = (TapLine::new(filter), None);
+    if let Some((filter, ..)) = &packed.wide {
+        wide_line = Some(TapLine::new(filter));
+    }
     for (row, out) in rows.zip(out.chunks_exact_mut(width * channels)) {
         // Pixels whose filter reaches over an edge to the left or right, one by one.
-        for edge in [0..inside.start, inside.end..width] {
-            let out = &mut out[edge.start * channels..edge.end * channels];
-            let pixels = pixels_of(conv, row..row + 1, edge);
-            for (taps, out) in pixels.zip(out.chunks_exact_mut(channels)) {
-                let sources = sources.under(taps, input);
-                pixel::<SIGNED, NOT_NEGATIVE>(sources, filter, &rules.0, out);
-            }
+        for pixel in (0..inside.start).chain(inside.end..width) {
+            let taps = line.under(conv, input, (row, 1), (pixel, 1));
+            let out = &mut out[pixel * channels..][..channels];
+            Line::new(filter, taps, 1).stored::<SIGNED, ENDING>(filter, rules, out);
         }
         let mut inside = inside.clone();
-        if let Some((filter, rules, pixels)) = &packed.wide {
+        if let (Some((filter, rules, pixels)), Some(line)) = (&packed.wide, &mut wide_line) {
             let count = inside.len() / pixels;
-            let range = (inside.start, count);
-            let taps = TapLine::new(conv, input, filter, (row, *pixels), range);
-            let out = &mut out[inside.start * channels..][..count * pixels * channels];
-            whole::<SIGNED, NOT_NEGATIVE>(&taps, filter, &rules.0, count, out);
+            if count > 0 {
+                let taps = line.under(conv, input, (row, *pixels), (inside.start, count));
+                let out = &mut out[inside.start * channels..][..count * pixels * channels];
+                Line::new(filter, taps, count).stored::<SIGNED, ENDING>(filter, rules, out);
+            }
             inside.start += count * pixels;
         }
-        let range = (inside.start, inside.len());
-        let taps = TapLine::new(conv, input, filter, (row, 1), range);
-        let out = &mut out[inside.start * channels..inside.end * channels];
-        whole::<SIGNED, NOT_NEGATIVE>(&taps, filter, &rules.0, inside.len(), out);
-    }
-}
-
-/// One pixel.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn pixel<const SIGNED: bool, const NOT_NEGATIVE: bool>(
-    sources: &[&[u8]],
-    filter: &PairedFilter,
-    rules: &[[Rules; 2]],
-    out: &mut [u8],
-) {
-    for (block, rules) in rules.iter().enumerate() {
-        let first = block * PAIRED;
-        let lanes = Lanes32::first(filter.channels() - first);
-        let bytes = paired_block::<SIGNED, NOT_NEGATIVE>(sources, filter, rules, block, lanes);
-        store_32_bytes(&mut out[first..], lanes, bytes);
-    }
-}
-
-/// A line of output pixels whose taps all lie on the image, as far as left and right go: block by block of
-/// channels, so that rules and weights stay in registers from pixel to pixel.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn whole<const SIGNED: bool, const NOT_NEGATIVE: bool>(
-    line: &TapLine<'_>,
-    filter: &PairedFilter,
-    rules: &[[Rules; 2]],
-    count: usize,
-    out: &mut [u8],
-) {
-    let channels = filter.channels();
-    if count == 0 {
-        return;
-    }
-    let taps = line.taps(filter.taps());
-    let line = Line { count, channels, bounds: NarrowBounds::new(filter.rules()) };
-    // Rows at the upper and lower edge have taps that stay on a row of zeros.
-    let step = taps.first().map(|(_, step)| *step);
-    let step = step.filter(|step| taps.iter().all(|(_, other)| other == step));
-    for (block, rules) in rules.iter().enumerate() {
-        let first = block * PAIRED;
-        let weights = filter.block(block);
-        match (step, <&[Pair; 5]>::try_from(weights), <&[Tap<'_>; 10]>::try_from(taps)) {
-            // Filters of 3 by 3: as their number is known, the loop over taps is none.
-            (Some(step), Ok(weights), Ok(taps)) => {
-                line.block::<SIGNED, NOT_NEGATIVE, _, _>(
-                    taps,
-                    weights,
-                    rules,
-                    first,
-                    |_| step,
-                    out,
-                );
-            }
-            _ => line.block::<SIGNED, NOT_NEGATIVE, _, _>(
-                taps,
-                weights,
-                rules,
-                first,
-                |step| step,
-                out,
-            ),
+        if !inside.is_empty() {
+            let count = inside.len();
+            let taps = line.under(conv, input, (row, 1), (inside.start, count));
+            let out = &mut out[inside.start * channels..inside.end * channels];
+            Line::new(filter, taps, count).stored::<SIGNED, ENDING>(filter, rules, out);
         }
     }
 }
 
-/// What lies under a tap, from the first pixel on, and how far apart pixels are.
-type Tap<'a> = (&'a [u8], usize);
-
-/// The weights of two taps for both halves of a block of channels.
-type Pair = [WeightPairs; 2];
-
-/// A line of pixels.
+/// A line of output pixels whose taps all lie on the image, as far as left and right go, or a single pixel.
 #[derive(Clone, Copy)]
-struct Line {
+struct Line<'a> {
+    /// Bytes for all pixels.
+    taps: &'a [Tap<'a>],
+    /// How far apart pixels are under every tap, where that is the same.
+    step: Option<usize>,
     count: usize,
     channels: usize,
-    bounds: NarrowBounds,
+    bounds: Bounds,
 }
 
-impl Line {
-    /// The block of channels from `first` on of all pixels, of which there must be one; `step_of` makes of a
-    /// tap's step the same.
+impl<'a> Line<'a> {
+    /// `count` pixels of this filter, of which there must be one.
+    #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn block<'t, const SIGNED: bool, const NOT_NEGATIVE: bool, T, W>(
+    fn new(filter: &PairedFilter, taps: &'a [Tap<'a>], count: usize) -> Self {
+        let channels = filter.channels();
+        // Rows at the upper and lower edge have taps that stay on a row of zeros.
+        let first = taps.first().map_or(0, |(_, step)| *step);
+        let mut is_even = true;
+        for (values, step) in taps {
+            // Everything that is read below.
+            assert!(values.len() >= (count - 1) * step + channels, "a line under a tap");
+            is_even &= *step == first;
+        }
+        let step = is_even.then_some(first);
+        Line { taps, step, count, channels, bounds: Bounds::new(filter.rules()) }
+    }
+
+    /// Block by block of channels, so that rules and weights stay in registers from pixel to pixel.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn stored<const SIGNED: bool, const ENDING: Ending>(
         &self,
-        taps: &T,
-        weights: &W,
+        filter: &PairedFilter,
+        rules: &PairedRules,
+        out: &mut [u8],
+    ) {
+        for (block, rules) in rules.blocks.iter().enumerate() {
+            let (first, weights) = (block * PAIRED, filter.block(block));
+            match self.step {
+                // Filters of 3 by 3: as their number is known, the loop over taps is none.
+                Some(step) if self.taps.len() == NINE => {
+                    self.block::<SIGNED, ENDING, NINE>(weights, rules, first, |_| step, out);
+                }
+                _ => self.block::<SIGNED, ENDING, 0>(weights, rules, first, |step| step, out),
+            }
+        }
+    }
+
+    /// The block of channels from `first` on of all pixels; `step_of` makes of a tap's step the same. There are
+    /// `TAPS` taps, or any number where that is 0.
+    ///
+    /// Values of two taps are interleaved, so that one instruction multiplies both by their weights and
+    /// adds the products. That leaves channels 0-3, 8-11, 16-19, 24-27 in one register and the others in
+    /// the other, which the narrowing at the end puts back; weights and rules were stored in that order.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn block<const SIGNED: bool, const ENDING: Ending, const TAPS: usize>(
+        &self,
+        weights: &[[WeightPairs; 2]],
         [low_rules, high_rules]: &[Rules; 2],
         first: usize,
         step_of: impl Fn(usize) -> usize,
         out: &mut [u8],
-    ) where
-        T: AsRef<[Tap<'t>]> + ?Sized,
-        W: AsRef<[Pair]> + ?Sized,
-    {
+    ) {
         let lanes = Lanes32::first(self.channels - first);
-        // Everything that the loops below read.
-        for (values, step) in taps.as_ref() {
-            let len = (self.count - 1) * step_of(*step) + self.channels;
-            assert!(values.len() >= len, "a line under a tap");
+        let (mut taps, mut weights) = (self.taps, weights);
+        if TAPS > 0 {
+            (taps, weights) = (&taps[..TAPS], &weights[..TAPS / 2]);
         }
         for (index, out) in out.chunks_exact_mut(self.channels).take(self.count).enumerate() {
             let (mut low_sums, mut high_sums) = (low_rules.bias, high_rules.bias);
-            for (taps, weights) in taps.as_ref().chunks_exact(2).zip(weights.as_ref()) {
+            for (taps, weights) in taps.chunks_exact(2).zip(weights) {
                 let [a, b] = [taps[0], taps[1]].map(|(values, step)| {
                     let at = index * step_of(step);
                     // SAFETY: the bytes in the lanes from here on end at most at
-                    // `(count - 1) * step + channels`, which is within the values: the assertion above.
+                    // `(count - 1) * step + channels`, which is within the values: asserted by `new`.
                     let from = unsafe { values.as_ptr().add(at + first) };
                     // SAFETY: as said for the pointer; bytes that are not in the lanes are not read.
                     let bytes = unsafe { _mm256_maskz_loadu_epi8(lanes.mask(), from.cast()) };
@@ -262,81 +244,10 @@ impl Line {
                 low_sums = _mm512_add_epi32(low_sums, low);
                 high_sums = _mm512_add_epi32(high_sums, high);
             }
-            let low_values = low_rules.apply::<NOT_NEGATIVE>(low_sums);
-            let high_values = high_rules.apply::<NOT_NEGATIVE>(high_sums);
-            let bytes = self.bounds.bytes(low_values, high_values);
+            let low_values = low_rules.apply::<ENDING>(low_sums);
+            let high_values = high_rules.apply::<ENDING>(high_sums);
+            let bytes = self.bounds.mixed(low_values, high_values);
             store_32_bytes(&mut out[first..], lanes, bytes);
         }
     }
-}
-
-/// The output values of 32 channels of one pixel.
-///
-/// Values of two taps are interleaved, so that one instruction multiplies both by their weights and
-/// adds the products. That leaves channels 0-3, 8-11, 16-19, 24-27 in one register and the others in
-/// the other, which the narrowing at the end puts back; weights and rules were stored in that order.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn paired_block<const SIGNED: bool, const NOT_NEGATIVE: bool>(
-    sources: &[&[u8]],
-    filter: &PairedFilter,
-    rules: &[Rules; 2],
-    block: usize,
-    lanes: Lanes32,
-) -> __m256i {
-    let [low_rules, high_rules] = rules;
-    let (mut low_sums, mut high_sums) = (low_rules.bias, high_rules.bias);
-    let first = block * PAIRED;
-    for (taps, weights) in sources.chunks_exact(2).zip(filter.block(block)) {
-        let a = widen::<SIGNED>(taps[0], first, lanes);
-        let b = widen::<SIGNED>(taps[1], first, lanes);
-        let [low_weights, high_weights] = weights;
-        let (low_weights, high_weights) = (load_pairs(low_weights), load_pairs(high_weights));
-        let low = _mm512_madd_epi16(_mm512_unpacklo_epi16(a, b), low_weights);
-        let high = _mm512_madd_epi16(_mm512_unpackhi_epi16(a, b), high_weights);
-        low_sums = _mm512_add_epi32(low_sums, low);
-        high_sums = _mm512_add_epi32(high_sums, high);
-    }
-    let low_values = low_rules.apply::<NOT_NEGATIVE>(low_sums);
-    let high_values = high_rules.apply::<NOT_NEGATIVE>(high_sums);
-    NarrowBounds::new(filter.rules()).bytes(low_values, high_values)
-}
-
-/// The range of stored values, and the zero point, with 16 bits each.
-#[derive(Clone, Copy)]
-struct NarrowBounds {
-    low: __m512i,
-    high: __m512i,
-    zero_point: __m512i,
-}
-
-impl NarrowBounds {
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw")]
-    fn new(rules: Channels<'_>) -> Self {
-        let wide = |bound: i32| _mm512_broadcastw_epi16(_mm_cvtsi32_si128(bound));
-        NarrowBounds {
-            low: wide(rules.low),
-            high: wide(rules.high),
-            zero_point: wide(rules.zero_point),
-        }
-    }
-
-    /// Stored values, from rescaled sums of the two halves of a block.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw")]
-    fn bytes(&self, low_values: __m512i, high_values: __m512i) -> __m256i {
-        // Saturates at 16 bits, beyond which everything is clamped anyway: bounds are below 2^9.
-        let values = _mm512_packs_epi32(low_values, high_values);
-        let values = _mm512_min_epi16(_mm512_max_epi16(values, self.low), self.high);
-        _mm512_cvtepi16_epi8(_mm512_add_epi16(values, self.zero_point))
-    }
-}
-
-/// 32 bytes of a pixel from channel `first` on, with 16 bits each; bytes not in the lanes are 0.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn widen<const SIGNED: bool>(pixel: &[u8], first: usize, lanes: Lanes32) -> __m512i {
-    let bytes = load_bytes(pixel, first, lanes);
-    if SIGNED { _mm512_cvtepi8_epi16(bytes) } else { _mm512_cvtepu8_epi16(bytes) }
 }

@@ -184,43 +184,56 @@ pub(crate) fn widened(
     Ok((taps.flat_map(|tap| repeated(tap, pixels)).collect(), wide))
 }
 
-/// What lies under each tap of a line of output pixels: from the first pixel on, and how far apart the pixels
-/// are. An even number of taps; those that fall above or below the image stay on a row of zeros.
-pub(crate) struct TapLine<'a>([(&'a [u8], usize); MAX_TAPS]);
+/// What lies under a tap of a line of output pixels, from the first one on, and how far apart the pixels are.
+pub(super) type Tap<'a> = (&'a [u8], usize);
+
+/// Room for what lies under each tap of a line of output pixels.
+pub(crate) struct TapLine<'a> {
+    list: [Tap<'a>; MAX_TAPS],
+    zeros: &'a [u8],
+    taps: usize,
+}
 
 impl<'a> TapLine<'a> {
-    /// The taps of this filter over `count` times `pixels` pixels of output row `row` from `first` on, none of
-    /// which reaches over the left or right edge.
-    pub(crate) fn new(
+    /// Room for this filter.
+    pub(crate) fn new(filter: &'a PairedFilter) -> Self {
+        let zeros = filter.zeros.as_slice();
+        TapLine { list: [(zeros, 0); MAX_TAPS], zeros, taps: filter.taps }
+    }
+
+    /// The taps over `count` times `pixels` pixels of output row `row` from `first` on, none of which reaches over
+    /// the left or right edge, or over a single one, which may. An even number of taps; those that fall beside the image
+    /// stay on a row of zeros.
+    pub(crate) fn under(
+        &mut self,
         conv: &Conv,
         input: &'a [u8],
-        filter: &'a PairedFilter,
         (row, pixels): (usize, usize),
         (first, count): (usize, usize),
-    ) -> TapLine<'a> {
-        let mut line = TapLine([(filter.zeros.as_slice(), 0); MAX_TAPS]);
-        if count == 0 {
-            return line;
-        }
+    ) -> &[Tap<'a>] {
+        let list = &mut self.list[..self.taps.next_multiple_of(2)];
         let (batch, row) = (row / conv.output.height, row % conv.output.height);
-        let step = pixels * conv.horizontal.stride * conv.input.column_step;
-        for down in conv.vertical.taps(row, conv.filter.height, conv.input.height) {
+        let down = conv.vertical.taps(row, conv.filter.height, conv.input.height);
+        let right = conv.horizontal.taps(first, conv.filter.width, conv.input.width);
+        if down.len() * right.len() < self.taps {
+            list.fill((self.zeros, 0));
+        }
+        // From one single pixel there is no step.
+        let step =
+            if count == 1 { 0 } else { pixels * conv.horizontal.stride * conv.input.column_step };
+        for down in down {
             let y = conv.vertical.position(row, down);
-            for right in 0..conv.filter.width {
+            for right in right.clone() {
                 let x = conv.horizontal.position(first, right);
                 let values = &input[conv.input.at(batch, y, x)..];
-                line.0[down * conv.filter.width + right] = (values, step);
+                list[down * conv.filter.width + right] = (values, step);
             }
         }
         // Where one more makes them even, its weights are 0: whatever it reads, one step for all is faster.
-        line.0[filter.taps.next_multiple_of(2) - 1] = line.0[filter.taps - 1];
-        line
-    }
-
-    /// The taps of a filter that has so many, and one more where that is odd.
-    #[inline(always)]
-    pub(crate) fn taps(&self, taps: usize) -> &[(&'a [u8], usize)] {
-        &self.0[..taps.next_multiple_of(2)]
+        if let Some(last) = self.taps.checked_sub(1) {
+            list[self.taps.next_multiple_of(2) - 1] = list[last];
+        }
+        list
     }
 }
 

@@ -22,6 +22,9 @@ const HALF: usize = LANES / 2;
 /// keeps from tile to tile.
 const GROUP_BYTES: usize = 192 << 10;
 
+/// Most panels of such weights: their rules are worked out once for all tiles.
+const GROUP: usize = 16;
+
 /// See [`multiply_wide`](super::dispatch::multiply_wide).
 #[target_feature(enable = "avx2")]
 pub(crate) fn multiply_wide(
@@ -50,11 +53,16 @@ fn multiply<const NOT_NEGATIVE: bool>(
 ) {
     let (count, pairs) = (rows.count(), matrix.pairs());
     let flip = _mm_set1_epi8(flip.cast_signed());
-    let product = Product { matrix, rules, bounds: Bounds::new(rules) };
-    let panels = matrix.units().div_ceil(LANES);
-    let group = (GROUP_BYTES / (pairs * size_of::<WeightPairs>())).max(1);
+    let product = Product { matrix, bounds: Bounds::new(rules) };
+    let (units, panels) = (matrix.units(), matrix.units().div_ceil(LANES));
+    let group = (GROUP_BYTES / (pairs * size_of::<WeightPairs>())).clamp(1, GROUP);
+    let mut kept = [[Rules::zero(); 2]; GROUP];
     for first in (0..panels).step_by(group) {
         let panels = first..(first + group).min(panels);
+        for (panel, [low, high]) in panels.clone().zip(&mut kept) {
+            low.set::<NOT_NEGATIVE>(rules, panel * LANES);
+            high.set::<NOT_NEGATIVE>(rules, (panel * LANES + HALF).min(units));
+        }
         let mut cursor = rows.start();
         let mut list: Segments<'_, u8, WIDE_ROWS> = [[&[]; WIDE_ROWS]; MAX_SEGMENTS];
         for row in (0..count).step_by(WIDE_ROWS) {
@@ -63,7 +71,7 @@ fn multiply<const NOT_NEGATIVE: bool>(
             for (index, wide) in space.chunks_exact_mut(pairs).take(taken).enumerate() {
                 widen(&list[..pieces], index, flip, bytemuck::cast_slice_mut(wide));
             }
-            for panel in panels.clone() {
+            for panel in panels.clone().zip(&kept) {
                 // A tile with a row that is not wanted costs less than one row more by itself.
                 match taken {
                     1 => product.tile::<NOT_NEGATIVE, 1>(space, panel, (row, taken), out),
@@ -112,18 +120,18 @@ fn widen(pieces: &[[&[u8]; WIDE_ROWS]], index: usize, flip: __m128i, wide: &mut 
 /// What all tiles share.
 struct Product<'a> {
     matrix: PairPanels<'a>,
-    rules: Channels<'a>,
     bounds: Bounds,
 }
 
 impl Product<'_> {
-    /// Rows `row..row + taken` of a panel's units, `taken` at most `R`, from rows of pairs that `wide` begins with.
+    /// Rows `row..row + taken` of the units of a panel, whose rules come with it, `taken` at most `R`, from rows of pairs
+    /// that `wide` begins with.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn tile<const NOT_NEGATIVE: bool, const R: usize>(
         &self,
         wide: &[i32],
-        panel: usize,
+        (panel, [low, high]): (usize, &[Rules; 2]),
         (row, taken): (usize, usize),
         out: &mut [u8],
     ) {
@@ -135,7 +143,6 @@ impl Product<'_> {
             *slot = &wide[index.min(taken - 1) * pairs..][..pairs];
         }
         let weights = self.matrix.panel(panel);
-        let low = Rules::new::<NOT_NEGATIVE>(self.rules, first);
         if used <= HALF {
             let sums = sums::<R, 1>(weights, &rows, [low.bias]);
             for (index, [sums]) in sums.iter().enumerate() {
@@ -149,7 +156,6 @@ impl Product<'_> {
             }
             return;
         }
-        let high = Rules::new::<NOT_NEGATIVE>(self.rules, first + HALF);
         let sums = sums::<R, 2>(weights, &rows, [low.bias, high.bias]);
         for (index, [low_sums, high_sums]) in sums.iter().enumerate() {
             if index >= taken {

@@ -10,7 +10,9 @@ use super::ByteRows;
 use super::quads::{QUAD, Quad, QuadPanels};
 use crate::kernels::conv::{Cursor, MAX_SEGMENTS, Segments};
 use crate::kernels::requantize::Channels;
-use crate::kernels::requantize::avx512::{Bounds, Rules};
+use crate::kernels::requantize::avx512::{
+    ANY, Bounds, Ending, NOT_NEGATIVE, Rules, SMALL, largest_sum,
+};
 use crate::kernels::simd::avx512::{LANES, Lanes16};
 
 /// See [`multiply_quads`](super::dispatch::multiply_quads).
@@ -23,16 +25,15 @@ pub(crate) fn multiply_quads(
     row_terms: &[i32],
     out: &mut [u8],
 ) {
-    match (rules.low >= 0, flip != 0) {
-        (true, true) => quads::<true, true>(matrix, rows, flip, rules, row_terms, out),
-        (true, false) => quads::<true, false>(matrix, rows, flip, rules, row_terms, out),
-        (false, true) => quads::<false, true>(matrix, rows, flip, rules, row_terms, out),
-        (false, false) => quads::<false, false>(matrix, rows, flip, rules, row_terms, out),
+    if flip == 0 {
+        quads::<false>(matrix, rows, flip, rules, row_terms, out);
+    } else {
+        quads::<true>(matrix, rows, flip, rules, row_terms, out);
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-fn quads<const NOT_NEGATIVE: bool, const FLIPPED: bool>(
+fn quads<const FLIPPED: bool>(
     matrix: QuadPanels<'_>,
     rows: &ByteRows<'_>,
     flip: u8,
@@ -46,10 +47,10 @@ fn quads<const NOT_NEGATIVE: bool, const FLIPPED: bool>(
     for first in (0..panels).step_by(4) {
         // Sums, weights, activations and the mask fit into 32 registers, and where each row lies into 16.
         match panels - first {
-            1 => product.panels::<NOT_NEGATIVE, FLIPPED, 1, 12>(first, out),
-            2 => product.panels::<NOT_NEGATIVE, FLIPPED, 2, 12>(first, out),
-            3 => product.panels::<NOT_NEGATIVE, FLIPPED, 3, 8>(first, out),
-            _ => product.panels::<NOT_NEGATIVE, FLIPPED, 4, 6>(first, out),
+            1 => product.panels::<FLIPPED, 1, 12>(first, out),
+            2 => product.panels::<FLIPPED, 2, 12>(first, out),
+            3 => product.panels::<FLIPPED, 3, 8>(first, out),
+            _ => product.panels::<FLIPPED, 4, 6>(first, out),
         }
     }
 }
@@ -69,6 +70,7 @@ struct Product<'a> {
 struct Group<'a, const P: usize> {
     panels: [&'a [Quad]; P],
     rules: [Rules; P],
+    ending: Ending,
     /// The first channel, and how many there are.
     channels: (usize, usize),
 }
@@ -76,23 +78,28 @@ struct Group<'a, const P: usize> {
 impl Product<'_> {
     /// All rows of `P` panels from panel `first` on, `R` at a time.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    fn panels<const NOT_NEGATIVE: bool, const FLIPPED: bool, const P: usize, const R: usize>(
+    fn panels<const FLIPPED: bool, const P: usize, const R: usize>(
         &self,
         first: usize,
         out: &mut [u8],
     ) {
         let (depth, units) = (self.matrix.depth(), self.matrix.units());
         let lanes = |panel: usize| Lanes16::holding((first + panel) * LANES, units);
+        let largest = largest_sum(depth);
+        let ending = (0..P)
+            .map(|panel| Rules::ending(self.rules, (first + panel) * LANES, lanes(panel), largest))
+            .fold(NOT_NEGATIVE, Ending::max);
         let mut group = Group {
             panels: [self.matrix.panel(first); P],
-            rules: [Rules::new::<NOT_NEGATIVE>(self.rules, first * LANES, lanes(0)); P],
+            rules: [Rules::zero(); P],
+            ending,
             channels: (first * LANES, (units - first * LANES).min(P * LANES)),
         };
         for panel in 0..P {
             group.panels[panel] = self.matrix.panel(first + panel);
             assert_eq!(group.panels[panel].len(), depth.div_ceil(QUAD), "weights of a panel");
             let channel = (first + panel) * LANES;
-            group.rules[panel] = Rules::new::<NOT_NEGATIVE>(self.rules, channel, lanes(panel));
+            group.rules[panel].set(ending, self.rules, channel, lanes(panel));
         }
         let count = self.rows.count();
         let mut cursor = self.rows.start();
@@ -102,23 +109,22 @@ impl Product<'_> {
         if (count - tiled) * 2 > R {
             tiled = count;
         }
-        self.part::<NOT_NEGATIVE, FLIPPED, P, R>(&group, &mut cursor, (0, tiled), out);
-        self.part::<NOT_NEGATIVE, FLIPPED, P, 1>(&group, &mut cursor, (tiled, count), out);
+        self.part::<FLIPPED, P, R>(&group, &mut cursor, (0, tiled), out);
+        self.part::<FLIPPED, P, 1>(&group, &mut cursor, (tiled, count), out);
     }
 
     /// Rows `row..end`, `R` at a time.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    fn part<const NOT_NEGATIVE: bool, const FLIPPED: bool, const P: usize, const R: usize>(
+    fn part<const FLIPPED: bool, const P: usize, const R: usize>(
         &self,
         group: &Group<'_, P>,
         cursor: &mut Cursor,
         (row, end): (usize, usize),
         out: &mut [u8],
     ) {
-        let units = self.matrix.units();
-        let (first, channels) = group.channels;
         let mut list: Segments<'_, u8, R> = [[&[]; R]; MAX_SEGMENTS];
+        let mut sums = [[_mm512_setzero_si512(); P]; R];
         for row in (row..end).step_by(R) {
             let taken = (end - row).min(R);
             let pieces = self.rows.list(cursor, taken, &mut list);
@@ -126,37 +132,60 @@ impl Product<'_> {
             for (start, rules) in start.iter_mut().zip(&group.rules) {
                 *start = rules.bias;
             }
-            let sums = self.sums::<FLIPPED, P, R>(&group.panels, &list[..pieces], start);
-            for (index, sums) in sums.iter().enumerate() {
-                // Not a shorter loop: sums are to stay in registers.
-                if index >= taken {
-                    break;
-                }
-                let mut values = *sums;
-                if let Some(term) = self.row_terms.get(row + index) {
-                    let term = _mm512_set1_epi32(*term);
-                    for value in &mut values {
-                        *value = _mm512_add_epi32(*value, term);
-                    }
-                }
-                for (value, rules) in values.iter_mut().zip(&group.rules) {
-                    *value = rules.apply::<NOT_NEGATIVE>(*value);
-                }
-                let out = &mut out[(row + index) * units + first..][..channels];
-                self.bounds.store(values, out);
+            self.sums::<FLIPPED, P, R>(&group.panels, &list[..pieces], start, &mut sums);
+            match group.ending {
+                NOT_NEGATIVE => self.end::<NOT_NEGATIVE, P, R>(group, &sums, (row, taken), out),
+                SMALL => self.end::<SMALL, P, R>(group, &sums, (row, taken), out),
+                _ => self.end::<ANY, P, R>(group, &sums, (row, taken), out),
             }
         }
     }
 
-    /// The sums of products of `R` rows with the weights of `P` panels.
+    /// Stores what becomes of the sums of the first `taken` rows from `row` on.
     #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn end<const ENDING: Ending, const P: usize, const R: usize>(
+        &self,
+        group: &Group<'_, P>,
+        sums: &[[__m512i; P]; R],
+        (row, taken): (usize, usize),
+        out: &mut [u8],
+    ) {
+        let units = self.matrix.units();
+        let (first, channels) = group.channels;
+        for (index, sums) in sums.iter().enumerate() {
+            // Not a shorter loop: sums are to stay in registers.
+            if index >= taken {
+                break;
+            }
+            let mut values = *sums;
+            if let Some(term) = self.row_terms.get(row + index) {
+                let term = _mm512_set1_epi32(*term);
+                for value in &mut values {
+                    *value = _mm512_add_epi32(*value, term);
+                }
+            }
+            for (value, rules) in values.iter_mut().zip(&group.rules) {
+                *value = rules.apply::<ENDING>(*value);
+            }
+            let out = &mut out[(row + index) * units + first..][..channels];
+            self.bounds.store(values, out);
+        }
+    }
+
+    /// The sums of products of `R` rows with the weights of `P` panels.
+    ///
+    /// Not inlined: what stores them walks over an array of them, and where the compiler sees both, it keeps that
+    /// array in memory through the loop over the depth, at twice the time.
+    #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
     fn sums<const FLIPPED: bool, const P: usize, const R: usize>(
         &self,
         panels: &[&[Quad]; P],
         pieces: &[[&[u8]; R]],
         start: [__m512i; P],
-    ) -> [[__m512i; P]; R] {
+        out: &mut [[__m512i; P]; R],
+    ) {
         let mut sums = [start; R];
         let mut begin = 0;
         for rows in pieces {
@@ -191,7 +220,7 @@ impl Product<'_> {
             }
             begin += len.div_ceil(QUAD);
         }
-        sums
+        *out = sums;
     }
 
     /// Adds the products of four activations.

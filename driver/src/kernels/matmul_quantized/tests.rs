@@ -189,6 +189,94 @@ pub(crate) fn wide_pairs(isa: Isa) {
     }
 }
 
+/// What kernels take for the largest sum of four products and a row's term.
+const LARGEST: i32 = 4 * 2 * 255 * 255;
+
+/// Sums to end with: ties of a factor and what lies beside them, the largest ones that kernels take for small, and any.
+fn sums_of_all_kinds(factor: f64) -> Vec<i32> {
+    let numbers = &mut Numbers::new(7);
+    let mut sums = vec![i32::MIN, i32::MIN + 1, -1, 0, 1, i32::MAX - 1, i32::MAX];
+    for odd in (-41..=41).step_by(2) {
+        #[allow(clippy::cast_possible_truncation, reason = "saturates")]
+        let tie = (f64::from(odd) / (2.0 * factor)) as i32;
+        sums.extend([-1, 0, 1].map(|beside| tie.saturating_add(beside)));
+    }
+    for size in [1 << 30, (1 << 30) - LARGEST] {
+        sums.extend((-2..=2).flat_map(|beside| [size + beside, -size + beside]));
+    }
+    for shift in 0..31 {
+        let bytes = numbers.bytes(4);
+        sums.push(i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) >> shift);
+    }
+    sums
+}
+
+/// A product of bytes by some kernel: rows with a depth of 4, weights, rules, and what becomes of the sums.
+type Multiply<'m> = &'m dyn Fn(&ByteRows<'_>, &[i8], &Requantize, &mut [u8]);
+
+/// These biases, and the sums that they are with products added, against the scalar rule.
+fn compare_ends(bias: &[i32], real: f64, multiply: Multiply<'_>) {
+    let factor = Multiplier::new(real).unwrap();
+    let weights = [-127, 3, 9, 127].repeat(bias.len());
+    let rows = ByteRows::Matrix { values: &[0, 0, 0, 0, 200, 1, 0, 255], depth: 4 };
+    let sums = [0, 200 * -127 + 3 + 255 * 127]
+        .map(|added| bias.iter().map(move |sum| sum.wrapping_add(added)));
+    let sums: Vec<i32> = sums.into_iter().flatten().collect();
+    for (zero_point, (low, high)) in
+        [(0, (0, 255)), (-128, (-128, 127)), (3, (-128, 127)), (7, (5, 250))]
+    {
+        for rounding in [Rounding::Twice, Rounding::Once] {
+            let range = (low, high);
+            let rules = Requantize::new(bias.to_vec(), |_| Ok(factor), zero_point, range).unwrap();
+            let mut got = vec![0xA5; sums.len()];
+            multiply(&rows, &weights, &Requantize { rounding, ..rules }, &mut got);
+            for (sum, got) in sums.iter().zip(got) {
+                let scaled = match rounding {
+                    Rounding::Twice => factor.apply(*sum),
+                    Rounding::Once => factor.apply_once(*sum),
+                };
+                let want = scaled.saturating_add(zero_point).clamp(low, high).to_le_bytes()[0];
+                assert_eq!(got, want, "{sum} times {real} from {low} to {high}, {rounding:?}");
+            }
+        }
+    }
+}
+
+/// With factors of every size and ties of each.
+fn compare_all_ends(multiply: Multiply<'_>) {
+    let powers = [-31, -30, -20, -9, -8, -2, -1, 0, 1, 4].map(|power| 2f64.powi(power));
+    for real in [0.0, 0.3, 3e-4, 1.7e-6, 0.999_999_999_9, 1.5].into_iter().chain(powers) {
+        let mut bias = sums_of_all_kinds(real);
+        compare_ends(&bias, real, multiply);
+        // Kernels look at some channels together: without the large sums they may take their shorter way.
+        bias.retain(|sum| sum.unsigned_abs() < (1 << 30) - LARGEST.unsigned_abs());
+        compare_ends(&bias, real, multiply);
+    }
+}
+
+#[test]
+fn sums_of_every_kind_end_as_the_rules_say() {
+    for isa in Isa::each_here() {
+        if has_quads(isa) {
+            compare_all_ends(&|rows, weights, rules, out| {
+                let units = rules.bias.len();
+                let matrix = quad_matrix(isa, weights, (units, 4));
+                let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
+                multiply_quads(isa, panels, (rows, 0), rules, &[], out).unwrap();
+            });
+        }
+        if has_avx2(isa) {
+            compare_all_ends(&|rows, weights, rules, out| {
+                let units = rules.bias.len();
+                let matrix = pair_matrix(isa, weights, (units, 4), 0);
+                let (panels, rules) = (matrix.channels(0, units), rules.channels(0..units));
+                let space = &mut vec![0; wide_len(4)];
+                multiply_wide(isa, panels, (rows, 0), rules, space, out).unwrap();
+            });
+        }
+    }
+}
+
 /// Pixels under filters that reach over the edges, read where they lie, against gathered rows; the function
 /// multiplies rows with the weights of so many units.
 fn compare_pixels(step: usize, multiply: impl Fn(&ByteRows<'_>, &[i8], &Requantize, &mut [u8])) {

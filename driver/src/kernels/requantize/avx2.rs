@@ -36,36 +36,60 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
+    /// Room for rules.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(crate) fn zero() -> Self {
+        let zero = _mm256_setzero_si256();
+        Rules {
+            bias: zero,
+            factors: zero,
+            odd_factors: zero,
+            left: zero,
+            right: zero,
+            nudges: [zero; 2],
+            half: zero,
+            rounds_once: false,
+        }
+    }
+
     /// The rules of the channels from `first` on; where there are less than 8, any for the others.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(crate) fn new<const NOT_NEGATIVE: bool>(rules: Channels<'_>, first: usize) -> Self {
+        let mut block = Self::zero();
+        block.set::<NOT_NEGATIVE>(rules, first);
+        block
+    }
+
+    /// As [`Rules::new`], where they are to lie.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(crate) fn set<const NOT_NEGATIVE: bool>(&mut self, rules: Channels<'_>, first: usize) {
         let mut factors = load_i32s(rules.multipliers, first);
         let right = load_i32s(rules.right_shifts, first);
         let half = _mm256_srli_epi32::<1>(_mm256_sllv_epi32(_mm256_set1_epi32(1), right));
-        let mut nudges = [_mm256_set1_epi64x(1 << 30); 2];
-        let rounds_once = rules.rounding == Rounding::Once;
-        if NOT_NEGATIVE || rounds_once {
+        self.nudges = [_mm256_set1_epi64x(1 << 30); 2];
+        self.rounds_once = rules.rounding == Rounding::Once;
+        if NOT_NEGATIVE || self.rounds_once {
             factors = _mm256_add_epi32(factors, factors);
             let mut nudge = _mm256_set1_epi32(i32::MIN);
-            if rounds_once {
+            if self.rounds_once {
                 // The product's own half, where nothing is shifted after it; else only the shift's.
                 let is_not_shifted = _mm256_cmpeq_epi32(right, _mm256_setzero_si256());
                 nudge = _mm256_and_si256(nudge, is_not_shifted);
             }
-            nudges[0] = _mm256_blend_epi32::<ODD>(nudge, _mm256_slli_epi64::<32>(half));
-            nudges[1] = _mm256_blend_epi32::<ODD>(_mm256_srli_epi64::<32>(nudge), half);
+            self.nudges = [
+                _mm256_blend_epi32::<ODD>(nudge, _mm256_slli_epi64::<32>(half)),
+                _mm256_blend_epi32::<ODD>(_mm256_srli_epi64::<32>(nudge), half),
+            ];
         }
-        Rules {
-            bias: load_i32s(rules.bias, first),
-            factors,
-            odd_factors: _mm256_srli_epi64::<32>(factors),
-            left: load_i32s(rules.left_shifts, first),
-            right,
-            nudges,
-            half,
-            rounds_once,
-        }
+        self.bias = load_i32s(rules.bias, first);
+        self.factors = factors;
+        self.odd_factors = _mm256_srli_epi64::<32>(factors);
+        self.left = load_i32s(rules.left_shifts, first);
+        self.right = right;
+        self.half = half;
     }
 
     /// Sums with their bias in them, times the multipliers, rounded as the rules say. Where results below 0

@@ -9,29 +9,49 @@ use crate::kernels::simd::avx512::{
     LANES, Lanes16, Lanes32, load_i32s, store_16_bytes, store_32_bytes, store_64_bytes,
 };
 
-/// Rows of sums that share one reading of the rules.
-const ROWS: usize = 16;
+/// How sums become stored values where the rules, or what is known of the sums, leave less to do. Each gives what
+/// [`ANY`] does.
+pub(crate) type Ending = u8;
+
+/// Nothing below real 0 is stored, and every channel's product is shifted right: negative sums need no care.
+pub(crate) const NOT_NEGATIVE: Ending = 0;
+
+/// Rounded twice, every channel's product is shifted right, and sums with their bias are below 2^30 in size.
+pub(crate) const SMALL: Ending = 1;
+
+/// Any rules and sums.
+pub(crate) const ANY: Ending = 2;
+
+/// What products of `depth` pairs of bytes, and a row's term for their zero point, are together at most in size.
+pub(crate) fn largest_sum(depth: usize) -> usize {
+    depth.saturating_mul(2 * 255 * 255)
+}
 
 /// The rules of 16 channels, in registers.
 ///
-/// The doubled product `2 * x * m`, plus `2^31`, has the rounded result in its upper half. `2 * m` is
+/// *Any*: the doubled product `2 * x * m`, plus `2^31`, has the rounded result in its upper half. `2 * m` is
 /// below `2^32` but may not fit a signed number: for `x` of either sign the product is then
 /// taken with `2 * m - 2^32`, and `x` added to the upper half makes up for it. Where products are rounded once, half of
 /// what both steps divide by is added to the product of the absolute value, which then gets the sign back.
+///
+/// *Small*: the same, with what rounds the shift by `e` added to the upper half before: `2^(e - 1)`, and one less for
+/// negative `x`, so that ties go away from zero.
+///
+/// *Not negative*: `x * m` plus all that rounds, `2^30` and `2^(30 + e)`, shifted right by `31 + e` in one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     /// Added to each channel's sum first.
     pub(crate) bias: __m512i,
-    /// Twice the multipliers, modulo 2^32.
-    doubled: __m512i,
+    /// The multipliers; but for [`NOT_NEGATIVE`] twice, modulo 2^32.
+    multipliers: __m512i,
     /// Those of odd channels, moved to even lanes.
-    odd_doubled: __m512i,
+    odd_multipliers: __m512i,
     /// Channels where twice the multiplier is not below 2^31.
     wrapped: __mmask16,
     left: __m512i,
+    /// By how much the upper half is shifted.
     right: __m512i,
-    /// Added to products of even and odd channels: what rounds the product, and where negative
-    /// results are of no interest, in the upper half, what rounds the shift.
+    /// Added to products of even and odd channels.
     nudges: [__m512i; 2],
     /// Bits that the right shift drops.
     dropped: __m512i,
@@ -39,62 +59,141 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// The rules of the channels from `first` on that are in `lanes`.
+    /// The ending that the channels from `first` on that are in `lanes` may have, where sums without their bias
+    /// are at most `largest` in size.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(crate) fn new<const NOT_NEGATIVE: bool>(
+    pub(crate) fn ending(
         rules: Channels<'_>,
         first: usize,
         lanes: Lanes16,
-    ) -> Self {
+        largest: usize,
+    ) -> Ending {
         let multipliers = load_i32s(rules.multipliers, first, lanes);
-        let doubled = _mm512_add_epi32(multipliers, multipliers);
+        let left = load_i32s(rules.left_shifts, first, lanes);
         let right = load_i32s(rules.right_shifts, first, lanes);
-        let one = _mm512_set1_epi32(1);
-        let dropped = _mm512_sub_epi32(_mm512_sllv_epi32(one, right), one);
-        let mut nudges = [_mm512_set1_epi64(1 << 31); 2];
-        let rounds_once = rules.rounding == Rounding::Once;
-        if NOT_NEGATIVE || rounds_once {
-            let half = _mm512_srli_epi32::<1>(_mm512_add_epi32(dropped, one));
-            if rounds_once {
-                // The product's own half, where nothing is shifted after it; else only the shift's.
-                let is_not_shifted = _mm512_testn_epi32_mask(right, right);
-                let nudge = _mm512_maskz_set1_epi32(is_not_shifted, i32::MIN);
-                nudges = [nudge, _mm512_srli_epi64::<32>(nudge)];
-            }
-            nudges[0] = _mm512_mask_mov_epi32(nudges[0], ODD, _mm512_slli_epi64::<32>(half));
-            nudges[1] = _mm512_mask_mov_epi32(nudges[1], ODD, half);
+        let is_zero = _mm512_testn_epi32_mask(multipliers, multipliers);
+        let is_whole = _mm512_cmpge_epi32_mask(multipliers, _mm512_set1_epi32(1 << 30));
+        // From 1 to 30; where there is no shift, one less is the largest of all numbers.
+        let one_less = _mm512_sub_epi32(right, _mm512_set1_epi32(1));
+        let is_shifted = _mm512_cmplt_epu32_mask(one_less, _mm512_set1_epi32(30));
+        let is_plain = is_whole & is_shifted | is_zero & _mm512_testn_epi32_mask(right, right);
+        if is_plain & _mm512_testn_epi32_mask(left, left) != !0 {
+            return ANY;
         }
+        if rules.low >= 0 {
+            return NOT_NEGATIVE;
+        }
+        let room = (1_usize << 30).saturating_sub(largest).try_into().unwrap_or(0);
+        let bias = _mm512_abs_epi32(load_i32s(rules.bias, first, lanes));
+        let is_small = _mm512_cmplt_epu32_mask(bias, _mm512_set1_epi32(room)) == !0;
+        if is_small && rules.rounding == Rounding::Twice { SMALL } else { ANY }
+    }
+
+    /// The rules of the channels from `first` on that are in `lanes`, for [`Rules::apply`] with an ending that they
+    /// may have.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(crate) fn new(ending: Ending, rules: Channels<'_>, first: usize, lanes: Lanes16) -> Self {
+        let mut block = Self::zero();
+        block.set(ending, rules, first, lanes);
+        block
+    }
+
+    /// Room for rules.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(crate) fn zero() -> Self {
+        let zero = _mm512_setzero_si512();
         Rules {
-            bias: load_i32s(rules.bias, first, lanes),
-            doubled,
-            odd_doubled: _mm512_srli_epi64::<32>(doubled),
-            wrapped: _mm512_movepi32_mask(doubled),
-            left: load_i32s(rules.left_shifts, first, lanes),
-            right,
-            nudges,
-            dropped,
-            rounds_once,
+            bias: zero,
+            multipliers: zero,
+            odd_multipliers: zero,
+            wrapped: 0,
+            left: zero,
+            right: zero,
+            nudges: [zero; 2],
+            dropped: zero,
+            rounds_once: false,
         }
     }
 
-    /// Sums with their bias in them, times the multipliers, rounded as the rules say. Where results below 0
-    /// are of no interest, `NOT_NEGATIVE` gives 0 for them.
+    /// As [`Rules::new`], where they are to lie: they are too many to be moved for a few rows.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(crate) fn apply<const NOT_NEGATIVE: bool>(&self, sums: __m512i) -> __m512i {
-        let sums = _mm512_sllv_epi32(sums, self.left);
-        if NOT_NEGATIVE {
-            return self.of_magnitudes(_mm512_max_epi32(sums, _mm512_setzero_si512()));
+    pub(crate) fn set(
+        &mut self,
+        ending: Ending,
+        rules: Channels<'_>,
+        first: usize,
+        lanes: Lanes16,
+    ) {
+        let one = _mm512_set1_epi32(1);
+        let multipliers = load_i32s(rules.multipliers, first, lanes);
+        let right = load_i32s(rules.right_shifts, first, lanes);
+        self.bias = load_i32s(rules.bias, first, lanes);
+        self.rounds_once = rules.rounding == Rounding::Once;
+        self.multipliers = _mm512_add_epi32(multipliers, multipliers);
+        self.right = right;
+        match ending {
+            NOT_NEGATIVE => {
+                self.nudges = nudges(right, if self.rounds_once { 0 } else { 1 << 30 }, 30);
+                self.multipliers = multipliers;
+                self.right = _mm512_sub_epi32(right, one);
+            }
+            SMALL => self.nudges = nudges(right, 1 << 31, 31),
+            _ => {
+                self.left = load_i32s(rules.left_shifts, first, lanes);
+                self.dropped = _mm512_sub_epi32(_mm512_sllv_epi32(one, right), one);
+                self.nudges = [_mm512_set1_epi64(1 << 31); 2];
+                if self.rounds_once {
+                    // The product's own half, where nothing is shifted after it; else only the shift's.
+                    let is_not_shifted = _mm512_testn_epi32_mask(right, right);
+                    let own = _mm512_maskz_set1_epi32(is_not_shifted, i32::MIN);
+                    let [even, odd] = nudges(right, 0, 31);
+                    let even = _mm512_or_si512(even, _mm512_maskz_mov_epi32(!ODD, own));
+                    self.nudges = [even, _mm512_or_si512(odd, _mm512_srli_epi64::<32>(own))];
+                }
+            }
         }
+        self.odd_multipliers = _mm512_srli_epi64::<32>(self.multipliers);
+        self.wrapped = _mm512_movepi32_mask(self.multipliers);
+    }
+
+    /// Sums with their bias in them, times the multipliers, rounded as the rules say; where [`NOT_NEGATIVE`] was
+    /// found for them, numbers below 0 for those that would be.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(crate) fn apply<const ENDING: Ending>(&self, sums: __m512i) -> __m512i {
+        match ENDING {
+            NOT_NEGATIVE => _mm512_srav_epi32(self.upper_halves(sums), self.right),
+            SMALL => {
+                let sign = _mm512_srai_epi32::<31>(sums);
+                let high = self.upper_halves(sums);
+                let sums = _mm512_add_epi32(sums, sign);
+                let high = _mm512_mask_add_epi32(high, self.wrapped, high, sums);
+                _mm512_srav_epi32(high, self.right)
+            }
+            _ => self.any(sums),
+        }
+    }
+
+    /// See [`ANY`].
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn any(&self, sums: __m512i) -> __m512i {
+        let sums = _mm512_sllv_epi32(sums, self.left);
         if self.rounds_once {
-            let values = self.of_magnitudes(_mm512_abs_epi32(sums));
+            // Up to 2^31, without a sign: the upper half is at most 2^31, and half of what the shift divides by
+            // at most 2^30.
+            let magnitudes = _mm512_abs_epi32(sums);
+            let even = _mm512_mul_epu32(magnitudes, self.multipliers);
+            let odd = _mm512_mul_epu32(odd_lanes(magnitudes), self.odd_multipliers);
+            let values = _mm512_srlv_epi32(self.nudged(even, odd), self.right);
             let is_negative = _mm512_movepi32_mask(sums);
             return _mm512_mask_sub_epi32(values, is_negative, _mm512_setzero_si512(), values);
         }
-        let even = _mm512_mul_epi32(sums, self.doubled);
-        let odd = _mm512_mul_epi32(upper_halves(sums), self.odd_doubled);
-        let high = self.upper_halves_of(even, odd);
+        let high = self.upper_halves(sums);
         let high = _mm512_mask_add_epi32(high, self.wrapped, high, sums);
         let remainder = _mm512_and_si512(high, self.dropped);
         let is_negative = _mm512_srai_epi32::<31>(high);
@@ -104,24 +203,36 @@ impl Rules {
         _mm512_mask_add_epi32(quotient, rounds_up, quotient, _mm512_set1_epi32(1))
     }
 
-    /// Numbers up to 2^31 without a sign, times the multipliers, with all that rounds in one addition: the upper half
-    /// is at most 2^31, and half of what the shift divides by at most 2^30.
+    /// The upper halves of products with the multipliers, nudged.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn of_magnitudes(&self, magnitudes: __m512i) -> __m512i {
-        let even = _mm512_mul_epu32(magnitudes, self.doubled);
-        let odd = _mm512_mul_epu32(upper_halves(magnitudes), self.odd_doubled);
-        _mm512_srlv_epi32(self.upper_halves_of(even, odd), self.right)
+    fn upper_halves(&self, sums: __m512i) -> __m512i {
+        let even = _mm512_mul_epi32(sums, self.multipliers);
+        let odd = _mm512_mul_epi32(odd_lanes(sums), self.odd_multipliers);
+        self.nudged(even, odd)
     }
 
     /// The upper halves of products of even and odd channels, nudged.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn upper_halves_of(&self, even: __m512i, odd: __m512i) -> __m512i {
+    fn nudged(&self, even: __m512i, odd: __m512i) -> __m512i {
         let even = _mm512_add_epi64(even, self.nudges[0]);
         let odd = _mm512_add_epi64(odd, self.nudges[1]);
         _mm512_mask_shuffle_epi32::<UPPER>(odd, !ODD, even)
     }
+}
+
+/// `start`, and where channels are shifted right by `e`, `2^(at + e)` besides: for even and for odd channels.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn nudges(right: __m512i, start: i64, at: i64) -> [__m512i; 2] {
+    let even = _mm512_maskz_mov_epi32(!ODD, right);
+    [even, _mm512_srli_epi64::<32>(right)].map(|right| {
+        let is_shifted = _mm512_test_epi64_mask(right, right);
+        let place = _mm512_add_epi64(right, _mm512_set1_epi64(at));
+        let half = _mm512_maskz_sllv_epi64(is_shifted, _mm512_set1_epi64(1), place);
+        _mm512_add_epi64(half, _mm512_set1_epi64(start))
+    })
 }
 
 /// Every second lane, from lane 1 on.
@@ -133,7 +244,7 @@ const UPPER: i32 = 0b11_11_01_01;
 /// The odd lanes, in even lanes.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn upper_halves(values: __m512i) -> __m512i {
+fn odd_lanes(values: __m512i) -> __m512i {
     _mm512_shuffle_epi32::<UPPER>(values)
 }
 
@@ -145,39 +256,37 @@ pub(crate) fn requantize_rows(
     row_terms: &[i32],
     out: &mut [u8],
 ) {
-    // With an activation that leaves nothing below real 0, rounding of negative numbers is of no
-    // interest.
-    if rules.low >= 0 {
-        requantize::<true>(rules, sums, row_terms, out);
-    } else {
-        requantize::<false>(rules, sums, row_terms, out);
+    let width = rules.bias.len();
+    for first in (0..width).step_by(LANES) {
+        let lanes = Lanes16::holding(first, width);
+        // Nothing is known of the sums.
+        let block = (first, lanes);
+        if Rules::ending(rules, first, lanes, usize::MAX) == NOT_NEGATIVE {
+            requantize::<NOT_NEGATIVE>(rules, block, sums, row_terms, out);
+        } else {
+            requantize::<ANY>(rules, block, sums, row_terms, out);
+        }
     }
 }
 
+/// The channels from `first` on that are in `lanes`, of all rows.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn requantize<const NOT_NEGATIVE: bool>(
+fn requantize<const ENDING: Ending>(
     rules: Channels<'_>,
+    (first, lanes): (usize, Lanes16),
     sums: &[i32],
     row_terms: &[i32],
     out: &mut [u8],
 ) {
     let width = rules.bias.len();
     let bounds = Bounds::new(rules);
-    for (group, (sums, out)) in
-        sums.chunks(ROWS * width).zip(out.chunks_mut(ROWS * width)).enumerate()
-    {
-        for first in (0..width).step_by(LANES) {
-            let lanes = Lanes16::holding(first, width);
-            let block = Rules::new::<NOT_NEGATIVE>(rules, first, lanes);
-            for (row, (sums, out)) in
-                sums.chunks_exact(width).zip(out.chunks_exact_mut(width)).enumerate()
-            {
-                let term = row_terms.get(group * ROWS + row).copied().unwrap_or(0);
-                let sums = _mm512_add_epi32(load_i32s(sums, first, lanes), _mm512_set1_epi32(term));
-                let values = block.apply::<NOT_NEGATIVE>(_mm512_add_epi32(sums, block.bias));
-                store_16_bytes(&mut out[first..], lanes, bounds.bytes(values));
-            }
-        }
+    let block = Rules::new(ENDING, rules, first, lanes);
+    let rows = sums.chunks_exact(width).zip(out.chunks_exact_mut(width));
+    for (row, (sums, out)) in rows.enumerate() {
+        let term = row_terms.get(row).copied().unwrap_or(0);
+        let sums = _mm512_add_epi32(load_i32s(sums, first, lanes), _mm512_set1_epi32(term));
+        let values = block.apply::<ENDING>(_mm512_add_epi32(sums, block.bias));
+        store_16_bytes(&mut out[first..], lanes, bounds.bytes(values));
     }
 }
 
@@ -187,10 +296,12 @@ pub(crate) struct Bounds {
     low: __m512i,
     high: __m512i,
     zero_point: __m512i,
-    /// The same with 16 bits each.
-    low_16: __m512i,
-    high_16: __m512i,
-    zero_point_16: __m512i,
+    /// What follows is signed: of types without a sign 128 less.
+    narrow_zero_point: __m512i,
+    /// Makes the types own values of them again.
+    flip: __m512i,
+    narrow_low: __m512i,
+    narrow_high: __m512i,
 }
 
 impl Bounds {
@@ -198,15 +309,20 @@ impl Bounds {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     pub(crate) fn new(rules: Channels<'_>) -> Self {
-        let wide = |bound: i32| _mm512_set1_epi32(bound);
-        let narrow = |bound: i32| _mm512_broadcastw_epi16(_mm_cvtsi32_si128(bound));
+        let wide = |value: i32| _mm512_set1_epi32(value);
+        let bytes = |value: i32| _mm512_broadcastb_epi8(_mm_cvtsi32_si128(value));
+        let words = |value: i32| _mm512_broadcastw_epi16(_mm_cvtsi32_si128(value));
+        // Where nothing below 0 is stored, the values fit both, or the type has no sign.
+        let middle = if rules.low + rules.zero_point < 0 { 0 } else { 128 };
+        let zero_point = rules.zero_point - middle;
         Bounds {
             low: wide(rules.low),
             high: wide(rules.high),
             zero_point: wide(rules.zero_point),
-            low_16: narrow(rules.low),
-            high_16: narrow(rules.high),
-            zero_point_16: narrow(rules.zero_point),
+            narrow_zero_point: words(zero_point),
+            flip: bytes(middle),
+            narrow_low: bytes(rules.low + zero_point),
+            narrow_high: bytes(rules.high + zero_point),
         }
     }
 
@@ -218,29 +334,38 @@ impl Bounds {
             return store_16_bytes(out, Lanes16::holding(0, out.len()), self.bytes(values[0]));
         }
         let panel = |panel: usize| if panel < P { values[panel] } else { values[0] };
-        let low_half = self.narrowed(panel(0), panel(1));
         if P == 2 {
             // Packing takes four channels of one panel and four of the other by turns.
-            let bytes = _mm512_cvtepi16_epi8(low_half);
+            let bytes = self.mixed(panel(0), panel(1));
             let order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
             let bytes = _mm256_permutevar8x32_epi32(bytes, order);
             return store_32_bytes(out, Lanes32::first(out.len()), bytes);
         }
-        let bytes = _mm512_packus_epi16(low_half, self.narrowed(panel(2), panel(3)));
+        let low_half = self.narrowed(panel(0), panel(1));
+        let bytes = _mm512_packs_epi16(low_half, self.narrowed(panel(2), panel(3)));
+        let bytes = _mm512_min_epi8(_mm512_max_epi8(bytes, self.narrow_low), self.narrow_high);
+        let bytes = _mm512_xor_si512(bytes, self.flip);
         let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
         store_64_bytes(out, _mm512_permutexvar_epi32(order, bytes));
     }
 
-    /// Stored values of two panels with 16 bits each, the upper 8 of them 0, as packing mixes them.
+    /// Stored values, from rescaled sums of two panels: of each four in a row of the one, then of the other.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    pub(crate) fn mixed(&self, a: __m512i, b: __m512i) -> __m256i {
+        let bytes = _mm512_cvtsepi16_epi8(self.narrowed(a, b));
+        let low = _mm512_castsi512_si256(self.narrow_low);
+        let high = _mm512_castsi512_si256(self.narrow_high);
+        let bytes = _mm256_min_epi8(_mm256_max_epi8(bytes, low), high);
+        _mm256_xor_si256(bytes, _mm512_castsi512_si256(self.flip))
+    }
+
+    /// Values of two panels, mixed, with 16 bits each and their zero point.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn narrowed(&self, a: __m512i, b: __m512i) -> __m512i {
-        // Saturates at 16 bits, beyond which everything is clamped anyway: bounds are below 2^9.
-        let values = _mm512_packs_epi32(a, b);
-        let values = _mm512_max_epi16(values, self.low_16);
-        let values = _mm512_min_epi16(values, self.high_16);
-        let values = _mm512_add_epi16(values, self.zero_point_16);
-        _mm512_and_si512(values, _mm512_set1_epi16(0xFF))
+        // What saturates at 16 bits lies beyond all bounds, which are below 2^9.
+        _mm512_adds_epi16(_mm512_packs_epi32(a, b), self.narrow_zero_point)
     }
 
     /// Stored values, from rescaled sums.

@@ -118,16 +118,6 @@ pub(crate) fn load_pairs(pairs: &[[i16; 2]; 16]) -> __m512i {
     unsafe { _mm512_loadu_si512(pairs.as_ptr().cast()) }
 }
 
-/// 32 bytes from `first` on; bytes not in `lanes` are 0.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(crate) fn load_bytes(values: &[u8], first: usize, lanes: Lanes32) -> __m256i {
-    let values = &values[first..][..lanes.count()];
-    // SAFETY: the mask is a run of low bits; the bytes in it are those of the slice, and bytes that
-    // are not in it are not read.
-    unsafe { _mm256_maskz_loadu_epi8(lanes.mask(), values.as_ptr().cast()) }
-}
-
 /// The first 32 bytes, or as many as there are; says which. The others are 0.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
