@@ -32,6 +32,11 @@ impl Requantize {
         }))
     }
 
+    /// Whether every stored value stays what it is.
+    pub(super) fn changes_nothing(&self) -> bool {
+        self.0.iter().enumerate().all(|(byte, new)| byte == usize::from(*new))
+    }
+
     /// The output's stored value, as a byte.
     #[inline]
     pub(super) fn unsigned(&self, stored: u8) -> u8 {
@@ -94,5 +99,10 @@ mod tests {
         let same = info(OperandType::TensorQuant8Asymm, 0.1, 33);
         let table = Requantize::new(&same, &same);
         assert!((0..=255).all(|stored| table.unsigned(stored) == stored));
+        assert!(table.changes_nothing());
+        let signed = info(OperandType::TensorQuant8AsymmSigned, 0.1, 33);
+        assert!(Requantize::new(&signed, &signed).changes_nothing());
+        let other = info(OperandType::TensorQuant8Asymm, 0.1, 34);
+        assert!(!Requantize::new(&same, &other).changes_nothing());
     }
 }
