@@ -7,7 +7,7 @@
 use core::arch::x86_64::*;
 use std::ops::Range;
 
-use super::pairs::{PairedFilter, Sources, Tap, TapLine, WeightPairs};
+use super::pairs::{Packed, PairedFilter, RegisterRules, Sources, Tap, TapLine, WeightPairs};
 use crate::kernels::conv::{Conv, pixels_of};
 use crate::kernels::requantize::avx2::{Bounds, Rules};
 use crate::kernels::simd::avx2::{LANES, load_bytes, load_pairs, store_bytes};
@@ -15,18 +15,38 @@ use crate::kernels::simd::avx2::{LANES, load_bytes, load_pairs, store_bytes};
 /// Channels that are computed side by side: half a block of [`PairedFilter`].
 const CHANNELS: usize = PairedFilter::BLOCK / 2;
 
-/// A filter for one pixel at a time, and where there is one, for several neighbours as if their channels were
-/// those of one pixel, with their number.
+/// The rules of a [`PairedFilter`]: for each [`Part`] those of its two registers.
 #[derive(Debug, Clone)]
-pub(crate) struct Packed {
-    pub(super) single: PairedFilter,
-    pub(super) wide: Option<(PairedFilter, usize)>,
+pub(crate) struct PairedRules(Vec<[Rules; 2]>);
+
+impl PairedRules {
+    /// The rules of this filter.
+    #[target_feature(enable = "avx2")]
+    pub(crate) fn new(filter: &PairedFilter) -> Self {
+        let rules = filter.rules();
+        let parts = (0..rules.bias.len()).step_by(CHANNELS).map(|first| {
+            let (block, half) = (first / PairedFilter::BLOCK, first / CHANNELS % 2);
+            let at = block * PairedFilter::BLOCK + half * LANES;
+            [at, at + CHANNELS].map(|at| {
+                if rules.low >= 0 {
+                    Rules::new::<true>(rules, at)
+                } else {
+                    Rules::new::<false>(rules, at)
+                }
+            })
+        });
+        PairedRules(parts.collect())
+    }
+
+    /// Bytes that the rules of this filter take.
+    pub(super) fn bytes(filter: &PairedFilter) -> usize {
+        filter.rules().bias.len().div_ceil(CHANNELS) * size_of::<[Rules; 2]>()
+    }
 }
 
-impl Packed {
-    /// Bytes held.
-    pub(crate) fn held_bytes(&self) -> usize {
-        self.single.held_bytes() + self.wide.as_ref().map_or(0, |(wide, _)| wide.held_bytes())
+impl RegisterRules for PairedRules {
+    fn held_bytes(&self) -> usize {
+        size_of_val(self.0.as_slice())
     }
 }
 
@@ -35,11 +55,11 @@ impl Packed {
 pub(crate) fn depthwise_pairs(
     conv: &Conv,
     input: &[u8],
-    packed: &Packed,
+    packed: &Packed<PairedRules>,
     rows: Range<usize>,
     out: &mut [u8],
 ) {
-    let filter = &packed.single;
+    let (filter, _) = &packed.single;
     match (filter.is_signed(), filter.rules().low >= 0) {
         (false, false) => pairs::<false, false>(conv, input, packed, rows, out),
         (false, true) => pairs::<false, true>(conv, input, packed, rows, out),
@@ -52,18 +72,18 @@ pub(crate) fn depthwise_pairs(
 fn pairs<const SIGNED: bool, const NOT_NEGATIVE: bool>(
     conv: &Conv,
     input: &[u8],
-    packed: &Packed,
+    packed: &Packed<PairedRules>,
     rows: Range<usize>,
     out: &mut [u8],
 ) {
-    let filter = &packed.single;
+    let (filter, rules) = &packed.single;
     let (channels, width) = (conv.output.channels, conv.output.width);
     assert_eq!(channels, filter.channels(), "channels of a depthwise filter");
     let inside = conv.horizontal.whole(conv.filter.width, conv.input.width, width);
     let inside = inside.start.min(width)..inside.end.min(width);
     let mut sources = Sources::new(filter);
     let mut line = TapLine::new(filter);
-    let mut wide_line = packed.wide.as_ref().map(|(filter, _)| TapLine::new(filter));
+    let mut wide_line = packed.wide.as_ref().map(|(filter, ..)| TapLine::new(filter));
     for (row, out) in rows.zip(out.chunks_exact_mut(width * channels)) {
         // Pixels whose filter reaches over an edge to the left or right, one by one.
         for edge in [0..inside.start, inside.end..width] {
@@ -71,25 +91,24 @@ fn pairs<const SIGNED: bool, const NOT_NEGATIVE: bool>(
             let pixels = pixels_of(conv, row..row + 1, edge);
             for (taps, out) in pixels.zip(out.chunks_exact_mut(channels)) {
                 let sources = sources.under(taps, input);
-                pixel::<SIGNED, NOT_NEGATIVE>(sources, filter, out);
+                pixel::<SIGNED, NOT_NEGATIVE>(sources, filter, rules, out);
             }
         }
         let mut inside = inside.clone();
-        if let Some((filter, pixels)) = &packed.wide {
+        if let (Some((filter, rules, pixels)), Some(line)) = (&packed.wide, &mut wide_line) {
             let count = inside.len() / pixels;
-            let range = (inside.start, count);
-            let out = &mut out[inside.start * channels..][..count * pixels * channels];
-            if let (Some(line), true) = (&mut wide_line, count > 0) {
-                let taps = line.under(conv, input, (row, *pixels), range);
-                whole::<SIGNED, NOT_NEGATIVE>(taps, filter, count, out);
+            if count > 0 {
+                let taps = line.under(conv, input, (row, *pixels), (inside.start, count));
+                let out = &mut out[inside.start * channels..][..count * pixels * channels];
+                whole::<SIGNED, NOT_NEGATIVE>(taps, filter, rules, count, out);
             }
             inside.start += count * pixels;
         }
-        let range = (inside.start, inside.len());
-        let out = &mut out[inside.start * channels..inside.end * channels];
         if !inside.is_empty() {
-            let taps = line.under(conv, input, (row, 1), range);
-            whole::<SIGNED, NOT_NEGATIVE>(taps, filter, inside.len(), out);
+            let count = inside.len();
+            let taps = line.under(conv, input, (row, 1), (inside.start, count));
+            let out = &mut out[inside.start * channels..inside.end * channels];
+            whole::<SIGNED, NOT_NEGATIVE>(taps, filter, rules, count, out);
         }
     }
 }
@@ -99,11 +118,12 @@ fn pairs<const SIGNED: bool, const NOT_NEGATIVE: bool>(
 fn pixel<const SIGNED: bool, const NOT_NEGATIVE: bool>(
     sources: &[&[u8]],
     filter: &PairedFilter,
+    rules: &PairedRules,
     out: &mut [u8],
 ) {
     let bounds = Bounds::new(filter.rules());
     for first in (0..filter.channels()).step_by(CHANNELS) {
-        let part = Part::new::<NOT_NEGATIVE>(filter, first);
+        let part = Part::new(filter, rules, first);
         let mut sums = [part.rules[0].bias, part.rules[1].bias];
         for (taps, weights) in sources.chunks_exact(2).zip(part.weights) {
             let a = widen::<SIGNED>(load_bytes(&taps[0][first..]));
@@ -122,6 +142,7 @@ fn pixel<const SIGNED: bool, const NOT_NEGATIVE: bool>(
 fn whole<const SIGNED: bool, const NOT_NEGATIVE: bool>(
     taps: &[Tap<'_>],
     filter: &PairedFilter,
+    rules: &PairedRules,
     count: usize,
     out: &mut [u8],
 ) {
@@ -133,7 +154,7 @@ fn whole<const SIGNED: bool, const NOT_NEGATIVE: bool>(
     // From the last part to the first: where the last one has less than 16 channels, what it writes beyond these
     // belongs to the next pixel, whose first part comes later.
     for first in (0..channels).step_by(CHANNELS).rev() {
-        let part = Part::new::<NOT_NEGATIVE>(filter, first);
+        let part = Part::new(filter, rules, first);
         // Pixels for which 16 bytes can be read under each tap.
         let readable = taps.iter().map(|(values, step)| {
             let room = values.len().checked_sub(first + CHANNELS);
@@ -183,18 +204,13 @@ struct Part<'a> {
     weights: &'a [Pair],
     /// Which half of a block it is.
     half: usize,
-    rules: [Rules; 2],
+    rules: &'a [Rules; 2],
 }
 
 impl<'a> Part<'a> {
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn new<const NOT_NEGATIVE: bool>(filter: &'a PairedFilter, first: usize) -> Self {
+    fn new(filter: &'a PairedFilter, rules: &'a PairedRules, first: usize) -> Self {
         let (block, half) = (first / PairedFilter::BLOCK, first / CHANNELS % 2);
-        let at = block * PairedFilter::BLOCK + half * LANES;
-        let low = Rules::new::<NOT_NEGATIVE>(filter.rules(), at);
-        let high = Rules::new::<NOT_NEGATIVE>(filter.rules(), at + CHANNELS);
-        Part { first, weights: filter.block(block), half, rules: [low, high] }
+        Part { first, weights: filter.block(block), half, rules: &rules.0[first / CHANNELS] }
     }
 
     /// The weights of two taps.
@@ -210,7 +226,7 @@ impl<'a> Part<'a> {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn stored<const NOT_NEGATIVE: bool>(&self, bounds: Bounds, sums: &[__m256i; 2]) -> __m128i {
-        let [low_rules, high_rules] = &self.rules;
+        let [low_rules, high_rules] = self.rules;
         let low = low_rules.apply::<NOT_NEGATIVE>(sums[0]);
         let high = high_rules.apply::<NOT_NEGATIVE>(sums[1]);
         bounds.mixed_bytes(low, high)

@@ -7,7 +7,7 @@
 use core::arch::x86_64::*;
 use std::ops::Range;
 
-use super::pairs::{PairedFilter, Tap, TapLine, WeightPairs};
+use super::pairs::{Packed, PairedFilter, RegisterRules, Tap, TapLine, WeightPairs};
 use crate::kernels::conv::Conv;
 use crate::kernels::requantize::avx512::{
     ANY, Bounds, Ending, NOT_NEGATIVE, Rules, SMALL, largest_sum,
@@ -20,9 +20,10 @@ const PAIRED: usize = PairedFilter::BLOCK;
 /// Taps of a filter of 3 by 3, and the one that makes them even.
 const NINE: usize = 10;
 
-/// The rules of a [`PairedFilter`] in registers' form: for each block its two halves.
+/// The rules of a [`PairedFilter`].
 #[derive(Debug, Clone)]
 pub(crate) struct PairedRules {
+    /// For each block its two halves.
     blocks: Vec<[Rules; 2]>,
     ending: Ending,
 }
@@ -47,46 +48,11 @@ impl PairedRules {
     pub(super) fn bytes(filter: &PairedFilter) -> usize {
         filter.rules().bias.len().div_ceil(PAIRED) * size_of::<[Rules; 2]>()
     }
+}
 
-    /// Bytes held.
-    pub(crate) fn held_bytes(&self) -> usize {
+impl RegisterRules for PairedRules {
+    fn held_bytes(&self) -> usize {
         size_of_val(self.blocks.as_slice())
-    }
-}
-
-/// A filter with its rules, for one pixel at a time, and where there is one, for several neighbours as if their
-/// channels were those of one pixel.
-#[derive(Debug, Clone)]
-pub(crate) struct Packed {
-    single: (PairedFilter, PairedRules),
-    /// With how many neighbours it takes.
-    wide: Option<(PairedFilter, PairedRules, usize)>,
-}
-
-impl Packed {
-    /// Computes the rules of these filters.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(crate) fn new(single: PairedFilter, wide: Option<(PairedFilter, usize)>) -> Self {
-        let rules = PairedRules::new(&single);
-        let mut packed = Packed { single: (single, rules), wide: None };
-        if let Some((filter, pixels)) = wide {
-            let rules = PairedRules::new(&filter);
-            packed.wide = Some((filter, rules, pixels));
-        }
-        packed
-    }
-
-    /// The filter for one pixel.
-    pub(crate) fn filter(&self) -> &PairedFilter {
-        &self.single.0
-    }
-
-    /// Bytes held.
-    pub(crate) fn held_bytes(&self) -> usize {
-        let held =
-            |filter: &PairedFilter, rules: &PairedRules| filter.held_bytes() + rules.held_bytes();
-        let wide = self.wide.as_ref().map_or(0, |(filter, rules, _)| held(filter, rules));
-        held(&self.single.0, &self.single.1) + wide
     }
 }
 
@@ -95,12 +61,12 @@ impl Packed {
 pub(crate) fn depthwise_pairs(
     conv: &Conv,
     input: &[u8],
-    packed: &Packed,
+    packed: &Packed<PairedRules>,
     rows: Range<usize>,
     out: &mut [u8],
 ) {
-    let filter = packed.filter();
-    match (filter.is_signed(), packed.single.1.ending) {
+    let (filter, rules) = &packed.single;
+    match (filter.is_signed(), rules.ending) {
         (false, NOT_NEGATIVE) => pairs::<false, NOT_NEGATIVE>(conv, input, packed, rows, out),
         (false, SMALL) => pairs::<false, SMALL>(conv, input, packed, rows, out),
         (false, _) => pairs::<false, ANY>(conv, input, packed, rows, out),
@@ -114,7 +80,7 @@ pub(crate) fn depthwise_pairs(
 fn pairs<const SIGNED: bool, const ENDING: Ending>(
     conv: &Conv,
     input: &[u8],
-    packed: &Packed,
+    packed: &Packed<PairedRules>,
     rows: Range<usize>,
     out: &mut [u8],
 ) {

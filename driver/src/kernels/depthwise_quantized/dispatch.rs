@@ -10,7 +10,7 @@ use burst_hal::{OperandType, OperationType};
 use super::neon;
 use super::pairs::PairedFilter;
 #[cfg(target_arch = "x86_64")]
-use super::pairs::{neighbours, widened};
+use super::pairs::{Packed, neighbours, widened};
 use super::portable::{self, ByteFilter};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
@@ -53,7 +53,7 @@ pub(crate) const PAIRS: KernelInfo = KernelInfo {
 #[derive(Debug, Clone)]
 pub(crate) struct DepthwisePairs {
     #[cfg(target_arch = "x86_64")]
-    packed: Packed,
+    packed: ForIsa,
     #[cfg(not(target_arch = "x86_64"))]
     filter: PairedFilter,
 }
@@ -61,9 +61,9 @@ pub(crate) struct DepthwisePairs {
 /// A filter as the kernel of an instruction set reads it.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone)]
-enum Packed {
-    Avx2(avx2::Packed),
-    Avx512(avx512::Packed),
+enum ForIsa {
+    Avx2(Packed<avx2::PairedRules>),
+    Avx512(Packed<avx512::PairedRules>),
 }
 
 /// What input values of a depthwise convolution mean, and how its filter moves.
@@ -102,16 +102,18 @@ impl DepthwisePairs {
                 let Some(filter) = filter else { return Ok(None) };
                 wide = Some((filter, pixels));
             }
-            if !has_avx512(isa) {
-                let packed = Packed::Avx2(avx2::Packed { single, wide });
-                return Ok(Some(DepthwisePairs { packed }));
-            }
-            budget.charge(avx512::PairedRules::bytes(&single))?;
-            if let Some((wide, _)) = &wide {
-                budget.charge(avx512::PairedRules::bytes(wide))?;
-            }
-            // SAFETY: the CPU has the features that the function is compiled for: asked above.
-            let packed = Packed::Avx512(unsafe { avx512::Packed::new(single, wide) });
+            let bytes =
+                if has_avx512(isa) { avx512::PairedRules::bytes } else { avx2::PairedRules::bytes };
+            budget.charge(bytes(&single) + wide.as_ref().map_or(0, |(wide, _)| bytes(wide)))?;
+            let packed = if has_avx512(isa) {
+                // SAFETY: the CPU has the features that the function is compiled for: asked above.
+                let rules = |filter: &PairedFilter| unsafe { avx512::PairedRules::new(filter) };
+                ForIsa::Avx512(Packed::new(single, wide, rules))
+            } else {
+                // SAFETY: as above; without AVX-512 it has AVX2.
+                let rules = |filter: &PairedFilter| unsafe { avx2::PairedRules::new(filter) };
+                ForIsa::Avx2(Packed::new(single, wide, rules))
+            };
             return Ok(Some(DepthwisePairs { packed }));
         }
         let _ = (isa, weights, rules, input, budget);
@@ -121,8 +123,8 @@ impl DepthwisePairs {
     fn filter(&self) -> &PairedFilter {
         #[cfg(target_arch = "x86_64")]
         return match &self.packed {
-            Packed::Avx2(packed) => &packed.single,
-            Packed::Avx512(packed) => packed.filter(),
+            ForIsa::Avx2(packed) => &packed.single.0,
+            ForIsa::Avx512(packed) => &packed.single.0,
         };
         #[cfg(not(target_arch = "x86_64"))]
         return &self.filter;
@@ -149,13 +151,13 @@ impl DepthwisePairs {
     ) -> Result<(), OpError> {
         #[cfg(target_arch = "x86_64")]
         match &self.packed {
-            Packed::Avx2(packed) if has_avx2(isa) => {
+            ForIsa::Avx2(packed) if has_avx2(isa) => {
                 // SAFETY: the CPU has the features that the function is compiled for: asked in the line
                 // above.
                 unsafe { avx2::depthwise_pairs(conv, input, packed, rows, out) };
                 return Ok(());
             }
-            Packed::Avx512(packed) if has_avx512(isa) => {
+            ForIsa::Avx512(packed) if has_avx512(isa) => {
                 // SAFETY: as above.
                 unsafe { avx512::depthwise_pairs(conv, input, packed, rows, out) };
                 return Ok(());
@@ -170,8 +172,8 @@ impl DepthwisePairs {
     pub(crate) fn held_bytes(&self) -> usize {
         #[cfg(target_arch = "x86_64")]
         return match &self.packed {
-            Packed::Avx2(packed) => packed.held_bytes(),
-            Packed::Avx512(packed) => packed.held_bytes(),
+            ForIsa::Avx2(packed) => packed.held_bytes(),
+            ForIsa::Avx512(packed) => packed.held_bytes(),
         };
         #[cfg(not(target_arch = "x86_64"))]
         return self.filter.held_bytes();

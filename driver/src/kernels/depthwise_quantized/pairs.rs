@@ -143,6 +143,46 @@ impl PairedFilter {
     }
 }
 
+/// The rules of a filter as the registers of an instruction set hold them.
+pub(super) trait RegisterRules {
+    /// Bytes held.
+    fn held_bytes(&self) -> usize;
+}
+
+/// A filter with its rules, for one pixel at a time, and where there is one, for several neighbours as if their
+/// channels were those of one pixel, with their number.
+#[derive(Debug, Clone)]
+pub(super) struct Packed<R> {
+    pub(super) single: (PairedFilter, R),
+    pub(super) wide: Option<(PairedFilter, R, usize)>,
+}
+
+impl<R: RegisterRules> Packed<R> {
+    /// With what `rules` makes of each filter.
+    pub(super) fn new(
+        single: PairedFilter,
+        wide: Option<(PairedFilter, usize)>,
+        rules: impl Fn(&PairedFilter) -> R,
+    ) -> Self {
+        let with_rules = |filter: PairedFilter| {
+            let rules = rules(&filter);
+            (filter, rules)
+        };
+        let wide = wide.map(|(filter, pixels)| {
+            let (filter, rules) = with_rules(filter);
+            (filter, rules, pixels)
+        });
+        Packed { single: with_rules(single), wide }
+    }
+
+    /// Bytes held.
+    pub(super) fn held_bytes(&self) -> usize {
+        let held = |filter: &PairedFilter, rules: &R| filter.held_bytes() + rules.held_bytes();
+        let wide = self.wide.as_ref().map_or(0, |(filter, rules, _)| held(filter, rules));
+        held(&self.single.0, &self.single.1) + wide
+    }
+}
+
 /// Pixels side by side that fill blocks better than one does whose channels leave much of its last block
 /// empty: the fewest with which no more than an eighth of all lanes is; 1 where there are none.
 pub(crate) fn neighbours(channels: usize) -> usize {

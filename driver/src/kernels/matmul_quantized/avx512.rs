@@ -15,6 +15,9 @@ use crate::kernels::requantize::avx512::{
 };
 use crate::kernels::simd::avx512::{LANES, Lanes16};
 
+/// Rows of which the compiler keeps sums in registers by itself.
+const FEW_ROWS: usize = 8;
+
 /// See [`multiply_quads`](super::dispatch::multiply_quads).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 pub(crate) fn multiply_quads(
@@ -173,10 +176,11 @@ impl Product<'_> {
         }
     }
 
-    /// The sums of products of `R` rows with the weights of `P` panels.
+    /// The sums of products of `R` rows with the weights of `P` panels, which begin with `start`.
     ///
     /// Not inlined: what stores them walks over an array of them, and where the compiler sees both, it keeps that
-    /// array in memory through the loop over the depth, at twice the time.
+    /// array in memory through the loop over the depth, at twice the time. For the same reason sums of few rows have
+    /// an array of their own here, which becomes registers; that of many rows does not, and would be copied.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
     fn sums<const FLIPPED: bool, const P: usize, const R: usize>(
@@ -186,7 +190,24 @@ impl Product<'_> {
         start: [__m512i; P],
         out: &mut [[__m512i; P]; R],
     ) {
+        if R > FEW_ROWS {
+            *out = [start; R];
+            return self.add_all::<FLIPPED, P, R>(panels, pieces, out);
+        }
         let mut sums = [start; R];
+        self.add_all::<FLIPPED, P, R>(panels, pieces, &mut sums);
+        *out = sums;
+    }
+
+    /// Adds the products of `R` rows with the weights of `P` panels.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn add_all<const FLIPPED: bool, const P: usize, const R: usize>(
+        &self,
+        panels: &[&[Quad]; P],
+        pieces: &[[&[u8]; R]],
+        sums: &mut [[__m512i; P]; R],
+    ) {
         let mut begin = 0;
         for rows in pieces {
             let len = rows[0].len();
@@ -200,7 +221,7 @@ impl Product<'_> {
             }
             for quad in 0..quads {
                 let weights = weights(&now, quad);
-                for (row, sums) in rows.iter().zip(&mut sums) {
+                for (row, sums) in rows.iter().zip(&mut *sums) {
                     // SAFETY: 4 bytes from `quad * 4` on end at most at `len`, which each row has: the
                     // assertion above.
                     let values = unsafe { row.as_ptr().add(quad * QUAD) };
@@ -211,7 +232,7 @@ impl Product<'_> {
             }
             if !len.is_multiple_of(QUAD) {
                 let weights = weights(&now, quads);
-                for (row, sums) in rows.iter().zip(&mut sums) {
+                for (row, sums) in rows.iter().zip(&mut *sums) {
                     let rest = row[quads * QUAD..].iter().rev();
                     // What is flipped beyond the end meets weights of 0.
                     let last = rest.fold(0, |last, value| last << 8 | i32::from(*value));
@@ -220,7 +241,6 @@ impl Product<'_> {
             }
             begin += len.div_ceil(QUAD);
         }
-        *out = sums;
     }
 
     /// Adds the products of four activations.

@@ -67,14 +67,13 @@ impl Product<'_> {
         let (panels, count) = (units.div_ceil(LANES), self.rows.count());
         let bounds = Bounds::new(self.rules);
         let group = (GROUP_BYTES / (depth.div_ceil(QUAD) * size_of::<Quad>())).clamp(1, GROUP);
-        let mut rules = [[Rules::new::<NOT_NEGATIVE>(self.rules, 0); 2]; GROUP];
+        let mut rules = [[Rules::zero(); 2]; GROUP];
         let mut list: Segments<'_, u8, ROWS> = [[&[]; ROWS]; MAX_SEGMENTS];
         for first in (0..panels).step_by(group) {
             let group = (panels - first).min(group);
-            for (panel, rules) in (first..first + group).zip(&mut rules) {
-                let high = (panel * LANES + HALF).min(units);
-                *rules =
-                    [panel * LANES, high].map(|unit| Rules::new::<NOT_NEGATIVE>(self.rules, unit));
+            for (panel, [low, high]) in (first..first + group).zip(&mut rules) {
+                low.set::<NOT_NEGATIVE>(self.rules, panel * LANES);
+                high.set::<NOT_NEGATIVE>(self.rules, (panel * LANES + HALF).min(units));
             }
             let mut cursor = self.rows.start();
             for row in (0..count).step_by(ROWS) {
