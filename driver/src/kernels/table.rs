@@ -28,6 +28,7 @@ kernels! {
     argmax::POSITIONS, compared by argmax::tests::positions;
     conv::LOOPS;
     depthwise_float::ROWS, compared by depthwise_float::tests::rows;
+    depthwise_quantized::COLUMNS, compared by depthwise_quantized::tests::columns;
     depthwise_quantized::PAIRS, compared by depthwise_quantized::tests::pairs;
     depthwise_quantized::ROWS, compared by depthwise_quantized::tests::rows;
     lstm::FLOAT;

@@ -6,6 +6,8 @@ use std::ops::Range;
 
 use burst_hal::{OperandType, OperationType};
 
+#[cfg(target_arch = "x86_64")]
+use super::columns::ColumnFilter;
 #[cfg(target_arch = "aarch64")]
 use super::neon;
 use super::pairs::PairedFilter;
@@ -13,14 +15,14 @@ use super::pairs::PairedFilter;
 use super::pairs::{Packed, neighbours, widened};
 use super::portable::{self, ByteFilter};
 #[cfg(target_arch = "x86_64")]
-use super::{avx2, avx512};
+use super::{avx2, avx512, columns};
 use crate::OpError;
 use crate::budget::Budget;
 use crate::kernels::conv::Conv;
 use crate::kernels::requantize::{Channels, Requantize};
 use crate::kernels::simd::{Isa, KernelInfo, Level, kernel};
 #[cfg(target_arch = "x86_64")]
-use crate::kernels::simd::{has_avx2, has_avx512};
+use crate::kernels::simd::{has_avx2, has_avx512, has_vnni};
 
 kernel! {
     /// Rows `rows` of the output of a depthwise convolution, see [`portable::rows`].
@@ -49,7 +51,16 @@ pub(crate) const PAIRS: KernelInfo = KernelInfo {
     written_for: &[Level::Avx2, Level::Avx512],
 };
 
-/// A quantized depthwise filter for kernels that take two taps at a time.
+/// `depthwise_quantized/columns`: see [`DepthwisePairs`]; filters of 3 by 3 whose weights are bytes.
+pub(crate) const COLUMNS: KernelInfo = KernelInfo {
+    name: "depthwise_quantized/columns",
+    operations: &[OperationType::DepthwiseConv2d],
+    types: &[OperandType::TensorQuant8Asymm, OperandType::TensorQuant8AsymmSigned],
+    compiled_for: &[Level::Vnni],
+    written_for: &[Level::Vnni],
+};
+
+/// A quantized depthwise filter for kernels that take several taps at a time: two, or a column of three.
 #[derive(Debug, Clone)]
 pub(crate) struct DepthwisePairs {
     #[cfg(target_arch = "x86_64")]
@@ -64,6 +75,7 @@ pub(crate) struct DepthwisePairs {
 enum ForIsa {
     Avx2(Packed<avx2::PairedRules>),
     Avx512(Packed<avx512::PairedRules>),
+    Vnni(ColumnFilter),
 }
 
 /// What input values of a depthwise convolution mean, and how its filter moves.
@@ -75,6 +87,8 @@ pub(crate) struct DepthwiseInput {
     pub(crate) is_signed: bool,
     /// Whether the filter moves on by one pixel to the right.
     pub(crate) is_dense: bool,
+    /// Whether the filter has 3 by 3 taps, of which those of a row are neighbours.
+    pub(crate) is_three_by_three: bool,
 }
 
 impl DepthwisePairs {
@@ -91,7 +105,15 @@ impl DepthwisePairs {
     ) -> Result<Option<Self>, OpError> {
         #[cfg(target_arch = "x86_64")]
         if has_avx2(isa) || has_avx512(isa) {
-            let DepthwiseInput { zero, is_signed, is_dense } = input;
+            let DepthwiseInput { zero, is_signed, is_dense, is_three_by_three } = input;
+            if is_three_by_three && has_vnni(isa) {
+                // SAFETY: the CPU has the features that the function is compiled for: asked in the line above.
+                let filter =
+                    unsafe { ColumnFilter::new(weights, rules, (zero, is_signed), budget) };
+                if let Some(filter) = filter? {
+                    return Ok(Some(DepthwisePairs { packed: ForIsa::Vnni(filter) }));
+                }
+            }
             let single = PairedFilter::new(weights, rules, zero, is_signed, budget)?;
             let Some(single) = single else { return Ok(None) };
             let mut wide = None;
@@ -120,24 +142,37 @@ impl DepthwisePairs {
         Ok(None)
     }
 
-    fn filter(&self) -> &PairedFilter {
+    /// How many channels and taps there are.
+    fn sizes(&self) -> (usize, usize) {
+        let sizes = |filter: &PairedFilter| (filter.channels(), filter.taps());
         #[cfg(target_arch = "x86_64")]
         return match &self.packed {
-            ForIsa::Avx2(packed) => &packed.single.0,
-            ForIsa::Avx512(packed) => &packed.single.0,
+            ForIsa::Avx2(packed) => sizes(&packed.single.0),
+            ForIsa::Avx512(packed) => sizes(&packed.single.0),
+            ForIsa::Vnni(filter) => (filter.channels(), filter.taps()),
         };
         #[cfg(not(target_arch = "x86_64"))]
-        return &self.filter;
+        return sizes(&self.filter);
     }
 
     /// How many channels there are.
     pub(crate) fn channels(&self) -> usize {
-        self.filter().channels()
+        self.sizes().0
     }
 
     /// How many weights there are.
     pub(crate) fn weights(&self) -> usize {
-        self.filter().taps() * self.filter().channels()
+        let (channels, taps) = self.sizes();
+        channels * taps
+    }
+
+    /// What an operation that uses it is called.
+    pub(crate) fn name(&self) -> &'static str {
+        #[cfg(target_arch = "x86_64")]
+        if let ForIsa::Vnni(_) = &self.packed {
+            return "depthwise 8 bit, tap columns";
+        }
+        "depthwise 8 bit, tap pairs"
     }
 
     /// Rows of a quantized depthwise convolution, as [`rows`].
@@ -162,6 +197,11 @@ impl DepthwisePairs {
                 unsafe { avx512::depthwise_pairs(conv, input, packed, rows, out) };
                 return Ok(());
             }
+            ForIsa::Vnni(filter) if has_vnni(isa) && filter.fits(conv) => {
+                // SAFETY: as above.
+                unsafe { columns::depthwise(conv, input, filter, rows, out) };
+                return Ok(());
+            }
             _ => {}
         }
         let _ = (isa, conv, input, rows, out);
@@ -174,6 +214,7 @@ impl DepthwisePairs {
         return match &self.packed {
             ForIsa::Avx2(packed) => packed.held_bytes(),
             ForIsa::Avx512(packed) => packed.held_bytes(),
+            ForIsa::Vnni(filter) => filter.held_bytes(),
         };
         #[cfg(not(target_arch = "x86_64"))]
         return self.filter.held_bytes();

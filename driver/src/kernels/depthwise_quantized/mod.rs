@@ -8,6 +8,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod columns;
 mod dispatch;
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -16,5 +18,5 @@ mod portable;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub(crate) use dispatch::{DepthwiseInput, DepthwisePairs, PAIRS, ROWS, rows};
+pub(crate) use dispatch::{COLUMNS, DepthwiseInput, DepthwisePairs, PAIRS, ROWS, rows};
 pub(crate) use portable::ByteFilter;

@@ -3,10 +3,10 @@
 use super::*;
 use crate::budget::Budget;
 use crate::kernels::conv::testing::depthwise_shapes;
-use crate::kernels::conv::{Conv, Operands, Rule, convolve};
+use crate::kernels::conv::{Axis, Conv, Filter, Images, Operands, Rule, convolve};
 use crate::kernels::quant::Multiplier;
 use crate::kernels::requantize::Requantize;
-use crate::kernels::simd::Isa;
+use crate::kernels::simd::{Isa, has_avx2, has_vnni};
 use crate::kernels::testing::Numbers;
 use crate::stop::Stop;
 
@@ -27,13 +27,21 @@ fn value(byte: u8, is_signed: bool) -> i32 {
 }
 
 fn cases() -> impl Iterator<Item = Case> {
+    cases_of(depthwise_shapes(), 130)
+}
+
+/// Convolutions of these shapes by filters with this zero point.
+fn cases_of(shapes: impl Iterator<Item = Conv>, weight_zero: i16) -> impl Iterator<Item = Case> {
     let mut numbers = Numbers::new(1);
     let kinds = [(false, 0), (false, 117), (true, -20), (true, -128)];
-    depthwise_shapes().flat_map(move |conv| kinds.map(|kind| (conv, kind))).map(
+    shapes.flat_map(move |conv| kinds.map(|kind| (conv, kind))).map(
         move |(conv, (is_signed, low))| {
             let input = numbers.bytes(conv.input.values());
-            let weights: Vec<i16> =
-                numbers.bytes(conv.filter.values()).iter().map(|w| i16::from(*w) - 130).collect();
+            let weights: Vec<i16> = numbers
+                .bytes(conv.filter.values())
+                .iter()
+                .map(|w| i16::from(*w) - weight_zero)
+                .collect();
             let bias: Vec<i32> =
                 (0..).take(conv.filter.outputs).map(|unit| unit * 91 - 900).collect();
             let factor =
@@ -72,7 +80,7 @@ pub(crate) fn rows(isa: Isa) {
 pub(crate) fn pairs(isa: Isa) {
     for Case { conv, input, weights, rules, is_signed, zero, want } in cases() {
         let is_dense = conv.horizontal.stride == 1;
-        let given = DepthwiseInput { zero, is_signed, is_dense };
+        let given = DepthwiseInput { zero, is_signed, is_dense, is_three_by_three: false };
         let pairs =
             DepthwisePairs::new(isa, &weights, &rules, given, &Budget::default()).unwrap().unwrap();
         assert_eq!((pairs.channels(), pairs.weights()), (conv.output.channels, weights.len()));
@@ -83,11 +91,87 @@ pub(crate) fn pairs(isa: Isa) {
     }
 }
 
+/// Shapes of filters of 3 by 3 over blocks of channels that are full and that are not, with edges on each side, and
+/// with strides that leave two columns, one and none of a pixel for the next.
+fn columns_shapes() -> impl Iterator<Item = Conv> {
+    let windows = [(1, 1, 1), (1, 0, 1), (2, 1, 1), (2, 0, 1), (3, 1, 1), (5, 2, 1), (1, 4, 2)];
+    windows.into_iter().flat_map(|(stride, pad, down)| {
+        [45, 64, 96, 128, 144].map(|channels| {
+            let (height, width) = (7, 9);
+            let vertical = Axis { stride, dilation: down, pad };
+            let horizontal = Axis { stride, dilation: 1, pad };
+            let out = |size: usize, span| (size + 2 * pad - span) / stride + 1;
+            let (out_height, out_width) = (out(height, 2 * down + 1), out(width, 3));
+            Conv {
+                input: Images::nhwc([2, height, width, channels]),
+                filter: Filter::depthwise([3, 3, channels]),
+                output: Images::nhwc([2, out_height, out_width, channels]),
+                vertical,
+                horizontal,
+                groups: channels,
+            }
+        })
+    })
+}
+
+pub(crate) fn columns(isa: Isa) {
+    for Case { conv, input, weights, rules, is_signed, zero, want } in
+        cases_of(columns_shapes(), 128)
+    {
+        let is_dense = conv.horizontal.stride == 1;
+        let given = DepthwiseInput { zero, is_signed, is_dense, is_three_by_three: true };
+        let filter =
+            DepthwisePairs::new(isa, &weights, &rules, given, &Budget::default()).unwrap().unwrap();
+        assert_eq!(filter.name(), "depthwise 8 bit, tap columns");
+        assert_eq!((filter.channels(), filter.weights()), (conv.output.channels, weights.len()));
+        // The second image by itself, too.
+        let (all, line) =
+            (conv.output.batches * conv.output.height, conv.output.width * conv.output.channels);
+        for rows in [0..all, all / 2..all] {
+            let want = &want[rows.start * line..];
+            let mut got = vec![0xA5; want.len()];
+            filter.run(isa, &conv, &input, rows, &mut got).unwrap();
+            assert_eq!(got, want, "{conv:?}");
+        }
+        let other = Conv { horizontal: Axis { dilation: 2, ..conv.horizontal }, ..conv };
+        assert!(filter.run(isa, &other, &input, 0..0, &mut []).is_err());
+    }
+}
+
+#[test]
+fn columns_are_not_packed_where_they_do_not_fit() {
+    let case = cases_of(columns_shapes(), 128).next().unwrap();
+    let name = |weights: &[i16], channels: usize| {
+        let input =
+            DepthwiseInput { zero: 3, is_signed: false, is_dense: true, is_three_by_three: true };
+        let factor = |_| Multiplier::new(1e-3);
+        let rules = Requantize::new(vec![0; channels], factor, 0, (0, 255)).unwrap();
+        let filter = DepthwisePairs::new(Isa::detect(), weights, &rules, input, &Budget::default());
+        filter.unwrap().map(|filter| filter.name())
+    };
+    let pairs = Some("depthwise 8 bit, tap pairs");
+    let here = if has_vnni(Isa::detect()) { Some("depthwise 8 bit, tap columns") } else { pairs };
+    let here = here.filter(|_| has_avx2(Isa::detect()));
+    let channels = case.conv.output.channels;
+    assert_eq!(name(&case.weights, channels), here);
+    let pairs = pairs.filter(|_| here.is_some());
+    let mut wide = case.weights;
+    wide[7] = 128;
+    assert_eq!(name(&wide, channels), pairs, "a weight of 9 bits");
+    assert_eq!(name(&wide[..9 * 44], 44), pairs, "blocks that are filled too little");
+    assert_eq!(name(&[1; 8 * 64], 64), pairs, "a tap too little");
+}
+
 #[test]
 fn pairs_are_not_packed_for_a_cpu_without_their_kernel() {
     let case = cases().next().unwrap();
     let packed = |isa| {
-        let input = DepthwiseInput { zero: case.zero, is_signed: case.is_signed, is_dense: true };
+        let input = DepthwiseInput {
+            zero: case.zero,
+            is_signed: case.is_signed,
+            is_dense: true,
+            is_three_by_three: false,
+        };
         DepthwisePairs::new(isa, &case.weights, &case.rules, input, &Budget::default()).unwrap()
     };
     assert!(packed(Isa::PORTABLE).is_none());

@@ -291,7 +291,7 @@ fn requantize<const ENDING: Ending>(
 }
 
 /// The range of stored values, and the zero point.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     low: __m512i,
     high: __m512i,
@@ -341,12 +341,18 @@ impl Bounds {
             let bytes = _mm256_permutevar8x32_epi32(bytes, order);
             return store_32_bytes(out, Lanes32::first(out.len()), bytes);
         }
-        let low_half = self.narrowed(panel(0), panel(1));
-        let bytes = _mm512_packs_epi16(low_half, self.narrowed(panel(2), panel(3)));
-        let bytes = _mm512_min_epi8(_mm512_max_epi8(bytes, self.narrow_low), self.narrow_high);
-        let bytes = _mm512_xor_si512(bytes, self.flip);
+        let bytes = self.packed([panel(0), panel(1), panel(2), panel(3)]);
         let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
         store_64_bytes(out, _mm512_permutexvar_epi32(order, bytes));
+    }
+
+    /// Stored values, from rescaled sums of four panels: of each four in a row of every panel, by turns.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(crate) fn packed(&self, [a, b, c, d]: [__m512i; 4]) -> __m512i {
+        let bytes = _mm512_packs_epi16(self.narrowed(a, b), self.narrowed(c, d));
+        let bytes = _mm512_min_epi8(_mm512_max_epi8(bytes, self.narrow_low), self.narrow_high);
+        _mm512_xor_si512(bytes, self.flip)
     }
 
     /// Stored values, from rescaled sums of two panels: of each four in a row of the one, then of the other.

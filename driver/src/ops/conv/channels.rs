@@ -166,7 +166,9 @@ impl ByteChannels {
         let (zero_point, range) = (scales.output.zero_point, scales.range(attributes.activation));
         let rules = Requantize::new(bias, |channel| scales.multiplier(channel), zero_point, range)?;
         let is_dense = attributes.strides[1] == 1;
-        let input = DepthwiseInput { zero, is_signed, is_dense };
+        let is_three_by_three =
+            filter.dims.get(1..3) == Some(&[3, 3]) && attributes.dilations[1] == 1;
+        let input = DepthwiseInput { zero, is_signed, is_dense, is_three_by_three };
         let paired = DepthwisePairs::new(isa, &weights, &rules, input, budget)?;
         let form = paired.map(ByteForm::Paired).unwrap_or_else(|| {
             let (flip, zero) = if is_signed { (0x80, zero + 128) } else { (0, zero) };
@@ -236,7 +238,7 @@ impl Kernel for ByteChannels {
     fn name(&self) -> &'static str {
         match &self.form {
             ByteForm::Plain { .. } => "depthwise 8 bit",
-            ByteForm::Paired(_) => "depthwise 8 bit, tap pairs",
+            ByteForm::Paired(filter) => filter.name(),
         }
     }
 }
