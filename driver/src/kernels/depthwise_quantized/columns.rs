@@ -237,8 +237,8 @@ impl Line<'_> {
         let (rules, bounds) = (filter.rules[block], filter.bounds);
         // As the pixel before the first would leave them.
         let mut columns = [[_mm512_setzero_si512(); PARTS]; TAPS];
-        for tap in NEW..TAPS {
-            columns[tap] = self.column((tap - NEW).checked_sub(conv.horizontal.pad), &here);
+        for (tap, column) in columns.iter_mut().enumerate().skip(NEW) {
+            *column = self.column((tap - NEW).checked_sub(conv.horizontal.pad), &here);
         }
         for (pixel, out) in out.chunks_exact_mut(filter.channels).enumerate() {
             let begin = pixel * conv.horizontal.stride;
