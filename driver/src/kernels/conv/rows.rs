@@ -313,10 +313,9 @@ impl<'a, T: Copy> Pixels<'a, T> {
         };
         let list = &mut list[..pieces.count];
         // Nearly all rows: side by side, all on the image.
-        if let Some(from) = walk.run(self.conv, rows) {
-            let step = self.conv.horizontal.stride * self.conv.input.column_step;
+        if let Some((values, from, step, _)) = self.run(walk, rows) {
             for (slots, offset) in list.iter_mut().zip(&pieces.offsets) {
-                let mut rest = &self.input.values[from - self.input.base + offset..];
+                let mut rest = &values[from + offset..];
                 for (index, slot) in slots.iter_mut().enumerate() {
                     *slot = &rest[..pieces.len];
                     if index + 1 < rows {

@@ -33,11 +33,7 @@ impl PairedRules {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     pub(crate) fn new(filter: &PairedFilter) -> Self {
         let rules = filter.rules();
-        let firsts = (0..rules.bias.len()).step_by(LANES);
-        let largest = largest_sum(filter.taps());
-        let ending = firsts
-            .map(|first| Rules::ending(rules, first, Lanes16::ALL, largest))
-            .fold(NOT_NEGATIVE, Ending::max);
+        let ending = Rules::ending(rules, 0..rules.bias.len(), largest_sum(filter.taps()));
         let half = |first: usize| Rules::new(ending, rules, first, Lanes16::ALL);
         let blocks = (0..rules.bias.len()).step_by(PAIRED);
         let blocks = blocks.map(|first| [half(first), half(first + LANES)]).collect();
@@ -89,10 +85,8 @@ fn pairs<const SIGNED: bool, const ENDING: Ending>(
     assert_eq!(channels, filter.channels(), "channels of a depthwise filter");
     let inside = conv.horizontal.whole(conv.filter.width, conv.input.width, width);
     let inside = inside.start.min(width)..inside.end.min(width);
-    let (mut line, mut wide_line) = (TapLine::new(filter), None);
-    if let Some((filter, ..)) = &packed.wide {
-        wide_line = Some(TapLine::new(filter));
-    }
+    let mut line = TapLine::new(filter);
+    let mut wide_line = packed.wide.as_ref().map(|(filter, ..)| TapLine::new(filter));
     for (row, out) in rows.zip(out.chunks_exact_mut(width * channels)) {
         // Pixels whose filter reaches over an edge to the left or right, one by one.
         for pixel in (0..inside.start).chain(inside.end..width) {

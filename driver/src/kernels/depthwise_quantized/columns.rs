@@ -120,11 +120,7 @@ impl ColumnFilter {
             ..*rules
         };
         let ordered = ordered.channels(0..filled_up);
-        let largest = largest_sum(TAPS * TAPS);
-        let ending = (0..filled_up)
-            .step_by(LANES)
-            .map(|first| Rules::ending(ordered, first, Lanes16::ALL, largest))
-            .fold(NOT_NEGATIVE, Ending::max);
+        let ending = Rules::ending(ordered, 0..filled_up, largest_sum(TAPS * TAPS));
         let rules = (0..blocks).map(|block| {
             let mut parts = [Rules::zero(); PARTS];
             for (index, part) in parts.iter_mut().enumerate() {

@@ -88,15 +88,13 @@ impl Product<'_> {
     ) {
         let (depth, units) = (self.matrix.depth(), self.matrix.units());
         let lanes = |panel: usize| Lanes16::holding((first + panel) * LANES, units);
-        let largest = largest_sum(depth);
-        let ending = (0..P)
-            .map(|panel| Rules::ending(self.rules, (first + panel) * LANES, lanes(panel), largest))
-            .fold(NOT_NEGATIVE, Ending::max);
+        let channels = first * LANES..units.min((first + P) * LANES);
+        let ending = Rules::ending(self.rules, channels.clone(), largest_sum(depth));
         let mut group = Group {
             panels: [self.matrix.panel(first); P],
             rules: [Rules::zero(); P],
             ending,
-            channels: (first * LANES, (units - first * LANES).min(P * LANES)),
+            channels: (channels.start, channels.len()),
         };
         for panel in 0..P {
             group.panels[panel] = self.matrix.panel(first + panel);
@@ -156,11 +154,7 @@ impl Product<'_> {
     ) {
         let units = self.matrix.units();
         let (first, channels) = group.channels;
-        for (index, sums) in sums.iter().enumerate() {
-            // Not a shorter loop: sums are to stay in registers.
-            if index >= taken {
-                break;
-            }
+        for (index, sums) in sums[..taken].iter().enumerate() {
             let mut values = *sums;
             if let Some(term) = self.row_terms.get(row + index) {
                 let term = _mm512_set1_epi32(*term);

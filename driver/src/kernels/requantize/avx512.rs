@@ -2,6 +2,7 @@
 //! whose sums need not leave the registers before.
 
 use core::arch::x86_64::*;
+use std::ops::Range;
 
 use super::portable::Channels;
 use crate::kernels::quant::Rounding;
@@ -9,8 +10,8 @@ use crate::kernels::simd::avx512::{
     LANES, Lanes16, Lanes32, load_i32s, store_16_bytes, store_32_bytes, store_64_bytes,
 };
 
-/// How sums become stored values where the rules, or what is known of the sums, leave less to do. Each gives what
-/// [`ANY`] does.
+/// How sums become stored values. Where the rules, or what is known of the sums, leave less to do than [`ANY`] does, the
+/// stored values are the same.
 pub(crate) type Ending = u8;
 
 /// Nothing below real 0 is stored, and every channel's product is shifted right: negative sums need no care.
@@ -42,7 +43,7 @@ pub(crate) fn largest_sum(depth: usize) -> usize {
 pub(crate) struct Rules {
     /// Added to each channel's sum first.
     pub(crate) bias: __m512i,
-    /// The multipliers; but for [`NOT_NEGATIVE`] twice, modulo 2^32.
+    /// Twice the multipliers, modulo 2^32; for [`NOT_NEGATIVE`] the multipliers themselves.
     multipliers: __m512i,
     /// Those of odd channels, moved to even lanes.
     odd_multipliers: __m512i,
@@ -59,11 +60,22 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// The ending that the channels from `first` on that are in `lanes` may have, where sums without their bias
-    /// are at most `largest` in size.
+    /// The ending that all of these channels may have, where sums without their bias are at most `largest` in size.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(crate) fn ending(
+    pub(crate) fn ending(rules: Channels<'_>, channels: Range<usize>, largest: usize) -> Ending {
+        let Range { start, end } = channels;
+        let firsts = (start..end).step_by(LANES);
+        let endings = firsts.map(|first| {
+            Self::ending_of_lanes(rules, first, Lanes16::holding(first, end), largest)
+        });
+        endings.fold(NOT_NEGATIVE, Ending::max)
+    }
+
+    /// As [`Rules::ending`], of the channels from `first` on that are in `lanes`.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn ending_of_lanes(
         rules: Channels<'_>,
         first: usize,
         lanes: Lanes16,
@@ -160,8 +172,8 @@ impl Rules {
         self.wrapped = _mm512_movepi32_mask(self.multipliers);
     }
 
-    /// Sums with their bias in them, times the multipliers, rounded as the rules say; where [`NOT_NEGATIVE`] was
-    /// found for them, numbers below 0 for those that would be.
+    /// Sums with their bias in them, times the multipliers, rounded as the rules say. With [`NOT_NEGATIVE`] what is to be
+    /// below 0 is some number below 0, or 0: both are stored as real 0 or what lies above it.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     pub(crate) fn apply<const ENDING: Ending>(&self, sums: __m512i) -> __m512i {
@@ -261,7 +273,7 @@ pub(crate) fn requantize_rows(
         let lanes = Lanes16::holding(first, width);
         // Nothing is known of the sums.
         let block = (first, lanes);
-        if Rules::ending(rules, first, lanes, usize::MAX) == NOT_NEGATIVE {
+        if Rules::ending_of_lanes(rules, first, lanes, usize::MAX) == NOT_NEGATIVE {
             requantize::<NOT_NEGATIVE>(rules, block, sums, row_terms, out);
         } else {
             requantize::<ANY>(rules, block, sums, row_terms, out);
