@@ -221,6 +221,7 @@ pub(crate) fn kept_ranges(
 }
 
 /// The parts of an arena between the ranges that are being written: free to read.
+#[derive(Default)]
 pub(crate) struct Gaps<'a>(SmallVec<[(usize, &'a [u8]); 4]>);
 
 impl<'a> Gaps<'a> {
@@ -239,30 +240,39 @@ impl<'a> Gaps<'a> {
 /// Ranges of an arena that are being written, in the order they were asked for.
 pub(crate) type Written<'a> = SmallVec<[&'a mut [u8]; 2]>;
 
-/// Borrows `writes` (ascending, disjoint) mutably and everything between them for reading.
-///
-/// # Errors
-/// [`OpError::Internal`] when the ranges overlap or leave the arena.
-pub(crate) fn split<'a>(
-    arena: &'a mut [u8],
-    writes: impl Iterator<Item = Range<usize>>,
-) -> Result<(Written<'a>, Gaps<'a>), OpError> {
-    let bad = OpError::Internal { what: "outputs share memory" };
-    let mut written = SmallVec::new();
-    let mut gaps = SmallVec::new();
-    let mut rest = arena;
-    let mut at = 0;
-    for range in writes {
-        let before = range.start.checked_sub(at).ok_or(bad.clone())?;
-        let (gap, tail) = rest.split_at_mut_checked(before).ok_or(bad.clone())?;
-        let (write, tail) = tail.split_at_mut_checked(range.len()).ok_or(bad.clone())?;
-        gaps.push((at, &*gap));
-        written.push(write);
-        rest = tail;
-        at = range.end;
+/// An arena of which some ranges are being written and all others can be read. It is filled where it lies: every
+/// step of an execution has one.
+#[derive(Default)]
+pub(crate) struct Split<'a> {
+    pub(crate) written: Written<'a>,
+    pub(crate) gaps: Gaps<'a>,
+}
+
+impl<'a> Split<'a> {
+    /// Borrows `writes` (ascending, disjoint) mutably and everything between them for reading.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] when the ranges overlap or leave the arena.
+    pub(crate) fn fill(
+        &mut self,
+        arena: &'a mut [u8],
+        writes: impl Iterator<Item = Range<usize>>,
+    ) -> Result<(), OpError> {
+        let bad = || OpError::Internal { what: "outputs share memory" };
+        let mut rest = arena;
+        let mut at = 0;
+        for range in writes {
+            let before = range.start.checked_sub(at).ok_or_else(bad)?;
+            let (gap, tail) = rest.split_at_mut_checked(before).ok_or_else(bad)?;
+            let (write, tail) = tail.split_at_mut_checked(range.len()).ok_or_else(bad)?;
+            self.gaps.0.push((at, &*gap));
+            self.written.push(write);
+            rest = tail;
+            at = range.end;
+        }
+        self.gaps.0.push((at, &*rest));
+        Ok(())
     }
-    gaps.push((at, &*rest));
-    Ok((written, Gaps(gaps)))
 }
 
 #[cfg(test)]
@@ -338,15 +348,19 @@ mod tests {
     #[test]
     fn split_hands_out_disjoint_ranges_and_refuses_others() {
         let mut arena = [0u8, 1, 2, 3, 4, 5, 6, 7];
-        let (written, gaps) = split(&mut arena, [1..3, 5..6].into_iter()).unwrap();
-        assert_eq!(written[0], [1, 2]);
-        assert_eq!(written[1], [5]);
-        assert_eq!(gaps.get(&(3..5)).unwrap(), [3, 4]);
-        assert_eq!(gaps.get(&(6..8)).unwrap(), [6, 7]);
-        assert!(gaps.get(&(2..4)).is_err());
-        assert!(gaps.get(&(5..7)).is_err());
-        drop((written, gaps));
-        assert!(split(&mut arena, [1..3, 2..4].into_iter()).is_err());
-        assert!(split(&mut arena, std::iter::once(7..9)).is_err());
+        {
+            let mut split = Split::default();
+            split.fill(&mut arena, [1..3, 5..6].into_iter()).unwrap();
+            let Split { written, gaps } = &split;
+            assert_eq!(*written[0], [1, 2]);
+            assert_eq!(*written[1], [5]);
+            assert_eq!(gaps.get(&(3..5)).unwrap(), [3, 4]);
+            assert_eq!(gaps.get(&(6..8)).unwrap(), [6, 7]);
+            assert!(gaps.get(&(2..4)).is_err());
+            assert!(gaps.get(&(5..7)).is_err());
+        }
+        for refused in [[1..3, 2..4], [0..0, 7..9]] {
+            assert!(Split::default().fill(&mut arena, refused.into_iter()).is_err());
+        }
     }
 }

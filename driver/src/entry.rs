@@ -11,7 +11,8 @@ use crate::error::DriverError;
 
 /// The moment at which an execution was asked for.
 pub(crate) struct Entry {
-    entered: Instant,
+    /// `None` where nobody wants to know how long it takes.
+    entered: Option<Instant>,
     /// Until its deadline, where it has one.
     left: Option<Duration>,
 }
@@ -20,7 +21,7 @@ impl Entry {
     /// It is asked for now.
     pub(crate) fn now(options: &ExecutionOptions) -> Self {
         let left = options.deadline.map(|deadline| deadline.since(TimePoint::now()));
-        Entry { entered: Instant::now(), left }
+        Entry { entered: options.measure_timing.then(Instant::now), left }
     }
 
     /// The status to refuse it with, where the model's pace says that its deadline cannot be met.
@@ -34,18 +35,18 @@ impl Entry {
     pub(crate) fn settle(
         &self,
         outcome: Result<Duration, DriverError>,
-        options: &ExecutionOptions,
         pace: &Pace,
         result: &mut ExecutionResult,
     ) {
         match outcome {
-            Ok(computed) if result.status == ErrorStatus::None && options.measure_timing => {
-                result.timing = Timing {
-                    time_on_device_us: micros(computed),
-                    time_in_driver_us: micros(self.entered.elapsed()),
-                };
+            Ok(computed) => {
+                if let Some(entered) = self.entered.filter(|_| result.status == ErrorStatus::None) {
+                    result.timing = Timing {
+                        time_on_device_us: micros(computed),
+                        time_in_driver_us: micros(entered.elapsed()),
+                    };
+                }
             }
-            Ok(_) => {}
             Err(error) => {
                 tracing::debug!(%error, "execution failed");
                 result.reset(match (&error, self.left) {

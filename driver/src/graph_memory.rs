@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::aligned::AlignedBytes;
-use crate::arena;
+use crate::arena::Split;
 use crate::op::{Inferred, Run};
 use crate::plan::{Allocation, GraphPlan, Step, check_declared, spilled};
 use crate::scratch::Scratch;
@@ -273,7 +273,8 @@ impl GraphMemory {
             return Ok(());
         }
         // Outputs are moved out of `self` while the kernel runs, so that inputs can be borrowed from it.
-        let mut outputs = OutputParts::take(self, step);
+        let mut outputs = OutputParts::default();
+        outputs.take(self, step);
         let result = self.execute(plan, step, (scratch, stop, parallelism), &mut outputs);
         outputs.put_back(self, step);
         result?;
@@ -307,29 +308,22 @@ impl GraphMemory {
     /// Infers this execution's output shapes and makes room. Says whether they are known now.
     fn infer(&mut self, plan: &GraphPlan, step: &Step) -> Result<bool, OpError> {
         let shapes = {
-            let inputs: SmallVec<[Arg<'_>; 32]> = step
-                .inputs
-                .iter()
-                .enumerate()
-                .map(|(position, operand)| {
-                    let tensor = self.tensor(plan, *operand)?;
-                    let value = match tensor.bytes {
-                        Some(bytes) => Value::Bytes(bytes),
-                        // The kernel has them.
-                        None if step.packed_inputs.contains(&position) => Value::Unknown,
-                        None => Value::Omitted,
-                    };
-                    Ok(Arg { info: tensor.info, dims: Some(tensor.dims), value })
-                })
-                .collect::<Result<_, OpError>>()?;
-            let outputs: SmallVec<[_; 2]> = step
-                .outputs
-                .iter()
-                .map(|operand| {
-                    let planned = &plan.operands[*operand];
-                    (&planned.info, planned.declared.as_slice())
-                })
-                .collect();
+            let mut inputs = SmallVec::<[Arg<'_>; 32]>::new();
+            for (position, operand) in step.inputs.iter().enumerate() {
+                let tensor = self.tensor(plan, *operand)?;
+                let value = match tensor.bytes {
+                    Some(bytes) => Value::Bytes(bytes),
+                    // The kernel has them.
+                    None if step.packed_inputs.contains(&position) => Value::Unknown,
+                    None => Value::Omitted,
+                };
+                inputs.push(Arg { info: tensor.info, dims: Some(tensor.dims), value });
+            }
+            let mut outputs = SmallVec::<[_; 2]>::new();
+            for operand in &step.outputs {
+                let planned = &plan.operands[*operand];
+                outputs.push((&planned.info, planned.declared.as_slice()));
+            }
             match step.stages().infer(&Args { inputs: &inputs, outputs: &outputs })? {
                 Inferred::DataDependent => return Ok(false),
                 Inferred::Shapes(shapes) => shapes,
@@ -372,16 +366,14 @@ impl GraphMemory {
                 _ => 0..0,
             }
         });
-        let (written, gaps) = arena::split(arena.as_mut_slice(), ranges)?;
-        let inputs: SmallVec<[TensorRef<'_>; 32]> = step
-            .inputs
-            .iter()
-            .map(|operand| {
-                read_operand(plan, (&dynamic[..], &places[..]), dims, *operand, |range| {
-                    gaps.get(range)
-                })
-            })
-            .collect::<Result<_, OpError>>()?;
+        // Lists of a kilobyte are filled where they lie: collected, each would be copied several times.
+        let mut split = Split::default();
+        split.fill(arena.as_mut_slice(), ranges)?;
+        let mut inputs = SmallVec::<[TensorRef<'_>; 32]>::new();
+        for operand in &step.inputs {
+            let places = (&dynamic[..], &places[..]);
+            inputs.push(read_operand(plan, places, dims, *operand, |range| split.gaps.get(range))?);
+        }
         if let Some(index) = inputs.iter().enumerate().position(|(index, input)| {
             !input.is_present()
                 && !step.rules.traits.allows_omitting(index)
@@ -389,21 +381,16 @@ impl GraphMemory {
         }) {
             return Err(OpError::Omitted { index });
         }
-        let mut outputs: SmallVec<[TensorMut<'_>; 4]> = parts
-            .dynamic
-            .iter_mut()
-            .zip(&mut parts.dims)
-            .zip(&*step.outputs)
-            .map(|((dynamic, dims), operand)| TensorMut {
-                info: &plan.operands[*operand].info,
-                dims,
-                storage: Storage::Dynamic(dynamic),
-            })
-            .collect();
-        for (position, bytes) in step.arena_order.iter().zip(written) {
+        let mut outputs = SmallVec::<[TensorMut<'_>; 4]>::new();
+        let owned = parts.dynamic.iter_mut().zip(&mut parts.dims);
+        for ((dynamic, dims), operand) in owned.zip(&step.outputs) {
+            let info = &plan.operands[*operand].info;
+            outputs.push(TensorMut { info, dims, storage: Storage::Dynamic(dynamic) });
+        }
+        for (position, bytes) in step.arena_order.iter().zip(&mut split.written) {
             // One that is lent a buffer's memory does without its range of the arena.
             if !matches!(places[step.outputs[*position]], Place::Lent) {
-                outputs[*position].storage = Storage::Fixed(bytes);
+                outputs[*position].storage = Storage::Fixed(std::mem::take(bytes));
             }
         }
         let mut run = Run { inputs: &inputs, outputs: &mut outputs, scratch, stop, parallelism };
@@ -455,23 +442,25 @@ fn read_operand<'a>(
 }
 
 /// The parts of a memory that the outputs of one step own while it runs.
+#[derive(Default)]
 struct OutputParts {
     dims: SmallVec<[Dimensions; 4]>,
     dynamic: SmallVec<[AlignedBytes; 4]>,
 }
 
 impl OutputParts {
-    fn take(memory: &mut GraphMemory, step: &Step) -> Self {
-        OutputParts {
-            dims: step.outputs.iter().map(|o| std::mem::take(&mut memory.dims[*o])).collect(),
-            dynamic: step.outputs.iter().map(|o| std::mem::take(&mut memory.dynamic[*o])).collect(),
+    fn take(&mut self, memory: &mut GraphMemory, step: &Step) {
+        for operand in &step.outputs {
+            self.dims.push(std::mem::take(&mut memory.dims[*operand]));
+            self.dynamic.push(std::mem::take(&mut memory.dynamic[*operand]));
         }
     }
 
-    fn put_back(self, memory: &mut GraphMemory, step: &Step) {
-        for ((operand, dims), dynamic) in step.outputs.iter().zip(self.dims).zip(self.dynamic) {
-            memory.dims[*operand] = dims;
-            memory.dynamic[*operand] = dynamic;
+    fn put_back(&mut self, memory: &mut GraphMemory, step: &Step) {
+        let owned = self.dims.iter_mut().zip(&mut self.dynamic);
+        for (operand, (dims, dynamic)) in step.outputs.iter().zip(owned) {
+            std::mem::swap(&mut memory.dims[*operand], dims);
+            std::mem::swap(&mut memory.dynamic[*operand], dynamic);
         }
     }
 }

@@ -161,7 +161,7 @@ impl CpuPreparedModel {
         // A request that is not legal is told so, however little time it has.
         let arguments = match self.arguments(request) {
             Ok(arguments) => arguments,
-            Err(error) => return entry.settle(Err(error), wanted.options, &self.pace, result),
+            Err(error) => return entry.settle(Err(error), &self.pace, result),
         };
         if let Some(status) = entry.refusal(&self.pace) {
             return result.reset(status);
@@ -180,7 +180,7 @@ impl CpuPreparedModel {
                 *context = None;
             }
         }
-        entry.settle(outcome, wanted.options, &self.pace, result);
+        entry.settle(outcome, &self.pace, result);
     }
 
     /// The arguments of a request, which is legal.
@@ -306,6 +306,15 @@ struct CpuBurst {
     context: Option<Context>,
 }
 
+/// A context in use: one that a panic leaves half-way is not used again.
+struct DroppedByPanic<'a>(&'a mut Option<Context>);
+
+impl Drop for DroppedByPanic<'_> {
+    fn drop(&mut self) {
+        *self.0 = None;
+    }
+}
+
 impl Burst for CpuBurst {
     fn execute(
         &mut self,
@@ -313,12 +322,11 @@ impl Burst for CpuBurst {
         options: &ExecutionOptions,
         result: &mut ExecutionResult,
     ) {
-        // Not in its place while it is used: one that a panic left half-way is not used again.
-        let mut context = self.context.take();
+        let context = DroppedByPanic(&mut self.context);
         let wanted = Wanted { options, caller: self.caller.as_ref() };
-        self.model.execute(&mut context, request, wanted, result);
+        self.model.execute(context.0, request, wanted, result);
         log::executed(result.status);
-        self.context = context;
+        std::mem::forget(context);
     }
 
     fn work_for(&mut self, caller: &Caller) {

@@ -1,6 +1,6 @@
 //! A burst's slots: numbers that stand for memories, and for buffers of the driver, in its packets.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use burst_hal::{Memory, Pool};
@@ -21,8 +21,8 @@ struct Table {
     next: i32,
     /// By the address of the memory or of the buffer's token, which a weak reference keeps from being given
     /// out again.
-    by_address: HashMap<usize, i32>,
-    by_slot: HashMap<i32, Entry>,
+    by_address: BTreeMap<usize, i32>,
+    by_slot: BTreeMap<i32, Entry>,
 }
 
 #[derive(Debug)]
@@ -109,9 +109,7 @@ impl SlotTable {
     /// All memories that the program still holds, in the order in which they got their slots.
     pub(crate) fn memories(&self) -> Vec<Pool> {
         let table = self.lock();
-        let mut slots: Vec<_> = table.by_slot.iter().collect();
-        slots.sort_unstable_by_key(|(slot, _)| **slot);
-        slots.into_iter().filter_map(|(_, entry)| entry.memory()).collect()
+        table.by_slot.values().filter_map(Entry::memory).collect()
     }
 
     /// Slots whose memory or buffer the program dropped. They stay taken until they are removed.

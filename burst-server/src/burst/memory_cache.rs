@@ -1,6 +1,6 @@
 //! A burst's slots: which memory each stands for, mapped once, or which buffer of the driver.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use burst_hal::{Pool, RequestPool};
@@ -13,7 +13,7 @@ use crate::panics::lock;
 /// waits for the execution nor unmaps the memory that it uses.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryCache {
-    slots: Mutex<HashMap<i32, Slot>>,
+    slots: Mutex<BTreeMap<i32, Slot>>,
 }
 
 /// What a slot stands for.
@@ -101,7 +101,7 @@ impl MemoryCache {
         missing
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<i32, Slot>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<i32, Slot>> {
         lock(&self.slots)
     }
 }

@@ -67,7 +67,7 @@ impl ReferenceModel {
         let mut result = ExecutionResult::of(ErrorStatus::None);
         // A request that is not legal is told so, however little time it has.
         if let Err(error) = self.check(request) {
-            entry.settle(Err(error), options, &self.pace, &mut result);
+            entry.settle(Err(error), &self.pace, &mut result);
             return result;
         }
         if let Some(status) = entry.refusal(&self.pace) {
@@ -75,7 +75,7 @@ impl ReferenceModel {
         }
         let stop = Stop { caller, deadline: options.deadline, loop_deadline: None };
         let outcome = self.try_execute(request, options, stop, &mut result);
-        entry.settle(outcome, options, &self.pace, &mut result);
+        entry.settle(outcome, &self.pace, &mut result);
         result
     }
 

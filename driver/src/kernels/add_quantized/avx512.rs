@@ -24,7 +24,7 @@ pub(crate) fn signed(rule: &Sum, a: &[i8], b: &[i8], out: &mut [i8]) {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn sum<T: Stored, const SIGNED: bool>(rule: &Sum, a: &[T], b: &[T], out: &mut [T]) {
     let Some(reals) = rule.reals::<T>() else { return portable::sum(rule, a, b, out) };
-    let floats = Floats::new::<SIGNED>(reals);
+    let floats = Floats::new(reals);
     let (a_blocks, a_rest) = a.as_chunks::<BLOCK>();
     let (b_blocks, b_rest) = b.as_chunks::<BLOCK>();
     let (out_blocks, out_rest) = out.as_chunks_mut::<BLOCK>();
@@ -47,22 +47,22 @@ struct Floats {
     certain: __m512,
     low: __m512i,
     high: __m512i,
+    /// Brings packed bytes into the order of the values.
+    order: __m512i,
 }
 
 impl Floats {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn new<const SIGNED: bool>(reals: Reals) -> Self {
-        let wide = |bound: u8| {
-            _mm512_set1_epi32(if SIGNED { bound.cast_signed().into() } else { bound.into() })
-        };
+    fn new(reals: Reals) -> Self {
         Floats {
             a: _mm512_set1_ps(reals.factors[0]),
             b: _mm512_set1_ps(reals.factors[1]),
             start: _mm512_set1_ps(reals.start),
             certain: _mm512_set1_ps(reals.certain),
-            low: wide(reals.range[0]),
-            high: wide(reals.range[1]),
+            low: _mm512_set1_epi8(reals.range[0].cast_signed()),
+            high: _mm512_set1_epi8(reals.range[1].cast_signed()),
+            order: _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
         }
     }
 
@@ -75,25 +75,36 @@ impl Floats {
         b: &[u8; BLOCK],
         out: &mut [u8; BLOCK],
     ) -> bool {
-        let mut bytes = [_mm_setzero_si128(); BLOCK / LANES];
+        let mut sums = [_mm512_setzero_si512(); BLOCK / LANES];
         let mut farthest = _mm512_setzero_ps();
         let sixteens = a.as_chunks::<LANES>().0.iter().zip(b.as_chunks::<LANES>().0);
-        for (bytes, (a, b)) in bytes.iter_mut().zip(sixteens) {
+        for (sums, (a, b)) in sums.iter_mut().zip(sixteens) {
             let (a, b) = (wide::<SIGNED>(a), wide::<SIGNED>(b));
             let sum = _mm512_fmadd_ps(b, self.b, _mm512_fmadd_ps(a, self.a, self.start));
-            let nearest =
-                _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(sum);
-            farthest = _mm512_max_ps(farthest, _mm512_abs_ps(_mm512_sub_ps(sum, nearest)));
-            let whole = _mm512_cvtps_epi32(nearest);
-            let held = _mm512_min_epi32(_mm512_max_epi32(whole, self.low), self.high);
-            *bytes = _mm512_cvtepi32_epi8(held);
+            let distance = _mm512_reduce_ps::<TO_NEAREST>(sum);
+            farthest = _mm512_range_ps::<LARGER_MAGNITUDE>(farthest, distance);
+            *sums = _mm512_cvt_roundps_epi32::<TO_NEAREST>(sum);
         }
-        let [first, second, third, fourth] = bytes;
-        let (low, high) = (_mm256_set_m128i(second, first), _mm256_set_m128i(fourth, third));
-        store_64_bytes(out, _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high));
+        let [first, second, third, fourth] = sums;
+        // Packing takes four numbers of each register by turns, four times.
+        let (low, high) = (_mm512_packs_epi32(first, second), _mm512_packs_epi32(third, fourth));
+        let bytes = if SIGNED {
+            let bytes = _mm512_packs_epi16(low, high);
+            _mm512_min_epi8(_mm512_max_epi8(bytes, self.low), self.high)
+        } else {
+            let bytes = _mm512_packus_epi16(low, high);
+            _mm512_min_epu8(_mm512_max_epu8(bytes, self.low), self.high)
+        };
+        store_64_bytes(out, _mm512_permutexvar_epi32(self.order, bytes));
         _mm512_cmp_ps_mask::<_CMP_NLE_UQ>(farthest, self.certain) == 0
     }
 }
+
+/// Rounds to whole numbers, ties to even ones, and raises no flags.
+const TO_NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+
+/// Takes the number of larger magnitude, and drops its sign.
+const LARGER_MAGNITUDE: i32 = 0b10_11;
 
 /// 16 stored values as floats.
 #[inline]

@@ -198,9 +198,14 @@ impl Sum {
         let start = f64::from(out.0) - f64::from(a.0) * factors[0] - f64::from(b.0) * factors[1];
         // The exact rule rounds each input twice, by a half at most, and the sum once before the last rounding.
         let rounded = 2.0 * factor.abs() + 0.5 * out.1.shift.factor();
-        // Floats round three constants and two sums by 2^-24 of what these are. Of values and zero points of 8 bits
-        // that is at most 1,021 times the factors, and 2^10 of what the zero point and a result within the range are.
-        let floats = (1.0 + factors[0].abs() + factors[1].abs()) * 2f64.powi(-24 + 11);
+        // Floats round three constants, two sums and this bound itself by 2^-24 of what they are at most.
+        let value = f64::from(T::RANGE.0.abs().max(T::RANGE.1));
+        let [first, second] = factors.map(|factor| value * factor.abs());
+        let zeros =
+            f64::from(a.0.abs()) * factors[0].abs() + f64::from(b.0.abs()) * factors[1].abs();
+        let constant = f64::from(out.0).abs() + zeros;
+        let sums = (constant + first) + (constant + first + second);
+        let floats = (first + second + constant + sums + 1.0) * 2f64.powi(-24) * 1.001;
         let uncertain = rounded + floats;
         if !fits || !(-256..=256).contains(&out.0) || uncertain > UNCERTAIN {
             return None;

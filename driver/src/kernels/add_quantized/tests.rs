@@ -26,6 +26,13 @@ fn factors_are_their_multipliers() {
     assert_eq!((InputFactor::new(left), OutputFactor::new(left)), (None, None));
 }
 
+/// A multiplier, a negative one for a difference.
+fn factor(real: f64) -> Multiplier {
+    let multiplier = Multiplier::new(real.abs()).unwrap();
+    let sign = if real < 0.0 { -1 } else { 1 };
+    Multiplier { multiplier: sign * multiplier.multiplier, ..multiplier }
+}
+
 /// Rules with factors of 1 and below, and with a negative one, which stands for a difference.
 fn rules() -> impl Iterator<Item = [(i32, Multiplier); 3]> + Clone {
     // The last two make every second sum one in the middle between two stored values, and most of them large.
@@ -36,13 +43,23 @@ fn rules() -> impl Iterator<Item = [(i32, Multiplier); 3]> + Clone {
         (0.5, 0.5, 2f64.powi(-20)),
         (0.5, 0.4, 0.01),
     ];
-    factors.into_iter().map(|(a, b, out): (f64, f64, f64)| {
-        let factor = |real: f64| {
-            let multiplier = Multiplier::new(real.abs()).unwrap();
-            let sign = if real < 0.0 { -1 } else { 1 };
-            Multiplier { multiplier: sign * multiplier.multiplier, ..multiplier }
+    factors
+        .into_iter()
+        .map(|(a, b, out): (f64, f64, f64)| [(3, factor(a)), (-7, factor(b)), (11, factor(out))])
+}
+
+/// Rules as models have them: inputs of about the scale of the output, and zero points anywhere.
+fn rules_of_models() -> impl Iterator<Item = [(i32, Multiplier); 3]> {
+    let mut numbers = Numbers::new(9);
+    (0..24).map(move |_| {
+        let mut between = |low: i32, high: i32| {
+            low + i32::try_from(numbers.below((high - low).cast_unsigned() as usize)).unwrap()
         };
-        [(3, factor(a)), (-7, factor(b)), (11, factor(out))]
+        let mut thousandths = |low, high| f64::from(between(low, high)) / 1_000.0;
+        let [a, b] = [(); 2].map(|()| factor(thousandths(50, 500)));
+        let out = factor(thousandths(600, 5_000) / f64::from(1 << SHIFT));
+        let mut zero = || between(-128, 128);
+        [(zero(), a), (zero(), b), (zero(), out)]
     })
 }
 
@@ -61,7 +78,7 @@ fn compare<T: Copy + Into<i32>>(
     // All pairs of values.
     let all = |value: fn(u16) -> u8| (0..=u16::MAX).map(value).collect::<Vec<u8>>();
     let pairs = [all(|pair| pair.to_le_bytes()[0]), all(|pair| pair.to_le_bytes()[1])];
-    cases.extend(rules().map(|rule| (rule, pairs.clone())));
+    cases.extend(rules().chain(rules_of_models()).map(|rule| (rule, pairs.clone())));
     for ([a, b, out], values) in cases {
         let [left, right] =
             values.map(|values| values.into_iter().map(&stored).collect::<Vec<T>>());
