@@ -295,6 +295,39 @@ fn a_result_queue_of_eight_datums_gives_an_error_and_neither_hangs_nor_falls_bac
     }
 }
 
+/// The client reads such a result without looking whether the service sleeps for want of room: it never does.
+#[test]
+fn results_that_fill_their_queue_follow_each_other() {
+    let (_service, client) = Private::connect();
+    let device = client.device("fake").unwrap();
+    let prepared = device.prepare(&wide_model(2), &Default::default()).unwrap();
+    let memory: Pool = Arc::new(burst_client::ShmMemory::create(64).unwrap());
+    let argument = |offset| RequestArgument {
+        location: burst_hal::DataLocation { pool_index: 0, offset, length: 16 },
+        ..RequestArgument::default()
+    };
+    let request = Request {
+        inputs: vec![argument(0), argument(16)],
+        outputs: vec![argument(32), argument(48)],
+        pools: vec![RequestPool::Memory(memory)],
+    };
+    for wait in [Wait::Sleep, Wait::default()] {
+        let with_room_for = |datums| {
+            let options = BurstOptions::default().waiting(wait).with_result_datums(datums);
+            prepared.configure_burst(&options).unwrap()
+        };
+        let run = |burst: &mut burst_client::Burst| {
+            burst.execute(&request, &ExecutionOptions::default(), long()).unwrap().status
+        };
+        let fits = |datums: &usize| run(&mut with_room_for(*datums)) == ErrorStatus::None;
+        let datums = (2..100).find(fits).unwrap();
+        let mut burst = with_room_for(datums);
+        for execution in 0..1_000 {
+            assert_eq!(run(&mut burst), ErrorStatus::None, "{execution} with {datums} datums");
+        }
+    }
+}
+
 #[test]
 fn a_missed_deadline_leaves_the_burst_usable() {
     let (service, client) = Private::connect();
