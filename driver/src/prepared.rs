@@ -348,3 +348,23 @@ impl Drop for CpuBurst {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    #[test]
+    fn a_context_that_a_panic_leaves_half_way_is_not_used_again() {
+        let mut context = Some(Context::default());
+        std::mem::forget(DroppedByPanic(&mut context));
+        assert!(context.is_some());
+        let unwound = catch_unwind(AssertUnwindSafe(|| {
+            let _in_use = DroppedByPanic(&mut context);
+            std::panic::resume_unwind(Box::new("half-way"));
+        }));
+        assert!(unwound.is_err());
+        assert!(context.is_none());
+    }
+}

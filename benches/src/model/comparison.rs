@@ -53,6 +53,8 @@ pub struct Compared {
     pub reference_to_ours: Option<Spread>,
     /// LiteRT's outputs against ours.
     pub outputs: Option<Agreement>,
+    /// What two cache lines, one each way, took between two CPUs just before trials with several threads, in nanoseconds.
+    pub two_lines_ns: Option<Spread>,
     /// Why there is nothing of LiteRT, where there is nothing.
     pub not_comparable: Option<String>,
     /// Every path, as `burst bench model` has them.
@@ -175,6 +177,7 @@ impl Compared {
             wrong: correct::wrong(workload, &report),
             reference_to_ours: reference.and_then(|(slow, fast)| ratio(slow, fast)),
             outputs: report.paths.iter().find(|path| path.path == LITERT).map(|path| path.outputs),
+            two_lines_ns: None,
             not_comparable,
             report,
         };
@@ -213,6 +216,7 @@ impl Compared {
             beside,
             self.to_litert(2).map_or_else(dash, spread),
             gain.map_or_else(dash, |gain| spread(&gain.ratio_to_one)),
+            self.two_lines_ns.map_or_else(dash, |lines| format!("{} ns", lines.text(0))),
             self.reference_to_ours.map_or_else(dash, |ratio| format!("{:.0}", ratio.median)),
             burst
                 .and_then(|burst| burst.ratio_to_in_process)
@@ -224,12 +228,13 @@ impl Compared {
 }
 
 /// Columns of numbers, behind the name of the model and its class.
-const NUMBERS: [&str; 9] = [
+const NUMBERS: [&str; 10] = [
     "ours",
     "LiteRT",
     "ours : LiteRT",
     "2 threads, ours : LiteRT",
     "ours, 2 threads : 1",
+    "two lines",
     "reference : ours",
     "burst : in-process",
     "inputs copied",

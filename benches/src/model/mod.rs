@@ -6,6 +6,7 @@
 //! | `driver.rs` | a driver process, for the burst |
 //! | `seeded/` | models whose weights come from a seed |
 //! | `idle.rs` | what a model holds while nothing is executed |
+//! | `line.rs` | what two cache lines take between two CPUs |
 //! | `around.rs` | the table of what lies around executions |
 //! | `correct.rs` | whether outputs are right |
 //! | `class.rs` | kinds of models, which are held to the same bounds |
@@ -17,6 +18,7 @@ mod comparison;
 mod correct;
 mod driver;
 mod idle;
+mod line;
 pub mod seeded;
 
 use std::cell::RefCell;
@@ -27,6 +29,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use burst_client::Route;
+use burst_harness::engine::Spread;
 use burst_harness::litert::{LiteRt, Python};
 use burst_harness::machine::Machine;
 use burst_harness::model::{
@@ -128,14 +131,19 @@ impl Args {
                 subjects.push(Box::new(litert));
             }
         }
+        let mut two_lines = Vec::new();
         let series = measure(subjects, &self.common.length(), &mut |round, label| {
             progress.show(&format!("{}, round {round}: {label}", workload.name));
+            if label.path == paths::IN_PROCESS && label.threads > 1 {
+                two_lines.extend(line::two_lines_ns());
+            }
         });
         let series = series.map_err(named)?;
         let reason = not_comparable.map(|error| error.to_string());
         let litert = reason.is_none().then_some(self.python.as_path());
         let idle = Idle::measure(workload, litert).map_err(named)?;
-        Ok(Compared::new(workload, &series, Some(idle), reason))
+        let two_lines_ns = Spread::of(two_lines);
+        Ok(Compared { two_lines_ns, ..Compared::new(workload, &series, Some(idle), reason) })
     }
 
     /// Our own, of which the first one's outputs are those that the others are compared with.
