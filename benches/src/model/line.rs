@@ -22,7 +22,8 @@ struct Word(AtomicU64);
 
 /// A round trip between this thread and another one over two cache lines, in nanoseconds: the median of some. `None` where they do not
 /// run at the same time.
-pub(super) fn two_lines_ns() -> Option<f64> {
+#[must_use]
+pub fn two_lines_ns() -> Option<f64> {
     let (there, back) = (Word::default(), Word::default());
     std::thread::scope(|scope| {
         scope.spawn(|| echo(&there, &back));
@@ -68,19 +69,5 @@ fn echo(there: &Word, back: &Word) {
             back.0.store(number, Ordering::Release);
             last = number;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_trip_over_two_lines_takes_some_time_or_is_given_up() {
-        let begun = Instant::now();
-        if let Some(nanos) = two_lines_ns() {
-            assert!(nanos > 1.0, "{nanos}");
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "it ends");
     }
 }

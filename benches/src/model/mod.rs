@@ -43,6 +43,7 @@ pub use comparison::{Compared, Comparison, Ratio, ThreadRatio, bounds};
 pub use correct::REFERENCE;
 pub use driver::serve_driver_if_asked;
 pub use idle::{Idle, hold_model_if_asked};
+pub use line::two_lines_ns;
 
 /// What to measure.
 #[derive(Debug, Clone, clap::Args)]
@@ -135,7 +136,7 @@ impl Args {
         let series = measure(subjects, &self.common.length(), &mut |round, label| {
             progress.show(&format!("{}, round {round}: {label}", workload.name));
             if label.path == paths::IN_PROCESS && label.threads > 1 {
-                two_lines.extend(line::two_lines_ns());
+                two_lines.extend(two_lines_ns());
             }
         });
         let series = series.map_err(named)?;
