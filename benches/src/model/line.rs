@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const TRIPS: u64 = 50;
 const BATCHES: u64 = 40;
 /// After so long two threads evidently share a CPU.
-const PATIENCE: Duration = Duration::from_millis(20);
+pub(super) const PATIENCE: Duration = Duration::from_millis(20);
 /// Looks at the other thread's line between two looks at the clock.
 const LOOKS: u32 = 4096;
 /// Ends the other thread.
@@ -20,14 +20,14 @@ const END: u64 = u64::MAX;
 #[derive(Default)]
 struct Word(AtomicU64);
 
-/// A round trip between this thread and another one over two cache lines, in nanoseconds: the median of some. `None` where they do not
-/// run at the same time.
+/// A round trip between this thread and another one over two cache lines, in nanoseconds: the median of those that are over by the end of
+/// `patience`. `None` where hardly any are, as where both threads share a CPU.
 #[must_use]
-pub fn two_lines_ns() -> Option<f64> {
+pub fn two_lines_ns(patience: Duration) -> Option<f64> {
     let (there, back) = (Word::default(), Word::default());
     std::thread::scope(|scope| {
         scope.spawn(|| echo(&there, &back));
-        let found = burst_harness::engine::median(batches(&there, &back));
+        let found = burst_harness::engine::median(batches(&there, &back, patience));
         // Release, and Acquire in `echo`, as for each trip: nothing but the number is handed over.
         there.0.store(END, Ordering::Release);
         found
@@ -35,7 +35,7 @@ pub fn two_lines_ns() -> Option<f64> {
 }
 
 /// Nanoseconds of a trip, of each batch; what there is by the time that patience ends.
-fn batches(there: &Word, back: &Word) -> Vec<f64> {
+fn batches(there: &Word, back: &Word, patience: Duration) -> Vec<f64> {
     let begun = Instant::now();
     let mut found = Vec::new();
     for batch in 0..BATCHES {
@@ -46,7 +46,7 @@ fn batches(there: &Word, back: &Word) -> Vec<f64> {
             let mut looks = 0;
             while back.0.load(Ordering::Acquire) != number {
                 looks += 1;
-                if looks % LOOKS == 0 && begun.elapsed() > PATIENCE {
+                if looks % LOOKS == 0 && begun.elapsed() > patience {
                     return found;
                 }
             }

@@ -136,7 +136,7 @@ impl Args {
         let series = measure(subjects, &self.common.length(), &mut |round, label| {
             progress.show(&format!("{}, round {round}: {label}", workload.name));
             if label.path == paths::IN_PROCESS && label.threads > 1 {
-                two_lines.extend(two_lines_ns());
+                two_lines.extend(two_lines_ns(line::PATIENCE));
             }
         });
         let series = series.map_err(named)?;

@@ -265,21 +265,26 @@ fn an_output_that_is_too_small_comes_with_the_shape_it_needs() {
     }
 }
 
-#[test]
-fn a_result_queue_of_eight_datums_gives_an_error_and_neither_hangs_nor_falls_back() {
-    let (service, client) = Private::connect();
-    let device = client.device("fake").unwrap();
-    let prepared = device.prepare(&wide_model(2), &Default::default()).unwrap();
+/// A request for a wide model of two inputs and two outputs, which lie in one memory.
+fn request_of_two() -> Request {
     let memory: Pool = Arc::new(burst_client::ShmMemory::create(64).unwrap());
     let argument = |offset| RequestArgument {
         location: burst_hal::DataLocation { pool_index: 0, offset, length: 16 },
         ..RequestArgument::default()
     };
-    let request = Request {
+    Request {
         inputs: vec![argument(0), argument(16)],
         outputs: vec![argument(32), argument(48)],
         pools: vec![RequestPool::Memory(memory)],
-    };
+    }
+}
+
+#[test]
+fn a_result_queue_of_eight_datums_gives_an_error_and_neither_hangs_nor_falls_back() {
+    let (service, client) = Private::connect();
+    let device = client.device("fake").unwrap();
+    let prepared = device.prepare(&wide_model(2), &Default::default()).unwrap();
+    let request = request_of_two();
     let options = BurstOptions::default().with_result_datums(8);
     let mut burst = prepared.configure_burst(&options).unwrap();
     for _ in 0..3 {
@@ -301,16 +306,7 @@ fn results_that_fill_their_queue_follow_each_other() {
     let (_service, client) = Private::connect();
     let device = client.device("fake").unwrap();
     let prepared = device.prepare(&wide_model(2), &Default::default()).unwrap();
-    let memory: Pool = Arc::new(burst_client::ShmMemory::create(64).unwrap());
-    let argument = |offset| RequestArgument {
-        location: burst_hal::DataLocation { pool_index: 0, offset, length: 16 },
-        ..RequestArgument::default()
-    };
-    let request = Request {
-        inputs: vec![argument(0), argument(16)],
-        outputs: vec![argument(32), argument(48)],
-        pools: vec![RequestPool::Memory(memory)],
-    };
+    let request = request_of_two();
     for wait in [Wait::Sleep, Wait::default()] {
         let with_room_for = |datums| {
             let options = BurstOptions::default().waiting(wait).with_result_datums(datums);
