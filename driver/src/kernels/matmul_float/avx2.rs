@@ -25,6 +25,9 @@ const ROWS: usize = 6;
 /// Rows of a tile where the units of a panel fill only one register, whose sums are as many.
 const ROWS_OF_HALVES: usize = 2 * ROWS;
 
+/// Positions of a single row that are multiplied at once with the weights of two panels after the other.
+const CHUNK: usize = 16;
+
 /// Most panels of a single row, whose sums are as many; weights are multiplied where they lie.
 const WIDEST: usize = 6;
 
@@ -223,7 +226,27 @@ impl<'a, const P: usize, const H: usize> Group<'a, P, H> {
         for (panel, weights) in weights.iter_mut().enumerate() {
             *weights = &self.panels[panel][begin..begin + len];
         }
-        for position in 0..len {
+        // As with AVX-512; two panels at a time, or else there is a value to be loaded for each panel of it.
+        let single = if R == 1 { &rows[0][offset..offset + len] } else { &[] };
+        let (chunks, _) = single.as_chunks::<CHUNK>();
+        for (number, chunk) in chunks.iter().enumerate() {
+            for pair in (0..P).step_by(2) {
+                for (step, value) in chunk.iter().enumerate() {
+                    let value = _mm256_set1_ps(*value);
+                    for panel in pair..(pair + 2).min(P) {
+                        let Weights(now) = &weights[panel].as_chunks::<CHUNK>().0[number][step];
+                        for half in 0..H {
+                            let at = now.as_ptr().wrapping_add(half * LANES);
+                            // SAFETY: 32 bytes are read from a half of an array of 16 floats.
+                            let now = unsafe { _mm256_loadu_ps(at) };
+                            sums[0][panel][half] =
+                                _mm256_fmadd_ps(value, now, sums[0][panel][half]);
+                        }
+                    }
+                }
+            }
+        }
+        for position in chunks.len() * CHUNK..len {
             for panel in 0..P {
                 // SAFETY: each slice of weights has `len` elements: it was cut above.
                 let Weights(weights) = unsafe { weights[panel].get_unchecked(position) };

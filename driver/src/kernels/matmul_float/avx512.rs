@@ -27,6 +27,9 @@ const SHALLOW: usize = 96;
 /// Fewest panels with which there is time, beside sums, to ask for the weights of the next group.
 const FETCHING: usize = 3;
 
+/// Positions of a single row that are multiplied at once with the weights of one panel after the other.
+const CHUNK: usize = 16;
+
 /// Most panels of a single row.
 const WIDEST: usize = ONE_ROW_UNITS / LANES;
 
@@ -223,7 +226,25 @@ impl<'a, const P: usize> Group<'a, P> {
             *weights = &self.panels[panel][begin..begin + len];
         }
         let ahead = ahead.wrapping_add(begin);
-        for position in 0..len {
+        // Of a single row: panel by panel, of each as many lines as a core then fetches by itself ahead of what is read.
+        // Where it reads one line of each panel in turn, it waits for all that its first cache does not have.
+        let single = if R == 1 { &rows[0][offset..offset + len] } else { &[] };
+        let (chunks, _) = single.as_chunks::<CHUNK>();
+        for (number, chunk) in chunks.iter().enumerate() {
+            let mut values = [_mm512_setzero_ps(); CHUNK];
+            for (value, from) in values.iter_mut().zip(chunk) {
+                *value = _mm512_set1_ps(*from);
+            }
+            for panel in 0..P {
+                let now = &weights[panel].as_chunks::<CHUNK>().0[number];
+                for (value, Weights(now)) in values.iter().zip(now) {
+                    // SAFETY: 64 bytes are read from an array of 16 floats.
+                    let now = unsafe { _mm512_loadu_ps(now.as_ptr()) };
+                    sums[0][panel] = _mm512_fmadd_ps(*value, now, sums[0][panel]);
+                }
+            }
+        }
+        for position in chunks.len() * CHUNK..len {
             if P >= FETCHING {
                 _mm_prefetch::<_MM_HINT_T1>(ahead.wrapping_add(position).cast());
             }

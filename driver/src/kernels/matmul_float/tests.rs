@@ -27,6 +27,8 @@ pub(crate) fn panels(isa: Isa) {
     for (count, units, depth) in [
         (1, 1, 1),
         (1, 300, 7),
+        (1, 150, 53),
+        (1, 16, 16),
         (2, 17, 3),
         (5, 16, 40),
         (7, 33, 5),
