@@ -3,7 +3,7 @@
 use burst_hal::Dimensions;
 
 use crate::WireError;
-use crate::datum::{DATUM_BYTES, DatumBytes};
+use crate::datum::{DATUM_BYTES, DatumBytes, DatumWords, store, u32_at};
 
 /// The datums of one packet, and how far they have been read.
 pub(crate) struct Cursor<'a> {
@@ -22,6 +22,12 @@ impl<'a> Cursor<'a> {
             return Err(WireError::Ragged { bytes: bytes.len() });
         }
         Ok(Cursor { len: datums.len(), rest: datums })
+    }
+
+    /// Over the datums of a packet of `len` that have not been read.
+    #[inline(always)]
+    pub(crate) fn over(len: usize, rest: &'a [DatumBytes]) -> Self {
+        Cursor { len, rest }
     }
 
     /// Index of the next datum in the packet.
@@ -157,45 +163,121 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Brings `out` to `datums` datums and gives them to `fill` to be overwritten, all of them.
-#[inline]
-pub(crate) fn fill_packet(
-    out: &mut Vec<u8>,
-    datums: u32,
-    fill: impl FnOnce(&mut PacketSlots<'_>) -> Result<(), WireError>,
-) -> Result<(), WireError> {
-    let too_long = WireError::TooLong { datums: u64::from(datums) };
-    let bytes = usize::try_from(u64::from(datums) * DATUM_BYTES as u64).map_err(|_| too_long)?;
-    out.resize(bytes, 0);
-    let (slots, _) = out.as_chunks_mut::<DATUM_BYTES>();
-    fill(&mut PacketSlots { slots })
+/// Takes a size for each of `sizes` off the front of `datums`, whose kind is `kind` and whose value stands at `at`; gives
+/// what is left. `None` where there are too few, or one is of another kind.
+#[inline(always)]
+pub(crate) fn sizes_again<'a>(
+    datums: &'a [DatumBytes],
+    kind: u8,
+    at: usize,
+    sizes: &mut [u32],
+) -> Option<&'a [DatumBytes]> {
+    let (datums, rest) = datums.split_at_checked(sizes.len())?;
+    // Tensors of rank 4 and 2 are what there is most of, and a loop costs more than what it does here.
+    let differences = match (sizes, datums) {
+        ([a, b, c, d], [w, x, y, z]) => {
+            (*a, *b, *c, *d) = (u32_at(w, at), u32_at(x, at), u32_at(y, at), u32_at(z, at));
+            (w[0] ^ kind) | (x[0] ^ kind) | (y[0] ^ kind) | (z[0] ^ kind)
+        }
+        ([a, b], [x, y]) => {
+            (*a, *b) = (u32_at(x, at), u32_at(y, at));
+            (x[0] ^ kind) | (y[0] ^ kind)
+        }
+        (sizes, datums) => {
+            let mut differences = 0;
+            for (size, datum) in sizes.iter_mut().zip(datums) {
+                *size = u32_at(datum, at);
+                differences |= datum[0] ^ kind;
+            }
+            differences
+        }
+    };
+    (differences == 0).then_some(rest)
 }
 
-/// The slots of a packet's datums, filled one after the other.
+/// Brings `out` to the datums that `fill` puts, and to nothing else. Most packets are as long as the one before, so that
+/// is tried first; `datums` is asked where it does not do.
+#[inline(always)]
+pub(crate) fn fill_packet(
+    out: &mut Vec<u8>,
+    datums: impl FnOnce() -> Result<u32, WireError>,
+    fill: impl Fn(PacketSlots<'_>) -> Option<()>,
+) -> Result<(), WireError> {
+    let (slots, ragged) = out.as_chunks_mut();
+    if ragged.is_empty() && fill(PacketSlots { slots }).is_some() {
+        return Ok(());
+    }
+    fill_resized(out, datums()?, &fill)
+}
+
+#[cold]
+#[inline(never)]
+fn fill_resized(
+    out: &mut Vec<u8>,
+    datums: u32,
+    fill: &dyn Fn(PacketSlots<'_>) -> Option<()>,
+) -> Result<(), WireError> {
+    let too_long = || WireError::TooLong { datums: u64::from(datums) };
+    let bytes = usize::try_from(u64::from(datums) * DATUM_BYTES as u64);
+    out.resize(bytes.map_err(|_| too_long())?, 0);
+    fill(PacketSlots { slots: out.as_chunks_mut().0 }).ok_or_else(too_long)
+}
+
+/// The slots of a packet's datums, filled one after the other. `None` where there are too few.
 pub(crate) struct PacketSlots<'a> {
     slots: &'a mut [DatumBytes],
 }
 
 impl PacketSlots<'_> {
+    /// Those that are left.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether all are filled.
+    #[inline(always)]
+    pub(crate) fn finish(self) -> Option<()> {
+        self.slots.is_empty().then_some(())
+    }
+
     /// Fills the next slot.
     #[inline(always)]
-    pub(crate) fn put(&mut self, datum: DatumBytes) {
-        // There is a slot for each: the packet was made as long as its datums were counted.
-        if let Some((slot, rest)) = std::mem::take(&mut self.slots).split_first_mut() {
-            *slot = datum;
-            self.slots = rest;
-        }
+    pub(crate) fn put(&mut self, datum: DatumWords) -> Option<()> {
+        let (slot, rest) = std::mem::take(&mut self.slots).split_first_mut()?;
+        store(slot, datum);
+        self.slots = rest;
+        Some(())
     }
 
     /// Fills as many slots as there are values.
     #[inline(always)]
-    pub(crate) fn put_all<T: Copy>(&mut self, values: &[T], datum: impl Fn(T) -> DatumBytes) {
+    pub(crate) fn put_all<T: Copy>(
+        &mut self,
+        values: &[T],
+        datum: impl Fn(T) -> DatumWords,
+    ) -> Option<()> {
         let slots = std::mem::take(&mut self.slots);
-        // As above: never more values than slots.
-        let (slots, rest) = slots.split_at_mut(values.len().min(slots.len()));
-        for (slot, value) in slots.iter_mut().zip(values) {
-            *slot = datum(*value);
-        }
+        let (slots, rest) = slots.split_at_mut_checked(values.len())?;
         self.slots = rest;
+        // Tensors of rank 4 and 2 are what there is most of, and a loop costs more than what it does here.
+        match (slots, values) {
+            ([a, b, c, d], [w, x, y, z]) => {
+                store(a, datum(*w));
+                store(b, datum(*x));
+                store(c, datum(*y));
+                store(d, datum(*z));
+            }
+            ([a, b], [w, x]) => {
+                store(a, datum(*w));
+                store(b, datum(*x));
+            }
+            (slots, values) => {
+                for (slot, value) in slots.iter_mut().zip(values) {
+                    store(slot, datum(*value));
+                }
+            }
+        }
+        Some(())
     }
 }

@@ -168,9 +168,12 @@ pub(crate) fn bool_at(
     }
 }
 
+/// A datum as the words that it is stored by: a datum that is stored byte by byte and soon read whole stalls the reader.
+pub(crate) type DatumWords = [u64; DATUM_BYTES / size_of::<u64>()];
+
 /// A datum of zeros but for its kind and these 32-bit words from `at` on.
 #[inline(always)]
-fn words<const N: usize>(kind: u8, at: usize, words: [u32; N]) -> DatumBytes {
+fn words<const N: usize>(kind: u8, at: usize, words: [u32; N]) -> DatumWords {
     let mut all = [0_u32; DATUM_WORDS];
     all[at / size_of::<u32>()..][..N].copy_from_slice(&words);
     tagged(kind, 0, all)
@@ -178,40 +181,56 @@ fn words<const N: usize>(kind: u8, at: usize, words: [u32; N]) -> DatumBytes {
 
 /// A datum of zeros but for its kind and these 64-bit words from 8 on.
 #[inline(always)]
-fn long_words<const N: usize>(kind: u8, words: [u64; N]) -> DatumBytes {
-    let mut datum = [0_u64; DATUM_BYTES / size_of::<u64>()];
-    datum[0] = u64::from_ne_bytes([kind, 0, 0, 0, 0, 0, 0, 0]);
+fn long_words<const N: usize>(kind: u8, words: [u64; N]) -> DatumWords {
+    let mut datum = [u64::from_ne_bytes([kind, 0, 0, 0, 0, 0, 0, 0]), 0, 0];
     datum[1..][..N].copy_from_slice(&words);
-    join(datum)
+    datum
 }
 
 /// 32-bit words of a datum.
 const DATUM_WORDS: usize = DATUM_BYTES / size_of::<u32>();
 
-/// Puts the kind into the first byte, and `flag` into the fifth; both are zero in `words`. Works on
-/// 64-bit words, because a datum that is stored byte by byte and soon read whole stalls the reader.
+/// Puts the kind into the first byte, and `flag` into the fifth; both are zero in `words`.
 #[inline(always)]
-fn tagged(kind: u8, flag: u8, words: [u32; DATUM_WORDS]) -> DatumBytes {
+fn tagged(kind: u8, flag: u8, words: [u32; DATUM_WORDS]) -> DatumWords {
     let pair = |at: usize| {
         let (first, second) = (u64::from(words[at]), u64::from(words[at + 1]));
         if cfg!(target_endian = "little") { second << 32 | first } else { first << 32 | second }
     };
     let tags = u64::from_ne_bytes([kind, 0, 0, 0, flag, 0, 0, 0]);
-    join([pair(0) | tags, pair(2), pair(4)])
+    [pair(0) | tags, pair(2), pair(4)]
+}
+
+/// Stores a datum.
+#[inline(always)]
+pub(crate) fn store(slot: &mut DatumBytes, [first, second, third]: DatumWords) {
+    slot[..8].copy_from_slice(&first.to_ne_bytes());
+    slot[8..16].copy_from_slice(&second.to_ne_bytes());
+    slot[16..].copy_from_slice(&third.to_ne_bytes());
 }
 
 #[inline(always)]
-fn join(words: [u64; DATUM_BYTES / size_of::<u64>()]) -> DatumBytes {
+fn bytes(words: DatumWords) -> DatumBytes {
     let mut bytes = [0; DATUM_BYTES];
-    bytes[..8].copy_from_slice(&words[0].to_ne_bytes());
-    bytes[8..16].copy_from_slice(&words[1].to_ne_bytes());
-    bytes[16..].copy_from_slice(&words[2].to_ne_bytes());
+    store(&mut bytes, words);
     bytes
+}
+
+impl InformationDatum {
+    #[inline(always)]
+    pub(crate) fn decode(bytes: &DatumBytes) -> Self {
+        InformationDatum {
+            packet_size: u32_at(bytes, 4),
+            number_of_input_operands: u32_at(bytes, 8),
+            number_of_output_operands: u32_at(bytes, 12),
+            number_of_pools: u32_at(bytes, 16),
+        }
+    }
 }
 
 impl OperandDatum {
     #[inline(always)]
-    fn encode(self, kind: u8) -> DatumBytes {
+    fn words(self, kind: u8) -> DatumWords {
         let DataLocation { pool_index, offset, length } = self.location;
         let words = [0, 0, pool_index, offset, length, self.number_of_dimensions];
         tagged(kind, u8::from(self.has_no_value), words)
@@ -219,15 +238,22 @@ impl OperandDatum {
 
     #[inline]
     pub(crate) fn decode(bytes: &DatumBytes) -> Result<Self, WireError> {
-        Ok(OperandDatum {
-            has_no_value: bool_at(bytes, 4, "hasNoValue")?,
+        let has_no_value = bool_at(bytes, 4, "hasNoValue")?;
+        Ok(OperandDatum { has_no_value, ..OperandDatum::of_value(bytes) })
+    }
+
+    /// What an argument that is not left out says.
+    #[inline(always)]
+    pub(crate) fn of_value(bytes: &DatumBytes) -> Self {
+        OperandDatum {
+            has_no_value: false,
             location: DataLocation {
                 pool_index: u32_at(bytes, 8),
                 offset: u32_at(bytes, 12),
                 length: u32_at(bytes, 16),
             },
             number_of_dimensions: u32_at(bytes, 20),
-        })
+        }
     }
 }
 
@@ -236,6 +262,11 @@ impl RequestDatum {
     #[inline(always)]
     #[must_use]
     pub fn encode(self) -> DatumBytes {
+        bytes(self.words())
+    }
+
+    #[inline(always)]
+    pub(crate) fn words(self) -> DatumWords {
         use request_kind as kind;
         match self {
             RequestDatum::PacketInformation(info) => words(
@@ -249,13 +280,13 @@ impl RequestDatum {
                 ],
             ),
             RequestDatum::InputOperandInformation(operand) => {
-                operand.encode(kind::INPUT_OPERAND_INFORMATION)
+                operand.words(kind::INPUT_OPERAND_INFORMATION)
             }
             RequestDatum::InputOperandDimensionValue(value) => {
                 words(kind::INPUT_OPERAND_DIMENSION_VALUE, 4, [value])
             }
             RequestDatum::OutputOperandInformation(operand) => {
-                operand.encode(kind::OUTPUT_OPERAND_INFORMATION)
+                operand.words(kind::OUTPUT_OPERAND_INFORMATION)
             }
             RequestDatum::OutputOperandDimensionValue(value) => {
                 words(kind::OUTPUT_OPERAND_DIMENSION_VALUE, 4, [value])
@@ -278,6 +309,11 @@ impl ResultDatum {
     #[inline(always)]
     #[must_use]
     pub fn encode(self) -> DatumBytes {
+        bytes(self.words())
+    }
+
+    #[inline(always)]
+    pub(crate) fn words(self) -> DatumWords {
         use result_kind as kind;
         match self {
             ResultDatum::PacketInformation { packet_size, error_status, number_of_operands } => {

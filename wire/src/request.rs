@@ -8,8 +8,10 @@ use std::time::Duration;
 use burst_hal::validate::RequestRules;
 use burst_hal::{DataLocation, RequestArgument, TimePoint};
 
-use crate::cursor::{Cursor, fill_packet};
-use crate::datum::{self, DATUM_BYTES, InformationDatum, OperandDatum, RequestDatum, request_kind};
+use crate::cursor::{Cursor, fill_packet, sizes_again};
+use crate::datum::{
+    self, DATUM_BYTES, DatumBytes, InformationDatum, OperandDatum, RequestDatum, request_kind,
+};
 use crate::{Features, RequestExtras, WireError};
 
 /// A request about to be sent: borrowed, so that encoding copies nothing but the datums.
@@ -92,37 +94,44 @@ impl RequestPacket<'_> {
     /// # Errors
     /// As [`RequestPacket::datums`].
     pub fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
-        let information = self.information()?;
-        fill_packet(out, information.packet_size, |to| {
-            to.put(RequestDatum::PacketInformation(information).encode());
-            for argument in self.inputs {
-                to.put(RequestDatum::InputOperandInformation(operand(argument)?).encode());
-                let value = RequestDatum::InputOperandDimensionValue;
-                to.put_all(&argument.dimensions, |size| value(size).encode());
-            }
-            for argument in self.outputs {
-                to.put(RequestDatum::OutputOperandInformation(operand(argument)?).encode());
-                let value = RequestDatum::OutputOperandDimensionValue;
-                to.put_all(&argument.dimensions, |size| value(size).encode());
-            }
-            to.put_all(self.slots, |slot| RequestDatum::PoolIdentifier(slot).encode());
-            to.put(RequestDatum::MeasureTiming(i32::from(self.measure_timing)).encode());
-            if let Some(deadline) = self.extras.deadline {
-                to.put(RequestDatum::DeadlineNanos(deadline.nanos).encode());
-            }
-            if let Some(timeout) = self.extras.loop_timeout {
-                to.put(RequestDatum::LoopTimeoutNanos(nanos(timeout)).encode());
-            }
-            if let Some(id) = self.extras.id {
-                to.put(RequestDatum::RequestId(id).encode());
-            }
-            Ok(())
-        })
+        fill_packet(
+            out,
+            || self.datums(),
+            |mut to| {
+                to.put(RequestDatum::PacketInformation(self.information(to.len())?).words())?;
+                for argument in self.inputs {
+                    let sizes = &argument.dimensions[..];
+                    let operand = operand(argument, sizes.len())?;
+                    to.put(RequestDatum::InputOperandInformation(operand).words())?;
+                    let value = RequestDatum::InputOperandDimensionValue;
+                    to.put_all(sizes, |size| value(size).words())?;
+                }
+                for argument in self.outputs {
+                    let sizes = &argument.dimensions[..];
+                    let operand = operand(argument, sizes.len())?;
+                    to.put(RequestDatum::OutputOperandInformation(operand).words())?;
+                    let value = RequestDatum::OutputOperandDimensionValue;
+                    to.put_all(sizes, |size| value(size).words())?;
+                }
+                to.put_all(self.slots, |slot| RequestDatum::PoolIdentifier(slot).words())?;
+                to.put(RequestDatum::MeasureTiming(i32::from(self.measure_timing)).words())?;
+                if let Some(deadline) = self.extras.deadline {
+                    to.put(RequestDatum::DeadlineNanos(deadline.nanos).words())?;
+                }
+                if let Some(timeout) = self.extras.loop_timeout {
+                    to.put(RequestDatum::LoopTimeoutNanos(nanos(timeout)).words())?;
+                }
+                if let Some(id) = self.extras.id {
+                    to.put(RequestDatum::RequestId(id).words())?;
+                }
+                to.finish()
+            },
+        )
     }
 
-    fn information(&self) -> Result<InformationDatum, WireError> {
-        Ok(InformationDatum {
-            packet_size: self.datums()?,
+    fn information(&self, datums: usize) -> Option<InformationDatum> {
+        Some(InformationDatum {
+            packet_size: count(datums)?,
             number_of_input_operands: count(self.inputs.len())?,
             number_of_output_operands: count(self.outputs.len())?,
             number_of_pools: count(self.slots.len())?,
@@ -130,15 +139,15 @@ impl RequestPacket<'_> {
     }
 }
 
-fn count(len: usize) -> Result<u32, WireError> {
-    u32::try_from(len).map_err(|_| WireError::TooLong { datums: len as u64 })
+fn count(len: usize) -> Option<u32> {
+    u32::try_from(len).ok()
 }
 
-fn operand(argument: &RequestArgument) -> Result<OperandDatum, WireError> {
-    Ok(OperandDatum {
+fn operand(argument: &RequestArgument, rank: usize) -> Option<OperandDatum> {
+    Some(OperandDatum {
         has_no_value: argument.has_no_value,
         location: argument.location,
-        number_of_dimensions: count(argument.dimensions.len())?,
+        number_of_dimensions: count(rank)?,
     })
 }
 
@@ -159,6 +168,73 @@ pub fn decode_request(
     features: Features,
     out: &mut SlotRequest,
 ) -> Result<(), WireError> {
+    match decode_again(bytes, features, out) {
+        Some(()) => Ok(()),
+        None => decode_anew(bytes, features, out),
+    }
+}
+
+/// Reads a packet that has the form of the one before, whose storage then fits, and no argument that is left out: most
+/// of them. `None` where there is more to it, or something is wrong: [`decode_anew`] finds out which.
+#[inline(always)]
+fn decode_again(bytes: &[u8], features: Features, out: &mut SlotRequest) -> Option<()> {
+    let (datums, ragged) = bytes.as_chunks::<DATUM_BYTES>();
+    let (first, mut rest) = datums.split_first()?;
+    let information = InformationDatum::decode(first);
+    let InformationDatum { packet_size, number_of_pools, .. } = information;
+    let has_form = first[0] == request_kind::PACKET_INFORMATION
+        && packet_size as usize == datums.len()
+        && information.number_of_input_operands as usize == out.inputs.len()
+        && information.number_of_output_operands as usize == out.outputs.len()
+        && number_of_pools as usize == out.slots.len();
+    if !has_form || !ragged.is_empty() {
+        return None;
+    }
+    for argument in &mut out.inputs {
+        rest = argument_again(rest, INPUT_KINDS, number_of_pools, argument)?;
+    }
+    for argument in &mut out.outputs {
+        rest = argument_again(rest, OUTPUT_KINDS, number_of_pools, argument)?;
+    }
+    for slot in &mut out.slots {
+        let (datum, behind) = rest.split_first()?;
+        (*slot, rest) = (datum::i32_at(datum, 4), behind);
+        if datum[0] != request_kind::POOL_IDENTIFIER || *slot < 0 {
+            return None;
+        }
+    }
+    let (measure, rest) = rest.split_first()?;
+    out.measure_timing = match datum::i32_at(measure, 4) {
+        0 => false,
+        1 => true,
+        _ => return None,
+    };
+    let mut cursor = Cursor::over(datums.len(), rest);
+    out.extras = extras(&mut cursor, features);
+    (measure[0] == request_kind::MEASURE_TIMING && cursor.finish().is_ok()).then_some(())
+}
+
+/// An argument, see [`decode_again`]; gives what is left.
+#[inline(always)]
+fn argument_again<'a>(
+    datums: &'a [DatumBytes],
+    [information, dimension]: Kinds,
+    pools: u32,
+    argument: &mut RequestArgument,
+) -> Option<&'a [DatumBytes]> {
+    let (datum, rest) = datums.split_first()?;
+    let OperandDatum { has_no_value, location, number_of_dimensions } =
+        OperandDatum::of_value(datum);
+    let sizes = &mut argument.dimensions[..];
+    let is_value = (datum[0] ^ information) | datum[4] == 0;
+    let has_form = number_of_dimensions as usize == sizes.len() && location.pool_index < pools;
+    (argument.has_no_value, argument.location) = (has_no_value, location);
+    if is_value && has_form { sizes_again(rest, dimension, 4, sizes) } else { None }
+}
+
+#[cold]
+#[inline(never)]
+fn decode_anew(bytes: &[u8], features: Features, out: &mut SlotRequest) -> Result<(), WireError> {
     let mut cursor = Cursor::new(bytes)?;
     let information = information(&mut cursor)?;
     let pools = information.number_of_pools;
@@ -180,12 +256,7 @@ pub fn decode_request(
 fn information(cursor: &mut Cursor<'_>) -> Result<InformationDatum, WireError> {
     let bytes =
         cursor.take_if(request_kind::PACKET_INFORMATION).ok_or(WireError::NoPacketInformation)?;
-    let information = InformationDatum {
-        packet_size: datum::u32_at(bytes, 4),
-        number_of_input_operands: datum::u32_at(bytes, 8),
-        number_of_output_operands: datum::u32_at(bytes, 12),
-        number_of_pools: datum::u32_at(bytes, 16),
-    };
+    let information = InformationDatum::decode(bytes);
     let needed = FIXED_DATUMS as u64
         + u64::from(information.number_of_input_operands)
         + u64::from(information.number_of_output_operands)

@@ -25,6 +25,20 @@ fn sample() -> SlotRequest {
     }
 }
 
+/// Arguments of every rank, none left out.
+fn whole() -> SlotRequest {
+    SlotRequest {
+        inputs: vec![argument(0, 0, 16, &[1, 2, 3, 4]), argument(1, 9, 7, &[5, 6, 7])],
+        outputs: vec![
+            argument(1, 8, 16, &[8, 9]),
+            argument(0, 24, 4, &[]),
+            argument(1, 3, 2, &[1; 9]),
+            argument(1, 1, 1, &[6]),
+        ],
+        ..sample()
+    }
+}
+
 fn packet(request: &SlotRequest) -> Vec<DatumBytes> {
     let packet = RequestPacket {
         inputs: &request.inputs,
@@ -33,8 +47,15 @@ fn packet(request: &SlotRequest) -> Vec<DatumBytes> {
         measure_timing: request.measure_timing,
         extras: request.extras,
     };
-    let mut bytes = vec![0xff; 7]; // what was there before does not matter
+    let len = packet.bytes().unwrap();
+    let mut bytes = Vec::new();
     packet.encode_into(&mut bytes).unwrap();
+    // What was there before does not matter.
+    for before in [7, 24, len - 24, len - 1, len, len + 1, len + 24] {
+        let mut again = vec![0xff; before];
+        packet.encode_into(&mut again).unwrap();
+        assert_eq!(again, bytes, "over {before} bytes");
+    }
     let datums = bytes.as_chunks().0.to_vec();
     assert_eq!(datums.len(), packet.datums().unwrap() as usize);
     datums
@@ -45,14 +66,25 @@ fn decode(datums: &[DatumBytes]) -> Result<SlotRequest, WireError> {
 }
 
 fn decode_with(datums: &[DatumBytes], features: Features) -> Result<SlotRequest, WireError> {
-    let mut out = SlotRequest::default();
-    decode_request(datums.as_flattened(), features, &mut out).map(|()| out)
+    let decode_into = |mut out: SlotRequest| {
+        decode_request(datums.as_flattened(), features, &mut out).map(|()| out)
+    };
+    let decoded = decode_into(SlotRequest::default());
+    // Whatever was read before into the same storage.
+    for before in [sample(), whole()] {
+        assert_eq!(decode_into(before), decoded);
+    }
+    if let Ok(request) = &decoded {
+        assert_eq!(decode_into(request.clone()), decoded);
+    }
+    decoded
 }
 
 #[test]
 fn what_is_encoded_is_decoded_again() {
-    let request = sample();
-    assert_eq!(decode(&packet(&request)), Ok(request));
+    for request in [sample(), whole()] {
+        assert_eq!(decode(&packet(&request)), Ok(request));
+    }
 }
 
 #[test]
@@ -68,19 +100,20 @@ fn storage_is_used_again() {
 
 #[test]
 fn extras_are_read_only_where_negotiated() {
-    let mut request = sample();
-    request.extras = RequestExtras {
-        deadline: Some(TimePoint { nanos: 17 }),
-        loop_timeout: Some(Duration::from_nanos(5)),
-        id: Some(u64::MAX),
-    };
-    let datums = packet(&request);
-    let both = Features::DEADLINES.union(Features::PIPELINING);
-    assert_eq!(decode_with(&datums, both), Ok(request));
-    for one in [Features::DEADLINES, Features::PIPELINING] {
-        assert!(matches!(decode_with(&datums, one), Err(WireError::Trailing { .. })));
+    for mut request in [sample(), whole()] {
+        request.extras = RequestExtras {
+            deadline: Some(TimePoint { nanos: 17 }),
+            loop_timeout: Some(Duration::from_nanos(5)),
+            id: Some(u64::MAX),
+        };
+        let datums = packet(&request);
+        let both = Features::DEADLINES.union(Features::PIPELINING);
+        assert_eq!(decode_with(&datums, both), Ok(request));
+        for one in [Features::DEADLINES, Features::PIPELINING] {
+            assert!(matches!(decode_with(&datums, one), Err(WireError::Trailing { .. })));
+        }
+        assert!(matches!(decode(&datums), Err(WireError::Trailing { .. })));
     }
-    assert!(matches!(decode(&datums), Err(WireError::Trailing { .. })));
 }
 
 /// The seven bad datums of the conformance tests.
@@ -104,7 +137,7 @@ fn bad_datums() -> [RequestDatum; 7] {
 
 #[test]
 fn removed_and_added_datums_are_refused() {
-    let datums = packet(&sample());
+    let datums = packet(&whole());
     for index in 0..datums.len() {
         let mut shorter = datums.clone();
         shorter.remove(index);
@@ -121,7 +154,7 @@ fn removed_and_added_datums_are_refused() {
 
 #[test]
 fn changed_datums_are_refused_unless_they_are_another_legal_value() {
-    let datums = packet(&sample());
+    let datums = packet(&whole());
     for (index, original) in datums.iter().enumerate() {
         for bad in bad_datums() {
             let bytes = bad.encode();
@@ -234,9 +267,9 @@ fn random_packets_never_panic_and_what_decodes_encodes_to_the_same() {
         random ^= random << 17;
         random
     };
-    let valid = packet(&sample());
+    let all = [packet(&sample()), packet(&whole())];
     let mut decoded = 0;
-    for _ in 0..20_000 {
+    for valid in all.iter().cycle().take(20_000) {
         let mut datums = valid.clone();
         for _ in 0..next() % 4 {
             let datum = usize::try_from(next() % valid.len() as u64).unwrap();

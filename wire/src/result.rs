@@ -5,8 +5,8 @@
 
 use burst_hal::{ErrorStatus, ExecutionResult, OutputShape, Timing};
 
-use crate::cursor::{Cursor, fill_packet};
-use crate::datum::{self, DATUM_BYTES, ResultDatum, result_kind};
+use crate::cursor::{Cursor, fill_packet, sizes_again};
+use crate::datum::{self, DATUM_BYTES, DatumBytes, ResultDatum, result_kind};
 use crate::{Features, ResultExtras, WireError};
 
 /// A result about to be sent.
@@ -89,36 +89,42 @@ impl<'a> ResultPacket<'a> {
     /// # Errors
     /// As [`ResultPacket::datums`].
     pub fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
-        let packet_size = self.datums()?;
-        let (error_status, number_of_operands) = (self.status.code(), count(self.shapes.len())?);
-        fill_packet(out, packet_size, |to| {
-            let information =
-                ResultDatum::PacketInformation { packet_size, error_status, number_of_operands };
-            to.put(information.encode());
-            for shape in self.shapes {
-                let is_sufficient = shape.is_sufficient;
-                let number_of_dimensions = count(shape.dimensions.len())?;
-                let operand =
-                    ResultDatum::OperandInformation { is_sufficient, number_of_dimensions };
-                to.put(operand.encode());
-                let value = ResultDatum::OperandDimensionValue;
-                to.put_all(&shape.dimensions, |size| value(size).encode());
-            }
-            let Timing { time_on_device_us, time_in_driver_us } = self.timing;
-            to.put(ResultDatum::ExecutionTiming { time_on_device_us, time_in_driver_us }.encode());
-            if let Some([on_device_ns, in_driver_ns]) = self.nanos {
-                to.put(ResultDatum::TimingNanos { on_device_ns, in_driver_ns }.encode());
-            }
-            if let Some(id) = self.id {
-                to.put(ResultDatum::RequestId(id).encode());
-            }
-            Ok(())
-        })
+        fill_packet(
+            out,
+            || self.datums(),
+            |mut to| {
+                let information = ResultDatum::PacketInformation {
+                    packet_size: count(to.len())?,
+                    error_status: self.status.code(),
+                    number_of_operands: count(self.shapes.len())?,
+                };
+                to.put(information.words())?;
+                for shape in self.shapes {
+                    let (is_sufficient, sizes) = (shape.is_sufficient, &shape.dimensions[..]);
+                    let number_of_dimensions = count(sizes.len())?;
+                    let operand =
+                        ResultDatum::OperandInformation { is_sufficient, number_of_dimensions };
+                    to.put(operand.words())?;
+                    let value = ResultDatum::OperandDimensionValue;
+                    to.put_all(sizes, |size| value(size).words())?;
+                }
+                let Timing { time_on_device_us, time_in_driver_us } = self.timing;
+                let timing = ResultDatum::ExecutionTiming { time_on_device_us, time_in_driver_us };
+                to.put(timing.words())?;
+                if let Some([on_device_ns, in_driver_ns]) = self.nanos {
+                    to.put(ResultDatum::TimingNanos { on_device_ns, in_driver_ns }.words())?;
+                }
+                if let Some(id) = self.id {
+                    to.put(ResultDatum::RequestId(id).words())?;
+                }
+                to.finish()
+            },
+        )
     }
 }
 
-fn count(len: usize) -> Result<u32, WireError> {
-    u32::try_from(len).map_err(|_| WireError::TooLong { datums: len as u64 })
+fn count(len: usize) -> Option<u32> {
+    u32::try_from(len).ok()
 }
 
 /// A status of HAL 1.3 is a general failure to those who know only HAL 1.2.
@@ -144,6 +150,66 @@ fn is_hal_1_3(status: ErrorStatus) -> bool {
 /// with an insufficient output, an insufficient size without an insufficient output, or another
 /// number of shapes than outputs. `out` then is GENERAL_FAILURE.
 pub fn decode_result(
+    bytes: &[u8],
+    features: Features,
+    outputs: usize,
+    measured: bool,
+    out: &mut ExecutionResult,
+) -> Result<ResultExtras, WireError> {
+    if let Some(extras) = decode_again(bytes, features, outputs, measured, out) {
+        return Ok(extras);
+    }
+    decode_anew(bytes, features, outputs, measured, out)
+}
+
+/// Reads the result of a success that has the form of the one before, whose storage then fits: most of them. `None`
+/// where there is more to it, or something is wrong: [`decode_anew`] finds out which.
+#[inline(always)]
+fn decode_again(
+    bytes: &[u8],
+    features: Features,
+    outputs: usize,
+    measured: bool,
+    out: &mut ExecutionResult,
+) -> Option<ResultExtras> {
+    let (datums, ragged) = bytes.as_chunks::<DATUM_BYTES>();
+    let (first, mut rest) = datums.split_first()?;
+    let shapes = &mut out.output_shapes[..];
+    let has_form = first[0] == result_kind::PACKET_INFORMATION
+        && datum::u32_at(first, 8) as usize == datums.len()
+        && datum::i32_at(first, 12) == ErrorStatus::None.code()
+        && datum::u32_at(first, 16) as usize == shapes.len();
+    if !has_form || shapes.len() != outputs || !ragged.is_empty() {
+        return None;
+    }
+    for shape in shapes {
+        let (datum, behind) = rest.split_first()?;
+        let sizes = &mut shape.dimensions[..];
+        let is_sufficient = (datum[0] ^ result_kind::OPERAND_INFORMATION) | (datum[8] ^ 1) == 0;
+        if !is_sufficient || datum::u32_at(datum, 12) as usize != sizes.len() {
+            return None;
+        }
+        shape.is_sufficient = true;
+        rest = sizes_again(behind, result_kind::OPERAND_DIMENSION_VALUE, 8, sizes)?;
+    }
+    let (timing, rest) = rest.split_first()?;
+    let mut cursor = Cursor::over(datums.len(), rest);
+    let extras = extras(&mut cursor, features);
+    if timing[0] != result_kind::EXECUTION_TIMING || cursor.finish().is_err() {
+        return None;
+    }
+    out.status = ErrorStatus::None;
+    if !measured {
+        out.timing = Timing::UNAVAILABLE;
+        return Some(ResultExtras { id: extras.id, ..ResultExtras::default() });
+    }
+    out.timing = timing_of(timing);
+    Some(extras)
+}
+
+#[cold]
+#[inline(never)]
+fn decode_anew(
     bytes: &[u8],
     features: Features,
     outputs: usize,
@@ -179,17 +245,21 @@ fn decode(
     cursor.check_size(datum::u32_at(information, 8), FIXED_DATUMS + u64::from(operands))?;
     out.status = received(datum::i32_at(information, 12), features);
     shapes(&mut cursor, operands, &mut out.output_shapes)?;
-    let timing = cursor.take(result_kind::EXECUTION_TIMING, "the timing")?;
-    out.timing = Timing {
-        time_on_device_us: datum::u64_at(timing, 8),
-        time_in_driver_us: datum::u64_at(timing, 16),
-    };
+    out.timing = timing_of(cursor.take(result_kind::EXECUTION_TIMING, "the timing")?);
     let extras = extras(&mut cursor, features);
     cursor.finish()?;
     if !matches!(out.status, ErrorStatus::None | ErrorStatus::OutputInsufficientSize) {
         out.output_shapes.clear();
     }
     Ok(extras)
+}
+
+#[inline(always)]
+fn timing_of(datum: &DatumBytes) -> Timing {
+    Timing {
+        time_on_device_us: datum::u64_at(datum, 8),
+        time_in_driver_us: datum::u64_at(datum, 16),
+    }
 }
 
 fn received(code: i32, features: Features) -> ErrorStatus {
@@ -219,6 +289,7 @@ fn shapes(
 }
 
 /// What was not negotiated stays where it is, and is trailing data then.
+#[inline(always)]
 fn extras(cursor: &mut Cursor<'_>, features: Features) -> ResultExtras {
     let mut negotiated =
         |feature, kind| features.contains(feature).then(|| cursor.take_if(kind)).flatten();

@@ -17,9 +17,15 @@ fn good() -> ExecutionResult {
 
 fn packet(result: &ExecutionResult, extras: ResultExtras, features: Features) -> Vec<DatumBytes> {
     let packet = ResultPacket::new(result, extras, features);
-    let mut bytes = Vec::new();
+    let len = packet.bytes().unwrap();
+    let mut bytes = vec![0xff; len];
     packet.encode_into(&mut bytes).unwrap();
-    assert_eq!(bytes.len(), packet.bytes().unwrap());
+    for before in [0, len - 24, len + 1] {
+        let mut again = vec![0xff; before];
+        packet.encode_into(&mut again).unwrap();
+        assert_eq!(again, bytes, "over {before} bytes");
+    }
+    assert_eq!(bytes.len(), len);
     bytes.as_chunks().0.to_vec()
 }
 
@@ -32,9 +38,21 @@ fn decode_from(
     features: Features,
     measured: bool,
 ) -> (Result<ResultExtras, WireError>, ExecutionResult) {
-    let mut out = ExecutionResult::of(ErrorStatus::DeviceUnavailable);
-    let extras = decode_result(datums.as_flattened(), features, 2, measured, &mut out);
-    (extras, out)
+    let decode_into = |mut out: ExecutionResult| {
+        let extras = decode_result(datums.as_flattened(), features, 2, measured, &mut out);
+        (extras, out)
+    };
+    let decoded = decode_into(ExecutionResult::of(ErrorStatus::DeviceUnavailable));
+    // Whatever was read before into the same storage.
+    for output_shapes in [
+        vec![shape(&[9, 9], true), shape(&[], true)],
+        vec![shape(&[9, 9], false), shape(&[], false)],
+        vec![shape(&[9, 9], true)],
+        decoded.1.output_shapes.clone(),
+    ] {
+        assert_eq!(decode_into(ExecutionResult { output_shapes, ..good() }), decoded);
+    }
+    decoded
 }
 
 #[test]
