@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use burst_hal::trace::{Marks, SpanKind};
 use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, Pool, Request, RequestPool};
-use burst_wire::{Features, RequestExtras, RequestPacket, ResultExtras, WireError, decode_result};
+use burst_wire::{
+    DATUM_BYTES, Features, RequestExtras, RequestPacket, ResultExtras, WireError, decode_result,
+};
 use fmq::{Deadline, QueueError};
 
 use super::pipeline::Holder;
@@ -192,10 +194,10 @@ impl Burst {
             measure_timing: options.measure_timing,
             extras,
         };
-        if packet.datums()? as usize > self.requests.capacity() {
+        packet.encode_into(&mut self.scratch.request)?;
+        if self.scratch.request.len() / DATUM_BYTES > self.requests.capacity() {
             return Ok(Sent::DoesNotFit);
         }
-        packet.encode_into(&mut self.scratch.request)?;
         let reserved = RESULT_FIXED + request.outputs.len() * (1 + RANK_ROOM);
         marks.mark(SpanKind::EncodeRequest);
         while !self.pipeline.has_room(reserved, self.result_capacity) {
@@ -233,7 +235,7 @@ impl Burst {
                 self.take_one(patience)?;
             } else {
                 // It gives the room of the last request back a moment after its answer.
-                let datums = self.scratch.request.len() / burst_wire::DATUM_BYTES;
+                let datums = self.scratch.request.len() / DATUM_BYTES;
                 let requests = &mut self.requests;
                 let waited = at_queue(patience, |until| Ok(requests.wait(datums, until)?));
                 waited.map_err(|error| self.explain(error))?;

@@ -45,6 +45,8 @@ pub(super) struct Worker {
     wakes: WakeCoalescer,
     tracer: Tracer,
     packet: Vec<u8>,
+    /// The packet of the last result: most are as long as the one before.
+    answer: Vec<u8>,
     decoded: SlotRequest,
     request: Request,
     /// The buffers that the request names.
@@ -76,6 +78,7 @@ impl Worker {
             idle,
             wakes: WakeCoalescer::default(),
             packet: Vec::new(),
+            answer: Vec::new(),
             decoded: SlotRequest::default(),
             request: Request::default(),
             kept: Vec::new(),
@@ -236,29 +239,23 @@ impl Worker {
     /// Puts the result into its queue; one that does not fit there becomes a failure.
     fn reply(&mut self, extras: ResultExtras, marks: &mut Marks<'_>) -> Result<(), EndReason> {
         let packet = ResultPacket::new(&self.result, extras, self.features);
-        let fits = packet.datums().is_ok_and(|datums| {
-            usize::try_from(datums).is_ok_and(|datums| datums <= self.results.capacity())
-        });
-        let packet = if fits {
-            packet
-        } else {
-            ResultPacket::failure(ErrorStatus::GeneralFailure, self.features)
-        };
-        packet.encode_into(&mut self.packet)?; // the request in it was decoded long ago
-        let datums = packet.datums()? as usize;
+        let encoded = packet.encode_into(&mut self.answer);
+        if encoded.is_err() || self.answer.len() / DATUM_BYTES > self.results.capacity() {
+            let failure = ResultPacket::failure(ErrorStatus::GeneralFailure, self.features);
+            failure.encode_into(&mut self.answer)?;
+        }
         // Before the client has the result: what it finds then is whole.
         marks.mark(SpanKind::EncodeResult);
         marks.whole(SpanKind::Request, self.memories.number());
-        let Worker { results, packet, run, counts, .. } = self;
-        send_packet(results, packet, datums, run, counts)
+        let Worker { results, answer, run, counts, .. } = self;
+        send_packet(results, answer, run, counts)
     }
 }
 
-/// Writes a packet of so many datums. Without its run token where it has to wait for room.
+/// Writes a packet. Without its run token where it has to wait for room.
 fn send_packet(
     results: &mut Producer,
     packet: &[u8],
-    datums: usize,
     run: &Run,
     counts: &BurstCounts,
 ) -> Result<(), EndReason> {
@@ -267,6 +264,7 @@ fn send_packet(
             run.end();
             results.wake()?; // it may sleep although there are results: see `WakeCoalescer`
             let patience = Deadline::after(RESULT_PATIENCE);
+            let datums = packet.len() / DATUM_BYTES;
             match counts.while_waiting_for_room(|| results.wait(datums, patience)) {
                 Err(QueueError::Timeout) => return Err(EndReason::ResultsNotTaken),
                 other => other?,
