@@ -1,5 +1,5 @@
-//! Sums of the rows of weights, 64 bytes at an instruction. Rows of activations, which are summed while a model runs and
-//! may be short, are left to the compiler: the end of a row, which is copied here, would take longer than all of it.
+//! Sums of the rows of weights, 64 bytes at an instruction, and of rows of activations, which are summed while a model
+//! runs and may be short: several at a time, 32 bytes of each at an instruction.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -9,7 +9,7 @@
 
 use core::arch::x86_64::*;
 
-use crate::kernels::simd::avx512::load_64_bytes;
+use crate::kernels::simd::avx512::{load_64_bytes, load_block};
 
 /// See [`signed_sums`](super::bytes::signed_sums).
 #[target_feature(enable = "avx512f,avx512bw")]
@@ -51,4 +51,52 @@ fn sum(bytes: &[u8], flip: u8) -> i64 {
         sums = _mm512_add_epi64(sums, sum_of(&end));
     }
     _mm512_reduce_add_epi64(sums)
+}
+
+/// Rows of activations that are summed together.
+const ROWS: usize = 4;
+
+/// See [`row_sums`](super::bytes::row_sums).
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+pub(crate) fn row_sums(rows: &[u8], factor: i32, out: &mut [i32]) {
+    let Some(depth) = rows.len().checked_div(out.len()).filter(|depth| *depth > 0) else {
+        out.fill(0);
+        return;
+    };
+    let (all, rest) = out.as_chunks_mut::<ROWS>();
+    let mut groups = rows.chunks_exact(ROWS * depth);
+    for (group, out) in groups.by_ref().zip(all) {
+        let mut sums = [_mm256_setzero_si256(); ROWS];
+        for (row, sum) in group.chunks_exact(depth).zip(&mut sums) {
+            *sum = quarters(row);
+        }
+        *out = factor_times(sums, factor);
+    }
+    for (row, out) in groups.remainder().chunks_exact(depth).zip(rest) {
+        let [sum, ..] = factor_times([quarters(row); ROWS], factor);
+        *out = sum;
+    }
+}
+
+/// Four numbers that add up to the sum of these bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn quarters(row: &[u8]) -> __m256i {
+    let mut sums = _mm256_setzero_si256();
+    for block in row.chunks(32) {
+        let (_, bytes) = load_block(block);
+        sums = _mm256_add_epi64(sums, _mm256_sad_epu8(bytes, _mm256_setzero_si256()));
+    }
+    sums
+}
+
+/// The sum of each row's quarters, times `factor`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl")]
+fn factor_times([a, b, c, d]: [__m256i; ROWS], factor: i32) -> [i32; ROWS] {
+    let halves = |a, b| _mm256_add_epi64(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+    let (ab, cd) = (halves(a, b), halves(c, d));
+    let low = _mm256_permute2x128_si256::<0x20>(ab, cd);
+    let sums = _mm256_add_epi64(low, _mm256_permute2x128_si256::<0x31>(ab, cd));
+    bytemuck::cast(_mm_mullo_epi32(_mm256_cvtepi64_epi32(sums), _mm_set1_epi32(factor)))
 }
