@@ -95,6 +95,8 @@ const ONE: f64 = (1u32 << (31 - EXP_INTEGER_BITS)) as f64;
 pub(crate) struct ExpTable {
     /// `exp(-beta * scale * difference)` in Q0.
     by_difference: [i32; 256],
+    /// The same in Q12, as it is added up.
+    addends: [i32; 256],
 }
 
 impl ExpTable {
@@ -112,7 +114,11 @@ impl ExpTable {
                 *entry = exp_of_negative(multiplier.apply(-difference));
             }
         }
-        Ok(ExpTable { by_difference })
+        let mut addends = by_difference;
+        for addend in &mut addends {
+            *addend = rounding_divide_by_power_of_two(*addend, SUM_INTEGER_BITS);
+        }
+        Ok(ExpTable { by_difference, addends })
     }
 
     /// What a difference of stored values is multiplied by to become Q5.
@@ -147,25 +153,34 @@ impl ExpTable {
         lanes.for_each(|lane| {
             let mut max = 0;
             lane.for_each(checkpoints, |at| max = max.max(input[at] ^ flip))?;
-            let exp = |at: usize| self.by_difference[usize::from(max - (input[at] ^ flip))];
+            let difference = |at: usize| usize::from(max - (input[at] ^ flip));
             // More than 4095 equal values leave Q12. Saturating, each of them still becomes 0.
             let mut sum = 0_i64;
-            lane.for_each(checkpoints, |at| {
-                sum += i64::from(rounding_divide_by_power_of_two(exp(at), SUM_INTEGER_BITS));
-            })?;
+            lane.for_each(checkpoints, |at| sum += i64::from(self.addends[difference(at)]))?;
             let (scale, bits) = reciprocal(i32::try_from(sum).unwrap_or(i32::MAX));
-            lane.for_each(checkpoints, |at| {
+            let share = |exp: i32| {
                 // Q0 with 31 fraction bits to 8 of them.
                 let exponent = bits + 31 - 8;
-                let product = doubling_high_mul(scale, exp(at));
+                let product = doubling_high_mul(scale, exp);
                 // Beyond 31 bits less than half a step is left: 0.
                 let steps = if exponent > 31 {
                     0
                 } else {
                     rounding_divide_by_power_of_two(product, exponent)
                 };
-                output[at] = steps.clamp(0, 255) as u8 ^ flip;
-            })
+                steps.clamp(0, 255) as u8 ^ flip
+            };
+            if lanes.len < self.by_difference.len() {
+                return lane.for_each(checkpoints, |at| {
+                    output[at] = share(self.by_difference[difference(at)]);
+                });
+            }
+            // Fewer differences than values.
+            let mut shares = [0; 256];
+            for (to, exp) in shares.iter_mut().zip(self.by_difference) {
+                *to = share(exp);
+            }
+            lane.for_each(checkpoints, |at| output[at] = shares[difference(at)])
         })
     }
 }
