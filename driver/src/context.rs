@@ -47,13 +47,10 @@ impl Context {
             .referenced
             .iter()
             .map(|graph| graph.as_ref().map_or(Ok(GraphMemory::default()), &mut memory));
-        Ok(Context {
-            main,
-            referenced: referenced.collect::<Result<_, _>>()?,
-            scratch: Scratch::paid_by(charge.same_account()),
-            expects_help: false,
-            _charge: charge,
-        })
+        let referenced = referenced.collect::<Result<_, _>>()?;
+        let mut scratch = Scratch::paid_by(charge.same_account());
+        scratch.f32(plan.scratch_floats())?;
+        Ok(Context { main, referenced, scratch, expects_help: false, _charge: charge })
     }
 
     /// Marks input `position` of the model as left out.

@@ -222,6 +222,12 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
         0
     }
 
+    /// Floats of [`Scratch`] that it is going to take, as far as that is known before: the first execution finds them
+    /// there.
+    fn scratch_floats(&self) -> usize {
+        0
+    }
+
     /// A short name for profiles: which algorithm, which instruction set.
     fn name(&self) -> &'static str;
 }

@@ -203,6 +203,11 @@ impl Plan {
     pub fn arena_bytes(&self) -> usize {
         self.graphs().fold(0, |sum, graph| sum.saturating_add(graph.arena_bytes))
     }
+
+    /// Floats of working memory that kernels are going to take, one after the other.
+    pub(crate) fn scratch_floats(&self) -> usize {
+        self.graphs().map(GraphPlan::scratch_floats).max().unwrap_or(0)
+    }
 }
 
 /// A graph ready to run.
@@ -243,6 +248,12 @@ impl GraphPlan {
         let packed: usize =
             self.steps.iter().filter_map(|step| step.kernel.as_ref()).map(|k| k.held_bytes()).sum();
         constants + packed
+    }
+
+    /// Floats of working memory that its kernels are going to take.
+    fn scratch_floats(&self) -> usize {
+        let kernels = self.steps.iter().filter_map(|step| step.kernel.as_ref());
+        kernels.map(|kernel| kernel.scratch_floats()).max().unwrap_or(0)
     }
 
     /// Bytes of the constants that steps read, whether kernels have packed them or not.

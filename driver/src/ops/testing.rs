@@ -209,7 +209,17 @@ pub(crate) fn run_fast_on(
     let meanings: Vec<_> = outputs.iter().map(|out| (&out.info, &*out.dims)).collect();
     match def.body.prepare(&Args { inputs: &args, outputs: &meanings }, &context)? {
         None => Ok(None),
-        Some(fast) => run_with(def, inputs, outputs, |run| fast.kernel.run(run)).map(Some),
+        Some(fast) => run_with(def, inputs, outputs, |run| {
+            fast.kernel.run(run)?;
+            // Halves are widened beside what it says.
+            let is_exact = inputs.iter().all(|input| input.info.ty != OperandType::TensorFloat16);
+            let said = fast.kernel.scratch_floats() * size_of::<f32>();
+            if said > 0 && is_exact {
+                assert_eq!(run.scratch.held_bytes(), said, "{}", fast.kernel.name());
+            }
+            Ok(())
+        })
+        .map(Some),
     }
 }
 

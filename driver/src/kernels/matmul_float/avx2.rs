@@ -235,12 +235,11 @@ impl<'a, const P: usize, const H: usize> Group<'a, P, H> {
                     let value = _mm256_set1_ps(*value);
                     for panel in pair..(pair + 2).min(P) {
                         let Weights(now) = &weights[panel].as_chunks::<CHUNK>().0[number][step];
-                        for half in 0..H {
+                        for (half, sum) in sums[0][panel].iter_mut().enumerate() {
                             let at = now.as_ptr().wrapping_add(half * LANES);
                             // SAFETY: 32 bytes are read from a half of an array of 16 floats.
                             let now = unsafe { _mm256_loadu_ps(at) };
-                            sums[0][panel][half] =
-                                _mm256_fmadd_ps(value, now, sums[0][panel][half]);
+                            *sum = _mm256_fmadd_ps(value, now, *sum);
                         }
                     }
                 }

@@ -109,8 +109,9 @@ fn prepare(
     context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
     infer(args, Ok(tuning))?;
+    let [batches, _] = sizes(args, INPUT)?;
     let layer = PackedLayer::new(args, CELL, *tuning, context)?;
-    layer.into_kernel(args, true, run_packed, context).map(Some)
+    layer.into_kernel(args, Sequence::single_step(batches), run_packed, context).map(Some)
 }
 
 fn run_packed(layer: &PackedLayer, _: bool, run: &mut Run<'_, '_>) -> Result<(), OpError> {

@@ -48,6 +48,7 @@ struct PackedForward {
     layer: PackedLayer,
     time_major: bool,
     run: RunLayer,
+    scratch_floats: usize,
 }
 
 impl Kernel for PackedForward {
@@ -59,26 +60,31 @@ impl Kernel for PackedForward {
         self.layer.held_bytes()
     }
 
+    fn scratch_floats(&self) -> usize {
+        self.scratch_floats
+    }
+
     fn name(&self) -> &'static str {
         "cells with packed weights"
     }
 }
 
 impl PackedLayer {
-    /// The kernel of an operation of this one layer.
+    /// The kernel of an operation of this one layer, which goes through this sequence.
     ///
     /// # Errors
     /// As [`PackedLayer::keep`].
     pub(super) fn into_kernel(
         self,
         args: &Args<'_>,
-        time_major: bool,
+        sequence: Sequence,
         run: RunLayer,
         context: &PrepareContext<'_>,
     ) -> Result<Prepared, OpError> {
         self.keep(context)?;
         let packed_inputs = self.packed_inputs(args);
-        let kernel = Box::new(PackedForward { layer: self, time_major, run });
+        let (time_major, scratch_floats) = (sequence.time_major, self.work(sequence));
+        let kernel = Box::new(PackedForward { layer: self, time_major, run, scratch_floats });
         Ok(Prepared { kernel, packed_inputs })
     }
 

@@ -58,11 +58,16 @@ fn infer(args: &Args<'_>, activation: Parsed<'_, Activation>) -> Result<Inferred
 }
 
 fn prepare(
-    _: &Args<'_>,
+    args: &Args<'_>,
     activation: &Activation,
     context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
-    Ok(vectors::prepared(activation, context, execute_with))
+    let work = || {
+        let [batches, inputs] = sizes(args, INPUT)?;
+        Ok::<_, OpError>(Pass::work(batches, CELL.check(args, batches, inputs)?))
+    };
+    // Of shapes that are not known yet it is not known either.
+    Ok(vectors::prepared(activation, context, execute_with, work().unwrap_or(0)))
 }
 
 fn execute(run: &mut Run<'_, '_>, activation: &Activation) -> Result<(), OpError> {
@@ -90,7 +95,7 @@ fn execute_with(run: &mut Run<'_, '_>, activation: &Activation, isa: Isa) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::testing::{Tensor, has_form, run, validate as check};
+    use crate::ops::testing::{Tensor, has_form, run, run_fast, validate as check};
     use burst_hal::OperandType::{Int32, TensorFloat16, TensorFloat32};
 
     /// Two batches, two inputs, one unit: `relu(2 x0 - x1 + 3 h + 1)`.
@@ -110,7 +115,8 @@ mod tests {
         for (activation, want) in [(0, [4.0, -6.0]), (1, [4.0, 0.0])] {
             let outputs = [Tensor::output(TensorFloat32), Tensor::output(TensorFloat32)];
             let got = run(&DEF, &inputs(Tensor::f32, activation), &outputs).unwrap();
-            for out in got {
+            let fast = run_fast(&DEF, &inputs(Tensor::f32, activation), &outputs).unwrap().unwrap();
+            for out in got.into_iter().chain(fast) {
                 assert_eq!(out.dims.as_slice(), [2, 1]);
                 assert_eq!(out.values::<f32>(), want);
             }

@@ -64,6 +64,13 @@ struct Sizes {
     state: u32,
 }
 
+impl Sizes {
+    /// Floats of working memory.
+    fn work(&self) -> usize {
+        self.units as usize + self.batches as usize * self.state as usize
+    }
+}
+
 fn check(shapes: &(impl Shapes + ?Sized), rank: u32) -> Result<Sizes, OpError> {
     let [batches, inputs] = sizes(shapes, INPUT)?;
     let [filters, memory] = sizes(shapes, TIME_WEIGHTS)?;
@@ -97,11 +104,13 @@ fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred
 }
 
 fn prepare(
-    _: &Args<'_>,
+    args: &Args<'_>,
     attributes: &Attributes,
     context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
-    Ok(vectors::prepared(attributes, context, execute_with))
+    // Of shapes that are not known yet it is not known either.
+    let work = check(args, attributes.rank).map_or(0, |sizes| sizes.work());
+    Ok(vectors::prepared(attributes, context, execute_with, work))
 }
 
 fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {
@@ -110,9 +119,10 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
 
 fn execute_with(run: &mut Run<'_, '_>, attributes: &Attributes, isa: Isa) -> Result<(), OpError> {
     let Attributes { rank, activation } = *attributes;
-    let Sizes { batches, inputs, units, memory, state } = check(run.inputs, rank)?;
+    let sizes = check(run.inputs, rank)?;
+    let Sizes { batches, inputs, units, memory, state } = sizes;
     let (units, state) = (units as usize, state as usize);
-    let (floats, work) = Floats::new(run.inputs, run.scratch, units + batches as usize * state)?;
+    let (floats, work) = Floats::new(run.inputs, run.scratch, sizes.work())?;
     let (out, states) = work.split_at_mut(units);
     let layer = Svdf {
         feature: floats.required(FEATURE_WEIGHTS)?,
@@ -136,7 +146,7 @@ fn execute_with(run: &mut Run<'_, '_>, attributes: &Attributes, isa: Isa) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::testing::{Tensor, run};
+    use crate::ops::testing::{Tensor, run, run_fast};
     use burst_hal::OperandType::{TensorFloat16, TensorFloat32};
 
     /// Two batches, one input, two filters of two slots each.
@@ -166,6 +176,19 @@ mod tests {
         let out = [Tensor::output(TensorFloat16), Tensor::output(TensorFloat16)];
         let got = run(&DEF, &inputs(Tensor::f16, Some(&[1.0, 2.0]), 1), &out).unwrap();
         assert_eq!(got[1].halves(), [13.0, 58.0, 35.0, 114.0]);
+    }
+
+    #[test]
+    fn the_kernel_computes_what_the_reference_does() {
+        let out = [Tensor::output(TensorFloat32), Tensor::output(TensorFloat32)];
+        for (bias, rank) in [(None, 1), (Some([-100.0].as_slice()), 2)] {
+            let inputs = inputs(Tensor::f32, bias, rank);
+            let want = run(&DEF, &inputs, &out).unwrap();
+            let got = run_fast(&DEF, &inputs, &out).unwrap().unwrap();
+            for (got, want) in got.iter().zip(&want) {
+                assert_eq!(got.values::<f32>(), want.values::<f32>());
+            }
+        }
     }
 
     #[test]

@@ -111,8 +111,10 @@ fn prepare(
     context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
     infer(args, Ok(attributes))?;
+    let [outer, inner, _] = sizes(args, INPUT)?;
+    let sequence = Sequence::new(outer, inner, attributes.time_major);
     let layer = PackedLayer::new(args, CELL, attributes.tuning, context)?;
-    layer.into_kernel(args, attributes.time_major, run_packed, context).map(Some)
+    layer.into_kernel(args, sequence, run_packed, context).map(Some)
 }
 
 fn run_packed(layer: &PackedLayer, time_major: bool, run: &mut Run<'_, '_>) -> Result<(), OpError> {

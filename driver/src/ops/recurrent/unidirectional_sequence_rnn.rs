@@ -82,7 +82,7 @@ fn prepare(
     attributes: &Attributes,
     context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
-    Ok(vectors::prepared(attributes, context, execute_with))
+    Ok(vectors::prepared(attributes, context, execute_with, 0))
 }
 
 fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError> {

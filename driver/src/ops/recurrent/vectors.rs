@@ -17,6 +17,7 @@ struct Vectors<A> {
     attributes: A,
     isa: Isa,
     execute: Execute<A>,
+    scratch_floats: usize,
 }
 
 impl<A: Debug> Debug for Vectors<A> {
@@ -30,17 +31,23 @@ impl<A: Debug + Send + Sync> Kernel for Vectors<A> {
         (self.execute)(run, &self.attributes, self.isa)
     }
 
+    fn scratch_floats(&self) -> usize {
+        self.scratch_floats
+    }
+
     fn name(&self) -> &'static str {
         "a step in vectors"
     }
 }
 
-/// The kernel of an operation with these attributes.
+/// The kernel of an operation with these attributes, which takes so many floats of working memory.
 pub(super) fn prepared<A: Debug + Copy + Send + Sync + 'static>(
     attributes: &A,
     context: &PrepareContext<'_>,
     execute: Execute<A>,
+    scratch_floats: usize,
 ) -> Option<Prepared> {
-    let kernel = Box::new(Vectors { attributes: *attributes, isa: context.isa, execute });
+    let (attributes, isa) = (*attributes, context.isa);
+    let kernel = Box::new(Vectors { attributes, isa, execute, scratch_floats });
     Some(Prepared { kernel, packed_inputs: SmallVec::new() })
 }
