@@ -9,6 +9,7 @@
 
 use core::arch::x86_64::*;
 
+use super::avx2_sums::{ROWS, factor_times};
 use crate::kernels::simd::avx512::{load_64_bytes, load_block};
 
 /// See [`signed_sums`](super::bytes::signed_sums).
@@ -53,9 +54,6 @@ fn sum(bytes: &[u8], flip: u8) -> i64 {
     _mm512_reduce_add_epi64(sums)
 }
 
-/// Rows of activations that are summed together.
-const ROWS: usize = 4;
-
 /// See [`row_sums`](super::bytes::row_sums).
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(crate) fn row_sums(rows: &[u8], factor: i32, out: &mut [i32]) {
@@ -88,15 +86,4 @@ fn quarters(row: &[u8]) -> __m256i {
         sums = _mm256_add_epi64(sums, _mm256_sad_epu8(bytes, _mm256_setzero_si256()));
     }
     sums
-}
-
-/// The sum of each row's quarters, times `factor`.
-#[inline]
-#[target_feature(enable = "avx512f,avx512vl")]
-fn factor_times([a, b, c, d]: [__m256i; ROWS], factor: i32) -> [i32; ROWS] {
-    let halves = |a, b| _mm256_add_epi64(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
-    let (ab, cd) = (halves(a, b), halves(c, d));
-    let low = _mm256_permute2x128_si256::<0x20>(ab, cd);
-    let sums = _mm256_add_epi64(low, _mm256_permute2x128_si256::<0x31>(ab, cd));
-    bytemuck::cast(_mm_mullo_epi32(_mm256_cvtepi64_epi32(sums), _mm_set1_epi32(factor)))
 }

@@ -37,6 +37,7 @@ kernel! {
     operations: [Conv2d, FullyConnected],
     types: [TensorQuant8Asymm],
     portable: bytes::row_sums,
+    avx2: avx2_sums::row_sums,
     avx512: avx512_sums::row_sums,
 }
 
