@@ -8,7 +8,7 @@ use std::time::Duration;
 use burst_hal::validate::RequestRules;
 use burst_hal::{DataLocation, RequestArgument, TimePoint};
 
-use crate::cursor::{Cursor, fill_packet, sizes_again};
+use crate::cursor::{Cursor, PacketSlots, fill_packet, sizes_again};
 use crate::datum::{
     self, DATUM_BYTES, DatumBytes, InformationDatum, OperandDatum, RequestDatum, request_kind,
 };
@@ -99,20 +99,16 @@ impl RequestPacket<'_> {
             || self.datums(),
             |mut to| {
                 to.put(RequestDatum::PacketInformation(self.information(to.len())?).words())?;
-                for argument in self.inputs {
-                    let sizes = &argument.dimensions[..];
-                    let operand = operand(argument, sizes.len())?;
-                    to.put(RequestDatum::InputOperandInformation(operand).words())?;
-                    let value = RequestDatum::InputOperandDimensionValue;
-                    to.put_all(sizes, |size| value(size).words())?;
-                }
-                for argument in self.outputs {
-                    let sizes = &argument.dimensions[..];
-                    let operand = operand(argument, sizes.len())?;
-                    to.put(RequestDatum::OutputOperandInformation(operand).words())?;
-                    let value = RequestDatum::OutputOperandDimensionValue;
-                    to.put_all(sizes, |size| value(size).words())?;
-                }
+                let (information, size) = (
+                    RequestDatum::InputOperandInformation,
+                    RequestDatum::InputOperandDimensionValue,
+                );
+                put_arguments(&mut to, self.inputs, information, size)?;
+                let (information, size) = (
+                    RequestDatum::OutputOperandInformation,
+                    RequestDatum::OutputOperandDimensionValue,
+                );
+                put_arguments(&mut to, self.outputs, information, size)?;
                 to.put_all(self.slots, |slot| RequestDatum::PoolIdentifier(slot).words())?;
                 to.put(RequestDatum::MeasureTiming(i32::from(self.measure_timing)).words())?;
                 if let Some(deadline) = self.extras.deadline {
@@ -143,12 +139,25 @@ fn count(len: usize) -> Option<u32> {
     u32::try_from(len).ok()
 }
 
-fn operand(argument: &RequestArgument, rank: usize) -> Option<OperandDatum> {
-    Some(OperandDatum {
-        has_no_value: argument.has_no_value,
-        location: argument.location,
-        number_of_dimensions: count(rank)?,
-    })
+/// Inputs or outputs, each followed by its dimensions.
+#[inline(always)]
+fn put_arguments(
+    to: &mut PacketSlots<'_>,
+    arguments: &[RequestArgument],
+    information: impl Fn(OperandDatum) -> RequestDatum,
+    size: impl Fn(u32) -> RequestDatum,
+) -> Option<()> {
+    for argument in arguments {
+        let sizes = &argument.dimensions[..];
+        let operand = OperandDatum {
+            has_no_value: argument.has_no_value,
+            location: argument.location,
+            number_of_dimensions: count(sizes.len())?,
+        };
+        to.put(information(operand).words())?;
+        to.put_all(sizes, |value| size(value).words())?;
+    }
+    Some(())
 }
 
 fn nanos(duration: Duration) -> u64 {

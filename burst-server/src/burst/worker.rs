@@ -239,11 +239,16 @@ impl Worker {
     /// Puts the result into its queue; one that does not fit there becomes a failure.
     fn reply(&mut self, extras: ResultExtras, marks: &mut Marks<'_>) -> Result<(), EndReason> {
         let packet = ResultPacket::new(&self.result, extras, self.features);
-        let encoded = packet.encode_into(&mut self.answer);
-        if encoded.is_err() || self.answer.len() / DATUM_BYTES > self.results.capacity() {
-            let failure = ResultPacket::failure(ErrorStatus::GeneralFailure, self.features);
-            failure.encode_into(&mut self.answer)?;
-        }
+        // Before it is encoded: what the burst was charged pays for packets that fit.
+        let fits = packet.datums().is_ok_and(|datums| {
+            usize::try_from(datums).is_ok_and(|datums| datums <= self.results.capacity())
+        });
+        let packet = if fits {
+            packet
+        } else {
+            ResultPacket::failure(ErrorStatus::GeneralFailure, self.features)
+        };
+        packet.encode_into(&mut self.answer)?;
         // Before the client has the result: what it finds then is whole.
         marks.mark(SpanKind::EncodeResult);
         marks.whole(SpanKind::Request, self.memories.number());
