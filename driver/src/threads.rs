@@ -81,9 +81,10 @@ pub struct Tiling {
     pub row_len: usize,
     /// Tiles are a multiple of this many rows, apart from the last one.
     pub step: usize,
-    /// Whether a tile may begin at any row. Otherwise it begins at a multiple of the step, as it has to where steps are
-    /// those of packed weights or of cache lines.
-    pub begins_anywhere: bool,
+    /// `None`: a tile begins at a multiple of the step, as it has to where steps are those of packed weights or of cache
+    /// lines. Otherwise it may begin at any row, and the rows that a thread begins with are a multiple of this many,
+    /// apart from the first thread's.
+    pub share_step: Option<usize>,
     /// Least rows of a tile, where the work is shared.
     pub least: usize,
     /// Most rows of a tile, rounded up to the step. The deadline and the cancel
@@ -105,7 +106,7 @@ impl Tiling {
         Tiling {
             row_len: 1,
             step: STEP,
-            begins_anywhere: false,
+            share_step: None,
             least: STEP,
             most: MOST,
             nanos: speed::nanos(&[bytes], speed::BYTES),
@@ -276,11 +277,13 @@ impl<'o, T: Send> TileRuns<'o, T> {
         for run in 1..=count {
             // Of nearly equal length, in whole steps; not in whole tiles, which may be half of the work each. What is not a
             // whole step is left to the first run where that can be: its thread is there before any helper.
-            let steps = |rows: usize| (rows + step / 2) / step * step;
-            let end = match (run == count, tiling.begins_anywhere) {
+            let whole = |rows: usize, step: usize| (rows + step / 2) / step * step;
+            let end = match (run == count, tiling.share_step) {
                 (true, _) => rows,
-                (_, true) => rows - steps(rows * (count - run) / count).min(rows),
-                (_, false) => steps(rows * run / count),
+                (_, Some(step)) => {
+                    rows - whole(rows * (count - run) / count, step.max(1)).min(rows)
+                }
+                (_, None) => whole(rows * run / count, step),
             }
             .max(first);
             let (own, others) = rest.split_at_mut(((end - first) * row_len).min(rest.len()));

@@ -13,6 +13,7 @@ pub(crate) mod conv;
 pub(crate) mod depthwise_float;
 pub(crate) mod depthwise_quantized;
 pub(crate) mod lanes;
+pub(crate) mod log;
 pub(crate) mod lstm;
 pub(crate) mod lut;
 pub(crate) mod matmul_float;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::*;
 
 const ONE_BY_ONE: Tiling =
-    Tiling { row_len: 3, step: 1, begins_anywhere: false, least: 1, most: 5, nanos: 1_000_000_000 };
+    Tiling { row_len: 3, step: 1, share_step: None, least: 1, most: 5, nanos: 1_000_000_000 };
 
 /// With more threads than these helpers do not poll.
 const CPUS: usize = 4;
@@ -39,12 +39,12 @@ fn number(first: usize, out: &mut [usize]) {
 fn every_row_is_computed_once_by_someone() {
     for threads in [1, 2, 3, 8, 17] {
         for (rows, step) in [(1, 1), (2, 1), (7, 2), (64, 1), (100, 14), (196, 24), (1000, 6)] {
-            for begins_anywhere in [false, true] {
+            for share_step in [None, Some(1), Some(step)] {
                 let calls = AtomicUsize::new(0);
-                let tiling = Tiling { step, begins_anywhere, ..ONE_BY_ONE };
+                let tiling = Tiling { step, share_step, ..ONE_BY_ONE };
                 let (out, result) = run(threads, rows, tiling, |row, out, _| {
                     calls.fetch_add(out.len() / 3, Ordering::Relaxed);
-                    assert!(begins_anywhere || row.is_multiple_of(step));
+                    assert!(share_step.is_some() || row.is_multiple_of(step));
                     number(row, out);
                     Ok(())
                 });
@@ -230,7 +230,7 @@ fn little_work_is_not_shared_and_large_tiles_are_cut() {
     let tiling = Tiling {
         row_len: 1,
         step: 4,
-        begins_anywhere: false,
+        share_step: None,
         least: 4,
         most: 1000,
         nanos: LEAST_SHARED - 1,
@@ -255,8 +255,11 @@ fn little_work_is_not_shared_and_large_tiles_are_cut() {
     assert_eq!(lens(&worth, 100), halves, "a tile's least time, and each thread half of the rows");
     let short = Tiling { nanos: LEAST_TILE, ..tiling };
     assert_eq!(lens(&short, 100), [(0, 52), (52, 48)], "one tile for each thread");
-    let rest_first = Tiling { begins_anywhere: true, step: 24, ..short };
+    let rest_first = Tiling { share_step: Some(24), step: 24, ..short };
     assert_eq!(lens(&rest_first, 196), [(0, 100), (100, 96)], "what is no whole step goes first");
+    let evenly = Tiling { share_step: Some(2), ..rest_first };
+    assert_eq!(lens(&evenly, 196), [(0, 98), (98, 98)], "a step of shares is not one of tiles");
+    assert_eq!(lens(&evenly, 49), [(0, 25), (25, 24)]);
     let most = Tiling { least: 80, most: 20, ..worth };
     assert_eq!(lens(&most, 100)[0], (0, 20), "never more than the most");
     let long = Tiling { nanos: 100 * LEAST_TILE, ..tiling };
@@ -270,7 +273,7 @@ fn sizes_at_the_edges_do_not_overflow() {
     let tiling = Tiling {
         row_len: usize::MAX,
         step: 7,
-        begins_anywhere: false,
+        share_step: None,
         least: 1,
         most: usize::MAX,
         nanos: u64::MAX,

@@ -68,7 +68,7 @@ fn note(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     let (output, mut runner) = run.output_and_runner()?;
     // Work for milliseconds, of which helpers are told.
     let tiling =
-        Tiling { row_len: 1, step: 1, begins_anywhere: true, least: 1, most: 1, nanos: 10_000_000 };
+        Tiling { row_len: 1, step: 1, share_step: Some(1), least: 1, most: 1, nanos: 10_000_000 };
     runner.tiles(&tiling, output.f32_mut()?, |_, tile, _| {
         tile.fill(1.0);
         let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);

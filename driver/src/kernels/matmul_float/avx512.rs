@@ -46,20 +46,20 @@ pub(crate) fn multiply_panels(product: &Product<'_>, out: &mut [f32]) {
         let size = panels * (group + 1) / groups - first;
         // Sums, weights and one value fit into 32 registers, and where each row lies into 16.
         match (is_single, size) {
-            (false, 1) => Group::<1>::new(product, first).rows::<12>(out),
-            (false, 2) => Group::<2>::new(product, first).rows::<12>(out),
-            (false, 3) => Group::<3>::new(product, first).rows::<8>(out),
-            (false, WIDE) => Group::<WIDE>::new(product, first).rows::<6>(out),
-            (false, 5) => Group::<5>::new(product, first).rows::<5>(out),
-            (false, _) => Group::<WIDE_SHALLOW>::new(product, first).rows::<4>(out),
-            (true, 1) => Group::<1>::new(product, first).rows::<1>(out),
-            (true, 2) => Group::<2>::new(product, first).rows::<1>(out),
-            (true, 3) => Group::<3>::new(product, first).rows::<1>(out),
-            (true, 4) => Group::<4>::new(product, first).rows::<1>(out),
-            (true, 5) => Group::<5>::new(product, first).rows::<1>(out),
-            (true, 6) => Group::<6>::new(product, first).rows::<1>(out),
-            (true, 7) => Group::<7>::new(product, first).rows::<1>(out),
-            (true, _) => Group::<WIDEST>::new(product, first).rows::<1>(out),
+            (false, 1) => Group::<1>::new(product, first).rows::<12, 6>(out),
+            (false, 2) => Group::<2>::new(product, first).rows::<12, 4>(out),
+            (false, 3) => Group::<3>::new(product, first).rows::<8, 3>(out),
+            (false, WIDE) => Group::<WIDE>::new(product, first).rows::<6, 2>(out),
+            (false, 5) => Group::<5>::new(product, first).rows::<5, 2>(out),
+            (false, _) => Group::<WIDE_SHALLOW>::new(product, first).rows::<4, 2>(out),
+            (true, 1) => Group::<1>::new(product, first).row(out),
+            (true, 2) => Group::<2>::new(product, first).row(out),
+            (true, 3) => Group::<3>::new(product, first).row(out),
+            (true, 4) => Group::<4>::new(product, first).row(out),
+            (true, 5) => Group::<5>::new(product, first).row(out),
+            (true, 6) => Group::<6>::new(product, first).row(out),
+            (true, 7) => Group::<7>::new(product, first).row(out),
+            (true, _) => Group::<WIDEST>::new(product, first).row(out),
         }
     }
 }
@@ -92,24 +92,34 @@ impl<'a, const P: usize> Group<'a, P> {
         group
     }
 
-    /// All rows, `R` at a time.
+    /// The only row.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn rows<const R: usize>(&self, out: &mut [f32]) {
+    fn row(&self, out: &mut [f32]) {
+        let mut cursor = self.product.rows.start();
+        if self.product.rows.are_whole() {
+            self.part::<1, true>(&mut cursor, 0, 1, out);
+        } else {
+            self.part::<1, false>(&mut cursor, 0, 1, out);
+        }
+    }
+
+    /// All rows, `R` at a time, and those that are left `FEW` at a time, which are as many as have enough sums to hide
+    /// how long a multiplication takes.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn rows<const R: usize, const FEW: usize>(&self, out: &mut [f32]) {
         let rows = &self.product.rows;
         let count = rows.count();
         let mut cursor = rows.start();
-        // A tile with rows that are not wanted costs as much as a whole one, a row by itself as
-        // much as two in a tile.
-        let mut tiled = count - count % R;
-        if (count - tiled) * 2 > R {
-            tiled = count;
-        }
+        // A tile with rows that are not wanted costs as much as a whole one.
+        let left = count % R;
+        let is_few = left.next_multiple_of(FEW) < R;
+        let tiled = if is_few { count - left } else { count };
         if rows.are_whole() {
             self.part::<R, true>(&mut cursor, 0, tiled, out);
-            self.part::<1, true>(&mut cursor, tiled, count, out);
+            self.part::<FEW, true>(&mut cursor, tiled, count, out);
         } else {
             self.part::<R, false>(&mut cursor, 0, tiled, out);
-            self.part::<1, false>(&mut cursor, tiled, count, out);
+            self.part::<FEW, false>(&mut cursor, tiled, count, out);
         }
     }
 

@@ -50,10 +50,10 @@ fn quads<const FLIPPED: bool>(
     for first in (0..panels).step_by(4) {
         // Sums, weights, activations and the mask fit into 32 registers, and where each row lies into 16.
         match panels - first {
-            1 => product.panels::<FLIPPED, 1, 12>(first, out),
-            2 => product.panels::<FLIPPED, 2, 12>(first, out),
-            3 => product.panels::<FLIPPED, 3, 8>(first, out),
-            _ => product.panels::<FLIPPED, 4, 6>(first, out),
+            1 => product.panels::<FLIPPED, 1, 12, 6>(first, out),
+            2 => product.panels::<FLIPPED, 2, 12, 4>(first, out),
+            3 => product.panels::<FLIPPED, 3, 8, 3>(first, out),
+            _ => product.panels::<FLIPPED, 4, 6, 2>(first, out),
         }
     }
 }
@@ -79,9 +79,10 @@ struct Group<'a, const P: usize> {
 }
 
 impl Product<'_> {
-    /// All rows of `P` panels from panel `first` on, `R` at a time.
+    /// All rows of `P` panels from panel `first` on, `R` at a time, and those that are left `FEW` at a time, which are
+    /// as many as have about enough sums to hide how long a multiplication takes.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    fn panels<const FLIPPED: bool, const P: usize, const R: usize>(
+    fn panels<const FLIPPED: bool, const P: usize, const R: usize, const FEW: usize>(
         &self,
         first: usize,
         out: &mut [u8],
@@ -104,14 +105,12 @@ impl Product<'_> {
         }
         let count = self.rows.count();
         let mut cursor = self.rows.start();
-        // A tile with rows that are not wanted costs as much as a whole one, a row by itself as much as two
-        // in a tile.
-        let mut tiled = count - count % R;
-        if (count - tiled) * 2 > R {
-            tiled = count;
-        }
+        // A tile with rows that are not wanted costs as much as a whole one.
+        let left = count % R;
+        let is_few = left.next_multiple_of(FEW) < R;
+        let tiled = if is_few { count - left } else { count };
         self.part::<FLIPPED, P, R>(&group, &mut cursor, (0, tiled), out);
-        self.part::<FLIPPED, P, 1>(&group, &mut cursor, (tiled, count), out);
+        self.part::<FLIPPED, P, FEW>(&group, &mut cursor, (tiled, count), out);
     }
 
     /// Rows `row..end`, `R` at a time.

@@ -75,7 +75,7 @@ impl Pooling {
         Tiling {
             row_len,
             step: 1,
-            begins_anywhere: true,
+            share_step: Some(1),
             least: 1,
             most: ADDITIONS_PER_CHECK / additions.max(1),
             nanos: speed::nanos(&[rows, additions], speed::CHANNEL_PRODUCTS),

@@ -56,7 +56,7 @@ impl ChannelBlocks {
         Tiling {
             row_len: self.rows * self.width,
             step: 1,
-            begins_anywhere: true,
+            share_step: Some(1),
             least: 1,
             most: 1,
             nanos: self.nanos,

@@ -67,7 +67,7 @@ fn tiling(conv: &Conv) -> Tiling {
     Tiling {
         row_len,
         step: 1,
-        begins_anywhere: true,
+        share_step: Some(1),
         least: 1,
         most: (PRODUCTS_PER_LOOK / products.max(1)).max(1),
         nanos: speed::nanos(&[rows, products], speed::CHANNEL_PRODUCTS),

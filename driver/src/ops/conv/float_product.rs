@@ -15,7 +15,8 @@ use crate::kernels::matmul_float::{
 use crate::kernels::{Isa, matmul_float};
 use crate::op::{Kernel, PrepareContext, Run};
 use crate::ops::conv::row_tiles::{
-    PACKED_INPUTS, Rows, SHARED_STEP, TILE_BYTES, one_row_tiling, sizes_differ, tile_rows,
+    PACKED_INPUTS, Rows, SHARE_STEP, SHARED_STEP, TILE_BYTES, one_row_tiling, sizes_differ,
+    tile_rows,
 };
 use crate::scratch::Scratch;
 use crate::tensor::TensorRef;
@@ -114,7 +115,7 @@ impl FloatProduct {
         Tiling {
             row_len: units,
             step: SHARED_STEP,
-            begins_anywhere: true,
+            share_step: Some(SHARE_STEP),
             least: if is_large { rows.div_ceil(threads) } else { SHARED_STEP },
             most: tile_rows(size_of::<f32>() * values),
             nanos: speed::nanos(&[rows, depth, units], speed::FLOAT_PRODUCTS),

@@ -25,7 +25,7 @@ fn tiling(conv: &Conv) -> Tiling {
     Tiling {
         row_len: 1,
         step: STEP,
-        begins_anywhere: false,
+        share_step: None,
         least: STEP,
         most: (STEPS_PER_CHECK / depth).max(1),
         nanos: speed::nanos(&[conv.output.values(), depth], PRODUCTS),

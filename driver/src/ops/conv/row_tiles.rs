@@ -21,6 +21,10 @@ const TILE_STEP: usize = 64;
 /// compute at a time: 12 rows, 8, 6 or 4.
 pub(super) const SHARED_STEP: usize = 24;
 
+/// The rows that a thread begins with are a multiple of this: fewer than a tile's are computed two at a time where units
+/// are many.
+pub(super) const SHARE_STEP: usize = 2;
+
 /// Bytes of weights that a core reads in a nanosecond where they are used once.
 const WEIGHTS_READ: usize = 16;
 
@@ -58,7 +62,7 @@ pub(super) fn tile_rows(row_bytes: usize) -> usize {
 pub(super) fn one_row_tiling(conv: &Conv, step: usize, bytes: usize) -> Tiling {
     let units = conv.filter.outputs;
     let nanos = speed::nanos(&[conv.depth(), units, bytes], WEIGHTS_READ);
-    Tiling { row_len: 1, step, begins_anywhere: false, least: step, most: units, nanos }
+    Tiling { row_len: 1, step, share_step: None, least: step, most: units, nanos }
 }
 
 pub(super) fn sizes_differ() -> OpError {

@@ -5,18 +5,22 @@
 //! Source: NNAPI 1.2 `types.hal`, `OperationType::LOG`.
 
 use burst_hal::HalVersion::V1_2;
-use burst_hal::OperationType;
+use burst_hal::{OperandType, OperationType};
+use smallvec::SmallVec;
 
 use super::unary;
+use crate::kernels::{Isa, log};
 use crate::op::types::{TF16, TF32};
-use crate::op::{Form, OpDef, OpTraits, Plain, Run, Signature};
+use crate::op::{Form, Kernel, OpDef, OpTraits, Plain, PrepareContext, Prepared, Run, Signature};
+use crate::tensor::Args;
+use crate::threads::{Tiling, speed};
 use crate::{OpError, SignatureError};
 
 /// The definition of LOG.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Log,
     validate,
-    body: &Plain { infer: unary::infer, prepare: None, execute },
+    body: &Plain { infer: unary::infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -27,13 +31,49 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
 }
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    unary::execute(run, f32::ln)
+    unary::execute(run, log::ln)
+}
+
+fn prepare(args: &Args<'_>, context: &PrepareContext<'_>) -> Result<Option<Prepared>, OpError> {
+    let kernel = Box::new(Floats { isa: context.isa });
+    let is_float = args.input(0)?.info.ty == OperandType::TensorFloat32;
+    Ok(is_float.then_some(Prepared { kernel, packed_inputs: SmallVec::new() }))
+}
+
+/// The kernel of 32-bit floats.
+#[derive(Debug)]
+struct Floats {
+    isa: Isa,
+}
+
+/// Values in a nanosecond.
+const VALUES: usize = 2;
+
+impl Kernel for Floats {
+    fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
+        let input = run.input(0)?.f32()?;
+        let (out, mut runner) = run.output_and_runner()?;
+        let out = out.f32_mut()?;
+        if input.len() != out.len() {
+            return Err(OpError::Internal { what: "an output has not its input's length" });
+        }
+        let tiling = Tiling { nanos: speed::nanos(&[out.len()], VALUES), ..Tiling::values(0) };
+        runner.tiles(&tiling, out, |first, out, _| {
+            log::floats(self.isa, &input[first..][..out.len()], out);
+            Ok(())
+        })
+    }
+
+    fn name(&self) -> &'static str {
+        "logarithms"
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ops::elementwise::unary::tests::{assert_close, floats};
+    use crate::ops::testing::{Tensor, run_fast, run_one};
 
     #[test]
     fn natural_logarithms() {
@@ -46,6 +86,19 @@ mod tests {
                 (0.5, -std::f64::consts::LN_2),
             ],
         );
+    }
+
+    #[test]
+    fn a_kernel_of_floats_gives_the_same_bits() {
+        let values: Vec<f32> = (0..2500u16).map(|x| f32::from(x) * 0.37 - 1.0).collect();
+        let inputs = [Tensor::f32(&[2500], &values)];
+        let out = Tensor::output(OperandType::TensorFloat32);
+        let plain = run_one(&DEF, &inputs, out.clone()).unwrap();
+        let fast = run_fast(&DEF, &inputs, &[out]).unwrap().unwrap();
+        let bits = |tensor: &Tensor| {
+            tensor.values::<f32>().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+        };
+        assert_eq!(bits(&fast[0]), bits(&plain));
     }
 
     #[test]

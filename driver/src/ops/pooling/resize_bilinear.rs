@@ -123,7 +123,7 @@ impl Kernel for Lines {
         let tiling = Tiling {
             row_len,
             step: 1,
-            begins_anywhere: true,
+            share_step: Some(1),
             least: 1,
             most: (TILE / row_len).max(1),
             nanos: speed::nanos(&[count], MIXED),

@@ -1,0 +1,52 @@
+//! Against the exact logarithm, and every form against the one for a single value.
+
+use super::ln;
+use crate::kernels::simd::Isa;
+
+/// Numbers of all sizes, most of them around 1, where a small result must keep its digits; and those at the edges.
+fn numbers() -> Vec<f32> {
+    let all = (1..f32::INFINITY.to_bits()).step_by(9_973).map(f32::from_bits);
+    let around_one = (0x3f00_0000..0x4000_0000_u32).step_by(101).map(f32::from_bits);
+    let tiny = [f32::MIN_POSITIVE, f32::from_bits(1), f32::from_bits(0x7f_ffff), f32::MAX, 1.0];
+    all.chain(around_one).chain(tiny).collect()
+}
+
+/// Infinities, zeros, numbers below and what is none.
+const EDGES: [f32; 7] =
+    [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, -1.0, -f32::MIN_POSITIVE / 2.0];
+
+pub(crate) fn floats(isa: Isa) {
+    let mut values = numbers();
+    values.extend(EDGES);
+    // Whole vectors, and a rest of every length.
+    for len in (1..40).chain([values.len()]) {
+        let values = &values[values.len() - len..];
+        let mut got = vec![7.0; len];
+        super::floats(isa, values, &mut got);
+        for (value, got) in values.iter().zip(got) {
+            assert_eq!(got.to_bits(), ln(*value).to_bits(), "{value}: {got}");
+        }
+    }
+}
+
+#[test]
+fn logarithms_are_within_one_unit_in_the_last_place() {
+    for x in numbers() {
+        let (got, want) = (f64::from(ln(x)), f64::from(x).ln());
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "the distance of floats around it is asked for"
+        )]
+        let rounded = want.abs() as f32;
+        let unit = f64::from(rounded.next_up()) - f64::from(rounded);
+        assert!((got - want).abs() <= 0.9 * unit, "ln {x}: {got}, not {want}");
+    }
+}
+
+#[test]
+fn edges_follow_ieee() {
+    let [zero, minus_zero, infinity, .., below, just_below] = EDGES.map(ln);
+    assert_eq!([zero, minus_zero, infinity], [f32::NEG_INFINITY, f32::NEG_INFINITY, f32::INFINITY]);
+    assert!([below, just_below, ln(f32::NAN), ln(f32::NEG_INFINITY)].iter().all(|x| x.is_nan()));
+    assert_eq!(ln(1.0).to_bits(), 0);
+}
