@@ -230,6 +230,24 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
 
     /// A short name for profiles: which algorithm, which instruction set.
     fn name(&self) -> &'static str;
+
+    /// Where all that it computes is such a sum: what [`Kernel::take_over`] of the kernel before it has to know.
+    fn as_sum(&self) -> Option<FloatSum> {
+        None
+    }
+
+    /// Takes over an ADD of its only output and another tensor of the same shape: from now on that tensor comes last
+    /// among the inputs, and the output is the ADD's. `false`: it stays as it is, and the ADD an operation of its own.
+    fn take_over(&mut self, _sum: FloatSum) -> bool {
+        false
+    }
+}
+
+/// A sum of two tensors of 32-bit floats of one shape.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FloatSum {
+    /// Smallest and largest result; NaN stays NaN.
+    pub range: (f32, f32),
 }
 
 /// One operation being executed.

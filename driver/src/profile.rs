@@ -36,8 +36,8 @@ pub struct OperationProfile {
 
 impl CpuPreparedModel {
     /// Runs a request `executions` times and measures the time of each operation. Operations that were
-    /// computed when the model was prepared are not among them. Outputs are computed and thrown
-    /// away.
+    /// computed when the model was prepared are not among them, nor is an ADD that the kernel before it computes,
+    /// whose name then says so. Outputs are computed and thrown away.
     ///
     /// # Errors
     /// As for an execution.

@@ -7,6 +7,7 @@
 //! reference. [`table`] lists all kernels. Files beside the folders hold arithmetic that families share,
 //! `simd/` what bodies for instruction sets stand on.
 
+pub(crate) mod add_float;
 pub(crate) mod add_quantized;
 pub(crate) mod argmax;
 pub(crate) mod conv;

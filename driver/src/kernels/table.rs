@@ -3,7 +3,7 @@
 
 use super::simd::KernelInfo;
 use super::{
-    add_quantized, argmax, conv, depthwise_float, depthwise_quantized, log, lstm, lut,
+    add_float, add_quantized, argmax, conv, depthwise_float, depthwise_quantized, log, lstm, lut,
     matmul_float, matmul_quantized, norm, panels, pool, quantize, reduce, requantize, resize, rnn,
     softmax, strided, svdf,
 };
@@ -23,6 +23,8 @@ macro_rules! kernels {
 }
 
 kernels! {
+    add_float::ADDENDS, compared by add_float::tests::sums;
+    add_float::SUMS, compared by add_float::tests::sums;
     add_quantized::SIGNED, compared by add_quantized::tests::signed;
     add_quantized::UNSIGNED, compared by add_quantized::tests::unsigned;
     argmax::POSITIONS, compared by argmax::tests::positions;

@@ -18,6 +18,7 @@ use crate::plan::{GraphPlan, MAX_ARENA_BYTES, Plan};
 mod builder;
 mod constants;
 mod folding;
+mod joining;
 mod lifetimes;
 
 /// Plans a model that is legal; fails at the first operation that cannot be planned.

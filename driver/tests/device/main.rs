@@ -5,6 +5,7 @@ mod buffers;
 mod caching;
 mod control_flow;
 mod execution;
+mod joining;
 mod legality;
 mod paying;
 mod preferences;

@@ -6,6 +6,7 @@ use bytemuck::{Pod, Zeroable};
 use crate::OpError;
 use crate::budget::Budget;
 use crate::kept::KeptValue;
+use crate::kernels::add_float::held;
 use crate::kernels::conv::{MAX_SEGMENTS, MatrixRows, Segments};
 use crate::kernels::panels::{LANES, Panels};
 use crate::kernels::simd::Isa;
@@ -214,12 +215,10 @@ fn tile(
             }
         }
     }
-    let (low, high) = product.range;
     for (index, sums) in sums[..taken].iter().enumerate() {
         let out = &mut out[(row + index) * product.out_step..][first..first + lanes];
         for (out, sum) in out.iter_mut().zip(sums) {
-            let sum = if *sum < low { low } else { *sum };
-            *out = if sum > high { high } else { sum };
+            *out = held(*sum, product.range);
         }
     }
 }
@@ -228,8 +227,6 @@ fn tile(
 #[inline(always)]
 pub(crate) fn clamp(values: &mut [f32], low: f32, high: f32) {
     for value in values {
-        let x = *value;
-        let x = if x < low { low } else { x };
-        *value = if x > high { high } else { x };
+        *value = held(*value, (low, high));
     }
 }

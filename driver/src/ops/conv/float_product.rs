@@ -12,8 +12,8 @@ use crate::kernels::matmul_float::FloatMatrix;
 use crate::kernels::matmul_float::{
     EVERYTHING, FloatPanels, FloatRows, ONE_ROW_UNITS, Product, Start,
 };
-use crate::kernels::{Isa, matmul_float};
-use crate::op::{Kernel, PrepareContext, Run};
+use crate::kernels::{Isa, add_float, matmul_float};
+use crate::op::{FloatSum, Kernel, PrepareContext, Run};
 use crate::ops::conv::row_tiles::{
     PACKED_INPUTS, Rows, SHARE_STEP, SHARED_STEP, TILE_BYTES, one_row_tiling, sizes_differ,
     tile_rows,
@@ -29,6 +29,8 @@ pub(super) struct FloatProduct {
     weights: Weights,
     bias: Vec<f32>,
     range: (f32, f32),
+    /// An ADD that it computes, too: of its results and its last input.
+    sum: Option<FloatSum>,
     isa: Isa,
 }
 
@@ -66,7 +68,7 @@ impl FloatProduct {
         if let Some(values) = budget.kept().take(What::Packed) {
             let (weights, bias) = restored(&values, (units, depth), budget)?;
             let weights = Weights::Panels(weights);
-            return Ok(Some(FloatProduct { rows, weights, bias, range, isa }));
+            return Ok(Some(FloatProduct { rows, weights, bias, range, sum: None, isa }));
         }
         let bias = bias.f32()?;
         budget.charge(size_of_val(bias))?;
@@ -99,7 +101,7 @@ impl FloatProduct {
             }
             Weights::Library(FloatMatrix::new(filter, units, depth, budget)?)
         };
-        Ok(Some(FloatProduct { rows, weights, bias: bias.to_vec(), range, isa }))
+        Ok(Some(FloatProduct { rows, weights, bias: bias.to_vec(), range, sum: None, isa }))
     }
 
     /// How the rows are cut.
@@ -122,11 +124,19 @@ impl FloatProduct {
         }
     }
 
+    /// Adds what is to be added to results from `first` on, of which all results' are these. They were just computed, so
+    /// they are near.
+    fn add(&self, all: &[f32], first: usize, out: &mut [f32]) {
+        if let Some(FloatSum { range }) = self.sum {
+            add_float::add_to(self.isa, out, &all[first..][..out.len()], range);
+        }
+    }
+
     /// Rows from `first` on, as many as `out` has room for.
     fn part(
         &self,
         conv: &Conv,
-        input: &[f32],
+        (input, addends): (&[f32], &[f32]),
         first: usize,
         scratch: &mut Scratch,
         out: &mut [f32],
@@ -139,7 +149,9 @@ impl FloatProduct {
                 let rows = FloatRows::of_conv(conv, values, 1, range, |len| scratch.f32(len))?;
                 let (start, range) = (Start::Bias(&self.bias), self.range);
                 Product { units: panels.all(), rows, start, range, out_step: units }
-                    .run(self.isa, out)
+                    .run(self.isa, out)?;
+                self.add(addends, first * units, out);
+                Ok(())
             }
             Weights::Library(matrix) => {
                 let rows = if conv.is_pointwise() {
@@ -185,6 +197,13 @@ impl Kernel for FloatProduct {
         if !conv.fits(input.len(), conv.filter.values(), self.bias.len(), out.len()) {
             return Err(sizes_differ());
         }
+        let addends = match (self.sum, run.inputs.last()) {
+            (Some(_), Some(last)) => last.f32()?,
+            _ => &[],
+        };
+        if self.sum.is_some() && addends.len() != out.len() {
+            return Err(sizes_differ());
+        }
         let Run { scratch, stop, parallelism, .. } = run;
         if let (1, Weights::Panels(panels)) = (conv.output.pixels(), &self.weights) {
             // Each thread reads weights of its own.
@@ -195,12 +214,14 @@ impl Kernel for FloatProduct {
                 let units = panels.part(first, out.len());
                 let start = Start::Bias(&self.bias[first..][..out.len()]);
                 let (range, out_step) = (self.range, out.len());
-                Product { units, rows, start, range, out_step }.run(self.isa, out)
+                Product { units, rows, start, range, out_step }.run(self.isa, out)?;
+                self.add(addends, first, out);
+                Ok(())
             });
         }
         let tiling = self.tiling(&conv, parallelism.threads());
         parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
-            self.part(&conv, input, first, scratch, out)
+            self.part(&conv, (input, addends), first, scratch, out)
         })
     }
 
@@ -213,9 +234,18 @@ impl Kernel for FloatProduct {
     }
 
     fn name(&self) -> &'static str {
-        match self.weights {
-            Weights::Panels(_) => "matrix f32, panels",
-            Weights::Library(_) => "matrix f32, library",
+        match (&self.weights, self.sum) {
+            (Weights::Panels(_), None) => "matrix f32, panels",
+            (Weights::Panels(_), Some(_)) => "matrix f32, panels, ADD",
+            (Weights::Library(_), _) => "matrix f32, library",
         }
+    }
+
+    fn take_over(&mut self, sum: FloatSum) -> bool {
+        let takes = matches!(self.weights, Weights::Panels(_)) && self.sum.is_none();
+        if takes {
+            self.sum = Some(sum);
+        }
+        takes
     }
 }

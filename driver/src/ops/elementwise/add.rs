@@ -7,12 +7,13 @@
 //! Source: NNAPI `types.hal`, `OperationType::ADD`.
 
 use burst_hal::HalVersion::{V1_0, V1_2, V1_3};
-use burst_hal::{FusedActivation, OperationType};
+use burst_hal::{FusedActivation, OperandType, OperationType};
 
 use crate::OpError;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
 use crate::op::{Form, OpDef, OpTraits, PrepareContext, Prepared, Run, Signature, WithAttributes};
 use crate::ops::elementwise::arithmetic::{self, QuantizedSum};
+use crate::ops::elementwise::float_sum;
 use crate::tensor::Args;
 
 /// The definition of ADD.
@@ -45,6 +46,9 @@ fn prepare(
     activation: &FusedActivation,
     context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
+    if args.input(0)?.info.ty == OperandType::TensorFloat32 {
+        return float_sum::prepare(args, *activation, context);
+    }
     arithmetic::prepare_sum(args, *activation, context, QuantizedSum::new)
 }
 
@@ -56,19 +60,23 @@ fn execute(run: &mut Run<'_, '_>, activation: &FusedActivation) -> Result<(), Op
 
 #[cfg(test)]
 mod tests {
-    use burst_hal::OperandType;
-
     use super::*;
     use crate::ops::testing::{Tensor, has_form, run_fast, run_one};
 
     /// By the reference, and by the fast kernel where there is one.
     fn add(a: Tensor, b: Tensor, activation: FusedActivation, out: Tensor) -> Tensor {
-        let fast_form = a.dims == b.dims && out.info.scale != 0.0;
+        let is_float = out.info.ty == OperandType::TensorFloat32;
+        let fast_form = a.dims == b.dims && (is_float || out.info.scale != 0.0);
         let inputs = [a, b, Tensor::scalar_i32(activation.code())];
         let got = run_one(&DEF, &inputs, out.clone()).unwrap();
         let fast = run_fast(&DEF, &inputs, &[out]).unwrap();
-        assert_eq!(fast.is_some(), fast_form, "quantized tensors of one shape have a kernel");
-        if let Some(fast) = fast {
+        assert_eq!(fast.is_some(), fast_form, "floats and quantized tensors of one shape have one");
+        if let Some(fast) = fast.as_ref().filter(|_| is_float) {
+            let bits = |tensor: &Tensor| -> Vec<u32> {
+                tensor.values::<f32>().into_iter().map(f32::to_bits).collect()
+            };
+            assert_eq!(bits(&fast[0]), bits(&got));
+        } else if let Some(fast) = fast {
             assert_eq!(fast[0].values::<u8>(), got.values::<u8>());
         }
         got

@@ -10,6 +10,7 @@ pub mod div;
 pub mod equal;
 pub mod exp;
 mod extremum;
+mod float_sum;
 pub mod floor;
 pub mod greater;
 pub mod greater_equal;

@@ -43,7 +43,7 @@ pub(super) struct Builder<'g, 'm> {
     /// The values of operands, where they are constants.
     pub(super) constants: Vec<Constant<'m>>,
     /// How often operations that are not planned yet read each operand.
-    readers: Vec<u32>,
+    pub(super) readers: Vec<u32>,
     pub(super) steps: Vec<Step>,
     /// Constants that some step reads as they are.
     pub(super) needed: Vec<bool>,
@@ -284,6 +284,12 @@ impl<'g, 'm> Builder<'g, 'm> {
             }
             None => (None, Box::default()),
         };
+        let sum = kernel.as_ref().and_then(|kernel| kernel.as_sum()).filter(|_| fixed_shapes);
+        if let Some(sum) = sum
+            && self.join(sum, &inputs, &outputs)
+        {
+            return Ok(());
+        }
         for (position, operand) in inputs.iter().enumerate() {
             if !packed_inputs.contains(&position) {
                 self.needed[*operand] = true;
