@@ -278,18 +278,18 @@ impl<'g, 'm> Builder<'g, 'm> {
             return Ok(());
         }
         let (prepared, kernel_charge) = self.prepare(stages, &inputs, &outputs, fixed_shapes)?;
+        let sum = prepared.as_ref().and_then(|prepared| prepared.kernel.as_sum());
+        if let Some(sum) = sum.filter(|_| fixed_shapes)
+            && self.join(sum, &inputs, &outputs)
+        {
+            return Ok(());
+        }
         let (kernel, packed_inputs) = match prepared {
             Some(Prepared { kernel, packed_inputs }) => {
                 (Some(kernel), packed_inputs.into_boxed_slice())
             }
             None => (None, Box::default()),
         };
-        let sum = kernel.as_ref().and_then(|kernel| kernel.as_sum()).filter(|_| fixed_shapes);
-        if let Some(sum) = sum
-            && self.join(sum, &inputs, &outputs)
-        {
-            return Ok(());
-        }
         for (position, operand) in inputs.iter().enumerate() {
             if !packed_inputs.contains(&position) {
                 self.needed[*operand] = true;
