@@ -93,6 +93,7 @@ mod prepared;
 mod profile;
 mod reference;
 mod registry;
+mod rehearsal;
 mod scratch;
 mod stop;
 mod tensor;

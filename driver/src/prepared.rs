@@ -64,6 +64,9 @@ impl CpuPreparedModel {
         let idle = MAX_IDLE_CONTEXTS * size_of::<Context>();
         context.budget.charge(lists + idle).map_err(|cause| no_memory(&plan, &cause))?;
         let charge = context.budget.take_charge();
+        if context.fast_kernels && preference != ExecutionPreference::LowPower {
+            plan.rehearse(context.budget.stop(), charge.same_account());
+        }
         Ok(CpuPreparedModel {
             plan,
             weights: context.budget.finish_room(),

@@ -84,7 +84,7 @@ impl CpuPreparedModel {
 }
 
 /// Multiply-accumulates of one execution of a step, where its shapes are known.
-fn macs(graph: &GraphPlan, step: &Step) -> Option<u64> {
+pub(crate) fn macs(graph: &GraphPlan, step: &Step) -> Option<u64> {
     use OperationType as Op;
     let dims = |operand: &usize| graph.operands[*operand].dims.as_deref();
     let input = |position: usize| dims(step.inputs.get(position)?);

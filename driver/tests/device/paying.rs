@@ -9,9 +9,9 @@ use std::time::Duration;
 use burst_driver::{CpuDevice, DeviceOptions};
 use burst_hal::{
     BufferRequest, BufferRole, Caller, CancelWord, DataLocation, Device, ErrorStatus,
-    ExecutionOptions, ExecutionResult, Failure, HeapMemory, Memory, MemoryAccount, MemoryError,
-    Model, ModelBuilder, OperandType, OperationType, OutputSpec, Pool, PrepareOptions,
-    PreparedModel, Request, RequestArgument, RequestPool, TimePoint, Turn,
+    ExecutionOptions, ExecutionPreference, ExecutionResult, Failure, HeapMemory, Memory,
+    MemoryAccount, MemoryError, Model, ModelBuilder, OperandType, OperationType, OutputSpec, Pool,
+    PrepareOptions, PreparedModel, Request, RequestArgument, RequestPool, TimePoint, Turn,
 };
 
 mod models;
@@ -83,6 +83,13 @@ fn prepare(model: &Model, caller: &Caller) -> Result<Arc<dyn PreparedModel>, Fai
     CpuDevice::default().prepare_model_for(model, &PrepareOptions::default(), caller)
 }
 
+/// The same without a rehearsal, which takes more where there is more, and is left out where there is not.
+fn prepare_only(model: &Model, caller: &Caller) -> Result<Arc<dyn PreparedModel>, Failure> {
+    let preference = ExecutionPreference::LowPower;
+    let options = PrepareOptions { preference, ..PrepareOptions::default() };
+    CpuDevice::default().prepare_model_for(model, &options, caller)
+}
+
 /// A request with zeros for every input, and as much room for every output.
 fn request(model: &Model, room: usize) -> Request {
     let mut request = Request::default();
@@ -110,7 +117,7 @@ fn status_of<T>(result: Result<T, Failure>) -> Option<ErrorStatus> {
 fn a_preparation_takes_what_it_holds_or_fails_with_what_the_account_says() {
     for (name, model) in models() {
         let whole = Purse::new(u64::MAX);
-        let prepared = prepare(&model, &whole.caller()).unwrap();
+        let prepared = prepare_only(&model, &whole.caller()).unwrap();
         let (most, held) = (whole.most(), whole.charged());
         assert!(0 < held && held <= most, "{name}: {held} of {most}");
         drop(prepared);
@@ -273,6 +280,29 @@ fn memory_that_nobody_uses_goes_before_an_execution_is_refused() {
     assert_eq!(status, ErrorStatus::None, "the model goes on");
 }
 
+#[test]
+fn a_rehearsal_is_paid_for_while_it_lasts_and_who_saves_energy_has_none() {
+    const FLOATS: u32 = 20_000;
+    let mut b = ModelBuilder::new();
+    let x = b.input(OperandType::TensorFloat32, &[FLOATS]);
+    let y = b.result_of(OperationType::Relu, &[x], OutputSpec::f32(&[FLOATS]));
+    b.output(y);
+    let model = b.build().unwrap();
+    let most = |prepare: fn(&Model, &Caller) -> Result<Arc<dyn PreparedModel>, Failure>| {
+        let purse = Purse::new(u64::MAX);
+        let prepared = prepare(&model, &purse.caller()).unwrap();
+        let (most, held) = (purse.most(), purse.charged());
+        drop(prepared);
+        assert_eq!(purse.charged(), 0);
+        (most, held)
+    };
+    let (rehearsed, held) = most(prepare);
+    let (not, held_without) = most(prepare_only);
+    let values = 2 * 4 * u64::from(FLOATS);
+    assert!(rehearsed >= held + values && not < values, "{rehearsed}, {not}");
+    assert_eq!(held, held_without);
+}
+
 /// What an account refuses is there once contexts went that nobody uses, whichever model of the device
 /// has them; those of other accounts stay.
 #[test]
@@ -283,8 +313,10 @@ fn idle_contexts_of_all_models_of_an_account_go_before_it_is_refused() {
     let model = convolution();
     let prepare =
         |purse: &Arc<Purse>| device.prepare_model_for(&model, &options, &purse.caller()).unwrap();
+    drop(prepare_only(&model, &purse.caller()).unwrap());
+    let most = purse.most();
     let one = prepare(&purse);
-    let (cost, most) = (purse.charged(), purse.most());
+    let cost = purse.charged();
     let (two, foreign) = (prepare(&purse), prepare(&other));
     let held = purse.charged();
     let run = |prepared: &Arc<dyn PreparedModel>| {

@@ -1,0 +1,114 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use burst_hal::{
+    Caller, ErrorStatus, Failure, MemoryAccount, Model, ModelBuilder, OperandType, OutputSpec,
+};
+
+use super::*;
+use crate::kernels::Isa;
+use crate::offer::Offer;
+use crate::op::{Budget, PrepareContext};
+use crate::registry::Registry;
+
+const F32: OperandType = OperandType::TensorFloat32;
+
+fn plan(model: &Model) -> Plan {
+    let context =
+        PrepareContext { fast_kernels: true, isa: Isa::PORTABLE, budget: &Budget::default() };
+    let registry = Registry::default();
+    let offer = Offer { registry: &registry, takes: |_| true };
+    crate::planner::plan(model, offer, &context).unwrap()
+}
+
+/// What is charged, and how much may be.
+#[derive(Debug)]
+struct Purse {
+    taken: AtomicU64,
+    limit: u64,
+}
+
+impl MemoryAccount for Purse {
+    fn charge(&self, bytes: u64) -> Result<(), Failure> {
+        if self.taken.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.limit {
+            return Ok(());
+        }
+        self.give_back(bytes);
+        Err(ErrorStatus::ResourceExhaustedTransient.into())
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A fully connected layer of so many units with as many weights each, for so many rows.
+fn layer(rows: u32, units: u32) -> Model {
+    let mut b = ModelBuilder::new();
+    let x = b.input(F32, &[rows, units]);
+    let weights = vec![0.5; (units * units) as usize];
+    let weights = b.constant_f32(&[units, units], &weights);
+    let bias = b.constant_f32(&[units], &vec![1.0; units as usize]);
+    let none = b.scalar_i32(0);
+    let spec = OutputSpec::new(F32, &[rows, units]);
+    let y = b.result_of(OperationType::FullyConnected, &[x, weights, bias, none], spec);
+    b.output(y);
+    b.build().unwrap()
+}
+
+fn rehearses(model: &Model) -> bool {
+    plan(model).rehearse(Stop::default(), MemoryCharge::default())
+}
+
+#[test]
+fn a_small_model_is_rehearsed_and_a_large_one_is_not() {
+    assert!(rehearses(&layer(1, 16)));
+    // 1 MiB of weights; 512 KiB of values; few bytes, but many products.
+    assert!(!rehearses(&layer(1, 512)));
+    assert!(!rehearses(&layer(4096, 16)));
+    assert!(!rehearses(&layer(200, 120)));
+}
+
+#[test]
+fn a_model_whose_work_depends_on_its_inputs_is_not_rehearsed() {
+    // A shape that only an execution knows.
+    assert!(!rehearses(&layer(0, 16)));
+    // Numbers of chance.
+    let mut b = ModelBuilder::new();
+    let x = b.input(F32, &[1, 8]);
+    let count = b.scalar_i32(4);
+    let seeds = b.constant_i32(&[2], &[1, 2]);
+    let spec = OutputSpec::new(OperandType::TensorInt32, &[1, 4]);
+    let y = b.result_of(OperationType::RandomMultinomial, &[x, count, seeds], spec);
+    b.output(y);
+    assert!(!rehearses(&b.build().unwrap()));
+    // One of two graphs.
+    let mut b = ModelBuilder::new();
+    let branch = b.referenced(|b| {
+        let x = b.input(F32, &[2]);
+        let y = b.result_of(OperationType::Tanh, &[x], OutputSpec::new(F32, &[2]));
+        b.output(y);
+    });
+    let condition = b.input(OperandType::TensorBool8, &[1]);
+    let x = b.input(F32, &[2]);
+    let branches = [branch; 2].map(|branch| b.subgraph(branch));
+    let inputs = [condition, branches[0], branches[1], x];
+    let y = b.result_of(OperationType::If, &inputs, OutputSpec::new(F32, &[2]));
+    b.output(y);
+    assert!(!rehearses(&b.build().unwrap()));
+}
+
+#[test]
+fn what_goes_wrong_in_a_rehearsal_is_nobodys_error() {
+    let plan = plan(&layer(1, 16));
+    let long_ago = Some(TimePoint { nanos: 0 });
+    let late = Stop { deadline: long_ago, ..Stop::default() };
+    assert!(!plan.rehearse(late, MemoryCharge::default()));
+    // Nor does it take more than there is, or keep what it took.
+    for (limit, is_enough) in [(100, false), (1 << 20, true)] {
+        let purse = Arc::new(Purse { taken: AtomicU64::new(0), limit });
+        let payer = Caller::default().with_account(Arc::clone(&purse) as _).empty_charge();
+        assert_eq!(plan.rehearse(Stop::default(), payer), is_enough);
+        assert_eq!(purse.taken.load(Ordering::Relaxed), 0);
+    }
+}
