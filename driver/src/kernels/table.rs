@@ -3,9 +3,9 @@
 
 use super::simd::KernelInfo;
 use super::{
-    add_float, add_quantized, argmax, conv, depthwise_float, depthwise_quantized, log, lstm, lut,
-    matmul_float, matmul_quantized, norm, panels, pool, quantize, reduce, requantize, resize, rnn,
-    softmax, strided, svdf,
+    add_float, add_quantized, argmax, conv, depthwise_float, depthwise_quantized, functions, lstm,
+    lut, matmul_float, matmul_quantized, norm, panels, pool, quantize, reduce, requantize, resize,
+    rnn, softmax, strided, svdf,
 };
 
 /// Declares the table of announcements, and for tests each kernel's comparison with its reference.
@@ -33,7 +33,9 @@ kernels! {
     depthwise_quantized::COLUMNS, compared by depthwise_quantized::tests::columns;
     depthwise_quantized::PAIRS, compared by depthwise_quantized::tests::pairs;
     depthwise_quantized::ROWS, compared by depthwise_quantized::tests::rows;
-    log::FLOATS, compared by log::tests::floats;
+    functions::LN, compared by functions::tests::logarithms;
+    functions::LOGISTIC, compared by functions::tests::logistics;
+    functions::TANH, compared by functions::tests::tangents;
     lstm::FLOAT;
     lstm::GATES, compared by lstm::tests::gates;
     lstm::QUANT16;

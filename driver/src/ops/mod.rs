@@ -10,6 +10,7 @@ pub mod control;
 pub mod conv;
 pub mod detection;
 pub mod elementwise;
+mod float_map;
 pub mod lookup;
 pub mod pooling;
 pub mod quantization;

@@ -288,16 +288,17 @@ fn a_rehearsal_is_paid_for_while_it_lasts_and_who_saves_energy_has_none() {
     let y = b.result_of(OperationType::Relu, &[x], OutputSpec::f32(&[FLOATS]));
     b.output(y);
     let model = b.build().unwrap();
-    let most = |prepare: fn(&Model, &Caller) -> Result<Arc<dyn PreparedModel>, Failure>| {
+    let most = |is_rehearsed: bool| {
         let purse = Purse::new(u64::MAX);
+        let prepare = if is_rehearsed { prepare } else { prepare_only };
         let prepared = prepare(&model, &purse.caller()).unwrap();
         let (most, held) = (purse.most(), purse.charged());
         drop(prepared);
         assert_eq!(purse.charged(), 0);
         (most, held)
     };
-    let (rehearsed, held) = most(prepare);
-    let (not, held_without) = most(prepare_only);
+    let (rehearsed, held) = most(true);
+    let (not, held_without) = most(false);
     let values = 2 * 4 * u64::from(FLOATS);
     assert!(rehearsed >= held + values && not < values, "{rehearsed}, {not}");
     assert_eq!(held, held_without);

@@ -9,7 +9,6 @@ pub(crate) mod float;
 mod packed;
 pub(crate) mod quant16;
 pub(crate) mod quant8;
-mod sigmoid;
 mod step;
 #[cfg(test)]
 pub(super) mod tests;

@@ -1,10 +1,10 @@
 //! A layer of cells with packed weights, and what its gates do with their sums.
 
 use super::float::{Gate, Lstm, VARIANCE_EPSILON};
-use super::sigmoid::{logistic, tanh};
 use crate::OpError;
 use crate::budget::Budget;
 use crate::kept::KeptValue;
+use crate::kernels::functions::{logistic, tanh};
 use crate::kernels::matmul_float::FloatPanels;
 use crate::kernels::rnn::Activation;
 use crate::kernels::simd::Isa;

@@ -9,10 +9,12 @@ use burst_hal::HalVersion::{V1_0, V1_2, V1_3};
 use burst_hal::OperationType;
 
 use crate::OpError;
+use crate::kernels::functions;
 use crate::kernels::lut::{self, Table};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
 use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, PrepareContext, Prepared, Run, Signature};
 use crate::ops::activation::{MAX_RANK, expect_input_rank, unary};
+use crate::ops::float_map::FloatMap;
 use crate::ops::quantization::rules::{expect_fixed, quant8};
 use crate::tensor::{Args, TensorInfo};
 
@@ -41,12 +43,16 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
     unary::infer(args, MAX_RANK)
 }
 
-fn prepare(args: &Args<'_>, _: &PrepareContext<'_>) -> Result<Option<Prepared>, OpError> {
-    unary::prepare(args, table)
+fn prepare(args: &Args<'_>, context: &PrepareContext<'_>) -> Result<Option<Prepared>, OpError> {
+    let floats = FloatMap { function: functions::tanh_all, name: "tangents" };
+    match floats.prepare(args, context)? {
+        Some(kernel) => Ok(Some(kernel)),
+        None => unary::prepare(args, table),
+    }
 }
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    unary::execute(run, f32::tanh, table)
+    unary::execute(run, functions::tanh, table)
 }
 
 fn table(input: &TensorInfo, output: &TensorInfo) -> Result<Table, OpError> {

@@ -3,7 +3,7 @@
 use burst_hal::OperandType;
 
 use super::*;
-use crate::ops::testing::{Tensor, run, run_fast};
+use crate::ops::testing::{Tensor, run, run_fast, run_one};
 
 const UNSIGNED: OperandType = OperandType::TensorQuant8Asymm;
 const SIGNED: OperandType = OperandType::TensorQuant8AsymmSigned;
@@ -54,5 +54,19 @@ fn floats_need_no_table() {
     let inputs = [Tensor::f32(&[1, 2], &[0.0, 1.0]), Tensor::scalar_f32(1.0)];
     let out = [Tensor::output(OperandType::TensorFloat32)];
     assert!(run_fast(&softmax::DEF, &inputs, &out).unwrap().is_none());
-    assert!(run_fast(&logistic::DEF, &inputs[..1], &out).unwrap().is_none());
+}
+
+#[test]
+fn kernels_of_floats_give_the_references_bits() {
+    let values: Vec<f32> = (0..2500u16).map(|x| f32::from(x) * 0.09 - 110.0).collect();
+    let inputs = [Tensor::f32(&[2500], &values)];
+    for def in [&logistic::DEF, &tanh::DEF] {
+        let out = Tensor::output(OperandType::TensorFloat32);
+        let plain = run_one(def, &inputs, out.clone()).unwrap();
+        let fast = run_fast(def, &inputs, &[out]).unwrap().expect("a kernel");
+        let bits = |tensor: &Tensor| -> Vec<u32> {
+            tensor.values::<f32>().into_iter().map(f32::to_bits).collect()
+        };
+        assert_eq!(bits(&fast[0]), bits(&plain), "{:?}", def.code);
+    }
 }

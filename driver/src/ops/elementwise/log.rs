@@ -5,15 +5,14 @@
 //! Source: NNAPI 1.2 `types.hal`, `OperationType::LOG`.
 
 use burst_hal::HalVersion::V1_2;
-use burst_hal::{OperandType, OperationType};
-use smallvec::SmallVec;
+use burst_hal::OperationType;
 
 use super::unary;
-use crate::kernels::{Isa, log};
+use crate::kernels::functions;
 use crate::op::types::{TF16, TF32};
-use crate::op::{Form, Kernel, OpDef, OpTraits, Plain, PrepareContext, Prepared, Run, Signature};
+use crate::op::{Form, OpDef, OpTraits, Plain, PrepareContext, Prepared, Run, Signature};
+use crate::ops::float_map::FloatMap;
 use crate::tensor::Args;
-use crate::threads::{Tiling, speed};
 use crate::{OpError, SignatureError};
 
 /// The definition of LOG.
@@ -31,47 +30,18 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
 }
 
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    unary::execute(run, log::ln)
+    unary::execute(run, functions::ln)
 }
 
 fn prepare(args: &Args<'_>, context: &PrepareContext<'_>) -> Result<Option<Prepared>, OpError> {
-    let kernel = Box::new(Floats { isa: context.isa });
-    let is_float = args.input(0)?.info.ty == OperandType::TensorFloat32;
-    Ok(is_float.then_some(Prepared { kernel, packed_inputs: SmallVec::new() }))
-}
-
-/// The kernel of 32-bit floats.
-#[derive(Debug)]
-struct Floats {
-    isa: Isa,
-}
-
-/// Values in a nanosecond.
-const VALUES: usize = 2;
-
-impl Kernel for Floats {
-    fn run(&self, run: &mut Run<'_, '_>) -> Result<(), OpError> {
-        let input = run.input(0)?.f32()?;
-        let (out, mut runner) = run.output_and_runner()?;
-        let out = out.f32_mut()?;
-        if input.len() != out.len() {
-            return Err(OpError::Internal { what: "an output has not its input's length" });
-        }
-        let tiling = Tiling { nanos: speed::nanos(&[out.len()], VALUES), ..Tiling::values(0) };
-        runner.tiles(&tiling, out, |first, out, _| {
-            log::floats(self.isa, &input[first..][..out.len()], out);
-            Ok(())
-        })
-    }
-
-    fn name(&self) -> &'static str {
-        "logarithms"
-    }
+    FloatMap { function: functions::ln_all, name: "logarithms" }.prepare(args, context)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use burst_hal::OperandType;
+
     use crate::ops::elementwise::unary::tests::{assert_close, floats};
     use crate::ops::testing::{Tensor, run_fast, run_one};
 

@@ -1,4 +1,6 @@
-//! The natural logarithm in operations that vectors have: no branch, no table, no call.
+//! The natural logarithm.
+
+use super::apply;
 
 /// `ln 2` in two parts, of which the first has few bits, so that multiples of it by exponents are exact.
 const LN_2_HIGH: f32 = 0.693_359_4;
@@ -10,7 +12,7 @@ const LOWEST_FRACTION: i32 = 0x3f35_04f3;
 /// Bits of a fraction in a number of 32 bits.
 const FRACTION_BITS: i32 = 23;
 
-/// `ln x` within one unit in the last place, the same bits on every machine: minus infinity for 0, NaN below and for
+/// `ln x` within one unit in the last place: minus infinity for 0, NaN below and for
 /// NaN.
 #[inline(always)]
 pub(crate) fn ln(x: f32) -> f32 {
@@ -44,8 +46,6 @@ pub(crate) fn ln(x: f32) -> f32 {
 
 /// The logarithm of each value.
 #[inline(always)]
-pub(crate) fn floats(values: &[f32], out: &mut [f32]) {
-    for (out, value) in out.iter_mut().zip(values) {
-        *out = ln(*value);
-    }
+pub(crate) fn ln_all(values: &[f32], out: &mut [f32]) {
+    apply(ln, values, out);
 }

@@ -1,6 +1,6 @@
-//! Against the exact logarithm, and every form against the one for a single value.
+//! Against the exact functions, and every form against the one for a single value.
 
-use super::ln;
+use super::{ln, ln_all, logistic, logistic_all, tanh, tanh_all};
 use crate::kernels::simd::Isa;
 
 /// Numbers of all sizes, most of them around 1, where a small result must keep its digits; and those at the edges.
@@ -15,18 +15,33 @@ fn numbers() -> Vec<f32> {
 const EDGES: [f32; 7] =
     [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, -1.0, -f32::MIN_POSITIVE / 2.0];
 
-pub(crate) fn floats(isa: Isa) {
+/// Holds what a kernel makes of these to the function of each, in whole vectors and with a rest of every length.
+fn compare(kernel: fn(Isa, &[f32], &mut [f32]), function: fn(f32) -> f32, isa: Isa) {
     let mut values = numbers();
+    values.extend(numbers().into_iter().map(|x| -x));
     values.extend(EDGES);
-    // Whole vectors, and a rest of every length.
     for len in (1..40).chain([values.len()]) {
         let values = &values[values.len() - len..];
         let mut got = vec![7.0; len];
-        super::floats(isa, values, &mut got);
+        kernel(isa, values, &mut got);
         for (value, got) in values.iter().zip(got) {
-            assert_eq!(got.to_bits(), ln(*value).to_bits(), "{value}: {got}");
+            let want = function(*value);
+            let is_same = got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
+            assert!(is_same, "{value}: {got}, not {want}");
         }
     }
+}
+
+pub(crate) fn logarithms(isa: Isa) {
+    compare(ln_all, ln, isa);
+}
+
+pub(crate) fn logistics(isa: Isa) {
+    compare(logistic_all, logistic, isa);
+}
+
+pub(crate) fn tangents(isa: Isa) {
+    compare(tanh_all, tanh, isa);
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! The logistic function and the hyperbolic tangent in operations that vectors have: no branch, no
-//! table, no call.
+//! The logistic function and the hyperbolic tangent.
 //!
-//! Both are within a few units in the last place of the exact value (the tests say how many), the
-//! same bits on every machine, and keep a NaN.
+//! Both are within a few units in the last place of the exact value (the tests say how many), and keep a NaN.
+
+use super::apply;
 
 /// Adding this to a number of small magnitude leaves its nearest whole number in the lowest bits.
 const ROUNDING: f32 = 12_582_912.0; // 1.5 * 2^23
@@ -66,6 +66,18 @@ pub(crate) fn tanh(x: f32) -> f32 {
     let small = q * square * x + x;
     // A NaN is not below and takes the way of the large numbers, which keeps it.
     if magnitude < SMALL { small } else { large.copysign(x) }
+}
+
+/// The logistic function of each value.
+#[inline(always)]
+pub(crate) fn logistic_all(values: &[f32], out: &mut [f32]) {
+    apply(logistic, values, out);
+}
+
+/// The hyperbolic tangent of each value.
+#[inline(always)]
+pub(crate) fn tanh_all(values: &[f32], out: &mut [f32]) {
+    apply(tanh, values, out);
 }
 
 #[cfg(test)]
