@@ -131,11 +131,12 @@ impl Context {
     }
 
     /// As [`Context::run`] for a model without control flow, on the calling thread alone, and nobody is told of it.
-    pub(crate) fn rehearse(&mut self, plan: &Plan, stop: Stop<'_>) -> Result<(), OpError> {
+    pub(crate) fn rehearse(&mut self, plan: &Plan, stop: Stop<'_>) -> Result<(), DriverError> {
         let Context { main, scratch, .. } = self;
         plan.main.steps.iter().try_for_each(|step| {
-            stop.check()?;
-            main.step(&plan.main, step, scratch, stop, Parallelism::ALONE)
+            stop.check()
+                .and_then(|()| main.step(&plan.main, step, scratch, stop, Parallelism::ALONE))
+                .map_err(|cause| plan.main.error(step, cause))
         })
     }
 

@@ -64,10 +64,7 @@ impl CpuPreparedModel {
         let idle = MAX_IDLE_CONTEXTS * size_of::<Context>();
         context.budget.charge(lists + idle).map_err(|cause| no_memory(&plan, &cause))?;
         let charge = context.budget.take_charge();
-        if context.fast_kernels && preference != ExecutionPreference::LowPower {
-            plan.rehearse(context.budget.stop(), charge.same_account());
-        }
-        Ok(CpuPreparedModel {
+        let model = CpuPreparedModel {
             plan,
             weights: context.budget.finish_room(),
             rules,
@@ -82,7 +79,16 @@ impl CpuPreparedModel {
             },
             preference,
             charge,
-        })
+        };
+        if context.fast_kernels && preference != ExecutionPreference::LowPower {
+            model.rehearse(context.budget.stop());
+        }
+        Ok(model)
+    }
+
+    /// An empty charge to the account that pays for this model.
+    pub(crate) fn payer(&self) -> MemoryCharge {
+        self.charge.same_account()
     }
 
     /// Remembers how it was prepared.
@@ -187,7 +193,7 @@ impl CpuPreparedModel {
     }
 
     /// The arguments of a request, which is legal.
-    fn arguments<'r>(&self, request: &'r Request) -> Result<Arguments<'r>, DriverError> {
+    pub(crate) fn arguments<'r>(&self, request: &'r Request) -> Result<Arguments<'r>, DriverError> {
         self.rules.check(request, UnspecifiedOutputs::Allowed)?;
         Arguments::find(&self.memory.buffers, self, request)
     }
@@ -251,7 +257,7 @@ fn describe_extensions(graph: &GraphPlan, rules: &mut RequestRules) {
 }
 
 /// Why there is no memory for what a plan needs.
-fn no_memory(plan: &Plan, cause: &OpError) -> DriverError {
+pub(crate) fn no_memory(plan: &Plan, cause: &OpError) -> DriverError {
     DriverError::given_up(cause).unwrap_or_else(|| DriverError::TooLarge {
         bytes: plan.arena_bytes() as u64,
         limit: crate::plan::MAX_ARENA_BYTES as u64,

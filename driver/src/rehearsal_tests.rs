@@ -2,35 +2,35 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use burst_hal::{
-    Caller, ErrorStatus, Failure, MemoryAccount, Model, ModelBuilder, OperandType, OutputSpec,
+    Caller, Failure, MemoryAccount, Model, ModelBuilder, OperandType, OutputSpec, PrepareOptions,
 };
 
 use super::*;
-use crate::kernels::Isa;
-use crate::offer::Offer;
-use crate::op::{Budget, PrepareContext};
-use crate::registry::Registry;
+use crate::device::CpuDevice;
 
 const F32: OperandType = OperandType::TensorFloat32;
 
-fn plan(model: &Model) -> Plan {
-    let context =
-        PrepareContext { fast_kernels: true, isa: Isa::PORTABLE, budget: &Budget::default() };
-    let registry = Registry::default();
-    let offer = Offer { registry: &registry, takes: |_| true };
-    crate::planner::plan(model, offer, &context).unwrap()
+fn prepared(model: &Model, caller: &Caller) -> CpuPreparedModel {
+    CpuDevice::default().prepare_for(model, &PrepareOptions::default(), caller).unwrap()
 }
 
 /// What is charged, and how much may be.
 #[derive(Debug)]
 struct Purse {
     taken: AtomicU64,
-    limit: u64,
+    limit: AtomicU64,
+}
+
+impl Default for Purse {
+    fn default() -> Self {
+        Purse { taken: AtomicU64::new(0), limit: AtomicU64::new(u64::MAX) }
+    }
 }
 
 impl MemoryAccount for Purse {
     fn charge(&self, bytes: u64) -> Result<(), Failure> {
-        if self.taken.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.limit {
+        let taken = self.taken.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if taken <= self.limit.load(Ordering::Relaxed) {
             return Ok(());
         }
         self.give_back(bytes);
@@ -57,7 +57,7 @@ fn layer(rows: u32, units: u32) -> Model {
 }
 
 fn rehearses(model: &Model) -> bool {
-    plan(model).rehearse(Stop::default(), MemoryCharge::default())
+    prepared(model, &Caller::default()).rehearse(Stop::default())
 }
 
 #[test]
@@ -100,15 +100,16 @@ fn a_model_whose_work_depends_on_its_inputs_is_not_rehearsed() {
 
 #[test]
 fn what_goes_wrong_in_a_rehearsal_is_nobodys_error() {
-    let plan = plan(&layer(1, 16));
+    let purse = Arc::new(Purse::default());
+    let caller = Caller::default().with_account(Arc::clone(&purse) as _);
+    let model = prepared(&layer(1, 16), &caller);
+    let held = purse.taken.load(Ordering::Relaxed);
     let long_ago = Some(TimePoint { nanos: 0 });
-    let late = Stop { deadline: long_ago, ..Stop::default() };
-    assert!(!plan.rehearse(late, MemoryCharge::default()));
+    assert!(!model.rehearse(Stop { deadline: long_ago, ..Stop::default() }));
     // Nor does it take more than there is, or keep what it took.
-    for (limit, is_enough) in [(100, false), (1 << 20, true)] {
-        let purse = Arc::new(Purse { taken: AtomicU64::new(0), limit });
-        let payer = Caller::default().with_account(Arc::clone(&purse) as _).empty_charge();
-        assert_eq!(plan.rehearse(Stop::default(), payer), is_enough);
-        assert_eq!(purse.taken.load(Ordering::Relaxed), 0);
+    for (more, is_enough) in [(0, false), (100, false), (1 << 20, true)] {
+        purse.limit.store(held + more, Ordering::Relaxed);
+        assert_eq!(model.rehearse(Stop::default()), is_enough);
+        assert_eq!(purse.taken.load(Ordering::Relaxed), held);
     }
 }

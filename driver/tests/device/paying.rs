@@ -206,7 +206,7 @@ fn working_memory_is_paid_for_as_long_as_it_is_there() {
 fn weights_packed_in_an_execution_are_paid_for_until_it_ends_and_end_with_its_caller() {
     let model = convolution_of_inputs();
     let purse = Purse::new(u64::MAX);
-    let prepared = prepare(&model, &purse.caller()).unwrap();
+    let prepared = prepare_only(&model, &purse.caller()).unwrap();
     let request = request(&model, 8 * 8 * 40 * 4);
     let execute = |caller: &Caller| {
         Arc::clone(&prepared).execute_for(&request, &ExecutionOptions::default(), caller).status
@@ -229,7 +229,7 @@ fn weights_packed_in_an_execution_are_paid_for_until_it_ends_and_end_with_its_ca
         charged: AtomicU64::new(0),
         most: AtomicU64::new(0),
     });
-    let prepared = prepare(&model, &purse.caller()).unwrap();
+    let prepared = prepare_only(&model, &purse.caller()).unwrap();
     let caller = Caller::new(&word);
     let result = prepared.execute_for(&request, &ExecutionOptions::default(), &caller);
     assert_eq!((result.status, word.is_cancelled()), (ErrorStatus::GeneralFailure, true));
