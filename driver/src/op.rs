@@ -231,7 +231,7 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
     /// A short name for profiles: which algorithm, which instruction set.
     fn name(&self) -> &'static str;
 
-    /// Where all that it computes is such a sum: what [`Kernel::take_over`] of the kernel before it has to know.
+    /// The sum that it computes, where it computes nothing else: a kernel before it may [take it over](Kernel::take_over).
     fn as_sum(&self) -> Option<FloatSum> {
         None
     }

@@ -257,7 +257,7 @@ fn describe_extensions(graph: &GraphPlan, rules: &mut RequestRules) {
 }
 
 /// Why there is no memory for what a plan needs.
-pub(crate) fn no_memory(plan: &Plan, cause: &OpError) -> DriverError {
+fn no_memory(plan: &Plan, cause: &OpError) -> DriverError {
     DriverError::given_up(cause).unwrap_or_else(|| DriverError::TooLarge {
         bytes: plan.arena_bytes() as u64,
         limit: crate::plan::MAX_ARENA_BYTES as u64,

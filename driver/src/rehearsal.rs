@@ -8,15 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use burst_hal::{
-    DataLocation, ErrorStatus, ExecutionResult, HeapMemory, OperationType, Request,
+    DataLocation, ErrorStatus, ExecutionResult, HeapMemory, MemoryCharge, OperationType, Request,
     RequestArgument, RequestPool, TimePoint,
 };
 
-use crate::OpError;
 use crate::context::Context;
-use crate::error::DriverError;
-use crate::plan::{Plan, Step};
-use crate::prepared::{CpuPreparedModel, no_memory};
+use crate::plan::{Plan, Planned, Step};
+use crate::prepared::CpuPreparedModel;
 use crate::profile::macs;
 use crate::stop::Stop;
 use crate::threads::Parallelism;
@@ -38,43 +36,15 @@ impl CpuPreparedModel {
     /// Runs the model once, with zeros, in working memory that is gone afterwards. What comes of it, an error included,
     /// concerns nobody: it is not an execution. Says whether it ran to its end.
     pub(crate) fn rehearse(&self, stop: Stop<'_>) -> bool {
-        self.plan().is_rehearsed() && self.run_with_zeros(stop).is_ok()
+        self.plan().is_rehearsed() && self.run_with_zeros(stop).is_some()
     }
 
-    /// What an execution does with its request, but for what others see of one.
-    fn run_with_zeros(&self, stop: Stop<'_>) -> Result<(), DriverError> {
+    /// What an execution does with its request, but for what others see of one; `None` where it came to no end.
+    fn run_with_zeros(&self, stop: Stop<'_>) -> Option<()> {
         let (plan, threads) = (self.plan(), Parallelism::ALONE);
-        let mut payer = self.payer();
-        let refused = |failure| no_memory(plan, &OpError::refused(failure));
-        let lengths = |operands: &[usize]| -> Result<Vec<usize>, DriverError> {
-            let length = |operand: &usize| {
-                let operand = &plan.main.operands[*operand];
-                operand.info.byte_count(operand.known_dims())
-            };
-            let lengths = operands.iter().map(length).collect::<Result<_, _>>();
-            lengths.map_err(|cause| no_memory(plan, &cause))
-        };
-        let (inputs, outputs) = (lengths(&plan.main.inputs)?, lengths(&plan.main.outputs)?);
-        // All of them in one place: what outputs are written to nobody reads.
-        let longest = inputs.iter().chain(&outputs).copied().max().unwrap_or(0);
-        payer.grow(longest as u64).map_err(refused)?;
-        let zeros = Arc::new(HeapMemory::new(vec![0; longest]));
-        let argument = |length: usize| RequestArgument {
-            location: DataLocation {
-                pool_index: 0,
-                offset: 0,
-                length: u32::try_from(length).unwrap_or(u32::MAX),
-            },
-            ..RequestArgument::default()
-        };
-        let request = Request {
-            inputs: inputs.into_iter().map(argument).collect(),
-            outputs: outputs.into_iter().map(argument).collect(),
-            pools: vec![RequestPool::Memory(zeros)],
-        };
-        let mut arguments = self.arguments(&request)?;
-        let mut context =
-            Context::new(plan, self.payer()).map_err(|cause| no_memory(plan, &cause))?;
+        let (request, _charge) = self.request_of_zeros()?;
+        let mut arguments = self.arguments(&request).ok()?;
+        let mut context = Context::new(plan, self.payer()).ok()?;
         let soon = TimePoint::after(LONGEST);
         let deadline = Some(stop.deadline.map_or(soon, |deadline| deadline.min(soon)));
         let outcome = arguments.bring(&mut context, plan, threads).and_then(|()| {
@@ -83,7 +53,31 @@ impl CpuPreparedModel {
             arguments.take(&context, plan, threads, result)
         });
         arguments.end(&mut context, plan, false);
-        outcome
+        outcome.ok()
+    }
+
+    /// A request whose arguments all lie in one place, as nobody reads its outputs, and what that takes; `None` where
+    /// there is no room for it.
+    fn request_of_zeros(&self) -> Option<(Request, MemoryCharge)> {
+        let graph = &self.plan().main;
+        let argument = |operand: &usize| {
+            let Planned { info, dims, .. } = &graph.operands[*operand];
+            let length = u32::try_from(info.byte_count(dims.as_deref()?).ok()?).ok()?;
+            let location = DataLocation { pool_index: 0, offset: 0, length };
+            Some(RequestArgument { location, ..RequestArgument::default() })
+        };
+        let inputs: Vec<_> = graph.inputs.iter().map(argument).collect::<Option<_>>()?;
+        let outputs: Vec<_> = graph.outputs.iter().map(argument).collect::<Option<_>>()?;
+        let lengths = inputs.iter().chain(&outputs).map(|argument| argument.location.length);
+        let longest = lengths.max().unwrap_or(0) as usize;
+        if longest > MOST_BYTES {
+            return None;
+        }
+        let mut charge = self.payer();
+        charge.grow(longest as u64).ok()?;
+        let zeros = HeapMemory::new(vec![0; longest]);
+        let pools = vec![RequestPool::Memory(Arc::new(zeros))];
+        Some((Request { inputs, outputs, pools }, charge))
     }
 }
 

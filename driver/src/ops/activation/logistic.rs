@@ -44,7 +44,7 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 }
 
 fn prepare(args: &Args<'_>, context: &PrepareContext<'_>) -> Result<Option<Prepared>, OpError> {
-    let floats = FloatMap { function: functions::logistic_all, name: "logistics" };
+    let floats = FloatMap { function: functions::logistic_all, name: "logistic of floats" };
     match floats.prepare(args, context)? {
         Some(kernel) => Ok(Some(kernel)),
         None => unary::prepare(args, table),
@@ -55,7 +55,7 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
     unary::execute(run, functions::logistic, table)
 }
 
-/// As exact as floats are: a stored value that is off by one would be another one.
+/// For tables, as exact as floats are: a stored value that is off by one would be another one.
 fn logistic(x: f32) -> f32 {
     1.0 / (1.0 + (-x).exp())
 }

@@ -44,7 +44,7 @@ fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {
 }
 
 fn prepare(args: &Args<'_>, context: &PrepareContext<'_>) -> Result<Option<Prepared>, OpError> {
-    let floats = FloatMap { function: functions::tanh_all, name: "tangents" };
+    let floats = FloatMap { function: functions::tanh_all, name: "tanh of floats" };
     match floats.prepare(args, context)? {
         Some(kernel) => Ok(Some(kernel)),
         None => unary::prepare(args, table),

@@ -15,7 +15,7 @@ use crate::kernels::matmul_float::{
 use crate::kernels::{Isa, add_float, matmul_float};
 use crate::op::{FloatSum, Kernel, PrepareContext, Run};
 use crate::ops::conv::row_tiles::{
-    PACKED_INPUTS, Rows, SHARE_STEP, SHARED_STEP, TILE_BYTES, one_row_tiling, sizes_differ,
+    PACKED_INPUTS, Rows, SHARE_ROWS, SHARED_STEP, TILE_BYTES, one_row_tiling, sizes_differ,
     tile_rows,
 };
 use crate::scratch::Scratch;
@@ -117,7 +117,7 @@ impl FloatProduct {
         Tiling {
             row_len: units,
             step: SHARED_STEP,
-            share_step: Some(SHARE_STEP),
+            share_step: Some(SHARE_ROWS),
             least: if is_large { rows.div_ceil(threads) } else { SHARED_STEP },
             most: tile_rows(size_of::<f32>() * values),
             nanos: speed::nanos(&[rows, depth, units], speed::FLOAT_PRODUCTS),

@@ -29,7 +29,7 @@ use crate::ops::conv::channel_blocks::ChannelBlocks;
 use crate::ops::conv::float_product::FloatProduct;
 use crate::ops::conv::quantized::{Scales, is_quantized};
 use crate::ops::conv::row_tiles::{
-    PACKED_INPUTS, Rows, SHARE_STEP, SHARED_STEP, one_row_tiling, sizes_differ, tile_rows,
+    PACKED_INPUTS, Rows, SHARE_ROWS, SHARED_STEP, one_row_tiling, sizes_differ, tile_rows,
 };
 use crate::scratch::Scratch;
 use crate::tensor::{Args, TensorRef};
@@ -322,7 +322,7 @@ impl ByteProduct {
         Tiling {
             row_len: units,
             step: SHARED_STEP,
-            share_step: Some(SHARE_STEP),
+            share_step: Some(SHARE_ROWS),
             least: SHARED_STEP,
             most: tile_rows(depth + row_sums * size_of::<i32>() + units),
             nanos: computing

@@ -23,7 +23,7 @@ pub(super) const SHARED_STEP: usize = 24;
 
 /// The rows that a thread begins with are a multiple of this: fewer than a tile's are computed two at a time where units
 /// are many.
-pub(super) const SHARE_STEP: usize = 2;
+pub(super) const SHARE_ROWS: usize = 2;
 
 /// Bytes of weights that a core reads in a nanosecond where they are used once.
 const WEIGHTS_READ: usize = 16;

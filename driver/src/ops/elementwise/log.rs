@@ -34,7 +34,7 @@ fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
 }
 
 fn prepare(args: &Args<'_>, context: &PrepareContext<'_>) -> Result<Option<Prepared>, OpError> {
-    FloatMap { function: functions::ln_all, name: "logarithms" }.prepare(args, context)
+    FloatMap { function: functions::ln_all, name: "logarithm of floats" }.prepare(args, context)
 }
 
 #[cfg(test)]
