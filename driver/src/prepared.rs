@@ -14,7 +14,7 @@ use burst_hal::{
 use crate::OpError;
 use crate::arguments::Arguments;
 use crate::context::Context;
-use crate::device_memory::{DeviceMemory, IdleContexts, MAX_IDLE_CONTEXTS};
+use crate::device_memory::{DeviceMemory, IdleContexts};
 use crate::engine::Engine;
 use crate::entry::{Entry, loop_timeout};
 use crate::error::DriverError;
@@ -61,8 +61,7 @@ impl CpuPreparedModel {
         }
         describe_extensions(&plan.main, &mut rules);
         let lists = size_of::<Self>() + rules.held_bytes() + plan.list_bytes();
-        let idle = MAX_IDLE_CONTEXTS * size_of::<Context>();
-        context.budget.charge(lists + idle).map_err(|cause| no_memory(&plan, &cause))?;
+        context.budget.charge(lists).map_err(|cause| no_memory(&plan, &cause))?;
         let charge = context.budget.take_charge();
         let model = CpuPreparedModel {
             plan,

@@ -155,6 +155,9 @@ fn a_preparation_takes_what_it_holds_or_fails_with_what_the_account_says() {
     }
 }
 
+/// An entry in the list of contexts that no execution uses takes at most so many bytes.
+const MOST_OF_ENTRY: u64 = 512;
+
 #[test]
 fn working_memory_is_paid_for_as_long_as_it_is_there() {
     for (name, model) in models() {
@@ -176,9 +179,14 @@ fn working_memory_is_paid_for_as_long_as_it_is_there() {
         burst.execute(&request, &options, &mut result);
         assert_eq!((result.status, purse.charged()), (ErrorStatus::None, running), "{name}");
         drop(burst);
-        assert_eq!(purse.charged(), running, "{name}: kept for the next execution");
+        let kept = purse.charged();
+        let entry = kept.checked_sub(running).unwrap();
+        assert!(
+            (1..=MOST_OF_ENTRY).contains(&entry),
+            "{name}: kept for the next execution, in a list"
+        );
         let status = prepared.execute_synchronously(&request, &options).status;
-        assert_eq!((status, purse.charged()), (ErrorStatus::None, running), "{name}");
+        assert_eq!((status, purse.charged()), (ErrorStatus::None, kept), "{name}");
         drop(prepared);
         assert_eq!(purse.charged(), 0, "{name}");
 
@@ -215,7 +223,7 @@ fn weights_packed_in_an_execution_are_paid_for_until_it_ends_and_end_with_its_ca
     let (held, most) = (purse.charged(), purse.most());
     // 40 units with 144 weights each, in panels of 16 units.
     let packed = 48 * 144 * 4;
-    assert!(most - held >= packed, "{most} at most, {held} afterwards");
+    assert!(most + MOST_OF_ENTRY >= held + packed, "{most} at most, {held} afterwards");
     purse.limit.store(most - 1, Ordering::Relaxed);
     assert_eq!(execute(&purse.caller()), ErrorStatus::ResourceExhaustedTransient);
     purse.limit.store(u64::MAX, Ordering::Relaxed);
