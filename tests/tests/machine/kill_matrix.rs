@@ -153,48 +153,61 @@ fn every_step_is_listed_in_the_specification(steps: &[Step]) {
     assert!(silent.is_empty(), "of the messages that there are, nobody sends {silent:?}");
 }
 
+/// Holds all rounds of one victim to leaving no memory behind. The heap may get another shape once, and keep pages for it
+/// that nobody has: 64 KiB were seen in one run of many. What somebody keeps of each victim shows every time.
+fn leaves_no_memory(rounds: impl Fn()) {
+    const ATTEMPTS: usize = 3;
+    let growths: Vec<i64> = (0..ATTEMPTS)
+        .map(|_| {
+            let memory = anonymous_kib();
+            rounds();
+            let growth = anonymous_kib() - memory;
+            println!("anonymous memory grew by {growth} KiB over all rounds");
+            growth
+        })
+        .take_while(|growth| *growth >= GROWTH_MAX_KIB)
+        .collect();
+    assert!(growths.len() < ATTEMPTS, "{growths:?} KiB");
+}
+
 fn a_service_killed_is_a_typed_error_and_leaves_nothing_in_the_client(level: Held, steps: &[Step]) {
     let last = steps.last().unwrap();
-    let memory = anonymous_kib();
-    for step in steps {
-        let (victim, to_service) = Victim::start("serve-private", Some("ready"));
-        let (ours, to_client) = burst_wire::socket::pair().unwrap();
-        let kill = Kill { at: step.clone(), victim: From::Service, pid: victim.pid };
-        let relay = Relay::start_withholding(to_client, to_service, Some(kill));
-        let start = Instant::now();
-        let ended = tour(ours);
-        println!("service killed at {step}: {ended:?} after {:?}", start.elapsed());
-        match ended {
-            // The last reply was on its way already.
-            Ok(()) => assert_eq!(step, last),
-            Err(ClientError::PeerDied { .. }) => {}
-            Err(ClientError::NotThisProtocol) => assert_eq!(step.name, "greeting"),
-            Err(other) => panic!("{step}: {other}"),
+    leaves_no_memory(|| {
+        for step in steps {
+            let (victim, to_service) = Victim::start("serve-private", Some("ready"));
+            let (ours, to_client) = burst_wire::socket::pair().unwrap();
+            let kill = Kill { at: step.clone(), victim: From::Service, pid: victim.pid };
+            let relay = Relay::start_withholding(to_client, to_service, Some(kill));
+            let start = Instant::now();
+            let ended = tour(ours);
+            println!("service killed at {step}: {ended:?} after {:?}", start.elapsed());
+            match ended {
+                // The last reply was on its way already.
+                Ok(()) => assert_eq!(step, last),
+                Err(ClientError::PeerDied { .. }) => {}
+                Err(ClientError::NotThisProtocol) => assert_eq!(step.name, "greeting"),
+                Err(other) => panic!("{step}: {other}"),
+            }
+            assert!(relay.join().contains(step), "{step} never came");
+            drop(victim);
+            back_at(level, step);
         }
-        assert!(relay.join().contains(step), "{step} never came");
-        drop(victim);
-        back_at(level, step);
-    }
-    let growth = anonymous_kib() - memory;
-    println!("anonymous memory grew by {growth} KiB over all rounds");
-    assert!(growth < GROWTH_MAX_KIB, "{growth} KiB");
+    });
 }
 
 fn a_client_killed_leaves_nothing_in_the_service(level: Held, steps: &[Step]) {
-    let memory = anonymous_kib();
-    for step in steps {
-        let (service, to_service) = Private::start(ServiceOptions::default());
-        let (victim, to_client) = Victim::start("tour", None);
-        let kill = Kill { at: step.clone(), victim: From::Client, pid: victim.pid };
-        let relay = Relay::start_withholding(to_client, to_service, Some(kill));
-        assert!(relay.join().contains(step), "{step} never came");
-        let controls = Arc::clone(&service.controls);
-        service.join();
-        assert_eq!(controls.buffers.count(), 0, "buffers of the client killed at {step}");
-        drop(victim);
-        back_at(level, step);
-    }
-    let growth = anonymous_kib() - memory;
-    println!("anonymous memory grew by {growth} KiB over all rounds");
-    assert!(growth < GROWTH_MAX_KIB, "{growth} KiB");
+    leaves_no_memory(|| {
+        for step in steps {
+            let (service, to_service) = Private::start(ServiceOptions::default());
+            let (victim, to_client) = Victim::start("tour", None);
+            let kill = Kill { at: step.clone(), victim: From::Client, pid: victim.pid };
+            let relay = Relay::start_withholding(to_client, to_service, Some(kill));
+            assert!(relay.join().contains(step), "{step} never came");
+            let controls = Arc::clone(&service.controls);
+            service.join();
+            assert_eq!(controls.buffers.count(), 0, "buffers of the client killed at {step}");
+            drop(victim);
+            back_at(level, step);
+        }
+    });
 }

@@ -37,8 +37,8 @@ impl Builder<'_, '_> {
         };
         let (step, later) = (&recent[at], &recent[at + 1..]);
         // The other addend has to be there when the step runs.
-        let is_late = step.outputs.iter().chain(later.iter().flat_map(|step| &*step.outputs));
-        let is_late = is_late.into_iter().any(|computed| *computed == other);
+        let mut computed = step.outputs.iter().chain(later.iter().flat_map(|step| &*step.outputs));
+        let is_late = computed.any(|operand| *operand == other);
         let is_read = later.iter().any(|step| step.inputs.contains(&value));
         let known = |operand: usize| self.operands[operand].dims.as_ref();
         let is_alike = step.fixed_shapes && known(value) == known(other);
