@@ -29,7 +29,8 @@ const MOST_PRODUCTS: u64 = 2_000_000;
 /// Most operations of one.
 const MOST_STEPS: usize = 64;
 
-/// How long it may take, whatever it was thought to take. Who prepares the model waits for it.
+/// When it is given up, whatever it was thought to take: at the next look at the deadline, as executions are. Who prepares
+/// the model waits for it.
 const LONGEST: Duration = Duration::from_millis(1);
 
 impl CpuPreparedModel {

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use crate::OpError;
 use crate::kernels::Isa;
+use crate::kernels::add_float::held;
 use crate::kernels::add_quantized::{self, Sum};
 use crate::kernels::quant::{Multiplier, activation_range, activation_range_f32};
 use crate::op::{Inferred, Kernel, Operands, Parsed, PrepareContext, Prepared, Run};
@@ -78,19 +79,19 @@ pub(super) fn execute_plain(
     int: impl Fn(i32, i32) -> i32 + Sync + Copy,
 ) -> Result<(), OpError> {
     let (a, b) = (run.input(0)?, run.input(1)?);
-    let (low, high) = activation_range_f32(activation);
+    let range = activation_range_f32(activation);
     let (out, mut runner) = run.output_and_runner()?;
     match out.info.ty {
         OperandType::TensorFloat32 => {
             let a = Side { values: a.f32()?, dims: a.dims };
             let b = Side { values: b.f32()?, dims: b.dims };
-            zip(&mut runner, out.f32_mut()?, a, b, move |x, y| clamp(float(x, y), low, high))
+            zip(&mut runner, out.f32_mut()?, a, b, move |x, y| held(float(x, y), range))
         }
         OperandType::TensorFloat16 => {
             let a = Side { values: a.f16()?, dims: a.dims };
             let b = Side { values: b.f16()?, dims: b.dims };
             zip(&mut runner, out.f16_mut()?, a, b, move |x, y| {
-                f16::from_f32(clamp(float(x.to_f32(), y.to_f32()), low, high))
+                f16::from_f32(held(float(x.to_f32(), y.to_f32()), range))
             })
         }
         OperandType::TensorInt32 => {
@@ -136,12 +137,6 @@ pub(super) fn execute<Q: Quantized + Sync>(
         }
         _ => execute_plain(run, activation, float, int),
     }
-}
-
-/// `x` held between two bounds; NaN stays NaN.
-fn clamp(x: f32, low: f32, high: f32) -> f32 {
-    let x = if x < low { low } else { x };
-    if x > high { high } else { x }
 }
 
 /// The rule of quantized sums and differences.
