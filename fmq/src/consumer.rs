@@ -15,7 +15,7 @@ use crate::gauge::Gauge;
 use crate::queue_memory::{Parts, QueueConfig};
 use crate::readiness::Readiness;
 use crate::ring::ReadSide;
-use crate::span::{Span, copy_out};
+use crate::span::{Span, copy_out, prefetch};
 use crate::sync::{AtomicU64, EventWord, Ordering};
 use crate::wait::{Sleeper, Wait, WaitCondition, Waiter};
 use crate::wake_up::{failed_wake, waitable, wake_other_end};
@@ -302,7 +302,7 @@ impl Consumer {
 
 /// Bytes of a message that are prefetched while a reader waits for it. The processor's own prefetcher
 /// follows longer ones once the copy has begun.
-const MAX_PREFETCH_BYTES: usize = 1024;
+const MAX_PREFETCH_BYTES: u64 = 1024;
 
 /// The condition of a reader: so many bytes are readable.
 pub(crate) struct Items<'a> {
@@ -324,10 +324,8 @@ impl WaitCondition for Items<'_> {
 
     #[inline]
     fn prefetch(&self) {
-        let ring = self.ring.region();
-        let at = usize::try_from(self.side.position()).unwrap_or(usize::MAX);
-        let len = usize::try_from(self.side.last_read()).unwrap_or(usize::MAX);
-        ring.prefetch(at, len.min(MAX_PREFETCH_BYTES).min(ring.len().saturating_sub(at)));
+        let len = self.side.last_read().min(MAX_PREFETCH_BYTES);
+        prefetch(&self.ring.region(), self.side.position(), len);
     }
 
     #[inline]

@@ -15,7 +15,7 @@ use crate::gauge::Gauge;
 use crate::queue_memory::{Parts, QueueConfig};
 use crate::readiness::Readiness;
 use crate::ring::WriteSide;
-use crate::span::{Span, copy_in};
+use crate::span::{Span, copy_in, prefetch};
 use crate::sync::{AtomicU64, EventWord, Ordering};
 use crate::wait::{Sleeper, Wait, WaitCondition, Waiter};
 use crate::wake_up::{failed_wake, waitable, wake_other_end};
@@ -147,7 +147,7 @@ impl Producer {
         }
         self.side.claim(&self.parts.read, len)?;
         copy_in(&self.parts.ring.region(), self.side.position(), items)?;
-        self.side.publish(&self.parts.write, len);
+        publish(&mut self.side, &self.parts.write, &self.parts.ring, len);
         Ok(())
     }
 
@@ -252,6 +252,19 @@ impl Producer {
     }
 }
 
+/// Longest message after which the place of the next one is fetched: longer ones were slower for it.
+const MAX_FETCHED_BYTES: u64 = 2048;
+
+/// Hands `written` bytes to the reader, and fetches the place of one more message like it: the lines lie in the
+/// reader's cache since it read there, and a store that has to get them from it makes the next message late.
+#[inline]
+fn publish(side: &mut WriteSide, write: &AtomicU64, ring: &SharedRegion, written: u64) {
+    side.publish(write, written);
+    if written <= MAX_FETCHED_BYTES {
+        prefetch(&ring.region(), side.position(), written);
+    }
+}
+
 /// The condition of a writer: so many bytes are free.
 struct Room<'a> {
     side: &'a mut WriteSide,
@@ -353,7 +366,7 @@ impl Claim<'_> {
     pub fn commit_quiet(self, items: usize) -> Result<(), QueueError> {
         let written = self.side.geometry().bytes(items);
         self.span.check_len(written)?;
-        self.side.publish(self.write, written);
+        publish(self.side, self.write, self.ring, written);
         Ok(())
     }
 }

@@ -88,3 +88,11 @@ pub(crate) fn copy_out(
     ring.copy_out(position, first)?;
     Ok(ring.copy_out(0, rest)?)
 }
+
+/// Brings `len` bytes from `position` into this CPU's caches, as far as they lie before the end of the ring. A hint.
+#[inline]
+pub(crate) fn prefetch(ring: &Region<'_>, position: u64, len: u64) {
+    let position = usize::try_from(position).unwrap_or(usize::MAX);
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    ring.prefetch(position, len.min(ring.len().saturating_sub(position)));
+}
