@@ -84,9 +84,11 @@ use crate::{OpError, SignatureError};
 
 mod body;
 mod operands;
+mod taking_over;
 
 pub use body::{Body, Parsed, Plain, PrepareWith, Stages, WithAttributes};
 pub use operands::Operands;
+pub use taking_over::{Behind, ByChannels, CHANNEL_STEP, FloatSum};
 
 /// Everything the driver knows of one operation of the base range. Each stands in one file, and in one
 /// entry of the table of its family.
@@ -241,13 +243,25 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
     fn take_over(&mut self, _sum: FloatSum) -> bool {
         false
     }
-}
 
-/// A sum of two tensors of 32-bit floats of one shape.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FloatSum {
-    /// Smallest and largest result; NaN stays NaN.
-    pub range: (f32, f32),
+    /// The same kernel, where it computes channel by channel: a kernel before it may [take it](Kernel::take_behind).
+    fn by_channels(&self) -> Option<&dyn ByChannels> {
+        None
+    }
+
+    /// Takes the kernel of an operation that reads its only output: from now on it computes that operation's output. Or
+    /// gives it back.
+    ///
+    /// # Errors
+    /// None: what was not taken.
+    fn take_behind(&mut self, behind: Behind) -> Result<(), Behind> {
+        Err(behind)
+    }
+
+    /// Multiply-accumulates of an execution, where the operands of its operation do not say it.
+    fn products(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// One operation being executed.

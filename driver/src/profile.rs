@@ -89,6 +89,9 @@ pub(crate) fn macs(graph: &GraphPlan, step: &Step) -> Option<u64> {
     let dims = |operand: &usize| graph.operands[*operand].dims.as_deref();
     let input = |position: usize| dims(step.inputs.get(position)?);
     let output = || elements(dims(step.outputs.first()?)?);
+    if let Some(products) = step.kernel.as_ref().and_then(|kernel| kernel.products()) {
+        return Some(products);
+    }
     match step.op {
         // Filter [depth_out, height, width, depth_in]: every output value is a sum over one
         // filter; of a transposed convolution every input value meets every filter.

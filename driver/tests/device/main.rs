@@ -6,6 +6,7 @@ mod caching;
 mod control_flow;
 mod execution;
 mod joining;
+mod joining_channels;
 mod legality;
 mod paying;
 mod preferences;

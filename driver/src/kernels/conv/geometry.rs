@@ -254,6 +254,21 @@ impl Conv {
             && self.input.width == self.output.width
     }
 
+    /// The same depthwise convolution with so many channels.
+    #[must_use]
+    pub(crate) fn with_channels(&self, channels: usize) -> Conv {
+        let images =
+            |images: &Images| Images::nhwc([images.batches, images.height, images.width, channels]);
+        let Filter { height, width, .. } = self.filter;
+        Conv {
+            input: images(&self.input),
+            filter: Filter::depthwise([height, width, channels]),
+            output: images(&self.output),
+            groups: channels,
+            ..*self
+        }
+    }
+
     /// Length of a row of the matrix form: weights per output channel.
     #[must_use]
     pub(crate) fn depth(&self) -> usize {

@@ -149,12 +149,17 @@ impl ColumnFilter {
         TAPS * TAPS
     }
 
-    /// Whether this is a convolution by such a filter.
-    pub(super) fn fits(&self, conv: &Conv) -> bool {
-        let filter = &conv.filter;
+    /// Whether this is a convolution by such a filter, or by the part of it from channel `first` on.
+    pub(super) fn fits(&self, conv: &Conv, first: usize) -> bool {
+        let (filter, channels) = (&conv.filter, conv.input.channels);
+        let end = first.saturating_add(channels);
+        let are_blocks =
+            first.is_multiple_of(BLOCK) && (end.is_multiple_of(BLOCK) || end == self.channels);
         (filter.height, filter.width, conv.horizontal.dilation) == (TAPS, TAPS, 1)
             && conv.input.is_nhwc()
-            && (conv.input.channels, conv.output.channels) == (self.channels, self.channels)
+            && conv.output.channels == channels
+            && are_blocks
+            && end <= self.channels
     }
 
     /// Bytes held.
@@ -163,16 +168,17 @@ impl ColumnFilter {
     }
 }
 
-/// Rows `rows` of a convolution that the filter [fits](ColumnFilter::fits).
+/// Rows `rows` of a convolution that the filter, from channel `first` on, [fits](ColumnFilter::fits).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 pub(super) fn depthwise(
     conv: &Conv,
     input: &[u8],
-    filter: &ColumnFilter,
+    (filter, first): (&ColumnFilter, usize),
     rows: Range<usize>,
     out: &mut [u8],
 ) {
-    match filter.ending {
+    let filter = (filter, first / BLOCK);
+    match filter.0.ending {
         NOT_NEGATIVE => lines::<NOT_NEGATIVE>(conv, input, filter, rows, out),
         SMALL => lines::<SMALL>(conv, input, filter, rows, out),
         _ => lines::<ANY>(conv, input, filter, rows, out),
@@ -183,11 +189,11 @@ pub(super) fn depthwise(
 fn lines<const ENDING: Ending>(
     conv: &Conv,
     input: &[u8],
-    filter: &ColumnFilter,
+    (filter, first_block): (&ColumnFilter, usize),
     rows: Range<usize>,
     out: &mut [u8],
 ) {
-    let (channels, width) = (filter.channels, conv.output.width);
+    let (channels, width) = (conv.input.channels, conv.output.width);
     for (row, out) in rows.zip(out.chunks_exact_mut(width * channels)) {
         let (batch, row) = (row / conv.output.height, row % conv.output.height);
         let mut under = [None; TAPS];
@@ -195,8 +201,9 @@ fn lines<const ENDING: Ending>(
             let from = conv.input.at(batch, conv.vertical.position(row, down), 0);
             under[down] = Some(&input[from..from + conv.input.width * channels]);
         }
-        let line = Line { conv, filter, under, flip: _mm256_set1_epi8(filter.flip.cast_signed()) };
-        for block in 0..filter.weights.len() {
+        let flip = _mm256_set1_epi8(filter.flip.cast_signed());
+        let line = Line { conv, filter, first_block, under, flip };
+        for block in 0..channels.div_ceil(BLOCK) {
             match conv.horizontal.stride {
                 1 => line.block::<ENDING, 1>(block, out),
                 2 => line.block::<ENDING, 2>(block, out),
@@ -210,6 +217,8 @@ fn lines<const ENDING: Ending>(
 struct Line<'a> {
     conv: &'a Conv,
     filter: &'a ColumnFilter,
+    /// The filter's block for the first channels here.
+    first_block: usize,
     /// The lines of the input under each row of taps, `None` above and below the image.
     under: [Option<&'a [u8]>; TAPS],
     flip: __m256i,
@@ -221,9 +230,10 @@ impl Line<'_> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
     fn block<const ENDING: Ending, const NEW: usize>(&self, block: usize, out: &mut [u8]) {
-        let Line { conv, filter, .. } = self;
-        let first = block * BLOCK;
-        let here = first..(first + BLOCK).min(filter.channels);
+        let Line { conv, filter, first_block, .. } = self;
+        let (first, channels) = (block * BLOCK, conv.input.channels);
+        let here = first..(first + BLOCK).min(channels);
+        let block = first_block + block;
         let mut weights = [[_mm512_setzero_si512(); PARTS]; TAPS];
         for (weights, bytes) in weights.iter_mut().zip(&filter.weights[block]) {
             for (weights, bytes) in weights.iter_mut().zip(bytes) {
@@ -236,7 +246,7 @@ impl Line<'_> {
         for (tap, column) in columns.iter_mut().enumerate().skip(NEW) {
             *column = self.column((tap - NEW).checked_sub(conv.horizontal.pad), &here);
         }
-        for (pixel, out) in out.chunks_exact_mut(filter.channels).enumerate() {
+        for (pixel, out) in out.chunks_exact_mut(channels).enumerate() {
             let begin = pixel * conv.horizontal.stride;
             for tap in 0..TAPS {
                 columns[tap] = if tap + NEW < TAPS {
@@ -268,7 +278,7 @@ impl Line<'_> {
         let Some(column) = column.filter(|column| *column < self.conv.input.width) else {
             return [_mm512_broadcast_i64x4(outside); PARTS];
         };
-        let at = column * self.filter.channels;
+        let at = column * self.conv.input.channels;
         let mut rows = [outside; TAPS];
         for (row, line) in rows.iter_mut().zip(&self.under) {
             if let Some(line) = line {

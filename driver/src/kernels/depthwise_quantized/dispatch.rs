@@ -197,15 +197,50 @@ impl DepthwisePairs {
                 unsafe { avx512::depthwise_pairs(conv, input, packed, rows, out) };
                 return Ok(());
             }
-            ForIsa::Vnni(filter) if has_vnni(isa) && filter.fits(conv) => {
+            ForIsa::Vnni(filter) if has_vnni(isa) && filter.fits(conv, 0) => {
                 // SAFETY: as above.
-                unsafe { columns::depthwise(conv, input, filter, rows, out) };
+                unsafe { columns::depthwise(conv, input, (filter, 0), rows, out) };
                 return Ok(());
             }
             _ => {}
         }
         let _ = (isa, conv, input, rows, out);
         Err(OpError::Internal { what: "a depthwise filter packed for another CPU" })
+    }
+
+    /// Whether [`run_part`](DepthwisePairs::run_part) computes some of the channels by themselves.
+    pub(crate) fn has_parts(&self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return matches!(self.packed, ForIsa::Vnni(_));
+        #[cfg(not(target_arch = "x86_64"))]
+        return false;
+    }
+
+    /// All rows of the convolution by the part of the filter from channel `first` on; `conv`, `input` and `out` have
+    /// the channels of that part alone. It begins with a block of 32 channels, and ends with one or with the filter.
+    ///
+    /// # Errors
+    /// [`OpError::Internal`] where the filter has no such part.
+    pub(crate) fn run_part(
+        &self,
+        isa: Isa,
+        conv: &Conv,
+        input: &[u8],
+        first: usize,
+        out: &mut [u8],
+    ) -> Result<(), OpError> {
+        #[cfg(target_arch = "x86_64")]
+        if let ForIsa::Vnni(filter) = &self.packed
+            && has_vnni(isa)
+            && filter.fits(conv, first)
+        {
+            let rows = 0..conv.output.batches * conv.output.height;
+            // SAFETY: the CPU has the features that the function is compiled for: asked above.
+            unsafe { columns::depthwise(conv, input, (filter, first), rows, out) };
+            return Ok(());
+        }
+        let _ = (isa, conv, input, first, out);
+        Err(OpError::Internal { what: "a part of a depthwise filter" })
     }
 
     /// Bytes held.

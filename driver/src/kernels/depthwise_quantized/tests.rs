@@ -1,5 +1,7 @@
 //! Rows, and pairs of taps, against the plain loops and the scalar rule.
 
+use std::ops::Range;
+
 use super::*;
 use crate::budget::Budget;
 use crate::kernels::conv::testing::depthwise_shapes;
@@ -135,6 +137,24 @@ pub(crate) fn columns(isa: Isa) {
         }
         let other = Conv { horizontal: Axis { dilation: 2, ..conv.horizontal }, ..conv };
         assert!(filter.run(isa, &other, &input, 0..0, &mut []).is_err());
+        // Some channels of all pixels by themselves.
+        assert!(filter.has_parts());
+        let channels = conv.output.channels;
+        let picked = |bytes: &[u8], part: &Range<usize>| -> Vec<u8> {
+            bytes.chunks_exact(channels).flat_map(|pixel| &pixel[part.clone()]).copied().collect()
+        };
+        for part in [0..32, 32..channels, 0..channels] {
+            let narrow = conv.with_channels(part.len());
+            let (input, want) = (picked(&input, &part), picked(&want, &part));
+            let mut got = vec![0xA5; want.len()];
+            filter.run_part(isa, &narrow, &input, part.start, &mut got).unwrap();
+            assert_eq!(got, want, "{part:?} of {conv:?}");
+        }
+        for (first, len) in [(16, 16), (0, 40), (channels.next_multiple_of(32), 32), (32, channels)]
+        {
+            let narrow = conv.with_channels(len);
+            assert!(filter.run_part(isa, &narrow, &input, first, &mut []).is_err());
+        }
     }
 }
 

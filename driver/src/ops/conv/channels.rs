@@ -1,6 +1,8 @@
 //! DEPTHWISE_CONV_2D channel by channel, with weights prepared for
 //! [`depthwise_float`], [`depthwise_quantized`].
 
+use std::ops::Range;
+
 use burst_hal::{MemoryCharge, OperandType};
 use smallvec::SmallVec;
 
@@ -12,7 +14,7 @@ use crate::kernels::depthwise_float::{self, FloatFilter};
 use crate::kernels::depthwise_quantized::{self, ByteFilter, DepthwiseInput, DepthwisePairs};
 use crate::kernels::quant::activation_range_f32;
 use crate::kernels::requantize::Requantize;
-use crate::op::{Budget, Kernel, PrepareContext, Prepared, Run};
+use crate::op::{Budget, ByChannels, Kernel, PrepareContext, Prepared, Run};
 use crate::ops::attributes::{ConvAttributes, Layout};
 use crate::ops::conv::geometry;
 use crate::ops::conv::quantized::{Scales, Task, is_quantized};
@@ -41,7 +43,8 @@ pub(super) fn prepare(
         Box::new(FloatChannels { attributes, weights, bias, isa })
     } else if is_quantized(ty) {
         let scales = Scales::of_args(Task::Convolution, args)?;
-        Box::new(ByteChannels::new(attributes, &scales, filter, bias, context)?)
+        let input_dims = args.input(0)?.dims;
+        Box::new(ByteChannels::new(attributes, input_dims, &scales, (filter, bias), context)?)
     } else {
         return Ok(None);
     };
@@ -121,6 +124,8 @@ impl Kernel for FloatChannels {
 struct ByteChannels {
     attributes: ConvAttributes,
     form: ByteForm,
+    /// Where images of all executions have one shape, and the form computes some channels by themselves.
+    by_parts: Option<Box<Conv>>,
     isa: Isa,
 }
 
@@ -142,9 +147,9 @@ enum ByteForm {
 impl ByteChannels {
     fn new(
         attributes: ConvAttributes,
+        input_dims: Option<&[u32]>,
         scales: &Scales<'_>,
-        filter: TensorRef<'_>,
-        bias: TensorRef<'_>,
+        (filter, bias): (TensorRef<'_>, TensorRef<'_>),
         context: &PrepareContext<'_>,
     ) -> Result<Self, OpError> {
         let PrepareContext { isa, budget, .. } = *context;
@@ -174,7 +179,11 @@ impl ByteChannels {
             let (flip, zero) = if is_signed { (0x80, zero + 128) } else { (0, zero) };
             ByteForm::Plain { weights, rules, flip, zero }
         });
-        Ok(ByteChannels { attributes, form, isa })
+        let has_parts = matches!(&form, ByteForm::Paired(filter) if filter.has_parts());
+        let conv = input_dims.filter(|_| has_parts);
+        let conv = conv.map(|dims| geometry::depthwise(&attributes, dims, filter.dims));
+        let by_parts = conv.transpose()?.map(Box::new);
+        Ok(ByteChannels { attributes, form, by_parts, isa })
     }
 }
 
@@ -227,12 +236,17 @@ impl Kernel for ByteChannels {
     }
 
     fn held_bytes(&self) -> usize {
-        match &self.form {
+        let form = match &self.form {
             ByteForm::Plain { weights, rules, .. } => {
                 size_of_val(weights.as_slice()) + rules.held_bytes()
             }
             ByteForm::Paired(filter) => filter.held_bytes(),
-        }
+        };
+        form + self.by_parts.as_deref().map_or(0, size_of_val)
+    }
+
+    fn by_channels(&self) -> Option<&dyn ByChannels> {
+        self.by_parts.is_some().then_some(self)
     }
 
     fn name(&self) -> &'static str {
@@ -240,6 +254,32 @@ impl Kernel for ByteChannels {
             ByteForm::Plain { .. } => "depthwise 8 bit",
             ByteForm::Paired(filter) => filter.name(),
         }
+    }
+}
+
+impl ByChannels for ByteChannels {
+    fn pixels(&self) -> (usize, usize) {
+        self.by_parts.as_deref().map_or((0, 0), |conv| (conv.input.pixels(), conv.output.pixels()))
+    }
+
+    fn products(&self) -> usize {
+        self.by_parts.as_deref().map_or(0, |conv| conv.output.values() * conv.depth())
+    }
+
+    fn run_channels(
+        &self,
+        channels: Range<usize>,
+        input: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), OpError> {
+        let (Some(conv), ByteForm::Paired(filter)) = (&self.by_parts, &self.form) else {
+            return Err(sizes_differ());
+        };
+        let conv = conv.with_channels(channels.len());
+        if input.len() != conv.input.values() || out.len() != conv.output.values() {
+            return Err(sizes_differ());
+        }
+        filter.run_part(self.isa, &conv, input, channels.start, out)
     }
 }
 

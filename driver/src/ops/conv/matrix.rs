@@ -13,6 +13,8 @@
 //! The first term is the product, the next two join the bias, the last is a number per row; where
 //! weights are packed with 16 bits, `w - q` is, and there is no last term. All of it wraps around at 32 bits as the reference does, so that the results are the same bit by bit.
 
+use std::ops::Range;
+
 use burst_hal::{Dimensions, FusedActivation, OperandType};
 use smallvec::SmallVec;
 
@@ -23,9 +25,9 @@ use crate::kernels::conv::{Conv, Source, fill_rows};
 use crate::kernels::matmul_quantized::{self, ByteMatrix, ByteRows, MAX_EXACT_DEPTH, RowsInPlace};
 use crate::kernels::quant::activation_range_f32;
 use crate::kernels::requantize::Requantize;
-use crate::op::{Kernel, PrepareContext, Prepared, Run};
+use crate::op::{Behind, ByChannels, Kernel, PrepareContext, Prepared, Run};
 use crate::ops::attributes::Layout;
-use crate::ops::conv::channel_blocks::ChannelBlocks;
+use crate::ops::conv::channel_blocks::{ChannelBlocks, Piece, are_few_rows};
 use crate::ops::conv::float_product::FloatProduct;
 use crate::ops::conv::quantized::{Scales, is_quantized};
 use crate::ops::conv::row_tiles::{
@@ -33,7 +35,7 @@ use crate::ops::conv::row_tiles::{
 };
 use crate::scratch::Scratch;
 use crate::tensor::{Args, TensorRef};
-use crate::threads::{Parallelism, Tiling, speed};
+use crate::threads::{Parallelism, TileRunner, Tiling, speed};
 
 /// A kernel for these operands, when filter and bias are constants.
 pub(super) fn prepare(
@@ -61,7 +63,10 @@ pub(super) fn prepare(
     } else if is_quantized(ty) && depth <= MAX_EXACT_DEPTH {
         let scales = Scales::of_args(rows.task(), args)?;
         let sizes = (units, depth);
-        Box::new(ByteProduct::new(rows, &scales, filter, bias, sizes, activation, context)?)
+        let product = ByteProduct::new(rows, &scales, filter, bias, sizes, activation, context)?;
+        let conv = args.input(0)?.dims.map(|dims| rows.geometry(dims, filter.dims));
+        let has_few_rows = conv.transpose()?.is_some_and(|conv| are_few_rows(&conv));
+        Box::new(ByteProduct { has_few_rows, ..product })
     } else {
         return Ok(None);
     };
@@ -83,6 +88,11 @@ struct ByteProduct {
     zero: u8,
     /// Zero point of the weights after they were flipped; 0 where they are multiplied without it.
     weight_zero: i32,
+    depth: usize,
+    /// Whether in all executions rows are few, so that threads share channels.
+    has_few_rows: bool,
+    /// A kernel that reads the product, channel by channel, and whose output this is instead.
+    behind: Option<Behind>,
     isa: Isa,
 }
 
@@ -126,6 +136,9 @@ impl ByteProduct {
             flip,
             zero: zero ^ flip,
             weight_zero: if is_less_zero { 0 } else { weight_zero },
+            depth,
+            has_few_rows: false,
+            behind: None,
             isa,
         })
     }
@@ -222,60 +235,78 @@ impl Kernel for ByteProduct {
         let input = run.input(0)?;
         let conv = self.rows.geometry(input.dims, run.input(1)?.dims)?;
         let input = input.bytes.ok_or(OpError::Omitted { index: 0 })?;
-        let out = run.outputs.first_mut().ok_or_else(sizes_differ)?.bytes_mut();
-        if !conv.fits(input.len(), conv.filter.values(), self.rules.bias.len(), out.len()) {
+        let (out, mut runner) = run.output_and_runner()?;
+        let (out, units) = (out.bytes_mut(), conv.filter.outputs);
+        let behind = self.behind();
+        let (pixels, out_pixels) = behind
+            .map_or_else(|| (conv.output.pixels(), conv.output.pixels()), |behind| behind.pixels());
+        let (len, out_len) = (pixels * units, out_pixels * units);
+        if !conv.fits(input.len(), conv.filter.values(), self.rules.bias.len(), len)
+            || out.len() != out_len
+        {
             return Err(sizes_differ());
         }
-        if let Some(blocks) = self.blocks_of_channels(&conv, run.parallelism) {
-            return self.run_blocks(&conv, input, &blocks, run);
+        match (self.blocks_of_channels(&conv, runner.parallelism), behind) {
+            (Some(blocks), None) => blocks.run(out, &mut runner, |channels, piece, scratch| {
+                self.block(&conv, input, channels, piece.out, scratch)
+            }),
+            (Some(blocks), Some(behind)) => {
+                let blocks = blocks.for_rows_behind(out_pixels);
+                blocks.run(out, &mut runner, |channels, Piece { out, room }, scratch| {
+                    self.block(&conv, input, channels.clone(), room, scratch)?;
+                    behind.run_channels(channels, room, out)
+                })
+            }
+            (None, None) => self.all_channels(&conv, input, out, &mut runner),
+            (None, Some(behind)) => {
+                let mut between = runner.scratch.take_parts(len)?;
+                let product = &mut between[..len];
+                let done = self
+                    .all_channels(&conv, input, product, &mut runner)
+                    .and_then(|()| behind.run_channels(0..units, product, out));
+                runner.scratch.return_parts(between);
+                done
+            }
         }
-        let out = run.outputs.first_mut().ok_or_else(sizes_differ)?.bytes_mut();
-        let Run { scratch, stop, parallelism, .. } = run;
-        if let (1, Some(step)) = (conv.output.pixels(), self.weights.channel_step()) {
-            let tiling = one_row_tiling(&conv, step, 1);
-            let space = self.weights.sums_len(0);
-            return parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
-                let (row, terms, space) = self.rows(&conv, input, 0, 1, space, scratch)?;
-                let rows = &ByteRows::Matrix { values: row, depth: conv.depth() };
-                let (row, channels) =
-                    (RowsInPlace { rows, flip: 0, terms }, first..first + out.len());
-                self.weights.multiply_in_place(self.isa, row, (&self.rules, channels), space, out)
-            });
-        }
-        let units = conv.filter.outputs;
-        if let Some(step) = self.weights.piece_step().filter(|_| self.weight_zero == 0) {
-            return parallelism.tiles(
-                &self.tiling(&conv),
-                out,
-                scratch,
-                *stop,
-                |first, out, scratch| {
-                    let range = (first, out.len() / units);
-                    let (rows, flip, space) = self.in_place(&conv, input, step, range, scratch)?;
-                    let rows = RowsInPlace { rows: &rows, flip, terms: &[] };
-                    let all = (&self.rules, 0..units);
-                    self.weights.multiply_in_place(self.isa, rows, all, space, out)
-                },
-            );
-        }
-        parallelism.tiles(&self.tiling(&conv), out, scratch, *stop, |first, out, scratch| {
-            let sums_len = self.weights.sums_len(out.len());
-            let (rows, terms, sums) =
-                self.rows(&conv, input, first, out.len() / units, sums_len, scratch)?;
-            self.weights.multiply(self.isa, rows, &self.rules, terms, sums, out)
-        })
     }
 
     fn held_bytes(&self) -> usize {
-        self.weights.held_bytes() + self.rules.held_bytes()
+        let behind = self
+            .behind
+            .as_ref()
+            .map_or(0, |behind| behind.kernel.held_bytes() + size_of_val(&*behind.kernel));
+        self.weights.held_bytes() + self.rules.held_bytes() + behind
     }
 
     fn name(&self) -> &'static str {
-        self.weights.name()
+        match (self.weights.name(), &self.behind) {
+            (name, None) => name,
+            ("matrix 8 bit, vnni", Some(_)) => "matrix 8 bit, vnni, depthwise",
+            (_, Some(_)) => "matrix 8 bit, depthwise",
+        }
+    }
+
+    fn take_behind(&mut self, behind: Behind) -> Result<(), Behind> {
+        let pixels = behind.kernel.by_channels().map(|kernel| kernel.pixels());
+        if !self.has_few_rows || self.behind.is_some() || pixels.is_none() {
+            return Err(behind);
+        }
+        self.behind = Some(behind);
+        Ok(())
+    }
+
+    fn products(&self) -> Option<u64> {
+        let behind = self.behind()?;
+        let own = behind.pixels().0 * self.rules.bias.len() * self.depth;
+        Some((own + behind.products()) as u64)
     }
 }
 
 impl ByteProduct {
+    fn behind(&self) -> Option<&dyn ByChannels> {
+        self.behind.as_ref()?.kernel.by_channels()
+    }
+
     /// How the outputs are cut by channels rather than by rows, where that is better.
     fn blocks_of_channels(
         &self,
@@ -286,30 +317,63 @@ impl ByteProduct {
         ChannelBlocks::new(conv, parallelism, self.tiling(conv).nanos)
     }
 
-    /// As `run`, by blocks of channels: each thread reads all rows, and only its own part of the weights.
-    fn run_blocks(
+    /// A block of channels: all rows, and only its own part of the weights.
+    fn block(
         &self,
         conv: &Conv,
         input: &[u8],
-        blocks: &ChannelBlocks,
-        run: &mut Run<'_, '_>,
+        channels: Range<usize>,
+        out: &mut [u8],
+        scratch: &mut Scratch,
     ) -> Result<(), OpError> {
-        let out = run.outputs.first_mut().ok_or_else(sizes_differ)?.bytes_mut();
-        let step = self.weights.piece_step().filter(|_| self.weight_zero == 0);
         let count = conv.output.pixels();
-        let Run { scratch, stop, parallelism, .. } = run;
-        blocks.run(*parallelism, out, scratch, *stop, |channels, out, scratch| {
-            let of = (&self.rules, channels);
-            if let Some(step) = step {
-                let (rows, flip, space) = self.in_place(conv, input, step, (0, count), scratch)?;
+        let of = (&self.rules, channels);
+        if let Some(step) = self.weights.piece_step().filter(|_| self.weight_zero == 0) {
+            let (rows, flip, space) = self.in_place(conv, input, step, (0, count), scratch)?;
+            let rows = RowsInPlace { rows: &rows, flip, terms: &[] };
+            return self.weights.multiply_in_place(self.isa, rows, of, space, out);
+        }
+        let space_len = self.weights.sums_len(0);
+        let (rows, terms, space) = self.rows(conv, input, 0, count, space_len, scratch)?;
+        let rows = &ByteRows::Matrix { values: rows, depth: conv.depth() };
+        let rows = RowsInPlace { rows, flip: 0, terms };
+        self.weights.multiply_in_place(self.isa, rows, of, space, out)
+    }
+
+    /// All channels, by tiles of rows, or of a single row's channels.
+    fn all_channels(
+        &self,
+        conv: &Conv,
+        input: &[u8],
+        out: &mut [u8],
+        runner: &mut TileRunner<'_>,
+    ) -> Result<(), OpError> {
+        if let (1, Some(step)) = (conv.output.pixels(), self.weights.channel_step()) {
+            let tiling = one_row_tiling(conv, step, 1);
+            let space = self.weights.sums_len(0);
+            return runner.tiles(&tiling, out, |first, out, scratch| {
+                let (row, terms, space) = self.rows(conv, input, 0, 1, space, scratch)?;
+                let rows = &ByteRows::Matrix { values: row, depth: conv.depth() };
+                let (row, channels) =
+                    (RowsInPlace { rows, flip: 0, terms }, first..first + out.len());
+                self.weights.multiply_in_place(self.isa, row, (&self.rules, channels), space, out)
+            });
+        }
+        let units = conv.filter.outputs;
+        if let Some(step) = self.weights.piece_step().filter(|_| self.weight_zero == 0) {
+            return runner.tiles(&self.tiling(conv), out, |first, out, scratch| {
+                let range = (first, out.len() / units);
+                let (rows, flip, space) = self.in_place(conv, input, step, range, scratch)?;
                 let rows = RowsInPlace { rows: &rows, flip, terms: &[] };
-                return self.weights.multiply_in_place(self.isa, rows, of, space, out);
-            }
-            let space_len = self.weights.sums_len(0);
-            let (rows, terms, space) = self.rows(conv, input, 0, count, space_len, scratch)?;
-            let rows = &ByteRows::Matrix { values: rows, depth: conv.depth() };
-            let rows = RowsInPlace { rows, flip: 0, terms };
-            self.weights.multiply_in_place(self.isa, rows, of, space, out)
+                let all = (&self.rules, 0..units);
+                self.weights.multiply_in_place(self.isa, rows, all, space, out)
+            });
+        }
+        runner.tiles(&self.tiling(conv), out, |first, out, scratch| {
+            let sums_len = self.weights.sums_len(out.len());
+            let (rows, terms, sums) =
+                self.rows(conv, input, first, out.len() / units, sums_len, scratch)?;
+            self.weights.multiply(self.isa, rows, &self.rules, terms, sums, out)
         })
     }
 

@@ -278,12 +278,12 @@ impl<'g, 'm> Builder<'g, 'm> {
             return Ok(());
         }
         let (prepared, kernel_charge) = self.prepare(stages, &inputs, &outputs, fixed_shapes)?;
-        let sum = prepared.as_ref().and_then(|prepared| prepared.kernel.as_sum());
-        if let Some(sum) = sum.filter(|_| fixed_shapes)
-            && self.join(sum, &inputs, &outputs)
-        {
-            return Ok(());
-        }
+        let left = if fixed_shapes {
+            self.join(prepared, kernel_charge, &inputs, &outputs)
+        } else {
+            Some((prepared, kernel_charge))
+        };
+        let Some((prepared, kernel_charge)) = left else { return Ok(()) };
         let (kernel, packed_inputs) = match prepared {
             Some(Prepared { kernel, packed_inputs }) => {
                 (Some(kernel), packed_inputs.into_boxed_slice())
