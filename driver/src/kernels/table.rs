@@ -33,6 +33,7 @@ kernels! {
     depthwise_quantized::COLUMNS, compared by depthwise_quantized::tests::columns;
     depthwise_quantized::PAIRS, compared by depthwise_quantized::tests::pairs;
     depthwise_quantized::ROWS, compared by depthwise_quantized::tests::rows;
+    functions::EXP, compared by functions::tests::exponentials;
     functions::LN, compared by functions::tests::logarithms;
     functions::LOGISTIC, compared by functions::tests::logistics;
     functions::TANH, compared by functions::tests::tangents;

@@ -2,8 +2,17 @@
 //! that it asks the CPU for first.
 #![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
 
-use super::{logarithm, sigmoid};
+use super::{exponential, logarithm, sigmoid};
 use crate::kernels::simd::kernel;
+
+kernel! {
+    /// `e` to the power of each value, see [`exp`](super::exp).
+    fn exp_all(values: &[f32], out: &mut [f32]);
+    announced as EXP = "functions/exp",
+    operations: [Exp, LogSoftmax, Softmax],
+    types: [TensorFloat32, TensorFloat16],
+    portable: exponential::exp_all,
+}
 
 kernel! {
     /// The natural logarithm of each value, see [`ln`](super::ln).

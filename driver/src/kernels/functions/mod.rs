@@ -2,12 +2,14 @@
 //! machine.
 
 mod dispatch;
+mod exponential;
 mod logarithm;
 mod sigmoid;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub(crate) use dispatch::{LN, LOGISTIC, TANH, ln_all, logistic_all, tanh_all};
+pub(crate) use dispatch::{EXP, LN, LOGISTIC, TANH, exp_all, ln_all, logistic_all, tanh_all};
+pub(crate) use exponential::exp;
 pub(crate) use logarithm::ln;
 pub(crate) use sigmoid::{logistic, tanh};
 

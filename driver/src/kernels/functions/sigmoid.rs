@@ -3,38 +3,7 @@
 //! Both are within a few units in the last place of the exact value (the tests say how many), and keep a NaN.
 
 use super::apply;
-
-/// Adding this to a number of small magnitude leaves its nearest whole number in the lowest bits.
-const ROUNDING: f32 = 12_582_912.0; // 1.5 * 2^23
-
-/// `ln 2` in two parts, of which the first has few bits, so that multiples of it are exact.
-const LN_2_HIGH: f32 = 0.693_359_4;
-const LN_2_LOW: f32 = -2.121_944_4e-4;
-
-/// Where `e^x` leaves the range of normal numbers.
-const LOWEST: f32 = -87.0;
-const HIGHEST: f32 = 88.0;
-
-/// `e^x` for `x` in [`LOWEST`] to [`HIGHEST`], held there; NaN stays NaN.
-#[inline(always)]
-fn exp(x: f32) -> f32 {
-    let x = if x < LOWEST { LOWEST } else { x };
-    let x = if x > HIGHEST { HIGHEST } else { x };
-    // x = n ln 2 + r, |r| <= ln 2 / 2: the power of two is put together from bits, the rest is the
-    // Taylor polynomial, whose next term is below 2^-26.
-    let shifted = x * std::f32::consts::LOG2_E + ROUNDING;
-    let n = shifted - ROUNDING;
-    let r = x - n * LN_2_HIGH - n * LN_2_LOW;
-    let p = 1.0 / 5040.0;
-    let p = p * r + 1.0 / 720.0;
-    let p = p * r + 1.0 / 120.0;
-    let p = p * r + 1.0 / 24.0;
-    let p = p * r + 1.0 / 6.0;
-    let p = p * r + 0.5;
-    let p = p * r * r + r + 1.0;
-    let power = shifted.to_bits().wrapping_add(127).wrapping_shl(23);
-    p * f32::from_bits(power)
-}
+use super::exponential::exp_held;
 
 /// Below this `e^-x` is infinite in 32 bits.
 const NOTHING: f32 = -88.722_84;
@@ -43,7 +12,7 @@ const NOTHING: f32 = -88.722_84;
 /// and makes NaN of what is infinite.
 #[inline(always)]
 pub(crate) fn logistic(x: f32) -> f32 {
-    let value = 1.0 / (1.0 + exp(-x));
+    let value = 1.0 / (1.0 + exp_held(-x));
     if x < NOTHING { 0.0 } else { value }
 }
 
@@ -55,7 +24,7 @@ const SMALL: f32 = 0.625;
 #[inline(always)]
 pub(crate) fn tanh(x: f32) -> f32 {
     let magnitude = x.abs();
-    let large = 1.0 - 2.0 / (exp(2.0 * magnitude) + 1.0);
+    let large = 1.0 - 2.0 / (exp_held(2.0 * magnitude) + 1.0);
     // tanh(x) = x + x^3 q(x^2): an interpolation at the zeros of a Chebyshev polynomial.
     let square = x * x;
     let q = -6.070_581_7e-3;

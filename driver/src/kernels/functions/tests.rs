@@ -1,6 +1,6 @@
 //! Against the exact functions, and every form against the one for a single value.
 
-use super::{ln, ln_all, logistic, logistic_all, tanh, tanh_all};
+use super::{exp, exp_all, ln, ln_all, logistic, logistic_all, tanh, tanh_all};
 use crate::kernels::simd::Isa;
 
 /// Numbers of all sizes, most of them around 1, where a small result must keep its digits; and those at the edges.
@@ -32,6 +32,10 @@ fn compare(kernel: fn(Isa, &[f32], &mut [f32]), function: fn(f32) -> f32, isa: I
     }
 }
 
+pub(crate) fn exponentials(isa: Isa) {
+    compare(exp_all, exp, isa);
+}
+
 pub(crate) fn logarithms(isa: Isa) {
     compare(ln_all, ln, isa);
 }
@@ -48,14 +52,37 @@ pub(crate) fn tangents(isa: Isa) {
 fn logarithms_are_within_one_unit_in_the_last_place() {
     for x in numbers() {
         let (got, want) = (f64::from(ln(x)), f64::from(x).ln());
-        #[allow(
-            clippy::cast_possible_truncation,
-            reason = "the distance of floats around it is asked for"
-        )]
-        let rounded = want.abs() as f32;
-        let unit = f64::from(rounded.next_up()) - f64::from(rounded);
-        assert!((got - want).abs() <= 0.9 * unit, "ln {x}: {got}, not {want}");
+        assert!((got - want).abs() <= 0.9 * unit_at(want), "ln {x}: {got}, not {want}");
     }
+}
+
+/// The distance of floats around this number.
+#[allow(clippy::cast_possible_truncation, reason = "a float near it is asked for")]
+fn unit_at(x: f64) -> f64 {
+    let rounded = x.abs() as f32;
+    f64::from(rounded.next_up()) - f64::from(rounded)
+}
+
+#[test]
+fn exponentials_are_within_two_units_in_the_last_place() {
+    for step in -1_200_000..1_000_000_i32 {
+        // From where they are 0 to where they are infinite, and around 0 the closer the smaller.
+        let near = f64::from(step) * 1e-9;
+        for x in [f64::from(step) * 8.9e-5, near] {
+            #[allow(clippy::cast_possible_truncation, reason = "a float near it is asked for")]
+            let x = x as f32;
+            let (got, want) = (f64::from(exp(x)), f64::from(x).exp());
+            if want > f64::from(f32::MAX) {
+                assert_eq!(got, f64::INFINITY, "e^{x}");
+                continue;
+            }
+            assert!((got - want).abs() <= 1.2 * unit_at(want), "e^{x}: {got:e}, not {want:e}");
+        }
+    }
+    assert_eq!([exp(f32::NEG_INFINITY), exp(-1e30), exp(-104.0)], [0.0; 3]);
+    assert_eq!([exp(f32::INFINITY), exp(1e30)], [f32::INFINITY; 2]);
+    assert_eq!((exp(0.0).to_bits(), exp(-0.0)), (1f32.to_bits(), 1.0));
+    assert!(exp(f32::NAN).is_nan());
 }
 
 #[test]

@@ -11,6 +11,8 @@ mod fixed_point;
 
 use self::fixed_point::{EXP_INTEGER_BITS, SUM_INTEGER_BITS, exp_of_negative, reciprocal};
 use crate::OpError;
+use crate::kernels::Isa;
+use crate::kernels::functions::{exp_all, ln};
 use crate::kernels::lanes::Lanes;
 use crate::kernels::quant::{Multiplier, doubling_high_mul, rounding_divide_by_power_of_two};
 use crate::kernels::simd::portable_kernel;
@@ -32,6 +34,7 @@ portable_kernel! {
 
 /// `exp(beta * (x - max))` over its sum, for one lane.
 pub(crate) fn softmax_lane(
+    isa: Isa,
     input: &[f32],
     output: &mut [f32],
     beta: f32,
@@ -39,12 +42,9 @@ pub(crate) fn softmax_lane(
 ) -> Result<(), OpError> {
     let max = largest(input, checkpoints)?;
     let mut sum = 0.0;
-    for (output, input) in output.chunks_mut(STEPS_PER_CHECK).zip(input.chunks(STEPS_PER_CHECK)) {
+    for (output, input) in output.chunks_mut(BLOCK).zip(input.chunks(BLOCK)) {
         checkpoints.after(input.len())?;
-        for (out, x) in output.iter_mut().zip(input) {
-            *out = ((x - max) * beta).exp();
-            sum += *out;
-        }
+        sum += exponentials(isa, input, (max, beta), output);
     }
     for output in output.chunks_mut(STEPS_PER_CHECK) {
         checkpoints.after(output.len())?;
@@ -55,17 +55,50 @@ pub(crate) fn softmax_lane(
     Ok(())
 }
 
+/// Values whose exponentials are computed, and added up, at a time.
+const BLOCK: usize = 256;
+
+/// Maxima and sums that are kept side by side: whatever instructions there are, they are of the same values, in the same order.
+const SIDE_BY_SIDE: usize = 16;
+
+/// Writes `exp(beta * (x - max))` of at most [`BLOCK`] values, and gives their sum.
+fn exponentials(isa: Isa, input: &[f32], (max, beta): (f32, f32), output: &mut [f32]) -> f32 {
+    let mut scaled = [0.0; BLOCK];
+    for (scaled, x) in scaled.iter_mut().zip(input) {
+        *scaled = (x - max) * beta;
+    }
+    exp_all(isa, &scaled[..input.len()], output);
+    folded(output, 0.0, |sum, exp| sum + exp)
+}
+
 fn largest(values: &[f32], checkpoints: &mut Checkpoints<'_>) -> Result<f32, OpError> {
     let mut max = f32::NEG_INFINITY;
     for part in values.chunks(STEPS_PER_CHECK) {
         checkpoints.after(part.len())?;
-        max = part.iter().copied().fold(max, f32::max);
+        max = max.max(folded(part, f32::NEG_INFINITY, f32::max));
     }
     Ok(max)
 }
 
+/// All values, and `first` for those that are missing, as `both` makes one of two.
+#[inline(always)]
+fn folded(values: &[f32], first: f32, both: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut lanes = [first; SIDE_BY_SIDE];
+    let (whole, rest) = values.as_chunks::<SIDE_BY_SIDE>();
+    for values in whole {
+        for (lane, value) in lanes.iter_mut().zip(values) {
+            *lane = both(*lane, *value);
+        }
+    }
+    for (lane, value) in lanes.iter_mut().zip(rest) {
+        *lane = both(*lane, *value);
+    }
+    lanes.into_iter().fold(first, both)
+}
+
 /// `beta * (x - max)` minus the logarithm of the sum of its exponentials, for one lane.
 pub(crate) fn log_softmax_lane(
+    isa: Isa,
     input: &[f32],
     output: &mut [f32],
     beta: f32,
@@ -73,11 +106,12 @@ pub(crate) fn log_softmax_lane(
 ) -> Result<(), OpError> {
     let max = largest(input, checkpoints)?;
     let mut sum = 0.0;
-    for part in input.chunks(STEPS_PER_CHECK) {
-        checkpoints.after(part.len())?;
-        sum = part.iter().fold(sum, |sum, x| sum + ((x - max) * beta).exp());
+    for (output, input) in output.chunks_mut(BLOCK).zip(input.chunks(BLOCK)) {
+        checkpoints.after(input.len())?;
+        // Where the results come later.
+        sum += exponentials(isa, input, (max, beta), output);
     }
-    let log_sum = sum.ln();
+    let log_sum = ln(sum);
     for (output, input) in output.chunks_mut(STEPS_PER_CHECK).zip(input.chunks(STEPS_PER_CHECK)) {
         checkpoints.after(input.len())?;
         for (out, x) in output.iter_mut().zip(input) {
@@ -238,11 +272,59 @@ mod tests {
 
     #[test]
     fn float_lanes() {
-        let mut out = [0.0; 2];
+        let (isa, mut out) = (Isa::detect(), [0.0; 2]);
         let checkpoints = &mut Stop::default().checkpoints();
-        softmax_lane(&[0.0, 3f32.ln()], &mut out, 1.0, checkpoints).unwrap();
+        softmax_lane(isa, &[0.0, 3f32.ln()], &mut out, 1.0, checkpoints).unwrap();
         assert!((out[0] - 0.25).abs() < 1e-6 && (out[1] - 0.75).abs() < 1e-6);
-        log_softmax_lane(&[0.0, 3f32.ln()], &mut out, 1.0, checkpoints).unwrap();
+        log_softmax_lane(isa, &[0.0, 3f32.ln()], &mut out, 1.0, checkpoints).unwrap();
         assert!((out[0] - 0.25f32.ln()).abs() < 1e-6 && (out[1] - 0.75f32.ln()).abs() < 1e-6);
+    }
+
+    /// Lanes of every length around those that are computed at a time: near the exact result, and the same bits for all instructions.
+    #[test]
+    fn float_lanes_of_every_length() {
+        for len in (1..70).chain([255, 256, 257, 1001]) {
+            let number =
+                |at: usize| f32::from(u16::try_from(at * 7919 % 1013).unwrap()) / 50.0 - 9.0;
+            let values: Vec<f32> = (0..len).map(number).collect();
+            let exact: Vec<f64> = values.iter().map(|x| (f64::from(*x) * 0.7).exp()).collect();
+            let sum: f64 = exact.iter().sum();
+            let lanes = |isa| {
+                let checkpoints = &mut Stop::default().checkpoints();
+                let mut out = [vec![0.0; len], vec![0.0; len]];
+                softmax_lane(isa, &values, &mut out[0], 0.7, checkpoints).unwrap();
+                log_softmax_lane(isa, &values, &mut out[1], 0.7, checkpoints).unwrap();
+                out
+            };
+            let got = lanes(Isa::PORTABLE);
+            for ((share, log), exact) in got[0].iter().zip(&got[1]).zip(&exact) {
+                let want = exact / sum;
+                assert!(
+                    (f64::from(*share) - want).abs() <= 2e-6 * want,
+                    "{len}: {share}, not {want}"
+                );
+                assert!(
+                    (f64::from(*log) - want.ln()).abs() <= 2e-6,
+                    "{len}: {log}, not {}",
+                    want.ln()
+                );
+            }
+            for isa in Isa::each_here() {
+                assert_eq!(lanes(isa), got, "{len}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_makes_all_of_a_lane_none() {
+        let mut out = [0.0; 20];
+        let checkpoints = &mut Stop::default().checkpoints();
+        let mut values = [1.0; 20];
+        values[17] = f32::NAN;
+        softmax_lane(Isa::detect(), &values, &mut out, 1.0, checkpoints).unwrap();
+        assert!(out.iter().all(|x| x.is_nan()));
+        values[17] = f32::NEG_INFINITY;
+        softmax_lane(Isa::detect(), &values, &mut out, 1.0, checkpoints).unwrap();
+        assert_eq!((out[17], out[0]), (0.0, 1.0 / 19.0));
     }
 }

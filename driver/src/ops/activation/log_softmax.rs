@@ -6,16 +6,17 @@
 //! Source: NNAPI `types.hal`, `OperationType::LOG_SOFTMAX`.
 
 use burst_hal::HalVersion::V1_2;
-use burst_hal::{OperandType, OperationType};
-use half::f16;
+use burst_hal::OperationType;
 
 use crate::OpError;
-use crate::kernels::lanes::Lanes;
+use crate::kernels::Isa;
 use crate::kernels::softmax::log_softmax_lane;
 use crate::op::types::{F16, F32, I32, TF16, TF32};
 use crate::op::{
-    Checkpoints, Form, Inferred, OpDef, OpTraits, Parsed, Run, Signature, WithAttributes,
+    Form, Inferred, Kernel, OpDef, OpTraits, Parsed, PrepareContext, Prepared, Run, Signature,
+    WithAttributes,
 };
+use crate::ops::activation::float_lanes::FloatLanes;
 use crate::ops::activation::{SoftmaxAttributes, unary};
 use crate::ops::attributes::MAX_RANK;
 use crate::tensor::Args;
@@ -24,7 +25,12 @@ use crate::tensor::Args;
 pub static DEF: OpDef = OpDef {
     code: OperationType::LogSoftmax,
     validate,
-    body: &WithAttributes { parse: SoftmaxAttributes::parse, infer, prepare: None, execute },
+    body: &WithAttributes {
+        parse: SoftmaxAttributes::parse,
+        infer,
+        prepare: Some(prepare),
+        execute,
+    },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -41,29 +47,31 @@ fn infer(args: &Args<'_>, attributes: Parsed<'_, SoftmaxAttributes>) -> Result<I
     Ok(shape)
 }
 
+fn prepare(
+    _: &Args<'_>,
+    attributes: &SoftmaxAttributes,
+    context: &PrepareContext<'_>,
+) -> Result<Option<Prepared>, OpError> {
+    Ok(Some(floats(*attributes, context.isa).prepared()))
+}
+
 fn execute(run: &mut Run<'_, '_>, attributes: &SoftmaxAttributes) -> Result<(), OpError> {
-    let input = run.input(0)?;
-    let SoftmaxAttributes { axis, beta } = *attributes;
-    let lanes = Lanes::new(input.dims, axis.position(input.dims.len())?);
-    let Run { outputs, scratch, stop, .. } = run;
-    let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
-    let work = (scratch.f32(2 * lanes.len)?, stop.checkpoints());
-    let make = |read: &[f32], write: &mut [f32], checkpoints: &mut Checkpoints<'_>| {
-        log_softmax_lane(read, write, beta, checkpoints)
-    };
-    match out.info.ty {
-        OperandType::TensorFloat32 => {
-            lanes.map(input.f32()?, out.f32_mut()?, work, (|x| x, |x| x), make)
-        }
-        _ => {
-            let convert = (f16::to_f32, f16::from_f32);
-            lanes.map(input.f16()?, out.f16_mut()?, work, convert, make)
-        }
+    floats(*attributes, Isa::PORTABLE).run(run)
+}
+
+fn floats(attributes: SoftmaxAttributes, isa: Isa) -> FloatLanes {
+    FloatLanes {
+        function: log_softmax_lane,
+        attributes,
+        isa,
+        name: "logarithm of softmax of floats",
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use burst_hal::OperandType;
+
     use super::*;
     use crate::ops::testing::{Tensor, run_one};
 

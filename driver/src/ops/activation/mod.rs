@@ -6,6 +6,7 @@ use crate::ops::attributes::Axis;
 
 mod clamp;
 pub mod elu;
+mod float_lanes;
 pub mod hard_swish;
 pub mod log_softmax;
 pub mod logistic;

@@ -7,19 +7,20 @@
 //! Source: NNAPI `types.hal`, `OperationType::SOFTMAX`.
 
 use burst_hal::HalVersion::{V1_0, V1_2, V1_3};
-use burst_hal::{OperandType, OperationType};
-use half::f16;
+use burst_hal::OperationType;
 use smallvec::SmallVec;
 
 use crate::OpError;
+use crate::kernels::Isa;
 use crate::kernels::lanes::Lanes;
 use crate::kernels::quant::type_range;
 use crate::kernels::softmax::{ExpTable, softmax_lane};
 use crate::op::types::{F16, F32, I32, TF16, TF32, TQ8, TQ8S};
 use crate::op::{
-    Checkpoints, Form, Inferred, Kernel, OpDef, OpTraits, Parsed, PrepareContext, Prepared, Run,
-    Signature, WithAttributes,
+    Form, Inferred, Kernel, OpDef, OpTraits, Parsed, PrepareContext, Prepared, Run, Signature,
+    WithAttributes,
 };
+use crate::ops::activation::float_lanes::FloatLanes;
 use crate::ops::activation::{MAX_RANK, SoftmaxAttributes, expect_input_rank, unary};
 use crate::ops::attributes::Axis;
 use crate::ops::quantization::rules::{expect_fixed, quant8};
@@ -70,46 +71,26 @@ fn infer(args: &Args<'_>, attributes: Parsed<'_, SoftmaxAttributes>) -> Result<I
 fn prepare(
     args: &Args<'_>,
     attributes: &SoftmaxAttributes,
-    _: &PrepareContext<'_>,
+    context: &PrepareContext<'_>,
 ) -> Result<Option<Prepared>, OpError> {
-    let Some(quant) = quant8(args.input(0)?.info) else { return Ok(None) };
+    let Some(quant) = quant8(args.input(0)?.info) else {
+        return Ok(Some(floats(*attributes, context.isa).prepared()));
+    };
     let table = ExpTable::new(attributes.beta, quant.scale)?;
     let kernel = Box::new(TableKernel { table, axis: attributes.axis });
     Ok(Some(Prepared { kernel, packed_inputs: SmallVec::new() }))
 }
 
 fn execute(run: &mut Run<'_, '_>, attributes: &SoftmaxAttributes) -> Result<(), OpError> {
-    let input = run.input(0)?;
     let SoftmaxAttributes { axis, beta } = *attributes;
-    if let Some(quant) = quant8(input.info) {
+    if let Some(quant) = quant8(run.input(0)?.info) {
         return quantized(run, &ExpTable::new(beta, quant.scale)?, axis);
     }
-    let lanes = Lanes::new(input.dims, axis.position(input.dims.len())?);
-    let Run { outputs, scratch, stop, .. } = run;
-    let mut checkpoints = stop.checkpoints();
-    let out = outputs.first_mut().ok_or(OpError::Arity { want: 1, got: 0 })?;
-    let make = |read: &[f32], write: &mut [f32], checkpoints: &mut Checkpoints<'_>| {
-        softmax_lane(read, write, beta, checkpoints)
-    };
-    match out.info.ty {
-        OperandType::TensorFloat32 if lanes.inner == 1 => {
-            let len = lanes.len.max(1);
-            let rows = input.f32()?.chunks_exact(len).zip(out.f32_mut()?.chunks_exact_mut(len));
-            for (read, write) in rows {
-                make(read, write, &mut checkpoints)?;
-            }
-            Ok(())
-        }
-        OperandType::TensorFloat32 => {
-            let work = (scratch.f32(2 * lanes.len)?, checkpoints);
-            lanes.map(input.f32()?, out.f32_mut()?, work, (|x| x, |x| x), make)
-        }
-        _ => {
-            let work = (scratch.f32(2 * lanes.len)?, checkpoints);
-            let convert = (f16::to_f32, f16::from_f32);
-            lanes.map(input.f16()?, out.f16_mut()?, work, convert, make)
-        }
-    }
+    floats(*attributes, Isa::PORTABLE).run(run)
+}
+
+fn floats(attributes: SoftmaxAttributes, isa: Isa) -> FloatLanes {
+    FloatLanes { function: softmax_lane, attributes, isa, name: "softmax of floats" }
 }
 
 fn quantized(run: &mut Run<'_, '_>, table: &ExpTable, axis: Axis) -> Result<(), OpError> {
@@ -143,6 +124,8 @@ impl Kernel for TableKernel {
 
 #[cfg(test)]
 mod tests {
+    use burst_hal::OperandType;
+
     use super::*;
     use crate::ops::testing::{Tensor, has_form, run_one};
     use burst_hal::HalVersion;

@@ -1,8 +1,9 @@
-//! Kernels with tables worked out beforehand give what the reference gives, for every stored value.
+//! Kernels give what the reference gives: with tables worked out beforehand for every stored value, of floats to the bit.
 
 use burst_hal::OperandType;
 
 use super::*;
+use crate::ops::elementwise::exp;
 use crate::ops::testing::{Tensor, run, run_fast, run_one};
 
 const UNSIGNED: OperandType = OperandType::TensorQuant8Asymm;
@@ -49,21 +50,43 @@ fn clamping_without_rescaling_needs_no_table() {
     }
 }
 
-#[test]
-fn floats_need_no_table() {
-    let inputs = [Tensor::f32(&[1, 2], &[0.0, 1.0]), Tensor::scalar_f32(1.0)];
-    let out = [Tensor::output(OperandType::TensorFloat32)];
-    assert!(run_fast(&softmax::DEF, &inputs, &out).unwrap().is_none());
+/// Numbers around the ends of what exponentials represent, as such a tensor.
+fn floats(ty: OperandType, dims: &[u32], count: u16) -> Tensor {
+    let values: Vec<f32> = (0..count).map(|x| f32::from(x) * 0.09 - 110.0).collect();
+    if ty == OperandType::TensorFloat16 {
+        Tensor::f16(dims, &values)
+    } else {
+        Tensor::f32(dims, &values)
+    }
 }
 
 #[test]
 fn kernels_of_floats_give_the_references_bits() {
-    let values: Vec<f32> = (0..2500u16).map(|x| f32::from(x) * 0.09 - 110.0).collect();
-    let inputs = [Tensor::f32(&[2500], &values)];
-    for def in [&logistic::DEF, &tanh::DEF] {
+    let inputs = [floats(OperandType::TensorFloat32, &[2500], 2500)];
+    for def in [&logistic::DEF, &tanh::DEF, &exp::DEF] {
         let out = Tensor::output(OperandType::TensorFloat32);
         let plain = run_one(def, &inputs, out.clone()).unwrap();
         let fast = run_fast(def, &inputs, &[out]).unwrap().expect("a kernel");
         assert_eq!(fast[0].values::<u32>(), plain.values::<u32>(), "{:?}", def.code);
+    }
+}
+
+#[test]
+fn kernels_of_lanes_of_floats_give_the_references_bits() {
+    for (axis, ty) in [0, 1, 2].into_iter().flat_map(|axis| {
+        [OperandType::TensorFloat32, OperandType::TensorFloat16].map(|ty| (axis, ty))
+    }) {
+        let beta = if ty == OperandType::TensorFloat16 {
+            Tensor::scalar_f16(0.1)
+        } else {
+            Tensor::scalar_f32(0.1)
+        };
+        let inputs = [floats(ty, &[5, 19, 25], 5 * 19 * 25), beta, Tensor::scalar_i32(axis)];
+        for def in [&softmax::DEF, &log_softmax::DEF] {
+            let out = Tensor::output(ty);
+            let plain = run_one(def, &inputs, out.clone()).unwrap();
+            let fast = run_fast(def, &inputs, &[out]).unwrap().expect("a kernel");
+            assert_eq!(fast[0].values::<u8>(), plain.values::<u8>(), "{:?}, axis {axis}", def.code);
+        }
     }
 }

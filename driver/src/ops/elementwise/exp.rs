@@ -8,15 +8,18 @@ use burst_hal::HalVersion::V1_2;
 use burst_hal::OperationType;
 
 use super::unary;
+use crate::kernels::functions;
 use crate::op::types::{TF16, TF32};
-use crate::op::{Form, OpDef, OpTraits, Plain, Run, Signature};
+use crate::op::{Form, OpDef, OpTraits, Plain, PrepareContext, Prepared, Run, Signature};
+use crate::ops::float_map::FloatMap;
+use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
 /// The definition of EXP.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Exp,
     validate,
-    body: &Plain { infer: unary::infer, prepare: None, execute },
+    body: &Plain { infer: unary::infer, prepare: Some(prepare), execute },
     traits: OpTraits::PLAIN.no_zero_sized(),
 };
 
@@ -26,8 +29,13 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     signature.expect_forms(FORMS)
 }
 
+fn prepare(args: &Args<'_>, context: &PrepareContext<'_>) -> Result<Option<Prepared>, OpError> {
+    let map = FloatMap { function: functions::exp_all, name: "exponential of floats" };
+    map.prepare(args, context)
+}
+
 fn execute(run: &mut Run<'_, '_>) -> Result<(), OpError> {
-    unary::execute(run, f32::exp)
+    unary::execute(run, functions::exp)
 }
 
 #[cfg(test)]
