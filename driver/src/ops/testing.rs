@@ -9,9 +9,10 @@ use half::f16;
 
 use crate::aligned::AlignedBytes;
 use crate::kernels::Isa;
-use crate::op::{Budget, Inferred, OpDef, PrepareContext, Run, Signature, Stop};
+use crate::op::{Budget, Inferred, Kernel, OpDef, PrepareContext, Run, Signature, Stop};
 use crate::scratch::Scratch;
 use crate::tensor::{Arg, Args, Storage, TensorInfo, TensorMut, TensorRef, Value};
+use crate::threads::{Parallelism, ThreadPool};
 use crate::{OpError, SignatureError};
 
 /// An operand with its value, or (as an output) only with its meaning.
@@ -197,7 +198,7 @@ pub(crate) fn run_fast(
     run_fast_on(Isa::detect(), def, inputs, outputs)
 }
 
-/// As [`run_fast`], with these instructions.
+/// As [`run_fast`], with these instructions; one thread and several have to give the same bytes.
 pub(crate) fn run_fast_on(
     isa: Isa,
     def: &OpDef,
@@ -209,18 +210,34 @@ pub(crate) fn run_fast_on(
     let meanings: Vec<_> = outputs.iter().map(|out| (&out.info, &*out.dims)).collect();
     match def.body.prepare(&Args { inputs: &args, outputs: &meanings }, &context)? {
         None => Ok(None),
-        Some(fast) => run_with(def, inputs, outputs, |run| {
-            fast.kernel.run(run)?;
-            // Halves are widened beside what it says.
-            let is_exact = inputs.iter().all(|input| input.info.ty != OperandType::TensorFloat16);
-            let said = fast.kernel.scratch_floats() * size_of::<f32>();
-            if said > 0 && is_exact {
-                assert_eq!(run.scratch.held_bytes(), said, "{}", fast.kernel.name());
+        Some(fast) => {
+            let alone = run_with(def, inputs, outputs, |run| {
+                fast.kernel.run(run)?;
+                // Halves are widened beside what it says.
+                let is_exact =
+                    inputs.iter().all(|input| input.info.ty != OperandType::TensorFloat16);
+                let said = fast.kernel.scratch_floats() * size_of::<f32>();
+                if said > 0 && is_exact {
+                    assert_eq!(run.scratch.held_bytes(), said, "{}", fast.kernel.name());
+                }
+                Ok(())
+            })?;
+            let shared = run_with(def, inputs, outputs, |run| shared(&*fast.kernel, run))?;
+            for (alone, shared) in alone.iter().zip(shared) {
+                assert_eq!(alone.values::<u8>(), shared.values::<u8>(), "{}", fast.kernel.name());
             }
-            Ok(())
-        })
-        .map(Some),
+            Ok(Some(alone))
+        }
     }
+}
+
+/// Runs a kernel with three threads that share whatever can be shared.
+fn shared(kernel: &dyn Kernel, run: &mut Run<'_, '_>) -> Result<(), OpError> {
+    let pool = ThreadPool::new(3, 4);
+    let scope = pool.begin(true);
+    let parallelism = Parallelism::eager(&scope);
+    let Run { inputs, outputs, scratch, stop, .. } = run;
+    kernel.run(&mut Run { inputs, outputs, scratch, stop: *stop, parallelism })
 }
 
 fn run_with(
