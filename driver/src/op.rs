@@ -249,11 +249,10 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// Takes the kernel of an operation that reads its only output: from now on it computes that operation's output. Or
-    /// gives it back.
+    /// Takes the kernel of an operation that reads its only output: from now on it computes that operation's output.
     ///
     /// # Errors
-    /// None: what was not taken.
+    /// The kernel, where it is not taken.
     fn take_behind(&mut self, behind: Behind) -> Result<(), Behind> {
         Err(behind)
     }

@@ -1,4 +1,4 @@
-//! A small model is run once while it is prepared, so that its first execution is as fast as the next.
+//! A small model is run a few times while it is prepared, so that its first execution is as fast as the next.
 //!
 //! The first run of code takes a core several times as long: instructions, weights and tables come from memory, and
 //! no branch has been seen. For a model of a few microseconds that is half of its time again, for one of a millisecond
@@ -29,12 +29,15 @@ const MOST_PRODUCTS: u64 = 2_000_000;
 /// Most operations of one.
 const MOST_STEPS: usize = 64;
 
+/// How often it is run: the second time the code is there, but its branches are hardly known yet.
+const RUNS: usize = 3;
+
 /// When it is given up, whatever it was thought to take: at the next look at the deadline, as executions are. Who prepares
 /// the model waits for it.
 const LONGEST: Duration = Duration::from_millis(1);
 
 impl CpuPreparedModel {
-    /// Runs the model once, with zeros, in working memory that is gone afterwards. What comes of it, an error included,
+    /// Runs the model [`RUNS`] times, with zeros, in working memory that is gone afterwards. What comes of it, an error included,
     /// concerns nobody: it is not an execution. Says whether it ran to its end.
     pub(crate) fn rehearse(&self, stop: Stop<'_>) -> bool {
         self.plan().is_rehearsed() && self.run_with_zeros(stop).is_some()
@@ -48,7 +51,8 @@ impl CpuPreparedModel {
         let mut context = Context::new(plan, self.payer()).ok()?;
         let soon = TimePoint::after(LONGEST);
         let deadline = Some(stop.deadline.map_or(soon, |deadline| deadline.min(soon)));
-        let outcome = arguments.bring(&mut context, plan, threads).and_then(|()| {
+        let outcome = (0..RUNS).try_for_each(|_| {
+            arguments.bring(&mut context, plan, threads)?;
             context.rehearse(plan, Stop { deadline, ..stop })?;
             let result = &mut ExecutionResult::of(ErrorStatus::None);
             arguments.take(&context, plan, threads, result)

@@ -24,8 +24,8 @@ pub trait ByChannels: Send + Sync {
     /// Multiplications, each with an addition.
     fn products(&self) -> usize;
 
-    /// Computes the channels `channels`: a multiple of [`CHANNEL_STEP`] is the first, and one follows the last, or none
-    /// at all. Both images have these channels only.
+    /// Computes some channels of images that have these channels only. They begin at a multiple of [`CHANNEL_STEP`], and end
+    /// at one or with the last of all.
     ///
     /// # Errors
     /// [`OpError::Internal`] for other numbers of bytes.
@@ -37,7 +37,7 @@ pub trait ByChannels: Send + Sync {
     ) -> Result<(), OpError>;
 }
 
-/// Of how many channels [`ByChannels::run_channels`] computes a multiple.
+/// Where blocks of channels for [`ByChannels::run_channels`] begin: at a multiple of so many.
 pub const CHANNEL_STEP: usize = 32;
 
 /// A kernel that another one is to run behind itself.

@@ -76,7 +76,7 @@ impl Builder<'_, '_> {
     /// Lets the step before it run a kernel that computes channel by channel.
     ///
     /// # Errors
-    /// None: what no step takes.
+    /// The kernel, where no step takes it.
     fn join_channels(
         &mut self,
         behind: Behind,
