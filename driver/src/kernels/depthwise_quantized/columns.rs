@@ -159,6 +159,7 @@ impl ColumnFilter {
             && conv.input.is_nhwc()
             && conv.output.channels == channels
             && are_blocks
+            && channels > 0
             && end <= self.channels
     }
 

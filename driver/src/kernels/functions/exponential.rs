@@ -1,13 +1,9 @@
 //! Powers of e.
 
-use super::apply;
+use super::{LN_2_HIGH, LN_2_LOW, apply};
 
 /// Adding this to a number of small magnitude leaves its nearest whole number in the lowest bits.
 const ROUNDING: f32 = 12_582_912.0; // 1.5 * 2^23
-
-/// `ln 2` in two parts, of which the first has few bits, so that multiples of it are exact.
-const LN_2_HIGH: f32 = 0.693_359_4;
-const LN_2_LOW: f32 = -2.121_944_4e-4;
 
 /// The exponent of 1 in a number of 32 bits, and where exponents begin.
 const BIAS: u32 = 127;

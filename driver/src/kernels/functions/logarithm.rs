@@ -1,10 +1,6 @@
 //! The natural logarithm.
 
-use super::apply;
-
-/// `ln 2` in two parts, of which the first has few bits, so that multiples of it by exponents are exact.
-const LN_2_HIGH: f32 = 0.693_359_4;
-const LN_2_LOW: f32 = -2.121_944_4e-4;
+use super::{LN_2_HIGH, LN_2_LOW, apply};
 
 /// The lowest fraction, `sqrt(1/2)`: fractions go from it to twice as much, around 1.
 const LOWEST_FRACTION: i32 = 0x3f35_04f3;
