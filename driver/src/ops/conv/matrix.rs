@@ -287,8 +287,7 @@ impl Kernel for ByteProduct {
     }
 
     fn take_behind(&mut self, behind: Behind) -> Result<(), Behind> {
-        let pixels = behind.kernel.by_channels().map(|kernel| kernel.pixels());
-        if !self.has_few_rows || self.behind.is_some() || pixels.is_none() {
+        if !self.has_few_rows || self.behind.is_some() || behind.kernel.by_channels().is_none() {
             return Err(behind);
         }
         self.behind = Some(behind);
