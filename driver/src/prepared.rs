@@ -70,7 +70,7 @@ impl CpuPreparedModel {
             options: PrepareOptions::default(),
             idle: engine.memory().idle_contexts(charge.same_account()),
             memory: Arc::clone(engine.memory()),
-            pace: Pace::default(),
+            pace: Pace::of(model),
             // Helpers poll while they wait for work: nothing for who saves energy.
             pool: match preference {
                 ExecutionPreference::LowPower => None,

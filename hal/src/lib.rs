@@ -139,7 +139,7 @@ pub use model::{
 };
 pub use operand_type::{OperandKind, OperandType};
 pub use operation_type::OperationType;
-pub use pace::Pace;
+pub use pace::{Pace, REFUSALS_IN_A_ROW};
 pub use performance::PerformanceInfo;
 pub use pool_memory::{HeapMemory, Memory, MemoryError, Pool};
 pub use request::{

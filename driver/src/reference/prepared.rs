@@ -54,7 +54,7 @@ impl ReferenceModel {
         })?;
         let charge = budget.take_charge();
         let options = PrepareOptions { deadline: None, ..options };
-        Ok(ReferenceModel { graphs, rules, options, pace: Pace::default(), _charge: charge })
+        Ok(ReferenceModel { graphs, rules, options, pace: Pace::of(model), _charge: charge })
     }
 
     fn execute(
