@@ -1,11 +1,11 @@
 //! The helper threads of a device, and how they wait for work.
 //!
-//! A helper watches one word, `calls`, which every execution that begins and every job increments.
+//! A helper watches one word, that of the [`ScopedJob`], which every execution that begins and every job changes.
 //! While executions are in progress it polls for a bounded time, then it yields its core between polls,
 //! then it parks; after an execution it does the same for a shorter time. So there is no system call between the operations of an execution that keeps
 //! its helpers busy.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
@@ -45,9 +45,8 @@ pub(crate) struct ThreadPool {
 }
 
 struct Shared {
+    /// Helpers are called whenever they have a reason to look for work.
     job: ScopedJob,
-    /// Incremented whenever helpers have a reason to look for work.
-    calls: Polled,
     /// Executions in progress.
     executions: AtomicUsize,
     ended: AtomicBool,
@@ -57,11 +56,6 @@ struct Shared {
     spin: Duration,
     sleepers: Box<[Sleeper]>,
 }
-
-/// A word that helpers poll, with cache lines of its own: a store to anything beside it would have to wait for them.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Polled(AtomicU64);
 
 #[derive(Default)]
 struct Sleeper {
@@ -80,7 +74,6 @@ const CROWDED: u8 = 2;
 /// Which sleeping helpers a call wakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wake {
-    Nobody,
     /// Helpers that sleep because there was no work.
     Useful,
     Everybody,
@@ -99,7 +92,6 @@ impl ThreadPool {
         let count = threads.saturating_sub(1);
         let shared = Arc::new(Shared {
             job: ScopedJob::default(),
-            calls: Polled::default(),
             executions: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
             caller_cpu: AtomicUsize::new(usize::MAX),
@@ -132,11 +124,12 @@ impl ThreadPool {
     /// Marks the begin of an execution, which ends when the value is dropped. With `is_expected`,
     /// wakes sleeping helpers, so that they run when the first work is offered.
     pub(crate) fn begin(&self, is_expected: bool) -> Scope<'_> {
-        // Pairs with the check before a helper parks, through `calls`.
+        // Seen by a helper that sees the call.
         self.shared.executions.fetch_add(1, Ordering::Relaxed);
         self.shared.runs_on(Affinity::current());
         if is_expected {
-            self.shared.call(Wake::Everybody);
+            self.shared.job.call();
+            self.shared.wake(Wake::Everybody);
         }
         Scope {
             pool: self,
@@ -161,7 +154,8 @@ impl Drop for ThreadPool {
     fn drop(&mut self) {
         // Seen by every helper that sees the call.
         self.shared.ended.store(true, Ordering::Relaxed);
-        self.shared.call(Wake::Everybody);
+        self.shared.job.call();
+        self.shared.wake(Wake::Everybody);
         for helper in self.helpers.drain(..) {
             if helper.join().is_err() {
                 tracing::error!("a helper thread panicked");
@@ -216,10 +210,10 @@ impl Scope<'_> {
             return Ok(());
         }
         let shared = &*self.pool.shared;
+        shared.runs_on(Affinity::current());
         let delay = shared.job.run(work, |is_shared| {
-            if is_shared {
-                shared.runs_on(Affinity::current());
-                shared.call(if wake { Wake::Useful } else { Wake::Nobody });
+            if is_shared && wake {
+                shared.wake(Wake::Useful);
             }
             work(0, scratch);
         })?;
@@ -245,14 +239,10 @@ impl Shared {
         }
     }
 
-    /// Makes helpers check for work; wakes those sleeping helpers that `wake` names.
-    fn call(&self, wake: Wake) {
-        // SeqCst, as the helper's store and load in `park`: either the helper sees this call before it
+    /// Wakes those sleeping helpers that `wake` names, after a call.
+    fn wake(&self, wake: Wake) {
+        // SeqCst, as the call before and the helper's store and load in `park`: either the helper sees the call before it
         // parks, or this thread sees that the helper sleeps.
-        self.calls.0.fetch_add(1, Ordering::SeqCst);
-        if wake == Wake::Nobody {
-            return;
-        }
         for sleeper in &self.sleepers {
             let state = sleeper.state.load(Ordering::SeqCst);
             let is_meant = state == PARKED || state == CROWDED && wake == Wake::Everybody;
@@ -283,13 +273,12 @@ impl Shared {
         }
     }
 
-    /// Waits until `calls` differs from `seen`; returns its new value.
+    /// Waits until there have been other calls than `seen`; returns how many.
     fn wait(&self, sleeper: &Sleeper, affinity: &mut Affinity, seen: u64) -> u64 {
         let began = Instant::now();
         let mut polls = 0u32;
         loop {
-            // Pairs with the SeqCst addition in `call`.
-            let calls = self.calls.0.load(Ordering::Acquire);
+            let calls = self.job.calls();
             if calls != seen {
                 return calls;
             }
@@ -308,13 +297,13 @@ impl Shared {
             };
             let caller_cpu = self.caller_cpu.load(Ordering::Relaxed);
             if in_run && Affinity::current() == caller_cpu && !affinity.avoid(caller_cpu) {
-                sleeper.park(CROWDED, || self.calls.0.load(Ordering::SeqCst) == seen);
+                sleeper.park(CROWDED, || self.job.calls() == seen);
             } else if idle < spin {
                 std::hint::spin_loop();
             } else if idle < yields_until {
                 std::thread::yield_now();
             } else {
-                sleeper.park(PARKED, || self.calls.0.load(Ordering::SeqCst) == seen);
+                sleeper.park(PARKED, || self.job.calls() == seen);
             }
         }
     }
@@ -324,7 +313,7 @@ impl Sleeper {
     /// Parks the calling thread, whose sleeper this is, unless a call came in the meantime.
     fn park(&self, state: u8, was_not_called: impl FnOnce() -> bool) {
         self.state.store(state, Ordering::SeqCst);
-        // See `call` for the order.
+        // See `wake` for the order.
         if was_not_called() {
             std::thread::park();
         }

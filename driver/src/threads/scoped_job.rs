@@ -5,19 +5,22 @@
 //! erases that lifetime somewhere. Here it is one function, and everything the proof rests on is in
 //! this file. Why not a library: `docs/decisions/0008-threads.md`.
 //!
-//! 1. `offer` holds the lent work only between the two lines of [`ScopedJob::run`] that put it there
-//!    and remove it again.
-//! 2. A helper increments `inside` before it releases the lock under which it found the work, and
-//!    decrements it after its last use of the work.
-//! 3. `run` removes the work under that lock and then waits until `inside` is 0, also when the
-//!    caller's own share panics: by then no helper can find the work any more, and all have left it.
-//!    Nobody else can lend work before that, so that `inside` counts the helpers of one lender.
+//! Helpers watch one word, and what they need to begin lies beside it: reading a cache line that another core has
+//! written takes a tenth of a microsecond, and more where two cores are far from each other.
+//!
+//! 1. The lent work is written by whoever has set [`LENT`] in the word, before it sets [`OPEN`].
+//! 2. A helper reads it after it counted itself in, in one step with finding [`OPEN`] set; it counts itself out after
+//!    its last use of the work.
+//! 3. `run` takes [`OPEN`] away and then waits until no helper is counted, also when the
+//!    caller's own share panics: by then no helper can come in any more, and all have left.
+//!    Only then it takes [`LENT`] away, so that nobody else lends work before that, and the count is of the helpers of
+//!    one lender.
 #![allow(unsafe_code, reason = "the lifetime of a scoped job; see above")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-use super::sync::{AtomicBool, AtomicUsize, Mutex, lock, spin_loop, yield_now};
+use super::sync::{AtomicU64, UnsafeCell, spin_loop, yield_now};
 use crate::scratch::Scratch;
 
 /// Work that several threads do together: called by each with its number and its working memory.
@@ -42,26 +45,57 @@ pub(super) enum HelperDelay {
     Long,
 }
 
-/// Work that is lent to helpers, and what became of it. It lies with whoever lends it.
-struct Lent<'w> {
-    work: &'w Work<'w>,
-    /// Whether a helper panicked in it.
-    panicked: AtomicBool,
+/// In the word: somebody lends work, from before it can be found until all helpers have left.
+const LENT: u64 = 1;
+/// The work can be found.
+const OPEN: u64 = 1 << 1;
+/// A helper panicked in it.
+const PANICKED: u64 = 1 << 2;
+/// One helper that works on it.
+const INSIDE: u64 = 1 << 3;
+/// One call. Below it is room for more helpers than a pool may have.
+const CALL: u64 = 1 << 16;
+
+const _: () = assert!((super::MAX_THREADS as u64) < CALL / INSIDE);
+
+/// Whether any helper is counted.
+fn is_somebody_inside(word: u64) -> bool {
+    word % CALL >= INSIDE
 }
 
-/// One job at a time that helpers may take a share of.
+/// One job at a time that helpers may take a share of, and the calls that make them look for it.
+///
+/// It has cache lines of its own: a store to anything beside it would have to wait for those who watch it.
 #[derive(Default)]
+#[repr(align(128))]
 pub(super) struct ScopedJob {
-    offer: Mutex<Option<&'static Lent<'static>>>,
-    /// Whether somebody lends work, from the offer until all helpers have left.
-    is_lent: AtomicBool,
-    /// Helpers that are working on the offer.
-    inside: AtomicUsize,
+    /// Flags, the helpers that are inside, and above them the calls so far; these begin again at 0 some day, which only
+    /// whoever slept through 2^48 of them would not see.
+    word: AtomicU64,
+    /// What is lent, or was; nothing before the first time.
+    work: UnsafeCell<Option<*const Work<'static>>>,
 }
+
+// SAFETY: a pointer is as good in one thread as in another one; what it points to is used under 1 to 3 above alone.
+unsafe impl Send for ScopedJob {}
+// SAFETY: work is for any number of threads (`Sync`, in `Work`), and its place is written by one thread while no other
+// one reads it (1 to 3 above).
+unsafe impl Sync for ScopedJob {}
 
 impl ScopedJob {
+    /// Calls so far. What was written before the last one is seen.
+    pub(super) fn calls(&self) -> u64 {
+        // SeqCst: for whoever is about to sleep; see `ThreadPool`. A load costs the same with any order.
+        self.word.load(Ordering::SeqCst) / CALL
+    }
+
+    /// Makes whoever watches [`ScopedJob::calls`] look for work, and for what else there may be.
+    pub(super) fn call(&self) {
+        self.word.fetch_add(CALL, Ordering::SeqCst);
+    }
+
     /// Runs `own` while helpers may run `work`; returns when no helper runs `work` any more. The
-    /// argument of `own` says whether helpers can see the work: they cannot while another thread's
+    /// argument of `own` says whether helpers can see the work, and were called: they cannot while another thread's
     /// job is offered.
     ///
     /// # Errors
@@ -71,83 +105,99 @@ impl ScopedJob {
         work: &Work<'_>,
         own: impl FnOnce(bool),
     ) -> Result<HelperDelay, HelperPanicked> {
-        let lent = Lent { work, panicked: AtomicBool::new(false) };
-        let end = self.offer(&lent).then(|| End(self));
+        let end = self.offer(work).then(|| End(self));
         own(end.is_some());
         let Some(end) = end else { return Ok(HelperDelay::Short) };
-        let delay = self.end();
         // Only once: the next offer may be another thread's.
         std::mem::forget(end);
-        // Written by a helper before it left, which the wait has seen (Acquire).
-        if lent.panicked.load(Ordering::Relaxed) { Err(HelperPanicked) } else { Ok(delay) }
+        self.end()
     }
 
     /// Offers the work unless somebody else lends some. A caller that gets `true` has to end the offer,
-    /// whatever happens, before `lent` is gone.
-    fn offer(&self, lent: &Lent<'_>) -> bool {
-        let mut offer = lock(&self.offer);
+    /// whatever happens, before `work` is gone.
+    fn offer(&self, work: &Work<'_>) -> bool {
         // Acquire: pairs with the Release in `end`. The helpers of the work before have left it.
-        if self.is_lent.load(Ordering::Acquire) {
+        if self.word.fetch_or(LENT, Ordering::Acquire) & LENT != 0 {
             return false;
         }
-        // Relaxed: only read under this lock.
-        self.is_lent.store(true, Ordering::Relaxed);
-        // SAFETY: only lifetimes change. Helpers use the reference in `help` alone, between the
-        // two changes of `inside`, and `run`, the only caller, ends the offer before it returns or
-        // unwinds, which waits for them (1 to 3 above): `lent`, and the work that it borrows,
-        // outlive every use.
-        *offer = Some(unsafe { std::mem::transmute::<&Lent<'_>, &'static Lent<'static>>(lent) });
+        // SAFETY: only lifetimes change. Helpers use the pointer in `help` alone, while they are counted, and `run`,
+        // the only caller, ends the offer before it returns or unwinds, which waits for them (1 to 3
+        // above): `work`, and all that it borrows, outlive every use.
+        let work = unsafe { std::mem::transmute::<*const Work<'_>, *const Work<'static>>(work) };
+        self.work.with_mut(|place| {
+            // SAFETY: this thread has set `LENT`, and not yet `OPEN`: no helper is inside, and no other thread writes.
+            unsafe { *place = Some(work) };
+        });
+        // Release, in SeqCst: pairs with the Acquire of a helper that comes in. SeqCst: it is a call, too.
+        self.word.fetch_add(CALL + OPEN, Ordering::SeqCst);
         true
     }
 
     /// Does a helper's share of the offered work, if there is any.
     pub(super) fn help(&self, number: usize, scratch: &mut Scratch) {
-        let lent = {
-            let offer = lock(&self.offer);
-            let Some(lent) = *offer else { return };
-            // Under the lock, so that the thread that removes the offer sees this helper in the count.
-            self.inside.fetch_add(1, Ordering::Relaxed);
-            lent
-        };
-        if catch_unwind(AssertUnwindSafe(|| (lent.work)(number, scratch))).is_err() {
-            // Relaxed: the Release below makes it seen.
-            lent.panicked.store(true, Ordering::Relaxed);
+        let comes_in = |word: u64| (word & OPEN != 0).then_some(word + INSIDE);
+        // Acquire: pairs with the Release in `offer`. Helpers that come in or leave meanwhile keep that order going, as
+        // they too change the word by steps that read it.
+        if self.word.fetch_update(Ordering::Acquire, Ordering::Relaxed, comes_in).is_err() {
+            return;
         }
-        // This helper does not use `lent` from here on. Pairs with the Acquire in `end`: the owner
+        let work = self.work.with(|place| {
+            // SAFETY: `OPEN` was set in the same step that counted this helper: the work is written, and nobody writes
+            // another one before this helper has left.
+            unsafe { *place }
+        });
+        let did = catch_unwind(AssertUnwindSafe(|| {
+            if let Some(work) = work {
+                // SAFETY: whoever lent it waits until this helper has left.
+                let work = unsafe { &*work };
+                work(number, scratch);
+            }
+        }));
+        if did.is_err() {
+            // Relaxed: the Release below makes it seen.
+            self.word.fetch_or(PANICKED, Ordering::Relaxed);
+        }
+        // This helper does not use the work from here on. Pairs with the Acquire in `end`: the owner
         // of the work sees everything that this helper did to it.
-        self.inside.fetch_sub(1, Ordering::Release);
+        self.word.fetch_sub(INSIDE, Ordering::Release);
     }
 
-    fn end(&self) -> HelperDelay {
-        *lock(&self.offer) = None;
+    fn end(&self) -> Result<HelperDelay, HelperPanicked> {
+        // Both pair with the Release in `help`.
+        let mut word = self.word.fetch_and(!OPEN, Ordering::Acquire);
         let mut spins = 0;
-        // Pairs with the Release in `help`.
-        while self.inside.load(Ordering::Acquire) > 0 {
+        while is_somebody_inside(word) {
             if spins < SPINS_BEFORE_YIELD {
                 spins += 1;
                 spin_loop();
             } else {
                 yield_now();
             }
+            word = self.word.load(Ordering::Acquire);
         }
         // Release: pairs with the Acquire in `offer`.
-        self.is_lent.store(false, Ordering::Release);
-        if spins < SPINS_BEFORE_YIELD { HelperDelay::Short } else { HelperDelay::Long }
+        self.word.fetch_and(!(LENT | PANICKED), Ordering::Release);
+        match (word & PANICKED != 0, spins < SPINS_BEFORE_YIELD) {
+            (true, _) => Err(HelperPanicked),
+            (false, true) => Ok(HelperDelay::Short),
+            (false, false) => Ok(HelperDelay::Long),
+        }
     }
 }
 
-/// Ends an offer, also when the caller's own share panics.
+/// Ends an offer when the caller's own share panics.
 struct End<'a>(&'a ScopedJob);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        self.0.end();
+        // The caller's own panic goes on, whatever became of the helpers.
+        let _ = self.0.end();
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::sync::atomic::AtomicU32;
+    use std::sync::atomic::{AtomicBool, AtomicU32};
 
     use super::*;
 

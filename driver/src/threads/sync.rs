@@ -4,23 +4,31 @@
 #[cfg(not(loom))]
 pub(super) use std::hint::spin_loop;
 #[cfg(not(loom))]
-pub(super) use std::sync::atomic::{AtomicBool, AtomicUsize};
-#[cfg(not(loom))]
-pub(super) use std::sync::{Mutex, MutexGuard};
+pub(super) use std::sync::atomic::AtomicU64;
 #[cfg(not(loom))]
 pub(super) use std::thread::yield_now;
 
 #[cfg(loom)]
+pub(super) use loom::cell::UnsafeCell;
+#[cfg(loom)]
 pub(super) use loom::hint::spin_loop;
 #[cfg(loom)]
-pub(super) use loom::sync::atomic::{AtomicBool, AtomicUsize};
-#[cfg(loom)]
-pub(super) use loom::sync::{Mutex, MutexGuard};
+pub(super) use loom::sync::atomic::AtomicU64;
 #[cfg(loom)]
 pub(super) use loom::thread::yield_now;
 
-/// Locks a mutex and ignores poisoning: no code here panics while it holds a lock, and the guarded
-/// data is consistent after every statement.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+/// [`std::cell::UnsafeCell`] with the two functions that loom's has: loom looks whether the accesses exclude each other.
+#[cfg(not(loom))]
+#[derive(Debug, Default)]
+pub(super) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
+    pub(super) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+        read(self.0.get())
+    }
+
+    pub(super) fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+        write(self.0.get())
+    }
 }
