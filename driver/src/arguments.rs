@@ -12,6 +12,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use burst_hal::validate::computed_dimensions;
 use burst_hal::{
     Dimensions, ErrorStatus, ExecutionResult, OutputShape, Pool, PreparedModel, Request,
     RequestArgument, RequestBuffers, RequestPool,
@@ -86,6 +87,9 @@ impl<'r> Arguments<'r> {
 
     /// Takes the outputs of an execution that has ended, large ones with the help of these threads. The result's
     /// status is NONE or OUTPUT_INSUFFICIENT_SIZE then.
+    ///
+    /// # Errors
+    /// Dimensions that the request or a buffer excludes: nothing has been copied then.
     pub(crate) fn take(
         &mut self,
         context: &Context,
@@ -93,6 +97,13 @@ impl<'r> Arguments<'r> {
         threads: Parallelism<'_>,
         result: &mut ExecutionResult,
     ) -> Result<(), DriverError> {
+        for (index, argument) in self.request.outputs.iter().enumerate() {
+            let (dims, _) = context.output(plan, index);
+            check_output(argument, index, dims)?;
+            if let Some(buffer) = self.buffers.of(argument) {
+                buffer.check_computed(dims).map_err(DriverError::buffer)?;
+            }
+        }
         let mut written = self.written.iter_mut();
         for (index, argument) in self.request.outputs.iter().enumerate() {
             let (dims, bytes) = context.output(plan, index);
@@ -102,7 +113,7 @@ impl<'r> Arguments<'r> {
                 let written =
                     written.next().ok_or(DriverError::Internal { what: "a lost output" })?;
                 written.take(dims, bytes)?;
-            } else if !argument.has_no_value {
+            } else {
                 is_sufficient = copy_out(self.request, index, bytes, threads)?;
             }
             if !is_sufficient {
@@ -141,7 +152,6 @@ impl<'r> Arguments<'r> {
 impl Written {
     /// Takes note of the output's value, which lies in the buffer already, or is copied there.
     fn take(&mut self, dims: &[u32], bytes: &[u8]) -> Result<(), DriverError> {
-        self.writing.buffer().check_computed(dims).map_err(DriverError::buffer)?;
         self.dims = dims.into();
         if !self.is_lent {
             let failed = |cause| wrong("output", self.position, cause);
@@ -209,6 +219,20 @@ pub(crate) fn copy_in(
         Some(cause) => Err(failed(cause)),
         None => copied.map_err(|cause| wrong("input", index, cause)),
     }
+}
+
+/// Refuses an output of other dimensions than the request says. A computed size of 0 is none that is unknown.
+pub(crate) fn check_output(
+    argument: &RequestArgument,
+    index: usize,
+    computed: &[u32],
+) -> Result<(), DriverError> {
+    let asked = argument.dimensions.as_slice();
+    computed_dimensions(asked, computed).map_err(|_| DriverError::OutputShape {
+        index,
+        asked: asked.to_vec(),
+        computed: computed.to_vec(),
+    })
 }
 
 /// How so many bytes are copied by several threads.

@@ -115,11 +115,6 @@ impl Writing {
         Ok(Writing { buffer: Arc::clone(buffer), memory })
     }
 
-    /// The buffer.
-    pub(crate) fn buffer(&self) -> &Tracked {
-        &self.buffer
-    }
-
     /// The memory to write.
     pub(crate) fn memory(&mut self) -> Result<&mut AlignedBytes, OpError> {
         Arc::get_mut(&mut self.memory).ok_or(SHARED)

@@ -136,18 +136,29 @@ impl OpError {
         OpError::Refused(Refusal(failure))
     }
 
-    /// The status that a HAL client receives.
+    /// Whether it is about the operands: their shapes or values go with no execution of the operation.
+    #[must_use]
+    pub(crate) fn is_of_operands(&self) -> bool {
+        matches!(
+            self,
+            OpError::Arity { .. }
+                | OpError::Omitted { .. }
+                | OpError::Type { .. }
+                | OpError::Shape { .. }
+                | OpError::Value { .. }
+                | OpError::Range { .. }
+                | OpError::ZeroSized { .. }
+        )
+    }
+
+    /// The status that a HAL client receives of an execution that ends with it. It is never INVALID_ARGUMENT:
+    /// a launch has to say that, too, and it has looked at what can be seen of a request beforehand.
     #[must_use]
     pub fn status(&self) -> ErrorStatus {
         match self {
             OpError::Refused(refusal) => refusal.0.status,
-            OpError::Deadline => ErrorStatus::MissedDeadlineTransient,
-            OpError::LoopTimeout => ErrorStatus::MissedDeadlineTransient,
-            OpError::NotYet
-            | OpError::Cancelled
-            | OpError::Overrun { .. }
-            | OpError::Internal { .. } => ErrorStatus::GeneralFailure,
-            _ => ErrorStatus::InvalidArgument,
+            OpError::Deadline | OpError::LoopTimeout => ErrorStatus::MissedDeadlineTransient,
+            _ => ErrorStatus::GeneralFailure,
         }
     }
 }
@@ -298,7 +309,7 @@ pub enum DriverError {
         /// Which pool.
         pool: u32,
     },
-    /// Dimensions of an argument that do not fit the model's.
+    /// An argument that cannot be brought or taken; of an input, dimensions that do not fit the model's.
     #[error("{what} {index}: {cause}")]
     Argument {
         /// Which argument.
@@ -307,6 +318,16 @@ pub enum DriverError {
         index: usize,
         /// Why.
         cause: OpError,
+    },
+    /// The request says other dimensions of an output than the execution has computed.
+    #[error("output {index}: the request says {asked:?}, computed are {computed:?}")]
+    OutputShape {
+        /// Its position.
+        index: usize,
+        /// What the request says; 0: not known.
+        asked: Vec<u32>,
+        /// What was computed.
+        computed: Vec<u32>,
     },
     /// A buffer cannot be used as the request wants.
     #[error("{0}")]
@@ -386,13 +407,15 @@ impl DriverError {
             DriverError::Cache(cause) => cause.status(),
             DriverError::Invalid(cause) => cause.status(),
             DriverError::Operation { cause, .. } => cause.status(),
-            DriverError::Signature { .. }
-            | DriverError::Token { .. }
-            | DriverError::Argument { .. } => ErrorStatus::InvalidArgument,
+            DriverError::Argument { cause: OpError::Shape { .. }, .. }
+            | DriverError::Signature { .. }
+            | DriverError::Token { .. } => ErrorStatus::InvalidArgument,
+            DriverError::Argument { cause, .. } => cause.status(),
             // The model is legal, and the caller learns that the operation is not supported.
             DriverError::Unsupported { .. }
             | DriverError::Extension { .. }
             | DriverError::Unplannable { .. }
+            | DriverError::OutputShape { .. }
             | DriverError::Cancelled
             | DriverError::Internal { .. }
             | DriverError::Memory { .. } => ErrorStatus::GeneralFailure,

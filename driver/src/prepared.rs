@@ -59,6 +59,10 @@ impl CpuPreparedModel {
         for position in plan.main.required_inputs() {
             rules.require(Direction::Input, position);
         }
+        // No operation has a form in which it does without a result that the model lists.
+        for position in 0..plan.main.outputs.len() {
+            rules.require(Direction::Output, position);
+        }
         describe_extensions(&plan.main, &mut rules);
         let lists = size_of::<Self>() + rules.held_bytes() + plan.list_bytes();
         context.budget.charge(lists).map_err(|cause| no_memory(&plan, &cause))?;

@@ -61,26 +61,34 @@ impl CpuPreparedModel {
         outcome.ok()
     }
 
-    /// A request whose arguments all lie in one place, as nobody reads its outputs, and what that takes; `None` where
-    /// there is no room for it.
+    /// A request whose inputs lie in one place and whose outputs behind it, and what that takes; `None` where there is
+    /// no room for it.
     fn request_of_zeros(&self) -> Option<(Request, MemoryCharge)> {
         let graph = &self.plan().main;
-        let argument = |operand: &usize| {
+        let length = |operand: &usize| {
             let Planned { info, dims, .. } = &graph.operands[*operand];
-            let length = u32::try_from(info.byte_count(dims.as_deref()?).ok()?).ok()?;
-            let location = DataLocation { pool_index: 0, offset: 0, length };
-            Some(RequestArgument { location, ..RequestArgument::default() })
+            u32::try_from(info.byte_count(dims.as_deref()?).ok()?).ok()
         };
-        let inputs: Vec<_> = graph.inputs.iter().map(argument).collect::<Option<_>>()?;
-        let outputs: Vec<_> = graph.outputs.iter().map(argument).collect::<Option<_>>()?;
-        let lengths = inputs.iter().chain(&outputs).map(|argument| argument.location.length);
-        let longest = lengths.max().unwrap_or(0) as usize;
-        if longest > MOST_BYTES {
+        let argument = |offset, length| {
+            let location = DataLocation { pool_index: 0, offset, length };
+            RequestArgument { location, ..RequestArgument::default() }
+        };
+        let inputs: Vec<u32> = graph.inputs.iter().map(length).collect::<Option<_>>()?;
+        let mut end = inputs.iter().copied().max().unwrap_or(0);
+        let inputs = inputs.into_iter().map(|length| argument(0, length)).collect();
+        let outputs = graph.outputs.iter().map(|output| {
+            let (begin, length) = (end, length(output)?);
+            end = begin.checked_add(length)?;
+            Some(argument(begin, length))
+        });
+        let outputs = outputs.collect::<Option<_>>()?;
+        let bytes = usize::try_from(end).ok()?;
+        if bytes > MOST_BYTES {
             return None;
         }
         let mut charge = self.payer();
-        charge.grow(longest as u64).ok()?;
-        let zeros = HeapMemory::new(vec![0; longest]);
+        charge.grow(end.into()).ok()?;
+        let zeros = HeapMemory::new(vec![0; bytes]);
         let pools = vec![RequestPool::Memory(Arc::new(zeros))];
         Some((Request { inputs, outputs, pools }, charge))
     }

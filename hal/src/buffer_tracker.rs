@@ -116,7 +116,8 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::validate::{
-    BufferOperand, Direction, RequestRules, combine_dimensions, validate_buffer,
+    BufferOperand, Direction, RequestRules, combine_dimensions, computed_dimensions,
+    validate_buffer,
 };
 use crate::{
     BufferRequest, Dimensions, Failure, PreparedModel, Request, RequestArgument, RequestPool,
@@ -422,8 +423,10 @@ impl<S> TrackedBuffer<S> {
     /// Whether its value may be copied to a pool of so many bytes.
     ///
     /// # Errors
-    /// GENERAL_FAILURE where it has no value, INVALID_ARGUMENT for another size.
+    /// INVALID_ARGUMENT for another size, GENERAL_FAILURE where it has no value. Of a buffer whose size is
+    /// known from the beginning a wrong pool is told first: it would stay wrong with a value.
     pub fn check_copy_to(&self, state: &BufferState<S>, destination: u64) -> Result<(), Failure> {
+        same_size(self.operand().bytes(), destination)?;
         let value = state.dimensions().ok_or_else(|| no_value("the buffer"))?;
         same_size(self.operand().ty.byte_length(value), destination)
     }
@@ -452,12 +455,13 @@ impl<S> TrackedBuffer<S> {
         Ok(dimensions)
     }
 
-    /// Whether an execution may leave a value of these dimensions here.
+    /// Whether an execution may leave a value of these dimensions here. They are known, so a size of 0 means
+    /// that there are no elements.
     ///
     /// # Errors
     /// GENERAL_FAILURE where it does not fit.
     pub fn check_computed(&self, dimensions: &[u32]) -> Result<(), Failure> {
-        combine_dimensions(&self.operand().dimensions, dimensions).map(drop).map_err(|fault| {
+        computed_dimensions(&self.operand().dimensions, dimensions).map_err(|fault| {
             Failure::general(format!("the result does not fit buffer {}: {fault}", self.token))
         })
     }

@@ -129,6 +129,7 @@ fn dimensions_go_with_the_value_of_an_input_and_with_the_buffer_of_an_output() {
     assert_eq!(status(find(&[], &[3, 3])), INVALID);
     output.check_computed(&[2, 7]).unwrap();
     assert_eq!(status(output.check_computed(&[1, 7])), GENERAL);
+    assert_eq!(status(output.check_computed(&[0, 7])), GENERAL, "no elements are not two");
 }
 
 #[test]
@@ -149,6 +150,21 @@ fn copies_need_a_value_its_size_and_dimensions_that_are_known() {
     assert_eq!(status(copy_to(25)), INVALID);
     buffer.lock().clear();
     assert_eq!(status(copy_to(24)), GENERAL);
+}
+
+#[test]
+fn a_destination_that_no_value_fits_is_told_before_the_value_is_missed() {
+    let model = model();
+    let tracker = BufferTracker::<()>::default();
+    let request = BufferRequest {
+        dimensions: [2, 3].as_slice().into(),
+        models: vec![Arc::clone(&model)],
+        inputs: vec![role(0)],
+        ..BufferRequest::default()
+    };
+    let buffer = tracker.add(BufferRoles::new(&request).unwrap(), ());
+    let copy_to = |bytes| status(buffer.check_copy_to(&buffer.lock(), bytes));
+    assert_eq!((copy_to(24), copy_to(23)), (GENERAL, INVALID));
 }
 
 #[test]

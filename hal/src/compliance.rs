@@ -15,7 +15,7 @@ pub struct Compliance {
     /// another device.
     pub noncompliant_operations: Vec<u32>,
     /// Whether anything beside the operations is too new: an operand that none of them uses,
-    /// referenced subgraphs, extensions. At the newest version: an operation of a referenced subgraph
+    /// referenced subgraphs, extensions, the kind of a pool. At the newest version: an operation of a referenced subgraph
     /// that no version has in its form.
     pub has_other_reasons: bool,
 }
@@ -51,16 +51,19 @@ pub fn compliant_with(model: &Model, version: HalVersion) -> Compliance {
     let has_other_reasons = others.any(|(operand, _)| !operand_complies(operand, version))
         || (version < HalVersion::V1_3 && !model.referenced.is_empty())
         || (version < HalVersion::V1_2 && !model.extension_name_to_prefix.is_empty())
+        || model.pools.iter().any(|pool| pool.kind().since() > version)
         || model.referenced.iter().any(|graph| has_unknown_form(model, graph));
     Compliance { noncompliant_operations, has_other_reasons }
 }
 
-/// Whether a version can carry a request: driver-managed buffers came with 1.3. Dimensions that
-/// an earlier version cannot leave open are refused by request validation.
+/// Whether a version can carry a request: buffers of devices came as memory with 1.2, those that a driver
+/// manages with 1.3. Dimensions that an earlier version cannot leave open are refused by request validation.
 #[must_use]
 pub fn request_complies(request: &Request, version: HalVersion) -> bool {
-    let is_memory = |pool: &RequestPool| matches!(pool, RequestPool::Memory(_));
-    version >= HalVersion::V1_3 || request.pools.iter().all(is_memory)
+    request.pools.iter().all(|pool| match pool {
+        RequestPool::Memory(memory) => memory.kind().since() <= version,
+        RequestPool::Token(_) => version >= HalVersion::V1_3,
+    })
 }
 
 /// How many of an operation's inputs a version carries; `None` where it cannot carry the operation.
@@ -103,11 +106,14 @@ fn mark(indexes: &[u32], is_explained: &mut [bool]) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{HeapMemory, ModelBuilder, OperandType, OperationType, OutputSpec};
+    use crate::{
+        HeapMemory, Memory, MemoryError, MemoryKind, ModelBuilder, OperandType, OperationType,
+        OutputSpec, Pool,
+    };
 
     fn failing(model: &Model, version: HalVersion) -> (Vec<u32>, bool) {
         let compliance = compliant_with(model, version);
@@ -214,6 +220,43 @@ mod tests {
         model.main.operands.push(Operand::new(OperandType::Bool, OperandLifeTime::NoValue));
         model.extension_name_to_prefix.clear();
         assert_eq!(failing(&model, HalVersion::V1_1), (vec![], true));
+    }
+
+    /// Memory of a camera, as far as its kind goes.
+    #[derive(Debug)]
+    pub(crate) struct OfDevice(pub(crate) HeapMemory);
+
+    impl Memory for OfDevice {
+        fn len(&self) -> u64 {
+            self.0.len()
+        }
+        fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MemoryError> {
+            self.0.read(offset, out)
+        }
+        fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryError> {
+            self.0.write(offset, bytes)
+        }
+        fn kind(&self) -> MemoryKind {
+            MemoryKind::DeviceBuffer
+        }
+    }
+
+    #[test]
+    fn buffers_of_devices_need_1_2() {
+        let buffer: Pool = Arc::new(OfDevice(HeapMemory::new(vec![0; 8])));
+        let pools = vec![RequestPool::Memory(Arc::clone(&buffer))];
+        let request = Request { pools, ..Request::default() };
+        let mut b = ModelBuilder::new();
+        let x = b.input(OperandType::TensorFloat32, &[2]);
+        let y = b.result_of(OperationType::Floor, &[x], OutputSpec::f32(&[2]));
+        b.output(y);
+        let mut model = b.build().unwrap();
+        model.pools.push(buffer);
+        for version in HalVersion::ALL {
+            let carries = version >= HalVersion::V1_2;
+            assert_eq!(request_complies(&request, version), carries, "{version}");
+            assert_eq!(failing(&model, version), (vec![], !carries), "{version}");
+        }
     }
 
     #[test]

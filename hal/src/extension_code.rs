@@ -4,9 +4,6 @@
 
 use crate::{OperandType, OperationType};
 
-/// Bits of a type code that lie below the extension's prefix.
-const LOW_BITS: u32 = 16;
-
 /// A type of an extension, as a model names it.
 ///
 /// ```
@@ -40,10 +37,10 @@ impl ExtensionCode {
         matches!(ty, OperationType::Extension(_)).then(|| ExtensionCode::from_code(ty.code()))
     }
 
-    fn from_code(code: i32) -> Self {
-        let [high, low] = [code >> LOW_BITS, code & 0xFFFF];
-        let half = |bits| u16::try_from(bits).unwrap_or_default();
-        ExtensionCode { prefix: half(high), number: half(low) }
+    /// The halves of a code, whose sign bit is the highest bit of the prefix.
+    pub(crate) const fn from_code(code: i32) -> Self {
+        let [a, b, c, d] = code.to_be_bytes();
+        ExtensionCode { prefix: u16::from_be_bytes([a, b]), number: u16::from_be_bytes([c, d]) }
     }
 
     /// The code as an operand type.
@@ -58,7 +55,25 @@ impl ExtensionCode {
         OperationType::from_code(self.code())
     }
 
-    fn code(self) -> i32 {
-        i32::from(self.prefix) << LOW_BITS | i32::from(self.number)
+    const fn code(self) -> i32 {
+        let ([a, b], [c, d]) = (self.prefix.to_be_bytes(), self.number.to_be_bytes());
+        i32::from_be_bytes([a, b, c, d])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_that_set_the_sign_bit_go_both_ways() {
+        for prefix in [1, 0x7FFF, 0x8000, 0xFFFF] {
+            for number in [0, 7, 0xFFFF] {
+                let code = ExtensionCode { prefix, number };
+                let (operand, operation) = (code.operand_type(), code.operation_type());
+                assert_eq!(ExtensionCode::of_operand(operand), Some(code));
+                assert_eq!(ExtensionCode::of_operation(operation), Some(code));
+            }
+        }
     }
 }

@@ -141,7 +141,7 @@ pub use operand_type::{OperandKind, OperandType};
 pub use operation_type::OperationType;
 pub use pace::{Pace, REFUSALS_IN_A_ROW};
 pub use performance::PerformanceInfo;
-pub use pool_memory::{HeapMemory, Memory, MemoryError, Pool};
+pub use pool_memory::{HeapMemory, Memory, MemoryError, MemoryKind, Pool};
 pub use request::{
     ExecutionOptions, ExecutionResult, OutputShape, Request, RequestArgument, RequestPool,
 };

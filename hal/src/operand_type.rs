@@ -18,7 +18,7 @@ macro_rules! operand_types {
                 #[doc = concat!("`", $name, "`, code ", stringify!($code), ".")]
                 $variant,
             )*
-            /// A type of an extension: a code above `0xFFFF`.
+            /// A type of an extension: a code above `0xFFFF`, read as a number without sign.
             Extension(i32),
             /// A code that no HAL version defines.
             Unknown(i32),
@@ -33,7 +33,8 @@ macro_rules! operand_types {
             pub const fn from_code(code: i32) -> Self {
                 match code {
                     $($code => OperandType::$variant,)*
-                    0x1_0000.. => OperandType::Extension(code),
+                    // A prefix of 0x8000 and more sets the sign bit.
+                    0x1_0000.. | ..0 => OperandType::Extension(code),
                     _ => OperandType::Unknown(code),
                 }
             }
@@ -243,10 +244,13 @@ mod tests {
             assert_eq!(OperandType::from_code(ty.code()), *ty);
             assert_eq!(OperandType::from_name(ty.name()), Some(*ty));
         }
-        for code in [-1, 16, 9_999, 10_002, 0xFFFF] {
+        for code in [16, 9_999, 10_002, 0xFFFF] {
             assert_eq!(OperandType::from_code(code), OperandType::Unknown(code));
         }
-        assert_eq!(OperandType::from_code(0x1_0000), OperandType::Extension(0x1_0000));
+        for code in [0x1_0000, i32::MAX, i32::MIN, -1] {
+            assert_eq!(OperandType::from_code(code), OperandType::Extension(code));
+            assert_eq!(OperandType::from_code(code).code(), code);
+        }
     }
 
     #[test]

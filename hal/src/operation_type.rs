@@ -20,7 +20,7 @@ macro_rules! operation_types {
             )*
             /// `OEM_OPERATION`, code 10000: legal in a model, never supported here.
             OemOperation,
-            /// An operation of an extension: a code above `0xFFFF`.
+            /// An operation of an extension: a code above `0xFFFF`, read as a number without sign.
             Extension(i32),
             /// A code that no HAL version defines.
             Unknown(i32),
@@ -36,7 +36,8 @@ macro_rules! operation_types {
                 match code {
                     $($code => OperationType::$variant,)*
                     OEM_CODE => OperationType::OemOperation,
-                    0x1_0000.. => OperationType::Extension(code),
+                    // A prefix of 0x8000 and more sets the sign bit.
+                    0x1_0000.. | ..0 => OperationType::Extension(code),
                     _ => OperationType::Unknown(code),
                 }
             }
@@ -218,10 +219,11 @@ mod tests {
     fn codes_outside_the_base_range_keep_their_number() {
         for (code, want) in [
             (102, OperationType::Unknown(102)),
-            (-1, OperationType::Unknown(-1)),
             (9_999, OperationType::Unknown(9_999)),
             (10_000, OperationType::OemOperation),
             (0x1_0000, OperationType::Extension(0x1_0000)),
+            (i32::MIN, OperationType::Extension(i32::MIN)),
+            (-1, OperationType::Extension(-1)),
         ] {
             assert_eq!(OperationType::from_code(code), want);
             assert_eq!(want.code(), code);

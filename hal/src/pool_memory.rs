@@ -6,6 +6,8 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+use crate::HalVersion;
+
 /// Why bytes could not be moved in or out of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -29,6 +31,28 @@ pub enum MemoryError {
         /// The system's error number; 0 for a file that ended early.
         errno: i32,
     },
+}
+
+/// What a pool is made of, which decides the versions of the HAL that can carry it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum MemoryKind {
+    /// Memory that processes share, or a file: `ashmem` and `mmap_fd` of the HAL.
+    #[default]
+    Shared,
+    /// A buffer of a device, such as a dma-buf: `hardware_buffer_blob` and `hardware_buffer`.
+    DeviceBuffer,
+}
+
+impl MemoryKind {
+    /// The first version that can carry it.
+    #[must_use]
+    pub const fn since(self) -> HalVersion {
+        match self {
+            MemoryKind::Shared => HalVersion::V1_0,
+            MemoryKind::DeviceBuffer => HalVersion::V1_2,
+        }
+    }
 }
 
 /// A pool of bytes that executions read from and write to.
@@ -80,6 +104,11 @@ pub trait Memory: Send + Sync + std::fmt::Debug {
     /// The bytes themselves, where no process can write them any more (sealed memory).
     fn as_bytes(&self) -> Option<&[u8]> {
         None
+    }
+
+    /// What it is made of. A driver of an earlier version is not given what it does not know.
+    fn kind(&self) -> MemoryKind {
+        MemoryKind::default()
     }
 
     /// The descriptor to send to another process, where there is one.

@@ -81,26 +81,44 @@ impl Multiplier {
         Ok(Multiplier { multiplier: fixed as i32, shift })
     }
 
-    /// `x` times this number: high half of the doubled product, rounded, then a rounding shift.
+    /// `x` times this number: high half of the doubled product, rounded, then a rounding shift. A number above 1
+    /// shifts `x` left first; the reference leaves open what becomes of bits that do not fit, and here it saturates,
+    /// so that the result is too large for any stored value, as it should be.
     #[inline]
     #[must_use]
     pub(crate) fn apply(self, x: i32) -> i32 {
         let left = self.shift.max(0);
         let right = (-self.shift).max(0);
-        let shifted = x.wrapping_shl(left as u32);
+        let shifted = shift_left(x, left);
         rounding_divide_by_power_of_two(doubling_high_mul(shifted, self.multiplier), right)
     }
 
-    /// `x` times this number, rounded to nearest in one step, with ties away from zero.
+    /// `x` times this number, rounded to nearest in one step, with ties away from zero; saturates as
+    /// [`Multiplier::apply`] does.
     #[inline(always)]
     #[must_use]
     pub(crate) fn apply_once(self, x: i32) -> i32 {
         let left = self.shift.max(0);
         let right = (-self.shift).max(0);
-        let product = i64::from(x.wrapping_shl(left as u32)) * i64::from(self.multiplier);
+        let product = i64::from(shift_left(x, left)) * i64::from(self.multiplier);
         // At most 2^62 and 2^61.
         let magnitude = (product.abs() + (1 << (30 + right))) >> (31 + right);
         (if product < 0 { -magnitude } else { magnitude }) as i32
+    }
+}
+
+/// `x * 2^exponent`, or the number of 32 bits that is nearest to it. `exponent` is 0 to 31.
+#[inline(always)]
+#[must_use]
+pub(crate) fn shift_left(x: i32, exponent: i32) -> i32 {
+    // Two comparisons with numbers that a loop over one multiplier has at hand, where 64 bits would halve its lanes.
+    let (low, high) = (i32::MIN >> exponent, i32::MAX >> exponent);
+    if x > high {
+        i32::MAX
+    } else if x < low {
+        i32::MIN
+    } else {
+        x << exponent
     }
 }
 
@@ -242,6 +260,40 @@ mod tests {
             (2f64.powi(-31), i32::MIN, -1),
         ] {
             assert_eq!(Multiplier::new(real).unwrap().apply_once(x), want, "{x} times {real}");
+        }
+    }
+
+    #[test]
+    fn shifts_to_the_left_saturate() {
+        let numbers = [0, 1, 2, 3, 255, 65_025, 1 << 20, (1 << 30) - 1, 1 << 30, i32::MAX];
+        for x in numbers.into_iter().flat_map(|x| [x, -x, !x]) {
+            for exponent in 0..=31 {
+                let exact = i64::from(x) << exponent;
+                let want = exact.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
+                assert_eq!(shift_left(x, exponent), want, "{x} << {exponent}");
+            }
+        }
+    }
+
+    /// 255 * 255 * 64 times 1000 is four billion, of which 32 bits left nothing that looked like it.
+    #[test]
+    fn products_beyond_32_bits_stay_large() {
+        let sums = [255 * 255 * 64, 4_194_304, 1 << 22, i32::MAX, i32::MIN, -255 * 255 * 64];
+        for real in [512.0, 1000.0, 1024.0, 65_536.0, 2f64.powi(30), 2f64.powi(31) - 1.0] {
+            let factor = Multiplier::new(real).unwrap();
+            for x in sums {
+                for got in [factor.apply(x), factor.apply_once(x)] {
+                    assert_eq!(got.signum(), x.signum(), "{x} times {real}");
+                    assert!(got.unsigned_abs() >= 1 << 29, "{x} times {real} is not {got}");
+                }
+            }
+            for x in [1, -1] {
+                for got in [factor.apply(x), factor.apply_once(x)] {
+                    // The largest number of 32 bits is one less than what it stands for.
+                    let off = (f64::from(got) - f64::from(x) * real).abs();
+                    assert!(off <= 1.0, "{x} times {real} is not {got}");
+                }
+            }
         }
     }
 

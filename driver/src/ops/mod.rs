@@ -20,6 +20,8 @@ pub mod reduce;
 pub mod shape;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod verdict_tests;
 
 /// The tables of the families; each lists its operations.
 static FAMILIES: &[&[&OpDef]] = &[

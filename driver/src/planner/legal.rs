@@ -19,7 +19,7 @@ use crate::registry::{Registry, Types};
 /// Checks the whole model, including graphs that no operation runs.
 ///
 /// # Errors
-/// The first thing that is wrong; its status is always INVALID_ARGUMENT.
+/// The first thing that is wrong; INVALID_ARGUMENT but for a rank that nothing here takes.
 pub(crate) fn check_legal(model: &Model, registry: &Registry) -> Result<(), DriverError> {
     validate_model(model, HalVersion::LATEST)?;
     let types = registry.of_model(model);

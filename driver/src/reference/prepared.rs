@@ -11,7 +11,7 @@ use burst_hal::{
 
 use super::graphs::{Graphs, Held};
 use super::interpreter::{Interpreter, Shared};
-use crate::arguments::{copy_out, memory};
+use crate::arguments::{check_output, copy_out, memory};
 use crate::entry::{Entry, loop_timeout};
 use crate::error::DriverError;
 use crate::op::{Budget, Stop};
@@ -39,6 +39,10 @@ impl ReferenceModel {
         let mut rules = RequestRules::new(model)?;
         for position in graphs.main.required_inputs() {
             rules.require(Direction::Input, position);
+        }
+        // No operation has a form in which it does without a result that the model lists.
+        for position in 0..graphs.main.outputs.len() {
+            rules.require(Direction::Output, position);
         }
         let sides =
             [(Direction::Input, &graphs.main.inputs), (Direction::Output, &graphs.main.outputs)];
@@ -105,8 +109,11 @@ impl ReferenceModel {
         let outputs = interpreter.graph(&self.graphs.main, &inputs, stop)?;
         let computed = started.elapsed();
         for (index, value) in outputs.iter().enumerate() {
-            let is_sufficient = request.outputs[index].has_no_value
-                || copy_out(request, index, value.bytes.as_slice(), Parallelism::ALONE)?;
+            check_output(&request.outputs[index], index, &value.dims)?;
+        }
+        for (index, value) in outputs.iter().enumerate() {
+            let is_sufficient =
+                copy_out(request, index, value.bytes.as_slice(), Parallelism::ALONE)?;
             if !is_sufficient {
                 result.status = ErrorStatus::OutputInsufficientSize;
             }

@@ -113,6 +113,12 @@ fn infer(
     rules: &Rules,
     dims: &mut [Option<Dimensions>],
 ) -> Result<(), OpError> {
+    // Dimensions that are known are those of every execution.
+    let is_empty = |operand: &usize| dims[*operand].as_ref().is_some_and(|dims| dims.contains(&0));
+    match row.inputs.iter().position(is_empty) {
+        Some(index) if !rules.traits.zero_sized_inputs => return Err(OpError::ZeroSized { index }),
+        _ => {}
+    }
     let inferred = {
         let inputs: SmallVec<[Arg<'_>; 16]> = row
             .inputs

@@ -12,6 +12,7 @@ mod paying;
 mod preferences;
 mod profile;
 mod reference;
+mod statuses;
 mod tracing;
 mod turns;
 mod variants;

@@ -102,6 +102,18 @@ fn model() -> Model {
     b.build().unwrap()
 }
 
+/// Operations one after the other, so that how long one execution takes says how long the next one will.
+fn straight_model() -> Model {
+    let mut b = ModelBuilder::new();
+    let mut x = b.input(F32, &INPUT);
+    for _ in 0..4 {
+        x = b.result_of(OperationType::Tanh, &[x], OutputSpec::f32(&INPUT));
+        x = b.result_of(OperationType::Floor, &[x], OutputSpec::f32(&INPUT));
+    }
+    b.output(x);
+    b.build().unwrap()
+}
+
 /// A request on numbers of this seed, with room for the result behind them.
 fn request(seed: usize) -> (Request, Arc<HeapMemory>) {
     let mut bytes: Vec<u8> = numbers(VALUES, seed).iter().flat_map(|x| x.to_ne_bytes()).collect();
@@ -151,6 +163,10 @@ fn bits(model: &Prepared, way: Way, seed: usize, caller: &Caller) -> Vec<u8> {
 
 /// The model on every device that gives way.
 fn prepared() -> Vec<(&'static str, Prepared)> {
+    prepared_of(&model())
+}
+
+fn prepared_of(model: &Model) -> Vec<(&'static str, Prepared)> {
     let cpu = |options| Box::new(CpuDevice::new(options)) as Box<dyn Device>;
     let devices = [
         ("one thread", cpu(DeviceOptions::default())),
@@ -159,7 +175,7 @@ fn prepared() -> Vec<(&'static str, Prepared)> {
         ("the reference", Box::new(ReferenceDevice::default())),
     ];
     let options = PrepareOptions::default();
-    devices.map(|(name, device)| (name, device.prepare_model(&model(), &options).unwrap())).into()
+    devices.map(|(name, device)| (name, device.prepare_model(model, &options).unwrap())).into()
 }
 
 #[test]
@@ -204,7 +220,7 @@ fn wait_for(time: TimePoint) {
 #[test]
 fn the_time_that_an_execution_was_preempted_for_counts_in_its_timing_and_in_the_pace() {
     let preempted = Duration::from_millis(20);
-    for (device, model) in prepared() {
+    for (device, model) in prepared_of(&straight_model()) {
         let turn = Asked::here(move |asked| {
             if asked == 2 {
                 wait_for(TimePoint::after(preempted));

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use burst_driver::CpuDevice;
+use burst_driver::{CpuDevice, ReferenceDevice};
 use burst_hal::{
     DataLocation, Device, ErrorStatus, ExecutionOptions, ExecutionResult, HeapMemory, ModelBuilder,
     OperandType, OperationType, OutputSpec, PrepareOptions, Request, RequestArgument, RequestPool,
@@ -70,9 +70,42 @@ fn an_operation_that_takes_them_gives_an_output_without_elements() {
 #[test]
 fn an_operation_that_refuses_them_fails_only_when_one_comes() {
     let result = scores_through(OperationType::Prelu, 0.1);
-    assert_eq!(result.status, ErrorStatus::InvalidArgument);
+    assert_eq!(result.status, ErrorStatus::GeneralFailure);
     assert!(result.output_shapes.is_empty());
     let result = scores_through(OperationType::Prelu, 0.9);
     assert_eq!(result.status, ErrorStatus::None);
     assert_eq!(result.output_shapes[0].dimensions.as_slice(), [1]);
+}
+
+/// A part of `[1, 2]` between bounds that are constants, and what ABS makes of it, which takes no part without
+/// elements.
+#[test]
+fn what_never_has_elements_is_not_supported_where_it_must_have_some() {
+    for (end, supported) in [(0, [true, false]), (1, [true, true])] {
+        for constant in [false, true] {
+            let mut b = ModelBuilder::new();
+            let x = match constant {
+                true => b.constant_f32(&[2], &[1.0, 2.0]),
+                false => b.input(F32, &[2]),
+            };
+            let bounds = [0, end, 1].map(|value| b.constant_i32(&[1], &[value]));
+            let masks = [0; 3].map(|mask| b.scalar_i32(mask));
+            let inputs = [&[x][..], &bounds, &masks].concat();
+            let part =
+                b.result_of(OperationType::StridedSlice, &inputs, OutputSpec::new(F32, &[0]));
+            let abs = b.result_of(OperationType::Abs, &[part], OutputSpec::new(F32, &[0]));
+            b.output(abs);
+            let model = b.build().unwrap();
+            let devices: [&dyn Device; 2] = [&CpuDevice::default(), &ReferenceDevice::default()];
+            for device in devices {
+                assert_eq!(device.supported_operations(&model).unwrap(), supported);
+                let prepared = device.prepare_model(&model, &PrepareOptions::default());
+                assert_eq!(prepared.is_ok(), supported[1], "{}", device.name());
+                if let Err(failure) = prepared {
+                    assert_eq!(failure.status, ErrorStatus::GeneralFailure);
+                    assert!(failure.to_string().contains("ABS"), "{failure}");
+                }
+            }
+        }
+    }
 }

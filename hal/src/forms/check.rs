@@ -2,7 +2,7 @@
 
 use super::mismatch::{FormMismatch, number};
 use super::notation::{Form, List};
-use super::{Operands, control_flow, forms_of, inputs_for, operands, since};
+use super::{Operands, control_flow, forms_of, inputs_for, operands, rules, since};
 use crate::OperationType::{
     BidirectionalSequenceLstm, BidirectionalSequenceRnn, If, LshProjection, Lstm, QuantizedLstm,
     Squeeze, Svdf, Transpose, UnidirectionalSequenceLstm, While,
@@ -111,7 +111,10 @@ fn first_mismatch(
         let position = number(at);
         return Some((1 + at, FormMismatch::InputType { position, found, expected }));
     }
-    let (at, found, expected) = wrong(&form.outputs, outputs)?;
+    let Some((at, found, expected)) = wrong(&form.outputs, outputs) else {
+        // Every type is as it should be.
+        return Some((usize::MAX, rules::broken(form.ty, inputs, outputs)?));
+    };
     let position = number(at);
     Some((1 + inputs.len() + at, FormMismatch::OutputType { position, found, expected }))
 }

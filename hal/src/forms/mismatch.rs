@@ -54,6 +54,12 @@ pub enum FormMismatch {
         /// Which input.
         position: u32,
     },
+    /// The types are right, and something else about the operands is not.
+    #[error("{what}")]
+    Rule {
+        /// What.
+        what: &'static str,
+    },
     /// What a condition says is not one truth value.
     #[error("its condition is not TENSOR_BOOL8 of shape [1]")]
     Condition,

@@ -7,8 +7,9 @@
 //!
 //! [`check`] is the same as a verdict, for drivers: it names the operand that does not fit.
 //!
-//! Looked at are types, counts and what 1.0 and 1.1 asked of ranks and scales. Whether shapes and
-//! values fit is for the device to say.
+//! Looked at are types, counts, what 1.0 and 1.1 asked of ranks and scales, and the few rules on scales and shapes that
+//! hold in every version: those of MUL and FULLY_CONNECTED. Whether other shapes, and values, fit is for the device to
+//! say.
 //!
 //! ```
 //! use burst_hal::*;
@@ -116,6 +117,9 @@ fn fits(model: &Model, graph: &Subgraph, operation: &Operation) -> SmallVec<[Fit
 
 /// The version for these operands, which the form takes.
 fn fit(form: &Form, main: HalVersion, inputs: &[&Operand], outputs: &[&Operand]) -> Option<Fit> {
+    if rules::broken(form.ty, inputs, outputs).is_some() {
+        return None;
+    }
     let base = form.ty.since()?.max(main);
     let since = base
         .max(form.inputs.since(inputs.len(), base)?)

@@ -134,9 +134,107 @@ fn old_versions_ask_more_of_ranks_and_scales() {
     assert_eq!(since_with(OperationType::Pad, &[q, TensorInt32], &[q], zero), V1_2);
     assert_eq!(since_with(OperationType::Concatenation, &[q, q, Int32], &[q], zero), V1_2);
     let connected = [q, q, TensorInt32, Int32];
-    let coarse = |operands: &mut [Operand]| operands[4].scale = 0.25;
-    assert_eq!(since_of(OperationType::FullyConnected, &connected, &[q]), V1_0);
-    assert_eq!(since_with(OperationType::FullyConnected, &connected, &[q], coarse), V1_2);
+    let with_scale = |scale: f32| {
+        move |operands: &mut [Operand]| {
+            operands[1].dimensions.truncate(2);
+            operands[2].dimensions.truncate(1);
+            operands[4].scale = scale;
+        }
+    };
+    let layer = OperationType::FullyConnected;
+    assert_eq!(since_with(layer, &connected, &[q], with_scale(0.5)), V1_0);
+    assert_eq!(since_with(layer, &connected, &[q], with_scale(0.25)), V1_2);
+}
+
+#[test]
+fn a_convolution_of_1_0_has_a_filter_scale_below_one() {
+    let (q, b) = (TensorQuant8Asymm, TensorInt32);
+    let conv = [&[q, q, b][..], &[Int32; 4]].concat();
+    let depthwise = [&[q, q, b][..], &[Int32; 5]].concat();
+    for (scales, since) in [
+        ([0.5, 0.5, 0.5], V1_0),
+        ([0.5, 0.5, 0.25], V1_0), // where the output's scale would decide it would not be
+        ([0.5, 0.5, 0.01], V1_0),
+        ([0.5, 1.0, 8.0], V1_2),
+        ([0.001, 2.0, 8.0], V1_2),
+        ([0.5, 0.999, 0.01], V1_0),
+    ] {
+        for (ty, inputs) in
+            [(OperationType::Conv2d, &conv), (OperationType::DepthwiseConv2d, &depthwise)]
+        {
+            let set = |operands: &mut [Operand]| {
+                [operands[0].scale, operands[1].scale] = [scales[0], scales[1]];
+                operands[inputs.len()].scale = scales[2];
+            };
+            assert_eq!(since_with(ty, inputs, &[q], set), since, "{ty} {scales:?}");
+        }
+    }
+}
+
+#[test]
+fn an_unsigned_product_has_a_scale_above_that_of_its_factors() {
+    for (ty, scale, since) in [
+        (TensorQuant8Asymm, 0.26, V1_0),
+        (TensorQuant8Asymm, 0.25, None),
+        (TensorQuant8Asymm, 0.1, None),
+        (TensorQuant8AsymmSigned, 0.25, V1_3),
+        (TensorQuant8AsymmSigned, 0.1, V1_3),
+    ] {
+        let set = |operands: &mut [Operand]| operands[3].scale = scale;
+        let inputs = [ty, ty, Int32];
+        assert_eq!(since_with(OperationType::Mul, &inputs, &[ty], set), since, "{ty} {scale}");
+    }
+}
+
+#[test]
+fn shapes_of_a_fully_connected_layer_go_together() {
+    let f = TensorFloat32;
+    let since = |shapes: [&[u32]; 3]| {
+        since_with(OperationType::FullyConnected, &[f, f, f, Int32], &[f], |operands| {
+            for (operand, shape) in operands.iter_mut().zip(shapes) {
+                operand.dimensions = Dimensions::from_slice(shape);
+            }
+        })
+    };
+    for (input, weights, bias, fits) in [
+        (&[4, 6][..], &[5, 6][..], &[5][..], true),
+        (&[3, 4], &[5, 6], &[5], true),
+        (&[2, 1, 2, 6], &[5, 6], &[5], true),
+        (&[6], &[5, 6], &[5], false),
+        (&[1, 1, 1, 1, 6], &[5, 6], &[5], false),
+        (&[4, 6], &[6], &[5], false),
+        (&[4, 6], &[5, 6, 1], &[5], false),
+        (&[4, 6], &[5, 6], &[5, 1], false),
+        (&[4, 6], &[5, 6], &[6], false),
+        (&[4, 7], &[5, 6], &[5], false),
+        (&[1, 3], &[5, 6], &[5], false),
+        (&[0, 7], &[5, 6], &[5], true),
+        (&[4, 7], &[5, 0], &[5], true),
+        (&[4, 6], &[0, 6], &[5], true),
+        (&[4, 6], &[5, 6], &[0], true),
+        (&[], &[5, 6, 7], &[4], true),
+        (&[6], &[], &[4], true),
+        (&[6], &[5, 6], &[], true),
+        (&[u32::MAX, u32::MAX, u32::MAX, 3], &[5, 3], &[5], true),
+    ] {
+        let want = if fits { V1_0 } else { None };
+        assert_eq!(since([input, weights, bias]), want, "{input:?} {weights:?} {bias:?}");
+    }
+}
+
+/// The verdict of [`check`] names the rule, and not some type that another form would have.
+#[test]
+fn a_broken_rule_is_named() {
+    let mut builder = crate::ModelBuilder::new();
+    let factor = crate::OutputSpec::new(TensorQuant8Asymm, &[2]).quantized(0.5, 0);
+    let (a, b) = (builder.input_of(factor.clone()), builder.input_of(factor.clone()));
+    let none = builder.scalar_i32(0);
+    let product = builder.result_of(OperationType::Mul, &[a, b, none], factor.quantized(0.25, 0));
+    builder.output(product);
+    let model = builder.build().unwrap();
+    let verdict = check(&model, &model.main, &model.main.operations[0], HalVersion::LATEST);
+    let what = "the scale of the output is not above the product of the inputs'";
+    assert_eq!(verdict, Err(FormMismatch::Rule { what }));
 }
 
 #[test]

@@ -53,7 +53,7 @@ impl From<ArgumentOperand<'_>> for BufferOperand {
 /// that are the same one object belong to the same model.
 ///
 /// # Errors
-/// The first thing that is wrong; its status is always INVALID_ARGUMENT.
+/// The first thing that is wrong; for its status see [`ValidationError::status`].
 pub fn validate_buffer(
     dimensions: &[u32],
     models: &[&RequestRules],
@@ -109,10 +109,10 @@ fn first(operand: ArgumentOperand<'_>, asked: &[u32]) -> Result<BufferOperand, F
     if !operand.ty.is_tensor() && operand.ty.element_bytes().is_some() && !asked.is_empty() {
         return Err(Fault::ScalarWithDimensions { rank: saturate(asked.len()) });
     }
-    if asked.len() > MAX_RANK {
-        return Err(Fault::RankTooLarge { rank: saturate(asked.len()) });
-    }
     let dimensions = combine_dimensions(asked, operand.dimensions)?;
+    if dimensions.len() > MAX_RANK {
+        return Err(Fault::RankTooLarge { rank: saturate(dimensions.len()) });
+    }
     Ok(BufferOperand { dimensions, ..operand.into() })
 }
 
@@ -157,6 +157,27 @@ pub fn combine_dimensions(one: &[u32], other: &[u32]) -> Result<Dimensions, Faul
             (expected, found) => Err(Fault::Dimension { axis, expected, found }),
         })
         .collect()
+}
+
+/// Whether the dimensions that an execution has computed are those that somebody expects: an empty list
+/// expects nothing, and neither does a size of 0. A computed size of 0 is what it says: no elements.
+///
+/// # Errors
+/// [`Fault::Rank`] or [`Fault::Dimension`] where they contradict each other.
+pub fn computed_dimensions(expected: &[u32], computed: &[u32]) -> Result<(), Fault> {
+    if expected.is_empty() {
+        return Ok(());
+    }
+    if expected.len() != computed.len() {
+        let (expected, found) = (saturate(expected.len()), saturate(computed.len()));
+        return Err(Fault::Rank { expected, found });
+    }
+    (0..).zip(expected.iter().zip(computed)).try_for_each(|(axis, (expected, found))| {
+        match *expected == 0 || expected == found {
+            true => Ok(()),
+            false => Err(Fault::Dimension { axis, expected: *expected, found: *found }),
+        }
+    })
 }
 
 #[cfg(test)]
@@ -227,7 +248,27 @@ mod tests {
             |dimensions: &[u32]| fault(validate_buffer(dimensions, &models, &[role(0, 0)], &[]));
         assert_eq!(asked(&[2, 3, 1]), Fault::Rank { expected: 3, found: 2 });
         assert_eq!(asked(&[2, 4]), Fault::Dimension { axis: 1, expected: 4, found: 3 });
-        assert_eq!(asked(&[1; 9]), Fault::RankTooLarge { rank: 9 });
+        assert_eq!(asked(&[1; 9]), Fault::Rank { expected: 9, found: 2 });
+        let any = floats(&[]);
+        let error = validate_buffer(&[1; 9], &[&any], &[role(0, 0)], &[]).unwrap_err();
+        assert_eq!(error.status(), crate::ErrorStatus::ResourceExhaustedPersistent);
+        assert_eq!(fault(Err(error)), Fault::RankTooLarge { rank: 9 });
+    }
+
+    #[test]
+    fn a_computed_size_of_0_is_no_unknown_one() {
+        for (expected, computed, fits) in [
+            (&[][..], &[2, 0][..], true),
+            (&[0, 3], &[7, 3], true),
+            (&[0, 3], &[0, 3], true),
+            (&[5], &[0], false),
+            (&[5], &[4], false),
+            (&[2, 2], &[4], false),
+            (&[0], &[], false),
+        ] {
+            let said = computed_dimensions(expected, computed);
+            assert_eq!(said.is_ok(), fits, "{expected:?} {computed:?}");
+        }
     }
 
     #[test]

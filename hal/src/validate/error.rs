@@ -149,6 +149,16 @@ pub enum ValidationError {
         /// What is wrong.
         fault: ArgumentFault,
     },
+    /// Bytes of a request's memory that an output is written to and another argument has, too.
+    #[error("output {output} and {direction} {position} of the request lie in the same bytes")]
+    Overlap {
+        /// Position of the output.
+        output: u32,
+        /// What the other argument is.
+        direction: Direction,
+        /// Its position; of two outputs the smaller one.
+        position: u32,
+    },
     /// A pool of a request is a buffer with token 0, which no buffer has.
     #[error("pool {pool} of the request is a buffer with token 0")]
     TokenZero {
@@ -171,10 +181,18 @@ pub enum ValidationError {
 }
 
 impl ValidationError {
-    /// The status that a client receives.
+    /// The status that a client receives: RESOURCE_EXHAUSTED_PERSISTENT for a rank above [`MAX_RANK`], which
+    /// the HAL allows and nothing here takes, INVALID_ARGUMENT for everything else.
     #[must_use]
     pub const fn status(&self) -> ErrorStatus {
-        ErrorStatus::InvalidArgument
+        match self {
+            ValidationError::Operand { fault: OperandFault::RankTooLarge { .. }, .. }
+            | ValidationError::Argument { fault: ArgumentFault::RankTooLarge { .. }, .. }
+            | ValidationError::Role { fault: BufferFault::RankTooLarge { .. }, .. } => {
+                ErrorStatus::ResourceExhaustedPersistent
+            }
+            _ => ErrorStatus::InvalidArgument,
+        }
     }
 }
 
@@ -208,8 +226,8 @@ pub enum OperandFault {
         /// The prefix.
         prefix: u16,
     },
-    /// Too many dimensions.
-    #[error("rank {rank} is more than {MAX_RANK}")]
+    /// More dimensions than anything here takes; the HAL has no such limit.
+    #[error("rank {rank}, of which at most {MAX_RANK} is taken here")]
     RankTooLarge {
         /// How many.
         rank: u32,
@@ -501,8 +519,8 @@ pub enum BufferFault {
         /// How many.
         rank: u32,
     },
-    /// Too many dimensions.
-    #[error("rank {rank} is more than {MAX_RANK}")]
+    /// More dimensions than anything here takes; the HAL has no such limit.
+    #[error("rank {rank}, of which at most {MAX_RANK} is taken here")]
     RankTooLarge {
         /// How many.
         rank: u32,
@@ -566,8 +584,8 @@ pub enum ArgumentFault {
         /// Rank of the argument.
         found: u32,
     },
-    /// Too many dimensions.
-    #[error("rank {rank} is more than {MAX_RANK}")]
+    /// More dimensions than anything here takes; the HAL has no such limit.
+    #[error("rank {rank}, of which at most {MAX_RANK} is taken here")]
     RankTooLarge {
         /// How many.
         rank: u32,

@@ -6,20 +6,12 @@ use super::error::ValidationError;
 use super::limits::{Limit, MAX_EXTENSION_NAME_BYTES};
 use crate::Model;
 
-/// Bits of a type code that lie below the extension's prefix.
-const LOW_BITS: u32 = 16;
-
 /// Whether this is a name that an extension may have: lower-case letters, digits, underscores and
 /// at least one dot, as in `com.example.fancy_ops`.
 #[must_use]
 pub fn validate_extension_name(name: &str) -> bool {
     let is_legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.' || b == b'_';
     name.len() <= MAX_EXTENSION_NAME_BYTES && name.contains('.') && name.bytes().all(is_legal)
-}
-
-/// The extension's prefix in a type code above the base range.
-pub(super) fn prefix(code: i32) -> u16 {
-    u16::try_from(code >> LOW_BITS).unwrap_or(0)
 }
 
 /// Whether the model says which extension has this prefix.

@@ -15,7 +15,9 @@ pub const MAX_OPERATION_OPERANDS: usize = 1 << 14;
 pub const MAX_SUBGRAPHS: usize = 1 << 10;
 /// How deep control flow may nest, the main graph counted: execution recurses once per level.
 pub const MAX_NESTING: usize = 16;
-/// Dimensions of an operand: no operation takes more than six axes; two to spare.
+/// Dimensions of an operand. The HAL names no limit, and ABS, CAST, SLICE or TILE take any rank: this is a
+/// limit of ours, two axes above the six of the largest known models. It bounds what is kept and copied for
+/// each shape. A model beyond it is legal, and refused with RESOURCE_EXHAUSTED_PERSISTENT.
 pub const MAX_RANK: usize = 8;
 /// Memory pools of a model: each costs a descriptor and a mapping in the service.
 pub const MAX_MODEL_POOLS: usize = 1 << 10;

@@ -10,13 +10,14 @@ mod limits;
 mod model;
 mod operand;
 mod operation;
+mod overlap;
 mod request;
 mod result;
 #[cfg(test)]
 mod tests;
 mod version;
 
-pub use buffer::{BufferOperand, combine_dimensions, validate_buffer};
+pub use buffer::{BufferOperand, combine_dimensions, computed_dimensions, validate_buffer};
 pub use capabilities::{CapabilitiesFault, FiguresFor, validate_capabilities};
 pub use error::{
     ArgumentFault, BufferFault, Direction, GraphId, InterfaceFault, OperandFault, OperationFault,

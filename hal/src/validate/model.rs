@@ -9,13 +9,15 @@ use crate::{HalVersion, Model, OperandLifeTime, Subgraph};
 /// Checks everything about a model that holds whatever its operations compute.
 ///
 /// Not checked here: the form of each operation, which its driver checks, or
-/// [`validate_model_of`](super::validate_model_of); and the kind of a
-/// pool's memory, which the maker of the pool has checked.
+/// [`validate_model_of`](super::validate_model_of).
 ///
 /// # Errors
-/// The first thing that is wrong; its status is always INVALID_ARGUMENT.
+/// The first thing that is wrong; for its status see [`ValidationError::status`].
 pub fn validate_model(model: &Model, version: HalVersion) -> Result<(), ValidationError> {
     check_counts(model)?;
+    if model.pools.iter().any(|pool| pool.kind().since() > version) {
+        return Err(ValidationError::NotYet { what: "buffers of devices", version });
+    }
     extension::check_list(model)?;
     for (id, graph) in graphs(model) {
         check_graph(model, id, graph, version)?;

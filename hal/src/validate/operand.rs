@@ -5,8 +5,8 @@ use super::limits::MAX_RANK;
 use super::saturate;
 use crate::operand_type::length_of;
 use crate::{
-    DataLocation, ExtensionOperandType, ExtraParams, HalVersion, Model, Operand, OperandKind,
-    OperandLifeTime, OperandType,
+    DataLocation, ExtensionCode, ExtensionOperandType, ExtraParams, HalVersion, Model, Operand,
+    OperandKind, OperandLifeTime, OperandType,
 };
 
 /// Checks what [`validate_model`](super::validate_model) has to leave to the device: dimensions and
@@ -72,7 +72,7 @@ fn check_type(model: &Model, ty: OperandType, version: HalVersion) -> Result<(),
     }
     match ty {
         OperandType::Extension(code) => {
-            let prefix = super::extension::prefix(code);
+            let prefix = ExtensionCode::from_code(code).prefix;
             super::extension::is_declared(model, prefix)
                 .then_some(())
                 .ok_or(Fault::UndeclaredExtension { prefix })
@@ -84,10 +84,12 @@ fn check_type(model: &Model, ty: OperandType, version: HalVersion) -> Result<(),
 /// An extension's type may have any dimensions: only its device knows whether it is a tensor.
 fn check_dimensions(operand: &Operand, version: HalVersion) -> Result<(), Fault> {
     let rank = operand.dimensions.len();
-    if rank > MAX_RANK {
-        return Err(Fault::RankTooLarge { rank: saturate(rank) });
-    }
     match operand.ty.kind() {
+        OperandKind::Tensor | OperandKind::Opaque
+            if rank > MAX_RANK && operand.ty != OperandType::Oem =>
+        {
+            Err(Fault::RankTooLarge { rank: saturate(rank) })
+        }
         OperandKind::Tensor => {
             let element = operand.ty.element_bytes().map(|bytes| bytes as u64);
             check_tensor_dimensions(operand, version, element)

@@ -3,7 +3,8 @@
 use super::error::{Direction, OperationFault as Fault};
 use super::limits::MAX_OPERATION_OPERANDS;
 use crate::{
-    HalVersion, Model, Operand, OperandLifeTime, OperandType, Operation, OperationType, Subgraph,
+    ExtensionCode, HalVersion, Model, Operand, OperandLifeTime, OperandType, Operation,
+    OperationType, Subgraph,
 };
 
 /// Checks the operation's type and that its lists name operands of the graph.
@@ -26,7 +27,7 @@ fn check_type(model: &Model, ty: OperationType, version: HalVersion) -> Result<(
     }
     match ty {
         OperationType::Extension(code) => {
-            let prefix = super::extension::prefix(code);
+            let prefix = ExtensionCode::from_code(code).prefix;
             super::extension::is_declared(model, prefix)
                 .then_some(())
                 .ok_or(Fault::UndeclaredExtension { prefix })

@@ -1,11 +1,12 @@
 //! Rules for a request: counts, pools, and for each argument location, dimensions and length.
 //!
 //! Runs once per execution, so what a model says about its arguments is worked out beforehand,
-//! and neither a legal nor an illegal request costs an allocation.
+//! and neither a legal nor an illegal request costs an allocation, but for those of very many arguments
+//! ([`overlap`](super::overlap)).
 
 use super::error::{ArgumentFault as Fault, Direction, InterfaceFault, ValidationError};
 use super::limits::{Limit, MAX_RANK};
-use super::{GraphId, saturate, within};
+use super::{GraphId, overlap, saturate, within};
 use crate::operand_type::length_of;
 use crate::{
     Dimensions, ExtensionOperandType, ExtraParams, Model, Operand, OperandType, Request,
@@ -24,7 +25,7 @@ pub enum UnspecifiedOutputs {
 /// Checks one request against a model that is legal. A service keeps [`RequestRules`] instead.
 ///
 /// # Errors
-/// The first thing that is wrong; its status is always INVALID_ARGUMENT.
+/// The first thing that is wrong; for its status see [`ValidationError::status`].
 pub fn validate_request(
     request: &Request,
     model: &Model,
@@ -95,6 +96,19 @@ impl RequestRules {
         }
     }
 
+    /// Bytes from the beginning of a whole pool that a value there is sure to take: one where its length is not
+    /// known yet.
+    pub(super) fn taken(
+        &self,
+        direction: Direction,
+        position: usize,
+        argument: &RequestArgument,
+    ) -> u64 {
+        let rule = self.list(direction).get(position);
+        let known = rule.filter(|rule| rule.is_specified(argument));
+        known.and_then(|rule| rule.needed(argument).ok().flatten()).unwrap_or(1)
+    }
+
     /// How many inputs a request has, and how many outputs.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
@@ -139,7 +153,7 @@ impl RequestRules {
     /// that this model cannot use: both show only during the execution.
     ///
     /// # Errors
-    /// The first thing that is wrong; its status is always INVALID_ARGUMENT.
+    /// The first thing that is wrong; for its status see [`ValidationError::status`].
     pub fn check(
         &self,
         request: &Request,
@@ -158,7 +172,10 @@ impl RequestRules {
                 ValidationError::Argument { direction: Direction::Output, position, fault }
             })?;
         }
-        Ok(())
+        overlap::check(
+            &|direction, position, argument| self.taken(direction, position, argument),
+            request,
+        )
     }
 }
 
@@ -392,11 +409,11 @@ fn check_dimensions(rule: &Rule, argument: &RequestArgument) -> Result<(), Fault
     if argument.is_empty() {
         return Ok(());
     }
-    if argument.len() > MAX_RANK {
-        return Err(Fault::RankTooLarge { rank: saturate(argument.len()) });
-    }
     if model.is_empty() && !rule.is_scalar {
-        return Ok(());
+        return match argument.len() > MAX_RANK {
+            true => Err(Fault::RankTooLarge { rank: saturate(argument.len()) }),
+            false => Ok(()),
+        };
     }
     if argument.len() != model.len() {
         return Err(Fault::Rank {

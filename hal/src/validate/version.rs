@@ -3,7 +3,9 @@
 use super::error::{OperationFault, ValidationError};
 use super::model::{graphs, validate_model};
 use super::request::{RequestRules, UnspecifiedOutputs};
-use crate::{ExecutionPreference, HalVersion, Model, Priority, Request, RequestPool, forms};
+use crate::{
+    ExecutionPreference, HalVersion, Model, Priority, Request, RequestPool, forms, request_complies,
+};
 
 impl UnspecifiedOutputs {
     /// What executions of this version that are not fenced may leave open.
@@ -45,7 +47,7 @@ impl UnspecifiedOutputs {
 /// ```
 ///
 /// # Errors
-/// The first thing that is wrong; its status is always INVALID_ARGUMENT.
+/// The first thing that is wrong; for its status see [`ValidationError::status`].
 pub fn validate_model_of(model: &Model, version: HalVersion) -> Result<(), ValidationError> {
     let lacks = |what, version| Err(ValidationError::NotYet { what, version });
     if version < HalVersion::V1_3 && !model.referenced.is_empty() {
@@ -70,10 +72,11 @@ pub fn validate_model_of(model: &Model, version: HalVersion) -> Result<(), Valid
 }
 
 /// As [`validate_request`](super::validate_request) for an execution that is not fenced, and refuses also
-/// what the version lacks: buffers of the driver below 1.3, outputs of unknown size below 1.2.
+/// what the version lacks: buffers of the driver below 1.3, buffers of devices and outputs of unknown size
+/// below 1.2.
 ///
 /// # Errors
-/// The first thing that is wrong; its status is always INVALID_ARGUMENT.
+/// The first thing that is wrong; for its status see [`ValidationError::status`].
 pub fn validate_request_of(
     request: &Request,
     model: &Model,
@@ -82,6 +85,9 @@ pub fn validate_request_of(
     let is_buffer = |pool: &RequestPool| matches!(pool, RequestPool::Token(_));
     if version < HalVersion::V1_3 && request.pools.iter().any(is_buffer) {
         return Err(ValidationError::NotYet { what: "buffers of the driver", version });
+    }
+    if !request_complies(request, version) {
+        return Err(ValidationError::NotYet { what: "buffers of devices", version });
     }
     RequestRules::new(model)?.check(request, UnspecifiedOutputs::of(version))
 }

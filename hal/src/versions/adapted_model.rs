@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-use super::convert::execution_options_to;
+use super::convert::{execution_options_to, request_to};
 use super::interfaces::{BurstV1_2, PreparedModelV1_0, PreparedModelV1_2};
 use super::listener::Listener;
 use super::once::launch_once;
@@ -105,7 +105,7 @@ impl AdaptedV1_0 {
     /// way to say.
     fn checked(&self, request: &Request) -> Result<Option<RequestV1_0>, Failure> {
         self.rules.check(request, UnspecifiedOutputs::Refused)?;
-        let old = RequestV1_0::of(request)?;
+        let old = RequestV1_0::of(request_to(request, self.version)?)?;
         let has_room = self.shapes(request).iter().all(|shape| shape.is_sufficient);
         Ok(has_room.then_some(old))
     }

@@ -9,10 +9,15 @@ use crate::{
 /// A request as an older version says it: the same, or not at all.
 ///
 /// # Errors
-/// INVALID_ARGUMENT for buffers of the driver below HAL 1.3.
+/// INVALID_ARGUMENT for buffers of the driver below HAL 1.3, and for buffers of devices below HAL 1.2.
 pub fn request_to(request: &Request, version: HalVersion) -> Result<&Request, Failure> {
     match request_complies(request, version) {
         true => Ok(request),
+        false if version < HalVersion::V1_2 => {
+            let what =
+                "takes shared memory and files alone, no buffers of devices or of the driver";
+            Err(Failure::invalid(format!("HAL {version} {what}")))
+        }
         false => Err(Failure::invalid(format!("HAL {version} has no buffers of the driver"))),
     }
 }

@@ -20,6 +20,10 @@ pub struct Slice {
 /// The model must be legal at the newest version.
 #[must_use]
 pub fn slice(model: &Model, version: HalVersion) -> Option<Slice> {
+    // Each part has all pools of the model.
+    if model.pools.iter().any(|pool| pool.kind().since() > version) {
+        return None;
+    }
     let kept = Kept::of(model, version);
     if kept.inputs.iter().all(Option::is_none) {
         return None;

@@ -22,6 +22,7 @@ burst_testing::tests![
     inputs_that_may_be_left_out_are_those_of_the_contract(),
     the_table_and_the_list_name_the_same_operations(&shared(LIST)?),
     every_type_of_the_list_is_accepted_from_its_version_on_and_no_other(&shared(LIST)?),
+    scales_are_asked_after_where_the_list_says_so_and_nowhere_else(&shared(LIST)?),
 ];
 
 /// The list, in the shared data.
@@ -264,13 +265,66 @@ impl Operands {
     }
 }
 
+/// What the stored values of operands mean: a scale for each, and where real 0 lies.
+#[derive(Debug, Clone, Copy)]
+struct Meaning<'a> {
+    /// Of inputs 0, 1 and so on; the last one is for the rest of them.
+    inputs: &'a [f32],
+    output: f32,
+    zero_point: i32,
+}
+
+impl Meaning<'_> {
+    /// Less than 1: before 1.2 an output's scale had to be above the product of the inputs'.
+    const USUAL: Meaning<'static> = Meaning { inputs: &[0.5], output: 0.5, zero_point: 0 };
+
+    fn input(&self, position: usize) -> f32 {
+        self.inputs[position.min(self.inputs.len() - 1)]
+    }
+
+    /// Whether the list asks for other scales or another zero point where an operation has operands of these types:
+    /// what it says in its notes, in words.
+    fn is_refused(&self, code: OperationType, operands: &Operands, at: HalVersion) -> bool {
+        let is_byte = |ty: &OperandType| *ty == OperandType::TensorQuant8Asymm;
+        let bytes = operands.inputs.first().is_some_and(is_byte);
+        let filter = operands.inputs.get(1).is_some_and(is_byte);
+        let is_old = at < HalVersion::V1_2;
+        let grows = self.output <= self.input(0) * self.input(1);
+        match code {
+            OperationType::Mul => bytes && grows,
+            OperationType::FullyConnected => is_old && filter && grows,
+            OperationType::Conv2d | OperationType::DepthwiseConv2d => {
+                is_old && filter && self.input(1) >= 1.0
+            }
+            OperationType::Concatenation => {
+                let tensors = 0..operands.inputs.len() - 1;
+                is_old && bytes && tensors.into_iter().any(|at| self.input(at) != self.output)
+            }
+            OperationType::Pad | OperationType::SpaceToBatchNd => {
+                is_old && bytes && self.zero_point != 0
+            }
+            _ => false,
+        }
+    }
+}
+
 /// Whether the driver takes these operands at this version, and whether the contract says that it has
 /// such a form.
-fn is_accepted(code: OperationType, operands: &Operands, at: HalVersion) -> (bool, bool) {
+fn is_accepted(
+    code: OperationType,
+    operands: &Operands,
+    at: HalVersion,
+    meaning: Meaning<'_>,
+) -> (bool, bool) {
     let mut all: Vec<Operand> = Vec::new();
     let mut add = |types: &[OperandType], lifetime: OperandLifeTime| -> Vec<u32> {
+        let mut scales = (0..).map(|position| match lifetime {
+            OperandLifeTime::SubgraphOutput => meaning.output,
+            _ => meaning.input(position),
+        });
         let add_operand = |ty: &OperandType| {
-            all.push(operand(code, *ty, lifetime));
+            let scale = scales.next().expect("as many as there are");
+            all.push(operand(code, *ty, lifetime, (scale, meaning.zero_point)));
             u32::try_from(all.len() - 1).expect("a short list")
         };
         types.iter().map(add_operand).collect()
@@ -291,7 +345,12 @@ fn is_accepted(code: OperationType, operands: &Operands, at: HalVersion) -> (boo
 }
 
 /// An operand with what its type and this operation need beside the type itself.
-fn operand(code: OperationType, ty: OperandType, lifetime: OperandLifeTime) -> Operand {
+fn operand(
+    code: OperationType,
+    ty: OperandType,
+    lifetime: OperandLifeTime,
+    (scale, zero_point): (f32, i32),
+) -> Operand {
     let mut operand = Operand::new(ty, lifetime);
     operand.dimensions = match code {
         _ if !ty.is_tensor() => Dimensions::new(),
@@ -304,8 +363,10 @@ fn operand(code: OperationType, ty: OperandType, lifetime: OperandLifeTime) -> O
         _ => Dimensions::new(),
     };
     if ty.is_quantized() {
-        // Less than 1: before 1.2 an output's had to be above the product of the inputs'.
-        operand.scale = 0.5;
+        operand.scale = scale;
+    }
+    if matches!(ty, OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned) {
+        operand.zero_point = zero_point;
     }
     if ty == OperandType::TensorQuant8SymmPerChannel {
         let channel_dim = if code == OperationType::DepthwiseConv2d { 3 } else { 0 };
@@ -377,7 +438,7 @@ fn every_type_of_the_list_is_accepted_from_its_version_on_and_no_other(list: &Pa
                 for at in VERSIONS {
                     asked += 1;
                     let expected = forms.iter().any(|form| form.takes(operands, at));
-                    let found = is_accepted(row.ty(), operands, at);
+                    let found = is_accepted(row.ty(), operands, at, Meaning::USUAL);
                     if found != (expected, expected) {
                         let name = &row.name;
                         wrong.push(format!("{name} {at}: {operands:?}: {found:?}, not {expected}"));
@@ -395,4 +456,50 @@ fn every_type_of_the_list_is_accepted_from_its_version_on_and_no_other(list: &Pa
     println!("{asked} signatures of {} operations", rows.len());
     assert!(asked > 100_000, "only {asked} signatures");
     assert!(wrong.is_empty(), "{} of {asked} signatures are wrong", wrong.len());
+}
+
+/// With one scale for all, nothing shows of the rules on scales, and nothing of a driver that asks for more of them.
+fn scales_are_asked_after_where_the_list_says_so_and_nowhere_else(list: &Path) {
+    let scales: [(&[f32], f32); 9] = [
+        (&[0.5], 0.5),
+        (&[0.5], 0.25),
+        (&[0.5], 0.25f32.next_up()),
+        (&[0.5], 8.0),
+        (&[0.5, 0.25, 0.125], 0.01),
+        (&[0.125, 0.25, 0.5], 0.5),
+        (&[0.001, 2.0, 0.002], 0.5),
+        (&[0.5, 1.0, 0.5], 1e-6),
+        (&[0.5, 0.999, 0.5], 0.5f32.next_up()),
+    ];
+    let (mut asked, mut refused, mut wrong) = (0, 0, Vec::new());
+    for row in &rows(list) {
+        let forms = row.forms();
+        for operands in forms.iter().flat_map(Form::operands) {
+            let wholes =
+                VERSIONS.iter().filter(|at| forms.iter().any(|f| f.takes(&operands, **at)));
+            for at in wholes {
+                for (inputs, output) in scales {
+                    for zero_point in [0, 3] {
+                        let meaning = Meaning { inputs, output, zero_point };
+                        let expected = !meaning.is_refused(row.ty(), &operands, *at);
+                        let found = is_accepted(row.ty(), &operands, *at, meaning);
+                        (asked, refused) = (asked + 1, refused + usize::from(!expected));
+                        if found != (expected, expected) {
+                            let name = &row.name;
+                            wrong
+                                .push(format!("{name} {at}: {meaning:?}: {found:?}: {operands:?}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    println!("{asked} signatures, {refused} refused for their scales");
+    assert!(asked > 10_000 && refused > 100, "only {asked} signatures, {refused} refused");
+    assert!(
+        wrong.is_empty(),
+        "{} of {asked} are wrong: {:#?}",
+        wrong.len(),
+        &wrong[..wrong.len().min(5)]
+    );
 }

@@ -50,6 +50,8 @@ pub(crate) struct Rules {
     /// Channels where twice the multiplier is not below 2^31.
     wrapped: __mmask16,
     left: __m512i,
+    /// Whether any channel is shifted left; only [`ANY`] does it.
+    shifts_left: bool,
     /// By how much the upper half is shifted.
     right: __m512i,
     /// Added to products of even and odd channels.
@@ -123,6 +125,7 @@ impl Rules {
             odd_multipliers: zero,
             wrapped: 0,
             left: zero,
+            shifts_left: false,
             right: zero,
             nudges: [zero; 2],
             dropped: zero,
@@ -156,6 +159,7 @@ impl Rules {
             SMALL => self.nudges = nudges(right, 1 << 31, 31),
             _ => {
                 self.left = load_i32s(rules.left_shifts, first, lanes);
+                self.shifts_left = _mm512_test_epi32_mask(self.left, self.left) != 0;
                 self.dropped = _mm512_sub_epi32(_mm512_sllv_epi32(one, right), one);
                 self.nudges = [_mm512_set1_epi64(1 << 31); 2];
                 if self.rounds_once {
@@ -194,7 +198,7 @@ impl Rules {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     fn any(&self, sums: __m512i) -> __m512i {
-        let sums = _mm512_sllv_epi32(sums, self.left);
+        let sums = if self.shifts_left { self.shifted(sums) } else { sums };
         if self.rounds_once {
             // Up to 2^31, without a sign: the upper half is at most 2^31, and half of what the shift divides by
             // at most 2^30.
@@ -213,6 +217,16 @@ impl Rules {
         let rounds_up = _mm512_cmpgt_epi32_mask(remainder, threshold);
         let quotient = _mm512_srav_epi32(high, self.right);
         _mm512_mask_add_epi32(quotient, rounds_up, quotient, _mm512_set1_epi32(1))
+    }
+
+    /// Sums shifted left. What does not fit stays as large as the shift allows, and so beyond all bounds.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn shifted(&self, sums: __m512i) -> __m512i {
+        let largest = _mm512_srlv_epi32(_mm512_set1_epi32(i32::MAX), self.left);
+        let smallest = _mm512_xor_si512(largest, _mm512_set1_epi32(-1));
+        let held = _mm512_max_epi32(_mm512_min_epi32(sums, largest), smallest);
+        _mm512_sllv_epi32(held, self.left)
     }
 
     /// The upper halves of products with the multipliers, nudged.

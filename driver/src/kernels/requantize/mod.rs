@@ -14,7 +14,7 @@ mod portable;
 pub(super) mod tests;
 
 pub(crate) use dispatch::ROWS;
-pub(crate) use portable::{Channels, Requantize};
+pub(crate) use portable::{Channels, Requantize, shifts_of};
 
 impl Requantize {
     /// Turns rows of sums, one column per channel, into stored values (of either sign, as bytes).

@@ -49,7 +49,8 @@ impl Rules {
     #[inline]
     #[target_feature(enable = "neon")]
     pub(crate) fn apply<const NOT_NEGATIVE: bool>(&self, sums: int32x4_t) -> int32x4_t {
-        let sums = vshlq_s32(sums, self.left);
+        // Saturates: what does not fit is beyond all bounds, and is not to come out as something else.
+        let sums = vqshlq_s32(sums, self.left);
         if self.rounds_once {
             return self.rounded_once(sums);
         }

@@ -7,7 +7,7 @@
 )]
 
 use crate::OpError;
-use crate::kernels::quant::{Multiplier, Rounding};
+use crate::kernels::quant::{Multiplier, Rounding, shift_left};
 
 /// How sums become stored values of 8 bits, channel by channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,9 +55,10 @@ impl Requantize {
         };
         for channel in 0..channels {
             let factor = factor(channel)?;
+            let (left, right) = shifts_of(factor);
             rules.multipliers.push(factor.multiplier);
-            rules.left_shifts.push(factor.shift.max(0));
-            rules.right_shifts.push((-factor.shift).max(0));
+            rules.left_shifts.push(left);
+            rules.right_shifts.push(right);
         }
         Ok(rules)
     }
@@ -94,6 +95,19 @@ impl Requantize {
     }
 }
 
+/// Bits that a sum is shifted left before it is multiplied by `factor`, and its product right after.
+///
+/// Kernels hold sums between the smallest and the largest that the shift leaves in 32 bits: a larger one is beyond
+/// every stored value anyway, as factors that shift by `e` are `2^(e - 1)` at least. For that the largest must be
+/// above 0, which it would not be with 31 bits. With 30 a sum of 1 is 2^29 steps, so that less than the factor
+/// will do.
+pub(crate) fn shifts_of(factor: Multiplier) -> (i32, i32) {
+    (factor.shift.clamp(0, LARGEST_LEFT_SHIFT), (-factor.shift).max(0))
+}
+
+/// See [`shifts_of`].
+const LARGEST_LEFT_SHIFT: i32 = 30;
+
 /// The rules of a run of channels; all slices have one length.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Channels<'a> {
@@ -101,7 +115,7 @@ pub(crate) struct Channels<'a> {
     pub(crate) bias: &'a [i32],
     /// Fraction of each channel's factor.
     pub(crate) multipliers: &'a [i32],
-    /// Shift before the product.
+    /// Shift before the product, see [`shifts_of`].
     pub(crate) left_shifts: &'a [i32],
     /// Shift after the product.
     pub(crate) right_shifts: &'a [i32],
@@ -126,11 +140,11 @@ impl<'a> Channels<'a> {
     }
 
     /// The same numbers as [`Multiplier::apply`], written without branches: multipliers are not
-    /// negative, so that nothing saturates, and "round half away from zero" of a product over 2^31
+    /// negative, so that no product saturates, and "round half away from zero" of a product over 2^31
     /// truncated after the nudge is the same as adding half and rounding down.
     #[inline(always)]
     fn stored_twice_rounded(&self, channel: usize, sum: i32) -> u8 {
-        let shifted = sum.wrapping_shl(self.left_shifts[channel].cast_unsigned());
+        let shifted = shift_left(sum, self.left_shifts[channel]);
         let product = i64::from(shifted) * i64::from(self.multipliers[channel]);
         let high = ((product + (1 << 30)) >> 31) as i32;
         let right = self.right_shifts[channel].cast_unsigned();

@@ -16,7 +16,7 @@ use crate::kernels::lut::{self, Table};
 use crate::kernels::quant::{Multiplier, activation_range, activation_range_f32};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
 use crate::op::{Form, Inferred, Prepared, Run, Signature};
-use crate::ops::activation::{MAX_RANK, expect_input_rank, unary};
+use crate::ops::activation::{MAX_RANK, unary};
 use crate::ops::quantization::rules::{means_the_same, quant8};
 use crate::tensor::{Args, TensorInfo};
 
@@ -28,8 +28,7 @@ const FORMS: &[Form] = &[
 ];
 
 pub(super) fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_forms(FORMS)?;
-    expect_input_rank(signature)
+    signature.expect_forms(FORMS)
 }
 
 /// A scale that cannot be reached is found here, and so by whoever asks what is supported.

@@ -1,8 +1,8 @@
 //! Activation functions, SOFTMAX among them.
 
 use crate::OpError;
-use crate::op::{OpDef, Operands, Signature};
-use crate::ops::attributes::Axis;
+use crate::op::{OpDef, Operands};
+use crate::ops::attributes::{Axis, positive_float};
 
 mod clamp;
 pub mod elu;
@@ -35,28 +35,19 @@ pub static OPS: &[&OpDef] = &[
 /// Most dimensions of the older operations here.
 const MAX_RANK: usize = 4;
 
-/// The input has at most [`MAX_RANK`] dimensions, where the model says how many.
-fn expect_input_rank(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    let rank = signature.input(0).map_or(0, |input| input.dimensions.len());
-    signature.rule(rank <= MAX_RANK, "the input has more than 4 dimensions")
-}
-
 /// The attributes of SOFTMAX and LOG_SOFTMAX.
 #[derive(Debug, Clone, Copy)]
 struct SoftmaxAttributes {
     /// The axis that is summed up along.
     axis: Axis,
-    /// A factor of exponents, above 0.
+    /// A factor of exponents, above 0 and finite.
     beta: f32,
 }
 
 impl SoftmaxAttributes {
     fn parse(operands: &dyn Operands) -> Result<Self, OpError> {
         let axis = Axis::optional(operands, 2)?;
-        let beta = operands.float(1)?;
-        if beta > 0.0 {
-            return Ok(SoftmaxAttributes { axis, beta });
-        }
-        Err(OpError::Range { what: "beta" })
+        let beta = positive_float(operands, 1, "beta")?;
+        Ok(SoftmaxAttributes { axis, beta })
     }
 }

@@ -1,6 +1,6 @@
 //! SOFTMAX: `e^(beta * (x - max))` over the sum of these along an axis.
 //!
-//! Inputs: a tensor of up to 4 dimensions, a float scalar (beta, above 0), an optional INT32 scalar
+//! Inputs: a tensor of up to 4 dimensions, a float scalar (beta, above 0 and finite), an optional INT32 scalar
 //! (the axis; default: the last). Output: the same shape; quantized types have scale 1/256 and the
 //! lowest value as zero point.
 //!
@@ -21,7 +21,7 @@ use crate::op::{
     WithAttributes,
 };
 use crate::ops::activation::float_lanes::FloatLanes;
-use crate::ops::activation::{MAX_RANK, SoftmaxAttributes, expect_input_rank, unary};
+use crate::ops::activation::{MAX_RANK, SoftmaxAttributes, unary};
 use crate::ops::attributes::Axis;
 use crate::ops::quantization::rules::{expect_fixed, quant8};
 use crate::tensor::Args;
@@ -52,8 +52,7 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     signature.expect_forms(FORMS)?;
     let rank = signature.input(0).map_or(0, |input| input.dimensions.len());
     let old_rank = signature.version >= V1_2 || rank == 2 || rank == 4;
-    signature.rule(old_rank, "before HAL 1.2 SOFTMAX takes 2 or 4 dimensions")?;
-    expect_input_rank(signature)
+    signature.rule(old_rank, "before HAL 1.2 SOFTMAX takes 2 or 4 dimensions")
 }
 
 fn infer(args: &Args<'_>, attributes: Parsed<'_, SoftmaxAttributes>) -> Result<Inferred, OpError> {
@@ -187,7 +186,18 @@ mod tests {
         assert!(run(0.0, 1.0 / 256.0).is_err());
         assert!(run(-1.0, 1.0 / 256.0).is_err());
         assert!(run(f32::NAN, 1.0 / 256.0).is_err());
+        assert!(run(f32::INFINITY, 1.0 / 256.0).is_err());
         assert!(run(1.0, 1.0 / 128.0).is_err());
+    }
+
+    /// Infinity times the difference 0 of the largest value to itself is NaN.
+    #[test]
+    fn an_infinite_beta_is_refused_for_floats() {
+        let input = || Tensor::f32(&[1, 2], &[1.0, 2.0]);
+        for (beta, fits) in [(f32::INFINITY, false), (f32::NAN, false), (f32::MAX, true)] {
+            let got = run_one(&DEF, &[input(), Tensor::scalar_f32(beta)], Tensor::output(F32_OUT));
+            assert_eq!(got.map(|got| got.values::<f32>()).ok(), fits.then(|| vec![0.0, 1.0]));
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::kernels::functions;
 use crate::kernels::lut::{self, Table};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
 use crate::op::{Form, Inferred, OpDef, OpTraits, Plain, PrepareContext, Prepared, Run, Signature};
-use crate::ops::activation::{MAX_RANK, expect_input_rank, unary};
+use crate::ops::activation::{MAX_RANK, unary};
 use crate::ops::float_map::FloatMap;
 use crate::ops::quantization::rules::{expect_fixed, quant8};
 use crate::tensor::{Args, TensorInfo};
@@ -34,8 +34,7 @@ const FORMS: &[Form] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_forms(FORMS)?;
-    expect_input_rank(signature)
+    signature.expect_forms(FORMS)
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {

@@ -240,3 +240,35 @@ fn forms_by_version() {
     assert!(!form(coarse.clone(), ten()).is_valid(V1_1));
     assert!(form(coarse, ten()).is_valid(V1_2));
 }
+
+/// Sums of 64 products of 255 and 255 with an output scale of a thousandth: shifted left they left 32 bits, and what came
+/// out was 0.
+#[test]
+fn sums_that_are_far_too_large_are_stored_as_the_largest_value() {
+    for (scale, zero_point, activation) in
+        [(0.001, 0, 0), (0.001, 100, 0), (0.001, 0, 1), (1e-6, 128, 0), (2e-9, 3, 1)]
+    {
+        let channels = 19;
+        let images = Tensor::u8(&[1, 3, 5, 64], &[255; 960]).quantized(1.0, 0);
+        let filter = Tensor::u8(&[channels, 1, 1, 64], &[255; 19 * 64]).quantized(1.0, 0);
+        // The second channel is far below 0, the third one 0.
+        let mut bias = vec![0; 19];
+        bias[1] = -(1 << 30);
+        bias[2] = -255 * 255 * 64;
+        let bias = Tensor::i32(&[channels], &bias).quantized(1.0, 0);
+        let rest = explicit([0, 0, 0, 0, 1, 1, activation]);
+        let inputs = [vec![images, filter, bias], rest].concat();
+        let case = Case::quantized(&DEF, inputs, scale, zero_point);
+        let (_, values) = case.values::<u8>();
+        let zero = u8::try_from(zero_point).unwrap();
+        let low = if activation == 1 { zero } else { 0 };
+        for pixel in values.chunks(19) {
+            assert_eq!(pixel[..4], [255, low, zero, 255], "{scale}");
+            assert!(pixel[3..].iter().all(|value| *value == 255), "{scale}");
+        }
+        for isa in Isa::each_here() {
+            let fast = case.fast(isa).unwrap().expect("a kernel");
+            assert_eq!(fast.1, values, "{isa:?}, {scale}");
+        }
+    }
+}

@@ -50,6 +50,36 @@ fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     signature.rule(
         !needs_large_scale || output.scale > input.scale * weights.scale,
         "before HAL 1.2 the scale of the output must be above that of input times weights",
+    )?;
+    let Some(bias) = signature.input(2) else { return Ok(()) };
+    expect_shapes(signature, &input.dimensions, &weights.dimensions, &bias.dimensions)
+}
+
+/// The declared shapes go together, as far as they are known: nothing is said unless all three ranks are, and then of
+/// each number only where it is.
+fn expect_shapes(
+    signature: &Signature<'_>,
+    input: &[u32],
+    weights: &[u32],
+    bias: &[u32],
+) -> Result<(), crate::SignatureError> {
+    if input.is_empty() || weights.is_empty() || bias.is_empty() {
+        return Ok(());
+    }
+    signature.rule((2..=4).contains(&input.len()), "the input has 2 to 4 dimensions")?;
+    let (&[units, inputs], &[biases]) = (weights, bias) else {
+        return signature.rule(false, "weights have 2 dimensions and a bias has 1");
+    };
+    let are_known = |sizes: &[u32]| !sizes.contains(&0);
+    signature.rule(
+        units == biases || !are_known(&[units, biases]),
+        "the bias has a number for each unit",
+    )?;
+    // Four sizes of 32 bits.
+    let elements: u128 = input.iter().map(|size| u128::from(*size)).product();
+    signature.rule(
+        !are_known(input) || !are_known(&[inputs]) || elements.is_multiple_of(inputs.into()),
+        "the input is whole batches",
     )
 }
 

@@ -4,8 +4,9 @@
 use burst_hal::{ExtraParams, FusedActivation, HalVersion, OperandType};
 
 use crate::kernels::quant::{Multiplier, Rounding, activation_range};
-use crate::kernels::requantize::Channels;
+use crate::kernels::requantize::{Channels, shifts_of};
 use crate::op::Signature;
+use crate::ops::quantization::rules::is_same_scale;
 use crate::tensor::{Args, TensorInfo};
 use crate::{OpError, SignatureError};
 
@@ -99,12 +100,16 @@ impl<'a> Scales<'a> {
             for channel in 0..channels {
                 Multiplier::check(self.factor(channel)?)?;
             }
-            return Ok(());
+            // Each channel's is its own product of scales, and the one field has no room for them.
+            if self.bias.scale == 0.0 {
+                return Ok(());
+            }
+            return Err(OpError::Range {
+                what: "scale of the bias, not 0 though channels have scales of their own,",
+            });
         }
         Multiplier::check(self.factor(0)?)?;
-        let product = f64::from(self.input.scale * self.filter.scale);
-        let bias = f64::from(self.bias.scale);
-        if (product - bias).abs() <= 1e-6 * product.min(bias) {
+        if is_same_scale(self.input.scale * self.filter.scale, self.bias.scale) {
             return Ok(());
         }
         Err(OpError::Range { what: "scale of the bias, not that of input times filter," })
@@ -128,8 +133,7 @@ impl<'a> Scales<'a> {
         for channel in 0..bias.len() {
             let factor = self.multiplier(channel)?;
             multipliers[channel] = factor.multiplier;
-            left_shifts[channel] = factor.shift.max(0);
-            right_shifts[channel] = (-factor.shift).max(0);
+            (left_shifts[channel], right_shifts[channel]) = shifts_of(factor);
         }
         let (low, high) = self.range(activation);
         let zero_point = self.output.zero_point;
@@ -207,6 +211,21 @@ mod tests {
         let scales = Scales::of(Task::Convolution, [&input, &filter, &bias], &output);
         assert_eq!(scales.multiplier(0).unwrap().multiplier, (1 << 30) + (1 << 19) + (1 << 6));
         assert!(scales.multiplier(1).is_err());
+    }
+
+    #[test]
+    fn beside_scales_of_channels_the_bias_has_none() {
+        let input = info(OperandType::TensorQuant8Asymm, 0.5);
+        let filter = TensorInfo {
+            channel_scales: Some((Arc::from([0.25, 0.5]), 0)),
+            ..info(OperandType::TensorQuant8SymmPerChannel, 0.0)
+        };
+        let output = info(OperandType::TensorQuant8Asymm, 1.0);
+        for (bias, fits) in [(0.0, true), (0.125, false), (0.25, false), (1e-30, false)] {
+            let bias = info(OperandType::TensorInt32, bias);
+            let scales = Scales::of(Task::Convolution, [&input, &filter, &bias], &output);
+            assert_eq!(scales.check(2).is_ok(), fits, "{}", bias.scale);
+        }
     }
 
     #[test]

@@ -33,12 +33,7 @@ const FORMS: &[Form] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_forms(FORMS)?;
-    let rank = |index| signature.input(index).map_or(0, |input| input.dimensions.len());
-    signature.rule(matches!(rank(0), 0 | 2), "boxes have 2 dimensions")?;
-    signature.rule(matches!(rank(1), 0 | 2), "deltas have 2 dimensions")?;
-    signature.rule(matches!(rank(2), 0 | 1), "batch indexes have 1 dimension")?;
-    signature.rule(matches!(rank(3), 0 | 2), "image sizes have 2 dimensions")
+    signature.expect_forms(FORMS)
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {

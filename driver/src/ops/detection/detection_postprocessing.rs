@@ -45,11 +45,7 @@ const FORMS: &[Form] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_forms(FORMS)?;
-    let rank = |index| signature.input(index).map_or(0, |input| input.dimensions.len());
-    signature.rule(matches!(rank(0), 0 | 3), "scores have 3 dimensions")?;
-    signature.rule(matches!(rank(1), 0 | 3), "encoded boxes have 3 dimensions")?;
-    signature.rule(matches!(rank(2), 0 | 2), "anchors have 2 dimensions")
+    signature.expect_forms(FORMS)
 }
 
 fn infer(args: &Args<'_>, rules: Parsed<'_, Rules>) -> Result<Inferred, OpError> {

@@ -70,12 +70,7 @@ const FORMS: &[Form] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_forms(FORMS)?;
-    let rank = |index| signature.input(index).map_or(0, |input| input.dimensions.len());
-    signature.rule(matches!(rank(0), 0 | 4), "scores have 4 dimensions")?;
-    signature.rule(matches!(rank(1), 0 | 4), "deltas have 4 dimensions")?;
-    signature.rule(matches!(rank(2), 0 | 2), "anchors have 2 dimensions")?;
-    signature.rule(matches!(rank(3), 0 | 2), "image sizes have 2 dimensions")
+    signature.expect_forms(FORMS)
 }
 
 #[derive(Debug, Clone, Copy)]

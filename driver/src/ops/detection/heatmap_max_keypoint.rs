@@ -43,10 +43,7 @@ const FORMS: &[Form] = &[
 const LONGEST_STEP: f32 = 1.5;
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_forms(FORMS)?;
-    let rank = |index| signature.input(index).map_or(0, |input| input.dimensions.len());
-    signature.rule(matches!(rank(0), 0 | 4), "heat maps have 4 dimensions")?;
-    signature.rule(matches!(rank(1), 0 | 2), "boxes have 2 dimensions")
+    signature.expect_forms(FORMS)
 }
 
 fn parse(operands: &dyn Operands) -> Result<Layout, OpError> {

@@ -3,7 +3,7 @@
 use burst_hal::Dimensions;
 
 use crate::OpError;
-use crate::op::{Inferred, Operands, Parsed, Run, Signature};
+use crate::op::{Inferred, Operands, Parsed, Run};
 use crate::ops::attributes::{Layout, positive_float, positive_i32};
 use crate::ops::detection::boxes::{Corners, expect_ordered};
 use crate::ops::detection::reals::{Reals, expect, expect_eighths};
@@ -155,14 +155,6 @@ impl Regions {
         }
         Ok((batch, scaled))
     }
-}
-
-/// The first input has 4 dimensions and the regions have 2, where the model says how many.
-pub(super) fn expect_ranks(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    let rank = |index| signature.input(index).map_or(0, |input| input.dimensions.len());
-    signature.rule(matches!(rank(0), 0 | 4), "a feature map has 4 dimensions")?;
-    signature.rule(matches!(rank(1), 0 | 2), "regions have 2 dimensions")?;
-    signature.rule(matches!(rank(2), 0 | 1), "batch indexes have 1 dimension")
 }
 
 /// The three tensors that regions are read from.

@@ -7,7 +7,7 @@
 //!
 //! A region divided by the ratios is at least one pixel large. Each output pixel is the mean of its
 //! samples; past the centre of the last pixel a sample takes that pixel alone. Quantized: weights
-//! are rounded to 255ths and the sum is rescaled once.
+//! are rounded to 255ths and the sum is rescaled once, by a factor below 1.
 //!
 //! Source: NNAPI 1.2 `types.hal`, `OperationType::ROI_ALIGN`.
 
@@ -27,7 +27,8 @@ use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S, TQ16A};
 use crate::op::{
     Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, Stop, WithAttributes,
 };
-use crate::ops::detection::regions::{RegionAttributes, Regions, Source, expect_ranks};
+use crate::ops::detection::regions::{RegionAttributes, Regions, Source};
+use crate::ops::quantization::rules::quant8;
 use crate::tensor::{Args, TensorInfo};
 use crate::{OpError, SignatureError};
 
@@ -56,8 +57,7 @@ const MAX_SAMPLES: i32 = 1024;
 const LANES: usize = 64;
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_forms(FORMS)?;
-    expect_ranks(signature)
+    signature.expect_forms(FORMS)
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +65,13 @@ struct Attributes {
     regions: RegionAttributes,
     /// Samples along the vertical and the horizontal axis; 0: as many as there are pixels.
     samples: [usize; 2],
+}
+
+impl Attributes {
+    /// Of one output pixel. Where the size of a region decides, one along that axis.
+    fn fewest_samples(&self) -> usize {
+        self.samples.iter().map(|samples| (*samples).max(1)).product()
+    }
 }
 
 fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
@@ -80,6 +87,12 @@ fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
 }
 
 fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
+    if let (Ok(attributes), Some((output, _))) = (&attributes, args.outputs.first())
+        && quant8(output).is_some()
+    {
+        let quantized = Quantized { input: args.input(0)?.info, output };
+        quantized.check(attributes.fewest_samples())?;
+    }
     Regions::infer(args, attributes.map(|attributes| &attributes.regions))
 }
 
@@ -146,9 +159,21 @@ struct Quantized<'a> {
 }
 
 impl Quantized<'_> {
+    /// From a weighted sum of stored values to steps of the output.
+    fn factor(&self, samples: usize) -> f64 {
+        f64::from(self.input.scale) / (255.0 * f64::from(self.output.scale) * samples as f64)
+    }
+
+    /// The specification wants the factor below 1. It is largest for the fewest samples.
+    fn check(&self, fewest_samples: usize) -> Result<(), OpError> {
+        if self.factor(fewest_samples) < 1.0 {
+            return Ok(());
+        }
+        Err(OpError::Range { what: "scale of the output, too small for that of the feature map," })
+    }
+
     fn rescale(&self, sum: i64, samples: usize) -> Result<i32, OpError> {
-        let real =
-            f64::from(self.input.scale) / (255.0 * f64::from(self.output.scale) * samples as f64);
+        let real = self.factor(samples);
         let scaled = match i32::try_from(sum) {
             Ok(sum) => Multiplier::new(real)?.apply(sum),
             // So many samples that the reference would overflow.
@@ -286,7 +311,7 @@ impl Align<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::testing::{Tensor, run_one};
+    use crate::ops::testing::{self, Tensor, run_one};
 
     fn inputs(map: Tensor, rois: Tensor, out: [i32; 2], samples: i32, nchw: bool) -> Vec<Tensor> {
         let count = rois.dims[0];
@@ -347,6 +372,30 @@ mod tests {
         let out = run_one(&DEF, &inputs, output).unwrap();
         // Mean of 0, 10, 20, 30 steps of 0.5 with weights 64/255: 15.06, that is 30.1 of 0.25.
         assert_eq!(out.values::<u8>(), [33]);
+    }
+
+    #[test]
+    fn a_factor_of_one_or_more_is_refused_while_planning() {
+        for (scale, samples, fits) in [
+            (1.0, 1, true),
+            (1.01 / 255.0, 1, true),
+            (1.0 / 256.0, 1, false),
+            (1.0 / 256.0, 2, true), // four samples of an output pixel share the factor
+            (1.0 / 1021.0, 2, false),
+            (1.0 / 256.0, 0, false), // a small region has one
+            (1.01 / 255.0, 0, true),
+        ] {
+            let map = Tensor::u8(&[1, 2, 2, 1], &[10, 20, 30, 40], 1.0, 10);
+            let rois = Tensor::new(OperandType::TensorQuant16Asymm, &[1, 4], &[0u16, 0, 16, 16])
+                .quantized(0.125, 0);
+            let inputs = inputs(map, rois, [1, 1], samples, false);
+            let out = [Tensor::output(OperandType::TensorQuant8Asymm).quantized(scale, 3)];
+            assert_eq!(
+                testing::infer(&DEF, &inputs, &out).is_ok(),
+                fits,
+                "{scale}, {samples} samples"
+            );
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::op::types::{BOOL, F16, F32, I32, TF16, TF32, TI32, TQ8, TQ8S, TQ16A};
 use crate::op::{
     Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, Stop, WithAttributes,
 };
-use crate::ops::detection::regions::{RegionAttributes, Regions, Source, expect_ranks};
+use crate::ops::detection::regions::{RegionAttributes, Regions, Source};
 use crate::ops::quantization::rules::expect_same;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -49,8 +49,7 @@ const FORMS: &[Form] = &[
 const LAYOUT: usize = 7;
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_forms(FORMS)?;
-    expect_ranks(signature)
+    signature.expect_forms(FORMS)
 }
 
 fn parse(operands: &dyn Operands) -> Result<RegionAttributes, OpError> {

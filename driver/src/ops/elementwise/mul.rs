@@ -2,7 +2,8 @@
 //!
 //! Inputs: two tensors of one type, an INT32 scalar (the activation). Output: a tensor of the
 //! broadcast shape. Quantized: the product of the stored values less their zero points, rescaled by
-//! `a.scale * b.scale / out.scale`, which must be less than 1.
+//! `a.scale * b.scale / out.scale`, which must be less than 1 for values without a sign. For those with one nothing
+//! is said of it, and any that has a fixed-point form will do; products beyond 32 bits saturate.
 //!
 //! Source: NNAPI `types.hal`, `OperationType::MUL`.
 
@@ -12,20 +13,16 @@ use burst_hal::{FusedActivation, OperandType, OperationType};
 use super::arithmetic::{self, Quantized};
 use crate::kernels::quant::Multiplier;
 use crate::op::types::{I32, TF16, TF32, TI32, TQ8, TQ8S};
-use crate::op::{Form, OpDef, OpTraits, Run, Signature, WithAttributes};
-use crate::tensor::TensorInfo;
+use crate::op::{Form, Inferred, OpDef, OpTraits, Parsed, Run, Signature, WithAttributes};
+use crate::ops::quantization::rules::quant8;
+use crate::tensor::{Args, TensorInfo};
 use crate::{OpError, SignatureError};
 
 /// The definition of MUL.
 pub static DEF: OpDef = OpDef {
     code: OperationType::Mul,
     validate,
-    body: &WithAttributes {
-        parse: arithmetic::parse,
-        infer: arithmetic::infer,
-        prepare: None,
-        execute,
-    },
+    body: &WithAttributes { parse: arithmetic::parse, infer, prepare: None, execute },
     traits: OpTraits::PLAIN,
 };
 
@@ -43,12 +40,20 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     let (Some(a), Some(b), Some(out)) = (a, b, signature.output(0)) else {
         return Err(signature.no_form());
     };
-    let quantized =
-        matches!(out.ty, OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned);
     signature.rule(
-        !quantized || out.scale > a.scale * b.scale,
+        out.ty != OperandType::TensorQuant8Asymm || out.scale > a.scale * b.scale,
         "the output scale must be greater than the product of the input scales",
     )
+}
+
+/// A factor that has no fixed-point form is found here, and so by whoever asks what is supported.
+fn infer(args: &Args<'_>, activation: Parsed<'_, FusedActivation>) -> Result<Inferred, OpError> {
+    let (a, b) = (args.input(0)?.info, args.input(1)?.info);
+    let (out, _) = args.outputs.first().ok_or(OpError::Arity { want: 1, got: 0 })?;
+    if quant8(out).is_some() {
+        QuantizedProduct::new(a, b, out)?;
+    }
+    arithmetic::infer(args, activation)
 }
 
 fn execute(run: &mut Run<'_, '_>, activation: &FusedActivation) -> Result<(), OpError> {
@@ -89,7 +94,7 @@ impl Quantized for QuantizedProduct {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::testing::{Tensor, run_one, validate};
+    use crate::ops::testing::{Tensor, infer, run_one, validate};
 
     fn mul(a: Tensor, b: Tensor, activation: i32, out: Tensor) -> Tensor {
         run_one(&DEF, &[a, b, Tensor::scalar_i32(activation)], out).unwrap()
@@ -160,18 +165,47 @@ mod tests {
         assert_eq!(got.values::<i8>(), [-98, -101, 127]);
     }
 
-    /// The specification demands it of both quantized types; for signed ones the reference notices
-    /// only when it runs, but a signed model must be prepared exactly when its unsigned twin is.
+    /// The specification demands it of values without a sign, and of others says nothing.
     #[test]
-    fn an_output_scale_must_exceed_the_product_of_the_input_scales() {
-        for ty in [OperandType::TensorQuant8Asymm, OperandType::TensorQuant8AsymmSigned] {
-            let verdict = |scale| {
-                let input = Tensor::output(ty).quantized(0.5, 0);
-                let inputs = [input.clone(), input, Tensor::scalar_i32(0)];
-                validate(&DEF, V1_3, &inputs, &[Tensor::output(ty).quantized(scale, 0)])
-            };
-            assert!(verdict(0.26).is_ok());
-            assert!(verdict(0.25).is_err());
+    fn an_unsigned_output_scale_must_exceed_the_product_of_the_input_scales() {
+        for (ty, scale, fits) in [
+            (OperandType::TensorQuant8Asymm, 0.26, true),
+            (OperandType::TensorQuant8Asymm, 0.25, false),
+            (OperandType::TensorQuant8AsymmSigned, 0.26, true),
+            (OperandType::TensorQuant8AsymmSigned, 0.25, true),
+            (OperandType::TensorQuant8AsymmSigned, 1e-6, true),
+        ] {
+            let input = Tensor::output(ty).quantized(0.5, 0);
+            let inputs = [input.clone(), input, Tensor::scalar_i32(0)];
+            let verdict = validate(&DEF, V1_3, &inputs, &[Tensor::output(ty).quantized(scale, 0)]);
+            assert_eq!(verdict.is_ok(), fits, "{ty} {scale}");
         }
+    }
+
+    /// Factors of 1, of 4 and of 2^20: what does not fit 32 bits saturates, and with it the stored value.
+    #[test]
+    fn signed_products_grow_where_the_output_scale_is_small() {
+        for (scale, want) in [
+            (0.25, [6, 127, -128, 0, -3]),
+            (0.0625, [24, 127, -128, 0, -12]),
+            (2f32.powi(-22), [127, 127, -128, 0, -128]),
+        ] {
+            let got = mul(
+                Tensor::i8(&[5], &[2, 127, -128, 0, 3], 0.5, 0),
+                Tensor::i8(&[5], &[3, 127, 127, -128, -1], 0.5, 0),
+                0,
+                Tensor::output(OperandType::TensorQuant8AsymmSigned).quantized(scale, 0),
+            );
+            assert_eq!(got.values::<i8>(), want, "{scale}");
+        }
+    }
+
+    /// What cannot be computed is said while planning.
+    #[test]
+    fn a_factor_without_a_fixed_point_form_is_refused() {
+        let input = Tensor::i8(&[1], &[1], 1.0, 0);
+        let inputs = [input.clone(), input, Tensor::scalar_i32(0)];
+        let out = Tensor::output(OperandType::TensorQuant8AsymmSigned).quantized(1e-10, 0);
+        assert!(infer(&DEF, &inputs, &[out]).is_err());
     }
 }

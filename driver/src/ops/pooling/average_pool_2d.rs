@@ -2,7 +2,7 @@
 //!
 //! Inputs: a tensor of 4 dimensions; then padding (a scheme, or left, right, top, bottom), strides
 //! and filter sizes (width, height), the activation, and optionally the layout. Output: NHWC or NCHW
-//! as the input.
+//! as the input. The mean of values with a NaN among them is NaN.
 //!
 //! Source: NNAPI `types.hal`, `OperationType::AVERAGE_POOL_2D`.
 
@@ -19,6 +19,7 @@ use burst_hal::{OperandType, OperationType};
 use half::f16;
 
 use crate::OpError;
+use crate::kernels::add_float::held;
 use crate::kernels::pool::Rule;
 use crate::kernels::quant::{activation_range, activation_range_f32};
 use crate::op::types::{TF16, TF32, TQ8, TQ8S};
@@ -61,7 +62,7 @@ fn execute(run: &mut Run<'_, '_>, attributes: &PoolAttributes) -> Result<(), OpE
     let activation = attributes.activation;
     let (out, mut runner) = run.output_and_runner()?;
     let info = out.info;
-    let (low, high) = activation_range_f32(activation);
+    let range = activation_range_f32(activation);
     let (first, last) = activation_range(activation, info.ty, info.scale, info.zero_point);
     match info.ty {
         OperandType::TensorFloat32 => pool_shared(
@@ -73,7 +74,7 @@ fn execute(run: &mut Run<'_, '_>, attributes: &PoolAttributes) -> Result<(), OpE
             Rule {
                 empty: 0.0,
                 add: |sum: f32, x: f32| sum + x,
-                finish: |sum: f32, count: usize| (sum / count as f32).max(low).min(high),
+                finish: |sum: f32, count: usize| held(sum / count as f32, range),
             },
         ),
         OperandType::TensorFloat16 => pool_shared(
@@ -85,9 +86,7 @@ fn execute(run: &mut Run<'_, '_>, attributes: &PoolAttributes) -> Result<(), OpE
             Rule {
                 empty: 0.0,
                 add: |sum: f32, x: f16| sum + x.to_f32(),
-                finish: |sum: f32, count: usize| {
-                    f16::from_f32((sum / count as f32).max(low).min(high))
-                },
+                finish: |sum: f32, count: usize| f16::from_f32(held(sum / count as f32, range)),
             },
         ),
         OperandType::TensorQuant8AsymmSigned => pool_shared(
@@ -200,6 +199,23 @@ mod tests {
         let input = Tensor::f16(&[1, 1, 3, 1], &[-2.0, 0.5, 2.0]);
         let got = implicit(input, [2, 1, 1, 1, 1, 2], out).unwrap();
         assert_eq!(got.halves(), [-1.0, 0.5, 1.0]);
+    }
+
+    /// A NaN in the picture shows, whatever the activation: -inf or 0 would look like an answer.
+    #[test]
+    fn the_mean_of_nan_is_nan() {
+        for activation in 0..=3 {
+            let values = [f32::NAN, 1.0, 2.0, 4.0];
+            let parameters = [2, 2, 1, 2, 1, activation];
+            let input = Tensor::f32(&[1, 1, 4, 1], &values);
+            let out = Tensor::output(OperandType::TensorFloat32);
+            let got = implicit(input, parameters, out).unwrap().values::<f32>();
+            assert!(got[0].is_nan() && !got[1].is_nan(), "activation {activation}: {got:?}");
+            let input = Tensor::f16(&[1, 1, 4, 1], &values);
+            let out = Tensor::output(OperandType::TensorFloat16);
+            let got = implicit(input, parameters, out).unwrap().halves();
+            assert!(got[0].is_nan() && !got[1].is_nan(), "activation {activation}: {got:?}");
+        }
     }
 
     /// Division by zero: no legal padding leaves a window without pixels.

@@ -16,7 +16,6 @@ use crate::op::{
     Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
 };
 use crate::ops::attributes::Layout;
-use crate::ops::pooling::resizing::expect_input_rank;
 use crate::tensor::Args;
 
 /// The definition of INSTANCE_NORMALIZATION.
@@ -33,8 +32,7 @@ const FORMS: &[Form] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_forms(FORMS)?;
-    expect_input_rank(signature)
+    signature.expect_forms(FORMS)
 }
 
 #[derive(Debug)]

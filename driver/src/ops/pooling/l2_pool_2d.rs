@@ -1,6 +1,6 @@
 //! L2_POOL_2D: the root of the mean of squares of each window; padding does not count.
 //!
-//! Operands as for AVERAGE_POOL_2D, of float types.
+//! Operands as for AVERAGE_POOL_2D, of float types. A window with a NaN gives NaN.
 //!
 //! Source: NNAPI `types.hal`, `OperationType::L2_POOL_2D`.
 
@@ -11,6 +11,7 @@ use burst_hal::{OperandType, OperationType};
 use half::f16;
 
 use crate::OpError;
+use crate::kernels::add_float::held;
 use crate::kernels::pool::Rule;
 use crate::kernels::quant::activation_range_f32;
 use crate::op::types::{TF16, TF32};
@@ -41,8 +42,8 @@ fn execute(run: &mut Run<'_, '_>, attributes: &PoolAttributes) -> Result<(), OpE
     let Window { pooling, .. } = Window::new(attributes, input.dims)?;
     let activation = attributes.activation;
     let (out, mut runner) = run.output_and_runner()?;
-    let (low, high) = activation_range_f32(activation);
-    let root = |sum: f32, count: usize| (sum / count as f32).sqrt().max(low).min(high);
+    let range = activation_range_f32(activation);
+    let root = |sum: f32, count: usize| held((sum / count as f32).sqrt(), range);
     match out.info.ty {
         OperandType::TensorFloat32 => pool_shared(
             &mut runner,
@@ -86,6 +87,20 @@ mod tests {
         inputs[6] = Tensor::scalar_i32(2);
         let got = run_one(&DEF, &inputs, Tensor::output(OperandType::TensorFloat16)).unwrap();
         assert_eq!(got.halves(), [1.0, 1.0]);
+    }
+
+    #[test]
+    fn nan_stays_nan() {
+        for activation in 0..=3 {
+            let mut inputs = vec![Tensor::f32(&[1, 1, 2, 1], &[f32::NAN, 1.0])];
+            inputs.extend([2, 1, 1, 1, 1, activation].map(Tensor::scalar_i32));
+            let got = run_one(&DEF, &inputs, Tensor::output(OperandType::TensorFloat32)).unwrap();
+            let got = got.values::<f32>();
+            assert!(got[0].is_nan() && got[1] == 1.0, "activation {activation}: {got:?}");
+            inputs[0] = Tensor::f16(&[1, 1, 2, 1], &[f32::NAN, 1.0]);
+            let got = run_one(&DEF, &inputs, Tensor::output(OperandType::TensorFloat16)).unwrap();
+            assert!(got.halves()[0].is_nan(), "activation {activation}");
+        }
     }
 
     #[test]

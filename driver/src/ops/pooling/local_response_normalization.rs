@@ -1,7 +1,7 @@
 //! LOCAL_RESPONSE_NORMALIZATION: each value divided by a power of the squares around it.
 //!
-//! Inputs: a tensor of up to 4 dimensions, an INT32 scalar (radius), three float scalars (bias, alpha,
-//! beta), an optional INT32 scalar (the axis; default: the last). Output: the same shape,
+//! Inputs: a tensor of up to 4 dimensions, an INT32 scalar (radius), three float scalars (bias, which
+//! is not 0, alpha, beta), an optional INT32 scalar (the axis; default: the last). Output: the same shape,
 //! `x / (bias + alpha * sum of squares)^beta`.
 //!
 //! Source: NNAPI `types.hal`, `OperationType::LOCAL_RESPONSE_NORMALIZATION`.
@@ -67,9 +67,14 @@ struct Attributes {
 }
 
 fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
+    let bias = operands.float(2)?;
+    if bias == 0.0 {
+        // Among zeros the divisor would be 0, too.
+        return Err(OpError::value("bias", 0));
+    }
     Ok(Attributes {
         neighbours: Neighbours::parse(operands)?,
-        bias: operands.float(2)?,
+        bias,
         alpha: operands.float(3)?,
         beta: operands.float(4)?,
     })
@@ -81,7 +86,8 @@ fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred
     expect_rank(dims, MAX_RANK)?;
     let neighbours = match attributes {
         Ok(attributes) => attributes.neighbours,
-        Err(_) => Neighbours::parse(args)?,
+        Err(OpError::NotYet) => Neighbours::parse(args)?,
+        Err(error) => return Err(error),
     };
     neighbours.axis.position(dims.len())?;
     Ok(Inferred::one(dims))
@@ -111,7 +117,7 @@ fn execute(run: &mut Run<'_, '_>, attributes: &Attributes) -> Result<(), OpError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::testing::{Tensor, run_one};
+    use crate::ops::testing::{Tensor, infer, run, run_one};
 
     fn inputs(input: Tensor, radius: i32, [bias, alpha, beta]: [Tensor; 3]) -> Vec<Tensor> {
         vec![input, Tensor::scalar_i32(radius), bias, alpha, beta]
@@ -146,6 +152,18 @@ mod tests {
         );
         let got = run_one(&DEF, &all, Tensor::output(OperandType::TensorFloat16)).unwrap();
         assert_eq!(got.halves(), [0.5, 0.5]);
+    }
+
+    /// Division by zero: a lane of zeros with a bias of 0 was NaN.
+    #[test]
+    fn a_bias_of_zero_is_refused() {
+        for (bias, fits) in [(0.0, false), (-0.0, false), (1e-40, true), (-1.0, true)] {
+            let parameters = [bias, 1.0, 1.0].map(Tensor::scalar_f32);
+            let all = inputs(Tensor::f32(&[2], &[0.0, 0.0]), 1, parameters);
+            let out = [Tensor::output(OperandType::TensorFloat32)];
+            assert_eq!(infer(&DEF, &all, &out).is_ok(), fits, "planned with {bias}");
+            assert_eq!(run(&DEF, &all, &out).is_ok(), fits, "run with {bias}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! MAX_POOL_2D: the largest value of each window of a picture; padding does not count.
 //!
-//! Operands as for AVERAGE_POOL_2D.
+//! Operands as for AVERAGE_POOL_2D. A NaN does not count, as in the comparisons of the reference: a window of NaN
+//! alone gives the lowest value there is, minus infinity or where the activation begins.
 //!
 //! Source: NNAPI `types.hal`, `OperationType::MAX_POOL_2D`.
 
@@ -123,6 +124,23 @@ mod tests {
         let input = Tensor::f16(&[1, 3, 3, 1], &values);
         let got = implicit(input, [2, 1, 1, 2, 2, 1], Tensor::output(OperandType::TensorFloat16));
         assert_eq!(got.halves(), [0.0; 4]);
+    }
+
+    #[test]
+    fn a_nan_does_not_count() {
+        let (nan, low) = (f32::NAN, f32::NEG_INFINITY);
+        let values = [nan, 1.0, -2.0, nan, nan, nan];
+        for (activation, want) in
+            [(0, [1.0, -2.0, low]), (1, [1.0, 0.0, 0.0]), (2, [1.0, -1.0, -1.0])]
+        {
+            let parameters = [2, 2, 1, 2, 1, activation];
+            let input = Tensor::f32(&[1, 1, 6, 1], &values);
+            let got = implicit(input, parameters, Tensor::output(OperandType::TensorFloat32));
+            assert_eq!(got.values::<f32>(), want);
+            let input = Tensor::f16(&[1, 1, 6, 1], &values);
+            let got = implicit(input, parameters, Tensor::output(OperandType::TensorFloat16));
+            assert_eq!(got.halves(), want);
+        }
     }
 
     #[test]

@@ -32,10 +32,10 @@ pub static OPS: &[&OpDef] = &[
 /// Most dimensions of an input that is normalised along an axis.
 const MAX_RANK: usize = 4;
 
-/// An input normalised along an axis has up to 4 dimensions; before HAL 1.2, exactly 4.
+/// Before HAL 1.2 an input normalised along an axis has exactly 4 dimensions. That it never has more is for the
+/// inference to say.
 fn expect_lane_rank(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
     let rank = signature.input(0).map_or(0, |input| input.dimensions.len());
-    signature.rule(rank <= MAX_RANK, "the input has more than 4 dimensions")?;
     let old_rank = signature.version >= V1_2 || rank == MAX_RANK;
     signature.rule(old_rank, "before HAL 1.2 the input has 4 dimensions")
 }

@@ -56,8 +56,7 @@ const FORMS: &[Form] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_forms(FORMS)?;
-    resizing::expect_input_rank(signature)
+    signature.expect_forms(FORMS)
 }
 
 fn execute(run: &mut Run<'_, '_>, attributes: &ResizeAttributes) -> Result<(), OpError> {

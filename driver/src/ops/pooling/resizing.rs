@@ -5,27 +5,18 @@ use burst_hal::Dimensions;
 
 use crate::OpError;
 use crate::kernels::resize::{Resize, ResizeAxis};
-use crate::op::{Inferred, Parsed, Signature};
+use crate::op::{Inferred, Parsed};
 use crate::ops::attributes::{Layout, ResizeAttributes};
-use crate::ops::quantization::rules::expect_same;
+use crate::ops::quantization::rules::expect_same_outputs;
 use crate::tensor::Args;
-
-/// The first input has 4 dimensions, where the model says how many.
-pub(super) fn expect_input_rank(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    let rank = signature.input(0).map_or(0, |input| input.dimensions.len());
-    signature.rule(rank == 0 || rank == 4, "a picture has 4 dimensions")
-}
 
 /// The output's shape. A quantized output must mean the same as the input.
 pub(super) fn infer(
     args: &Args<'_>,
     attributes: Parsed<'_, ResizeAttributes>,
 ) -> Result<Inferred, OpError> {
-    let dims = args.dims(0)?;
-    let (_, dims) = sizes(attributes?, dims)?;
-    if let Some((output, _)) = args.outputs.first() {
-        expect_same(args.input(0)?.info, output)?;
-    }
+    expect_same_outputs(args, 0)?;
+    let (_, dims) = sizes(attributes?, args.dims(0)?)?;
     Ok(Inferred::one(dims))
 }
 

@@ -10,7 +10,7 @@ use crate::kernels::pool::{PoolAxis, Pooling, Rule, pool};
 use crate::op::types::{BOOL, I32};
 use crate::op::{Form, Inferred, Parsed, Signature, TypeSet};
 use crate::ops::attributes::{Layout, PoolAttributes};
-use crate::ops::quantization::rules::expect_same;
+use crate::ops::quantization::rules::expect_same_outputs;
 use crate::scratch::Scratch;
 use crate::tensor::Args;
 use crate::threads::TileRunner;
@@ -31,11 +31,7 @@ pub(super) fn expect_forms(
         let same = signature.input(0).is_some_and(|input| main[0].has(input.ty));
         same && signature.expect_forms(&[scalars, scheme]).is_ok()
     });
-    if !legal {
-        return Err(signature.no_form());
-    }
-    let rank = signature.input(0).map_or(0, |input| input.dimensions.len());
-    signature.rule(rank == 0 || rank == 4, "a pooling takes 4 dimensions")
+    if legal { Ok(()) } else { Err(signature.no_form()) }
 }
 
 /// Every type: what the first input may be is checked apart.
@@ -120,11 +116,8 @@ pub(super) fn infer(
     args: &Args<'_>,
     attributes: Parsed<'_, PoolAttributes>,
 ) -> Result<(Window, Inferred), OpError> {
-    let dims = args.dims(0)?;
-    let window = Window::new(attributes?, dims)?;
-    if let Some((output, _)) = args.outputs.first() {
-        expect_same(args.input(0)?.info, output)?;
-    }
+    expect_same_outputs(args, 0)?;
+    let window = Window::new(attributes?, args.dims(0)?)?;
     let inferred = Inferred::one(window.output_dims()?);
     Ok((window, inferred))
 }

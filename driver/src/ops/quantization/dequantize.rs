@@ -43,9 +43,7 @@ const FORMS: &[Form] = &[
 const MAX_RANK: usize = 4;
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_forms(FORMS)?;
-    let rank = signature.input(0).map_or(0, |input| input.dimensions.len());
-    signature.rule(rank <= MAX_RANK, "the input has more than 4 dimensions")
+    signature.expect_forms(FORMS)
 }
 
 fn infer(args: &Args<'_>) -> Result<Inferred, OpError> {

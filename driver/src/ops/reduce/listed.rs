@@ -6,8 +6,8 @@ use half::f16;
 use crate::OpError;
 use crate::kernels::reduce::Reduction;
 use crate::op::{Inferred, Parsed, Run, Signature};
-use crate::ops::quantization::rules::expect_same;
-use crate::ops::reduce::{MAX_RANK, ReduceAttributes, expect_input_rank, reduced_shape};
+use crate::ops::quantization::rules::expect_same_outputs;
+use crate::ops::reduce::{MAX_RANK, ReduceAttributes, reduced_shape};
 use crate::tensor::Args;
 
 /// Forms with a list of axes: only the type of the values differs.
@@ -15,8 +15,7 @@ pub(super) fn validate(
     signature: &Signature<'_>,
     forms: &[crate::op::Form],
 ) -> Result<(), crate::SignatureError> {
-    signature.expect_forms(forms)?;
-    expect_input_rank(signature)
+    signature.expect_forms(forms)
 }
 
 /// The input's shape without the axes. Stored values are compared as they are, so that the output
@@ -25,13 +24,10 @@ pub(super) fn infer(
     args: &Args<'_>,
     attributes: Parsed<'_, ReduceAttributes>,
 ) -> Result<Inferred, OpError> {
+    expect_same_outputs(args, 0)?;
     let dims = args.dims(0)?;
     let ReduceAttributes { axes, keep } = *attributes?;
-    let shape = reduced_shape(dims, MAX_RANK, axes.of(dims.len())?, keep)?;
-    if let Some((output, _)) = args.outputs.first() {
-        expect_same(args.input(0)?.info, output)?;
-    }
-    Ok(Inferred::one(shape))
+    Ok(Inferred::one(reduced_shape(dims, MAX_RANK, axes.of(dims.len())?, keep)?))
 }
 
 /// How the axes fold the input of this run.

@@ -4,6 +4,10 @@
 //! the axes stay with size 1). Output: the input's shape without the axes, `[1]` when nothing is
 //! left.
 //!
+//! NNAPI's quantized output keeps the input's scale and zero point. Here it may have its own, and the mean is
+//! brought to them: TFLite's does so and converted models rely on it, equal ones give the same answer either way,
+//! and the step is part of the division.
+//!
 //! Source: NNAPI `types.hal`, `OperationType::MEAN`.
 
 #![allow(
@@ -27,7 +31,7 @@ use crate::op::{
 };
 use crate::ops::attributes::AxisList;
 use crate::ops::quantization::rules::quant8;
-use crate::ops::reduce::{MAX_RANK, ReduceAttributes, expect_input_rank, reduced_shape};
+use crate::ops::reduce::{MAX_RANK, ReduceAttributes, reduced_shape};
 use crate::tensor::{Args, TensorInfo};
 
 /// The definition of MEAN.
@@ -49,8 +53,7 @@ const FORMS: &[Form] = &[
 const MAX_COUNT: usize = 1 << 23;
 
 fn validate(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    signature.expect_forms(FORMS)?;
-    expect_input_rank(signature)
+    signature.expect_forms(FORMS)
 }
 
 fn parse(operands: &dyn Operands) -> Result<ReduceAttributes, OpError> {

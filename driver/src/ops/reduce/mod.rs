@@ -3,7 +3,7 @@
 use burst_hal::Dimensions;
 
 use crate::OpError;
-use crate::op::{OpDef, Operands, Signature};
+use crate::op::{OpDef, Operands};
 use crate::ops::attributes::{AxisList, AxisSet};
 use crate::ops::rank_limit::expect_rank;
 
@@ -36,12 +36,6 @@ pub static OPS: &[&OpDef] = &[
 
 /// Most dimensions of an input.
 const MAX_RANK: usize = 4;
-
-/// The input has at most [`MAX_RANK`] dimensions, where the model says how many.
-fn expect_input_rank(signature: &Signature<'_>) -> Result<(), crate::SignatureError> {
-    let rank = signature.input(0).map_or(0, |input| input.dimensions.len());
-    signature.rule(rank <= MAX_RANK, "the input has more than 4 dimensions")
-}
 
 /// The attributes of MEAN and of the REDUCE operations.
 #[derive(Debug, Clone, Copy)]

@@ -4,6 +4,8 @@
 //! BOOL scalar (the axes stay with size 1). Output: the input's shape without the axes, `[1]` when
 //! nothing is left.
 //!
+//! A NaN does not count, as in MAX_POOL_2D; NaN alone gives minus infinity.
+//!
 //! Source: NNAPI `types.hal`, `OperationType::REDUCE_MAX`.
 
 use burst_hal::HalVersion::{V1_2, V1_3};
@@ -71,6 +73,13 @@ mod tests {
         let out = Tensor::output(OperandType::TensorQuant8AsymmSigned).quantized(0.5, -9);
         let got = reduce(Tensor::i8(&[3], &[5, -7, 0], 0.5, -9), &[0], false, out).unwrap();
         assert_eq!(got.values::<i8>(), [5]);
+    }
+
+    #[test]
+    fn a_nan_does_not_count() {
+        let input = Tensor::f32(&[2, 2], &[f32::NAN, 2.0, f32::NAN, f32::NAN]);
+        let got = reduce(input, &[1], false, Tensor::output(OperandType::TensorFloat32)).unwrap();
+        assert_eq!(got.values::<f32>(), [2.0, f32::NEG_INFINITY]);
     }
 
     /// Stored values are not rescaled, so that another scale of the output would be another value.

@@ -17,6 +17,7 @@ use crate::op::{
     Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
 };
 use crate::ops::attributes::Layout;
+use crate::ops::quantization::rules::expect_same_outputs;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -38,8 +39,7 @@ const FORMS: &[Form] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_forms(FORMS)?;
-    common::keeps_quantization(signature)
+    signature.expect_forms(FORMS)
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +55,7 @@ fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
 }
 
 fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
+    expect_same_outputs(args, 0)?;
     let dims = args.dims(0)?;
     let Attributes { sides: [rows, columns], layout } = *attributes?;
     let images = Images::new(dims, layout)?;

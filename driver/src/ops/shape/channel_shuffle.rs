@@ -15,6 +15,7 @@ use crate::op::{
     Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
 };
 use crate::ops::attributes::Axis;
+use crate::ops::quantization::rules::expect_same_outputs;
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -35,8 +36,7 @@ const FORMS: &[Form] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_forms(FORMS)?;
-    common::keeps_quantization(signature)
+    signature.expect_forms(FORMS)
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +50,7 @@ fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
 }
 
 fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
+    expect_same_outputs(args, 0)?;
     let dims = dims_up_to_four(args, 0)?;
     let Attributes { axis, groups } = *attributes?;
     let axis = axis.position(dims.len())?;

@@ -4,21 +4,11 @@ use burst_hal::validate::MAX_RANK;
 use burst_hal::{Dimensions, OperandType};
 use half::f16;
 
+use crate::OpError;
 use crate::kernels::strided::{Move, steps};
-use crate::op::{Run, Signature};
+use crate::op::Run;
 use crate::ops::attributes::{Layout, Number};
 use crate::tensor::TensorMut;
-use crate::{OpError, SignatureError};
-
-/// A quantized output has to mean the same as input 0: nothing here computes.
-pub(super) fn keeps_quantization(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    let Some(input) = signature.input(0) else { return Err(signature.no_form()) };
-    let same = signature
-        .outputs()
-        .filter(|output| output.ty == input.ty)
-        .all(|output| output.scale == input.scale && output.zero_point == input.zero_point);
-    signature.rule(same, "the output must have the scale and zero point of the input")
-}
 
 /// A list must have one entry per dimension of `dims`.
 pub(super) fn expect_per_axis(list: &[i32], dims: &[u32]) -> Result<(), OpError> {

@@ -13,6 +13,7 @@ use super::blocks::{self, Direction, SquareBlocks};
 use super::common;
 use crate::op::types::{BOOL, I32, TF16, TF32, TQ8, TQ8S};
 use crate::op::{Form, Inferred, OpDef, OpTraits, Parsed, Run, Signature, WithAttributes};
+use crate::ops::quantization::rules::expect_same_outputs;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -34,11 +35,11 @@ const FORMS: &[Form] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_forms(FORMS)?;
-    common::keeps_quantization(signature)
+    signature.expect_forms(FORMS)
 }
 
 fn infer(args: &Args<'_>, blocks: Parsed<'_, SquareBlocks>) -> Result<Inferred, OpError> {
+    expect_same_outputs(args, 0)?;
     let dims = args.dims(0)?;
     let SquareBlocks { side, layout } = *blocks?;
     let images = common::Images::new(dims, layout)?;

@@ -14,6 +14,7 @@ use crate::op::{
     Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
 };
 use crate::ops::attributes::Axis;
+use crate::ops::quantization::rules::expect_same_outputs;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -34,8 +35,7 @@ const FORMS: &[Form] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_forms(FORMS)?;
-    common::keeps_quantization(signature)
+    signature.expect_forms(FORMS)
 }
 
 fn parse(operands: &dyn Operands) -> Result<Axis, OpError> {
@@ -43,6 +43,7 @@ fn parse(operands: &dyn Operands) -> Result<Axis, OpError> {
 }
 
 fn infer(args: &Args<'_>, axis: Parsed<'_, Axis>) -> Result<Inferred, OpError> {
+    expect_same_outputs(args, 0)?;
     let mut dims = Dimensions::from_slice(args.dims(0)?);
     common::check_rank(dims.len() + 1)?;
     let axis = axis?.position(dims.len() + 1)?;

@@ -15,6 +15,7 @@ use crate::op::{
     Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
 };
 use crate::ops::attributes::Axis;
+use crate::ops::quantization::rules::expect_same_outputs;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -35,8 +36,7 @@ const FORMS: &[Form] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_forms(FORMS)?;
-    common::keeps_quantization(signature)
+    signature.expect_forms(FORMS)
 }
 
 fn parse(operands: &dyn Operands) -> Result<Axis, OpError> {
@@ -44,6 +44,7 @@ fn parse(operands: &dyn Operands) -> Result<Axis, OpError> {
 }
 
 fn infer(args: &Args<'_>, axis: Parsed<'_, Axis>) -> Result<Inferred, OpError> {
+    expect_same_outputs(args, 0)?;
     let dims = args.dims(0)?;
     let axis = axis?.position(dims.len())?;
     let indices = args.dims(2)?;

@@ -8,7 +8,7 @@
 use burst_hal::HalVersion::{V1_1, V1_2, V1_3};
 use burst_hal::{OperandType, OperationType};
 
-use super::{common, padding};
+use super::padding;
 use crate::op::types::{TF16, TF32, TI32, TQ8, TQ8S};
 use crate::op::{Form, OpDef, OpTraits, Run, Signature, WithAttributes};
 use crate::ops::attributes::Pairs;
@@ -31,7 +31,6 @@ const FORMS: &[Form] = &[
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     signature.expect_forms(FORMS)?;
-    common::keeps_quantization(signature)?;
     padding_is_defined(signature)
 }
 

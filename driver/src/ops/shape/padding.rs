@@ -15,6 +15,7 @@ use crate::kernels::quant::type_range;
 use crate::kernels::strided::{Move, steps};
 use crate::op::{Inferred, Operands, Parsed, Run};
 use crate::ops::attributes::{Pairs, pairs};
+use crate::ops::quantization::rules::expect_same_outputs;
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::{Args, TensorInfo, TensorMut};
 
@@ -23,8 +24,9 @@ pub(super) fn parse(operands: &dyn Operands) -> Result<Pairs, OpError> {
     pairs(operands, 1)
 }
 
-/// The input's shape with its paddings.
+/// The input's shape with its paddings. A quantized output must mean the same as the input.
 pub(super) fn infer(args: &Args<'_>, pairs: Parsed<'_, Pairs>) -> Result<Inferred, OpError> {
+    expect_same_outputs(args, 0)?;
     let dims = dims_up_to_four(args, 0)?;
     let pairs = pairs?;
     if pairs.len() != dims.len() {

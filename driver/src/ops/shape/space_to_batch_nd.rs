@@ -19,6 +19,7 @@ use crate::op::{
     Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
 };
 use crate::ops::attributes::{Layout, pairs};
+use crate::ops::quantization::rules::expect_same_outputs;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -41,7 +42,6 @@ const FORMS: &[Form] = &[
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     signature.expect_forms(FORMS)?;
-    common::keeps_quantization(signature)?;
     pad::padding_is_defined(signature)
 }
 
@@ -65,6 +65,7 @@ fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
 }
 
 fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
+    expect_same_outputs(args, 0)?;
     let dims = args.dims(0)?;
     let Attributes { sides: [rows, columns], padding, layout } = *attributes?;
     let images = Images::new(dims, layout)?;

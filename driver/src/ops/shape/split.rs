@@ -11,6 +11,7 @@ use burst_hal::{Dimensions, OperandType, OperationType};
 use super::common;
 use crate::op::{Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes};
 use crate::ops::attributes::Axis;
+use crate::ops::quantization::rules::expect_same_outputs;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -41,7 +42,7 @@ fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
     if !known || !same || signature.outputs().len() == 0 {
         return Err(signature.no_form());
     }
-    common::keeps_quantization(signature)
+    Ok(())
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +56,7 @@ fn parse(operands: &dyn Operands) -> Result<Attributes, OpError> {
 }
 
 fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
+    expect_same_outputs(args, 0)?;
     let Attributes { axis, parts } = *attributes?;
     if usize::try_from(parts) != Ok(args.outputs.len()) {
         return Err(OpError::value("number of parts", parts));

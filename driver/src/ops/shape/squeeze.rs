@@ -14,6 +14,7 @@ use crate::op::{
     Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
 };
 use crate::ops::attributes::AxisList;
+use crate::ops::quantization::rules::expect_same_outputs;
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -34,8 +35,7 @@ const FORMS: &[Form] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_forms(FORMS)?;
-    common::keeps_quantization(signature)
+    signature.expect_forms(FORMS)
 }
 
 /// The dimensions to remove; every dimension of size 1 where they are not given.
@@ -44,6 +44,7 @@ fn parse(operands: &dyn Operands) -> Result<Option<AxisList>, OpError> {
 }
 
 fn infer(args: &Args<'_>, axes: Parsed<'_, Option<AxisList>>) -> Result<Inferred, OpError> {
+    expect_same_outputs(args, 0)?;
     let dims = dims_up_to_four(args, 0)?;
     if let Some(axes) = axes? {
         let axes = axes.of(dims.len())?;

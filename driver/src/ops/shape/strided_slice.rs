@@ -18,6 +18,7 @@ use crate::op::{
     Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
 };
 use crate::ops::attributes::{List, list};
+use crate::ops::quantization::rules::expect_same_outputs;
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -38,8 +39,7 @@ const FORMS: &[Form] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_forms(FORMS)?;
-    common::keeps_quantization(signature)
+    signature.expect_forms(FORMS)
 }
 
 /// The elements that the slice selects along one axis.
@@ -111,6 +111,7 @@ impl Attributes {
 }
 
 fn infer(args: &Args<'_>, attributes: Parsed<'_, Attributes>) -> Result<Inferred, OpError> {
+    expect_same_outputs(args, 0)?;
     let dims = dims_up_to_four(args, 0)?;
     let attributes = attributes?;
     for list in [&attributes.begin, &attributes.end, &attributes.stride] {

@@ -4,8 +4,10 @@ use burst_hal::OperandType;
 use proptest::prelude::*;
 
 use super::*;
-use crate::ops::testing::{Tensor, run};
-use crate::tensor::element_count;
+use crate::OpError;
+use crate::op::Inferred;
+use crate::ops::testing::{Tensor, run, validate};
+use crate::tensor::{Arg, Args, TensorInfo, Value, element_count};
 
 /// What an operation takes beside its tensor.
 #[derive(Debug, Clone, Copy)]
@@ -102,6 +104,59 @@ proptest! {
             }
         }
     }
+}
+
+/// Asked before shapes are: where these are not known yet, the answer is the same.
+#[test]
+fn outputs_of_another_scale_are_refused_and_those_an_ulp_apart_are_not() {
+    let mut checked = 0;
+    for (def, parameters, outputs) in CASES {
+        if def.code == concatenation::DEF.code {
+            continue; // which rescales
+        }
+        for ty in [OperandType::TensorQuant8Asymm, OperandType::TensorQuant8AsymmSigned] {
+            let verdict = |scale, zero_point| {
+                let mut inputs = vec![Tensor::output(ty).quantized(1e-7, 3)];
+                inputs.extend(parameters.iter().map(|kind| match (kind, def.code) {
+                    (Float, _) => Tensor::scalar_i32(0),
+                    (kind, _) => parameter(*kind, 4, &[1], true),
+                }));
+                let mut results = vec![Tensor::output(ty).quantized(1e-7, 3); *outputs];
+                results[0] = Tensor::output(ty).quantized(scale, zero_point);
+                if def.code == topk_v2::DEF.code {
+                    results[1] = Tensor::output(OperandType::TensorInt32);
+                }
+                let version = burst_hal::HalVersion::LATEST;
+                assert_eq!(validate(def, version, &inputs, &results), Ok(()), "{:?}", def.code);
+                infer_without_shapes(def, &inputs, &results)
+            };
+            let refused =
+                Err(OpError::Range { what: "scale or zero point of the output, not the input's" });
+            for (scale, zero_point) in [(9e-7, 3), (2e-7, 3), (0.5, 3), (1e-7, 4)] {
+                assert_eq!(verdict(scale, zero_point), refused, "{:?} {scale}", def.code);
+            }
+            for scale in [1e-7f32, 1e-7f32.next_up(), 1e-7f32.next_down()] {
+                assert_ne!(verdict(scale, 3), refused, "{:?} {scale}", def.code);
+            }
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 2 * (CASES.len() - 1));
+}
+
+/// What the operation infers where no shape and no value is known yet.
+fn infer_without_shapes(
+    def: &OpDef,
+    inputs: &[Tensor],
+    outputs: &[Tensor],
+) -> Result<Inferred, OpError> {
+    let inputs: Vec<Arg<'_>> = inputs
+        .iter()
+        .map(|tensor| Arg { info: &tensor.info, dims: None, value: Value::Unknown })
+        .collect();
+    let outputs: Vec<(&TensorInfo, &[u32])> =
+        outputs.iter().map(|tensor| (&tensor.info, &[][..])).collect();
+    def.body.infer(&Args { inputs: &inputs, outputs: &outputs })
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::op::{
     Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
 };
 use crate::ops::attributes::{List, list};
+use crate::ops::quantization::rules::expect_same_outputs;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -36,8 +37,7 @@ const FORMS: &[Form] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_forms(FORMS)?;
-    common::keeps_quantization(signature)
+    signature.expect_forms(FORMS)
 }
 
 /// A multiple per dimension.
@@ -46,6 +46,7 @@ fn parse(operands: &dyn Operands) -> Result<List, OpError> {
 }
 
 fn infer(args: &Args<'_>, multiples: Parsed<'_, List>) -> Result<Inferred, OpError> {
+    expect_same_outputs(args, 0)?;
     let dims = args.dims(0)?;
     let multiples = multiples?;
     common::expect_per_axis(multiples, dims)?;

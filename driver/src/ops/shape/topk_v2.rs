@@ -19,6 +19,7 @@ use crate::op::{
     WithAttributes,
 };
 use crate::ops::attributes::positive_i32;
+use crate::ops::quantization::rules::expect_same_outputs;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
 
@@ -39,8 +40,7 @@ const FORMS: &[Form] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_forms(FORMS)?;
-    common::keeps_quantization(signature)
+    signature.expect_forms(FORMS)
 }
 
 /// How many values to find.
@@ -49,6 +49,7 @@ fn parse(operands: &dyn Operands) -> Result<u32, OpError> {
 }
 
 fn infer(args: &Args<'_>, k: Parsed<'_, u32>) -> Result<Inferred, OpError> {
+    expect_same_outputs(args, 0)?;
     let mut shape = Dimensions::from_slice(args.dims(0)?);
     let k = *k?;
     let last = shape.last_mut().filter(|last| k <= **last);

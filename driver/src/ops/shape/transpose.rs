@@ -16,6 +16,7 @@ use crate::op::{
     Form, Inferred, OpDef, OpTraits, Operands, Parsed, Run, Signature, WithAttributes,
 };
 use crate::ops::attributes::{List, list};
+use crate::ops::quantization::rules::expect_same_outputs;
 use crate::ops::rank_limit::dims_up_to_four;
 use crate::tensor::Args;
 use crate::{OpError, SignatureError};
@@ -36,8 +37,7 @@ const FORMS: &[Form] = &[
 ];
 
 fn validate(signature: &Signature<'_>) -> Result<(), SignatureError> {
-    signature.expect_forms(FORMS)?;
-    common::keeps_quantization(signature)
+    signature.expect_forms(FORMS)
 }
 
 /// Which axis of the input each axis of the output is.
@@ -71,6 +71,7 @@ fn parse(operands: &dyn Operands) -> Result<Option<List>, OpError> {
 }
 
 fn infer(args: &Args<'_>, listed: Parsed<'_, Option<List>>) -> Result<Inferred, OpError> {
+    expect_same_outputs(args, 0)?;
     let dims = dims_up_to_four(args, 0)?;
     let order = order(listed?.as_deref(), dims.len())?;
     Ok(Inferred::one(order.iter().map(|axis| dims[*axis]).collect::<SmallVec<_>>()))

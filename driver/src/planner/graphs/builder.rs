@@ -3,7 +3,7 @@
 use burst_hal::trace::{Span, SpanKind};
 use burst_hal::validate::GraphId;
 use burst_hal::{
-    Dimensions, ErrorStatus, MemoryCharge, Operand, OperandLifeTime, Operation, Subgraph, TimePoint,
+    Dimensions, MemoryCharge, Operand, OperandLifeTime, Operation, Subgraph, TimePoint,
 };
 use smallvec::SmallVec;
 
@@ -265,6 +265,7 @@ impl<'g, 'm> Builder<'g, 'm> {
     ) -> Result<(), OpError> {
         let inputs = operand_list(&operation.inputs);
         let outputs = operand_list(&operation.outputs);
+        self.expect_elements(rules, &inputs)?;
         let bound = self.bind(rules, &inputs, &outputs)?;
         let stages: &dyn Stages = match &bound {
             Some(bound) => bound.as_ref(),
@@ -312,6 +313,15 @@ impl<'g, 'm> Builder<'g, 'm> {
         Ok(())
     }
 
+    /// Refuses inputs that never have elements where the operation does not take such: every execution would.
+    fn expect_elements(&self, rules: Rules, inputs: &[usize]) -> Result<(), OpError> {
+        let is_empty = |operand: &usize| self.operands[*operand].known_dims().contains(&0);
+        match inputs.iter().position(is_empty) {
+            Some(index) if !rules.traits.zero_sized_inputs => Err(OpError::ZeroSized { index }),
+            _ => Ok(()),
+        }
+    }
+
     /// A kernel for an operation, where there is one, and what it holds.
     ///
     /// Where the shapes are not fixed, nobody has looked so far whether the operands go together, and a
@@ -330,9 +340,7 @@ impl<'g, 'm> Builder<'g, 'm> {
         let (inputs, outputs) = self.args(inputs, outputs);
         let prepared = match stages.prepare(&Args { inputs: &inputs, outputs: &outputs }, context) {
             Err(OpError::NotYet) => Ok(None),
-            Err(error) if !fixed_shapes && error.status() == ErrorStatus::InvalidArgument => {
-                Ok(None)
-            }
+            Err(error) if !fixed_shapes && error.is_of_operands() => Ok(None),
             prepared => prepared,
         };
         // Taken also after an error: working memory was charged with it, and is gone.

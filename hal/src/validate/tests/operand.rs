@@ -1,7 +1,7 @@
 //! Types, dimensions, quantization and locations of single operands.
 
 use super::*;
-use crate::{ExtensionOperandType, ExtraParams, OperandLifeTime};
+use crate::{ExtensionCode, ExtensionOperandType, ExtraParams, OperandLifeTime};
 
 /// `plain` with one operand that nobody reads, and that is fine but for what the test changes.
 fn with(spec: OutputSpec) -> (Model, usize) {
@@ -57,7 +57,7 @@ fn types_belong_to_versions() {
             assert_eq!(check(spec.clone(), version), want, "{ty} {version}");
         }
     }
-    for code in [-1, 16, 9_999, 10_002, 0xFFFF] {
+    for code in [16, 9_999, 10_002, 0xFFFF] {
         let spec = OutputSpec::new(OperandType::from_code(code), &[]);
         assert_eq!(check(spec, HalVersion::V1_3), Err(OperandFault::UnknownType { code }));
     }
@@ -331,6 +331,19 @@ fn extension_types_need_a_declared_prefix_and_have_no_scale() {
     ];
     for (spec, version, want) in table {
         assert_eq!(check(spec.clone(), version), want, "{spec:?}");
+    }
+}
+
+#[test]
+fn an_extension_may_have_any_prefix_but_0() {
+    for prefix in [1, 0x7FFF, 0x8000, 0xFFFF] {
+        let code = ExtensionCode { prefix, number: 3 };
+        let (mut model, index) = with(OutputSpec::new(code.operand_type(), &[1]));
+        model.main.operations[1].ty = code.operation_type();
+        let undeclared = OperandFault::UndeclaredExtension { prefix };
+        assert_eq!(validate_model(&model, HalVersion::V1_3), Err(operand(index, undeclared)));
+        model.extension_name_to_prefix.push(("com.example.ops".to_owned(), prefix));
+        assert_eq!(validate_model(&model, HalVersion::V1_3), Ok(()), "{prefix:#x}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! One mutation per rule of request validation.
 
 use super::*;
-use crate::{ExtensionOperandType, Memory, Request, RequestArgument, RequestPool};
+use crate::{ErrorStatus, ExtensionOperandType, Memory, Request, RequestArgument, RequestPool};
 
 use UnspecifiedOutputs::{Allowed, Refused};
 
@@ -319,9 +319,54 @@ fn an_output_may_be_short() {
         Allowed,
         &[
             ("one byte", |r| r.outputs[0].location.length = 1, Ok(())),
-            ("long", |r| r.outputs[0].location.length = 200, Ok(())),
-            ("whole pool", |r| r.outputs[0] = at(0, 0, &[]), Ok(())),
+            ("long", |r| r.outputs[2].location.length = 172, Ok(())),
+            (
+                "whole pool",
+                |r| {
+                    r.pools.push(RequestPool::Memory(Arc::new(HeapMemory::new(vec![0; 9]))));
+                    r.outputs[0].location = DataLocation { pool_index: 2, offset: 0, length: 0 };
+                },
+                Ok(()),
+            ),
         ],
+    );
+}
+
+#[test]
+fn an_output_shares_no_bytes_with_another_argument() {
+    let overlap =
+        |output, direction, position| Err(ValidationError::Overlap { output, direction, position });
+    run(
+        Allowed,
+        &[
+            (
+                "with an output",
+                |r| r.outputs[0].location.length = 25,
+                overlap(1, Direction::Output, 0),
+            ),
+            (
+                "with the first byte of an output",
+                |r| r.outputs[2] = at(0, 49, &[]),
+                overlap(2, Direction::Output, 0),
+            ),
+            ("with an input", |r| r.outputs[1] = at(44, 4, &[]), overlap(1, Direction::Input, 3)),
+            ("inputs with each other", |r| r.inputs[3].location.offset = 0, Ok(())),
+        ],
+    );
+    let error = ValidationError::Overlap { output: 1, direction: Direction::Input, position: 3 };
+    let text = "output 1 and input 3 of the request lie in the same bytes";
+    assert_eq!((error.to_string().as_str(), error.status()), (text, ErrorStatus::InvalidArgument));
+}
+
+#[test]
+fn a_rank_that_nothing_here_takes_is_no_mistake_of_the_caller() {
+    let fault = ArgumentFault::RankTooLarge { rank: 9 };
+    let error = input(2, fault).unwrap_err();
+    assert_eq!(error.status(), ErrorStatus::ResourceExhaustedPersistent);
+    let another = |found| ArgumentFault::Rank { expected: 2, found };
+    run(
+        Allowed,
+        &[("of a model with two axes", |r| r.inputs[0] = at(0, 24, &[1; 9]), input(0, another(9)))],
     );
 }
 
@@ -361,7 +406,7 @@ fn lengths_of_oem_and_extension_values_are_not_known() {
     let rules = RequestRules::new(&b.build().unwrap()).unwrap();
     let mut request = Request {
         inputs: vec![at(0, 7, &[]), at(0, 9, &[]), at(0, 3, &[]), at(0, 3, &[2])],
-        outputs: vec![at(0, 4, &[])],
+        outputs: vec![at(12, 4, &[])],
         pools: vec![RequestPool::Memory(Arc::new(HeapMemory::new(vec![0; 16])))],
     };
     assert_eq!(rules.check(&request, Refused), Ok(()));
@@ -388,7 +433,7 @@ fn a_device_that_knows_an_extensions_types_has_lengths_checked() {
     rules.describe(Direction::Output, 9, &known(true)); // not there: nothing happens
     let good = || Request {
         inputs: vec![at(0, 3, &[]), at(0, 6, &[]), at(0, 9, &[3]), at(0, 3, &[1, 1])],
-        outputs: vec![at(0, 4, &[])],
+        outputs: vec![at(12, 4, &[])],
         pools: vec![RequestPool::Memory(Arc::new(HeapMemory::new(vec![0; 16])))],
     };
     assert_eq!(rules.check(&good(), Refused), Ok(()));

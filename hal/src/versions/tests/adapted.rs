@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::super::*;
 use super::{relu, request};
+use crate::compliance::tests::OfDevice;
 use crate::validate::RequestRules;
 use crate::*;
 
@@ -241,6 +242,29 @@ fn a_driver_is_shown_what_its_version_can_say_and_the_rest_it_does_not_support()
         assert_eq!(refused.status, ErrorStatus::InvalidArgument);
     }
     assert_eq!(old.seen(), 0, "nothing else reached the driver");
+}
+
+#[test]
+fn buffers_of_devices_reach_no_driver_before_1_2() {
+    let old = Old::new(Manner::Right);
+    let of_device = || -> Pool { Arc::new(OfDevice(HeapMemory::new(vec![0; 16]))) };
+    let mut with_pool = relu();
+    with_pool.pools.push(of_device());
+    for (device, takes) in versions(&old).iter().zip([false, false, true]) {
+        let model = prepared(device, &relu());
+        let mut request = request(8).0;
+        request.pools[0] = RequestPool::Memory(of_device());
+        let options = ExecutionOptions::default();
+        let want = if takes { ErrorStatus::None } else { ErrorStatus::InvalidArgument };
+        assert_eq!(model.execute_synchronously(&request, &options).status, want);
+        let (answer, told) = launched(&model, &request, options);
+        assert_eq!(answer, if takes { Ok(()) } else { Err(want) });
+        assert_eq!(told.recv().unwrap().status, want);
+        let before = old.seen();
+        assert_eq!(device.supported_operations(&with_pool).unwrap(), [takes]);
+        assert_eq!(device.prepare_model(&with_pool, &PrepareOptions::default()).is_ok(), takes);
+        assert_eq!(old.seen() > before, takes, "a model with such a pool");
+    }
 }
 
 #[test]
