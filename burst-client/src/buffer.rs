@@ -23,13 +23,14 @@ impl RemoteBuffer {
         link: &Arc<Link>,
         device: u32,
         request: &BufferRequest,
+        deadline: Deadline,
     ) -> Result<Self, ClientError> {
         link.check_not_forked()?;
         let request = to_wire(link, request)?;
-        link.give_back_dropped(Deadline::never())?;
-        match link.quick_call(Call::AllocateBuffer { device, request }, &[])? {
+        link.give_back_dropped(deadline)?;
+        match link.quick_call(Call::AllocateBuffer { device, request }, &[], deadline)? {
             (Answer::Buffer { token }, _) => {
-                Ok(RemoteBuffer { token: RemoteToken::new(link, token) })
+                Ok(RemoteBuffer { token: RemoteToken::new(link, token)? })
             }
             _ => Err(ClientError::UnexpectedAnswer),
         }

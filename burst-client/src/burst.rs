@@ -134,6 +134,7 @@ impl Burst {
     pub(crate) fn configure(
         model: &Arc<ModelHandle>,
         options: &BurstOptions,
+        patience: Patience<'_>,
     ) -> Result<Self, ClientError> {
         let link = model.link();
         let fitting = || {
@@ -159,11 +160,11 @@ impl Burst {
         };
         let fds = request_queue.fds.iter().chain(&result_queue.fds);
         let fds: Vec<_> = fds.map(std::os::fd::AsFd::as_fd).collect();
-        let (Answer::Burst { burst: number }, _) = link.quick_call(call, &fds)? else {
+        let (Answer::Burst { burst: number }, _) = link.quick_call(call, &fds, patience)? else {
             return Err(ClientError::UnexpectedAnswer);
         };
         let watch = Arc::new(BurstWatch::new([requests.closer(), results.closer()]));
-        link.add_burst(number, &watch);
+        link.add_burst(number, &watch)?;
         let model = Arc::clone(model);
         let framed = features.contains(Features::PIPELINING);
         Ok(Burst {
@@ -298,8 +299,17 @@ impl Burst {
     /// # Errors
     /// The service refuses it, or is gone; [`ClientError::NoDescriptor`] where it has no descriptor.
     pub fn push_memory(&mut self, memory: &Pool) -> Result<(), ClientError> {
+        self.push_memory_with(memory, Deadline::never().into())
+    }
+
+    /// The same, for somebody who waits for so long.
+    pub(crate) fn push_memory_with(
+        &mut self,
+        memory: &Pool,
+        patience: Patience<'_>,
+    ) -> Result<(), ClientError> {
         self.model.link().check_not_forked()?;
-        match self.slot_of(memory, Deadline::never().into())? {
+        match self.slot_of(memory, patience)? {
             Some(_) => Ok(()),
             None => Err(ClientError::NoDescriptor),
         }
@@ -312,7 +322,8 @@ impl Burst {
     /// allocated.
     ///
     /// # Errors
-    /// [`ClientError::MemoryInUse`] while a submitted request uses it; the service is gone.
+    /// [`ClientError::MemoryInUse`] while a request under way uses it, also one whose caller has given up; the
+    /// service is gone.
     pub fn free_memory(&mut self, memory: &Pool) -> Result<(), ClientError> {
         self.model.link().check_not_forked()?;
         if self.pipeline.uses(memory) {
@@ -395,11 +406,16 @@ impl Burst {
 impl Drop for Burst {
     fn drop(&mut self) {
         let link = self.model.link();
-        link.release_remote(Call::CloseBurst { burst: self.number }, "a burst", self.number);
         if link.is_forked() {
             self.results.forget_thread();
-        } else {
-            link.remove_burst(self.number);
+            return;
+        }
+        // Before the service hears of it: from then on it may give the number to another burst.
+        link.remove_burst(self.number);
+        let call = Call::CloseBurst { burst: self.number };
+        match self.pipeline.is_late() {
+            true => link.release_later(call, "a burst", self.number),
+            false => link.release_remote(call, "a burst", self.number),
         }
     }
 }

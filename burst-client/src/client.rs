@@ -125,8 +125,12 @@ impl Client {
         self.device_names_until(Deadline::never())
     }
 
-    fn device_names_until(&self, deadline: Deadline) -> Result<Vec<String>, ClientError> {
-        match self.link.quick_call_until(Call::ListDevices, deadline)? {
+    /// As [`Client::device_names`], with no answer later than this.
+    ///
+    /// # Errors
+    /// As [`Client::device_names`]; [`ClientError::Timeout`].
+    pub fn device_names_until(&self, deadline: Deadline) -> Result<Vec<String>, ClientError> {
+        match self.link.quick_call(Call::ListDevices, &[], deadline)? {
             (Answer::Devices(names), _) => {
                 Ok(names.0.iter().map(|name| name.as_str().to_owned()).collect())
             }

@@ -1,6 +1,7 @@
 //! What all objects of one connection share: its start, the bursts on it, and its end.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use burst_hal::trace::Tracer;
 use burst_shm::ForkMark;
+use burst_wire::WireError;
 use burst_wire::control::StatedLimit;
 
 use crate::ClientError;
@@ -31,7 +33,7 @@ use buffers::BufferRegistry;
 use executions::Executions;
 use memory_registry::MemoryRegistry;
 use pending_calls::PendingCalls;
-use permits::SlowCallPermits;
+use permits::Permits;
 use tracing_to::TracingTo;
 
 pub(crate) use buffers::RemoteToken;
@@ -54,11 +56,11 @@ pub(crate) struct Connection {
     pub(crate) executions: Executions,
     memories: MemoryRegistry,
     buffers: BufferRegistry,
-    /// Serializes `give_back_dropped`: a second caller returns only after the first one's memories
-    /// were given back.
-    giving_back: Mutex<()>,
+    /// One, which serializes `give_back_dropped`: a second caller returns only after the first one's memories
+    /// were given back, or when its own time is over.
+    giving_back: Arc<Permits>,
     mark: ForkMark,
-    slow_calls: Arc<SlowCallPermits>,
+    slow_calls: Arc<Permits>,
     dead: AtomicBool,
     /// The service said that it stops.
     is_stopping: AtomicBool,
@@ -85,7 +87,7 @@ impl Link {
     /// Starts the watcher of a connection on which greetings were exchanged.
     pub(crate) fn start(socket: OwnedFd, greeted: Greeted) -> Result<Arc<Link>, ClientError> {
         let Greeted { peer, process } = greeted;
-        let slow_calls = SlowCallPermits::new(peer.limits.get(StatedLimit::SlowCalls));
+        let slow_calls = Permits::of_slow_calls(peer.limits.get(StatedLimit::SlowCalls));
         let connection = Arc::new(Connection {
             socket,
             peer,
@@ -94,9 +96,9 @@ impl Link {
             executions: Executions::default(),
             memories: MemoryRegistry::default(),
             buffers: BufferRegistry::default(),
-            giving_back: Mutex::default(),
+            giving_back: Permits::new(1),
             mark: ForkMark::take()?,
-            slow_calls: Arc::new(slow_calls),
+            slow_calls,
             dead: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
             bursts: Mutex::default(),
@@ -207,15 +209,41 @@ impl Connection {
     }
 
     /// From now on the watcher looks after this burst.
-    pub(crate) fn add_burst(&self, number: u32, watch: &Arc<BurstWatch>) {
-        self.lock_bursts().insert(number, Arc::clone(watch));
+    ///
+    /// # Errors
+    /// [`WireError::Malformed`] where another one has its number, which ends the connection: nobody would know
+    /// of which of them the service speaks.
+    pub(crate) fn add_burst(
+        &self,
+        number: u32,
+        watch: &Arc<BurstWatch>,
+    ) -> Result<(), ClientError> {
+        let is_new = match self.lock_bursts().entry(number) {
+            Entry::Vacant(place) => {
+                place.insert(Arc::clone(watch));
+                true
+            }
+            Entry::Occupied(_) => false,
+        };
+        if !is_new {
+            return Err(self.given_twice("a burst has the number of another one"));
+        }
         if self.is_dead() {
             watch.close(); // the service died before the watcher knew of this burst
         }
+        Ok(())
     }
 
     pub(crate) fn remove_burst(&self, number: u32) {
         self.lock_bursts().remove(&number);
+    }
+
+    /// The service gave out a number that is in use. What it says cannot be told apart any more.
+    fn given_twice(&self, reason: &'static str) -> ClientError {
+        let error = WireError::Malformed { reason };
+        tracing::warn!(service = self.peer.pid, %error, "connection given up");
+        self.hang_up();
+        error.into()
     }
 
     pub(crate) fn find_burst(&self, number: u32) -> Option<Arc<BurstWatch>> {

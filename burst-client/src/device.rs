@@ -1,7 +1,7 @@
 //! A device of the service, as a [`burst_hal::Device`].
 
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use burst_hal::log_tags::MANAGER;
@@ -44,7 +44,7 @@ impl RemoteDevice {
         number: u32,
         deadline: Deadline,
     ) -> Result<Self, ClientError> {
-        match link.quick_call_until(Call::DeviceInfo { device: number }, deadline)? {
+        match link.quick_call(Call::DeviceInfo { device: number }, &[], deadline)? {
             (Answer::Device(info), _) => {
                 let (name, version) = (info.name.as_str(), info.version.as_str());
                 tracing::debug!(target: MANAGER, name, version, "a device of the service");
@@ -64,10 +64,13 @@ impl RemoteDevice {
     /// does.
     #[must_use]
     pub fn answers(&self, deadline: Deadline) -> bool {
-        let asked =
-            self.link.quick_call_until(Call::DeviceStatus { device: self.number }, deadline);
+        let asked = self.ask_status(deadline);
         self.is_alive()
             && !matches!(asked, Err(ClientError::Timeout | ClientError::PeerDied { .. }))
+    }
+
+    fn ask_status(&self, deadline: Deadline) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
+        self.link.quick_call(Call::DeviceStatus { device: self.number }, &[], deadline)
     }
 
     /// Hangs up on a service that does not answer any more. From then on it counts as dead, for everything that
@@ -251,7 +254,19 @@ impl RemoteDevice {
     /// # Errors
     /// [`ClientError::OtherConnection`] for any other model; the service refuses the buffer, or is gone.
     pub fn allocate_buffer(&self, request: &BufferRequest) -> Result<RemoteBuffer, ClientError> {
-        RemoteBuffer::allocate(&self.link, self.number, request)
+        self.allocate_buffer_until(request, Deadline::never())
+    }
+
+    /// The same, with no answer later than this.
+    ///
+    /// # Errors
+    /// As [`RemoteDevice::allocate_buffer`]; [`ClientError::Timeout`].
+    pub fn allocate_buffer_until(
+        &self,
+        request: &BufferRequest,
+        deadline: Deadline,
+    ) -> Result<RemoteBuffer, ClientError> {
+        RemoteBuffer::allocate(&self.link, self.number, request, deadline)
     }
 
     /// Prepares a model and sets everything up to run it often: memory for its inputs and
@@ -349,7 +364,7 @@ impl Device for RemoteDevice {
     }
 
     fn status(&self) -> DeviceStatus {
-        match self.link.quick_call(Call::DeviceStatus { device: self.number }, &[]) {
+        match self.ask_status(Deadline::never()) {
             Ok((Answer::DeviceStatus(code), _)) => {
                 DeviceStatus::from_code(code).unwrap_or(DeviceStatus::Unknown)
             }

@@ -266,7 +266,9 @@ impl ClientError {
             | ClientError::PeerStopped { .. }
             | ClientError::StoppedAnswering => ErrorStatus::DeviceUnavailable,
             ClientError::Timeout => ErrorStatus::MissedDeadlineTransient,
-            ClientError::TooManyClients { .. } => ErrorStatus::ResourceExhaustedTransient,
+            ClientError::TooManyClients { .. } | ClientError::Wire(WireError::DescriptorsLost) => {
+                ErrorStatus::ResourceExhaustedTransient
+            }
             ClientError::ModelTooLarge(_) => ErrorStatus::ResourceExhaustedPersistent,
             ClientError::NoDescriptor
             | ClientError::OtherConnection { .. }

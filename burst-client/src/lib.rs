@@ -57,7 +57,7 @@ pub use connect::{ConnectOptions, default_socket_path};
 pub use device::RemoteDevice;
 pub use error::ClientError;
 pub use fmq::{Deadline, Wait};
-pub use model_handle::Executed;
+pub use model_handle::{Executed, RemoteFenced};
 pub use prepared::RemotePreparedModel;
 pub use reconnect::{
     Outages, ReconnectingBurst, ReconnectingDevice, ReconnectingModel, ReconnectingStream,

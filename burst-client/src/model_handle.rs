@@ -21,6 +21,7 @@ mod asynchronous;
 mod fenced;
 
 pub(crate) use asynchronous::ExecutedCallback;
+pub use fenced::RemoteFenced;
 
 /// A model that the service prepared. The model object and its bursts share one; the service
 /// releases the model when the last of them drops it.

@@ -11,7 +11,7 @@ use burst_wire::control::DeviceInfo;
 use fmq::Deadline;
 
 use crate::connection::Link;
-use crate::model_handle::{ExecutedCallback, ModelHandle};
+use crate::model_handle::{ExecutedCallback, ModelHandle, RemoteFenced};
 use crate::waiting::{Patience, answer_by};
 use crate::{Burst, BurstOptions, ClientError, Executed};
 
@@ -58,7 +58,28 @@ impl RemotePreparedModel {
     /// # Errors
     /// The service refuses it, or is gone.
     pub fn configure_burst(self: &Arc<Self>, options: &BurstOptions) -> Result<Burst, ClientError> {
-        Burst::configure(&self.handle, options)
+        self.configure_burst_until(options, Deadline::never())
+    }
+
+    /// The same, with no answer later than this.
+    ///
+    /// # Errors
+    /// As [`RemotePreparedModel::configure_burst`]; [`ClientError::Timeout`].
+    pub fn configure_burst_until(
+        self: &Arc<Self>,
+        options: &BurstOptions,
+        deadline: Deadline,
+    ) -> Result<Burst, ClientError> {
+        self.configure_burst_with(options, deadline.into())
+    }
+
+    /// The same, for somebody who waits for so long.
+    pub(crate) fn configure_burst_with(
+        &self,
+        options: &BurstOptions,
+        patience: Patience<'_>,
+    ) -> Result<Burst, ClientError> {
+        Burst::configure(&self.handle, options, patience)
     }
 
     /// Makes memory that the service writes and this process can only read: results in it need
@@ -119,8 +140,23 @@ impl RemotePreparedModel {
         caller: &Caller,
         callback: impl FnOnce(Result<Executed, ClientError>) + Send + 'static,
     ) -> Result<(), ClientError> {
+        self.start_until(request, options, caller, answer_by(options.deadline), callback)
+    }
+
+    /// The same; launching it takes no longer than until then.
+    ///
+    /// # Errors
+    /// As [`RemotePreparedModel::start_with`]; [`ClientError::Timeout`].
+    pub fn start_until(
+        &self,
+        request: Request,
+        options: &ExecutionOptions,
+        caller: &Caller,
+        until: Deadline,
+        callback: impl FnOnce(Result<Executed, ClientError>) + Send + 'static,
+    ) -> Result<(), ClientError> {
         let callback: ExecutedCallback = Box::new(callback);
-        self.handle.start(request, options, caller, callback)
+        self.handle.start(request, options, caller, until, callback)
     }
 
     /// Starts an execution that waits for fences first, over the control socket. A chain of these runs
@@ -139,7 +175,25 @@ impl RemotePreparedModel {
         options: &FencedOptions,
         caller: &Caller,
     ) -> Result<FencedExecution, ClientError> {
-        self.handle.start_fenced(request, wait_for, options, caller)
+        let until = answer_by(options.execution.deadline);
+        let (fence, info) = self.start_fenced_until(request, wait_for, options, caller, until)?;
+        Ok(FencedExecution { fence, info })
+    }
+
+    /// The same; launching it takes no longer than until then. What is returned is its fence, where it has not
+    /// ended well already, and what says how it ended.
+    ///
+    /// # Errors
+    /// As [`RemotePreparedModel::start_fenced`]; [`ClientError::Timeout`].
+    pub fn start_fenced_until(
+        &self,
+        request: Request,
+        wait_for: &[Fence],
+        options: &FencedOptions,
+        caller: &Caller,
+        until: Deadline,
+    ) -> Result<(Option<Fence>, Arc<RemoteFenced>), ClientError> {
+        self.handle.start_fenced(request, wait_for, options, caller, until)
     }
 }
 

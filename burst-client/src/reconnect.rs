@@ -402,7 +402,7 @@ impl ReconnectingModel {
     ) -> Result<ReconnectingBurst, ClientError> {
         let deadline = Deadline::after(self.device.shared.backoff.total);
         self.device.surviving(deadline.into(), || {
-            let burst = self.reconnect(deadline)?.configure_burst(options)?;
+            let burst = self.reconnect(deadline)?.configure_burst_until(options, deadline)?;
             Ok(ReconnectingBurst::new(self, options, burst))
         })
     }

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use burst_hal::session::PoolAllocator;
-use burst_hal::{Failure, Memory, MemoryError};
+use burst_hal::{Failure, Memory, MemoryError, MemoryKind};
 use burst_shm::{Pool, ShmError};
 
 use crate::ClientError;
@@ -73,6 +73,13 @@ impl Memory for ShmMemory {
 
     fn as_bytes(&self) -> Option<&[u8]> {
         self.0.as_sealed_bytes()
+    }
+
+    fn kind(&self) -> MemoryKind {
+        match self.0.is_dma_buf() {
+            true => MemoryKind::DeviceBuffer,
+            false => MemoryKind::Shared,
+        }
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

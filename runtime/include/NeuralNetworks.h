@@ -339,7 +339,8 @@ int ANeuralNetworksModel_getSupportedOperationsForDevices(const ANeuralNetworksM
 
 /* ---- Compilations ---------------------------------------------------------------------------------- */
 
-/* For all devices, with a second try on nnapi-reference for whatever fails. */
+/* For all devices, with a second try on nnapi-reference for whatever fails; not for an execution behind fences that
+ * a driver service has already taken over and that fails there. */
 int ANeuralNetworksCompilation_create(ANeuralNetworksModel* model, ANeuralNetworksCompilation** compilation);
 
 /* For these devices alone. Level 29. */
@@ -377,7 +378,8 @@ int ANeuralNetworksCompilation_addExtensionAttribute(ANeuralNetworksCompilation*
 
 /* ---- Memory ---------------------------------------------------------------------------------------- */
 
-/* Bytes of a file, of shared memory or of a dma-buf; prot as for mmap. The descriptor is duplicated. */
+/* Bytes of a file, of shared memory or of a dma-buf; prot as for mmap: without PROT_WRITE it is neither an output
+ * nor copied into. The descriptor is duplicated. */
 int ANeuralNetworksMemory_createFromFd(size_t size, int protect, int fd, size_t offset,
                                        ANeuralNetworksMemory** memory);
 

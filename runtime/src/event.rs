@@ -108,10 +108,13 @@ impl Event {
                 _ => ResultCode::OpFailed,
             },
             Kind::Fenced { fence, info, code, services, is_given_up } => {
+                // Relaxed: the fence says everything else.
+                if is_given_up.load(Ordering::Relaxed) {
+                    return ResultCode::DeadObject; // whoever waited before has waited long enough
+                }
                 if let Some(fence) = fence
                     && fence.wait_for(services) == FenceState::Pending
                 {
-                    // Relaxed: the fence says everything else.
                     is_given_up.store(true, Ordering::Relaxed);
                     return ResultCode::DeadObject;
                 }

@@ -234,23 +234,42 @@ impl Execution {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// As it is now, where a fenced execution may have ended meanwhile. It is asked about without the lock, which
+    /// keeps nobody else waiting.
+    fn resolved(&self) -> MutexGuard<'_, Inner> {
+        let inner = self.lock();
+        let State::Fenced(fenced) = &inner.state else { return inner };
+        let asked = fenced.clone();
+        drop(inner);
+        let outcome = asked.outcome();
+        let mut inner = self.lock();
+        if let Some(outcome) = outcome
+            && let State::Fenced(fenced) = &inner.state
+            && Arc::ptr_eq(&fenced.event, &asked.event)
+        {
+            inner.state = State::Completed(outcome);
+        }
+        inner
+    }
 }
 
-impl Inner {
-    /// Looks whether a fenced execution has ended meanwhile.
-    fn resolve(&mut self) {
-        let State::Fenced(fenced) = &self.state else { return };
-        let Some(code) = fenced.event.ended() else { return };
-        let mut outcome = match fenced.outcome.get() {
+impl Fenced {
+    /// What came of it; `None` while it has not ended. A service may be asked, which takes its time.
+    fn outcome(&self) -> Option<Outcome> {
+        let code = self.event.ended()?;
+        let mut outcome = match self.outcome.get() {
             Some(outcome) => outcome.clone(),
             None if code == ResultCode::NoError => {
-                Outcome { outputs: fenced.shapes.clone(), ..Outcome::of(code) }
+                Outcome { outputs: self.shapes.clone(), ..Outcome::of(code) }
             }
             None => Outcome::of(code),
         };
-        if let Some((launched, fenced)) = fenced.event.timings() {
+        if code == ResultCode::NoError
+            && let Some((launched, fenced)) = self.event.timings()
+        {
             (outcome.timing_launched, outcome.timing_fenced) = (launched, fenced);
         }
-        self.state = State::Completed(outcome);
+        Some(outcome)
     }
 }

@@ -4,10 +4,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use burst_client::ShmMemory;
-use burst_hal::Pool;
+use burst_hal::{Pool, TimePoint};
 
 use crate::error::{Error, Result};
 use crate::prepared::{OpenBurst, Prepared};
+use crate::remote::NoBurst;
 
 /// Frames of a compilation that are kept while nobody uses them. Each holds pools and bursts, which are
 /// threads of a service; more than this many executions at once get theirs made anew.
@@ -67,18 +68,33 @@ impl Frame {
         Ok(pool)
     }
 
-    /// The burst of a step; `None` where the device has none to give.
-    pub(crate) fn burst(&mut self, step: usize, prepared: &Prepared) -> Option<&mut OpenBurst> {
+    /// The burst of a step, opened by the deadline of the execution that needs it first; `None` where the device
+    /// has none to give.
+    ///
+    /// # Errors
+    /// The device has not answered. It is asked again by the next execution.
+    pub(crate) fn burst(
+        &mut self,
+        step: usize,
+        prepared: &Prepared,
+        by: Option<TimePoint>,
+    ) -> Result<Option<&mut OpenBurst>> {
         if self.bursts.len() <= step {
             self.bursts.resize_with(step + 1, || None);
         }
         let place = &mut self.bursts[step];
         if !place.as_ref().is_some_and(|place| place.of.is_same(prepared)) {
-            let opened = prepared.open_burst();
-            let opened = opened.inspect_err(|error| tracing::info!(step, %error, "no burst"));
-            *place = Some(BurstPlace { of: prepared.clone(), burst: opened.ok() });
+            let burst = match prepared.open_burst(by) {
+                Ok(burst) => Some(burst),
+                Err(NoBurst::NotAnswered(error)) => return Err(error),
+                Err(NoBurst::Refused(error)) => {
+                    tracing::info!(step, %error, "no burst");
+                    None
+                }
+            };
+            *place = Some(BurstPlace { of: prepared.clone(), burst });
         }
-        place.as_mut()?.burst.as_mut()
+        Ok(place.as_mut().and_then(|place| place.burst.as_mut()))
     }
 
     /// The burst of a step has ended.

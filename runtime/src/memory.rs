@@ -68,13 +68,27 @@ impl Memory {
     /// Copies all of one memory to another.
     ///
     /// # Errors
-    /// BAD_DATA where the first has no value, or their sizes or dimensions do not agree; what a device says.
+    /// BAD_DATA where the first has no value, the other one is for reading only, or their sizes or dimensions do not
+    /// agree; what a device says.
     /// Memory that was made for roles has no value after a copy that failed.
     pub fn copy(from: &Arc<Memory>, to: &Arc<Memory>) -> Result<()> {
         check_process()?;
         match Arc::ptr_eq(from, to) {
             true => Ok(()),
             false => copy::copy(from, to),
+        }
+    }
+
+    /// Refuses a memory that was made for reading only as a place to write to.
+    ///
+    /// # Errors
+    /// BAD_DATA.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match &self.kind {
+            Kind::File(file) if !file.is_writable() => {
+                Err(Error::bad_data("the memory was made for reading only"))
+            }
+            Kind::File(_) | Kind::Pool(_) | Kind::Roled(_) => Ok(()),
         }
     }
 

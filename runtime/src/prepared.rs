@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use burst_hal::validate::validate_result;
 use burst_hal::{
-    Buffer, Burst, Caller, CompilationCache, ErrorStatus, ExecutionOptions, ExecutionResult, Model,
-    OutputShape, PrepareOptions, PreparedModel, Request, ResultCode, TimePoint, Timing,
+    Buffer, Burst, Caller, CompilationCache, ErrorStatus, ExecutionOptions, ExecutionResult,
+    Failure, Fence, FencedExecution, FencedOptions, Model, OutputShape, PrepareOptions,
+    PreparedModel, Request, ResultCode, TimePoint, Timing,
 };
 use burst_launch::Execution;
 
 use crate::devices::{LiveDevice, guarded};
 use crate::error::{Error, Result};
-use crate::remote::{Missed, Remote, RemoteBurst, RemoteModel};
+use crate::remote::{Missed, NoBurst, Remote, RemoteBurst, RemoteModel};
 
 /// A model that one device has prepared.
 #[derive(Clone)]
@@ -180,18 +181,40 @@ impl Prepared {
         }
     }
 
-    /// Starts a series of executions.
+    /// Starts it behind fences, for which the device waits.
     ///
     /// # Errors
     /// The device's.
-    pub(crate) fn open_burst(&self) -> Result<OpenBurst> {
-        Ok(match self {
-            Prepared::Local(model) => {
-                let burst = guarded(|| Arc::clone(model).open_burst())?;
-                OpenBurst::Local { burst, is_broken: false }
-            }
-            Prepared::Remote(model) => OpenBurst::Remote(model.open_burst()?),
-        })
+    pub(crate) fn execute_fenced(
+        &self,
+        request: Request,
+        wait_for: &[Fence],
+        options: &FencedOptions,
+    ) -> std::result::Result<FencedExecution, Failure> {
+        match self {
+            Prepared::Local(model) => guarded(|| {
+                let (model, fences) = (Arc::clone(model), wait_for.to_vec());
+                model.execute_fenced(request, fences, *options, Caller::default())
+            }),
+            Prepared::Remote(model) => model.execute_fenced(request, wait_for, options),
+        }
+    }
+
+    /// Starts a series of executions, by the deadline of the first one.
+    ///
+    /// # Errors
+    /// The device's.
+    pub(crate) fn open_burst(
+        &self,
+        by: Option<TimePoint>,
+    ) -> std::result::Result<OpenBurst, NoBurst> {
+        match self {
+            Prepared::Local(model) => match guarded(|| Arc::clone(model).open_burst()) {
+                Ok(burst) => Ok(OpenBurst::Local { burst, is_broken: false }),
+                Err(failure) => Err(NoBurst::Refused(failure.into())),
+            },
+            Prepared::Remote(model) => Ok(OpenBurst::Remote(model.open_burst(by)?)),
+        }
     }
 }
 

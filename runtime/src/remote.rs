@@ -3,16 +3,17 @@
 //! Every call ends, whatever becomes of the service: [`Patience`] says when.
 
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 
 use burst_client::{
-    BurstOptions, ClientError, Deadline, Executed, RemoteBuffer, RemoteDevice, RemotePreparedModel,
-    deadline_at,
+    BurstOptions, ClientError, Deadline, Executed, RemoteBuffer, RemoteDevice, RemoteFenced,
+    RemotePreparedModel, deadline_at,
 };
 use burst_hal::{
-    Buffer, BufferRequest, CompilationCache, ExecutionOptions, ExecutionResult, Failure, Model,
-    Pool, PrepareOptions, PreparedModel, Request, TimePoint,
+    Buffer, BufferRequest, Caller, CancelWord, CompilationCache, ExecutionInfo, ExecutionOptions,
+    ExecutionResult, Failure, Fence, FencedExecution, FencedInfo, FencedOptions, Model, Pool,
+    PrepareOptions, PreparedModel, Request, TimePoint,
 };
-use burst_launch::Execution;
 
 use crate::error::{Error, Result};
 use crate::patience::{ANSWER_LONGEST, Patience};
@@ -43,6 +44,15 @@ pub(crate) struct Missed {
     pub(crate) error: Error,
     /// Whether the service may yet do what was asked, and write what it was to write.
     pub(crate) is_under_way: bool,
+}
+
+/// Why there is no burst.
+#[derive(Debug)]
+pub(crate) enum NoBurst {
+    /// The device does not want one: executions go another way.
+    Refused(Error),
+    /// It has not answered, and whoever asked has no time left for another way.
+    NotAnswered(Error),
 }
 
 impl Remote {
@@ -147,7 +157,8 @@ impl Remote {
     /// # Errors
     /// The device's; DEAD_OBJECT.
     pub(crate) fn allocate(&self, request: &BufferRequest) -> Result<Arc<dyn Buffer>> {
-        let buffer = self.told(self.device.allocate_buffer(request), None)?;
+        let until = deadline_at(self.patience.end());
+        let buffer = self.told(self.device.allocate_buffer_until(request, until), None)?;
         Ok(Arc::new(ServiceBuffer { buffer, service: self.clone() }))
     }
 }
@@ -196,25 +207,71 @@ impl RemoteModel {
         options: &ExecutionOptions,
     ) -> std::result::Result<ExecutionResult, Missed> {
         let by = options.deadline;
-        let started = Execution::start(self.as_model(), request.clone(), *options);
-        let refused = |failure: Failure| Missed { error: failure.into(), is_under_way: false };
-        let execution = started.map_err(refused)?;
-        match self.service.patience.until(by) {
-            None => Ok(execution.wait()),
-            Some(until) => {
-                let ended = execution.wait_until(until);
-                ended.map_err(|_given_up| self.service.missed(ClientError::Timeout, by))
-            }
+        let until = self.service.patience.until(by);
+        let (word, (tell, told)) = (CancelWord::default(), sync_channel(1));
+        // Nobody listens any more where the wait was given up.
+        let callback = move |outcome| drop(tell.send(outcome));
+        let (request, caller) = (request.clone(), Caller::new(&word));
+        let started =
+            self.model.start_until(request, options, &caller, deadline_at(until), callback);
+        if let Err(error) = started {
+            tracing::debug!(%error, "the execution was not started"); // and that is its outcome
         }
+        let executed = outcome_by(&told, until).inspect_err(|_| word.cancel());
+        Ok(executed.map_err(|error| self.service.missed(error, by))?.result)
+    }
+
+    /// Starts it behind fences, in the service.
+    ///
+    /// # Errors
+    /// The service refuses, or is gone.
+    pub(crate) fn execute_fenced(
+        &self,
+        request: Request,
+        wait_for: &[Fence],
+        options: &FencedOptions,
+    ) -> std::result::Result<FencedExecution, Failure> {
+        let by = options.execution.deadline;
+        let (until, caller) = (self.service.patience.until(by), Caller::default());
+        let (until, model) = (deadline_at(until), &self.model);
+        let started = model.start_fenced_until(request, wait_for, options, &caller, until);
+        let (fence, info) = started.map_err(|error| self.service.meant(error, by))?;
+        let info = Arc::new(ServiceInfo { info, service: self.service.clone() });
+        Ok(FencedExecution { fence, info })
     }
 
     /// # Errors
-    /// The service refuses, or is gone.
-    pub(crate) fn open_burst(&self) -> Result<RemoteBurst> {
-        let burst = self.model.configure_burst(&BurstOptions::default());
-        let burst = Box::new(self.service.told(burst, None)?);
-        Ok(RemoteBurst { burst, service: self.service.clone() })
+    /// The service refuses; or does not answer until then, or for as long as it may be waited for.
+    pub(crate) fn open_burst(
+        &self,
+        by: Option<TimePoint>,
+    ) -> std::result::Result<RemoteBurst, NoBurst> {
+        let until = deadline_at(self.service.patience.until(by));
+        let burst = self.model.configure_burst_until(&BurstOptions::default(), until);
+        match burst.map_err(|error| self.service.meant(error, by)) {
+            Ok(burst) => Ok(RemoteBurst { burst: Box::new(burst), service: self.service.clone() }),
+            Err(error) if error.is_loss() || matches!(error, ClientError::Timeout) => {
+                Err(NoBurst::NotAnswered(error.into()))
+            }
+            Err(error) => Err(NoBurst::Refused(error.into())),
+        }
     }
+}
+
+/// The outcome of an execution, waited for until then.
+fn outcome_by(
+    told: &Receiver<std::result::Result<Executed, ClientError>>,
+    until: Option<TimePoint>,
+) -> std::result::Result<Executed, ClientError> {
+    let received = match until {
+        None => told.recv().map_err(RecvTimeoutError::from),
+        Some(until) => told.recv_timeout(until.since(TimePoint::now())),
+    };
+    received.unwrap_or_else(|error| match error {
+        RecvTimeoutError::Timeout => Err(ClientError::Timeout),
+        // The callback is called whatever happens.
+        RecvTimeoutError::Disconnected => Err(ClientError::UnexpectedAnswer),
+    })
 }
 
 impl RemoteBurst {
@@ -270,5 +327,18 @@ impl Buffer for ServiceBuffer {
 
     fn copy_from(&self, source: &Pool, dimensions: &[u32]) -> std::result::Result<(), Failure> {
         self.copied(self.buffer.fill_from_until(source, dimensions, self.until()))
+    }
+}
+
+/// What a service knows of an execution behind fences.
+struct ServiceInfo {
+    info: Arc<RemoteFenced>,
+    service: Remote,
+}
+
+impl FencedInfo for ServiceInfo {
+    fn execution_info(&self) -> std::result::Result<ExecutionInfo, Failure> {
+        let told = self.info.execution_info_until(deadline_at(self.service.patience.end()));
+        Ok(told.map_err(|error| self.service.meant(error, None))?)
     }
 }

@@ -47,7 +47,8 @@ impl Service {
 
     /// Names of the devices that it has.
     pub(crate) fn device_names(&self) -> Result<Vec<String>, ClientError> {
-        self.client(Deadline::after(GREETING_LONGEST))?.device_names()
+        let until = Deadline::after(GREETING_LONGEST);
+        self.client(until)?.device_names_until(until)
     }
 
     /// A device of it, which outlives the connection.

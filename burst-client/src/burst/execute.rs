@@ -9,9 +9,10 @@ use burst_wire::{
 };
 use fmq::{Deadline, QueueError};
 
-use super::pipeline::Holder;
+use super::pipeline::{Entry, Holder};
 use super::results::NoResult;
 use super::{Burst, Ticket};
+use crate::connection::Link;
 use crate::waiting::Patience;
 use crate::{ClientError, Executed};
 
@@ -46,6 +47,18 @@ impl Default for Scratch {
     }
 }
 
+impl Entry {
+    /// Holds what the request uses, for as long as no result has come.
+    fn keep(&mut self, request: &Request, link: &Link) {
+        for pool in &request.pools {
+            match pool {
+                RequestPool::Memory(memory) => self.pools.push(Pool::clone(memory)),
+                RequestPool::Token(token) => self.buffers.extend(link.find_buffer(*token)),
+            }
+        }
+    }
+}
+
 /// What became of sending a request.
 enum Sent {
     /// It is on its way, with this number.
@@ -75,7 +88,10 @@ impl Burst {
         };
         while !self.pipeline.is_ready(number) {
             if let Err(error) = self.take_one(patience) {
-                self.pipeline.abandon(number); // its result comes late, if at all, and is dropped
+                // Its result comes late, if at all, and is dropped; until then it uses its memories.
+                if let Some(entry) = self.pipeline.abandon(number) {
+                    entry.keep(request, self.model.link());
+                }
                 return Err(error);
             }
         }
@@ -210,14 +226,7 @@ impl Burst {
         entry.outputs = request.outputs.len();
         entry.measured = options.measure_timing;
         if holder == Holder::Ticket {
-            for pool in &request.pools {
-                match pool {
-                    RequestPool::Memory(memory) => entry.pools.push(Pool::clone(memory)),
-                    RequestPool::Token(token) => {
-                        entry.buffers.extend(self.model.link().find_buffer(*token));
-                    }
-                }
-            }
+            entry.keep(request, self.model.link());
         }
         Ok(Sent::Yes(entry.number))
     }

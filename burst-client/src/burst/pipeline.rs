@@ -43,7 +43,8 @@ pub(crate) struct Entry {
     pub(crate) outputs: usize,
     pub(crate) measured: bool,
     reserved: usize,
-    /// The request's memories, which must keep their slots until it was executed.
+    /// The request's memories, which must keep their slots until it was executed. A caller that waits holds them
+    /// itself; those of any other request are here.
     pub(crate) pools: Vec<Pool>,
     /// Its buffers of the driver, which must not be released until then.
     pub(crate) buffers: Vec<Arc<RemoteToken>>,
@@ -193,11 +194,17 @@ impl Pipeline {
         self.position(number).is_some_and(|at| at < self.ready)
     }
 
-    /// The caller of this request gave up.
-    pub(crate) fn abandon(&mut self, number: u64) {
-        if let Some(at) = self.position(number) {
-            self.entries[at].holder = Holder::Nobody;
-        }
+    /// The caller of this request gave up. The service goes on with it, and with its memories.
+    pub(crate) fn abandon(&mut self, number: u64) -> Option<&mut Entry> {
+        let at = self.position(number)?;
+        let entry = &mut self.entries[at];
+        entry.holder = Holder::Nobody;
+        Some(entry)
+    }
+
+    /// Whether the service has not answered a request whose caller gave up.
+    pub(crate) fn is_late(&self) -> bool {
+        self.entries.iter().skip(self.ready).any(|entry| entry.holder == Holder::Nobody)
     }
 
     /// Hands out the entry of a request whose result is there; give it back with
@@ -322,5 +329,13 @@ mod tests {
         assert!(pipeline.uses(&pool));
         pipeline.mark_ready();
         assert!(!pipeline.uses(&pool));
+        // Of a request whose caller has given up, too.
+        let number = pipeline.next_number();
+        pipeline.sent(Holder::Caller, 1);
+        assert!(!pipeline.is_late());
+        pipeline.abandon(number).unwrap().pools.push(Pool::clone(&pool));
+        assert!(pipeline.is_late() && pipeline.uses(&pool));
+        pipeline.mark_ready();
+        assert!(!pipeline.is_late() && !pipeline.uses(&pool));
     }
 }

@@ -1,11 +1,13 @@
 //! Buffers of the driver that the service made for this connection, by token.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, Weak};
 
 use burst_wire::control::Call;
 
 use super::{Connection, Link};
+use crate::ClientError;
 use crate::waiting::lock;
 
 /// A token of this connection. The service lets go of the buffer when the last reference is dropped:
@@ -22,10 +24,19 @@ pub(super) struct BufferRegistry(Mutex<HashMap<u32, Weak<RemoteToken>>>);
 
 impl RemoteToken {
     /// A token that the service has just given.
-    pub(crate) fn new(link: &Arc<Link>, token: u32) -> Arc<Self> {
+    ///
+    /// # Errors
+    /// [`WireError::Malformed`](burst_wire::WireError::Malformed) where another buffer has it, which ends the
+    /// connection.
+    pub(crate) fn new(link: &Arc<Link>, token: u32) -> Result<Arc<Self>, ClientError> {
+        let mut tokens = lock(&link.buffers.0);
+        let Entry::Vacant(place) = tokens.entry(token) else {
+            drop(tokens);
+            return Err(link.given_twice("a buffer has the token of another one"));
+        };
         let new = Arc::new(RemoteToken { link: Arc::clone(link), token });
-        lock(&link.buffers.0).insert(token, Arc::downgrade(&new));
-        new
+        place.insert(Arc::downgrade(&new));
+        Ok(new)
     }
 
     pub(crate) fn link(&self) -> &Arc<Link> {

@@ -7,7 +7,7 @@ use burst_wire::control::{self, Answer, Call, ClientMessage, Refusal, RefusalCau
 use burst_wire::{WireError, socket};
 use fmq::Deadline;
 
-use super::pending_calls::{LateReply, NoReply, Undo};
+use super::pending_calls::{Late, LateReply, NoReply, Undo};
 use super::{Connection, REASON_PATIENCE};
 use crate::ClientError;
 use crate::waiting::Patience;
@@ -15,27 +15,20 @@ use crate::waiting::Patience;
 /// How long a call may take that does nothing but keep books.
 const QUICK_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long dropping an object waits for the service to acknowledge that it released its part. The
-/// service releases it all the same when the acknowledgement comes later.
+/// service releases it all the same when the acknowledgement comes later, and a service that owes another
+/// answer already is not waited for at all.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Connection {
-    /// Makes a call that the service answers without running or preparing anything.
-    pub(crate) fn quick_call(
+    /// Makes a call that the service answers without running or preparing anything, and waits for that as long
+    /// as the caller does, at most [`QUICK_CALL_TIMEOUT`].
+    pub(crate) fn quick_call<'a>(
         &self,
         call: Call,
         descriptors: &[BorrowedFd<'_>],
+        patience: impl Into<Patience<'a>>,
     ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
-        self.call(call, descriptors, Deadline::after(QUICK_CALL_TIMEOUT))
-    }
-
-    /// The same for a call without descriptors, until the caller's deadline, at most
-    /// [`QUICK_CALL_TIMEOUT`].
-    pub(crate) fn quick_call_until(
-        &self,
-        call: Call,
-        deadline: Deadline,
-    ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
-        self.call(call, &[], quick(deadline))
+        self.call(call, descriptors, quick(patience.into()))
     }
 
     /// Makes a call and waits for its reply. One that its caller calls off before it is sent is not; of one
@@ -84,7 +77,7 @@ impl Connection {
         let outcome = match waiting.wait(patience) {
             // The call is abandoned here, unless its reply came at this very moment.
             Err(reason @ (NoReply::Timeout | NoReply::Cancelled)) => {
-                if self.calls.abandon(id, undo, permit) {
+                if self.calls.abandon(id, undo.clone(), permit) {
                     *late = Some(LateReply::to(&waiting));
                     return Err(self.no_reply(reason));
                 }
@@ -93,7 +86,12 @@ impl Connection {
             other => other,
         };
         match outcome {
-            Ok((Ok(answer), descriptors)) => Ok((answer, descriptors)),
+            Ok((Ok(answer), Ok(descriptors))) => Ok((answer, descriptors)),
+            // What it made is of no use without them.
+            Ok((Ok(answer), Err(lost))) => {
+                self.undo(undo, answer);
+                Err(lost.into())
+            }
             Ok((Err(Refusal { cause: RefusalCause::UnknownCall, detail, .. }), _)) => {
                 Err(ClientError::UnknownCall { what, detail: detail.as_str().into() })
             }
@@ -102,6 +100,21 @@ impl Connection {
                 detail: refusal.detail.as_str().into(),
             }),
             Err(reason) => Err(self.no_reply(reason)),
+        }
+    }
+
+    /// Tells the service something that it acknowledges, which is not waited for.
+    fn tell(&self, call: Call) -> Result<(), WireError> {
+        self.send(self.calls.next_oneway_id(), call, &[])
+    }
+
+    /// Undoes what was done, according to this answer.
+    fn undo(&self, undo: Undo, answer: Answer) {
+        let Late::Undo(calls) = undo.late(&Ok(answer)) else { return };
+        for call in calls {
+            if let Err(error) = self.tell(call) {
+                tracing::debug!(%error, "the service keeps what nobody has");
+            }
         }
     }
 
@@ -125,8 +138,21 @@ impl Connection {
         if !self.is_usable() {
             return;
         }
+        if self.calls.owes_an_answer() {
+            return self.release_later(call, what, number);
+        }
         if let Err(error) = self.call(call, &[], Deadline::after(RELEASE_TIMEOUT)) {
             tracing::debug!(number, %error, "the service keeps {what} for now");
+        }
+    }
+
+    /// The same for an object with which the service is late: nobody who gave up waiting for it waits here.
+    pub(crate) fn release_later(&self, call: Call, what: &'static str, number: u32) {
+        if !self.is_usable() {
+            return;
+        }
+        if let Err(error) = self.tell(call) {
+            tracing::debug!(number, %error, "the service keeps {what}");
         }
     }
 
@@ -140,7 +166,7 @@ impl Connection {
         deadline: Deadline,
         late: &mut Option<LateReply>,
     ) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
-        self.call_leaving(call, descriptors, quick(deadline).into(), late)
+        self.call_leaving(call, descriptors, quick(deadline.into()), late)
     }
 
     /// Asks the service to give up an execution. Its acknowledgement is not waited for.
@@ -148,8 +174,7 @@ impl Connection {
         if !self.is_usable() {
             return;
         }
-        let id = self.calls.next_oneway_id();
-        if let Err(error) = self.send(id, Call::CancelExecution { execution }, &[]) {
+        if let Err(error) = self.tell(Call::CancelExecution { execution }) {
             tracing::debug!(execution, %error, "not cancelled");
         }
     }
@@ -162,17 +187,16 @@ impl Connection {
         descriptors: &[BorrowedFd<'_>],
         patience: impl Into<Patience<'a>>,
     ) -> Result<(), ClientError> {
-        let patience = patience.into().at_most(Deadline::after(QUICK_CALL_TIMEOUT));
-        match self.call(call, descriptors, patience)? {
+        match self.quick_call(call, descriptors, patience)? {
             (Answer::Done, _) => Ok(()),
             _ => Err(ClientError::UnexpectedAnswer),
         }
     }
 }
 
-/// The caller's deadline, or [`QUICK_CALL_TIMEOUT`] where that comes first.
-fn quick(deadline: Deadline) -> Deadline {
-    deadline.min(Deadline::after(QUICK_CALL_TIMEOUT))
+/// As long as the caller waits, at most [`QUICK_CALL_TIMEOUT`].
+fn quick(patience: Patience<'_>) -> Patience<'_> {
+    patience.at_most(Deadline::after(QUICK_CALL_TIMEOUT))
 }
 
 /// What a call is about, for whoever is told that the service does not know it.

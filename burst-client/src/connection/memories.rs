@@ -1,6 +1,7 @@
 //! Memories that cross the socket: shared with the service, made by it, and given back.
 
-use std::sync::{Arc, PoisonError};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use burst_hal::Pool;
 use burst_wire::control::{Answer, Call};
@@ -37,13 +38,20 @@ impl Connection {
         self.give_back_dropped(Deadline::never())?;
         let number = self.memories.reserve();
         let call = Call::AllocateMemory { memory: number, length };
-        let (Answer::Done, descriptors) = self.quick_call(call, &[])? else {
+        let (Answer::Done, descriptors) = self.quick_call(call, &[], Deadline::never())? else {
             return Err(ClientError::UnexpectedAnswer);
         };
-        let descriptor = descriptors.into_iter().next().ok_or(ClientError::UnexpectedAnswer)?;
-        let memory: Pool = Arc::new(ShmMemory::open(descriptor, length)?);
-        self.memories.insert(number, &memory);
-        Ok(memory)
+        match opened(descriptors, length) {
+            Ok(memory) => {
+                self.memories.insert(number, &memory);
+                Ok(memory)
+            }
+            Err(error) => {
+                // The service has made it, and nobody here could ever give it back.
+                self.release_remote(Call::ForgetMemory { memory: number }, "a memory", number);
+                Err(error)
+            }
+        }
     }
 
     /// Gives the service back every memory that the program dropped: those in slots of all bursts,
@@ -58,7 +66,7 @@ impl Connection {
     ) -> Result<(), ClientError> {
         self.check_not_forked()?;
         let patience = patience.into();
-        let _alone = self.giving_back.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.giving_back.acquire(patience)?;
         let bursts: Vec<_> = {
             let bursts = self.lock_bursts();
             bursts.iter().map(|(burst, watch)| (*burst, Arc::clone(watch))).collect()
@@ -78,4 +86,10 @@ impl Connection {
         }
         Ok(())
     }
+}
+
+/// The memory that came with an answer.
+fn opened(descriptors: Vec<OwnedFd>, length: u64) -> Result<Pool, ClientError> {
+    let descriptor = descriptors.into_iter().next().ok_or(ClientError::UnexpectedAnswer)?;
+    Ok(Arc::new(ShmMemory::open(descriptor, length)?))
 }

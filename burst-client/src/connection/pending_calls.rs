@@ -5,18 +5,19 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+use burst_wire::WireError;
 use burst_wire::control::{self, Answer, Refusal};
 use fmq::Deadline;
 
-use super::permits::SlowCallPermit;
+use super::permits::Permit;
 use crate::waiting::{Patience, lock, remaining};
 
 /// PendingCalls that were given up and not answered yet. A service that owes more answers than this
 /// gets no more calls.
 const ABANDONED_MAX: usize = 1024;
 
-/// A reply with its descriptors.
-pub(super) type Outcome = (Result<Answer, Refusal>, Vec<OwnedFd>);
+/// A reply with its descriptors, or why there are none: this process had no room for them.
+pub(super) type Outcome = (Result<Answer, Refusal>, Result<Vec<OwnedFd>, WireError>);
 
 /// PendingCalls that wait for their reply.
 #[derive(Debug, Default)]
@@ -37,7 +38,7 @@ struct Abandoned {
     /// Told that its reply has come, for whoever may not go on before.
     call: Arc<PendingCall>,
     /// The service may still be busy with it, so its permit stays in use until the reply comes.
-    _permit: Option<SlowCallPermit>,
+    permit: Option<Permit>,
 }
 
 /// How to undo a call that was done after its caller had given up: otherwise the service would
@@ -85,8 +86,8 @@ impl Undo {
         }
     }
 
-    /// What is left to do after this reply.
-    fn late(self, outcome: &Result<Answer, Refusal>) -> Late {
+    /// What is left to do after this reply, of which nobody makes use.
+    pub(super) fn late(self, outcome: &Result<Answer, Refusal>) -> Late {
         use control::Call;
         let Ok(answer) = outcome else {
             return match self {
@@ -162,6 +163,12 @@ impl PendingCalls {
         lock(&self.0).next_id()
     }
 
+    /// Whether the service is late with the answer to a call that needs no work, and that somebody has given up
+    /// waiting for.
+    pub(super) fn owes_an_answer(&self) -> bool {
+        lock(&self.0).abandoned.values().any(|call| call.permit.is_none())
+    }
+
     /// This call was never sent.
     pub(super) fn forget(&self, id: u64) {
         lock(&self.0).waiting.remove(&id);
@@ -169,10 +176,10 @@ impl PendingCalls {
 
     /// The caller stops waiting for this call; what a late reply says was made is undone. `false`
     /// when the reply is there already.
-    pub(super) fn abandon(&self, id: u64, undo: Undo, permit: Option<SlowCallPermit>) -> bool {
+    pub(super) fn abandon(&self, id: u64, undo: Undo, permit: Option<Permit>) -> bool {
         let mut table = lock(&self.0);
         let Some(call) = table.waiting.remove(&id) else { return false };
-        table.abandoned.insert(id, Abandoned { undo, call, _permit: permit });
+        table.abandoned.insert(id, Abandoned { undo, call, permit });
         true
     }
 
@@ -286,7 +293,7 @@ mod tests {
 
     use burst_hal::{Caller, CancelWord};
 
-    use super::super::permits::SlowCallPermits;
+    use super::super::permits::Permits;
     use super::*;
     use crate::ClientError;
 
@@ -300,12 +307,12 @@ mod tests {
         let (first, waiting_first) = calls.open().unwrap();
         let (second, waiting_second) = calls.open().unwrap();
         assert_ne!(first, second);
-        assert_eq!(calls.reply(second, (Ok(Answer::Done), Vec::new())), Late::Nothing);
-        assert_eq!(calls.reply(99, (Ok(Answer::Done), Vec::new())), Late::Nothing);
+        assert_eq!(calls.reply(second, (Ok(Answer::Done), Ok(Vec::new()))), Late::Nothing);
+        assert_eq!(calls.reply(99, (Ok(Answer::Done), Ok(Vec::new()))), Late::Nothing);
         assert_eq!(waiting_second.wait(Deadline::never().into()).unwrap().0, Ok(Answer::Done));
         assert_eq!(waiting_first.wait(soon().into()).unwrap_err(), NoReply::Timeout);
         assert!(calls.abandon(first, Undo::Nothing, None));
-        assert_eq!(calls.reply(first, (Ok(Answer::Done), Vec::new())), Late::Nothing);
+        assert_eq!(calls.reply(first, (Ok(Answer::Done), Ok(Vec::new()))), Late::Nothing);
     }
 
     #[test]
@@ -370,13 +377,30 @@ mod tests {
         for (undo, outcome, want) in cases {
             let (id, _) = calls.open().unwrap();
             assert!(calls.abandon(id, undo.clone(), None));
-            assert_eq!(calls.reply(id, (outcome, Vec::new())), want, "{undo:?}");
+            assert_eq!(calls.reply(id, (outcome, Ok(Vec::new()))), want, "{undo:?}");
         }
         // The reply came just before the caller gave up: it is the caller's.
         let (id, call) = calls.open().unwrap();
-        assert_eq!(calls.reply(id, (Ok(Answer::Prepared { model: 1 }), Vec::new())), Late::Nothing);
+        assert_eq!(
+            calls.reply(id, (Ok(Answer::Prepared { model: 1 }), Ok(Vec::new()))),
+            Late::Nothing
+        );
         assert!(!calls.abandon(id, Undo::ByAnswer, None));
         assert!(call.wait(Deadline::never().into()).is_ok());
+    }
+
+    #[test]
+    fn a_service_is_late_with_an_answer_that_needs_no_work_until_it_has_come() {
+        let (calls, slow) = (PendingCalls::default(), Permits::of_slow_calls(Some(1)));
+        let (busy, _) = calls.open().unwrap();
+        calls.abandon(busy, Undo::Nothing, slow.acquire(Deadline::never().into()).ok());
+        assert!(!calls.owes_an_answer(), "one that works may take its time");
+        let (id, _) = calls.open().unwrap();
+        assert!(!calls.owes_an_answer(), "somebody waits for it");
+        calls.abandon(id, Undo::Nothing, None);
+        assert!(calls.owes_an_answer());
+        assert_eq!(calls.reply(id, (Ok(Answer::Done), Ok(Vec::new()))), Late::Nothing);
+        assert!(!calls.owes_an_answer());
     }
 
     #[test]
@@ -387,7 +411,7 @@ mod tests {
             calls.abandon(id, Undo::Nothing, None);
         }
         assert_eq!(calls.open().unwrap_err(), NoReply::Timeout);
-        assert_eq!(calls.reply(0, (Ok(Answer::Done), Vec::new())), Late::Nothing);
+        assert_eq!(calls.reply(0, (Ok(Answer::Done), Ok(Vec::new()))), Late::Nothing);
         assert!(calls.open().is_ok());
     }
 
@@ -400,7 +424,7 @@ mod tests {
             assert!(calls.abandon(id, Undo::Nothing, None));
             let late = LateReply::to(&call).wait(soon()).expect_err("it has not come");
             if is_answered {
-                assert_eq!(calls.reply(id, (Ok(Answer::Done), Vec::new())), Late::Nothing);
+                assert_eq!(calls.reply(id, (Ok(Answer::Done), Ok(Vec::new()))), Late::Nothing);
             } else {
                 calls.close();
             }
@@ -421,17 +445,17 @@ mod tests {
             assert_eq!(waiting.join().unwrap().unwrap_err(), NoReply::Cancelled);
         });
         assert!(calls.abandon(id, Undo::ByAnswer, None));
-        let late = calls.reply(id, (Ok(Answer::Prepared { model: 7 }), Vec::new()));
+        let late = calls.reply(id, (Ok(Answer::Prepared { model: 7 }), Ok(Vec::new())));
         assert_eq!(late, Late::Undo(vec![control::Call::ReleaseModel { model: 7 }]));
         // What is there by then is the caller's all the same.
         let (id, call) = calls.open().unwrap();
-        assert_eq!(calls.reply(id, (Ok(Answer::Done), Vec::new())), Late::Nothing);
+        assert_eq!(calls.reply(id, (Ok(Answer::Done), Ok(Vec::new()))), Late::Nothing);
         assert_eq!(call.wait(patience).unwrap().0, Ok(Answer::Done));
     }
 
     #[test]
     fn who_waits_for_a_permit_may_call_that_off_and_takes_none() {
-        let slow = Arc::new(SlowCallPermits::new(Some(1)));
+        let slow = Permits::new(1);
         let only = slow.acquire(Deadline::never().into()).unwrap();
         let word = CancelWord::default();
         let caller = Caller::new(&word);
@@ -456,14 +480,14 @@ mod tests {
 
     #[test]
     fn slow_calls_wait_for_a_permit_and_keep_it_until_they_are_answered() {
-        let slow = Arc::new(SlowCallPermits::new(Some(3)));
+        let slow = Permits::of_slow_calls(Some(3));
         let mut permits: Vec<_> =
             (0..3).map(|_| slow.acquire(Deadline::never().into()).unwrap()).collect();
         let calls = PendingCalls::default();
         let (id, _) = calls.open().unwrap();
         calls.abandon(id, Undo::ByAnswer, permits.pop());
         assert!(matches!(slow.acquire(soon().into()), Err(ClientError::Timeout)));
-        assert_eq!(calls.reply(id, (Ok(Answer::Done), Vec::new())), Late::Nothing);
+        assert_eq!(calls.reply(id, (Ok(Answer::Done), Ok(Vec::new()))), Late::Nothing);
         drop(slow.acquire(soon().into()).unwrap());
         drop(permits);
         slow.acquire(soon().into()).unwrap();

@@ -1,4 +1,5 @@
-//! How many slow calls a client may have with the service at once: as many as the service states.
+//! Permits, for which callers wait no longer than they have patience: slow calls have as many as the service states,
+//! giving back dropped memories has one.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
@@ -8,35 +9,36 @@ use burst_wire::control::SLOW_CALLS_MAX;
 use crate::ClientError;
 use crate::waiting::{Patience, lock, remaining};
 
-/// Permits for slow calls. The service refuses a slow call above its limit, so callers wait here
-/// until one of the calls before theirs is answered.
+/// Permits. The service refuses a slow call above its limit, so callers wait here until one of the calls
+/// before theirs is answered.
 #[derive(Debug)]
-pub(super) struct SlowCallPermits {
+pub(super) struct Permits {
     free: Mutex<usize>,
     changed: Condvar,
 }
 
-/// Permission to make one slow call; given back when dropped.
+/// One of them; given back when dropped.
 #[derive(Debug)]
-pub(super) struct SlowCallPermit(Arc<SlowCallPermits>);
+pub(super) struct Permit(Arc<Permits>);
 
-impl SlowCallPermits {
-    /// As many as the service states. Of a service that permits none a single one asks all the same:
-    /// its refusal says why.
-    pub(super) fn new(stated: Option<u64>) -> Self {
+impl Permits {
+    /// As many slow calls as the service states. Of a service that permits none a single one asks all the
+    /// same: its refusal says why.
+    pub(super) fn of_slow_calls(stated: Option<u64>) -> Arc<Self> {
         let stated = stated.map(|stated| usize::try_from(stated).unwrap_or(usize::MAX));
-        let free = stated.unwrap_or(SLOW_CALLS_MAX).max(1);
-        SlowCallPermits { free: Mutex::new(free), changed: Condvar::new() }
+        Self::new(stated.unwrap_or(SLOW_CALLS_MAX).max(1))
+    }
+
+    /// So many.
+    pub(super) fn new(free: usize) -> Arc<Self> {
+        Arc::new(Permits { free: Mutex::new(free), changed: Condvar::new() })
     }
 
     /// Waits for a permit. One that is free is taken, also by a caller who called it off: so none is lost.
-    pub(super) fn acquire(
-        self: &Arc<Self>,
-        patience: Patience<'_>,
-    ) -> Result<SlowCallPermit, ClientError> {
+    pub(super) fn acquire(self: &Arc<Self>, patience: Patience<'_>) -> Result<Permit, ClientError> {
         let left = remaining(patience.until());
         let until = left.and_then(|left| Instant::now().checked_add(left));
-        let _hook = patience.when_cancelled(self, SlowCallPermits::look_again);
+        let _hook = patience.when_cancelled(self, Permits::look_again);
         let mut free = lock(&self.free);
         while *free == 0 {
             patience.check()?;
@@ -54,7 +56,7 @@ impl SlowCallPermits {
         }
         *free -= 1;
         drop(free);
-        Ok(SlowCallPermit(Arc::clone(self)))
+        Ok(Permit(Arc::clone(self)))
     }
 
     /// Wakes who waits, one of whom called it off.
@@ -65,7 +67,7 @@ impl SlowCallPermits {
     }
 }
 
-impl Drop for SlowCallPermit {
+impl Drop for Permit {
     fn drop(&mut self) {
         *lock(&self.0.free) += 1;
         self.0.changed.notify_one();

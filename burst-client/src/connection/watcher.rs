@@ -1,6 +1,6 @@
 //! The one thread that reads a connection's socket.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use burst_hal::{ErrorStatus, Pool};
 use burst_wire::WireError;
@@ -43,8 +43,14 @@ fn step(connection: &Connection, inbox: &mut Inbox, outbox: &mut Outbox) -> Resu
     if ready == PollFlags::OUT {
         return Ok(());
     }
-    socket::receive(socket, inbox)?;
-    handle(connection, inbox, outbox)
+    let descriptors = match socket::receive(socket, inbox) {
+        Ok(()) => Ok(inbox.take_descriptors()),
+        // This process had no room for them. The message is whole: it says whose they were, and everybody
+        // else goes on.
+        Err(lost @ WireError::DescriptorsLost) => Err(lost),
+        Err(error) => return Err(error),
+    };
+    handle(connection, inbox, descriptors, outbox)
 }
 
 /// Waits until there is something to do at the socket.
@@ -104,13 +110,13 @@ fn look(mut at: impl FnMut(Look) -> Result<Seen, WireError>) -> Result<PollFlags
 
 fn handle(
     connection: &Connection,
-    inbox: &mut Inbox,
+    inbox: &Inbox,
+    descriptors: Result<Vec<OwnedFd>, WireError>,
     outbox: &mut Outbox,
 ) -> Result<(), WireError> {
     match control::decode(inbox.message())? {
         ServerMessage::Reply(reply) => {
-            let outcome = (reply.outcome, inbox.take_descriptors());
-            match connection.calls.reply(reply.id, outcome) {
+            match connection.calls.reply(reply.id, (reply.outcome, descriptors)) {
                 Late::Nothing => {}
                 Late::NeverStarted(execution) => connection.executions.forget(execution),
                 Late::Undo(calls) => {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use burst_hal::trace::{Marks, SpanKind};
 use burst_hal::{Caller, ExecutionOptions, Request};
 use burst_wire::control::{Answer, Call};
+use fmq::Deadline;
 
 use super::{Copies, Executed, ModelHandle};
 use crate::ClientError;
 use crate::connection::{Ended, NotBegun};
-use crate::waiting::answer_by;
 
 /// What is called with the outcome of an execution.
 pub(crate) type ExecutedCallback = Box<dyn FnOnce(Result<Executed, ClientError>) + Send>;
@@ -24,7 +24,8 @@ struct InUse {
 impl ModelHandle {
     /// Starts an execution. `callback` gets its outcome, exactly once: on the connection's thread for
     /// that, or, where nothing was started, on this one before it returns. Until then the memories of
-    /// the request stay referenced, and this model. Once the caller cancels, the service is asked to give
+    /// the request stay referenced, and this model. Launching takes until then at most, also where the deadline has
+    /// passed: it is no execution. Once the caller cancels, the service is asked to give
     /// up; the outcome follows.
     ///
     /// # Errors
@@ -35,12 +36,11 @@ impl ModelHandle {
         request: Request,
         options: &ExecutionOptions,
         caller: &Caller,
+        until: Deadline,
         callback: ExecutedCallback,
     ) -> Result<(), ClientError> {
         let tracer = self.link.tracer();
         let mut marks = Marks::begin(tracer.as_deref());
-        // Memories are sent although the deadline has passed: launching is no execution.
-        let until = answer_by(options.deadline);
         let (wire, copies) = match self.pack(&request, options, until.into()) {
             Ok(packed) => packed,
             Err(error) => {

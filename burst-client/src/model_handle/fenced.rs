@@ -5,19 +5,18 @@ use std::sync::{Arc, OnceLock};
 
 use burst_hal::trace::{Marks, SpanKind};
 use burst_hal::{
-    Caller, CancelHook, ExecutionInfo, Failure, Fence, FencedExecution, FencedInfo, FencedOptions,
-    Request, RequestPool,
+    Caller, CancelHook, ExecutionInfo, Failure, Fence, FencedInfo, FencedOptions, Request,
+    RequestPool,
 };
 use burst_wire::control::{Answer, Call, FENCES_MAX, FencedRequest};
 use fmq::Deadline;
 
 use super::{ModelHandle, nanos};
 use crate::ClientError;
-use crate::waiting::answer_by;
 
 /// A fenced execution in the service, which keeps what came of it until this is dropped.
 #[derive(Debug)]
-struct RemoteExecution {
+pub struct RemoteFenced {
     model: Arc<ModelHandle>,
     execution: u32,
     /// Its memories, for as long as somebody may still ask.
@@ -29,7 +28,7 @@ struct RemoteExecution {
 }
 
 impl ModelHandle {
-    /// Starts an execution behind fences.
+    /// Starts an execution behind fences: its fence, where it has not ended well already, and what says how it ended.
     ///
     /// # Errors
     /// The service refuses it, or is gone. [`ClientError::TooManyFences`];
@@ -41,14 +40,14 @@ impl ModelHandle {
         wait_for: &[Fence],
         options: &FencedOptions,
         caller: &Caller,
-    ) -> Result<FencedExecution, ClientError> {
+        until: Deadline,
+    ) -> Result<(Option<Fence>, Arc<RemoteFenced>), ClientError> {
         let limit = FENCES_MAX;
         let fences = u32::try_from(wait_for.len()).ok().filter(|fences| *fences <= limit);
         let fences = fences.ok_or(ClientError::TooManyFences { count: wait_for.len(), limit })?;
         check_outputs(&request)?;
         let tracer = self.link.tracer();
         let mut marks = Marks::begin(tracer.as_deref());
-        let until = answer_by(options.execution.deadline);
         let (wire, copies) = self.pack(&request, &options.execution, until.into())?;
         let mut descriptors = copies.descriptors();
         descriptors.extend(wait_for.iter().map(Fence::as_fd));
@@ -66,14 +65,14 @@ impl ModelHandle {
                 link.cancel_execution(execution);
             }
         });
-        let info = RemoteExecution {
+        let info = RemoteFenced {
             model: Arc::clone(self),
             execution,
             _request: request,
             _hook: hook,
             info: OnceLock::new(),
         };
-        Ok(FencedExecution { fence, info: Arc::new(info) })
+        Ok((fence, Arc::new(info)))
     }
 
     fn launch_fenced(
@@ -105,21 +104,32 @@ fn check_outputs(request: &Request) -> Result<(), ClientError> {
     Ok(())
 }
 
-impl FencedInfo for RemoteExecution {
-    fn execution_info(&self) -> Result<ExecutionInfo, Failure> {
+impl RemoteFenced {
+    /// How it ended, and how long it took, with no answer later than this.
+    ///
+    /// # Errors
+    /// The service's before it has ended; the service is gone; [`ClientError::Timeout`].
+    pub fn execution_info_until(&self, deadline: Deadline) -> Result<ExecutionInfo, ClientError> {
         let link = self.model.link();
         link.check_not_forked()?;
         if let Some(info) = self.info.get() {
             return Ok(*info);
         }
-        match link.quick_call(Call::ExecutionInfo { execution: self.execution }, &[])? {
+        let call = Call::ExecutionInfo { execution: self.execution };
+        match link.quick_call(call, &[], deadline)? {
             (Answer::ExecutionInfo(info), _) => Ok(*self.info.get_or_init(|| (&info).into())),
-            _ => Err(ClientError::UnexpectedAnswer.into()),
+            _ => Err(ClientError::UnexpectedAnswer),
         }
     }
 }
 
-impl Drop for RemoteExecution {
+impl FencedInfo for RemoteFenced {
+    fn execution_info(&self) -> Result<ExecutionInfo, Failure> {
+        Ok(self.execution_info_until(Deadline::never())?)
+    }
+}
+
+impl Drop for RemoteFenced {
     fn drop(&mut self) {
         let (link, execution) = (self.model.link(), self.execution);
         link.release_remote(Call::ReleaseExecution { execution }, "a fenced execution", execution);

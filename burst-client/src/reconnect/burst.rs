@@ -63,12 +63,12 @@ impl ReconnectingBurst {
         let patience = caller.map_or(deadline.into(), |caller| Patience::of(caller, deadline));
         let memories = self.burst.memories();
         self.burst = model.device.again(patience, || {
-            let mut burst = model.ready(patience)?.configure_burst(options)?;
+            let mut burst = model.ready(patience)?.configure_burst_with(options, patience)?;
             if let Some(caller) = caller {
                 burst_hal::Burst::work_for(&mut burst, caller);
             }
             for memory in &memories {
-                match burst.push_memory(memory) {
+                match burst.push_memory_with(memory, patience) {
                     Err(error) if error.is_loss() => return Err(error),
                     // It is sent again, and refused again, with the first request that uses it.
                     Err(error) => tracing::debug!(%error, "a memory stays behind"),

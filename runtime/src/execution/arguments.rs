@@ -73,6 +73,9 @@ impl Target<'_> {
                     Argument::Memory { memory, offset: 0, length }
                 }
                 None => {
+                    if self.direction == Direction::Output {
+                        memory.check_writable()?;
+                    }
                     self.check_known(&dimensions)?;
                     self.check_range(memory.size(), (offset, length))?;
                     self.check_length(&dimensions, length as u64)?;

@@ -23,7 +23,8 @@ impl Execution {
     ///
     /// # Errors
     /// As [`Execution::start_compute`]; BAD_DATA for an output of unknown size, and for a duration unless
-    /// the compilation is for exactly one named device; OP_FAILED where one of the events has failed.
+    /// the compilation is for exactly one named device; OP_FAILED where one of the events has failed;
+    /// MISSED_DEADLINE_TRANSIENT where the device has not answered by the deadline.
     pub fn start_compute_with_dependencies(
         self: &Arc<Self>,
         dependencies: &[Arc<Event>],
@@ -79,6 +80,7 @@ impl Execution {
                 return Ok(fenced(Event::of_fenced(execution, code, services)?, outcome));
             }
             Handed::Not => {}
+            Handed::Late(failure) => return Err(failure.into()),
             Handed::After(FencedExecution { fence, info }) => {
                 fences = fence.into_iter().collect();
                 earlier = Some(info);

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use burst_hal::{
-    Caller, ErrorStatus, ExecutionInfo, ExecutionOptions, Failure, Fence, FencedExecution,
-    FencedInfo, FencedOptions, HalVersion, Timing,
+    ErrorStatus, ExecutionInfo, ExecutionOptions, Failure, Fence, FencedExecution, FencedInfo,
+    FencedOptions, HalVersion, TimePoint, Timing,
 };
 use burst_launch::{CheckedFence, LaunchError};
 
@@ -18,7 +18,6 @@ use super::request::request;
 use super::staging::Staged;
 use super::value::Value;
 use crate::compiled::{Body, DeviceCode, GraphCode, StepCode};
-use crate::devices::guarded;
 use crate::frame::Frame;
 use crate::remote::Remote;
 
@@ -32,6 +31,8 @@ pub(super) enum Handed {
     },
     /// The framework has to run it.
     Not,
+    /// Nobody has to: its deadline has passed while a service kept it waiting.
+    Late(Failure),
     /// The framework has to run it, once this is over: steps that were started before one that was refused.
     After(FencedExecution),
 }
@@ -91,7 +92,11 @@ pub(super) fn launch(job: &Job, fences: &[Fence], duration: Option<Duration>) ->
         if let Err(error) = launched {
             tracing::debug!(step = step.number, %error, "the device does not wait for fences");
             if chain.infos.is_empty() {
-                return Handed::Not;
+                let has_passed = job.options.deadline.is_some_and(TimePoint::has_passed);
+                return match error.status {
+                    ErrorStatus::MissedDeadlineTransient if has_passed => Handed::Late(error),
+                    _ => Handed::Not,
+                };
             }
             if !chain.has_failed() {
                 return Handed::After(chain.end(frame));
@@ -142,10 +147,8 @@ impl Started {
         if !inputs.iter().chain(&outputs).all(|value| value.may_go_to(&prepared)) {
             return Err(Failure::general("a buffer that was lost with its service"));
         }
-        let fences = self.fences.clone();
-        let FencedExecution { fence, info } = guarded(|| {
-            prepared.as_model().execute_fenced(asked, fences, options, Caller::default())
-        })?;
+        let FencedExecution { fence, info } =
+            prepared.execute_fenced(asked, &self.fences, &options)?;
         // Without a fence it has ended well, and so has all before it.
         self.fences = fence.into_iter().collect();
         self.infos.push(info);

@@ -17,8 +17,7 @@ impl Execution {
         if let Err(error) = check_process() {
             return unknown(error.code);
         }
-        let mut inner = self.lock();
-        inner.resolve();
+        let inner = self.resolved();
         let outcome = match &inner.state {
             _ if !(0..=3).contains(&code) => return unknown(ResultCode::BadData),
             State::Completed(outcome) if inner.settings.measure => outcome,
@@ -56,8 +55,7 @@ impl Execution {
 
     fn output_shape(&self, index: i32) -> Result<(ResultCode, OutputShape)> {
         check_process()?;
-        let mut inner = self.lock();
-        inner.resolve();
+        let inner = self.resolved();
         let State::Completed(outcome) = &inner.state else {
             return Err(Error::bad_state("the execution has not ended"));
         };

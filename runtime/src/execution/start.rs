@@ -89,8 +89,7 @@ impl Execution {
     /// Begins: what is set now holds.
     pub(super) fn start(&self, all_bursts: bool) -> Result<Job> {
         check_process()?;
-        let mut inner = self.lock();
-        inner.resolve();
+        let mut inner = self.resolved();
         match &inner.state {
             State::Preparation => {}
             State::Completed(_) if inner.settings.is_reusable => {}

@@ -178,12 +178,17 @@ impl Steps<'_> {
         // A service has bursts whatever its device speaks.
         let has_bursts = all_bursts && device.hal_version() >= HalVersion::V1_2;
         let wants_burst = has_bursts || matches!(prepared, Prepared::Remote(_));
-        if let Some(step) = step.filter(|_| wants_burst)
-            && let Some(burst) = self.frame.burst(step, prepared)
-        {
-            match burst.execute(request, &options) {
-                Some(ended) => return ended,
-                None => self.frame.drop_burst(step),
+        if let Some(step) = step.filter(|_| wants_burst) {
+            match self.frame.burst(step, prepared, deadline) {
+                Ok(Some(burst)) => match burst.execute(request, &options) {
+                    Some(ended) => return ended,
+                    None => self.frame.drop_burst(step),
+                },
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::debug!(step, %error, "the execution was not begun");
+                    return Ended::of(error.code);
+                }
             }
         }
         let is_synchronous = match device.is_reference() {

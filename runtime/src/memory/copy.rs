@@ -17,8 +17,18 @@ enum End {
     Buffer(Arc<dyn burst_hal::Buffer>),
 }
 
-/// Copies all of one memory to another one.
+/// Copies all of one memory to another one. Whatever stands in the way, one that was made for roles has no value
+/// then.
 pub(super) fn copy(from: &Memory, to: &Memory) -> Result<()> {
+    let copied = copy_value(from, to);
+    if let (Err(_), Some(roled)) = (&copied, to.roled()) {
+        roled.is_lost();
+    }
+    copied
+}
+
+fn copy_value(from: &Memory, to: &Memory) -> Result<()> {
+    to.check_writable()?;
     let source = from.roled().map(RoledMemory::value_dimensions).transpose();
     let source = source.map_err(|error| Error::bad_data(error.cause().to_string()))?;
     let bytes = length(from, source.as_ref());
@@ -33,12 +43,9 @@ pub(super) fn copy(from: &Memory, to: &Memory) -> Result<()> {
         agree(from, roled)?;
     }
     let dimensions = roled.takes(source.as_deref().unwrap_or_default(), bytes)?;
-    let copied = between(end(from)?, end(to)?, bytes, &dimensions);
-    match copied {
-        Ok(()) => roled.is_written(dimensions),
-        Err(_) => roled.is_lost(),
-    }
-    copied
+    between(end(from)?, end(to)?, bytes, &dimensions)?;
+    roled.is_written(dimensions);
+    Ok(())
 }
 
 /// Bytes of the value in a memory, where they are known.

@@ -35,6 +35,11 @@ impl FileMemory {
         self.size
     }
 
+    /// Whether whoever made it wants it written.
+    pub(super) fn is_writable(&self) -> bool {
+        self.prot & PROT_WRITE != 0
+    }
+
     /// Where it begins in its pool, which begins with the file.
     pub(super) fn offset(&self) -> u64 {
         self.offset
@@ -49,7 +54,7 @@ impl FileMemory {
             Error::new(ResultCode::Unmappable, error)
         };
         let flags = fcntl_getfl(&self.fd).map_err(|error| unmappable(error.into()))?;
-        if self.prot & PROT_WRITE != 0 && flags & OFlags::RWMODE == OFlags::RDONLY {
+        if self.is_writable() && flags & OFlags::RWMODE == OFlags::RDONLY {
             return Err(unmappable("the descriptor is open for reading only".into()));
         }
         let fd = self.fd.as_fd().try_clone_to_owned().map_err(|error| unmappable(error.into()))?;

@@ -1,6 +1,6 @@
 //! A part of a pool as a pool of its own, for this process alone.
 
-use burst_hal::{Memory, MemoryError, Pool};
+use burst_hal::{Memory, MemoryError, MemoryKind, Pool};
 
 /// Bytes `start..start + length` of a pool.
 #[derive(Debug)]
@@ -51,6 +51,10 @@ impl Memory for Window {
 
     fn is_mapped(&self) -> bool {
         self.pool.is_mapped()
+    }
+
+    fn kind(&self) -> MemoryKind {
+        self.pool.kind()
     }
 }
 

@@ -8,8 +8,8 @@ use burst_hal::validate::{
     validate_operand_type,
 };
 use burst_hal::{
-    ExtensionOperandType, ExtraParams, HalVersion, Model, Operand, OperandLifeTime, OperandType,
-    Operation, OperationType, Pool, Subgraph, forms,
+    ExtensionCode, ExtensionOperandType, ExtraParams, HalVersion, Model, Operand, OperandLifeTime,
+    OperandType, Operation, OperationType, Pool, Subgraph, forms,
 };
 
 use super::extensions::Extensions;
@@ -209,7 +209,10 @@ impl Builder {
 
     pub(super) fn add_operation(&mut self, ty: i32, inputs: &[u32], outputs: &[u32]) -> Result<()> {
         let ty = OperationType::from_code(ty);
-        if ty.since().is_none() {
+        // A prefix stands for an extension once the model has asked for one of its codes.
+        let is_asked_for = |code: ExtensionCode| self.extensions.name_of(code.prefix).is_some();
+        let is_known = ExtensionCode::of_operation(ty).is_none_or(is_asked_for);
+        if ty.since().is_none() || !is_known {
             return Err(Error::bad_data(format!("there is no operation {}", ty.code())));
         }
         if self.graph.operations.len() >= MAX_OPERATIONS {

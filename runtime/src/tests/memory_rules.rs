@@ -217,4 +217,43 @@ fn copies_are_of_all_of_a_value_between_memories_that_agree() {
     file.set_len(3).unwrap();
     assert_ne!(code(Memory::copy(&part, &one)), NoError);
     assert_eq!(code(Memory::copy(&one, &to)), BadData, "its value is gone");
+    let other_type = {
+        let open = compiled(&open_sum(), &registry);
+        let desc = MemoryDesc::new();
+        desc.add_input_role(&open, 0, 1.0).unwrap();
+        desc.set_dimensions(&[3]).unwrap();
+        desc.finish().unwrap();
+        let memory = Memory::from_desc(&desc).unwrap();
+        Memory::copy(&plain(vec![0; 12]).0, &memory).unwrap();
+        memory
+    };
+    for (what, source) in [
+        ("too long", plain(vec![0; 20]).0),
+        ("without a value", for_input()),
+        ("of other dimensions", other_type),
+        ("beyond its file", Memory::from_fd(16, READ, file.as_fd(), 1000).unwrap()),
+    ] {
+        Memory::copy(&from, &other).unwrap();
+        assert_ne!(code(Memory::copy(&source, &other)), NoError, "{what}");
+        assert_eq!(code(Memory::copy(&other, &to)), BadData, "{what}: its value is gone");
+    }
+}
+
+#[test]
+fn a_memory_that_was_made_for_reading_is_neither_an_output_nor_copied_into() {
+    let compilation = compiled(&chain(), &Registry::of(vec![reference()]));
+    let content = bytes(&[7.0; 4]);
+    let file = file_of(&content);
+    let made = |prot| Memory::from_fd(16, prot, file.as_fd(), 0).unwrap();
+    let (read_only, writable) = (made(READ), made(READ_WRITE));
+    let execution = Execution::new(&compilation).unwrap();
+    execution.set_input(0, None, all_of(&read_only)).unwrap();
+    assert_eq!(code(execution.set_output(0, None, all_of(&read_only))), BadData);
+    let source = Memory::from_pool(Arc::new(HeapMemory::new(bytes(&CHAIN_IN))));
+    assert_eq!(code(Memory::copy(&source, &read_only)), BadData);
+    let mut found = vec![0; 16];
+    std::os::unix::fs::FileExt::read_exact_at(&file, &mut found, 0).unwrap();
+    assert_eq!(found, content, "nothing was written");
+    execution.set_output(0, None, all_of(&writable)).unwrap();
+    Memory::copy(&source, &writable).unwrap();
 }

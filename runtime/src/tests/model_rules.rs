@@ -125,6 +125,7 @@ fn an_operation_has_operands_that_some_version_takes() {
         ("no operands", add, vec![], BadData),
         ("an operand that is none", add, vec![x, 99, none], BadData),
         ("no operation", 102, vec![x, x, none], BadData),
+        ("of an extension that the model has not asked for", 0x1_0000, vec![x, x, none], BadData),
         ("a negative number", -1, vec![x, x, none], BadData),
     ] {
         assert_eq!(code(net.0.add_operation(ty, &inputs, &[y])), want, "{what}");

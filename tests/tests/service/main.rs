@@ -28,6 +28,7 @@ mod framework_deaths;
 mod fuzz_seeds;
 mod golden;
 mod hostile_buffers;
+mod hung_services;
 mod last_word;
 mod launches;
 mod memory_domains;
