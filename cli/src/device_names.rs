@@ -23,12 +23,12 @@ pub(crate) fn variant(name: &str) -> Result<&'static Variant> {
     Ok(variant)
 }
 
-/// The devices with these names, each once, in the order in which they are named; `all` of them where that is
-/// said.
+/// The devices with these names, in the order in which they are named; `all` of them where that is said.
 ///
 /// # Errors
-/// As [`variant`].
+/// As [`variant`]; one is named twice.
 pub(crate) fn variants(names: &[String]) -> Result<Vec<&'static Variant>> {
+    check_each_once(names)?;
     let mut found: Vec<&'static Variant> = Vec::new();
     for name in names {
         let meant = match name.as_str() {
@@ -44,17 +44,23 @@ pub(crate) fn variants(names: &[String]) -> Result<Vec<&'static Variant>> {
     Ok(found)
 }
 
-/// Devices in this process with these names, each once, in the order in which they are named: those of this
-/// engine, and the reference device.
+/// Refuses a name that is there twice.
+fn check_each_once(names: &[String]) -> Result<()> {
+    match (1..names.len()).find(|at| names[..*at].contains(&names[*at])) {
+        Some(at) => bail!("the device {} is named twice", names[at]),
+        None => Ok(()),
+    }
+}
+
+/// Devices in this process with these names, in the order in which they are named: those of this engine, and the
+/// reference device.
 ///
 /// # Errors
-/// As [`variant`].
+/// As [`variants`].
 pub(crate) fn local(names: &[String], engine: &Arc<Engine>) -> Result<Vec<Arc<dyn Device>>> {
+    check_each_once(names)?;
     let mut found: Vec<Arc<dyn Device>> = Vec::new();
     for name in names {
-        if found.iter().any(|known| known.name() == name) {
-            continue;
-        }
         let device: Arc<dyn Device> = match name.as_str() {
             ReferenceDevice::NAME => Arc::new(ReferenceDevice::default()),
             name => Arc::new(CpuDevice::of(engine, variant(name)?)),
@@ -70,7 +76,7 @@ mod tests {
 
     #[test]
     fn devices_in_this_process_have_the_names_that_were_given() {
-        let names = ["nnapi-reference", "cpu-quant", "nnapi-reference", "cpu"].map(str::to_owned);
+        let names = ["nnapi-reference", "cpu-quant", "cpu"].map(str::to_owned);
         let engine = Arc::new(Engine::default());
         let devices = local(&names, &engine).unwrap();
         let names: Vec<&str> = devices.iter().map(|device| device.name()).collect();
@@ -79,12 +85,16 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_named_once_each() {
+    fn a_device_is_named_once() {
         let named = |names: &[&str]| -> Vec<&str> {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             variants(&names).unwrap().iter().map(|variant| variant.name).collect()
         };
-        assert_eq!(named(&["cpu-quant", "cpu", "cpu-quant"]), ["cpu-quant", "cpu"]);
+        assert_eq!(named(&["cpu-quant", "cpu"]), ["cpu-quant", "cpu"]);
+        let twice = ["cpu", "cpu-quant", "cpu"].map(str::to_owned);
+        let said = variants(&twice).unwrap_err().to_string();
+        assert_eq!(said, "the device cpu is named twice");
+        assert!(local(&twice, &Arc::new(Engine::default())).is_err());
         assert_eq!(named(&["all", "cpu"]).len(), Variant::ALL.len());
         let unknown = variants(&["gpu".to_owned()]).unwrap_err().to_string();
         assert!(unknown.contains("gpu") && unknown.contains("cpu-small-kernels"), "{unknown}");

@@ -11,7 +11,7 @@ use burst_hal::{Device, OperandType, PerformanceInfo};
 use burst_harness::report::{Column, Table};
 use serde::Serialize;
 
-use crate::{json, out};
+use crate::{json, out, service};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -100,7 +100,7 @@ impl Row {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let socket = args.socket.clone().unwrap_or_else(burst_client::default_socket_path);
-    let client = Client::connect(&socket)?;
+    let client = Client::connect(&socket).map_err(|error| service::at(&socket, error))?;
     let mut devices = Vec::new();
     for device in client.devices()? {
         devices.push(Row::of(&device)?);

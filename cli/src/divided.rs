@@ -6,8 +6,8 @@ use anyhow::{Result, anyhow};
 use burst_driver::ReferenceDevice;
 use burst_hal::{
     Device, DeviceType, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, Memory,
-    MemoryError, Model, OutputShape, Pool, PrepareOptions, PrepareResult, PreparedModel, Request,
-    RequestArgument, RequestPool,
+    MemoryError, MemoryKind, Model, OutputShape, Pool, PrepareOptions, PrepareResult,
+    PreparedModel, Request, RequestArgument, RequestPool,
 };
 use neuralnetworks::{Argument, Compilation, Error, Execution, RuntimeDevice, priority_code};
 
@@ -177,6 +177,10 @@ impl Memory for Part {
 
     fn is_mapped(&self) -> bool {
         self.pool.is_mapped()
+    }
+
+    fn kind(&self) -> MemoryKind {
+        self.pool.kind()
     }
 }
 

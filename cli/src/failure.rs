@@ -1,6 +1,6 @@
 //! How a command ends: exit status and what is said.
 
-use std::io::Write;
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use crate::json::{self, Shape};
@@ -38,13 +38,53 @@ pub(crate) fn wrong_arguments(error: &clap::Error, arguments: &[String]) -> Exit
         .iter()
         .take_while(|argument| *argument != "--")
         .any(|argument| argument == "--json" || argument == "--json-lines");
-    if !error.use_stderr() || !wants_json {
-        // The reader may be gone; then there is nobody left to tell.
-        let _ = error.print();
-        return ExitCode::from(if error.use_stderr() { COULD_NOT } else { 0 });
+    if !error.use_stderr() {
+        return ExitCode::from(helped(error));
     }
-    let rendered = error.render().to_string();
-    ExitCode::from(told(&first_part(&rendered), Some(Shape::of_arguments(arguments))))
+    let rendered = in_words(&error.render().to_string());
+    if wants_json {
+        let shape = Shape::of_arguments(arguments);
+        return ExitCode::from(told(&first_part(&rendered), Some(shape)));
+    }
+    // With colours where a terminal has them, unless words stand in the place of clap's own. The reader may be
+    // gone; then there is nobody left to tell.
+    if rendered == error.render().to_string() {
+        let _ = error.print();
+    } else {
+        out::say(rendered.trim_end());
+    }
+    ExitCode::from(COULD_NOT)
+}
+
+/// Prints help or a version; gives the exit status.
+fn helped(error: &clap::Error) -> u8 {
+    let printed = if std::io::stdout().is_terminal() {
+        error.print()
+    } else {
+        let mut to = out::stdout();
+        write!(to, "{}", error.render()).and_then(|()| to.flush())
+    };
+    match printed {
+        Ok(()) => 0,
+        // Who reads the beginning alone has what was wanted.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => 0,
+        Err(error) => told(&error.to_string(), None),
+    }
+}
+
+/// What is said of a range, in words: clap writes it as Rust does.
+fn in_words(text: &str) -> String {
+    const IS_NOT: &str = " is not in ";
+    let Some((before, rest)) = text.split_once(IS_NOT) else { return text.to_owned() };
+    let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+    let (range, behind) = rest.split_at(end);
+    match range.split_once("..") {
+        Some((least, "")) => format!("{before} is not {least} or more{behind}"),
+        Some((least, most)) => {
+            format!("{before} is not from {least} to {}{behind}", most.trim_start_matches('='))
+        }
+        None => text.to_owned(),
+    }
 }
 
 /// What clap says, in one line and without its hints.
@@ -68,7 +108,10 @@ pub(crate) fn error_text(error: &anyhow::Error) -> String {
         }
         text.push_str(&cause);
     }
-    text.replace('\n', " ")
+    // A status that a peer names and a cause repeats is said once.
+    let mut parts: Vec<&str> = text.split(": ").collect();
+    parts.dedup();
+    parts.join(": ").replace('\n', " ")
 }
 
 #[cfg(test)]
@@ -86,6 +129,9 @@ mod tests {
         );
         let error = anyhow::anyhow!("inner").context("outer: inner");
         assert_eq!(error_text(&error), "outer: inner");
+        let error =
+            anyhow::anyhow!("GENERAL_FAILURE: GENERAL_FAILURE: it broke").context("no model");
+        assert_eq!(error_text(&error), "no model: GENERAL_FAILURE: it broke");
     }
 
     #[test]
@@ -96,6 +142,10 @@ mod tests {
             first_part(said),
             "invalid value 'x' for '--wait <WAIT>' [possible values: spin, sleep]"
         );
+        let said = "error: invalid value '0' for '--jobs <N>': 0 is not in 1..=64\n\nmore\n";
+        assert_eq!(in_words(said), said.replace("is not in 1..=64", "is not from 1 to 64"));
+        assert_eq!(in_words("0 is not in 1.."), "0 is not 1 or more");
+        assert_eq!(in_words("he is not in the house"), "he is not in the house");
         let said = "error: unexpected argument '--x' found\n\nUsage: burst stream\n";
         assert_eq!(first_part(said), "unexpected argument '--x' found");
     }

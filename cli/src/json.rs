@@ -35,6 +35,7 @@ pub(crate) const STREAM: Shape = Shape {
         "threads",
         "frames",
         "errors",
+        "errors_by_status",
         "damaged",
         "late",
         "dropped",
@@ -185,6 +186,16 @@ pub(crate) const DOCTOR: Shape =
 /// `burst serve`, which prints an object only where it fails.
 pub(crate) const SERVE: Shape = Shape { command: "serve", keys: &[] };
 
+/// Commands without an object of their own: it has what all have.
+const OTHERS: [&Shape; 3] = [
+    &Shape { command: "dump", keys: &[] },
+    &Shape { command: "man", keys: &[] },
+    &Shape { command: "completions", keys: &[] },
+];
+
+/// `burst bench` of something that it does not know.
+const BENCH: Shape = Shape { command: "bench", keys: &[] };
+
 /// All of them.
 const ALL: [&Shape; 14] = [
     &STREAM,
@@ -208,10 +219,10 @@ impl Shape {
     pub(crate) fn of_arguments(arguments: &[String]) -> &'static Shape {
         let mut words = arguments.iter().filter(|word| !word.starts_with('-'));
         let (first, second) = (words.next(), words.next());
-        let named = |name: &str| ALL.into_iter().find(|shape| shape.command == name);
+        let named = |name: &str| ALL.into_iter().chain(OTHERS).find(|shape| shape.command == name);
         let Some(first) = first else { return &STREAM };
         let both = second.and_then(|second| named(&format!("{first} {second}")));
-        let bench = (first == "bench").then_some(&BENCH_TRANSPORT);
+        let bench = (first == "bench").then_some(&BENCH);
         both.or_else(|| named(first)).or(bench).unwrap_or(&STREAM)
     }
 }
@@ -319,7 +330,11 @@ mod tests {
         assert_eq!(shape("--json"), "stream");
         assert_eq!(shape("stream --json --frames x"), "stream");
         assert_eq!(shape("bench model --json"), "bench model");
-        assert_eq!(shape("bench --json"), "bench transport");
+        assert_eq!(shape("bench --json"), "bench");
+        assert_eq!(shape("bench nonsense --json"), "bench");
+        assert_eq!(shape("man --json folder"), "man");
+        assert_eq!(shape("dump --json"), "dump");
+        assert_eq!(shape("serve --json --nonsense"), "serve");
         assert_eq!(shape("explain m.tflite"), "explain");
         assert_eq!(shape("no-such-thing --json"), "stream");
     }

@@ -4,11 +4,12 @@
 //! The command as a library: `main.rs` only calls [`main`]. So its code is compiled once for the
 //! binary, for the tests that start it and for the examples beside it.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use burst_hal::log_tags::LogTags;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 mod bench;
 mod calibrate;
@@ -33,6 +34,7 @@ mod route;
 mod run;
 mod seconds;
 mod serve;
+mod service;
 mod signals;
 mod source;
 mod stream;
@@ -95,6 +97,27 @@ enum Command {
     Doctor(doctor::Args),
 }
 
+/// The definition of the command line. A negative number behind an option is its value, and what is wrong with that
+/// is said.
+fn definition() -> clap::Command {
+    with_negative_numbers(Cli::command())
+}
+
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(|arg| match arg.is_positional() || !arg.get_action().takes_values() {
+            true => arg,
+            false => arg.allow_negative_numbers(true),
+        })
+        .mut_subcommands(with_negative_numbers)
+}
+
+/// Reads a command line.
+fn parsed(words: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let mut matches = definition().try_get_matches_from(words)?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut definition()))
+}
+
 /// Whether this is a command line of `burst`, whose name is left out: nothing is done of what it says. For those who
 /// hold documents and scripts to what there is.
 ///
@@ -102,7 +125,7 @@ enum Command {
 /// What is wrong with it, as the command would say.
 pub fn check_arguments(arguments: &[&str]) -> Result<(), String> {
     let line = std::iter::once("burst").chain(arguments.iter().copied());
-    Cli::try_parse_from(line).map(drop).map_err(|error| error.to_string())
+    parsed(line.map(OsString::from)).map(drop).map_err(|error| error.to_string())
 }
 
 /// Reads the command line, does what it says, and tells how that ended: 0 fine, 1 the answer is
@@ -113,7 +136,7 @@ pub fn main() -> ExitCode {
     if let Some(code) = burst_harness::serve_if_asked(&burst_harness::own_peers()) {
         return code;
     }
-    let cli = match Cli::try_parse() {
+    let cli = match parsed(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
             let arguments: Vec<String> =
@@ -138,7 +161,10 @@ impl Command {
     fn settle_threads(&mut self) -> Result<()> {
         match self {
             Command::Stream(args) => args.settle_threads(),
-            Command::Serve(args) => args.threads.settle(None),
+            Command::Serve(args) => {
+                args.threads.settle_in_log();
+                Ok(())
+            }
             Command::Bench(args) => args.settle_threads(),
             Command::Run(args) => args.settle_threads(),
             Command::Verify(args) => args.settle_threads(),
@@ -158,8 +184,8 @@ impl Command {
             Command::Verify(args) => verify::run(args),
             Command::Devices(args) => devices::run(args),
             Command::Calibrate(args) => calibrate::run(args),
-            Command::Man(args) => pages::man(args, Cli::command()),
-            Command::Completions(args) => pages::completions(args, Cli::command()),
+            Command::Man(args) => pages::man(args, definition()),
+            Command::Completions(args) => pages::completions(args, definition()),
             Command::Top(args) => top::run(args),
             Command::Stress(args) => stress::run(args),
             Command::Doctor(args) => doctor::run(args),

@@ -39,7 +39,12 @@ pub(crate) fn read(path: Option<&Path>) -> Result<(String, Cow<'static, [u8]>)> 
     let what = || format!("cannot read the model {name}");
     let meta = std::fs::metadata(path).with_context(what)?;
     if !meta.is_file() {
-        bail!("cannot read the model {name}: it is not a file");
+        let hint = if meta.is_dir() {
+            " but a folder"
+        } else {
+            "; what comes from a pipe has to be saved as one"
+        };
+        bail!("cannot read the model {name}: it is not a file{hint}");
     }
     if meta.len() > MAX_MODEL_BYTES {
         bail!("{name} has {} bytes, at most {MAX_MODEL_BYTES} are read", meta.len());

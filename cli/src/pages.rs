@@ -38,11 +38,27 @@ The work was done, and the answer is no.
 The work could not be done, or the arguments are wrong.
 .TP
 128 and more
-A signal ended it: 130 after SIGINT, 143 after SIGTERM, 129 after SIGHUP.
+A signal ended it: 130 after SIGINT, 143 after SIGTERM, 129 after SIGHUP; 141 where nobody reads standard output any
+more.
 .SH ENVIRONMENT
 .TP
 BURST_SOCKET
-Socket of the service that is used, or listened on, where no socket is named.
+Without \-\-socket: where burst serve listens, and the service that burst devices asks. In burst verify \-\-mode ndk
+the services that the library finds, several with colons. No other command heeds it: burst stream, burst run and burst
+verify start a driver process of their own unless \-\-socket names a service.
+.TP
+BURST_ADMIN
+Admin socket that burst top looks at without \-\-admin.
+.TP
+BURST_PYTHON
+The Python with LiteRT that burst bench mlts compares with without \-\-python.
+.TP
+STATE_DIRECTORY, XDG_STATE_HOME
+Where burst serve keeps its key, and where it looks for what burst calibrate has written: the first, else burst in the
+second, else ~/.local/state/burst.
+.TP
+XDG_RUNTIME_DIR
+Where burst.sock lies unless something else is said; without it /run/user/UID.
 .TP
 BURST_LOG
 Which log lines are written to standard error, such as info or burst_server=debug.

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use burst_driver::{CpuDevice, Variant};
 use burst_hal::Device;
 use burst_hal::log_tags::LogTags;
@@ -23,13 +23,13 @@ use burst_harness::WaitKind;
 use burst_server::systemd::{self, Notifier};
 use burst_server::{
     Access, Listener, Performance, PerformancePaths, Sandbox, SandboxReport, ServerError, Service,
-    ServiceOptions, Stop, Stopper, raise_descriptor_limit, serve_admin,
+    ServiceOptions, Stop, Stopper, block_file_size_signal, raise_descriptor_limit, serve_admin,
 };
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::seconds::seconds;
 use crate::threads::Threads;
-use crate::{calibrate, device_names, out, signals};
+use crate::{calibrate, device_names, out, output_file, signals};
 
 /// How long a driver process that is told to end goes on for its client, which may have been told too and is
 /// about to hang up.
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "GID")]
     allow_gid: Vec<u32>,
     /// Let in whoever may open the socket: for one that systemd makes, with a mode and a group.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["allow_uid", "allow_gid"])]
     allow_all: bool,
     /// The most that a client may ask its bursts to do while they wait: those that ask for more wait like
     /// this.
@@ -114,6 +114,18 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    // First of all, as threads have what the one has that starts them.
+    block_file_size_signal()?;
+    if args.private {
+        // It was started by way of /proc/self/exe, which it would be called by otherwise. Nothing hangs on it.
+        let _ = rustix::thread::set_name(c"burst");
+    }
+    let sockets = (args.socket.as_deref(), args.admin.as_deref());
+    if let (Some(socket), Some(admin)) = sockets
+        && output_file::is_one_place(socket, admin)
+    {
+        bail!("--admin {}: --socket names the same place", admin.display());
+    }
     // Every memory, queue and client is a descriptor.
     if let Err(error) = raise_descriptor_limit() {
         tracing::warn!(%error, "the limit of descriptors stays as it is");
@@ -262,8 +274,14 @@ fn listener(args: &Args) -> Result<(Listener, String)> {
         }
         (Some(listener), None) => Ok((listener, "the socket that was handed over".to_owned())),
         (None, path) => {
+            let is_named = path.is_some() || std::env::var_os("BURST_SOCKET").is_some();
             let path = path.clone().unwrap_or_else(burst_client::default_socket_path);
-            let listener = Listener::bind_with_mode(&path, socket_mode(args, args.allow_all))?;
+            let listener = Listener::bind_with_mode(&path, socket_mode(args, args.allow_all));
+            let is_there = path.parent().is_none_or(Path::is_dir);
+            let listener = listener.map_err(|error| match is_named || is_there {
+                true => anyhow::Error::from(error),
+                false => anyhow!("{error}; --socket names another place"),
+            })?;
             Ok((listener, path.display().to_string()))
         }
     }

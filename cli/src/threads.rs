@@ -35,6 +35,15 @@ impl Threads {
         Ok(())
     }
 
+    /// The same of a service, which says it in its log.
+    pub(crate) fn settle_in_log(&mut self) {
+        let (used, too_many) = useful_of(&[self.count]);
+        if let Some(said) = too_many {
+            tracing::warn!("{said}");
+        }
+        self.count = used.last().copied().unwrap_or(1);
+    }
+
     /// An engine with so many.
     pub(crate) fn engine(self) -> Engine {
         let threads = usize::try_from(self.count).unwrap_or(MAX_THREADS);
@@ -72,20 +81,25 @@ impl Threads {
 
 /// Of several numbers those that are of use, each once; that some are not is said once.
 pub(crate) fn useful(numbers: &[u32]) -> Vec<u32> {
+    let (used, too_many) = useful_of(numbers);
+    too_many.iter().for_each(out::say);
+    used
+}
+
+/// The same, with what is to be said where some are not.
+fn useful_of(numbers: &[u32]) -> (Vec<u32>, Option<String>) {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let most = u32::try_from(cpus).unwrap_or(u32::MAX);
-    if let Some(asked) = numbers.iter().max().filter(|asked| **asked > most) {
+    let too_many = numbers.iter().max().filter(|asked| **asked > most).map(|asked| {
         let (cpus, threads) = (counted(most.into(), "CPU"), counted(most.into(), "thread"));
         let compute = if most == 1 { "computes" } else { "compute" };
-        out::say(format_args!(
-            "--threads {asked}: this process has {cpus}, so {threads} {compute}"
-        ));
-    }
+        format!("--threads {asked}: this process has {cpus}, so {threads} {compute}")
+    });
     let mut used: Vec<u32> = Vec::with_capacity(numbers.len());
     for number in numbers.iter().map(|number| (*number).min(most)) {
         if !used.contains(&number) {
             used.push(number);
         }
     }
-    used
+    (used, too_many)
 }

@@ -17,7 +17,7 @@ pub enum ImportError {
         bytes: usize,
     },
     /// The mark of a TensorFlow Lite model is missing.
-    #[error("no TensorFlow Lite model: bytes 4 to 8 are {found:?}, not \"TFL3\"")]
+    #[error("no TensorFlow Lite model: bytes 4 to 8 are \"{found}\", not \"TFL3\"")]
     NotAModel {
         /// What stands where the mark should be.
         found: String,

@@ -68,6 +68,10 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The columns of numbers of a spreadsheet.
+const NUMBERS: [&str; 9] =
+    ["A", "A min", "A max", "B", "B min", "B max", "B/A", "B/A low", "B/A high"];
+
 /// What became of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -143,7 +147,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         _ if args.json => writeln!(to, "{}", json::object(&json::BENCH_COMPARE, &report)?)?,
         Format::Text => report.write_text(&mut to)?,
         Format::Markdown => writeln!(to, "{}", report.table().markdown())?,
-        Format::Csv => write!(to, "{}", report.table().csv())?,
+        Format::Csv => write!(to, "{}", report.sheet().csv())?,
     }
     Ok(ExitCode::from(if report.slower == 0 { 0 } else { failure::NO }))
 }
@@ -210,6 +214,27 @@ impl Report {
             ];
             let verdict = Cell::judged(row.verdict.word(), is_good);
             table.add(cells.into_iter().map(Cell::from).chain([verdict]));
+        }
+        table
+    }
+
+    /// For a spreadsheet: a number in each cell.
+    fn sheet(&self) -> Table {
+        let mut table = Table::new(
+            [Column::text("what"), Column::text("unit")]
+                .into_iter()
+                .chain(NUMBERS.map(Column::number))
+                .chain([Column::text("verdict")])
+                .collect(),
+        );
+        for row in &self.rows {
+            let (a, b) = (&row.a, &row.b);
+            let ratio = row.ratio.map(|ratio| [ratio.ratio, ratio.low, ratio.high]);
+            let numbers = [a.median, a.min, a.max, b.median, b.min, b.max].map(Some);
+            let numbers = numbers.into_iter().chain(ratio.map_or([None; 3], |of| of.map(Some)));
+            let numbers = numbers.map(|number| number.map_or_else(String::new, |n| n.to_string()));
+            let cells = [row.name.clone(), row.unit.to_owned()].into_iter().chain(numbers);
+            table.add(cells.chain([row.verdict.word().to_owned()]));
         }
         table
     }

@@ -4,6 +4,7 @@
 //! Every path has a trial in each round ([`burst_harness::engine`]), and ratios are taken within a round,
 //! so that a change of the machine from one round to the next acts on both sides.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -116,7 +117,15 @@ fn workloads(args: &Args) -> Result<Vec<Workload>> {
         let (name, bytes) = model_file::read(None)?;
         return Ok(vec![Workload::of_bytes(&name, &bytes)?]);
     }
-    files.iter().map(|file| Ok(Workload::read(file)?)).collect()
+    let read = |file: &PathBuf| {
+        // What is wrong with its bytes is said of its name alone, which others may have too.
+        let name = file.display().to_string();
+        Workload::read(file).map_err(|error| match error.to_string().contains(&name) {
+            true => anyhow::Error::from(error),
+            false => anyhow::Error::from(error).context(name),
+        })
+    };
+    files.iter().map(read).collect()
 }
 
 /// What was measured of a model, and why that is not all where it is not.

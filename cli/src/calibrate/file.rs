@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use burst_driver::Figures;
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::measure::Found;
 use super::workloads::Workload;
 use crate::out::counted;
+use crate::output_file;
 
 /// Version of the file's form.
 const FORMAT: u32 = 1;
@@ -189,16 +190,9 @@ impl Info {
 /// Writes the file, and its folder where that is not there. Whoever reads meanwhile sees the old file or
 /// the new one.
 pub(super) fn write(file: &Path, calibration: &Calibration) -> std::io::Result<()> {
-    if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let mut name = file.as_os_str().to_owned();
-    name.push(".new");
-    let beside = PathBuf::from(name);
     let mut text = serde_json::to_vec_pretty(calibration)?;
     text.push(b'\n');
-    File::create(&beside).and_then(|mut new| new.write_all(&text))?;
-    std::fs::rename(beside, file)
+    output_file::replace(file, &text)
 }
 
 /// The figures of a file that fit here.
@@ -220,6 +214,10 @@ pub(super) fn read(file: &Path, here: &Made) -> Result<Figures, CalibrationError
 }
 
 fn text(file: &Path) -> std::io::Result<String> {
+    // A pipe that nobody writes to would be waited for.
+    if !std::fs::metadata(file)?.is_file() {
+        return Err(std::io::Error::other("it is not a file"));
+    }
     let mut text = String::new();
     File::open(file)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MAX_FILE_BYTES {
@@ -300,6 +298,11 @@ mod tests {
             assert!(matches!(error, CalibrationError::Wrong { .. }), "{error}");
             assert!(error.to_string().contains(want), "{want}: {error}");
         }
+        let pipe = folder.path().join("pipe");
+        let (here, kind) = (rustix::fs::CWD, rustix::fs::FileType::Fifo);
+        rustix::fs::mknodat(here, &pipe, kind, rustix::fs::Mode::RWXU, 0).unwrap();
+        let nobody_writes = read(&pipe, &made()).unwrap_err();
+        assert!(nobody_writes.to_string().ends_with("it is not a file"), "{nobody_writes}");
         let absent = read(&folder.path().join("none"), &made()).unwrap_err();
         assert!(matches!(absent, CalibrationError::NotThere { .. }), "{absent}");
     }

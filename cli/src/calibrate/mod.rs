@@ -33,7 +33,8 @@ use file::{Calibration, CalibrationError, Made, Row};
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// File to write. Default: calibration.json in the state directory ($STATE_DIRECTORY, else
-    /// $XDG_STATE_HOME/burst, else ~/.local/state/burst), where `burst serve` looks for it.
+    /// $XDG_STATE_HOME/burst, else ~/.local/state/burst), where `burst serve` looks for it. Folders that are
+    /// missing are made; a file that is there is replaced once everything is measured.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Rounds of each workload; medians are over these.
@@ -48,7 +49,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, Serialize)]
 struct Report {
-    file: PathBuf,
+    /// Its path, for people: what is not UTF-8 in it is replaced.
+    file: String,
     calibration: Calibration,
 }
 
@@ -68,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Some(file) => file.clone(),
         None => default_file().context("there is no state directory; say where with --output")?,
     };
-    output_file::check_with_folders("--output", &file)?;
+    output_file::check_replaceable("--output", &file)?;
     let shape = args.json.then_some(&json::CALIBRATE);
     let asked = Asked::watch(shape)?;
     let (rows, ended) = measure_all(args, &asked)?;
@@ -84,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let calibration = calibration(args, rows)?;
     file::write(&file, &calibration).with_context(|| format!("cannot write {}", file.display()))?;
-    let report = Report { file, calibration };
+    let report = Report { file: file.display().to_string(), calibration };
     asked.tell((&report, shape), Ok(ExitCode::SUCCESS), |to| report.write_text(to))
 }
 
@@ -192,7 +194,7 @@ impl Report {
         let Calibration { made, power, .. } = &self.calibration;
         writeln!(to, "{} on {}, threads: {}", made.driver, made.cpu, made.threads)?;
         writeln!(to, "power: {power}")?;
-        writeln!(to, "written to {}", self.file.display())?;
+        writeln!(to, "written to {}", self.file)?;
         Ok(())
     }
 }

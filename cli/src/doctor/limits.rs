@@ -119,22 +119,44 @@ fn memory(machine: &Machine<'_>) -> Finding {
         Err(why) => return named.unknown(why, effect),
     };
     let groups = machine.groups("memory").unwrap_or_default();
-    let files = groups.iter().flat_map(|group| {
-        ["memory.max", "memory.limit_in_bytes"].map(|file| format!("{group}/{file}"))
-    });
-    let of_group =
-        files.filter_map(|file| machine.number(&file).ok()).filter(|n| *n < NO_LIMIT).min();
+    let limits: Vec<(u64, Option<u64>)> =
+        groups.iter().filter_map(|group| limit_of_group(machine, group)).collect();
+    let of_group = limits.iter().map(|(limit, _)| *limit).min();
     let (least, whose) = match of_group {
         Some(limit) if limit < total => (limit, ", by its control group"),
         _ => (total, ""),
     };
-    let free = kib(machine, "MemAvailable")
-        .map_or_else(|_| String::new(), |free| format!(", {} free", gib(free)));
+    // What is free on the machine is of use as far as each group may still take it.
+    let left = limits.iter().map(|(limit, used)| used.map(|used| limit.saturating_sub(used)));
+    let left: Option<Vec<u64>> = left.collect();
+    let free = kib(machine, "MemAvailable").ok().zip(left);
+    let free = free.map(|(free, left)| left.into_iter().fold(free, u64::min));
+    let free = free.map_or_else(String::new, |free| format!(", {} free", gib(free)));
     let found = format!("{}{whose}{free}", gib(least));
     if least >= SOME_MEMORY {
         return named.fine(found, effect);
     }
     named.worse(found, effect, "give it more, or hold clients to less: `serve --max-memory`")
+}
+
+/// What a group may have of memory, where it is limited, and what it has by now, where that can be read: without
+/// what was read of files and can be read again.
+fn limit_of_group(machine: &Machine<'_>, group: &str) -> Option<(u64, Option<u64>)> {
+    // Of version 2 and of version 1.
+    const FILES: [[&str; 3]; 2] = [
+        ["memory.max", "memory.current", "inactive_file"],
+        ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"],
+    ];
+    FILES.iter().find_map(|[limit, used, cached]| {
+        let limit = machine.number(&format!("{group}/{limit}")).ok().filter(|n| *n < NO_LIMIT)?;
+        let stat = machine.read(&format!("{group}/memory.stat")).unwrap_or_default();
+        let cached = stat.lines().find_map(|line| {
+            let (name, value) = line.split_once(' ')?;
+            (name == *cached).then(|| value.parse::<u64>().ok()).flatten()
+        });
+        let used = machine.number(&format!("{group}/{used}")).ok();
+        Some((limit, used.map(|used| used.saturating_sub(cached.unwrap_or(0)))))
+    })
 }
 
 /// Bytes that a line of `/proc/meminfo` gives in units of 1024.
@@ -218,10 +240,18 @@ mod tests {
         assert_eq!(verdict(&MadeUp::new(), memory), (Fine, "16.0 GiB, 8.0 GiB free".into()));
         let group = MadeUp::new()
             .file(CGROUP, "0::/app\n")
-            .file("sys/fs/cgroup/app/memory.max", "536870912\n")
-            .look(memory);
-        assert_eq!(group.verdict, Worse);
-        assert_eq!(group.found, "0.5 GiB, by its control group, 8.0 GiB free");
+            .file("sys/fs/cgroup/app/memory.max", "536870912\n");
+        let said = verdict(&group, memory);
+        assert_eq!(
+            said,
+            (Worse, "0.5 GiB, by its control group".into()),
+            "nobody knows what is left"
+        );
+        let group = group
+            .file("sys/fs/cgroup/app/memory.current", "429496730\n")
+            .file("sys/fs/cgroup/app/memory.stat", "anon 1\ninactive_file 107374182\n");
+        let said = verdict(&group, memory);
+        assert_eq!(said, (Worse, "0.5 GiB, by its control group, 0.2 GiB free".into()));
         let older = MadeUp::new()
             .file(CGROUP, "4:memory:/\n")
             .file("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");

@@ -1,7 +1,7 @@
 //! `burst run`: a model once, on raw tensors from files.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::failure;
 use crate::model_file;
+use crate::output_file::{self, Named};
 use crate::route::RouteArg;
 use crate::threads::Threads;
 use crate::trace::{self, Summary, TraceArgs, Tracing};
@@ -68,10 +69,35 @@ impl Args {
         self.threads.settle(self.socket.as_deref())
     }
 
+    /// Refuses a trace over what is read, and in the place of an output.
+    fn check_files(&self) -> Result<()> {
+        let Some(trace) = self.trace.file() else { return Ok(()) };
+        let read = self.model.iter().map(|file| ("the model", file.as_path()));
+        let read = read.chain(self.input.iter().map(|file| ("--input", file.as_path())));
+        let read: Vec<Named<'_>> =
+            read.chain(self.state.iter().map(|file| ("--state", file.as_path()))).collect();
+        output_file::check_distinct(&[("--trace", trace)], &read)?;
+        if trace.parent().is_some_and(|folder| is_same_folder(folder, &self.output))
+            && tensors::is_file_of_tensors(trace)
+        {
+            bail!("--trace {}: an output has that name in --output", trace.display());
+        }
+        Ok(())
+    }
+
     /// How many threads compute, unless a service has its own.
     fn threads_used(&self) -> Option<u32> {
         self.socket.is_none().then_some(self.threads.count)
     }
+}
+
+/// Whether two paths lead to one folder.
+fn is_same_folder(a: &Path, b: &Path) -> bool {
+    let whole = |folder: &Path| {
+        let here = folder.as_os_str().is_empty();
+        if here { Path::new(".") } else { folder }.canonicalize().ok()
+    };
+    whole(a).is_some_and(|a| Some(a) == whole(b))
 }
 
 /// What was done.
@@ -96,6 +122,7 @@ struct Report {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    args.check_files()?;
     let tracing = args.trace.begin()?;
     let (json, traced) = (args.json.then_some(&json::RUN), tracing.clone());
     signals::end_at_once(json, move || trace::write_now(traced.as_ref()))?;
@@ -106,7 +133,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.json {
         writeln!(to, "{}", json::object(&json::RUN, &report)?)?;
     } else {
-        write_text(&mut to, &report)?;
+        out::text(|to| write_text(to, &report))?;
     }
     Ok(if report.unexpected.is_none() { ExitCode::SUCCESS } else { ExitCode::from(failure::NO) })
 }
@@ -203,11 +230,7 @@ fn write_text(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
         writeln!(
             out,
             "{}: {} {:?} ({}), {} bytes",
-            tensor.file.display(),
-            tensor.ty,
-            tensor.shape,
-            tensor.name,
-            tensor.bytes
+            tensor.file, tensor.ty, tensor.shape, tensor.name, tensor.bytes
         )?;
     }
     if let Some(what) = &report.unexpected {

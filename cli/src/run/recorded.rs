@@ -42,7 +42,8 @@ pub(super) fn execute(args: &Args, file: &Path, tracing: Option<&Tracing>) -> Re
         std::fs::write(&file, &output.bytes)
             .with_context(|| format!("cannot write output {number} to {}", file.display()))?;
         let (name, ty) = (format!("output {number}"), output.ty.name().to_owned());
-        Ok(TensorFile { name, ty, shape: output.shape.clone(), bytes: output.bytes.len(), file })
+        let (shape, bytes) = (output.shape.clone(), output.bytes.len());
+        Ok(TensorFile { name, ty, shape, bytes, file: file.display().to_string() })
     };
     Ok(Report {
         model: recorded.name().to_owned(),

@@ -1,8 +1,10 @@
 //! Tensors in files: the elements and nothing else.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use burst_hal::OperandType;
 use burst_tflite::{ElementType, TensorInfo};
 use burst_verify::models::OutputTensor;
@@ -26,7 +28,8 @@ pub(super) struct TensorFile {
     pub(super) ty: String,
     pub(super) shape: Vec<u32>,
     pub(super) bytes: usize,
-    pub(super) file: PathBuf,
+    /// Its path, for people: what is not UTF-8 in it is replaced.
+    pub(super) file: String,
 }
 
 impl Slot {
@@ -53,16 +56,33 @@ impl Slot {
 
     fn read(&self, file: &Path) -> Result<Vec<u8>> {
         let what = || format!("cannot read {} from {}", self.label, file.display());
-        let found = std::fs::metadata(file).with_context(what)?.len();
+        let meta = std::fs::metadata(file).with_context(what)?;
+        if meta.is_dir() {
+            bail!("{}: it is a folder", what());
+        }
         let Some(wanted) = self.length() else {
             bail!("{} ({}) has an open shape, {}", self.label, self.info.name, self.describe());
         };
-        if found != wanted || found > MAX_FILE_BYTES {
+        let wrong = |found: &str| {
             let (label, name, tensor) = (&self.label, &self.info.name, self.describe());
             let file = file.display();
-            bail!("{label} ({name}) takes {wanted} bytes, {tensor}; {file} has {found}");
+            anyhow!("{label} ({name}) takes {wanted} bytes, {tensor}; {file} has {found}")
+        };
+        if wanted > MAX_FILE_BYTES {
+            bail!("{}: at most {MAX_FILE_BYTES} bytes are read, it takes {wanted}", what());
         }
-        std::fs::read(file).with_context(what)
+        // The length of a file is known before it is read; that of a pipe once it has ended.
+        if meta.is_file() && meta.len() != wanted {
+            return Err(wrong(&meta.len().to_string()));
+        }
+        let mut bytes = Vec::new();
+        let from = File::open(file).with_context(what)?;
+        from.take(wanted + 1).read_to_end(&mut bytes).with_context(what)?;
+        match bytes.len() as u64 {
+            found if found == wanted => Ok(bytes),
+            found if found > wanted => Err(wrong("more")),
+            found => Err(wrong(&found.to_string())),
+        }
     }
 
     fn write(&self, folder: &Path, tensor: &OutputTensor) -> Result<TensorFile> {
@@ -70,7 +90,7 @@ impl Slot {
         let bytes = self.as_in_the_file(tensor);
         std::fs::write(&file, &bytes)
             .with_context(|| format!("cannot write {} to {}", self.label, file.display()))?;
-        Ok(self.in_file(tensor.dimensions.to_vec(), bytes.len(), file))
+        Ok(self.in_file(tensor.dimensions.to_vec(), bytes.len(), &file))
     }
 
     /// The elements in the type that the model file has: int64 results are int32 in the driver.
@@ -85,9 +105,9 @@ impl Slot {
             .collect()
     }
 
-    fn in_file(&self, shape: Vec<u32>, bytes: usize, file: PathBuf) -> TensorFile {
+    fn in_file(&self, shape: Vec<u32>, bytes: usize, file: &Path) -> TensorFile {
         let (name, ty) = (self.info.name.clone(), self.info.file_type.to_string());
-        TensorFile { name, ty, shape, bytes, file }
+        TensorFile { name, ty, shape, bytes, file: file.display().to_string() }
     }
 }
 
@@ -113,10 +133,16 @@ fn counted(count: usize, what: &str) -> String {
 pub(super) fn given(slots: &[Slot], files: &[PathBuf], bytes: &[Vec<u8>]) -> Vec<TensorFile> {
     let outputs = slots.iter().zip(files).zip(bytes);
     outputs
-        .map(|((slot, file), bytes)| {
-            slot.in_file(slot.info.dims.to_vec(), bytes.len(), file.clone())
-        })
+        .map(|((slot, file), bytes)| slot.in_file(slot.info.dims.to_vec(), bytes.len(), file))
         .collect()
+}
+
+/// Whether a file has the name of one that an execution writes.
+pub(super) fn is_file_of_tensors(file: &Path) -> bool {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let number = name.strip_prefix("output").or_else(|| name.strip_prefix("state"));
+    let number = number.and_then(|rest| rest.strip_suffix(".bin"));
+    number.is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 /// Makes the folder, where it is not there.

@@ -27,7 +27,9 @@ impl CacheArgs {
         }
         let named = self.state.as_ref().map(StateFolder::new);
         let Some(folder) = named.or_else(StateFolder::of_environment) else {
-            tracing::debug!("no folder for a key: compilations are not kept");
+            tracing::warn!(
+                "no place for a key (STATE_DIRECTORY, XDG_STATE_HOME, HOME are not set): compilations are not kept"
+            );
             return Ok(None);
         };
         match folder.key() {

@@ -46,13 +46,13 @@ struct AccountArgs {
     /// The same for one user. Default: half of that.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_descriptors_per_user: Option<u64>,
-    /// Connections of all users together.
+    /// Connections of all users together. Default: 256.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_clients: Option<u64>,
-    /// Connections of one user.
+    /// Connections of one user. Default: 192.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_clients_per_user: Option<u64>,
-    /// Connections of one user that have not greeted.
+    /// Connections of one user that have not greeted. Default: 32.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_ungreeted_per_user: Option<u64>,
     /// Calls of all users that may take long at the same time. Default: four for each connection, at
@@ -62,19 +62,19 @@ struct AccountArgs {
     /// The same of one user. Default: half of that.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_slow_calls_per_user: Option<u64>,
-    /// Buffers of drivers that one user has. Their bytes count as its memory.
+    /// Buffers of drivers that one user has. Their bytes count as its memory. Default: 1024.
     #[arg(long, value_name = "N")]
     max_buffers_per_user: Option<u64>,
-    /// Executions of one user that were started and are not waited for.
+    /// Executions of one user that were started and are not waited for. Default: 1024.
     #[arg(long, value_name = "N")]
     max_pending_executions_per_user: Option<u64>,
-    /// Milliseconds that an execution may wait for its fences, whatever its deadline says.
+    /// Milliseconds that an execution may wait for its fences, whatever its deadline says. Default: 60000.
     #[arg(long, value_name = "MS")]
     max_fence_wait: Option<u64>,
-    /// Set-up calls of one user per second, over time; 0 for no limit.
+    /// Set-up calls of one user per second, over time; 0 for no limit. Default: 5000.
     #[arg(long, value_name = "N")]
     setup_rate: Option<u64>,
-    /// Set-up calls of one user at once after a pause.
+    /// Set-up calls of one user at once after a pause. Default: 20000.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     setup_burst: Option<u64>,
 }
@@ -83,34 +83,34 @@ struct AccountArgs {
 #[derive(Args, Default)]
 #[command(next_help_heading = "Limits of one client")]
 struct ClientArgs {
-    /// Calls that may take long at the same time.
+    /// Calls that may take long at the same time. Default: 4.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
     max_slow_calls: Option<u64>,
-    /// Prepared models.
+    /// Prepared models. Default: 64.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_models: Option<u64>,
-    /// Buffers of drivers.
+    /// Buffers of drivers. Default: 256.
     #[arg(long, value_name = "N")]
     max_buffers: Option<u64>,
-    /// Bursts.
+    /// Bursts. Default: 256.
     #[arg(long, value_name = "N")]
     max_bursts: Option<u64>,
-    /// Memories: shared ones, those in slots, those of models.
+    /// Memories: shared ones, those in slots, those of models. Default: 512.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_memories: Option<u64>,
-    /// Bytes of all memories together, in whole pages.
+    /// Bytes of all memories together, in whole pages. Default: 8589934592.
     #[arg(long, value_name = "BYTES", value_parser = at_least_one)]
     max_mapped_bytes: Option<u64>,
-    /// Bytes that the service allocates for outputs.
+    /// Bytes that the service allocates for outputs. Default: 1073741824.
     #[arg(long, value_name = "BYTES")]
     max_allocated_bytes: Option<u64>,
-    /// Bytes of one model with its constants.
+    /// Bytes of one model with its constants. Default: 2147483648.
     #[arg(long, value_name = "BYTES", value_parser = at_least_one)]
     max_model_bytes: Option<u64>,
-    /// Datums of a queue, and so of a packet.
+    /// Datums of a queue, and so of a packet. Default: 65536.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_queue_datums: Option<u64>,
-    /// Executions that were started and are not waited for; fenced ones until they are released.
+    /// Executions that were started and are not waited for; fenced ones until they are released. Default: 256.
     #[arg(long, value_name = "N")]
     max_pending_executions: Option<u64>,
 }
@@ -187,5 +187,41 @@ mod tests {
         want.setup_rate = 0;
         want.memory_bytes_per_user = 5;
         assert_eq!(LimitArgs { accounts, client }.limits(), want);
+    }
+
+    #[test]
+    fn defaults_that_help_names_are_those_that_hold() {
+        // A default that depends on the machine is said in words.
+        let command = LimitArgs::augment_args(clap::Command::new("serve"));
+        let limits = Limits::default();
+        let want = [
+            ("max_clients", limits.clients),
+            ("max_clients_per_user", limits.clients_per_user),
+            ("max_ungreeted_per_user", limits.ungreeted_per_user),
+            ("max_buffers_per_user", limits.buffers_per_user),
+            ("max_pending_executions_per_user", limits.pending_executions_per_user),
+            ("max_fence_wait", limits.fence_wait_ms),
+            ("setup_rate", limits.setup_rate),
+            ("setup_burst", limits.setup_burst),
+            ("max_slow_calls", limits.slow_calls),
+            ("max_models", limits.models),
+            ("max_buffers", limits.buffers),
+            ("max_bursts", limits.bursts),
+            ("max_memories", limits.memories),
+            ("max_mapped_bytes", limits.mapped_bytes),
+            ("max_allocated_bytes", limits.allocated_bytes),
+            ("max_model_bytes", limits.model_bytes),
+            ("max_queue_datums", limits.queue_datums),
+            ("max_pending_executions", limits.pending_executions),
+        ];
+        for argument in command.get_arguments() {
+            let id = argument.get_id().as_str();
+            let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+            let said = want.iter().find(|(name, _)| *name == id);
+            let said =
+                said.map_or_else(|| "Default: ".to_owned(), |(_, n)| format!("Default: {n}"));
+            let is_half = help == "The same for one user. Default: half of that";
+            assert!(is_half || help.contains(&said), "{id}: {said:?} is not in {help:?}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use burst_hal::log_tags::{LogTag, LogTags};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// Says which lines, in the syntax of `tracing`.
 const FILTER_VARIABLE: &str = "BURST_LOG";
@@ -74,7 +75,8 @@ pub(crate) fn tags(text: &str) -> Result<LogTags, String> {
 
 fn no_tags(unknown: &[&str]) -> String {
     let names = LogTag::ALL.map(LogTag::name).join(", ");
-    format!("no log tag {unknown:?}; there are: {names}, all")
+    let unknown = unknown.join(", ");
+    format!("no log tag {unknown}; there are: {names}, all")
 }
 
 /// Which lines, without tags.
@@ -89,7 +91,14 @@ impl Chosen {
             return Chosen { filter: level.to_owned(), warning: None };
         };
         let parsed = value.to_str().ok_or_else(|| "not UTF-8".to_owned()).and_then(|text| {
-            EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+            let filter = EnvFilter::try_new(text).map_err(|error| error.to_string())?;
+            drop(filter);
+            match stranger(text) {
+                Some(word) => Err(format!(
+                    "{word} is no level (off, error, warn, info, debug, trace), and nothing here has that name"
+                )),
+                None => Ok(text.to_owned()),
+            }
         });
         match parsed {
             Ok(filter) => Chosen { filter, warning: None },
@@ -100,6 +109,20 @@ impl Chosen {
             }
         }
     }
+}
+
+/// What the names of those who log here begin with.
+const TARGETS: [&str; 4] = ["burst", "fmq", "neuralnetworks", "nn"];
+
+/// A word by itself that is no level and names nobody who logs here: all lines would be those of a target that is not
+/// there, so that none was written.
+fn stranger(filter: &str) -> Option<&str> {
+    let words = filter.split(',').map(str::trim);
+    let mut words = words.filter(|word| !word.is_empty() && !word.contains(['=', '[', '{', '}']));
+    words.find(|word| {
+        let first = word.split([':', '_']).next().unwrap_or_default();
+        word.parse::<LevelFilter>().is_err() && !TARGETS.contains(&first)
+    })
 }
 
 /// Tags that the environment names.
@@ -159,6 +182,15 @@ mod tests {
         let warning = chosen.warning.expect("it is wrong");
         assert_eq!(chosen.filter, "warn");
         assert!(warning.starts_with("BURST_LOG=\"burst_server=loud\" is not used"), "{warning}");
+        for wrong in ["nonsense", "info,debgu", "bursts"] {
+            let chosen = Chosen::of(Some(wrong.into()), "warn");
+            let warning = chosen.warning.expect(wrong);
+            assert!(chosen.filter == "warn" && warning.contains("is no level"), "{warning}");
+        }
+        for right in ["", "debug", "OFF", "3", "burst_server", "nn::model, info", "x=debug,burst"] {
+            let chosen = Chosen::of(Some(right.into()), "warn");
+            assert_eq!((chosen.filter.as_str(), chosen.warning), (right, None));
+        }
     }
 
     #[test]
@@ -166,11 +198,11 @@ mod tests {
         let named = Named::of(Some("driver:colour".into()));
         assert_eq!(named.tags.to_string(), "driver");
         let warning = named.warning.expect("one is unknown");
-        assert!(warning.starts_with("BURST_VLOG: no log tag [\"colour\"]; there are: model, "));
+        assert!(warning.starts_with("BURST_VLOG: no log tag colour; there are: model, "));
         assert!(Named::of(None).warning.is_none());
         assert_eq!(
             tags("colour,red").unwrap_err().split(';').next(),
-            Some("no log tag [\"colour\", \"red\"]")
+            Some("no log tag colour, red")
         );
         assert_eq!(tags("1"), Ok(LogTags::ALL));
     }

@@ -151,6 +151,15 @@ pub(crate) struct Options {
     pub(crate) camera: CameraOptions,
 }
 
+/// Refuses what is no regular file: a pipe that nobody writes to would be waited for.
+pub(crate) fn check_is_file(path: &Path) -> std::io::Result<()> {
+    if std::fs::metadata(path)?.is_file() {
+        Ok(())
+    } else {
+        Err(std::io::Error::other("it is not a file"))
+    }
+}
+
 /// Opens what `--source` names.
 pub(crate) fn open(spec: &str, options: Options) -> Result<Box<dyn Source>> {
     let Options { seed, raw, camera } = options;

@@ -45,8 +45,9 @@ impl Stills {
 impl Source for Stills {
     fn advance(&mut self) -> Result<bool> {
         let Some(path) = self.files.next() else { return Ok(false) };
-        self.picture = burst_pictures::read(&path)
-            .with_context(|| format!("cannot read the picture {}", path.display()))?;
+        let what = || format!("cannot read the picture {}", path.display());
+        super::check_is_file(&path).with_context(what)?;
+        self.picture = burst_pictures::read(&path).with_context(what)?;
         self.name = path.display().to_string();
         Ok(true)
     }
@@ -54,5 +55,24 @@ impl Source for Stills {
     fn frame(&self) -> Frame<'_> {
         let Picture { width, height, ref rgb } = self.picture;
         Frame { width, height, rgb, name: &self.name, truth: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_that_nobody_writes_to_is_refused_and_the_next_picture_comes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (here, kind) = (rustix::fs::CWD, rustix::fs::FileType::Fifo);
+        let pipe = folder.path().join("a.png");
+        rustix::fs::mknodat(here, &pipe, kind, rustix::fs::Mode::RWXU, 0).unwrap();
+        burst_pictures::write_png(&folder.path().join("b.png"), 1, 1, &[1, 2, 3]).unwrap();
+        let mut stills = Stills::folder(folder.path()).unwrap();
+        let said = format!("{:#}", stills.advance().unwrap_err());
+        assert!(said.contains("a.png") && said.ends_with("it is not a file"), "{said}");
+        assert!(stills.advance().unwrap());
+        assert_eq!(stills.frame().rgb, [1, 2, 3]);
     }
 }

@@ -16,6 +16,9 @@ use crate::out::counted;
 /// Bytes one frame may take in the file: 4:4:4 at the largest side would be 768 MiB.
 const MAX_FRAME_BYTES: usize = 256 << 20;
 
+/// Bytes of a header that the decoder reads.
+const HEADER_BYTES: u64 = 1024;
+
 /// How many pixels share one pair of colour values.
 #[derive(Debug, Clone, Copy)]
 struct Subsampling {
@@ -58,8 +61,16 @@ impl Video {
         let limits = Limits { bytes: MAX_FRAME_BYTES };
         let read = Rc::new(Cell::new(0));
         let counted = Counted { from: BufReader::new(file), bytes: Rc::clone(&read) };
-        let decoder = Decoder::new_with_limits(counted, limits)
-            .with_context(|| format!("{name} is not a YUV4MPEG2 video"))?;
+        let decoder = match Decoder::new_with_limits(counted, limits) {
+            Err(y4m::Error::OutOfMemory) => bail!(
+                "{name}: by its header a frame has more than {} MiB, which is not read",
+                MAX_FRAME_BYTES >> 20
+            ),
+            Err(y4m::Error::ParseError(_)) if read.get() >= HEADER_BYTES => {
+                bail!("{name} is no YUV4MPEG2 video: its header has more than {HEADER_BYTES} bytes")
+            }
+            decoder => decoder.with_context(|| format!("{name} is not a YUV4MPEG2 video"))?,
+        };
         let (width, height) = (decoder.get_width(), decoder.get_height());
         let largest = MAX_SIDE as usize;
         if !(1..=largest).contains(&width) || !(1..=largest).contains(&height) {
@@ -135,6 +146,19 @@ fn to_rgb(planes: [&[u8]; 3], width: usize, colour: Option<Subsampling>, rgb: &m
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_header_that_is_too_much_is_told_with_the_limits() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.y4m");
+        let long = format!("YUV4MPEG2 W2 H2 X{}\n", "x".repeat(4096));
+        let large = "YUV4MPEG2 W16384 H16384 C444\n".to_owned();
+        for (header, limit) in [(long, "1024 bytes"), (large, "256 MiB")] {
+            std::fs::write(&file, header).unwrap();
+            let said = Video::open(&file).err().unwrap().to_string();
+            assert!(said.contains("a.y4m") && said.contains(limit), "{said}");
+        }
+    }
 
     #[test]
     fn colour_planes_are_shared_by_their_pixels() {

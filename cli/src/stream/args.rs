@@ -1,12 +1,15 @@
 //! Arguments of `burst stream`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use burst_harness::WaitKind;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 
 use super::{DEFAULT_FRAMES, pace};
 use crate::fit::{Fit, FloatRange};
+use crate::output_file::{self, Named};
 use crate::preference::{PreferenceArg, PriorityArg};
 use crate::route::RouteArg;
 use crate::source;
@@ -27,7 +30,7 @@ pub(crate) struct Args {
     /// Where frames come from: `demo` (synthetic camera), /dev/videoN (a camera), a .jpg or .png (up to 16384 pixels a
     /// side), a folder of them, a .y4m video, `-` for raw frames on standard input, a .wav file, or
     /// a .f32 file with values of the model's input.
-    #[arg(long, default_value = "demo")]
+    #[arg(long, default_value = "demo", value_parser = OsStringValueParser::new().try_map(source_name))]
     pub(super) source: String,
     /// List the cameras of this machine with their formats, sizes and rates, and end.
     #[arg(long, conflicts_with_all = OF_A_STREAM)]
@@ -39,10 +42,10 @@ pub(crate) struct Args {
     /// camera, all there are of anything else.
     #[arg(long, allow_negative_numbers = true, value_parser = frames)]
     pub(super) frames: Option<u64>,
-    /// How requests reach the driver.
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) path: RouteArg,
-    /// How both ends wait for each other. Default: adaptive.
+    /// How requests reach the driver. Default: burst, or sync where a service grants no burst, which is said.
+    #[arg(long, value_enum)]
+    pub(super) path: Option<RouteArg>,
+    /// How both ends of a burst wait for each other; a service may poll less. Default: adaptive.
     #[arg(long, value_enum)]
     pub(super) wait: Option<WaitKind>,
     /// Socket of a running service; without it a private driver process is started.
@@ -213,10 +216,37 @@ impl Args {
         self.wait.unwrap_or(WaitKind::Adaptive)
     }
 
+    /// How many threads compute, unless a service has its own.
+    pub(super) fn threads_used(&self) -> Option<u32> {
+        self.socket.is_none().then_some(self.threads.count)
+    }
+
+    /// Refuses two outputs in one file, and outputs over what is read.
+    pub(super) fn check_files(&self) -> Result<()> {
+        let trace = self.trace.file().map(|file| ("--trace", file));
+        let saved = self.save_output.as_deref().map(|file| ("--save-output", file));
+        let outputs: Vec<Named<'_>> = trace.into_iter().chain(saved).collect();
+        let source = std::path::Path::new(&self.source);
+        let model = self.model.as_deref().map(|file| ("--model", file));
+        let labels = self.labels.as_deref().map(|file| ("--labels", file));
+        let inputs: Vec<Named<'_>> =
+            [("--source", source)].into_iter().chain(model).chain(labels).collect();
+        output_file::check_distinct(&outputs, &inputs)
+    }
+
     /// Refuses options that would do nothing with this source, or with this path to a driver.
     pub(super) fn check(&self) -> Result<()> {
-        if self.path == RouteArg::InProcess && self.wait.is_some() {
-            bail!("--path in-process has no other end to wait for: --wait does nothing");
+        if let (Some(path), Some(_)) = (self.path, self.wait) {
+            match path {
+                RouteArg::Burst => {}
+                RouteArg::InProcess => {
+                    bail!("--path in-process has no other end to wait for: --wait does nothing")
+                }
+                RouteArg::Sync | RouteArg::Async | RouteArg::Fenced => bail!(
+                    "--path {} has no queues to wait at: --wait goes with --path burst",
+                    path.name()
+                ),
+            }
         }
         let raw: Goes = source::is_raw;
         let camera: Goes = source::is_camera;
@@ -240,6 +270,14 @@ impl Args {
             }
         }
         Ok(())
+    }
+}
+
+fn source_name(name: OsString) -> Result<String, String> {
+    match name.into_string() {
+        Ok(name) if name.is_empty() => Err("it names nothing".to_owned()),
+        Ok(name) => Ok(name),
+        Err(_) => Err("its name is not UTF-8".to_owned()),
     }
 }
 

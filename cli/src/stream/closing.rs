@@ -109,7 +109,7 @@ impl Closing {
             let ending = Ending { error: error.as_deref(), interrupted };
             writeln!(to, "{}", json::ended(&json::STREAM, &report, ending)?)?;
         } else if has_begun {
-            report.write_text(&mut to)?;
+            out::text(|to| report.write_text(to))?;
         } else if let Some(trace) = &report.trace {
             out::say(trace);
         }

@@ -1,12 +1,15 @@
 //! What a stream has come to so far. Whoever ends the stream takes it: the thread that streams, or the one that
 //! waits for signals, where the other does not come to an end by itself.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use burst_client::Outages;
+use burst_hal::ErrorStatus;
+use burst_harness::WaitKind;
 use indicatif::ProgressBar;
 use nix::sys::signal::Signal;
 
@@ -14,6 +17,7 @@ use super::args::Args;
 use super::report::{Accuracy, CameraReport, Report};
 use super::results::FrameResult;
 use super::stats::Stats;
+use crate::route::RouteArg;
 use crate::source::{CameraFacts, Live};
 
 /// Most results that are kept for the JSON object; the rest is counted.
@@ -51,6 +55,8 @@ pub(super) struct Entries {
     pub(super) heading: Heading,
     pub(super) stats: Stats,
     pub(super) counts: Counts,
+    /// Frames that failed, by status.
+    pub(super) failed: BTreeMap<&'static str, u64>,
     pub(super) driver: Driver,
     /// What became of a camera's frames so far.
     pub(super) live: Option<Live>,
@@ -90,6 +96,10 @@ impl Counts {
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Driver {
     pub(super) pid: Option<u32>,
+    /// How requests reach it, as it has turned out.
+    pub(super) route: Option<RouteArg>,
+    /// How this end of a burst waits.
+    pub(super) wait: Option<WaitKind>,
     pub(super) outages: Option<Outages>,
     pub(super) retries: u64,
 }
@@ -100,6 +110,7 @@ impl Ledger {
             heading: Heading::default(),
             stats: Stats::new()?,
             counts: Counts::default(),
+            failed: BTreeMap::new(),
             driver: Driver::default(),
             live: None,
             sound: None,
@@ -176,6 +187,13 @@ impl Entries {
         self.started = Instant::now();
     }
 
+    /// A frame that was sent and failed.
+    pub(super) fn note_failure(&mut self, status: ErrorStatus) {
+        self.counts.frames += 1;
+        self.counts.errors += 1;
+        *self.failed.entry(status.name()).or_default() += 1;
+    }
+
     /// Keeps a result for the JSON object.
     pub(super) fn keep(&mut self, result: FrameResult) {
         if self.results.len() < MAX_KEPT {
@@ -202,6 +220,7 @@ impl Entries {
     /// The summary.
     pub(super) fn report(self, args: &Args) -> Report {
         let Entries { heading, stats, counts, driver, live, results, results_left_out, .. } = self;
+        let failed = self.failed;
         let seconds = self.started.elapsed().as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "counts of frames")]
         let throughput_fps = (counts.frames - counts.errors) as f64 / seconds;
@@ -213,13 +232,14 @@ impl Entries {
             model: heading.model,
             source: args.source.clone(),
             path: match args.devices.is_empty() {
-                true => args.path.name(),
+                true => driver.route.or(args.path).unwrap_or_default().name(),
                 false => "framework",
             },
-            wait: args.wait().name(),
-            threads: args.threads.count,
+            wait: driver.wait.map(WaitKind::name),
+            threads: args.threads_used(),
             frames: counts.frames,
             errors: counts.errors,
+            errors_by_status: failed,
             damaged: counts.damaged,
             late: has_schedule.then_some(counts.late),
             dropped: (has_schedule || camera.is_some()).then_some(counts.dropped),

@@ -7,6 +7,7 @@ use burst_tasks::Class;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::stats::Recent;
+use crate::out;
 
 /// How often the line changes.
 const EVERY: Duration = Duration::from_millis(100);
@@ -66,7 +67,7 @@ impl Live {
         // What it sees first: a narrow terminal cuts the line off at its end.
         let mut text = String::new();
         if let Some(class) = class {
-            text.push_str(&format!("sees {} ({:.2})  ", class.name(), class.score));
+            text.push_str(&format!("sees {} ({:.2})  ", out::harmless(&class.name()), class.score));
         }
         if dropped > 0 {
             text.push_str(&format!("{dropped} dropped  "));

@@ -8,11 +8,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use burst_client::Outages;
 use burst_driver::Variant;
+use burst_hal::OperandType;
 use burst_hal::trace::{Marks, SpanKind};
 use burst_tasks::{Decoder, PictureFitter, SoundFitter, TaskModel, TaskOptions, picture_fitter};
 
 use crate::model_file;
-use crate::seconds::seconds;
+use crate::seconds::{seconds, time};
 use crate::source::{self, CameraOptions, RawFormat};
 use crate::threads::Threads;
 use crate::trace::Tracing;
@@ -58,6 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.list_sources {
         return list_sources(args);
     }
+    args.check_files()?;
     // Before any thread starts, so that none but one gets them.
     let signals = signals::block()?;
     let tracing = args.trace.begin()?;
@@ -117,10 +119,11 @@ fn stream(args: &Args, closing: &Closing) -> Result<End> {
         source::Kind::Pictures => State::Reset,
         source::Kind::Sound | source::Kind::Values => State::Carry,
     });
-    let deadline = seconds("--deadline", args.deadline)?;
+    let deadline = time("--deadline", args.deadline)?;
     let output_saver = args.save_output.as_deref().map(OutputSaver::new).transpose()?;
     let options = PathOptions {
-        route: args.path,
+        route: args.path.unwrap_or_default(),
+        falls_back: args.path.is_none(),
         wait: args.wait(),
         socket: args.socket.as_deref(),
         device: &args.device,
@@ -173,6 +176,7 @@ fn stream(args: &Args, closing: &Closing) -> Result<End> {
     };
     run.pace.start();
     ledger.write(|entries| entries.start(heading));
+    run.note_driver(&*path);
     run.all(&mut *path)
 }
 
@@ -249,6 +253,9 @@ fn picture_ends(args: &Args, source: Box<dyn source::Source>, model: &TaskModel)
     let options = options(args, source.class_names())?;
     let fitter = picture_fitter(model, &options)
         .with_context(|| format!("{} takes no pictures", model.name))?;
+    if args.float_range.is_some() && fitter.shape().ty != OperandType::TensorFloat32 {
+        bail!("--float-range: the input of {} takes bytes as they are", model.name);
+    }
     let decoder = decoder(args, model, Some(&fitter), &options)?;
     Ok(Ends { feed: Box::new(Pictures::new(source, fitter)), decoder, takes_pictures: true })
 }

@@ -37,6 +37,14 @@ pub(crate) trait Path: Outputs {
     /// The process that executes.
     fn driver_pid(&self) -> u32;
 
+    /// How requests reach it, as it has turned out.
+    fn route(&self) -> RouteArg;
+
+    /// How this end of a burst waits; `None` where there is no burst.
+    fn wait(&self) -> Option<WaitKind> {
+        None
+    }
+
     /// What was lost so far, where the stream survives its driver.
     fn outages(&self) -> Option<Outages> {
         None
@@ -53,6 +61,8 @@ pub(crate) trait Path: Outputs {
 pub(crate) struct Options<'a> {
     /// How requests reach it.
     pub(crate) route: RouteArg,
+    /// Whether they may go over the control socket where no burst is to be had.
+    pub(crate) falls_back: bool,
     /// How both ends of a burst wait.
     pub(crate) wait: WaitKind,
     /// Socket of a running service; without it a private process is started.

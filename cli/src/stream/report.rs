@@ -1,5 +1,6 @@
 //! What a run came to, as text and as JSON.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use anyhow::Result;
@@ -19,12 +20,14 @@ pub(crate) struct Report {
     pub(crate) model: Option<String>,
     pub(crate) source: String,
     pub(crate) path: &'static str,
-    pub(crate) wait: &'static str,
+    /// How this end of a burst waits; `None` where there is no burst.
+    pub(crate) wait: Option<&'static str>,
     /// Threads that compute, unless a service has its own.
-    pub(crate) threads: u32,
+    pub(crate) threads: Option<u32>,
     /// Frames sent to the driver, failed ones included.
     pub(crate) frames: u64,
     pub(crate) errors: u64,
+    pub(crate) errors_by_status: BTreeMap<&'static str, u64>,
     /// Frames that could not be read.
     pub(crate) damaged: u64,
     /// With `--fps`: answers that came after the next frame was due.
@@ -138,6 +141,12 @@ impl Report {
             self.throughput_fps,
             counted(self.errors, "error")
         )?;
+        if !self.errors_by_status.is_empty() {
+            let each = self.errors_by_status.iter();
+            let each: Vec<String> =
+                each.map(|(status, count)| format!("{status} {count}")).collect();
+            write!(to, " ({})", each.join(", "))?;
+        }
         if let (Some(late), Some(dropped)) = (self.late, self.dropped) {
             write!(to, ", {late} late, {dropped} dropped")?;
         }
@@ -172,7 +181,8 @@ impl Report {
             let of = counted(of, "frame");
             writeln!(to, "accuracy {percent:.2} % ({right} of {of} named right)")?;
         }
-        write!(to, "path {}, wait {}; client process {}", self.path, self.wait, self.client_pid)?;
+        let wait = self.wait.map_or_else(String::new, |wait| format!(", wait {wait}"));
+        write!(to, "path {}{wait}; client process {}", self.path, self.client_pid)?;
         match self.driver_pid {
             Some(driver) => writeln!(to, ", driver process {driver}")?,
             None => writeln!(to)?,
@@ -251,10 +261,11 @@ mod tests {
             model: None,
             source: "demo".into(),
             path: "burst",
-            wait: "spin",
-            threads: 1,
+            wait: Some("spin"),
+            threads: Some(1),
             frames: 0,
             errors: 0,
+            errors_by_status: BTreeMap::new(),
             damaged: 0,
             late: None,
             dropped: None,

@@ -200,8 +200,7 @@ impl Run<'_> {
             tracing::warn!(frame = self.number, %status, "a frame failed");
             let late = self.pace.late;
             self.ledger.write(|entries| {
-                entries.counts.frames += 1;
-                entries.counts.errors += 1;
+                entries.note_failure(status);
                 entries.counts.late = late;
             });
             return self.print_line(None, &Executed { status, times: None });
@@ -224,9 +223,11 @@ impl Run<'_> {
     }
 
     /// What is known of the driver by now, for whoever says it.
-    fn note_driver(&self, path: &dyn Path) {
+    pub(super) fn note_driver(&self, path: &dyn Path) {
         let driver = Driver {
             pid: Some(path.driver_pid()),
+            route: Some(path.route()),
+            wait: path.wait(),
             outages: path.outages(),
             retries: path.retries(),
         };
@@ -280,7 +281,7 @@ impl Run<'_> {
             self.print_line(result, &Executed { status, times: Some(times) })?;
         } else if let Some(result) = result {
             let is_brief = self.args.top.is_none();
-            self.live.aside(|| result.write_text(is_brief, &mut out::stdout()))?;
+            self.live.aside(|| out::text(|to| result.write_text(is_brief, to)))?;
         }
         let placed = self.feed.picture();
         if let (Some(saver), Some(placed)) = (&mut self.frame_saver, &placed) {

@@ -66,7 +66,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = SortBy::Busy)]
     sort: SortBy,
     /// Only what this user has.
-    #[arg(long, value_name = "UID")]
+    #[arg(long, value_name = "UID", value_parser = user)]
     user: Option<u32>,
     /// Only what this client has, by its number or its process.
     #[arg(long, value_name = "NUMBER")]
@@ -80,6 +80,10 @@ pub(crate) struct Args {
     /// Print one JSON object instead of text.
     #[arg(long, requires = "once")]
     pub(crate) json: bool,
+}
+
+fn user(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "expected the number of a user, as `id -u NAME` says it".to_owned())
 }
 
 fn interval(text: &str) -> Result<f64, String> {

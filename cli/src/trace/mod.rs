@@ -50,6 +50,11 @@ pub(crate) struct TraceArgs {
 }
 
 impl TraceArgs {
+    /// The file that is named.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.trace.as_deref()
+    }
+
     /// Begins a trace, where one is asked for.
     ///
     /// # Errors
@@ -141,7 +146,8 @@ struct Driver {
 /// What a trace came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Summary {
-    pub(crate) file: PathBuf,
+    /// Its path, for people: what is not UTF-8 in it is replaced.
+    pub(crate) file: String,
     /// Frames that are in it, with all their spans.
     pub(crate) frames: u64,
     pub(crate) spans: u64,
@@ -157,7 +163,7 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Summary { file, frames, spans, .. } = self;
         let (frames, spans) = (counted(*frames, "frame"), counted(*spans, "span"));
-        write!(f, "trace: {frames}, {spans} in {}", file.display())?;
+        write!(f, "trace: {frames}, {spans} in {file}")?;
         if self.dropped_spans > 0 {
             let spans = counted(self.dropped_spans, "span");
             write!(f, "; {spans} of later frames had no room (--trace-mib)")?;
@@ -223,7 +229,7 @@ impl Tracing {
         chrome::write(&file, &arranged).with_context(failed)?;
         let Arranged { frames, dropped, unknown, .. } = arranged;
         Ok(Some(Summary {
-            file: self.0.path.clone(),
+            file: self.0.path.display().to_string(),
             frames,
             spans: arranged.processes.iter().map(|process| process.spans.len() as u64).sum(),
             dropped_spans: dropped,

@@ -23,6 +23,7 @@ use burst_verify::{DeviceLease, RunError, Target};
 
 use crate::driver_process::DriverProcess;
 use crate::out::counted;
+use crate::service;
 use crate::threads::Threads;
 use crate::trace::{Tracing, told};
 
@@ -62,7 +63,7 @@ impl Service<'_> {
         let mut marks = Marks::begin(self.tracing.map(Tracing::sink));
         // Bound in this order so that on an error the connection goes first, and the process ends.
         let (process, client) = match self.socket {
-            Some(path) => (None, Client::connect(path)?),
+            Some(path) => (None, Client::connect(path).map_err(|error| service::at(path, error))?),
             None => {
                 let wait = WaitKind::Adaptive.name();
                 let (process, socket) =

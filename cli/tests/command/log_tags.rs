@@ -67,7 +67,7 @@ fn an_unknown_tag_ends_the_command_and_is_only_told_of_in_the_environment() {
     let output = run(&[&STREAM[..], &["--vlog", "model,colour"]].concat());
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let text = "no log tag [\"colour\"]; there are: model, compilation, execution, cpuexe, manager";
+    let text = "no log tag colour; there are: model, compilation, execution, cpuexe, manager";
     assert!(said.contains(text), "{said}");
     let output = burst(&STREAM).env("BURST_VLOG", "model,colour").output().expect("burst runs");
     assert!(output.status.success(), "{output:?}");

@@ -41,6 +41,7 @@ mod support;
 mod system_calls;
 mod terminal;
 mod threads;
+mod told;
 mod top;
 mod tour;
 mod trace;
@@ -96,6 +97,7 @@ fn main() -> std::process::ExitCode {
         system_calls::TESTS,
         terminal::TESTS,
         threads::TESTS,
+        told::TESTS,
         top::TESTS,
         tour::TESTS,
         trace::TESTS,

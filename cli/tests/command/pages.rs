@@ -56,6 +56,12 @@ fn every_command_has_a_page_with_each_of_its_options() {
             assert!(page.contains(&option.replace('-', "\\-")), "{command}: no {option}");
         }
         assert!(page.contains(".SH \"EXIT STATUS\""), "{command}");
+        for word in
+            ["BURST_SOCKET", "BURST_ADMIN", "BURST_PYTHON", "STATE_DIRECTORY", "XDG_STATE_HOME"]
+        {
+            assert!(page.contains(word), "{command}: {word}");
+        }
+        assert!(page.contains("141 where nobody reads"), "{command}");
         assert!(!page.contains("\\-\\-private"), "{command}: an option that is hidden");
     }
     assert!(seen > 100, "{seen} options");

@@ -113,7 +113,7 @@ fn a_socket_of_another_kind_is_refused_in_one_sentence() {
         ("nobody listens", one_end, "nobody listens"),
     ];
     for (what, socket, said) in cases {
-        let output = handed(socket, "$$", &[]).output().unwrap();
+        let output = handed(socket, "$$", &["--no-cache"]).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{what}");
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert!(stderr.contains(said) && stderr.lines().count() == 1, "{what}: {stderr}");

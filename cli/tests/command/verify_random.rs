@@ -167,7 +167,7 @@ fn what_cannot_be_judged_ends_with_status_2_and_one_sentence() {
         (&["--random", "1", "--op", "TELEPORT"], "there is no such operation"),
         (&["--random", "1", "--mode", "ndk"], "--mode ndk goes with a folder of vectors"),
         (&["--random", "1", "--device", "tpu"], "tpu"),
-        (&["--random", "0"], "0 is not in"),
+        (&["--random", "0"], "0 is not "),
         (&["--random", "1", "--class", "huge"], "huge"),
         (&["--seed", "1"], "--random"),
     ];

@@ -375,7 +375,7 @@ fn options_that_make_no_sense_are_refused() {
 
 fn a_second_service_does_not_take_a_socket_away() {
     let service = support::Service::start();
-    let output = run(&["serve", "--socket", service.path()]);
+    let output = run(&["serve", "--no-cache", "--socket", service.path()]);
     let said = error_text(&output);
     assert!(said.contains("burst.sock"), "{said}");
     let devices = run(&["devices", "--socket", service.path(), "--json"]);

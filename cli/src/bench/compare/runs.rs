@@ -10,6 +10,7 @@ use burst_harness::machine::Machine;
 use burst_harness::model::ModelReport;
 use burst_harness::transport::Row as TransportRow;
 use serde::Deserialize;
+use serde_json::Value;
 
 /// Longest file that is read: a run over thousands of models in a thousand rounds is shorter.
 const FILE_MAX: u64 = 64 << 20;
@@ -24,6 +25,7 @@ pub(super) const RATIO: &str = "ratio";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Model,
+    Mlts,
     Transport,
 }
 
@@ -31,6 +33,7 @@ impl Kind {
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Model => "bench model",
+            Kind::Mlts => "bench mlts",
             Kind::Transport => "bench transport",
         }
     }
@@ -61,7 +64,9 @@ struct Object {
     error: Option<String>,
     machine: Option<Machine>,
     wait: Option<String>,
-    models: Option<Vec<ModelReport>>,
+    threads: Option<u32>,
+    /// Of one form or another, by the command.
+    models: Option<Value>,
     rows: Option<Vec<TransportRow>>,
 }
 
@@ -93,7 +98,20 @@ impl RunFile {
             bail!("{name} is of a run that failed: {error}");
         }
         let (kind, figures) = match (object.command.as_deref(), object.models, object.rows) {
-            (Some("bench model"), Some(models), _) => (Kind::Model, of_models(&models)),
+            (Some("bench model"), Some(models), _) => {
+                let models: Vec<ModelReport> = serde_json::from_value(models).with_context(what)?;
+                (Kind::Model, of_models(&models))
+            }
+            (Some("bench mlts"), Some(models), _) => {
+                let models: Vec<MltsModel> = serde_json::from_value(models).with_context(what)?;
+                let figures = of_data(&models, object.threads.unwrap_or(1));
+                if figures.is_empty() {
+                    bail!(
+                        "{name}: no path was measured in windows (--windows), which are compared"
+                    );
+                }
+                (Kind::Mlts, figures)
+            }
             (Some("bench transport"), _, Some(rows)) => (Kind::Transport, of_rows(&rows)),
             (command, ..) => {
                 bail!("{}: it is of {}", what(), command.unwrap_or("no command"));
@@ -126,6 +144,33 @@ fn of_models(models: &[ModelReport]) -> BTreeMap<String, Figures> {
         })
     });
     paths.collect()
+}
+
+/// A model of `bench mlts`, as far as it can be compared.
+#[derive(Deserialize)]
+struct MltsModel {
+    model: String,
+    paths: Vec<MltsPath>,
+}
+
+/// Who computed it.
+#[derive(Deserialize)]
+struct MltsPath {
+    path: String,
+    windows_p50_us: Vec<f64>,
+}
+
+/// Each window stands for a round; who was not measured in any has none.
+fn of_data(models: &[MltsModel], threads: u32) -> BTreeMap<String, Figures> {
+    let plural = if threads == 1 { "" } else { "s" };
+    let measured = models.iter().flat_map(|model| {
+        let paths = model.paths.iter().filter(|path| !path.windows_p50_us.is_empty());
+        paths.map(move |path| {
+            let name = format!("{} {}, {threads} thread{plural}", model.model, path.path);
+            (name, Figures { unit: MICROSECONDS, rounds: path.windows_p50_us.clone() })
+        })
+    });
+    measured.collect()
 }
 
 fn of_rows(rows: &[TransportRow]) -> BTreeMap<String, Figures> {

@@ -129,8 +129,38 @@ fn too_few_rounds_tell_nothing() {
     let found = compared(&run_of(1.0, 1, 3), &run_of(2.0, 2, 3));
     assert_eq!((found.slower, found.unclear), (0, 2), "{found:#?}");
     assert!(found.rows.iter().all(|row| row.ratio.is_none()), "{found:#?}");
-    let text = found.table().csv();
-    assert!(text.lines().nth(1).unwrap().ends_with(",-,unclear"), "{text}");
+    let text = found.sheet().csv();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "what,unit,A,A min,A max,B,B min,B max,B/A,B/A low,B/A high,verdict");
+    assert!(lines[1].ends_with(",,,,unclear"), "{text}");
+    let cells: Vec<&str> = lines[1].rsplit(',').collect();
+    assert!(cells[4..10].iter().all(|cell| cell.parse::<f64>().is_ok()), "numbers alone: {text}");
+}
+
+#[test]
+fn runs_over_a_data_set_are_compared_by_their_windows() {
+    let run = |us: f64| {
+        let windows: Vec<f64> = (0..10).map(|at| us + f64::from(at) / 10.0).collect();
+        let mut object: serde_json::Value = serde_json::from_str(&run_of(1.0, 1, 3)).unwrap();
+        object["command"] = "bench mlts".into();
+        object["threads"] = 2.into();
+        object["models"] = serde_json::json!([{ "model": "m", "task": null, "paths": [
+            { "path": "burst", "windows_p50_us": windows, "is_stable": true },
+            { "path": "sync", "windows_p50_us": [], "is_stable": false },
+        ] }]);
+        object
+    };
+    let found = compared(&run(100.0).to_string(), &run(150.0).to_string());
+    assert_eq!((found.rows.len(), found.slower), (1, 1), "{found:#?}");
+    assert_eq!((&*found.rows[0].name, found.rows[0].unit), ("m burst, 2 threads", "us"));
+    let mut nothing = run(100.0);
+    nothing["models"][0]["paths"][0]["windows_p50_us"] = serde_json::json!([]);
+    let said = RunFile::of_text("x.json", &nothing.to_string()).unwrap_err().to_string();
+    assert!(said.contains("--windows"), "{said}");
+    let other = RunFile::of_text("b.json", &run_of(1.0, 1, 3)).unwrap();
+    let mlts = RunFile::of_text("a.json", &run(1.0).to_string()).unwrap();
+    let said = Report::of(&mlts, &other, 5.0).unwrap_err().to_string();
+    assert_eq!(said, "a.json is of burst bench mlts, b.json of burst bench model");
 }
 
 #[test]

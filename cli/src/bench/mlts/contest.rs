@@ -70,6 +70,7 @@ impl Way {
         let threads = socket.map_or(setup.threads, |_| Threads { count: 1 });
         let options = PathOptions {
             route,
+            falls_back: false,
             wait: setup.wait,
             socket,
             device: Variant::CPU.name,

@@ -57,6 +57,12 @@ impl DataSet {
                 .with_context(|| format!("cannot read the data {}", place.display()))?;
             if meta.is_dir() {
                 data.folder(place, place, DEPTH_MAX)?;
+            } else if !meta.is_file() {
+                // A pipe that nobody writes to would be waited for.
+                bail!(
+                    "cannot read the data {}: it is neither a file nor a folder",
+                    place.display()
+                );
             } else {
                 data.file(place, place.parent().unwrap_or(place));
             }
@@ -94,7 +100,10 @@ impl DataSet {
         let ending = ending.to_ascii_lowercase();
         let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
         let file = File { path: path.to_owned(), name, truth: None };
+        // A pipe that nobody writes to would be waited for; a link to nothing is told where it is read.
+        let is_other = path.metadata().is_ok_and(|found| !found.is_file());
         match ending.as_str() {
+            _ if is_other => self.others += 1,
             ending if PICTURES.contains(&ending) => self.pictures.push(file),
             SOUND => self.sounds.push(file),
             _ => self.others += 1,
@@ -165,9 +174,16 @@ mod tests {
 
     #[test]
     fn folders_are_looked_through_and_what_is_neither_is_counted() {
-        let (_folder, data) = data();
+        let (folder, data) = data();
         let names = |files: &[File]| files.iter().map(|f| f.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&data.pictures), ["a.png", "b.JPG", "more/c.jpeg"]);
+        let pipe = folder.path().join("p.jpg");
+        let (here, kind) = (rustix::fs::CWD, rustix::fs::FileType::Fifo);
+        rustix::fs::mknodat(here, &pipe, kind, rustix::fs::Mode::RWXU, 0).unwrap();
+        let with_pipe = DataSet::read(&[folder.path().to_owned()], None).unwrap();
+        assert_eq!((with_pipe.pictures.len(), with_pipe.others), (3, 2), "nobody waits for it");
+        let said = DataSet::read(&[pipe], None).unwrap_err().to_string();
+        assert!(said.contains("p.jpg: it is neither a file nor a folder"), "{said}");
         assert_eq!((names(&data.sounds), data.others), (vec!["more/s.wav".to_owned()], 1));
         let empty = tempfile::tempdir().unwrap();
         let said = DataSet::read(&[empty.path().to_owned()], None).unwrap_err().to_string();

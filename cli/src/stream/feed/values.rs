@@ -9,6 +9,7 @@ use burst_tasks::{Sound, SoundFitter, TaskError, Windows};
 
 use super::{Feed, Label};
 use crate::out::{self, counted};
+use crate::source;
 
 /// Largest file of values that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 30;
@@ -41,6 +42,8 @@ pub(crate) struct Values {
 impl Values {
     /// Sound from a WAV file, in the form that the model takes.
     pub(crate) fn sound(feeding: &Feeding<'_>, fitter: SoundFitter) -> Result<Self> {
+        let cannot = || format!("cannot read {}", feeding.source);
+        source::check_is_file(Path::new(feeding.source)).with_context(cannot)?;
         let (sound, damage) = Sound::read_as_far_as_it_goes(feeding.source)?;
         match damage {
             Some(error) if feeding.lenient => out::say(format_args!("left out: {error}")),
@@ -84,6 +87,7 @@ impl Values {
 /// The floats of a file, and how many bytes behind them are none.
 fn read_floats(path: &Path) -> Result<(Vec<f32>, usize)> {
     let what = || format!("cannot read the values {}", path.display());
+    source::check_is_file(path).with_context(what)?;
     let length = std::fs::metadata(path).with_context(what)?.len();
     if length > MAX_FILE_BYTES {
         bail!("{}: {length} bytes, at most {MAX_FILE_BYTES} are read", path.display());

@@ -12,6 +12,7 @@ use burst_tasks::{Outputs, TaskError};
 use burst_tflite::Imported;
 
 use super::Options;
+use crate::route::RouteArg;
 use crate::trace::Tracing;
 
 /// A model in this process.
@@ -91,6 +92,10 @@ impl super::Path for InProcess {
 
     fn driver_pid(&self) -> u32 {
         std::process::id()
+    }
+
+    fn route(&self) -> RouteArg {
+        RouteArg::InProcess
     }
 }
 

@@ -4,18 +4,21 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use burst_client::{
     Backoff, Client, ClientError, ConnectOptions, Deadline, Outages, ReconnectingDevice,
     ReconnectingStream, RetryPolicy, Stream, StreamOptions,
 };
-use burst_hal::ErrorStatus;
 use burst_hal::trace::{Marks, SpanKind};
+use burst_hal::{ErrorStatus, ExecutionPreference};
+use burst_harness::WaitKind;
 use burst_tasks::{Outputs, TaskError};
 use burst_tflite::Imported;
 
 use crate::driver_process::DriverProcess;
 use crate::out;
+use crate::route::RouteArg;
+use crate::service;
 use crate::stream::path::Options;
 use crate::trace::{Tracing, told};
 
@@ -24,6 +27,14 @@ struct Remote {
     // hang-up and ends.
     stream: Link,
     process: PrivateDriver,
+    /// As asked for.
+    route: RouteArg,
+    /// Whether requests may go over the control socket where no burst carries them.
+    falls_back: bool,
+    /// Whether it was said that they do.
+    has_said: bool,
+    /// How this end of a burst waits.
+    wait: WaitKind,
 }
 
 /// A stream, with or without a life after its driver's.
@@ -41,7 +52,7 @@ pub(super) fn open(wanted: &Options<'_>, imported: &Imported) -> Result<Box<dyn 
     let mut options = StreamOptions::default();
     options.wait = wanted.wait.into();
     options.route = wanted.route.route();
-    options.retry = RetryPolicy::default();
+    options.retry = RetryPolicy { fall_back: wanted.falls_back, ..RetryPolicy::default() };
     options.states = imported.state_bindings();
     options.prepare = wanted.prepare();
     // Bound before the connection, so that on an error the connection goes first, and the process
@@ -49,15 +60,34 @@ pub(super) fn open(wanted: &Options<'_>, imported: &Imported) -> Result<Box<dyn 
     let process = PrivateDriver::default();
     let mut connect = connector(wanted, &process);
     let model = &imported.model;
+    let lost = |error: ClientError| match wanted.socket {
+        Some(socket) if !matches!(error, ClientError::UnknownCall { .. }) => {
+            service::at(socket, error)
+        }
+        _ => told(error),
+    };
     let stream = if wanted.reconnect {
-        let device = reconnecting(wanted, connect).map_err(told)?;
+        let device = reconnecting(wanted, connect).map_err(lost)?;
         device.stream(model, &options).map(|stream| Link::Reconnecting(Box::new(stream)))
     } else {
-        let device = connect(Deadline::never()).map_err(told)?.device(wanted.device)?;
+        let device = connect(Deadline::never()).map_err(lost)?.device(wanted.device)?;
         device.stream(model, &options).map(|stream| Link::Plain(Box::new(stream)))
     };
-    let stream = stream.context("the driver cannot run this model")?;
-    Ok(Box::new(Remote { stream, process }))
+    let needs_burst = wanted.route == RouteArg::Burst && !wanted.falls_back;
+    let stream = stream.context(if needs_burst {
+        "the driver cannot run this model over --path burst"
+    } else {
+        "the driver cannot run this model"
+    })?;
+    // As the client and the service do: for a model that is to save energy neither end polls.
+    let wait = match wanted.preference {
+        ExecutionPreference::LowPower => WaitKind::Sleep,
+        _ => wanted.wait,
+    };
+    let (route, falls_back) = (wanted.route, wanted.falls_back);
+    let mut remote = Remote { stream, process, route, falls_back, has_said: false, wait };
+    remote.note_route()?;
+    Ok(Box::new(remote))
 }
 
 /// A device that outlives its service. One that others run may be about to start; a process of our
@@ -130,6 +160,14 @@ impl Remote {
         }
     }
 
+    /// The status of a request whose deadline has passed: the driver's word, where it gave one.
+    fn missed_deadline(&self) -> ErrorStatus {
+        match self.current().result().status {
+            status @ ErrorStatus::MissedDeadlinePersistent => status,
+            _ => ErrorStatus::MissedDeadlineTransient,
+        }
+    }
+
     /// The error that ends the stream, with how a driver process of our own ended.
     fn why(&self, error: ClientError) -> anyhow::Error {
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,6 +179,33 @@ impl Remote {
             Some(how) => anyhow::anyhow!("{error}: {how}"),
             None => error.into(),
         }
+    }
+
+    /// Says once that requests do not go through a burst although one was asked for.
+    ///
+    /// # Errors
+    /// Nothing else was to be taken for it.
+    fn note_route(&mut self) -> Result<()> {
+        if self.has_said || self.route != RouteArg::Burst || self.carries() {
+            return Ok(());
+        }
+        let why = match self.current().burst() {
+            None => "the service grants no burst",
+            Some(_) => "a request does not fit into the queues that the service grants",
+        };
+        if !self.falls_back {
+            bail!("--path burst: {why}");
+        }
+        self.has_said = true;
+        out::say(format_args!(
+            "burst: {why}; requests go over the control socket, as with --path sync"
+        ));
+        Ok(())
+    }
+
+    /// Whether a burst carries the requests, as far as is known.
+    fn carries(&self) -> bool {
+        self.current().burst().is_some_and(|burst| !burst.fell_back())
     }
 
     fn current(&self) -> &Stream {
@@ -169,8 +234,16 @@ impl super::Path for Remote {
             Link::Reconnecting(stream) => (stream.run(deadline).map(|_| ()), true),
         };
         match ran {
-            Ok(()) => Ok((ErrorStatus::None, self.current().driver_time())),
+            Ok(()) => {
+                self.note_route()?;
+                Ok((ErrorStatus::None, self.current().driver_time()))
+            }
             Err(ClientError::Execution { status }) => Ok((status, None)),
+            // Whichever end saw it pass; a device in this process says the same. One that passes while nobody is
+            // reached is another matter.
+            Err(ClientError::Timeout) if self.current().is_alive() => {
+                Ok((self.missed_deadline(), None))
+            }
             Err(error) if survives && error.is_loss() => {
                 tracing::info!(%error, "the request is lost");
                 Ok((ErrorStatus::DeviceUnavailable, None))
@@ -185,6 +258,17 @@ impl super::Path for Remote {
 
     fn driver_pid(&self) -> u32 {
         self.current().driver_pid()
+    }
+
+    fn route(&self) -> RouteArg {
+        match self.route {
+            RouteArg::Burst if !self.carries() => RouteArg::Sync,
+            route => route,
+        }
+    }
+
+    fn wait(&self) -> Option<WaitKind> {
+        (self.route() == RouteArg::Burst).then_some(self.wait)
     }
 
     fn outages(&self) -> Option<Outages> {
