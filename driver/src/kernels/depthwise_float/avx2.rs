@@ -12,7 +12,7 @@ use core::arch::x86_64::*;
 use std::ops::Range;
 
 use super::portable::{self, FloatFilter, MAX_TAPS};
-use super::runs::{Columns, Run, Tap, Taps, parts};
+use super::runs::{Columns, Run, Tap, Taps};
 use crate::kernels::conv::Conv;
 use crate::kernels::simd::avx2::{LANES, Lanes8, load_floats, store_floats};
 
@@ -35,28 +35,25 @@ pub(crate) fn rows(
     }
     let Conv { output, vertical, .. } = conv;
     let mut columns = Columns::new(conv);
-    for channels in parts(output.channels, LANES) {
-        let lines = out.chunks_exact_mut(output.width * output.channels);
-        for (row, out) in rows.clone().zip(lines) {
-            let (batch, row) = (row / output.height, row % output.height);
-            columns.see(conv, vertical.taps(row, conv.filter.height, conv.input.height));
-            let input = &input[batch * conv.input.batch_step..];
-            let line = Line { conv, input, filter, row, channels: channels.clone() };
-            for (run, taps) in columns.each() {
-                line.compute(run, &taps, out);
-            }
+    let lines = out.chunks_exact_mut(output.width * output.channels);
+    for (row, out) in rows.zip(lines) {
+        let (batch, row) = (row / output.height, row % output.height);
+        columns.see(conv, vertical.taps(row, conv.filter.height, conv.input.height));
+        let input = &input[batch * conv.input.batch_step..];
+        let line = Line { conv, input, filter, row };
+        for (run, taps) in columns.each() {
+            line.compute(run, &taps, out);
         }
     }
 }
 
-/// Some channels of a line of output pixels.
+/// A line of output pixels.
 struct Line<'a> {
     conv: &'a Conv,
     /// From the image on that the line belongs to.
     input: &'a [f32],
     filter: FloatFilter<'a>,
     row: usize,
-    channels: Range<usize>,
 }
 
 /// Pixels that are computed together: how far they lie apart.
@@ -132,23 +129,22 @@ impl Line<'_> {
     ) {
         let Conv { output, filter, .. } = self.conv;
         let channels = output.channels;
-        let Range { start, end } = self.channels;
         // What the blocks read and write.
         assert!(
             taps.list.is_empty() || taps.reach + (P - 1) * apart.input + channels <= source.len()
         );
         assert!(filter.height * filter.width * channels <= self.filter.weights.len());
-        assert!(channels <= self.filter.bias.len() && end <= channels);
+        assert!(channels <= self.filter.bias.len());
         assert!((P - 1) * apart.output + channels <= out.len());
         let block = Block { filter: self.filter, channels, taps, source, apart };
-        let whole = end - (end - start) % LANES;
-        let (all, last) = (Lanes8::holding(0, LANES), Lanes8::holding(whole, end));
-        for first in (start..whole).step_by(LANES) {
-            // SAFETY: as asserted, and all lanes hold channels below `end`. Where values are shared, the caller's taps are
+        let whole = channels - channels % LANES;
+        let (all, last) = (Lanes8::holding(0, LANES), Lanes8::holding(whole, channels));
+        for first in (0..whole).step_by(LANES) {
+            // SAFETY: as asserted, and all lanes hold channels. Where values are shared, the caller's taps are
             // threes that lie `apart.input / SHARE` from each other.
             unsafe { block.compute::<P, SHARE, true>(first, all, out) };
         }
-        if whole < end {
+        if whole < channels {
             // SAFETY: as above; the lanes hold the channels that are left.
             unsafe { block.compute::<P, SHARE, false>(whole, last, out) };
         }

@@ -1,5 +1,5 @@
 //! How the bodies for instruction sets go through the lines of a depthwise convolution: columns whose pixels have the
-//! same taps on the image together, of many channels a part after the other.
+//! same taps on the image together, with AVX-512 of many channels a part after the other.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::portable::MAX_TAPS;
 use crate::kernels::conv::Conv;
 
 /// Of many channels about so many are computed for all lines before the next ones: three lines of them stay in a core's
-/// first cache.
+/// first cache. With AVX2, on a processor whose second cache is half as large, lines in one piece took a fifth less.
 const CHANNELS_AT_ONCE: usize = 160;
 /// From so many channels on.
 const MANY_CHANNELS: usize = 256;

@@ -101,9 +101,9 @@ impl<'a, const P: usize, const H: usize> Group<'a, P, H> {
     fn row(&self, out: &mut [f32]) {
         let mut cursor = self.product.rows.start();
         if self.product.rows.are_whole() {
-            self.part::<1, true>(&mut cursor, 0, 1, out);
+            self.part::<1, true, false>(&mut cursor, 0..1, out);
         } else {
-            self.part::<1, false>(&mut cursor, 0, 1, out);
+            self.part::<1, false, false>(&mut cursor, 0..1, out);
         }
     }
 
@@ -113,37 +113,55 @@ impl<'a, const P: usize, const H: usize> Group<'a, P, H> {
         let rows = &self.product.rows;
         let count = rows.count();
         let mut cursor = rows.start();
+        let full = if self.is_full() { count - count % R } else { 0 };
         // A tile with rows that are not wanted costs as much as a whole one.
         let is_few = count % R <= FEW;
         let tiled = if is_few { count - count % R } else { count };
         if rows.are_whole() {
-            self.part::<R, true>(&mut cursor, 0, tiled, out);
-            self.part::<FEW, true>(&mut cursor, tiled, count, out);
+            self.part::<R, true, true>(&mut cursor, 0..full, out);
+            self.part::<R, true, false>(&mut cursor, full..tiled, out);
+            self.part::<FEW, true, false>(&mut cursor, tiled..count, out);
         } else {
-            self.part::<R, false>(&mut cursor, 0, tiled, out);
-            self.part::<FEW, false>(&mut cursor, tiled, count, out);
+            self.part::<R, false, true>(&mut cursor, 0..full, out);
+            self.part::<R, false, false>(&mut cursor, full..tiled, out);
+            self.part::<FEW, false, false>(&mut cursor, tiled..count, out);
         }
     }
 
-    /// Rows `row..end`, `R` at a time.
+    /// Whether all lanes are those of units.
+    fn is_full(&self) -> bool {
+        self.lanes.iter().flatten().all(|lanes| lanes.count() == LANES)
+    }
+
+    /// These rows, `R` at a time. `FULL`: that divides them, and all lanes are those of units; where rows are short, to
+    /// ask for each of them takes as long as their products.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    fn part<const R: usize, const WHOLE: bool>(
+    fn part<const R: usize, const WHOLE: bool, const FULL: bool>(
         &self,
         cursor: &mut Cursor,
-        row: usize,
-        end: usize,
+        rows: Range<usize>,
         out: &mut [f32],
     ) {
+        if rows.is_empty() {
+            return;
+        }
+        assert!(!FULL || self.is_full() && rows.len().is_multiple_of(R), "whole tiles");
         let mut list: Segments<'_, f32, R> = [[&[]; R]; MAX_SEGMENTS];
-        for row in (row..end).step_by(R) {
-            let taken = (end - row).min(R);
-            let mut sums = self.start::<R, WHOLE>(row, taken, out);
+        let end = rows.end;
+        for row in rows.step_by(R) {
+            let taken = if FULL { R } else { (end - row).min(R) };
+            let mut sums = self.start::<R, WHOLE, FULL>(row, taken, out);
             if let Some(rows) = self.product.rows.slices::<R>(cursor, taken) {
                 let whole: (&[usize], usize) = (&[0], rows[0].len());
                 let (offsets, len) = if WHOLE { whole } else { self.product.rows.pieces() };
                 for (piece, offset) in offsets.iter().enumerate() {
-                    sums = self.piece::<R, WHOLE, true>(&rows, (*offset, len), piece * len, sums);
+                    sums = self.piece::<R, WHOLE, FULL, true>(
+                        &rows,
+                        (*offset, len),
+                        piece * len,
+                        sums,
+                    );
                 }
             } else {
                 assert!(!WHOLE, "rows of one piece are there as slices");
@@ -151,18 +169,18 @@ impl<'a, const P: usize, const H: usize> Group<'a, P, H> {
                 let mut begin = 0;
                 for rows in &list[..pieces] {
                     let len = rows[0].len();
-                    sums = self.piece::<R, WHOLE, false>(rows, (0, len), begin, sums);
+                    sums = self.piece::<R, WHOLE, FULL, false>(rows, (0, len), begin, sums);
                     begin += len;
                 }
             }
-            self.store::<R, WHOLE>(row, taken, &sums, out);
+            self.store::<R, WHOLE, FULL>(row, taken, &sums, out);
         }
     }
 
     /// What the sums of `R` rows begin with; those that are not taken begin as the last one that is.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    fn start<const R: usize, const WHOLE: bool>(
+    fn start<const R: usize, const WHOLE: bool, const FULL: bool>(
         &self,
         row: usize,
         taken: usize,
@@ -175,8 +193,9 @@ impl<'a, const P: usize, const H: usize> Group<'a, P, H> {
             for (panel, first) in first.iter_mut().enumerate() {
                 for (half, first) in first.iter_mut().enumerate() {
                     let at = bias.as_ptr().wrapping_add(panel * panels::LANES + half * LANES);
-                    // SAFETY: the lanes are those of units, of which there are `width` numbers in `bias`.
-                    *first = unsafe { load(at, self.lanes[panel][half]) };
+                    // SAFETY: the lanes are those of units, of which there are `width` numbers in `bias`; `FULL`
+                    // says of them what `part` has asserted.
+                    *first = unsafe { load::<FULL>(at, self.lanes[panel][half]) };
                 }
             }
             return [first; R];
@@ -187,8 +206,9 @@ impl<'a, const P: usize, const H: usize> Group<'a, P, H> {
                 for (half, sum) in sums.iter_mut().enumerate() {
                     let at = row_at.wrapping_add(panel * panels::LANES + half * LANES);
                     // SAFETY: `row_at` began at the units of the first row and has gone a step for each row after it
-                    // that is taken; the lanes are those of units, so what is read is in the range above.
-                    *sum = unsafe { load(at, self.lanes[panel][half]) };
+                    // that is taken; the lanes are those of units, so what is read is in the range above. `FULL` says of
+                    // them what `part` has asserted.
+                    *sum = unsafe { load::<FULL>(at, self.lanes[panel][half]) };
                 }
             }
             if index + 1 < taken {
@@ -210,7 +230,7 @@ impl<'a, const P: usize, const H: usize> Group<'a, P, H> {
     /// `begin` on.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    fn piece<const R: usize, const WHOLE: bool, const SLICES: bool>(
+    fn piece<const R: usize, const WHOLE: bool, const FULL: bool, const SLICES: bool>(
         &self,
         rows: &[&[f32]; R],
         (offset, len): (usize, usize),
@@ -270,7 +290,7 @@ impl<'a, const P: usize, const H: usize> Group<'a, P, H> {
 
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    fn store<const R: usize, const WHOLE: bool>(
+    fn store<const R: usize, const WHOLE: bool, const FULL: bool>(
         &self,
         row: usize,
         taken: usize,
@@ -292,7 +312,8 @@ impl<'a, const P: usize, const H: usize> Group<'a, P, H> {
                     let at = row_at.wrapping_add(panel * panels::LANES + half * LANES);
                     // SAFETY: `row_at` began at the units of the first row and has gone a step for each row before
                     // this one, which is taken; the lanes are those of units, so what is written is in the range above.
-                    unsafe { store(at, self.lanes[panel][half], sum) };
+                    // `FULL` says of them what `part` has asserted.
+                    unsafe { store::<FULL>(at, self.lanes[panel][half], sum) };
                 }
             }
             row_at = row_at.wrapping_add(self.product.out_step);
@@ -303,11 +324,11 @@ impl<'a, const P: usize, const H: usize> Group<'a, P, H> {
 /// The numbers of these lanes; others are 0.
 ///
 /// # Safety
-/// `at` is that of the first lane, and there are as many numbers as lanes.
+/// `at` is that of the first lane, and there are as many numbers as lanes: 8 where they are `FULL`.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn load(at: *const f32, lanes: Lanes8) -> __m256 {
-    if lanes.count() == LANES {
+unsafe fn load<const FULL: bool>(at: *const f32, lanes: Lanes8) -> __m256 {
+    if FULL || lanes.count() == LANES {
         // SAFETY: of the caller: there are all 8.
         return unsafe { _mm256_loadu_ps(at) };
     }
@@ -318,11 +339,11 @@ unsafe fn load(at: *const f32, lanes: Lanes8) -> __m256 {
 /// Writes the numbers of these lanes. With a mask that takes some processors many times as long.
 ///
 /// # Safety
-/// `at` is that of the first lane, and there is room for as many numbers as lanes.
+/// `at` is that of the first lane, and there is room for as many numbers as lanes: for 8 where they are `FULL`.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn store(at: *mut f32, lanes: Lanes8, values: __m256) {
-    if lanes.count() == LANES {
+unsafe fn store<const FULL: bool>(at: *mut f32, lanes: Lanes8, values: __m256) {
+    if FULL || lanes.count() == LANES {
         // SAFETY: of the caller: there is room for all 8.
         unsafe { _mm256_storeu_ps(at, values) };
     } else if lanes.count() > 0 {

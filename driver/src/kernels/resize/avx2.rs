@@ -22,8 +22,9 @@ pub(crate) fn bytes(
     let (channels, len) = (resize.channels, resize.width.output * resize.channels);
     for (index, out) in out.chunks_exact_mut(len).enumerate() {
         weigh_line(resize, input, first + index, work);
-        pixels(channels, work.runs(), out, |left, right, weight| {
-            let sums = mixed(work, left, right, weight);
+        let corners = |left, right| Corners::load(work, left, right);
+        pixels(channels, work.runs(), out, corners, |corners, weight| {
+            let sums = corners.mixed(weight);
             // Truncated, and held in 0 to 255.
             narrow(_mm256_cvttps_epi32(_mm256_add_ps(sums, _mm256_set1_ps(0.5))), |low, high| {
                 let values = _mm_packus_epi32(low, high);
@@ -45,9 +46,10 @@ pub(crate) fn floats(
     let (channels, len) = (resize.channels, resize.width.output * resize.channels);
     for (index, out) in out.chunks_exact_mut(len).enumerate() {
         weigh_line(resize, input, first + index, work);
-        pixels(channels, work.runs(), out, |left, right, weight| {
+        let corners = |left, right| Corners::load(work, left, right);
+        pixels(channels, work.runs(), out, corners, |corners, weight| {
             let mut values = [0.0; LANES];
-            store_floats(&mut values, mixed(work, left, right, weight));
+            store_floats(&mut values, corners.mixed(weight));
             values
         });
     }
@@ -66,10 +68,13 @@ pub(crate) fn signed(
     let out: &mut [u8] = bytemuck::cast_slice_mut(out);
     for (index, out) in out.chunks_exact_mut(len).enumerate() {
         work.weigh(resize, input, first + index);
-        pixels(channels, work.runs(), out, |left, right, weight| {
+        let whole_and_rise = |left, right| {
             let [left, right] = [load_i32s(work.line, left), load_i32s(work.line, right)];
-            let part = _mm256_mullo_epi32(_mm256_sub_epi32(right, left), _mm256_set1_epi32(weight));
-            let sums = _mm256_add_epi32(_mm256_slli_epi32::<SHIFT>(left), part);
+            [_mm256_slli_epi32::<SHIFT>(left), _mm256_sub_epi32(right, left)]
+        };
+        pixels(channels, work.runs(), out, whole_and_rise, |[whole, rise], weight| {
+            let part = _mm256_mullo_epi32(*rise, _mm256_set1_epi32(weight));
+            let sums = _mm256_add_epi32(*whole, part);
             // Mixes of bytes, which none of these makes smaller.
             narrow(rounded(sums), |low, high| {
                 let values = _mm_packs_epi32(low, high);
@@ -79,44 +84,67 @@ pub(crate) fn signed(
     }
 }
 
-/// The pixels of a line: `values` makes those that begin at these places of the neighbours' lines, with this weight.
-/// What is written behind a pixel's end is the next one's, which comes later.
+/// The pixels of a line. Where a picture grows, several pixels lie between the same two neighbours, whose values `load`
+/// brings once for all of them; of these `values` makes those of a pixel with this weight.
+///
+/// The last channels come first: what is written behind a pixel's end is the next one's, which comes later.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn pixels<'w, T: Copy, W: Copy + 'w>(
+fn pixels<'w, T: Copy, W: Copy + 'w, B>(
     channels: usize,
     runs: impl Iterator<Item = ((usize, usize), &'w [W])>,
     out: &mut [T],
-    values: impl Fn(usize, usize, W) -> [T; LANES],
+    load: impl Fn(usize, usize) -> B,
+    values: impl Fn(&B, W) -> [T; LANES],
 ) {
     let mut begin = 0;
     for ((left, right), weights) in runs {
-        for weight in weights {
-            for channel in (0..channels).step_by(LANES) {
-                let values = values(left + channel, right + channel, *weight);
-                let out = &mut out[begin + channel..];
+        for channel in (0..channels).step_by(LANES).rev() {
+            let neighbours = load(left + channel, right + channel);
+            let mut at = begin + channel;
+            for weight in weights {
+                let values = values(&neighbours, *weight);
+                let out = &mut out[at..];
                 if let Some(out) = out.first_chunk_mut() {
                     *out = values;
                 } else {
                     let len = out.len();
                     out.copy_from_slice(&values[..len]);
                 }
+                at += channels;
             }
-            begin += channels;
         }
+        begin += weights.len() * channels;
     }
 }
 
-/// Values between four neighbours, of the upper line and the lower one. The order of the products is the reference's.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn mixed(work: &Work<'_>, left: usize, right: usize, weight: f32) -> __m256 {
-    let (weight, rest) = (_mm256_set1_ps(weight), _mm256_set1_ps(1.0 - weight));
-    let load = |line: &[f32], at: usize| load_floats(&block(&line[at..]).as_chunks().0[0]);
-    let sum = _mm256_mul_ps(load(work.upper, left), rest);
-    let sum = _mm256_add_ps(sum, _mm256_mul_ps(load(work.lower, left), rest));
-    let sum = _mm256_add_ps(sum, _mm256_mul_ps(load(work.upper, right), weight));
-    _mm256_add_ps(sum, _mm256_mul_ps(load(work.lower, right), weight))
+/// Eight values of four neighbours, of the upper line and the lower one.
+struct Corners {
+    left: [__m256; 2],
+    right: [__m256; 2],
+}
+
+impl Corners {
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn load(work: &Work<'_>, left: usize, right: usize) -> Self {
+        let lines = |at: usize| {
+            [&work.upper[at..], &work.lower[at..]]
+                .map(|line| load_floats(&block(line).as_chunks().0[0]))
+        };
+        Corners { left: lines(left), right: lines(right) }
+    }
+
+    /// Values between them. The order of the products is the reference's.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn mixed(&self, weight: f32) -> __m256 {
+        let (weight, rest) = (_mm256_set1_ps(weight), _mm256_set1_ps(1.0 - weight));
+        let sum = _mm256_mul_ps(self.left[0], rest);
+        let sum = _mm256_add_ps(sum, _mm256_mul_ps(self.left[1], rest));
+        let sum = _mm256_add_ps(sum, _mm256_mul_ps(self.right[0], weight));
+        _mm256_add_ps(sum, _mm256_mul_ps(self.right[1], weight))
+    }
 }
 
 /// Sums divided by the square of 1, rounded to nearest, with ties away from 0.
