@@ -12,6 +12,7 @@ mod budget;
 mod client;
 mod limit;
 mod limits;
+mod lines;
 mod machine;
 mod meters;
 mod model;
@@ -32,6 +33,7 @@ pub(crate) use client::ClientBudgets;
 pub use limit::Limit;
 pub(crate) use limit::LimitError;
 pub use limits::Limits;
+pub(crate) use lines::Lines;
 pub use machine::Machine;
 pub(crate) use meters::LimitMeters;
 pub(crate) use model::ModelAccount;
@@ -105,6 +107,11 @@ impl Admission {
 }
 
 impl Accepted {
+    /// Whose connection it is.
+    pub(crate) fn user(&self) -> &Arc<User> {
+        &self.admitted.user
+    }
+
     /// The client has greeted.
     pub(crate) fn greeted(self) -> Admitted {
         drop(self.ungreeted);

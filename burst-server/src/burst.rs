@@ -26,6 +26,7 @@ pub use contexts::{BurstContext, BurstContexts, BurstSetup, BurstTurn, BurstTurn
 pub use ender::BurstEnder;
 pub(crate) use handle::{BuffersInSlots, BurstHandle};
 pub use memories::{BurstMemories, KeptBuffers};
+pub(crate) use memory_cache::BUFFER_SLOT_BYTES;
 pub(crate) use params::BurstParams;
 pub(crate) use spin_shares::SpinShares;
 pub(crate) use start::{BurstStarter, NewBurst};

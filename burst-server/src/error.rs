@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use burst_hal::validate::ValidationError;
-use burst_hal::{ErrorStatus, Failure};
+use burst_hal::{CACHE_FILES_MAX, ErrorStatus, Failure};
 use burst_launch::LaunchError;
 use burst_shm::ShmError;
 use burst_wire::WireError;
@@ -114,6 +114,12 @@ pub enum ServerError {
         /// How many came.
         got: usize,
     },
+    /// More files of a kind than a compilation is kept in.
+    #[error("{files} files of a kind are over the limit of {CACHE_FILES_MAX}")]
+    CacheFiles {
+        /// How many there are said to be.
+        files: u32,
+    },
     /// A model's memory is not sealed against writing.
     #[error("the memory with the model is not sealed against writing")]
     ModelNotSealed,
@@ -219,6 +225,7 @@ impl ServerError {
             | ServerError::InUse { .. }
             | ServerError::NegativeSlot { .. }
             | ServerError::Descriptors { .. }
+            | ServerError::CacheFiles { .. }
             | ServerError::ModelNotSealed
             | ServerError::NotNegotiated
             | ServerError::AlreadyTracing

@@ -33,6 +33,7 @@ mod burst;
 mod client;
 mod error;
 mod execution;
+mod heap;
 mod launches;
 mod metrics;
 mod options;
@@ -58,7 +59,7 @@ pub use options::ServiceOptions;
 pub use process::systemd;
 pub use process::{
     LayerState, Lever, Listener, Performance, PerformancePaths, STATE_KEY_BYTES, Sandbox,
-    SandboxError, SandboxReport, StateError, StateFolder, Stop, Stopper, can_open_files,
-    raise_descriptor_limit,
+    SandboxError, SandboxReport, StateError, StateFolder, Stop, Stopper, block_file_size_signal,
+    can_open_files, raise_descriptor_limit,
 };
 pub use service::{Service, serve};

@@ -121,7 +121,10 @@ struct Counted {
 impl ModelTally {
     /// Calls back for each burst that can be looked at.
     fn for_each_burst(&self, mut look: impl FnMut(&Tally, &Probe)) {
-        for Counted { counts, probe } in lock(&self.bursts).alive.values() {
+        // Without the lock: a look reads words in memory of the client, which can have it wait there, and who
+        // ends asks for this lock with that of all models held.
+        let alive: Vec<Counted> = lock(&self.bursts).alive.values().cloned().collect();
+        for Counted { counts, probe } in &alive {
             if let Some(probe) = probe.get() {
                 look(counts, probe);
             }

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 
 use burst_hal::log_tags::MEMORY;
-use burst_hal::{Memory, MemoryError};
+use burst_hal::{Memory, MemoryError, MemoryKind};
 use burst_shm::{Pool, ShmError, SoleWriter, mapped_bytes};
 
 use crate::ServerError;
@@ -59,6 +59,13 @@ impl Memory for ClientMemory {
 
     fn as_bytes(&self) -> Option<&[u8]> {
         self.pool.as_sealed_bytes()
+    }
+
+    fn kind(&self) -> MemoryKind {
+        match self.pool.is_dma_buf() {
+            true => MemoryKind::DeviceBuffer,
+            false => MemoryKind::Shared,
+        }
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

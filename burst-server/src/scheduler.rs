@@ -45,7 +45,7 @@ pub(crate) use claims::Claimant;
 pub(crate) use meter::TurnMeter;
 pub(crate) use run::{Entered, Run, Work, without_token};
 use turns::Turns;
-use urgent::Urgent;
+use urgent::Users;
 pub(crate) use waiter::NoToken;
 use waiter::Waiter;
 
@@ -70,7 +70,7 @@ pub(crate) struct Scheduler {
     runs: Mutex<Runs>,
     watcher: Arc<FenceWatcher>,
     bells: Bells,
-    urgent: Urgent,
+    users: Users,
 }
 
 /// Every run there is, to cancel it and to name it.
@@ -99,20 +99,23 @@ impl Scheduler {
             runs: Mutex::default(),
             watcher,
             bells: Bells::default(),
-            urgent: Urgent::default(),
+            users: Users::default(),
         })
     }
 
     /// Somebody who is going to compute for a client, until the word is set.
     pub(crate) fn run(self: &Arc<Self>, of: Claimant, work: Work, cancel: &CancelWord) -> Arc<Run> {
         let mut runs = lock(&self.runs);
-        if runs.is_stopped {
-            cancel.cancel();
-        }
+        let is_stopped = runs.is_stopped;
         let number = runs.next;
         runs.next += 1;
         let run = Arc::new(Run::new(Arc::clone(self), number, of, work, cancel));
         runs.alive.insert(number, Arc::downgrade(&run));
+        drop(runs);
+        if is_stopped {
+            // With no lock held: what it ends may be a run, which asks for this one.
+            cancel.cancel();
+        }
         run
     }
 
@@ -176,7 +179,6 @@ impl Scheduler {
 
     fn forget(&self, number: u64) {
         lock(&self.runs).alive.remove(&number);
-        self.urgent.forget(number);
     }
 }
 

@@ -210,18 +210,24 @@ impl Service {
         lock(&self.connections).insert(number, Arc::clone(&connection.socket));
         // Dropped last: `Service::run` waits until the entry is removed, too.
         let running = connection.running.clone();
+        let user = Arc::clone(connection.accepted.user());
         let entry = Entry { service: Arc::clone(self), number };
-        let parcel = (running, entry, connection);
+        let parcel = (running, entry, Arc::clone(&user), connection);
         let started = threads::start(format!("client-{number}"), parcel, |parcel| {
-            let (_running, entry, connection) = parcel;
-            if let Err(error) = session::run(&entry.service.host, connection) {
-                tracing::info!(client = entry.number, %error, "connection ended");
+            let (_running, entry, user, connection) = parcel;
+            if let Err(error) = session::run(&entry.service.host, connection)
+                && let Some(left_out) = user.lines().next()
+            {
+                tracing::info!(client = entry.number, %error, left_out, "connection ended");
             }
         });
         if started.is_err() {
             // The socket closes with its last owner: the client sees a hang-up.
             self.host.metrics.limits.refused(Limit::Threads);
-            tracing::error!(client = number, "no thread for a client, which is disconnected");
+            if let Some(left_out) = user.lines().next() {
+                let client = number;
+                tracing::error!(client, left_out, "no thread for a client, which is disconnected");
+            }
         }
     }
 }
@@ -237,5 +243,6 @@ impl Drop for Entry {
     fn drop(&mut self) {
         let socket = lock(&self.service.connections).remove(&self.number);
         drop(socket); // after the lock is let go of
+        self.service.host.metrics.limits.client_is_gone();
     }
 }

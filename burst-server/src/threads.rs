@@ -8,12 +8,16 @@
 //! the last thread of the last client has let go.
 //!
 //! The number of threads stays bounded all the same: each burst is charged to its client until its
-//! thread has ended, and each further reader of a socket belongs to a permit for a slow call.
+//! thread has ended, and each further reader of a socket for as long as its thread lives.
 
 use std::sync::{Arc, Mutex};
 use std::thread::Builder;
 
+use crate::admission::Lines;
 use crate::panics::{catch_panic, lock};
+
+/// Lines of the log about threads that were not to be had, whoever asked: clients may ask again at once.
+static STARVED: Lines = Lines::new();
 
 /// Starts a thread that runs `body` on `parcel`.
 ///
@@ -38,7 +42,9 @@ pub(crate) fn start<T: Send + 'static>(
     match started {
         Ok(_never_joined) => Ok(()),
         Err(error) => {
-            tracing::warn!(%error, "the system starts no further thread");
+            if let Some(left_out) = STARVED.next() {
+                tracing::warn!(%error, left_out, "the system starts no further thread");
+            }
             // Only the thread would have taken it, and there is none.
             lock(&shared).take().map_or(Ok(()), Err)
         }

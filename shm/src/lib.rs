@@ -13,6 +13,7 @@
 //! | [`SenderWatch`] | which process sent a packet: no memory, but a system call without a safe form | – |
 //! | [`PageRoom`] | memory of this process for large values, on huge pages where [some are free](FreeHugePages) | this process |
 //! | [`populate`] | pages of memory of this process that is about to be written: likewise | this process |
+//! | [`give_back_freed_memory`] | what the heap keeps of freed memory: likewise | – |
 //! | [`sync_file_status`] | how far a fence of the kernel is: likewise | – |
 //!
 //! # Why a peer cannot harm us through a descriptor
@@ -39,6 +40,7 @@ mod dma_buf;
 mod error;
 mod fd_kind;
 mod fork;
+mod heap;
 mod huge_pages;
 mod mapping;
 mod memory_object;
@@ -56,6 +58,7 @@ mod sync_file;
 pub use dma_buf::{DMA_BUF_SYNC, DmaHeap};
 pub use error::{Refusal, ShmError};
 pub use fork::ForkMark;
+pub use heap::give_back_freed_memory;
 pub use huge_pages::FreeHugePages;
 pub use mapping::{Mapping, mapped_bytes};
 pub use memory_object::{MAX_LEN, Memory, Seals};

@@ -93,6 +93,11 @@ impl Pool {
         matches!(self.access, Access::Sealed(_) | Access::Mapped { .. })
     }
 
+    /// Whether the pool is a buffer of a device (dma-buf) rather than memory that processes share, or a file.
+    pub fn is_dma_buf(&self) -> bool {
+        matches!(self.access, Access::Device(_))
+    }
+
     /// The bytes themselves, where no process can change them any more.
     pub fn as_sealed_bytes(&self) -> Option<&[u8]> {
         let len = usize::try_from(self.len).ok()?;

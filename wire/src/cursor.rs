@@ -140,6 +140,9 @@ impl<'a> Cursor<'a> {
 
     /// `dimensions` as a slice of so many sizes, to be overwritten. Most packets have the ranks of the
     /// one before, and `resize` takes its time to do nothing.
+    ///
+    /// Room on the heap is given back where the rank is another one: a peer whose packets give one argument after the
+    /// other a long list would have all of them keep theirs, many times the packet together.
     #[inline(always)]
     pub(crate) fn sized<'d>(
         &self,
@@ -148,6 +151,10 @@ impl<'a> Cursor<'a> {
     ) -> Result<&'d mut [u32], WireError> {
         self.check_remaining(rank)?;
         if dimensions.len() != rank as usize {
+            if dimensions.spilled() {
+                *dimensions = Dimensions::new();
+            }
+            dimensions.reserve_exact(rank as usize);
             dimensions.resize(rank as usize, 0);
         }
         Ok(dimensions)

@@ -292,8 +292,10 @@ fn arguments(
     pools: u32,
     out: &mut Vec<RequestArgument>,
 ) -> Result<bool, WireError> {
-    // `count` is no more than the datums in the packet: `information` checked that.
+    // `count` is no more than the datums in the packet: `information` checked that. No more room is kept than the
+    // longest packet so far took.
     if out.len() != count as usize {
+        out.reserve_exact((count as usize).saturating_sub(out.len()));
         out.resize_with(count as usize, RequestArgument::default);
     }
     let mut is_odd = false;
@@ -313,6 +315,7 @@ fn arguments(
 fn slots(cursor: &mut Cursor<'_>, count: u32, out: &mut Vec<i32>) -> Result<(), WireError> {
     cursor.check_remaining(count)?;
     if out.len() != count as usize {
+        out.reserve_exact((count as usize).saturating_sub(out.len()));
         out.resize(count as usize, 0);
     }
     cursor

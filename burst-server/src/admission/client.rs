@@ -25,7 +25,8 @@ pub(crate) struct ClientBudgets {
     /// Whole pages of address space.
     pub(crate) mapped_bytes: Arc<Budget>,
     pub(crate) allocated_bytes: Arc<Budget>,
-    /// Each occupies a thread.
+    /// Each occupies a thread that reads the client's socket; of these all but the first are charged by
+    /// themselves ([`ClientBudgets::thread`]).
     pub(crate) slow_calls: Arc<Budget>,
     /// Executions that were started and are not waited for.
     pending_executions: Arc<Budget>,
@@ -43,7 +44,7 @@ impl ClientBudgets {
             memories: budget(Limit::Memories, limits.memories, &[descriptors]),
             mapped_bytes: budget(Limit::MappedBytes, limits.mapped_bytes, &[address_space]),
             allocated_bytes: budget(Limit::AllocatedBytes, limits.allocated_bytes, &[]),
-            slow_calls: budget(Limit::SlowCalls, limits.slow_calls, &[slow_calls, threads]),
+            slow_calls: budget(Limit::SlowCalls, limits.slow_calls, &[slow_calls]),
             pending_executions: budget(
                 Limit::PendingExecutions,
                 limits.pending_executions,
@@ -137,11 +138,11 @@ mod tests {
             limits.descriptors_per_user = 4;
         });
         let exhausted = |what, limit| LimitError::Exhausted { what, limit };
-        let threads = [one.bursts.charge(1).unwrap(), one.slow_calls.charge(1).unwrap()];
+        let threads = [one.bursts.charge(1).unwrap(), one.thread().unwrap()];
         let last = other.bursts.charge(1).unwrap();
         let refused = exhausted(Limit::ThreadsPerUser, 3);
         assert_eq!(one.bursts.charge(1).unwrap_err(), refused);
-        assert_eq!(other.slow_calls.charge(1).unwrap_err(), refused);
+        assert_eq!(other.thread().unwrap_err(), refused);
         drop((threads, last));
         let slow = [one.slow_calls.charge(1).unwrap(), other.slow_calls.charge(1).unwrap()];
         let refused = exhausted(Limit::SlowCallsPerUser, 2);

@@ -29,8 +29,9 @@ pub struct Limits {
     pub address_space_bytes: u64,
     /// The same for one user.
     pub address_space_bytes_per_user: u64,
-    /// Threads that work for all users: one reads each connection, one serves each burst, one runs
-    /// each slow call, and each execution that nobody waits for and that may run.
+    /// Threads that work for all users: one reads each connection, and further ones where its client makes
+    /// slow calls (one of them stays); one serves each burst; one runs each execution that nobody waits for
+    /// and that may run, and one for each client tells of those that end before they run.
     pub threads: u64,
     /// The same for one user.
     pub threads_per_user: u64,

@@ -1,8 +1,10 @@
 //! What the metrics say of limits.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::limit::{Limit, LimitError};
+use crate::heap::Heap;
 
 /// How much of each limit is in use over all clients, how often it was reached, and how often
 /// somebody came who may not use the service.
@@ -11,6 +13,8 @@ pub(crate) struct LimitMeters {
     used: [AtomicU64; Limit::ALL.len()],
     refused: [AtomicU64; Limit::ALL.len()],
     strangers: AtomicU64,
+    /// Where the memory of all of them lies.
+    heap: Arc<Heap>,
 }
 
 // Every ordering is relaxed: these are counts, which order no other memory.
@@ -21,6 +25,14 @@ impl LimitMeters {
 
     pub(crate) fn gave_back(&self, what: Limit, amount: u64) {
         self.used[what as usize].fetch_sub(amount, Ordering::Relaxed);
+        if what == Limit::MemoryBytes {
+            self.heap.freed(amount);
+        }
+    }
+
+    /// A connection has ended, and what was held for it is given back.
+    pub(crate) fn client_is_gone(&self) {
+        self.heap.client_is_gone();
     }
 
     pub(crate) fn refused(&self, what: Limit) {

@@ -14,9 +14,9 @@ pub(super) struct Bucket {
 
 impl Bucket {
     /// `rate` per second, `depth` at once.
-    pub(super) fn new(rate: u64, depth: u64) -> Self {
-        let interval = 1_000_000_000 / rate.max(1);
-        Bucket { interval, tolerance: interval.saturating_mul(depth.max(1)), due: 0 }
+    pub(super) const fn new(rate: u64, depth: u64) -> Self {
+        let interval = 1_000_000_000 / at_least_one(rate);
+        Bucket { interval, tolerance: interval.saturating_mul(at_least_one(depth)), due: 0 }
     }
 
     /// Takes one at this time, in nanoseconds of any steady clock.
@@ -37,6 +37,10 @@ impl Bucket {
     pub(super) fn is_full(&self, now: u64) -> bool {
         self.due <= now
     }
+}
+
+const fn at_least_one(count: u64) -> u64 {
+    if count == 0 { 1 } else { count }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::account::Account;
 use super::budget::{Budget, Charge};
 use super::limit::{Limit, LimitError};
 use super::limits::Limits;
+use super::lines::Lines;
 use super::meters::LimitMeters;
 use super::rate::Bucket;
 use crate::panics::lock;
@@ -25,6 +26,8 @@ pub(crate) struct User {
     /// `None` where there is no limit.
     set_up_calls: Option<Mutex<Bucket>>,
     rate: u64,
+    /// In the log, about what its clients do wrong.
+    lines: Lines,
     start: Instant,
     meters: Arc<LimitMeters>,
 }
@@ -60,6 +63,11 @@ impl User {
         })
     }
 
+    /// Lines of the log about what its clients do wrong. A line names the client, and how many were left out.
+    pub(crate) fn lines(&self) -> &Lines {
+        &self.lines
+    }
+
     /// What it has in use, and its limits.
     pub(crate) fn account(&self) -> &Account {
         &self.account
@@ -69,12 +77,13 @@ impl User {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Whether it is as a user who never connected: nothing in use, its rate limit as at the start.
+    /// Whether it is as a user who never connected: nothing in use, its rates as at the start.
     fn owes_nothing(&self) -> bool {
         let is_full = |bucket: &Mutex<Bucket>| lock(bucket).is_full(self.now());
         let (_, buffers, _) = self.buffers.state();
         let has_nothing = buffers == 0 && self.account.owes_nothing();
         self.set_up_calls.as_ref().is_none_or(is_full)
+            && self.lines.is_fresh()
             && has_nothing
             && self.pending_executions.state().1 == 0
     }
@@ -147,6 +156,7 @@ impl Users {
             set_up_calls: (setup_rate > 0)
                 .then(|| Mutex::new(Bucket::new(setup_rate, setup_burst))),
             rate: setup_rate,
+            lines: Lines::new(),
             start: Instant::now(),
             meters: Arc::clone(&self.meters),
         }
@@ -154,7 +164,8 @@ impl Users {
 }
 
 /// Forgets the users that are gone and owe nothing, all but this one: so that the table is as long
-/// as the list of users that have something, or were seen within `setup_burst / setup_rate` seconds.
+/// as the list of users that have something, were seen within `setup_burst / setup_rate` seconds, or caused a line of
+/// the log within half a minute.
 ///
 /// Whoever may still charge something to a user holds it, and whatever was charged shows in its
 /// account; so no user is made anew while the old one owes something.

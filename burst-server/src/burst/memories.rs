@@ -6,6 +6,7 @@ use burst_hal::{ErrorStatus, RequestPool};
 use burst_wire::control::MEMORIES_MAX;
 
 use super::memory_cache::MemoryCache;
+use super::queues::Closers;
 use crate::buffers::BufferEntry;
 use crate::client::ClientLink;
 
@@ -15,6 +16,7 @@ pub struct BurstMemories {
     number: u32,
     link: Arc<ClientLink>,
     cache: Arc<MemoryCache>,
+    closers: Closers,
 }
 
 /// The buffers of the driver that a request names, kept for as long as it is executed.
@@ -28,8 +30,13 @@ impl std::fmt::Debug for BurstMemories {
 }
 
 impl BurstMemories {
-    pub(super) fn new(number: u32, link: Arc<ClientLink>, cache: Arc<MemoryCache>) -> Self {
-        BurstMemories { number, link, cache }
+    pub(super) fn new(
+        number: u32,
+        link: Arc<ClientLink>,
+        cache: Arc<MemoryCache>,
+        closers: Closers,
+    ) -> Self {
+        BurstMemories { number, link, cache, closers }
     }
 
     /// The burst's number.
@@ -103,7 +110,7 @@ impl BurstMemories {
         let missing = self.cache.missing(slots);
         for slots in missing.chunks(MEMORIES_MAX) {
             let burst = self.number;
-            let memories = self.link.ask_for_memories(burst, slots)?;
+            let memories = self.link.ask_for_memories(burst, slots, || self.closers.is_closed())?;
             match ErrorStatus::from_code(memories.status) {
                 Some(ErrorStatus::None) => {}
                 Some(status) => return Err(status),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use burst_hal::{Pool, RequestPool};
 
 use crate::ServerError;
+use crate::admission::Charge;
 use crate::buffers::BufferEntry;
 use crate::panics::lock;
 
@@ -20,9 +21,23 @@ pub(crate) struct MemoryCache {
 #[derive(Debug)]
 enum Slot {
     Memory(Pool),
-    /// Nothing any more once the client has released the buffer.
-    Buffer(Weak<BufferEntry>),
+    /// Nothing any more once the client has released the buffer. One buffer may lie in any number of slots, each
+    /// of which pays for itself.
+    Buffer {
+        buffer: Weak<BufferEntry>,
+        _paid: Charge,
+    },
 }
+
+/// What a slot with a buffer is charged: its place in the table, the charge itself, and what is left of a buffer that was
+/// released, whose room goes with the last slot that refers to it.
+pub(crate) const BUFFER_SLOT_BYTES: usize = 512;
+
+/// A table may be filled by half.
+const _: () = assert!(
+    2 * (size_of::<i32>() + size_of::<Slot>()) + size_of::<BufferEntry>() + 4 * size_of::<Charge>()
+        <= BUFFER_SLOT_BYTES
+);
 
 impl MemoryCache {
     /// Fills a slot with a memory.
@@ -33,7 +48,7 @@ impl MemoryCache {
         self.fill(slot, Slot::Memory(memory))
     }
 
-    /// Fills a slot with a buffer.
+    /// Fills a slot with a buffer, for [`BUFFER_SLOT_BYTES`] that its client pays.
     ///
     /// # Errors
     /// As [`MemoryCache::insert`].
@@ -41,8 +56,9 @@ impl MemoryCache {
         &self,
         slot: i32,
         buffer: &Arc<BufferEntry>,
+        paid: Charge,
     ) -> Result<(), ServerError> {
-        self.fill(slot, Slot::Buffer(Arc::downgrade(buffer)))
+        self.fill(slot, Slot::Buffer { buffer: Arc::downgrade(buffer), _paid: paid })
     }
 
     fn fill(&self, slot: i32, content: Slot) -> Result<(), ServerError> {
@@ -76,11 +92,12 @@ impl MemoryCache {
     ) -> Result<(), i32> {
         pools.clear();
         kept.clear();
+        pools.reserve_exact(slots.len()); // no more than is paid for
         let cached = self.lock();
         for slot in slots {
             pools.push(match cached.get(slot).ok_or(*slot)? {
                 Slot::Memory(memory) => RequestPool::Memory(Pool::clone(memory)),
-                Slot::Buffer(buffer) => {
+                Slot::Buffer { buffer, .. } => {
                     let buffer = buffer.upgrade().ok_or(*slot)?;
                     let token = RequestPool::Token(buffer.token());
                     kept.push(buffer);
@@ -134,9 +151,11 @@ mod tests {
         let meters = Arc::new(LimitMeters::default());
         let budget = Budget::new(Limit::Buffers, 1, &meters);
         let charge = budget.charge(1).unwrap();
+        let bytes = BUFFER_SLOT_BYTES as u64;
+        let memory = Budget::new(Limit::MemoryBytes, bytes, &meters);
         let buffer = Arc::new(BufferEntry::new(Arc::new(Seven), "fake", charge));
         let cache = MemoryCache::default();
-        cache.insert_buffer(2, &buffer).unwrap();
+        cache.insert_buffer(2, &buffer, memory.charge(bytes).unwrap()).unwrap();
         let (mut pools, mut kept) = (Vec::new(), Vec::new());
         assert_eq!(cache.resolve(&[2, 2], &mut pools, &mut kept), Ok(()));
         assert!(pools.iter().all(|pool| matches!(pool, RequestPool::Token(7))));
@@ -145,6 +164,9 @@ mod tests {
         assert_eq!(cache.resolve(&[2], &mut pools, &mut kept), Err(2));
         assert_eq!(meters.used(Limit::Buffers), 0);
         assert!(cache.missing(&[2]).is_empty(), "the client is not asked for it");
+        assert!(memory.charge(1).is_err(), "what is left of it is paid for with its slot");
+        cache.remove(2);
+        assert!(memory.charge(1).is_ok());
     }
 
     fn memory() -> Pool {

@@ -83,17 +83,24 @@ impl QueueEnds {
     }
 }
 
-/// Bytes that the server of a burst keeps for each byte of a queue: a packet can fill the queue, and is
-/// copied, decoded and made into a request, of which every part is a few times as long as its datums.
-const COPIES: u64 = 4;
+/// Bytes that the server of a burst keeps for each byte of the queue of requests. A packet can fill the queue. It is
+/// copied whole, and each datum becomes what is longer than it: an argument, once among the inputs and once among the
+/// outputs, of the request that was decoded and of the one before, whose storage takes turns; or a pool, its slot,
+/// and the buffer that it is. All of this keeps its room for the next request, and so each may have that of another
+/// packet than the others. A test adds it up.
+const REQUEST_COPIES: u64 = 12;
+/// The same of the queue of results: the packet of the last one, whose room grows by doubling.
+const RESULT_COPIES: u64 = 2;
 
-/// Charges what attaching to these queues takes.
-fn charge(queues: &[&Descriptor], budgets: &ClientBudgets) -> Result<Charge, ServerError> {
+/// Charges what attaching to these queues, requests first, takes.
+fn charge(queues: &[&Descriptor; 2], budgets: &ClientBudgets) -> Result<Charge, ServerError> {
     let sum = |of: fn(&Descriptor) -> u64| {
         queues.iter().map(|queue| of(queue)).fold(0, u64::saturating_add)
     };
-    let ring = |queue: &Descriptor| queue.grantors.get(2).map_or(0, |ring| ring.extent);
-    let copies = sum(ring).saturating_mul(COPIES);
+    let copied = queues.iter().zip([REQUEST_COPIES, RESULT_COPIES]).map(|(queue, copies)| {
+        queue.grantors.get(2).map_or(0, |ring| ring.extent).saturating_mul(copies)
+    });
+    let copies = copied.fold(0, u64::saturating_add);
     Ok(budgets.queues(
         sum(|queue| queue.fds.len() as u64),
         sum(Descriptor::mapped_bytes),
@@ -130,4 +137,106 @@ fn descriptor(
         return Err(ServerError::NoEventFlag);
     }
     Ok(descriptor)
+}
+
+#[cfg(test)]
+mod tests {
+    use burst_hal::{DataLocation, HeapMemory, Pool, Request, RequestArgument, RequestPool};
+    use burst_wire::{Features, RequestExtras, RequestPacket, SlotRequest, decode_request};
+
+    use super::super::memory_cache::MemoryCache;
+    use super::*;
+    use crate::buffers::BufferEntry;
+
+    /// Datums of the queue, and so of each packet.
+    const DATUMS: usize = 4096;
+    /// Of a packet that are neither arguments nor pools.
+    const FIXED: usize = 2;
+
+    fn packet(arguments: [&[RequestArgument]; 2], slots: &[i32]) -> Vec<u8> {
+        let [inputs, outputs] = arguments;
+        let extras = RequestExtras::default();
+        let packet = RequestPacket { inputs, outputs, slots, measure_timing: false, extras };
+        let mut bytes = Vec::new();
+        packet.encode_into(&mut bytes).unwrap();
+        assert!(bytes.len() <= DATUMS * DATUM_BYTES, "it fits the queue");
+        bytes
+    }
+
+    fn argument(rank: usize) -> RequestArgument {
+        let location = DataLocation { pool_index: 0, offset: 0, length: 0 };
+        RequestArgument { has_no_value: false, location, dimensions: vec![1; rank].into() }
+    }
+
+    fn of_arguments(arguments: &Vec<RequestArgument>) -> usize {
+        let spilled = arguments.iter().filter(|argument| argument.dimensions.spilled());
+        arguments.capacity() * size_of::<RequestArgument>()
+            + spilled.map(|one| one.dimensions.capacity() * size_of::<u32>()).sum::<usize>()
+    }
+
+    /// What a burst's thread keeps of packets, as in [`Worker`](super::super::worker::Worker).
+    #[derive(Default)]
+    struct Kept {
+        packet: Vec<u8>,
+        decoded: SlotRequest,
+        request: Request,
+        kept: Vec<Arc<BufferEntry>>,
+        in_use: Vec<i32>,
+    }
+
+    impl Kept {
+        fn take(&mut self, packet: &[u8], cache: &MemoryCache) {
+            self.packet.reserve_exact(packet.len().saturating_sub(self.packet.len()));
+            self.packet.resize(packet.len(), 0);
+            self.packet.copy_from_slice(packet);
+            decode_request(&self.packet, Features::NONE, &mut self.decoded).unwrap();
+            std::mem::swap(&mut self.request.inputs, &mut self.decoded.inputs);
+            std::mem::swap(&mut self.request.outputs, &mut self.decoded.outputs);
+            self.in_use.clear();
+            self.in_use.extend_from_slice(&self.decoded.slots);
+            cache.resolve(&self.decoded.slots, &mut self.request.pools, &mut self.kept).unwrap();
+        }
+
+        fn bytes(&self) -> usize {
+            let Kept { packet, decoded, request, kept, in_use } = self;
+            let lists = [&decoded.inputs, &decoded.outputs, &request.inputs, &request.outputs];
+            packet.capacity()
+                + lists.into_iter().map(of_arguments).sum::<usize>()
+                + (decoded.slots.capacity() + in_use.capacity()) * size_of::<i32>()
+                + request.pools.capacity() * size_of::<RequestPool>()
+                + kept.capacity().max(2 * request.pools.capacity()) * size_of::<Arc<BufferEntry>>()
+        }
+    }
+
+    #[test]
+    fn what_is_kept_of_packets_that_fill_the_queue_is_paid_for() {
+        let cache = MemoryCache::default();
+        cache.insert(0, Arc::new(HeapMemory::new(vec![1])) as Pool).unwrap();
+        let most = DATUMS - FIXED;
+        let arguments = vec![argument(0); most - 1];
+        let half = vec![argument(0); most / 2 - 1];
+        let mut packets = vec![
+            packet([&half, &half], &[0]),
+            packet([&arguments, &[]], &[0]),
+            packet([&[], &arguments], &[0]),
+            packet([&[], &[]], &vec![0; most]),
+        ];
+        // Each argument in turn with a long list of dimensions; and as many lists as possible on the heap.
+        for long in 0..100 {
+            let mut arguments = vec![argument(0); 100];
+            arguments[long] = argument(most - 101);
+            packets.push(packet([&arguments, &[]], &[0]));
+        }
+        packets.push(packet([&vec![argument(7); (most - 1) / 8], &[]], &[0]));
+        let (mut kept, mut highest) = (Kept::default(), 0);
+        for packet in packets.iter().flat_map(|packet| [packet, packet]) {
+            kept.take(packet, &cache);
+            highest = highest.max(kept.bytes());
+        }
+        let queue = DATUMS * DATUM_BYTES;
+        println!("{highest} bytes of a queue of {queue}");
+        let paid = usize::try_from(REQUEST_COPIES).unwrap() * queue;
+        assert!(highest <= paid, "{highest} bytes are kept of a queue of {queue}");
+        assert!(highest > paid / 2, "no more is asked for than that");
+    }
 }

@@ -112,15 +112,15 @@ impl BurstStarter {
             since: Instant::now(),
         });
         let cache = Arc::new(MemoryCache::default());
-        let memories = BurstMemories::new(number, link, Arc::clone(&cache));
+        let memories = BurstMemories::new(number, link, Arc::clone(&cache), closers.clone());
         let metrics = Arc::clone(&self.metrics);
         let thread_name = format!("burst-{}-{number}", presence.client());
         let ending = Ending::new(charge);
         let opening = Opening {
+            ender: BurstEnder::new(closers.clone(), memories.clone(), metrics, &presence),
             served: Served::new(&ending, presence),
             ending,
             contexts: self.contexts.get(entry.meter.device()).cloned(),
-            ender: BurstEnder::new(closers.clone(), memories.clone(), metrics),
             counts: BurstCounts::new(&self.metrics, meter),
             idle_time: self.idle_time,
             idle: IdleMonitor::begin(waiting, self.idle_time, &self.performance, entry.preference),

@@ -87,13 +87,16 @@ impl Worker {
     }
 
     /// Serves requests until the burst ends. Where the client did not close it, `ender` tells the client
-    /// why.
+    /// why: also of a panic, wherever it was.
     pub(super) fn run(mut self, ender: &BurstEnder) {
-        let reason = loop {
-            if let Err(reason) = self.serve_one() {
-                break reason;
+        let served = catch_panic(|| {
+            loop {
+                if let Err(reason) = self.serve_one() {
+                    return reason;
+                }
             }
-        };
+        });
+        let reason = served.unwrap_or(EndReason::Panicked);
         self.run.end();
         if let Some(given_up) = reason.given_up() {
             ender.end(given_up, &reason.to_string());
@@ -145,7 +148,9 @@ impl Worker {
 
     /// Copies a packet out of the queue, once, before any of it is looked at.
     fn copy_packet(&mut self, datums: usize) -> Result<(), EndReason> {
-        self.packet.resize(datums * DATUM_BYTES, 0);
+        let bytes = datums * DATUM_BYTES;
+        self.packet.reserve_exact(bytes.saturating_sub(self.packet.len())); // as it is paid for
+        self.packet.resize(bytes, 0);
         self.requests.read_deferred(&mut self.packet)?;
         // Giving room back writes to a cache line that the client reads, so the worker does it after
         // the answer is out, unless the next packet might not fit beside this one.
@@ -164,6 +169,7 @@ impl Worker {
         let prepared = self.prepare_request();
         marks.mark(SpanKind::DecodeRequest);
         if let Err(status) = prepared {
+            self.runner.end();
             self.result.reset(status);
             let id = self.decoded.extras.id;
             return Ok(ResultExtras { id, ..ResultExtras::default() });
@@ -191,6 +197,7 @@ impl Worker {
             marks.mark(SpanKind::Device);
             self.result.status = self.entry.judge(self.result.status, left);
         }
+        self.runner.end();
         self.request.pools.clear(); // unmaps the memory of a slot that was freed meanwhile
         self.kept.clear(); // and lets a buffer go that was released
         let (outputs, measure) = (self.request.outputs.len(), self.decoded.measure_timing);
@@ -226,7 +233,8 @@ impl Worker {
         // Both sides keep storage for the next request.
         std::mem::swap(&mut self.request.inputs, &mut self.decoded.inputs);
         std::mem::swap(&mut self.request.outputs, &mut self.decoded.outputs);
-        let Worker { memories, request, kept, decoded, run, .. } = self;
+        let Worker { memories, request, kept, decoded, runner, run, .. } = self;
+        runner.begin(&decoded.slots);
         memories.resolve_after(&decoded.slots, &mut request.pools, kept, || run.end())?;
         self.entry.check(&self.request).map_err(|error| {
             self.request.pools.clear();

@@ -36,7 +36,7 @@ pub(crate) struct ClientLink {
 /// For the server of a burst.
 impl ClientLink {
     /// Asks the client for the memories of slots that it has not pushed (callback `getMemories`);
-    /// waits for a second at most.
+    /// waits for a second at most, for room in the client's socket too, and not once the burst `has_ended`.
     ///
     /// # Errors
     /// INVALID_ARGUMENT when no answer comes in time, GENERAL_FAILURE when none can come.
@@ -44,11 +44,14 @@ impl ClientLink {
         &self,
         burst: u32,
         slots: &[i32],
+        has_ended: impl Fn() -> bool,
     ) -> Result<Memories, ErrorStatus> {
-        self.questions.ask(burst, MEMORIES_PATIENCE, |id| {
+        let send_now = |id| {
             let slots = List(slots.to_vec());
-            self.socket.send(&ServerMessage::GetMemories { id, burst, slots }, &[])
-        })
+            self.socket.send_now(&ServerMessage::GetMemories { id, burst, slots })
+        };
+        let wait_for_room = |patience| self.socket.wait_for_room(patience);
+        self.questions.ask(burst, MEMORIES_PATIENCE, (send_now, wait_for_room), has_ended)
     }
 
     /// Opens a memory that the client sent, and charges it to the client.
@@ -90,12 +93,10 @@ impl ClientLink {
         }
     }
 
-    /// Tells the client that one of its bursts ended before it closed it, and why.
+    /// Tells the client that one of its bursts ended before it closed it, and why. One that does not read it for
+    /// too long is disconnected: it would wait for that burst for ever.
     pub(crate) fn tell_burst_ended(&self, burst: u32, reason: &str) {
-        let ended = ServerMessage::BurstEnded { burst, detail: Text::cut(reason) };
-        if let Err(error) = self.socket.send(&ended, &[]) {
-            tracing::debug!(burst, %error, "client already disconnected");
-        }
+        self.tell(&ServerMessage::BurstEnded { burst, detail: Text::cut(reason) });
     }
 
     /// Disconnects the client.
@@ -106,6 +107,11 @@ impl ClientLink {
     /// A place for an execution of the client's that is not waited for.
     pub(crate) fn pending_execution(&self) -> Result<Charge, ServerError> {
         Ok(self.budgets.pending_execution()?)
+    }
+
+    /// The same place for the message about its end, and these bytes for as long as it waits to be told.
+    pub(crate) fn pending_message(&self, bytes: u64) -> Result<Charge, ServerError> {
+        Ok(self.budgets.pending_execution()?.and(self.budgets.memory(bytes)?))
     }
 
     /// Set when the client is gone: what runs for it is given up.
@@ -177,7 +183,7 @@ mod tests {
     fn a_question_reaches_the_client_and_its_answer_the_burst_that_asked() {
         let (link, client) = link();
         std::thread::scope(|scope| {
-            let asking = scope.spawn(|| link.ask_for_memories(3, &[5, 7]));
+            let asking = scope.spawn(|| link.ask_for_memories(3, &[5, 7], || false));
             let mut inbox = Inbox::default();
             socket::receive(&client, &mut inbox).unwrap();
             let message: ServerMessage = control::decode(inbox.message()).unwrap();
@@ -190,11 +196,43 @@ mod tests {
         });
     }
 
+    /// Leaves no room in the client's socket.
+    fn fill(link: &ClientLink) {
+        while link.tell_now(&ServerMessage::Stopping).unwrap() {}
+    }
+
+    #[test]
+    fn a_client_without_room_for_a_question_is_asked_for_a_second_and_its_slots_are_unknown() {
+        let (link, client) = link();
+        fill(&link);
+        let asked = link.ask_for_memories(3, &[5], || false);
+        assert_eq!(asked.unwrap_err(), ErrorStatus::InvalidArgument);
+        // Nothing is wrong with the connection.
+        let mut inbox = Inbox::default();
+        socket::receive(&client, &mut inbox).unwrap();
+        assert_eq!(control::decode(inbox.message()), Ok(ServerMessage::Stopping));
+    }
+
+    #[test]
+    fn a_client_that_leaves_no_room_to_tell_it_of_a_burst_is_disconnected() {
+        let (link, client) = link();
+        fill(&link);
+        socket::set_send_timeout(&*link.socket, Some(Duration::from_millis(1))).unwrap();
+        link.tell_burst_ended(1, "a reason");
+        let mut inbox = Inbox::default();
+        let ended = loop {
+            if let Err(error) = socket::receive(&client, &mut inbox) {
+                break error;
+            }
+        };
+        assert_eq!(ended, WireError::Closed);
+    }
+
     #[test]
     fn a_client_that_is_gone_gets_neither_questions_nor_messages() {
         let (link, client) = link();
         link.close();
-        let asked = link.ask_for_memories(1, &[0]);
+        let asked = link.ask_for_memories(1, &[0], || false);
         assert_eq!(asked.unwrap_err(), ErrorStatus::GeneralFailure);
         drop(client);
         link.tell_burst_ended(1, "a reason"); // neither a panic nor a signal

@@ -2,10 +2,12 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use burst_wire::WireError;
 use burst_wire::control::{self, ServerMessage};
 use burst_wire::socket::{self, Inbox};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// A client's socket, which several threads read and any may write.
 #[derive(Debug)]
@@ -34,6 +36,13 @@ impl ClientSocket {
             Err(error) if socket::timed_out(&error) => Ok(false),
             sent => sent.map(|()| true),
         }
+    }
+
+    /// Waits until there may be room for a message, or the connection has ended; so long at most.
+    pub(crate) fn wait_for_room(&self, patience: Duration) {
+        let mut room = [PollFd::new(&self.fd, PollFlags::OUT)];
+        // A time that is too long for the system, or a signal, is a look that comes early.
+        let _ = poll(&mut room, Timespec::try_from(patience).ok().as_ref());
     }
 
     /// Waits for a message. Where several threads wait, the kernel gives each message to one.

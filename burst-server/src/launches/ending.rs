@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use burst_hal::{ErrorStatus, ExecutionResult, HalVersion};
-use burst_wire::control::{Executed, ServerMessage};
+use burst_wire::control::{Executed, ServerMessage, WireShape};
 use burst_wire::{Features, WireError};
 
 use super::lane::{Lane, Member, Piece};
@@ -73,12 +73,23 @@ impl Telling {
 
     fn tell_later(&self, message: ServerMessage, member: Member, presence: Arc<Presence>) {
         let link = Arc::clone(&self.link);
-        // It takes a place again, so that who does not read cannot pile up what it is to be told.
-        let Ok(place) = link.pending_execution() else { return link.hang_up() };
+        // It takes a place again, and room for what is said, so that who does not read cannot pile up what it is to
+        // be told.
+        let Ok(place) = link.pending_message(held_bytes(&message)) else { return link.hang_up() };
         let lane = Arc::clone(&self.lane);
         let (_place, _member, _presence) = (place, member, presence);
         self.lane.enter(Arc::new(Untold { message, link, lane, _place, _member, _presence }));
     }
+}
+
+/// What a message keeps that waits to be told.
+fn held_bytes(message: &ServerMessage) -> u64 {
+    let shapes: &[WireShape] = match message {
+        ServerMessage::Executed { executed, .. } => &executed.shapes.0,
+        _ => &[],
+    };
+    let sizes: usize = shapes.iter().map(|shape| shape.dimensions.0.capacity()).sum();
+    (size_of::<Untold>() + size_of_val(shapes) + sizes * size_of::<u32>()) as u64
 }
 
 impl Piece for Untold {

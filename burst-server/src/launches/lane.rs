@@ -5,6 +5,11 @@
 //! most as many slots as the client may have threads, and each is charged to its user as a thread from
 //! before the slot is given until neither slot nor thread is left. A client with anything under way has one
 //! slot at least. The threads themselves start with the first token, and end a while after the last.
+//!
+//! One more thread does *errands*: what has to be done soon, computes nothing, and takes as long as the client
+//! makes it, such as unmapping the client's memory. Whoever has such a thing to do and is somebody else's thread
+//! hands it over. It has no slot, so that it neither waits for an execution nor makes one with a token wait; it
+//! is charged as a thread as long as anything is under way.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -33,6 +38,9 @@ pub(super) trait Piece: Send + Sync {
     fn no_thread(self: Arc<Self>);
 }
 
+/// Something that the thread for errands does. It may wait for the client's memory, and for nothing else.
+pub(super) type Errand = Box<dyn FnOnce() + Send>;
+
 /// The threads of one client.
 pub(super) struct Lane {
     host: Arc<LaunchHost>,
@@ -42,6 +50,8 @@ pub(super) struct Lane {
     width: usize,
     state: Mutex<State>,
     work: Condvar,
+    /// There are errands, or nothing else is going to be.
+    errand: Condvar,
 }
 
 #[derive(Default)]
@@ -59,6 +69,11 @@ struct State {
     threads: usize,
     /// Threads that wait for work.
     idle: usize,
+    errands: VecDeque<Errand>,
+    /// Pays for the thread that does them, from before there may be any.
+    errands_permit: Option<Charge>,
+    /// It runs, or is on its way.
+    has_errands_thread: bool,
 }
 
 /// An execution under way, until this is dropped.
@@ -69,7 +84,11 @@ impl State {
     fn surplus(&mut self) -> Vec<Charge> {
         let needed = self.threads.max(self.slots).max(self.members.min(1));
         let kept = needed.min(self.permits.len());
-        self.permits.split_off(kept)
+        let mut surplus = self.permits.split_off(kept);
+        if self.members == 0 && !self.has_errands_thread {
+            surplus.extend(self.errands_permit.take());
+        }
+        surplus
     }
 }
 
@@ -80,20 +99,21 @@ impl Lane {
         name: String,
         width: usize,
     ) -> Arc<Self> {
-        let (state, work) = (Mutex::default(), Condvar::new());
-        Arc::new(Lane { host, budgets, name, width, state, work })
+        let (work, errand) = (Condvar::new(), Condvar::new());
+        Arc::new(Lane { host, budgets, name, width, state: Mutex::default(), work, errand })
     }
 
     /// One more execution is under way.
     ///
     /// # Errors
-    /// Its user may not have a single thread more.
+    /// Its user may not have a thread more for it, and one for errands.
     pub(super) fn enlist(self: &Arc<Self>) -> Result<Member, ServerError> {
         let mut state = lock(&self.state);
-        if state.permits.is_empty() {
-            let permit = self.budgets.thread()?;
-            state.permits.push(permit);
+        let runs = if state.permits.is_empty() { Some(self.budgets.thread()?) } else { None };
+        if state.errands_permit.is_none() {
+            state.errands_permit = Some(self.budgets.thread()?);
         }
+        state.permits.extend(runs);
         state.members += 1;
         Ok(Member(Arc::clone(self)))
     }
@@ -224,10 +244,64 @@ impl Lane {
         }
     }
 
+    /// Has an errand done for an execution that is under way, or was. This does not wait; the calling thread may be
+    /// somebody else's. Where the system has no thread left, that thread does it.
+    pub(super) fn send_on_errand(self: &Arc<Self>, errand: Errand) {
+        let mut state = lock(&self.state);
+        state.errands.push_back(errand);
+        if state.errands_permit.is_none() {
+            // Nothing is under way any more, and this is the last reference to something that was. It has to go
+            // in any case: there is one such thread of a connection at most.
+            state.errands_permit = self.budgets.thread().ok();
+        }
+        let needs_thread = !state.has_errands_thread;
+        state.has_errands_thread = true;
+        drop(state);
+        self.errand.notify_one();
+        if needs_thread {
+            let lane = Arc::clone(self);
+            if threads::start(self.name.clone(), lane, |lane| lane.do_errands(LINGER)).is_err() {
+                self.host.meters.refused(Limit::Threads);
+                self.do_errands(Duration::ZERO);
+            }
+        }
+    }
+
+    /// The thread that does errands, and waits so long for the next one.
+    fn do_errands(&self, linger: Duration) {
+        while let Some(errand) = self.next_errand(linger) {
+            if catch_panic(errand).is_err() {
+                tracing::error!(thread = self.name, "an errand of an execution panicked");
+            }
+        }
+    }
+
+    /// The next errand; `None` where the thread ends.
+    fn next_errand(&self, linger: Duration) -> Option<Errand> {
+        let mut state = lock(&self.state);
+        let mut lingered = false;
+        loop {
+            if let Some(errand) = state.errands.pop_front() {
+                return Some(errand);
+            }
+            if lingered || state.is_closed {
+                state.has_errands_thread = false;
+                let surplus = state.surplus();
+                drop(state);
+                drop(surplus);
+                return None;
+            }
+            let waited = self.errand.wait_timeout(state, linger);
+            let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            (state, lingered) = (next, timeout.timed_out());
+        }
+    }
+
     /// Threads end as soon as nothing is left for them.
     pub(super) fn close(&self) {
         lock(&self.state).is_closed = true;
         self.work.notify_all();
+        self.errand.notify_all();
     }
 }
 

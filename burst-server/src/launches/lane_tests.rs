@@ -10,9 +10,9 @@ use crate::scheduler::{Patience, Scheduler};
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// A lane of this width, of a user who may have so many threads.
+/// A lane of this width, of a user who may have so many threads besides the one for errands.
 fn lane(width: usize, threads: u64) -> (Arc<Lane>, Arc<Users>) {
-    let limits = Limits { threads_per_user: threads, setup_rate: 0, ..Limits::default() };
+    let limits = Limits { threads_per_user: threads + 1, setup_rate: 0, ..Limits::default() };
     let users = Arc::new(Users::new(&limits));
     let budgets = ClientBudgets::new(&limits, &users.find(7), users.meters());
     let host = LaunchHost {
@@ -99,7 +99,7 @@ fn as_many_are_admitted_as_there_may_be_threads_and_they_have_none_until_they_ca
     three.expect("admitted", 0);
     three.expect("admitted", 1);
     assert!(three.said.try_recv().is_err(), "the third waits for a slot");
-    assert_eq!((lock(&lane.state).threads, threads(&users)), (0, 2), "paid for, not started");
+    assert_eq!((lock(&lane.state).threads, threads(&users)), (0, 3), "paid for, not started");
     lane.dispatch(three.at(1));
     three.expect("runs", 1);
     three.ends[1].send(()).unwrap();
@@ -127,7 +127,7 @@ fn a_client_whose_user_has_no_thread_left_goes_on_with_the_one_that_it_has() {
         two.expect("admitted", number);
         lane.dispatch(two.at(at));
         two.expect("runs", number);
-        assert_eq!(threads(&users), 1);
+        assert_eq!(threads(&users), 2);
         two.ends[at].send(()).unwrap();
     }
     lane.close();
@@ -136,7 +136,7 @@ fn a_client_whose_user_has_no_thread_left_goes_on_with_the_one_that_it_has() {
     let budgets = Arc::clone(&lane.budgets);
     let _elsewhere = budgets.thread().unwrap();
     let refused = lane.enlist().map(drop).unwrap_err();
-    assert!(refused.to_string().contains("the limit of 1 on threads for one user"), "{refused}");
+    assert!(refused.to_string().contains("the limit of 2 on threads for one user"), "{refused}");
 }
 
 #[test]
@@ -153,4 +153,35 @@ fn what_is_withdrawn_is_not_admitted_and_a_panic_frees_the_slot() {
     drop(ends.remove(0));
     assert_eq!(said.recv_timeout(LONG), Ok(("admitted", 2)));
     drop(pieces);
+}
+
+#[test]
+fn an_errand_waits_for_no_execution_and_is_paid_for_while_anything_is_under_way() {
+    let (lane, users) = lane(1, 1);
+    let one = pieces(&lane, 1);
+    lane.enter(one.at(0));
+    one.expect("admitted", 0);
+    lane.dispatch(one.at(0));
+    one.expect("runs", 0);
+    let (done, errands) = channel();
+    let (go, goes) = channel::<()>();
+    let begun = done.clone();
+    lane.send_on_errand(Box::new(move || {
+        begun.send(std::thread::current().id()).unwrap();
+        goes.recv_timeout(LONG).unwrap();
+        panic!("a panic that is wanted here");
+    }));
+    lane.send_on_errand(Box::new(move || done.send(std::thread::current().id()).unwrap()));
+    let first = errands.recv_timeout(LONG).unwrap();
+    assert_ne!(first, std::thread::current().id(), "the one that sends does not wait");
+    assert_eq!(threads(&users), 2, "one executes, one does errands");
+    // With nothing under way the thread is paid for as long as it is there.
+    one.ends[0].send(()).unwrap();
+    drop(one);
+    wait_until(|| lock(&lane.state).idle == 1);
+    assert_eq!(threads(&users), 2);
+    go.send(()).unwrap();
+    assert_eq!(errands.recv_timeout(LONG).unwrap(), first, "in order, and a panic ends one alone");
+    lane.close();
+    wait_until(|| threads(&users) == 0);
 }

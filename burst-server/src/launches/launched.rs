@@ -7,6 +7,10 @@
 //!
 //! Where it waits (the first four) anybody may end it at once; whoever moves the stage to `Ended` tells of
 //! it. Once it runs only its thread does, and the driver looks at its cancel word.
+//!
+//! To tell is to let go first of all that it held, and to write spans into memory of the client's: that takes as
+//! long as the client makes it. So what ends on the thread that watches everybody's fences and deadlines is
+//! told by a thread of the client's own ([`Lane::send_on_errand`]), which also has the last reference to it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -239,11 +243,12 @@ impl Launched {
 
     fn wait_for(self: &Arc<Self>, fences: &[CheckedFence]) {
         if fences.iter().all(|fence| fence.state() == FenceState::Done) {
-            return self.waited(WaitEnd::Done);
+            return Arc::clone(self).waited(WaitEnd::Done);
         }
         let longest = TimePoint::after(self.owner.host.fence_wait);
         let until = self.options.deadline.map_or(longest, |deadline| deadline.min(longest));
         let launched = Arc::clone(self);
+        // The watcher's thread, or this one.
         let ended = move |end| launched.waited(end);
         let waits = self.owner.host.watcher.wait(fences, Some(until), &self.cancel, ended);
         if let Err(error) = waits {
@@ -253,27 +258,29 @@ impl Launched {
     }
 
     /// The wait for its fences has ended.
-    fn waited(self: &Arc<Self>, end: WaitEnd) {
+    fn waited(self: Arc<Self>, end: WaitEnd) {
         match end {
             WaitEnd::Done => self.ready(),
             WaitEnd::MissedDeadline => {
                 if !self.options.deadline.is_some_and(TimePoint::has_passed) {
                     self.owner.host.meters.refused(Limit::FenceWait);
                 }
-                self.end_waiting(self.missed());
+                let missed = self.missed();
+                self.end_elsewhere(missed);
             }
             WaitEnd::Failed | WaitEnd::Cancelled => {
-                self.end_waiting(ErrorStatus::GeneralFailure);
+                self.end_elsewhere(ErrorStatus::GeneralFailure);
             }
         }
     }
 
     /// All fences are done: it waits for a slot, and then for its run token, until its deadline.
-    fn ready(self: &Arc<Self>) {
+    fn ready(self: Arc<Self>) {
         let fenced = TimePoint::now();
         let mut state = lock(&self.state);
         if state.stage != Stage::Fences {
-            return;
+            drop(state);
+            return self.leave_to_its_client();
         }
         let duration = state.load.as_ref().and_then(|load| load.duration);
         let deadline = sooner(self.options.deadline, fenced, duration);
@@ -281,19 +288,26 @@ impl Launched {
         drop(state);
         match deadline {
             Some(at) if at <= fenced => {
-                return self.end_waiting(self.missed());
+                let missed = self.missed();
+                return self.end_elsewhere(missed);
             }
             Some(at) => self.set_alarm(at),
             None => {}
         }
-        self.owner.lane.enter(Arc::clone(self) as Arc<dyn Piece>);
+        let lane = Arc::clone(&self.owner.lane);
+        lane.enter(self);
     }
 
     fn set_alarm(self: &Arc<Self>, at: TimePoint) {
         let weak = Arc::downgrade(self);
         let alarm = self.owner.host.watcher.alarm(at, move |end| {
-            if let (WaitEnd::MissedDeadline, Some(launched)) = (end, weak.upgrade()) {
-                launched.end_waiting(launched.missed());
+            // Where it has ended before, not even looked up: this thread must not have its last reference.
+            if end != WaitEnd::MissedDeadline {
+                return;
+            }
+            if let Some(launched) = weak.upgrade() {
+                let missed = launched.missed();
+                launched.end_elsewhere(missed);
             }
         });
         match alarm {
@@ -318,6 +332,7 @@ impl Launched {
     /// Asks it to give up.
     pub(super) fn cancel(&self) {
         self.cancel.cancel();
+        self.run.look_again();
     }
 
     /// What has not begun never will.
@@ -325,26 +340,62 @@ impl Launched {
         self.end_waiting(ErrorStatus::GeneralFailure);
     }
 
-    /// Ends it where it still waits.
+    /// Ends it where it still waits, on a thread of its client's.
     fn end_waiting(self: &Arc<Self>, status: ErrorStatus) {
+        if let Some(waited_for) = self.leave(status) {
+            self.tell(ExecutionResult::of(status), None);
+            self.leave_lane(waited_for);
+        }
+    }
+
+    /// The same on a thread that others wait for.
+    fn end_elsewhere(self: Arc<Self>, status: ErrorStatus) {
+        match self.leave(status) {
+            Some(waited_for) => {
+                // Not the owner, which has the connection: this must not be its last reference.
+                let lane = Arc::clone(&self.owner.lane);
+                lane.send_on_errand(Box::new(move || {
+                    self.tell(ExecutionResult::of(status), None);
+                    self.leave_lane(waited_for);
+                }));
+            }
+            None => self.leave_to_its_client(),
+        }
+    }
+
+    /// What may be the last reference to it, and to its client's connection, goes on a thread of the client's.
+    fn leave_to_its_client(self: Arc<Self>) {
+        let lane = Arc::clone(&self.owner.lane);
+        if let Some(last) = Arc::into_inner(self) {
+            lane.send_on_errand(Box::new(move || drop(last)));
+        }
+    }
+
+    /// Moves the stage to `Ended` where it still waits; gives for what it did.
+    fn leave(&self, status: ErrorStatus) -> Option<Stage> {
         let mut state = lock(&self.state);
         let waited_for = state.stage;
         match waited_for {
             Stage::Entered | Stage::Fences | Stage::Slot => {}
             Stage::Token if self.run.leave() => {}
             // It has its token, or is about to wait for it: whoever goes on with it looks here.
-            Stage::Token => return state.refused = Some(status),
-            Stage::Running | Stage::Ended => return,
+            Stage::Token => {
+                state.refused = Some(status);
+                return None;
+            }
+            Stage::Running | Stage::Ended => return None,
         }
         state.stage = Stage::Ended;
-        drop(state);
+        Some(waited_for)
+    }
+
+    /// Its slot, or its place among those that wait for one, is free.
+    fn leave_lane(self: &Arc<Self>, waited_for: Stage) {
         let lane = &self.owner.lane;
-        if waited_for == Stage::Slot {
-            lane.withdraw(&(Arc::clone(self) as Arc<dyn Piece>));
-        }
-        self.tell(ExecutionResult::of(status), None);
-        if waited_for == Stage::Token {
-            lane.leave_slot();
+        match waited_for {
+            Stage::Slot => lane.withdraw(&(Arc::clone(self) as Arc<dyn Piece>)),
+            Stage::Token => lane.leave_slot(),
+            _ => {}
         }
     }
 
@@ -420,7 +471,7 @@ impl Launched {
         let executed = catch_panic(|| entry.model.execute_for(&request, &options, &caller));
         drop(computing);
         let Ok(mut result) = executed else {
-            tracing::error!(execution = self.number, "the driver panicked");
+            tracing::error!(lane = ?self.owner.lane, execution = self.number, "the driver panicked");
             return failed(ErrorStatus::GeneralFailure);
         };
         marks.mark(SpanKind::Device);
@@ -434,7 +485,7 @@ impl Launched {
 
 impl Piece for Launched {
     fn admitted(self: Arc<Self>) {
-        let owner = Arc::clone(&self.owner);
+        let lane = Arc::clone(&self.owner.lane);
         let mut state = lock(&self.state);
         let is_wanted = state.stage == Stage::Slot;
         if is_wanted {
@@ -442,20 +493,22 @@ impl Piece for Launched {
         }
         drop(state);
         if !is_wanted {
-            return owner.lane.leave_slot();
+            self.leave_to_its_client();
+            return lane.leave_slot();
         }
         let launched = Arc::clone(&self);
         let granted = Box::new(move || {
-            let owner = Arc::clone(&launched.owner);
-            owner.lane.dispatch(launched);
+            let lane = Arc::clone(&launched.owner.lane);
+            lane.dispatch(launched);
         });
         if self.run.begin_later(granted) {
-            return owner.lane.dispatch(self);
+            return lane.dispatch(self);
         }
         // Who wanted to end it in the instant before it waited found nothing to end.
         let refused = lock(&self.state).refused;
-        if let Some(status) = refused {
-            self.end_waiting(status);
+        match refused {
+            Some(status) => self.end_elsewhere(status),
+            None => self.leave_to_its_client(),
         }
     }
 
@@ -473,7 +526,10 @@ impl Piece for Launched {
         self.run.take_over();
         self.run.end();
         lock(&self.state).stage = Stage::Ended;
-        self.tell(ExecutionResult::of(ErrorStatus::ResourceExhaustedTransient), None);
+        let lane = Arc::clone(&self.owner.lane);
+        lane.send_on_errand(Box::new(move || {
+            self.tell(ExecutionResult::of(ErrorStatus::ResourceExhaustedTransient), None);
+        }));
     }
 }
 

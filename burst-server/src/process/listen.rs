@@ -16,6 +16,7 @@ use rustix::net::{
 };
 use rustix::process::geteuid;
 
+use super::folder_lock::FolderLock;
 use crate::ServerError;
 use crate::panics::lock;
 
@@ -55,6 +56,11 @@ impl Listener {
     /// Makes a socket at `path`, for its owner alone (mode 0600). A socket that a dead service
     /// left behind is replaced.
     ///
+    /// Of several services that start at the same path at the same time one has it: each locks the folder (`flock`)
+    /// while it looks and until it listens. Where a folder cannot be locked, because it may be written and not read or
+    /// somebody else keeps the lock for longer than two seconds, it goes without; one that cannot be written is
+    /// [`ServerError::Listen`] as ever.
+    ///
     /// # Errors
     /// [`ServerError::PathInUse`] when another process listens there, [`ServerError::NotASocket`] when
     /// something else lies there, [`ServerError::Listen`] otherwise.
@@ -82,6 +88,8 @@ impl Listener {
     fn bind_socket(path: &Path, mode: u32, kind: SocketType) -> Result<Self, ServerError> {
         let failed = |errno| ServerError::Listen { path: path.to_owned(), errno };
         let address = SocketAddrUnix::new(path).map_err(failed)?;
+        // Until it listens: another service would take it for one that a dead service left behind.
+        let _locked = FolderLock::of(path);
         remove_stale(path, &address, kind)?;
         let socket = new_socket(kind).map_err(failed)?;
         // Before `bind`: the file is made with the mode of its socket less the bits of the umask, so
@@ -127,8 +135,10 @@ impl Listener {
             // The only error is that nobody listens any more.
             let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
         }
-        if let Some(file) = &self.file
-            && identity(&file.path) == Ok(file.identity)
+        let Some(file) = &self.file else { return };
+        // A service that starts just now finds that nobody listens, and puts its own there.
+        let _locked = FolderLock::of(&file.path);
+        if identity(&file.path) == Ok(file.identity)
             && let Err(errno) = unlink(&file.path)
         {
             let path = file.path.display();
@@ -313,5 +323,70 @@ impl Stop {
 impl AsFd for Stop {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.read.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    /// Who starts at the same moment.
+    const SERVICES: usize = 4;
+
+    #[test]
+    fn of_services_that_start_at_one_path_at_once_one_has_it_and_is_found_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("burst.sock");
+        let address = SocketAddrUnix::new(&path).unwrap();
+        for round in 0..200 {
+            // What a dead service left behind.
+            let stale = new_socket(SocketType::SEQPACKET).unwrap();
+            bind(&stale, &address).unwrap();
+            drop(stale);
+            let at_once = Barrier::new(SERVICES);
+            let start = || {
+                at_once.wait();
+                Listener::bind(&path)
+            };
+            let bound: Vec<Result<Listener, ServerError>> = std::thread::scope(|scope| {
+                let threads = [(); SERVICES].map(|()| scope.spawn(start));
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            let (have, others): (Vec<_>, Vec<_>) = bound.into_iter().partition(Result::is_ok);
+            assert_eq!(have.len(), 1, "round {round}: {have:?} {others:?}");
+            let in_use = |other: &Result<_, _>| matches!(other, Err(ServerError::PathInUse { .. }));
+            assert!(others.iter().all(in_use), "round {round}: {others:?}");
+            let client = new_socket(SocketType::SEQPACKET).unwrap();
+            assert_eq!(connect(&client, &address), Ok(()), "round {round}");
+            drop(have);
+            assert!(!path.exists());
+        }
+    }
+
+    #[test]
+    fn a_service_that_ends_leaves_the_socket_of_the_next_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("burst.sock");
+        for round in 0..200 {
+            let ends = Listener::bind(&path).unwrap();
+            let at_once = Barrier::new(2);
+            let next = std::thread::scope(|scope| {
+                let next = scope.spawn(|| {
+                    at_once.wait();
+                    loop {
+                        match Listener::bind(&path) {
+                            Err(ServerError::PathInUse { .. }) => std::thread::yield_now(),
+                            other => break other.unwrap(),
+                        }
+                    }
+                });
+                at_once.wait();
+                drop(ends);
+                next.join().unwrap()
+            });
+            assert_eq!(identity(&path), Ok(next.file.as_ref().unwrap().identity), "round {round}");
+        }
     }
 }

@@ -14,7 +14,7 @@ use super::Scheduler;
 use super::claims::Claimant;
 use super::meter::Waited;
 use super::turns::{Asked, Slice, Verdict};
-use super::urgent::{CLIENTS_TURN_NS, LOOK_EVERY_NS, Need, News, Watched};
+use super::urgent::{CLIENTS_TURN_NS, LOOK_EVERY_NS, Need, News, Urgent, Watched};
 use super::waiter::{Given, Granted, NoToken, Waiter};
 
 /// What computes, for log lines.
@@ -44,6 +44,8 @@ pub(crate) struct Run {
     of: Claimant,
     work: Work,
     waiter: Arc<Waiter>,
+    /// Bursts of the same user.
+    urgent: Arc<Urgent>,
     /// One of the constants below, or when it was handed its token. Only the thread that has entered
     /// the run writes it, and the fields below; others read it for reports.
     slice: AtomicU64,
@@ -102,6 +104,7 @@ impl Run {
         cancel: &CancelWord,
     ) -> Self {
         Run {
+            urgent: scheduler.users.of(of.user),
             scheduler,
             number,
             of,
@@ -219,6 +222,12 @@ impl Run {
         self.waiter.cancel();
     }
 
+    /// Ends its waiting in the middle of what it computes, where its cancel word was set. To be called after that:
+    /// a driver that waits for its turn looks at nothing.
+    pub(crate) fn look_again(&self) {
+        self.waiter.look_again();
+    }
+
     /// Whether it computes just now, or waits in the middle of it.
     pub(crate) fn computes(&self) -> bool {
         self.slice() != IDLE
@@ -304,7 +313,7 @@ impl Run {
     /// It is of a burst with these requests: less urgent runs of the same user look at them.
     pub(crate) fn watches(self: &Arc<Self>, requests: Gauge) {
         let run = Arc::downgrade(self);
-        self.scheduler.urgent.add(self.number, self.of, run, requests);
+        self.urgent.add(self.number, self.of.priority, run, requests);
     }
 
     /// Lets threads of more urgent bursts, and of their clients, have this core.
@@ -318,7 +327,7 @@ impl Run {
             return;
         }
         self.looked_at.store(now, Ordering::Relaxed);
-        let News { need, ends } = self.scheduler.urgent.news(self.of);
+        let News { need, ends } = self.urgent.news(self.of.priority);
         if self.urgent_ends.swap(ends, Ordering::Relaxed) != ends {
             self.yields_until.store(now + CLIENTS_TURN_NS, Ordering::Relaxed);
         }
@@ -386,7 +395,7 @@ impl Turn for Run {
         if self.scheduler.turns.are_wanted() {
             self.give_way_to_others();
         }
-        if self.scheduler.urgent.is_above(self.of.priority) {
+        if self.urgent.is_above(self.of.priority) {
             self.let_urgent_run();
         }
     }
@@ -401,9 +410,9 @@ impl Turn for Run {
 }
 
 impl Watched for Run {
-    fn needs(&self, has_requests: bool) -> Option<Need> {
+    fn needs(&self, has_requests: &dyn Fn() -> bool) -> Option<Need> {
         // A request stays in its queue until it is answered.
-        let has_not_begun = || has_requests && !self.computes() && !self.waits();
+        let has_not_begun = || !self.computes() && !self.waits() && has_requests();
         match self.waiter.is_granted() {
             true => Some(Need::Core),
             false => has_not_begun().then_some(Need::CoreAndToken),
@@ -418,6 +427,7 @@ impl Watched for Run {
 impl Drop for Run {
     fn drop(&mut self) {
         self.scheduler.forget(self.number);
+        self.urgent.forget(self.number);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Runs on real threads. Every wait is a handshake; `LONG` turns a hang into a failure.
 
+use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use burst_hal::trace::{Span, SpanKind, SpanSink};
 use burst_hal::{Priority, TimePoint, Turn};
 
-use super::urgent::{Need, News};
+use super::urgent::{Need, News, Watched};
 use super::*;
 use crate::panics::catch_panic;
 
@@ -229,6 +230,12 @@ fn time_is_charged_once_however_often_a_run_asks_whose_turn_it_is() {
 
 #[test]
 fn a_cancelled_run_does_not_wait_to_go_on_and_has_no_token_to_give_back() {
+    cancelled_while_it_waits_to_go_on(|scheduler, _| scheduler.wake_called_off());
+    // The one alone, as an execution that is cancelled by itself.
+    cancelled_while_it_waits_to_go_on(|_, run| run.look_again());
+}
+
+fn cancelled_while_it_waits_to_go_on(wake: impl Fn(&Arc<Scheduler>, &Run)) {
     let scheduler = scheduler(1);
     let (run, cancel) = new_run(&scheduler, 1);
     let (other, _) = new_run(&scheduler, 2);
@@ -251,7 +258,7 @@ fn a_cancelled_run_does_not_wait_to_go_on_and_has_no_token_to_give_back() {
     assert_eq!(other.said(), Ok(()), "it was handed over");
     wait_until(|| waiting(&scheduler) == 1);
     cancel.cancel();
-    scheduler.wake_called_off();
+    wake(&scheduler, &run);
     thread.join().unwrap();
     assert_eq!(scheduler.turns.counts(), (0, 0), "the other one's token");
     other.end();
@@ -539,17 +546,18 @@ fn a_request_of_a_more_urgent_burst_is_news_until_its_thread_has_begun() {
     let scheduler = scheduler(1);
     let (low, high) = (Priority::Low, Priority::High);
     let of = |user, priority| Claimant { priority, ..of(user) };
-    assert!(!scheduler.urgent.is_above(low));
+    let users = [1, 2].map(|user| scheduler.users.of(user));
+    let above = || users.each_ref().map(|urgent| urgent.is_above(low));
+    assert_eq!(above(), [false; 2]);
     let (urgent, mut requests, mut served) = burst(&scheduler, of(1, high));
     let (_equal, mut others, _served) = burst(&scheduler, of(1, low));
     let (_stranger, mut strangers, _taken) = burst(&scheduler, of(2, high));
-    assert_eq!(
-        [low, Priority::Medium, high].map(|p| scheduler.urgent.is_above(p)),
-        [true, true, false]
-    );
+    assert_eq!(above(), [true; 2]);
+    assert_eq!([Priority::Medium, high].map(|p| users[0].is_above(p)), [true, false]);
+    assert!(!scheduler.users.of(3).is_above(low), "who has none has none to look at");
     others.write(&[0; 8]).unwrap();
     strangers.write(&[0; 8]).unwrap();
-    let news = || scheduler.urgent.news(of(1, low));
+    let news = || users[0].news(low);
     let nothing = News { need: None, ends: 0 };
     assert_eq!(news(), nothing, "neither an equal one's nor another user's");
     requests.write(&[0; 8]).unwrap();
@@ -570,5 +578,45 @@ fn a_request_of_a_more_urgent_burst_is_news_until_its_thread_has_begun() {
     urgent.end();
     drop(urgent);
     assert_eq!(news(), nothing);
-    assert!(scheduler.urgent.is_above(low), "another user's, of whom this one sees nothing");
+    assert_eq!(above(), [false, true], "another user's, of whom this one sees nothing");
+}
+
+/// Looks at its requests with something done just before.
+struct Looked {
+    before: Mutex<Box<dyn FnMut() + Send>>,
+}
+
+impl fmt::Debug for Looked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Looked").finish_non_exhaustive()
+    }
+}
+
+impl Watched for Looked {
+    fn needs(&self, has_requests: &dyn Fn() -> bool) -> Option<Need> {
+        (lock(&self.before))();
+        has_requests().then_some(Need::CoreAndToken)
+    }
+
+    fn ends(&self) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn the_words_of_a_client_are_looked_at_with_no_lock_held() {
+    let scheduler = scheduler(1);
+    let urgent = scheduler.users.of(1);
+    let (mut requests, served) = fmq::pair(&fmq::QueueConfig::new(8, 4)).unwrap();
+    let of_user = Arc::clone(&urgent);
+    let before = Box::new(move || {
+        // What other threads of the user do meanwhile, and what only a later look can find.
+        of_user.forget(8);
+        requests.write(&[0; 8]).unwrap();
+    });
+    let looked = Arc::new(Looked { before: Mutex::new(before) });
+    let weak = Arc::downgrade(&looked) as Weak<dyn Watched>;
+    urgent.add(7, Priority::High, weak.clone(), served.gauge());
+    urgent.add(8, Priority::Medium, weak, served.gauge());
+    assert_eq!(urgent.news(Priority::Medium).need, Some(Need::CoreAndToken));
 }

@@ -6,8 +6,14 @@
 //! which the thread of a burst with a request cannot even ask for a token, nor a client read its answer. So a run that computes
 //! looks, between two steps, whether a more urgent burst of its user has a request that its thread has not
 //! begun, or a token that its thread has not taken, or has just ended, and lets whoever waits for the core have it. Where no burst is
-//! more urgent than another run, nobody looks. Why it is so: `docs/decisions/0035-a-core-for-the-urgent.md`.
+//! more urgent than another run of its user, nobody looks. Why it is so:
+//! `docs/decisions/0035-a-core-for-the-urgent.md`.
+//!
+//! Whether there are requests says a word that the client can write, in memory whose pages it can take away: to
+//! look there may take as long as the client likes. So it is looked at with no lock held, and only by runs of
+//! the same user; users share nothing here but the table of who there is.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -15,7 +21,6 @@ use std::sync::{Arc, Mutex, Weak};
 use burst_hal::Priority;
 use fmq::Gauge;
 
-use super::claims::Claimant;
 use crate::panics::lock;
 
 /// So often a run that computes looks at most: a look costs a cache miss for each burst that it looks at.
@@ -47,17 +52,35 @@ pub(super) struct News {
 
 /// What is looked at: the run of a burst.
 pub(super) trait Watched: fmt::Debug + Send + Sync {
-    /// What its thread needs, where there are requests or not.
-    fn needs(&self, has_requests: bool) -> Option<Need>;
+    /// What its thread needs; `has_requests` looks whether there are any.
+    fn needs(&self, has_requests: &dyn Fn() -> bool) -> Option<Need>;
 
     /// How often it ended so far.
     fn ends(&self) -> u64;
 }
 
-/// Bursts that a less urgent run may have to let run.
+/// The users whose runs there are, each with its bursts.
+#[derive(Debug, Default)]
+pub(super) struct Users(Mutex<HashMap<u32, Weak<Urgent>>>);
+
+impl Users {
+    /// The bursts of this user.
+    pub(super) fn of(&self, user: u32) -> Arc<Urgent> {
+        let mut known = lock(&self.0);
+        if let Some(urgent) = known.get(&user).and_then(Weak::upgrade) {
+            return urgent;
+        }
+        known.retain(|_, urgent| urgent.strong_count() > 0);
+        let urgent = Arc::default();
+        known.insert(user, Arc::downgrade(&urgent));
+        urgent
+    }
+}
+
+/// Bursts of one user that its less urgent runs may have to let run.
 #[derive(Debug, Default)]
 pub(super) struct Urgent {
-    /// Of HIGH priority, of whichever user.
+    /// Of HIGH priority.
     high: AtomicU32,
     /// Of MEDIUM priority.
     medium: AtomicU32,
@@ -67,16 +90,22 @@ pub(super) struct Urgent {
 #[derive(Debug)]
 struct Burst {
     number: u64,
-    of: Claimant,
+    priority: Priority,
     run: Weak<dyn Watched>,
     requests: Gauge,
 }
 
 impl Urgent {
     /// This run is one of a burst with these requests.
-    pub(super) fn add(&self, number: u64, of: Claimant, run: Weak<dyn Watched>, requests: Gauge) {
-        let Some(count) = self.count(of.priority) else { return };
-        lock(&self.bursts).push(Burst { number, of, run, requests });
+    pub(super) fn add(
+        &self,
+        number: u64,
+        priority: Priority,
+        run: Weak<dyn Watched>,
+        requests: Gauge,
+    ) {
+        let Some(count) = self.count(priority) else { return };
+        lock(&self.bursts).push(Burst { number, priority, run, requests });
         count.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -84,12 +113,14 @@ impl Urgent {
     pub(super) fn forget(&self, number: u64) {
         let mut bursts = lock(&self.bursts);
         let Some(at) = bursts.iter().position(|burst| burst.number == number) else { return };
-        if let Some(count) = self.count(bursts.swap_remove(at).of.priority) {
+        let forgotten = bursts.swap_remove(at);
+        drop(bursts); // unmapping its queue takes its time
+        if let Some(count) = self.count(forgotten.priority) {
             count.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Whether there may be a more urgent burst than this, of whichever user.
+    /// Whether there may be a more urgent burst than this.
     #[inline]
     pub(super) fn is_above(&self, priority: Priority) -> bool {
         // Relaxed, as all here: a look that comes a step too late is as good.
@@ -101,19 +132,20 @@ impl Urgent {
         }
     }
 
-    /// How the more urgent bursts of the same user are.
-    pub(super) fn news(&self, of: Claimant) -> News {
+    /// How the bursts are that are more urgent than this.
+    pub(super) fn news(&self, priority: Priority) -> News {
         let bursts = lock(&self.bursts);
-        let above = bursts
-            .iter()
-            .filter(|burst| burst.of.user == of.user && burst.of.priority > of.priority);
-        let with_items = |burst: &Burst| Some((burst.run.upgrade()?, burst.requests.items() != 0));
-        let runs: Vec<(Arc<dyn Watched>, bool)> =
-            above.take(LOOKED_AT_MAX).filter_map(with_items).collect();
-        // A run whose last reference is dropped here asks for the lock.
+        let above = bursts.iter().filter(|burst| burst.priority > priority);
+        let with_gauge = |burst: &Burst| Some((burst.run.upgrade()?, burst.requests.clone()));
+        let runs: Vec<(Arc<dyn Watched>, Gauge)> =
+            above.take(LOOKED_AT_MAX).filter_map(with_gauge).collect();
+        // Before the client's words are looked at. And a run whose last reference is dropped here asks for
+        // the lock.
         drop(bursts);
+        let needs =
+            |(run, requests): &(Arc<dyn Watched>, Gauge)| run.needs(&|| requests.items() != 0);
         News {
-            need: runs.iter().filter_map(|(run, has_requests)| run.needs(*has_requests)).max(),
+            need: runs.iter().filter_map(needs).max(),
             ends: runs.iter().fold(0, |ends, (run, _)| ends.wrapping_add(run.ends())),
         }
     }

@@ -14,7 +14,7 @@ use super::table::{Table, unknown};
 use crate::ServerError;
 use crate::admission::Limit;
 use crate::buffers::same_device;
-use crate::burst::{BuffersInSlots, BurstHandle, BurstParams, NewBurst};
+use crate::burst::{BUFFER_SLOT_BYTES, BuffersInSlots, BurstHandle, BurstParams, NewBurst};
 use crate::panics::lock;
 
 /// Starts a burst on a prepared model. Its new thread opens it, which may take long, and replies to call
@@ -78,7 +78,8 @@ pub(super) fn push_memory(
         let device = takes_buffers(buffers)?;
         let buffer = session.table().buffer(token)?;
         same_device("the buffer is one", &device, buffer.device())?;
-        cache.insert_buffer(slot, &buffer)?;
+        let paid = session.budgets.memory(BUFFER_SLOT_BYTES as u64)?;
+        cache.insert_buffer(slot, &buffer, paid)?;
         return Ok(Answer::Done);
     }
     match open_source(session, source, &mut descriptors.into_iter())? {

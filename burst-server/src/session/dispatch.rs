@@ -3,15 +3,38 @@
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
+use burst_hal::{CACHE_FILES_MAX, CacheFiles};
 use burst_wire::Features;
-use burst_wire::control::Call;
+use burst_wire::control::{Call, FENCES_MAX};
 
 use super::replies::Progress;
 use super::{
     Session, buffers, bursts, compilations, devices, executions, launches, memories, models, traces,
 };
 use crate::ServerError;
+use crate::admission::{Limit, LimitMeters};
 use crate::burst::BurstParams;
+
+/// Looks at the numbers of descriptors that a call states by itself: one that is over its limit is refused by that,
+/// and not for the descriptors that nobody could send with it.
+///
+/// # Errors
+/// [`ServerError::NeverAllowed`], [`ServerError::CacheFiles`].
+pub(super) fn check_counts(call: &Call, meters: &LimitMeters) -> Result<(), ServerError> {
+    match call {
+        Call::ExecuteFenced(fenced) => {
+            Ok(meters.within(Limit::Fences, fenced.fences.into(), FENCES_MAX.into())?)
+        }
+        Call::PrepareCaching { cache, .. } | Call::PrepareFromCache { cache, .. } => {
+            let CacheFiles { model, data } = cache.kinds();
+            match model.max(data) {
+                files if files > CACHE_FILES_MAX => Err(ServerError::CacheFiles { files }),
+                _ => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Does what call `id` asks for. The caller has checked that it came with as many descriptors as it
 /// needs.

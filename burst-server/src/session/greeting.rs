@@ -97,6 +97,7 @@ fn receive(client: &ClientSocket) -> Result<Result<ClientGreeting, WireError>, W
     socket::set_send_timeout(client, Some(SEND_TIMEOUT))?;
     let mut inbox = Inbox::default();
     client.receive(&mut inbox)?;
+    // The inbox goes here, and with it any descriptors, for which nobody pays: the answer is sent without.
     match ClientGreeting::decode(inbox.message()) {
         Err(WireError::NotThisProtocol) => Err(WireError::NotThisProtocol),
         greeting => Ok(greeting),

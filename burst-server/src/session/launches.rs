@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use burst_hal::{Fence, Request, RequestArgument, RequestPool};
 use burst_launch::{CheckedFence, Completion};
-use burst_wire::control::{Answer, FENCES_MAX, FencedRequest, SynchronousRequest};
+use burst_wire::control::{Answer, FencedRequest, SynchronousRequest};
 
 use super::Session;
 use super::buffers::kept_for;
 use super::executions::{counted, open_request, options};
 use super::replies::{CallOutput, Progress};
 use crate::ServerError;
-use crate::admission::{Charge, Limit};
+use crate::admission::Charge;
 use crate::launches::{Fences, Launched, NewLaunch};
 use crate::prepared::PreparedEntry;
 
@@ -23,6 +23,8 @@ use crate::prepared::PreparedEntry;
 const OWN_FENCE: u64 = 2;
 /// What the service keeps of each execution beside its request.
 const KEPT_BYTES: usize = 4096;
+/// What it keeps of each descriptor: a fence is known to the execution and to the thread that watches fences.
+const KEPT_BYTES_PER_DESCRIPTOR: usize = 256;
 /// Numbers that the service gives to executions lie below, so that a client has the others for its own.
 const OWN_NUMBERS: u32 = 1 << 31;
 
@@ -105,8 +107,7 @@ fn take_in_fenced(
     arrived: Instant,
 ) -> Result<(u32, Arc<Launched>, OwnedFd), ServerError> {
     let FencedRequest { request, fences, duration } = fenced;
-    let (fences, most) = (u64::from(*fences), u64::from(FENCES_MAX));
-    session.host.metrics.limits.within(Limit::Fences, fences, most)?;
+    let fences = u64::from(*fences);
     let place = session.link.pending_execution()?;
     let buffers = kept_for(session, entry, &request.pools.0)?;
     let mut descriptors = descriptors.into_iter();
@@ -141,9 +142,9 @@ fn start_and_reply(
     (number, launched): (u32, Arc<Launched>),
     output: CallOutput,
 ) -> Result<Progress, ServerError> {
-    if let Err(gone) = session.replies.send(id, Ok(output)) {
+    if let Err(lost) = session.replies.send(id, Ok(output)) {
         session.launches.withdraw(number);
-        return Err(gone.into());
+        return Ok(Progress::ClientLost(lost));
     }
     launched.start();
     Ok(Progress::ReplyFollows)
@@ -163,7 +164,9 @@ fn free_number(session: &Session) -> u32 {
 fn kept(session: &Session, request: &Request, descriptors: u64) -> Result<Charge, ServerError> {
     let arguments = request.inputs.iter().chain(&request.outputs);
     let dimensions: usize = arguments.map(|argument| argument.dimensions.len()).sum();
+    let of_descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
     let bytes = KEPT_BYTES
+        + of_descriptors.saturating_mul(KEPT_BYTES_PER_DESCRIPTOR)
         + (request.inputs.len() + request.outputs.len()) * size_of::<RequestArgument>()
         + dimensions * size_of::<u32>()
         + request.pools.len() * size_of::<RequestPool>();

@@ -15,6 +15,8 @@ use crate::metrics::Metrics;
 /// What a call gives its client.
 pub(super) struct CallOutput {
     pub(super) answer: Answer,
+    /// Kept until the reply is sent, beside what is charged for the thing that it stands for: one at most for
+    /// each thread that sends, and threads are charged.
     pub(super) descriptor: Option<OwnedFd>,
 }
 
@@ -30,6 +32,9 @@ pub(super) enum Progress {
     Done(CallOutput),
     /// Another thread will reply to it.
     ReplyFollows,
+    /// It was to be replied to on the way, and its client is gone or has not read its socket for too long. No other
+    /// reply is tried, which would have the client's time begin again.
+    ClientLost(WireError),
 }
 
 impl<T: Into<CallOutput>> From<T> for Progress {

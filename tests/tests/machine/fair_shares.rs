@@ -137,14 +137,15 @@ fn keep_busy(mut stream: Stream, ended: &AtomicBool) {
 
 /// A burst with two requests under way all the time, so that it always wants to compute.
 fn keep_wanting(mut burst: Burst, ended: &AtomicBool) {
-    let memory: Pool = Arc::new(ShmMemory::create(32).unwrap());
-    let arguments = [0, 16].map(|offset| RequestArgument {
+    let memory: Pool = Arc::new(ShmMemory::create(64).unwrap());
+    let arguments = [0, 16, 32, 48].map(|offset| RequestArgument {
         location: DataLocation { pool_index: 0, offset, length: 16 },
         ..RequestArgument::default()
     });
+    let (inputs, outputs) = arguments.split_at(2);
     let request = Request {
-        inputs: arguments.to_vec(),
-        outputs: arguments.to_vec(),
+        inputs: inputs.to_vec(),
+        outputs: outputs.to_vec(),
         pools: vec![RequestPool::Memory(memory)],
     };
     let submit =

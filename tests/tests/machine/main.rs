@@ -13,6 +13,7 @@ mod burst_death;
 mod copies;
 mod dma_heap;
 mod fair_shares;
+mod freed_memory;
 mod fuzz_leaks;
 mod handed_over;
 mod kill_matrix;
@@ -29,6 +30,7 @@ fn main() -> std::process::ExitCode {
         copies::TESTS,
         dma_heap::TESTS,
         fair_shares::TESTS,
+        freed_memory::TESTS,
         fuzz_leaks::TESTS,
         handed_over::TESTS,
         kill_matrix::TESTS,

@@ -234,7 +234,7 @@ fn however_it_ends_everything_is_given_back() {
     let refused = prepared.configure_burst(&BurstOptions::default());
     assert_refused(refused, PERSISTENT, "bytes of memory for one user");
     assert_eq!(used(&service, "memory_bytes"), with_burst);
-    assert_eq!(used(&service, "threads"), 2, "the reader's and the burst's");
+    assert_eq!(used(&service, "threads"), 3, "the readers' and the burst's");
     // The burst outlives its model; the hang-up ends both.
     drop(prepared);
     drop((burst, device, client));
@@ -268,13 +268,13 @@ fn memories_that_the_service_makes_are_charged_to_one_account() {
 
 #[test]
 fn threads_calls_places_and_descriptors_are_those_of_the_user() {
-    let service = service(|limits| limits.threads_per_user = 4);
+    let service = service(|limits| limits.threads_per_user = 6);
     let clients = [service.connect().unwrap(), service.connect().unwrap()];
     let prepare = |client: &Client| {
         client.device("fake").unwrap().prepare(&model(), &Default::default()).unwrap()
     };
     let [one, other] = [&clients[0], &clients[1]].map(prepare);
-    // The two connections have a thread each.
+    // Two threads read each connection, as both have prepared a model.
     let first = one.configure_burst(&BurstOptions::default()).unwrap();
     let second = other.configure_burst(&BurstOptions::default()).unwrap();
     let limit = "threads for one user";
@@ -283,7 +283,7 @@ fn threads_calls_places_and_descriptors_are_those_of_the_user() {
     }
     let refused = service.connect().unwrap_err();
     assert!(matches!(refused, ClientError::TooManyClients { .. }), "{refused}");
-    assert_eq!((used(&service, "threads"), used(&service, "clients")), (4, 2));
+    assert_eq!((used(&service, "threads"), used(&service, "clients")), (6, 2));
     drop(first);
     let third = passes_after_waiting(|| other.configure_burst(&BurstOptions::default()));
     drop((second, third, one, other, clients));

@@ -166,12 +166,17 @@ fn hostile_fields_are_refused() {
 
 #[test]
 fn one_slot_may_stand_for_both_pools() {
-    let (_service, mut burst) = start(2);
-    let mut datums = request(2, true);
-    datums[14] = RequestDatum::PoolIdentifier(INPUT_SLOT).encode();
-    // Outputs 0 and 1 lie where the inputs do: legal on the wire; the bytes decide.
-    let result = burst.run(&datums, 2);
-    assert_eq!(result.status, ErrorStatus::None);
+    let argument = |pool_index, offset| RequestArgument {
+        location: DataLocation { pool_index, offset, length: 16 },
+        ..RequestArgument::default()
+    };
+    let (_service, mut burst) = start(1);
+    // The bytes decide: they are the same memory in both.
+    for (offset, want) in [(16, ErrorStatus::None), (8, ErrorStatus::InvalidArgument)] {
+        let slots = [INPUT_SLOT; 2];
+        let datums = packet(&[argument(0, 0)], &[argument(1, offset)], &slots, true);
+        assert_eq!(burst.run(&datums, 1).status, want, "output from byte {offset} on");
+    }
 }
 
 #[test]

@@ -43,4 +43,5 @@ mod run_tokens;
 mod service_idle;
 mod service_limits;
 mod tracing;
+mod unread;
 mod unsent;

@@ -1,7 +1,7 @@
 //! What executions, buffers and compilations are asked for in control messages.
 
 use bincode::{Decode, Encode};
-use burst_hal::{BufferRole, CACHE_FILES_MAX, CACHE_TOKEN_BYTES, CacheFiles};
+use burst_hal::{BufferRole, CACHE_TOKEN_BYTES, CacheFiles};
 
 use super::bounded::List;
 use super::values::{ARGUMENTS_MAX, RANK_MAX, WireArgument};
@@ -96,7 +96,7 @@ pub struct CachePlace {
 }
 
 impl CachePlace {
-    /// So many files; at most [`CACHE_FILES_MAX`] of each kind go with a message.
+    /// So many files; at most [`CACHE_FILES_MAX`](burst_hal::CACHE_FILES_MAX) of each kind go with a message.
     #[must_use]
     pub fn new(token: [u8; CACHE_TOKEN_BYTES], files: CacheFiles) -> Self {
         CachePlace { token, model_files: files.model, data_files: files.data }
@@ -108,11 +108,9 @@ impl CachePlace {
         CacheFiles { model: self.model_files, data: self.data_files }
     }
 
-    /// How many descriptors come with it; more than any message brings where a number is too large.
+    /// How many descriptors it says that come with it.
     pub(super) fn files(&self) -> usize {
-        let limited =
-            |files: u32| if files > CACHE_FILES_MAX { usize::MAX / 4 } else { files as usize };
-        limited(self.model_files) + limited(self.data_files)
+        (self.model_files as usize).saturating_add(self.data_files as usize)
     }
 }
 

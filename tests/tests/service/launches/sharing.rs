@@ -93,8 +93,8 @@ fn what_is_launched_computes_beside_an_execution_that_does_not_give_way() {
 #[test]
 fn threads_are_charged_to_the_user_and_given_back() {
     let (service, device) = service(Gated::default(), |options| {
-        // One reads each connection, and one is left.
-        options.limits.threads_per_user = 3;
+        // Two read each connection that has prepared a model. One is left to execute, and one for errands.
+        options.limits.threads_per_user = 6;
     });
     let (mut one, mut other) = (Launching::connect(&service), Launching::connect(&service));
     one.launch(1, &memory(1)).unwrap();
@@ -103,7 +103,7 @@ fn threads_are_charged_to_the_user_and_given_back() {
     wait_until("a beginning", || device.begun().len() == 1);
     let refused = other.launch(1, &memory(3)).unwrap_err();
     assert_eq!(refused.status(), ErrorStatus::ResourceExhaustedTransient);
-    assert_eq!(refused.detail.as_str(), "the limit of 3 on threads for one user is reached");
+    assert_eq!(refused.detail.as_str(), "the limit of 6 on threads for one user is reached");
     device.release_all();
     assert_eq!(one.executed(1), ErrorStatus::None);
     assert_eq!(one.executed(2), ErrorStatus::None, "one after the other, on the one thread");
