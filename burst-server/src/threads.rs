@@ -13,7 +13,7 @@
 use std::sync::{Arc, Mutex};
 use std::thread::Builder;
 
-use crate::admission::Lines;
+use crate::lines::Lines;
 use crate::panics::{catch_panic, lock};
 
 /// Lines of the log about threads that were not to be had, whoever asked: clients may ask again at once.

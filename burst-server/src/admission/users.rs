@@ -11,10 +11,10 @@ use super::account::Account;
 use super::budget::{Budget, Charge};
 use super::limit::{Limit, LimitError};
 use super::limits::Limits;
-use super::lines::Lines;
 use super::meters::LimitMeters;
-use super::rate::Bucket;
+use crate::lines::Lines;
 use crate::panics::lock;
+use crate::rate::Bucket;
 
 /// One user.
 #[derive(Debug)]

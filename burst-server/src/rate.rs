@@ -1,10 +1,10 @@
-//! How fast a user may ask for things to be set up.
+//! How often something may be done: a user's calls that set things up, lines of the log.
 
 /// A rate limit that allows some at once (the generic cell rate algorithm). It is one number, the time
 /// at which everything taken so far would have been due at the steady rate, so that no thread and no
 /// timer has to refill it.
 #[derive(Debug)]
-pub(super) struct Bucket {
+pub(crate) struct Bucket {
     /// Nanoseconds that one takes at the steady rate.
     interval: u64,
     /// How far the due time may run ahead of the clock.
@@ -14,7 +14,7 @@ pub(super) struct Bucket {
 
 impl Bucket {
     /// `rate` per second, `depth` at once.
-    pub(super) const fn new(rate: u64, depth: u64) -> Self {
+    pub(crate) const fn new(rate: u64, depth: u64) -> Self {
         let interval = 1_000_000_000 / at_least_one(rate);
         Bucket { interval, tolerance: interval.saturating_mul(at_least_one(depth)), due: 0 }
     }
@@ -23,7 +23,7 @@ impl Bucket {
     ///
     /// # Errors
     /// How many nanoseconds too early it is.
-    pub(super) fn take(&mut self, now: u64) -> Result<(), u64> {
+    pub(crate) fn take(&mut self, now: u64) -> Result<(), u64> {
         let due = self.due.max(now).saturating_add(self.interval);
         let latest = now.saturating_add(self.tolerance);
         if due > latest {
@@ -34,7 +34,7 @@ impl Bucket {
     }
 
     /// Whether its whole burst is available, as if it had never been used.
-    pub(super) fn is_full(&self, now: u64) -> bool {
+    pub(crate) fn is_full(&self, now: u64) -> bool {
         self.due <= now
     }
 }

@@ -9,8 +9,8 @@ use std::sync::Mutex;
 
 use burst_hal::TimePoint;
 
-use super::rate::Bucket;
 use crate::panics::lock;
+use crate::rate::Bucket;
 
 /// Lines at once after a pause: more than an honest client ever causes.
 const LINES_AT_ONCE: u64 = 32;
@@ -48,7 +48,7 @@ impl Lines {
     }
 
     /// Whether it is as at the start: to forget it gives nobody a line more.
-    pub(super) fn is_fresh(&self) -> bool {
+    pub(crate) fn is_fresh(&self) -> bool {
         lock(&self.0).bucket.is_full(TimePoint::now().nanos)
     }
 }
