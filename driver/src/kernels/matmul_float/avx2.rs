@@ -28,8 +28,9 @@ const ROWS_OF_HALVES: usize = 2 * ROWS;
 /// Positions of a single row that are multiplied at once with the weights of two panels after the other.
 const CHUNK: usize = 16;
 
-/// Most panels of a single row, whose sums are as many; weights are multiplied where they lie.
-const WIDEST: usize = 6;
+/// Most panels of a single row, whose sums are twice as many; weights are multiplied where they lie. There are registers
+/// for six, but from more places at once weights that are beyond the core's own cache come more slowly.
+const WIDEST: usize = 4;
 
 /// The sums of a panel, of which `H` registers are those of units.
 type Sums<const H: usize> = [__m256; H];
@@ -56,8 +57,6 @@ pub(crate) fn multiply_panels(product: &Product<'_>, out: &mut [f32]) {
             1 => Group::<1, HALVES>::new(product, first).row(out),
             2 => Group::<2, HALVES>::new(product, first).row(out),
             3 => Group::<3, HALVES>::new(product, first).row(out),
-            4 => Group::<4, HALVES>::new(product, first).row(out),
-            5 => Group::<5, HALVES>::new(product, first).row(out),
             _ => Group::<WIDEST, HALVES>::new(product, first).row(out),
         }
     }

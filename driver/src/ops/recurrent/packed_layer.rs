@@ -255,7 +255,7 @@ impl PackedLayer {
                     Direction::Backward => count - 1 - position,
                 };
                 let sums = &mut sums[time * step..(time + 1) * step];
-                self.lstm.step(self.isa, sums, output, cell)?;
+                self.lstm.step(self.isa, done + position, sums, output, cell)?;
                 for batch in 0..batches {
                     let values = vector(output, batch, self.outputs())?;
                     emit(sequence.row(first + time, batch), values)?;
