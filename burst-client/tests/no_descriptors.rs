@@ -44,15 +44,7 @@ fn a_reply_whose_descriptors_find_no_room_fails_its_call_and_nothing_else() {
     let error = without_descriptors(|| prepared.allocate_outputs(4096)).unwrap_err();
     assert!(matches!(error, ClientError::Wire(WireError::DescriptorsLost)), "{error}");
     assert_eq!(error.status(), ErrorStatus::ResourceExhaustedTransient);
-    let made = scripted.asked(|call| match call {
-        Call::AllocateMemory { memory, .. } => Some(*memory),
-        _ => None,
-    });
-    let forgotten = scripted.asked(|call| match call {
-        Call::ForgetMemory { memory } => Some(*memory),
-        _ => None,
-    });
-    assert_eq!(made, forgotten, "the service keeps nothing of it");
+    scripted.is_made_and_forgotten();
     assert!(scripted.client.is_alive() && burst.is_alive());
     assert_eq!(prepared.allocate_outputs(4096).unwrap().len(), 4096);
 }

@@ -8,7 +8,8 @@
 //! the last thread of the last client has let go.
 //!
 //! The number of threads stays bounded all the same: each burst is charged to its client until its
-//! thread has ended, and each further reader of a socket for as long as its thread lives.
+//! thread has ended, and each further reader of a socket for as long as its thread lives. One thread of the
+//! service's own gives freed memory back, for a moment.
 
 use std::sync::{Arc, Mutex};
 use std::thread::Builder;

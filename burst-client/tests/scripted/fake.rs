@@ -80,6 +80,19 @@ impl Scripted {
             }
         }
     }
+
+    /// The memory that the service was asked to make next, which it was then told to forget.
+    pub(crate) fn is_made_and_forgotten(&self) {
+        let made = self.asked(|call| match call {
+            Call::AllocateMemory { memory, .. } => Some(*memory),
+            _ => None,
+        });
+        let forgotten = self.asked(|call| match call {
+            Call::ForgetMemory { memory } => Some(*memory),
+            _ => None,
+        });
+        assert_eq!(made, forgotten, "the service keeps nothing of it");
+    }
 }
 
 fn serve(socket: &OwnedFd, mut script: impl FnMut(&Call) -> Option<Said>, tell: impl Fn(Call)) {

@@ -102,15 +102,7 @@ fn a_memory_that_came_without_a_usable_descriptor_is_given_back() {
     let prepared = scripted.prepared();
     for _ in 0..2 {
         assert!(prepared.allocate_outputs(4096).is_err());
-        let made = scripted.asked(|call| match call {
-            Call::AllocateMemory { memory, .. } => Some(*memory),
-            _ => None,
-        });
-        let forgotten = scripted.asked(|call| match call {
-            Call::ForgetMemory { memory } => Some(*memory),
-            _ => None,
-        });
-        assert_eq!(made, forgotten);
+        scripted.is_made_and_forgotten();
     }
     assert!(scripted.client.is_alive());
 }

@@ -49,7 +49,7 @@ enum State {
 impl Questions {
     /// Asks with `send_now`, which gets the question's number and says whether there was room for it just now,
     /// and waits for the answer; for room, where there is none, with `wait_for_room`. All of that takes as
-    /// long as `patience` at most, and ends where the burst `has_ended`.
+    /// long as `patience` at most; for an answer nobody waits once the burst `has_ended`.
     ///
     /// # Errors
     /// INVALID_ARGUMENT when no answer comes in time: the slots then count as unknown. GENERAL_FAILURE

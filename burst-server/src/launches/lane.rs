@@ -245,7 +245,7 @@ impl Lane {
     }
 
     /// Has an errand done for an execution that is under way, or was. This does not wait; the calling thread may be
-    /// somebody else's. Where the system has no thread left, that thread does it.
+    /// somebody else's. Where the system has no thread left, the calling one does it.
     pub(super) fn send_on_errand(self: &Arc<Self>, errand: Errand) {
         let mut state = lock(&self.state);
         state.errands.push_back(errand);

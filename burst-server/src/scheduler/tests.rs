@@ -1,6 +1,5 @@
 //! Runs on real threads. Every wait is a handshake; `LONG` turns a hang into a failure.
 
-use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -8,7 +7,7 @@ use std::time::{Duration, Instant};
 use burst_hal::trace::{Span, SpanKind, SpanSink};
 use burst_hal::{Priority, TimePoint, Turn};
 
-use super::urgent::{Need, News, Watched};
+use super::urgent::{Need, News};
 use super::*;
 use crate::panics::catch_panic;
 
@@ -579,44 +578,4 @@ fn a_request_of_a_more_urgent_burst_is_news_until_its_thread_has_begun() {
     drop(urgent);
     assert_eq!(news(), nothing);
     assert_eq!(above(), [false, true], "another user's, of whom this one sees nothing");
-}
-
-/// Looks at its requests with something done just before.
-struct Looked {
-    before: Mutex<Box<dyn FnMut() + Send>>,
-}
-
-impl fmt::Debug for Looked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Looked").finish_non_exhaustive()
-    }
-}
-
-impl Watched for Looked {
-    fn needs(&self, has_requests: &dyn Fn() -> bool) -> Option<Need> {
-        (lock(&self.before))();
-        has_requests().then_some(Need::CoreAndToken)
-    }
-
-    fn ends(&self) -> u64 {
-        0
-    }
-}
-
-#[test]
-fn the_words_of_a_client_are_looked_at_with_no_lock_held() {
-    let scheduler = scheduler(1);
-    let urgent = scheduler.users.of(1);
-    let (mut requests, served) = fmq::pair(&fmq::QueueConfig::new(8, 4)).unwrap();
-    let of_user = Arc::clone(&urgent);
-    let before = Box::new(move || {
-        // What other threads of the user do meanwhile, and what only a later look can find.
-        of_user.forget(8);
-        requests.write(&[0; 8]).unwrap();
-    });
-    let looked = Arc::new(Looked { before: Mutex::new(before) });
-    let weak = Arc::downgrade(&looked) as Weak<dyn Watched>;
-    urgent.add(7, Priority::High, weak.clone(), served.gauge());
-    urgent.add(8, Priority::Medium, weak, served.gauge());
-    assert_eq!(urgent.news(Priority::Medium).need, Some(Need::CoreAndToken));
 }

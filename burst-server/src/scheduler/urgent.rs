@@ -158,3 +158,47 @@ impl Urgent {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks at its requests with something done just before.
+    struct Looked {
+        before: Mutex<Box<dyn FnMut() + Send>>,
+    }
+
+    impl fmt::Debug for Looked {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.debug_struct("Looked").finish_non_exhaustive()
+        }
+    }
+
+    impl Watched for Looked {
+        fn needs(&self, has_requests: &dyn Fn() -> bool) -> Option<Need> {
+            (lock(&self.before))();
+            has_requests().then_some(Need::CoreAndToken)
+        }
+
+        fn ends(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn the_words_of_a_client_are_looked_at_with_no_lock_held() {
+        let urgent = Arc::new(Urgent::default());
+        let (mut requests, served) = fmq::pair(&fmq::QueueConfig::new(8, 4)).unwrap();
+        let of_user = Arc::clone(&urgent);
+        let before = Box::new(move || {
+            // What other threads of the user do meanwhile, and what only a later look can find.
+            of_user.forget(8);
+            requests.write(&[0; 8]).unwrap();
+        });
+        let looked = Arc::new(Looked { before: Mutex::new(before) });
+        let weak = Arc::downgrade(&looked) as Weak<dyn Watched>;
+        urgent.add(7, Priority::High, weak.clone(), served.gauge());
+        urgent.add(8, Priority::Medium, weak, served.gauge());
+        assert_eq!(urgent.news(Priority::Medium).need, Some(Need::CoreAndToken));
+    }
+}
