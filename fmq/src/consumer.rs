@@ -15,7 +15,7 @@ use crate::gauge::Gauge;
 use crate::queue_memory::{Parts, QueueConfig};
 use crate::readiness::Readiness;
 use crate::ring::ReadSide;
-use crate::span::{Span, copy_out, prefetch};
+use crate::span::{Span, copy_out, prefetch_to_read};
 use crate::sync::{AtomicU64, EventWord, Ordering};
 use crate::wait::{Sleeper, Wait, WaitCondition, Waiter};
 use crate::wake_up::{failed_wake, waitable, wake_other_end};
@@ -300,10 +300,6 @@ impl Consumer {
     }
 }
 
-/// Bytes of a message that are prefetched while a reader waits for it. The processor's own prefetcher
-/// follows longer ones once the copy has begun.
-const MAX_PREFETCH_BYTES: u64 = 1024;
-
 /// The condition of a reader: so many bytes are readable.
 pub(crate) struct Items<'a> {
     pub(crate) side: &'a mut ReadSide,
@@ -324,8 +320,7 @@ impl WaitCondition for Items<'_> {
 
     #[inline]
     fn prefetch(&self) {
-        let len = self.side.last_read().min(MAX_PREFETCH_BYTES);
-        prefetch(&self.ring.region(), self.side.position(), len);
+        prefetch_to_read(&self.ring.region(), self.side.position(), self.side.last_read());
     }
 
     #[inline]

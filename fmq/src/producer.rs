@@ -15,7 +15,7 @@ use crate::gauge::Gauge;
 use crate::queue_memory::{Parts, QueueConfig};
 use crate::readiness::Readiness;
 use crate::ring::WriteSide;
-use crate::span::{Span, copy_in, prefetch};
+use crate::span::{Span, copy_in, prefetch_to_write};
 use crate::sync::{AtomicU64, EventWord, Ordering};
 use crate::wait::{Sleeper, Wait, WaitCondition, Waiter};
 use crate::wake_up::{failed_wake, waitable, wake_other_end};
@@ -252,17 +252,12 @@ impl Producer {
     }
 }
 
-/// Longest message after which the place of the next one is fetched: longer ones were slower for it.
-const MAX_FETCHED_BYTES: u64 = 2048;
-
 /// Hands `written` bytes to the reader, and fetches the place of one more message like it: the lines lie in the
 /// reader's cache since it read there, and a store that has to get them from it makes the next message late.
 #[inline]
 fn publish(side: &mut WriteSide, write: &AtomicU64, ring: &SharedRegion, written: u64) {
     side.publish(write, written);
-    if written <= MAX_FETCHED_BYTES {
-        prefetch(&ring.region(), side.position(), written);
-    }
+    prefetch_to_write(&ring.region(), side.position(), written);
 }
 
 /// The condition of a writer: so many bytes are free.

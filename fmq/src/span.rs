@@ -89,10 +89,41 @@ pub(crate) fn copy_out(
     Ok(ring.copy_out(0, rest)?)
 }
 
-/// Brings `len` bytes from `position` into this CPU's caches, as far as they lie before the end of the ring. A hint.
+/// Longest message that both ends fetch early. The lines of a longer one are the writer's alone until they are written
+/// (`docs/decisions/0050-the-place-of-the-next-message.md`).
+const MAX_SHARED_BYTES: u64 = 512;
+/// Longest message whose place the writer fetches early: longer ones gained nothing.
+const MAX_FETCHED_BYTES: u64 = 2048;
+
+/// Brings the place of a message that the reader waits for into its CPU's caches, if it is a short one; as far as it lies
+/// before the end of the ring. A hint.
 #[inline]
-pub(crate) fn prefetch(ring: &Region<'_>, position: u64, len: u64) {
+pub(crate) fn prefetch_to_read(ring: &Region<'_>, position: u64, len: u64) {
+    if len <= MAX_SHARED_BYTES {
+        let (position, len) = before_end(ring, position, len);
+        ring.prefetch(position, len);
+    }
+}
+
+/// Brings the place of the writer's next message into its CPU's caches. A hint, as above.
+#[inline]
+pub(crate) fn prefetch_to_write(ring: &Region<'_>, position: u64, len: u64) {
+    if len > MAX_FETCHED_BYTES {
+        return;
+    }
+    let is_shared = len <= MAX_SHARED_BYTES;
+    let (position, len) = before_end(ring, position, len);
+    if is_shared {
+        ring.prefetch(position, len);
+    } else {
+        ring.prefetch_to_write(position, len);
+    }
+}
+
+/// Where that is in the ring, and how much of it lies before the ring's end.
+#[inline]
+fn before_end(ring: &Region<'_>, position: u64, len: u64) -> (usize, usize) {
     let position = usize::try_from(position).unwrap_or(usize::MAX);
     let len = usize::try_from(len).unwrap_or(usize::MAX);
-    ring.prefetch(position, len.min(ring.len().saturating_sub(position)));
+    (position, len.min(ring.len().saturating_sub(position)))
 }

@@ -4,7 +4,7 @@
 //! 1. Payload bytes leave only as copies; no `&[u8]` into a shared mapping is ever made.
 //! 2. A `&T` leaves only when `T: PeerWritable`, that is, atomics all the way down.
 //! 3. Every pointer that is read or written through is made by [`Region::check`], the only place
-//!    that adds an offset. ([`Region::prefetch`] rounds one down to a cache line; it is a hint to
+//!    that adds an offset. (What prefetches rounds one down to a cache line; it is a hint to
 //!    the processor and never read through.)
 //!
 //! # Why the copies are sound although others may write while they run
@@ -157,12 +157,23 @@ impl<'m> Region<'m> {
     /// Changes nothing and waits for nothing; bytes outside the region are left alone.
     #[inline]
     pub fn prefetch(&self, offset: usize, len: usize) {
+        self.each_line(offset, len, prefetch_line);
+    }
+
+    /// As [`prefetch`](Region::prefetch), and takes the lines from all other caches: for who is about to write there.
+    #[inline]
+    pub fn prefetch_to_write(&self, offset: usize, len: usize) {
+        self.each_line(offset, len, prefetch_line_to_write);
+    }
+
+    #[inline(always)]
+    fn each_line(&self, offset: usize, len: usize, fetch: impl Fn(*const u8)) {
         let Ok(from) = self.check(offset, len) else { return };
         // From the beginning of the first line, or the last one would be left out at times.
         let before = from.addr() % CACHE_LINE;
         let first = from.wrapping_sub(before);
         for line in (0..before + len).step_by(CACHE_LINE) {
-            prefetch_line(first.wrapping_add(line));
+            fetch(first.wrapping_add(line));
         }
     }
 
@@ -199,6 +210,21 @@ fn prefetch_line(at: *const u8) {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn prefetch_line(_: *const u8) {}
+
+/// Written out, as the compiler makes a fetch for reading of it where it does not know the processor to have one for
+/// writing; those that have none do nothing here.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+fn prefetch_line_to_write(at: *const u8) {
+    // SAFETY: a hint; it changes no memory and no register, and faults on no address.
+    unsafe {
+        std::arch::asm!("prefetchw [{at}]", at = in(reg) at, options(nostack, preserves_flags));
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+#[inline(always)]
+fn prefetch_line_to_write(_: *const u8) {}
 
 /// A window that keeps its mapping alive itself, for structures that live long.
 #[derive(Debug, Clone)]
