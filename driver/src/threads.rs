@@ -58,12 +58,30 @@ const MAX_TILE_RUNS: usize = 8;
 pub(crate) mod speed {
     /// Multiplications of floats, added up, in matrix products.
     pub(crate) const FLOAT_PRODUCTS: usize = 64;
-    /// The same of bytes.
-    pub(crate) const BYTE_PRODUCTS: usize = 160;
     /// Multiplications of depthwise convolutions.
     pub(crate) const CHANNEL_PRODUCTS: usize = 12;
     /// Bytes read and written one after the other.
     pub(crate) const BYTES: usize = 8;
+
+    /// How much of the work on quantized values.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct OfBytes {
+        /// Multiplications, added up, in matrix products.
+        pub(crate) products: usize,
+        /// Multiplications of depthwise convolutions.
+        pub(crate) channel_products: usize,
+        /// Sums of a product that become stored values: where a sum has few products, that is most of the work.
+        pub(crate) values: usize,
+    }
+
+    /// With vectors of 512 bits, or of 256 at most.
+    #[must_use]
+    pub(crate) fn of_bytes(wide: bool) -> OfBytes {
+        match wide {
+            true => OfBytes { products: 160, channel_products: 12, values: 12 },
+            false => OfBytes { products: 80, channel_products: 6, values: 2 },
+        }
+    }
 
     /// What the product of these takes, in nanoseconds, at so many in one.
     #[must_use]

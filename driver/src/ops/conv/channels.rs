@@ -62,8 +62,9 @@ fn aligned(values: &[f32], budget: &Budget<'_>) -> Result<AlignedBytes, OpError>
     })
 }
 
-/// Rows of output pixels, cut so that the deadline is looked at between them.
-fn tiling(conv: &Conv) -> Tiling {
+/// Rows of output pixels, cut so that the deadline is looked at between them; a core does so many of the products in a
+/// nanosecond.
+fn tiling(conv: &Conv, pace: usize) -> Tiling {
     let row_len = conv.output.width * conv.output.channels;
     let products = row_len.saturating_mul(conv.depth());
     let rows = conv.output.batches * conv.output.height;
@@ -73,7 +74,7 @@ fn tiling(conv: &Conv) -> Tiling {
         share_step: Some(1),
         least: 1,
         most: (PRODUCTS_PER_LOOK / products.max(1)).max(1),
-        nanos: speed::nanos(&[rows, products], speed::CHANNEL_PRODUCTS),
+        nanos: speed::nanos(&[rows, products], pace),
     }
 }
 
@@ -103,7 +104,7 @@ impl Kernel for FloatChannels {
             return Err(sizes_differ());
         }
         let Run { scratch, stop, parallelism, .. } = run;
-        let tiling = tiling(&conv);
+        let tiling = tiling(&conv, speed::CHANNEL_PRODUCTS);
         parallelism.tiles(&tiling, out, scratch, *stop, |first, out, _| {
             let rows = first..first + out.len() / tiling.row_len;
             depthwise_float::rows(self.isa, &conv, input, filter, rows, out);
@@ -217,7 +218,8 @@ impl Kernel for ByteChannels {
             return Err(sizes_differ());
         }
         let Run { scratch, stop, parallelism, .. } = run;
-        let tiling = tiling(&conv);
+        let pace = speed::of_bytes(self.isa.avx512).channel_products;
+        let tiling = tiling(&conv, pace);
         parallelism.tiles(&tiling, out, scratch, *stop, |first, out, scratch| {
             let rows = first..first + out.len() / tiling.row_len;
             match &self.form {

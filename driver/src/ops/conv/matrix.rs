@@ -381,7 +381,9 @@ impl ByteProduct {
         let rows = conv.output.pixels();
         let moved = if conv.is_pointwise() { 0 } else { rows };
         let row_sums = self.weights.sums_len(units) - self.weights.sums_len(0);
-        let computing = speed::nanos(&[rows, depth, units], speed::BYTE_PRODUCTS);
+        let pace = speed::of_bytes(self.isa.avx512);
+        let computing = speed::nanos(&[rows, depth, units], pace.products);
+        let storing = speed::nanos(&[rows, units], pace.values);
         Tiling {
             row_len: units,
             step: SHARED_STEP,
@@ -389,6 +391,7 @@ impl ByteProduct {
             least: SHARED_STEP,
             most: tile_rows(depth + row_sums * size_of::<i32>() + units),
             nanos: computing
+                .saturating_add(storing)
                 .saturating_add(speed::nanos(&[moved, depth + ROW_BYTES], speed::BYTES)),
         }
     }
