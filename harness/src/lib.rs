@@ -9,12 +9,14 @@
 //! | [`model`] | the other kind: a path over which a model runs |
 //! | [`litert`] | LiteRT in a Python process, where a Python that has it is named |
 //! | [`machine`] | the machine, its CPUs, keeping a thread on one |
+//! | [`lines`] | what a cache line takes from one CPU to another |
 
 #![forbid(unsafe_code)]
 
 pub mod bounds;
 pub mod engine;
 pub mod error;
+pub mod lines;
 pub mod litert;
 pub mod machine;
 pub mod model;

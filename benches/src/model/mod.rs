@@ -18,7 +18,6 @@ mod comparison;
 mod correct;
 mod driver;
 mod idle;
-mod line;
 pub mod seeded;
 
 use std::cell::RefCell;
@@ -30,6 +29,7 @@ use std::sync::Arc;
 
 use burst_client::Route;
 use burst_harness::engine::Spread;
+use burst_harness::lines;
 use burst_harness::litert::{LiteRt, Python};
 use burst_harness::machine::Machine;
 use burst_harness::model::{
@@ -43,7 +43,6 @@ pub use comparison::{Compared, Comparison, Ratio, ThreadRatio, bounds};
 pub use correct::REFERENCE;
 pub use driver::serve_driver_if_asked;
 pub use idle::{Idle, hold_model_if_asked};
-pub use line::two_lines_ns;
 
 /// What to measure.
 #[derive(Debug, Clone, clap::Args)]
@@ -136,7 +135,7 @@ impl Args {
         let series = measure(subjects, &self.common.length(), &mut |round, label| {
             progress.show(&format!("{}, round {round}: {label}", workload.name));
             if label.path == paths::IN_PROCESS && label.threads > 1 {
-                two_lines.extend(two_lines_ns(line::PATIENCE));
+                two_lines.extend(lines::two_lines_ns(lines::PATIENCE));
             }
         });
         let series = series.map_err(named)?;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use burst_driver::Isa;
+use burst_harness::lines;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetError,
     Scope,
@@ -80,6 +81,10 @@ impl Calls for Here {
 
     fn wake_cost_ns(&self) -> u64 {
         fmq::machine::sleep_cost_ns()
+    }
+
+    fn two_lines_ns(&self, cpus: [usize; 2]) -> Option<f64> {
+        lines::two_lines_between_ns(cpus, lines::PATIENCE)
     }
 
     fn isa(&self) -> Isa {

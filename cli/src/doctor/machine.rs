@@ -35,6 +35,8 @@ pub(super) trait Calls {
     fn clock_cost_ns(&self) -> u64;
     /// What it takes that two threads wake each other, once each.
     fn wake_cost_ns(&self) -> u64;
+    /// What two cache lines, one each way, take between two CPUs, in nanoseconds; `None` where it cannot be measured.
+    fn two_lines_ns(&self, cpus: [usize; 2]) -> Option<f64>;
     /// What the driver's kernels may use.
     fn isa(&self) -> Isa;
     /// Whether this process may read and write a device.

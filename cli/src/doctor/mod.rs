@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `machine.rs`, `calls.rs` | where answers come from: files of the system, and calls of the kernel |
-//! | `clock.rs`, `processors.rs`, `kernel.rs`, `limits.rs`, `devices.rs` | the checks |
+//! | `clock.rs`, `processors.rs`, `lines.rs`, `kernel.rs`, `limits.rs`, `devices.rs` | the checks |
 //! | `finding.rs`, `text.rs` | what a check finds; that for people |
 
 mod calls;
@@ -12,6 +12,7 @@ mod devices;
 mod finding;
 mod kernel;
 mod limits;
+mod lines;
 mod machine;
 mod processors;
 #[cfg(test)]
@@ -30,8 +31,14 @@ use finding::{Finding, Verdict};
 use machine::Machine;
 
 /// What is looked at, in the order in which it is shown.
-const CHECKS: [&[Check]; 5] =
-    [clock::CHECKS, processors::CHECKS, kernel::CHECKS, limits::CHECKS, devices::CHECKS];
+const CHECKS: [&[Check]; 6] = [
+    clock::CHECKS,
+    processors::CHECKS,
+    lines::CHECKS,
+    kernel::CHECKS,
+    limits::CHECKS,
+    devices::CHECKS,
+];
 
 /// One thing that is looked at.
 type Check = fn(&Machine<'_>) -> Finding;

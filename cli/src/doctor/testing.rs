@@ -19,6 +19,7 @@ struct Kernel {
     landlock: u8,
     clock_ns: u64,
     wakes_ns: u64,
+    lines_ns: fn([usize; 2]) -> Option<f64>,
     isa: Isa,
     /// Nothing may be used, or one path may not.
     refused: Option<(Option<PathBuf>, Errno)>,
@@ -70,6 +71,7 @@ impl MadeUp {
             landlock: 6,
             clock_ns: 25,
             wakes_ns: 8_000,
+            lines_ns: |_| Some(120.0),
             isa: Isa { avx2: true, avx_vnni: true, avx512: true, vnni: true, ..Isa::PORTABLE },
             refused: None,
         };
@@ -125,6 +127,12 @@ impl MadeUp {
         self
     }
 
+    /// What lines take between two CPUs.
+    pub(super) fn lines(mut self, ns: fn([usize; 2]) -> Option<f64>) -> MadeUp {
+        self.kernel.lines_ns = ns;
+        self
+    }
+
     pub(super) fn isa(mut self, isa: Isa) -> MadeUp {
         self.kernel.isa = isa;
         self
@@ -159,6 +167,10 @@ impl Calls for Kernel {
 
     fn wake_cost_ns(&self) -> u64 {
         self.wakes_ns
+    }
+
+    fn two_lines_ns(&self, cpus: [usize; 2]) -> Option<f64> {
+        (self.lines_ns)(cpus)
     }
 
     fn isa(&self) -> Isa {

@@ -8,12 +8,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Run, Spread, Track, median};
+use crate::lines::FAR_ABOVE_NS;
 use crate::transport::names;
 use crate::transport::subject::PeerInCase;
-
-/// A round is far where the floor of two lines takes longer than this for there and back, in nanoseconds. On machines
-/// where both were seen it takes 140 to 190 near, also where the cores do other work, and 300 and more far.
-pub const FAR_ABOVE_NS: f64 = 230.0;
 
 /// All rounds of a row in one mode.
 #[derive(Debug, Clone, Serialize, Deserialize)]
