@@ -107,6 +107,16 @@ fn widen(pieces: &[[&[u8]; WIDE_ROWS]], index: usize, flip: __m128i, wide: &mut 
             store_i16s(to, _mm256_cvtepu8_epi16(_mm_xor_si128(load_16_bytes(from), flip)));
         } else if let (Ok(from), Ok(to)) = (from.try_into(), (&mut *to).try_into()) {
             store_8_i16s(to, _mm_cvtepu8_epi16(_mm_xor_si128(load_8_bytes(from), flip)));
+        } else if let (Some(first), Some(last)) = (from.first_chunk::<8>(), from.last_chunk::<8>())
+        {
+            // The line of a first layer: three taps of three channels.
+            let wider = |from| _mm_cvtepu8_epi16(_mm_xor_si128(load_8_bytes(from), flip));
+            if let Some(to) = to.first_chunk_mut() {
+                store_8_i16s(to, wider(first));
+            }
+            if let Some(to) = to.last_chunk_mut() {
+                store_8_i16s(to, wider(last));
+            }
         } else {
             let flip = _mm_cvtsi128_si32(flip).to_le_bytes()[0];
             for (from, to) in from.iter().zip(to) {

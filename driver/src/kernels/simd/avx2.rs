@@ -167,19 +167,17 @@ pub(crate) fn store_bytes(out: &mut [u8], bytes: __m128i) {
         unsafe { _mm_storeu_si128(full.as_mut_ptr().cast(), bytes) };
         return;
     }
-    let mut all = [0; 16];
-    // SAFETY: as above.
-    unsafe { _mm_storeu_si128(all.as_mut_ptr().cast(), bytes) };
     // Half of them at once: rows of 8 and 24 channels are common.
-    let (low, high) = all.split_at(8);
-    let (out, rest) = match out.split_first_chunk_mut::<8>() {
+    let (out, bytes) = match out.split_first_chunk_mut::<8>() {
         Some((front, out)) => {
-            front.copy_from_slice(low);
-            (out, high)
+            // SAFETY: 8 bytes are written to an array of 8.
+            unsafe { _mm_storel_epi64(front.as_mut_ptr().cast(), bytes) };
+            (out, _mm_unpackhi_epi64(bytes, bytes))
         }
-        None => (out, low),
+        None => (out, bytes),
     };
+    let rest = _mm_cvtsi128_si64(bytes).to_le_bytes();
     for (out, byte) in out.iter_mut().zip(rest) {
-        *out = *byte;
+        *out = byte;
     }
 }
