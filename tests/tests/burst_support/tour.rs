@@ -268,9 +268,9 @@ pub struct Kill {
 /// The `PushMemory`, counted from 1, that a relay which withholds keeps to itself.
 const WITHHELD_PUSH: usize = 2;
 
-/// A cancellation whose acknowledgement its client does not wait for. The service may answer the client's next
-/// call first, by another of its threads; so that conversations are the same each time, the relay holds the
-/// next call back until the acknowledgement has come.
+/// A cancellation, or something let go of, whose acknowledgement its client does not wait for. The service may answer the
+/// client's next call first, by another of its threads, and this one when its client has hung up; so that conversations are
+/// the same each time, the relay holds the next call back until the acknowledgement has come.
 #[derive(Default)]
 struct Unacknowledged {
     state: Mutex<Acknowledgement>,
@@ -290,10 +290,10 @@ impl Unacknowledged {
         let state = self.state.lock().unwrap();
         let waits = |state: &mut Acknowledgement| state.awaited.is_some() && !state.never;
         let (mut state, waited) = self.changed.wait_timeout_while(state, LONG, waits).unwrap();
-        assert!(!waited.timed_out(), "a cancellation was not acknowledged");
+        assert!(!waited.timed_out(), "a cancellation or release was not acknowledged");
         if number > 1
-            && let Ok(ClientMessage::Call { id, call: Call::CancelExecution { .. } }) =
-                decode::<ClientMessage>(message)
+            && let Ok(ClientMessage::Call { id, call }) = decode::<ClientMessage>(message)
+            && is_told(&call)
         {
             state.awaited = Some(id);
         }
@@ -314,6 +314,20 @@ impl Unacknowledged {
         self.state.lock().unwrap().never = true;
         self.changed.notify_all();
     }
+}
+
+/// Whether it is a call whose answer its client may not wait for.
+fn is_told(call: &Call) -> bool {
+    matches!(
+        call,
+        Call::CancelExecution { .. }
+            | Call::CloseBurst { .. }
+            | Call::ForgetMemory { .. }
+            | Call::FreeMemory { .. }
+            | Call::ReleaseBuffer { .. }
+            | Call::ReleaseExecution { .. }
+            | Call::ReleaseModel { .. }
+    )
 }
 
 /// Two threads that carry messages between two sockets.
