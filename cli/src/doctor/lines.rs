@@ -34,12 +34,13 @@ fn cache_lines(machine: &Machine<'_>) -> Finding {
     else {
         return named.unknown("no thread ran on both of two CPUs", effect);
     };
-    let whither = match measured.as_slice() {
+    let at_the_other_end = match measured.as_slice() {
         [(only, _)] => format!("CPU {only}"),
         several => counted(several.len() as u64, "other"),
     };
     let range = if measured.len() == 1 { String::new() } else { format!(" to {most:.0}") };
-    let found = format!("{least:.0}{range} ns there and back between CPU {first} and {whither}");
+    let found =
+        format!("{least:.0}{range} ns there and back between CPU {first} and {at_the_other_end}");
     let is_near = |ns: f64| (ONE_CORE_BELOW_NS..=FAR_ABOVE_NS).contains(&ns);
     let near: Vec<String> =
         measured.iter().filter(|(_, ns)| is_near(*ns)).map(|(cpu, _)| cpu.to_string()).collect();
