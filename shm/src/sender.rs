@@ -10,6 +10,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::io::Errno;
 
+use super::socket_option::{last_errno, set};
+
 /// Adds a pidfd of the sender to each packet; Linux 6.5. The number of most architectures.
 const SO_PASSPIDFD: libc::c_int = 76;
 /// The kind of control message that such a pidfd is.
@@ -36,10 +38,6 @@ pub struct SentPacket {
     /// Who sent it.
     pub sender: Sender,
 }
-
-/// Bytes of an `int`, as options of sockets are told it.
-const INT_BYTES: libc::socklen_t = 4;
-const _: () = assert!(size_of::<libc::c_int>() == INT_BYTES as usize);
 
 /// Storage as the kernel aligns control messages.
 #[repr(C, align(8))]
@@ -112,26 +110,6 @@ impl Drop for SenderWatch<'_> {
         let _ = set(self.socket, libc::SO_PASSCRED, false);
         let _ = set(self.socket, SO_PASSPIDFD, false);
     }
-}
-
-/// Sets a yes-or-no option of a socket.
-fn set(socket: BorrowedFd<'_>, option: libc::c_int, value: bool) -> Result<(), Errno> {
-    let value = libc::c_int::from(value);
-    // SAFETY: the socket is open while it is borrowed; the value is an `int`, with the size of one.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            option,
-            (&raw const value).cast(),
-            INT_BYTES,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(last_errno()) }
-}
-
-fn last_errno() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
 /// What the control messages say of the sender; closes the descriptors that the sender itself added.

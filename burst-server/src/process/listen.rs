@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use burst_shm::takes_descriptors;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{
     FileType, Mode, OFlags, chmod, fchmod, fcntl_getfl, fcntl_setfl, fstat, lstat, open, unlink,
@@ -32,7 +33,8 @@ const PERMISSIONS: u32 = 0o777;
 /// How long no connection may have had to wait before a shortage counts as over.
 const CALM: Duration = Duration::from_secs(1);
 
-/// A socket that clients connect to. Dropping it removes its file, where the process may still do that:
+/// A socket that clients connect to. Its connections take no descriptors until somebody says otherwise
+/// ([`takes_descriptors`]), so that letting go of one waits for nothing that a stranger has put into it. Dropping it removes its file, where the process may still do that:
 /// within a [`Sandbox`](crate::Sandbox) the file stays, nobody can connect to it, and the next
 /// service that listens there replaces it.
 #[derive(Debug)]
@@ -92,6 +94,7 @@ impl Listener {
         let _locked = FolderLock::of(path);
         remove_stale(path, &address, kind)?;
         let socket = new_socket(kind).map_err(failed)?;
+        takes_descriptors(&socket, false).map_err(failed)?;
         // Before `bind`: the file is made with the mode of its socket less the bits of the umask, so
         // that there is no moment at which others than the intended could connect.
         fchmod(&socket, Mode::from_raw_mode(mode)).map_err(failed)?;
@@ -116,11 +119,12 @@ impl Listener {
     /// Takes over a listening socket that a supervisor made (socket activation).
     ///
     /// # Errors
-    /// The descriptor cannot be made one that does not wait.
+    /// The descriptor cannot be made one that does not wait, or is no socket.
     pub fn from_socket(socket: OwnedFd) -> Result<Self, ServerError> {
         // Others may accept from it, too: what was there to accept may be gone.
         let flags = fcntl_getfl(&socket).map_err(system("fcntl"))?;
         fcntl_setfl(&socket, flags | OFlags::NONBLOCK).map_err(system("fcntl"))?;
+        takes_descriptors(&socket, false).map_err(system("setsockopt"))?;
         Ok(Listener { socket, file: None, ended: OnceLock::new(), shortage: Mutex::default() })
     }
 
@@ -131,7 +135,10 @@ impl Listener {
         if self.ended.set(()).is_err() {
             return; // nothing is left to do, nor to say
         }
-        if self.file.is_some() {
+        if self.file.is_none() {
+            // As it came: whoever accepts from it next may know nothing of this.
+            let _ = takes_descriptors(&self.socket, true);
+        } else {
             // The only error is that nobody listens any more.
             let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
         }

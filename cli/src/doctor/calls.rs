@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use burst_driver::Isa;
 use burst_harness::lines;
+use burst_shm::takes_descriptors;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetError,
     Scope,
@@ -65,6 +66,12 @@ impl Calls for Here {
             Ok(_) => Ok(()),
             Err(errno) => Err(Errno::from_raw_os_error(errno as i32)),
         }
+    }
+
+    fn pass_rights(&self) -> Result<(), Errno> {
+        let (one, _other) = UnixStream::pair()
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        if takes_descriptors(&one, false)? { Ok(()) } else { Err(Errno::NOPROTOOPT) }
     }
 
     fn clock_cost_ns(&self) -> u64 {

@@ -6,7 +6,8 @@ use super::Check;
 use super::finding::{Finding, Named};
 use super::machine::Machine;
 
-pub(super) const CHECKS: &[Check] = &[kernel, futex_waitv, seals, landlock, seccomp, peer_pidfd];
+pub(super) const CHECKS: &[Check] =
+    &[kernel, futex_waitv, seals, landlock, seccomp, peer_pidfd, pass_rights];
 
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
 const SECCOMP: &str = "/proc/sys/kernel/seccomp/actions_avail";
@@ -121,6 +122,18 @@ fn peer_pidfd(machine: &Machine<'_>) -> Finding {
     }
 }
 
+fn pass_rights(machine: &Machine<'_>) -> Finding {
+    let named = Named("pass_rights");
+    match machine.calls.pass_rights() {
+        Ok(()) => named.fine("there", "Nobody hands descriptors to the service who was not let in."),
+        Err(errno) => named.worse(
+            refused(errno),
+            "Whoever may connect can hold up the thread that accepts, with a descriptor whose closing waits.",
+            kernel_or_filter(errno, "6.16"),
+        ),
+    }
+}
+
 fn refused(errno: Errno) -> String {
     match errno {
         Errno::NOSYS | Errno::NOPROTOOPT => "not there".to_owned(),
@@ -160,8 +173,12 @@ mod tests {
 
     #[test]
     fn features_that_the_kernel_refuses_say_what_is_lost_and_from_when_on_they_are_there() {
-        let checks: [(Check, &str, _); 3] =
-            [(futex_waitv, "5.16", Lacking), (seals, "5.1", Lacking), (peer_pidfd, "6.5", Worse)];
+        let checks: [(Check, &str, _); 4] = [
+            (futex_waitv, "5.16", Lacking),
+            (seals, "5.1", Lacking),
+            (peer_pidfd, "6.5", Worse),
+            (pass_rights, "6.16", Worse),
+        ];
         for (check, since, verdict) in checks {
             assert_eq!(MadeUp::new().look(check).verdict, Fine);
             let old = MadeUp::new().old_kernel().look(check);

@@ -31,6 +31,8 @@ pub(super) trait Calls {
     fn landlock(&self) -> u8;
     /// Whether a socket tells a descriptor of its peer's process.
     fn peer_pidfd(&self) -> Result<(), Errno>;
+    /// Whether a socket can be told to take no descriptors.
+    fn pass_rights(&self) -> Result<(), Errno>;
     /// What one look at the monotonic clock takes.
     fn clock_cost_ns(&self) -> u64;
     /// What it takes that two threads wake each other, once each.

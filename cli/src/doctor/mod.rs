@@ -157,8 +157,15 @@ mod tests {
             .map(|check| check.name)
             .collect();
         // These ask the kernel or the processor, which answer.
-        let asked =
-            ["wake_cost", "instruction_sets", "futex_waitv", "seals", "landlock", "peer_pidfd"];
+        let asked = [
+            "wake_cost",
+            "instruction_sets",
+            "futex_waitv",
+            "seals",
+            "landlock",
+            "peer_pidfd",
+            "pass_rights",
+        ];
         assert!(fine.iter().all(|name| asked.contains(name)), "{fine:?}");
         assert!(report.unknown >= 12, "{report:?}");
     }

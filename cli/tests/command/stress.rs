@@ -96,8 +96,13 @@ fn count(test: &Value, what: &str) -> u64 {
 
 /// Tests with a driver that goes wrong in this way; several take turns.
 fn with_fault(fault: &str, tests: &str, patience: &str) -> Value {
+    with_fault_within("1", fault, tests, patience)
+}
+
+/// As [`with_fault`], within so many minutes: what faults leave of them, a test takes in which all goes well.
+fn with_fault_within(minutes: &str, fault: &str, tests: &str, patience: &str) -> Value {
     let folder = tempfile::tempdir().unwrap();
-    let output = faulty(fault, tests, patience)
+    let output = faulty(minutes, fault, tests, patience)
         .env("BURST_STARTS", folder.path().join("starts"))
         .output()
         .unwrap();
@@ -105,10 +110,10 @@ fn with_fault(fault: &str, tests: &str, patience: &str) -> Value {
     json(&output)
 }
 
-fn faulty(fault: &str, tests: &str, patience: &str) -> Command {
+fn faulty(minutes: &str, fault: &str, tests: &str, patience: &str) -> Command {
     let driver = faulty_driver();
     let service = driver.to_str().unwrap();
-    let args = ["stress", "--minutes", "1", "--seed", "3", "--json", "--service", service];
+    let args = ["stress", "--minutes", minutes, "--seed", "3", "--json", "--service", service];
     let mut command = burst(&[&args[..], &["--test", tests, "--patience", patience]].concat());
     command.env("BURST_FAULT", fault);
     command
@@ -182,7 +187,7 @@ fn a_driver_that_dies_by_itself_while_others_are_killed_is_a_crash() {
 
 fn after_hang_crash_and_failure_the_next_test_runs_and_has_its_own_outcome() {
     let tests = ["parallel", "prepare", "prepare-beside", "models"];
-    let report = with_fault("hang,crash,wrong,good", &tests.join(","), "15");
+    let report = with_fault_within("0.6", "hang,crash,wrong,good", &tests.join(","), "15");
     let seen = ["HANG", "CRASH", "FAILURE", "SUCCESS"];
     let want: Vec<(String, String)> =
         tests.iter().zip(seen).map(|(test, word)| ((*test).into(), word.into())).collect();
@@ -228,7 +233,7 @@ fn what_is_printed_to_repeat_a_test_repeats_it() {
 fn the_page_has_every_row() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("page.html");
-    let mut command = faulty("crash,good", "parallel,prepare", "60");
+    let mut command = faulty("0.4", "crash,good", "parallel,prepare", "60");
     command.args(["--report", page.to_str().unwrap()]);
     let output = command.env("BURST_STARTS", folder.path().join("starts")).output().unwrap();
     let (report, page) = (json(&output), std::fs::read_to_string(page).unwrap());
@@ -282,7 +287,7 @@ fn only_the_devices_that_are_named_are_used() {
         test["counts"].as_object().unwrap().keys().filter(|name| name.starts_with("on:")).collect();
     assert_eq!(used, ["on:cpu", "on:cpu-quant"], "{test:#}");
     assert!(test["repeat"].as_str().unwrap().ends_with(" --device cpu-quant,cpu"), "{test:#}");
-    let mut command = faulty("good", "parallel", "60");
+    let mut command = faulty("1", "good", "parallel", "60");
     let report = json(&command.args(["--device", "cpu,cpu-quant"]).output().unwrap());
     let what = report["tests"][0]["what"].as_str().unwrap_or_default();
     assert!(what.ends_with("the service has no device cpu-quant"), "{report:#}");

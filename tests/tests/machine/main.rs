@@ -9,6 +9,7 @@ mod peer;
 mod service_support;
 
 mod async_fd;
+mod at_the_door;
 mod burst_death;
 mod copies;
 mod dma_heap;
@@ -26,6 +27,7 @@ mod two_users;
 fn main() -> std::process::ExitCode {
     burst_testing::run_one_after_the_other(&[
         async_fd::TESTS,
+        at_the_door::TESTS,
         burst_death::TESTS,
         copies::TESTS,
         dma_heap::TESTS,
