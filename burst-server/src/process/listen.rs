@@ -194,6 +194,11 @@ impl Listener {
         match accept_with(&self.socket, SocketFlags::CLOEXEC) {
             Ok(socket) => {
                 self.relieved();
+                if self.file.is_none() {
+                    // Another service that had this socket may have given it back meanwhile, as `end` does. Without
+                    // the option everything else goes on.
+                    let _ = takes_descriptors(&self.socket, false);
+                }
                 Ok(Accept::Connection(socket))
             }
             // The client hung up before its connection was accepted.

@@ -83,6 +83,16 @@ fn a_listening_socket_goes_back_to_its_supervisor_as_it_came(_: RefusingKernel) 
     listen(&supervisors, 8).unwrap();
     let listener = Listener::from_socket(supervisors.try_clone().unwrap()).unwrap();
     is_told_so(&greet_with_descriptor(raw::connect(&path)));
-    drop(listener);
+    let service = Service::new(vec![Arc::new(FakeDevice::default())], ServiceOptions::default());
+    let (stopper, stop) = Stop::new().unwrap();
+    let thread = std::thread::spawn(move || {
+        service.run(&listener, &stop).unwrap();
+    });
+    // Another service had it, too, and gave it back: this one notices with the next connection.
+    takes_descriptors(&supervisors, true).unwrap();
+    let client = RawClient::greet(raw::connect(&path));
+    is_told_so(&greet_with_descriptor(raw::connect(&path)));
+    drop((client, stopper));
+    thread.join().unwrap();
     greet_with_descriptor(raw::connect(&path)).unwrap();
 }
