@@ -11,7 +11,7 @@
 //! | [`Pool`] | a memory pool that the peer handed over by descriptor, mapped where that is safe and read with `pread` where it is not | the peer |
 //! | [`DmaHeap`] | where buffers come from that devices share | – |
 //! | [`SenderWatch`] | which process sent a packet: no memory, but a system call without a safe form | – |
-//! | [`takes_descriptors`] | whether a socket takes descriptors: likewise | – |
+//! | [`allow_descriptors`] | whether a socket takes descriptors: likewise | – |
 //! | [`PageRoom`] | memory of this process for large values, on huge pages where [some are free](FreeHugePages) | this process |
 //! | [`populate`] | pages of memory of this process that is about to be written: likewise | this process |
 //! | [`give_back_freed_memory`] | what the heap keeps of freed memory: likewise | – |
@@ -71,6 +71,6 @@ pub use region::{PeerWritable, ReadOnlyWord, Region, Shared, SharedRegion};
 pub use rustix::io::Errno;
 pub use sealed::SealedBytes;
 pub use sender::{Sender, SenderWatch, SentPacket};
-pub use socket_option::takes_descriptors;
+pub use socket_option::allow_descriptors;
 pub use sole_writer::SoleWriter;
 pub use sync_file::{SYNC_FILE_INFO, SyncFileStatus, sync_file_status};

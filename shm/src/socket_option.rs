@@ -16,17 +16,17 @@ const SO_PASSRIGHTS: libc::c_int = 83;
 const INT_BYTES: libc::socklen_t = 4;
 const _: () = assert!(size_of::<libc::c_int>() == INT_BYTES as usize);
 
-/// Whether a socket takes descriptors. As long as it does not, a peer that sends some is told `EPERM`, and the
-/// message does not come. Connections are made as the socket is that listens for them. Gives whether the kernel
-/// knows of it (6.16); an older one takes them always.
+/// Says whether a socket takes descriptors that come with messages; a new one does. As long as it does not, a peer that
+/// sends some is told `EPERM`, and the message does not come. A connection begins as the socket is that listens for it.
+/// Gives whether the kernel can do this (Linux 6.16); an older one lets them in always.
 ///
 /// A descriptor that came and was not asked for has to be closed, and its last owner waits for as long as the peer
 /// likes: for a TCP socket that lingers, or for a file system that its own process serves.
 ///
 /// # Errors
-/// The system's; no kernel's that does not know of it.
-pub fn takes_descriptors(socket: impl AsFd, does: bool) -> Result<bool, Errno> {
-    match set(socket.as_fd(), SO_PASSRIGHTS, does) {
+/// The system's, as for what is no Unix socket. A kernel that cannot do it is none.
+pub fn allow_descriptors(socket: impl AsFd, allowed: bool) -> Result<bool, Errno> {
+    match set(socket.as_fd(), SO_PASSRIGHTS, allowed) {
         Ok(()) => Ok(true),
         Err(Errno::NOPROTOOPT) => Ok(false),
         Err(errno) => Err(errno),
@@ -76,15 +76,15 @@ mod tests {
             assert!(control.push(SendAncillaryMessage::ScmRights(&rights)));
             sendmsg(&theirs, &[IoSlice::new(b"x")], &mut control, SendFlags::empty())
         };
-        let is_known = takes_descriptors(&ours, false).unwrap();
+        let is_known = allow_descriptors(&ours, false).unwrap();
         assert_eq!(sent(), if is_known { Err(Errno::PERM) } else { Ok(1) });
-        assert_eq!(takes_descriptors(&ours, true), Ok(is_known));
+        assert_eq!(allow_descriptors(&ours, true), Ok(is_known));
         assert_eq!(sent(), Ok(1));
     }
 
     #[test]
     fn what_is_no_socket_is_an_error() {
         let file = std::fs::File::open("/dev/null").unwrap();
-        assert_eq!(takes_descriptors(&file, false), Err(Errno::NOTSOCK));
+        assert_eq!(allow_descriptors(&file, false), Err(Errno::NOTSOCK));
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use burst_shm::takes_descriptors;
+use burst_shm::allow_descriptors;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{
     FileType, Mode, OFlags, chmod, fchmod, fcntl_getfl, fcntl_setfl, fstat, lstat, open, unlink,
@@ -34,9 +34,10 @@ const PERMISSIONS: u32 = 0o777;
 const CALM: Duration = Duration::from_secs(1);
 
 /// A socket that clients connect to. Its connections take no descriptors until somebody says otherwise
-/// ([`takes_descriptors`]), so that letting go of one waits for nothing that a stranger has put into it. Dropping it removes its file, where the process may still do that:
-/// within a [`Sandbox`](crate::Sandbox) the file stays, nobody can connect to it, and the next
-/// service that listens there replaces it.
+/// ([`allow_descriptors`]), so that letting go of one waits for nothing that a stranger has put into it.
+///
+/// Dropping it removes its file, where the process may still do that: within a [`Sandbox`](crate::Sandbox) the file
+/// stays, nobody can connect to it, and the next service that listens there replaces it.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
@@ -94,7 +95,7 @@ impl Listener {
         let _locked = FolderLock::of(path);
         remove_stale(path, &address, kind)?;
         let socket = new_socket(kind).map_err(failed)?;
-        takes_descriptors(&socket, false).map_err(failed)?;
+        allow_descriptors(&socket, false).map_err(failed)?;
         // Before `bind`: the file is made with the mode of its socket less the bits of the umask, so
         // that there is no moment at which others than the intended could connect.
         fchmod(&socket, Mode::from_raw_mode(mode)).map_err(failed)?;
@@ -119,12 +120,12 @@ impl Listener {
     /// Takes over a listening socket that a supervisor made (socket activation).
     ///
     /// # Errors
-    /// The descriptor cannot be made one that does not wait, or is no socket.
+    /// The descriptor cannot be made one that does not wait, or is no Unix socket.
     pub fn from_socket(socket: OwnedFd) -> Result<Self, ServerError> {
         // Others may accept from it, too: what was there to accept may be gone.
         let flags = fcntl_getfl(&socket).map_err(system("fcntl"))?;
         fcntl_setfl(&socket, flags | OFlags::NONBLOCK).map_err(system("fcntl"))?;
-        takes_descriptors(&socket, false).map_err(system("setsockopt"))?;
+        allow_descriptors(&socket, false).map_err(system("setsockopt"))?;
         Ok(Listener { socket, file: None, ended: OnceLock::new(), shortage: Mutex::default() })
     }
 
@@ -137,7 +138,7 @@ impl Listener {
         }
         if self.file.is_none() {
             // As it came: whoever accepts from it next may know nothing of this.
-            let _ = takes_descriptors(&self.socket, true);
+            let _ = allow_descriptors(&self.socket, true);
         } else {
             // The only error is that nobody listens any more.
             let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
@@ -197,7 +198,7 @@ impl Listener {
                 if self.file.is_none() {
                     // Another service that had this socket may have given it back meanwhile, as `end` does. Without
                     // the option everything else goes on.
-                    let _ = takes_descriptors(&self.socket, false);
+                    let _ = allow_descriptors(&self.socket, false);
                 }
                 Ok(Accept::Connection(socket))
             }

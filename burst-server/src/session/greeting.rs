@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use burst_shm::takes_descriptors;
+use burst_shm::allow_descriptors;
 use burst_wire::control::{
     ClientGreeting, FENCES_MAX, MESSAGE_MAX, ServerGreeting, StatedLimit, StatedLimits, Text,
     Versions, Welcome,
@@ -71,7 +71,7 @@ pub(super) fn greet(
     // its first connection counted among the silent ones.
     let admitted = accepted.greeted();
     // From now on whatever comes is received, and closed, by threads of this client's own.
-    takes_descriptors(client, judged.is_ok()).map_err(WireError::from)?;
+    allow_descriptors(client, judged.is_ok()).map_err(WireError::from)?;
     socket::send(client, &answer(host, judged.as_ref()).encode()?, &[])?;
     let Agreed { version, features, name } = judged.map_err(|refused| {
         tracing::debug!(client = number, refused.detail, "greeting refused");

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use burst_driver::Isa;
 use burst_harness::lines;
-use burst_shm::takes_descriptors;
+use burst_shm::allow_descriptors;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetError,
     Scope,
@@ -25,6 +25,11 @@ pub(super) struct Here;
 /// Looks at the clock of one batch, and batches: the quickest batch is what a look takes undisturbed.
 const LOOKS: u32 = 200;
 const BATCHES: usize = 20;
+
+/// Two Unix sockets, connected.
+fn sockets() -> Result<(UnixStream, UnixStream), Errno> {
+    UnixStream::pair().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
 
 impl Calls for Here {
     fn futex_waitv(&self) -> Result<(), Errno> {
@@ -60,8 +65,7 @@ impl Calls for Here {
     }
 
     fn peer_pidfd(&self) -> Result<(), Errno> {
-        let (one, _other) = UnixStream::pair()
-            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        let (one, _other) = sockets()?;
         match getsockopt(&one, sockopt::PeerPidfd) {
             Ok(_) => Ok(()),
             Err(errno) => Err(Errno::from_raw_os_error(errno as i32)),
@@ -69,9 +73,8 @@ impl Calls for Here {
     }
 
     fn pass_rights(&self) -> Result<(), Errno> {
-        let (one, _other) = UnixStream::pair()
-            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        if takes_descriptors(&one, false)? { Ok(()) } else { Err(Errno::NOPROTOOPT) }
+        let (one, _other) = sockets()?;
+        if allow_descriptors(&one, false)? { Ok(()) } else { Err(Errno::NOPROTOOPT) }
     }
 
     fn clock_cost_ns(&self) -> u64 {

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use burst_server::{Listener, Service, ServiceOptions, Stop};
-use burst_shm::takes_descriptors;
+use burst_shm::allow_descriptors;
 use burst_testing::Missing;
 use burst_wire::control::ClientGreeting;
 use burst_wire::{Features, WireError, socket};
@@ -28,7 +28,7 @@ struct RefusingKernel(());
 
 fn refusing_kernel() -> Result<RefusingKernel, Missing> {
     let (socket, _other) = socket::pair().unwrap();
-    if takes_descriptors(&socket, false).unwrap() {
+    if allow_descriptors(&socket, false).unwrap() {
         Ok(RefusingKernel(()))
     } else {
         Err(Missing::new("a kernel that can keep descriptors from a socket (Linux 6.16)"))
@@ -85,11 +85,9 @@ fn a_listening_socket_goes_back_to_its_supervisor_as_it_came(_: RefusingKernel) 
     is_told_so(&greet_with_descriptor(raw::connect(&path)));
     let service = Service::new(vec![Arc::new(FakeDevice::default())], ServiceOptions::default());
     let (stopper, stop) = Stop::new().unwrap();
-    let thread = std::thread::spawn(move || {
-        service.run(&listener, &stop).unwrap();
-    });
+    let thread = std::thread::spawn(move || service.run(&listener, &stop).unwrap());
     // Another service had it, too, and gave it back: this one notices with the next connection.
-    takes_descriptors(&supervisors, true).unwrap();
+    allow_descriptors(&supervisors, true).unwrap();
     let client = RawClient::greet(raw::connect(&path));
     is_told_so(&greet_with_descriptor(raw::connect(&path)));
     drop((client, stopper));
