@@ -153,20 +153,42 @@ impl Product<'_> {
     ) {
         let units = self.matrix.units();
         let (first, channels) = group.channels;
-        for (index, sums) in sums[..taken].iter().enumerate() {
-            let mut values = *sums;
-            if let Some(term) = self.row_terms.get(row + index) {
-                let term = _mm512_set1_epi32(*term);
-                for value in &mut values {
-                    *value = _mm512_add_epi32(*value, term);
-                }
-            }
-            for (value, rules) in values.iter_mut().zip(&group.rules) {
-                *value = rules.apply::<ENDING>(*value);
-            }
+        // Two whole rows of two panels are as many values as one store takes.
+        let paired = if P == 2 && units == 2 * LANES { taken & !1 } else { 0 };
+        for (pair, [upper, lower]) in sums[..paired].as_chunks().0.iter().enumerate() {
+            let row = row + 2 * pair;
+            let upper = self.ended::<ENDING, P>(group, upper, row);
+            let lower = self.ended::<ENDING, P>(group, lower, row + 1);
+            let values = [upper[0], upper[P - 1], lower[0], lower[P - 1]];
+            self.bounds.store(values, &mut out[row * units..][..2 * units]);
+        }
+        for (index, sums) in sums[..taken].iter().enumerate().skip(paired) {
+            let values = self.ended::<ENDING, P>(group, sums, row + index);
             let out = &mut out[(row + index) * units + first..][..channels];
             self.bounds.store(values, out);
         }
+    }
+
+    /// What becomes of the sums of one row.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn ended<const ENDING: Ending, const P: usize>(
+        &self,
+        group: &Group<'_, P>,
+        sums: &[__m512i; P],
+        row: usize,
+    ) -> [__m512i; P] {
+        let mut values = *sums;
+        if let Some(term) = self.row_terms.get(row) {
+            let term = _mm512_set1_epi32(*term);
+            for value in &mut values {
+                *value = _mm512_add_epi32(*value, term);
+            }
+        }
+        for (value, rules) in values.iter_mut().zip(&group.rules) {
+            *value = rules.apply::<ENDING>(*value);
+        }
+        values
     }
 
     /// The sums of products of `R` rows with the weights of `P` panels, which begin with `start`.

@@ -16,7 +16,7 @@ use crate::budget::Budget;
 use crate::compute;
 use crate::kept::KeptValue;
 use crate::kernels::requantize::Requantize;
-use crate::kernels::simd::{Isa, has_avx2, portable_kernel};
+use crate::kernels::simd::{Isa, has_avx2, has_halved_vnni, portable_kernel};
 
 portable_kernel! {
     /// `matmul_quantized/library`: see [`ByteMatrix`]. Which instructions it takes is up to
@@ -301,9 +301,10 @@ impl ByteMatrix {
         }
     }
 
-    /// Whether [`ByteMatrix::multiply_in_place`] reads bytes for each product, and does not widen them first.
-    pub(crate) fn reads_bytes(&self) -> bool {
-        matches!(self.0, Form::Quads(_))
+    /// Whether [`ByteMatrix::multiply_in_place`] had better be given bytes that were flipped once before: it reads and
+    /// flips a byte for each tap that meets it, and that takes time from the products.
+    pub(crate) fn is_flipped_before(&self, isa: Isa) -> bool {
+        matches!(self.0, Form::Quads(_)) && !has_halved_vnni(isa)
     }
 
     /// As [`ByteMatrix::multiply`] of rows where they lie, each byte XORed with `flip`, for these outputs, which

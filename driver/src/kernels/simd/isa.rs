@@ -168,6 +168,39 @@ pub(crate) fn has_vnni(isa: Isa) -> bool {
     isa.vnni && has_avx512(isa) && std::arch::is_x86_feature_detected!("avx512vnni")
 }
 
+/// Whether AVX-512 VNNI may run and has units of half its width, in which simple instructions take no time from products:
+/// AMD's fourth generation, known by what it has and lacks. No result depends on it.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn has_halved_vnni(isa: Isa) -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    #[cfg(test)]
+    if let Some(is_halved) = pretended::HALVED.get() {
+        return has_vnni(isa) && is_halved;
+    }
+    let is_fourth_generation =
+        has!("avx512bf16") && has!("avx512vbmi2") && !has!("avx512fp16") && !has!("avxvnni");
+    has_vnni(isa) && is_fourth_generation
+}
+
+/// Tests try what is done on machines with units of whole and of half width.
+#[cfg(test)]
+pub(crate) mod pretended {
+    use std::cell::Cell;
+
+    thread_local! {
+        pub(super) static HALVED: Cell<Option<bool>> = const { Cell::new(None) };
+    }
+
+    /// Runs this as on a machine of either kind.
+    pub(crate) fn on_both_widths(mut test: impl FnMut()) {
+        for is_halved in [false, true] {
+            HALVED.set(Some(is_halved));
+            test();
+        }
+        HALVED.set(None);
+    }
+}
+
 /// Whether code for AVX-VNNI, and with it AVX2, may run: allowed by the caller, and there.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_avx_vnni(isa: Isa) -> bool {
@@ -217,9 +250,14 @@ mod other_architectures {
     pub(crate) fn has_vnni(_: Isa) -> bool {
         false
     }
+
+    /// There is no VNNI here.
+    pub(crate) fn has_halved_vnni(_: Isa) -> bool {
+        false
+    }
 }
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) use other_architectures::{has_avx_vnni, has_avx2, has_vnni};
+pub(crate) use other_architectures::{has_avx_vnni, has_avx2, has_halved_vnni, has_vnni};
 
 #[cfg(not(target_arch = "aarch64"))]
 mod other_than_arm {

@@ -33,6 +33,8 @@ pub(crate) use announcement::{KernelInfo, kernel, level_of, portable_kernel};
 pub use isa::Isa;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use isa::has_avx512;
-pub(crate) use isa::{Level, has_avx_vnni, has_avx2, has_dotprod, has_vnni};
+#[cfg(test)]
+pub(crate) use isa::pretended::on_both_widths;
+pub(crate) use isa::{Level, has_avx_vnni, has_avx2, has_dotprod, has_halved_vnni, has_vnni};
 #[cfg(target_arch = "aarch64")]
 pub(crate) use isa::{has_i8mm, has_neon};

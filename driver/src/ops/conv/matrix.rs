@@ -84,6 +84,8 @@ struct ByteProduct {
     rules: Requantize,
     /// What is XORed into each activation: the top bit where they are signed.
     flip: u8,
+    /// Whether activations are flipped in a copy, not while they are multiplied.
+    is_flipped_before: bool,
     /// The activation that stands for real 0, before it is flipped.
     zero: u8,
     /// Zero point of the weights after they were flipped; 0 where they are multiplied without it.
@@ -125,7 +127,8 @@ impl ByteProduct {
         let zeros = Zeros { input: flipped_zero, weights: weight_zero };
         let PackedWeights { weights, bias } =
             PackedWeights::kept_or_new(filter, bias, (units, depth), zeros, context)?;
-        let is_less_zero = weights.is_less_zero();
+        let (is_less_zero, is_flipped_before) =
+            (weights.is_less_zero(), flip != 0 && weights.is_flipped_before(isa));
         let zero_point = scales.output.zero_point;
         let range = scales.range(activation);
         let rules = Requantize::new(bias, |unit| scales.multiplier(unit), zero_point, range)?;
@@ -134,6 +137,7 @@ impl ByteProduct {
             weights,
             rules: Requantize { rounding: scales.rounding, ..rules },
             flip,
+            is_flipped_before,
             zero: zero ^ flip,
             weight_zero: if is_less_zero { 0 } else { weight_zero },
             depth,
@@ -409,9 +413,7 @@ impl ByteProduct {
         let space_len = self.weights.sums_len(0);
         let edges = ByteRows::gathered_len(conv, step, (first, count));
         let reach = conv.reach(first, count);
-        // A byte is read for each tap that meets it. Flipped once before, it need not be flipped as often.
-        let is_copied =
-            self.flip != 0 && self.weights.reads_bytes() && reach.len() <= count * conv.depth();
+        let is_copied = self.is_flipped_before && reach.len() <= count * conv.depth();
         let copied = if is_copied { reach.len() } else { 0 };
         let (bytes, space) = scratch.u8_and_i32(copied + edges, space_len)?;
         let (copy, edges) = bytes.split_at_mut(copied);

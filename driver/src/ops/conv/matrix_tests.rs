@@ -1,6 +1,7 @@
 //! The matrix kernels against the reference, on shapes and values that look random.
 
 use crate::kernels::Isa;
+use crate::kernels::simd::on_both_widths;
 use crate::op::OpDef;
 use crate::ops::conv::test_support::{
     Case, Numbers, Tensor, assert_close, assert_same_without_constants, kinds,
@@ -52,11 +53,13 @@ fn compare(case: &Case, what: &str) {
     // This one leaves the matrix library as the best there is.
     let library =
         Isa { avx_vnni: false, avx512: false, dotprod: false, i8mm: false, ..Isa::detect() };
-    for isa in Isa::each_here().chain([library]) {
-        let got = case.fast(isa).unwrap().expect("a kernel for constant weights");
-        assert_close(case, &got, &want, what);
-        assert_same_without_constants(case, isa, &got, what);
-    }
+    on_both_widths(|| {
+        for isa in Isa::each_here().chain([library]) {
+            let got = case.fast(isa).unwrap().expect("a kernel for constant weights");
+            assert_close(case, &got, &want, what);
+            assert_same_without_constants(case, isa, &got, what);
+        }
+    });
 }
 
 #[test]
