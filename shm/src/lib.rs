@@ -37,6 +37,7 @@
 
 mod copied;
 mod copy;
+mod cpu;
 mod dma_buf;
 mod error;
 mod fd_kind;
@@ -57,6 +58,7 @@ mod socket_option;
 mod sole_writer;
 mod sync_file;
 
+pub use cpu::is_zen4;
 pub use dma_buf::{DMA_BUF_SYNC, DmaHeap};
 pub use error::{Refusal, ShmError};
 pub use fork::ForkMark;

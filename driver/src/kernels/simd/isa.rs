@@ -168,18 +168,15 @@ pub(crate) fn has_vnni(isa: Isa) -> bool {
     isa.vnni && has_avx512(isa) && std::arch::is_x86_feature_detected!("avx512vnni")
 }
 
-/// Whether AVX-512 VNNI may run and has units of half its width, in which simple instructions take no time from products:
-/// AMD's fourth generation, known by what it has and lacks. No result depends on it.
+/// Whether AVX-512 VNNI may run and has units of half its width, in which simple instructions take no time from products.
+/// No result depends on it.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_halved_vnni(isa: Isa) -> bool {
-    use std::arch::is_x86_feature_detected as has;
     #[cfg(test)]
     if let Some(is_halved) = pretended::HALVED.get() {
         return has_vnni(isa) && is_halved;
     }
-    let is_fourth_generation =
-        has!("avx512bf16") && has!("avx512vbmi2") && !has!("avx512fp16") && !has!("avxvnni");
-    has_vnni(isa) && is_fourth_generation
+    has_vnni(isa) && burst_shm::is_zen4()
 }
 
 /// Tests try what is done on machines with units of whole and of half width.
