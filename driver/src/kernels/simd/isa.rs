@@ -188,10 +188,12 @@ pub(crate) mod pretended {
         pub(super) static HALVED: Cell<Option<bool>> = const { Cell::new(None) };
     }
 
-    /// Runs this as on a machine of either kind.
+    /// Runs this as on a machine of either kind, if this one can tell them apart.
     pub(crate) fn on_both_widths(mut test: impl FnMut()) {
-        for is_halved in [false, true] {
-            HALVED.set(Some(is_halved));
+        let kinds: &[bool] =
+            if super::has_vnni(super::Isa::detect()) { &[false, true] } else { &[false] };
+        for is_halved in kinds {
+            HALVED.set(Some(*is_halved));
             test();
         }
         HALVED.set(None);
