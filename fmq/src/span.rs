@@ -97,8 +97,8 @@ const MAX_SHARED_BYTES: u64 = 512;
 /// Longest message whose place the writer fetches early: longer ones gained nothing.
 const MAX_FETCHED_BYTES: u64 = 2048;
 
-/// Whether both ends fetch the place of a message of `len` bytes early, and so hold its lines while it is written. On one
-/// CPU (measured) a store to such a line costs more than fetching early saves, at any length.
+/// Whether both ends fetch the place of a message of `len` bytes early, and so hold its lines when the writer stores to
+/// them. On one generation of CPUs that costs the writer more than it saves the reader, and no message is treated so.
 #[inline]
 fn is_shared(len: u64) -> bool {
     static NEVER: LazyLock<bool> = LazyLock::new(burst_shm::is_zen4);

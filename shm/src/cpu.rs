@@ -1,9 +1,7 @@
 //! What is known of the CPU beyond its instruction sets. It chooses between ways that lead to the same results.
 
-/// Whether this is AMD's fourth generation ("Zen 4"), known by the features that it alone has together. Where a system
-/// hides one of them, this is `false`.
-///
-/// What follows from it was measured, where it is asked.
+/// Whether this is AMD's fourth generation ("Zen 4"), known by features that came with it and those that came later. Where
+/// a system hides features the answer may be wrong: that costs time and changes no result.
 #[must_use]
 pub fn is_zen4() -> bool {
     #[cfg(target_arch = "x86_64")]

@@ -12,6 +12,7 @@
 //! | [`DmaHeap`] | where buffers come from that devices share | – |
 //! | [`SenderWatch`] | which process sent a packet: no memory, but a system call without a safe form | – |
 //! | [`allow_descriptors`] | whether a socket takes descriptors: likewise | – |
+//! | [`is_zen4`] | which generation of CPU this is, for queues and kernels that are fastest in different ways: no memory | – |
 //! | [`PageRoom`] | memory of this process for large values, on huge pages where [some are free](FreeHugePages) | this process |
 //! | [`populate`] | pages of memory of this process that is about to be written: likewise | this process |
 //! | [`give_back_freed_memory`] | what the heap keeps of freed memory: likewise | – |

@@ -84,7 +84,7 @@ struct ByteProduct {
     rules: Requantize,
     /// What is XORed into each activation: the top bit where they are signed.
     flip: u8,
-    /// Whether activations are flipped in a copy, not while they are multiplied.
+    /// Whether activations are flipped in a copy, where that is the shorter way, and not while they are multiplied.
     is_flipped_before: bool,
     /// The activation that stands for real 0, before it is flipped.
     zero: u8,
